@@ -1,0 +1,138 @@
+/** Who has to act on an error: the client's request, one record in it, the configuration, the upstream, or Markbridge. */
+export type ErrorClass = 'request' | 'record' | 'configuration' | 'upstream' | 'internal'
+
+interface ErrorRule {
+  readonly class: ErrorClass
+  /** HTTP status of the whole reply (class `record`: of that record's part). */
+  readonly status: number
+  /** True where sending the same bytes again can succeed, because nothing was applied. */
+  readonly retryable: boolean
+  /** True where the message is written for the client; otherwise the client reads the code only. */
+  readonly exposed: boolean
+}
+
+const request = (status: number): ErrorRule => ({ class: 'request', status, retryable: false, exposed: true })
+const record = (status: number): ErrorRule => ({ class: 'record', status, retryable: false, exposed: true })
+
+/** The one table of error codes: what each means for the reply (batch-wire 5; protocol.md lists them for users). */
+export const errorRules = {
+  // The envelope: answered once, nothing was posted (batch-wire 1).
+  ADP_MEDIA_TYPE: request(415),
+  ADP_BOUNDARY: request(400),
+  ADP_TRUNCATED: request(400),
+  ADP_NESTING: request(400),
+  ADP_PART_TYPE: request(400),
+  ADP_PART_ENCODING: request(400),
+  ADP_HEADER: request(400),
+  ADP_CONTENT_ID: request(400),
+  ADP_REQUEST_LINE: request(400),
+  ADP_TARGET: request(400),
+  ADP_LIMIT: request(400),
+  ADP_TOO_LARGE: request(413),
+  ADP_CONTENT_ENCODING: request(415),
+  ADP_BODY: request(400),
+  // The request around it.
+  ADP_HOST: request(400),
+  ADP_PATH: request(400),
+  ADP_METHOD_NOT_ALLOWED: request(405),
+  ADP_NOT_FOUND: request(404),
+  ADP_SUBSCRIPTION_KEY: request(401),
+  ADP_TOKEN: request(401),
+  ADP_FORBIDDEN: request(403),
+  ADP_QUERY: request(400),
+  // One record: the others proceed (batch-wire F22, F23, 4).
+  ADP_METHOD: record(405),
+  ADP_JSON: record(400),
+  ADP_CHARSET: record(400),
+  ADP_FIELD: record(400),
+  ADP_UNMAPPED_FIELD: record(400),
+  // The upstream. OUTCOME_UNKNOWN is never retryable: the write may have been applied (product.md 3).
+  ADP_UPSTREAM_REFUSED: { class: 'upstream', status: 400, retryable: false, exposed: true },
+  ADP_UPSTREAM_PROTOCOL: { class: 'upstream', status: 502, retryable: false, exposed: true },
+  ADP_UPSTREAM_UNAVAILABLE: { class: 'upstream', status: 503, retryable: true, exposed: true },
+  ADP_BUDGET_EXCEEDED: { class: 'upstream', status: 503, retryable: true, exposed: true },
+  ADP_OUTCOME_UNKNOWN: { class: 'upstream', status: 504, retryable: false, exposed: true },
+  // Markbridge itself.
+  ADP_OVERLOADED: { class: 'internal', status: 503, retryable: true, exposed: true },
+  ADP_CONFIGURATION: { class: 'configuration', status: 500, retryable: false, exposed: true },
+  ADP_USAGE: { class: 'configuration', status: 500, retryable: false, exposed: true },
+  ADP_INTERNAL: { class: 'internal', status: 500, retryable: false, exposed: false },
+} as const satisfies Record<string, ErrorRule>
+
+/** A code of `errorRules`. */
+export type ErrorCode = keyof typeof errorRules
+
+/** Where in the input the fault lies; every member is known or absent, never guessed. */
+export interface ErrorLocation {
+  /** Byte offset from the start of the (decompressed) body, from 0. */
+  readonly offset?: number
+  /** Position of the record in the batch, from 1, as in the reply. */
+  readonly part?: number
+  /** Position of the changeset in the batch, from 1. */
+  readonly changeset?: number
+  readonly contentId?: string
+  /** JSON path or configuration path, such as `partners[0].stage`. */
+  readonly path?: string
+}
+
+/** One of several faults found in the same input. */
+export interface ErrorDetail {
+  readonly code: string
+  readonly message: string
+  readonly target?: string
+}
+
+export interface AdapterErrorOptions {
+  readonly at?: ErrorLocation
+  readonly cause?: unknown
+  readonly details?: readonly ErrorDetail[]
+}
+
+/** The only error Markbridge throws. Messages name what is wrong and what to do, and never hold a value of a record. */
+export class AdapterError extends Error {
+  override readonly name = 'AdapterError'
+  readonly code: ErrorCode
+  readonly at: ErrorLocation
+  readonly details: readonly ErrorDetail[]
+
+  constructor(code: ErrorCode, message: string, options: AdapterErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.at = options.at ?? {}
+    this.details = options.details ?? []
+  }
+
+  /** HTTP status of the reply that this error becomes. */
+  get status(): number {
+    return errorRules[this.code].status
+  }
+}
+
+/** Body of a whole-request error (batch-wire 5): the OData error form, with the location as `target`. */
+export interface ErrorBody {
+  readonly error: {
+    readonly code: string
+    readonly message: string
+    readonly details: readonly ErrorDetail[]
+  }
+}
+
+/** Writes a location as text: `part 3 (Content-ID 7), offset 1024`. Empty when nothing is known. */
+export function formatLocation(at: ErrorLocation): string {
+  const words: string[] = []
+  if (at.changeset !== undefined) words.push(`changeset ${at.changeset}`)
+  if (at.part !== undefined) words.push(`part ${at.part}`)
+  if (at.contentId !== undefined) words.push(`Content-ID ${at.contentId}`)
+  if (at.offset !== undefined) words.push(`offset ${at.offset}`)
+  if (at.path !== undefined) words.push(at.path)
+  return words.join(', ')
+}
+
+/** The JSON body for a whole-request error. An unexpected error shows no text of its own (batch-wire 5). */
+export function toErrorBody(error: AdapterError): ErrorBody {
+  const exposed = errorRules[error.code].exposed
+  const message = exposed ? error.message : 'The adapter failed on this request. Its log has the cause.'
+  const target = formatLocation(error.at)
+  const own: ErrorDetail[] = target === '' ? [] : [{ code: error.code, message, target }]
+  return { error: { code: error.code, message, details: exposed ? [...own, ...error.details] : [] } }
+}

@@ -1,0 +1,17 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['test/build.ts'],
+    testTimeout: 30_000,
+    coverage: {
+      provider: 'v8',
+      include: ['src/**'],
+      thresholds: {
+        'src/v2/**': { branches: 95 },
+        'src/translate/**': { branches: 95 },
+      },
+    },
+  },
+})
