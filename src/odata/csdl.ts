@@ -1,0 +1,115 @@
+/** The primitive types of OData 4.01 that this layer reads, compares and writes. */
+export const primitiveTypes = [
+  'Edm.Binary',
+  'Edm.Boolean',
+  'Edm.Byte',
+  'Edm.Date',
+  'Edm.DateTimeOffset',
+  'Edm.Decimal',
+  'Edm.Double',
+  'Edm.Duration',
+  'Edm.Guid',
+  'Edm.Int16',
+  'Edm.Int32',
+  'Edm.Int64',
+  'Edm.SByte',
+  'Edm.Single',
+  'Edm.String',
+  'Edm.TimeOfDay',
+] as const
+
+export type PrimitiveType = (typeof primitiveTypes)[number]
+
+/** What every declaration may say about its origin; it does not change behaviour. */
+export interface Documented {
+  /** True where the name is known but the shape is a plausible assumption. */
+  readonly assumed?: boolean
+  readonly description?: string
+}
+
+/** The type of a value: a primitive type or the qualified name of a declared type, alone or as a collection of it. */
+export interface TypeRef {
+  readonly type: string
+  readonly collection: boolean
+}
+
+/** A structural property: primitive, enumeration or complex. */
+export interface Property extends TypeRef, Documented {
+  readonly name: string
+  /** For a collection: whether its items may be null. */
+  readonly nullable: boolean
+  /** Digits after the point of an Edm.Decimal, or fraction digits of a time; `variable` for Edm.Decimal only. */
+  readonly scale?: number | 'variable'
+}
+
+/** A link to other entities, expandable with `$expand`. */
+export interface NavigationProperty extends TypeRef, Documented {
+  readonly name: string
+  /** Meaningful for a single target only. */
+  readonly nullable: boolean
+  /** True where the target has no entity set of its own and lives in its owner (CSDL ContainsTarget). */
+  readonly contained: boolean
+}
+
+export interface EnumMember {
+  readonly name: string
+  readonly value: number
+}
+
+export interface EnumType extends Documented {
+  readonly name: string
+  /** True where a value may combine several members. */
+  readonly flags: boolean
+  readonly members: readonly EnumMember[]
+}
+
+export interface ComplexType extends Documented {
+  readonly name: string
+  readonly properties: readonly Property[]
+  readonly navigation: readonly NavigationProperty[]
+}
+
+export interface EntityType extends ComplexType {
+  /** Names of non-nullable properties, at least one. */
+  readonly key: readonly string[]
+}
+
+export interface Parameter extends TypeRef {
+  readonly name: string
+  readonly nullable: boolean
+}
+
+/** A function; where bound, the first parameter is the binding parameter. */
+export interface FunctionDeclaration extends Documented {
+  readonly name: string
+  readonly bound: boolean
+  readonly parameters: readonly Parameter[]
+  readonly returns: TypeRef & { readonly nullable: boolean }
+}
+
+/** One namespace of types. Type names inside are unqualified; references to types are always qualified. */
+export interface Schema {
+  readonly namespace: string
+  /** A second name of the namespace that clients may use. */
+  readonly alias?: string
+  readonly enumTypes: readonly EnumType[]
+  readonly complexTypes: readonly ComplexType[]
+  readonly entityTypes: readonly EntityType[]
+  readonly functions: readonly FunctionDeclaration[]
+}
+
+export interface EntitySet {
+  readonly name: string
+  /** Qualified name of the entity type. */
+  readonly entityType: string
+}
+
+/** A whole service as data: what `$metadata` shows and what queries are checked against. */
+export interface ServiceModel {
+  readonly schemas: readonly Schema[]
+  readonly container: {
+    readonly namespace: string
+    readonly name: string
+    readonly entitySets: readonly EntitySet[]
+  }
+}
