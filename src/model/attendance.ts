@@ -1,0 +1,97 @@
+import type { ComplexType, EntityType, FunctionDeclaration } from '../odata/csdl.ts'
+import {
+  assumed,
+  bool,
+  complex,
+  datetimeoffset,
+  entity,
+  guid,
+  int32,
+  keyedEntity,
+  ref,
+  required,
+  serviceNamespace,
+  string,
+} from './notation.ts'
+
+/** `{ExternalID, Type}`: how a V3 record points at another entity (service.md 2.10). The names are assumed. */
+const reference = (name: string): ComplexType =>
+  complex(name, { ExternalID: required(guid), Type: string }, { assumed: true })
+
+/** Complex types of the attendance domain (service.md 2.10; service-facts 7). */
+export const attendanceComplexTypes: readonly ComplexType[] = [
+  reference('RecordedByRef'),
+  reference('AttendeeRef'),
+  reference('EventRef'),
+  reference('AttendanceCodeRef'),
+  reference('StatutoryAttendanceCodeRef'),
+  complex('Qualifier', { MinutesLate: int32, Comment: string }, { assumed: true }),
+]
+
+const mark = {
+  Present: bool,
+  Absent: bool,
+  RecordedOn: datetimeoffset,
+  ChangeProcessName: string,
+  AttendableEventStart: datetimeoffset,
+  RecordedBy: ref('RecordedByRef'),
+  Attendee: ref('AttendeeRef'),
+  Event: ref('EventRef'),
+  AttendanceCode: ref('AttendanceCodeRef'),
+  Qualifier: ref('Qualifier'),
+}
+
+/** One mark, or one session without a mark (service.md 2.10). The type of `fabricated` is not stated. */
+export const attendanceRecord: EntityType = entity('AttendanceRecord', {
+  ...mark,
+  fabricated: assumed(string),
+})
+
+/** One change of a mark; replaces V2's inline AttendanceHistorys (service-facts 4). The shape is assumed. */
+export const statutoryAttendanceRecordHistory: EntityType = entity(
+  'StatutoryAttendanceRecordHistory',
+  { AttendanceRecord: guid, ...mark },
+  { assumed: true },
+)
+
+/** A morning or afternoon session, whose id a writer reads first (service-facts 4). The shape is assumed. */
+export const statutoryAttendanceSession: EntityType = entity(
+  'StatutoryAttendanceSession',
+  { Description: string, Session: string, Start: datetimeoffset, End: datetimeoffset, Type: string },
+  { assumed: true },
+)
+
+/** An attendance code (service-facts 7): `LookupType` is `AttendanceCode`. */
+export const attendanceLookup: EntityType = keyedEntity('AttendanceLookup', ['ExternalID', 'LookupType'], {
+  ExternalID: required(guid),
+  LookupType: required(ref('LookupType')),
+  ResourceProvider: ref('ResourceProviderRef'),
+  Code: string,
+  Description: string,
+  DisplayOrder: required(int32),
+  IsVisible: bool,
+  StatutoryAttendanceCode: ref('StatutoryAttendanceCodeRef'),
+})
+
+export const attendanceEntityTypes: readonly EntityType[] = [
+  attendanceRecord,
+  statutoryAttendanceRecordHistory,
+  statutoryAttendanceSession,
+  attendanceLookup,
+]
+
+const changes = (entityType: string): FunctionDeclaration => ({
+  name: 'Changes',
+  bound: true,
+  parameters: [
+    { name: 'bindingParameter', type: entityType, collection: true, nullable: false },
+    { name: 'startDate', type: 'Edm.DateTimeOffset', collection: false, nullable: false },
+  ],
+  returns: { type: entityType, collection: true, nullable: false },
+})
+
+/** `…/SIMS.Changes(startDate=…)`: what changed since then (service-facts 4). */
+export const attendanceFunctions: readonly FunctionDeclaration[] = [
+  changes(`${serviceNamespace}.AttendanceRecord`),
+  changes(`${serviceNamespace}.StatutoryAttendanceRecordHistory`),
+]
