@@ -1,0 +1,79 @@
+import { AdapterError } from '../errors.ts'
+
+/** A parsed `Content-Type` or `Accept` element (RFC 9110 8.3.1); `type` and parameter names are in lower case. */
+export interface MediaType {
+  readonly type: string
+  /** In the order of the text; a name may occur twice, the caller decides what that means. */
+  readonly parameters: readonly (readonly [name: string, value: string])[]
+}
+
+const TOKEN = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+/y
+ 
+const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/
+// A parameter without quotes may hold more than a token: legacy senders put `/`, `:`, `=` or `?` into a boundary.
+const BARE_VALUE = /[^;"\s]+/y
+const BLANK = /[ \t]*/y
+
+/**
+ * Reads one media type with its parameters: any case, any order, quoted or bare values (batch-wire F5).
+ * Errors: `ADP_HEADER` for control characters, an unterminated quote or a parameter without `=` (batch-wire F6).
+ */
+export function parseMediaType(text: string): MediaType {
+  if (CONTROL.test(text)) throw malformed('holds a control character')
+  let at = 0
+  const take = (pattern: RegExp): string => {
+    pattern.lastIndex = at
+    const found = pattern.exec(text)?.[0] ?? ''
+    at += found.length
+    return found
+  }
+  take(BLANK)
+  const main = take(TOKEN)
+  const slash = text[at] === '/'
+  if (slash) at += 1
+  const sub = slash ? take(TOKEN) : ''
+  if (main === '' || sub === '') throw malformed('is not of the form type/subtype')
+  const parameters: [string, string][] = []
+  for (;;) {
+    take(BLANK)
+    if (at === text.length) break
+    if (text[at] !== ';') throw malformed('has text after a value')
+    at += 1
+    take(BLANK)
+    if (at === text.length || text[at] === ';') continue // a stray semicolon says nothing
+    const name = take(TOKEN).toLowerCase()
+    take(BLANK)
+    if (name === '' || text[at] !== '=') throw malformed('has a parameter without a value')
+    at += 1
+    take(BLANK)
+    if (text[at] === '"') {
+      const quoted = readQuoted(text, at)
+      at = quoted.end
+      parameters.push([name, quoted.value])
+    } else {
+      parameters.push([name, take(BARE_VALUE)])
+    }
+  }
+  return { type: `${main}/${sub}`.toLowerCase(), parameters }
+}
+
+/** The first value of a parameter, or undefined. `name` in lower case. */
+export function parameterOf(media: MediaType, name: string): string | undefined {
+  return media.parameters.find(([own]) => own === name)?.[1]
+}
+
+// RFC 9110 5.6.4 quoted-string
+function readQuoted(text: string, start: number): { value: string; end: number } {
+  let value = ''
+  for (let at = start + 1; at < text.length; at += 1) {
+    const char = text.charAt(at)
+    if (char === '"') return { value, end: at + 1 }
+    if (char === '\\') at += 1
+    value += text.charAt(at)
+  }
+  throw malformed('has a quote that is never closed')
+}
+
+function malformed(what: string): AdapterError {
+  return new AdapterError('ADP_HEADER', `Content-Type ${what}. Send it as RFC 9110 8.3 has it.`)
+}

@@ -1,0 +1,32 @@
+import type { MetadataLevel } from '../http-part/head.ts'
+import type { FlatRecord, RecordFault } from '../record/flat-record.ts'
+
+/** One part of a decoded batch: one posted record, or why it cannot be posted. */
+export interface BatchPart {
+  /** Position in the batch, from 1: the reply has its parts in this order. */
+  readonly part: number
+  /** Position of its changeset, from 1; undefined for a part directly under the batch (batch-wire F10). */
+  readonly changeset: number | undefined
+  readonly contentId: string | undefined
+  /** The Content-ID came among the HTTP headers, so it goes back there too (batch-wire A3). */
+  readonly contentIdInHttp: boolean
+  readonly prefersMinimal: boolean
+  readonly metadata: MetadataLevel
+  /** The record; undefined exactly when `faults` is defined. */
+  readonly record: FlatRecord | undefined
+  readonly faults: readonly RecordFault[] | undefined
+  /** Byte offsets `[start, end)` of the JSON in the body. */
+  readonly start: number
+  readonly end: number
+}
+
+/** A decoded `$batch` request: the envelope was whole, so its records may be posted. */
+export interface Batch {
+  /** The boundary that frames the body. */
+  readonly boundary: string
+  /** The boundary of each changeset, in order. */
+  readonly changesets: readonly string[]
+  /** False when the ids of header and body differ: the answer is a single 200 (batch-wire 3). */
+  readonly idsAgree: boolean
+  readonly parts: readonly BatchPart[]
+}

@@ -1,0 +1,194 @@
+import { isAscii, isUtf8 } from 'node:buffer'
+
+import { AdapterError, type ErrorLocation } from '../../errors.ts'
+import { parseMediaType } from '../../http/media-type.ts'
+import type { PartHead } from '../http-part/head.ts'
+import { readHeaders, valuesOf } from '../http-part/headers.ts'
+import { type BatchLimits, defaultBatchLimits } from '../limits.ts'
+import { boundaryOf, readBoundary } from '../multipart/boundary.ts'
+import { chooseBoundary } from '../multipart/envelope.ts'
+import { type PartRange, splitParts } from '../multipart/parts.ts'
+import { decodeRecord } from '../record/decode-record.ts'
+import type { RecordFault, RecordResult } from '../record/flat-record.ts'
+import type { Batch, BatchPart } from './batch.ts'
+import { idsAgree } from './ids-agree.ts'
+import { PartReader } from './part-reader.ts'
+
+export interface DecodeOptions {
+  readonly limits?: BatchLimits
+  /** Host names, in lower case and without port, that absolute URLs in request lines may have; undefined: any. */
+  readonly serviceHosts?: ReadonlySet<string>
+}
+
+/**
+ * Decodes a V2 `$batch` body whole (service.md 4.2; batch-wire 1 and 4). Returns only when the envelope is sound, so that
+ * nothing is posted from a broken one; a fault inside one record is kept in its part.
+ *
+ * `bytes` is the decompressed body, `contentType` the header of the request. The result refers to no bytes of the body.
+ * Errors: `AdapterError` of class `request` with the byte offset: `ADP_MEDIA_TYPE`, `ADP_BOUNDARY`, `ADP_TRUNCATED`,
+ * `ADP_NESTING`, `ADP_PART_TYPE`, `ADP_PART_ENCODING`, `ADP_HEADER`, `ADP_CONTENT_ID`, `ADP_REQUEST_LINE`, `ADP_TARGET`,
+ * `ADP_LIMIT`, `ADP_TOO_LARGE`.
+ */
+export function decodeBatch(
+  bytes: Buffer,
+  contentType: string | undefined,
+  options: DecodeOptions = {},
+): Batch {
+  const limits = options.limits ?? defaultBatchLimits
+  const headerBoundary = readBoundary(contentType)
+  if (bytes.length > limits.maxBodyBytes) {
+    throw new AdapterError(
+      'ADP_TOO_LARGE',
+      `The body has more than ${limits.maxBodyBytes} bytes. Send smaller batches.`,
+    )
+  }
+  return new BatchDecoder(bytes, limits, options.serviceHosts).decode(headerBoundary)
+}
+
+/** The state of one decoding: what was read so far. */
+class BatchDecoder {
+  private readonly parts: BatchPart[] = []
+  private readonly changesets: string[] = []
+  private readonly bytes: Buffer
+  private readonly limits: BatchLimits
+  private readonly reader: PartReader
+  private readonly ascii: boolean
+  private readonly utf8: boolean
+
+  constructor(bytes: Buffer, limits: BatchLimits, serviceHosts: ReadonlySet<string> | undefined) {
+    this.bytes = bytes
+    this.limits = limits
+    this.reader = new PartReader(bytes, { limits, serviceHosts })
+    this.ascii = isAscii(bytes)
+    this.utf8 = this.ascii || isUtf8(bytes)
+  }
+
+  decode(headerBoundary: string): Batch {
+    const { bytes, limits } = this
+    const bom = bytes.length >= 3 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+    const from = bom ? 3 : 0 // batch-wire F3
+    const boundary = chooseBoundary(bytes, headerBoundary, from, limits)
+    const split = { maxPadding: limits.maxBoundaryPadding, at: {} }
+    for (const range of splitParts(bytes, boundary, from, bytes.length, split))
+      this.readOuterPart(range, boundary)
+    const agree = idsAgree(headerBoundary, [boundary, ...this.changesets])
+    return { boundary, changesets: this.changesets, idsAgree: agree, parts: this.parts }
+  }
+
+  private readOuterPart(range: PartRange, boundary: string): void {
+    const known = this.reader.readAlike(range.start, range.end)
+    if (known !== undefined) {
+      this.addPart(range, known, undefined)
+      return
+    }
+    const at: ErrorLocation = { part: this.parts.length + 1, offset: range.start }
+    const { lines, end, closed } = readHeaders(this.bytes, range.start, range.end, this.limits, at)
+    const media = this.mediaTypeOf(valuesOf(lines, 'content-type')[0], at)
+    if (media.type !== 'multipart/mixed') {
+      if (!closed) throw noBlankLine(at)
+      this.addPart(range, this.reader.read(range.start, lines, end, range.end, at), undefined)
+      return
+    }
+    const changeset = boundaryOf(media, at)
+    if (changeset === boundary) {
+      throw new AdapterError('ADP_NESTING', 'Batch and changeset have the same boundary. Use two.', { at })
+    }
+    this.changesets.push(changeset)
+    this.readChangeset(changeset, { start: end, end: range.end })
+  }
+
+  private readChangeset(boundary: string, content: PartRange): void {
+    const changeset = this.changesets.length
+    const split = { maxPadding: this.limits.maxBoundaryPadding, at: { changeset } }
+    for (const range of splitParts(this.bytes, boundary, content.start, content.end, split)) {
+      const head = this.reader.readAlike(range.start, range.end) ?? this.readInnerHead(range, changeset)
+      this.addPart(range, head, changeset)
+    }
+  }
+
+  private readInnerHead(range: PartRange, changeset: number): PartHead {
+    const at: ErrorLocation = { changeset, part: this.parts.length + 1, offset: range.start }
+    const { lines, end, closed } = readHeaders(this.bytes, range.start, range.end, this.limits, at)
+    const media = this.mediaTypeOf(valuesOf(lines, 'content-type')[0], at)
+    if (media.type === 'multipart/mixed') {
+      throw new AdapterError('ADP_NESTING', 'A changeset holds another changeset. Put both into the batch.', {
+        at,
+      })
+    }
+    if (!closed) throw noBlankLine(at)
+    return this.reader.read(range.start, lines, end, range.end, at)
+  }
+
+  /** The type of a part: a record or, where the caller allows it, a changeset (batch-wire F13). */
+  private mediaTypeOf(contentType: string | undefined, at: ErrorLocation): ReturnType<typeof parseMediaType> {
+    const media = contentType === undefined ? undefined : parsePartType(contentType, at)
+    if (media?.type === 'application/http' || media?.type === 'multipart/mixed') return media
+    throw new AdapterError(
+      'ADP_PART_TYPE',
+      'The Content-Type of a part must be application/http, or multipart/mixed for a changeset.',
+      { at },
+    )
+  }
+
+  private addPart(range: PartRange, head: PartHead, changeset: number | undefined): void {
+    const part = this.parts.length + 1
+    if (part > this.limits.maxParts) {
+      const at = { part, offset: range.start }
+      throw new AdapterError('ADP_TOO_LARGE', `The batch has more than ${this.limits.maxParts} records.`, {
+        at,
+      })
+    }
+    const result = this.readRecord(head, range.end)
+    this.parts.push({
+      part,
+      changeset,
+      contentId: head.contentId,
+      contentIdInHttp: head.contentIdInHttp,
+      prefersMinimal: head.prefersMinimal,
+      metadata: head.metadata,
+      record: result.record,
+      faults: result.faults,
+      start: head.bodyStart,
+      end: range.end,
+    })
+  }
+
+  private readRecord(head: PartHead, end: number): RecordResult {
+    if (head.method !== 'POST' || head.target === 'entity') {
+      return refused({ code: 'ADP_METHOD', message: 'Only POST to AttendanceRecords is served in a batch.' })
+    }
+    const text = this.textOf(head.charset, head.bodyStart, end)
+    return typeof text === 'string' ? decodeRecord(text) : refused(text)
+  }
+
+  /** The JSON text in the charset of the part; UTF-8 by default (batch-wire F26). */
+  private textOf(charset: PartHead['charset'], start: number, end: number): string | RecordFault {
+    const { bytes } = this
+    if (charset === 'other')
+      return { code: 'ADP_CHARSET', message: 'The charset must be utf-8 or iso-8859-1.' }
+    if (this.ascii || charset === 'latin1') return bytes.toString('latin1', start, end)
+    if (this.utf8 || isUtf8(bytes.subarray(start, end))) return bytes.toString('utf8', start, end)
+    return { code: 'ADP_CHARSET', message: 'The record is not valid UTF-8.' }
+  }
+}
+
+function parsePartType(contentType: string, at: ErrorLocation): ReturnType<typeof parseMediaType> {
+  if (/^\s*multipart\/mixed/i.test(contentType)) readBoundary(contentType, at)
+  try {
+    return parseMediaType(contentType)
+  } catch (cause) {
+    throw new AdapterError('ADP_PART_TYPE', 'The Content-Type of a part cannot be read.', { at, cause })
+  }
+}
+
+function refused(fault: RecordFault): RecordResult {
+  return { record: undefined, faults: [fault] }
+}
+
+function noBlankLine(at: ErrorLocation): AdapterError {
+  return new AdapterError(
+    'ADP_HEADER',
+    'A part has no blank line after its MIME headers. Send one, then the request line.',
+    { at },
+  )
+}

@@ -1,0 +1,139 @@
+import { AdapterError, type ErrorLocation } from '../../errors.ts'
+import { parameterOf, parseMediaType } from '../../http/media-type.ts'
+import type { BatchLimits } from '../limits.ts'
+import { type HeaderLines, lineEnd, readHeaders, valuesOf } from './headers.ts'
+import { checkTarget, type TargetKind } from './target.ts'
+
+/** How the JSON of the reply is annotated, as the record asked in `Accept` (OData JSON 3.1). */
+export type MetadataLevel = 'none' | 'minimal' | 'full'
+
+/** What the headers around one record say; the same for most parts of a batch but for the Content-ID. */
+export interface PartHead {
+  readonly method: string
+  readonly target: TargetKind
+  /** Undefined for UTF-8, the default; `latin1` for `charset=iso-8859-1`; `other` cannot be read (batch-wire F26). */
+  readonly charset: 'latin1' | 'other' | undefined
+  /** `Prefer: return=minimal` (RFC 7240 4.2). */
+  readonly prefersMinimal: boolean
+  readonly metadata: MetadataLevel
+  readonly contentId: string | undefined
+  /** The Content-ID came among the HTTP headers, so it goes back there too (batch-wire A3). */
+  readonly contentIdInHttp: boolean
+  /** First byte of the JSON body. */
+  readonly bodyStart: number
+}
+
+export interface HeadOptions {
+  readonly limits: BatchLimits
+  readonly serviceHosts: ReadonlySet<string> | undefined
+}
+
+/**
+ * Reads the HTTP request inside an `application/http` part (RFC 9112 10.2): blank lines, request line, headers. `mime` are
+ * the part's own headers, already read. Errors: `ADP_PART_ENCODING` (F14), `ADP_REQUEST_LINE` (F18), `ADP_CONTENT_ID` (F16),
+ * `ADP_TARGET` (F21), `ADP_HEADER` (F15).
+ */
+export function readHead(
+  bytes: Buffer,
+  mime: HeaderLines,
+  from: number,
+  to: number,
+  options: HeadOptions,
+  at: ErrorLocation,
+): PartHead {
+  checkTransferEncoding(mime, at)
+  let start = from
+  for (
+    let line = lineEnd(bytes, start, to);
+    start < to && line.text === start;
+    line = lineEnd(bytes, start, to)
+  ) {
+    start = line.next // batch-wire F17
+  }
+  const first = lineEnd(bytes, start, to)
+  const request = readRequestLine(bytes, start, first.text, { ...at, offset: start }, options)
+  const http = readHeaders(bytes, first.next, to, options.limits, at)
+  const mimeIds = valuesOf(mime, 'content-id').filter((id) => id !== '')
+  const httpIds = valuesOf(http.lines, 'content-id').filter((id) => id !== '')
+  const [contentId, ...others] = new Set([...mimeIds, ...httpIds])
+  if (others.length > 0) {
+    throw new AdapterError('ADP_CONTENT_ID', 'A part has two different Content-IDs. Send one.', { at })
+  }
+  return {
+    ...request,
+    ...readPreferences(http.lines),
+    charset: readCharset(http.lines),
+    contentId,
+    contentIdInHttp: httpIds.length > 0,
+    bodyStart: http.end,
+  }
+}
+
+function checkTransferEncoding(mime: HeaderLines, at: ErrorLocation): void {
+  for (const value of valuesOf(mime, 'content-transfer-encoding')) {
+    if (value.toLowerCase() !== 'binary') {
+      throw new AdapterError('ADP_PART_ENCODING', 'Content-Transfer-Encoding of a part must be binary.', {
+        at,
+      })
+    }
+  }
+}
+
+function readRequestLine(
+  bytes: Buffer,
+  from: number,
+  to: number,
+  at: ErrorLocation,
+  options: HeadOptions,
+): Pick<PartHead, 'method' | 'target'> {
+  if (to - from > options.limits.maxPartHeaderBytes) {
+    throw new AdapterError(
+      'ADP_LIMIT',
+      `A request line has more than ${options.limits.maxPartHeaderBytes} bytes.`,
+      {
+        at,
+      },
+    )
+  }
+  const [, method, uri] = REQUEST_LINE.exec(bytes.toString('latin1', from, to)) ?? []
+  if (method === undefined || uri === undefined) {
+    throw new AdapterError(
+      'ADP_REQUEST_LINE',
+      'A part has no request line. After the MIME headers send a blank line, then "POST <path> HTTP/1.1".',
+      { at },
+    )
+  }
+  return { method, target: checkTarget(uri, options.serviceHosts, at) }
+}
+
+// RFC 9112 3: method SP request-target SP HTTP-version; senders pad it.
+const REQUEST_LINE =
+  /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32})[ \t]+([^\s\u0000-\u001f\u007f]+)[ \t]+HTTP\/\d\.\d[ \t]*$/  
+
+function readCharset(http: HeaderLines): PartHead['charset'] {
+  const contentType = valuesOf(http, 'content-type')[0]
+  // The inner media type itself is not judged: legacy clients send application/json in several spellings.
+  const charset = /charset/i.test(contentType ?? '') ? charsetOf(contentType ?? '') : undefined
+  if (charset === undefined || charset === 'utf-8' || charset === 'utf8' || charset === 'us-ascii')
+    return undefined
+  return charset === 'iso-8859-1' || charset === 'latin1' ? 'latin1' : 'other'
+}
+
+function charsetOf(contentType: string): string | undefined {
+  try {
+    return parameterOf(parseMediaType(contentType), 'charset')?.toLowerCase()
+  } catch (cause) {
+    if (cause instanceof AdapterError) return 'unreadable'
+    throw cause
+  }
+}
+
+function readPreferences(http: HeaderLines): Pick<PartHead, 'prefersMinimal' | 'metadata'> {
+  const prefer = valuesOf(http, 'prefer').join(',')
+  const level = /odata\.metadata\s*=\s*"?(none|minimal|full)\b/i.exec(valuesOf(http, 'accept').join(','))?.[1]
+  const metadata = level?.toLowerCase()
+  return {
+    prefersMinimal: /(^|[,;\s])return\s*=\s*"?minimal\b/i.test(prefer),
+    metadata: metadata === 'none' || metadata === 'full' ? metadata : 'minimal',
+  }
+}

@@ -1,0 +1,97 @@
+import { AdapterError, type ErrorLocation } from '../../errors.ts'
+import type { BatchLimits } from '../limits.ts'
+
+const LF = 0x0a
+const CR = 0x0d
+const COLON = 0x3a
+const SPACE = 0x20
+const TAB = 0x09
+
+/** Header lines of one part: names in lower case, values trimmed and unfolded, in order. */
+export type HeaderLines = readonly (readonly [name: string, value: string])[]
+
+export interface HeaderBlock {
+  readonly lines: HeaderLines
+  /** First byte after the blank line. */
+  readonly end: number
+  /** False when the part ended before a blank line came. */
+  readonly closed: boolean
+}
+
+const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+
+/**
+ * Reads header lines up to a blank line within `[from, to)`: any case, blanks or tabs or nothing after the colon, folded
+ * lines joined by one blank (batch-wire F15; RFC 5322 2.2.3). Bytes over 0x7F are read as UTF-8.
+ * Errors: `ADP_HEADER` for a line without a colon, a name that is no token, or a control character; `ADP_LIMIT`.
+ */
+export function readHeaders(
+  bytes: Buffer,
+  from: number,
+  to: number,
+  limits: BatchLimits,
+  at: ErrorLocation,
+): HeaderBlock {
+  const lines: [string, string][] = []
+  let position = from
+  while (position < to) {
+    const { text: end, next } = lineEnd(bytes, position, to)
+    if (end === position) return { lines, end: next, closed: true }
+    if (next - from > limits.maxPartHeaderBytes)
+      throw overLimit(`${limits.maxPartHeaderBytes} bytes`, position, at)
+    refuseControls(bytes, position, end, at)
+    const first = bytes[position]
+    const last = lines.at(-1)
+    if (first === SPACE || first === TAB) {
+      if (last === undefined) throw badLine('a folded line before any header', position, at)
+      last[1] = `${last[1]} ${bytes.toString('utf8', position, end).trim()}`.trim()
+    } else {
+      if (lines.length === limits.maxHeaderLines)
+        throw overLimit(`${limits.maxHeaderLines} lines`, position, at)
+      lines.push(readLine(bytes, position, end, at))
+    }
+    position = next
+  }
+  return { lines, end: to, closed: false }
+}
+
+/** The end of the text of the line at `from`, without CR, and the start of the next line. */
+export function lineEnd(bytes: Buffer, from: number, to: number): { text: number; next: number } {
+  const found = bytes.indexOf(LF, from)
+  if (found === -1 || found >= to) return { text: to, next: to }
+  return { text: found > from && bytes[found - 1] === CR ? found - 1 : found, next: found + 1 }
+}
+
+/** All values of one header, in order; `name` in lower case. */
+export function valuesOf(lines: HeaderLines, name: string): string[] {
+  return lines.filter(([own]) => own === name).map(([, value]) => value)
+}
+
+function readLine(bytes: Buffer, from: number, to: number, at: ErrorLocation): [string, string] {
+  const colon = bytes.indexOf(COLON, from)
+  if (colon === -1 || colon >= to) throw badLine('a line without a colon', from, at)
+  const name = bytes.toString('latin1', from, colon)
+  if (!NAME.test(name)) throw badLine('a header name that is no token', from, at)
+  return [name.toLowerCase(), bytes.toString('utf8', colon + 1, to).trim()]
+}
+
+function refuseControls(bytes: Buffer, from: number, to: number, at: ErrorLocation): void {
+  for (let position = from; position < to; position += 1) {
+    const byte = bytes[position] ?? 0
+    if ((byte < SPACE && byte !== TAB) || byte === 0x7f) throw badLine('a control character', position, at)
+  }
+}
+
+function badLine(what: string, offset: number, at: ErrorLocation): AdapterError {
+  return new AdapterError(
+    'ADP_HEADER',
+    `The headers of a part have ${what}. Send lines "Name: value", then one blank line before the content.`,
+    { at: { ...at, offset } },
+  )
+}
+
+function overLimit(what: string, offset: number, at: ErrorLocation): AdapterError {
+  return new AdapterError('ADP_LIMIT', `The headers of a part have more than ${what}.`, {
+    at: { ...at, offset },
+  })
+}

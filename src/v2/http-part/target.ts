@@ -1,0 +1,66 @@
+import { AdapterError, type ErrorLocation } from '../../errors.ts'
+
+/** What the request line of a part addresses. */
+export type TargetKind = 'collection' | 'entity'
+
+const COLLECTION = 'attendancerecords'
+
+/**
+ * Checks the request target of a part (batch-wire F21): relative, absolute path, or absolute URL of this service. It is
+ * only checked, never followed. `serviceHosts` are host names in lower case without port; undefined accepts any.
+ * Errors: `ADP_TARGET` for another host, a path outside the attendance records, or a `..` segment, also when encoded.
+ */
+export function checkTarget(
+  target: string,
+  serviceHosts: ReadonlySet<string> | undefined,
+  at: ErrorLocation,
+): TargetKind {
+  const path = stripOrigin(target, serviceHosts, at).split(/[?#]/, 1)[0] ?? ''
+  const decoded = decodePath(path, at)
+  if (decoded.includes('\\') || decoded.split('/').includes('..')) {
+    throw fault('leaves the service by a ".." segment or a backslash', at)
+  }
+  const last = decoded.slice(decoded.lastIndexOf('/') + 1).toLowerCase()
+  if (last === COLLECTION) return 'collection'
+  if (last.startsWith(`${COLLECTION}(`) && last.endsWith(')')) return 'entity'
+  throw fault('is outside the attendance records of this service', at)
+}
+
+function stripOrigin(
+  target: string,
+  serviceHosts: ReadonlySet<string> | undefined,
+  at: ErrorLocation,
+): string {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(target)?.[1]?.toLowerCase()
+  if (scheme === undefined) {
+    if (target.startsWith('//')) throw fault('names another host', at)
+    return target
+  }
+  if (scheme !== 'http' && scheme !== 'https') throw fault('has a scheme that is not HTTP', at)
+  const url = URL.canParse(target) ? new URL(target) : undefined
+  if (url === undefined) throw fault('is not a URL', at)
+  if (serviceHosts !== undefined && !serviceHosts.has(url.hostname.toLowerCase()))
+    throw fault('names another host', at)
+  // The text after the authority, not url.pathname: that has its ".." segments already resolved.
+  return /^[^:]+:\/*[^/?#\\]*(.*)$/.exec(target)?.[1] ?? ''
+}
+
+// Twice: a segment encoded twice must not hide what a later hop would decode.
+function decodePath(path: string, at: ErrorLocation): string {
+  try {
+    return decodeURIComponent(decodeURIComponent(path))
+  } catch (cause) {
+    throw new AdapterError('ADP_TARGET', 'The request line of a part has a bad percent encoding.', {
+      at,
+      cause,
+    })
+  }
+}
+
+function fault(what: string, at: ErrorLocation): AdapterError {
+  return new AdapterError(
+    'ADP_TARGET',
+    `The request line of a part ${what}. Send "POST …/AttendanceRecords HTTP/1.1"; nothing was posted.`,
+    { at },
+  )
+}

@@ -1,0 +1,21 @@
+/** What one batch may cost; every limit is decided while parsing (batch-wire F27). */
+export interface BatchLimits {
+  /** Bytes of the body after decompression; over it 413. Default 32 MiB. */
+  readonly maxBodyBytes: number
+  /** Records in one batch; over it 413. Default 20,000. */
+  readonly maxParts: number
+  /** Bytes of the MIME and HTTP headers of one part together; over it 400. Default 64 KiB. */
+  readonly maxPartHeaderBytes: number
+  /** Header lines of one part; over it 400. Default 100. */
+  readonly maxHeaderLines: number
+  /** Blanks after the boundary on a delimiter line; over it 400. Default 256. */
+  readonly maxBoundaryPadding: number
+}
+
+export const defaultBatchLimits: BatchLimits = {
+  maxBodyBytes: 33_554_432,
+  maxParts: 20_000,
+  maxPartHeaderBytes: 65_536,
+  maxHeaderLines: 100,
+  maxBoundaryPadding: 256,
+}

@@ -1,0 +1,72 @@
+import { AdapterError } from '../../errors.ts'
+
+const LF = 0x0a
+const CR = 0x0d
+const DASH = 0x2d
+const SPACE = 0x20
+const TAB = 0x09
+
+/** A delimiter line found in the bytes; offsets from the start of the body. */
+export interface Delimiter {
+  /** First byte of the line, its first dash. */
+  readonly start: number
+  /** First byte after the line end. */
+  readonly end: number
+  /** True for `--boundary--`. */
+  readonly closing: boolean
+}
+
+/**
+ * Finds the next line that is a delimiter of one boundary within `[from, to)`: `--boundary`, optionally `--`, blanks, line
+ * end, alone on its line (batch-wire F2; RFC 2046 5.1.1). The last line may lack its line end (F4). Anything else that
+ * holds the boundary is body text. The search is native and each byte is looked at a bounded number of times.
+ */
+export function createDelimiterFinder(
+  bytes: Buffer,
+  boundary: string,
+  maxPadding: number,
+): (from: number, to: number) => Delimiter | undefined {
+  const needle = Buffer.from(`--${boundary}`, 'latin1')
+  return (from, to) => {
+    for (let start = bytes.indexOf(needle, from); start !== -1 && start < to;) {
+      if (start === from || bytes[start - 1] === LF) {
+        const found = readRest(bytes, start, start + needle.length, to, maxPadding)
+        if (found !== undefined) return found
+      }
+      start = bytes.indexOf(needle, start + 1)
+    }
+    return undefined
+  }
+}
+
+/** Reads what follows the boundary text; undefined where the line is not a delimiter. */
+function readRest(
+  bytes: Buffer,
+  start: number,
+  after: number,
+  to: number,
+  maxPadding: number,
+): Delimiter | undefined {
+  if (after > to) return undefined
+  const closing = after + 1 < to && bytes[after] === DASH && bytes[after + 1] === DASH
+  const text = closing ? after + 2 : after
+  let at = text
+  while (at < to && (bytes[at] === SPACE || bytes[at] === TAB)) at += 1
+  if (at - text > maxPadding) {
+    throw new AdapterError('ADP_LIMIT', `A delimiter line has more than ${maxPadding} blanks at its end.`, {
+      at: { offset: start },
+    })
+  }
+  if (at >= to) return { start, end: to, closing }
+  if (bytes[at] === CR) at += 1
+  if (at >= to) return { start, end: to, closing }
+  return bytes[at] === LF ? { start, end: at + 1, closing } : undefined
+}
+
+/** The end of a part's content: the line end before a delimiter belongs to the delimiter (RFC 2046 5.1.1). */
+export function contentEnd(bytes: Buffer, from: number, delimiterStart: number): number {
+  let end = delimiterStart
+  if (end > from && bytes[end - 1] === LF) end -= 1
+  if (end > from && bytes[end - 1] === CR) end -= 1
+  return end
+}

@@ -1,0 +1,162 @@
+import type { RecordFault, RecordResult, UnmappedField } from './flat-record.ts'
+import { FLAT_TYPE } from './flat-record.ts'
+import { JsonReader } from './json-reader.ts'
+
+const COLON = 0x3a
+const COMMA = 0x2c
+const OPEN = 0x7b
+const CLOSE = 0x7d
+const INT32 = /^-?\d{1,10}$/
+
+/** The members of the write form, and the bit that remembers that each was seen. */
+const FIELDS: ReadonlyMap<string, number> = new Map([
+  ['Present', 1],
+  ['Absent', 2],
+  ['Learner', 4],
+  ['AttendableEvent', 8],
+  ['SchoolAttendanceCode', 16],
+  ['MinutesLate', 32],
+  ['Comment', 64],
+  ['@odata.type', 128],
+])
+const REQUIRED = ['Present', 'Absent', 'Learner', 'AttendableEvent', 'SchoolAttendanceCode'] as const
+
+/** A record while it is read: every member starts missing. */
+interface Draft {
+  Present: boolean
+  Absent: boolean
+  Learner: string
+  AttendableEvent: string
+  SchoolAttendanceCode: string
+  MinutesLate: number | null | undefined
+  Comment: string | null | undefined
+  unmapped: UnmappedField[] | undefined
+}
+
+/**
+ * Reads one flat record from JSON text (batch-wire 4, F20, F23, F30). Never throws: a record is one of many, and the
+ * others proceed. All field faults of a record are reported together; a fault of the JSON itself ends the reading.
+ */
+export function decodeRecord(text: string): RecordResult {
+  const reader = new JsonReader(text)
+  const draft: Draft = {
+    Present: false,
+    Absent: false,
+    Learner: '',
+    AttendableEvent: '',
+    SchoolAttendanceCode: '',
+    MinutesLate: undefined,
+    Comment: undefined,
+    unmapped: undefined,
+  }
+  const faults: RecordFault[] = []
+  const seen = readMembers(reader, draft, faults)
+  if (reader.fault !== undefined) return { record: undefined, faults: [syntaxFault(reader)] }
+  for (const name of REQUIRED) {
+    if ((seen & (FIELDS.get(name) ?? 0)) === 0) faults.push(fieldFault(name, 'is required'))
+  }
+  return faults.length > 0 ? { record: undefined, faults } : { record: draft, faults: undefined }
+}
+
+/** Reads the object into the draft and returns the bits of the members seen; a fault of the JSON stays in the reader. */
+function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): number {
+  let seen = 0
+  let open = Number.isNaN(reader.peek())
+    ? reader.fail('the body is empty')
+    : reader.take(OPEN) || reader.fail('the body is not an object')
+  if (open && reader.take(CLOSE)) open = false
+  while (open) {
+    const name = reader.readString()
+    if (name === undefined) break
+    const bit = FIELDS.get(name) ?? 0
+    if ((seen & bit) !== 0 || (bit === 0 && isRepeated(draft, name))) reader.fail('a name stands twice')
+    seen |= bit
+    if (!reader.take(COLON)) reader.fail('a colon is expected')
+    readMember(reader, name, draft, faults)
+    if (reader.fault !== undefined) break
+    open = reader.take(COMMA)
+    if (!open && !reader.take(CLOSE)) reader.fail('a comma or the end of the object is expected')
+  }
+  if (!Number.isNaN(reader.peek())) reader.fail('text follows the object')
+  return seen
+}
+
+function isRepeated(draft: Draft, name: string): boolean {
+  return draft.unmapped?.some((field) => field.name === name) ?? false
+}
+
+function readMember(reader: JsonReader, name: string, draft: Draft, faults: RecordFault[]): void {
+  switch (name) {
+    case 'Learner':
+    case 'AttendableEvent':
+    case 'SchoolAttendanceCode':
+      draft[name] = readGuid(reader, name, faults)
+      return
+    case 'Present':
+    case 'Absent':
+      if (reader.takeWord('true')) draft[name] = true
+      else if (!reader.takeWord('false')) refuse(reader, name, 'must be true or false', faults)
+      return
+    case 'MinutesLate':
+      draft.MinutesLate = readMinutes(reader, faults)
+      return
+    case 'Comment':
+      if (reader.takeWord('null')) draft.Comment = null
+      else if (reader.atString()) draft.Comment = reader.readString()
+      else refuse(reader, name, 'must be a string or null', faults)
+      return
+    default: {
+      const raw = reader.readRaw()
+      if (raw === undefined || (name === '@odata.type' && raw.slice(1, -1) === FLAT_TYPE)) return
+      draft.unmapped ??= []
+      draft.unmapped.push({ name, raw })
+    }
+  }
+}
+
+function readGuid(reader: JsonReader, name: string, faults: RecordFault[]): string {
+  if (reader.atString()) {
+    const text = reader.readString() ?? ''
+    if (isGuid(text)) return text
+    faults.push(fieldFault(name, 'must be a guid'))
+  } else {
+    refuse(reader, name, 'must be a guid', faults)
+  }
+  return ''
+}
+
+function readMinutes(reader: JsonReader, faults: RecordFault[]): number | null {
+  if (reader.takeWord('null')) return null
+  const raw = reader.readRaw()
+  if (raw !== undefined && INT32.test(raw) && Number(raw) === (Number(raw) | 0)) return Number(raw) | 0
+  if (raw !== undefined) faults.push(fieldFault('MinutesLate', 'must be an int32 or null'))
+  return null
+}
+
+/** Passes over a value of the wrong type; when it is not JSON at all, that fault counts instead. */
+function refuse(reader: JsonReader, name: string, rule: string, faults: RecordFault[]): void {
+  if (reader.readRaw() !== undefined) faults.push(fieldFault(name, rule))
+}
+
+/** True for `8-4-4-4-12` hexadecimal digits in any case. A loop: this runs three times for every record. */
+export function isGuid(text: string): boolean {
+  if (text.length !== 36) return false
+  for (let at = 0; at < 36; at += 1) {
+    const code = text.charCodeAt(at)
+    if (at === 8 || at === 13 || at === 18 || at === 23) {
+      if (code !== 0x2d) return false
+    } else if (!((code >= 0x30 && code <= 0x39) || ((code | 0x20) >= 0x61 && (code | 0x20) <= 0x66))) {
+      return false
+    }
+  }
+  return true
+}
+
+function fieldFault(name: string, rule: string): RecordFault {
+  return { code: 'ADP_FIELD', message: `${name} ${rule}.` }
+}
+
+function syntaxFault(reader: JsonReader): RecordFault {
+  const { message, position } = reader.fault ?? { message: 'it cannot be read', position: 0 }
+  return { code: 'ADP_JSON', message: `The record is not a JSON object: ${message} (character ${position}).` }
+}

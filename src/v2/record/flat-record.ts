@@ -1,0 +1,36 @@
+/** The constant of `@odata.type` in a flat record (service.md 4.2). */
+export const FLAT_TYPE = '#AttendanceService.Models.OData.AttendanceRecord'
+
+/** A member of a posted record that is not of the flat write form; `raw` is its JSON text, so lexemes survive. */
+export interface UnmappedField {
+  readonly name: string
+  readonly raw: string
+}
+
+/**
+ * A flat V2 attendance record as a client posts it (service.md 4.2). A missing `MinutesLate` or `Comment` is undefined and
+ * differs from null. Guids are kept as written: 36 characters, any case.
+ */
+export interface FlatRecord {
+  readonly Present: boolean
+  readonly Absent: boolean
+  readonly Learner: string
+  readonly AttendableEvent: string
+  readonly SchoolAttendanceCode: string
+  /** int32. */
+  readonly MinutesLate: number | null | undefined
+  readonly Comment: string | null | undefined
+  /** Other members, in order; undefined when there are none. */
+  readonly unmapped: readonly UnmappedField[] | undefined
+}
+
+/** What is wrong with one posted record; several may hold at once. */
+export interface RecordFault {
+  readonly code: 'ADP_JSON' | 'ADP_CHARSET' | 'ADP_FIELD' | 'ADP_UNMAPPED_FIELD' | 'ADP_METHOD'
+  /** Names the member and the rule, never the value. */
+  readonly message: string
+}
+
+export type RecordResult =
+  | { readonly record: FlatRecord; readonly faults: undefined }
+  | { readonly record: undefined; readonly faults: readonly RecordFault[] }

@@ -1,0 +1,185 @@
+/** A fault of JSON text: what is wrong and at which character; thrown by the reader only, caught by `decodeRecord`. */
+export interface JsonFault {
+  readonly message: string
+  /** Character position in the text. */
+  readonly position: number
+}
+
+const QUOTE = 0x22
+const APOSTROPHE = 0x27
+const BACKSLASH = 0x5c
+const MAX_DEPTH = 64
+// RFC 8259 6
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
+const ESCAPES: Readonly<Record<string, string>> = {
+  '"': '"',
+  "'": "'",
+  '\\': '\\',
+  '/': '/',
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+}
+
+/**
+ * A cursor over JSON text (RFC 8259) that keeps what `JSON.parse` loses: number lexemes, repeated names, the raw text of
+ * a value. Strings may stand in single quotes (batch-wire F30, service.md 4). Methods return undefined at a fault and
+ * leave it in `fault`; nothing is thrown on the hot path.
+ */
+export class JsonReader {
+  readonly text: string
+  position = 0
+  fault: JsonFault | undefined = undefined
+
+  constructor(text: string) {
+    this.text = text
+    if (text.charCodeAt(0) === 0xfeff) this.position = 1 // batch-wire F20
+  }
+
+  /** Skips white space and returns the code of the next character, NaN at the end. */
+  peek(): number {
+    let code = this.text.charCodeAt(this.position)
+    while (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) {
+      this.position += 1
+      code = this.text.charCodeAt(this.position)
+    }
+    return code
+  }
+
+  /** Takes one punctuation character after white space; false when another stands there. */
+  take(code: number): boolean {
+    if (this.peek() !== code) return false
+    this.position += 1
+    return true
+  }
+
+  /** Keeps the first fault. Always false, so that a caller can return it. */
+  fail(message: string, position = this.position): boolean {
+    this.fault ??= { message, position }
+    return false
+  }
+
+  /** True when the next value begins with a quote. */
+  atString(): boolean {
+    const code = this.peek()
+    return code === QUOTE || code === APOSTROPHE
+  }
+
+  /** Reads a string in either quote style. */
+  readString(): string | undefined {
+    const quote = this.peek()
+    if (quote !== QUOTE && quote !== APOSTROPHE) return this.noText('a string is expected')
+    const start = this.position + 1
+    const text = this.text
+    for (let at = start; at < text.length; at += 1) {
+      const code = text.charCodeAt(at)
+      if (code === quote) {
+        this.position = at + 1
+        return text.slice(start, at)
+      }
+      if (code === BACKSLASH) return this.readEscaped(start, at, quote)
+      if (code < 0x20) return this.noText('a control character stands in a string', at)
+    }
+    return this.noText('a string is never closed', start - 1)
+  }
+
+  /** Passes over one value of any kind and returns its raw text. */
+  readRaw(): string | undefined {
+    this.peek()
+    const start = this.position
+    if (!this.skipValue(0)) return undefined
+    return this.text.slice(start, this.position)
+  }
+
+  /** Takes the literal `word`; false when another value stands there. */
+  takeWord(word: string): boolean {
+    this.peek()
+    if (!this.text.startsWith(word, this.position) || this.isWordCharacter(this.position + word.length))
+      return false
+    this.position += word.length
+    return true
+  }
+
+  /** Reads a number and returns its lexeme. */
+  readNumber(): string | undefined {
+    this.peek()
+    NUMBER.lastIndex = this.position
+    const lexeme = NUMBER.exec(this.text)?.[0]
+    if (lexeme === undefined || this.isWordCharacter(this.position + lexeme.length))
+      return this.noText('a value is expected')
+    this.position += lexeme.length
+    return lexeme
+  }
+
+  private isWordCharacter(at: number): boolean {
+    const code = this.text.charCodeAt(at) | 0x20
+    return (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39)
+  }
+
+  private readEscaped(start: number, firstEscape: number, quote: number): string | undefined {
+    const text = this.text
+    const pieces = [text.slice(start, firstEscape)]
+    let run = firstEscape
+    for (let at = firstEscape; at < text.length; at += 1) {
+      const code = text.charCodeAt(at)
+      if (code < 0x20) return this.noText('a control character stands in a string', at)
+      if (code === quote) {
+        pieces.push(text.slice(run, at))
+        this.position = at + 1
+        return pieces.join('')
+      }
+      if (code !== BACKSLASH) continue
+      pieces.push(text.slice(run, at))
+      const escape = text.charAt(at + 1)
+      if (escape === 'u') {
+        const hex = text.slice(at + 2, at + 6)
+        if (!/^[0-9a-fA-F]{4}$/.test(hex))
+          return this.noText('a \\u escape needs four hexadecimal digits', at)
+        pieces.push(String.fromCharCode(Number.parseInt(hex, 16)))
+        at += 5
+      } else {
+        const plain = ESCAPES[escape]
+        if (plain === undefined) return this.noText('an escape is unknown', at)
+        pieces.push(plain)
+        at += 1
+      }
+      run = at + 1
+    }
+    return this.noText('a string is never closed', start - 1)
+  }
+
+  private skipValue(depth: number): boolean {
+    if (depth > MAX_DEPTH) return this.fail(`values nest deeper than ${MAX_DEPTH}`)
+    const code = this.peek()
+    if (code === QUOTE || code === APOSTROPHE) return this.readString() !== undefined
+    if (code === 0x7b) return this.skipMembers(depth, 0x7d, true)
+    if (code === 0x5b) return this.skipMembers(depth, 0x5d, false)
+    if (this.takeWord('true') || this.takeWord('false') || this.takeWord('null')) return true
+    return this.readNumber() !== undefined
+  }
+
+  private skipMembers(depth: number, close: number, named: boolean): boolean {
+    this.position += 1
+    if (this.take(close)) return true
+    const names = named ? new Set<string>() : undefined
+    for (;;) {
+      if (names !== undefined) {
+        const name = this.readString()
+        if (name === undefined) return false
+        if (names.has(name)) return this.fail('a name stands twice in one object')
+        names.add(name)
+        if (!this.take(0x3a)) return this.fail('a colon is expected')
+      }
+      if (!this.skipValue(depth + 1)) return false
+      if (this.take(close)) return true
+      if (!this.take(0x2c)) return this.fail('a comma or the end of the value is expected')
+    }
+  }
+
+  private noText(message: string, position = this.position): string | undefined {
+    this.fail(message, position)
+    return undefined
+  }
+}
