@@ -108,7 +108,7 @@ function readRequestLine(
 
 // RFC 9112 3: method SP request-target SP HTTP-version; senders pad it.
 const REQUEST_LINE =
-  /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32})[ \t]+([^\s\u0000-\u001f\u007f]+)[ \t]+HTTP\/\d\.\d[ \t]*$/  
+  /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32})[ \t]+([^\s\u0000-\u001f\u007f]+)[ \t]+HTTP\/\d\.\d[ \t]*$/
 
 function readCharset(http: HeaderLines): PartHead['charset'] {
   const contentType = valuesOf(http, 'content-type')[0]

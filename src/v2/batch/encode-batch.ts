@@ -1,0 +1,86 @@
+import { STATUS_CODES } from 'node:http'
+
+/** Where parts go: directly under the batch response, or one level down, by changeset (batch-wire A6). */
+export type BatchLayout = 'flat' | 'nested'
+
+/** The answer to one record. */
+export interface PartReply {
+  readonly contentId: string | undefined
+  readonly contentIdInHttp: boolean
+  /** Position of the record's changeset, from 1; undefined for a part directly under the batch. */
+  readonly changeset: number | undefined
+  readonly status: number
+  /** JSON on one line; undefined for an answer without a body (204). */
+  readonly json: string | undefined
+}
+
+/** Writes the pieces of one batch response, in order; concatenated they are the body (batch-wire 2). */
+export interface BatchEncoder {
+  /** The `Content-Type` of the reply: one blank, an unquoted boundary and nothing after it (batch-wire A1). */
+  readonly contentType: string
+  part(reply: PartReply): string
+  /** The end of the body; every changeset up to `changesets` has had its part by then (nested layout). */
+  close(changesets: number): string
+}
+
+/**
+ * Creates the encoder of one response. `newId` gives a new guid for each boundary. Lines end in CRLF whatever the request
+ * used, header names are in canonical case, no header is empty (batch-wire A2).
+ */
+export function createBatchEncoder(layout: BatchLayout, newId: () => string): BatchEncoder {
+  const boundary = `batchresponse_${newId()}`
+  if (layout === 'flat') {
+    return {
+      contentType: `multipart/mixed; boundary=${boundary}`,
+      part: (reply) => encodePart(boundary, reply),
+      close: () => `--${boundary}--\r\n`,
+    }
+  }
+  let changeset = 0
+  let inner: string | undefined
+  const leave = (): string => {
+    const end = inner === undefined ? '' : `--${inner}--\r\n`
+    inner = undefined
+    return end
+  }
+  const enter = (target: number): string => {
+    let text = ''
+    while (changeset < target) {
+      text += leave()
+      changeset += 1
+      inner = `changesetresponse_${newId()}`
+      text += `--${boundary}\r\nContent-Type: multipart/mixed; boundary=${inner}\r\n\r\n`
+    }
+    return text
+  }
+  return {
+    contentType: `multipart/mixed; boundary=${boundary}`,
+    part: (reply) =>
+      reply.changeset === undefined
+        ? leave() + encodePart(boundary, reply)
+        : enter(reply.changeset) + encodePart(inner ?? boundary, reply),
+    close: (changesets) => `${enter(changesets)}${leave()}--${boundary}--\r\n`,
+  }
+}
+
+/**
+ * The answer when the ids of header and body differ: a batch response with one empty changeset response, whatever became of
+ * the records (service.md 4.2, last paragraph; batch-wire 3).
+ */
+export function encodeMismatch(newId: () => string): { contentType: string; body: string } {
+  const encoder = createBatchEncoder('nested', newId)
+  return { contentType: encoder.contentType, body: encoder.close(1) }
+}
+
+function encodePart(boundary: string, reply: PartReply): string {
+  const id = reply.contentId === undefined ? '' : `Content-ID: ${reply.contentId}\r\n`
+  const content =
+    reply.json === undefined
+      ? '\r\n'
+      : 'Content-Type: application/json; odata.metadata=minimal\r\n' +
+        `Content-Length: ${Buffer.byteLength(reply.json)}\r\n\r\n${reply.json}\r\n`
+  return (
+    `--${boundary}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n${id}\r\n` +
+    `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status] ?? 'Unknown'}\r\n${reply.contentIdInHttp ? id : ''}${content}`
+  )
+}

@@ -1,0 +1,21 @@
+export { decodeBatch, type DecodeOptions } from './batch/decode-batch.ts'
+export type { Batch, BatchPart } from './batch/batch.ts'
+export {
+  type BatchEncoder,
+  type BatchLayout,
+  createBatchEncoder,
+  encodeMismatch,
+  type PartReply,
+} from './batch/encode-batch.ts'
+export type { MetadataLevel } from './http-part/head.ts'
+export { type BatchLimits, defaultBatchLimits } from './limits.ts'
+export { encodeErrorArray, type V2Error } from './errors/error-array.ts'
+export { decodeRecord } from './record/decode-record.ts'
+export {
+  FLAT_TYPE,
+  type FlatRecord,
+  type RecordFault,
+  type RecordResult,
+  type UnmappedField,
+} from './record/flat-record.ts'
+export { encodeFlatReply, type FlatReply } from './record/flat-reply.ts'
