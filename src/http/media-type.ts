@@ -8,7 +8,7 @@ export interface MediaType {
 }
 
 const TOKEN = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+/y
- 
+
 const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/
 // A parameter without quotes may hold more than a token: legacy senders put `/`, `:`, `=` or `?` into a boundary.
 const BARE_VALUE = /[^;"\s]+/y
