@@ -218,9 +218,9 @@ export type Expr =
   | CaseExpr
   | PathExpr
 
-/** `$search`: words and phrases under NOT, AND, OR. Text that fits no expression is one `incomplete` node (4.01). */
+/** `$search`: words and phrases under NOT, AND, OR. Text in apostrophes is one `incomplete` node (OData 4.01 ABNF). */
 export type SearchExpr =
-  | ({ readonly kind: 'word' | 'phrase' | 'incomplete'; readonly text: string } & Positioned)
+  | ({ readonly kind: 'term' | 'incomplete'; readonly text: string } & Positioned)
   | ({ readonly kind: 'not'; readonly operand: SearchExpr } & Positioned)
   | ({ readonly kind: 'and' | 'or'; readonly operands: readonly SearchExpr[] } & Positioned)
 

@@ -1,0 +1,54 @@
+import type { BinaryOperator } from './ast.ts'
+
+/** How tightly each operator binds, loosest first (OData URL conventions 5.1.1.17). */
+export const precedence = {
+  or: 1,
+  and: 2,
+  eq: 3,
+  ne: 3,
+  gt: 4,
+  ge: 4,
+  lt: 4,
+  le: 4,
+  add: 5,
+  sub: 5,
+  mul: 6,
+  div: 6,
+  divby: 6,
+  mod: 6,
+  unary: 7,
+  has: 8,
+  in: 8,
+  primary: 9,
+} as const satisfies Record<InfixOperator | 'unary' | 'primary', number>
+
+/** An operator between two operands. */
+export type InfixOperator = BinaryOperator | 'and' | 'or'
+
+const operators: ReadonlyMap<string, InfixOperator> = new Map(
+  (
+    [
+      'or',
+      'and',
+      'eq',
+      'ne',
+      'gt',
+      'ge',
+      'lt',
+      'le',
+      'add',
+      'sub',
+      'mul',
+      'div',
+      'divby',
+      'mod',
+      'has',
+      'in',
+    ] as const
+  ).map((name) => [name, name]),
+)
+
+/** The operator of this name in any case (OData 4.01), or `undefined`. */
+export function findOperator(word: string): InfixOperator | undefined {
+  return operators.get(word) ?? operators.get(word.toLowerCase())
+}

@@ -1,0 +1,282 @@
+import type { CaseBranch, Expr, ObjectMember, TypeExpr } from './ast.ts'
+import type { Cursor } from './cursor.ts'
+import { findFunction, type BuiltInFunction } from './functions.ts'
+import { findOperator, precedence, type InfixOperator } from './operators.ts'
+import { parseLiteral, parseNamedLiteral, parsePlainLiteral } from './parse-literal.ts'
+import { parsePathFrom, parseRootedPath } from './parse-path.ts'
+
+const operatorWord = /[ \t]*[A-Za-z]+/y
+const notWord = /not(?=[ \t(])/iy
+const jsonString = /"[^"\\\p{Cc}]*(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})[^"\\\p{Cc}]*)*"/uy
+// The one-argument forms of cast and isof: nothing but a type name up to the closing parenthesis.
+const typeAlone = /(?:Collection\([^\s(),'/]+\)|[^\s(),'/]+)[ \t]*\)/y
+
+/** An expression at the cursor, up to the first character that cannot continue it (ABNF commonExpr). */
+export function parseExpressionAt(cursor: Cursor): Expr {
+  return parseBinary(cursor, precedence.or)
+}
+
+/** The operator that follows, consumed with the blanks around it when it binds at least as tightly as `min`. */
+function eatOperator(cursor: Cursor, min: number): InfixOperator | undefined {
+  const start = cursor.position
+  const matched = cursor.match(operatorWord)
+  if (matched === undefined) return undefined
+  const word = matched.trimStart()
+  const operator = findOperator(word)
+  // ABNF wants blanks around operators; a parenthesis separates as well, and generated filters leave the blank out.
+  const separated = word.length < matched.length || cursor.text.charAt(start - 1) === ')'
+  if (operator !== undefined && separated && precedence[operator] >= min) {
+    if (cursor.skipBlanks() || cursor.sees('(')) return operator
+  }
+  cursor.position = start
+  return undefined
+}
+
+/** Precedence climbing: one loop per level that is really there, so nothing is ever read twice. */
+function parseBinary(cursor: Cursor, min: number): Expr {
+  const { position } = cursor
+  let left = parseUnary(cursor)
+  let height = cursor.height
+  for (let operator = eatOperator(cursor, min); operator !== undefined; operator = eatOperator(cursor, min)) {
+    if (operator === 'and' || operator === 'or') {
+      const operands = [left]
+      do {
+        operands.push(parseBinary(cursor, precedence[operator] + 1))
+        height = Math.max(height, cursor.height)
+      } while (eatOperator(cursor, precedence[operator]) !== undefined)
+      left = { kind: operator, operands, position }
+    } else {
+      const right = parseBinary(cursor, precedence[operator] + 1)
+      height = Math.max(height, cursor.height)
+      left = { kind: 'binary', operator, left, right, position }
+    }
+    cursor.grow(height, position)
+    height = cursor.height
+  }
+  cursor.height = height
+  return left
+}
+
+function parseUnary(cursor: Cursor): Expr {
+  return cursor.nested(() => {
+    const { position } = cursor
+    if (cursor.match(notWord) !== undefined) {
+      cursor.skipBlanks()
+      return prefix(cursor, 'not', position)
+    }
+    const literal = parsePlainLiteral(cursor)
+    if (literal === undefined && cursor.eat('-')) {
+      cursor.skipBlanks()
+      return prefix(cursor, 'negate', position)
+    }
+    if (literal !== undefined) cursor.height = 1
+    return parseMembership(cursor, literal ?? parsePrimary(cursor), position)
+  })
+}
+
+function prefix(cursor: Cursor, kind: 'not' | 'negate', position: number): Expr {
+  const operand = parseUnary(cursor)
+  cursor.grow(cursor.height, position)
+  return { kind, operand, position }
+}
+
+/** `has` and `in`, which bind tighter than the unary operators: `not x in (1,2)` negates the membership. */
+function parseMembership(cursor: Cursor, operand: Expr, position: number): Expr {
+  let left = operand
+  let height = cursor.height
+  for (;;) {
+    const operator = eatOperator(cursor, precedence.has)
+    if (operator !== 'has' && operator !== 'in') break
+    const right = operator === 'in' && cursor.sees('(') ? parseList(cursor) : parseOperand(cursor)
+    cursor.grow(Math.max(height, cursor.height), position)
+    height = cursor.height
+    left = { kind: 'binary', operator, left, right, position }
+  }
+  cursor.height = height
+  return left
+}
+
+function parseOperand(cursor: Cursor): Expr {
+  const literal = parsePlainLiteral(cursor)
+  if (literal === undefined) return parsePrimary(cursor)
+  cursor.height = 1
+  return literal
+}
+
+/** `(1,2)` or `()` after `in`; a parenthesis around anything but literals is an expression (ABNF inExpr). */
+function parseList(cursor: Cursor): Expr {
+  const { position } = cursor
+  cursor.expect('(')
+  cursor.skipBlanks()
+  if (cursor.eat(')')) {
+    cursor.height = 1
+    return { kind: 'list', items: [], position }
+  }
+  const first = parseExpressionAt(cursor)
+  cursor.skipBlanks()
+  if (first.kind !== 'literal' && first.kind !== 'enum') {
+    cursor.expect(')')
+    return first
+  }
+  const items = [first]
+  while (cursor.eat(',')) {
+    cursor.skipBlanks()
+    items.push(parseLiteral(cursor))
+    cursor.skipBlanks()
+  }
+  cursor.expect(')')
+  cursor.grow(1, position)
+  return { kind: 'list', items, position }
+}
+
+function parsePrimary(cursor: Cursor): Expr {
+  const { position } = cursor
+  switch (cursor.text.charAt(position)) {
+    case '(':
+      return parseParenthesised(cursor)
+    case '[':
+      return parseArray(cursor)
+    case '{':
+      return parseObject(cursor)
+    case '$':
+    case '@':
+      return parseRootedPath(cursor, parseExpressionAt)
+    default:
+      return parseWord(cursor)
+  }
+}
+
+function parseParenthesised(cursor: Cursor): Expr {
+  cursor.expect('(')
+  cursor.skipBlanks()
+  const inner = parseExpressionAt(cursor)
+  cursor.skipBlanks()
+  cursor.expect(')')
+  return inner
+}
+
+/** A literal, call or path that begins with a name. */
+function parseWord(cursor: Cursor): Expr {
+  const { position } = cursor
+  const name = cursor.qualifiedName('a property, a literal or a function')
+  const literal = parseNamedLiteral(cursor, name, position)
+  if (literal !== undefined) {
+    cursor.height = 1
+    return literal
+  }
+  if (cursor.sees('(') && !cursor.variables.includes(name)) {
+    const builtIn = findFunction(name)
+    if (builtIn !== undefined) return parseCall(cursor, builtIn, position)
+    const lower = name.toLowerCase()
+    if (lower === 'cast' || lower === 'isof') return parseTypeExpr(cursor, lower, position)
+    if (lower === 'case') return parseCase(cursor, position)
+  }
+  return parsePathFrom(cursor, parseExpressionAt, name, position)
+}
+
+/** Items between commas up to `close`, at which the cursor stands already or after blanks; grows the tree above them. */
+function parseItems<T>(cursor: Cursor, close: string, position: number, item: () => T): T[] {
+  const items: T[] = []
+  let height = 0
+  cursor.skipBlanks()
+  if (!cursor.eat(close)) {
+    do {
+      cursor.skipBlanks()
+      items.push(item())
+      height = Math.max(height, cursor.height)
+      cursor.skipBlanks()
+    } while (cursor.eat(','))
+    cursor.expect(close)
+  }
+  cursor.grow(height, position)
+  return items
+}
+
+function parseCall(cursor: Cursor, builtIn: BuiltInFunction, position: number): Expr {
+  cursor.expect('(')
+  const values = parseItems(cursor, ')', position, () => parseExpressionAt(cursor))
+  const { name, minArguments, maxArguments } = builtIn
+  if (values.length < minArguments || values.length > maxArguments) {
+    const count = minArguments === maxArguments ? `${minArguments}` : `${minArguments} to ${maxArguments}`
+    cursor.fail(`${name} takes ${count} argument${maxArguments === 1 ? '' : 's'}`, position)
+  }
+  return { kind: 'call', name, arguments: values, position }
+}
+
+function parseTypeName(cursor: Cursor): string {
+  if (!cursor.eat('Collection(')) return cursor.qualifiedName('a type name')
+  const item = cursor.qualifiedName('a type name')
+  cursor.expect(')')
+  return `Collection(${item})`
+}
+
+function parseTypeExpr(cursor: Cursor, kind: TypeExpr['kind'], position: number): Expr {
+  cursor.expect('(')
+  cursor.skipBlanks()
+  const start = cursor.position
+  const alone = cursor.match(typeAlone) !== undefined
+  cursor.position = start
+  cursor.height = 0
+  const operand = alone ? undefined : parseExpressionAt(cursor)
+  if (operand !== undefined) {
+    cursor.skipBlanks()
+    cursor.expect(',')
+    cursor.skipBlanks()
+  }
+  const typeName = parseTypeName(cursor)
+  cursor.skipBlanks()
+  cursor.expect(')')
+  cursor.grow(cursor.height, position)
+  return operand === undefined ? { kind, typeName, position } : { kind, operand, typeName, position }
+}
+
+function parseCase(cursor: Cursor, position: number): Expr {
+  cursor.expect('(')
+  const branches = parseItems(cursor, ')', position, (): CaseBranch => {
+    const when = parseExpressionAt(cursor)
+    const height = cursor.height
+    cursor.skipBlanks()
+    cursor.expect(':')
+    cursor.skipBlanks()
+    const then = parseExpressionAt(cursor)
+    cursor.height = Math.max(height, cursor.height)
+    return { when, then }
+  })
+  if (branches.length === 0) cursor.fail('case takes at least one "condition:value"', position)
+  return { kind: 'case', branches, position }
+}
+
+/** A JSON string, which only arrays and objects may hold (ABNF stringInUrl). */
+function parseJsonString(cursor: Cursor): string | undefined {
+  if (!cursor.sees('"')) return undefined
+  const text = cursor.match(jsonString) ?? cursor.fail('Expected a JSON string')
+  return String(JSON.parse(text))
+}
+
+function parseJsonValue(cursor: Cursor): Expr {
+  const { position } = cursor
+  const value = parseJsonString(cursor)
+  if (value === undefined) return parseExpressionAt(cursor)
+  cursor.height = 1
+  return { kind: 'literal', type: 'Edm.String', value, position }
+}
+
+function parseArray(cursor: Cursor): Expr {
+  const { position } = cursor
+  cursor.expect('[')
+  return { kind: 'array', items: parseItems(cursor, ']', position, () => parseJsonValue(cursor)), position }
+}
+
+function parseObject(cursor: Cursor): Expr {
+  const { position } = cursor
+  cursor.expect('{')
+  const members = parseItems(cursor, '}', position, (): ObjectMember => {
+    const start = cursor.position
+    const name = parseJsonString(cursor) ?? cursor.fail('Expected a member name in quotes')
+    cursor.skipBlanks()
+    cursor.expect(':')
+    cursor.skipBlanks()
+    return { name, value: parseJsonValue(cursor), position: start }
+  })
+  return { kind: 'object', members, position }
+}

@@ -1,0 +1,223 @@
+import type {
+  CountSegment,
+  Expr,
+  FunctionParameter,
+  KeyPart,
+  KeyValue,
+  LambdaSegment,
+  PathExpr,
+  PathRoot,
+  PathSegment,
+} from './ast.ts'
+import type { Cursor } from './cursor.ts'
+import { parseSearchAt } from './parse-search.ts'
+
+/** The expression parser, handed in because paths hold expressions and expressions hold paths. */
+export type ParseExpression = (cursor: Cursor) => Expr
+
+/** A path being read: the parser of what it nests, and the height of the highest expression nested so far. */
+interface PathReader {
+  readonly cursor: Cursor
+  readonly expression: ParseExpression
+  readonly segments: PathSegment[]
+  below: number
+}
+
+const equalsSign = /[ \t]*=/y
+const namedPart = /[A-Za-z_][A-Za-z0-9_]*[ \t]*=/y
+const countOption = /\$?(?:filter|search)[ \t]*=/iy
+
+function nest(reader: PathReader): Expr {
+  const value = reader.expression(reader.cursor)
+  reader.below = Math.max(reader.below, reader.cursor.height)
+  return value
+}
+
+/** A key value is a literal or an alias (ABNF keyPropertyValue); other expressions are function arguments only. */
+function toKeyValue(value: Expr): KeyValue | undefined {
+  if (value.kind === 'literal') return value.type === 'null' ? undefined : value
+  if (value.kind === 'enum') return value
+  if (value.kind !== 'path' || value.root.kind !== 'alias' || value.segments.length > 0) return undefined
+  return { kind: 'alias', name: value.root.name, position: value.position }
+}
+
+function parseNamedParts(reader: PathReader): FunctionParameter[] {
+  const { cursor } = reader
+  const parts: FunctionParameter[] = []
+  do {
+    cursor.skipBlanks()
+    const { position } = cursor
+    const name = cursor.name() ?? cursor.fail('Expected a parameter or key name')
+    if (cursor.match(equalsSign) === undefined) cursor.fail('Expected "="')
+    cursor.skipBlanks()
+    parts.push({ name, value: nest(reader), position })
+    cursor.skipBlanks()
+  } while (cursor.eat(','))
+  return parts
+}
+
+/** What stands in parentheses after a segment: a key, or the arguments that make the segment a function. */
+function parseParentheses(reader: PathReader): void {
+  const { cursor, segments } = reader
+  const { position } = cursor
+  cursor.expect('(')
+  cursor.skipBlanks()
+  const start = cursor.position
+  const named = cursor.match(namedPart) !== undefined
+  cursor.position = start
+  if (cursor.sees(')')) pushFunction(reader, [], position)
+  else if (named) pushNamed(reader, parseNamedParts(reader), position)
+  else {
+    const value = toKeyValue(nest(reader)) ?? cursor.fail('Expected a literal as key', start)
+    segments.push({ kind: 'key', parts: [{ value, position: value.position }], position })
+  }
+  cursor.skipBlanks()
+  cursor.expect(')')
+}
+
+/** `A(k=1)` is a key where every value is a literal, unless `A` is qualified and so a function. */
+function pushNamed(reader: PathReader, parameters: readonly FunctionParameter[], position: number): void {
+  const parts: KeyPart[] = []
+  for (const parameter of parameters) {
+    const value = toKeyValue(parameter.value)
+    if (value !== undefined) parts.push({ name: parameter.name, value, position: parameter.position })
+  }
+  const isKey = parts.length === parameters.length && reader.segments.at(-1)?.kind !== 'typeCast'
+  if (isKey) reader.segments.push({ kind: 'key', parts, position })
+  else pushFunction(reader, parameters, position)
+}
+
+/** Turns the name read last into a function call. */
+function pushFunction(reader: PathReader, parameters: readonly FunctionParameter[], position: number): void {
+  const last = reader.segments.pop()
+  if (last?.kind !== 'typeCast' && last?.kind !== 'property') {
+    return reader.cursor.fail('Only a name can be called', position)
+  }
+  const name = last.kind === 'typeCast' ? last.typeName : last.name
+  reader.segments.push({ kind: 'function', name, parameters, position: last.position })
+}
+
+function parseLambda(reader: PathReader, kind: 'any' | 'all', position: number): LambdaSegment {
+  const { cursor } = reader
+  cursor.expect('(')
+  cursor.skipBlanks()
+  if (kind === 'any' && cursor.eat(')')) return { kind, position }
+  const variable = cursor.name() ?? cursor.fail('Expected a lambda variable')
+  cursor.skipBlanks()
+  cursor.expect(':')
+  cursor.skipBlanks()
+  cursor.variables.push(variable)
+  const predicate = nest(reader)
+  cursor.variables.pop()
+  cursor.skipBlanks()
+  cursor.expect(')')
+  return { kind, lambda: { variable, predicate }, position }
+}
+
+/** `$count`, then `(` filter and search `)` (ABNF expandCountOption). */
+function parseCount(reader: PathReader, position: number): CountSegment {
+  const { cursor } = reader
+  if (!cursor.eat('(')) return { kind: '$count', position }
+  let segment: CountSegment = { kind: '$count', position }
+  do {
+    const start = cursor.position
+    const option = cursor.match(countOption)?.toLowerCase() ?? cursor.fail('Expected $filter= or $search=')
+    const isFilter = option.includes('filter')
+    if (isFilter ? segment.filter : segment.search) cursor.fail('The option is given twice', start)
+    if (isFilter) segment = { ...segment, filter: nest(reader) }
+    else segment = { ...segment, search: parseSearchAt(cursor) }
+  } while (cursor.eat(';'))
+  cursor.expect(')')
+  return segment
+}
+
+function parseAnnotation(cursor: Cursor, position: number): PathSegment {
+  const term = cursor.qualifiedName('an annotation term')
+  if (!cursor.eat('#')) return { kind: 'annotation', term, position }
+  const qualifier = cursor.name() ?? cursor.fail('Expected a qualifier after "#"')
+  return { kind: 'annotation', term, qualifier, position }
+}
+
+function parseSegment(reader: PathReader): void {
+  const { cursor, segments } = reader
+  const { position } = cursor
+  if (cursor.eat('$count')) {
+    segments.push(parseCount(reader, position))
+  } else if (cursor.eat('$filter(')) {
+    cursor.skipBlanks()
+    segments.push({ kind: '$filter', predicate: nest(reader), position })
+    cursor.skipBlanks()
+    cursor.expect(')')
+  } else if (cursor.eat('@')) {
+    segments.push(parseAnnotation(cursor, position))
+  } else {
+    const name = cursor.qualifiedName('a property, "any", "all" or "$count"')
+    const lower = name.toLowerCase()
+    if ((lower === 'any' || lower === 'all') && cursor.sees('(')) {
+      segments.push(parseLambda(reader, lower, position))
+    } else {
+      pushName(reader, name, position)
+    }
+  }
+}
+
+function pushName(reader: PathReader, name: string, position: number): void {
+  const isType = name.includes('.')
+  const segment: PathSegment = isType
+    ? { kind: 'typeCast', typeName: name, position }
+    : { kind: 'property', name, position }
+  reader.segments.push(segment)
+}
+
+function parseRest(reader: PathReader, root: PathRoot, position: number): PathExpr {
+  const { cursor, segments } = reader
+  for (;;) {
+    if (cursor.sees('(') && segments.length > 0) parseParentheses(reader)
+    // ABNF memberExpr: a type name alone is no member, so one that opens the path must be followed by one.
+    else if (segments.length === 1 && segments[0]?.kind === 'typeCast') {
+      cursor.expect('/')
+      parseSegment(reader)
+    } else if (cursor.eat('/')) parseSegment(reader)
+    else break
+  }
+  cursor.grow(reader.below, position)
+  return { kind: 'path', root, segments, position }
+}
+
+/** The path that begins with `name`, which has been read and is no literal, operator or built-in function. */
+export function parsePathFrom(
+  cursor: Cursor,
+  expression: ParseExpression,
+  name: string,
+  position: number,
+): PathExpr {
+  const reader: PathReader = { cursor, expression, segments: [], below: 0 }
+  if (cursor.variables.includes(name)) return parseRest(reader, { kind: 'variable', name }, position)
+  const lower = name.toLowerCase()
+  if ((lower === 'any' || lower === 'all') && cursor.sees('('))
+    cursor.fail('A collection must precede any and all')
+  pushName(reader, name, position)
+  return parseRest(reader, { kind: 'member' }, position)
+}
+
+/** A path that begins with `$it`, `$this`, `$root`, `@alias` or `@NS.Term`. */
+export function parseRootedPath(cursor: Cursor, expression: ParseExpression): PathExpr {
+  const { position } = cursor
+  const reader: PathReader = { cursor, expression, segments: [], below: 0 }
+  if (cursor.eat('@')) {
+    const name = cursor.qualifiedName('a parameter alias or annotation term')
+    if (!name.includes('.')) return parseRest(reader, { kind: 'alias', name }, position)
+    cursor.position = position + 1
+    reader.segments.push(parseAnnotation(cursor, position))
+    return parseRest(reader, { kind: 'member' }, position)
+  }
+  cursor.expect('$')
+  const name = cursor.name()
+  if (name === 'root' && cursor.eat('/')) {
+    parseSegment(reader)
+    return parseRest(reader, { kind: '$root' }, position)
+  }
+  if (name === 'it') return parseRest(reader, { kind: '$it' }, position)
+  if (name === 'this') return parseRest(reader, { kind: '$this' }, position)
+  return cursor.fail('Expected $it, $this or $root/', position)
+}
