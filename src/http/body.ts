@@ -1,0 +1,71 @@
+import type { Readable, Transform } from 'node:stream'
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+
+import { AdapterError } from '../errors.ts'
+
+export interface BodyOptions {
+  /** Bytes of the body after decompression. */
+  readonly maxBytes: number
+  /** The request's `Content-Encoding`; undefined or `identity` for none (RFC 9110 8.4). */
+  readonly contentEncoding: string | undefined
+  /** The request's `Content-Length`, so that a body that is too large is refused before it is read. */
+  readonly contentLength?: string | undefined
+  /** Called with the size of each chunk before it is kept; may throw to refuse the rest. */
+  readonly onBytes?: (count: number) => void
+}
+
+/**
+ * Reads a request body whole, decompressed (batch-wire F27, F29). The size limit holds for the decompressed bytes and is
+ * decided while reading, so that a small gzip cannot become a large buffer.
+ * Errors: `ADP_TOO_LARGE`, `ADP_CONTENT_ENCODING`, `ADP_BODY` (broken compression, or the client went away).
+ */
+export async function readBody(stream: Readable, options: BodyOptions): Promise<Buffer> {
+  const { maxBytes, contentEncoding } = options
+  const decompress = decompressorFor(contentEncoding)
+  if (decompress === undefined && Number(options.contentLength) > maxBytes) throw tooLarge(maxBytes)
+  const chunks: Buffer[] = []
+  let size = 0
+  const source = decompress === undefined ? stream : stream.pipe(decompress)
+  // pipe() passes no errors on: a client that goes away must end the reading too.
+  const onLost = (cause?: Error): void => {
+    decompress?.destroy(cause ?? lost())
+  }
+  stream.once('error', onLost).once('aborted', onLost)
+  try {
+    for await (const chunk of source as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > maxBytes) throw tooLarge(maxBytes)
+      options.onBytes?.(chunk.length)
+      chunks.push(chunk)
+    }
+  } catch (cause) {
+    stream.unpipe()
+    if (cause instanceof AdapterError) throw cause
+    throw new AdapterError(
+      'ADP_BODY',
+      'The body ended early or its compression is broken. Nothing was posted.',
+      { cause },
+    )
+  } finally {
+    stream.off('error', onLost).off('aborted', onLost)
+  }
+  const [first] = chunks
+  return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks, size)
+}
+
+function decompressorFor(contentEncoding: string | undefined): Transform | undefined {
+  const encoding = (contentEncoding ?? '').trim().toLowerCase()
+  if (encoding === '' || encoding === 'identity') return undefined
+  if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip()
+  if (encoding === 'deflate') return createInflate()
+  if (encoding === 'br') return createBrotliDecompress()
+  throw new AdapterError('ADP_CONTENT_ENCODING', 'Content-Encoding must be gzip, deflate, br or none.')
+}
+
+function tooLarge(maxBytes: number): AdapterError {
+  return new AdapterError('ADP_TOO_LARGE', `The body has more than ${maxBytes} bytes. Send smaller batches.`)
+}
+
+function lost(): AdapterError {
+  return new AdapterError('ADP_BODY', 'The client went away before the body was whole. Nothing was posted.')
+}

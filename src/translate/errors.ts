@@ -1,0 +1,105 @@
+import { type ErrorCode, errorRules } from '../errors.ts'
+import type { V2Error } from '../v2/errors/error-array.ts'
+import type { NotAppliedReason, PostOutcome, UnknownReason } from '../v3/errors/post-outcome.ts'
+import type { UpstreamError, UpstreamErrorEntry } from '../v3/errors/upstream-error.ts'
+
+/** One rule of the mapping from V3 errors to the V2 array; the first whose every condition holds applies. */
+export interface ErrorMappingRule {
+  /** Conditions on the upstream's error; a left-out one always holds. */
+  readonly status?: number
+  readonly code?: RegExp
+  readonly message?: RegExp
+  readonly target?: RegExp
+  readonly to: V2Error
+}
+
+const NO_EVENT: V2Error = { code: 'ATT_VAL_2', message: 'The AttendableEvent does not exist.' }
+const NO_CODE: V2Error = { code: 'ATT_VAL_3', message: 'The SchoolAttendanceCode does not exist.' }
+const MISSING = /not exist|not found|unknown|invalid|no such/i
+
+/** The errors that service.md 7 names, by code, by target, then by text; anything else passes through. */
+export const defaultErrorMapping: readonly ErrorMappingRule[] = [
+  { code: /^ATT_VAL_2$/i, to: NO_EVENT },
+  { code: /^ATT_VAL_3$/i, to: NO_CODE },
+  { target: /^\/?Event\b/, message: MISSING, to: NO_EVENT },
+  { target: /^\/?AttendanceCode\b/, message: MISSING, to: NO_CODE },
+  { message: /\b(?:attendable ?event|event|session)\b[^.]{0,80}(?:not exist|not found)/i, to: NO_EVENT },
+  { message: /\battendance ?code\b[^.]{0,80}(?:not exist|not found)/i, to: NO_CODE },
+]
+
+/** What a V2 client is told of a record that was not accepted: the status of its part and the entries of its array. */
+export interface V2Failure {
+  readonly status: number
+  readonly errors: readonly V2Error[]
+}
+
+/** An outcome without its success: what can be told as a failure. */
+export type FailedOutcome = Exclude<PostOutcome, { kind: 'accepted' }>
+
+/** Turns an outcome that is no success into a V2 failure; an unknown one never becomes a plain failure. */
+export function toV2Failure(outcome: FailedOutcome, mapping: readonly ErrorMappingRule[]): V2Failure {
+  switch (outcome.kind) {
+    case 'refused':
+      return toV2Refusal(outcome.error, mapping)
+    case 'notApplied':
+      return own(notAppliedCodes[outcome.reason], notAppliedTexts[outcome.reason])
+    case 'unknown':
+      return own('ADP_OUTCOME_UNKNOWN', unknownTexts[outcome.reason])
+  }
+}
+
+/** Maps an upstream's refusal: 401 and 403 keep their status, every other is the 400 of a V2 part (service.md 7). */
+export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMappingRule[]): V2Failure {
+  const status = error.status === 401 || error.status === 403 ? error.status : 400
+  const errors = error.entries.map((entry) => mapEntry(error.status, entry, mapping))
+  if (errors.length === 0)
+    return { ...own('ADP_UPSTREAM_REFUSED', `The service answered ${error.status}.`), status }
+  // Two upstream entries may mean the same V2 error.
+  const distinct = new Map(errors.map((entry) => [`${entry.code} ${entry.message}`, entry]))
+  return { status, errors: [...distinct.values()] }
+}
+
+function mapEntry(status: number, entry: UpstreamErrorEntry, mapping: readonly ErrorMappingRule[]): V2Error {
+  const message = entry.message.slice(0, 2_000)
+  const rule = mapping.find(
+    (candidate) =>
+      (candidate.status === undefined || candidate.status === status) &&
+      (candidate.code === undefined || candidate.code.test(entry.code ?? '')) &&
+      (candidate.message === undefined || candidate.message.test(message)) &&
+      (candidate.target === undefined || candidate.target.test(entry.target ?? '')),
+  )
+  if (rule !== undefined) return rule.to
+  const text = message === '' ? `The service answered ${status}.` : message
+  return { code: entry.code ?? 'ADP_UPSTREAM_REFUSED', message: text }
+}
+
+const notAppliedCodes: Readonly<Record<NotAppliedReason, ErrorCode>> = {
+  notConnected: 'ADP_UPSTREAM_UNAVAILABLE',
+  throttled: 'ADP_UPSTREAM_UNAVAILABLE',
+  unavailable: 'ADP_UPSTREAM_UNAVAILABLE',
+  stopped: 'ADP_UPSTREAM_UNAVAILABLE',
+  redirected: 'ADP_UPSTREAM_PROTOCOL',
+  budget: 'ADP_BUDGET_EXCEEDED',
+}
+
+const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
+  notConnected: 'The service cannot be reached. The record was not sent; send it again later.',
+  throttled: 'The service takes no more calls now (429). The record was not applied; send it again later.',
+  unavailable: 'The service is not available. The record was not applied; send it again later.',
+  stopped: 'The record was not sent, because the service refused the credentials of this batch.',
+  redirected: 'The service answered with a redirect. The record was not applied; check the base address.',
+  budget: 'The time for this batch was spent before the record was sent. Send it again in a smaller batch.',
+}
+
+const unknownTexts: Readonly<Record<UnknownReason, string>> = {
+  connectionLost:
+    'The connection was lost after the record was sent. It may have been applied: look it up first.',
+  timeout: 'No answer came in time after the record was sent. It may have been applied: look it up first.',
+  unreadableReply: 'The answer to the record cannot be read. It may have been applied: look it up first.',
+  serverError: 'The service failed while it handled the record. It may have been applied: look it up first.',
+  otherRecord: 'The answer speaks of another record. This one may have been applied: look it up first.',
+}
+
+function own(code: ErrorCode, message: string): V2Failure {
+  return { status: errorRules[code].status, errors: [{ code, message }] }
+}

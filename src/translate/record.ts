@@ -1,0 +1,133 @@
+import type { FlatRecord, RecordFault, UnmappedField } from '../v2/record/flat-record.ts'
+import type { FlatReply } from '../v2/record/flat-reply.ts'
+import { type V3Record, type V3Reply, ZERO_GUID } from '../v3/record/v3-record.ts'
+import { type PassedFields, readPassedField } from './passed-fields.ts'
+
+/** What to do with a member of a posted record that no rule consumes (product contract 1). */
+export type UnmappedPolicy = 'strict' | 'pass' | 'report'
+
+/** A partner's choices for the nested record. */
+export interface RecordMapping {
+  /** `Type` of Attendee; `Learner.Identifier` in service.md 2.10. */
+  readonly attendeeType: string
+  /** `Type` of Event; `Attendance.AttendanceSession` in service.md 2.10, other samples differ (service-facts 5). */
+  readonly eventType: string
+  /** `Type` of AttendanceCode; `Attendance.Lookup` in service.md 2.10, other samples differ (service-facts 5). */
+  readonly codeType: string
+  /** Name of the writing process that V3 keeps with the mark; null for none. */
+  readonly changeProcessName: string | null
+  readonly unmappedFields: UnmappedPolicy
+}
+
+/** A flat record as V3 takes it, or why it is refused; `unmapped` counts what was left out. */
+export type V3Translation =
+  | { readonly record: V3Record; readonly faults: undefined; readonly unmapped: readonly string[] }
+  | {
+      readonly record: undefined
+      readonly faults: readonly RecordFault[]
+      readonly unmapped: readonly string[]
+    }
+
+const NONE: readonly string[] = []
+
+/**
+ * V2 to V3 (service.md 9, rule 3): the flat ids become references, MinutesLate and Comment go into Qualifier, ExternalID is
+ * all zero, so that the service gives one. A missing member stays missing, null stays null. `recordedOn` is the time of
+ * receipt, ISO 8601 in UTC with Z.
+ */
+export function toV3Record(flat: FlatRecord, mapping: RecordMapping, recordedOn: string): V3Translation {
+  const passed: PassedFields = {}
+  let unmapped = NONE
+  if (flat.unmapped !== undefined) {
+    const { faults, names } = applyPolicy(flat.unmapped, mapping.unmappedFields, passed)
+    if (faults.length > 0) return { record: undefined, faults, unmapped: names }
+    unmapped = names
+  }
+  const record: V3Record = {
+    ExternalID: ZERO_GUID,
+    Present: flat.Present,
+    Absent: flat.Absent,
+    RecordedOn: passed.RecordedOn ?? recordedOn,
+    ChangeProcessName:
+      passed.ChangeProcessName === undefined ? mapping.changeProcessName : passed.ChangeProcessName,
+    AttendableEventStart: passed.AttendableEventStart,
+    RecordedBy: passed.RecordedBy,
+    Attendee: { ExternalID: flat.Learner, Type: mapping.attendeeType },
+    Event: { ExternalID: flat.AttendableEvent, Type: mapping.eventType },
+    AttendanceCode: { ExternalID: flat.SchoolAttendanceCode, Type: mapping.codeType },
+    Qualifier: { MinutesLate: flat.MinutesLate, Comment: flat.Comment },
+  }
+  return { record, faults: undefined, unmapped }
+}
+
+/** V3 to V2, the write form: the inverse of `toV3Record` over the fields of service.md 4.2. */
+export function toFlatRecord(record: V3Record): FlatRecord {
+  return {
+    Present: record.Present,
+    Absent: record.Absent,
+    Learner: record.Attendee.ExternalID,
+    AttendableEvent: record.Event.ExternalID,
+    SchoolAttendanceCode: record.AttendanceCode.ExternalID,
+    MinutesLate: record.Qualifier.MinutesLate,
+    Comment: record.Qualifier.Comment,
+    unmapped: undefined,
+  }
+}
+
+/** V3 to V2, the reply form: the service's id and echoed values; what it did not echo is what was posted. */
+export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
+  const qualifier = reply.Qualifier ?? posted.Qualifier
+  return {
+    ExternalID: reply.ExternalID,
+    Present: reply.Present ?? posted.Present,
+    Absent: reply.Absent ?? posted.Absent,
+    RecordedOn: reply.RecordedOn ?? posted.RecordedOn ?? null,
+    ChangeProcessName: reply.ChangeProcessName ?? posted.ChangeProcessName ?? null,
+    AttendableEventStart: reply.AttendableEventStart ?? posted.AttendableEventStart ?? null,
+    RecordedBy: reply.RecordedBy?.ExternalID ?? posted.RecordedBy?.ExternalID ?? null,
+    Learner: (reply.Attendee ?? posted.Attendee).ExternalID,
+    AttendableEvent: (reply.Event ?? posted.Event).ExternalID,
+    SchoolAttendanceCode: (reply.AttendanceCode ?? posted.AttendanceCode).ExternalID,
+    MinutesLate: qualifier.MinutesLate ?? null,
+    Comment: qualifier.Comment ?? null,
+  }
+}
+
+/** False when the reply speaks of another learner or event than the record that was posted: then it answers nothing. */
+export function isReplyTo(posted: V3Record, reply: V3Reply): boolean {
+  return (
+    (reply.Attendee === undefined || sameGuid(reply.Attendee.ExternalID, posted.Attendee.ExternalID)) &&
+    (reply.Event === undefined || sameGuid(reply.Event.ExternalID, posted.Event.ExternalID))
+  )
+}
+
+function sameGuid(one: string, other: string): boolean {
+  return one === other || one.toLowerCase() === other.toLowerCase()
+}
+
+function applyPolicy(
+  fields: readonly UnmappedField[],
+  policy: UnmappedPolicy,
+  passed: PassedFields,
+): { faults: RecordFault[]; names: string[] } {
+  const faults: RecordFault[] = []
+  const names: string[] = []
+  for (const field of fields) {
+    if (policy === 'strict') {
+      faults.push({
+        code: 'ADP_UNMAPPED_FIELD',
+        message: `${printable(field.name)} has no place in a V3 record.`,
+      })
+    } else {
+      const fault = policy === 'pass' ? readPassedField(field, passed) : 'noPlace'
+      if (fault === 'noPlace') names.push(field.name)
+      else if (fault !== undefined) faults.push(fault)
+    }
+  }
+  return { faults, names }
+}
+
+/** A member's name where it is a plain one; a client's free text is not repeated. */
+function printable(name: string): string {
+  return /^[A-Za-z_@][\w@.]{0,63}$/.test(name) ? name : 'A member'
+}

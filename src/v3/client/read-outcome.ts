@@ -1,0 +1,40 @@
+import { parseJson, readUpstreamError } from '../errors/upstream-error.ts'
+import { v3ReplySchema } from '../record/v3-record.ts'
+import type { PostOutcome } from '../errors/post-outcome.ts'
+
+/**
+ * Reads the answer to a POST. Only a 2xx with a readable record counts as accepted; a 2xx with HTML, nothing or broken JSON
+ * tells that something happened, not what. 500, 502 and 504 may come after the write was applied.
+ * `retryAfter` is the header's text: seconds or an HTTP date (RFC 9110 10.2.3); `nowMs` the time to count a date from.
+ */
+export function readOutcome(
+  status: number,
+  body: string,
+  retryAfter: string | undefined,
+  nowMs: number,
+): PostOutcome {
+  if (status >= 200 && status < 300) {
+    const reply = v3ReplySchema.safeParse(parseJson(body))
+    return reply.success
+      ? { kind: 'accepted', reply: reply.data }
+      : { kind: 'unknown', reason: 'unreadableReply' }
+  }
+  if (status === 429 || status === 503 || status === 408) {
+    const reason = status === 429 ? 'throttled' : 'unavailable'
+    return { kind: 'notApplied', reason, retryAfterMs: readRetryAfter(retryAfter, body, nowMs) }
+  }
+  if (status >= 400 && status < 500) return { kind: 'refused', error: readUpstreamError(status, body) }
+  // A redirect is never followed: its target was not configured.
+  if (status >= 300 && status < 400)
+    return { kind: 'notApplied', reason: 'redirected', retryAfterMs: undefined }
+  return { kind: 'unknown', reason: 'serverError' }
+}
+
+/** The wait that the service asks for, in ms: from the header, else from the gateway's text (service-facts 9). */
+export function readRetryAfter(header: string | undefined, body: string, nowMs: number): number | undefined {
+  const text = header?.trim() ?? /try again in (\d{1,6}) seconds/i.exec(body)?.[1]
+  if (text === undefined || text === '') return undefined
+  if (/^\d{1,6}$/.test(text)) return Number(text) * 1000
+  const date = Date.parse(text)
+  return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs)
+}

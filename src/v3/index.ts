@@ -1,0 +1,12 @@
+export {
+  type V3Client,
+  type V3ClientOptions,
+  type V3Credentials,
+  type V3Writes,
+  createV3Client,
+} from './client/v3-client.ts'
+export type { NotAppliedReason, PostOutcome, UnknownReason } from './errors/post-outcome.ts'
+export { runOrdered } from './client/run-ordered.ts'
+export { type BodyProfile, encodeRecord } from './record/encode-record.ts'
+export { type V3Record, type V3Reply, ZERO_GUID } from './record/v3-record.ts'
+export type { UpstreamError, UpstreamErrorEntry } from './errors/upstream-error.ts'
