@@ -1,4 +1,5 @@
 import type { ComplexType, EntityType, FunctionDeclaration } from '../odata/csdl.ts'
+import { lookup } from './identity.ts'
 import {
   assumed,
   bool,
@@ -7,16 +8,14 @@ import {
   entity,
   guid,
   int32,
-  keyedEntity,
   ref,
-  required,
   serviceNamespace,
   string,
 } from './notation.ts'
+import { typedReference } from './shared.ts'
 
 /** `{ExternalID, Type}`: how a V3 record points at another entity (service.md 2.10). The names are assumed. */
-const reference = (name: string): ComplexType =>
-  complex(name, { ExternalID: required(guid), Type: string }, { assumed: true })
+const reference = (name: string): ComplexType => ({ ...typedReference(name), assumed: true })
 
 /** Complex types of the attendance domain (service.md 2.10; service-facts 7). */
 export const attendanceComplexTypes: readonly ComplexType[] = [
@@ -61,15 +60,8 @@ export const statutoryAttendanceSession: EntityType = entity(
   { assumed: true },
 )
 
-/** An attendance code (service-facts 7): `LookupType` is `AttendanceCode`. */
-export const attendanceLookup: EntityType = keyedEntity('AttendanceLookup', ['ExternalID', 'LookupType'], {
-  ExternalID: required(guid),
-  LookupType: required(ref('LookupType')),
-  ResourceProvider: ref('ResourceProviderRef'),
-  Code: string,
-  Description: string,
-  DisplayOrder: required(int32),
-  IsVisible: bool,
+/** An attendance code (service-facts 7): `LookupType` is `AttendanceCode`. The name of the type is assumed. */
+export const attendanceLookup: EntityType = lookup('AttendanceLookup', {
   StatutoryAttendanceCode: ref('StatutoryAttendanceCodeRef'),
 })
 

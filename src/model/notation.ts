@@ -99,3 +99,9 @@ export function keyedEntity(
 ): EntityType {
   return { name, key, ...split(fields), ...about }
 }
+
+/** Types that service.md only names: an id, a code and a text, as the service's lookups have (service.md 2.11). */
+export function named(...names: readonly string[]): readonly ComplexType[] {
+  const fields = { ExternalID: required(guid), Code: string, Description: string }
+  return names.map((name) => complex(name, fields, { assumed: true }))
+}

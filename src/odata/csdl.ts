@@ -98,7 +98,7 @@ export interface Schema {
   readonly functions: readonly FunctionDeclaration[]
 }
 
-export interface EntitySet {
+export interface EntitySet extends Documented {
   readonly name: string
   /** Qualified name of the entity type. */
   readonly entityType: string

@@ -1,0 +1,108 @@
+import type { ComplexType, EntityType } from '../odata/csdl.ts'
+import {
+  bool,
+  collectionOf,
+  datetimeoffset,
+  decimal,
+  entity,
+  guid,
+  named,
+  nav,
+  ref,
+  string,
+} from './notation.ts'
+import { period } from './shared.ts'
+
+const grants: readonly EntityType[] = [
+  entity('LearnerGrant', {
+    JobseekersAllowance: bool,
+    UniformAllowance: bool,
+    DisabilityAccessFund: bool,
+    Post16SupportSchemeAwards: nav('Post16SupportSchemeAward'),
+    HighNeedsFundingPeriods: nav('HighNeedsFundingPeriod'),
+    FundedChildCare: nav('FundedChildCares'),
+    EarlyYearsPupilPremiumEligibilitys: nav('EarlyYearsPupilPremiumEligibility'),
+    PupilPremiumEligibilitys: nav('PupilPremiumEligibility'),
+    LearnerUniformGrantEligibilitys: nav('LearnerUniformGrantEligibility'),
+    LearnerZeroRatedFundings: nav('LearnerZeroRatedFunding'),
+  }),
+  entity('Post16SupportSchemeAward', {
+    DateAwarded: string,
+    Note: string,
+    Post16SupportScheme: ref('Post16SupportSchemeRef'),
+  }),
+  entity('HighNeedsFundingPeriod', { ...period, Notes: string }),
+  entity('FundedChildCares', { ...period, CodeNumber: string, Notes: string }),
+  entity('EarlyYearsPupilPremiumEligibility', {
+    ...period,
+    Notes: string,
+    EarlyYearsPupilPremiumFundingBasis: ref('EarlyYearsPupilPremiumFundingBasisRef'),
+  }),
+  entity('PupilPremiumEligibility', { ...period, Note: string }),
+  entity('LearnerUniformGrantEligibility', { ...period, Notes: string }),
+  entity('LearnerZeroRatedFunding', { Note: string, AcademicYear: ref('AcademicYear') }),
+]
+
+const welfare: readonly EntityType[] = [
+  entity('LearnerWelfare', {
+    ServiceChild: ref('ServiceChildrenRef'),
+    ServiceChildSource: ref('ServiceChildSourceRef'),
+    IncareDetails: nav('LearnerInCareDetail'),
+    PersonalEducationPlans: nav('PersonalEducationPlan'),
+    YoungCarerPeriods: nav('LearnerYoungCarer'),
+    ChildProtectionPlans: nav('LearnerChildProtectionPlan'),
+  }),
+  entity('LearnerInCareDetail', { ...period, CareAuthority: ref('CareAuthorityRef') }),
+  entity('PersonalEducationPlan', {
+    ...period,
+    InCareDetail: guid,
+    PersonalEducationPlanContributors: collectionOf('PersonalEducationPlanContributor'),
+    Notes: collectionOf('PersonalEducationPlanDocument'),
+  }),
+  entity('LearnerYoungCarer', { ...period, Notes: string }),
+  entity('LearnerChildProtectionPlan', { ...period, Notes: string, CareAuthority: ref('CareAuthorityRef') }),
+]
+
+const consent: readonly EntityType[] = [
+  entity('LearnerConsent', {
+    YouthSupportServicesAgreement: ref('YouthSupportService'),
+    LearnerConsentTypes: nav('LearnerConsentType'),
+  }),
+  entity('LearnerConsentType', {
+    ConsentDate: datetimeoffset,
+    ConsentingAdult: string,
+    Notes: string,
+    ConsentType: ref('ConsentTypeRef'),
+    ConsentStatus: ref('ConsentStatusRef'),
+  }),
+]
+
+const pupilPremium: readonly EntityType[] = [
+  entity('LearnerPupilPremiumAwards', { PupilPremiumAwards: nav('PupilPremiumAwards') }),
+  entity('PupilPremiumAwards', {
+    ...period,
+    Amount: decimal,
+    DeprivationPupil: bool,
+    LookedAfter: bool,
+    EarlyYears: bool,
+    FullTimeEquivalent: bool,
+    AdoptedFromCare: bool,
+    ServicePupil: bool,
+    // service-facts 17
+    LastFSM: string,
+  }),
+]
+
+/** Grants, welfare, consent and pupil premium; the first two are special category data (service.md 2.8). */
+export const grantsWelfareEntityTypes: readonly EntityType[] = [
+  ...grants,
+  ...welfare,
+  ...consent,
+  ...pupilPremium,
+]
+
+export const grantsWelfareComplexTypes: readonly ComplexType[] = [
+  ...named('Post16SupportSchemeRef', 'EarlyYearsPupilPremiumFundingBasisRef', 'AcademicYear'),
+  ...named('ServiceChildrenRef', 'ServiceChildSourceRef', 'PersonalEducationPlanContributor'),
+  ...named('PersonalEducationPlanDocument', 'YouthSupportService', 'ConsentTypeRef', 'ConsentStatusRef'),
+]

@@ -1,0 +1,83 @@
+import type { ComplexType, EntityType, EnumType } from '../odata/csdl.ts'
+import {
+  bool,
+  complex,
+  datetimeoffset,
+  entity,
+  guid,
+  named,
+  required,
+  string,
+  strings,
+  type Field,
+} from './notation.ts'
+
+/** `StartDate`, `EndDate`: the period that most records of the service carry. */
+export const period: Readonly<Record<'StartDate' | 'EndDate', Field>> = {
+  StartDate: datetimeoffset,
+  EndDate: datetimeoffset,
+}
+
+/** `{ExternalID, Type}` (service.md 2.1). */
+export const typedReference = (name: string): ComplexType =>
+  complex(name, { ExternalID: required(guid), Type: string })
+
+/** An attachment: its note, and the names of the files (service.md 2.1). */
+export const attachment = (name: string): ComplexType =>
+  complex(name, {
+    Summary: string,
+    Note: string,
+    Confidential: bool,
+    Attachments: strings,
+    ExternalID: required(guid),
+  })
+
+/** An entity of ExternalID and Type only (service.md 2.1). */
+export const typedEntity = (name: string): EntityType => entity(name, { Type: string })
+
+/** Complex types that several domains use. */
+export const sharedComplexTypes: readonly ComplexType[] = [
+  complex('CurrentGroupRef', { Description: string, ExternalID: required(guid), Type: string }),
+  ...named('TitleRef', 'GenderRef', 'ResourceProviderRef', 'CareAuthorityRef'),
+  ...named('ReasonForLeavingRef', 'EnrolmentStatusRef'),
+  complex(
+    'Address',
+    {
+      ExternalID: required(guid),
+      BuildingName: string,
+      BuildingNumber: string,
+      Street: string,
+      Locality: string,
+      Town: string,
+      County: string,
+      PostCode: string,
+      Country: string,
+    },
+    { assumed: true },
+  ),
+]
+
+const enumeration = (name: string, members: readonly string[]): EnumType => ({
+  name,
+  flags: false,
+  members: members.map((member, value) => ({ name: member, value })),
+  assumed: true,
+})
+
+/** The enumerations; service.md 2.11 shows no values, service-facts 7 and 15 name some of these. */
+export const enumTypes: readonly EnumType[] = [
+  enumeration('GroupTypeEnum', ['YearGroup', 'PrimaryClass', 'House']),
+  enumeration('LookupType', [
+    'AttendanceCode',
+    'Ethnicity',
+    'Gender',
+    'Language',
+    'Religion',
+    'SENNeedType',
+    'SENProvisionType',
+    'SENStatus',
+    'SENReviewStatus',
+    'SENReviewType',
+    'Title',
+  ]),
+]
