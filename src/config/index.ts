@@ -1,0 +1,5 @@
+export { type ConfigFlags, loadConfig, readEnvironment } from './load.ts'
+export { parseConfig } from './parse.ts'
+export { printConfig } from './print.ts'
+export type { Config, PartnerConfig } from './schema.ts'
+export { Secret } from './secret.ts'

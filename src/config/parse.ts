@@ -1,0 +1,93 @@
+import type * as z from 'zod'
+
+import { AdapterError, type ErrorDetail } from '../errors.ts'
+import { type Config, configSchema } from './schema.ts'
+
+/**
+ * Checks a configuration and fills in defaults. Error: `ADP_CONFIGURATION` with every fault at once, each with its path; an
+ * unknown key names the nearest known one. No fault repeats a value: one may be a secret in the wrong place.
+ */
+export function parseConfig(input: unknown): Config {
+  const result = configSchema.safeParse(input)
+  if (result.success) return result.data
+  const details = result.error.issues.flatMap((issue) => toDetails(issue))
+  const list = details.map((detail) => `  ${detail.target ?? ''}: ${detail.message}`).join('\n')
+  throw new AdapterError('ADP_CONFIGURATION', `The configuration has ${details.length} fault(s):\n${list}`, {
+    details,
+  })
+}
+
+function toDetails(issue: z.core.$ZodIssue): ErrorDetail[] {
+  if (issue.code === 'unrecognized_keys') {
+    const known = knownKeysAt(issue.path)
+    return issue.keys.map((key) => {
+      const near = nearest(key, known)
+      const list = known.length === 0 ? 'remove it' : `known keys: ${known.join(', ')}`
+      const hint = near === undefined ? list : `did you mean ${near}?`
+      return {
+        code: 'unknownKey',
+        message: `is not a key of the configuration; ${hint}`,
+        target: formatPath([...issue.path, key]),
+      }
+    })
+  }
+  const missing =
+    issue.code === 'invalid_type' && issue.input === undefined && /received undefined/.test(issue.message)
+  const message = missing ? 'is required' : issue.message
+  return [{ code: issue.code, message, target: formatPath(issue.path) }]
+}
+
+/** `partners[0].v3.budgetMs` */
+function formatPath(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((text, key) => {
+    if (typeof key === 'number') return `${text}[${key}]`
+    return text === '' ? String(key) : `${text}.${String(key)}`
+  }, '')
+}
+
+interface Definition {
+  readonly shape?: Record<string, SchemaNode>
+  readonly innerType?: SchemaNode
+  readonly element?: SchemaNode
+}
+interface SchemaNode {
+  readonly _zod: { readonly def: unknown }
+}
+
+/** The keys that the schema has at a path, read from the schema itself so that the hint is never out of date. */
+function knownKeysAt(path: readonly PropertyKey[]): string[] {
+  let node = unwrap(configSchema)
+  for (const key of path) {
+    const definition = node?._zod.def as Definition | undefined
+    const next = typeof key === 'number' ? definition?.element : definition?.shape?.[String(key)]
+    node = unwrap(next)
+  }
+  return Object.keys((node?._zod.def as Definition | undefined)?.shape ?? {})
+}
+
+function unwrap(node: SchemaNode | undefined): SchemaNode | undefined {
+  const inner = (node?._zod.def as Definition | undefined)?.innerType
+  return inner === undefined ? node : unwrap(inner)
+}
+
+/** The known key with the smallest edit distance, when it is small enough to be a slip of the pen. */
+export function nearest(key: string, known: readonly string[]): string | undefined {
+  const ranked = known
+    .map((name) => ({ name, distance: editDistance(key.toLowerCase(), name.toLowerCase()) }))
+    .sort((one, other) => one.distance - other.distance)
+  const [best] = ranked
+  return best !== undefined && best.distance <= Math.max(2, best.name.length / 3) ? best.name : undefined
+}
+
+function editDistance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= one.length; i += 1) {
+    const next = [i]
+    for (let j = 1; j <= other.length; j += 1) {
+      const change = (row[j - 1] ?? 0) + (one[i - 1] === other[j - 1] ? 0 : 1)
+      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[other.length] ?? 0
+}

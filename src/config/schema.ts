@@ -1,0 +1,122 @@
+import * as z from 'zod'
+
+import { Secret } from './secret.ts'
+
+const ms = z.int().positive()
+const bytes = z.int().positive()
+const httpUrl = z
+  .string()
+  .refine(
+    (text) => /^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : ''),
+    'must be an http or https address',
+  )
+  .transform((text) => new URL(text))
+
+/** Learner and attendance paths of service.md 1.1 and 4, lookups and metadata: what is passed through by default. */
+export const defaultAllow: readonly string[] = [
+  '/**/Learner/**',
+  '/**/V1/**',
+  '/**/V3/**',
+  '/**/V2/LearnerRegistations',
+  '/**/Lookup/**',
+  '/**/$metadata',
+]
+
+/** A secret is never written into the file: loading resolves `{ env: NAME }` or `{ file: path }` to one. */
+const secret = z.instanceof(Secret, {
+  error: 'must be { env: NAME } or { file: path }, never the value itself',
+})
+
+const match = z.union(
+  [
+    z.strictObject({ any: z.literal(true) }),
+    z.strictObject({
+      subscriptionKeySha256: z.string().regex(/^[0-9a-f]{64}$/i, 'must be 64 hexadecimal digits'),
+    }),
+    z.strictObject({ header: z.strictObject({ name: z.string().min(1), value: z.string().min(1) }) }),
+    z.strictObject({ pathPrefix: z.string().startsWith('/') }),
+  ],
+  'needs exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix',
+)
+
+const partnerV3 = z.strictObject({
+  writeMode: z.literal('single', 'must be single: this version posts record by record').default('single'),
+  concurrency: z.int().min(1).max(1024).default(16),
+  budgetMs: ms.default(90_000),
+  bodyProfile: z.enum(['full', 'minimal']).default('full'),
+  attendeeType: z.string().default('Learner.Identifier'),
+  eventType: z.string().default('Attendance.AttendanceSession'),
+  codeType: z.string().default('Attendance.Lookup'),
+  subscriptionKey: secret.optional(),
+  auth: z
+    .strictObject({
+      mode: z.literal('passThrough', 'must be passThrough in this version').default('passThrough'),
+    })
+    .prefault({}),
+})
+
+const partner = z.strictObject({
+  id: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9._-]{0,62}$/i, 'must be 1 to 63 letters, digits, dots, dashes or underscores'),
+  match,
+  stage: z.literal('v3', 'must be v3: this version serves that stage only').default('v3'),
+  layout: z.enum(['flat', 'nested', 'auto']).default('flat'),
+  quirks: z.strictObject({ mismatch: z.enum(['post', 'drop']).default('post') }).prefault({}),
+  unmappedFields: z.enum(['strict', 'pass', 'report']).default('report'),
+  changeProcessName: z.string().max(255).nullable().default('Markbridge'),
+  v3: partnerV3.prefault({}),
+})
+
+/** The configuration file; every key has a default except the address of V3. */
+export const configSchema = z.strictObject({
+  listen: z
+    .strictObject({
+      host: z.string().min(1).default('127.0.0.1'),
+      port: z.int().min(0).max(65_535).default(8080),
+    })
+    .prefault({}),
+  upstreams: z.strictObject({
+    v3: z.strictObject({
+      baseUrl: httpUrl,
+      connections: z.int().min(1).max(1024).default(32),
+      timeouts: z
+        .strictObject({
+          connectMs: ms.default(5_000),
+          headersMs: ms.default(20_000),
+          bodyMs: ms.default(30_000),
+        })
+        .prefault({}),
+    }),
+  }),
+  limits: z
+    .strictObject({
+      maxBodyBytes: bytes.default(33_554_432),
+      maxParts: z.int().positive().default(20_000),
+      maxPartHeaderBytes: bytes.default(65_536),
+      maxInFlightBytes: bytes.default(268_435_456),
+    })
+    .prefault({}),
+  partners: z
+    .array(partner)
+    .min(1)
+    .default(() => [partner.parse({ id: 'default', match: { any: true } })])
+    .superRefine((partners, context) => {
+      const seen = new Set<string>()
+      partners.forEach(({ id }, index) => {
+        if (seen.has(id)) context.addIssue({ code: 'custom', path: [index, 'id'], message: 'is used twice' })
+        seen.add(id)
+      })
+    }),
+  passThrough: z
+    .strictObject({
+      allow: z.array(z.string().startsWith('/')).default(() => [...defaultAllow]),
+      rewriteLinks: z.boolean().default(true),
+    })
+    .prefault({}),
+})
+
+/** A checked configuration. */
+export type Config = z.infer<typeof configSchema>
+/** One partner: who it is, and what it is served. */
+export type PartnerConfig = Config['partners'][number]

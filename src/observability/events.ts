@@ -1,0 +1,62 @@
+import type { Logger } from 'pino'
+
+/** How many records of a batch came to which end; together they are all records of the batch. */
+export interface BatchTally {
+  accepted: number
+  refused: number
+  notApplied: number
+  unknown: number
+}
+
+/** A batch that was answered. */
+export interface BatchAnswered extends Readonly<BatchTally> {
+  readonly partner: string
+  readonly records: number
+  readonly changesets: number
+  /** False when the client got the single 200 of the id rule: the outcome is hidden from it (batch-wire 3). */
+  readonly outcomesShown: boolean
+  /** Members of records that no rule consumed. */
+  readonly unmappedFields: number
+  readonly durationMs: number
+}
+
+/**
+ * What can be observed, one function an event. The parameters are the allow-list: counts, codes and the partner's id; no
+ * id of a learner, no mark, no credential, no text of a client or of the upstream (product contract 8).
+ */
+export interface Events {
+  batchAnswered(event: BatchAnswered): void
+  requestRefused(event: {
+    readonly code: string
+    readonly status: number
+    readonly partner: string | undefined
+  }): void
+  credentialsDenied(event: { readonly status: number; readonly partner: string }): void
+  passThroughFailed(event: { readonly reason: 'unreachable' | 'brokenReply' }): void
+  /** An error that nobody foresaw: its class and stack, which hold no data, but not its message. */
+  internalError(event: { readonly errorName: string; readonly stack: readonly string[] }): void
+  started(event: { readonly url: string }): void
+  stopped(): void
+}
+
+/** Creates the events over a logger. */
+export function createEvents(logger: Logger): Events {
+  return {
+    batchAnswered: (event) => logger.info(event, 'batch answered'),
+    requestRefused: (event) => logger.warn(event, 'request refused'),
+    credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),
+    passThroughFailed: (event) => logger.warn(event, 'pass-through failed'),
+    internalError: (event) => logger.error(event, 'internal error'),
+    started: (event) => logger.info(event, 'started'),
+    stopped: () => logger.info('stopped'),
+  }
+}
+
+/** The frames of a stack without its first line, which is the message. */
+export function framesOf(error: Error): string[] {
+  return (error.stack ?? '')
+    .split('\n')
+    .filter((line) => /^\s+at /.test(line))
+    .map((line) => line.trim())
+    .slice(0, 12)
+}

@@ -1,0 +1,10 @@
+import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino'
+
+/**
+ * Creates the structured logger (JSON lines on standard error, so that standard output keeps to ready lines and results).
+ * Nothing but `events.ts` writes to it: what may appear in a log is the list of fields there, not what a redaction misses.
+ */
+export function createLogger(level: string, destination?: DestinationStream): Logger {
+  const options = { level, base: { name: 'markbridge' }, timestamp: stdTimeFunctions.isoTime }
+  return destination === undefined ? pino(options, pino.destination(2)) : pino(options, destination)
+}

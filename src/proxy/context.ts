@@ -1,0 +1,22 @@
+import type { IncomingMessage } from 'node:http'
+
+import type { Events } from '../observability/events.ts'
+import type { BatchLimits } from '../v2/index.ts'
+import type { V3Client } from '../v3/index.ts'
+import type { ByteBudget } from './byte-budget.ts'
+import type { Authorisation } from './partner.ts'
+
+/** What the handlers use; made once by the composition root. */
+export interface ProxyContext {
+  readonly authorise: (request: IncomingMessage) => Authorisation
+  readonly v3: V3Client
+  readonly limits: BatchLimits
+  readonly byteBudget: ByteBudget
+  /** Host names besides the request's own that absolute URLs inside a batch may have (batch-wire F21). */
+  readonly serviceHosts: readonly string[]
+  readonly events: Events
+  /** Milliseconds since the epoch. */
+  readonly nowMs: () => number
+  /** A new random guid. */
+  readonly newId: () => string
+}

@@ -1,0 +1,139 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+import { AdapterError } from '../errors.ts'
+import type { BatchTally } from '../observability/events.ts'
+import { type Batch, createBatchEncoder, decodeBatch, encodeMismatch } from '../v2/index.ts'
+import type { PostOutcome } from '../v3/index.ts'
+import type { ProxyContext } from './context.ts'
+import type { Authorisation, Partner } from './partner.ts'
+import { type Plan, planBatch } from './plan.ts'
+import { checkHost, hostName, readRequest, serviceRoot } from './read-request.ts'
+import { ReplyStream } from './reply-stream.ts'
+import { sendPlan } from './send.ts'
+import { settleFault, settleRecord } from './settle.ts'
+
+/**
+ * `POST …/V2/Attendance/$batch`: authorise, decode, plan, send, settle, encode. Nothing is posted before the whole envelope
+ * was decoded; every record is answered. `prefix` is the path before `/V2`. Throws what the request as a whole is refused for.
+ */
+export async function handleBatch(
+  context: ProxyContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+  prefix: string,
+): Promise<void> {
+  const startedMs = context.nowMs()
+  const host = checkHost(request)
+  const authorisation = context.authorise(request)
+  const { partner } = authorisation
+  const { body, held } = await readRequest(request, context.limits.maxBodyBytes, context.byteBudget)
+  try {
+    const serviceHosts = new Set([hostName(host), ...context.serviceHosts])
+    const batch = decodeBatch(body, request.headers['content-type'], { limits: context.limits, serviceHosts })
+    const plan = planBatch(batch, partner, new Date(startedMs).toISOString())
+    const tally = batch.idsAgree
+      ? await answerRecords(context, request, response, prefix, authorisation, batch, plan)
+      : await answerMismatch(context, response, authorisation, plan)
+    context.events.batchAnswered({
+      ...tally,
+      partner: partner.id,
+      records: batch.parts.length,
+      changesets: batch.changesets.length,
+      outcomesShown: batch.idsAgree,
+      unmappedFields: plan.unmappedFields,
+      durationMs: context.nowMs() - startedMs,
+    })
+  } finally {
+    context.byteBudget.release(held)
+  }
+}
+
+/** Posts the records and streams one part for each (batch-wire A3 to A7). */
+async function answerRecords(
+  context: ProxyContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+  prefix: string,
+  authorisation: Authorisation,
+  batch: Batch,
+  plan: Plan,
+): Promise<BatchTally> {
+  const { newId } = context
+  const tally = emptyTally()
+  const encoder = createBatchEncoder(layoutFor(authorisation.partner, request), newId)
+  const reply = new ReplyStream(response, encoder, plan.records.length)
+  const texts = {
+    context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
+    newId,
+  }
+  plan.records.forEach((planned, index) => {
+    if (planned.faults === undefined) return
+    reply.settle(index, settleFault(planned, texts))
+    tally.refused += 1
+  })
+  await send(context, authorisation, plan, (index, outcome) => {
+    const planned = plan.records[index]
+    if (planned === undefined) return
+    reply.settle(index, settleRecord(planned, outcome, texts))
+    reply.begin()
+    count(tally, outcome)
+  })
+  reply.end(batch.changesets.length)
+  return tally
+}
+
+/** The ids of header and body differ: the records are posted all the same, and the client gets one 200 (batch-wire 3). */
+async function answerMismatch(
+  context: ProxyContext,
+  response: ServerResponse,
+  authorisation: Authorisation,
+  plan: Plan,
+): Promise<BatchTally> {
+  const tally = emptyTally()
+  tally.refused = plan.records.filter(({ faults }) => faults !== undefined).length
+  if (authorisation.partner.mismatch === 'post') {
+    await send(context, authorisation, plan, (_index, outcome) => count(tally, outcome))
+  } else {
+    tally.notApplied = plan.records.length - tally.refused
+  }
+  const { contentType, body } = encodeMismatch(context.newId)
+  response.writeHead(200, { 'Content-Type': contentType, 'Content-Length': Buffer.byteLength(body) })
+  response.end(body)
+  return tally
+}
+
+/** Posts a plan within the partner's budget. Throws when the upstream denied the credentials before it took anything. */
+async function send(
+  context: ProxyContext,
+  { partner, credentials }: Authorisation,
+  plan: Plan,
+  onOutcome: (index: number, outcome: PostOutcome) => void,
+): Promise<void> {
+  const writes = context.v3.openWrites(credentials, partner.budgetMs)
+  try {
+    const denial = await sendPlan(plan.records, writes, partner.concurrency, onOutcome)
+    if (denial === undefined) return
+    context.events.credentialsDenied({ status: denial.status, partner: partner.id })
+    const message =
+      denial.entries[0]?.message ?? `The service denied the credentials of this request (${denial.status}).`
+    throw new AdapterError(denial.status === 401 ? 'ADP_TOKEN' : 'ADP_FORBIDDEN', message)
+  } finally {
+    writes.close()
+  }
+}
+
+/** `auto`: a client that names an OData version is a generic one, and those need the nested layout (batch-wire A6). */
+function layoutFor(partner: Partner, request: IncomingMessage): 'flat' | 'nested' {
+  if (partner.layout !== 'auto') return partner.layout
+  const { headers } = request
+  const generic = headers['odata-version'] !== undefined || headers['odata-maxversion'] !== undefined
+  return generic ? 'nested' : 'flat'
+}
+
+function emptyTally(): BatchTally {
+  return { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
+}
+
+function count(tally: BatchTally, outcome: PostOutcome): void {
+  tally[outcome.kind] += 1
+}

@@ -1,0 +1,74 @@
+import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+import { AdapterError } from '../errors.ts'
+import { decodeRecord } from '../v2/index.ts'
+import type { PostOutcome } from '../v3/index.ts'
+import type { ProxyContext } from './context.ts'
+import { planRecord } from './plan.ts'
+import { checkHost, readRequest, serviceRoot } from './read-request.ts'
+import { settleFault, settleRecord } from './settle.ts'
+
+/** One record is never larger than this. */
+const MAX_RECORD_BYTES = 1_048_576
+
+/**
+ * `POST …/V2/Attendance/AttendanceRecords` with one flat record: what `$batch` does, for one. 201 with the flat record, or
+ * the status and error array that its part would have had.
+ */
+export async function handleRecord(
+  context: ProxyContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+  prefix: string,
+): Promise<void> {
+  const startedMs = context.nowMs()
+  checkHost(request)
+  const { partner, credentials } = context.authorise(request)
+  const { body, held } = await readRequest(request, MAX_RECORD_BYTES, context.byteBudget)
+  context.byteBudget.release(held)
+  if (!isUtf8(body)) throw new AdapterError('ADP_CHARSET', 'The record is not valid UTF-8.')
+  const { record: flat, faults } = decodeRecord(body.toString('utf8'))
+  const prefer = [request.headers['prefer'] ?? []].flat().join(',')
+  const answering = {
+    contentId: undefined,
+    contentIdInHttp: false,
+    changeset: undefined,
+    prefersMinimal: /\breturn\s*=\s*"?minimal\b/i.test(prefer),
+    metadata: 'minimal',
+  } as const
+  const { record: planned, unmapped } = planRecord(
+    answering,
+    flat,
+    faults,
+    partner,
+    new Date(startedMs).toISOString(),
+  )
+  const texts = {
+    context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
+    newId: context.newId,
+  }
+  let outcome: PostOutcome | undefined
+  if (planned.body !== undefined) {
+    const writes = context.v3.openWrites(credentials, partner.budgetMs)
+    outcome = await writes.post(planned.body)
+    writes.close()
+  }
+  const reply = outcome === undefined ? settleFault(planned, texts) : settleRecord(planned, outcome, texts)
+  response.statusCode = reply.status
+  if (reply.json !== undefined) response.setHeader('Content-Type', 'application/json; odata.metadata=minimal')
+  response.end(reply.json)
+  context.events.batchAnswered({
+    accepted: 0,
+    refused: 0,
+    notApplied: 0,
+    unknown: 0,
+    [outcome?.kind ?? 'refused']: 1,
+    partner: partner.id,
+    records: 1,
+    changesets: 0,
+    outcomesShown: true,
+    unmappedFields: unmapped,
+    durationMs: context.nowMs() - startedMs,
+  })
+}

@@ -1,0 +1,5 @@
+export { createByteBudget } from './byte-budget.ts'
+export type { ProxyContext } from './context.ts'
+export { createAuthorise, type Partner } from './partner.ts'
+export { createPassThrough } from './pass-through.ts'
+export { createProxyApp } from './router.ts'

@@ -1,0 +1,78 @@
+import { hash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+
+import { AdapterError } from '../errors.ts'
+import type { RecordMapping } from '../translate/index.ts'
+import type { BodyProfile, V3Credentials } from '../v3/index.ts'
+
+/** How a request is known to be a partner's. */
+export type PartnerMatch =
+  | { readonly any: true }
+  | { readonly subscriptionKeySha256: string }
+  | { readonly header: { readonly name: string; readonly value: string } }
+  | { readonly pathPrefix: string }
+
+/** A partner as the proxy needs it. */
+export interface Partner {
+  readonly id: string
+  readonly match: PartnerMatch
+  readonly layout: 'flat' | 'nested' | 'auto'
+  /** What becomes of the records when the ids of header and body differ (batch-wire 3). */
+  readonly mismatch: 'post' | 'drop'
+  readonly mapping: RecordMapping
+  readonly bodyProfile: BodyProfile
+  /** Records of one batch that are under way at the same time. */
+  readonly concurrency: number
+  /** Time for all records of one batch. */
+  readonly budgetMs: number
+  /** The partner's key on the V3 gateway, where it differs from its V2 key (service-facts 10). */
+  readonly subscriptionKey: (() => string) | undefined
+}
+
+/** Who asks, and with what the upstream is asked. */
+export interface Authorisation {
+  readonly partner: Partner
+  readonly credentials: V3Credentials
+}
+
+const KEY_HEADER = 'ocp-apim-subscription-key'
+
+/**
+ * Finds the partner of a request and its credentials: those of the outer request alone (batch-wire F24).
+ * Errors: `ADP_SUBSCRIPTION_KEY` without a key or for a key of nobody, `ADP_TOKEN` without a bearer token; the service
+ * judges the token itself.
+ */
+export function createAuthorise(partners: readonly Partner[]): (request: IncomingMessage) => Authorisation {
+  return (request) => {
+    const key = request.headers[KEY_HEADER]
+    if (typeof key !== 'string' || key === '') {
+      throw new AdapterError(
+        'ADP_SUBSCRIPTION_KEY',
+        'Access denied due to missing subscription key. Make sure to include subscription key when making requests to an API.',
+      )
+    }
+    const { authorization } = request.headers
+    if (authorization === undefined || !/^bearer +\S/i.test(authorization)) {
+      throw new AdapterError(
+        'ADP_TOKEN',
+        'Access denied due to missing access token. Send "Authorization: bearer <token>".',
+      )
+    }
+    const partner = partners.find((candidate) => matches(candidate.match, request, key))
+    if (partner === undefined) {
+      throw new AdapterError(
+        'ADP_SUBSCRIPTION_KEY',
+        'Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.',
+      )
+    }
+    return { partner, credentials: { authorization, subscriptionKey: partner.subscriptionKey?.() ?? key } }
+  }
+}
+
+function matches(match: PartnerMatch, request: IncomingMessage, key: string): boolean {
+  if ('any' in match) return true
+  if ('subscriptionKeySha256' in match)
+    return hash('sha256', key) === match.subscriptionKeySha256.toLowerCase()
+  if ('header' in match) return request.headers[match.header.name.toLowerCase()] === match.header.value
+  return (request.url ?? '').startsWith(match.pathPrefix)
+}

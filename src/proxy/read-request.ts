@@ -1,0 +1,57 @@
+import type { IncomingMessage } from 'node:http'
+
+import { AdapterError } from '../errors.ts'
+import { readBody } from '../http/body.ts'
+import type { ByteBudget } from './byte-budget.ts'
+
+/**
+ * Reads a request body within the limit of one request and the budget of all. `held` is what the budget gave; the caller
+ * releases it when the request is answered. Errors as `readBody`, and `ADP_OVERLOADED`.
+ */
+export async function readRequest(
+  request: IncomingMessage,
+  maxBytes: number,
+  budget: ByteBudget,
+): Promise<{ body: Buffer; held: number }> {
+  let held = 0
+  try {
+    const body = await readBody(request, {
+      maxBytes,
+      contentEncoding: request.headers['content-encoding'],
+      contentLength: request.headers['content-length'],
+      onBytes: (count) => {
+        budget.take(count)
+        held += count
+      },
+    })
+    return { body, held }
+  } catch (cause) {
+    budget.release(held)
+    throw cause
+  }
+}
+
+/** Refuses a request with two `Host` headers or none; Node's parser lets two pass (RFC 9112 3.2). */
+export function checkHost(request: IncomingMessage): string {
+  const { rawHeaders } = request
+  let count = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) if (rawHeaders[at]?.toLowerCase() === 'host') count += 1
+  const { host } = request.headers
+  if (count !== 1 || host === undefined || !/^[^\s/\\@?#]+$/.test(host)) {
+    throw new AdapterError('ADP_HOST', 'The request must have exactly one valid Host header (RFC 9112 3.2).')
+  }
+  return host
+}
+
+/** The name in a Host header, in lower case, without its port. */
+export function hostName(host: string): string {
+  return host.replace(/:\d*$/, '').toLowerCase()
+}
+
+/** The address of the adapter as the client knows it, with the path before `suffix`; without a slash at its end. */
+export function serviceRoot(request: IncomingMessage, prefix: string): string {
+  const forwarded = request.headers['x-forwarded-proto']
+  const scheme =
+    forwarded === 'https' || ('encrypted' in request.socket && request.socket.encrypted) ? 'https' : 'http'
+  return `${scheme}://${request.headers.host ?? ''}${prefix}`
+}

@@ -1,0 +1,73 @@
+import express, { type Express, type Request, type Response } from 'express'
+
+import { AdapterError } from '../errors.ts'
+import type { ProxyContext } from './context.ts'
+import { sendError } from './error-reply.ts'
+import { handleBatch } from './handle-batch.ts'
+import { handleRecord } from './handle-record.ts'
+import type { PassThrough } from './pass-through.ts'
+import { checkHost } from './read-request.ts'
+
+// Any prefix, any case, `$` or its encoding (product contract: paths).
+const BATCH = /^(.*)\/v2\/attendance\/(?:\$|%24)batch\/?$/i
+const RECORDS = /^(.*)\/v2\/attendance\/attendancerecords\/?$/i
+
+type Handle = (context: ProxyContext, request: Request, response: Response, prefix: string) => Promise<void>
+
+/** Creates the adapter's Express application: health, the translated V2 paths, and pass-through for the rest. */
+export function createProxyApp(
+  context: ProxyContext,
+  passThrough: PassThrough,
+  isReady: () => boolean,
+): Express {
+  const app = express()
+  app.disable('x-powered-by')
+  app.disable('etag')
+  app.get('/healthz', (_request, response) => {
+    response.json({ status: 'ok' })
+  })
+  app.get('/readyz', (_request, response) => {
+    response.status(isReady() ? 200 : 503).json({ status: isReady() ? 'ready' : 'stopping' })
+  })
+  app.all(BATCH, translated(context, handleBatch))
+  app.post(RECORDS, translated(context, handleRecord))
+  app.use(
+    guarded(context, async (request, response) => {
+      checkHost(request)
+      await passThrough.handle(request, response, context.authorise(request))
+    }),
+  )
+  return app
+}
+
+/** A route of the V2 interface: only POST is translated. */
+function translated(
+  context: ProxyContext,
+  handle: Handle,
+): (request: Request, response: Response) => Promise<void> {
+  return guarded(context, async (request, response) => {
+    if (request.method !== 'POST') {
+      response.setHeader('Allow', 'POST')
+      throw new AdapterError('ADP_METHOD_NOT_ALLOWED', 'A batch is sent with POST.')
+    }
+    await handle(context, request, response, prefixOf(request.path))
+  })
+}
+
+/** Every refusal ends in one place; no error reaches Express's own page, which shows stacks. */
+function guarded(
+  context: ProxyContext,
+  handle: (request: Request, response: Response) => Promise<void>,
+): (request: Request, response: Response) => Promise<void> {
+  return async (request, response) => {
+    try {
+      await handle(request, response)
+    } catch (cause) {
+      sendError(response, cause, context.events)
+    }
+  }
+}
+
+function prefixOf(path: string): string {
+  return (BATCH.exec(path) ?? RECORDS.exec(path))?.[1] ?? ''
+}

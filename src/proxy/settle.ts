@@ -1,0 +1,57 @@
+import { errorRules } from '../errors.ts'
+import {
+  defaultErrorMapping,
+  type FailedOutcome,
+  isReplyTo,
+  toFlatReply,
+  toV2Failure,
+} from '../translate/index.ts'
+import { encodeErrorArray, encodeFlatReply, type PartReply, type V2Error } from '../v2/index.ts'
+import type { PostOutcome } from '../v3/index.ts'
+import type { PlannedRecord } from './plan.ts'
+
+/** What the texts of the replies need besides the outcome. */
+export interface SettleContext {
+  /** Absolute context URL of one record. */
+  readonly context: string
+  /** A new guid: the SequenceID of a failed record. */
+  readonly newId: () => string
+}
+
+/** Turns what became of a record into its part of the reply (batch-wire A4). */
+export function settleRecord(
+  planned: PlannedRecord,
+  outcome: PostOutcome,
+  context: SettleContext,
+): PartReply {
+  const { record, answering } = planned
+  if (outcome.kind !== 'accepted') return toFailure(planned, outcome, context)
+  if (record === undefined || !isReplyTo(record, outcome.reply)) {
+    return toFailure(planned, { kind: 'unknown', reason: 'otherRecord' }, context)
+  }
+  if (answering.prefersMinimal) return { ...answering, status: 204, json: undefined }
+  const json = encodeFlatReply(toFlatReply(record, outcome.reply), context.context, answering.metadata)
+  return { ...answering, status: 201, json }
+}
+
+/** The part of a record that was refused before it was posted. */
+export function settleFault(planned: PlannedRecord, context: SettleContext): PartReply {
+  const faults = planned.faults ?? []
+  const [first] = faults
+  const status = first === undefined ? 400 : errorRules[first.code].status
+  return toReply(planned, status, faults, context)
+}
+
+function toFailure(planned: PlannedRecord, outcome: FailedOutcome, context: SettleContext): PartReply {
+  const { status, errors } = toV2Failure(outcome, defaultErrorMapping)
+  return toReply(planned, status, errors, context)
+}
+
+function toReply(
+  planned: PlannedRecord,
+  status: number,
+  errors: readonly V2Error[],
+  context: SettleContext,
+): PartReply {
+  return { ...planned.answering, status, json: encodeErrorArray(errors, context.newId()) }
+}
