@@ -230,7 +230,10 @@ export interface OrderByItem extends Positioned {
   readonly direction: 'asc' | 'desc'
 }
 
-/** A name in the path of `$expand` or `$select`: `*`, a property, a type cast, or an annotation `@NS.Term`. */
+/**
+ * A name in the path of `$expand` or `$select`: a property, a qualified type or operation name, an annotation (its term
+ * without the `@`), or a `star` (`*`, in `$select` also `NS.*`).
+ */
 export interface ItemSegment extends Positioned {
   readonly kind: 'property' | 'typeCast' | 'annotation' | 'star'
   readonly name: string
@@ -238,7 +241,7 @@ export interface ItemSegment extends Positioned {
 
 /** `A/NS.Type/$ref($filter=…;$top=…)`. */
 export interface ExpandItem extends Positioned {
-  /** At least one; a `star` only at the end. */
+  /** Empty only for the item `$value`; a `star` only at the end. */
   readonly path: readonly ItemSegment[]
   readonly suffix?: '$ref' | '$count' | '$value'
   /** Empty where the item has no parentheses. */

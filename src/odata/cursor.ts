@@ -44,6 +44,11 @@ export class Cursor {
     return this.position >= this.text.length
   }
 
+  /** Whether the cursor stands inside parentheses or an expression, so that `)` and `;` may end what is being read. */
+  get isNested(): boolean {
+    return this.#depth > 0
+  }
+
   /** Code unit of the next character, NaN at the end. */
   get code(): number {
     return this.text.charCodeAt(this.position)

@@ -5,11 +5,26 @@ import { AdapterError } from '../errors.ts'
  * 400. The message says what was expected and repeats no literal of the query.
  */
 export class QueryError extends AdapterError {
-  /** Index of the offending character in the percent-decoded text of the option, from 0; also `at.offset`. */
+  /** Index of the offending character, from 0; also `at.offset`. */
   readonly position: number
+  /**
+   * The option in whose percent-decoded value `position` lies, such as `$filter`; also `at.path`. Absent where the
+   * caller handed in that text alone, and for faults of the raw query string around the options.
+   */
+  readonly option: string | undefined
+  readonly #fault: string
 
-  constructor(message: string, position: number) {
-    super('ADP_QUERY', `${message} (character ${position})`, { at: { offset: position } })
+  constructor(fault: string, position: number, option?: string) {
+    const place = option === undefined ? `character ${position}` : `${option}, character ${position}`
+    const at = option === undefined ? { offset: position } : { offset: position, path: option }
+    super('ADP_QUERY', `${fault} (${place})`, { at })
     this.position = position
+    this.option = option
+    this.#fault = fault
+  }
+
+  /** The same fault, placed in a named option. */
+  inOption(option: string): QueryError {
+    return new QueryError(this.#fault, this.position, option)
   }
 }

@@ -1,0 +1,35 @@
+/** The system query options that this layer reads, without `$`. */
+export const systemOptions = [
+  'filter',
+  'expand',
+  'select',
+  'orderby',
+  'compute',
+  'search',
+  'top',
+  'skip',
+  'count',
+  'levels',
+  'skiptoken',
+  'deltatoken',
+  'format',
+  'schemaversion',
+  'index',
+] as const
+
+export type SystemOption = (typeof systemOptions)[number]
+
+/** What may be given inside a parenthesis of options: system options and parameter aliases. */
+export type OptionName = SystemOption | 'alias'
+
+const byName: ReadonlyMap<string, SystemOption> = new Map(systemOptions.map((name) => [name, name]))
+
+/** ABNF skiptoken and deltatoken: written by the service itself, so never without `$`. */
+const dollarOnly: ReadonlySet<string> = new Set(['skiptoken', 'deltatoken'])
+
+/** The system option that a name means, in any case and with or without `$` (OData 4.01 protocol 11.2.1). */
+export function findSystemOption(name: string): SystemOption | undefined {
+  const lower = name.toLowerCase()
+  if (lower.startsWith('$')) return byName.get(lower.slice(1))
+  return dollarOnly.has(lower) ? undefined : byName.get(lower)
+}
