@@ -2,7 +2,7 @@ import { Agent as HttpAgent, type IncomingMessage, type ServerResponse } from 'n
 import { Agent as HttpsAgent } from 'node:https'
 import { pipeline } from 'node:stream'
 
-import { createProxyMiddleware } from 'http-proxy-middleware'
+import { createProxyMiddleware, proxyEventsPlugin } from 'http-proxy-middleware'
 import micromatch from 'micromatch'
 
 import { AdapterError } from '../errors.ts'
@@ -52,8 +52,9 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     agent,
     proxyTimeout: options.timeoutMs,
     selfHandleResponse: true,
+    // The default plugins would answer errors with the host and path of the request, and log them.
     ejectPlugins: true,
-    plugins: [],
+    plugins: [proxyEventsPlugin],
     on: {
       proxyReq: (outgoing, request) => {
         for (const name of [...hopByHopHeaders, ...connectionOptions(request.headers.connection)]) {
