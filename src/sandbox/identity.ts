@@ -1,0 +1,47 @@
+import { hashName, mix32, unmix32 } from './random.ts'
+
+/**
+ * Ids that follow from the seed: the same thing has the same guid on every machine and every day. `kind` names the kind
+ * of thing (`learner`, `session`, `LearnerAddress`); ids of different kinds never meet.
+ */
+export interface Identities {
+  /** The guid, in lower case, of the thing with one or two 32-bit numbers. */
+  guid(kind: string, first: number, second?: number): string
+  /** The numbers inside a guid of this kind and seed; undefined for every other guid. */
+  read(kind: string, guid: string): { first: number; second: number } | undefined
+}
+
+const GUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
+
+/** True for text in the form of a guid, in any case. */
+export function isGuid(text: string): boolean {
+  return /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(text)
+}
+
+/** The guid that asks the service to assign an id (service.md 2.10). */
+export const zeroGuid = '00000000-0000-0000-0000-000000000000'
+
+/**
+ * Creates the ids of a seed. A guid holds both numbers, each mixed by a bijection, around a check word: it looks random,
+ * and a record that is stored nowhere (a session without a mark) can still be found by its id.
+ */
+export function createIdentities(seed: number): Identities {
+  const guid = (kind: string, first: number, second = 0): string => {
+    const key = mix32(seed ^ hashName(kind))
+    const head = mix32(first ^ key)
+    const tail = mix32(second ^ mix32(key ^ head))
+    const check = mix32(head ^ mix32(tail ^ key))
+    const middle = `4${hex(check & 0xfff, 3)}-${hex(0x8000 | ((check >>> 12) & 0x3fff), 4)}`
+    return `${hex(head, 8)}-${hex(check >>> 16, 4)}-${middle}-${hex(mix32(check ^ key) & 0xffff, 4)}${hex(tail, 8)}`
+  }
+  const read = (kind: string, text: string): { first: number; second: number } | undefined => {
+    if (!GUID.test(text)) return undefined
+    const key = mix32(seed ^ hashName(kind))
+    const head = Number.parseInt(text.slice(0, 8), 16)
+    const first = unmix32(head) ^ key
+    const second = unmix32(Number.parseInt(text.slice(28), 16)) ^ mix32(key ^ head)
+    return guid(kind, first, second) === text ? { first, second } : undefined
+  }
+  return { guid, read }
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import { AdapterError } from '../errors.ts'
+
+const schema = z.strictObject({
+  host: z.string().min(1).default('127.0.0.1'),
+  port: z.int().min(0).max(65535).default(0),
+  seed: z.int().min(0).max(0xffff_ffff).default(1),
+  scale: z.enum(['class', 'school']).default('class'),
+  db: z.string().min(1).default(':memory:'),
+  now: z.iso.datetime({ offset: true }).optional(),
+  control: z.boolean().default(true),
+  onExisting: z.enum(['replace', 'duplicate', 'conflict']).default('replace'),
+  maxBodyBytes: z.int().positive().default(33_554_432),
+})
+
+/** Options of `createSandbox`; every one has a default. */
+export type SandboxOptions = z.input<typeof schema>
+
+/** The options with their defaults. */
+export type SandboxSettings = z.output<typeof schema>
+
+/** Checks the options and fills in the defaults. Errors: `ADP_USAGE` with one detail for each fault. */
+export function readOptions(options: SandboxOptions): SandboxSettings {
+  const parsed = schema.safeParse(options)
+  if (parsed.success) return parsed.data
+  const details = parsed.error.issues.map(({ path, message }) => ({
+    code: 'ADP_USAGE',
+    message,
+    target: path.join('.'),
+  }))
+  const names = details.map(({ target }) => target).join(', ')
+  throw new AdapterError('ADP_USAGE', `The sandbox cannot be started with these options: ${names}.`, {
+    details,
+  })
+}

@@ -1,0 +1,50 @@
+/** A stream of pseudo-random numbers that depends on its seed and name alone: the same on every machine. */
+export interface Random {
+  /** A number in [0, 1). */
+  next(): number
+  /** An integer in [0, bound). */
+  below(bound: number): number
+  /** One of the items; the list must not be empty. */
+  pick<Item>(items: readonly [Item, ...Item[]]): Item
+  /** True with the given probability (0 to 1). */
+  chance(probability: number): boolean
+}
+
+/** Spreads 32 bits over 32 bits without collisions (the finalizer of MurmurHash3, a bijection). */
+export function mix32(value: number): number {
+  let bits = value | 0
+  bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b)
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35)
+  return (bits ^ (bits >>> 16)) >>> 0
+}
+
+/** The inverse of `mix32`. */
+export function unmix32(value: number): number {
+  let bits = value | 0
+  bits = Math.imul(bits ^ (bits >>> 16), 0x7ed1b41d)
+  bits = Math.imul(bits ^ (bits >>> 13) ^ (bits >>> 26), 0xa5cb9243)
+  return (bits ^ (bits >>> 16)) >>> 0
+}
+
+/** A 32-bit number from a name (FNV-1a), for streams and ids that must not influence each other. */
+export function hashName(name: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < name.length; at += 1) hash = Math.imul(hash ^ name.charCodeAt(at), 0x01000193)
+  return hash >>> 0
+}
+
+/** Creates the stream called `name` of a seed (SplitMix32). Streams of different names are independent. */
+export function createRandom(seed: number, name: string): Random {
+  let state = mix32(seed ^ hashName(name))
+  const next = (): number => {
+    state = (state + 0x9e3779b9) | 0
+    return mix32(state) / 0x1_0000_0000
+  }
+  const below = (bound: number): number => Math.floor(next() * bound)
+  return {
+    next,
+    below,
+    pick: (items) => items[below(items.length)] ?? items[0],
+    chance: (probability) => next() < probability,
+  }
+}

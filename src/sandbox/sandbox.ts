@@ -1,0 +1,71 @@
+import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
+import { AdapterError } from '../errors.ts'
+import { createControlRoutes } from './control/routes.ts'
+import { createGateway } from './edge/security.ts'
+import { createServer } from './edge/server.ts'
+import { openSchool } from './open-school.ts'
+import { readOptions } from './options.ts'
+import type { SandboxOptions } from './options.ts'
+import { createService } from './service.ts'
+
+/** A running, or not yet running, stand-in service. */
+export interface Sandbox {
+  /** Starts to listen. Resolves to the base address, without a slash at the end, and the port. */
+  listen(): Promise<{ url: string; port: number }>
+  /** Ends all connections and closes the database. */
+  close(): Promise<void>
+}
+
+/** What a sandbox reports while it is made. */
+export interface SandboxHooks {
+  /** The share of the school that is built, 0 to 1; called only where the database is new. */
+  readonly onProgress?: (share: number) => void
+}
+
+// A client's pool must time out first, or a connection closes at the moment of its reuse.
+const keepAliveMs = 75_000
+
+/**
+ * Creates the stand-in service of service.md: strict, seeded, in one process, on one SQLite store. Key `sandbox` with
+ * bearer `sandbox` is always accepted.
+ *
+ * Options, with their defaults: `host` '127.0.0.1', `port` 0 (any free one), `seed` 1, `scale` 'class' (30 current
+ * learners) or 'school', `db` ':memory:' or a file, `now` (ISO date-time: a clock that stands still; default the
+ * machine's clock), `control` true (`/_sandbox`, loopback only), `onExisting` 'replace' | 'duplicate' | 'conflict' (what
+ * POST does on a marked session), `maxBodyBytes` 32 MiB.
+ *
+ * Errors: `ADP_USAGE` for wrong options or a database file with other content.
+ */
+export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks = {}): Sandbox {
+  const settings = readOptions(options)
+  const fixed = settings.now === undefined ? undefined : Date.parse(settings.now)
+  const now = fixed === undefined ? () => Date.now() : () => fixed
+  const school = openSchool(settings, now, hooks.onProgress ?? (() => undefined))
+  const service = createService(school, { onExisting: settings.onExisting })
+  const control = settings.control ? createControlRoutes(school, () => school.marks.reset()) : undefined
+  const gateway = createGateway(school.ids.guid('user', 0), new Set(), () => undefined)
+  const { maxBodyBytes } = settings
+  const server = createHttpServer(createServer({ gateway, service, control, maxBodyBytes }))
+  server.keepAliveTimeout = keepAliveMs
+  return {
+    listen: async () => {
+      server.listen(settings.port, settings.host)
+      await once(server, 'listening')
+      const address = server.address()
+      if (address === null || typeof address === 'string')
+        throw new AdapterError('ADP_INTERNAL', 'The sandbox listens on no TCP port.')
+      const host = settings.host.includes(':') ? `[${settings.host}]` : settings.host
+      return { url: `http://${host}:${address.port}`, port: address.port }
+    },
+    close: async () => {
+      if (server.listening) {
+        const closed = once(server, 'close')
+        server.close()
+        server.closeAllConnections()
+        await closed
+      }
+      school.database.close()
+    },
+  }
+}

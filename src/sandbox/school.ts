@@ -1,0 +1,20 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { Identities } from './identity.ts'
+import type { Calendar } from './seed/calendar.ts'
+import type { CodeTable } from './seed/code-table.ts'
+import type { Actors } from './store/actors.ts'
+import type { MarkStore } from './store/marks.ts'
+import type { Roster } from './store/roster.ts'
+
+/** The school behind both faces of the service: one store, one calendar, one set of ids. */
+export interface School {
+  readonly database: DatabaseSync
+  readonly ids: Identities
+  readonly calendar: Calendar
+  readonly codes: CodeTable
+  readonly roster: Roster
+  readonly actors: Actors
+  readonly marks: MarkStore
+  /** The time of the service, in milliseconds. */
+  readonly now: () => number
+}

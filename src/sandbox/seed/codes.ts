@@ -1,0 +1,87 @@
+/** What a code says about a session. */
+export type CodeCategory = 'present' | 'absent' | 'notCounted' | 'system'
+
+/** A code as the register shows it, in the order of the lookup. */
+export interface CodeDefinition {
+  readonly code: string
+  readonly description: string
+  readonly category: CodeCategory
+  /** The statutory code behind a school's own code of up to three characters (service-facts 7). */
+  readonly statutory: string
+  /** False for codes that are no longer offered. */
+  readonly visible: boolean
+}
+
+const define =
+  (category: CodeCategory, visible = true) =>
+  (code: string, description: string, statutory = code): CodeDefinition => ({
+    code,
+    description,
+    category,
+    statutory,
+    visible,
+  })
+const present = define('present')
+const absent = define('absent')
+const notCounted = define('notCounted')
+const system = define('system')
+const retired = define('absent', false)
+
+/** The codes that the service itself gives to sessions without a mark. Three of them refine `#`, which alone is a closure planned by the school. */
+export const systemCodes = {
+  missing: '-',
+  weekend: '#W',
+  holiday: '#H',
+  training: '#T',
+  closure: 'Y4',
+} as const
+
+/**
+ * The codes of England from 19 August 2024, the retired ones, and codes of the school's own (service-facts). New codes
+ * go to the end: a position is part of an id.
+ */
+export const codeDefinitions: readonly CodeDefinition[] = [
+  present('/', 'Present (morning)'),
+  present('\\', 'Present (afternoon)'),
+  present('L', 'Late, before the register closed'),
+  present('K', 'Education provision arranged by the local authority'),
+  present('V', 'Educational visit or trip'),
+  present('P', 'Sporting activity'),
+  present('W', 'Work experience'),
+  present('B', 'Other approved educational activity'),
+  absent('C', 'Leave for an exceptional circumstance'),
+  absent('C1', 'Leave for a regulated performance or employment abroad'),
+  absent('C2', 'Leave under a part-time timetable'),
+  absent('M', 'Medical or dental appointment'),
+  absent('J1', 'Interview for a job or another school'),
+  absent('S', 'Study leave'),
+  absent('T', 'Parent travelling for work'),
+  absent('R', 'Religious observance'),
+  absent('I', 'Illness'),
+  absent('E', 'Suspended or excluded'),
+  absent('G', 'Holiday without permission'),
+  absent('N', 'Reason not yet given'),
+  absent('O', 'Absent without permission'),
+  absent('U', 'Late, after the register closed'),
+  notCounted('D', 'Attending another school'),
+  notCounted('X', 'Not required to attend, below or above school age'),
+  notCounted('Q', 'No access arrangement made'),
+  notCounted('Y1', 'Transport not provided'),
+  notCounted('Y2', 'Widespread disruption to travel'),
+  notCounted('Y3', 'Part of the school premises closed'),
+  notCounted('Y4', 'Whole school site closed unexpectedly'),
+  notCounted('Y5', 'In the criminal justice system'),
+  notCounted('Y6', 'Public health guidance'),
+  notCounted('Y7', 'Any other unavoidable cause'),
+  system('Z', 'Not yet on the register'),
+  system('#', 'Planned closure'),
+  system('-', 'No mark recorded'),
+  system('#W', 'Weekend', '#'),
+  system('#H', 'School holiday', '#'),
+  system('#T', 'Training day', '#'),
+  absent('I01', 'Illness, sent home', 'I'),
+  notCounted('X01', 'Not required, staggered start', 'X'),
+  retired('H', 'Holiday with permission'),
+  retired('J', 'Interview'),
+  define('notCounted', false)('Y', 'Exceptional circumstances'),
+]

@@ -1,0 +1,54 @@
+import { DatabaseSync } from 'node:sqlite'
+import { AdapterError } from '../../errors.ts'
+import { schemaStatements, schemaVersion } from './schema.ts'
+
+/** A database that is open, and whether its tables were made just now and await the seed. */
+export interface OpenDatabase {
+  readonly database: DatabaseSync
+  readonly fresh: boolean
+}
+
+/**
+ * Opens the sandbox's SQLite database and makes its tables where the file is new.
+ * `content` says what the database is seeded with; a file seeded otherwise, or half seeded, is refused with `ADP_USAGE`.
+ */
+export function openDatabase(location: string, content: string): OpenDatabase {
+  const database = new DatabaseSync(location)
+  // A stand-in may lose its last writes with the machine's power, never with its own process: WAL without fsync.
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY')
+  const tables = database.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'meta'").get()
+  if (tables?.['n'] === 0) {
+    database.exec(schemaStatements)
+    return { database, fresh: true }
+  }
+  const seeded = database.prepare("SELECT value FROM meta WHERE name = 'content'").get()?.['value']
+  if (seeded !== contentMark(content)) {
+    database.close()
+    throw new AdapterError(
+      'ADP_USAGE',
+      `The database file ${location} holds other data than ${content}. Remove the file or name another.`,
+    )
+  }
+  return { database, fresh: false }
+}
+
+/** Records that the seed is complete. */
+export function markSeeded(database: DatabaseSync, content: string): void {
+  database.prepare("INSERT INTO meta VALUES ('content', ?)").run(contentMark(content))
+}
+
+/** Runs `work` as one transaction, or as part of the one that is open; any error undoes it and goes on to the caller. */
+export function transact<Result>(database: DatabaseSync, work: () => Result): Result {
+  if (database.isTransaction) return work()
+  database.exec('BEGIN')
+  try {
+    const result = work()
+    database.exec('COMMIT')
+    return result
+  } catch (error) {
+    database.exec('ROLLBACK')
+    throw error
+  }
+}
+
+const contentMark = (content: string): string => `${schemaVersion} ${content}`

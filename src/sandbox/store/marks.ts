@@ -1,0 +1,127 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { Identities } from '../identity.ts'
+import { zeroGuid } from '../identity.ts'
+import { integer } from './columns.ts'
+import { transact } from './database.ts'
+import { packFlags, readEffect, readMark } from './mark.ts'
+import type { Effect, Face, Mark } from './mark.ts'
+
+/** What a write does to a session that is already marked: unknown of the real service (service-facts 20). */
+export type OnExisting = 'replace' | 'duplicate' | 'conflict'
+
+/** A mark to be written. */
+export interface MarkDraft extends Omit<Mark, 'copy' | 'externalId' | 'seq'> {
+  /** The all-zero guid asks for an id of the store's own. */
+  readonly externalId: string
+}
+
+/** What became of a write. */
+export type WriteResult =
+  | { readonly outcome: 'created' | 'replaced'; readonly externalId: string; readonly seq: number }
+  | { readonly outcome: 'conflict'; readonly reason: 'marked' | 'idTaken' }
+
+/** The marks, the log of accepted writes and what each of them replaced. */
+export interface MarkStore {
+  /** Applies one write and logs it, both or neither. */
+  write(draft: MarkDraft, face: Face, onExisting: OnExisting): WriteResult
+  /** Marks of a learner in a closed range of sessions, in order of time. */
+  range(learner: number, first: number, last: number): Mark[]
+  /** The mark with an id in lower case. */
+  byId(externalId: string): Mark | undefined
+  /** Marks written after the effect with number `seq`, in order of that writing. */
+  changedSince(seq: number): Mark[]
+  /** The state of a mark's session as it was when `seq` was the last effect; undefined when it had no mark. */
+  before(mark: Mark, seq: number): Mark | undefined
+  /** Accepted writes after `seq`, in order. */
+  effects(seq?: number): Effect[]
+  lastSeq(): number
+  /** Undoes every accepted write: the seeded history stands again and the log is empty. */
+  reset(): void
+}
+
+const columns =
+  'learner, session, copy, code, flags, minutes_late, comment, recorded_on, actor, process, external_id, seq'
+
+/** Prepares the statements of the mark tables. */
+export function createMarkStore(database: DatabaseSync, ids: Identities): MarkStore {
+  const prepare = (sql: string) => database.prepare(sql)
+  const copies = prepare(`SELECT ${columns} FROM mark WHERE learner = ? AND session = ? ORDER BY copy`)
+  const byStoredId = prepare(`SELECT ${columns} FROM mark WHERE external_id = ?`)
+  const insert = prepare(`INSERT INTO mark (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+  const remember = prepare(
+    `INSERT INTO mark_history (replaced_by, ${columns})
+     SELECT ?, ${columns} FROM mark WHERE learner = ? AND session = ? AND copy = ?`,
+  )
+  const remove = prepare('DELETE FROM mark WHERE learner = ? AND session = ? AND copy = ?')
+  const log = prepare('INSERT INTO effect VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
+  const inRange = prepare(
+    `SELECT ${columns} FROM mark WHERE learner = ? AND session BETWEEN ? AND ? ORDER BY session, copy`,
+  )
+  const changed = prepare(`SELECT ${columns} FROM mark WHERE seq > ? ORDER BY seq`)
+  const previous = prepare(
+    `SELECT ${columns} FROM mark_history
+     WHERE learner = ? AND session = ? AND copy = ? AND replaced_by > ? AND seq <= ? ORDER BY replaced_by LIMIT 1`,
+  )
+  const effectsAfter = prepare('SELECT * FROM effect WHERE seq > ? ORDER BY seq')
+  let seq = integer(prepare('SELECT coalesce(max(seq), 0) AS seq FROM effect').get() ?? {}, 'seq')
+
+  const byId = (externalId: string): Mark | undefined => {
+    const stored = byStoredId.get(externalId)
+    if (stored !== undefined) return readMark(ids, stored)
+    const place = ids.read('mark', externalId)
+    if (place === undefined) return undefined
+    const rows = copies.all(place.first, place.second).map((row) => readMark(ids, row))
+    return rows.find((mark) => mark.externalId === externalId)
+  }
+
+  const write = (draft: MarkDraft, face: Face, onExisting: OnExisting): WriteResult => {
+    const rows = copies.all(draft.learner, draft.session)
+    const named = draft.externalId !== zeroGuid
+    const taken = named ? byId(draft.externalId) : undefined
+    if (taken !== undefined && (taken.learner !== draft.learner || taken.session !== draft.session))
+      return { outcome: 'conflict', reason: 'idTaken' }
+    const first = rows[0] === undefined ? undefined : readMark(ids, rows[0])
+    const replaced = taken ?? (onExisting === 'replace' ? first : undefined)
+    if (replaced === undefined && first !== undefined && onExisting === 'conflict')
+      return { outcome: 'conflict', reason: 'marked' }
+    const next = seq + 1
+    const externalId = named ? draft.externalId : (replaced?.externalId ?? ids.guid('posted', next))
+    const flags = packFlags(draft.present, draft.absent)
+    const { learner, session, code, minutesLate, comment, recordedOn } = draft
+    transact(database, () => {
+      if (replaced !== undefined) {
+        remember.run(next, learner, session, replaced.copy)
+        remove.run(learner, session, replaced.copy)
+      }
+      const copy = replaced?.copy ?? rows.length
+      const values = [code, flags, minutesLate, comment, recordedOn] as const
+      insert.run(learner, session, copy, ...values, draft.actor, draft.changeProcessName, externalId, next)
+      log.run(next, face, learner, session, code, flags, minutesLate, comment, externalId, recordedOn)
+    })
+    seq = next
+    return { outcome: replaced === undefined ? 'created' : 'replaced', externalId, seq }
+  }
+
+  return {
+    write,
+    byId,
+    range: (learner, first, last) => inRange.all(learner, first, last).map((row) => readMark(ids, row)),
+    changedSince: (after) => changed.all(after).map((row) => readMark(ids, row)),
+    before: (mark, at) => {
+      const row = previous.get(mark.learner, mark.session, mark.copy, at, at)
+      return row === undefined ? undefined : readMark(ids, row)
+    },
+    effects: (after = 0) => effectsAfter.all(after).map(readEffect),
+    lastSeq: () => seq,
+    reset: () => {
+      transact(database, () => {
+        database.exec(`
+          DELETE FROM mark WHERE seq > 0;
+          INSERT OR IGNORE INTO mark (${columns}) SELECT ${columns} FROM mark_history WHERE seq = 0;
+          DELETE FROM mark_history;
+          DELETE FROM effect;`)
+      })
+      seq = 0
+    },
+  }
+}
