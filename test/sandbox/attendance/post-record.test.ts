@@ -1,0 +1,162 @@
+import { expect, test } from 'vitest'
+import { anyText, fixed, jsonBody, startSandbox, testNow } from '../start-sandbox.ts'
+
+const path = '/Attendance/V3/AttendanceRecords'
+const minimal = {
+  Attendee: { ExternalID: fixed.learner, Type: 'Learner.Identifier' },
+  Event: { ExternalID: fixed.morning, Type: 'Attendance.StatutoryAttendanceSession' },
+  AttendanceCode: { ExternalID: fixed.present, Type: 'Attendance.Lookup.AttendanceCode' },
+  Qualifier: { MinutesLate: null, Comment: null },
+}
+const full = {
+  ExternalID: fixed.zero,
+  Present: true,
+  Absent: false,
+  RecordedOn: '2026-03-02T10:05:00+01:00',
+  ChangeProcessName: 'Acme Register',
+  AttendableEventStart: '2026-03-02T09:00:00Z',
+  RecordedBy: { ExternalID: fixed.unknown, Type: 'AuthorisedUser' },
+  Attendee: { ExternalID: fixed.learner.toUpperCase(), Type: 'Learner.Identifier' },
+  Event: { ExternalID: fixed.morning, Type: 'Attendance.AttendanceSession' },
+  AttendanceCode: { ExternalID: fixed.present, Type: 'Attendance.Lookup' },
+  Qualifier: { MinutesLate: 3, Comment: 'bus \\ “late”\n' },
+}
+const post = (body: unknown) => ({ headers: jsonBody, body: JSON.stringify(body) })
+
+test('a full record is created and echoed with an id of the service', async () => {
+  const { url, json } = await startSandbox()
+  const reply = await json('POST', `/sp-api${path}`, post(full))
+  expect(reply).toEqual({
+    status: 201,
+    body: {
+      '@odata.context': `${url}/sp-api/Attendance/V3/$metadata#AttendanceRecords/$entity`,
+      ...full,
+      ExternalID: anyText,
+      RecordedOn: '2026-03-02T09:05:00Z',
+      Attendee: { ExternalID: fixed.learner, Type: 'Learner.Identifier' },
+      fabricated: null,
+    },
+  })
+  expect(reply.body).not.toMatchObject({ ExternalID: fixed.zero })
+})
+
+test('a minimal record in single quotes gets its booleans from the code', async () => {
+  const { json } = await startSandbox()
+  const body = JSON.stringify(minimal).replaceAll('"', "'")
+  const reply = await json('POST', '/x/aTTendance/v3/AttendanceRecords', { headers: jsonBody, body })
+  expect(reply).toMatchObject({
+    status: 201,
+    body: {
+      Present: true,
+      Absent: false,
+      RecordedOn: testNow,
+      ...minimal,
+      RecordedBy: { Type: 'AuthorisedUser' },
+    },
+  })
+})
+
+test('ids that do not exist are all named at once', async () => {
+  const { json } = await startSandbox()
+  const wrong = { ExternalID: fixed.unknown }
+  const reply = await json(
+    'POST',
+    path,
+    post({ ...minimal, Attendee: wrong, Event: wrong, AttendanceCode: wrong }),
+  )
+  const detail = (code: string, field: string) => ({
+    code,
+    target: `${field}/ExternalID`,
+    message: `The ${field} with this ExternalID does not exist.`,
+  })
+  expect(reply).toEqual({
+    status: 400,
+    body: {
+      error: {
+        code: 'ValidationFailed',
+        message: 'The record names entities that do not exist.',
+        details: [
+          detail('ATT_VAL_1', 'Attendee'),
+          detail('ATT_VAL_2', 'Event'),
+          detail('ATT_VAL_3', 'AttendanceCode'),
+        ],
+      },
+    },
+  })
+})
+
+test.each([
+  ['an array', [minimal], ['']],
+  ['no Event', { ...minimal, Event: undefined }, ['Event']],
+  ['a null Attendee', { ...minimal, Attendee: null }, ['Attendee']],
+  [
+    'a reference without id',
+    { ...minimal, Event: { Type: 'Attendance.AttendanceSession' } },
+    ['Event/ExternalID'],
+  ],
+  ['an id that is no guid', { ...minimal, Event: { ExternalID: 'x' } }, ['Event/ExternalID']],
+  ['a wrong type', { ...minimal, Event: { ...minimal.Event, Type: 'Learner.Identifier' } }, ['Event/Type']],
+  ['an unknown property', { ...minimal, Learner: fixed.learner }, ['Learner']],
+  ['text for a number', { ...minimal, Qualifier: { MinutesLate: '3' } }, ['Qualifier/MinutesLate']],
+  ['a fraction', { ...minimal, Qualifier: { MinutesLate: 1.5 } }, ['Qualifier/MinutesLate']],
+  ['more than 32 bits', { ...minimal, Qualifier: { MinutesLate: 2 ** 31 } }, ['Qualifier/MinutesLate']],
+  ['a date alone', { ...minimal, RecordedOn: '2026-03-02' }, ['RecordedOn']],
+  ['a time without offset', { ...minimal, RecordedOn: '2026-03-02T09:00:00' }, ['RecordedOn']],
+  ['present and absent', { ...minimal, Present: true, Absent: true }, ['Present']],
+  ['two faults', { ...minimal, Present: 'yes', Absent: 1 }, ['Present', 'Absent']],
+])('%s is refused', async (_name, body, targets) => {
+  const { json } = await startSandbox()
+  const reply = await json('POST', path, post(body))
+  expect(reply).toMatchObject({
+    status: 400,
+    body: {
+      error: { code: 'InvalidBody', details: targets.map((target) => ({ code: 'InvalidField', target })) },
+    },
+  })
+  expect((await json('GET', '/_sandbox/effects')).body).toEqual([])
+})
+
+test.each([
+  ['text/plain', '{}', 415, 'UnsupportedMediaType'],
+  ['application/json', '{', 400, 'InvalidBody'],
+  ['application/json;odata.metadata=minimal', '', 400, 'InvalidBody'],
+])('a %s body %j is refused with %i', async (type, body, status, code) => {
+  const { json } = await startSandbox()
+  const reply = await json('POST', path, { headers: { 'Content-Type': type }, body })
+  expect(reply).toMatchObject({ status, body: { error: { code } } })
+})
+
+test('return=minimal is answered without a body', async () => {
+  const { request, url } = await startSandbox()
+  const options = post(minimal)
+  const reply = await request('POST', path, {
+    ...options,
+    headers: { ...options.headers, Prefer: 'return=minimal' },
+  })
+  expect(reply).toMatchObject({ status: 204, text: '' })
+  expect(reply.headers['location']).toContain(`${url}${path}(`)
+})
+
+test.each([
+  ['replace', 201, 201, true],
+  ['duplicate', 201, 201, false],
+  ['conflict', 409, 409, false],
+] as const)('a marked session: %s', async (onExisting, first, second, sameId) => {
+  // The first Monday of the fixed weeks is marked by the seed.
+  const { json } = await startSandbox({ onExisting })
+  const one = await json('POST', path, post(minimal))
+  const two = await json('POST', path, post(minimal))
+  expect([one.status, two.status]).toEqual([first, second])
+  if (first === 201) expect(JSON.stringify(one.body) === JSON.stringify(two.body)).toBe(sameId)
+})
+
+test('an id of the client is kept, and not given to another session', async () => {
+  const { json } = await startSandbox()
+  const named = { ...full, ExternalID: fixed.unknown }
+  expect(await json('POST', path, post(named))).toMatchObject({
+    status: 201,
+    body: { ExternalID: fixed.unknown },
+  })
+  const elsewhere = { ...named, Event: { ExternalID: fixed.afternoon } }
+  expect(await json('POST', path, post(elsewhere))).toMatchObject({ status: 409 })
+})
