@@ -2,7 +2,7 @@
 export interface BatchLimits {
   /** Bytes of the body after decompression; over it 413. Default 32 MiB. */
   readonly maxBodyBytes: number
-  /** Records in one batch; over it 413. Default 20,000. */
+  /** Records, and likewise changesets, in one batch; over it 413. Default 20,000. */
   readonly maxParts: number
   /** Bytes of the MIME and HTTP headers of one part together; over it 400. Default 64 KiB. */
   readonly maxPartHeaderBytes: number

@@ -2,7 +2,7 @@ import { isAscii, isUtf8 } from 'node:buffer'
 
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
 import { parseMediaType } from '../../http/media-type.ts'
-import type { PartHead } from '../http-part/head.ts'
+import { checkTransferEncoding, type PartHead } from '../http-part/head.ts'
 import { readHeaders, valuesOf } from '../http-part/headers.ts'
 import { type BatchLimits, defaultBatchLimits } from '../limits.ts'
 import { boundaryOf, readBoundary } from '../multipart/boundary.ts'
@@ -89,10 +89,13 @@ class BatchDecoder {
       this.addPart(range, this.reader.read(range.start, lines, end, range.end, at), undefined)
       return
     }
+    checkTransferEncoding(lines, at)
     const changeset = boundaryOf(media, at)
     if (changeset === boundary) {
       throw new AdapterError('ADP_NESTING', 'Batch and changeset have the same boundary. Use two.', { at })
     }
+    // An empty changeset costs as much as a record.
+    if (this.changesets.length === this.limits.maxParts) throw tooMany('changesets', this.limits, at)
     this.changesets.push(changeset)
     this.readChangeset(changeset, { start: end, end: range.end })
   }
@@ -132,12 +135,7 @@ class BatchDecoder {
 
   private addPart(range: PartRange, head: PartHead, changeset: number | undefined): void {
     const part = this.parts.length + 1
-    if (part > this.limits.maxParts) {
-      const at = { part, offset: range.start }
-      throw new AdapterError('ADP_TOO_LARGE', `The batch has more than ${this.limits.maxParts} records.`, {
-        at,
-      })
-    }
+    if (part > this.limits.maxParts) throw tooMany('records', this.limits, { part, offset: range.start })
     const result = this.readRecord(head, range.end)
     this.parts.push({
       part,
@@ -183,6 +181,10 @@ function parsePartType(contentType: string, at: ErrorLocation): ReturnType<typeo
 
 function refused(fault: RecordFault): RecordResult {
   return { record: undefined, faults: [fault] }
+}
+
+function tooMany(what: string, limits: BatchLimits, at: ErrorLocation): AdapterError {
+  return new AdapterError('ADP_TOO_LARGE', `The batch has more than ${limits.maxParts} ${what}.`, { at })
 }
 
 function noBlankLine(at: ErrorLocation): AdapterError {

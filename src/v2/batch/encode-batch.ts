@@ -76,7 +76,7 @@ function encodePart(boundary: string, reply: PartReply): string {
   const id = reply.contentId === undefined ? '' : `Content-ID: ${reply.contentId}\r\n`
   const content =
     reply.json === undefined
-      ? '\r\n'
+      ? '\r\n\r\n' // the blank line after the headers, and the line end that belongs to the delimiter
       : 'Content-Type: application/json; odata.metadata=minimal\r\n' +
         `Content-Length: ${Buffer.byteLength(reply.json)}\r\n\r\n${reply.json}\r\n`
   return (

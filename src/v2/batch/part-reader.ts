@@ -64,6 +64,8 @@ export class PartReader {
 
   private toTemplate(start: number, mime: HeaderLines, head: PartHead): Template | undefined {
     const { contentId, bodyStart } = head
+    // A head that the end of its part cut short may go on in another part.
+    if (!head.closed) return undefined
     if (contentId === undefined) return { start, idStart: bodyStart, idEnd: bodyStart, end: bodyStart, head }
     if (!/^[\u0021-\u007e]+$/.test(contentId)) return undefined
     // An id in both places would have to be held equal twice; such parts are parsed each.

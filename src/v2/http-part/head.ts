@@ -21,6 +21,8 @@ export interface PartHead {
   readonly contentIdInHttp: boolean
   /** First byte of the JSON body. */
   readonly bodyStart: number
+  /** False when the part ended before the blank line after the HTTP headers: it has no body. */
+  readonly closed: boolean
 }
 
 export interface HeadOptions {
@@ -59,6 +61,11 @@ export function readHead(
   if (others.length > 0) {
     throw new AdapterError('ADP_CONTENT_ID', 'A part has two different Content-IDs. Send one.', { at })
   }
+  if (contentId?.includes('\ufffd') === true) {
+    throw new AdapterError('ADP_CONTENT_ID', 'A Content-ID is not valid UTF-8, so it cannot be sent back.', {
+      at,
+    })
+  }
   return {
     ...request,
     ...readPreferences(http.lines),
@@ -66,10 +73,12 @@ export function readHead(
     contentId,
     contentIdInHttp: httpIds.length > 0,
     bodyStart: http.end,
+    closed: http.closed,
   }
 }
 
-function checkTransferEncoding(mime: HeaderLines, at: ErrorLocation): void {
+/** Refuses a `Content-Transfer-Encoding` other than binary (batch-wire F14). Errors: `ADP_PART_ENCODING`. */
+export function checkTransferEncoding(mime: HeaderLines, at: ErrorLocation): void {
   for (const value of valuesOf(mime, 'content-transfer-encoding')) {
     if (value.toLowerCase() !== 'binary') {
       throw new AdapterError('ADP_PART_ENCODING', 'Content-Transfer-Encoding of a part must be binary.', {

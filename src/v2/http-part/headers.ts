@@ -34,11 +34,13 @@ export function readHeaders(
 ): HeaderBlock {
   const lines: [string, string][] = []
   let position = from
-  while (position < to) {
+  for (let count = 0; position < to; count += 1) {
     const { text: end, next } = lineEnd(bytes, position, to)
     if (end === position) return { lines, end: next, closed: true }
     if (next - from > limits.maxPartHeaderBytes)
       throw overLimit(`${limits.maxPartHeaderBytes} bytes`, position, at)
+    // Folded lines count too: each is joined to the one before it.
+    if (count === limits.maxHeaderLines) throw overLimit(`${limits.maxHeaderLines} lines`, position, at)
     refuseControls(bytes, position, end, at)
     const first = bytes[position]
     const last = lines.at(-1)
@@ -46,8 +48,6 @@ export function readHeaders(
       if (last === undefined) throw badLine('a folded line before any header', position, at)
       last[1] = `${last[1]} ${bytes.toString('utf8', position, end).trim()}`.trim()
     } else {
-      if (lines.length === limits.maxHeaderLines)
-        throw overLimit(`${limits.maxHeaderLines} lines`, position, at)
       lines.push(readLine(bytes, position, end, at))
     }
     position = next

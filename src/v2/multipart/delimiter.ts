@@ -26,14 +26,21 @@ export function createDelimiterFinder(
   boundary: string,
   maxPadding: number,
 ): (from: number, to: number) => Delimiter | undefined {
-  const needle = Buffer.from(`--${boundary}`, 'latin1')
+  // With its line end: a boundary of dashes would else be found at every byte of a row of dashes.
+  const needle = Buffer.from(`\n--${boundary}`, 'latin1')
+  const text = needle.length - 1
   return (from, to) => {
-    for (let start = bytes.indexOf(needle, from); start !== -1 && start < to;) {
-      if (start === from || bytes[start - 1] === LF) {
-        const found = readRest(bytes, start, start + needle.length, to, maxPadding)
-        if (found !== undefined) return found
-      }
-      start = bytes.indexOf(needle, start + 1)
+    if (
+      bytes[from] === DASH &&
+      from + text <= to &&
+      bytes.compare(needle, 1, text + 1, from, from + text) === 0
+    ) {
+      const found = readRest(bytes, from, from + text, to, maxPadding)
+      if (found !== undefined) return found
+    }
+    for (let at = bytes.indexOf(needle, from); at !== -1 && at < to; at = bytes.indexOf(needle, at + 1)) {
+      const found = readRest(bytes, at + 1, at + 1 + text, to, maxPadding)
+      if (found !== undefined) return found
     }
     return undefined
   }

@@ -5,6 +5,7 @@ import type { BatchLimits } from '../limits.ts'
 
 const LF = 0x0a
 const MAX_LINE_BYTES = 400
+const MAX_NAME_BYTES = 80
 
 /**
  * Chooses the boundary that frames the body (batch-wire F12). Normally it is the header's. Legacy clients name a changeset's
@@ -12,7 +13,7 @@ const MAX_LINE_BYTES = 400
  * left outside: of the lines `--<token>` before the header's first own delimiter, the one whose `--<token>--` comes last.
  *
  * Errors: `ADP_TRUNCATED` when neither the header's boundary nor a closed envelope is there, or when an envelope was
- * opened (a delimiter line with a Content-Type below it) and would be left outside (F8).
+ * opened (a delimiter line with the headers of content below it) and would be left outside (F8).
  */
 export function chooseBoundary(
   bytes: Buffer,
@@ -24,8 +25,10 @@ export function chooseBoundary(
   const limit = own?.start ?? bytes.length
   // The usual body opens with the header's delimiter: no line with two dashes before it.
   if (own !== undefined && bytes.indexOf('--', from) === limit) return headerBoundary
-  const candidates = collectTokens(bytes, from, limit, 2 * limits.maxParts + 16)
-  const closes = collectCloses(bytes, from, candidates, headerBoundary)
+  // A record in a changeset of its own has three such lines.
+  const maxLines = 8 * limits.maxParts + 64
+  const candidates = collectTokens(bytes, from, limit, maxLines)
+  const closes = collectCloses(bytes, from, candidates, headerBoundary, maxLines)
   let framing: string | undefined
   let lastClose = own === undefined ? -1 : (closes.get(headerBoundary) ?? -1)
   for (const token of candidates.keys()) {
@@ -51,17 +54,16 @@ export function chooseBoundary(
 interface Opener {
   /** Offset of the first line with this token. */
   readonly start: number
-  /** True when a Content-Type header follows: an envelope or part, not prose. */
+  /** True when headers of content follow: an envelope or part, not prose. */
   readonly declares: boolean
 }
 
 /** The lines `--<token>` that start before `limit`, by token, in order. */
-function collectTokens(bytes: Buffer, from: number, limit: number, maxTokens: number): Map<string, Opener> {
+function collectTokens(bytes: Buffer, from: number, limit: number, maxLines: number): Map<string, Opener> {
   const tokens = new Map<string, Opener>()
-  for (const line of dashLines(bytes, from, limit)) {
+  for (const line of dashLines(bytes, from, limit, maxLines)) {
     if (!tokens.has(line.token) && isBoundary(line.token)) {
-      if (tokens.size === maxTokens) throw tooMany(line.start)
-      tokens.set(line.token, { start: line.start, declares: startsWithContentType(bytes, line.end) })
+      tokens.set(line.token, { start: line.start, declares: declaresContent(bytes, line.end) })
     }
   }
   return tokens
@@ -73,9 +75,10 @@ function collectCloses(
   from: number,
   candidates: Map<string, Opener>,
   headerBoundary: string,
+  maxLines: number,
 ): Map<string, number> {
   const closes = new Map<string, number>()
-  for (const line of dashLines(bytes, from, bytes.length)) {
+  for (const line of dashLines(bytes, from, bytes.length, maxLines)) {
     if (!line.token.endsWith('--')) continue
     const token = line.token.slice(0, -2)
     const opener = candidates.get(token)
@@ -85,16 +88,20 @@ function collectCloses(
   return closes
 }
 
-/** Every line that begins with two dashes: its text after them, without blanks at the end. */
+/** Every line that begins with two dashes: its text after them, without blanks at the end. Errors: `ADP_LIMIT`. */
 function* dashLines(
   bytes: Buffer,
   from: number,
   limit: number,
+  maxLines: number,
 ): Generator<{ token: string; start: number; end: number }> {
+  let count = 0
   for (let start = bytes.indexOf('--', from); start !== -1 && start < limit;) {
     const lineEnd = bytes.indexOf(LF, start)
     const end = lineEnd === -1 ? bytes.length : lineEnd
     if (start === from || bytes[start - 1] === LF) {
+      if (count === maxLines) throw tooMany(start)
+      count += 1
       // A longer line is no boundary, so its rest need not be read.
       const token = bytes.toString('latin1', start + 2, Math.min(end, start + MAX_LINE_BYTES)).trimEnd()
       if (token !== '') yield { token, start, end: Math.min(end + 1, bytes.length) }
@@ -103,8 +110,16 @@ function* dashLines(
   }
 }
 
-function startsWithContentType(bytes: Buffer, at: number): boolean {
-  return /^content-(type|transfer-encoding|id)[ \t]*:/i.test(bytes.toString('latin1', at, at + 40))
+/** True when one of the header lines at `from` is of MIME content; a line that is no header ends the search. */
+function declaresContent(bytes: Buffer, from: number): boolean {
+  for (let at = from; at < bytes.length;) {
+    const start = bytes.toString('latin1', at, at + MAX_NAME_BYTES)
+    if (/^content-(type|transfer-encoding|id)[ \t]*:/i.test(start)) return true
+    if (!/^([!#$%&'*+\-.^_`|~0-9a-z]+[ \t]*:|[ \t]+[^ \t\r\n])/i.test(start)) return false
+    const lineEnd = bytes.indexOf(LF, at)
+    at = lineEnd === -1 ? bytes.length : lineEnd + 1
+  }
+  return false
 }
 
 function unclosed(offset: number): AdapterError {
@@ -118,9 +133,7 @@ function unclosed(offset: number): AdapterError {
 function tooMany(offset: number): AdapterError {
   return new AdapterError(
     'ADP_LIMIT',
-    'The body has too many lines that look like delimiters of different boundaries.',
-    {
-      at: { offset },
-    },
+    'The body has too many lines that begin with two dashes, and does not open with the boundary of Content-Type.',
+    { at: { offset } },
   )
 }

@@ -61,6 +61,7 @@ export function decodeRecord(text: string): RecordResult {
 /** Reads the object into the draft and returns the bits of the members seen; a fault of the JSON stays in the reader. */
 function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): number {
   let seen = 0
+  let others: Set<string> | undefined // a set: a record may have a hundred thousand members
   let open = Number.isNaN(reader.peek())
     ? reader.fail('the body is empty')
     : reader.take(OPEN) || reader.fail('the body is not an object')
@@ -69,7 +70,9 @@ function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): n
     const name = reader.readString()
     if (name === undefined) break
     const bit = FIELDS.get(name) ?? 0
-    if ((seen & bit) !== 0 || (bit === 0 && isRepeated(draft, name))) reader.fail('a name stands twice')
+    if (bit === 0) others ??= new Set()
+    if ((seen & bit) !== 0 || others?.has(name) === true) reader.fail('a name stands twice')
+    if (bit === 0) others?.add(name)
     seen |= bit
     if (!reader.take(COLON)) reader.fail('a colon is expected')
     readMember(reader, name, draft, faults)
@@ -79,10 +82,6 @@ function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): n
   }
   if (!Number.isNaN(reader.peek())) reader.fail('text follows the object')
   return seen
-}
-
-function isRepeated(draft: Draft, name: string): boolean {
-  return draft.unmapped?.some((field) => field.name === name) ?? false
 }
 
 function readMember(reader: JsonReader, name: string, draft: Draft, faults: RecordFault[]): void {

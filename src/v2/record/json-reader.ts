@@ -35,7 +35,7 @@ export class JsonReader {
 
   constructor(text: string) {
     this.text = text
-    if (text.charCodeAt(0) === 0xfeff) this.position = 1 // batch-wire F20
+    if (this.peek() === 0xfeff) this.position += 1 // batch-wire F17, F20
   }
 
   /** Skips white space and returns the code of the next character, NaN at the end. */

@@ -1,0 +1,172 @@
+import { describe, expect, it } from 'vitest'
+
+import type { Batch } from '../../../src/v2/batch/batch.ts'
+import { decodeBatch, type DecodeOptions } from '../../../src/v2/batch/decode-batch.ts'
+import { defaultBatchLimits } from '../../../src/v2/limits.ts'
+import type { FlatRecord } from '../../../src/v2/record/flat-record.ts'
+import { crlf } from '../support/crlf.ts'
+import { faultOf } from '../support/fault-of.ts'
+
+const record: FlatRecord = {
+  Present: true,
+  Absent: false,
+  Learner: '2b6f0cc9-04d6-4a8b-9c3e-5f1e7a9d2c41',
+  AttendableEvent: 'a7c1e2d3-5b4f-4e6a-8d7c-9b0a1f2e3d4c',
+  SchoolAttendanceCode: '9d8e7f6a-1b2c-4d3e-8f9a-0b1c2d3e4f5a',
+  MinutesLate: undefined,
+  Comment: undefined,
+  unmapped: undefined,
+}
+const JSON_TEXT = JSON.stringify(record)
+const LINE = 'POST AttendanceRecords HTTP/1.1\n'
+const HTTP = 'Content-Type: application/http\nContent-Transfer-Encoding: binary\n'
+const CONTENT_TYPE = 'multipart/mixed; boundary=B'
+
+const part = (id: number, body = JSON_TEXT): string => `${HTTP}Content-ID: ${id}\n\n${LINE}\n${body}\n`
+const flat = (...parts: string[]): string => `${parts.map((text) => `--B\n${text}`).join('')}--B--\n`
+const changeset = (boundary: string, ...parts: string[]): string =>
+  `Content-Type: multipart/mixed; boundary=${boundary}\n\n` +
+  `${parts.map((text) => `--${boundary}\n${text}`).join('')}--${boundary}--\n`
+
+function decode(text: string, options: DecodeOptions = {}, contentType = CONTENT_TYPE): Batch {
+  return decodeBatch(crlf(text), contentType, options)
+}
+
+describe('decodeBatch', () => {
+  it('gives the whole batch', () => {
+    const text = flat(part(7), changeset('C', part(1), part(2, '{}')))
+    const bytes = crlf(text)
+    const body = (from: number): { start: number; end: number } => {
+      const start = bytes.indexOf('{', from)
+      return { start, end: bytes.indexOf('\r\n', start) }
+    }
+    const first = body(0)
+    const second = body(first.end)
+    const plain = {
+      contentIdInHttp: false,
+      prefersMinimal: false,
+      metadata: 'minimal',
+      faults: undefined,
+      record,
+    }
+    expect(decodeBatch(bytes, CONTENT_TYPE)).toEqual({
+      boundary: 'B',
+      changesets: ['C'],
+      idsAgree: true,
+      parts: [
+        { ...plain, part: 1, changeset: undefined, contentId: '7', ...first },
+        { ...plain, part: 2, changeset: 1, contentId: '1', ...second },
+        {
+          ...plain,
+          part: 3,
+          changeset: 1,
+          contentId: '2',
+          ...body(second.end),
+          record: undefined,
+          faults: ['Present', 'Absent', 'Learner', 'AttendableEvent', 'SchoolAttendanceCode'].map((name) => ({
+            code: 'ADP_FIELD',
+            message: `${name} is required.`,
+          })),
+        },
+      ],
+    })
+  })
+
+  const shapes: [what: string, text: string, parts: [changeset: number | undefined, id: string | undefined][], changesets: string[]][] = [
+    ['F3: a BOM and blank lines first', `\ufeff\n\n${flat(part(1))}`, [[undefined, '1']], []],
+    ['F3: a BOM right before the delimiter', `\ufeff${flat(part(1))}`, [[undefined, '1']], []],
+    ['F3: preamble and epilogue of a changeset', flat(changeset('C', part(1)).replace('\n\n', '\n\npre\n') + 'epi\n'), [[1, '1']], ['C']],
+    ['F10: parts without Content-ID', flat(part(1).replace(/Content-ID.*\n/, ''), part(2)), [[undefined, undefined], [undefined, '2']], []],
+    ['F11: several changesets, one of them empty', flat(changeset('C', part(1)), changeset('D'), changeset('E', part(2), part(3))), [[1, '1'], [3, '2'], [3, '3']], ['C', 'D', 'E']],
+    ['F11: an empty batch', flat(), [], []],
+    ['F13: a part type with parameters', flat(part(1).replace('application/http', 'Application/HTTP; msgtype=request')), [[undefined, '1']], []],
+    ['F16: the same id twice', flat(part(1), part(1)), [[undefined, '1'], [undefined, '1']], []],
+    ['a changeset boundary that is used twice', flat(changeset('C', part(1)), changeset('C', part(2))), [[1, '1'], [2, '2']], ['C', 'C']],
+    ['F14: the changeset part is binary', flat(`Content-Transfer-Encoding: Binary\n${changeset('C', part(1))}`), [[1, '1']], ['C']],
+  ] // prettier-ignore
+  it.each(shapes)('batch-wire %s', (_, text, parts, changesets) => {
+    const batch = decode(text)
+    expect(batch.parts.map((own) => [own.changeset, own.contentId])).toEqual(parts)
+    expect(batch.parts.map((own) => own.record)).toEqual(parts.map(() => record))
+    expect(batch.changesets).toEqual(changesets)
+  })
+
+  const partFaults: [what: string, text: Buffer, code: string][] = [
+    ['F22: GET', crlf(flat(`${HTTP}\nGET AttendanceRecords HTTP/1.1\n`)), 'ADP_METHOD'],
+    ['F22: post in small letters', crlf(flat(part(1).replace('POST', 'post'))), 'ADP_METHOD'],
+    ['F22: POST to an entity', crlf(flat(part(1).replace('Records', 'Records(1)'))), 'ADP_METHOD'],
+    ['F23: JSON that ends early', crlf(flat(part(1, '{'))), 'ADP_JSON'],
+    ['F26: malformed UTF-8', Buffer.from(flat(part(1, '{"Comment":"é"}')), 'latin1'), 'ADP_CHARSET'],
+    ['F26: an unknown charset', crlf(flat(part(1).replace(LINE, `${LINE}Content-Type: a/b; charset=utf-16\n`))), 'ADP_CHARSET'],
+  ] // prettier-ignore
+  it.each(partFaults)('batch-wire %s: keeps the fault in its part', (_, bytes, code) => {
+    const [own] = decodeBatch(bytes, CONTENT_TYPE).parts
+    expect(own?.record).toBeUndefined()
+    expect(own?.faults?.map((fault) => fault.code)).toEqual([code])
+  })
+
+  it('batch-wire F26: reads iso-8859-1 where the part says so, and UTF-8 beside it', () => {
+    const withComment = JSON.stringify({ ...record, Comment: 'é' })
+    const latin1 = part(1, withComment).replace(
+      LINE,
+      `${LINE}Content-Type: application/json;charset=ISO-8859-1\n`,
+    )
+    const bytes = Buffer.concat([
+      Buffer.from(`--B\n${latin1}`, 'latin1'),
+      Buffer.from(flat(part(2, withComment))),
+    ])
+    expect(decodeBatch(bytes, CONTENT_TYPE).parts.map((own) => own.record?.Comment)).toEqual(['é', 'é'])
+  })
+
+  const refused: [what: string, text: string, code: string, part: number | undefined][] = [
+    ['F8: zero bytes', '', 'ADP_TRUNCATED', undefined],
+    ['F8: no closing delimiter', flat(part(1)).replace('--B--', ''), 'ADP_TRUNCATED', undefined],
+    ['F8: no closing delimiter of the changeset', flat(changeset('C', part(1)).replace('--C--', '')), 'ADP_TRUNCATED', undefined],
+    ['F8: no delimiter of the changeset', flat('Content-Type: multipart/mixed; boundary=C\n\n'), 'ADP_TRUNCATED', undefined],
+    ['F9: batch and changeset have one boundary', flat(changeset('B', part(1))), 'ADP_NESTING', 1],
+    ['F9: a changeset in a changeset', flat(changeset('C', changeset('D', part(1)))), 'ADP_NESTING', 1],
+    ['F5: a boundary of 71 characters', flat(changeset('c'.repeat(71), part(1))), 'ADP_BOUNDARY', 1],
+    ['F6: a changeset without boundary', flat('Content-Type: multipart/mixed\n\nx\n'), 'ADP_BOUNDARY', 1],
+    ['F13: a part of another type', flat(part(1), part(2).replace('application/http', 'application/json')), 'ADP_PART_TYPE', 2],
+    ['F13: a part without type', flat(part(1).replace(/Content-Type.*\n/, '')), 'ADP_PART_TYPE', 1],
+    ['F13: a part whose type cannot be read', flat(part(1).replace('application/http', 'application/http; "')), 'ADP_PART_TYPE', 1],
+    ['F13: a multipart part of another kind', flat(changeset('C', part(1)).replace('mixed', 'form-data')), 'ADP_PART_TYPE', 1],
+    ['F14: base64', flat(part(1).replace('binary', 'base64')), 'ADP_PART_ENCODING', 1],
+    ['F14: a changeset in base64', flat(`Content-Transfer-Encoding: base64\n${changeset('C', part(1))}`), 'ADP_PART_ENCODING', 1],
+    ['F18: no blank line after the MIME headers', flat(part(1).replace('\n\n', '\n')), 'ADP_HEADER', 1],
+    ['F18: a part that ends with its MIME headers', flat(HTTP), 'ADP_HEADER', 1],
+    ['F18: a part of a changeset that ends with its MIME headers', flat(changeset('C', HTTP)), 'ADP_HEADER', 1],
+    ['F21: another host', flat(part(1).replace('Attendance', 'http://other.example/Attendance')), 'ADP_TARGET', 1],
+  ] // prettier-ignore
+  it.each(refused)('batch-wire %s: refuses the whole request', (_, text, code, index) => {
+    const options = { serviceHosts: new Set(['service.example']) }
+    const fault = faultOf(() => decode(text, options))
+    expect({ code: fault.code, part: fault.at.part }).toEqual({ code, part: index })
+  })
+
+  const limited: [what: string, limits: Partial<typeof defaultBatchLimits>, text: string, code: string][] = [
+    ['body bytes', { maxBodyBytes: 100 }, flat(part(1)), 'ADP_TOO_LARGE'],
+    ['parts', { maxParts: 2 }, flat(part(1), changeset('C', part(2), part(3))), 'ADP_TOO_LARGE'],
+    ['changesets', { maxParts: 2 }, flat(changeset('C'), changeset('D'), changeset('E')), 'ADP_TOO_LARGE'],
+    ['header bytes', { maxPartHeaderBytes: 80 }, flat(part(1)), 'ADP_LIMIT'],
+    ['header lines', { maxHeaderLines: 2 }, flat(part(1)), 'ADP_LIMIT'],
+    ['padding', { maxBoundaryPadding: 1 }, flat(part(1)).replace('--B--', '--B--  '), 'ADP_LIMIT'],
+  ]
+  it.each(limited)('batch-wire F27: limits the %s', (_, limits, text, code) => {
+    expect(decode(text).boundary).toBe('B')
+    expect(faultOf(() => decode(text, { limits: { ...defaultBatchLimits, ...limits } })).code).toBe(code)
+  })
+
+  it('batch-wire 3: tells whether the ids of header and body agree', () => {
+    const text = flat(changeset('C', part(1)))
+    const agree = ['B', 'C', 'other'].map((boundary) => {
+      const batch = decode(text, {}, `multipart/mixed; boundary=${boundary}`)
+      return [batch.boundary, batch.idsAgree, batch.parts.length]
+    })
+    expect(agree).toEqual([
+      ['B', true, 1],
+      ['B', true, 1],
+      ['B', false, 1],
+    ])
+  })
+})

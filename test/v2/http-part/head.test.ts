@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest'
+
+import { type PartHead, readHead } from '../../../src/v2/http-part/head.ts'
+import { readHeaders } from '../../../src/v2/http-part/headers.ts'
+import { defaultBatchLimits } from '../../../src/v2/limits.ts'
+import { crlf } from '../support/crlf.ts'
+import { faultOf } from '../support/fault-of.ts'
+
+const limits = { ...defaultBatchLimits, maxPartHeaderBytes: 300 }
+const LINE = 'POST AttendanceRecords HTTP/1.1\n'
+
+/** The head of a part of MIME headers `mime` and the HTTP request `http`; bodyStart counted from the request. */
+function read(mime: string, http: string): PartHead {
+  const bytes = crlf(`${mime}\n${http}`)
+  const block = readHeaders(bytes, 0, bytes.length, limits, {})
+  const options = { limits, serviceHosts: undefined }
+  const head = readHead(bytes, block.lines, block.end, bytes.length, options, { part: 5 })
+  return { ...head, bodyStart: head.bodyStart - block.end }
+}
+
+const plain: PartHead = {
+  method: 'POST',
+  target: 'collection',
+  charset: undefined,
+  prefersMinimal: false,
+  metadata: 'minimal',
+  contentId: undefined,
+  contentIdInHttp: false,
+  bodyStart: 35,
+  closed: true,
+}
+
+describe('readHead', () => {
+  const rows: [what: string, mime: string, http: string, head: Partial<PartHead>][] = [
+    ['a request without headers', '', `${LINE}\n{}`, {}],
+    ['F14: binary in any case', 'Content-Transfer-Encoding: BINARY\n', `${LINE}\n{}`, {}],
+    ['F16: the id among the MIME headers', 'Content-ID: 1\n', `${LINE}\n{}`, { contentId: '1' }],
+    ['F16: the id among the HTTP headers', '', `${LINE}CONTENT-id:0.0\n\n{}`, { contentId: '0.0', contentIdInHttp: true, bodyStart: 51 }],
+    ['F16: the id in both places', 'Content-ID: <é>\n', `${LINE}Content-ID: <é>\n\n`, { contentId: '<é>', contentIdInHttp: true, bodyStart: 53 }],
+    ['F16: an empty id is none', 'Content-ID:\n', `${LINE}\n{}`, {}],
+    ['F17: blank lines before the request line', '', `\n\n\n${LINE}\n{}`, { bodyStart: 41 }],
+    ['F17: a second blank line is body', '', `${LINE}\n\n{}`, {}],
+    ['F19: a wrong Content-Length', '', `${LINE}Content-Length: many\n\n{}`, { bodyStart: 57 }],
+    ['F21: blanks and tabs in the request line', '', `POST \tAttendanceRecords \t HTTP/1.0 \n\n{}`, { bodyStart: 39 }],
+    ['F22: another method', '', `PATCH AttendanceRecords(1) HTTP/1.1\n\n`, { method: 'PATCH', target: 'entity', bodyStart: 39 }],
+    ['F22: a request that ends with its headers', '', LINE, { bodyStart: 33, closed: false }],
+    ['F22: a request without line end', '', LINE.trimEnd(), { bodyStart: 31, closed: false }],
+    ['A4: return=minimal', '', `${LINE}Prefer: x, Return = "minimal"\n\n`, { prefersMinimal: true, bodyStart: 66 }],
+    ['A4: return=representation', '', `${LINE}Prefer: return=representation\n\n`, { bodyStart: 66 }],
+    ['metadata in Accept', '', `${LINE}Accept: application/json;ODATA.metadata=Full\n\n`, { metadata: 'full', bodyStart: 81 }],
+    ['no metadata in Accept', '', `${LINE}Accept: a/b, application/json; odata.metadata="none"\n\n`, { metadata: 'none', bodyStart: 89 }],
+  ] // prettier-ignore
+  it.each(rows)('reads %s', (_, mime, http, head) => {
+    expect(read(mime, http)).toEqual({ ...plain, ...head })
+  })
+
+  const charsets: [value: string, charset: PartHead['charset']][] = [
+    ['application/json', undefined],
+    ['application/json; charset=utf-8', undefined],
+    ['application/json; CHARSET="UTF8"', undefined],
+    ['application/json;charset=us-ascii', undefined],
+    ['application/json;charset=ISO-8859-1', 'latin1'],
+    ['application/json;charset=latin1', 'latin1'],
+    ['application/json;charset=utf-16', 'other'],
+    ['application/json;charset="', 'other'],
+    ['text/charset', undefined],
+  ]
+  it.each(charsets)('batch-wire F26: Content-Type %j', (value, charset) => {
+    expect(read('', `${LINE}Content-Type: ${value}\n\n{}`).charset).toBe(charset)
+  })
+
+  const refused: [what: string, mime: string, http: string, code: string][] = [
+    ['F14: base64', 'Content-Transfer-Encoding: base64\n', LINE, 'ADP_PART_ENCODING'],
+    ['F14: binary and 8bit', 'Content-Transfer-Encoding: binary\nContent-Transfer-Encoding: 8bit\n', LINE, 'ADP_PART_ENCODING'],
+    ['F16: two ids in two places', 'Content-ID: 1\n', `${LINE}Content-ID: 2\n\n{}`, 'ADP_CONTENT_ID'],
+    ['F16: two ids in one place', 'Content-ID: 1\nContent-ID: 2\n', `${LINE}\n{}`, 'ADP_CONTENT_ID'],
+    ['F16: an id that is not UTF-8', 'Content-ID: \ufffd\n', `${LINE}\n{}`, 'ADP_CONTENT_ID'],
+    ['F18: JSON for a request line', '', '{}', 'ADP_REQUEST_LINE'],
+    ['F18: nothing for a request line', '', '\n\n', 'ADP_REQUEST_LINE'],
+    ['F18: a request line without version', '', 'POST AttendanceRecords\n\n', 'ADP_REQUEST_LINE'],
+    ['F21: a control character in the target', '', 'POST Attendance\u0001Records HTTP/1.1\n\n', 'ADP_REQUEST_LINE'],
+    ['F21: a path outside', '', 'POST Learners HTTP/1.1\n\n', 'ADP_TARGET'],
+    ['F27: a long request line', '', `POST AttendanceRecords?${'x'.repeat(300)} HTTP/1.1\n\n`, 'ADP_LIMIT'],
+    ['F15: an HTTP header without colon', '', `${LINE}nothing\n\n`, 'ADP_HEADER'],
+  ] // prettier-ignore
+  it.each(refused)('refuses %s', (_, mime, http, code) => {
+    const fault = faultOf(() => read(mime, http))
+    expect({ code: fault.code, part: fault.at.part }).toEqual({ code, part: 5 })
+  })
+})

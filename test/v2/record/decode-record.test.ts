@@ -1,0 +1,173 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import { decodeRecord, isGuid } from '../../../src/v2/record/decode-record.ts'
+import { FLAT_TYPE, type FlatRecord } from '../../../src/v2/record/flat-record.ts'
+
+const LEARNER = '2b6f0cc9-04d6-4a8b-9c3e-5f1e7a9d2c41'
+const EVENT = 'A7C1E2D3-5B4F-4E6A-8D7C-9B0A1F2E3D4C'
+const CODE = '9d8e7f6a-1b2c-4d3e-8f9a-0b1c2d3e4f5a'
+
+const written = {
+  Present: true,
+  Absent: false,
+  Learner: LEARNER,
+  AttendableEvent: EVENT,
+  SchoolAttendanceCode: CODE,
+}
+const record: FlatRecord = { ...written, MinutesLate: undefined, Comment: undefined, unmapped: undefined }
+
+/** The JSON of the record with more or other members. */
+const json = (members: object): string => JSON.stringify({ ...written, ...members })
+/** The JSON of the record with the text of one more member. */
+const withText = (member: string): string => JSON.stringify(written).replace('}', `,${member}}`)
+
+const field = (name: string, rule: string): object => ({ code: 'ADP_FIELD', message: `${name} ${rule}.` })
+const syntax = (what: string, position: number): object => ({
+  code: 'ADP_JSON',
+  message: `The record is not a JSON object: ${what} (character ${position}).`,
+})
+
+describe('decodeRecord', () => {
+  const accepted: [what: string, text: string, more: Partial<FlatRecord>][] = [
+    ['the write form of service.md 4.2', json({ '@odata.type': FLAT_TYPE, MinutesLate: null, Comment: 'x' }), { MinutesLate: null, Comment: 'x' }],
+    ['no optional member', json({}), {}],
+    ['both true: for the service to judge', json({ Absent: true }), { Absent: true }],
+    ['the largest int32', json({ MinutesLate: 2147483647 }), { MinutesLate: 2147483647 }],
+    ['the smallest int32', json({ MinutesLate: -2147483648 }), { MinutesLate: -2147483648 }],
+    ['minus zero', withText('"MinutesLate":-0'), { MinutesLate: 0 }],
+    ['a null comment', json({ Comment: null }), { Comment: null }],
+    ['an empty comment', json({ Comment: '' }), { Comment: '' }],
+    ['escaped member names', json({}).replace('"Learner"', '"\\u004cearner"'), {}],
+    ['F20: pretty-printed, BOM, CRLF behind', `\ufeff${JSON.stringify(written, null, 2).replaceAll('\n', '\r\n\r\n')}\r\n`, {}],
+    ['F30: single quotes', json({ Comment: 'x' }).replaceAll('"', "'"), { Comment: 'x' }],
+    ['other members, their text kept', withText('"Z":1.50,"a":{"b":[1]},"@odata.type":"#Other","":null'), {
+      unmapped: [{ name: 'Z', raw: '1.50' }, { name: 'a', raw: '{"b":[1]}' }, { name: '@odata.type', raw: '"#Other"' }, { name: '', raw: 'null' }],
+    }],
+    ['names that differ in case', json({ learner: 1 }), { unmapped: [{ name: 'learner', raw: '1' }] }],
+  ] // prettier-ignore
+  it.each(accepted)('batch-wire 4: accepts %s', (_, text, more) => {
+    expect(decodeRecord(text)).toEqual({ record: { ...record, ...more }, faults: undefined })
+  })
+
+  const refused: [what: string, text: string, faults: object[]][] = [
+    ['a missing member', JSON.stringify({ ...written, Learner: undefined }), [field('Learner', 'is required')]],
+    ['an empty object', ' {} ', ['Present', 'Absent', 'Learner', 'AttendableEvent', 'SchoolAttendanceCode'].map((name) => field(name, 'is required'))],
+    ['several faults at once', json({ Present: 1, Learner: 'x', MinutesLate: 'y', Comment: [] }), [
+      field('Present', 'must be true or false'), field('Learner', 'must be a guid'), field('MinutesLate', 'must be an int32 or null'), field('Comment', 'must be a string or null'),
+    ]],
+    ['a null flag', json({ Absent: null }), [field('Absent', 'must be true or false')]],
+    ['a quoted flag', json({ Absent: 'true' }), [field('Absent', 'must be true or false')]],
+    ['a guid without hyphens', json({ Learner: LEARNER.replaceAll('-', '') }), [field('Learner', 'must be a guid')]],
+    ['a guid in braces', json({ Learner: `{${LEARNER}}` }), [field('Learner', 'must be a guid')]],
+    ['a null guid', json({ AttendableEvent: null }), [field('AttendableEvent', 'must be a guid')]],
+    ['minutes over int32', json({ MinutesLate: 2147483648 }), [field('MinutesLate', 'must be an int32 or null')]],
+    ['minutes far over int32', json({ MinutesLate: 4294967297 }), [field('MinutesLate', 'must be an int32 or null')]],
+    ['a fraction of minutes', withText('"MinutesLate":5.0'), [field('MinutesLate', 'must be an int32 or null')]],
+    ['minutes with exponent', withText('"MinutesLate":5e0'), [field('MinutesLate', 'must be an int32 or null')]],
+    ['F23: an empty body', ' \r\n', [syntax('the body is empty', 3)]],
+    ['F23: an array', '[]', [syntax('the body is not an object', 0)]],
+    ['F23: a string', '"x"', [syntax('the body is not an object', 0)]],
+    ['F23: text behind the object', '{}x', [syntax('text follows the object', 2)]],
+    ['F23: an object that is not closed', '{"a":1', [syntax('a comma or the end of the object is expected', 6)]],
+    ['F23: a comma too many', '{"a":1,}', [syntax('a string is expected', 7)]],
+    ['F23: no colon', '{"Learner"}', [syntax('a colon is expected', 10)]],
+    ['F23: no value', '{"MinutesLate":}', [syntax('a value is expected', 15)]],
+    ['F23: a guid that is cut off', '{"Learner":"2b6f', [syntax('a string is never closed', 11)]],
+    ['F23: a comment with a raw line end', '{"Comment":"a\nb"}', [syntax('a control character stands in a string', 13)]],
+    ['F23: a word for a flag', '{"Present":yes}', [syntax('a value is expected', 11)]],
+    ['a name twice', withText('"Present":true'), [syntax('a name stands twice', withText('"Present":true').lastIndexOf(':'))]],
+    ['a name twice, escaped differently', withText('"\\u0050resent":true'), [syntax('a name stands twice', withText('"\\u0050resent":true').lastIndexOf(':'))]],
+    ['another name twice', '{"a":1,"b":2,"\\u0061":1}', [syntax('a name stands twice', 21)]],
+    ['@odata.type twice', `{"@odata.type":"${FLAT_TYPE}","@odata.type":1}`, [syntax('a name stands twice', 79)]],
+  ] // prettier-ignore
+  it.each(refused)('batch-wire 4: refuses %s', (_, text, faults) => {
+    expect(decodeRecord(text)).toEqual({ record: undefined, faults })
+  })
+
+  it('names no value in a fault', () => {
+    const { faults } = decodeRecord(
+      json({ Present: 'secret', Learner: 'secret', MinutesLate: 'secret', Comment: 7 }),
+    )
+    expect(JSON.stringify(faults)).not.toContain('secret')
+  })
+
+  it('reads 200,000 other members in one pass', () => {
+    const members = Array.from({ length: 200_000 }, (_, n) => `"a${n}":${n}`)
+    expect(decodeRecord(withText(members.join(','))).record?.unmapped).toHaveLength(200_000)
+    expect(decodeRecord(withText([...members, '"a7":0'].join(','))).faults).toMatchObject([
+      { code: 'ADP_JSON' },
+    ])
+  })
+
+  it('decode(encode(x)) = x, whatever the quotes, escapes and blanks', () => {
+    const guid = fc.uuid().chain((id) => fc.constantFrom(id, id.toUpperCase()))
+    const unmapped = fc.dictionary(
+      fc.string({ minLength: 1 }).map((name) => `x${name}`),
+      fc.jsonValue(),
+      { maxKeys: 3 },
+    )
+    const arbitrary = fc.record({
+      Present: fc.boolean(),
+      Absent: fc.boolean(),
+      Learner: guid,
+      AttendableEvent: guid,
+      SchoolAttendanceCode: guid,
+      MinutesLate: fc.option(fc.integer({ min: -2147483648, max: 2147483647 }), { nil: null }),
+      Comment: fc.option(fc.string({ unit: 'binary' }), { nil: null }),
+      unmapped,
+    })
+    fc.assert(
+      fc.property(
+        arbitrary,
+        fc.constantFrom<Style>('plain', 'pretty', 'single', 'escaped'),
+        (flat, style) => {
+          const { unmapped: more, ...members } = flat
+          const names = Object.keys(more)
+          const decoded = decodeRecord(write({ ...members, ...more }, style)).record
+          const expected = names.map((name) => ({ name, raw: write(more[name], style) }))
+          expect({ ...decoded, unmapped: decoded?.unmapped?.map(({ name }) => name) }).toEqual({
+            ...members,
+            unmapped: names.length === 0 ? undefined : names,
+          })
+          if (style !== 'pretty') expect(decoded?.unmapped ?? []).toEqual(expected)
+        },
+      ),
+    )
+  })
+})
+
+type Style = 'plain' | 'pretty' | 'single' | 'escaped'
+
+/** JSON text in one of the styles that senders use. */
+function write(value: unknown, style: Style): string {
+  const text = JSON.stringify(value, null, style === 'pretty' ? 2 : undefined)
+  if (style === 'escaped') return text.replaceAll(/[^\u0000-\u007e]/g, escape)
+  if (style !== 'single') return text
+  return text.replaceAll(
+    /"(?:[^"\\]|\\.)*"/gs,
+    (string) => `'${string.slice(1, -1).replaceAll("'", "\\'").replaceAll('\\"', '"')}'`,
+  )
+}
+
+function escape(char: string): string {
+  return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
+
+describe('isGuid', () => {
+  const rows: [text: string, is: boolean][] = [
+    [LEARNER, true],
+    [EVENT, true],
+    ['', false],
+    [`${LEARNER}0`, false],
+    [LEARNER.replace('-', '0'), false],
+    [LEARNER.replace('2b', '2-'), false],
+    [LEARNER.replace('b', 'g'), false],
+    [LEARNER.replace('b', '@'), false],
+    [LEARNER.replace('2', '/'), false],
+    [LEARNER.replace('2', ':'), false],
+  ]
+  it.each(rows)('%j: %s', (text, is) => {
+    expect(isGuid(text)).toBe(is)
+  })
+})

@@ -1,0 +1,120 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import { JsonReader } from '../../../src/v2/record/json-reader.ts'
+
+/** The raw text of the first value, or the fault. */
+function readRaw(text: string): unknown {
+  const reader = new JsonReader(text)
+  return reader.readRaw() ?? reader.fault
+}
+
+function readString(text: string): unknown {
+  const reader = new JsonReader(text)
+  return reader.readString() ?? reader.fault
+}
+
+const deep = (depth: number): string => '['.repeat(depth) + ']'.repeat(depth)
+
+describe('JsonReader', () => {
+  const values = [
+    '0', '-0', '1.50', '-1e+10', '12E-3', '123456789012345678901', 'true', 'false', 'null', '""', "''", '"a\\u0041"', '[]', '{}',
+    '[1, [2 ,{"a" : [ ] }],"x"]', '{"a":1,"b":{"a":2}}', "{'a':'b'}", deep(64), '{"A":1,"a":2}',
+  ] // prettier-ignore
+  it.each(values)('passes over %s and keeps its text', (text) => {
+    expect(readRaw(` \t\r\n${text} ,`)).toBe(text)
+  })
+
+  const faults: [text: string, message: string, position: number][] = [
+    ['', 'a value is expected', 0],
+    ['01', 'a value is expected', 0],
+    ['-', 'a value is expected', 0],
+    ['+1', 'a value is expected', 0],
+    ['nul', 'a value is expected', 0],
+    ['truex', 'a value is expected', 0],
+    ['undefined', 'a value is expected', 0],
+    ['[1', 'a comma or the end of the value is expected', 2],
+    ['[1,]', 'a value is expected', 3],
+    ['[1 2]', 'a comma or the end of the value is expected', 3],
+    ['{a:1}', 'a string is expected', 1],
+    ['{"a"}', 'a colon is expected', 4],
+    ['{"a":1,}', 'a string is expected', 7],
+    ['{"a":1,"\\u0061":2}', 'a name stands twice in one object', 15],
+    ['{"a', 'a string is never closed', 1],
+    ['{"a":"b', 'a string is never closed', 5],
+    [deep(66), 'values nest deeper than 64', 65],
+  ]
+  it.each(faults)('refuses %j', (text, message, position) => {
+    expect(readRaw(text)).toEqual({ message, position })
+  })
+
+  const strings: [text: string, value: string][] = [
+    ['"plain"', 'plain'],
+    ["'single \"'", 'single "'],
+    [`"it's"`, "it's"],
+    ['"\\"\\\'\\\\\\/\\b\\f\\n\\r\\t"', '"\'\\/\b\f\n\r\t'],
+    ["'it\\'s'", "it's"],
+    ['"\\u00e9\\uD83D\\uDE00\\ud800x"', 'é😀\ud800x'],
+    ['"é😀\u2028\u007f"', 'é😀\u2028\u007f'],
+  ]
+  it.each(strings)('batch-wire F30: reads the string %j', (text, value) => {
+    expect(readString(` ${text}`)).toBe(value)
+  })
+
+  const badStrings: [text: string, message: string, position: number][] = [
+    ['1', 'a string is expected', 0],
+    ['"a\nb"', 'a control character stands in a string', 2],
+    ['"\\na\u0000"', 'a control character stands in a string', 4],
+    ['"\\x41"', 'an escape is unknown', 1],
+    ['"\\u12G4"', 'a \\u escape needs four hexadecimal digits', 1],
+    ['"\\u12', 'a \\u escape needs four hexadecimal digits', 1],
+    ['"\\', 'an escape is unknown', 1],
+    ['"\\n', 'a string is never closed', 0],
+    [`"a'`, 'a string is never closed', 0],
+  ]
+  it.each(badStrings)('refuses the string %j', (text, message, position) => {
+    expect(readString(text)).toEqual({ message, position })
+  })
+
+  it.each(['\ufeff{}', '\ufeff \n{}', '\r\n \ufeff{}'])('batch-wire F20: skips the BOM of %j', (text) => {
+    expect(readRaw(text)).toBe('{}')
+  })
+
+  it('keeps the first fault', () => {
+    const reader = new JsonReader('x')
+    expect([reader.fail('one'), reader.fail('two', 1)]).toEqual([false, false])
+    expect(reader.fault).toEqual({ message: 'one', position: 0 })
+  })
+
+  it('agrees with JSON.parse on every JSON text', () => {
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 5 }), fc.constantFrom('', ' ', '\n\t'), (json, blank) => {
+        expect(readRaw(blank + json)).toBe(json)
+      }),
+    )
+  })
+
+  it('agrees with JSON.parse on what is not JSON, single quotes aside', () => {
+    const text = fc.string({
+      unit: fc.constantFrom(...Array.from('[]{},:"\\u0123eE+-.truefalsn \n')),
+      maxLength: 12,
+    })
+    fc.assert(
+      fc.property(text, (candidate) => {
+        const reader = new JsonReader(candidate)
+        const accepted = reader.readRaw() !== undefined && Number.isNaN(reader.peek())
+        expect(accepted).toBe(isJson(candidate))
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})
+
+/** True where JSON.parse takes the text and no object in it names a member twice. */
+function isJson(text: string): boolean {
+  try {
+    return JSON.stringify(JSON.parse(text)).length > 0 && !/"([^"]*)"\s*:.*"\1"\s*:/s.test(text)
+  } catch {
+    return false
+  }
+}
