@@ -7,7 +7,7 @@ import { parsePathFrom, parseRootedPath } from './parse-path.ts'
 
 const operatorWord = /[ \t]*[A-Za-z]+/y
 const notWord = /not(?=[ \t(])/iy
-const jsonString = /"[^"\\\p{Cc}]*(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})[^"\\\p{Cc}]*)*"/uy
+const jsonString = /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})[^"\\\u0000-\u001f]*)*"/y
 // The one-argument forms of cast and isof: nothing but a type name up to the closing parenthesis.
 const typeAlone = /(?:Collection\([^\s(),'/]+\)|[^\s(),'/]+)[ \t]*\)/y
 

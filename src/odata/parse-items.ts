@@ -12,7 +12,7 @@ const selectOptions: readonly OptionName[] = [...refOptions, 'compute', 'select'
 const expandOptions: readonly OptionName[] = [...selectOptions, 'expand', 'levels']
 
 const noOptions: QueryOptions = {}
-const parameterNames = /[A-Za-z_]\w*[ \t]*[,)]/y
+const afterParameterName = /[ \t]*[,)]/y
 
 function parseItemSegment(cursor: Cursor, expected: string): ItemSegment {
   const { position } = cursor
@@ -65,7 +65,7 @@ export function parseSelectItem(cursor: Cursor, nested: ParseNested): SelectItem
   if (!cursor.sees('(') || path.at(-1)?.kind === 'star') return { path, options: noOptions, position }
   const start = cursor.position
   cursor.expect('(')
-  const overload = cursor.match(parameterNames) !== undefined
+  const overload = cursor.name() !== undefined && cursor.match(afterParameterName) !== undefined
   cursor.position = overload ? start + 1 : start
   if (!overload) return { path, options: nested(cursor, selectOptions), position }
   const names: string[] = []

@@ -24,7 +24,6 @@ interface PathReader {
 }
 
 const equalsSign = /[ \t]*=/y
-const namedPart = /[A-Za-z_][A-Za-z0-9_]*[ \t]*=/y
 const countOption = /\$?(?:filter|search)[ \t]*=/iy
 
 function nest(reader: PathReader): Expr {
@@ -63,7 +62,7 @@ function parseParentheses(reader: PathReader): void {
   cursor.expect('(')
   cursor.skipBlanks()
   const start = cursor.position
-  const named = cursor.match(namedPart) !== undefined
+  const named = cursor.name() !== undefined && cursor.match(equalsSign) !== undefined
   cursor.position = start
   if (cursor.sees(')')) pushFunction(reader, [], position)
   else if (named) pushNamed(reader, parseNamedParts(reader), position)

@@ -24,7 +24,7 @@ function inOption<T>(option: string, parse: () => T): T {
 
 function parseSystemOption(option: SystemOption, text: string, limits: QueryLimits): QueryOptions {
   const cursor = new Cursor(text, limits)
-  cursor.skipBlanks()
+  if (!option.endsWith('token')) cursor.skipBlanks()
   const parsed = parseOptionAt(cursor, option)
   cursor.expectEnd('the end of the option')
   return parsed

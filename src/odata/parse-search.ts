@@ -22,7 +22,8 @@ function startsExpression({ cursor, endsWithSemicolon }: SearchReader): boolean 
 function eatOperator(reader: SearchReader, operator: string): boolean {
   const { cursor } = reader
   const start = cursor.position
-  if (cursor.skipBlanks() && cursor.eat(operator) && cursor.skipBlanks() && startsExpression(reader)) return true
+  if (cursor.skipBlanks() && cursor.eat(operator) && cursor.skipBlanks() && startsExpression(reader))
+    return true
   cursor.position = start
   return false
 }

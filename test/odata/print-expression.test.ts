@@ -1,0 +1,40 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { parseFilter } from '../../src/odata/parse-filter.ts'
+import { printExpression } from '../../src/odata/print-expression.ts'
+import { expression } from './arbitraries.ts'
+import { withoutPositions } from './without-positions.ts'
+
+describe('printExpression', () => {
+  test('is undone by parseFilter for every tree', () => {
+    fc.assert(
+      fc.property(expression, (tree) => {
+        expect(withoutPositions(parseFilter(printExpression(tree)))).toEqual(withoutPositions(tree))
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  test.each([
+    ['a eq 1 and b eq 2 or not c', 'a eq 1 and b eq 2 or not c'],
+    ['((a eq 1) and (b eq 2)) or (not (c))', 'a eq 1 and b eq 2 or not c'],
+    ['a and (b or c)', 'a and (b or c)'],
+    ['(a and b) and c', '(a and b) and c'],
+    ['(a sub b) sub c', 'a sub b sub c'],
+    ['a sub (b sub c)', 'a sub (b sub c)'],
+    ['not (a eq b)', 'not (a eq b)'],
+    ['not (x in (1,2))', 'not x in (1,2)'],
+    ['(not x) in (1,2)', '(not x) in (1,2)'],
+    ['-(1)', '-(1)'],
+    ['- -1', '--1'],
+    ["NAME EQ 'O''Neil' AND Startswith( Name , 'O')", "NAME eq 'O''Neil' and startswith(Name,'O')"],
+    ['case(a eq 12 : 34)', 'case(a eq 12: 34)'],
+    ['Notes/any( n : n/Confidential )', 'Notes/any(n:n/Confidential)'],
+    [
+      "G(ExternalID=01234567-89ab-cdef-0123-456789abcdef,T=K'Y')/N",
+      "G(ExternalID=01234567-89ab-cdef-0123-456789abcdef,T=K'Y')/N",
+    ],
+  ])('prints %s with no more parentheses than it needs', (text, printed) => {
+    expect(printExpression(parseFilter(text))).toBe(printed)
+  })
+})
