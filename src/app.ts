@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 import type { Config, PartnerConfig } from './config/index.ts'
+import { AdapterError } from './errors.ts'
 import { createEvents, type Events } from './observability/events.ts'
 import { createLogger } from './observability/logger.ts'
 import {
@@ -104,9 +105,20 @@ function toPartner(partner: PartnerConfig): Partner {
 
 function listen(server: Server, port: number, host: string): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject)
+    const onError = (cause: NodeJS.ErrnoException): void => {
+      const what =
+        cause.code === 'EADDRINUSE' ? `Port ${port} is in use` : `Cannot listen on ${host}, port ${port}`
+      reject(
+        new AdapterError(
+          'ADP_CONFIGURATION',
+          `${what} (${cause.code ?? cause.name}). Choose another with --port.`,
+          { cause },
+        ),
+      )
+    }
+    server.once('error', onError)
     server.listen(port, host, () => {
-      server.off('error', reject)
+      server.off('error', onError)
       resolve(server.address() as AddressInfo)
     })
   })

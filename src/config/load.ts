@@ -23,9 +23,24 @@ export async function loadConfig(path: string | undefined, flags: ConfigFlags = 
   return parseConfig(await resolveSecrets(withFlags(input, flags), ''))
 }
 
-/** The variables that change how the program runs, read once at start. */
-export function readEnvironment(): { logLevel: string | undefined } {
-  return { logLevel: process.env['MARKBRIDGE_LOG_LEVEL'] }
+/** What the environment says besides the secrets that a file names. */
+export interface Environment {
+  /** `MARKBRIDGE_LOG_LEVEL`: debug, info, warn, error or silent. */
+  readonly logLevel: string | undefined
+  /** `MARKBRIDGE_SUBSCRIPTION_KEY` and `MARKBRIDGE_TOKEN`: what `send` sends. */
+  readonly subscriptionKey: string | undefined
+  readonly token: string | undefined
+}
+
+/** Reads the variables once; an empty one counts as unset. */
+export function readEnvironment(): Environment {
+  const read = (name: string): string | undefined =>
+    process.env[name] === '' ? undefined : process.env[name]
+  return {
+    logLevel: read('MARKBRIDGE_LOG_LEVEL'),
+    subscriptionKey: read('MARKBRIDGE_SUBSCRIPTION_KEY'),
+    token: read('MARKBRIDGE_TOKEN'),
+  }
 }
 
 async function readYaml(path: string): Promise<unknown> {

@@ -1,0 +1,59 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import type { Command } from 'commander'
+
+import { createApp } from '../app.ts'
+import { parseConfig, readEnvironment } from '../config/index.ts'
+import { createSandbox } from '../sandbox/index.ts'
+import { readPort } from './options.ts'
+import { runUntilStopped } from './run-until-stopped.ts'
+
+const FIXTURE = fileURLToPath(new URL('../../fixtures/class-register/body.txt', import.meta.url))
+
+const examples = `
+Examples:
+  markbridge demo
+  markbridge demo --port 0 --sandbox-port 0`
+
+/** Adds `demo`: sandbox and adapter on loopback, and a line to paste. */
+export function addDemo(program: Command): void {
+  program
+    .command('demo')
+    .description(
+      'run the sandbox and the adapter in front of it, and print a curl line that posts a class register',
+    )
+    .option('--port <n>', 'port of the adapter', readPort, 8080)
+    .option('--sandbox-port <n>', 'port of the sandbox', readPort, 4010)
+    .addHelpText('after', examples)
+    .action(async (options: { port: number; sandboxPort: number }) => {
+      const sandbox = createSandbox({ port: options.sandboxPort })
+      const service = await sandbox.listen()
+      console.log(`sandbox ready ${service.url}`)
+      const config = parseConfig({
+        listen: { port: options.port },
+        upstreams: { v3: { baseUrl: service.url } },
+      })
+      const app = createApp(config, { logLevel: readEnvironment().logLevel ?? 'warn' })
+      const adapter = await app.listen()
+      console.log(`adapter ready ${adapter.url}`)
+      console.log(`\nPost a class register of 30 marks as a V2 client:\n\n${await curlLine(adapter.url)}`)
+      console.log(`\nThe marks that reached V3: curl -s ${service.url}/_sandbox/effects\nStop with Ctrl+C.`)
+      await runUntilStopped(async () => {
+        await app.close()
+        await sandbox.close()
+      })
+    })
+}
+
+/** One line that works in any folder: the fixture's path is absolute, its boundary is read from it. */
+async function curlLine(adapter: string): Promise<string> {
+  const boundary = /^--(\S+)/.exec(await readFile(FIXTURE, 'utf8'))?.[1] ?? ''
+  return [
+    `curl -sS '${adapter}/sp-api-write-back-partner-live/V2/Attendance/$batch'`,
+    `-H 'Ocp-Apim-Subscription-Key: sandbox' -H 'Authorization: bearer sandbox'`,
+    `-H 'Content-Type: multipart/mixed; boundary=${boundary}'`,
+    `--data-binary '@${join(FIXTURE)}'`,
+  ].join(' ')
+}

@@ -1,0 +1,15 @@
+import { InvalidArgumentError } from 'commander'
+
+/** Reads a TCP port, 0 (any free one) to 65535. */
+export function readPort(text: string): number {
+  const port = Number(text)
+  if (!/^\d{1,5}$/.test(text) || port > 65_535)
+    throw new InvalidArgumentError('A port is a number from 0 to 65535.')
+  return port
+}
+
+/** Reads a whole number of zero or more. */
+export function readCount(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('A whole number is expected.')
+  return Number(text)
+}

@@ -1,0 +1,48 @@
+import { Command, CommanderError } from 'commander'
+
+import { AdapterError, errorRules, formatLocation } from '../errors.ts'
+import { addCheck } from './check.ts'
+import { addConfig } from './config.ts'
+import { addDemo } from './demo.ts'
+import { addSandbox } from './sandbox.ts'
+import { addSend } from './send.ts'
+import { addServe } from './serve.ts'
+
+/** Runs the command line and returns the exit status: 0 done, 1 the run failed, 2 wrong usage or configuration. */
+export async function run(argv: readonly string[]): Promise<number> {
+  let status = 0
+  const exitWith = (code: number): void => {
+    status = code
+  }
+  const program = new Command('markbridge')
+    .description('V2-to-V3 migration adapter and proxy for a learner information and attendance service.')
+    .version('0.1.0')
+    .showHelpAfterError('(add --help for the options and examples)')
+    .exitOverride()
+  for (const add of [addDemo, addServe, addSandbox, addSend, addCheck, addConfig]) add(program, exitWith)
+  // Subcommands made before this line keep their own way out.
+  for (const command of program.commands) inheritExit(command)
+  try {
+    await program.parseAsync(argv)
+    return status
+  } catch (cause) {
+    return toStatus(cause)
+  }
+}
+
+function inheritExit(command: Command): void {
+  command.exitOverride()
+  for (const child of command.commands) inheritExit(child)
+}
+
+function toStatus(cause: unknown): number {
+  if (cause instanceof CommanderError) return cause.exitCode === 0 ? 0 : 2
+  if (cause instanceof AdapterError) {
+    const where = formatLocation(cause.at)
+    console.error(
+      `markbridge: ${cause.message}${where === '' || cause.message.includes(where) ? '' : ` (${where})`}`,
+    )
+    return errorRules[cause.code].class === 'configuration' ? 2 : 1
+  }
+  throw cause
+}

@@ -1,0 +1,130 @@
+import type { Batch, BatchPart } from '../batch/batch.ts'
+import type { Finding } from './finding.ts'
+
+/** Findings of one kind are told once, with the first place and the count. */
+interface Rule {
+  readonly code: string
+  readonly severity: Finding['severity']
+  readonly message: string
+  readonly remedy: string
+  readonly applies: (part: BatchPart, head: string) => boolean
+}
+
+const CREDENTIALS = /^(?:authorization|cookie|host|forwarded|x-forwarded-[a-z]+)[ \t]*:/im
+const LENGTH = /^content-length[ \t]*:[ \t]*(.*?)[ \t]*\r?$/im
+
+const rules: readonly Rule[] = [
+  {
+    code: 'noContentId',
+    severity: 'note',
+    message: 'has no Content-ID; its answer can be known by its position only',
+    remedy: 'Send Content-ID: 1, 2, … in the MIME headers of each part.',
+    applies: (part) => part.contentId === undefined,
+  },
+  {
+    code: 'innerHeadersIgnored',
+    severity: 'warning',
+    message: 'has credentials, host or forwarding headers of its own; they are never forwarded',
+    remedy: 'Send credentials on the batch request only.',
+    applies: (_part, head) => CREDENTIALS.test(head),
+  },
+  {
+    code: 'wrongContentLength',
+    severity: 'note',
+    message: 'has a Content-Length that is not the length of its body; the delimiter decides',
+    remedy: 'Count bytes, not characters, or leave the header out.',
+    applies: (part, head) =>
+      (LENGTH.exec(head)?.[1] ?? `${part.end - part.start}`) !== `${part.end - part.start}`,
+  },
+  {
+    code: 'presentAndAbsent',
+    severity: 'warning',
+    message: 'is both present and absent; the service judges it',
+    remedy: 'Set one of Present and Absent, as the attendance code means it.',
+    applies: (part) => part.record?.Present === true && part.record.Absent,
+  },
+  {
+    code: 'unmappedFields',
+    severity: 'warning',
+    message: 'has fields that are not of the V2 write form; by default they are left out and counted',
+    remedy: 'Leave them out, or set unmappedFields of the partner: strict, pass or report.',
+    applies: (part) => part.record?.unmapped !== undefined,
+  },
+  {
+    code: 'noChangeset',
+    severity: 'note',
+    message: 'stands directly under the batch, in no changeset; it is accepted',
+    remedy: 'Put the parts into a changeset, as the V2 interface describes it.',
+    applies: (part) => part.changeset === undefined,
+  },
+]
+
+/** What the parts of a sound batch have that is accepted but surprises (batch-wire F10, F16, F19, F24, 4). */
+export function inspectParts(bytes: Buffer, batch: Batch): Finding[] {
+  const found = new Map<Rule, { first: BatchPart; count: number }>()
+  let headStart = 0
+  for (const part of batch.parts) {
+    // From the end of the last body to the start of this one: delimiter lines, MIME headers and HTTP headers.
+    const head = bytes.toString('latin1', headStart, part.start)
+    headStart = part.end
+    for (const rule of rules) {
+      if (!rule.applies(part, head)) continue
+      const known = found.get(rule)
+      if (known === undefined) found.set(rule, { first: part, count: 1 })
+      else known.count += 1
+    }
+  }
+  const findings = [...found].map(([rule, { first, count }]) => toFinding(rule, first, count))
+  if (batch.parts.length === 0) findings.push(emptyBatch)
+  return [...findings, ...repeated(batch.parts, 'contentId'), ...repeated(batch.parts, 'key')]
+}
+
+const emptyBatch: Finding = {
+  severity: 'warning',
+  code: 'emptyBatch',
+  message: 'The batch holds no record.',
+  remedy: 'Send one part for each record.',
+}
+
+function toFinding(rule: Rule, first: BatchPart, count: number): Finding {
+  const others = count === 1 ? '' : ` (so have ${count - 1} more)`
+  return {
+    severity: rule.severity,
+    code: rule.code,
+    message: `Part ${first.part} ${rule.message}${others}.`,
+    remedy: rule.remedy,
+    part: first.part,
+    offset: first.start,
+  }
+}
+
+/** Two parts with one Content-ID, or two records for the same learner and event. */
+function repeated(parts: readonly BatchPart[], by: 'contentId' | 'key'): Finding[] {
+  const seen = new Map<string, number>()
+  for (const part of parts) {
+    const { record } = part
+    const key = `${record?.Learner ?? ''} ${record?.AttendableEvent ?? ''}`.toLowerCase()
+    const value = by === 'contentId' ? part.contentId : record === undefined ? undefined : key
+    if (value === undefined) continue
+    const before = seen.get(value)
+    if (before !== undefined) return [repetition(by, before, part)]
+    seen.set(value, part.part)
+  }
+  return []
+}
+
+function repetition(by: 'contentId' | 'key', before: number, part: BatchPart): Finding {
+  const texts =
+    by === 'contentId'
+      ? {
+          code: 'repeatedContentId',
+          message: `Parts ${before} and ${part.part} have the same Content-ID; their answers differ by position only.`,
+          remedy: 'Count the parts through: 1, 2, …',
+        }
+      : {
+          code: 'repeatedRecord',
+          message: `Parts ${before} and ${part.part} write the same learner and event; the later one counts.`,
+          remedy: 'Send one record for each learner and event.',
+        }
+  return { severity: 'warning', ...texts, part: part.part, offset: part.start }
+}

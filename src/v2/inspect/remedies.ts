@@ -1,0 +1,27 @@
+import type { ErrorCode } from '../../errors.ts'
+
+/** What a sender does about each error of the envelope or a record. */
+export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
+  ADP_MEDIA_TYPE: 'Send Content-Type: multipart/mixed; boundary=<boundary>.',
+  ADP_BOUNDARY:
+    'Name one boundary of 1 to 70 characters; quote it when it holds other than letters, digits, - and _.',
+  ADP_TRUNCATED:
+    'Send the body whole: it ends with --<changeset>-- and --<batch>-- of the same boundaries it opened with.',
+  ADP_NESTING: 'Give batch and changeset different boundaries, and put changesets beside each other.',
+  ADP_PART_TYPE:
+    'Give every part the header Content-Type: application/http, or multipart/mixed for a changeset.',
+  ADP_PART_ENCODING: 'Send Content-Transfer-Encoding: binary, or leave the header out.',
+  ADP_HEADER: 'Write header lines as "Name: value" and end them with one blank line.',
+  ADP_CONTENT_ID: 'Send one Content-ID for each part.',
+  ADP_REQUEST_LINE:
+    'After the blank line that ends the MIME headers send "POST <path>/AttendanceRecords HTTP/1.1".',
+  ADP_TARGET:
+    'Post to …/AttendanceServiceFarm1/OData/V1/AttendanceRecords, relative or on the host of the service.',
+  ADP_LIMIT: 'Send headers and boundaries of ordinary size.',
+  ADP_TOO_LARGE: 'Split the batch; one batch may be sent using more than one POST.',
+  ADP_METHOD: 'Send only POST in a batch; read with GET outside of it.',
+  ADP_JSON: 'Send one JSON object as RFC 8259 has it, each name once.',
+  ADP_CHARSET: 'Encode the record in UTF-8.',
+  ADP_FIELD: 'Send the field with the type of the V2 record.',
+  ADP_UNMAPPED_FIELD: 'Leave the field out: V3 has no place for it.',
+}
