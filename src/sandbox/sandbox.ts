@@ -1,12 +1,15 @@
 import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
 import { AdapterError } from '../errors.ts'
+import { createClock } from './clock.ts'
+import { createFaultPlan } from './control/fault-plan.ts'
 import { createControlRoutes } from './control/routes.ts'
 import { createGateway } from './edge/security.ts'
 import { createServer } from './edge/server.ts'
 import { openSchool } from './open-school.ts'
 import { readOptions } from './options.ts'
 import type { SandboxOptions } from './options.ts'
+import { createRandom } from './random.ts'
 import { createService } from './service.ts'
 
 /** A running, or not yet running, stand-in service. */
@@ -39,14 +42,22 @@ const keepAliveMs = 75_000
  */
 export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks = {}): Sandbox {
   const settings = readOptions(options)
-  const fixed = settings.now === undefined ? undefined : Date.parse(settings.now)
-  const now = fixed === undefined ? () => Date.now() : () => fixed
-  const school = openSchool(settings, now, hooks.onProgress ?? (() => undefined))
-  const service = createService(school, { onExisting: settings.onExisting })
-  const control = settings.control ? createControlRoutes(school, () => school.marks.reset()) : undefined
-  const gateway = createGateway(school.ids.guid('user', 0), new Set(), () => undefined)
-  const { maxBodyBytes } = settings
-  const server = createHttpServer(createServer({ gateway, service, control, maxBodyBytes }))
+  const clock = createClock(settings.now === undefined ? undefined : Date.parse(settings.now))
+  const school = openSchool(settings, () => clock.now(), hooks.onProgress ?? (() => undefined))
+  const faults = createFaultPlan(createRandom(settings.seed, 'faults'))
+  const reset = (): void => {
+    school.marks.reset()
+    faults.clear()
+  }
+  const app = createServer({
+    gateway: createGateway(school.ids.guid('user', 0), new Set(), () => undefined),
+    service: createService(school, { onExisting: settings.onExisting }),
+    control: settings.control ? createControlRoutes({ school, clock, faults, reset }) : undefined,
+    maxBodyBytes: settings.maxBodyBytes,
+    strike: (method, path) => faults.strike({ method, path }),
+    staleAfter: () => faults.seqWhenSet(),
+  })
+  const server = createHttpServer(app)
   server.keepAliveTimeout = keepAliveMs
   return {
     listen: async () => {

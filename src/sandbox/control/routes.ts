@@ -1,7 +1,15 @@
-import { Router } from 'express'
-import type { Request } from 'express'
+import express, { Router } from 'express'
+import type { NextFunction, Request, Response } from 'express'
+import { AdapterError } from '../../errors.ts'
+import type { Clock } from '../clock.ts'
+import { odataError } from '../edge/reply.ts'
+import { sendReply } from '../edge/send.ts'
 import type { School } from '../school.ts'
+import { FieldReader, isMembers } from '../attendance/field-reader.ts'
+import { formatInstant } from '../dates.ts'
 import { listEffects } from './effects.ts'
+import { readFaults } from './fault.ts'
+import type { FaultPlan } from './fault-plan.ts'
 import { collectSamples } from './samples.ts'
 
 /** A peer on this machine. Control answers nobody else. */
@@ -10,8 +18,17 @@ function isLoopback(request: Request): boolean {
   return address === '::1' || address.replace(/^::ffff:/, '').startsWith('127.')
 }
 
+/** What control steers. */
+export interface ControlParts {
+  readonly school: School
+  readonly clock: Clock
+  readonly faults: FaultPlan
+  /** Undoes every write and takes all faults away. */
+  readonly reset: () => void
+}
+
 /** Routes under `/_sandbox` that look into the sandbox and steer it. They need no credentials, but a local caller. */
-export function createControlRoutes(school: School, reset: () => void): Router {
+export function createControlRoutes({ school, clock, faults, reset }: ControlParts): Router {
   const router = Router()
   router.use((request, response, next) => {
     if (isLoopback(request)) next()
@@ -29,5 +46,46 @@ export function createControlRoutes(school: School, reset: () => void): Router {
     reset()
     response.status(204).end()
   })
+  router.use(express.json({ strict: false }))
+  router.get('/faults', (_request, response) => void response.json(faults.list()))
+  router.put('/faults', (request, response) => {
+    faults.set(readFaults(request.body), school.marks.lastSeq())
+    response.json(faults.list())
+  })
+  router.delete('/faults', (_request, response) => {
+    faults.clear()
+    response.status(204).end()
+  })
+  router.put('/clock', (request, response) => {
+    clock.fix(readInstant(request.body))
+    response.json({ now: formatInstant(clock.now()) })
+  })
+  router.delete('/clock', (_request, response) => {
+    clock.fix(undefined)
+    response.json({ now: formatInstant(clock.now()) })
+  })
+  router.use(answerError)
   return router
+}
+
+/** The body of `PUT /_sandbox/clock`: `{"now":"2026-03-02T09:00:00Z"}`. */
+function readInstant(body: unknown): number {
+  const reader = new FieldReader()
+  const instant = isMembers(body) ? reader.instant(body, '', 'now') : undefined
+  if (instant === undefined) throw new AdapterError('ADP_USAGE', 'The clock needs {"now": <ISO date-time>}.')
+  return instant
+}
+
+// Express knows an error handler by its four parameters.
+function answerError(error: unknown, _request: Request, response: Response, next: NextFunction): void {
+  if (response.headersSent) {
+    next(error)
+    return
+  }
+  const known = error instanceof AdapterError
+  const message = known ? error.message : 'The body is not valid JSON.'
+  sendReply(
+    response,
+    odataError(400, known ? error.code : 'InvalidBody', message, known ? error.details : []),
+  )
 }

@@ -1,3 +1,4 @@
+import type { Face } from '../store/mark.ts'
 import type { Principal } from './security.ts'
 
 /** A request to the data service, alone or as part of a batch. */
@@ -50,6 +51,12 @@ export function findRoute(path: string): Route | undefined {
   if (known.length < resource.length) return undefined
   if (known.at(-1) === '') known.pop()
   return { area, version, root: raw.slice(0, end).join('/'), resource: known }
+}
+
+/** The face of the service that a path belongs to: attendance at V1 and V2 is the legacy one. */
+export function faceOf(path: string): Face {
+  const route = findRoute(path)
+  return route?.area === 'Attendance' && route.version < 3 ? 'V2' : 'V3'
 }
 
 function versionOf(segment: string | undefined): Route['version'] | undefined {

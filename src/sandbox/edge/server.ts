@@ -1,12 +1,16 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import express from 'express'
 import type { Express, Request, Response } from 'express'
 import { AdapterError, errorRules } from '../../errors.ts'
 import { readBody } from '../../http/body.ts'
+import type { Fault } from '../control/fault.ts'
 import type { Service } from '../service.ts'
+import { joinFaults } from './disturbance.ts'
 import { odataError } from './reply.ts'
 import type { Reply } from './reply.ts'
 import type { ServiceRequest } from './request.ts'
 import type { Gateway, Principal } from './security.ts'
+import { loseReply, sendDisturbed, sendReply } from './send.ts'
 
 /** What the HTTP edge serves. */
 export interface ServerParts {
@@ -15,6 +19,10 @@ export interface ServerParts {
   /** Routes under `/_sandbox`; undefined: switched off. */
   readonly control: express.Router | undefined
   readonly maxBodyBytes: number
+  /** The faults that strike a request; usually none. */
+  readonly strike: (method: string, path: string) => Fault[]
+  /** The effect beyond which stale reads see nothing. */
+  readonly staleAfter: () => number
 }
 
 /** Builds the Express application: health, control, then the gateway and the data service for every other path. */
@@ -35,20 +43,53 @@ async function serve(parts: ServerParts, request: Request, response: Response): 
   })
   if ('refusal' in admission) {
     request.resume()
-    send(response, admission.refusal)
+    sendReply(response, admission.refusal)
     return
   }
-  send(response, await answer(parts, request, admission.principal))
+  const { principal } = admission
+  const faults = parts.strike(request.method, request.path)
+  if (faults.length === 0) sendReply(response, await answer(parts, request, principal))
+  else await serveDisturbed(parts, request, response, principal, faults)
 }
 
-async function answer(parts: ServerParts, request: Request, principal: Principal): Promise<Reply> {
+async function serveDisturbed(
+  parts: ServerParts,
+  request: Request,
+  response: Response,
+  principal: Principal,
+  faults: readonly Fault[],
+): Promise<void> {
+  const disturbance = joinFaults(faults)
+  const { loss, latencyMs } = disturbance
+  if (latencyMs > 0) await delay(latencyMs)
+  if (disturbance.reply !== undefined || loss?.apply === false) {
+    // The request has arrived whole: whether it was applied is what the client cannot know.
+    await readBody(request, { maxBytes: parts.maxBodyBytes, contentEncoding: undefined })
+  }
+  if (loss?.apply === false) {
+    loseReply(response, loss.how)
+    return
+  }
+  const asOf = disturbance.staleRead ? parts.staleAfter() : undefined
+  const reply = disturbance.reply ?? (await answer(parts, request, principal, asOf))
+  if (loss === undefined) sendDisturbed(response, reply, disturbance)
+  else loseReply(response, loss.how)
+}
+
+async function answer(
+  parts: ServerParts,
+  request: Request,
+  principal: Principal,
+  asOf?: number,
+): Promise<Reply> {
   try {
     const body = await readBody(request, {
       maxBytes: parts.maxBodyBytes,
       contentEncoding: request.headers['content-encoding'],
       contentLength: request.headers['content-length'],
     })
-    return parts.service(toServiceRequest(request, body, principal))
+    const serviceRequest = toServiceRequest(request, body, principal)
+    return parts.service(asOf === undefined ? serviceRequest : { ...serviceRequest, asOf })
   } catch (error) {
     if (!(error instanceof AdapterError))
       return odataError(500, 'InternalError', 'The sandbox failed on this request.')
@@ -72,10 +113,3 @@ function toServiceRequest(request: Request, body: Buffer, principal: Principal):
 
 const single = (value: string | string[] | undefined): string | undefined =>
   Array.isArray(value) ? value.join(', ') : value
-
-function send(response: Response, reply: Reply): void {
-  // Node's own writeHead: Express would parse and rewrite the content type of every answer.
-  const length = reply.status === 204 ? {} : { 'Content-Length': Buffer.byteLength(reply.body) }
-  response.writeHead(reply.status, { ...reply.headers, ...length })
-  response.end(reply.body)
-}

@@ -1,0 +1,150 @@
+import { gunzipSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { fixed, jsonBody, sandboxHeaders, startSandbox } from '../start-sandbox.ts'
+
+const path = '/Attendance/V3/AttendanceRecords'
+const mark = {
+  headers: jsonBody,
+  body: JSON.stringify({
+    Attendee: { ExternalID: fixed.learner },
+    Event: { ExternalID: fixed.morning },
+    AttendanceCode: { ExternalID: fixed.present },
+  }),
+}
+type Started = Awaited<ReturnType<typeof startSandbox>>
+const put = ({ json }: Started, faults: unknown) =>
+  json('PUT', '/_sandbox/faults', { headers: jsonBody, body: JSON.stringify(faults) })
+const effectCount = async ({ json }: Started): Promise<unknown> =>
+  ((await json('GET', '/_sandbox/effects')).body as { length: number }).length
+
+test('a status strikes as often as it should, and only the requests it names', async () => {
+  const sandbox = await startSandbox()
+  const fault = { kind: 'status', status: 503, method: 'post', path: 'attendancerecords', skip: 1, count: 2 }
+  expect(await put(sandbox, fault)).toMatchObject({ status: 200, body: [{ remaining: 2, struck: 0 }] })
+  const statuses: number[] = []
+  for (let index = 0; index < 5; index += 1) statuses.push((await sandbox.json('POST', path, mark)).status)
+  expect(statuses).toEqual([201, 503, 503, 201, 201])
+  expect(await effectCount(sandbox)).toBe(3)
+  expect((await sandbox.json('GET', '/_sandbox/faults')).body).toMatchObject([{ remaining: 0, struck: 2 }])
+  expect(await sandbox.json('DELETE', '/_sandbox/faults')).toEqual({ status: 204, body: undefined })
+  expect((await sandbox.json('GET', '/_sandbox/faults')).body).toEqual([])
+})
+
+test('the rate limit is refused in the form of the gateway', async () => {
+  const sandbox = await startSandbox()
+  await put(sandbox, [{ kind: 'rateLimit', retryAfterSeconds: 3, face: 'V3' }])
+  const reply = await sandbox.request('POST', path, mark)
+  expect(reply).toMatchObject({ status: 429, headers: { 'retry-after': '3' } })
+  expect(JSON.parse(reply.text)).toEqual({
+    statusCode: 429,
+    message: 'Rate limit is exceeded. Try again in 3 seconds.',
+  })
+})
+
+test('a fault of the other face strikes nothing', async () => {
+  const sandbox = await startSandbox()
+  await put(sandbox, [{ kind: 'status', status: 500, face: 'V2' }])
+  expect((await sandbox.json('POST', path, mark)).status).toBe(201)
+})
+
+test.each([
+  [{ kind: 'reset' }, 0],
+  [{ kind: 'reset', apply: true }, 1],
+])('%j loses the answer and leaves %i effects', async (fault, effects) => {
+  const sandbox = await startSandbox()
+  await put(sandbox, { ...fault, method: 'POST' })
+  await expect(sandbox.request('POST', path, mark)).rejects.toThrow()
+  await sandbox.json('DELETE', '/_sandbox/faults')
+  expect(await effectCount(sandbox)).toBe(effects)
+})
+
+test.each([
+  [{ kind: 'stall' }, 0],
+  [{ kind: 'stall', apply: true }, 1],
+])('%j never answers and leaves %i effects', async (fault, effects) => {
+  const sandbox = await startSandbox()
+  await put(sandbox, fault)
+  const attempt = sandbox.pool.request({
+    method: 'POST',
+    path,
+    headers: { ...sandboxHeaders, ...jsonBody },
+    body: mark.body,
+    headersTimeout: 300,
+  })
+  await expect(attempt).rejects.toMatchObject({ code: 'UND_ERR_HEADERS_TIMEOUT' })
+  expect(await effectCount(sandbox)).toBe(effects)
+})
+
+test('a truncated answer promises more bytes than it brings', async () => {
+  const sandbox = await startSandbox()
+  await put(sandbox, { kind: 'truncate', bytes: 20, count: 1 })
+  await expect(sandbox.request('POST', path, mark)).rejects.toThrow()
+  expect(await effectCount(sandbox)).toBe(1)
+})
+
+test('broken gzip begins like gzip and cannot be read', async () => {
+  const sandbox = await startSandbox()
+  await put(sandbox, { kind: 'brokenGzip' })
+  const reply = await sandbox.pool.request({
+    method: 'POST',
+    path,
+    headers: { ...sandboxHeaders, ...jsonBody },
+    body: mark.body,
+  })
+  const body = Buffer.from(await reply.body.arrayBuffer())
+  expect(reply.headers['content-encoding']).toBe('gzip')
+  expect([...body.subarray(0, 2)]).toEqual([0x1f, 0x8b])
+  expect(() => gunzipSync(body)).toThrow()
+})
+
+test('latency and a slow body delay a whole answer', async () => {
+  const sandbox = await startSandbox()
+  await put(sandbox, [
+    { kind: 'latency', ms: 60 },
+    { kind: 'slowBody', bytesPerSecond: 8000 },
+  ])
+  const start = performance.now()
+  const reply = await sandbox.json('POST', path, mark)
+  expect(reply).toMatchObject({ status: 201, body: { fabricated: null } })
+  expect(performance.now() - start).toBeGreaterThan(100)
+})
+
+test('a share of the requests is drawn from the seed', async () => {
+  const draw = async (): Promise<number[]> => {
+    const sandbox = await startSandbox()
+    await put(sandbox, { kind: 'status', status: 500, probability: 0.5 })
+    const statuses: number[] = []
+    for (let index = 0; index < 20; index += 1) statuses.push((await sandbox.json('POST', path, mark)).status)
+    return statuses
+  }
+  const statuses = await draw()
+  expect(new Set(statuses)).toEqual(new Set([201, 500]))
+  expect(await draw()).toEqual(statuses)
+})
+
+test.each([[{ kind: 'explode' }], [{ kind: 'latency' }], [{ kind: 'latency', ms: -1 }], ['text'], [[1]]])(
+  'faults %j are refused',
+  async (faults) => {
+    const sandbox = await startSandbox()
+    expect(await put(sandbox, faults)).toMatchObject({ status: 400, body: { error: { code: 'ADP_USAGE' } } })
+  },
+)
+
+test('a body that is no JSON is refused', async () => {
+  const { json } = await startSandbox()
+  const reply = await json('PUT', '/_sandbox/faults', { headers: jsonBody, body: '{' })
+  expect(reply).toMatchObject({ status: 400, body: { error: { code: 'InvalidBody' } } })
+})
+
+test('the clock can be set and let go', async () => {
+  const { json } = await startSandbox()
+  const setting = { headers: jsonBody, body: '{"now":"2026-03-04T09:00:00+01:00"}' }
+  expect(await json('PUT', '/_sandbox/clock', setting)).toEqual({
+    status: 200,
+    body: { now: '2026-03-04T08:00:00Z' },
+  })
+  expect((await json('POST', path, mark)).body).toMatchObject({ RecordedOn: '2026-03-04T08:00:00Z' })
+  expect((await json('DELETE', '/_sandbox/clock')).body).not.toEqual({ now: '2026-03-04T08:00:00Z' })
+  const wrong = { headers: jsonBody, body: '{"now":"noon"}' }
+  expect(await json('PUT', '/_sandbox/clock', wrong)).toMatchObject({ status: 400 })
+})
