@@ -1,0 +1,171 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { Readable } from 'node:stream'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+
+import { describe, expect, it } from 'vitest'
+
+import { AdapterError } from '../../src/errors.ts'
+import { type BodyOptions, readBody } from '../../src/http/body.ts'
+
+const TEXT = Buffer.from('--B\r\nbody é\r\n--B--\r\n')
+
+function read(chunks: Iterable<Buffer>, options: Partial<BodyOptions> = {}): Promise<Buffer> {
+  return readBody(Readable.from(chunks, { objectMode: false }), {
+    maxBytes: 1_000,
+    contentEncoding: undefined,
+    ...options,
+  })
+}
+
+async function codeOf(reading: Promise<Buffer>): Promise<string> {
+  const error = await reading.then(
+    () => undefined,
+    (cause: unknown) => cause,
+  )
+  return error instanceof AdapterError ? error.code : `no AdapterError: ${String(error)}`
+}
+
+describe('readBody', () => {
+  const encodings: [contentEncoding: string | undefined, encode: (bytes: Buffer) => Buffer][] = [
+    [undefined, (bytes) => bytes],
+    ['', (bytes) => bytes],
+    ['identity', (bytes) => bytes],
+    ['gzip', gzipSync],
+    [' X-GZip ', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+  ]
+
+  it.each(encodings)(
+    'batch-wire F28, F29: reads %j, cut at every offset',
+    async (contentEncoding, encode) => {
+      const sent = encode(TEXT)
+      for (let cut = 0; cut <= sent.length; cut += 1) {
+        const chunks = [sent.subarray(0, cut), sent.subarray(cut)].filter((chunk) => chunk.length > 0)
+        expect(await read(chunks, { contentEncoding })).toEqual(TEXT)
+      }
+    },
+  )
+
+  it.each(encodings)('batch-wire F28, F29: reads %j one byte at a time', async (contentEncoding, encode) => {
+    const bytes = Array.from(encode(TEXT), (byte) => Buffer.of(byte))
+    expect(await read(bytes, { contentEncoding })).toEqual(TEXT)
+  })
+
+  it('reads an empty body', async () => {
+    expect(await read([])).toEqual(Buffer.alloc(0))
+  })
+
+  it('keeps within maxBytes', async () => {
+    const exact = { maxBytes: TEXT.length, contentLength: String(TEXT.length) }
+    expect(await read([TEXT], exact)).toEqual(TEXT)
+    expect(await codeOf(read([TEXT], { maxBytes: TEXT.length - 1 }))).toBe('ADP_TOO_LARGE')
+    expect(await codeOf(read([], { maxBytes: 9, contentLength: '10' }))).toBe('ADP_TOO_LARGE')
+  })
+
+  it('batch-wire F29: limits the decompressed size, not the size on the wire', async () => {
+    const bomb = gzipSync(Buffer.alloc(20_000_000))
+    let seen = 0
+    const reading = read([bomb], {
+      maxBytes: 100_000,
+      contentEncoding: 'gzip',
+      contentLength: String(bomb.length),
+      onBytes: (count) => (seen += count),
+    })
+    expect(await codeOf(reading)).toBe('ADP_TOO_LARGE')
+    expect(seen).toBeLessThanOrEqual(100_000)
+    const large = { maxBytes: 20_000_000, contentEncoding: 'gzip', contentLength: '30000000' }
+    expect((await read([bomb], large)).length).toBe(20_000_000)
+  })
+
+  it('reports each chunk before it is kept, and lets the caller refuse', async () => {
+    const counts: number[] = []
+    await read([Buffer.alloc(3), Buffer.alloc(4)], { onBytes: (count) => counts.push(count) })
+    expect(counts).toEqual([3, 4])
+    const refusing = (): never => {
+      throw new AdapterError('ADP_OVERLOADED', 'full')
+    }
+    expect(await codeOf(read([TEXT], { onBytes: refusing }))).toBe('ADP_OVERLOADED')
+  })
+
+  it.each(['gzip, gzip', 'compress', 'zstd'])('refuses Content-Encoding %j', async (contentEncoding) => {
+    expect(await codeOf(read([TEXT], { contentEncoding }))).toBe('ADP_CONTENT_ENCODING')
+  })
+
+  it.each([
+    ['that is none', Buffer.from('no gzip')],
+    ['cut off', gzipSync(TEXT).subarray(0, -1)],
+    ['with a wrong checksum', Buffer.concat([gzipSync(TEXT).subarray(0, -8), Buffer.alloc(8)])],
+  ])('batch-wire F29: refuses gzip %s', async (_, sent) => {
+    expect(await codeOf(read([sent], { contentEncoding: 'gzip' }))).toBe('ADP_BODY')
+  })
+
+  it.each([undefined, 'gzip'])(
+    'tells that the sender broke off (Content-Encoding %j)',
+    async (contentEncoding) => {
+      const stream = new Readable({ read: () => undefined })
+      stream.push(gzipSync(TEXT).subarray(0, 5))
+      const reading = readBody(stream, { maxBytes: 100, contentEncoding })
+      stream.destroy(new Error('reset'))
+      expect(await codeOf(reading)).toBe('ADP_BODY')
+    },
+  )
+
+  it.each([undefined, 'gzip'])(
+    'tells that a client went away (Content-Encoding %j)',
+    async (contentEncoding) => {
+      const { code } = await post({ contentEncoding, maxBytes: 1_000 }, '20\r\n\u001f\u008b\u0008', true)
+      expect(code).toBe('ADP_BODY')
+    },
+  )
+
+  it.each([
+    ['too large', { maxBytes: 3 }, 'ADP_TOO_LARGE'],
+    [
+      'refused by the caller',
+      {
+        onBytes: () => {
+          throw new AdapterError('ADP_OVERLOADED', 'full')
+        },
+      },
+      'ADP_OVERLOADED',
+    ],
+  ])('leaves the connection open for the reply when a chunked body is %s', async (_, options, expected) => {
+    const { code, reply } = await post(
+      { maxBytes: 1_000, contentEncoding: undefined, ...options },
+      '5\r\n12345\r\n',
+      false,
+    )
+    expect(code).toBe(expected)
+    expect(reply).toContain('HTTP/1.1 413 Payload Too Large')
+  })
+})
+
+/** Posts a chunked body to a server that answers 413 after `readBody`; `leave` closes the connection after the bytes. */
+async function post(
+  options: BodyOptions,
+  chunks: string,
+  leave: boolean,
+): Promise<{ code: string; reply: string }> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const replyChunks: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => replyChunks.push(chunk))
+  socket.write(`POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`, 'latin1')
+  const [request, response] = (await once(server, 'request')) as [
+    IncomingMessage,
+    import('node:http').ServerResponse,
+  ]
+  const reading = codeOf(readBody(request, options))
+  if (leave) socket.destroy()
+  const code = await reading
+  if (!leave) {
+    response.writeHead(413, { Connection: 'close' }).end()
+    await once(socket, 'close')
+  }
+  server.close()
+  return { code, reply: Buffer.concat(replyChunks).toString('latin1') }
+}
