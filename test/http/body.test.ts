@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { Readable } from 'node:stream'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
@@ -155,10 +155,7 @@ async function post(
   const replyChunks: Buffer[] = []
   socket.on('data', (chunk: Buffer) => replyChunks.push(chunk))
   socket.write(`POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`, 'latin1')
-  const [request, response] = (await once(server, 'request')) as [
-    IncomingMessage,
-    import('node:http').ServerResponse,
-  ]
+  const [request, response] = (await once(server, 'request')) as [IncomingMessage, ServerResponse]
   const reading = codeOf(readBody(request, options))
   if (leave) socket.destroy()
   const code = await reading

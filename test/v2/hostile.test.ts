@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest'
+
+import { AdapterError } from '../../src/errors.ts'
+import { decodeBatch } from '../../src/v2/index.ts'
+
+/** Large enough that work which grows with the square of the input cannot end within a test's time. */
+const SIZE = 8 * 1024 * 1024
+const fill = (piece: string): string => piece.repeat(Math.ceil(SIZE / piece.length))
+
+const MIME = '--b\nContent-Type: application/http\n'
+const LINE = 'POST AttendanceRecords HTTP/1.1\n'
+const record = (json: string): string => `${MIME}\n${LINE}\n${json}\n--b--\n`
+
+/** The number of parts with a record, or the code of the error. */
+function outcome(text: string, boundary: string): number | string {
+  try {
+    return decodeBatch(Buffer.from(text), `multipart/mixed; boundary="${boundary}"`).parts.length
+  } catch (error) {
+    if (error instanceof AdapterError) return error.code
+    throw error
+  }
+}
+
+describe('decodeBatch reads hostile input in linear time', () => {
+  const rows: [what: string, expected: number | string, text: () => string, boundary?: string][] = [
+    ['lines that nearly are delimiters', 1, () => record(`{}\n${fill('--bb\n')}`)],
+    ['lines that nearly are delimiters before the first', 'ADP_LIMIT', () => fill('--bb\n')],
+    ['delimiters with text behind', 1, () => record(`{}\n${fill('--b x\n')}`)],
+    ['delimiters within a line', 1, () => record(`{}\n${fill('x--b--')}`)],
+    ['a row of dashes, the boundary is dashes', 'ADP_TRUNCATED', () => `-------\n${fill('-')}`, '-----'],
+    ['short rows of dashes, the boundary is dashes', 'ADP_TRUNCATED', () => `-------\n${fill('--------\n')}`, '-----'],
+    ['a boundary of 70 characters, nearly repeated', 1, () => record(`{}\n${fill(`--${'b'.repeat(69)}\n`)}`).replaceAll(/^--b(?=$|--$)/gm, `--${'b'.repeat(70)}`), 'b'.repeat(70)],
+    ['opening lines of many boundaries', 'ADP_LIMIT', () => Array.from({ length: SIZE / 8 }, (_, n) => `--a${n}\n--a${n}--\n`).join('')],
+    ['delimiters without parts', 'ADP_PART_TYPE', () => `${fill('--b\n')}--b--`],
+    ['empty changesets', 'ADP_TOO_LARGE', () => `${fill('--b\nContent-Type: multipart/mixed; boundary=c\n\n--c--\n')}--b--`],
+    ['a boundary line with long padding', 'ADP_LIMIT', () => `--b${fill(' ')}\n--b--`],
+    ['a header line without end', 'ADP_LIMIT', () => `--b\nA: ${fill('x')}\n--b--`],
+    ['a header name without end', 'ADP_LIMIT', () => `--b\n${fill('x')}\n--b--`],
+    ['a request line without end', 'ADP_LIMIT', () => `${MIME}\nPOST ${fill('x')} HTTP/1.1\n\n{}\n--b--`],
+    ['many header lines', 'ADP_LIMIT', () => `--b\n${fill('A: b\n')}\n--b--`],
+    ['many folded lines', 'ADP_LIMIT', () => `--b\nA: b\n${fill(' c\n')}\n--b--`],
+    ['parts with many folded lines', 'ADP_LIMIT', () => `${fill(`${MIME}${' c\n'.repeat(20_000)}\n`)}--b--`],
+    ['blank lines before the request line', 'ADP_LIMIT', () => `${MIME}\n${fill('\n')}${LINE}\n{}\n--b--`],
+    ['blank lines before the JSON', 1, () => record(fill('\n'))],
+    ['a preamble of blank lines', 1, () => fill('\n') + record('{}')],
+    ['an epilogue of delimiters', 1, () => record('{}') + fill('--b\n')],
+    ['JSON that nests deep', 1, () => record(`{"a":${fill('[')}`)],
+    ['JSON that nests deep in objects', 1, () => record(fill('{"a":'))],
+    ['JSON with many members', 1, () => record(`{${Array.from({ length: SIZE / 16 }, (_, n) => `"a${n}":1`).join()}}`)],
+    ['a member with many members', 1, () => record(`{"a":{${Array.from({ length: SIZE / 16 }, (_, n) => `"a${n}":1`).join()}}}`)],
+    ['a string of escapes', 1, () => record(`{"Comment":"${fill('\\u0041')}"}`)],
+    ['a string that never ends', 1, () => record(`{"Comment":"${fill('x')}`)],
+    ['a long number', 1, () => record(`{"MinutesLate":${fill('1')}}`)],
+    ['a long percent encoding', 'ADP_TARGET', () => `${MIME}\nPOST ${'%25'.repeat(20_000)} HTTP/1.1\n\n{}\n--b--`],
+    ['a long Prefer', 1, () => `${MIME}\n${LINE}Prefer: ${' return'.repeat(9_000)}\n\n{}\n--b--`],
+  ] // prettier-ignore
+  it.each(rows)('%s', (_, expected, text, boundary = 'b') => {
+    expect(outcome(text(), boundary)).toBe(expected)
+  })
+
+  it('batch-wire F27: takes the most records that a batch may hold, and no more', () => {
+    const parts = (count: number): string => `${`${MIME}\n${LINE}\n{}\n`.repeat(count)}--b--`
+    expect(outcome(parts(20_000), 'b')).toBe(20_000)
+    expect(outcome(parts(20_001), 'b')).toBe('ADP_TOO_LARGE')
+  })
+})
