@@ -20,10 +20,6 @@ export default tseslint.config(
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
       // Index loops over bytes are the point of a codec.
       '@typescript-eslint/prefer-for-of': 'off',
-      'no-restricted-globals': [
-        'error',
-        { name: 'fetch', message: 'undici Pool serves the hot path (docs/decisions).' },
-      ],
       'no-restricted-syntax': [
         'error',
         { selector: "NewExpression[callee.name='Error']", message: 'Throw AdapterError (src/errors.ts).' },
@@ -37,6 +33,15 @@ export default tseslint.config(
     files: ['src/**'],
     ignores: ['src/cli/**'],
     rules: { 'no-console': 'error' },
+  },
+  {
+    files: ['src/**'],
+    rules: {
+      'no-restricted-globals': [
+        'error',
+        { name: 'fetch', message: 'undici Pool serves the hot path (docs/decisions/005).' },
+      ],
+    },
   },
   {
     files: ['src/**'],

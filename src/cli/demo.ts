@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import type { Command } from 'commander'
@@ -27,24 +26,28 @@ export function addDemo(program: Command): void {
     .option('--port <n>', 'port of the adapter', readPort, 8080)
     .option('--sandbox-port <n>', 'port of the sandbox', readPort, 4010)
     .addHelpText('after', examples)
-    .action(async (options: { port: number; sandboxPort: number }) => {
-      const sandbox = createSandbox({ port: options.sandboxPort })
-      const service = await sandbox.listen()
-      console.log(`sandbox ready ${service.url}`)
-      const config = parseConfig({
-        listen: { port: options.port },
-        upstreams: { v3: { baseUrl: service.url } },
-      })
-      const app = createApp(config, { logLevel: readEnvironment().logLevel ?? 'warn' })
-      const adapter = await app.listen()
-      console.log(`adapter ready ${adapter.url}`)
-      console.log(`\nPost a class register of 30 marks as a V2 client:\n\n${await curlLine(adapter.url)}`)
-      console.log(`\nThe marks that reached V3: curl -s ${service.url}/_sandbox/effects\nStop with Ctrl+C.`)
-      await runUntilStopped(async () => {
-        await app.close()
-        await sandbox.close()
-      })
-    })
+    .action((options: DemoOptions) => runUntilStopped(() => startDemo(options)))
+}
+
+interface DemoOptions {
+  readonly port: number
+  readonly sandboxPort: number
+}
+
+async function startDemo(options: DemoOptions): Promise<() => Promise<void>> {
+  const sandbox = createSandbox({ port: options.sandboxPort })
+  const service = await sandbox.listen()
+  console.log(`sandbox ready ${service.url}`)
+  const config = parseConfig({ listen: { port: options.port }, upstreams: { v3: { baseUrl: service.url } } })
+  const app = createApp(config, { logLevel: readEnvironment().logLevel ?? 'warn' })
+  const adapter = await app.listen()
+  console.log(`adapter ready ${adapter.url}`)
+  console.log(`\nPost a class register of 30 marks as a V2 client:\n\n${await curlLine(adapter.url)}`)
+  console.log(`\nThe marks that reached V3: curl -s ${service.url}/_sandbox/effects\nStop with Ctrl+C.`)
+  return async () => {
+    await app.close()
+    await sandbox.close()
+  }
 }
 
 /** One line that works in any folder: the fixture's path is absolute, its boundary is read from it. */
@@ -54,6 +57,6 @@ async function curlLine(adapter: string): Promise<string> {
     `curl -sS '${adapter}/sp-api-write-back-partner-live/V2/Attendance/$batch'`,
     `-H 'Ocp-Apim-Subscription-Key: sandbox' -H 'Authorization: bearer sandbox'`,
     `-H 'Content-Type: multipart/mixed; boundary=${boundary}'`,
-    `--data-binary '@${join(FIXTURE)}'`,
+    `--data-binary '@${FIXTURE}'`,
   ].join(' ')
 }

@@ -34,8 +34,10 @@ export function addSandbox(program: Command): void {
     .addHelpText('after', examples)
     .action(async ({ now, ...flags }: SandboxFlags) => {
       const sandbox = createSandbox(now === undefined ? flags : { ...flags, now })
-      const { url } = await sandbox.listen()
-      console.log(`sandbox ready ${url}`)
-      await runUntilStopped(() => sandbox.close())
+      await runUntilStopped(async () => {
+        const { url } = await sandbox.listen()
+        console.log(`sandbox ready ${url}`)
+        return () => sandbox.close()
+      })
     })
 }

@@ -33,8 +33,10 @@ export function addServe(program: Command): void {
     .action(async ({ config: path, ...flags }: ServeOptions) => {
       const config = await loadConfig(path, flags)
       const app = createApp(config, { logLevel: readEnvironment().logLevel ?? 'info' })
-      const { url } = await app.listen()
-      console.log(`adapter ready ${url}`)
-      await runUntilStopped(() => app.close())
+      await runUntilStopped(async () => {
+        const { url } = await app.listen()
+        console.log(`adapter ready ${url}`)
+        return () => app.close()
+      })
     })
 }

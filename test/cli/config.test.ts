@@ -1,0 +1,52 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { runCli } from './run-cli.ts'
+
+let folder: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'markbridge-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+async function file(name: string, text: string): Promise<string> {
+  const path = join(folder, name)
+  await writeFile(path, text)
+  return path
+}
+
+const good = `
+upstreams: { v3: { baseUrl: "http://127.0.0.1:4010" } }
+partners: [{ id: acme, match: { any: true }, v3: { subscriptionKey: { env: ACME_V3_KEY } } }]
+`
+
+test('config check names the partners of a valid file', async () => {
+  const path = await file('good.yaml', good)
+  const result = await runCli(['config', 'check', path], { ACME_V3_KEY: 'top-secret' })
+  expect(result).toEqual({ status: 0, stdout: `${path} is valid: 1 partner(s): acme\n`, stderr: '' })
+  const json = await runCli(['config', 'check', path, '--json'], { ACME_V3_KEY: 'top-secret' })
+  expect(JSON.parse(json.stdout)).toEqual({ valid: true, partners: ['acme'] })
+})
+
+test('config print shows defaults and never a secret', async () => {
+  const path = await file('print.yaml', good)
+  for (const args of [[], ['--json']]) {
+    const { status, stdout } = await runCli(['config', 'print', path, ...args], { ACME_V3_KEY: 'top-secret' })
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/"?budgetMs"?: 90000/)
+    expect(stdout).toMatch(/subscriptionKey"?: "?\[secret\]"?/)
+    expect(stdout).not.toContain('top-secret')
+  }
+})
+
+test('config check names all faults at once and exits 2', async () => {
+  const path = await file('bad.yaml', 'listn: {}\nupstreams: { v3: { baseUrl: "ftp://x" } }\n')
+  const { status, stderr } = await runCli(['config', 'check', path])
+  expect(status).toBe(2)
+  expect(stderr).toContain('listn: is not a key of the configuration; did you mean listen?')
+  expect(stderr).toContain('upstreams.v3.baseUrl: must be an http or https address')
+})

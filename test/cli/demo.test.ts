@@ -1,0 +1,100 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { decodeBatchReply } from '../../src/v2/index.ts'
+import { runCli, type RunningCli, startCli } from './run-cli.ts'
+
+const FIXTURE = 'fixtures/class-register/body.txt'
+
+let demo: RunningCli
+let printed: string
+
+beforeAll(async () => {
+  demo = startCli(['demo', '--port', '0', '--sandbox-port', '0'])
+  printed = await demo.until(/Stop with/)
+})
+afterAll(async () => {
+  expect(await demo.stop()).toBe(0)
+})
+
+/** Pasted as it is printed: through a shell, with curl. */
+async function paste(line: string): Promise<string> {
+  return (await promisify(execFile)('bash', ['-c', line])).stdout
+}
+
+const effects = async (): Promise<unknown[]> => {
+  const line = /curl -s (\S+)/.exec(printed)?.[0] ?? ''
+  return JSON.parse(await paste(line)) as unknown[]
+}
+const adapter = (): string => /adapter ready (\S+)/.exec(printed)?.[1] ?? ''
+const sandbox = (): string => /sandbox ready (\S+)/.exec(printed)?.[1] ?? ''
+const reset = (): Promise<unknown> => fetch(`${sandbox()}/_sandbox/reset`, { method: 'POST' })
+
+test('the printed curl line posts 30 records: 27 created, 3 refused, 27 effects', async () => {
+  const line = printed.split('\n').find((candidate) => candidate.startsWith('curl -sS')) ?? ''
+  const reply = await paste(`${line} -D -`)
+  const [head = '', ...rest] = reply.split('\r\n\r\n')
+  const contentType = /^content-type: (.*)$/im.exec(head)?.[1]
+  const parts = decodeBatchReply(Buffer.from(rest.join('\r\n\r\n')), contentType)
+  expect(parts.map(({ contentId }) => contentId)).toEqual(
+    Array.from({ length: 30 }, (_, index) => String(index + 1)),
+  )
+  const refused = parts
+    .filter(({ status }) => status === 400)
+    .map(({ body }) => JSON.parse(body) as Record<string, string>[])
+  expect(parts.filter(({ status }) => status === 201)).toHaveLength(27)
+  expect(refused.map((errors) => errors.map(({ ErrorCode }) => ErrorCode)).sort()).toEqual([
+    ['ATT_VAL_2'],
+    ['ATT_VAL_2', 'ATT_VAL_3'],
+    ['ATT_VAL_3'],
+  ])
+  for (const errors of refused) expect(new Set(errors.map(({ SequenceID }) => SequenceID)).size).toBe(1)
+  expect(await effects()).toHaveLength(27)
+})
+
+test('send prints one line for each record and exits 1 when one was refused', async () => {
+  await reset()
+  const { status, stdout } = await runCli(['send', FIXTURE, '--to', adapter()])
+  const lines = stdout.trim().split('\n')
+  expect(status).toBe(1)
+  expect(lines).toHaveLength(32)
+  expect(lines.at(-1)).toBe('27 accepted, 3 not accepted')
+  expect(await effects()).toHaveLength(27)
+})
+
+test('send --json is for programs; a wrong id hides the outcomes, not the effects', async () => {
+  await reset()
+  const boundary = 'batch_ffffffff-ffff-4fff-8fff-ffffffffffff'
+  const { status, stdout } = await runCli([
+    'send',
+    FIXTURE,
+    '--to',
+    adapter(),
+    '--boundary',
+    boundary,
+    '--json',
+  ])
+  expect(status).toBe(1)
+  expect(JSON.parse(stdout)).toEqual({ records: [] })
+  expect(await effects()).toHaveLength(27)
+})
+
+test('send tells that nothing answers', async () => {
+  const { status, stderr } = await runCli(['send', FIXTURE, '--to', 'http://127.0.0.1:1'])
+  expect({ status, stderr }).toEqual({
+    status: 1,
+    stderr: 'markbridge: Nothing answers at http://127.0.0.1:1. Is the adapter running?\n',
+  })
+})
+
+test('serve and sandbox run apart, each with its ready line, and stop on SIGTERM', async () => {
+  const apart = startCli(['serve', '--v3', sandbox(), '--port', '0'], { MARKBRIDGE_LOG_LEVEL: 'silent' })
+  const url = /adapter ready (\S+)/.exec(await apart.until(/ready .*\n/))?.[1] ?? ''
+  expect((await fetch(`${url}/readyz`)).status).toBe(200)
+  expect(await apart.stop()).toBe(0)
+  const other = startCli(['sandbox', '--port', '0', '--seed', '2'])
+  expect(await other.until(/\n/)).toMatch(/^sandbox ready http:\/\/127\.0\.0\.1:\d+\n$/)
+  expect(await other.stop()).toBe(0)
+})
