@@ -3,10 +3,13 @@ import type { SandboxSettings } from './options.ts'
 import type { School } from './school.ts'
 import { createCalendar } from './seed/calendar.ts'
 import { createCodeTable } from './seed/code-table.ts'
+import { collectGroups } from './seed/documents/groups.ts'
 import { createPlan } from './seed/plan.ts'
+import { createPupil } from './seed/pupil.ts'
 import { seedDatabase } from './seed/seed-database.ts'
 import { createActors } from './store/actors.ts'
 import { openDatabase } from './store/database.ts'
+import { createEntityStore } from './store/entities.ts'
 import { createMarkStore } from './store/marks.ts'
 import { loadRoster } from './store/roster.ts'
 
@@ -22,21 +25,20 @@ export function openSchool(
   const { seed, scale } = settings
   const ids = createIdentities(seed)
   const plan = createPlan(seed, scale)
+  const pupils = plan.places.map((place) => createPupil(seed, place))
   const opened = now()
   const calendar = createCalendar(ids, opened, plan.firstYear)
   const codes = createCodeTable(ids)
   const content = `the ${scale} of seed ${seed}`
   const { database, fresh } = openDatabase(settings.db, content)
-  if (fresh) seedDatabase(database, { seed, plan, ids, calendar, codes, now: opened, onProgress }, content)
-  const marks = createMarkStore(database, ids)
+  if (fresh)
+    seedDatabase(database, { seed, plan, pupils, ids, calendar, codes, now: opened, onProgress }, content)
   return {
-    database,
-    ids,
-    calendar,
-    codes,
-    marks,
+    ...{ database, ids, calendar, codes, now },
+    groups: collectGroups(ids, pupils),
     roster: loadRoster(database),
     actors: createActors(database),
-    now,
+    marks: createMarkStore(database, ids),
+    entities: createEntityStore(database),
   }
 }

@@ -47,6 +47,7 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
   const faults = createFaultPlan(createRandom(settings.seed, 'faults'))
   const reset = (): void => {
     school.marks.reset()
+    school.entities.reset()
     faults.clear()
   }
   const app = createServer({

@@ -2,7 +2,9 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Identities } from './identity.ts'
 import type { Calendar } from './seed/calendar.ts'
 import type { CodeTable } from './seed/code-table.ts'
+import type { Group } from './seed/documents/groups.ts'
 import type { Actors } from './store/actors.ts'
+import type { EntityStore } from './store/entities.ts'
 import type { MarkStore } from './store/marks.ts'
 import type { Roster } from './store/roster.ts'
 
@@ -15,6 +17,9 @@ export interface School {
   readonly roster: Roster
   readonly actors: Actors
   readonly marks: MarkStore
+  readonly entities: EntityStore
+  /** Groups of the current learners. */
+  readonly groups: readonly Group[]
   /** The time of the service, in milliseconds. */
   readonly now: () => number
 }

@@ -5,13 +5,16 @@ import { markSeeded, transact } from '../store/database.ts'
 import type { Calendar } from './calendar.ts'
 import { fixedMonday, weeksAround } from './calendar.ts'
 import type { CodeTable } from './code-table.ts'
-import type { SchoolPlan } from './plan.ts'
+import { seedDocuments } from './documents/seed-documents.ts'
 import { seedMarks } from './marks.ts'
+import type { SchoolPlan } from './plan.ts'
+import type { Pupil } from './pupil.ts'
 
 /** What the database is filled from. */
 export interface SeedSource {
   readonly seed: number
   readonly plan: SchoolPlan
+  readonly pupils: readonly Pupil[]
   readonly ids: Identities
   readonly calendar: Calendar
   readonly codes: CodeTable
@@ -26,7 +29,7 @@ const staffCount = 24
 /** Registers of the fixed weeks are filled in up to the Tuesday of the second; from Wednesday on, marks are missing. */
 const fixedMarkedDays = 9
 
-/** Fills an empty database: learners, staff and marks, in one transaction. */
+/** Fills an empty database: learners, staff, the entities of the learner domains and marks, in one transaction. */
 export function seedDatabase(database: DatabaseSync, source: SeedSource, content: string): void {
   const { plan, ids, calendar, codes, now } = source
   const insertLearner = database.prepare('INSERT INTO learner VALUES (?, ?, ?, ?, ?)')
@@ -40,6 +43,7 @@ export function seedDatabase(database: DatabaseSync, source: SeedSource, content
       const { learner, admissionDay, leavingDay, state } = place
       insertLearner.run(learner, ids.guid('learner', learner), admissionDay, leavingDay, state)
     }
+    seedDocuments(database, { seed: source.seed, ids, pupils: source.pupils })
     seedMarks(database, {
       seed: source.seed,
       places: plan.places,

@@ -1,0 +1,219 @@
+import { dayMs, formatInstant, dayNumber } from '../../dates.ts'
+import type { Identities } from '../../identity.ts'
+import type { Random } from '../../random.ts'
+import { fixedMonday } from '../calendar.ts'
+import { className } from '../pupil.ts'
+import type { Pupil } from '../pupil.ts'
+import type { Contact, Home } from './contact.ts'
+
+/** A JSON value. */
+export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
+
+/** What the fields of one entity may depend on. */
+export interface FieldContext {
+  readonly ids: Identities
+  readonly random: Random
+  readonly pupil: Pupil
+  readonly home: Home
+  readonly contacts: readonly Contact[]
+  /** The contact that the entity is, or belongs to. */
+  readonly contact: Contact | undefined
+  /** Position in its collection, from 0. */
+  readonly index: number
+  /** The fields that are made already. */
+  readonly made: Readonly<Record<string, Json>>
+}
+
+/** Undefined leaves the choice to the type of the field. */
+type Rule = (context: FieldContext) => Json | undefined
+
+const fixedDay = dayNumber(fixedMonday)
+
+/** Midnight of a day as the service writes dates. */
+export function dateOf(day: number): string {
+  return formatInstant(day * dayMs)
+}
+
+const digits = (random: Random, count: number): string =>
+  Array.from({ length: count }, () => String(random.below(10))).join('')
+const share =
+  (probability: number): Rule =>
+  ({ random }) =>
+    random.chance(probability)
+const recent =
+  (days: number): Rule =>
+  ({ random }) =>
+    dateOf(fixedDay - random.below(days))
+const sometimes =
+  (probability: number, text: string): Rule =>
+  ({ random }) =>
+    random.chance(probability) ? text : null
+const group = (context: FieldContext, kind: string, name: string, description: string): Json => ({
+  Description: description,
+  ExternalID: context.ids.guid('group', groupNumber(name)),
+  Type: `PastoralGroup.Definition.${kind}`,
+})
+
+/** A group's number from its short name: years 1 to 6, classes `1A` to `6D`, houses by their first letter. */
+export function groupNumber(name: string): number {
+  const letter = name.charCodeAt(name.length - 1) - 64
+  return /^\d$/.test(name)
+    ? Number(name)
+    : /^\d/.test(name)
+      ? Number(name.charAt(0)) * 10 + letter
+      : 100 + name.charCodeAt(0)
+}
+
+const title = (gender: 'Female' | 'Male', random: Random): string =>
+  gender === 'Male' ? 'Mr' : random.pick(['Mrs', 'Ms', 'Miss'])
+const fullTitle: Rule = ({ contact, random, pupil }) =>
+  contact === undefined
+    ? `Parents of ${pupil.forename} ${pupil.surname}`
+    : `${title(contact.gender, random)} ${contact.forename.charAt(0)} ${contact.surname}`
+
+/** Rules for a field of one type, by `Type.Field`. They win over those by name. */
+const byType: Readonly<Record<string, Rule>> = {
+  'LearnerIdentifier.Forename': ({ pupil }) => pupil.forename,
+  'LearnerIdentifier.Surname': ({ pupil }) => pupil.surname,
+  'LearnerIdentifier.CurrentYearGroup': (context) =>
+    context.pupil.state === 'Current'
+      ? group(context, 'YearGroup', String(context.pupil.year), `Year ${context.pupil.year}`)
+      : null,
+  'LearnerIdentifier.CurrentPrimaryClass': (context) =>
+    context.pupil.state === 'Current'
+      ? group(context, 'PrimaryClass', className(context.pupil), className(context.pupil))
+      : null,
+  // Not every learner is in a house, so that a filter on null finds some.
+  'LearnerIdentifier.CurrentHouse': (context) =>
+    context.pupil.state === 'Current' && context.random.chance(0.9)
+      ? group(context, 'House', context.pupil.house, context.pupil.house)
+      : null,
+  'LearnerEnrolment.DateOfAdmission': ({ pupil }) => dateOf(pupil.admissionDay),
+  'LearnerEnrolment.DateOfLeaviing': ({ pupil }) =>
+    pupil.leavingDay === null ? null : dateOf(pupil.leavingDay),
+  'LearnerEnrolment.ReasonForLeaving': leaverOnly,
+  'LearnerEnrolment.GroundsForRemoval': leaverOnly,
+  'LearnerEnrolment.DestinationEstablishment': leaverOnly,
+  'LearnerEnrolmentStatus.StartDate': ({ pupil }) => dateOf(pupil.admissionDay),
+  'LearnerEnrolmentStatus.EndDate': ({ pupil }) =>
+    pupil.leavingDay === null ? null : dateOf(pupil.leavingDay),
+  'LearnerPersonal.DateOfBirth': ({ pupil }) => dateOf(pupil.birthDay),
+  'LearnerPersonal.DateOfDeath': () => null,
+  'LearnerPersonal.Title': () => null,
+  'LearnerMedical.IsPregnant': () => false,
+  'LearnerTransport.TravelRoute': ({ random }) => (random.chance(0.1) ? undefined : null),
+  'LearnerCultural.DateOfEntryIntoEWBES': ({ random, pupil }) =>
+    random.chance(0.08) ? dateOf(pupil.admissionDay) : null,
+  'AttendanceSummary.Year': ({ index }) => `${2024 - index}/${2025 - index}`,
+  'AttendanceSummary.PossibleSessions': () => 380,
+  'AttendanceSummary.AttendanceSessions': ({ random }) => 340 + random.below(40),
+  'AttendanceSummary.AuthorisedSessions': ({ made }) =>
+    Math.floor((380 - Number(made['AttendanceSessions'])) / 2),
+  'AttendanceSummary.UnauthorisedSessions': ({ made }) =>
+    380 - Number(made['AttendanceSessions']) - Number(made['AuthorisedSessions']),
+  'SENEvent.EndTime': () => 'PT15H30M',
+}
+
+function leaverOnly({ pupil }: FieldContext): null | undefined {
+  return pupil.leavingDay === null ? null : undefined
+}
+
+/** Rules for fields of this name in every type. */
+const byName: Readonly<Record<string, Rule>> = {
+  Forename: ({ contact, pupil }) => (contact ?? pupil).forename,
+  MiddleName: ({ contact }) => contact?.middleName ?? null,
+  MiddleNames: ({ contact }) => contact?.middleName ?? null,
+  Surname: ({ contact, pupil }) => (contact ?? pupil).surname,
+  LegalForename: ({ pupil }) => pupil.forename,
+  LegalMiddleNames: ({ pupil }) => pupil.middleName,
+  LegalSurname: ({ pupil }) => pupil.surname,
+  PreferredForename: ({ pupil }) => pupil.forename,
+  PreferredSurname: ({ pupil }) => pupil.surname,
+  GenderCategory: ({ pupil }) => pupil.gender,
+  AgeMonths: ({ pupil }) => Math.floor((fixedDay - pupil.birthDay) / 30.4375),
+  OnRollState: ({ pupil }) => pupil.state,
+  DateOfApplication: ({ pupil, random }) => dateOf(pupil.admissionDay - 60 - random.below(200)),
+  DateOfBirth: ({ contact, pupil }) => dateOf((contact ?? pupil).birthDay),
+  DateChanged: recent(900),
+  StartDate: recent(900),
+  FromDate: recent(900),
+  InformationReceivedDate: recent(900),
+  EndDate: ({ made, random }) => endOf(made['StartDate'], random),
+  ToDate: ({ made, random }) => endOf(made['FromDate'], random),
+  ReviewDate: ({ random }) => dateOf(fixedDay + random.below(300)),
+  ExpiryDate: ({ random }) => dateOf(fixedDay + random.below(1800)),
+  DateCeased: () => null,
+  StartTime: () => 'PT14H',
+  Salutation: fullTitle,
+  Addressee: fullTitle,
+  ParentalSalutation: fullTitle,
+  ParentalAddressee: fullTitle,
+  Honours: () => null,
+  JobTitle: sometimes(0.3, 'Manager'),
+  PlaceOfWork: sometimes(0.3, 'Town Hall'),
+  // QQ is no prefix that is given out.
+  NationalInsuranceNumber: ({ random }) => `QQ${digits(random, 6)}C`,
+  // 999 is the range for tests.
+  NHSNumber: ({ random }) => `999${digits(random, 7)}`,
+  AdmissionNumber: ({ pupil }) => String(1000 + pupil.learner).padStart(6, '0'),
+  UniquePupilNumber: ({ random }) => `Z${digits(random, 12)}`,
+  UniqueLearnerNumber: ({ random }) => `9${digits(random, 9)}`,
+  // 01632 960 is set aside for fiction.
+  TelephoneNumber: ({ random }) => `01632 960${digits(random, 3)}`,
+  EmailAddress: ({ contact, pupil }) => `contact${contact?.number ?? pupil.learner}@example.org`,
+  BuildingNumber: ({ home }) => home.buildingNumber,
+  Street: ({ home }) => home.street,
+  Locality: () => null,
+  Town: () => 'Markham',
+  County: () => 'Northshire',
+  PostCode: ({ home }) => home.postCode,
+  Country: () => 'United Kingdom',
+  PassportNumber: ({ random }) => digits(random, 9),
+  NameOnPassport: ({ pupil }) => `${pupil.forename} ${pupil.surname}`,
+  PlaceOfBirth: () => 'Markham',
+  Destination: () => null,
+  Priority: ({ index }) => index + 1,
+  Rank: ({ index }) => index + 1,
+  TenantID: () => 1,
+  Amount: ({ random }) => 1000 + random.below(500) + 0.5,
+  LastFSM: ({ random }) => dateOf(fixedDay - random.below(600)),
+  DateAwarded: recent(600),
+  CodeNumber: ({ random }) => `500${digits(random, 8)}`,
+  Summary: sometimes(0.8, 'Noted by the school office'),
+  Note: sometimes(0.5, 'See the paper file.\nKept up to date.'),
+  Notes: sometimes(0.4, 'Agreed with the family'),
+  Comment: sometimes(0.4, 'Going well'),
+  Comments: sometimes(0.4, 'Going well'),
+  OutcomeComments: sometimes(0.5, 'Targets were met'),
+  Subjects: () => 'Mathematics; English',
+  QuickNote: sometimes(0.05, 'Collect from the side gate'),
+  Description: sometimes(0.8, 'Support in class'),
+  LearningStrategies: sometimes(0.15, 'Visual timetable, short tasks'),
+  ConsentingAdult: ({ contacts }) =>
+    contacts[0] === undefined ? null : `${contacts[0].forename} ${contacts[0].surname}`,
+  EntityName: () => 'Staff',
+  HasParentalResponsibility: share(0.95),
+  ReceivesCorrespondance: share(0.9),
+  ReceivesSchoolReport: share(0.9),
+  IsFirstPointOfContact: ({ index }) => index === 0,
+  IsMainEmail: ({ index }) => index === 0,
+  IsMailingPoint: () => true,
+  UseForAutomatedMessages: ({ index }) => index === 0,
+  BirthCertificateSeen: share(0.9),
+  ParentalBallot: share(0.9),
+  Invited: () => true,
+  Accepted: share(0.8),
+  Attended: share(0.7),
+  DeprivationPupil: share(0.9),
+  EnglishAsAdditional: share(0.2),
+}
+
+function endOf(start: Json | undefined, random: Random): Json {
+  if (typeof start !== 'string' || random.chance(0.6)) return null
+  return dateOf(dayNumber(start) + 30 + random.below(400))
+}
+
+/** The rule for a field; undefined where only its type speaks. */
+export function ruleFor(type: string, field: string): Rule | undefined {
+  return byType[`${type}.${field}`] ?? byName[field]
+}

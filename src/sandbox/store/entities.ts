@@ -1,0 +1,59 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { integer, text } from './columns.ts'
+
+/** One entity of a learner domain, as JSON text with everything inside it. */
+export interface StoredEntity {
+  /** Number of the learner that it belongs to; 0 for groups and lookups. */
+  readonly learner: number
+  readonly key: string
+  readonly body: string
+}
+
+/** The entities of the learner domains, by set, learner and key. */
+export interface EntityStore {
+  /** All entities of a set in order of learner and key. */
+  all(set: string): StoredEntity[]
+  /** The entities of a set that belong to a learner. */
+  ofLearner(set: string, learner: number): StoredEntity[]
+  /** The entity with a key as text; guids in lower case. */
+  byKey(set: string, key: string): StoredEntity | undefined
+  /** Changes as often as any entity does: what was read before may be kept until then. */
+  version(): number
+  /** Replaces the body of an entity; `reset` brings the seeded one back. */
+  update(set: string, entity: StoredEntity): void
+  reset(): void
+}
+
+/** Prepares the statements of the entity table. */
+export function createEntityStore(database: DatabaseSync): EntityStore {
+  const select = 'SELECT learner, key, body FROM entity WHERE entity_set = ?'
+  const all = database.prepare(`${select} ORDER BY learner, key`)
+  const ofLearner = database.prepare(`${select} AND learner = ? ORDER BY key`)
+  const byKey = database.prepare(`${select} AND key = ?`)
+  const update = database.prepare(
+    'UPDATE entity SET seeded = coalesce(seeded, body), body = ? WHERE entity_set = ? AND learner = ? AND key = ?',
+  )
+  let version = 0
+  const read = (row: Parameters<typeof text>[0]): StoredEntity => ({
+    learner: integer(row, 'learner'),
+    key: text(row, 'key'),
+    body: text(row, 'body'),
+  })
+  return {
+    all: (set) => all.all(set).map(read),
+    ofLearner: (set, learner) => ofLearner.all(set, learner).map(read),
+    byKey: (set, key) => {
+      const row = byKey.get(set, key)
+      return row === undefined ? undefined : read(row)
+    },
+    version: () => version,
+    update: (set, entity) => {
+      update.run(entity.body, set, entity.learner, entity.key)
+      version += 1
+    },
+    reset: () => {
+      database.exec('UPDATE entity SET body = seeded, seeded = NULL WHERE seeded IS NOT NULL')
+      version += 1
+    },
+  }
+}
