@@ -2,11 +2,12 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
-import { decodeRecord } from '../v2/index.ts'
+import { decodeRecord, readPreferences } from '../v2/index.ts'
 import type { PostOutcome } from '../v3/index.ts'
 import type { ProxyContext } from './context.ts'
 import { planRecord } from './plan.ts'
 import { checkHost, readRequest, serviceRoot } from './read-request.ts'
+import { postRecord } from './send.ts'
 import { settleFault, settleRecord } from './settle.ts'
 
 /** One record is never larger than this. */
@@ -29,14 +30,12 @@ export async function handleRecord(
   context.byteBudget.release(held)
   if (!isUtf8(body)) throw new AdapterError('ADP_CHARSET', 'The record is not valid UTF-8.')
   const { record: flat, faults } = decodeRecord(body.toString('utf8'))
-  const prefer = [request.headers['prefer'] ?? []].flat().join(',')
   const answering = {
     contentId: undefined,
     contentIdInHttp: false,
     changeset: undefined,
-    prefersMinimal: /\breturn\s*=\s*"?minimal\b/i.test(prefer),
-    metadata: 'minimal',
-  } as const
+    ...readPreferences([request.headers['prefer'] ?? []].flat().join(), request.headers.accept ?? ''),
+  }
   const { record: planned, unmapped } = planRecord(
     answering,
     flat,
@@ -51,7 +50,7 @@ export async function handleRecord(
   let outcome: PostOutcome | undefined
   if (planned.body !== undefined) {
     const writes = context.v3.openWrites(credentials, partner.budgetMs)
-    outcome = await writes.post(planned.body)
+    outcome = await postRecord(planned, writes)
     writes.close()
   }
   const reply = outcome === undefined ? settleFault(planned, texts) : settleRecord(planned, outcome, texts)

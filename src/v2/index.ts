@@ -7,7 +7,7 @@ export {
   encodeMismatch,
   type PartReply,
 } from './batch/encode-batch.ts'
-export type { MetadataLevel } from './http-part/head.ts'
+export { type MetadataLevel, type Preferences, readPreferences } from './http-part/preferences.ts'
 export { type BatchLimits, defaultBatchLimits } from './limits.ts'
 export { encodeErrorArray, type V2Error } from './errors/error-array.ts'
 export { decodeRecord } from './record/decode-record.ts'

@@ -1,8 +1,8 @@
-import type { MetadataLevel } from '../http-part/head.ts'
+import type { Preferences } from '../http-part/preferences.ts'
 import type { FlatRecord, RecordFault } from '../record/flat-record.ts'
 
 /** One part of a decoded batch: one posted record, or why it cannot be posted. */
-export interface BatchPart {
+export interface BatchPart extends Preferences {
   /** Position in the batch, from 1: the reply has its parts in this order. */
   readonly part: number
   /** Position of its changeset, from 1; undefined for a part directly under the batch (batch-wire F10). */
@@ -10,8 +10,6 @@ export interface BatchPart {
   readonly contentId: string | undefined
   /** The Content-ID came among the HTTP headers, so it goes back there too (batch-wire A3). */
   readonly contentIdInHttp: boolean
-  readonly prefersMinimal: boolean
-  readonly metadata: MetadataLevel
   /** The record; undefined exactly when `faults` is defined. */
   readonly record: FlatRecord | undefined
   readonly faults: readonly RecordFault[] | undefined

@@ -2,20 +2,15 @@ import { AdapterError, type ErrorLocation } from '../../errors.ts'
 import { parameterOf, parseMediaType } from '../../http/media-type.ts'
 import type { BatchLimits } from '../limits.ts'
 import { type HeaderLines, lineEnd, readHeaders, valuesOf } from './headers.ts'
+import { type Preferences, readPreferences } from './preferences.ts'
 import { checkTarget, type TargetKind } from './target.ts'
 
-/** How the JSON of the reply is annotated, as the record asked in `Accept` (OData JSON 3.1). */
-export type MetadataLevel = 'none' | 'minimal' | 'full'
-
 /** What the headers around one record say; the same for most parts of a batch but for the Content-ID. */
-export interface PartHead {
+export interface PartHead extends Preferences {
   readonly method: string
   readonly target: TargetKind
   /** Undefined for UTF-8, the default; `latin1` for `charset=iso-8859-1`; `other` cannot be read (batch-wire F26). */
   readonly charset: 'latin1' | 'other' | undefined
-  /** `Prefer: return=minimal` (RFC 7240 4.2). */
-  readonly prefersMinimal: boolean
-  readonly metadata: MetadataLevel
   readonly contentId: string | undefined
   /** The Content-ID came among the HTTP headers, so it goes back there too (batch-wire A3). */
   readonly contentIdInHttp: boolean
@@ -68,7 +63,7 @@ export function readHead(
   }
   return {
     ...request,
-    ...readPreferences(http.lines),
+    ...readPreferences(valuesOf(http.lines, 'prefer').join(), valuesOf(http.lines, 'accept').join()),
     charset: readCharset(http.lines),
     contentId,
     contentIdInHttp: httpIds.length > 0,
@@ -134,15 +129,5 @@ function charsetOf(contentType: string): string | undefined {
   } catch (cause) {
     if (cause instanceof AdapterError) return 'unreadable'
     throw cause
-  }
-}
-
-function readPreferences(http: HeaderLines): Pick<PartHead, 'prefersMinimal' | 'metadata'> {
-  const prefer = valuesOf(http, 'prefer').join(',')
-  const level = /odata\.metadata\s*=\s*"?(none|minimal|full)\b/i.exec(valuesOf(http, 'accept').join(','))?.[1]
-  const metadata = level?.toLowerCase()
-  return {
-    prefersMinimal: /(^|[,;\s])return\s*=\s*"?minimal\b/i.test(prefer),
-    metadata: metadata === 'none' || metadata === 'full' ? metadata : 'minimal',
   }
 }

@@ -1,4 +1,4 @@
-import type { MetadataLevel } from '../http-part/head.ts'
+import type { MetadataLevel } from '../http-part/preferences.ts'
 import { FLAT_TYPE } from './flat-record.ts'
 
 /**
