@@ -8,6 +8,7 @@ export default defineConfig({
     coverage: {
       provider: 'v8',
       include: ['src/**'],
+      reporter: ['text-summary', 'html', 'json-summary'],
       thresholds: {
         'src/v2/**': { branches: 95 },
         'src/translate/**': { branches: 95 },
