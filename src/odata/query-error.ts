@@ -27,4 +27,9 @@ export class QueryError extends AdapterError {
   inOption(option: string): QueryError {
     return new QueryError(this.#fault, this.position, option)
   }
+
+  /** The same fault, placed at another character. */
+  movedTo(position: number): QueryError {
+    return new QueryError(this.#fault, position, this.option)
+  }
 }

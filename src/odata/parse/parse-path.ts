@@ -8,7 +8,7 @@ import type {
   PathExpr,
   PathRoot,
   PathSegment,
-} from './ast.ts'
+} from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 import { parseSearchAt } from './parse-search.ts'
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseFilter } from '../../src/odata/parse-filter.ts'
-import { printExpression } from '../../src/odata/print-expression.ts'
-import { expression } from './arbitraries.ts'
-import { withoutPositions } from './without-positions.ts'
+import { parseFilter } from '../../../src/odata/parse/parse-filter.ts'
+import { printExpression } from '../../../src/odata/print/print-expression.ts'
+import { expression } from '../arbitraries.ts'
+import { withoutPositions } from '../without-positions.ts'
 
 describe('printExpression', () => {
   test('is undone by parseFilter for every tree', () => {

@@ -1,7 +1,7 @@
-import type { CaseBranch, Expr, ObjectMember, TypeExpr } from './ast.ts'
+import type { CaseBranch, Expr, ObjectMember, TypeExpr } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 import { findFunction, type BuiltInFunction } from './functions.ts'
-import { findOperator, precedence, type InfixOperator } from './operators.ts'
+import { findOperator, precedence, type InfixOperator } from '../operators.ts'
 import { parseLiteral, parseNamedLiteral, parsePlainLiteral } from './parse-literal.ts'
 import { parsePathFrom, parseRootedPath } from './parse-path.ts'
 

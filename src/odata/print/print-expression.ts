@@ -1,5 +1,5 @@
-import type { EnumLiteral, Expr, KeyPart, Literal, PathExpr, PathSegment } from './ast.ts'
-import { precedence } from './operators.ts'
+import type { EnumLiteral, Expr, KeyPart, Literal, PathExpr, PathSegment } from '../ast.ts'
+import { precedence } from '../operators.ts'
 import { printSearch } from './print-search.ts'
 
 const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`

@@ -1,4 +1,4 @@
-import type { ExpandItem, ItemSegment, QueryOptions, SelectItem } from './ast.ts'
+import type { ExpandItem, ItemSegment, QueryOptions, SelectItem } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 import type { OptionName } from './option-names.ts'
 

@@ -1,4 +1,4 @@
-import type { Expr } from './ast.ts'
+import type { Expr } from '../ast.ts'
 import { Cursor, type QueryLimits } from './cursor.ts'
 import { parseExpressionAt } from './parse-expression.ts'
 

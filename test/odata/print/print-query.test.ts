@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseExpand, parseSearch } from '../../src/odata/parse-expand.ts'
-import { parseQuery } from '../../src/odata/parse-query.ts'
-import { encodeOption, printExpand, printQuery } from '../../src/odata/print-query.ts'
-import { printSearch } from '../../src/odata/print-search.ts'
-import { queryOptions, search } from './arbitraries.ts'
-import { withoutPositions } from './without-positions.ts'
+import { parseExpand, parseSearch } from '../../../src/odata/parse/parse-expand.ts'
+import { parseQuery } from '../../../src/odata/parse/parse-query.ts'
+import { encodeOption, printExpand, printQuery } from '../../../src/odata/print/print-query.ts'
+import { printSearch } from '../../../src/odata/print/print-search.ts'
+import { queryOptions, search } from '../arbitraries.ts'
+import { withoutPositions } from '../without-positions.ts'
 
 describe('printQuery', () => {
   test('is undone by parseQuery for every set of options', () => {

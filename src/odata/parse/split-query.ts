@@ -1,4 +1,4 @@
-import { QueryError } from './query-error.ts'
+import { QueryError } from '../query-error.ts'
 
 /** One `name=value` of a query string, both percent-decoded. */
 export interface RawOption {

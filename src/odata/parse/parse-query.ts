@@ -1,9 +1,9 @@
-import type { Expr, QueryOptions } from './ast.ts'
+import type { Expr, QueryOptions } from '../ast.ts'
 import { Cursor, type QueryLimits } from './cursor.ts'
 import { findSystemOption, type SystemOption } from './option-names.ts'
 import { parseFilter } from './parse-filter.ts'
 import { parseOptionAt } from './parse-options.ts'
-import { QueryError } from './query-error.ts'
+import { QueryError } from '../query-error.ts'
 import { splitQuery, type RawOption, type SplitQueryOptions } from './split-query.ts'
 
 /** The options of one request. */

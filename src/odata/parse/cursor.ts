@@ -1,4 +1,4 @@
-import { QueryError } from './query-error.ts'
+import { QueryError } from '../query-error.ts'
 
 /** Bounds on one parse. Both are far above any query that a person or a client library writes. */
 export interface QueryLimits {

@@ -1,4 +1,4 @@
-import type { SearchExpr } from './ast.ts'
+import type { SearchExpr } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 
 /** `;` ends the option inside parentheses; in an option of its own it got there percent-encoded and is text. */

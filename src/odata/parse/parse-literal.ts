@@ -1,4 +1,4 @@
-import type { EnumLiteral, Literal, LiteralType } from './ast.ts'
+import type { EnumLiteral, Literal, LiteralType } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 
 // OData ABNF 7, anchored where the cursor stands; no alternative can match the same text in two ways: linear time.

@@ -1,4 +1,4 @@
-import type { ComputeItem, ExpandItem, Expr, OrderByItem, QueryOptions, SelectItem } from './ast.ts'
+import type { ComputeItem, ExpandItem, Expr, OrderByItem, QueryOptions, SelectItem } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 import { findSystemOption, type OptionName, type SystemOption } from './option-names.ts'
 import { parseExpressionAt } from './parse-expression.ts'

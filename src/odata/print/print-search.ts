@@ -1,4 +1,4 @@
-import type { SearchExpr } from './ast.ts'
+import type { SearchExpr } from '../ast.ts'
 
 const plainWord = /^(?!(?:AND|OR|NOT)$)[^\s'()";][^\s()";]*$/
 

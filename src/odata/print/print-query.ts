@@ -1,4 +1,4 @@
-import type { ExpandItem, ItemSegment, OrderByItem, QueryOptions, SelectItem } from './ast.ts'
+import type { ExpandItem, ItemSegment, OrderByItem, QueryOptions, SelectItem } from '../ast.ts'
 import { printExpression } from './print-expression.ts'
 import { printSearch } from './print-search.ts'
 

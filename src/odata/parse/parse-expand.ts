@@ -1,4 +1,4 @@
-import type { ExpandItem, OrderByItem, SearchExpr, SelectItem } from './ast.ts'
+import type { ExpandItem, OrderByItem, SearchExpr, SelectItem } from '../ast.ts'
 import { Cursor, type QueryLimits } from './cursor.ts'
 import { parseExpandAt, parseOrderByAt, parseSelectAt } from './parse-options.ts'
 import { parseSearchAt } from './parse-search.ts'

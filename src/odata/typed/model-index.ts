@@ -1,0 +1,132 @@
+import { AdapterError } from '../../errors.ts'
+import {
+  primitiveTypes,
+  type ComplexType,
+  type EntitySet,
+  type EntityType,
+  type EnumType,
+  type FunctionDeclaration,
+  type NavigationProperty,
+  type PrimitiveType,
+  type Property,
+  type ServiceModel,
+  type TypeRef,
+} from '../csdl.ts'
+import { primitive, type ValueType } from './value-type.ts'
+
+/** A declared structured type with its members by name. */
+export interface StructuredType {
+  readonly kind: 'entity' | 'complex'
+  /** Qualified with the schema's namespace. */
+  readonly name: string
+  readonly declaration: ComplexType | EntityType
+  readonly properties: ReadonlyMap<string, Property>
+  readonly navigation: ReadonlyMap<string, NavigationProperty>
+  /** Names of the key properties; empty for a complex type. */
+  readonly key: readonly string[]
+}
+
+export interface EnumTypeInfo {
+  readonly kind: 'enum'
+  readonly name: string
+  readonly declaration: EnumType
+  readonly valueByMember: ReadonlyMap<string, number>
+}
+
+export interface PrimitiveTypeInfo {
+  readonly kind: 'primitive'
+  readonly name: PrimitiveType
+}
+
+export type TypeInfo = StructuredType | EnumTypeInfo | PrimitiveTypeInfo
+
+/** A service model with its names resolved. */
+export interface ModelIndex {
+  readonly model: ServiceModel
+  readonly entitySets: ReadonlyMap<string, EntitySet>
+  /** A type by qualified name, by alias-qualified name, or by a bare name that is unique. */
+  findType(name: string): TypeInfo | undefined
+  /** As `findType`, for a name that the model itself declares as a structured type; throws on any other. */
+  structured(name: string): StructuredType
+  /** Functions bound to this type, by name with or without namespace. */
+  findBoundFunction(name: string, bindingType: TypeRef): FunctionDeclaration | undefined
+  /** The expression type of a declared property. */
+  valueType(ref: TypeRef): ValueType
+}
+
+const lastSegment = (name: string): string => name.slice(name.lastIndexOf('.') + 1)
+
+function toStructured(
+  kind: 'entity' | 'complex',
+  name: string,
+  declaration: ComplexType | EntityType,
+): StructuredType {
+  return {
+    kind,
+    name,
+    declaration,
+    properties: new Map(declaration.properties.map((property) => [property.name, property])),
+    navigation: new Map(declaration.navigation.map((property) => [property.name, property])),
+    key: 'key' in declaration ? declaration.key : [],
+  }
+}
+
+function indexTypes(model: ServiceModel): ReadonlyMap<string, TypeInfo> {
+  const types = new Map<string, TypeInfo>(primitiveTypes.map((name) => [name, { kind: 'primitive', name }]))
+  const bare = new Map<string, TypeInfo | undefined>()
+  const add = (namespace: string, alias: string | undefined, name: string, info: TypeInfo): void => {
+    types.set(`${namespace}.${name}`, info)
+    if (alias !== undefined) types.set(`${alias}.${name}`, info)
+    bare.set(name, bare.has(name) ? undefined : info)
+  }
+  for (const { namespace, alias, entityTypes, complexTypes, enumTypes } of model.schemas) {
+    for (const type of entityTypes) {
+      add(namespace, alias, type.name, toStructured('entity', `${namespace}.${type.name}`, type))
+    }
+    for (const type of complexTypes) {
+      add(namespace, alias, type.name, toStructured('complex', `${namespace}.${type.name}`, type))
+    }
+    for (const type of enumTypes) {
+      const valueByMember = new Map(type.members.map(({ name, value }) => [name, value]))
+      const info = {
+        kind: 'enum',
+        name: `${namespace}.${type.name}`,
+        declaration: type,
+        valueByMember,
+      } as const
+      add(namespace, alias, type.name, info)
+    }
+  }
+  for (const [name, info] of bare) if (info !== undefined) types.set(name, info)
+  return types
+}
+
+/** Resolves the names of a model once, for any number of checks. */
+export function createModelIndex(model: ServiceModel): ModelIndex {
+  const types = indexTypes(model)
+  const functions = model.schemas.flatMap((schema) => schema.functions)
+  const entitySets = new Map(model.container.entitySets.map((entitySet) => [entitySet.name, entitySet]))
+  return {
+    model,
+    entitySets,
+    findType: (name) => types.get(name),
+    structured(name) {
+      const type = types.get(name)
+      if (type?.kind === 'entity' || type?.kind === 'complex') return type
+      throw new AdapterError('ADP_INTERNAL', `The model has no structured type ${name}`)
+    },
+    findBoundFunction(name, { type, collection }) {
+      return functions.find((declared) => {
+        const binding = declared.bound ? declared.parameters[0] : undefined
+        return (
+          declared.name === lastSegment(name) && binding?.type === type && binding.collection === collection
+        )
+      })
+    },
+    valueType({ type: name, collection }) {
+      const type = types.get(name)
+      if (type?.kind === 'primitive') return { ...primitive(type.name), collection }
+      return { family: type?.kind === 'enum' ? 'enum' : 'structured', name: type?.name ?? name, collection }
+    },
+  }
+}

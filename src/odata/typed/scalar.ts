@@ -1,0 +1,72 @@
+/** A point in time: milliseconds since 1970 (fractions kept), and the offset in which it was written. */
+export interface Instant {
+  readonly ms: number
+  readonly offsetMinutes: number
+}
+
+/**
+ * A value at run time, by family: boolean; number; string (also guid, lower-case, and binary, base64url without
+ * padding); the number of an enumeration value; an `Instant`; milliseconds for date (since 1970), timeOfDay (since
+ * midnight) and duration.
+ */
+export type Scalar = null | boolean | number | string | Instant
+
+const minuteMs = 60_000
+
+const datePattern = /^(-?\d{4,})-(\d\d)-(\d\d)$/
+const timePattern = /^([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d|60)(?:\.(\d+))?)?$/
+const offsetPattern = /^([+-])(\d\d):(\d\d)$/
+const durationPattern =
+  /^(-)?P(?=\d|T\d)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d+))?S)?)?$/
+// The form that the service itself writes, on days that every month has: no check of the calendar is needed.
+const plainUtc =
+  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,3})?Z$/
+
+/** Milliseconds of whole seconds and the digits after their point, without the error of a decimal product. */
+const secondsToMs = (seconds: string, fraction = ''): number =>
+  Number(seconds) * 1000 + Number(fraction.padEnd(3, '0')) / 10 ** Math.max(0, fraction.length - 3)
+
+/** Milliseconds from 1970 to the start of a date; `undefined` where there is no such day (proleptic Gregorian). */
+export function parseDate(text: string): number | undefined {
+  const [, year, month, day] = datePattern.exec(text) ?? []
+  if (year === undefined) return undefined
+  const date = new Date(0)
+  date.setUTCFullYear(Number(year), Number(month) - 1, Number(day))
+  const isReal = date.getUTCMonth() === Number(month) - 1 && date.getUTCDate() === Number(day)
+  return isReal ? date.getTime() : undefined
+}
+
+/** Milliseconds since midnight; second 60 is the leap second. */
+export function parseTimeOfDay(text: string): number | undefined {
+  const [, hour, minute, second = '0', fraction] = timePattern.exec(text) ?? []
+  if (hour === undefined) return undefined
+  return (Number(hour) * 60 + Number(minute)) * minuteMs + secondsToMs(second, fraction)
+}
+
+/** An Edm.DateTimeOffset: a date, `T`, a time of day, and `Z` or an offset. */
+export function parseInstant(text: string): Instant | undefined {
+  if (plainUtc.test(text)) return { ms: Date.parse(text), offsetMinutes: 0 }
+  const upper = text.toUpperCase()
+  const [date = '', rest = ''] = upper.split('T')
+  const zone = rest.endsWith('Z') ? 'Z' : rest.slice(-6)
+  const day = parseDate(date)
+  const time = parseTimeOfDay(rest.slice(0, rest.length - zone.length))
+  const [, sign, hours, minutes] = offsetPattern.exec(zone) ?? []
+  if (day === undefined || time === undefined || (zone !== 'Z' && sign === undefined)) return undefined
+  const offset = zone === 'Z' ? 0 : Number(hours) * 60 + Number(minutes)
+  const offsetMinutes = sign === '-' ? -offset : offset
+  return { ms: day + time - offsetMinutes * minuteMs, offsetMinutes }
+}
+
+/** Milliseconds of a dayTimeDuration such as `-P1DT2H3M4.5S`. */
+export function parseDuration(text: string): number | undefined {
+  const match = durationPattern.exec(text)
+  if (match === null) return undefined
+  const [, sign, days = '0', hours = '0', minutes = '0', seconds = '0', fraction] = match
+  const wholeMinutes = (Number(days) * 24 + Number(hours)) * 60 + Number(minutes)
+  const total = wholeMinutes * minuteMs + secondsToMs(seconds, fraction)
+  return sign === undefined ? total : -total
+}
+
+/** Whether a scalar is a point in time. */
+export const isInstant = (value: Scalar): value is Instant => typeof value === 'object' && value !== null

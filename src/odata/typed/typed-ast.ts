@@ -1,0 +1,125 @@
+import type { Scalar } from './scalar.ts'
+import type { ValueType } from './value-type.ts'
+
+/** What every node of a checked expression carries. */
+interface Typed {
+  readonly type: ValueType
+  /** Index of the node's first character in the text that was parsed, from 0. */
+  readonly position: number
+}
+
+/** A literal, promoted to the type that its place asks for. */
+export interface ConstantNode extends Typed {
+  readonly kind: 'constant'
+  readonly value: Scalar
+}
+
+/** A property, by its names from a variable on: `$it` and its members are variable 0, lambda variables follow. */
+export interface MemberNode extends Typed {
+  readonly kind: 'member'
+  readonly variable: number
+  /** Empty for the variable itself. */
+  readonly path: readonly string[]
+  /** False only where every step is declared non-nullable. */
+  readonly nullable: boolean
+}
+
+export type Comparison = 'eq' | 'ne' | 'gt' | 'ge' | 'lt' | 'le'
+
+/** A comparison of two values of one family, or of either with null; itself never null. */
+export interface CompareNode extends Typed {
+  readonly kind: 'compare'
+  readonly operator: Comparison
+  readonly left: TypedExpr
+  readonly right: TypedExpr
+}
+
+/** `in`: equal to one of the items. */
+export interface InNode extends Typed {
+  readonly kind: 'in'
+  readonly operand: TypedExpr
+  readonly items: readonly TypedExpr[]
+}
+
+/** `has`: all flags of the right enumeration value set in the left. */
+export interface HasNode extends Typed {
+  readonly kind: 'has'
+  readonly left: TypedExpr
+  readonly right: TypedExpr
+}
+
+export type Arithmetic = 'add' | 'sub' | 'mul' | 'div' | 'mod'
+
+/** Arithmetic on numbers or times; `divby` is a `div` that is not `integer`. */
+export interface ArithmeticNode extends Typed {
+  readonly kind: 'arithmetic'
+  readonly operator: Arithmetic
+  /** Whether the quotient is cut to a whole number. */
+  readonly integer: boolean
+  readonly left: TypedExpr
+  readonly right: TypedExpr
+}
+
+export interface LogicalNode extends Typed {
+  readonly kind: 'and' | 'or'
+  readonly operands: readonly TypedExpr[]
+}
+
+export interface UnaryNode extends Typed {
+  readonly kind: 'not' | 'negate'
+  readonly operand: TypedExpr
+}
+
+export interface CallNode extends Typed {
+  readonly kind: 'call'
+  /** Canonical name of a built-in function. */
+  readonly name: string
+  readonly arguments: readonly TypedExpr[]
+}
+
+/** A conversion to `type`; null where the value has no such form. */
+export interface CastNode extends Typed {
+  readonly kind: 'cast'
+  readonly operand: TypedExpr
+}
+
+export interface CaseNode extends Typed {
+  readonly kind: 'case'
+  readonly branches: readonly { readonly when: TypedExpr; readonly then: TypedExpr }[]
+}
+
+/** A collection-valued member, its items bound to `variable`, narrowed by the `$filter` segments of its path. */
+export interface ItemSource {
+  readonly collection: MemberNode
+  readonly variable: number
+  readonly filters: readonly TypedExpr[]
+}
+
+/** `any` or `all` over the items; without a predicate `any` asks whether there is one. */
+export interface LambdaNode extends Typed {
+  readonly kind: 'any' | 'all'
+  readonly source: ItemSource
+  readonly predicate?: TypedExpr
+}
+
+/** The number of items. */
+export interface CountNode extends Typed {
+  readonly kind: 'count'
+  readonly source: ItemSource
+}
+
+/** An expression that has been checked against a model: names resolved, aliases replaced, literals promoted. */
+export type TypedExpr =
+  | ConstantNode
+  | MemberNode
+  | CompareNode
+  | InNode
+  | HasNode
+  | ArithmeticNode
+  | LogicalNode
+  | UnaryNode
+  | CallNode
+  | CastNode
+  | CaseNode
+  | LambdaNode
+  | CountNode
