@@ -9,12 +9,19 @@ import { createLogger } from './observability/logger.ts'
 import {
   createAuthorise,
   createByteBudget,
+  createInFlight,
   createPassThrough,
   createProxyApp,
   type Partner,
 } from './proxy/index.ts'
 import { defaultBatchLimits } from './v2/index.ts'
 import { createV3Client } from './v3/index.ts'
+
+/**
+ * Idle time of client connections: above that of usual load balancers, which would otherwise reuse a connection at the
+ * moment it closes and repeat a batch.
+ */
+const CLIENT_IDLE_MS = 75_000
 
 /** Parts that a caller may replace, mostly to observe or to fix time and ids. */
 export interface AppOverrides {
@@ -56,6 +63,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     v3: client,
     limits: { ...defaultBatchLimits, ...config.limits },
     byteBudget: createByteBudget(config.limits.maxInFlightBytes),
+    inFlight: createInFlight(),
     serviceHosts: [v3.baseUrl.hostname.toLowerCase()],
     events,
     nowMs,
@@ -63,6 +71,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   }
   let ready = false
   const server = createServer(createProxyApp(context, passThrough, () => ready))
+  server.keepAliveTimeout = CLIENT_IDLE_MS
   return {
     listen: async () => {
       const { port } = await listen(server, config.listen.port, config.listen.host)
@@ -74,6 +83,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     close: async () => {
       ready = false
       await closeServer(server)
+      // A batch whose client went away has no connection any more, but still runs to its end.
+      await context.inFlight.idle()
       passThrough.close()
       await client.close()
       events.stopped()
@@ -126,7 +137,12 @@ function listen(server: Server, port: number, host: string): Promise<AddressInfo
 
 function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
-    server.close(() => resolve())
+    // Node keeps a connection that falls idle after close() until its keep-alive time ends.
+    const sweep = setInterval(() => server.closeIdleConnections(), 50)
+    server.close(() => {
+      clearInterval(sweep)
+      resolve()
+    })
     server.closeIdleConnections()
   })
 }

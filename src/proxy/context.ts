@@ -4,6 +4,7 @@ import type { Events } from '../observability/events.ts'
 import type { BatchLimits } from '../v2/index.ts'
 import type { V3Client } from '../v3/index.ts'
 import type { ByteBudget } from './byte-budget.ts'
+import type { InFlight } from './in-flight.ts'
 import type { Authorisation } from './partner.ts'
 
 /** What the handlers use; made once by the composition root. */
@@ -12,6 +13,7 @@ export interface ProxyContext {
   readonly v3: V3Client
   readonly limits: BatchLimits
   readonly byteBudget: ByteBudget
+  readonly inFlight: InFlight
   /** Host names besides the request's own that absolute URLs inside a batch may have (batch-wire F21). */
   readonly serviceHosts: readonly string[]
   readonly events: Events

@@ -1,5 +1,6 @@
 export { createByteBudget } from './byte-budget.ts'
 export type { ProxyContext } from './context.ts'
+export { createInFlight } from './in-flight.ts'
 export { createAuthorise, type Partner } from './partner.ts'
 export { createPassThrough } from './pass-through.ts'
 export { createProxyApp } from './router.ts'

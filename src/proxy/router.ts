@@ -59,13 +59,14 @@ function guarded(
   context: ProxyContext,
   handle: (request: Request, response: Response) => Promise<void>,
 ): (request: Request, response: Response) => Promise<void> {
-  return async (request, response) => {
-    try {
-      await handle(request, response)
-    } catch (cause) {
-      sendError(response, cause, context.events)
-    }
-  }
+  return (request, response) =>
+    context.inFlight.run(async () => {
+      try {
+        await handle(request, response)
+      } catch (cause) {
+        sendError(response, cause, context.events)
+      }
+    })
 }
 
 function prefixOf(path: string): string {
