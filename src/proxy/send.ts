@@ -1,3 +1,4 @@
+import { isReplyTo } from '../translate/index.ts'
 import { type PostOutcome, runOrdered, type UpstreamError, type V3Writes } from '../v3/index.ts'
 import type { PlannedRecord } from './plan.ts'
 
@@ -37,7 +38,8 @@ export async function sendPlan(
       async (position) => {
         const index = list[position] ?? -1
         sent.add(index)
-        report(index, await writes.post(records[index]?.body ?? ''))
+        const planned = records[index]
+        if (planned !== undefined) report(index, await postRecord(planned, writes))
       },
       stopped,
     )
@@ -49,6 +51,14 @@ export async function sendPlan(
   const rest = indexes.filter((index) => !sent.has(index))
   if (rest.length > 0) await run(rest, () => false)
   return undefined
+}
+
+/** Posts one record. An answer that speaks of another record tells nothing of this one. */
+export async function postRecord(planned: PlannedRecord, writes: V3Writes): Promise<PostOutcome> {
+  const { record, body } = planned
+  const outcome = await writes.post(body ?? '')
+  if (outcome.kind !== 'accepted' || record === undefined || isReplyTo(record, outcome.reply)) return outcome
+  return { kind: 'unknown', reason: 'otherRecord' }
 }
 
 /** True for 401 and 403: the credentials, not the record, are the cause. */

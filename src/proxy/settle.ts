@@ -1,11 +1,5 @@
 import { errorRules } from '../errors.ts'
-import {
-  defaultErrorMapping,
-  type FailedOutcome,
-  isReplyTo,
-  toFlatReply,
-  toV2Failure,
-} from '../translate/index.ts'
+import { defaultErrorMapping, type FailedOutcome, toFlatReply, toV2Failure } from '../translate/index.ts'
 import { encodeErrorArray, encodeFlatReply, type PartReply, type V2Error } from '../v2/index.ts'
 import type { PostOutcome } from '../v3/index.ts'
 import type { PlannedRecord } from './plan.ts'
@@ -26,9 +20,7 @@ export function settleRecord(
 ): PartReply {
   const { record, answering } = planned
   if (outcome.kind !== 'accepted') return toFailure(planned, outcome, context)
-  if (record === undefined || !isReplyTo(record, outcome.reply)) {
-    return toFailure(planned, { kind: 'unknown', reason: 'otherRecord' }, context)
-  }
+  if (record === undefined) return settleFault(planned, context)
   if (answering.prefersMinimal) return { ...answering, status: 204, json: undefined }
   const json = encodeFlatReply(toFlatReply(record, outcome.reply), context.context, answering.metadata)
   return { ...answering, status: 201, json }

@@ -69,8 +69,12 @@ function mapEntry(status: number, entry: UpstreamErrorEntry, mapping: readonly E
       (candidate.target === undefined || candidate.target.test(entry.target ?? '')),
   )
   if (rule !== undefined) return rule.to
-  const text = message === '' ? `The service answered ${status}.` : message
-  return { code: entry.code ?? 'ADP_UPSTREAM_REFUSED', message: text }
+  const { code } = entry
+  return {
+    // OData services that give no code send an empty one.
+    code: code === undefined || code === '' ? 'ADP_UPSTREAM_REFUSED' : code.slice(0, 255),
+    message: message === '' ? `The service answered ${status}.` : message,
+  }
 }
 
 const notAppliedCodes: Readonly<Record<NotAppliedReason, ErrorCode>> = {

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 
 import { type Dispatcher, errors } from 'undici'
 
-import type { PostOutcome } from '../errors/post-outcome.ts'
+import type { PostOutcome, UnknownReason } from '../errors/post-outcome.ts'
 import { readOutcome } from './read-outcome.ts'
 
 /** An upstream's answer to one record is small; more than this is no answer. */
@@ -73,11 +73,11 @@ export class PostHandler implements Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
     if (this.controller === undefined) {
       this.finish({ kind: 'notApplied', reason: 'notConnected', retryAfterMs: undefined })
-    } else if (this.status >= 300 && this.status < 500) {
-      // The status line says no; only the explanation was lost.
+    } else if (this.status >= 300) {
+      // The status line came; only the explanation was lost.
       this.finish(readOutcome(this.status, '', this.retryAfter, this.nowMs()))
     } else {
-      this.finish({ kind: 'unknown', reason: isTimeout(error) ? 'timeout' : 'connectionLost' })
+      this.finish({ kind: 'unknown', reason: reasonOf(error) })
     }
   }
 
@@ -90,6 +90,8 @@ export class PostHandler implements Dispatcher.DispatchHandler {
   }
 }
 
-function isTimeout(error: Error): boolean {
-  return error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError
+function reasonOf(error: Error): UnknownReason {
+  if (error instanceof errors.ResponseExceededMaxSizeError) return 'unreadableReply'
+  const patience = [errors.HeadersTimeoutError, errors.BodyTimeoutError, errors.RequestAbortedError]
+  return patience.some((kind) => error instanceof kind) ? 'timeout' : 'connectionLost'
 }
