@@ -8,9 +8,10 @@ import { handleRecord } from './handle-record.ts'
 import type { PassThrough } from './pass-through.ts'
 import { checkHost } from './read-request.ts'
 
-// Any prefix, any case, `$` or its encoding (product contract: paths).
-const BATCH = /^(.*)\/v2\/attendance\/(?:\$|%24)batch\/?$/i
-const RECORDS = /^(.*)\/v2\/attendance\/attendancerecords\/?$/i
+// Any prefix, any case, `$` or its encoding (product contract: paths). No groups: Express decodes what a group caught and
+// answers a bad encoding in its own way.
+const BATCH = /\/v2\/attendance\/(?:\$|%24)batch\/?$/i
+const RECORDS = /\/v2\/attendance\/attendancerecords\/?$/i
 
 type Handle = (context: ProxyContext, request: Request, response: Response, prefix: string) => Promise<void>
 
@@ -70,5 +71,5 @@ function guarded(
 }
 
 function prefixOf(path: string): string {
-  return (BATCH.exec(path) ?? RECORDS.exec(path))?.[1] ?? ''
+  return path.replace(BATCH, '').replace(RECORDS, '')
 }
