@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest'
+
+import {
+  batchOf,
+  failuresOf,
+  flatRecord,
+  flatRecords,
+  guid,
+  postBatch,
+  readBatchReply,
+} from '../support/batch-request.ts'
+import {
+  type Answer,
+  echoRecord,
+  replyWith,
+  type SeenRequest,
+  startUpstream,
+} from '../support/scripted-upstream.ts'
+import { onePartner, startAdapter } from '../support/start-adapter.ts'
+
+const denied = (status: number): Answer =>
+  replyWith(status, { statusCode: status, message: 'Denied by the gateway.' })
+
+/** Answers by the number of the learner (the last digits of its guid). */
+function byLearner(answer: (learner: number) => Answer): Answer {
+  return (seen, response) => answer(learnerOf(seen))(seen, response)
+}
+
+function learnerOf(seen: SeenRequest): number {
+  return Number(/"Attendee":\{"ExternalID":"[0-9a-f-]{24}(\d{12})"/.exec(seen.body)?.[1])
+}
+
+describe('credentials that the service denies', () => {
+  it.each([401, 403])(
+    'answers the whole request %i in the gateway form and posts nothing more',
+    async (status) => {
+      const upstream = await startUpstream(denied(status))
+      const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 4 } }))
+      const reply = await postBatch(adapter, batchOf([...flatRecords(30), '{"a"']))
+      expect(reply.status).toBe(status)
+      expect(JSON.parse(reply.text)).toEqual({ statusCode: status, message: 'Denied by the gateway.' })
+      expect(reply.headers['www-authenticate']).toBe(status === 401 ? 'Bearer' : undefined)
+      expect(upstream.seen.length).toBe(4)
+      expect(adapter.events()).toContainEqual({
+        msg: 'credentials denied by the upstream',
+        status,
+        partner: 'acme',
+      })
+    },
+  )
+
+  it('tells a denial per part once a record was answered otherwise', async () => {
+    const upstream = await startUpstream(byLearner((learner) => (learner === 1 ? echoRecord : denied(401))))
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 1 } }))
+    const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(4))))
+    expect(failuresOf(parts)).toEqual([
+      { status: 201, codes: 'record' },
+      ...Array<unknown>(3).fill({ status: 401, codes: ['ADP_UPSTREAM_REFUSED'] }),
+    ])
+    expect(upstream.seen.length).toBe(4)
+  })
+
+  it.each([
+    ['accepted', echoRecord, { status: 201, codes: 'record' }],
+    ['refused', replyWith(400, { error: { code: 'Z1', message: '' } }), { status: 400, codes: ['Z1'] }],
+    ['lost', replyWith(500), { status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }],
+  ])(
+    'sends all the rest when the first answers were denials but one was %s',
+    async (_name, late, expected) => {
+      const upstream = await startUpstream(
+        byLearner((learner) => async (seen, response) => {
+          if (learner !== 3) return (learner <= 4 ? denied(403) : echoRecord)(seen, response)
+          // The third waits until the three denials are known, so that sending has stopped.
+          await upstream.arrived(4)
+          await new Promise((resolve) => setImmediate(resolve))
+          return late(seen, response)
+        }),
+      )
+      const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 4 } }))
+      const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(20))))
+      const denial = { status: 403, codes: ['ADP_UPSTREAM_REFUSED'] }
+      expect(failuresOf(parts)).toEqual([
+        denial,
+        denial,
+        expected,
+        denial,
+        ...Array<unknown>(16).fill({ status: 201, codes: 'record' }),
+      ])
+      expect(upstream.seen.map(learnerOf).sort((one, other) => one - other)).toEqual(
+        Array.from({ length: 20 }, (_, index) => index + 1),
+      )
+    },
+  )
+
+  it('keeps the order of a key when sending stopped and went on', async () => {
+    const records = [
+      flatRecord(1, { Comment: 'a' }),
+      flatRecord(2),
+      flatRecord(1, { Comment: 'b' }),
+      flatRecord(1, { Comment: 'c' }),
+    ]
+    const upstream = await startUpstream(
+      byLearner((learner) => async (seen, response) => {
+        if (learner === 1 && seen.body.includes('"a"')) return denied(401)(seen, response)
+        if (learner === 2) await new Promise((resolve) => setTimeout(resolve, 50))
+        return echoRecord(seen, response)
+      }),
+    )
+    const adapter = await startAdapter(upstream.url)
+    const parts = readBatchReply(await postBatch(adapter, batchOf(records)))
+    expect(parts.map(({ status }) => status)).toEqual([401, 201, 201, 201])
+    const comments = upstream.seen
+      .filter((seen) => learnerOf(seen) === 1)
+      .map(({ body }) => /"Comment":"(.)"/.exec(body)?.[1])
+    expect(comments).toEqual(['a', 'b', 'c'])
+    expect(upstream.seen.length).toBe(4)
+    expect(guid(1)).toBe((parts[2]?.json as { Learner: string }).Learner)
+  })
+})

@@ -1,0 +1,294 @@
+import { gzipSync } from 'node:zlib'
+
+import { describe, expect, it } from 'vitest'
+
+import { readMultipart } from '../v2/support/read-multipart.ts'
+import {
+  batchOf,
+  batchPath,
+  flatRecord,
+  flatRecords,
+  guid,
+  postBatch,
+  readBatchReply,
+} from '../support/batch-request.ts'
+import { exchange, RawClient } from '../support/raw-client.ts'
+import { startUpstream } from '../support/scripted-upstream.ts'
+import { onePartner, startAdapter } from '../support/start-adapter.ts'
+
+const key = 'Ocp-Apim-Subscription-Key: client-key\r\nAuthorization: bearer client-token\r\n'
+
+describe('what reaches the upstream', () => {
+  it('batch-wire F24: the outer credentials alone, whatever the inner requests say', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url)
+    const inner = [
+      'Authorization: bearer inner',
+      'Ocp-Apim-Subscription-Key: inner',
+      'Host: inner',
+      'Cookie: inner=1',
+      'Forwarded: for=inner',
+      'X-Forwarded-For: inner',
+      'X-Other: inner',
+    ]
+    const batch = batchOf([flatRecord(1)], { inner })
+    const reply = await postBatch(adapter, batch, { cookie: 'outer=1', 'x-forwarded-for': 'outer' })
+    expect(readBatchReply(reply).map(({ status }) => status)).toEqual([201])
+    const { 'content-length': length, ...headers } = upstream.seen[0]?.headers ?? {}
+    expect(length).toBe(String(upstream.seen[0]?.body.length))
+    expect(headers).toEqual({
+      host: `127.0.0.1:${upstream.port}`,
+      connection: 'keep-alive',
+      'content-type': 'application/json',
+      accept: 'application/json',
+      prefer: 'return=representation',
+      authorization: 'bearer client-token',
+      'ocp-apim-subscription-key': 'client-key',
+    })
+  })
+
+  it("maps the partner's key and keeps to the path of the base address", async () => {
+    const upstream = await startUpstream()
+    const { Secret } = await import('../../src/config/index.ts')
+    const adapter = await startAdapter(
+      `${upstream.url}/sims/`,
+      onePartner({ v3: { subscriptionKey: new Secret('v3-key') } }),
+    )
+    await postBatch(adapter, batchOf([flatRecord(1)]))
+    expect(upstream.seen.map(({ url, headers }) => [url, headers['ocp-apim-subscription-key']])).toEqual([
+      ['/sims/Attendance/V3/AttendanceRecords', 'v3-key'],
+    ])
+  })
+})
+
+describe('the request around a batch', () => {
+  it.each([
+    ['/V2/Attendance/$batch'],
+    ['/v2/attendance/%24BATCH'],
+    ['/a/b%20c/V2/Attendance/$batch'],
+    ['/V2/Attendance/$batch/'],
+    ['/%zz/V2/Attendance/$batch'],
+    ['/x/V2/Attendance/$batch?y=%zz'],
+  ])('takes any prefix and case: %s', async (path) => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url)
+    const { headers, body } = batchOf([flatRecord(1)])
+    const reply = await adapter.request('POST', path, { headers, body })
+    expect(readBatchReply(reply).map(({ status }) => status)).toEqual([201])
+  })
+
+  it.each(['GET', 'PUT', 'DELETE', 'PATCH'] as const)('answers %s of $batch with 405', async (method) => {
+    const adapter = await startAdapter('http://127.0.0.1:1')
+    const reply = await adapter.request(method, batchPath)
+    expect([reply.status, reply.headers['allow']]).toEqual([405, 'POST'])
+    expect(JSON.parse(reply.text)).toMatchObject({ error: { code: 'ADP_METHOD_NOT_ALLOWED' } })
+  })
+
+  const denied: [name: string, headers: Record<string, string>, message: RegExp][] = [
+    ['without a key', { Authorization: 'bearer t' }, /missing subscription key/],
+    ['with an empty key', { 'Ocp-Apim-Subscription-Key': '', Authorization: 'bearer t' }, /missing subscription key/],
+    ['without a token', { 'Ocp-Apim-Subscription-Key': 'acme-key' }, /missing access token/],
+    ['with another scheme', { 'Ocp-Apim-Subscription-Key': 'acme-key', Authorization: 'Basic eDp5' }, /missing access token/],
+    ['with an empty token', { 'Ocp-Apim-Subscription-Key': 'acme-key', Authorization: 'bearer ' }, /missing access token/],
+    ['with a key of nobody', { 'Ocp-Apim-Subscription-Key': 'other', Authorization: 'bearer t' }, /invalid subscription key/],
+  ] // prettier-ignore
+  it.each(denied)('answers 401 in the gateway form %s and posts nothing', async (_name, headers, message) => {
+    const upstream = await startUpstream()
+    const partner = {
+      id: 'acme',
+      match: { subscriptionKeySha256: '1f4fa7b5b9c3d5b7c4a2a7bd1f6b8a3f6a1e2d3c4b5a69788796a5b4c3d2e1f0' },
+    }
+    const adapter = await startAdapter(upstream.url, { partners: [partner] })
+    const batch = batchOf([flatRecord(1)])
+    const lines = Object.entries({
+      Host: 'x',
+      Connection: 'close',
+      ...batch.headers,
+      'Content-Length': batch.body.length,
+      ...headers,
+    })
+    const reply = await exchange(
+      adapter.port,
+      `POST ${batchPath} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${batch.body}`,
+    )
+    expect(reply).toMatch(/^HTTP\/1\.1 401 /)
+    expect(reply).toContain('WWW-Authenticate: Bearer')
+    const {
+      statusCode,
+      message: text,
+      ...rest
+    } = JSON.parse(reply.split('\r\n\r\n')[1] ?? '') as Record<string, unknown>
+    expect([statusCode, rest]).toEqual([401, {}])
+    expect(text).toMatch(message)
+    expect(upstream.seen).toEqual([])
+  })
+
+  it.each([
+    ['two Host headers', 'Host: a\r\nHost: b\r\n'],
+    ['a Host with a path', 'Host: a/b\r\n'],
+    ['a Host with a quote', 'Host: a"b\r\n'],
+    ['a Host with a user', 'Host: u@a\r\n'],
+    ['an empty Host', 'Host: \r\n'],
+  ])('RFC 9112 3.2: refuses %s', async (_name, host) => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url)
+    for (const path of [batchPath, '/V2/Attendance/AttendanceRecords', '/V3/LearnerIdentifiers']) {
+      const reply = await exchange(
+        adapter.port,
+        `POST ${path} HTTP/1.1\r\n${host}${key}Connection: close\r\nContent-Length: 0\r\n\r\n`,
+      )
+      expect(reply).toMatch(/^HTTP\/1\.1 400 /)
+      expect(reply).toContain('"code":"ADP_HOST"')
+    }
+    expect(upstream.seen).toEqual([])
+  })
+
+  it('batch-wire F29: takes gzip, and chunks', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url)
+    const { headers, body } = batchOf(flatRecords(3))
+    const zipped = await adapter.request('POST', batchPath, {
+      headers: { ...headers, 'Content-Encoding': 'gzip' },
+      body: gzipSync(body),
+    })
+    expect(readBatchReply(zipped).map(({ status }) => status)).toEqual([201, 201, 201])
+    const chunks =
+      body.match(/[^]{1,50}/g)?.map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`) ?? []
+    const chunked = await exchange(
+      adapter.port,
+      `POST ${batchPath} HTTP/1.1\r\nHost: x\r\n${key}Connection: close\r\nTransfer-Encoding: chunked\r\n` +
+        `Content-Type: ${headers['Content-Type'] ?? ''}\r\n\r\n${chunks.join('')}0\r\n\r\n`,
+    )
+    expect(chunked.match(/HTTP\/1\.1 201 Created/g)?.length).toBe(3)
+  })
+
+  it('refuses a broken envelope once, with its place, and posts nothing', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url)
+    const { headers, body } = batchOf(flatRecords(3))
+    const reply = await postBatch(adapter, { headers, body: body.slice(0, -60) })
+    expect(reply.status).toBe(400)
+    expect(JSON.parse(reply.text)).toMatchObject({
+      error: { code: 'ADP_TRUNCATED', details: [{ code: 'ADP_TRUNCATED' }] },
+    })
+    expect(upstream.seen).toEqual([])
+  })
+
+  const limits = { maxBodyBytes: 3_000, maxParts: 5 }
+  it('batch-wire F27: answers 413 for too many bytes or parts, also when the length is not told', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url, { limits })
+    const padded = batchOf([flatRecord(1, { Comment: 'x'.repeat(3_000) })])
+    const parts = batchOf(flatRecords(6))
+    const zipped = { headers: { ...padded.headers, 'Content-Encoding': 'gzip' }, body: gzipSync(padded.body) }
+    for (const request of [padded, parts, zipped]) {
+      const reply = await adapter.request('POST', batchPath, request)
+      expect(reply.status).toBe(413)
+      expect(JSON.parse(reply.text)).toMatchObject({ error: { code: 'ADP_TOO_LARGE' } })
+    }
+    const client = await RawClient.open(adapter.port)
+    client.send(
+      `POST ${batchPath} HTTP/1.1\r\nHost: x\r\n${key}Transfer-Encoding: chunked\r\n\r\n1000\r\n${'x'.repeat(4_096)}\r\n`,
+    )
+    expect(await client.untilClosed()).toMatch(/^HTTP\/1\.1 413 [^]*"code":"ADP_TOO_LARGE"/)
+    expect(upstream.seen).toEqual([])
+  })
+
+  it('gives the 413 to a client that is still sending', async () => {
+    const adapter = await startAdapter('http://127.0.0.1:1', { limits })
+    const client = await RawClient.open(adapter.port)
+    const length = 40_000_000
+    client.send(`POST ${batchPath} HTTP/1.1\r\nHost: x\r\n${key}Content-Length: ${length}\r\n\r\n`)
+    client.send(Buffer.alloc(length))
+    expect(await client.untilClosed()).toMatch(/^HTTP\/1\.1 413 [^]*"code":"ADP_TOO_LARGE"/)
+  })
+
+  it('answers 503 with Retry-After when the bodies under way fill the budget', async () => {
+    const upstream = await startUpstream(() => undefined)
+    const { headers, body } = batchOf(flatRecords(4))
+    const adapter = await startAdapter(upstream.url, { limits: { maxInFlightBytes: body.length + 10 } })
+    const first = adapter.request('POST', batchPath, { headers, body }).catch(() => undefined)
+    await upstream.arrived(4)
+    const reply = await adapter.request('POST', batchPath, { headers, body })
+    expect([reply.status, reply.headers['retry-after']]).toEqual([503, '5'])
+    expect(JSON.parse(reply.text)).toMatchObject({ error: { code: 'ADP_OVERLOADED' } })
+    await upstream.close()
+    await first
+    const third = await adapter.request('POST', batchPath, { headers, body })
+    expect(third.status).toBe(200)
+  })
+})
+
+describe('the form of the reply', () => {
+  it('batch-wire A4: answers Prefer: return=minimal with 204 and no body', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url)
+    const reply = await postBatch(adapter, batchOf(flatRecords(2), { inner: ['Prefer: return=minimal'] }))
+    expect(readBatchReply(reply)).toEqual([
+      { contentId: '1', status: 204, json: undefined },
+      { contentId: '2', status: 204, json: undefined },
+    ])
+  })
+
+  const odata = { 'OData-MaxVersion': '4.0' }
+  it.each([
+    ['flat', {}, false],
+    ['flat', odata, false],
+    ['nested', {}, true],
+    ['auto', {}, false],
+    ['auto', odata, true],
+    ['auto', { 'OData-Version': '4.0' }, true],
+  ])('batch-wire A6: layout %s for a client with %j', async (layout, headers, nested) => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url, onePartner({ layout }))
+    const reply = await postBatch(adapter, batchOf(flatRecords(2)), headers)
+    if (!nested) {
+      expect(readBatchReply(reply).length).toBe(2)
+      return
+    }
+    const outer = readMultipart(reply.text, String(reply.headers['content-type']).split('boundary=')[1] ?? '')
+    const inner = /boundary=(changesetresponse_\S+)$/.exec(outer[0]?.headers['Content-Type'] ?? '')?.[1] ?? ''
+    expect(outer.length).toBe(1)
+    expect(readMultipart(outer[0]?.content ?? '', inner).length).toBe(2)
+  })
+
+  const other = 'batch_ffffffff-0000-4000-8000-00000000000f'
+  it.each([
+    ['post', 2, { accepted: 1, refused: 1, notApplied: 0, unknown: 1 }],
+    ['drop', 0, { accepted: 0, refused: 1, notApplied: 2, unknown: 0 }],
+  ])(
+    'service.md 4.2: ids that differ get one single 200; %s posts %i records',
+    async (mismatch, count, tally) => {
+      const upstream = await startUpstream((seen, response) => {
+        if (seen.body.includes(guid(1))) response.destroy()
+        else response.end(JSON.stringify({ ExternalID: guid(5) }))
+      })
+      const adapter = await startAdapter(upstream.url, onePartner({ quirks: { mismatch } }))
+      const reply = await postBatch(adapter, batchOf([...flatRecords(2), '{}'], { boundary: other }))
+      expect(reply.status).toBe(200)
+      expect(reply.text).toMatch(
+        /^--(batchresponse_[0-9a-f-]{36})\r\nContent-Type: multipart\/mixed; boundary=(changesetresponse_[0-9a-f-]{36})\r\n\r\n--\2--\r\n--\1--\r\n$/,
+      )
+      expect(upstream.seen.length).toBe(count)
+      expect(adapter.events().at(-1)).toMatchObject({ records: 3, outcomesShown: false, ...tally })
+    },
+  )
+
+  it('batch-wire F11: answers an empty batch with an empty batch response', async () => {
+    const adapter = await startAdapter('http://127.0.0.1:1')
+    const reply = await postBatch(adapter, batchOf([]))
+    expect([reply.status, readBatchReply(reply)]).toEqual([200, []])
+  })
+})
+
+it('answers health and readiness without credentials', async () => {
+  const adapter = await startAdapter('http://127.0.0.1:1')
+  for (const [path, status] of [
+    ['/healthz', 'ok'],
+    ['/readyz', 'ready'],
+  ] as const) {
+    const reply = await exchange(adapter.port, `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+    expect(reply).toMatch(/^HTTP\/1\.1 200 /)
+    expect(JSON.parse(reply.split('\r\n\r\n')[1] ?? '')).toEqual({ status })
+  }
+})

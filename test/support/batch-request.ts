@@ -1,0 +1,102 @@
+import { readMultipart, readPart } from '../v2/support/read-multipart.ts'
+import type { Adapter, Reply } from './start-adapter.ts'
+
+/** Path of the batch write; product.md takes any prefix. */
+export const batchPath = '/sp-api-write-back-partner-live/V2/Attendance/$batch'
+
+const BATCH = 'batch_0f3c2a10-0000-4000-8000-00000000000b'
+const CHANGESET = 'changeset_0f3c2a10-0000-4000-8000-00000000000c'
+
+/** A guid that shows its number. */
+export function guid(n: number): string {
+  return `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`
+}
+
+/** A flat record of its own learner, as a client posts it. */
+export function flatRecord(n: number, fields: object = {}): object {
+  return {
+    Present: true,
+    Absent: false,
+    Learner: guid(n),
+    AttendableEvent: guid(900_000),
+    SchoolAttendanceCode: guid(800_000),
+    MinutesLate: null,
+    ...fields,
+  }
+}
+
+/** The flat records of learners 1 to `count`. */
+export function flatRecords(count: number): object[] {
+  return Array.from({ length: count }, (_, index) => flatRecord(index + 1))
+}
+
+export interface BatchText {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/**
+ * A batch of one changeset (service.md 4.2). A string stands for the JSON as it is; `inner` are more headers of every
+ * request inside, `boundary` what the outer header names.
+ */
+export function batchOf(
+  records: readonly (object | string)[],
+  { inner = [], boundary = BATCH }: { inner?: readonly string[]; boundary?: string } = {},
+): BatchText {
+  const parts = records.map((record, index) => [
+    `--${CHANGESET}`,
+    'Content-Type: application/http',
+    'Content-Transfer-Encoding: binary',
+    `Content-ID: ${index + 1}`,
+    '',
+    'POST /sp-api/AttendanceServiceFarm1/OData/V1/AttendanceRecords HTTP/1.1',
+    'Content-Type: application/json;odata.metadata=minimal',
+    ...inner,
+    '',
+    typeof record === 'string' ? record : JSON.stringify(record),
+  ])
+  const lines = [`--${BATCH}`, `Content-Type: multipart/mixed; boundary=${CHANGESET}`, '', ...parts.flat()]
+  lines.push(`--${CHANGESET}--`, `--${BATCH}--`, '')
+  return { headers: { 'Content-Type': `multipart/mixed; boundary=${boundary}` }, body: lines.join('\r\n') }
+}
+
+/** Posts a batch as a client does. */
+export function postBatch(
+  adapter: Adapter,
+  batch: BatchText,
+  headers: Record<string, string> = {},
+): Promise<Reply> {
+  return adapter.request('POST', batchPath, { headers: { ...batch.headers, ...headers }, body: batch.body })
+}
+
+/** One part of a batch reply: the answer to one record. */
+export interface ReplyPart {
+  readonly contentId: string | undefined
+  readonly status: number
+  /** Parsed; undefined without a body. */
+  readonly json: unknown
+}
+
+/** Reads a flat batch reply; whatever is not well-formed throws. */
+export function readBatchReply(reply: Pick<Reply, 'headers' | 'text'>): ReplyPart[] {
+  const boundary = /^multipart\/mixed; boundary=(batchresponse_[0-9a-f-]{36})$/.exec(
+    String(reply.headers['content-type']),
+  )?.[1]
+  if (boundary === undefined) throw new Error(`not a batch reply: ${String(reply.headers['content-type'])}`)
+  return readMultipart(reply.text, boundary).map(({ headers, content }) => readHttpPart(headers, content))
+}
+
+function readHttpPart(headers: Readonly<Record<string, string>>, content: string): ReplyPart {
+  const [, status, rest = ''] = /^HTTP\/1\.1 (\d{3}) [^\r\n]+\r\n([^]*)$/.exec(content) ?? []
+  const inner = readPart(rest)
+  const json: unknown = inner.content === '' ? undefined : JSON.parse(inner.content)
+  return { contentId: headers['Content-ID'], status: Number(status), json }
+}
+
+/** What a failed part says, without its SequenceID: the status and `code: message` of each entry. */
+export function failuresOf(parts: readonly ReplyPart[]): { status: number; codes: unknown }[] {
+  return parts.map(({ status, json }) => ({
+    status,
+    codes: Array.isArray(json) ? json.map((entry: { ErrorCode?: unknown }) => entry.ErrorCode) : 'record',
+  }))
+}

@@ -1,0 +1,65 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+
+import { onTestFinished } from 'vitest'
+
+/** A bare connection: it sends exactly the bytes of the test and keeps every byte that comes. */
+export class RawClient {
+  readonly socket: Socket
+  private received = ''
+  private readonly closing: Promise<void>
+
+  private constructor(socket: Socket) {
+    this.socket = socket
+    socket.on('data', (chunk: Buffer) => (this.received += chunk.toString('latin1')))
+    socket.on('error', () => undefined) // a reset is an end too: the test looks at what came before it
+    this.closing = new Promise((resolve) => {
+      socket.once('close', () => {
+        resolve()
+      })
+    })
+  }
+
+  /** Opens a connection that is destroyed at the end of the test. */
+  static async open(port: number): Promise<RawClient> {
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    onTestFinished(() => {
+      socket.destroy()
+    })
+    return new RawClient(socket)
+  }
+
+  /** Everything that has come so far, one character a byte. */
+  get text(): string {
+    return this.received
+  }
+
+  send(text: string | Buffer): void {
+    this.socket.write(typeof text === 'string' ? Buffer.from(text, 'latin1') : text)
+  }
+
+  /** Resolves with all that came once `wanted` is in it. */
+  async until(wanted: string | RegExp): Promise<string> {
+    const found = (): boolean =>
+      typeof wanted === 'string' ? this.received.includes(wanted) : wanted.test(this.received)
+    while (!found()) {
+      if (this.socket.closed) throw new Error(`closed before ${String(wanted)} came: ${this.received}`)
+      await Promise.race([once(this.socket, 'data'), this.closing])
+    }
+    return this.received
+  }
+
+  /** Resolves with all that came once the other side has closed the connection. */
+  async untilClosed(): Promise<string> {
+    await this.closing
+    return this.received
+  }
+}
+
+/** Sends one request and reads until the connection closes; `Connection: close` is for the caller to ask for. */
+export async function exchange(port: number, request: string | Buffer): Promise<string> {
+  const client = await RawClient.open(port)
+  client.send(request)
+  return client.untilClosed()
+}

@@ -1,0 +1,84 @@
+import { Pool } from 'undici'
+import { onTestFinished } from 'vitest'
+
+import { type App, createApp, parseConfig } from '../../src/index.ts'
+import { createEvents } from '../../src/observability/events.ts'
+import { createLogger } from '../../src/observability/logger.ts'
+
+/** A reply, read whole. */
+export interface Reply {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly text: string
+}
+
+export interface Adapter {
+  readonly app: App
+  readonly url: string
+  readonly port: number
+  /** Everything that was logged so far, one JSON object a line. */
+  readonly log: string[]
+  /** The log as objects, without time, level and name. */
+  events(): Record<string, unknown>[]
+  request(
+    method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
+    path: string,
+    options?: { headers?: Readonly<Record<string, string>>; body?: string | Buffer },
+  ): Promise<Reply>
+}
+
+/** Credentials of a client; the token and the key are recognisable in what must not hold them. */
+export const clientHeaders = {
+  'Ocp-Apim-Subscription-Key': 'client-key',
+  Authorization: 'bearer client-token',
+} as const
+
+/** Members of the configuration besides `listen` and the address of V3. */
+export interface AdapterSettings {
+  readonly v3?: object
+  readonly [section: string]: unknown
+}
+
+/** The adapter in front of the V3 service at `v3Url`, on a port of its own, closed at the end of the test. */
+export async function startAdapter(v3Url: string, settings: AdapterSettings = {}): Promise<Adapter> {
+  const { v3 = {}, ...sections } = settings
+  const config = parseConfig({
+    listen: { port: 0 },
+    upstreams: { v3: { baseUrl: v3Url, ...v3 } },
+    ...sections,
+  })
+  const log: string[] = []
+  const events = createEvents(createLogger('trace', { write: (line) => log.push(line) }))
+  const app = createApp(config, { events })
+  const { url, port } = await app.listen()
+  const pool = new Pool(url, { connections: 8 })
+  onTestFinished(async () => {
+    await pool.destroy()
+    await app.close()
+  })
+  return {
+    app,
+    url,
+    port,
+    log,
+    events: () =>
+      log.map((line) => {
+        const { time, level, name, ...event } = JSON.parse(line) as Record<string, unknown>
+        return event
+      }),
+    request: async (method, path, { headers = {}, body } = {}) => {
+      const reply = await pool.request({
+        method,
+        path,
+        headers: { ...clientHeaders, ...headers },
+        body: body ?? null,
+      })
+      return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
+    },
+  }
+}
+
+/** One partner that takes every key, with these choices. */
+export function onePartner(choices: object): { partners: object[] } {
+  return { partners: [{ id: 'acme', match: { any: true }, ...choices }] }
+}
