@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, Server as NetServer } from 'node:net'
 
 import type { Config, PartnerConfig } from './config/index.ts'
 import { AdapterError } from './errors.ts'
@@ -35,7 +35,7 @@ export interface AppOverrides {
 export interface App {
   /** Starts to listen; resolves with the address in use (port 0 in the configuration takes a free one). */
   listen(): Promise<{ readonly url: string; readonly port: number }>
-  /** Stops accepting, lets what is under way finish, then closes the connections to the upstream. */
+  /** Stops accepting, lets what is under way finish, then closes the connections to the upstream. May be called twice. */
   close(): Promise<void>
 }
 
@@ -72,6 +72,18 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   let ready = false
   const server = createServer(createProxyApp(context, passThrough, () => ready))
   server.keepAliveTimeout = CLIENT_IDLE_MS
+  // A kept connection may still ask while the adapter stops: it is answered, and then closed.
+  server.prependListener('request', (_request, response) => {
+    if (!ready) response.shouldKeepAlive = false
+  })
+  const stop = async (): Promise<void> => {
+    ready = false
+    await closeServer(server, () => context.inFlight.idle())
+    passThrough.close()
+    await client.close()
+    events.stopped()
+  }
+  let stopped: Promise<void> | undefined
   return {
     listen: async () => {
       const { port } = await listen(server, config.listen.port, config.listen.host)
@@ -80,15 +92,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       events.started({ url })
       return { url, port }
     },
-    close: async () => {
-      ready = false
-      await closeServer(server)
-      // A batch whose client went away has no connection any more, but still runs to its end.
-      await context.inFlight.idle()
-      passThrough.close()
-      await client.close()
-      events.stopped()
-    },
+    close: () => (stopped ??= stop()),
   }
 }
 
@@ -135,14 +139,13 @@ function listen(server: Server, port: number, host: string): Promise<AddressInfo
   })
 }
 
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    // Node keeps a connection that falls idle after close() until its keep-alive time ends.
-    const sweep = setInterval(() => server.closeIdleConnections(), 50)
-    server.close(() => {
-      clearInterval(sweep)
-      resolve()
-    })
-    server.closeIdleConnections()
-  })
+/**
+ * Stops to listen, waits for what is under way (also for a batch whose client has gone), then closes the connections. Not
+ * `server.close()` at once: Node takes a connection for idle while the end of a long reply waits for a slow client.
+ */
+async function closeServer(server: Server, idle: () => Promise<void>): Promise<void> {
+  NetServer.prototype.close.call(server)
+  await idle()
+  server.closeAllConnections()
+  await new Promise<void>((resolve) => server.close(() => resolve()))
 }

@@ -67,6 +67,8 @@ function guarded(
       } catch (cause) {
         sendError(response, cause, context.events)
       }
+      // A reply is under way until its last byte has left, or its client.
+      if (!response.closed) await new Promise((resolve) => response.once('close', resolve))
     })
 }
 

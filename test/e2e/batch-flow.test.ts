@@ -1,0 +1,234 @@
+import { setImmediate as turn } from 'node:timers/promises'
+
+import { describe, expect, it } from 'vitest'
+
+import {
+  batchOf,
+  batchPath,
+  flatRecord,
+  flatRecords,
+  guid,
+  postBatch,
+  readBatchReply,
+} from '../support/batch-request.ts'
+import { RawClient } from '../support/raw-client.ts'
+import { type Answer, echoOf, echoRecord, startUpstream } from '../support/scripted-upstream.ts'
+import { onePartner, startAdapter } from '../support/start-adapter.ts'
+
+/** An upstream that keeps every answer until it is let go. */
+function holdAnswers(): { answer: Answer; release: (count?: number) => void; held: () => number } {
+  const held: (() => void)[] = []
+  let open = 0
+  return {
+    answer: (seen, response) => {
+      const send = (): void => void echoRecord(seen, response)
+      if (open > 0) {
+        open -= 1
+        send()
+      } else {
+        held.push(send)
+      }
+    },
+    release: (count = Number.POSITIVE_INFINITY) => {
+      const now = held.splice(0, count)
+      open += count - now.length
+      for (const send of now) send()
+    },
+    held: () => held.length,
+  }
+}
+
+function head(body: string, contentType: string): string {
+  return (
+    `POST ${batchPath} HTTP/1.1\r\nHost: x\r\nOcp-Apim-Subscription-Key: k\r\nAuthorization: bearer t\r\n` +
+    `Content-Type: ${contentType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`
+  )
+}
+
+describe('records on their way', () => {
+  it('sends records of one learner and event one after another, the rest side by side', async () => {
+    const running = new Map<string, number>()
+    const order: string[] = []
+    let most = 0
+    const upstream = await startUpstream(async (seen, response) => {
+      const key = seen.body
+        .slice(seen.body.indexOf('"Attendee"'), seen.body.indexOf('"AttendanceCode"'))
+        .toLowerCase()
+      running.set(key, (running.get(key) ?? 0) + 1)
+      most = Math.max(
+        most,
+        [...running.values()].reduce((sum, count) => sum + count, 0),
+      )
+      expect(running.get(key)).toBe(1)
+      order.push(/"Comment":"([^"]*)"/.exec(seen.body)?.[1] ?? '')
+      await upstream.arrived(5) // the first five wait for each other
+      running.set(key, 0)
+      response.end(echoOf(seen))
+    })
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 5 } }))
+    // 40 records of 10 learners; the guid of each comes in both cases.
+    const records = Array.from({ length: 40 }, (_, index) => {
+      const learner = `abcdefab-0000-4000-8000-00000000000${index % 10}`
+      return flatRecord(1, {
+        Learner: index % 20 < 10 ? learner : learner.toUpperCase(),
+        Comment: String(index),
+      })
+    })
+    const parts = readBatchReply(await postBatch(adapter, batchOf(records)))
+    expect(parts.map(({ json }) => (json as { Comment: string }).Comment)).toEqual(
+      records.map((_, index) => String(index)),
+    )
+    expect(order.length).toBe(40)
+    for (let learner = 0; learner < 10; learner += 1) {
+      const own = order.filter((comment) => Number(comment) % 10 === learner)
+      expect(own).toEqual([0, 10, 20, 30].map((step) => String(step + learner)))
+    }
+    expect(most).toBe(5)
+  })
+
+  it('opens no more connections than configured, whatever the batches ask for', async () => {
+    const { answer, release, held } = holdAnswers()
+    const upstream = await startUpstream(answer)
+    const adapter = await startAdapter(upstream.url, { v3: { connections: 3 } })
+    const replies = [1, 2].map(() => postBatch(adapter, batchOf(flatRecords(20))))
+    await upstream.arrived(3)
+    expect(held()).toBe(3)
+    release()
+    for (const reply of await Promise.all(replies)) {
+      expect(readBatchReply(reply).map(({ status }) => status)).toEqual(Array(20).fill(201))
+    }
+    expect([upstream.seen.length, upstream.connections()]).toEqual([40, 3])
+  })
+
+  it('batch-wire A7: the first parts arrive while later records are held by the upstream', async () => {
+    const { answer, release, held } = holdAnswers()
+    const upstream = await startUpstream(answer)
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 2 } }))
+    const { headers, body } = batchOf(flatRecords(6))
+    const client = await RawClient.open(adapter.port)
+    client.send(head(body, headers['Content-Type'] ?? '') + body)
+    await upstream.arrived(2)
+    expect(client.text).toBe('') // the status is held until the first outcome
+    release(1)
+    expect(await client.until(/Content-ID: 1[^]*"AttendanceHistorys":\[\]\}/)).not.toContain('Content-ID: 2')
+    await upstream.arrived(3)
+    release(1)
+    await client.until(/Content-ID: 2[^]*"AttendanceHistorys":\[\]\}/)
+    expect(held()).toBeLessThanOrEqual(2)
+    release()
+    expect(await client.until('--\r\n\r\n0\r\n\r\n')).toContain('Content-ID: 6')
+  })
+
+  it('posts all records when the client goes away in the middle', async () => {
+    const { answer, release } = holdAnswers()
+    const upstream = await startUpstream(answer)
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 2 } }))
+    const { headers, body } = batchOf(flatRecords(30))
+    const client = await RawClient.open(adapter.port)
+    client.send(head(body, headers['Content-Type'] ?? '') + body)
+    await upstream.arrived(2)
+    release(1)
+    await client.until('Content-ID: 1')
+    client.socket.resetAndDestroy()
+    release()
+    await upstream.arrived(30)
+    await adapter.app.close()
+    expect(adapter.events().find(({ msg }) => msg === 'batch answered')).toMatchObject({ accepted: 30 })
+  })
+
+  it('a batch whose client goes away before it was sent whole posts nothing', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url)
+    const { headers, body } = batchOf(flatRecords(3))
+    const client = await RawClient.open(adapter.port)
+    client.send(head(body, headers['Content-Type'] ?? '') + body.slice(0, -1))
+    client.socket.end()
+    await client.untilClosed()
+    await adapter.app.close()
+    expect(upstream.seen).toEqual([])
+  })
+})
+
+describe('close', () => {
+  it('lets a batch under way finish and refuses new connections', async () => {
+    const { answer, release } = holdAnswers()
+    const upstream = await startUpstream(answer)
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 2 } }))
+    const { headers, body } = batchOf(flatRecords(9))
+    const client = await RawClient.open(adapter.port)
+    client.send(head(body, headers['Content-Type'] ?? '') + body)
+    await upstream.arrived(2)
+    const closed = adapter.app.close()
+    await expect(RawClient.open(adapter.port)).rejects.toThrow(/ECONNREFUSED/)
+    release()
+    expect(await client.untilClosed()).toMatch(/Content-ID: 9[^]*--\r\n\r\n0\r\n\r\n$/)
+    await closed
+    expect(upstream.seen.length).toBe(9)
+    expect(adapter.events().at(-1)).toEqual({ msg: 'stopped' })
+  })
+
+  it('posts the rest of a batch whose client has gone', async () => {
+    const { answer, release } = holdAnswers()
+    const upstream = await startUpstream(answer)
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 2 } }))
+    const { headers, body } = batchOf(flatRecords(9))
+    const client = await RawClient.open(adapter.port)
+    client.send(head(body, headers['Content-Type'] ?? '') + body)
+    await upstream.arrived(2)
+    client.socket.resetAndDestroy()
+    const closed = adapter.app.close()
+    release()
+    await closed
+    expect(upstream.seen.length).toBe(9)
+    expect(adapter.events().find(({ msg }) => msg === 'batch answered')).toMatchObject({ accepted: 9 })
+  })
+
+  it('does not cut a reply that a slow client has not read', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 64 } }))
+    const { headers, body } = batchOf(
+      Array.from({ length: 400 }, (_, n) => flatRecord(n + 1, { Comment: 'x'.repeat(30_000) })),
+    )
+    const client = await RawClient.open(adapter.port)
+    client.send(head(body, headers['Content-Type'] ?? '') + body)
+    await client.until('HTTP/1.1 200 OK')
+    client.socket.pause()
+    await upstream.arrived(400)
+    while (!adapter.log.some((line) => line.includes('batch answered'))) await turn()
+    const closed = adapter.app.close()
+    for (let turns = 0; turns < 20; turns += 1) await turn()
+    client.socket.resume()
+    expect((await client.untilClosed()).endsWith('--\r\n\r\n0\r\n\r\n')).toBe(true)
+    await closed
+  })
+
+  it('ends although a client keeps its connection open, and asking', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url)
+    const idle = await RawClient.open(adapter.port)
+    const asking = await RawClient.open(adapter.port)
+    const request = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
+    asking.socket.on('data', () => {
+      if (asking.socket.writable) asking.send(request)
+    })
+    asking.send(request)
+    await asking.until('HTTP/1.1 200')
+    await adapter.app.close()
+    await Promise.all([idle.untilClosed(), asking.untilClosed()])
+  })
+})
+
+it('a record sent alone gets what its part would have had', async () => {
+  const upstream = await startUpstream()
+  const adapter = await startAdapter(upstream.url)
+  const path = '/x/V2/Attendance/AttendanceRecords'
+  const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
+  expect([reply.status, reply.headers['content-type']]).toEqual([
+    201,
+    'application/json; odata.metadata=minimal',
+  ])
+  expect(JSON.parse(reply.text)).toMatchObject({
+    Learner: guid(1),
+    '@odata.context': expect.stringContaining('/x/V2/Attendance/$metadata#') as unknown,
+  })
+})
