@@ -1,0 +1,18 @@
+import { createApp } from '../src/app.ts'
+import { parseConfig } from '../src/config/index.ts'
+import { cpuMs, serveCommands } from './child.ts'
+import { peakRss } from './peak-rss.ts'
+
+// The whole adapter with its defaults, in a process of its own. Argument: the address of the upstream.
+
+const app = createApp(
+  parseConfig({ listen: { port: 0 }, upstreams: { v3: { baseUrl: process.argv[2], connections: 32 } } }),
+)
+const { port } = await app.listen()
+serveCommands(
+  { port },
+  {
+    cpu: () => ({ cpuMs: cpuMs() }),
+    memory: () => ({ rssBytes: process.memoryUsage.rss(), peakBytes: peakRss() }),
+  },
+)

@@ -1,0 +1,105 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import * as z from 'zod'
+
+/** What a child answers: numbers by name, the units in the names. */
+export type Numbers = Readonly<Record<string, number>>
+const numbers = z.record(z.string(), z.number())
+
+/** A process of the benchmark, alone on its core where the machine allows it. */
+export interface Child {
+  /** What it told when it was ready, such as its port. */
+  readonly ready: Numbers
+  ask(command: string): Promise<Numbers>
+  stop(): Promise<void>
+}
+
+const canPin = availableParallelism() >= 2 && spawnSync('taskset', ['--version']).status === 0
+
+/**
+ * Starts a script of this folder, pinned to one core (Linux with two cores or more), and waits until it is ready. Its
+ * standard error goes to a file, as that of a service would, and is shown when the child fails.
+ */
+export async function startChild(
+  script: string,
+  args: readonly (string | number)[],
+  core: number,
+): Promise<Child> {
+  const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
+  const log = join(folder, 'stderr')
+  const descriptor = openSync(log, 'w')
+  const child = spawnPinned(script, args, core, descriptor)
+  closeSync(descriptor)
+  const ask = (): Promise<Numbers> => answer(child, () => `${script} failed: ${readFileSync(log, 'utf8')}`)
+  const ready = await ask()
+  return {
+    ready,
+    ask: (command) => {
+      child.send(command)
+      return ask()
+    },
+    stop: async () => {
+      if (child.connected) {
+        const closed = once(child, 'close')
+        child.send('stop')
+        await closed
+      }
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
+
+function spawnPinned(
+  script: string,
+  args: readonly (string | number)[],
+  core: number,
+  stderr: number,
+): ChildProcess {
+  const path = fileURLToPath(new URL(script, import.meta.url))
+  const command = [process.execPath, ...process.execArgv, path, ...args.map(String)]
+  const pinned = canPin ? ['taskset', '-c', String(core % availableParallelism()), ...command] : command
+  const [file = process.execPath, ...rest] = pinned
+  return spawn(file, rest, { stdio: ['ignore', 'inherit', stderr, 'ipc'] })
+}
+
+function answer(child: ChildProcess, describeFailure: () => string): Promise<Numbers> {
+  return new Promise((resolve, reject) => {
+    const onMessage = (message: unknown): void => {
+      child.off('exit', onExit)
+      resolve(numbers.parse(message))
+    }
+    const onExit = (): void => {
+      child.off('message', onMessage)
+      reject(new Error(describeFailure()))
+    }
+    child.once('message', onMessage).once('exit', onExit)
+  })
+}
+
+/** The child's side: tells `ready`, then answers each command until the parent says stop. */
+export function serveCommands(
+  ready: Numbers,
+  commands: Readonly<Record<string, () => Numbers | Promise<Numbers>>>,
+): void {
+  const run = async (command: string): Promise<void> => {
+    const handler = commands[command]
+    if (handler === undefined) process.exit(command === 'stop' ? 0 : 1)
+    process.send?.(await handler())
+  }
+  process.on('message', (command) => {
+    void run(String(command))
+  })
+  process.on('disconnect', () => process.exit(0))
+  process.send?.(ready)
+}
+
+/** Processor time of this process, user and system, in ms. */
+export function cpuMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}

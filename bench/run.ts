@@ -1,0 +1,29 @@
+import { availableParallelism, cpus, release } from 'node:os'
+
+import { benchAdapter } from './adapter-bench.ts'
+import { benchDecode } from './decode-bench.ts'
+import { benchAdapterMemory, benchDecodeMemory } from './memory-bench.ts'
+import { formatTable, type Row } from './report.ts'
+
+// `npm run bench`: every benchmark in one run, then one table. An aim that is missed does not fail the run: times depend on
+// what else the machine does. Wrong results of a candidate do.
+
+const benches: readonly (readonly [string, () => Promise<Row[]>])[] = [
+  ['decode', benchDecode],
+  ['decode memory', benchDecodeMemory],
+  ['adapter', benchAdapter],
+  ['adapter memory', benchAdapterMemory],
+]
+
+const only = process.argv.slice(2)
+const rows: Row[] = []
+for (const [name, bench] of benches) {
+  if (only.length > 0 && !only.includes(name)) continue
+  process.stderr.write(`${name} ...\n`)
+  rows.push(...(await bench()))
+}
+const model = cpus()[0]?.model ?? 'unknown processor'
+console.log(
+  `Node ${process.version}, ${availableParallelism()} cores of ${model}, ${process.platform} ${release()}\n`,
+)
+console.log(formatTable(rows))
