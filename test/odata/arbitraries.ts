@@ -298,7 +298,7 @@ const { expand, select } = fc.letrec<{ expand: ExpandItem; select: SelectItem; n
         fc.record({ expression: smallExpression, alias: propertyName, position: fc.constant(position) }),
       ),
       aliases: fc.tuple(propertyName, smallExpression).map((entry) => new Map([entry])),
-    }) as Arbitrary<QueryOptions>,
+    }),
     select: fc.oneof(
       { maxDepth: 2 },
       fc.constant<SelectItem>({ path: [{ kind: 'star', name: '*', position }], options: {}, position }),
@@ -353,4 +353,4 @@ export const queryOptions: Arbitrary<QueryOptions> = given<QueryOptions>({
   format: fc.constantFrom('json', 'application/json;odata.metadata=minimal'),
   schemaversion: fc.constantFrom('*', '1.42.2'),
   aliases: fc.tuple(propertyName, expression).map((entry) => new Map([entry])),
-}) as Arbitrary<QueryOptions>
+})

@@ -1,0 +1,189 @@
+import type { ModelIndex } from '../typed/model-index.ts'
+import { scalarReader } from '../typed/read-scalar.ts'
+import type { Scalar } from '../typed/scalar.ts'
+import type {
+  CaseNode,
+  CountNode,
+  HasNode,
+  InNode,
+  ItemSource,
+  LambdaNode,
+  LogicalNode,
+  MemberNode,
+  TypedExpr,
+} from '../typed/typed-ast.ts'
+import { computeArithmetic } from './arithmetic.ts'
+import { implementCall } from './call-function.ts'
+import { castScalar } from './cast-scalar.ts'
+import { compareScalars, toNumber } from './compare-scalars.ts'
+
+/** A compiled expression: the JSON values of the variables in, by number, its value out. */
+export type Evaluate = (variables: unknown[]) => Scalar
+
+type Compile = (node: TypedExpr) => Evaluate
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null
+
+/** Follows a path through JSON; a step through null or past what is there gives undefined. */
+function rawValue({ variable, path }: MemberNode): (variables: readonly unknown[]) => unknown {
+  return (variables) => {
+    let value = variables[variable]
+    for (const name of path) value = isObject(value) ? value[name] : undefined
+    return value
+  }
+}
+
+function compileMember(node: MemberNode, index: ModelIndex): Evaluate {
+  const raw = rawValue(node)
+  const read = scalarReader(node.type, index)
+  return (variables) => read(raw(variables))
+}
+
+/** Three-valued: null is unknown (OData URL conventions 5.1.1.1.7 and 8). */
+function compileLogical({ kind, operands }: LogicalNode, compile: Compile): Evaluate {
+  const decisive = kind === 'or'
+  const parts = operands.map(compile)
+  return (variables) => {
+    let result: Scalar = !decisive
+    for (const part of parts) {
+      const value = part(variables)
+      if (value === decisive) return decisive
+      if (value === null) result = null
+    }
+    return result
+  }
+}
+
+function compileIn({ operand, items }: InNode, compile: Compile): Evaluate {
+  const evaluate = compile(operand)
+  const choices = items.map(compile)
+  return (variables) => {
+    const value = evaluate(variables)
+    return choices.some((choice) => compareScalars('eq', value, choice(variables)))
+  }
+}
+
+function compileHas({ left, right }: HasNode, compile: Compile): Evaluate {
+  const evaluate = compile(left)
+  const flags = compile(right)
+  return (variables) => {
+    const value = evaluate(variables)
+    const wanted = flags(variables)
+    if (value === null || wanted === null) return null
+    return (toNumber(value) & toNumber(wanted)) === toNumber(wanted)
+  }
+}
+
+function compileCase({ branches }: CaseNode, compile: Compile): Evaluate {
+  const compiled = branches.map(({ when, then }) => ({ when: compile(when), then: compile(then) }))
+  return (variables) => {
+    for (const { when, then } of compiled) if (when(variables) === true) return then(variables)
+    return null
+  }
+}
+
+/** Visits the items of a collection that its filters let through, bound to their variable, until `visit` says stop. */
+function compileItems(
+  { collection, variable, filters }: ItemSource,
+  compile: Compile,
+): (variables: unknown[], visit: () => boolean) => void {
+  const raw = rawValue(collection)
+  const conditions = filters.map(compile)
+  return (variables, visit) => {
+    const items = raw(variables)
+    if (!Array.isArray(items)) return
+    for (const item of items as readonly unknown[]) {
+      variables[variable] = item
+      if (conditions.every((condition) => condition(variables) === true) && visit()) return
+    }
+  }
+}
+
+function compileLambda({ kind, source, predicate }: LambdaNode, compile: Compile): Evaluate {
+  const items = compileItems(source, compile)
+  const condition = predicate === undefined ? undefined : compile(predicate)
+  const wanted = kind === 'any'
+  return (variables) => {
+    let found = false
+    items(variables, () => {
+      const holds = condition === undefined || condition(variables) === true
+      found = holds === wanted
+      return found
+    })
+    return found === wanted
+  }
+}
+
+function compileCount({ source }: CountNode, compile: Compile): Evaluate {
+  const items = compileItems(source, compile)
+  return (variables) => {
+    let count = 0
+    items(variables, () => {
+      count += 1
+      return false
+    })
+    return count
+  }
+}
+
+/** Compiles a checked expression into a function on JSON values; the model tells how values are spelled. */
+export function compileExpression(root: TypedExpr, index: ModelIndex): Evaluate {
+  const compile = (node: TypedExpr): Evaluate => {
+    switch (node.kind) {
+      case 'constant':
+        return () => node.value
+      case 'member':
+        return compileMember(node, index)
+      case 'compare': {
+        const left = compile(node.left)
+        const right = compile(node.right)
+        return (variables) => compareScalars(node.operator, left(variables), right(variables))
+      }
+      case 'arithmetic': {
+        const left = compile(node.left)
+        const right = compile(node.right)
+        return (variables) => computeArithmetic(node, left(variables), right(variables))
+      }
+      case 'and':
+      case 'or':
+        return compileLogical(node, compile)
+      case 'not': {
+        const operand = compile(node.operand)
+        return (variables) => {
+          const value = operand(variables)
+          return value === null ? null : value === false
+        }
+      }
+      case 'negate': {
+        const operand = compile(node.operand)
+        return (variables) => {
+          const value = operand(variables)
+          return value === null ? null : -toNumber(value)
+        }
+      }
+      case 'call': {
+        const apply = implementCall(node)
+        const values = node.arguments.map(compile)
+        return (variables) => apply(...values.map((value) => value(variables)))
+      }
+      case 'cast': {
+        const operand = compile(node.operand)
+        const convert = castScalar(node.operand.type, node.type, index)
+        return (variables) => convert(operand(variables))
+      }
+      case 'in':
+        return compileIn(node, compile)
+      case 'has':
+        return compileHas(node, compile)
+      case 'case':
+        return compileCase(node, compile)
+      case 'any':
+      case 'all':
+        return compileLambda(node, compile)
+      case 'count':
+        return compileCount(node, compile)
+    }
+  }
+  return compile(root)
+}
