@@ -1,0 +1,141 @@
+import { readFile } from 'node:fs/promises'
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+import { type App, createApp } from '../../src/app.ts'
+import { parseConfig } from '../../src/config/index.ts'
+import { AdapterError } from '../../src/errors.ts'
+import { createSandbox } from '../../src/sandbox/index.ts'
+import { collectBody, decodeBody, decodePieces, type Refusal } from './support/decode-fixture.ts'
+import { expectPosts, expectRefusal, expectReply } from './support/expect-exchange.ts'
+import { loadFixtures } from './support/fixture.ts'
+import { exchange } from './support/raw-exchange.ts'
+import { type ScriptedUpstream, startUpstream } from './support/scripted-upstream.ts'
+
+const fixtures = await loadFixtures()
+
+/** Bytes as a text, which is compared at once; a refusal as its code. */
+const textOf = (body: Buffer | Refusal): string =>
+  Buffer.isBuffer(body) ? body.toString('latin1') : body.code
+
+describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
+  it('batch-wire F28: is read the same however its bytes arrive', async () => {
+    const { body } = fixture.request
+    const expected = await decodePieces(fixture, [body])
+    if (fixture.reject === undefined) expect(expected).not.toHaveProperty('code')
+    else expect(expected).toEqual({ code: fixture.reject.code })
+    expect(
+      await decodePieces(
+        fixture,
+        Array.from(body, (byte) => Buffer.of(byte)),
+      ),
+    ).toEqual(expected)
+    const whole = textOf(await collectBody(fixture, [body]))
+    for (let cut = 1; cut < body.length; cut += 1)
+      expect(textOf(await collectBody(fixture, [body.subarray(0, cut), body.subarray(cut)]))).toBe(whole)
+  })
+
+  it.runIf(fixture.reject === undefined)('batch-wire F8: is never decoded when it is cut off', async () => {
+    const body = await collectBody(fixture, [fixture.request.body])
+    if (!Buffer.isBuffer(body)) throw new Error('the body cannot be read')
+    const { boundary, parts } = decodeBody(fixture, body)
+    const close = body.indexOf(`--${boundary}--`, parts.at(-1)?.end ?? 0)
+    expect(close).toBeGreaterThanOrEqual(0)
+    for (let length = 0; length < close + boundary.length + 4; length += 1)
+      expect(() => decodeBody(fixture, body.subarray(0, length))).toThrow(AdapterError)
+  })
+
+  describe('through the adapter', () => {
+    let upstream: ScriptedUpstream
+    let app: App
+    let port: number
+
+    beforeAll(async () => {
+      upstream = await startUpstream(fixture.posts, fixture.answers)
+      const config = parseConfig({
+        listen: { port: 0 },
+        upstreams: { v3: { baseUrl: upstream.url } },
+        limits: fixture.limits,
+        partners: [{ id: 'partner', match: { any: true }, ...fixture.partner }],
+      })
+      app = createApp(config, { logLevel: 'silent' })
+      port = (await app.listen()).port
+    })
+    afterAll(async () => {
+      await app.close()
+      await upstream.close()
+    })
+
+    it('is answered as written, wherever its bytes are cut', async () => {
+      const { bytes } = fixture
+      const headEnd = bytes.indexOf('\r\n\r\n') + 4
+      const last = bytes.length - 1
+      const middle = (headEnd + last) >> 1
+      const cuts = [
+        [],
+        [1],
+        [headEnd - 2],
+        [headEnd],
+        [headEnd + 1],
+        [middle],
+        [last],
+        [headEnd, middle, last],
+      ]
+      for (const own of cuts.filter((places) => places.every((place) => place <= last))) {
+        upstream.restart()
+        const reply = await exchange(port, bytes, own, (text) => {
+          upstream.clientHas(text)
+        })
+        if (fixture.response !== undefined) expectReply(reply, fixture.response)
+        if (fixture.reject !== undefined) expectRefusal(reply, fixture.reject)
+        expectPosts(fixture, upstream)
+      }
+    })
+  })
+})
+
+it('every rule of the wire is shown by a fixture', () => {
+  const rows = new Set(fixtures.flatMap((fixture) => fixture.rows))
+  const numbered = (letter: string, count: number): string[] =>
+    Array.from({ length: count }, (_, index) => `${letter}${index + 1}`)
+  // F28 is what the runner does with each of them.
+  const wanted = [
+    ...numbered('F', 30).filter((row) => row !== 'F28'),
+    ...numbered('A', 7),
+    'id rule',
+    'section 4',
+    'section 5',
+  ]
+  expect(wanted.filter((row) => !rows.has(row))).toEqual([])
+})
+
+describe('the class register', () => {
+  const register = fixtures.find(({ name }) => name === 'class-register')
+  if (register === undefined) throw new Error('fixtures/class-register is missing')
+
+  it('is the body that the demonstration posts', async () => {
+    expect(register.request.body).toEqual(
+      await readFile(new URL('../../fixtures/class-register/body.txt', import.meta.url)),
+    )
+  })
+
+  it('has ids of the sandbox, but for records 9, 17 and 25', async () => {
+    const sandbox = createSandbox({ seed: 1 })
+    const { url } = await sandbox.listen()
+    const samples = await (await fetch(`${url}/_sandbox/samples`)).text()
+    await sandbox.close()
+    const { parts } = decodeBody(register, register.request.body)
+    const unknown = parts.map(({ record }) => ({
+      learner: !samples.includes(record?.Learner ?? 'no record'),
+      event: !samples.includes(record?.AttendableEvent ?? 'no record'),
+      code: !samples.includes(record?.SchoolAttendanceCode ?? 'no record'),
+    }))
+    expect(unknown).toEqual(
+      Array.from({ length: 30 }, (_, index) => ({
+        learner: false,
+        event: [9, 25].includes(index + 1),
+        code: [17, 25].includes(index + 1),
+      })),
+    )
+  })
+})

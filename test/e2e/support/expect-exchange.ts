@@ -1,0 +1,63 @@
+import { expect } from 'vitest'
+
+import type { Fixture } from './fixture.ts'
+import { headerOf, type RawMessage } from './raw-message.ts'
+import type { ScriptedUpstream } from './scripted-upstream.ts'
+import { expectTemplate } from './template.ts'
+
+/** Headers that a reply may have beside those that the fixture names: they belong to the connection. */
+const CONNECTION = ['Connection', 'Content-Length', 'Date', 'Keep-Alive', 'Transfer-Encoding']
+/** All that the service may get of a request: nothing of a part, and nothing of the client's own connection (F24). */
+const FORWARDED = ['accept', 'authorization', 'connection', 'content-length', 'content-type', 'host', 'ocp-apim-subscription-key', 'prefer'] // prettier-ignore
+
+/** Expects the reply to be the template, to the byte: names, order and case of headers, line ends, lengths. */
+export function expectReply(actual: RawMessage, expected: RawMessage): void {
+  expect(actual.startLine).toBe(expected.startLine)
+  const headers = actual.headers.filter(([name]) => !CONNECTION.includes(name))
+  expectTemplate(
+    `${headers.map(([name, value]) => `${name}: ${value}`).join('\r\n')}\r\n\r\n${actual.body.toString('utf8')}`,
+    `${expected.headers.map(([name, value]) => `${name}: ${value}`).join('\r\n')}\r\n\r\n${expected.body.toString('utf8')}`,
+  )
+}
+
+/** Expects a refusal of the whole request (batch-wire 5). */
+export function expectRefusal(actual: RawMessage, expected: NonNullable<Fixture['reject']>): void {
+  const { error } = JSON.parse(actual.body.toString('utf8')) as {
+    error: { code: string; message: string; details: { code: string; message: string; target: string }[] }
+  }
+  expect({
+    status: Number(actual.startLine.split(' ')[1]),
+    type: headerOf(actual, 'content-type'),
+    code: error.code,
+    ...(expected.target === undefined ? {} : { target: error.details[0]?.target }),
+  }).toEqual({ type: 'application/json; charset=utf-8', ...expected })
+  expect(error.message).not.toBe('')
+  for (const detail of error.details)
+    expect(detail).toMatchObject({ code: error.code, message: error.message })
+}
+
+/** Expects the service to have got the script, no more, with the outer request's credentials, in order where it matters. */
+export function expectPosts({ posts, request }: Fixture, upstream: ScriptedUpstream): void {
+  expect(upstream.posts.filter(({ index }) => index === -1)).toEqual([])
+  expect(upstream.posts.map(({ index }) => index).toSorted((one, other) => one - other)).toEqual([
+    ...posts.keys(),
+  ])
+  const last = new Map<string, number>()
+  for (const { index, headers, path, body } of upstream.posts) {
+    expect(path).toBe('/Attendance/V3/AttendanceRecords')
+    expect(Object.keys(headers).filter((name) => !FORWARDED.includes(name))).toEqual([])
+    expect([
+      headers.authorization,
+      headers['ocp-apim-subscription-key'],
+      `http://${headers.host ?? ''}`,
+    ]).toEqual([
+      headerOf(request, 'authorization'),
+      headerOf(request, 'ocp-apim-subscription-key'),
+      upstream.url,
+    ])
+    const { Attendee, Event } = body as { Attendee: { ExternalID: string }; Event: { ExternalID: string } }
+    const key = `${Attendee.ExternalID} ${Event.ExternalID}`.toLowerCase()
+    expect(index).toBeGreaterThan(last.get(key) ?? -1)
+    last.set(key, index)
+  }
+}

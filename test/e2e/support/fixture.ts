@@ -1,0 +1,77 @@
+import { readdir, readFile } from 'node:fs/promises'
+
+import * as z from 'zod'
+
+import { type RawMessage, readMessage } from './raw-message.ts'
+
+const root = new URL('../../../fixtures/', import.meta.url)
+
+const caseSchema = z.strictObject({
+  /** Rows of the wire rules that the exchange shows. */
+  rows: z.array(z.string()).min(1),
+  title: z.string().min(1),
+  /** Members of the partner's configuration. */
+  partner: z.record(z.string(), z.unknown()).default({}),
+  limits: z.record(z.string(), z.int()).default({}),
+  /** The whole request is refused and nothing is posted. `target` is that of the first detail. */
+  reject: z.strictObject({ status: z.int(), code: z.string(), target: z.string().optional() }).optional(),
+})
+
+/** What the scripted service answers to a post; `after` holds it back until the client has read that text. */
+const answerSchema = z
+  .strictObject({
+    status: z.int().optional(),
+    headers: z.record(z.string(), z.string()).optional(),
+    body: z.unknown().optional(),
+    after: z.string().optional(),
+  })
+  .nullable()
+
+export type Answer = z.infer<typeof answerSchema>
+
+/** One folder of `fixtures/`: an exchange between a V2 client, the adapter and V3. */
+export interface Fixture extends z.infer<typeof caseSchema> {
+  readonly name: string
+  readonly bytes: Buffer
+  readonly request: RawMessage
+  /** The bodies that V3 must get, with placeholders; in any order but for records of one learner and event. */
+  readonly posts: readonly unknown[]
+  /** Answers by position in `posts`; null or missing: 201 with an echo. */
+  readonly answers: readonly Answer[]
+  /** The expected reply, with placeholders; absent for most refused requests. */
+  readonly response: RawMessage | undefined
+}
+
+/** All folders, in the order of their names. */
+export async function loadFixtures(): Promise<Fixture[]> {
+  const entries = await readdir(root, { withFileTypes: true })
+  const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
+  return Promise.all(names.sort().map(loadFixture))
+}
+
+async function loadFixture(name: string): Promise<Fixture> {
+  const folder = new URL(`${name}/`, root)
+  const files = new Set(await readdir(folder))
+  const read = (file: string): Promise<Buffer> => readFile(new URL(file, folder))
+  const readJson = async (file: string): Promise<unknown> =>
+    files.has(file) ? (JSON.parse((await read(file)).toString()) as unknown) : []
+  const bytes = await read('request.http')
+  const request = readMessage(bytes)
+  if (request === undefined) throw new Error(`${name}/request.http is not a whole HTTP request`)
+  return {
+    ...caseSchema.parse(JSON.parse((await read('case.json')).toString())),
+    name,
+    bytes,
+    request,
+    posts: z.array(z.unknown()).parse(await readJson('v3-request.json')),
+    answers: z.array(answerSchema).parse(await readJson('v3-response.json')),
+    response: files.has('response.http') ? readTemplate(await read('response.http')) : undefined,
+  }
+}
+
+/** A response file has no framing headers: everything after the blank line is its body. */
+function readTemplate(bytes: Buffer): RawMessage | undefined {
+  const headEnd = bytes.indexOf('\r\n\r\n')
+  const head = readMessage(bytes.subarray(0, headEnd + 4))
+  return head === undefined ? undefined : { ...head, body: bytes.subarray(headEnd + 4) }
+}

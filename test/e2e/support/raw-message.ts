@@ -1,0 +1,45 @@
+/** An HTTP/1.1 message as bytes on the wire, taken apart; the body is without its chunked coding. */
+export interface RawMessage {
+  /** Request line or status line. */
+  readonly startLine: string
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly body: Buffer
+}
+
+/** Reads a message; undefined while bytes are missing. It shares no code with what it tests. */
+export function readMessage(bytes: Buffer): RawMessage | undefined {
+  const headEnd = bytes.indexOf('\r\n\r\n')
+  if (headEnd === -1) return undefined
+  const [startLine = '', ...lines] = bytes.toString('utf8', 0, headEnd).split('\r\n')
+  const headers = lines.map((line) => {
+    const colon = line.indexOf(':')
+    return [line.slice(0, colon), line.slice(colon + 1).trim()] as const
+  })
+  const rest = bytes.subarray(headEnd + 4)
+  const message = { startLine, headers }
+  if (headerOf(message, 'transfer-encoding') === 'chunked') {
+    const body = joinChunks(rest)
+    return body === undefined ? undefined : { ...message, body }
+  }
+  const length = Number(headerOf(message, 'content-length') ?? 0)
+  return rest.length < length ? undefined : { ...message, body: rest.subarray(0, length) }
+}
+
+/** The first value of a header; `name` in lower case. */
+export function headerOf({ headers }: Pick<RawMessage, 'headers'>, name: string): string | undefined {
+  return headers.find(([own]) => own.toLowerCase() === name)?.[1]
+}
+
+function joinChunks(bytes: Buffer): Buffer | undefined {
+  const chunks: Buffer[] = []
+  for (let at = 0; ;) {
+    const lineEnd = bytes.indexOf('\r\n', at)
+    if (lineEnd === -1) return undefined
+    const size = Number.parseInt(bytes.toString('latin1', at, lineEnd), 16)
+    const start = lineEnd + 2
+    if (bytes.length < start + size + 2) return undefined
+    if (size === 0) return Buffer.concat(chunks)
+    chunks.push(bytes.subarray(start, start + size))
+    at = start + size + 2
+  }
+}

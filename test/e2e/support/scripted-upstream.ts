@@ -1,0 +1,86 @@
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import type { Answer } from './fixture.ts'
+import { matchesTemplate } from './template.ts'
+
+/** A POST that reached the service. */
+export interface Post {
+  /** Position in the script, -1 for a body that the script does not have. */
+  readonly index: number
+  readonly headers: IncomingHttpHeaders
+  readonly path: string
+  readonly body: unknown
+}
+
+/** A V3 service that follows a script. */
+export interface ScriptedUpstream {
+  readonly url: string
+  /** In the order of arrival. */
+  readonly posts: Post[]
+  /** Starts a new exchange: the script from its beginning. */
+  restart(): void
+  /** Tells what the client has read so far, for answers that wait for it. */
+  clientHas(text: string): void
+  close(): Promise<void>
+}
+
+/** Starts a service that expects `script` and gives `answers`, by position; without one 201 with an echo. */
+export async function startUpstream(
+  script: readonly unknown[],
+  answers: readonly Answer[],
+): Promise<ScriptedUpstream> {
+  let posts: Post[] = []
+  let waiting: { readonly text: string; readonly go: () => void }[] = []
+  const server = createServer((request, response) => {
+    void (async () => {
+      const body = JSON.parse(await readText(request)) as unknown
+      const used = new Set(posts.map(({ index }) => index))
+      const index = script.findIndex((own, position) => !used.has(position) && matchesTemplate(body, own))
+      posts.push({ index, headers: request.headers, path: request.url ?? '', body })
+      const answer = answers[index] ?? {}
+      const { after } = answer
+      if (after !== undefined) await new Promise<void>((go) => waiting.push({ text: after, go }))
+      const reply = index === -1 ? {} : (answer.body ?? echo(body, index))
+      response.writeHead(answer.status ?? (index === -1 ? 500 : 201), {
+        'Content-Type': 'application/json',
+        ...answer.headers,
+      })
+      response.end(typeof reply === 'string' ? reply : JSON.stringify(reply))
+    })()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get posts() {
+      return posts
+    },
+    restart: () => {
+      posts = []
+      waiting = []
+    },
+    clientHas: (text) => {
+      for (const own of waiting.filter((candidate) => text.includes(candidate.text))) own.go()
+    },
+    close: async () => {
+      server.close()
+      server.closeAllConnections()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** service.md 4: the posted values, an id (its digits are the position from 1), and `fabricated`. */
+function echo(body: unknown, index: number): object {
+  const id = `${String(index + 1).padStart(8, '0')}-0000-4000-8000-000000000000`
+  const context = 'https://another.example/V3/$metadata#AttendanceRecords/$entity'
+  return { '@odata.context': context, ...(body as object), ExternalID: id, fabricated: null }
+}
+
+async function readText(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+  return Buffer.concat(chunks).toString('utf8')
+}

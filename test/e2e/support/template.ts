@@ -1,0 +1,42 @@
+import { expect } from 'vitest'
+
+const GUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
+const NOW = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z'
+const PLACEHOLDER = /\{\{([a-z]+[0-9]*)\}\}/g
+
+/**
+ * Expects a text to be a template: `{{now}}` stands for a time, any other name for a guid, which is the same wherever the
+ * name stands and differs from those of other names.
+ */
+export function expectTemplate(actual: string, template: string): void {
+  const names = new Set<string>()
+  const pattern = template
+    .split(PLACEHOLDER)
+    .map((text, index) => {
+      if (index % 2 === 0) return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+      if (text === 'now') return NOW
+      if (names.has(text)) return `\\k<${text}>`
+      names.add(text)
+      return `(?<${text}>${GUID})`
+    })
+    .join('')
+  const found = new RegExp(`^${pattern}$`, 's').exec(actual)
+  // The comparison of the texts shows where they differ.
+  if (found === null) expect(actual).toBe(template)
+  expect(new Set(Object.values(found?.groups ?? {})).size).toBe(names.size)
+}
+
+/** True when a JSON value is the template's, `{{now}}` standing for a time. */
+export function matchesTemplate(actual: unknown, template: unknown): boolean {
+  if (template === '{{now}}') return typeof actual === 'string' && new RegExp(`^${NOW}$`).test(actual)
+  if (!isObject(actual) || !isObject(template)) return actual === template
+  const names = Object.keys(template)
+  return (
+    Object.keys(actual).length === names.length &&
+    names.every((name) => matchesTemplate(actual[name], template[name]))
+  )
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
