@@ -1,6 +1,7 @@
 import type { ModelIndex } from '../typed/model-index.ts'
 import type { Scalar } from '../typed/scalar.ts'
 import type { TypedExpr } from '../typed/typed-ast.ts'
+import type { TypedOrderBy } from '../typed/typed-query.ts'
 import { orderScalars } from './compare-scalars.ts'
 import { compileExpression } from './compile-expression.ts'
 
@@ -11,12 +12,6 @@ import { compileExpression } from './compile-expression.ts'
 export function compilePredicate(filter: TypedExpr, index: ModelIndex): (entity: unknown) => boolean {
   const evaluate = compileExpression(filter, index)
   return (entity) => evaluate([entity]) === true
-}
-
-/** A checked item of `$orderby`. */
-export interface TypedOrderBy {
-  readonly expression: TypedExpr
-  readonly direction: 'asc' | 'desc'
 }
 
 /** Null, and what has no order, comes first (OData protocol 11.2.6.2). */

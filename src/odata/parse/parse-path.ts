@@ -220,3 +220,10 @@ export function parseRootedPath(cursor: Cursor, expression: ParseExpression): Pa
   if (name === 'this') return parseRest(reader, { kind: '$this' }, position)
   return cursor.fail('Expected $it, $this or $root/', position)
 }
+
+/** The segments of a resource path below the service root: `LearnerGroups(…)/LearnerIdentifiers/$count`. */
+export function parseResourceSegments(cursor: Cursor, expression: ParseExpression): readonly PathSegment[] {
+  const reader: PathReader = { cursor, expression, segments: [], below: 0 }
+  parseSegment(reader)
+  return parseRest(reader, { kind: '$root' }, cursor.position).segments
+}

@@ -1,5 +1,5 @@
 import type { ExpandItem, ItemSegment, OrderByItem, QueryOptions, SelectItem } from '../ast.ts'
-import { printExpression } from './print-expression.ts'
+import { printFilter } from './print-filter.ts'
 import { printSearch } from './print-search.ts'
 
 const printSegment = ({ kind, name }: ItemSegment): string => (kind === 'annotation' ? `@${name}` : name)
@@ -33,18 +33,18 @@ export function printSelect(items: readonly SelectItem[]): string {
 /** Writes the items of `$orderby` as decoded text; the inverse of `parseOrderBy`. */
 export function printOrderBy(items: readonly OrderByItem[]): string {
   return items
-    .map(({ expression, direction }) => printExpression(expression) + (direction === 'desc' ? ' desc' : ''))
+    .map(({ expression, direction }) => printFilter(expression) + (direction === 'desc' ? ' desc' : ''))
     .join(',')
 }
 
 function printValue(options: QueryOptions, name: keyof QueryOptions): string | undefined {
-  if (name === 'filter') return options.filter && printExpression(options.filter)
+  if (name === 'filter') return options.filter && printFilter(options.filter)
   if (name === 'expand') return options.expand && printExpand(options.expand)
   if (name === 'select') return options.select && printSelect(options.select)
   if (name === 'orderby') return options.orderby && printOrderBy(options.orderby)
   if (name === 'search') return options.search && printSearch(options.search)
   if (name === 'compute') {
-    return options.compute?.map((item) => `${printExpression(item.expression)} as ${item.alias}`).join(',')
+    return options.compute?.map((item) => `${printFilter(item.expression)} as ${item.alias}`).join(',')
   }
   return name === 'aliases' ? undefined : options[name]?.toString()
 }
@@ -74,7 +74,7 @@ export function listOptions(options: QueryOptions): readonly (readonly [name: st
     const value = printValue(options, name)
     if (value !== undefined) listed.push([`$${name}`, value])
   }
-  for (const [name, value] of options.aliases ?? []) listed.push([`@${name}`, printExpression(value)])
+  for (const [name, value] of options.aliases ?? []) listed.push([`@${name}`, printFilter(value)])
   return listed
 }
 

@@ -1,6 +1,6 @@
-import type { TypedOrderBy } from '../evaluate/compile-predicate.ts'
 import type { ModelIndex } from '../typed/model-index.ts'
 import type { CompareNode, InNode, TypedExpr } from '../typed/typed-ast.ts'
+import type { TypedOrderBy } from '../typed/typed-query.ts'
 import { bind, build, joinBalanced, plain, type SqlFragment, type SqlTerm } from './sql-fragment.ts'
 import type { SqlMapping } from './sql-mapping.ts'
 import { isNullable, sqlValue, type SqlContext } from './sql-value.ts'

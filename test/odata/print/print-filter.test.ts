@@ -1,15 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseFilter } from '../../../src/odata/parse/parse-filter.ts'
-import { printExpression } from '../../../src/odata/print/print-expression.ts'
+import { printFilter } from '../../../src/odata/print/print-filter.ts'
 import { expression } from '../arbitraries.ts'
 import { withoutPositions } from '../without-positions.ts'
 
-describe('printExpression', () => {
+describe('printFilter', () => {
   test('is undone by parseFilter for every tree', () => {
     fc.assert(
       fc.property(expression, (tree) => {
-        expect(withoutPositions(parseFilter(printExpression(tree)))).toEqual(withoutPositions(tree))
+        expect(withoutPositions(parseFilter(printFilter(tree)))).toEqual(withoutPositions(tree))
       }),
       { numRuns: 3000 },
     )
@@ -35,6 +35,6 @@ describe('printExpression', () => {
       "G(ExternalID=01234567-89ab-cdef-0123-456789abcdef,T=K'Y')/N",
     ],
   ])('prints %s with no more parentheses than it needs', (text, printed) => {
-    expect(printExpression(parseFilter(text))).toBe(printed)
+    expect(printFilter(parseFilter(text))).toBe(printed)
   })
 })

@@ -26,7 +26,7 @@ function printAt(node: Expr, min: number): string {
   return bindingOf(node) < min ? `(${text})` : text
 }
 
-const printAll = (nodes: readonly Expr[]): string => nodes.map((node) => printExpression(node)).join(',')
+const printAll = (nodes: readonly Expr[]): string => nodes.map((node) => printFilter(node)).join(',')
 
 function printNode(node: Expr): string {
   switch (node.kind) {
@@ -39,7 +39,7 @@ function printNode(node: Expr): string {
     case 'array':
       return `[${printAll(node.items)}]`
     case 'object':
-      return `{${node.members.map(({ name, value }) => `${JSON.stringify(name)}:${printExpression(value)}`).join(',')}}`
+      return `{${node.members.map(({ name, value }) => `${JSON.stringify(name)}:${printFilter(value)}`).join(',')}}`
     case 'and':
     case 'or':
       return node.operands
@@ -57,10 +57,10 @@ function printNode(node: Expr): string {
       return `${node.name}(${printAll(node.arguments)})`
     case 'cast':
     case 'isof':
-      return `${node.kind}(${node.operand === undefined ? '' : `${printExpression(node.operand)},`}${node.typeName})`
+      return `${node.kind}(${node.operand === undefined ? '' : `${printFilter(node.operand)},`}${node.typeName})`
     case 'case':
       // The blank keeps `12:34` from being read as a time of day.
-      return `case(${node.branches.map((branch) => `${printExpression(branch.when)}: ${printExpression(branch.then)}`).join(',')})`
+      return `case(${node.branches.map((branch) => `${printFilter(branch.when)}: ${printFilter(branch.then)}`).join(',')})`
     case 'path':
       return printPath(node)
   }
@@ -73,13 +73,13 @@ function printNegation(operand: Expr): string {
 }
 
 function printKeyPart({ name, value }: KeyPart): string {
-  const text = value.kind === 'alias' ? `@${value.name}` : printExpression(value)
+  const text = value.kind === 'alias' ? `@${value.name}` : printFilter(value)
   return name === undefined ? text : `${name}=${text}`
 }
 
 function printCount(segment: Extract<PathSegment, { kind: '$count' }>): string {
   const options: string[] = []
-  if (segment.filter !== undefined) options.push(`$filter=${printExpression(segment.filter)}`)
+  if (segment.filter !== undefined) options.push(`$filter=${printFilter(segment.filter)}`)
   if (segment.search !== undefined) options.push(`$search=${printSearch(segment.search)}`)
   return options.length === 0 ? '$count' : `$count(${options.join(';')})`
 }
@@ -95,14 +95,14 @@ function printSegment(segment: PathSegment): string {
     case '$count':
       return printCount(segment)
     case '$filter':
-      return `$filter(${printExpression(segment.predicate)})`
+      return `$filter(${printFilter(segment.predicate)})`
     case 'any':
     case 'all': {
       const { lambda } = segment
-      return `${segment.kind}(${lambda === undefined ? '' : `${lambda.variable}:${printExpression(lambda.predicate)}`})`
+      return `${segment.kind}(${lambda === undefined ? '' : `${lambda.variable}:${printFilter(lambda.predicate)}`})`
     }
     case 'function':
-      return `${segment.name}(${segment.parameters.map(({ name, value }) => `${name}=${printExpression(value)}`).join(',')})`
+      return `${segment.name}(${segment.parameters.map(({ name, value }) => `${name}=${printFilter(value)}`).join(',')})`
     case 'annotation':
       return `@${segment.term}${segment.qualifier === undefined ? '' : `#${segment.qualifier}`}`
   }
@@ -120,9 +120,9 @@ function printPath({ root, segments }: PathExpr): string {
 }
 
 /**
- * Writes an expression as decoded text with no more parentheses than it needs: `parseFilter(printExpression(e))` is
+ * Writes an expression as decoded text with no more parentheses than it needs: `parseFilter(printFilter(e))` is
  * `e` again, positions aside, for every tree that the parser can return.
  */
-export function printExpression(expression: Expr): string {
+export function printFilter(expression: Expr): string {
   return printAt(expression, precedence.or)
 }

@@ -1,0 +1,130 @@
+import type {
+  ComplexType,
+  EntitySet,
+  EntityType,
+  EnumType,
+  FunctionDeclaration,
+  NavigationProperty,
+  Property,
+  Schema,
+  ServiceModel,
+  TypeRef,
+} from '../csdl.ts'
+
+type Attributes = Readonly<Record<string, string | undefined>>
+
+const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '"': '&quot;' }
+
+const escape = (text: string): string =>
+  text.replace(/[&<"]/g, (character) => escapes[character] ?? character)
+
+/** An element on lines of its own; attributes without a value are left out. */
+function element(name: string, attributes: Attributes, children: readonly string[] = []): string {
+  const given = Object.entries(attributes).flatMap(([key, value]) =>
+    value === undefined ? [] : [` ${key}="${escape(value)}"`],
+  )
+  const start = `<${name}${given.join('')}`
+  if (children.length === 0) return `${start}/>`
+  const indented = children.join('\n').replace(/^/gm, '  ')
+  return `${start}>\n${indented}\n</${name}>`
+}
+
+const typeName = ({ type, collection }: TypeRef): string => (collection ? `Collection(${type})` : type)
+
+/** `Nullable` is true where it is not written. */
+const nullableFacet = (nullable: boolean): string | undefined => (nullable ? undefined : 'false')
+
+const writeProperty = (property: Property): string =>
+  element('Property', {
+    Name: property.name,
+    Type: typeName(property),
+    Nullable: nullableFacet(property.nullable),
+    Scale: property.scale?.toString(),
+  })
+
+/** A collection is never null, so `Nullable` must not be written for one (CSDL XML 8.4). */
+const writeNavigation = (property: NavigationProperty): string =>
+  element('NavigationProperty', {
+    Name: property.name,
+    Type: typeName(property),
+    Nullable: property.collection ? undefined : nullableFacet(property.nullable),
+    ContainsTarget: property.contained ? 'true' : undefined,
+  })
+
+const writeMembers = (type: ComplexType): readonly string[] => [
+  ...type.properties.map(writeProperty),
+  ...type.navigation.map(writeNavigation),
+]
+
+const writeComplexType = (type: ComplexType): string =>
+  element('ComplexType', { Name: type.name }, writeMembers(type))
+
+function writeEntityType(type: EntityType): string {
+  const references = type.key.map((name) => element('PropertyRef', { Name: name }))
+  return element('EntityType', { Name: type.name }, [element('Key', {}, references), ...writeMembers(type)])
+}
+
+function writeEnumType(type: EnumType): string {
+  const members = type.members.map(({ name, value }) =>
+    element('Member', { Name: name, Value: String(value) }),
+  )
+  return element('EnumType', { Name: type.name, IsFlags: type.flags ? 'true' : undefined }, members)
+}
+
+function writeFunction(declaration: FunctionDeclaration): string {
+  const facets = (value: TypeRef & { readonly nullable: boolean }): Attributes => ({
+    Type: typeName(value),
+    Nullable: value.collection ? undefined : nullableFacet(value.nullable),
+  })
+  return element('Function', { Name: declaration.name, IsBound: declaration.bound ? 'true' : undefined }, [
+    ...declaration.parameters.map((parameter) =>
+      element('Parameter', { Name: parameter.name, ...facets(parameter) }),
+    ),
+    element('ReturnType', facets(declaration.returns)),
+  ])
+}
+
+/** Links lead to the one set of their target type; contained targets and types without a set of their own have none. */
+function writeEntitySet(set: EntitySet, model: ServiceModel): string {
+  const { entitySets } = model.container
+  const type = model.schemas
+    .flatMap(({ namespace, entityTypes }) => entityTypes.map((declared) => ({ namespace, declared })))
+    .find(({ namespace, declared }) => `${namespace}.${declared.name}` === set.entityType)
+  const bindings = (type?.declared.navigation ?? []).flatMap((property) => {
+    const targets = entitySets.filter(({ entityType }) => entityType === property.type)
+    const [target] = targets
+    if (property.contained || target === undefined || targets.length > 1) return []
+    return [element('NavigationPropertyBinding', { Path: property.name, Target: target.name })]
+  })
+  return element('EntitySet', { Name: set.name, EntityType: set.entityType }, bindings)
+}
+
+function writeSchema(schema: Schema, model: ServiceModel): string {
+  const { container } = model
+  const sets = container.entitySets.map((set) => writeEntitySet(set, model))
+  const attributes = {
+    Namespace: schema.namespace,
+    Alias: schema.alias,
+    xmlns: 'http://docs.oasis-open.org/odata/ns/edm',
+  }
+  return element('Schema', attributes, [
+    ...schema.enumTypes.map(writeEnumType),
+    ...schema.complexTypes.map(writeComplexType),
+    ...schema.entityTypes.map(writeEntityType),
+    ...schema.functions.map(writeFunction),
+    ...(schema.namespace === container.namespace
+      ? [element('EntityContainer', { Name: container.name }, sets)]
+      : []),
+  ])
+}
+
+/** Writes a model as an EDMX document of OData 4.0 (`$metadata`; media type `application/xml`). */
+export function writeEdmx(model: ServiceModel): string {
+  const services = element(
+    'edmx:DataServices',
+    {},
+    model.schemas.map((schema) => writeSchema(schema, model)),
+  )
+  const attributes = { Version: '4.0', 'xmlns:edmx': 'http://docs.oasis-open.org/odata/ns/edmx' }
+  return `<?xml version="1.0" encoding="utf-8"?>\n${element('edmx:Edmx', attributes, [services])}\n`
+}
