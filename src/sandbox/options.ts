@@ -10,6 +10,10 @@ const schema = z.strictObject({
   now: z.iso.datetime({ offset: true }).optional(),
   control: z.boolean().default(true),
   onExisting: z.enum(['replace', 'duplicate', 'conflict']).default('replace'),
+  typeNames: z.enum(['documented', 'later']).default('documented'),
+  pageSize: z.int().positive().default(1000),
+  maxDays: z.int().positive().default(90),
+  unavailable: z.array(z.string()).default([]),
   maxBodyBytes: z.int().positive().default(33_554_432),
 })
 

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
 import { AdapterError } from '../errors.ts'
+import { recordTypes } from './attendance/record-entity.ts'
 import { createClock } from './clock.ts'
 import { createFaultPlan } from './control/fault-plan.ts'
 import { createControlRoutes } from './control/routes.ts'
@@ -8,9 +9,10 @@ import { createGateway } from './edge/security.ts'
 import { createServer } from './edge/server.ts'
 import { openSchool } from './open-school.ts'
 import { readOptions } from './options.ts'
-import type { SandboxOptions } from './options.ts'
+import type { SandboxOptions, SandboxSettings } from './options.ts'
 import { createRandom } from './random.ts'
 import { createService } from './service.ts'
+import type { ServiceSwitches } from './service.ts'
 
 /** A running, or not yet running, stand-in service. */
 export interface Sandbox {
@@ -24,6 +26,8 @@ export interface Sandbox {
 export interface SandboxHooks {
   /** The share of the school that is built, 0 to 1; called only where the database is new. */
   readonly onProgress?: (share: number) => void
+  /** A fault of the sandbox itself, which its client reads as status 500. */
+  readonly onError?: (error: unknown) => void
 }
 
 // A client's pool must time out first, or a connection closes at the moment of its reuse.
@@ -36,7 +40,8 @@ const keepAliveMs = 75_000
  * Options, with their defaults: `host` '127.0.0.1', `port` 0 (any free one), `seed` 1, `scale` 'class' (30 current
  * learners) or 'school', `db` ':memory:' or a file, `now` (ISO date-time: a clock that stands still; default the
  * machine's clock), `control` true (`/_sandbox`, loopback only), `onExisting` 'replace' | 'duplicate' | 'conflict' (what
- * POST does on a marked session), `maxBodyBytes` 32 MiB.
+ * POST does on a marked session), `typeNames` 'documented' | 'later' (type texts of references in reads), `pageSize` 1000,
+ * `maxDays` 90 (longest range of an attendance read), `unavailable` [] (entity sets that answer 501), `maxBodyBytes` 32 MiB.
  *
  * Errors: `ADP_USAGE` for wrong options or a database file with other content.
  */
@@ -52,11 +57,12 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
   }
   const app = createServer({
     gateway: createGateway(school.ids.guid('user', 0), new Set(), () => undefined),
-    service: createService(school, { onExisting: settings.onExisting }),
+    service: createService(school, toSwitches(settings)),
     control: settings.control ? createControlRoutes({ school, clock, faults, reset }) : undefined,
     maxBodyBytes: settings.maxBodyBytes,
     strike: (method, path) => faults.strike({ method, path }),
     staleAfter: () => faults.seqWhenSet(),
+    onError: hooks.onError ?? (() => undefined),
   })
   const server = createHttpServer(app)
   server.keepAliveTimeout = keepAliveMs
@@ -80,4 +86,14 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
       school.database.close()
     },
   }
+}
+
+function toSwitches({
+  onExisting,
+  typeNames,
+  pageSize,
+  maxDays,
+  unavailable,
+}: SandboxSettings): ServiceSwitches {
+  return { onExisting, pageSize, maxDays, types: recordTypes[typeNames], unavailable: new Set(unavailable) }
 }

@@ -11,6 +11,10 @@ test('everything has a default', () => {
     db: ':memory:',
     control: true,
     onExisting: 'replace',
+    typeNames: 'documented',
+    pageSize: 1000,
+    maxDays: 90,
+    unavailable: [],
     maxBodyBytes: 33_554_432,
   })
 })

@@ -4,7 +4,7 @@ import type { Route, ServiceRequest } from '../edge/request.ts'
 import type { School } from '../school.ts'
 import type { OnExisting } from '../store/marks.ts'
 import { readRecordBody } from './read-record-body.ts'
-import { recordMembers } from './record-json.ts'
+import { toRecordEntity } from './record-entity.ts'
 import { parseRelaxedJson } from './relaxed-json.ts'
 import { writeMark } from './write-mark.ts'
 
@@ -45,7 +45,10 @@ export function postRecord(
     return { status: 204, headers: { ...headers, 'OData-Version': '4.0' }, body: '' }
   }
   const types = { attendee: record.attendee.type, event: record.event.type, code: record.code.type }
-  const context = `"@odata.context":"${root}/$metadata#AttendanceRecords/$entity"`
-  const body = `{${context},${recordMembers(outcome.view, types)},"fabricated":null}`
-  return jsonReply(201, body, { Location: location })
+  const body = {
+    '@odata.context': `${root}/$metadata#AttendanceRecords/$entity`,
+    ...toRecordEntity(outcome.view, types),
+    fabricated: null,
+  }
+  return jsonReply(201, JSON.stringify(body), { Location: location })
 }

@@ -2,7 +2,7 @@ import type { ErrorDetail } from '../../errors.ts'
 import type { School } from '../school.ts'
 import type { Face } from '../store/mark.ts'
 import type { OnExisting } from '../store/marks.ts'
-import type { RecordView } from './record-json.ts'
+import type { RecordView } from './record-entity.ts'
 
 /** A mark as either face hands it in; ids in lower case. */
 export interface MarkWrite {
@@ -53,7 +53,8 @@ export function writeMark(school: School, face: Face, onExisting: OnExisting, wr
   }
   const present = write.present ?? (write.absent === true ? false : code.category === 'present')
   const absent = write.absent ?? (write.present === true ? false : code.category === 'absent')
-  const recordedOn = write.recordedOn ?? school.now()
+  const writtenAt = school.now()
+  const recordedOn = write.recordedOn ?? writtenAt
   const { externalId, minutesLate, comment, changeProcessName } = write
   const mark = { externalId, minutesLate, comment, changeProcessName, present, absent, recordedOn }
   const numbers = {
@@ -62,7 +63,7 @@ export function writeMark(school: School, face: Face, onExisting: OnExisting, wr
     code: code.number,
     actor: school.actors.number(write.recordedBy),
   }
-  const result = school.marks.write({ ...mark, ...numbers }, face, onExisting)
+  const result = school.marks.write({ ...mark, ...numbers, writtenAt }, face, onExisting)
   if (result.outcome === 'conflict') return { kind: 'conflict', message: conflicts[result.reason] }
   return {
     kind: 'written',

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import express from 'express'
 import type { Express, Request, Response } from 'express'
-import { AdapterError, errorRules } from '../../errors.ts'
+import { AdapterError } from '../../errors.ts'
 import { readBody } from '../../http/body.ts'
 import type { Fault } from '../control/fault.ts'
 import type { Service } from '../service.ts'
 import { joinFaults } from './disturbance.ts'
-import { odataError } from './reply.ts'
+import { faultReply, internalError } from './refusals.ts'
 import type { Reply } from './reply.ts'
 import type { ServiceRequest } from './request.ts'
 import type { Gateway, Principal } from './security.ts'
@@ -23,6 +23,8 @@ export interface ServerParts {
   readonly strike: (method: string, path: string) => Fault[]
   /** The effect beyond which stale reads see nothing. */
   readonly staleAfter: () => number
+  /** Hears of faults of the sandbox itself; the client reads 500 and no more. */
+  readonly onError: (error: unknown) => void
 }
 
 /** Builds the Express application: health, control, then the gateway and the data service for every other path. */
@@ -91,9 +93,8 @@ async function answer(
     const serviceRequest = toServiceRequest(request, body, principal)
     return parts.service(asOf === undefined ? serviceRequest : { ...serviceRequest, asOf })
   } catch (error) {
-    if (!(error instanceof AdapterError))
-      return odataError(500, 'InternalError', 'The sandbox failed on this request.')
-    return odataError(errorRules[error.code].status, error.code, error.message, error.details)
+    if (!(error instanceof AdapterError)) parts.onError(error)
+    return error instanceof AdapterError ? faultReply(error) : internalError
   }
 }
 

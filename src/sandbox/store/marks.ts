@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Identities } from '../identity.ts'
 import { zeroGuid } from '../identity.ts'
-import { integer } from './columns.ts'
+import { integer, integerOrNull } from './columns.ts'
 import { transact } from './database.ts'
 import { packFlags, readEffect, readMark } from './mark.ts'
 import type { Effect, Face, Mark } from './mark.ts'
@@ -13,6 +13,8 @@ export type OnExisting = 'replace' | 'duplicate' | 'conflict'
 export interface MarkDraft extends Omit<Mark, 'copy' | 'externalId' | 'seq'> {
   /** The all-zero guid asks for an id of the store's own. */
   readonly externalId: string
+  /** Time of the service in milliseconds, whatever `recordedOn` says. */
+  readonly writtenAt: number
 }
 
 /** What became of a write. */
@@ -28,8 +30,10 @@ export interface MarkStore {
   range(learner: number, first: number, last: number): Mark[]
   /** The mark with an id in lower case. */
   byId(externalId: string): Mark | undefined
-  /** Marks written after the effect with number `seq`, in order of that writing. */
-  changedSince(seq: number): Mark[]
+  /** Marks that stand and were written at or after an instant, in order of writing; the seeded history is not. */
+  changedSince(ms: number): Mark[]
+  /** States that writes at or after an instant made or replaced, in order of those writes. */
+  history(ms: number): { readonly mark: Mark; /** Number of the effect. */ readonly changedBy: number }[]
   /** The state of a mark's session as it was when `seq` was the last effect; undefined when it had no mark. */
   before(mark: Mark, seq: number): Mark | undefined
   /** Accepted writes after `seq`, in order. */
@@ -57,7 +61,17 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
   const inRange = prepare(
     `SELECT ${columns} FROM mark WHERE learner = ? AND session BETWEEN ? AND ? ORDER BY session, copy`,
   )
-  const changed = prepare(`SELECT ${columns} FROM mark WHERE seq > ? ORDER BY seq`)
+  const marksOf = (table: string): string => `SELECT ${columns} FROM ${table}`
+  const changed = prepare(
+    `${marksOf('mark')} WHERE seq > 0 AND seq IN (SELECT seq FROM effect WHERE written_at >= ?) ORDER BY seq`,
+  )
+  const changes = prepare(
+    `SELECT replaced_by AS changed_by, ${columns} FROM mark_history
+     UNION ALL SELECT seq AS changed_by, ${columns} FROM mark_history WHERE seq > 0
+     UNION ALL SELECT seq AS changed_by, ${columns} FROM mark WHERE seq > 0
+     ORDER BY changed_by, seq`,
+  )
+  const firstSince = prepare('SELECT min(seq) AS seq FROM effect WHERE written_at >= ?')
   const previous = prepare(
     `SELECT ${columns} FROM mark_history
      WHERE learner = ? AND session = ? AND copy = ? AND replaced_by > ? AND seq <= ? ORDER BY replaced_by LIMIT 1`,
@@ -96,7 +110,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
       const copy = replaced?.copy ?? rows.length
       const values = [code, flags, minutesLate, comment, recordedOn] as const
       insert.run(learner, session, copy, ...values, draft.actor, draft.changeProcessName, externalId, next)
-      log.run(next, face, learner, session, code, flags, minutesLate, comment, externalId, recordedOn)
+      log.run(next, face, learner, session, code, flags, minutesLate, comment, externalId, draft.writtenAt)
     })
     seq = next
     return { outcome: replaced === undefined ? 'created' : 'replaced', externalId, seq }
@@ -106,7 +120,14 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
     write,
     byId,
     range: (learner, first, last) => inRange.all(learner, first, last).map((row) => readMark(ids, row)),
-    changedSince: (after) => changed.all(after).map((row) => readMark(ids, row)),
+    changedSince: (ms) => changed.all(ms).map((row) => readMark(ids, row)),
+    history: (ms) => {
+      const first = integerOrNull(firstSince.get(ms) ?? {}, 'seq') ?? Infinity
+      return changes
+        .all()
+        .map((row) => ({ mark: readMark(ids, row), changedBy: integer(row, 'changed_by') }))
+        .filter(({ changedBy }) => changedBy >= first)
+    },
     before: (mark, at) => {
       const row = previous.get(mark.learner, mark.session, mark.copy, at, at)
       return row === undefined ? undefined : readMark(ids, row)

@@ -27,8 +27,9 @@ CREATE INDEX mark_history_of ON mark_history (learner, session, copy, replaced_b
 CREATE TABLE effect (
   seq INTEGER PRIMARY KEY, face TEXT NOT NULL, learner INTEGER NOT NULL, session INTEGER NOT NULL,
   code INTEGER NOT NULL, flags INTEGER NOT NULL, minutes_late INTEGER, comment TEXT, external_id TEXT NOT NULL,
-  recorded_on INTEGER NOT NULL
+  written_at INTEGER NOT NULL
 );
+CREATE INDEX effect_written_at ON effect (written_at);
 CREATE TABLE entity (
   entity_set TEXT NOT NULL, learner INTEGER NOT NULL, key TEXT NOT NULL, body TEXT NOT NULL, seeded TEXT,
   PRIMARY KEY (entity_set, learner, key)

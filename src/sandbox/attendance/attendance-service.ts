@@ -1,0 +1,162 @@
+import { serviceNamespace } from '../../model/notation.ts'
+import type { FunctionSegment } from '../../odata/index.ts'
+import { parseDate, parseInstant } from '../../odata/typed/scalar.ts'
+import { methodNotAllowed, notFound, refuseDomain } from '../edge/refusals.ts'
+import { odataError } from '../edge/reply.ts'
+import type { Reply } from '../edge/reply.ts'
+import type { Route, ServiceRequest } from '../edge/request.ts'
+import { entityReply } from '../query/collection.ts'
+import { compileQuery } from '../query/compile-query.ts'
+import type { QueryContext } from '../query/compile-query.ts'
+import type { Entity } from '../query/projection.ts'
+import { readEntities } from '../query/read-entities.ts'
+import { readQuery } from '../query/read-query.ts'
+import { keyValues, readResource } from '../query/resource.ts'
+import type { Resource } from '../query/resource.ts'
+import type { School } from '../school.ts'
+import type { OnExisting } from '../store/marks.ts'
+import { rowById } from './augmented-rows.ts'
+import { postRecord } from './post-record.ts'
+import type { ReadLimits, RecordFace } from './read-records.ts'
+import { readRecords } from './read-records.ts'
+import type { RecordTypes } from './record-entity.ts'
+import { toRecordEntity } from './record-entity.ts'
+import { changedRecords, codeEntities, historyEntities, sessionEntities } from './reference-sets.ts'
+
+/** Switches of the attendance domain. */
+export interface AttendanceSwitches extends ReadLimits {
+  readonly onExisting: OnExisting
+  readonly types: RecordTypes
+}
+
+/** A set besides AttendanceRecords: read only, whole in memory. */
+interface ReferenceSet {
+  readonly name: string
+  readonly type: string
+  readonly key: readonly string[]
+  readonly entities: (school: School) => readonly Entity[]
+  /** What changed since an instant; undefined: the set has no such function. */
+  readonly changes?: (school: School, since: number) => readonly Entity[]
+}
+
+const referenceSets: Readonly<Record<string, ReferenceSet>> = {
+  statutoryattendancesessions: {
+    name: 'StatutoryAttendanceSessions',
+    type: 'StatutoryAttendanceSession',
+    key: ['ExternalID'],
+    entities: sessionEntities,
+  },
+  statutoryattendancerecordhistorys: {
+    name: 'StatutoryAttendanceRecordHistorys',
+    type: 'StatutoryAttendanceRecordHistory',
+    key: ['ExternalID'],
+    entities: (school) => historyEntities(school),
+    changes: historyEntities,
+  },
+  attendancelookups: {
+    name: 'AttendanceLookups',
+    type: 'AttendanceLookup',
+    key: ['ExternalID', 'LookupType'],
+    entities: codeEntities,
+  },
+}
+
+/** Creates the V3 attendance service: everything below `…/Attendance/V3` but `$batch` and `$metadata`. */
+export function createAttendanceService(
+  school: School,
+  queryContext: () => QueryContext,
+  switches: AttendanceSwitches,
+): (route: Route, request: ServiceRequest) => Reply {
+  const typeName = (type: string): string => `${serviceNamespace}.${type}`
+  const toEntity: RecordFace['toEntity'] = (row) => toRecordEntity(row.view, switches.types)
+
+  const records = (resource: Resource, route: Route, request: ServiceRequest): Reply => {
+    if (resource.key === undefined) {
+      if (request.method === 'POST') return postRecord(school, switches.onExisting, route, request)
+      if (request.method !== 'GET') return methodNotAllowed('GET', 'POST')
+      const face = { typeName: typeName('AttendanceRecord'), toEntity, recordedOnly: false }
+      return readRecords(school, { ...face, queryContext: queryContext() }, switches, route, request)
+    }
+    if (request.method !== 'GET') return methodNotAllowed('GET')
+    const [id] = keyValues(resource.key, ['ExternalID']) ?? []
+    const row = id === undefined ? undefined : rowById(school, id)
+    if (row === undefined) return notFound
+    const query = compileQuery(readQuery(request.query), typeName('AttendanceRecord'), queryContext())
+    return entityReply(
+      200,
+      `${request.origin}${route.root}`,
+      'AttendanceRecords',
+      query.project(toEntity(row)),
+    )
+  }
+
+  const reference = (set: ReferenceSet, resource: Resource, route: Route, request: ServiceRequest): Reply => {
+    if (request.method !== 'GET') return methodNotAllowed('GET')
+    const collection = { typeName: typeName(set.type), context: set.name, entities: set.entities(school) }
+    if (resource.key === undefined)
+      return readEntities(collection, queryContext(), switches.pageSize, route, request)
+    const values = keyValues(resource.key, set.key)
+    const entity = collection.entities.find((one) =>
+      set.key.every((name, index) => one[name] === values?.[index]),
+    )
+    if (entity === undefined) return notFound
+    const query = compileQuery(readQuery(request.query), collection.typeName, queryContext())
+    return entityReply(200, `${request.origin}${route.root}`, set.name, query.project(entity))
+  }
+
+  const changes = (
+    { name, type, list }: { name: string; type: string; list: (since: number) => readonly Entity[] },
+    segment: FunctionSegment,
+    route: Route,
+    request: ServiceRequest,
+  ): Reply => {
+    if (request.method !== 'GET') return methodNotAllowed('GET')
+    const since = readStartDate(segment)
+    if (since === undefined)
+      return odataError(
+        400,
+        'InvalidQuery',
+        'SIMS.Changes needs startDate, a date or a date and time with offset.',
+      )
+    const collection = { typeName: typeName(type), context: name, entities: list(since) }
+    return readEntities(collection, queryContext(), switches.pageSize, route, request)
+  }
+
+  return (route, request) => {
+    const refusal = refuseDomain(request.principal, 'Attendance')
+    if (refusal !== undefined) return refusal
+    const resource = readResource(route.resource)
+    if (resource === undefined) return notFound
+    const name = resource.set.toLowerCase()
+    const set = referenceSets[name]
+    const isRecords = name === 'attendancerecords'
+    const [next, ...beyond] = resource.rest
+    if (next === undefined) {
+      if (isRecords) return records(resource, route, request)
+      return set === undefined ? notFound : reference(set, resource, route, request)
+    }
+    if (
+      next.kind !== 'function' ||
+      !/(^|\.)changes$/i.test(next.name) ||
+      beyond.length > 0 ||
+      resource.key !== undefined
+    )
+      return notFound
+    if (isRecords) {
+      const list = (since: number): readonly Entity[] => changedRecords(school, since, toEntity)
+      return changes({ name: 'AttendanceRecords', type: 'AttendanceRecord', list }, next, route, request)
+    }
+    const listed = set?.changes
+    if (set === undefined || listed === undefined) return notFound
+    return changes({ ...set, list: (since) => listed(school, since) }, next, route, request)
+  }
+}
+
+/** The one parameter of `SIMS.Changes` in milliseconds; its type is not shown, so a date alone is read too. */
+function readStartDate({ parameters }: FunctionSegment): number | undefined {
+  const [parameter, ...more] = parameters
+  if (parameter?.name.toLowerCase() !== 'startdate' || more.length > 0 || parameter.value.kind !== 'literal')
+    return undefined
+  const { value } = parameter.value
+  return parseInstant(value)?.ms ?? parseDate(value)
+}

@@ -1,0 +1,108 @@
+import type { CompareNode, MemberNode, TypedExpr } from '../../odata/index.ts'
+import { isInstant } from '../../odata/typed/scalar.ts'
+import type { Scalar } from '../../odata/typed/scalar.ts'
+
+/** Which rows a filter can match at all; a member that is missing does not limit them. */
+export interface ReadBounds {
+  /** Ids in lower case. */
+  readonly learners?: ReadonlySet<string>
+  readonly events?: ReadonlySet<string>
+  readonly records?: ReadonlySet<string>
+  /** Start of the session in milliseconds, inclusive. */
+  readonly from?: number
+  readonly to?: number
+}
+
+type IdField = 'learners' | 'events' | 'records'
+
+const idFields = ['learners', 'events', 'records'] as const
+
+/** Fields by their names in the V3 record and in the flat V2 record. */
+const idPaths: Readonly<Record<string, IdField>> = {
+  'Attendee/ExternalID': 'learners',
+  'Event/ExternalID': 'events',
+  ExternalID: 'records',
+  Learner: 'learners',
+  AttendableEvent: 'events',
+}
+
+/**
+ * Bounds of a checked filter: the rows it can match lie inside, so that a read need not look at others. `and` narrows,
+ * `or` widens; everything else (`not`, functions, lambdas) leaves the rows unbounded.
+ */
+export function boundsOf(node: TypedExpr): ReadBounds {
+  switch (node.kind) {
+    case 'and':
+      return node.operands.map(boundsOf).reduce(narrow, {})
+    case 'or':
+      return node.operands.map(boundsOf).reduce(widen)
+    case 'compare':
+      return boundsOfComparison(node)
+    case 'in': {
+      const field = node.operand.kind === 'member' ? idPaths[pathOf(node.operand)] : undefined
+      const ids = node.items.map((item) => (item.kind === 'constant' ? item.value : undefined))
+      return field === undefined || !ids.every(isText) ? {} : { [field]: new Set(ids) }
+    }
+    default:
+      return {}
+  }
+}
+
+const pathOf = ({ variable, path }: MemberNode): string => (variable === 0 ? path.join('/') : '')
+const isText = (value: unknown): value is string => typeof value === 'string'
+const flipped = { eq: 'eq', ne: 'ne', gt: 'lt', ge: 'le', lt: 'gt', le: 'ge' } as const
+
+function boundsOfComparison({ operator, left, right }: CompareNode): ReadBounds {
+  if (left.kind === 'member' && right.kind === 'constant') return bound(pathOf(left), operator, right.value)
+  if (left.kind === 'constant' && right.kind === 'member')
+    return bound(pathOf(right), flipped[operator], left.value)
+  return {}
+}
+
+function bound(path: string, operator: CompareNode['operator'], value: Scalar): ReadBounds {
+  const field = idPaths[path]
+  if (field !== undefined) return operator === 'eq' && isText(value) ? { [field]: new Set([value]) } : {}
+  if (path !== 'AttendableEventStart' || !isInstant(value)) return {}
+  switch (operator) {
+    case 'eq':
+      return { from: value.ms, to: value.ms }
+    case 'gt':
+    case 'ge':
+      return { from: value.ms }
+    case 'lt':
+    case 'le':
+      return { to: value.ms }
+    case 'ne':
+      return {}
+  }
+}
+
+const common = (one: ReadonlySet<string>, other: ReadonlySet<string>): ReadonlySet<string> =>
+  new Set([...one].filter((id) => other.has(id)))
+
+/** Both hold. */
+function narrow(one: ReadBounds, other: ReadBounds): ReadBounds {
+  const both: { -readonly [Name in keyof ReadBounds]: ReadBounds[Name] } = {}
+  for (const name of idFields) {
+    const [mine, theirs] = [one[name], other[name]]
+    const ids = mine !== undefined && theirs !== undefined ? common(mine, theirs) : (mine ?? theirs)
+    if (ids !== undefined) both[name] = ids
+  }
+  const from = Math.max(one.from ?? -Infinity, other.from ?? -Infinity)
+  const to = Math.min(one.to ?? Infinity, other.to ?? Infinity)
+  return { ...both, ...(from === -Infinity ? {} : { from }), ...(to === Infinity ? {} : { to }) }
+}
+
+/** Either holds: only what bounds both still bounds. */
+function widen(one: ReadBounds, other: ReadBounds): ReadBounds {
+  const both: { -readonly [Name in keyof ReadBounds]: ReadBounds[Name] } = {}
+  for (const name of idFields) {
+    const [mine, theirs] = [one[name], other[name]]
+    if (mine !== undefined && theirs !== undefined) both[name] = new Set([...mine, ...theirs])
+  }
+  return {
+    ...both,
+    ...(one.from === undefined || other.from === undefined ? {} : { from: Math.min(one.from, other.from) }),
+    ...(one.to === undefined || other.to === undefined ? {} : { to: Math.max(one.to, other.to) }),
+  }
+}

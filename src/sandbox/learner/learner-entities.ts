@@ -1,0 +1,74 @@
+import type { Json } from '../seed/documents/field-rules.ts'
+import { learnerSets } from '../seed/documents/entity-sets.ts'
+import type { LearnerSet } from '../seed/documents/entity-sets.ts'
+import type { School } from '../school.ts'
+import type { Entity } from '../query/projection.ts'
+
+/** An entity of a learner domain with what the store knows about it. */
+export interface LearnerEntity {
+  /** 0 for groups and lookups. */
+  readonly learner: number
+  readonly key: string
+  readonly entity: Entity
+}
+
+/** The entities of the learner domains, read from the store once and kept until one of them changes. */
+export interface LearnerEntities {
+  all(set: string): readonly LearnerEntity[]
+  byKey(set: string, key: string): LearnerEntity | undefined
+}
+
+/** Links of LearnerGroup are named like the sets they lead to (service.md 2.2). */
+const memberSets = learnerSets.filter(({ subject }) => subject === 'learner' || subject === 'contact')
+
+/** Creates the cache of a school's learner entities. */
+export function createLearnerEntities(school: School): LearnerEntities {
+  const kept = new Map<
+    string,
+    { version: number; list: readonly LearnerEntity[]; byKey: Map<string, LearnerEntity> }
+  >()
+  const load = (set: string) => {
+    const version = school.entities.version()
+    const found = kept.get(set)
+    if (found?.version === version) return found
+    const list = school.entities.all(set).map(({ learner, key, body }): LearnerEntity => ({
+      learner,
+      key,
+      entity: withMembers(set, key, readEntity(body)),
+    }))
+    const loaded = { version, list, byKey: new Map(list.map((one) => [one.key, one])) }
+    kept.set(set, loaded)
+    return loaded
+  }
+  const all = (set: string): readonly LearnerEntity[] => load(set).list
+
+  /** A group gets its member collections as getters: read where a query follows them, not before. */
+  const withMembers = (set: string, key: string, entity: Record<string, Json>): Entity => {
+    if (set !== 'LearnerGroups') return entity
+    const group = school.groups.find(({ externalId, type }) => key === `${externalId},${type}`)
+    const members = new Set(group?.members)
+    for (const { name } of memberSets) {
+      const get = (): Json[] =>
+        all(name)
+          .filter(({ learner }) => members.has(learner))
+          .map((member) => ({ ...member.entity }))
+      Object.defineProperty(entity, name, { get, enumerable: false })
+    }
+    return entity
+  }
+  return { all, byKey: (set, key) => load(set).byKey.get(key) }
+}
+
+/** Reads the body of a stored entity. */
+function readEntity(body: string): Record<string, Json> {
+  const value: Json = JSON.parse(body) as Json
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
+}
+
+/** The set that a name in a path means, in any case and in any spelling that the interface has. */
+export function findLearnerSet(name: string): LearnerSet | undefined {
+  const wanted = name.toLowerCase()
+  return learnerSets.find((set) =>
+    [set.name, ...set.aliases].some((spelling) => spelling.toLowerCase() === wanted),
+  )
+}

@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest'
+import { fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+
+const root = '/Attendance/V3'
+const post = (minutes: number) => ({
+  headers: jsonBody,
+  body: JSON.stringify({
+    Attendee: { ExternalID: fixed.learner },
+    Event: { ExternalID: fixed.morning },
+    AttendanceCode: { ExternalID: fixed.present },
+    Qualifier: { MinutesLate: minutes },
+  }),
+})
+const rows = (reply: { body: unknown }): unknown[] => (reply.body as { value: unknown[] }).value
+
+test('sessions are listed for a writer to choose from', async () => {
+  const { json } = await startSandbox()
+  const filter = encodeURIComponent(
+    "Start ge 2026-03-02T00:00:00Z and Start lt 2026-03-03T00:00:00Z and Session eq 'AM'",
+  )
+  const reply = await json('GET', `${root}/StatutoryAttendanceSessions?$filter=${filter}`)
+  const session = {
+    ExternalID: fixed.morning,
+    Description: '2026-03-02 AM',
+    Session: 'AM',
+    Start: '2026-03-02T09:00:00Z',
+    End: '2026-03-02T12:00:00Z',
+    Type: 'Attendance.StatutoryAttendanceSession',
+  }
+  expect([reply.status, rows(reply)]).toEqual([200, [session]])
+  const single = await json('GET', `${root}/StatutoryAttendanceSessions(${fixed.morning})`)
+  expect([single.status, single.body]).toEqual([200, expect.objectContaining(session)])
+})
+
+test('codes have the shape of a lookup, also those of three characters', async () => {
+  const { json } = await startSandbox()
+  const reply = await json(
+    'GET',
+    `${root}/AttendanceLookups?$filter=Code%20in%20('I01','%23W')&$orderby=Code%20desc`,
+  )
+  expect(rows(reply)).toMatchObject([
+    {
+      LookupType: 'AttendanceCode',
+      Code: 'I01',
+      Description: 'Illness, sent home',
+      IsVisible: true,
+      ResourceProvider: { Code: 'SCH' },
+      StatutoryAttendanceCode: { Type: 'Attendance.Lookup.StatutoryAttendanceCode' },
+    },
+    { Code: '#W' },
+  ])
+  const key = `ExternalID=${fixed.present},LookupType=SIMS.LookupType'AttendanceCode'`
+  const single = await json('GET', `${root}/AttendanceLookups(${encodeURIComponent(key)})`)
+  expect(single).toMatchObject({ status: 200, body: { Code: '/' } })
+  expect((await json('GET', `${root}/AttendanceLookups(${fixed.present})`)).status).toBe(404)
+})
+
+test('changes since a date hold the marks written since, by whatever face', async () => {
+  const { json } = await startSandbox()
+  const changes = (name: string, start: string) =>
+    json('GET', `${root}/${name}/SIMS.Changes(startDate=${start})`)
+  expect(rows(await changes('AttendanceRecords', '2026-06-10T10:00:00Z'))).toEqual([])
+  expect(rows(await changes('AttendanceRecords', '2026-06-09'))).toHaveLength(60)
+  await json('POST', `${root}/AttendanceRecords`, post(1))
+  await json('POST', `${root}/AttendanceRecords`, post(2))
+  expect(rows(await changes('AttendanceRecords', '2026-06-10T10:00:00Z'))).toMatchObject([
+    { Qualifier: { MinutesLate: 2 } },
+  ])
+  // What the seed recorded, what replaced it, and what replaced that.
+  expect(rows(await changes('StatutoryAttendanceRecordHistorys', '2026-06-10T10:00:00Z'))).toMatchObject([
+    { Qualifier: { MinutesLate: null } },
+    { Qualifier: { MinutesLate: 1 } },
+    { Qualifier: { MinutesLate: 1 } },
+    { Qualifier: { MinutesLate: 2 } },
+  ])
+  expect(rows(await changes('StatutoryAttendanceRecordHistorys', '2026-06-10T11:00:00Z'))).toEqual([])
+  const all = await json(
+    'GET',
+    `${root}/StatutoryAttendanceRecordHistorys?$filter=Qualifier/MinutesLate%20eq%201`,
+  )
+  expect(new Set(rows(all).map((row) => (row as Record<string, unknown>)['ExternalID'])).size).toBe(2)
+})
+
+test.each([
+  ['GET', 'AttendanceRecords/SIMS.Changes(startDate=soon)', 400],
+  ['GET', 'AttendanceRecords/SIMS.Changes(since=2026-06-09)', 400],
+  ['GET', 'AttendanceRecords/SIMS.Other(startDate=2026-06-09)', 404],
+  ['GET', 'StatutoryAttendanceSessions/SIMS.Changes(startDate=2026-06-09)', 404],
+  ['GET', 'Nothing', 404],
+  ['GET', 'AttendanceRecords/Attendee', 404],
+  ['GET', 'AttendanceRecords((', 404],
+  ['PUT', 'AttendanceRecords', 405],
+  ['DELETE', `AttendanceRecords(${fixed.zero})`, 405],
+  ['POST', 'StatutoryAttendanceSessions', 405],
+] as const)('%s %s is answered %i', async (method, path, status) => {
+  const { json } = await startSandbox()
+  expect(await json(method, `${root}/${path}`)).toMatchObject({ status, body: { error: {} } })
+})

@@ -1,0 +1,209 @@
+import { expect, test } from 'vitest'
+import { codeDefinitions } from '../../../src/sandbox/seed/codes.ts'
+import { fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+
+const path = '/Attendance/V3/AttendanceRecords'
+const weeks = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-16T00:00:00Z'
+const one = `Attendee/ExternalID eq ${fixed.learner}`
+const query = (options: Record<string, string>): string =>
+  `${path}?${new URLSearchParams(options).toString()}`
+
+interface Collection {
+  '@odata.context': string
+  '@odata.count'?: number
+  '@odata.nextLink'?: string
+  value: Record<string, unknown>[]
+}
+type Started = Awaited<ReturnType<typeof startSandbox>>
+const read = async ({ json }: Started, options: Record<string, string>): Promise<Collection> => {
+  const { status, body } = await json('GET', query(options))
+  expect(status).toBe(200)
+  return body as Collection
+}
+
+test('every session of the range is there, and its code tells the days apart', async () => {
+  const sandbox = await startSandbox()
+  const { body } = await sandbox.json('GET', '/_sandbox/samples')
+  const { codes } = body as { codes: { id: string; code: string }[] }
+  const named = new Map(codes.map(({ id, code }) => [id, code]))
+  expect(codes).toHaveLength(codeDefinitions.length)
+  const { value } = await read(sandbox, {
+    $filter: `${one} and ${weeks}`,
+    $select: 'AttendanceCode,RecordedBy',
+  })
+  const rows = value as { AttendanceCode: { ExternalID: string }; RecordedBy: unknown }[]
+  expect(rows).toHaveLength(28)
+  expect(rows.map(({ AttendanceCode }) => named.get(AttendanceCode.ExternalID)).join(' ')).toBe(
+    // Two weeks: marks up to Tuesday, a day without, a closure, a training day, weekends.
+    '/ \\ / \\ / \\ / \\ / \\ #W #W #W #W / \\ / \\ - - Y4 Y4 #T #T #W #W #W #W',
+  )
+  expect(rows.map(({ RecordedBy }) => RecordedBy === null)).toEqual([
+    ...Array.from({ length: 10 }, () => false),
+    ...Array.from({ length: 4 }, () => true),
+    ...Array.from({ length: 4 }, () => false),
+    ...Array.from({ length: 10 }, () => true),
+  ])
+})
+
+test('a holiday has a code of its own, and a row without a mark is neither present nor absent', async () => {
+  const sandbox = await startSandbox()
+  const { value } = await read(sandbox, {
+    $filter: `${one} and AttendableEventStart eq 2026-02-18T09:00:00Z`,
+  })
+  expect(value).toMatchObject([
+    {
+      Present: false,
+      Absent: false,
+      RecordedOn: null,
+      RecordedBy: null,
+      AttendableEventStart: '2026-02-18T09:00:00Z',
+      Attendee: { ExternalID: fixed.learner, Type: 'Learner.Identifier' },
+      Qualifier: { MinutesLate: null, Comment: null },
+    },
+  ])
+})
+
+test('a posted mark is read back by learner and event, and by its id', async () => {
+  const sandbox = await startSandbox()
+  const posted = await sandbox.json('POST', path, {
+    headers: jsonBody,
+    body: JSON.stringify({
+      Attendee: { ExternalID: fixed.learner },
+      Event: { ExternalID: fixed.afternoon },
+      AttendanceCode: { ExternalID: fixed.present },
+      Qualifier: { MinutesLate: 7, Comment: 'ä' },
+    }),
+  })
+  const { fabricated, '@odata.context': context, ...record } = posted.body as Record<string, unknown>
+  expect([fabricated, context]).toEqual([
+    null,
+    `${sandbox.url}/Attendance/V3/$metadata#AttendanceRecords/$entity`,
+  ])
+  const { value } = await read(sandbox, { $filter: `${one} and Event/ExternalID eq ${fixed.afternoon}` })
+  expect(value).toEqual([record])
+  const single = await sandbox.json('GET', `${path}(${String(record['ExternalID'])})`)
+  expect(single).toEqual({ status: 200, body: { '@odata.context': context, ...record } })
+})
+
+test('the row of a missing mark can be read by its id until it is marked', async () => {
+  const sandbox = await startSandbox()
+  const wednesday = `${one} and AttendableEventStart eq 2026-03-11T09:00:00Z`
+  const [row] = (await read(sandbox, { $filter: wednesday })).value
+  const { status, body } = await sandbox.json('GET', `${path}(${String(row?.['ExternalID']).toUpperCase()})`)
+  expect([status, body]).toEqual([200, expect.objectContaining(row ?? {})])
+  expect((await sandbox.json('GET', `${path}(${fixed.unknown})`)).status).toBe(404)
+})
+
+test.each([
+  [undefined, 'FilterRequired'],
+  ['Present eq true', 'DateRangeRequired'],
+  ['AttendableEventStart ge 2026-03-02T00:00:00Z', 'DateRangeRequired'],
+  [`Attendee/ExternalID in (${fixed.learner},${fixed.otherLearner})`, 'DateRangeRequired'],
+  [
+    `${one} and AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart lt 2026-04-02T00:00:00Z`,
+    'DateRangeTooLong',
+  ],
+  ['AttendableEventStart ge 2026-03-02', 'InvalidQuery'],
+  ['AttendableEventStart ge', 'InvalidQuery'],
+  [`Learner eq ${fixed.learner}`, 'InvalidQuery'],
+  ['('.repeat(5000), 'InvalidQuery'],
+  ['a'.repeat(40_000), 'InvalidQuery'],
+])('the filter %.40s is refused as %s', async (filter, code) => {
+  const { json } = await startSandbox()
+  const reply = await json('GET', filter === undefined ? path : query({ $filter: filter }))
+  expect(reply).toMatchObject({ status: filter?.length === 40_000 ? 431 : 400, body: { error: { code } } })
+})
+
+test.each([
+  [
+    `${one} and AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-04-01T00:00:00Z`,
+    180,
+  ],
+  [one, 730],
+  [`${one} and AttendableEventStart ge 2026-03-02T00:00:00Z`, 366],
+  [`Event/ExternalID eq ${fixed.morning}`, 30],
+])('%s is within the limit', async (filter, count) => {
+  const sandbox = await startSandbox()
+  const { '@odata.count': counted } = await read(sandbox, { $filter: filter, $count: 'true', $top: '0' })
+  expect(counted).toBe(count)
+})
+
+test('pages follow one another without loss, whatever the order', async () => {
+  const sandbox = await startSandbox({ pageSize: 100 })
+  const follow = async (options: Record<string, string>): Promise<[number[], unknown[]]> => {
+    const sizes: number[] = []
+    const ids: unknown[] = []
+    let next: string | undefined = query(options)
+    while (next !== undefined) {
+      const { status, body } = await sandbox.json('GET', next.replace(sandbox.url, ''))
+      expect(status).toBe(200)
+      const page = body as Collection
+      sizes.push(page.value.length)
+      ids.push(...page.value.map((row) => row['ExternalID']))
+      next = page['@odata.nextLink']
+    }
+    return [sizes, ids]
+  }
+  const [sizes, ids] = await follow({ $filter: weeks })
+  expect(sizes).toEqual([100, 100, 100, 100, 100, 100, 100, 100, 40])
+  expect(new Set(ids).size).toBe(840)
+  const [ordered, orderedIds] = await follow({
+    $filter: weeks,
+    $orderby: 'AttendableEventStart desc,ExternalID',
+  })
+  expect(ordered).toEqual(sizes)
+  expect([...orderedIds].sort()).toEqual([...ids].sort())
+  expect((await follow({ $filter: weeks, $top: '150', $skip: '30' }))[1]).toEqual(ids.slice(30, 180))
+  expect((await follow({ $filter: weeks, $orderby: 'ExternalID', $top: '150' }))[0]).toEqual([100, 50])
+})
+
+test('the client may ask for smaller pages, the count stands on the first', async () => {
+  const sandbox = await startSandbox()
+  const { status, body } = await sandbox.json('GET', query({ $filter: weeks, $count: 'true' }), {
+    headers: { Prefer: 'odata.maxpagesize=5' },
+  })
+  const page = body as Collection
+  expect([status, page.value.length, page['@odata.count']]).toEqual([200, 5, 840])
+  expect(page['@odata.nextLink']).not.toContain('count')
+})
+
+test.each(['x', '1.2', '-1', '1.2.3.4'])('the token %s is refused', async (token) => {
+  const { json } = await startSandbox()
+  expect(await json('GET', query({ $filter: weeks, $skiptoken: token }))).toMatchObject({ status: 400 })
+})
+
+test('a stale read sees nothing that was written since the fault was set', async () => {
+  const sandbox = await startSandbox()
+  const filter = { $filter: `${one} and Event/ExternalID eq ${fixed.morning}` }
+  const before = await read(sandbox, filter)
+  await sandbox.json('PUT', '/_sandbox/faults', { headers: jsonBody, body: '{"kind":"staleRead","count":1}' })
+  await sandbox.json('DELETE', '/_sandbox/faults')
+  await sandbox.json('PUT', '/_sandbox/faults', {
+    headers: jsonBody,
+    body: '{"kind":"staleRead","method":"GET","count":1}',
+  })
+  await sandbox.json('POST', path, {
+    headers: jsonBody,
+    body: JSON.stringify({
+      Attendee: { ExternalID: fixed.learner },
+      Event: { ExternalID: fixed.morning },
+      AttendanceCode: { ExternalID: fixed.present },
+      Qualifier: { MinutesLate: 9 },
+    }),
+  })
+  expect(await read(sandbox, filter)).toEqual(before)
+  expect((await read(sandbox, filter)).value).toMatchObject([{ Qualifier: { MinutesLate: 9 } }])
+})
+
+test('duplicates are all shown', async () => {
+  const sandbox = await startSandbox({ onExisting: 'duplicate', typeNames: 'later' })
+  const body = JSON.stringify({
+    Attendee: { ExternalID: fixed.learner },
+    Event: { ExternalID: fixed.morning },
+    AttendanceCode: { ExternalID: fixed.present },
+  })
+  await sandbox.json('POST', path, { headers: jsonBody, body })
+  const { value } = await read(sandbox, { $filter: `${one} and Event/ExternalID eq ${fixed.morning}` })
+  expect(value).toHaveLength(2)
+  expect(value).toMatchObject([{ Event: { Type: 'Attendance.StatutoryAttendanceSession' } }, {}])
+})

@@ -1,0 +1,157 @@
+import { expect, test } from 'vitest'
+import { serviceModel } from '../../../src/model/service-model.ts'
+import { subDomains } from '../../../src/model/sub-domains.ts'
+import { learnerSets } from '../../../src/sandbox/seed/documents/entity-sets.ts'
+import { fixed, startSandbox } from '../start-sandbox.ts'
+
+type Started = Awaited<ReturnType<typeof startSandbox>>
+const rowsOf = (body: unknown): Record<string, unknown>[] =>
+  (body as { value: Record<string, unknown>[] }).value
+const read = async ({ json }: Started, path: string): Promise<Record<string, unknown>[]> => {
+  const { status, body } = await json('GET', path)
+  expect({ path, status }).toEqual({ path, status: 200 })
+  return rowsOf(body)
+}
+
+const documented = subDomains.flatMap(({ name, paths, entitySet }) =>
+  paths
+    .filter(() => entitySet !== 'AttendanceRecords')
+    .map(({ path, expand }) => [name, path, expand] as const),
+)
+
+test.each(documented)('%s is served at %s with its documented expand list', async (_name, path, expand) => {
+  const sandbox = await startSandbox()
+  const names = expand.map((item) => item.replace(/\(.*/, ''))
+  const [entity] = await read(
+    sandbox,
+    `/prefix${path}?expand=${expand.join(', ').replaceAll(' ', '%20')}`.replace(/\?expand=$/, ''),
+  )
+  expect(entity).toHaveProperty('ExternalID')
+  for (const name of names) expect(entity).toHaveProperty(name, expect.any(Array))
+})
+
+test('every set of the model is served, and no field is missing or unknown', async () => {
+  const sandbox = await startSandbox()
+  const types = new Map(
+    serviceModel.schemas.flatMap((schema) => schema.entityTypes.map((type) => [type.name, type])),
+  )
+  for (const { name } of learnerSets) {
+    const entityType = serviceModel.container.entitySets.find((set) => set.name === name)?.entityType ?? ''
+    const type = types.get(entityType.replace(/.*\./, ''))
+    for (const entity of await read(sandbox, `/V3/${name}?$top=3`))
+      expect(Object.keys(entity)).toEqual(type?.properties.map((property) => property.name))
+  }
+  expect(learnerSets).toHaveLength(29)
+})
+
+test('the learner browse finds current learners, leavers and those to come', async () => {
+  const sandbox = await startSandbox()
+  const states = ['Current', 'Leaver', 'Future']
+  const found = await Promise.all(
+    states.map((state) => read(sandbox, `/V3/LearnerIdentifiers?$filter=OnRollState%20eq%20'${state}'`)),
+  )
+  expect(found.map((rows) => rows.length)).toEqual([30, 2, 1])
+  expect(found[0]?.[0]).toMatchObject({
+    ExternalID: fixed.learner,
+    CurrentYearGroup: { Description: 'Year 4', Type: 'PastoralGroup.Definition.YearGroup' },
+    CurrentPrimaryClass: { Description: '4B', Type: 'PastoralGroup.Definition.PrimaryClass' },
+  })
+  expect(found[1]?.[0]).toMatchObject({ CurrentYearGroup: null })
+})
+
+test('options shape the answer', async () => {
+  const { json, url } = await startSandbox({ pageSize: 4 })
+  const options =
+    "$filter=OnRollState%20eq%20'Current'&$select=Surname,CurrentHouse/Description&$orderby=Surname&$top=6&$count=true"
+  const first = (await json('GET', `/V3/LearnerIdentifiers?${options}`)).body as Record<string, unknown>
+  expect(first).toMatchObject({
+    '@odata.context': `${url}/V3/$metadata#LearnerIdentifiers`,
+    '@odata.count': 30,
+  })
+  const next = String(first['@odata.nextLink'])
+  expect(next.startsWith(`${url}/V3/LearnerIdentifiers?`)).toBe(true)
+  const second = (await json('GET', next.slice(url.length))).body as Record<string, unknown>
+  const surnames = [...rowsOf(first), ...rowsOf(second)].map((row) => String(row['Surname']))
+  expect(surnames).toHaveLength(6)
+  expect(surnames).toEqual([...surnames].sort())
+  expect(Object.keys(rowsOf(first)[0] ?? {})).toEqual(['Surname', 'CurrentHouse'])
+  expect(second['@odata.nextLink']).toBeUndefined()
+  expect(second['@odata.count']).toBeUndefined()
+})
+
+test('nested collections are filtered, ordered, counted and cut', async () => {
+  const sandbox = await startSandbox()
+  const expand =
+    'LearnerContactRelationships($filter=Priority%20le%202;$orderby=Priority%20desc;$top=1;$count=true;$select=Priority)'
+  const rows = await read(
+    sandbox,
+    `/V1/LearnerContactDetails?$expand=${expand}&$filter=LearnerContactRelationships/$count%20eq%202&$top=1`,
+  )
+  expect(rows).toMatchObject([
+    { 'LearnerContactRelationships@odata.count': 2, LearnerContactRelationships: [{ Priority: 2 }] },
+  ])
+})
+
+test('a group is read by its two keys, with its members in every domain', async () => {
+  const sandbox = await startSandbox()
+  const [group] = await read(
+    sandbox,
+    `/Learner/v3/LearnerGroups?$filter=GroupType%20eq%20SIMS.GroupTypeEnum'YearGroup'`,
+  )
+  expect(group).toMatchObject({ ShortName: '4', FullName: 'Year 4', GroupType: 'YearGroup' })
+  const key = `LearnerGroups(ExternalID=${String(group?.['ExternalID'])},GroupType=SIMS.GroupTypeEnum'YearGroup')`
+  expect((await sandbox.json('GET', `/Learner/v3/${key}`)).body).toMatchObject(group ?? {})
+  for (const link of ['LearnerIdentifiers', 'LearnerMedicals', 'LearnerSENReviews'])
+    expect(await read(sandbox, `/Learner/v3/${key}/${link}`)).toHaveLength(30)
+  expect(await read(sandbox, `/Learner/v3/${key}/ContactBasics?$top=3`)).toHaveLength(3)
+  const expanded = await read(
+    sandbox,
+    `/V3/LearnerGroups?$expand=LearnerIdentifiers($top=2)&$filter=LearnerIdentifiers/any(l:l/ExternalID%20eq%20${fixed.learner})%20and%20ShortName%20eq%20'4'`,
+  )
+  expect(expanded).toMatchObject([{ LearnerIdentifiers: [{ ExternalID: fixed.learner }, {}] }])
+  expect((await sandbox.json('GET', `/V3/LearnerGroups(${String(group?.['ExternalID'])})`)).status).toBe(404)
+})
+
+test('one entity, one of its collections and the number of entities can be read', async () => {
+  const sandbox = await startSandbox()
+  expect(
+    (await sandbox.json('GET', `/V3/LearnerPersonals(${fixed.learner})?$select=LegalSurname`)).body,
+  ).toEqual({
+    '@odata.context': `${sandbox.url}/V3/$metadata#LearnerPersonals/$entity`,
+    LegalSurname: 'Davies',
+  })
+  expect(await read(sandbox, `/V3/LearnerMedicals(${fixed.learner})/MedicalProviders`)).toHaveLength(1)
+  const count = await sandbox.request(
+    'GET',
+    "/V3/LearnerIdentifiers/$count?$filter=OnRollState%20eq%20'Current'",
+  )
+  expect([count.text, count.headers['content-type']]).toEqual(['30', 'text/plain'])
+})
+
+test.each([
+  ['GET', '/V3/Nothing', 404],
+  ['GET', '/V2/LearnerMedicals', 404],
+  ['GET', `/V3/LearnerMedicals(${fixed.unknown})`, 404],
+  ['GET', `/V3/LearnerMedicals(${fixed.learner})/Nothing`, 404],
+  ['GET', '/V3/LearnerMedicals?$expand=Nothing', 400],
+  ['GET', '/V3/LearnerMedicals?$expand=Disabilities,Disabilities', 400],
+  ['GET', '/V3/LearnerMedicals?$expand=Disabilities/$ref', 400],
+  ['GET', '/V3/LearnerMedicals?$select=Nothing', 400],
+  ['GET', '/V3/LearnerMedicals?$search=x', 400],
+  ['GET', '/V3/LearnerMedicals?$format=xml', 400],
+  ['GET', '/V3/LearnerMedicals?$top=-1', 400],
+  ['GET', '/V3/LearnerMedicals?$filter=NHSNumber%20eq%201', 400],
+  ['GET', '/V3/LearnerGrants?$expand=YoungCarerPeriods', 400],
+  ['POST', '/V3/LearnerMedicals', 405],
+  ['PATCH', `/V3/LearnerMedicals(${fixed.learner})`, 405],
+  ['DELETE', `/V3/LearnerPersonals(${fixed.learner})`, 405],
+] as const)('%s %s is answered %i', async (method, path, status) => {
+  const { json } = await startSandbox()
+  expect(await json(method, path)).toMatchObject({ status, body: { error: {} } })
+})
+
+test('a domain can be switched to not available', async () => {
+  const { json } = await startSandbox({ unavailable: ['LearnerRegistrations'] })
+  for (const path of ['/V3/LearnerRegistrations', '/V2/LearnerRegistations'])
+    expect(await json('GET', path)).toMatchObject({ status: 501, body: { error: { code: 'NotAvailable' } } })
+})

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+
+const path = `/V3/LearnerPersonals(${fixed.learner})`
+const patch = (body: unknown, prefer?: string) => ({
+  headers: prefer === undefined ? jsonBody : { ...jsonBody, Prefer: prefer },
+  body: JSON.stringify(body),
+})
+
+test('given properties are replaced, the others stay, and a reset undoes it', async () => {
+  const { json, request } = await startSandbox()
+  const before = (await json('GET', path)).body as Record<string, unknown>
+  const change = {
+    PreferredForename: 'Ari',
+    QuickNote: null,
+    BirthCertificateSeen: false,
+    DateOfBirth: '2017-05-01T01:00:00+01:00',
+    Gender: { ExternalID: fixed.unknown, Code: 'X' },
+    ExternalID: fixed.zero,
+    '@odata.type': '#Svc.LearnerPersonal',
+  }
+  const reply = await request('PATCH', path, patch(change))
+  expect([reply.status, reply.text]).toEqual([204, ''])
+  expect((await json('GET', path)).body).toEqual({
+    ...before,
+    PreferredForename: 'Ari',
+    QuickNote: null,
+    BirthCertificateSeen: false,
+    DateOfBirth: '2017-05-01T00:00:00Z',
+    Gender: { ExternalID: fixed.unknown, Code: 'X', Description: null },
+  })
+  await json('POST', '/_sandbox/reset')
+  expect((await json('GET', path)).body).toEqual(before)
+})
+
+test('the entity is returned where the client prefers it', async () => {
+  const { json, url } = await startSandbox()
+  const reply = await json('PATCH', path, patch({ PreferredSurname: "O'Neill" }, 'return=representation'))
+  expect(reply).toMatchObject({
+    status: 200,
+    body: {
+      '@odata.context': `${url}/V3/$metadata#LearnerPersonals/$entity`,
+      ExternalID: fixed.learner,
+      PreferredSurname: "O'Neill",
+    },
+  })
+})
+
+test.each([
+  [{ Nothing: 1 }, ['Nothing']],
+  [{ PreviousNames: [] }, ['PreviousNames']],
+  [{ PreferredForename: 1, BirthCertificateSeen: 'no' }, ['PreferredForename', 'BirthCertificateSeen']],
+  [{ DateOfBirth: '2017-05-01' }, ['DateOfBirth']],
+  [{ Title: 'Mr' }, ['Title', 'Title/ExternalID']],
+  [{ Title: { Code: 'MR' } }, ['Title/ExternalID']],
+  [[], undefined],
+])('the change %j is refused and nothing changes', async (change, targets) => {
+  const { json } = await startSandbox()
+  const before = await json('GET', path)
+  const reply = await json('PATCH', path, patch(change))
+  expect(reply).toMatchObject({ status: 400, body: { error: { code: 'InvalidBody' } } })
+  if (targets !== undefined)
+    expect(reply.body).toMatchObject({ error: { details: targets.map((target) => ({ target })) } })
+  expect(await json('GET', path)).toEqual(before)
+})
