@@ -1,9 +1,13 @@
 import { AdapterError } from '../../errors.ts'
 import type { Batch, BatchPart } from '../batch/batch.ts'
 import { decodeBatch } from '../batch/decode-batch.ts'
+import { readBoundary } from '../multipart/boundary.ts'
 import type { Finding } from './finding.ts'
 import { inspectParts } from './inspect-parts.ts'
 import { remedies } from './remedies.ts'
+
+const LF = 0x0a
+const CR = 0x0d
 
 /** What an inspection found; `batch` is undefined when the envelope is broken. */
 export interface Inspection {
@@ -17,10 +21,11 @@ export interface Inspection {
  * (batch-wire 1 and 3). `contentType` is the header that the batch would be sent with. Never throws for a bad batch.
  */
 export function inspectBatch(bytes: Buffer, contentType: string | undefined): Inspection {
-  const findings = [...inspectBytes(bytes), ...inspectContentType(contentType)]
+  const findings = [...inspectStart(bytes), ...inspectContentType(contentType)]
   try {
     const batch = decodeBatch(bytes, contentType)
     findings.push(
+      ...inspectLineEnds(bytes, batch.parts),
       ...inspectIds(batch, contentType),
       ...batch.parts.flatMap(inspectFaults),
       ...inspectParts(bytes, batch),
@@ -28,7 +33,8 @@ export function inspectBatch(bytes: Buffer, contentType: string | undefined): In
     return { batch, findings: inOrder(findings) }
   } catch (cause) {
     if (!(cause instanceof AdapterError)) throw cause
-    return { batch: undefined, findings: inOrder([...findings, toFinding(cause)]) }
+    findings.push(...inspectLineEnds(bytes, []), toFinding(cause))
+    return { batch: undefined, findings: inOrder(findings) }
   }
 }
 
@@ -44,36 +50,44 @@ function toFinding(error: AdapterError): Finding {
   }
 }
 
-/** Line ends and what stands before the first delimiter (batch-wire F1, F3). */
-function inspectBytes(bytes: Buffer): Finding[] {
-  const findings: Finding[] = []
-  const bareLf = findBareLf(bytes)
-  if (bareLf !== -1) {
-    findings.push({
-      severity: 'warning',
-      code: 'bareLf',
-      message: 'Lines end in a bare LF. Markbridge accepts them; the V2 service asks for CRLF.',
-      remedy: 'Write CRLF (0x0D 0x0A) at every line end outside the JSON.',
-      offset: bareLf,
-    })
-  }
-  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
-    findings.push({
+/** What stands before the first delimiter (batch-wire F3). */
+function inspectStart(bytes: Buffer): Finding[] {
+  if (bytes[0] !== 0xef || bytes[1] !== 0xbb || bytes[2] !== 0xbf) return []
+  return [
+    {
       severity: 'note',
       code: 'byteOrderMark',
       message: 'The body begins with a UTF-8 byte order mark. It is ignored.',
       remedy: 'Write the body without one.',
       offset: 0,
-    })
-  }
-  return findings
+    },
+  ]
 }
 
-function findBareLf(bytes: Buffer): number {
-  for (let at = bytes.indexOf(0x0a); at !== -1; at = bytes.indexOf(0x0a, at + 1)) {
-    if (at === 0 || bytes[at - 1] !== 0x0d) return at
+/** Line ends of the framing (batch-wire F1); those inside a record are the JSON's own. */
+function inspectLineEnds(bytes: Buffer, parts: readonly BatchPart[]): Finding[] {
+  const bareLf = findBareLf(bytes, parts)
+  if (bareLf === undefined) return []
+  return [
+    {
+      severity: 'warning',
+      code: 'bareLf',
+      message: 'Lines end in a bare LF. Markbridge accepts them; the V2 service asks for CRLF.',
+      remedy: 'Write CRLF (0x0D 0x0A) at every line end outside the JSON.',
+      offset: bareLf,
+    },
+  ]
+}
+
+function findBareLf(bytes: Buffer, parts: readonly BatchPart[]): number | undefined {
+  let from = 0
+  for (const { start, end } of [...parts, { start: bytes.length, end: bytes.length }]) {
+    for (let at = bytes.indexOf(LF, from); at !== -1 && at < start; at = bytes.indexOf(LF, at + 1)) {
+      if (at === 0 || bytes[at - 1] !== CR) return at
+    }
+    from = end
   }
-  return -1
+  return undefined
 }
 
 function inspectContentType(contentType: string | undefined): Finding[] {
@@ -101,8 +115,7 @@ function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
       },
     ]
   }
-  if (new RegExp(`boundary\\s*=\\s*"?${escape(batch.boundary)}"?\\s*(?:;|$)`, 'i').test(contentType ?? ''))
-    return []
+  if (readBoundary(contentType) === batch.boundary) return []
   return [
     {
       severity: 'note',
@@ -112,10 +125,6 @@ function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
       remedy: 'Name the boundary of the first delimiter line, as RFC 2046 has it.',
     },
   ]
-}
-
-function escape(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')
 }
 
 function inspectFaults(part: BatchPart): Finding[] {

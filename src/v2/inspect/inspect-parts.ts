@@ -7,11 +7,13 @@ interface Rule {
   readonly severity: Finding['severity']
   readonly message: string
   readonly remedy: string
+  /** `head` is the part's MIME headers and HTTP request up to its body. */
   readonly applies: (part: BatchPart, head: string) => boolean
 }
 
 const CREDENTIALS = /^(?:authorization|cookie|host|forwarded|x-forwarded-[a-z]+)[ \t]*:/im
-const LENGTH = /^content-length[ \t]*:[ \t]*(.*?)[ \t]*\r?$/im
+// Of the HTTP headers alone: among the MIME headers the length is that of the whole part.
+const LENGTH = /^\S+[ \t]+\S+[ \t]+HTTP\/\d[^]*?^content-length[ \t]*:[ \t]*(.*?)[ \t]*\r?$/im
 
 const rules: readonly Rule[] = [
   {
@@ -64,8 +66,9 @@ export function inspectParts(bytes: Buffer, batch: Batch): Finding[] {
   const found = new Map<Rule, { first: BatchPart; count: number }>()
   let headStart = 0
   for (const part of batch.parts) {
-    // From the end of the last body to the start of this one: delimiter lines, MIME headers and HTTP headers.
-    const head = bytes.toString('latin1', headStart, part.start)
+    // From the end of the last body to the start of this one stand delimiter lines and, behind the last of them, the head.
+    const between = bytes.toString('latin1', headStart, part.start)
+    const head = between.slice(between.lastIndexOf('\n--') + 1)
     headStart = part.end
     for (const rule of rules) {
       if (!rule.applies(part, head)) continue

@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest'
+
+import { decodeBatchReply } from '../../../src/v2/batch/decode-reply.ts'
+import { createBatchEncoder, encodeMismatch, type PartReply } from '../../../src/v2/batch/encode-batch.ts'
+import { crlf } from '../support/crlf.ts'
+import { faultOf } from '../support/fault-of.ts'
+
+const HEAD = 'Content-Type: application/http\n'
+const decode = (text: string): unknown => decodeBatchReply(crlf(text), 'multipart/mixed; boundary=b')
+const one = (content: string): string => `--b\n${HEAD}\n${content}\n--b--\n`
+
+describe('decodeBatchReply', () => {
+  const replies: PartReply[] = [
+    { contentId: '1', contentIdInHttp: false, changeset: 1, status: 201, json: '{"a":"é"}' },
+    { contentId: '2', contentIdInHttp: true, changeset: 1, status: 400, json: '[]' },
+    { contentId: undefined, contentIdInHttp: false, changeset: 2, status: 204, json: undefined },
+  ]
+  it.each(['flat', 'nested'] as const)('reads what the encoder writes: %s', (layout) => {
+    const encoder = createBatchEncoder(layout, () => '1')
+    const body = replies.map((reply) => encoder.part(reply)).join('') + encoder.close(3)
+    expect(decodeBatchReply(Buffer.from(body), encoder.contentType)).toEqual([
+      { contentId: '1', status: 201, body: '{"a":"é"}' },
+      { contentId: '2', status: 400, body: '[]' },
+      { contentId: undefined, status: 204, body: '' },
+    ])
+  })
+
+  it('batch-wire 3: the single 200 of ids that differ has no part', () => {
+    const { contentType, body } = encodeMismatch(() => '1')
+    expect(decodeBatchReply(Buffer.from(body), contentType)).toEqual([])
+  })
+
+  const rows: [what: string, text: string, reply: object][] = [
+    ['a Content-ID among the HTTP headers alone', one('HTTP/1.1 201 Created\nContent-ID: 7\n\n{}'), { contentId: '7', status: 201, body: '{}' }],
+    ['a status line without reason', one('HTTP/1.0 503\n\n'), { contentId: undefined, status: 503, body: '' }],
+    ['a part that ends with its status line', one('HTTP/1.1 204 No Content'), { contentId: undefined, status: 204, body: '' }],
+  ] // prettier-ignore
+  it.each(rows)('reads %s', (_, text, reply) => {
+    expect(decode(text)).toEqual([reply])
+  })
+
+  it('reads bare line feeds', () => {
+    const text = one('HTTP/1.1 201 Created\nContent-ID: 7\n\n{}')
+    expect(decodeBatchReply(Buffer.from(text), 'multipart/mixed; boundary=b')).toEqual([
+      { contentId: '7', status: 201, body: '{}' },
+    ])
+  })
+
+  const nested = (boundary: string, content: string): string =>
+    `Content-Type: multipart/mixed; boundary=${boundary}\n\n--${boundary}\n${content}\n--${boundary}--`
+  const refused: [what: string, text: string, code: string][] = [
+    ['a reply that is cut off', `--b\n${HEAD}\nHTTP/1.1 201 Created\n`, 'ADP_TRUNCATED'],
+    ['a part without status line', one('{}'), 'ADP_REQUEST_LINE'],
+    ['a part without HTTP', `--b\n${HEAD}\n--b--`, 'ADP_REQUEST_LINE'],
+    [
+      'changesets in changesets',
+      `--b\n${nested('c', nested('d', `${HEAD}\nHTTP/1.1 200 OK\n`))}\n--b--`,
+      'ADP_NESTING',
+    ],
+    [
+      'a changeset of another kind',
+      `--b\n${nested('c', HEAD).replace('mixed', 'related')}\n--b--`,
+      'ADP_MEDIA_TYPE',
+    ],
+  ]
+  it.each(refused)('refuses %s', (_, text, code) => {
+    expect(faultOf(() => decode(text)).code).toBe(code)
+  })
+
+  it('refuses a reply that is no batch', () => {
+    expect(faultOf(() => decodeBatchReply(Buffer.from('{}'), 'application/json')).code).toBe('ADP_MEDIA_TYPE')
+  })
+})

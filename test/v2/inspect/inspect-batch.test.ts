@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest'
+
+import { decodeBatch } from '../../../src/v2/batch/decode-batch.ts'
+import { inspectBatch } from '../../../src/v2/inspect/inspect-batch.ts'
+import { crlf } from '../support/crlf.ts'
+
+const RECORD =
+  '{"Present":true,"Absent":false,"Learner":"2b6f0cc9-04d6-4a8b-9c3e-5f1e7a9d2c41",' +
+  '"AttendableEvent":"a7c1e2d3-5b4f-4e6a-8d7c-9b0a1f2e3d4c","SchoolAttendanceCode":"9d8e7f6a-1b2c-4d3e-8f9a-0b1c2d3e4f5a"}'
+const BATCH =
+  '--b\nContent-Type: multipart/mixed; boundary=c\n\n' +
+  `--c\nContent-Type: application/http\nContent-ID: 1\n\nPOST AttendanceRecords HTTP/1.1\n\n${RECORD}\n--c--\n--b--\n`
+const HEADER = 'multipart/mixed; boundary=b'
+
+/** The findings as severity, code and place. */
+function inspect(bytes: Buffer, contentType: string | undefined = HEADER): unknown[] {
+  return inspectBatch(bytes, contentType).findings.map(({ severity, code, offset, part }) => [
+    severity,
+    code,
+    offset,
+    part,
+  ])
+}
+
+describe('inspectBatch', () => {
+  it('gives the batch, and finds nothing in one of the legacy form', () => {
+    const bytes = crlf(BATCH)
+    expect(inspectBatch(bytes, HEADER)).toEqual({ batch: decodeBatch(bytes, HEADER), findings: [] })
+  })
+
+  const json = crlf(BATCH).indexOf('{')
+  const rows: [what: string, bytes: Buffer, contentType: string, findings: unknown[]][] = [
+    ['bare line feeds', Buffer.from(BATCH), HEADER, [['warning', 'bareLf', 3, undefined]]],
+    ['line feeds inside a record only', Buffer.from(crlf(BATCH).toString().replace(',', ',\n')), HEADER, []],
+    ['a bare line feed behind the last record', Buffer.from(crlf(BATCH).toString().replace(',', ',\n').replace('--c--\r', '--c--')), HEADER, [['warning', 'bareLf', crlf(BATCH).indexOf('--c--') + 6, undefined]]],
+    ['a bare line feed first', Buffer.concat([Buffer.from('\n'), crlf(BATCH)]), HEADER, [['warning', 'bareLf', 0, undefined]]],
+    ['a byte order mark', crlf(`\ufeff${BATCH}`), HEADER, [['note', 'byteOrderMark', 0, undefined]]],
+    ['a quoted boundary', crlf(BATCH), 'multipart/mixed; Boundary = "b"', [['note', 'quotedBoundary', undefined, undefined]]],
+    ['ids that differ', crlf(BATCH), 'multipart/mixed; boundary=other', [['warning', 'idsDiffer', undefined, undefined]]],
+    ["the changeset's boundary in the header", crlf(BATCH), 'multipart/mixed; boundary=c', [['note', 'boundaryIsNotOuter', undefined, undefined]]],
+    ['faults of a record', crlf(BATCH.replace('true', '1').replace('2b6f0cc9', 'x')), HEADER, [['error', 'ADP_FIELD', json, 1], ['error', 'ADP_FIELD', json, 1]]],
+    ['what surprises in a part', crlf(BATCH.replace('Content-ID: 1\n', '')), HEADER, [['note', 'noContentId', json - 'Content-ID: 1\r\n'.length, 1]]],
+  ] // prettier-ignore
+  it.each(rows)('finds %s', (_, bytes, contentType, findings) => {
+    expect(inspect(bytes, contentType)).toEqual(findings)
+    expect(inspectBatch(bytes, contentType).batch?.parts).toHaveLength(1)
+  })
+
+  it('tells a broken envelope with its place and a remedy, beside what it found before', () => {
+    const bytes = Buffer.from(BATCH.replace('--b--', ''))
+    const { batch, findings } = inspectBatch(bytes, HEADER)
+    expect(batch).toBeUndefined()
+    expect(findings).toMatchObject([
+      { code: 'bareLf', offset: 3 },
+      { severity: 'error', code: 'ADP_TRUNCATED', offset: bytes.length },
+    ])
+    expect(findings.at(-1)?.remedy).toContain('Send the body whole')
+    expect(inspect(crlf(BATCH.replace('application/http', 'a/b')))).toEqual([
+      ['error', 'ADP_PART_TYPE', 55, 1],
+    ])
+    expect(inspectBatch(crlf(BATCH), undefined).findings).toMatchObject([
+      { severity: 'error', code: 'ADP_MEDIA_TYPE' },
+    ])
+  })
+})

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest'
+
+import { decodeBatch } from '../../../src/v2/batch/decode-batch.ts'
+import { inspectParts } from '../../../src/v2/inspect/inspect-parts.ts'
+import { crlf } from '../support/crlf.ts'
+
+const MIME = 'Content-Type: application/http\n'
+const LINE = 'POST AttendanceRecords HTTP/1.1\n'
+const record = (learner: number, more = ''): string =>
+  `{"Present":true,"Absent":false,"Learner":"0000000${learner}-04d6-4a8b-9c3e-5f1e7a9d2c4a",` +
+  `"AttendableEvent":"a7c1e2d3-5b4f-4e6a-8d7c-9b0a1f2e3d4c","SchoolAttendanceCode":"9d8e7f6a-1b2c-4d3e-8f9a-0b1c2d3e4f5a"${more}}`
+const part = (id: number, http = '', json = record(id), mime = ''): string =>
+  `--c\n${MIME}Content-ID: ${id}\n${mime}\n${LINE}${http}\n${json}\n`
+
+/** The findings in a changeset of these parts. */
+function inspect(parts: string, changesetHead = ''): readonly unknown[] {
+  const bytes = crlf(
+    `--b\nContent-Type: multipart/mixed; boundary=c\n${changesetHead}\n${parts}--c--\n--b--\n`,
+  )
+  const batch = decodeBatch(bytes, 'multipart/mixed; boundary=b')
+  return inspectParts(bytes, batch).map(({ code, message, part: position }) => [code, message, position])
+}
+
+describe('inspectParts', () => {
+  it('finds nothing in parts of the legacy form', () => {
+    const exact = `Content-Length: ${record(2).length}\n`
+    expect(inspect(part(1) + part(2, exact))).toEqual([])
+  })
+
+  it('counts the bytes of a record, not those of what is around it', () => {
+    const mimeLength = 'Content-Length: 900\n'
+    const exact = `Content-Length: ${record(1).length}\n`
+    expect(inspect(part(1, exact, record(1), mimeLength), mimeLength)).toEqual([])
+    expect(inspect(part(1, '', record(1), mimeLength))).toEqual([])
+  })
+
+  const rows: [what: string, parts: string, finding: unknown[]][] = [
+    ['no Content-ID', part(1) + part(2).replace('Content-ID: 2\n', ''), ['noContentId', 'Part 2 has no Content-ID; its answer can be known by its position only.', 2]],
+    ['its own credentials', part(1, 'authorization: bearer x\n'), ['innerHeadersIgnored', 'Part 1 has credentials, host or forwarding headers of its own; they are never forwarded.', 1]],
+    ['its own forwarding headers', part(1, 'X-Forwarded-For: x\n'), ['innerHeadersIgnored', 'Part 1 has credentials, host or forwarding headers of its own; they are never forwarded.', 1]],
+    ['a Content-Length in characters', part(1, `Content-Length: ${record(1, ',"Comment":"é"').length}\n`, record(1, ',"Comment":"é"')), ['wrongContentLength', 'Part 1 has a Content-Length that is not the length of its body; the delimiter decides.', 1]],
+    ['both flags', part(1, '', record(1).replace('false', 'true')), ['presentAndAbsent', 'Part 1 is both present and absent; the service judges it.', 1]],
+    ['other members', part(1, '', record(1, ',"Room":1')) + part(2, '', record(2, ',"Room":1')) + part(3, '', record(3, ',"Room":1')), ['unmappedFields', 'Part 1 has fields that are not of the V2 write form; by default they are left out and counted (so have 2 more).', 1]],
+    ['the same Content-ID', part(1) + part(2) + part(2, '', record(3)) + part(2, '', record(4)), ['repeatedContentId', 'Parts 2 and 3 have the same Content-ID; their answers differ by position only.', 3]],
+    ['the same learner and event', part(1) + part(2, '', record(1).replace('4a"', '4A"')), ['repeatedRecord', 'Parts 1 and 2 write the same learner and event; the later one counts.', 2]],
+  ] // prettier-ignore
+  it.each(rows)('finds %s', (_, parts, finding) => {
+    expect(inspect(parts)).toEqual([finding])
+  })
+
+  it('finds no repetition among records that cannot be read', () => {
+    expect(inspect(part(1, '', '{}') + part(2, '', '{}'))).toEqual([])
+  })
+
+  it('finds parts in no changeset, and a batch without parts', () => {
+    const flat = crlf(part(1).replace('--c', '--b') + '--b--')
+    const codesOf = (bytes: Buffer): string[] =>
+      inspectParts(bytes, decodeBatch(bytes, 'multipart/mixed; boundary=b')).map(({ code }) => code)
+    expect(codesOf(flat)).toEqual(['noChangeset'])
+    expect(codesOf(Buffer.from('--b--'))).toEqual(['emptyBatch'])
+  })
+
+  it('names no value of a record', () => {
+    const found = JSON.stringify(inspect(part(1, 'Cookie: secret\n', record(1, ',"Room":"secret"'))))
+    expect(found).not.toMatch(/secret|04d6/)
+  })
+})
