@@ -111,7 +111,7 @@ async function send(
 ): Promise<void> {
   const writes = context.v3.openWrites(credentials, partner.budgetMs)
   try {
-    const denial = await sendPlan(plan.records, writes, partner.concurrency, onOutcome)
+    const denial = await sendPlan(plan.records, writes, partner, onOutcome)
     if (denial === undefined) return
     context.events.credentialsDenied({ status: denial.status, partner: partner.id })
     const message =

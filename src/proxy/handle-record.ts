@@ -48,9 +48,9 @@ export async function handleRecord(
     newId: context.newId,
   }
   let outcome: PostOutcome | undefined
-  if (planned.body !== undefined) {
+  if (planned.record !== undefined) {
     const writes = context.v3.openWrites(credentials, partner.budgetMs)
-    outcome = await postRecord(planned, writes)
+    outcome = await postRecord(planned.record, writes, partner.bodyProfile)
     writes.close()
   }
   const reply = outcome === undefined ? settleFault(planned, texts) : settleRecord(planned, outcome, texts)

@@ -1,5 +1,5 @@
 import type { Batch, BatchPart, FlatRecord, RecordFault } from '../v2/index.ts'
-import { encodeRecord, type V3Record } from '../v3/index.ts'
+import type { V3Record } from '../v3/index.ts'
 import { toV3Record } from '../translate/index.ts'
 import type { Partner } from './partner.ts'
 
@@ -12,9 +12,8 @@ export type Answering = Pick<
 /** A record that will be posted, or why it is refused without being posted. */
 export interface PlannedRecord {
   readonly answering: Answering
+  /** What is posted; undefined exactly when `faults` is defined. Its JSON is written when it leaves, not held for all. */
   readonly record: V3Record | undefined
-  /** The JSON to post; undefined exactly when `faults` is defined. */
-  readonly body: string | undefined
   readonly faults: readonly RecordFault[] | undefined
   /** Records with the same key are sent one after another. */
   readonly key: string
@@ -51,12 +50,9 @@ export function planRecord(
   if (translation.record === undefined) return { record: refused(answering, translation.faults), unmapped }
   const { record } = translation
   const key = `${flat.Learner} ${flat.AttendableEvent}`.toLowerCase()
-  return {
-    record: { answering, record, body: encodeRecord(record, partner.bodyProfile), faults: undefined, key },
-    unmapped,
-  }
+  return { record: { answering, record, faults: undefined, key }, unmapped }
 }
 
 function refused(answering: Answering, faults: readonly RecordFault[]): PlannedRecord {
-  return { answering, record: undefined, body: undefined, faults, key: '' }
+  return { answering, record: undefined, faults, key: '' }
 }

@@ -1,5 +1,14 @@
 import { isReplyTo } from '../translate/index.ts'
-import { type PostOutcome, runOrdered, type UpstreamError, type V3Writes } from '../v3/index.ts'
+import {
+  type BodyProfile,
+  encodeRecord,
+  type PostOutcome,
+  runOrdered,
+  type UpstreamError,
+  type V3Record,
+  type V3Writes,
+} from '../v3/index.ts'
+import type { Partner } from './partner.ts'
 import type { PlannedRecord } from './plan.ts'
 
 /** Receives the outcome of the record at `index`, once for each record that is posted. */
@@ -13,10 +22,10 @@ export type OnOutcome = (index: number, outcome: PostOutcome) => void
 export async function sendPlan(
   records: readonly PlannedRecord[],
   writes: V3Writes,
-  concurrency: number,
+  { concurrency, bodyProfile }: Pick<Partner, 'concurrency' | 'bodyProfile'>,
   onOutcome: OnOutcome,
 ): Promise<UpstreamError | undefined> {
-  const indexes = records.flatMap((planned, index) => (planned.body === undefined ? [] : [index]))
+  const indexes = records.flatMap((planned, index) => (planned.record === undefined ? [] : [index]))
   const denied = new Map<number, Extract<PostOutcome, { kind: 'refused' }>>()
   const sent = new Set<number>()
   let released = false
@@ -38,8 +47,8 @@ export async function sendPlan(
       async (position) => {
         const index = list[position] ?? -1
         sent.add(index)
-        const planned = records[index]
-        if (planned !== undefined) report(index, await postRecord(planned, writes))
+        const record = records[index]?.record
+        if (record !== undefined) report(index, await postRecord(record, writes, bodyProfile))
       },
       stopped,
     )
@@ -54,10 +63,13 @@ export async function sendPlan(
 }
 
 /** Posts one record. An answer that speaks of another record tells nothing of this one. */
-export async function postRecord(planned: PlannedRecord, writes: V3Writes): Promise<PostOutcome> {
-  const { record, body } = planned
-  const outcome = await writes.post(body ?? '')
-  if (outcome.kind !== 'accepted' || record === undefined || isReplyTo(record, outcome.reply)) return outcome
+export async function postRecord(
+  record: V3Record,
+  writes: V3Writes,
+  bodyProfile: BodyProfile,
+): Promise<PostOutcome> {
+  const outcome = await writes.post(encodeRecord(record, bodyProfile))
+  if (outcome.kind !== 'accepted' || isReplyTo(record, outcome.reply)) return outcome
   return { kind: 'unknown', reason: 'otherRecord' }
 }
 

@@ -80,16 +80,22 @@ function openWrites(
   budgetMs: number,
   nowMs: () => number,
 ): V3Writes {
-  const inFlight = new Set<PostHandler>()
+  // Slots that are used again: a Set copies itself as it turns over, and its copies keep every handler from the collector.
+  const inFlight: (PostHandler | undefined)[] = []
+  const free: number[] = []
   let spent = false
   const timer = setTimeout(() => {
     spent = true
-    for (const handler of inFlight) handler.expire()
+    for (const handler of inFlight) handler?.expire()
   }, budgetMs)
   return {
     post: (body) => {
-      const handler = new PostHandler(nowMs, (settled) => inFlight.delete(settled))
-      inFlight.add(handler)
+      const slot = free.pop() ?? inFlight.length
+      const handler = new PostHandler(nowMs, () => {
+        inFlight[slot] = undefined
+        free.push(slot)
+      })
+      inFlight[slot] = handler
       if (spent) handler.expire()
       else dispatch(handler, body)
       return handler.outcome
