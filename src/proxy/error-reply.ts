@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import { type ServerResponse, STATUS_CODES } from 'node:http'
 
 import { AdapterError, toErrorBody } from '../errors.ts'
 import { type Events, framesOf } from '../observability/events.ts'
@@ -17,7 +17,7 @@ export function sendError(response: ServerResponse, cause: unknown, events: Even
   const gateway = error.status === 401 || error.status === 403
   const body = gateway ? { statusCode: error.status, message: error.message } : toErrorBody(error)
   const json = JSON.stringify(body)
-  response.writeHead(error.status, {
+  response.writeHead(error.status, STATUS_CODES[error.status] ?? '', {
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': Buffer.byteLength(json),
     ...(error.status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}),

@@ -1,17 +1,17 @@
-import { Agent as HttpAgent, type IncomingMessage, type ServerResponse } from 'node:http'
+import { Agent as HttpAgent, type IncomingMessage, ServerResponse } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
-import { pipeline } from 'node:stream'
 
 import { createProxyMiddleware, proxyEventsPlugin } from 'http-proxy-middleware'
 import micromatch from 'micromatch'
 
 import { AdapterError } from '../errors.ts'
-import { connectionOptions, hopByHopHeaders } from '../http/hop-by-hop.ts'
 import type { Events } from '../observability/events.ts'
 import { sendError } from './error-reply.ts'
-import { createLinkRewriter } from './link-rewriter.ts'
+import { forwardHeaders } from './forward-headers.ts'
 import type { Authorisation } from './partner.ts'
 import { serviceRoot } from './read-request.ts'
+import { relayReply } from './relay-reply.ts'
+import { servedPath } from './served-path.ts'
 
 export interface PassThroughOptions {
   readonly baseUrl: URL
@@ -34,19 +34,29 @@ export interface PassThrough {
 /**
  * Creates the pass-through: requests go to V3 unchanged, streamed both ways, without hop-by-hop headers and with the
  * partner's credentials. Method, status, headers and bytes of the reply are the upstream's; when it dies in the middle of a
- * body the client's connection breaks too, so that a torn reply never looks whole.
+ * body the client's connection breaks too.
  */
 export function createPassThrough(options: PassThroughOptions): PassThrough {
   const { baseUrl, events } = options
+  const target = baseUrl.href.replace(/\/$/, '')
   const agentOptions = { keepAlive: true, maxSockets: options.connections, timeout: options.timeoutMs }
   const agent = baseUrl.protocol === 'https:' ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions)
   const isAllowed = micromatch.matcher(options.allow.length === 0 ? '!**' : `{${options.allow.join(',')},}`, {
     nocase: true,
     dot: true,
   })
-  const credentialsOf = new WeakMap<IncomingMessage, Authorisation['credentials']>()
+  const fail = (request: IncomingMessage, response: ServerResponse, cause?: Error): void => {
+    if (response.destroyed) return // the client left, or this was told already
+    if (response.headersSent) {
+      events.passThroughFailed({ reason: 'brokenReply' })
+      response.destroy()
+      return
+    }
+    events.passThroughFailed({ reason: 'unreachable' })
+    sendError(response, lossOf(request, cause), events)
+  }
   const middleware = createProxyMiddleware({
-    target: baseUrl.href.replace(/\/$/, ''),
+    target,
     changeOrigin: true,
     xfwd: true,
     agent,
@@ -56,102 +66,57 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     ejectPlugins: true,
     plugins: [proxyEventsPlugin],
     on: {
-      proxyReq: (outgoing, request) => {
-        for (const name of [...hopByHopHeaders, ...connectionOptions(request.headers.connection)]) {
-          if (name !== 'transfer-encoding') outgoing.removeHeader(name) // it frames the body of this hop as well
-        }
-        const credentials = credentialsOf.get(request)
-        if (credentials !== undefined)
-          outgoing.setHeader('ocp-apim-subscription-key', credentials.subscriptionKey)
-        if (options.rewriteLinks) outgoing.setHeader('accept-encoding', 'identity')
+      proxyReq: (outgoing, request, response) => {
+        // After an upgrade that nobody asked for there is neither a reply nor an error.
+        outgoing.once('close', () => {
+          if (!response.headersSent) fail(request, response)
+        })
       },
       proxyRes: (upstream, request, response) => {
-        relay(upstream, request, response, options)
+        const links = options.rewriteLinks ? { from: target, to: serviceRoot(request, '') } : undefined
+        try {
+          relayReply(upstream, response, links, () => fail(request, response))
+        } catch (cause) {
+          upstream.destroy()
+          fail(request, response, cause instanceof Error ? cause : undefined)
+        }
       },
-      error: (_cause, _request, response) => {
-        const started = !('headersSent' in response) || response.headersSent
-        events.passThroughFailed({ reason: started ? 'brokenReply' : 'unreachable' })
-        if (!('writeHead' in response)) response.destroy()
-        else
-          sendError(
-            response,
-            new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'The service cannot be reached.'),
-            events,
-          )
+      error: (cause, request, response) => {
+        if (response instanceof ServerResponse) fail(request, response, cause)
       },
     },
   })
   return {
     handle: async (request, response, authorisation) => {
-      const path = checkPath(request.url ?? '/')
-      if (!isAllowed(path)) {
+      if (!isAllowed(servedPath(request.url ?? '/'))) {
         throw new AdapterError(
           'ADP_NOT_FOUND',
           'This path is not served. The configuration lists what is passed through.',
         )
       }
-      credentialsOf.set(request, authorisation.credentials)
+      forwardHeaders(request, authorisation.credentials)
+      if (options.rewriteLinks) request.headers['accept-encoding'] = 'identity'
       await middleware(request, response)
     },
     close: () => agent.destroy(),
   }
 }
 
-/** The path to hold against the list; one that could mean another path upstream is refused. */
-function checkPath(url: string): string {
-  const path = url.split(/[?#]/, 1)[0] ?? ''
-  const decoded = decodePath(path)
-  if (
-    decoded === undefined ||
-    /[\\\u0000-\u001f]|\/\/|(^|\/)\.\.?(\/|$)/.test(decoded) ||
-    /%(?:2f|5c)/i.test(path)
-  ) {
-    throw new AdapterError(
-      'ADP_PATH',
-      'The path has a dot segment, an encoded slash, a backslash or a bad encoding.',
-    )
+const SAFE_METHODS: readonly (string | undefined)[] = ['GET', 'HEAD', 'OPTIONS']
+
+/** What to tell of a request without a reply: a write that may have reached the service is never a plain failure. */
+function lossOf(request: IncomingMessage, cause: Error | undefined): AdapterError {
+  if (SAFE_METHODS.includes(request.method) || neverConnected(cause)) {
+    return new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'The service cannot be reached.', { cause })
   }
-  return decoded
+  return new AdapterError(
+    'ADP_OUTCOME_UNKNOWN',
+    'No answer came after the request was sent. It may have been applied: look it up first.',
+    { cause },
+  )
 }
 
-function decodePath(path: string): string | undefined {
-  try {
-    return decodeURIComponent(path)
-  } catch {
-    return undefined // the caller refuses the path
-  }
-}
-
-/** Sends the upstream's reply on. `pipeline` breaks the client's connection when the upstream's breaks. */
-function relay(
-  upstream: IncomingMessage,
-  request: IncomingMessage,
-  response: ServerResponse,
-  options: PassThroughOptions,
-): void {
-  const dropped = new Set([...hopByHopHeaders, ...connectionOptions(upstream.headers.connection)])
-  const rewritten = options.rewriteLinks && isPlainJson(upstream)
-  if (rewritten) dropped.add('content-length')
-  const headers: string[] = []
-  for (let at = 0; at + 1 < upstream.rawHeaders.length; at += 2) {
-    const name = upstream.rawHeaders[at] ?? ''
-    if (!dropped.has(name.toLowerCase())) headers.push(name, upstream.rawHeaders[at + 1] ?? '')
-  }
-  response.writeHead(upstream.statusCode ?? 502, upstream.statusMessage ?? '', headers)
-  const onEnd = (cause: NodeJS.ErrnoException | null): void => {
-    if (cause === null || !upstream.destroyed || upstream.complete) return
-    options.events.passThroughFailed({ reason: 'brokenReply' })
-  }
-  if (!rewritten) {
-    pipeline(upstream, response, onEnd)
-    return
-  }
-  const from = options.baseUrl.href.replace(/\/$/, '')
-  pipeline(upstream, createLinkRewriter(from, serviceRoot(request, '')), response, onEnd)
-}
-
-function isPlainJson(upstream: IncomingMessage): boolean {
-  const { headers } = upstream
-  const encoding = headers['content-encoding'] ?? 'identity'
-  return /^application\/json\b/i.test(headers['content-type'] ?? '') && encoding === 'identity'
+function neverConnected(cause: Error | undefined): boolean {
+  if (cause instanceof AggregateError) return true // one for each address that was tried
+  return cause !== undefined && 'syscall' in cause && /^(connect|getaddrinfo)$/.test(String(cause.syscall))
 }

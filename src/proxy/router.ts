@@ -68,7 +68,8 @@ function guarded(
         sendError(response, cause, context.events)
       }
       // A reply is under way until its last byte has left, or its client.
-      if (!response.closed) await new Promise((resolve) => response.once('close', resolve))
+      if (!response.closed && !response.destroyed)
+        await new Promise((resolve) => response.once('close', resolve))
     })
 }
 

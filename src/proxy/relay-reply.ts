@@ -1,0 +1,46 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream'
+
+import { connectionOptions, hopByHopHeaders } from '../http/hop-by-hop.ts'
+import { createLinkRewriter } from './link-rewriter.ts'
+
+/** Absolute links to turn into others, in JSON bodies. */
+export interface LinkRewriting {
+  readonly from: string
+  readonly to: string
+}
+
+/**
+ * Sends the upstream's reply on: status, end-to-end headers and bytes. The client's connection breaks when the upstream's
+ * does, so that a torn reply never looks whole; `onBroken` is called then, before the client's connection breaks.
+ * Throws what Node throws for a status line that cannot be sent.
+ */
+export function relayReply(
+  upstream: IncomingMessage,
+  response: ServerResponse,
+  links: LinkRewriting | undefined,
+  onBroken: () => void,
+): void {
+  const rewriting = links !== undefined && isPlainJson(upstream) ? links : undefined
+  const dropped = new Set([...hopByHopHeaders, ...connectionOptions(upstream.headers.connection)])
+  if (rewriting !== undefined) dropped.add('content-length')
+  const headers: string[] = []
+  for (let at = 0; at + 1 < upstream.rawHeaders.length; at += 2) {
+    const name = upstream.rawHeaders[at] ?? ''
+    if (!dropped.has(name.toLowerCase())) headers.push(name, upstream.rawHeaders[at + 1] ?? '')
+  }
+  response.writeHead(upstream.statusCode ?? 0, upstream.statusMessage ?? '', headers)
+  // Before pipeline() listens, which destroys the response.
+  upstream.once('aborted', () => {
+    onBroken()
+  })
+  const done = (): void => undefined // both ends are closed by now, each in its own way
+  if (rewriting === undefined) pipeline(upstream, response, done)
+  else pipeline(upstream, createLinkRewriter(rewriting.from, rewriting.to), response, done)
+}
+
+function isPlainJson(upstream: IncomingMessage): boolean {
+  const { headers } = upstream
+  const encoding = headers['content-encoding'] ?? 'identity'
+  return /^application\/json\b/i.test(headers['content-type'] ?? '') && encoding === 'identity'
+}

@@ -1,0 +1,366 @@
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { setImmediate as turn } from 'node:timers/promises'
+
+import { describe, expect, it } from 'vitest'
+
+import { Secret } from '../../src/config/index.ts'
+import { exchange, RawClient } from '../support/raw-client.ts'
+import { type Answer, replyWith, startRawUpstream, startUpstream } from '../support/scripted-upstream.ts'
+import { onePartner, startAdapter } from '../support/start-adapter.ts'
+
+const credentials = 'Ocp-Apim-Subscription-Key: client-key\r\nAuthorization: bearer client-token\r\n'
+
+/** The text of a request with the client's credentials; `lines` are more headers, each with its line end. */
+function requestText(start: string, lines = '', body = ''): string {
+  return `${start} HTTP/1.1\r\nHost: adapter.test\r\n${credentials}${lines}\r\n${body}`
+}
+
+/** Writes a reply byte for byte and closes the connection. */
+function raw(text: string): Answer {
+  return (_seen, response) => {
+    response.socket?.end(Buffer.from(text, 'latin1'))
+  }
+}
+
+/** A reply as head, without the Date and Connection of this hop, and body. */
+function split(reply: string): { head: string[]; body: string } {
+  const at = reply.indexOf('\r\n\r\n')
+  const head = reply.slice(0, at).split('\r\n')
+  return {
+    head: head.filter((line) => !/^(Date|Connection|Keep-Alive):/i.test(line)),
+    body: reply.slice(at + 4),
+  }
+}
+
+describe('what the client gets', () => {
+  const noRewriting = { passThrough: { rewriteLinks: false } }
+  const replies: [name: string, method: string, lines: string[], body: string][] = [
+    ['binary bytes', 'GET', ['HTTP/1.1 200 OK', 'Content-Type: image/png', 'Content-Length: 5'], '\u0000\u00ff\r\n\u0080'],
+    ['several cookies', 'GET', ['HTTP/1.1 200 Fine', 'Set-Cookie: a=1; Path=/', 'X-Odd: caf\u00e9', 'set-cookie: b=2', 'Content-Length: 0'], ''],
+    ['an empty JSON object', 'GET', ['HTTP/1.1 200 OK', 'Content-Type: application/json', 'Content-Length: 2'], '{}'],
+    ['304', 'GET', ['HTTP/1.1 304 Not Modified', 'ETag: "x"', 'Content-Type: application/json'], ''],
+    ['204', 'PATCH', ['HTTP/1.1 204 No Content', 'X-A: 1'], ''],
+    ['an answer to HEAD', 'HEAD', ['HTTP/1.1 200 OK', 'Content-Type: text/plain', 'Content-Length: 77'], ''],
+    ['a redirect', 'GET', ['HTTP/1.1 302 Found', 'Location: http://elsewhere.test/', 'Content-Length: 0'], ''],
+    ['a refusal', 'GET', ['HTTP/1.1 403 Forbidden', 'Content-Type: application/json', 'Content-Length: 7'], '{"a":1}'],
+    ['an error', 'GET', ['HTTP/1.1 500 Oh', 'Content-Length: 4'], 'oops'],
+    ['an odd status', 'GET', ['HTTP/1.1 799 Own', 'Content-Length: 0'], ''],
+    ['gzip', 'GET', ['HTTP/1.1 200 OK', 'Content-Type: application/json', 'Content-Encoding: gzip', 'Content-Length: 3'], '\u001f\u008b\u0008'],
+  ] // prettier-ignore
+  it.each(replies)('status, headers and bytes of the upstream: %s', async (_name, method, lines, body) => {
+    const upstream = await startUpstream(raw(`${lines.join('\r\n')}\r\nConnection: close\r\n\r\n${body}`))
+    const adapter = await startAdapter(upstream.url, noRewriting)
+    const reply = await exchange(
+      adapter.port,
+      requestText(`${method} /V3/LearnerIdentifiers`, 'Connection: close\r\n'),
+    )
+    expect(split(reply)).toEqual({ head: lines, body })
+  })
+
+  it('RFC 9110 7.6.1: no hop-by-hop header of the upstream, nor one that its Connection names', async () => {
+    const upstream = await startUpstream(
+      raw(
+        'HTTP/1.1 200 OK\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\nProxy-Authenticate: Basic\r\n' +
+          'Upgrade: h2c\r\nTrailer: X-End\r\nX-End-To-End: 1\r\nContent-Length: 2\r\n\r\nok',
+      ),
+    )
+    const adapter = await startAdapter(upstream.url)
+    const reply = await exchange(adapter.port, requestText('GET /V1/x', 'Connection: close\r\n'))
+    expect(split(reply)).toEqual({
+      head: ['HTTP/1.1 200 OK', 'X-End-To-End: 1', 'Content-Length: 2'],
+      body: 'ok',
+    })
+  })
+
+  it('a framing of its own, when the upstream names Content-Length in Connection', async () => {
+    const upstream = await startUpstream(
+      raw('HTTP/1.1 200 OK\r\nConnection: close, content-length\r\nContent-Length: 2\r\n\r\nok'),
+    )
+    const adapter = await startAdapter(upstream.url)
+    const client = await RawClient.open(adapter.port)
+    client.send(requestText('GET /V1/x'))
+    expect(await client.until(/ok/)).toMatch(
+      /Transfer-Encoding: chunked\r\n\r\n2\r\nok|Content-Length: 2\r\n\r\nok/i,
+    )
+  })
+
+  const torn: [name: string, head: string, body: string][] = [
+    ['Content-Length', 'Content-Type: text/plain\r\nContent-Length: 99', 'abc'],
+    ['chunks', 'Content-Type: text/plain\r\nTransfer-Encoding: chunked', '3\r\nabc\r\n'],
+    ['Content-Length and links to rewrite', 'Content-Type: application/json\r\nContent-Length: 99', 'abc'],
+    [
+      'chunks and links to rewrite',
+      'Content-Type: application/json\r\nTransfer-Encoding: chunked',
+      '3\r\nabc\r\n',
+    ],
+  ]
+  it.each(torn)(
+    'a broken reply when the upstream dies in the middle of a body with %s',
+    async (_name, head, body) => {
+      const upstream = await startUpstream((_seen, response) => {
+        response.socket?.write(`HTTP/1.1 200 OK\r\n${head}\r\n\r\n${body}`)
+        setTimeout(() => response.socket?.resetAndDestroy(), 20)
+      })
+      const adapter = await startAdapter(upstream.url)
+      const client = await RawClient.open(adapter.port)
+      client.send(requestText('GET /V3/x'))
+      const reply = await client.untilClosed()
+      expect(reply).toContain('abc')
+      expect(reply).not.toContain('\r\n0\r\n\r\n')
+      expect(adapter.events().slice(1)).toEqual([{ msg: 'pass-through failed', reason: 'brokenReply' }])
+    },
+  )
+
+  it('a broken reply when the upstream stalls in the middle of a body', async () => {
+    const upstream = await startUpstream((_seen, response) => {
+      response.write('abc')
+    })
+    const adapter = await startAdapter(upstream.url, { v3: { timeouts: { headersMs: 100 } } })
+    const client = await RawClient.open(adapter.port)
+    client.send(requestText('GET /V3/x'))
+    const reply = await client.untilClosed()
+    expect(reply).toContain('abc')
+    expect(reply).not.toContain('\r\n0\r\n\r\n')
+  })
+
+  it('503 in JSON when the upstream is down', async () => {
+    const adapter = await startAdapter('http://127.0.0.1:1')
+    for (const method of ['GET', 'PATCH'] as const) {
+      const reply = await adapter.request(method, '/V3/LearnerPersonals')
+      expect([reply.status, reply.headers['retry-after']]).toEqual([503, '5'])
+      expect(JSON.parse(reply.text)).toMatchObject({ error: { code: 'ADP_UPSTREAM_UNAVAILABLE' } })
+    }
+  })
+
+  const lost: [name: string, answer: Answer][] = [
+    ['a reset', (_seen, response) => void response.socket?.resetAndDestroy()],
+    ['no answer in time', () => undefined],
+    ['no HTTP', raw('SSH-2.0-odd\r\n\r\n')],
+    ['a status below 100', raw('HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n')],
+    ['a control character in the status line', raw('HTTP/1.1 200 O\u0001K\r\nContent-Length: 0\r\n\r\n')],
+    ['an upgrade that nobody asked for', raw('HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n')],
+  ]
+  it.each(lost)('never a plain failure of a write after %s', async (_name, answer) => {
+    const upstream = await startUpstream(answer)
+    const adapter = await startAdapter(upstream.url, { v3: { timeouts: { headersMs: 100 } } })
+    const read = await adapter.request('GET', '/V3/LearnerPersonals')
+    expect([read.status, JSON.parse(read.text)]).toMatchObject([
+      503,
+      { error: { code: 'ADP_UPSTREAM_UNAVAILABLE' } },
+    ])
+    const write = await adapter.request('PATCH', '/V3/LearnerPersonals', { body: '{}' })
+    expect([write.status, JSON.parse(write.text)]).toMatchObject([
+      504,
+      { error: { code: 'ADP_OUTCOME_UNKNOWN' } },
+    ])
+    expect(upstream.seen.length).toBe(2)
+  })
+})
+
+describe('what the upstream gets', () => {
+  it("the request with the partner's key, this hop's forwarding headers and its own Host", async () => {
+    const upstream = await startUpstream(replyWith(200))
+    const adapter = await startAdapter(
+      `${upstream.url}/base`,
+      onePartner({ v3: { subscriptionKey: new Secret('v3-key') } }),
+    )
+    await exchange(
+      adapter.port,
+      requestText(
+        "PATCH /Learner/V3/LearnerPersonals(1)?$filter=a%20eq%20'b'&x=%zz",
+        'Content-Length: 3\r\nCookie: a=1\r\nX-Forwarded-For: client.test\r\nX-Many: 1\r\nX-Many: 2\r\nTE: trailers\r\nProxy-Authorization: x\r\nKeep-Alive: 1\r\n' +
+          'Expect: 100-continue\r\nUpgrade: h2c\r\nConnection: close, X-Hop, Upgrade\r\nX-Hop: 1\r\n',
+        'a=b',
+      ),
+    )
+    const [seen] = upstream.seen
+    expect(`${seen?.method} ${seen?.url} ${seen?.body}`).toBe(
+      "PATCH /base/Learner/V3/LearnerPersonals(1)?$filter=a%20eq%20'b'&x=%zz a=b",
+    )
+    const { connection, 'x-forwarded-port': port, ...headers } = seen?.headers ?? {}
+    expect(headers).toEqual({
+      host: `127.0.0.1:${upstream.port}`,
+      'ocp-apim-subscription-key': 'v3-key',
+      authorization: 'bearer client-token',
+      'accept-encoding': 'identity',
+      'content-length': '3',
+      cookie: 'a=1',
+      'x-many': '1, 2',
+      'x-forwarded-for': 'client.test, 127.0.0.1',
+      'x-forwarded-proto': 'http',
+      'x-forwarded-host': 'adapter.test',
+    })
+    expect([connection ?? 'keep-alive', typeof port]).toEqual(['keep-alive', 'string'])
+  })
+
+  it.each([
+    ['POST', 'Content-Length: 5\r\n', 'hello'],
+    ['GET', 'Content-Length: 5\r\n', 'hello'],
+    ['DELETE', 'Content-Length: 5\r\n', 'hello'],
+    ['POST', 'Transfer-Encoding: chunked\r\n', '5\r\nhello\r\n0\r\n\r\n'],
+    ['GET', 'Transfer-Encoding: chunked\r\n', '5\r\nhello\r\n0\r\n\r\n'],
+    ['DELETE', 'Transfer-Encoding: chunked\r\n', '5\r\nhello\r\n0\r\n\r\n'],
+  ])('one request for one, however %s is framed (%j)', async (method, framing, body) => {
+    for (const named of [
+      '',
+      ', content-length, transfer-encoding, host, authorization, ocp-apim-subscription-key',
+    ]) {
+      const upstream = await startUpstream(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
+      const adapter = await startAdapter(upstream.url)
+      const lines = `${framing}Connection: close${named}\r\n`
+      const reply = await exchange(adapter.port, requestText(`${method} /V3/x`, lines, body))
+      expect(reply).toMatch(/^HTTP\/1\.1 200 /)
+      expect(upstream.seen.map((seen) => [seen.method, seen.body])).toEqual([[method, 'hello']])
+      expect(upstream.seen[0]?.headers).toMatchObject({
+        host: `127.0.0.1:${upstream.port}`,
+        authorization: 'bearer client-token',
+        'ocp-apim-subscription-key': 'client-key',
+      })
+    }
+  })
+
+  it('no second request hidden in the body of the first', async () => {
+    const upstream = await startUpstream(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
+    const adapter = await startAdapter(upstream.url)
+    const hidden = 'GET /V3/hidden HTTP/1.1\r\nHost: x\r\n\r\n'
+    for (const name of ['content-length', 'Content-Length', 'transfer-encoding']) {
+      const lines = `Content-Length: ${hidden.length}\r\nConnection: ${name}\r\n`
+      const client = await RawClient.open(adapter.port)
+      client.send(requestText('GET /V3/x', lines, hidden))
+      await client.until('ok')
+    }
+    expect((await adapter.request('GET', '/V3/y')).text).toBe('ok')
+    expect(upstream.seen.map(({ url }) => url)).toEqual(['/V3/x', '/V3/x', '/V3/x', '/V3/y'])
+  })
+
+  const refusedPaths = [
+    '/V3/../V1/x', '/V3/./x', '/V3/%2e%2e/x', '/V3/.%2E/x', '/V3/%252e%252e/x', '/V3/a%2fb', '/V3/a%5Cb', '/V3/a%255cb', '/V3/a\\b', '/V3//x',
+    '/V3/%00', '/V3/%zz', '//evil.test/V3/x', 'http://evil.test/V3/x', '/V3/..', '/V3/%c0%ae',
+  ] // prettier-ignore
+  it.each(refusedPaths)('nothing for a path that could mean another: %s', async (path) => {
+    const upstream = await startUpstream(replyWith(200))
+    const adapter = await startAdapter(upstream.url, { passThrough: { allow: ['/**'] } })
+    const reply = await exchange(adapter.port, requestText(`GET ${path}`, 'Connection: close\r\n'))
+    expect(reply).toMatch(/^HTTP\/1\.1 400 [^]*"code":"ADP_PATH"/)
+    expect(upstream.seen).toEqual([])
+  })
+
+  it.each([
+    ['/Learner/V3/LearnerSENs(1)', true],
+    ['/v1/learnergrants', true],
+    ['/Attendance/V3/$metadata', true],
+    [
+      "/Learner/v3/LearnerGroups(ExternalID=1,GroupType=SIMS.GroupTypeEnum'YearGroup')/LearnerIdentifiers",
+      true,
+    ],
+    ['/V2/LearnerRegistations', true],
+    ['/V2/Attendance/AttendanceRecords', false],
+    ['/', false],
+    ['/admin', false],
+    ['/V3', false],
+  ])('only what the list allows: %s', async (path, allowed) => {
+    const upstream = await startUpstream(replyWith(200))
+    const adapter = await startAdapter(upstream.url)
+    const reply = await adapter.request('GET', path)
+    expect([reply.status, upstream.seen.map(({ url }) => url)]).toEqual(allowed ? [200, [path]] : [404, []])
+  })
+
+  it('nothing without credentials, or when the list is empty', async () => {
+    const upstream = await startUpstream(replyWith(200))
+    const adapter = await startAdapter(upstream.url, { passThrough: { allow: [] } })
+    expect((await adapter.request('GET', '/V3/x')).status).toBe(404)
+    const reply = await exchange(adapter.port, 'GET /V3/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+    expect(reply).toMatch(/^HTTP\/1\.1 401 [^]*"statusCode":401/)
+    expect(upstream.seen).toEqual([])
+  })
+})
+
+describe('streams', () => {
+  it('a client that goes away frees the request to the upstream', async () => {
+    const gone = Promise.withResolvers<undefined>()
+    const upstream = await startUpstream((_seen, response) => {
+      response.write('first')
+      response.on('close', () => {
+        gone.resolve(undefined)
+      })
+    })
+    const adapter = await startAdapter(upstream.url)
+    const client = await RawClient.open(adapter.port)
+    client.send(requestText('GET /V3/x'))
+    await client.until('first')
+    client.socket.destroy()
+    await gone.promise
+    expect(adapter.events().slice(1)).toEqual([])
+  })
+
+  it('a client that goes away before the answer frees the request to the upstream', async () => {
+    const gone = Promise.withResolvers<undefined>()
+    const upstream = await startUpstream((_seen, response) => {
+      response.on('close', () => {
+        gone.resolve(undefined)
+      })
+    })
+    const adapter = await startAdapter(upstream.url)
+    const client = await RawClient.open(adapter.port)
+    client.send(requestText('GET /V3/x'))
+    await upstream.arrived(1)
+    client.socket.destroy()
+    await gone.promise
+    await adapter.app.close()
+    expect(adapter.events().slice(1)).toEqual([{ msg: 'stopped' }])
+  })
+
+  /** Resolves with the count once it has stood still while many turns of the event loop went by. */
+  async function settled(count: () => number): Promise<number> {
+    let last = -1
+    for (let still = 0; still < 300; still += 1) {
+      if (count() !== last) still = 0
+      last = count()
+      await turn()
+    }
+    return last
+  }
+  const size = 100_000_000
+  const block = Buffer.alloc(1_000_000, 'x')
+
+  it.each(['application/json', 'text/plain'])(
+    'a long reply (%s) as fast as the client reads it',
+    async (type) => {
+      let sent = 0
+      const upstream = await startUpstream(async (_seen, response) => {
+        response.writeHead(200, { 'Content-Type': type })
+        for (; sent < size; sent += block.length) if (!response.write(block)) await once(response, 'drain')
+        response.end()
+      })
+      const adapter = await startAdapter(upstream.url)
+      const client = await RawClient.open(adapter.port)
+      client.socket.removeAllListeners('data').pause()
+      let received = 0
+      client.send(requestText('GET /V3/x', 'Connection: close\r\n'))
+      await upstream.arrived(1)
+      expect(await settled(() => sent)).toBeLessThan(size / 2)
+      client.socket.on('data', (chunk: Buffer) => (received += chunk.length)).resume()
+      await client.untilClosed()
+      expect(received).toBeGreaterThan(size)
+    },
+  )
+
+  it('a long request as fast as the upstream reads it', async () => {
+    const requests: IncomingMessage[] = []
+    const upstream = await startRawUpstream((request) => requests.push(request))
+    const adapter = await startAdapter(upstream.url)
+    const client = await RawClient.open(adapter.port)
+    client.send(requestText('POST /V3/x', `Content-Length: ${size}\r\n`))
+    let sent = 0
+    const sending = (async () => {
+      for (; sent < size; sent += block.length)
+        if (!client.socket.write(block)) await once(client.socket, 'drain')
+    })()
+    expect(await settled(() => sent)).toBeLessThan(size / 2)
+    let received = 0
+    requests[0]?.on('data', (chunk: Buffer) => (received += chunk.length))
+    await sending
+    expect(await settled(() => received)).toBe(size)
+  })
+})
