@@ -63,8 +63,8 @@ export async function startAdapter(v3Url: string, settings: AdapterSettings = {}
     log,
     events: () =>
       log.map((line) => {
-        const { time, level, name, ...event } = JSON.parse(line) as Record<string, unknown>
-        return event
+        const entries = Object.entries(JSON.parse(line) as object)
+        return Object.fromEntries(entries.filter(([name]) => !['time', 'level', 'name'].includes(name)))
       }),
     request: async (method, path, { headers = {}, body } = {}) => {
       const reply = await pool.request({
