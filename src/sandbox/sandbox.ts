@@ -30,6 +30,8 @@ export interface SandboxHooks {
   readonly onError?: (error: unknown) => void
 }
 
+// Room for a filter over many learners: the query's own limit is to decide, not the parser of HTTP.
+const maxHeaderBytes = 131_072
 // A client's pool must time out first, or a connection closes at the moment of its reuse.
 const keepAliveMs = 75_000
 
@@ -64,7 +66,7 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
     staleAfter: () => faults.seqWhenSet(),
     onError: hooks.onError ?? (() => undefined),
   })
-  const server = createHttpServer(app)
+  const server = createHttpServer({ maxHeaderSize: maxHeaderBytes }, app)
   server.keepAliveTimeout = keepAliveMs
   return {
     listen: async () => {

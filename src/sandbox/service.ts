@@ -1,4 +1,3 @@
-import { serviceModel } from '../model/service-model.ts'
 import { createModelIndex } from '../odata/index.ts'
 import { createAttendanceService } from './attendance/attendance-service.ts'
 import type { AttendanceSwitches } from './attendance/attendance-service.ts'
@@ -9,7 +8,9 @@ import type { ServiceRequest } from './edge/request.ts'
 import { createLearnerEntities } from './learner/learner-entities.ts'
 import { createLearnerService } from './learner/learner-service.ts'
 import type { LearnerSwitches } from './learner/learner-service.ts'
+import { createMetadataService } from './metadata.ts'
 import type { School } from './school.ts'
+import { servedModel } from './served-model.ts'
 
 /** Switches for what is not known of the real service. */
 export type ServiceSwitches = AttendanceSwitches & LearnerSwitches
@@ -19,13 +20,16 @@ export type Service = (request: ServiceRequest) => Reply
 
 /** Creates the data service over a school. Errors: `QueryError` for queries that cannot be read. */
 export function createService(school: School, switches: ServiceSwitches): Service {
-  const index = createModelIndex(serviceModel)
+  const index = createModelIndex(servedModel)
   const queryContext = () => ({ index, now: school.now() })
   const attendance = createAttendanceService(school, queryContext, switches)
   const learner = createLearnerService(school, createLearnerEntities(school), queryContext, switches)
+  const metadata = createMetadataService()
   return (request) => {
     const route = findRoute(request.path)
     if (route === undefined) return notFound
+    const description = metadata(route, request)
+    if (description !== undefined) return description
     if (route.area === 'Learner') return learner(route, request)
     return route.version === 3 ? attendance(route, request) : notFound
   }

@@ -1,6 +1,4 @@
-import type { CompareNode, MemberNode, TypedExpr } from '../../odata/index.ts'
-import { isInstant } from '../../odata/typed/scalar.ts'
-import type { Scalar } from '../../odata/typed/scalar.ts'
+import type { CompareNode, MemberNode, Scalar, TypedExpr } from '../../odata/index.ts'
 
 /** Which rows a filter can match at all; a member that is missing does not limit them. */
 export interface ReadBounds {
@@ -62,7 +60,7 @@ function boundsOfComparison({ operator, left, right }: CompareNode): ReadBounds 
 function bound(path: string, operator: CompareNode['operator'], value: Scalar): ReadBounds {
   const field = idPaths[path]
   if (field !== undefined) return operator === 'eq' && isText(value) ? { [field]: new Set([value]) } : {}
-  if (path !== 'AttendableEventStart' || !isInstant(value)) return {}
+  if (path !== 'AttendableEventStart' || typeof value !== 'object' || value === null) return {}
   switch (operator) {
     case 'eq':
       return { from: value.ms, to: value.ms }

@@ -1,6 +1,6 @@
 import { AdapterError } from '../../errors.ts'
 import type { EntityType } from '../../odata/index.ts'
-import { serviceModel } from '../../model/service-model.ts'
+import { servedModel } from '../served-model.ts'
 import { methodNotAllowed, notFound, refuseDomain } from '../edge/refusals.ts'
 import { jsonReply, odataError } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
@@ -25,13 +25,6 @@ export interface LearnerSwitches {
   readonly unavailable: ReadonlySet<string>
 }
 
-/** Links that service.md 1.1 lists for Grants, although the type has none of them. */
-const grantsLinks: ReadonlySet<string> = new Set([
-  'ChildProtectionPlans',
-  'IncareDetails',
-  'PersonalEducationPlans',
-])
-
 /** Which sets a version offers: V2 has the registration only (service.md 9). */
 const offered = (set: LearnerSet, route: Route): boolean =>
   route.version !== 2 || set.name === 'LearnerRegistrations'
@@ -43,9 +36,6 @@ export function createLearnerService(
   queryContext: () => QueryContext,
   switches: LearnerSwitches,
 ): (route: Route, request: ServiceRequest) => Reply {
-  const contextFor = (set: LearnerSet): QueryContext =>
-    set.name === 'LearnerGrants' ? { ...queryContext(), extraLinks: grantsLinks } : queryContext()
-
   const collection = (
     set: LearnerSet,
     list: readonly LearnerEntity[],
@@ -54,7 +44,7 @@ export function createLearnerService(
   ): Reply => {
     const all = list.map(({ entity }) => entity)
     const about = { typeName: typeOf(set).qualified, context: set.name, entities: all }
-    return readEntities(about, contextFor(set), switches.pageSize, route, request)
+    return readEntities(about, queryContext(), switches.pageSize, route, request)
   }
 
   const single = (set: LearnerSet, found: LearnerEntity, route: Route, request: ServiceRequest): Reply => {
@@ -62,7 +52,7 @@ export function createLearnerService(
       return patchPersonal(school, found, route, request)
     if (request.method !== 'GET')
       return set.name === 'LearnerPersonals' ? methodNotAllowed('GET', 'PATCH') : methodNotAllowed('GET')
-    const query = compileQuery(readQuery(request.query), typeOf(set).qualified, contextFor(set))
+    const query = compileQuery(readQuery(request.query), typeOf(set).qualified, queryContext())
     return entityReply(200, `${request.origin}${route.root}`, set.name, query.project(found.entity))
   }
 
@@ -89,7 +79,7 @@ export function createLearnerService(
 
   const count = (set: LearnerSet, request: ServiceRequest): Reply => {
     const options = readQuery(request.query)
-    const query = compileQuery(options, typeOf(set).qualified, contextFor(set))
+    const query = compileQuery(options, typeOf(set).qualified, queryContext())
     const all = entities.all(set.name).map(({ entity }) => entity)
     const reply = jsonReply(200, String(findEntities(query, all).length))
     return { ...reply, headers: { ...reply.headers, 'Content-Type': 'text/plain' } }
@@ -138,8 +128,8 @@ interface SetType {
 
 /** The entity type of every set, by the set's name. */
 const setTypes: ReadonlyMap<string, SetType> = new Map(
-  serviceModel.container.entitySets.flatMap(({ name, entityType }) =>
-    serviceModel.schemas.flatMap(({ namespace, entityTypes }) =>
+  servedModel.container.entitySets.flatMap(({ name, entityType }) =>
+    servedModel.schemas.flatMap(({ namespace, entityTypes }) =>
       entityTypes
         .filter((type) => `${namespace}.${type.name}` === entityType)
         .map((type) => [name, { qualified: entityType, type }] as const),

@@ -1,8 +1,8 @@
 import { parseQuery, QueryError } from '../../odata/index.ts'
 import type { QueryOptions } from '../../odata/index.ts'
 
-/** Options that the service does not offer. */
-const refused = ['compute', 'search', 'deltatoken', 'index', 'schemaversion'] as const
+/** Options that can be checked and that the service does not offer. */
+const refused = ['search', 'schemaversion'] as const
 
 /** Far above what a client writes, and far below what takes time. */
 const limits = { maxLength: 32_768, maxDepth: 100 }

@@ -95,23 +95,28 @@ test('the row of a missing mark can be read by its id until it is marked', async
 })
 
 test.each([
-  [undefined, 'FilterRequired'],
-  ['Present eq true', 'DateRangeRequired'],
-  ['AttendableEventStart ge 2026-03-02T00:00:00Z', 'DateRangeRequired'],
-  [`Attendee/ExternalID in (${fixed.learner},${fixed.otherLearner})`, 'DateRangeRequired'],
+  ['no filter', undefined, 'FilterRequired'],
+  ['no date and no id', 'Present eq true', 'DateRangeRequired'],
+  ['half a range', 'AttendableEventStart ge 2026-03-02T00:00:00Z', 'DateRangeRequired'],
   [
+    'two learners for ever',
+    `Attendee/ExternalID in (${fixed.learner},${fixed.otherLearner})`,
+    'DateRangeRequired',
+  ],
+  [
+    '91 days',
     `${one} and AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart lt 2026-04-02T00:00:00Z`,
     'DateRangeTooLong',
   ],
-  ['AttendableEventStart ge 2026-03-02', 'InvalidQuery'],
-  ['AttendableEventStart ge', 'InvalidQuery'],
-  [`Learner eq ${fixed.learner}`, 'InvalidQuery'],
-  ['('.repeat(5000), 'InvalidQuery'],
-  ['a'.repeat(40_000), 'InvalidQuery'],
-])('the filter %.40s is refused as %s', async (filter, code) => {
+  ['a date without a time', 'AttendableEventStart ge 2026-03-02', 'InvalidQuery'],
+  ['half a comparison', 'AttendableEventStart ge', 'InvalidQuery'],
+  ['a field of V2', `Learner eq ${fixed.learner}`, 'InvalidQuery'],
+  ['too many parentheses', '('.repeat(5000), 'InvalidQuery'],
+  ['too much text', 'a'.repeat(40_000), 'InvalidQuery'],
+])('a filter with %s is refused', async (_name, filter, code) => {
   const { json } = await startSandbox()
   const reply = await json('GET', filter === undefined ? path : query({ $filter: filter }))
-  expect(reply).toMatchObject({ status: filter?.length === 40_000 ? 431 : 400, body: { error: { code } } })
+  expect(reply).toMatchObject({ status: 400, body: { error: { code } } })
 })
 
 test.each([

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { serviceModel } from '../../../model/service-model.ts'
+import { servedModel } from '../../served-model.ts'
 import type { Identities } from '../../identity.ts'
 import { createRandom } from '../../random.ts'
 import type { Pupil } from '../pupil.ts'
@@ -23,9 +23,9 @@ export function seedDocuments(database: DatabaseSync, { seed, ids, pupils }: Doc
   const put = (set: string, learner: number, key: string, body: Record<string, Json>): void => {
     insert.run(set, learner, key, JSON.stringify(body))
   }
-  const composer = createComposer(serviceModel)
+  const composer = createComposer(servedModel)
   for (const { name, subject } of learnerSets) {
-    const declared = serviceModel.container.entitySets.find((set) => set.name === name)
+    const declared = servedModel.container.entitySets.find((set) => set.name === name)
     const type = declared?.entityType.split('.').at(-1) ?? name
     if (subject !== 'learner' && subject !== 'contact') continue
     for (const pupil of pupils) {

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { startSandbox } from './start-sandbox.ts'
+
+test.each([
+  ['/V3/$metadata', 'LearnerPersonals', 'AttendanceRecords'],
+  ['/Learner/v3/%24metadata', 'LearnerSENLookps', 'AttendanceRecords'],
+  ['/Attendance/V3/$metadata', 'AttendanceRecords', 'LearnerPersonals'],
+  ['/V2/Attendance/$metadata', 'AttendanceRecords', 'LearnerPersonals'],
+])('%s describes %s and not %s', async (path, present, absent) => {
+  const { request } = await startSandbox()
+  const { status, headers, text } = await request('GET', path)
+  expect([status, headers['content-type'], headers['odata-version']]).toEqual([200, 'application/xml', '4.0'])
+  expect(text).toContain(`<EntitySet Name="${present}"`)
+  expect(text).not.toContain(`<EntitySet Name="${absent}"`)
+})
+
+test('the legacy metadata has the flat type in its own namespace', async () => {
+  const { request } = await startSandbox()
+  const { text } = await request('GET', '/V2/Attendance/$metadata')
+  expect(text).toContain('Namespace="AttendanceService.Models.OData"')
+  expect(text).toContain('Name="SchoolAttendanceCode"')
+})
+
+test.each(['/p/V3', '/p/V3/'])('%s lists the sets', async (path) => {
+  const { json, url } = await startSandbox()
+  const { status, body } = await json('GET', path)
+  expect([status, body]).toEqual([
+    200,
+    {
+      '@odata.context': `${url}/p/V3/$metadata`,
+      value: expect.arrayContaining([
+        { name: 'LearnerIdentifiers', kind: 'EntitySet', url: 'LearnerIdentifiers' },
+      ]) as unknown,
+    },
+  ])
+})
+
+test('descriptions are read only', async () => {
+  const { json } = await startSandbox()
+  expect(await json('POST', '/V3/$metadata')).toMatchObject({ status: 405 })
+})
