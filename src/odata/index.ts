@@ -22,7 +22,14 @@ export { checkExpression, checkFilter, type CheckSettings } from './check/check-
 export { checkKey } from './check/check-key.ts'
 export { checkQuery } from './check/check-query.ts'
 export { createModelIndex, type ModelIndex, type StructuredType, type TypeInfo } from './typed/model-index.ts'
-export type { Instant, Scalar } from './typed/scalar.ts'
+export {
+  parseDate,
+  parseDuration,
+  parseInstant,
+  parseTimeOfDay,
+  type Instant,
+  type Scalar,
+} from './typed/scalar.ts'
 export type * from './typed/typed-ast.ts'
 export type * from './typed/typed-query.ts'
 export type { Family, ValueType } from './typed/value-type.ts'

@@ -115,8 +115,8 @@ describe('compileSqlOrder', () => {
           fc.pre(order !== undefined)
           const bySql = withTable(things, (database) =>
             database
-              .prepare(`SELECT n FROM things t ORDER BY ${order?.sql ?? 'n'}, n`)
-              .all(...(order?.parameters ?? []))
+              .prepare(`SELECT n FROM things t ORDER BY ${order.sql}, n`)
+              .all(...order.parameters)
               .map((row) => Number(row['n'])),
           )
           const compare = compileComparator(items, sampleIndex)

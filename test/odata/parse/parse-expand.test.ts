@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'vitest'
+import { parseExpand, parseOrderBy, parseSearch, parseSelect } from '../../../src/odata/parse/parse-expand.ts'
+import { faultOf } from '../fault.ts'
+import { outline, outlineSearch } from '../outline.ts'
+import { withoutPositions } from '../without-positions.ts'
+
+const property = (name: string) => ({ kind: 'property', name })
+
+describe('parseExpand', () => {
+  test('reads nested options, references, counts and stars', () => {
+    const items = parseExpand(
+      'A($expand=B($levels=max);$top=2;$skip=1;$count=true),C/$ref,D/$count($filter=true),*,NS.T/E/F($select=G)',
+    )
+    expect(withoutPositions(items)).toEqual([
+      {
+        path: [property('A')],
+        options: {
+          expand: [{ path: [property('B')], options: { levels: 'max' } }],
+          top: 2,
+          skip: 1,
+          count: true,
+        },
+      },
+      { path: [property('C')], suffix: '$ref', options: {} },
+      {
+        path: [property('D')],
+        suffix: '$count',
+        options: { filter: { kind: 'literal', type: 'Edm.Boolean', value: 'true' } },
+      },
+      { path: [{ kind: 'star', name: '*' }], options: {} },
+      {
+        path: [{ kind: 'typeCast', name: 'NS.T' }, property('E'), property('F')],
+        options: { select: [{ path: [property('G')], options: {} }] },
+      },
+    ])
+  })
+
+  test('accepts option names without $, blanks after commas, and positions items', () => {
+    const [first, second] = parseExpand('A(expand=B;filter=C eq 1), D')
+    expect(Object.keys(first?.options ?? {})).toEqual(['expand', 'filter'])
+    expect(second).toEqual({ path: [{ ...property('D'), position: 27 }], options: {}, position: 27 })
+  })
+
+  test('keeps the aliases of an item', () => {
+    const aliases = parseExpand('A($filter=B eq @x;@x=1;@y=2)')[0]?.options.aliases
+    expect([...(aliases ?? [])].map(([name, value]) => [name, outline(value)])).toEqual([
+      ['x', 'Int32:1'],
+      ['y', 'Int32:2'],
+    ])
+  })
+
+  test.each([
+    ['', 0, 'Expected a navigation property, "*" or "$ref"'],
+    ['A,', 2, 'Expected a navigation property, "*" or "$ref"'],
+    ['A(', 2, 'Expected a query option'],
+    ['A()', 2, 'Expected a query option'],
+    ['A($top=1', 8, 'Expected ")"'],
+    ['A($top=-1)', 7, 'Expected a number from 0'],
+    ['A($top=99999999999999999999)', 7, 'The number is too large'],
+    ['A($top=1;$top=2)', 9, 'The option is given twice'],
+    ['A(top=1;$top=2)', 8, 'The option is given twice'],
+    ['A(@x=1;@x=2)', 7, 'The alias is given twice'],
+    ['A($format=json)', 2, 'The option is not allowed here'],
+    ['A($levels=0)', 10, 'Expected a number from 1 or "max"'],
+    ['A($count=yes)', 9, 'Expected true or false'],
+    ['A/$ref($expand=B)', 7, 'The option is not allowed here'],
+    ['A/$count($top=1)', 9, 'The option is not allowed here'],
+    ['*($top=1)', 2, 'The option is not allowed here'],
+    ['NS.T', 4, 'Expected "/"'],
+    ['A/*/B', 3, 'Expected "," or the end'],
+    ['A.*', 0, 'Expected a navigation property'],
+    ['A B', 2, 'Expected "," or the end'],
+  ])('refuses %j at character %i', (text, position, message) => {
+    expect(faultOf(() => parseExpand(text))).toEqual({ message, position })
+  })
+
+  test('refuses items nested 10,000 deep', () => {
+    expect(faultOf(() => parseExpand('A($expand='.repeat(10_000), { maxLength: 200_000 }))).toEqual({
+      message: 'Nested more than 100 deep',
+      position: 1001,
+    })
+  })
+})
+
+describe('parseSelect', () => {
+  test('reads stars, paths, nested options and operations', () => {
+    expect(withoutPositions(parseSelect('*,NS.*,A/B,C($select=D,E),NS.Find(x,y),@NS.Term'))).toEqual([
+      { path: [{ kind: 'star', name: '*' }], options: {} },
+      { path: [{ kind: 'star', name: 'NS.*' }], options: {} },
+      { path: [property('A'), property('B')], options: {} },
+      {
+        path: [property('C')],
+        options: {
+          select: [
+            { path: [property('D')], options: {} },
+            { path: [property('E')], options: {} },
+          ],
+        },
+      },
+      { path: [{ kind: 'typeCast', name: 'NS.Find' }], parameterNames: ['x', 'y'], options: {} },
+      { path: [{ kind: 'annotation', name: 'NS.Term' }], options: {} },
+    ])
+  })
+
+  test.each([
+    ['A,', 2],
+    ['A/', 2],
+    ['*/A', 1],
+    ['A($expand=B)', 2],
+    ['A(B,)', 4],
+    ['A-B', 1],
+  ])('refuses %j at character %i', (text, position) => {
+    expect(faultOf(() => parseSelect(text)).position).toBe(position)
+  })
+})
+
+describe('parseOrderBy', () => {
+  test.each([
+    ['Name', [['Name', 'asc']]],
+    [
+      'Name DESC, a eq b asc,length(c)',
+      [
+        ['Name', 'desc'],
+        ['(eq a b)', 'asc'],
+        ['(length c)', 'asc'],
+      ],
+    ],
+    ['desc desc', [['desc', 'desc']]],
+    ['Name\tasc', [['Name', 'asc']]],
+  ])('reads %j', (text, expected) => {
+    expect(parseOrderBy(text).map(({ expression, direction }) => [outline(expression), direction])).toEqual(
+      expected,
+    )
+  })
+
+  test.each([
+    ['Name up', 5],
+    ['Name asc desc', 9],
+    ['', 0],
+  ])('refuses %j at character %i', (text, position) => {
+    expect(faultOf(() => parseOrderBy(text)).position).toBe(position)
+  })
+})
+
+describe('parseSearch', () => {
+  test.each([
+    ['blue', 'term:blue'],
+    ['blue green', '(and term:blue term:green)'],
+    ['blue AND green OR red', '(or (and term:blue term:green) term:red)'],
+    ['NOT blue', '(not term:blue)'],
+    ['NOT (a OR b) c', '(and (not (or term:a term:b)) term:c)'],
+    ['NOT', 'term:NOT'],
+    ['AND OR NOT', '(or term:AND term:NOT)'],
+    ['OR AND', '(and term:OR term:AND)'],
+    ['"two words" and', '(and term:two words term:and)'],
+    ["Daniel's", "term:Daniel's"],
+    ['a;b', 'term:a;b'],
+  ])('reads %s', (text, expected) => {
+    expect(outlineSearch(parseSearch(text))).toBe(expected)
+  })
+
+  test('keeps text in apostrophes as it is', () => {
+    expect(outlineSearch(parseSearch(`'"it''s (open'`))).toBe(`incomplete:"it's (open`)
+  })
+
+  test.each([
+    ['', 0],
+    ['(a', 2],
+    ['a)', 1],
+    ['"a', 0],
+    ['""', 0],
+    ["'it''s", 4],
+    ['('.repeat(10_000), 101],
+    ['NOT '.repeat(10_000), 404],
+  ])('refuses %j at character %i', (text, position) => {
+    expect(faultOf(() => parseSearch(text)).position).toBe(position)
+  })
+})

@@ -1,0 +1,236 @@
+import { describe, expect, test } from 'vitest'
+import { AdapterError } from '../../../src/errors.ts'
+import { parseFilter } from '../../../src/odata/parse/parse-filter.ts'
+import { faultOf } from '../fault.ts'
+import { outline } from '../outline.ts'
+
+const guid = '01234567-89ab-cdef-0123-456789abcdef'
+
+describe('parseFilter', () => {
+  test('gives each node the position of its first character', () => {
+    expect(parseFilter(`not (A/B eq 'x') and Size in (1,2)`)).toEqual({
+      kind: 'and',
+      position: 0,
+      operands: [
+        {
+          kind: 'not',
+          position: 0,
+          operand: {
+            kind: 'binary',
+            operator: 'eq',
+            position: 5,
+            left: {
+              kind: 'path',
+              root: { kind: 'member' },
+              position: 5,
+              segments: [
+                { kind: 'property', name: 'A', position: 5 },
+                { kind: 'property', name: 'B', position: 7 },
+              ],
+            },
+            right: { kind: 'literal', type: 'Edm.String', value: 'x', position: 12 },
+          },
+        },
+        {
+          kind: 'binary',
+          operator: 'in',
+          position: 21,
+          left: {
+            kind: 'path',
+            root: { kind: 'member' },
+            position: 21,
+            segments: [{ kind: 'property', name: 'Size', position: 21 }],
+          },
+          right: {
+            kind: 'list',
+            position: 29,
+            items: [
+              { kind: 'literal', type: 'Edm.Int32', value: '1', position: 30 },
+              { kind: 'literal', type: 'Edm.Int32', value: '2', position: 32 },
+            ],
+          },
+        },
+      ],
+    })
+  })
+
+  test.each([
+    // Precedence and associativity (OData URL conventions 5.1.1.17)
+    ['a or b and c', '(or a (and b c))'],
+    ['a and b or c and d', '(or (and a b) (and c d))'],
+    ['a or b or c', '(or a b c)'],
+    ['(a or b) or c', '(or (or a b) c)'],
+    ['not a or b', '(or (not a) b)'],
+    ['not a and not b', '(and (not a) (not b))'],
+    ['not a eq b', '(eq (not a) b)'],
+    ['not (a eq b)', '(not (eq a b))'],
+    ['not(a)', '(not a)'],
+    ['not not a', '(not (not a))'],
+    ['a eq b gt c', '(eq a (gt b c))'],
+    ['a gt b eq c', '(eq (gt a b) c)'],
+    ['a sub b sub c', '(sub (sub a b) c)'],
+    ['a add b mul c', '(add a (mul b c))'],
+    ['(a add b) mul c', '(mul (add a b) c)'],
+    ['a div b mod c divby d', '(divby (mod (div a b) c) d)'],
+    ['-a mul b', '(mul (negate a) b)'],
+    ['- 1', '(negate Int32:1)'],
+    ['-(1)', '(negate Int32:1)'],
+    ['a sub -1', '(sub a Int32:-1)'],
+    ['not a in (1)', '(not (in a (list Int32:1)))'],
+    ["a add b has K'X'", '(add a (has b K:X))'],
+    // Spelling
+    ["NAME EQ 'x' AND Price Lt 2 OR NOT Open", "(or (and (eq NAME 'x') (lt Price Int32:2)) (not Open))"],
+    ["  a eq 'b'  ", "(eq a 'b')"],
+    ['a\teq\tb', '(eq a b)'],
+    ['(a eq 1)and(b eq 2)', '(and (eq a Int32:1) (eq b Int32:2))'],
+    ['eq eq eq', '(eq eq eq)'],
+    ['Élan eq null', '(eq Élan null:null)'],
+    // Membership
+    ['a in ()', '(in a (list))'],
+    ['a in (1)', '(in a (list Int32:1))'],
+    [`a in ( ${guid} , null )`, `(in a (list Guid:${guid} null:null))`],
+    ['a in (b)', '(in a b)'],
+    ['a in (1 add 2)', '(in a (add Int32:1 Int32:2))'],
+    ['a in [1,b]', '(in a (array Int32:1 b))'],
+    ['a in b/Tags', '(in a b/Tags)'],
+    // Calls
+    ["startswith( Name , 'x' )", "(startswith Name 'x')"],
+    ["STARTSWITH(Name,'x')", "(startswith Name 'x')"],
+    ["matchespattern(a,'b')", "(matchesPattern a 'b')"],
+    ['substring(a,1,2)', '(substring a Int32:1 Int32:2)'],
+    ['now( )', '(now)'],
+    ['year(a) eq 2024', '(eq (year a) Int32:2024)'],
+    ['cast(a,Edm.String)', '(cast a Edm.String)'],
+    ['cast(Edm.String)', '(cast Edm.String)'],
+    ['cast(a)', '(cast a)'],
+    ['isof(a add 1,Collection(Edm.Int32))', '(isof (add a Int32:1) Collection(Edm.Int32))'],
+    ['case(a:1,true:2)', '(case a=>Int32:1 Boolean:true=>Int32:2)'],
+    ['case( a : 1 , b : c )', '(case a=>Int32:1 b=>c)'],
+    // JSON
+    ['["a",\'b\',1,[],{}]', "(array 'a' 'b' Int32:1 (array) (object ))"],
+    [String.raw`{"a":"\"A\n","b":c add 1}`, `(object a='"A\n' b=(add c Int32:1))`],
+  ])('reads %s', (text, expected) => {
+    expect(outline(parseFilter(text))).toBe(expected)
+  })
+
+  test.each([
+    ['', 0, 'Expected a property, a literal or a function'],
+    ['a eq', 2, 'Expected an operator or the end of the expression'],
+    ['a eq ', 5, 'Expected a property, a literal or a function'],
+    ['a eqq b', 2, 'Expected an operator or the end of the expression'],
+    ["a eq'b'", 2, 'Expected an operator or the end of the expression'],
+    ['1eq 1', 1, 'Expected an operator or the end of the expression'],
+    ['a eq 1 b', 7, 'Expected an operator or the end of the expression'],
+    ['(a eq 1', 7, 'Expected ")"'],
+    ['a eq 1)', 6, 'Expected an operator or the end of the expression'],
+    ["a eq 'b", 5, 'A string has no closing apostrophe'],
+    ["a eq 'b''", 5, 'A string has no closing apostrophe'],
+    ['a in (1,b)', 8, 'Expected a literal'],
+    ['a in (b,1)', 7, 'Expected ")"'],
+    ['contains(a)', 0, 'contains takes 2 arguments'],
+    ['length(a,b)', 0, 'length takes 1 argument'],
+    ['substring(a)', 0, 'substring takes 2 to 3 arguments'],
+    ['now(1)', 0, 'now takes 0 arguments'],
+    ['case()', 0, 'case takes at least one "condition:value"'],
+    ['case(a)', 6, 'Expected ":"'],
+    ['{"a" 1}', 5, 'Expected ":"'],
+    ['{a:1}', 1, 'Expected a member name in quotes'],
+    ['["a]', 1, 'Expected a JSON string'],
+    ['a & b', 2, 'Expected an operator or the end of the expression'],
+    ['a eq 1;drop', 6, 'Expected an operator or the end of the expression'],
+    ['-', 1, 'Expected a property, a literal or a function'],
+  ])('refuses %j at character %i', (text, position, message) => {
+    expect(faultOf(() => parseFilter(text))).toEqual({ message, position })
+  })
+
+  test('fails with an AdapterError that a server can answer with', () => {
+    const fault = (() => {
+      try {
+        return parseFilter('a eq')
+      } catch (error) {
+        return error
+      }
+    })()
+    expect(fault).toBeInstanceOf(AdapterError)
+    expect(fault).toMatchObject({ code: 'ADP_QUERY', status: 400, at: { offset: 2 }, position: 2 })
+  })
+})
+
+describe('limits', () => {
+  const deep = 10_000
+
+  test.each([
+    ['parentheses', '('.repeat(deep) + 'a' + ')'.repeat(deep), 100],
+    ['not', `${'not '.repeat(deep)}a`, 400],
+    ['signs', `${'-'.repeat(deep)}a`, 100],
+    ['arrays', '['.repeat(deep), 100],
+    ['objects', '{"a":'.repeat(deep), 500],
+    ['calls', 'trim('.repeat(deep), 500],
+    ['lambdas', 'a/any(b:'.repeat(deep / 2), 800],
+    ['keys', 'a('.repeat(deep), 200],
+    ['case', 'case('.repeat(deep), 500],
+    ['a chain of additions', `a${' add a'.repeat(deep)}`, 0],
+    ['a chain of comparisons', `a${' eq a'.repeat(deep)}`, 0],
+    ['a chain of has', `a${' has a'.repeat(deep)}`, 0],
+    ['alternating not and parentheses', `${'not ('.repeat(deep)}a`, 250],
+  ])('refuses %s nested 10,000 deep, at the character where it becomes too deep', (_name, text, position) => {
+    expect(faultOf(() => parseFilter(text, { maxLength: 1_000_000 }))).toEqual({
+      message: 'Nested more than 100 deep',
+      position,
+    })
+  })
+
+  test('accepts runs of any length that do not nest', () => {
+    const text = Array.from({ length: 5000 }, (_, n) => `a eq ${n}`).join(' or ')
+    const parsed = parseFilter(text)
+    expect(parsed.kind === 'or' && parsed.operands.length).toBe(5000)
+  })
+
+  test('takes other bounds as options', () => {
+    expect(outline(parseFilter('((a))', { maxDepth: 3 }))).toBe('a')
+    expect(faultOf(() => parseFilter('((a))', { maxDepth: 2 })).position).toBe(2)
+    expect(faultOf(() => parseFilter('abc', { maxLength: 2 }))).toEqual({
+      message: 'The text has more than 2 characters',
+      position: 2,
+    })
+  })
+
+  test('refuses a text beyond the default length', () => {
+    expect(faultOf(() => parseFilter(`'${'x'.repeat(65_536)}'`)).position).toBe(65_536)
+  })
+
+  test('refuses names of more than 128 characters', () => {
+    expect(faultOf(() => parseFilter(`a/${'b'.repeat(129)}`)).position).toBe(2)
+    expect(outline(parseFilter('b'.repeat(128)))).toBe('b'.repeat(128))
+  })
+
+  test.each([
+    ['nested parentheses', (n: number) => '('.repeat(n) + 'a' + ')'.repeat(n)],
+    ['calls in calls', (n: number) => 'concat(a,'.repeat(n) + 'a' + ')'.repeat(n)],
+    ['lists in conditions', (n: number) => `${'(a in (1,2) and '.repeat(n)}a${')'.repeat(n)}`],
+    ['digits', (n: number) => '1'.repeat(n * 50)],
+    ['unclosed strings', (n: number) => `'${"''".repeat(n * 25)}`],
+    ['base64 without an end', (n: number) => `binary'${'A'.repeat(n * 50)}`],
+    ['blanks', (n: number) => `a${' '.repeat(n * 50)}x`],
+  ])('reads %s of ten times the length in far less than a hundred times the time', (_name, build) => {
+    const limits = { maxDepth: 2000, maxLength: 1_000_000 }
+    const attempt = (text: string): void => {
+      try {
+        parseFilter(text, limits)
+      } catch (error) {
+        expect(error).toBeInstanceOf(AdapterError)
+      }
+    }
+    const measure = (text: string): number => {
+      for (let warm = 0; warm < 5; warm++) attempt(text)
+      const times = Array.from({ length: 9 }, () => {
+        const start = performance.now()
+        attempt(text)
+        return performance.now() - start
+      })
+      return Math.min(...times)
+    }
+    // A parser that reads anything twice per level would take 2 to the power of the depth.
+    expect(measure(build(1000))).toBeLessThan(Math.max(20, measure(build(100)) * 60))
+  })
+})
