@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 
 import { type Dispatcher, errors } from 'undici'
 
+import { AdapterError } from '../../errors.ts'
 import type { PostOutcome, UnknownReason } from '../errors/post-outcome.ts'
 import { readOutcome } from './read-outcome.ts'
 
@@ -43,9 +44,9 @@ export class PostHandler implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Expired while it stood in the queue: it must not leave now.
-    if (this.done) controller.abort(new errors.RequestAbortedError('expired before it was sent'))
-    else this.controller = controller
+    // Expired while it stood in the queue: it must not leave now. Thrown, because an abort would close the connection.
+    if (this.done) throw new AdapterError('ADP_BUDGET_EXCEEDED', 'The record expired before it was sent.')
+    this.controller = controller
   }
 
   onResponseStart(

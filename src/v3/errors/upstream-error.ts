@@ -59,10 +59,10 @@ function toEntry(own: z.infer<typeof entry>): UpstreamErrorEntry {
   return { code: own.code ?? undefined, message: own.message, target: own.target ?? undefined }
 }
 
-/** The value of JSON text, undefined where it is none. */
+/** The value of JSON text, undefined where it is none. A byte order mark before it is passed over (RFC 8259 8.1). */
 export function parseJson(body: string): unknown {
   try {
-    return JSON.parse(body) as unknown
+    return JSON.parse(body.startsWith('\ufeff') ? body.slice(1) : body) as unknown
   } catch {
     return undefined // an unreadable body is an answer too: the caller classifies it
   }

@@ -1,0 +1,108 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import { runOrdered } from '../../../src/v3/index.ts'
+
+/** What a run did: the order of starts and ends, and how many tasks ran at once. */
+interface Trace {
+  readonly started: number[]
+  readonly ended: number[]
+  most: number
+}
+
+/**
+ * Runs tasks that end when the test says so: after each turn of the queue, one of the running tasks (chosen by `choices`)
+ * ends. No clock takes part. `stopAfter` tasks have ended when `stopped` turns true.
+ */
+async function run(
+  keys: readonly string[],
+  concurrency: number,
+  choices: readonly number[],
+  stopAfter = Number.POSITIVE_INFINITY,
+): Promise<Trace> {
+  const trace: Trace = { started: [], ended: [], most: 0 }
+  const running = new Map<number, () => void>()
+  let done = false
+  const whole = runOrdered(
+    keys.length,
+    (index) => keys[index] ?? '',
+    concurrency,
+    (index) => {
+      trace.started.push(index)
+      return new Promise<void>((resolve) => {
+        running.set(index, resolve)
+        trace.most = Math.max(trace.most, running.size)
+      })
+    },
+    () => trace.ended.length >= stopAfter,
+  ).then(() => {
+    done = true
+  })
+  for (let step = 0; !done; step += 1) {
+    const open = [...running]
+    const [index, end] = open[(choices[step % choices.length] ?? 0) % Math.max(open.length, 1)] ?? []
+    if (index !== undefined && end !== undefined) {
+      running.delete(index)
+      trace.ended.push(index)
+      end()
+    }
+    for (let turn = 0; turn < 8; turn += 1) await Promise.resolve()
+    if (!done && running.size === 0 && step > 10 * keys.length + 10)
+      throw new Error('nothing runs and nothing ends')
+  }
+  await whole
+  return trace
+}
+
+const keys = fc.array(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), { maxLength: 40 })
+const choices = fc.array(fc.nat(50), { minLength: 1, maxLength: 60 })
+const concurrency = fc.integer({ min: 1, max: 9 })
+
+/** For each key the indexes in the order given. */
+function byKey(all: readonly string[], indexes: readonly number[]): Map<string | undefined, number[]> {
+  return Map.groupBy(indexes, (index) => all[index])
+}
+
+const ascending = (list: readonly number[]): number[] => [...list].sort((one, other) => one - other)
+
+describe('runOrdered', () => {
+  it('runs every task once, never too many at once, and a key in order, whatever ends when', async () => {
+    await fc.assert(
+      fc.asyncProperty(keys, concurrency, choices, async (all, most, order) => {
+        const trace = await run(all, most, order)
+        expect(ascending(trace.started)).toEqual(all.map((_, index) => index))
+        expect(trace.most).toBeLessThanOrEqual(most)
+        for (const indexes of byKey(all, trace.started).values()) expect(indexes).toEqual(ascending(indexes))
+        for (const indexes of byKey(all, trace.ended).values()) expect(indexes).toEqual(ascending(indexes))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('starts nothing once stopped, ends what was started, and leaves no gap within a key', async () => {
+    await fc.assert(
+      fc.asyncProperty(keys, concurrency, choices, fc.nat(40), async (all, most, order, stopAfter) => {
+        const trace = await run(all, most, order, stopAfter)
+        expect(ascending(trace.ended)).toEqual(ascending(trace.started))
+        expect(trace.ended.length).toBeLessThanOrEqual(stopAfter + most)
+        const ofKey = byKey(
+          all,
+          all.map((_, index) => index),
+        )
+        for (const [key, indexes] of byKey(all, trace.started)) {
+          expect(indexes).toEqual(ofKey.get(key)?.slice(0, indexes.length))
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('keeps as many tasks under way as it may', async () => {
+    const distinct = Array.from({ length: 30 }, (_, index) => String(index))
+    expect((await run(distinct, 4, [0])).most).toBe(4)
+    expect((await run(distinct, 100, [3])).most).toBe(30)
+    expect((await run(['a', 'a', 'b', 'b'], 4, [1])).most).toBe(2)
+    expect((await run([], 4, [0])).started).toEqual([])
+    expect((await run(distinct, 4, [0], 0)).started).toEqual([])
+  })
+})

@@ -1,0 +1,144 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+import { createV3Client, type PostOutcome, type V3Client } from '../../../src/v3/index.ts'
+import { type Answer, echoRecord, replyWith, startUpstream } from '../../support/scripted-upstream.ts'
+
+const body = '{"Comment":"caf\u00e9"}'
+const credentials = { authorization: 'bearer t', subscriptionKey: 'k' }
+const budget: PostOutcome = { kind: 'notApplied', reason: 'budget', retryAfterMs: undefined }
+const notConnected: PostOutcome = { kind: 'notApplied', reason: 'notConnected', retryAfterMs: undefined }
+const unknown = (reason: Extract<PostOutcome, { kind: 'unknown' }>['reason']): PostOutcome => ({
+  kind: 'unknown',
+  reason,
+})
+
+function client(
+  url: string,
+  options: { connections?: number; headersMs?: number; bodyMs?: number } = {},
+): V3Client {
+  const { connections = 4, headersMs = 5_000, bodyMs = 5_000 } = options
+  const made = createV3Client({
+    baseUrl: new URL(url),
+    connections,
+    timeouts: { connectMs: 1_000, headersMs, bodyMs },
+    nowMs: () => Date.parse('2026-06-10T10:00:00Z'),
+  })
+  onTestFinished(() => made.close())
+  return made
+}
+
+async function post(v3: V3Client, budgetMs = 60_000, own = credentials): Promise<PostOutcome> {
+  const writes = v3.openWrites(own, budgetMs)
+  try {
+    return await writes.post(body)
+  } finally {
+    writes.close()
+  }
+}
+
+/** Writes the begin of a reply and nothing more. */
+const begin =
+  (text: string): Answer =>
+  (_seen, response) =>
+    void response.socket?.write(text)
+
+describe('one post', () => {
+  it('sends the JSON in UTF-8 and reads the reply', async () => {
+    const upstream = await startUpstream()
+    expect(await post(client(upstream.url))).toMatchObject({
+      kind: 'accepted',
+      reply: { ExternalID: expect.any(String) as unknown },
+    })
+    expect(Buffer.from(upstream.seen[0]?.body ?? '', 'latin1').toString('utf8')).toBe(body)
+  })
+
+  const failures: [name: string, answer: Answer, outcome: PostOutcome][] = [
+    ['no answer in time', () => undefined, unknown('timeout')],
+    ['a body that stalls', begin('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{'), unknown('timeout')],
+    ['a reset', (_seen, response) => void response.socket?.resetAndDestroy(), unknown('connectionLost')],
+    ['too long a body', replyWith(200, 'x'.repeat(1_048_577)), unknown('unreadableReply')],
+    ['a 500 that stalls', begin('HTTP/1.1 500 X\r\nContent-Length: 9\r\n\r\n{'), unknown('serverError')],
+    ['a 429 with a wait that stalls', begin('HTTP/1.1 429 X\r\nRetry-After: 3\r\nContent-Length: 9\r\n\r\n{'), { kind: 'notApplied', reason: 'throttled', retryAfterMs: 3_000 }],
+    ['a refusal that stalls', begin('HTTP/1.1 422 X\r\nContent-Length: 9\r\n\r\n{'), { kind: 'refused', error: { status: 422, form: 'unreadable', entries: [] } }],
+    ['an early hint and then silence', begin('HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n'), unknown('timeout')],
+    ['an early hint and then a refusal', begin('HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 422 X\r\nContent-Length: 0\r\n\r\n'), { kind: 'refused', error: { status: 422, form: 'unreadable', entries: [] } }],
+  ] // prettier-ignore
+  it.each(failures)('tells what became of it after %s', async (_name, answer, outcome) => {
+    const upstream = await startUpstream(answer)
+    expect(await post(client(upstream.url, { headersMs: 200, bodyMs: 200 }))).toEqual(outcome)
+  })
+
+  it('was not applied when nobody listens, or when a header cannot be sent', async () => {
+    const upstream = await startUpstream()
+    const v3 = client(upstream.url)
+    expect(await post(v3, 60_000, { ...credentials, subscriptionKey: 'a\nb' })).toEqual(notConnected)
+    await upstream.close()
+    expect(await post(v3)).toEqual(notConnected)
+    expect(upstream.seen).toEqual([])
+  })
+
+  it('was not applied after the client was closed', async () => {
+    const upstream = await startUpstream()
+    const v3 = createV3Client({
+      baseUrl: new URL(upstream.url),
+      connections: 1,
+      timeouts: { connectMs: 1_000, headersMs: 1_000, bodyMs: 1_000 },
+      nowMs: Date.now,
+    })
+    await v3.close()
+    expect(await post(v3)).toEqual(notConnected)
+  })
+})
+
+describe('the budget', () => {
+  it('tells a sent record as unknown, a queued one as not applied, and a later one too', async () => {
+    const upstream = await startUpstream(() => undefined)
+    const writes = client(upstream.url, { connections: 1 }).openWrites(credentials, 200)
+    const outcomes = await Promise.all([writes.post(body), writes.post(body)])
+    expect(outcomes).toEqual([unknown('timeout'), budget])
+    expect(await writes.post(body)).toEqual(budget)
+    expect(upstream.seen.length).toBe(1)
+  })
+
+  it('keeps a status that has come, when only the explanation is missing', async () => {
+    const upstream = await startUpstream(begin('HTTP/1.1 403 X\r\nContent-Length: 9\r\n\r\n{'))
+    expect(await post(client(upstream.url), 200)).toEqual({
+      kind: 'refused',
+      error: { status: 403, form: 'unreadable', entries: [] },
+    })
+  })
+
+  it('costs the batches of others no connection', async () => {
+    const held: (() => void)[] = []
+    const upstream = await startUpstream((seen, response) => {
+      if (seen.index < 2) held.push(() => void echoRecord(seen, response))
+      else return echoRecord(seen, response)
+    })
+    const v3 = client(upstream.url, { connections: 2 })
+    const patient = v3.openWrites(credentials, 60_000)
+    const first = [patient.post(body), patient.post(body)]
+    await upstream.arrived(2)
+    const hasty = v3.openWrites(credentials, 50)
+    expect(await Promise.all(Array.from({ length: 10 }, () => hasty.post(body)))).toEqual(
+      Array(10).fill(budget),
+    )
+    const last = [patient.post(body), patient.post(body)]
+    for (const answer of held) answer()
+    expect((await Promise.all([...first, ...last])).map(({ kind }) => kind)).toEqual(
+      Array(4).fill('accepted'),
+    )
+    patient.close()
+    hasty.close()
+    expect([upstream.seen.length, upstream.connections()]).toEqual([4, 2])
+  })
+
+  it('is over when the writes are closed', async () => {
+    const upstream = await startUpstream()
+    const v3 = client(upstream.url)
+    const writes = v3.openWrites(credentials, 20)
+    writes.close()
+    const silent = await startUpstream(() => undefined)
+    expect(await post(client(silent.url), 60)).toEqual(unknown('timeout')) // so much time has passed
+    expect((await writes.post(body)).kind).toBe('accepted')
+  })
+})
