@@ -74,23 +74,30 @@ export function toFlatRecord(record: V3Record): FlatRecord {
   }
 }
 
-/** V3 to V2, the reply form: the service's id and echoed values; what it did not echo is what was posted. */
+/** V3 to V2, the reply form: the service's id and echoed values, a null too; what it left out is what was posted. */
 export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
-  const qualifier = reply.Qualifier ?? posted.Qualifier
+  const qualifier = reply.Qualifier === null ? NO_QUALIFIER : reply.Qualifier
+  const recordedBy = echoed(reply.RecordedBy, posted.RecordedBy)
   return {
     ExternalID: reply.ExternalID,
     Present: reply.Present ?? posted.Present,
     Absent: reply.Absent ?? posted.Absent,
-    RecordedOn: reply.RecordedOn ?? posted.RecordedOn ?? null,
-    ChangeProcessName: reply.ChangeProcessName ?? posted.ChangeProcessName ?? null,
-    AttendableEventStart: reply.AttendableEventStart ?? posted.AttendableEventStart ?? null,
-    RecordedBy: reply.RecordedBy?.ExternalID ?? posted.RecordedBy?.ExternalID ?? null,
+    RecordedOn: echoed(reply.RecordedOn, posted.RecordedOn),
+    ChangeProcessName: echoed(reply.ChangeProcessName, posted.ChangeProcessName),
+    AttendableEventStart: echoed(reply.AttendableEventStart, posted.AttendableEventStart),
+    RecordedBy: recordedBy === null ? null : recordedBy.ExternalID,
     Learner: (reply.Attendee ?? posted.Attendee).ExternalID,
     AttendableEvent: (reply.Event ?? posted.Event).ExternalID,
     SchoolAttendanceCode: (reply.AttendanceCode ?? posted.AttendanceCode).ExternalID,
-    MinutesLate: qualifier.MinutesLate ?? null,
-    Comment: qualifier.Comment ?? null,
+    MinutesLate: echoed(qualifier?.MinutesLate, posted.Qualifier.MinutesLate),
+    Comment: echoed(qualifier?.Comment, posted.Qualifier.Comment),
   }
+}
+
+const NO_QUALIFIER = { MinutesLate: null, Comment: null }
+
+function echoed<Value>(reply: Value | null | undefined, posted: Value | null | undefined): Value | null {
+  return (reply === undefined ? posted : reply) ?? null
 }
 
 /** False when the reply speaks of another learner or event than the record that was posted: then it answers nothing. */

@@ -8,6 +8,7 @@ interface Trace {
   readonly started: number[]
   readonly ended: number[]
   most: number
+  done: boolean
 }
 
 /**
@@ -20,9 +21,8 @@ async function run(
   choices: readonly number[],
   stopAfter = Number.POSITIVE_INFINITY,
 ): Promise<Trace> {
-  const trace: Trace = { started: [], ended: [], most: 0 }
+  const trace: Trace = { started: [], ended: [], most: 0, done: false }
   const running = new Map<number, () => void>()
-  let done = false
   const whole = runOrdered(
     keys.length,
     (index) => keys[index] ?? '',
@@ -36,9 +36,9 @@ async function run(
     },
     () => trace.ended.length >= stopAfter,
   ).then(() => {
-    done = true
+    trace.done = true
   })
-  for (let step = 0; !done; step += 1) {
+  for (let step = 0; !trace.done; step += 1) {
     const open = [...running]
     const [index, end] = open[(choices[step % choices.length] ?? 0) % Math.max(open.length, 1)] ?? []
     if (index !== undefined && end !== undefined) {
@@ -47,7 +47,7 @@ async function run(
       end()
     }
     for (let turn = 0; turn < 8; turn += 1) await Promise.resolve()
-    if (!done && running.size === 0 && step > 10 * keys.length + 10)
+    if (running.size === 0 && step > 10 * keys.length + 10)
       throw new Error('nothing runs and nothing ends')
   }
   await whole

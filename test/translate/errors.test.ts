@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest'
+
+import {
+  defaultErrorMapping,
+  type ErrorMappingRule,
+  toV2Failure,
+  toV2Refusal,
+  type FailedOutcome,
+} from '../../src/translate/index.ts'
+import type { UpstreamErrorEntry } from '../../src/v3/index.ts'
+
+function codesOf(
+  entries: Partial<UpstreamErrorEntry>[],
+  mapping: readonly ErrorMappingRule[] = defaultErrorMapping,
+  status = 400,
+): string[] {
+  const whole = entries.map((entry) => ({ code: undefined, message: '', target: undefined, ...entry }))
+  return toV2Refusal({ status, form: 'odata', entries: whole }, mapping).errors.map(({ code }) => code)
+}
+
+describe('toV2Refusal', () => {
+  const rows: [entry: Partial<UpstreamErrorEntry>, code: string][] = [
+    [{ code: 'ATT_VAL_2' }, 'ATT_VAL_2'],
+    [{ code: 'att_val_3', message: 'The event does not exist' }, 'ATT_VAL_3'],
+    [{ code: 'X', target: 'Event', message: 'Not found' }, 'ATT_VAL_2'],
+    [{ target: '/Event/ExternalID', message: 'no such id' }, 'ATT_VAL_2'],
+    [{ target: 'AttendanceCode', message: 'is INVALID' }, 'ATT_VAL_3'],
+    [{ target: 'Event', message: 'is closed' }, 'ADP_UPSTREAM_REFUSED'],
+    [{ target: 'EventType', message: 'not found' }, 'ADP_UPSTREAM_REFUSED'],
+    [{ message: 'The attendable event with this id does not exist.' }, 'ATT_VAL_2'],
+    [{ message: 'Session was not found' }, 'ATT_VAL_2'],
+    [{ message: 'AttendanceCode could not be resolved: not found' }, 'ATT_VAL_3'],
+    [{ code: 'E', message: 'The event is fine. The learner was not found.' }, 'E'],
+    [{ code: 'LOCKED', message: 'the register is closed' }, 'LOCKED'],
+    [{ code: '', message: 'odd' }, 'ADP_UPSTREAM_REFUSED'],
+    [{}, 'ADP_UPSTREAM_REFUSED'],
+  ]
+  it.each(rows)('service.md 7: %j becomes %s', (entry, code) => {
+    expect(codesOf([entry])).toEqual([code])
+  })
+
+  it('takes the first rule whose every condition holds', () => {
+    const to = (code: string): ErrorMappingRule['to'] => ({ code, message: code })
+    const mapping: ErrorMappingRule[] = [
+      { status: 409, code: /A/, message: /B/, target: /C/, to: to('all') },
+      { status: 409, code: /A/, to: to('two') },
+      { status: 422, to: to('status') },
+      { target: /^$/, to: to('noTarget') },
+    ]
+    expect(
+      codesOf(
+        [
+          { code: 'A', message: 'B', target: 'C' },
+          { code: 'A', target: 'x' },
+        ],
+        mapping,
+        409,
+      ),
+    ).toEqual(['all', 'two'])
+    expect(codesOf([{ code: 'A', target: 'x' }], mapping, 422)).toEqual(['status'])
+    expect(codesOf([{ code: 'Z' }, { code: 'Y', target: 'x' }], mapping)).toEqual(['noTarget', 'Y'])
+  })
+
+  it('tells the same error once, and bounds what it repeats', () => {
+    expect(
+      codesOf([{ code: 'ATT_VAL_2' }, { target: 'Event', message: 'unknown' }, { code: 'ATT_VAL_3' }]),
+    ).toEqual(['ATT_VAL_2', 'ATT_VAL_3'])
+    const { errors } = toV2Refusal(
+      {
+        status: 400,
+        form: 'odata',
+        entries: [{ code: 'c'.repeat(9_999), message: 'm'.repeat(9_999), target: undefined }],
+      },
+      defaultErrorMapping,
+    )
+    expect(errors).toEqual([{ code: 'c'.repeat(255), message: 'm'.repeat(2_000) }])
+  })
+
+  it.each([
+    [400, 400],
+    [401, 401],
+    [403, 403],
+    [404, 400],
+    [409, 400],
+    [422, 400],
+  ])('status %i becomes %i, also without entries', (status, expected) => {
+    expect(toV2Refusal({ status, form: 'unreadable', entries: [] }, defaultErrorMapping)).toEqual({
+      status: expected,
+      errors: [{ code: 'ADP_UPSTREAM_REFUSED', message: `The service answered ${status}.` }],
+    })
+  })
+})
+
+describe('toV2Failure', () => {
+  const notApplied = (reason: Extract<FailedOutcome, { kind: 'notApplied' }>['reason']): FailedOutcome => ({
+    kind: 'notApplied',
+    reason,
+    retryAfterMs: undefined,
+  })
+  const rows: [outcome: FailedOutcome, status: number, code: string][] = [
+    [notApplied('notConnected'), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
+    [notApplied('throttled'), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
+    [notApplied('unavailable'), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
+    [notApplied('stopped'), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
+    [notApplied('redirected'), 502, 'ADP_UPSTREAM_PROTOCOL'],
+    [notApplied('budget'), 503, 'ADP_BUDGET_EXCEEDED'],
+    [{ kind: 'unknown', reason: 'connectionLost' }, 504, 'ADP_OUTCOME_UNKNOWN'],
+    [{ kind: 'unknown', reason: 'timeout' }, 504, 'ADP_OUTCOME_UNKNOWN'],
+    [{ kind: 'unknown', reason: 'unreadableReply' }, 504, 'ADP_OUTCOME_UNKNOWN'],
+    [{ kind: 'unknown', reason: 'serverError' }, 504, 'ADP_OUTCOME_UNKNOWN'],
+    [{ kind: 'unknown', reason: 'otherRecord' }, 504, 'ADP_OUTCOME_UNKNOWN'],
+    [{ kind: 'refused', error: { status: 422, form: 'unreadable', entries: [] } }, 400, 'ADP_UPSTREAM_REFUSED'],
+  ] // prettier-ignore
+  it.each(rows)('product 3: %j is told as %i %s', (outcome, status, code) => {
+    const failure = toV2Failure(outcome, defaultErrorMapping)
+    expect(failure).toEqual({ status, errors: [{ code, message: expect.any(String) as unknown }] })
+    const [error] = failure.errors
+    if (outcome.kind === 'unknown')
+      expect(error?.message).toMatch(/may have been applied: look it up first\.$/)
+    if (outcome.kind === 'notApplied')
+      expect(error?.message).toMatch(/not (sent|applied)|before the record was sent/)
+  })
+})

@@ -1,0 +1,308 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import {
+  isReplyTo,
+  type RecordMapping,
+  toFlatRecord,
+  toFlatReply,
+  toV3Record,
+} from '../../src/translate/index.ts'
+import { decodeRecord, encodeFlatReply, type FlatRecord, type FlatReply } from '../../src/v2/index.ts'
+import { encodeRecord, type V3Record } from '../../src/v3/index.ts'
+import { parseJson } from '../../src/v3/errors/upstream-error.ts'
+import { v3ReplySchema } from '../../src/v3/record/v3-record.ts'
+import { anyGuid } from '../support/guid-arbitrary.ts'
+
+const mapping: RecordMapping = {
+  attendeeType: 'Learner.Identifier',
+  eventType: 'Attendance.AttendanceSession',
+  codeType: 'Attendance.Lookup',
+  changeProcessName: 'Acme',
+  unmappedFields: 'report',
+}
+const at = '2026-06-10T10:00:00.000Z'
+const [A, B, C, D] = ['a', 'b', 'c', 'd'].map(
+  (digit) => `${digit.repeat(8)}-0000-4000-8000-000000000000`,
+) as [string, string, string, string]
+
+const flat: FlatRecord = {
+  Present: true,
+  Absent: false,
+  Learner: A,
+  AttendableEvent: B,
+  SchoolAttendanceCode: C,
+  MinutesLate: 5,
+  Comment: 'late bus',
+  unmapped: undefined,
+}
+const nested: V3Record = {
+  ExternalID: '00000000-0000-0000-0000-000000000000',
+  Present: true,
+  Absent: false,
+  RecordedOn: at,
+  ChangeProcessName: 'Acme',
+  AttendableEventStart: undefined,
+  RecordedBy: undefined,
+  Attendee: { ExternalID: A, Type: 'Learner.Identifier' },
+  Event: { ExternalID: B, Type: 'Attendance.AttendanceSession' },
+  AttendanceCode: { ExternalID: C, Type: 'Attendance.Lookup' },
+  Qualifier: { MinutesLate: 5, Comment: 'late bus' },
+}
+
+const int32 = fc.integer({ min: -2_147_483_648, max: 2_147_483_647 })
+/** Any text: unpaired surrogates, line separators, controls. */
+const anyText = fc.string({
+  unit: fc.oneof(
+    fc.constantFrom('\ud800', '\udfff', '\u2028', '\u2029', '\r', '\n', '\u0000', '"', '\\', '\u{1f600}'),
+    fc.string({ unit: 'binary', maxLength: 1 }),
+  ),
+})
+const anyFlat: fc.Arbitrary<FlatRecord> = fc.record(
+  {
+    Present: fc.boolean(),
+    Absent: fc.boolean(),
+    Learner: anyGuid,
+    AttendableEvent: anyGuid,
+    SchoolAttendanceCode: anyGuid,
+    MinutesLate: fc.option(fc.option(int32), { nil: undefined }),
+    Comment: fc.option(fc.option(anyText), { nil: undefined }),
+    unmapped: fc.constant(undefined),
+  },
+  { noNullPrototype: true },
+)
+
+function translate(record: FlatRecord): V3Record {
+  const { record: translated } = toV3Record(record, mapping, at)
+  if (translated === undefined) throw new Error('the record was refused')
+  return translated
+}
+
+/** What a client sees of a flat record that the service echoed whole; a missing member is null there. */
+function replyTo(record: FlatRecord, id: string): FlatReply {
+  return {
+    ExternalID: id,
+    Present: record.Present,
+    Absent: record.Absent,
+    RecordedOn: at,
+    ChangeProcessName: 'Acme',
+    AttendableEventStart: null,
+    RecordedBy: null,
+    Learner: record.Learner,
+    AttendableEvent: record.AttendableEvent,
+    SchoolAttendanceCode: record.SchoolAttendanceCode,
+    MinutesLate: record.MinutesLate ?? null,
+    Comment: record.Comment ?? null,
+  }
+}
+
+describe('toV3Record', () => {
+  it('service.md 9 (3): puts the flat members into their places', () => {
+    expect(toV3Record(flat, mapping, at)).toEqual({ record: nested, faults: undefined, unmapped: [] })
+  })
+
+  it.each([
+    ['nulls', { MinutesLate: null, Comment: null }],
+    ['missing members', { MinutesLate: undefined, Comment: undefined }],
+    ['neither present nor absent', { Present: false, Absent: false }],
+    ['both present and absent', { Present: true, Absent: true }],
+  ])('repairs nothing: %s', (_name, change) => {
+    expect(toFlatRecord(translate({ ...flat, ...change }))).toStrictEqual({ ...flat, ...change })
+  })
+
+  it('product 1: there and back is the identity over every flat record', () => {
+    fc.assert(
+      fc.property(anyFlat, (record) => {
+        expect(toFlatRecord(translate(record))).toStrictEqual(record)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it.each(['full', 'minimal'] as const)(
+    'product 1: over the %s JSON, echoed, every value comes back',
+    (profile) => {
+      fc.assert(
+        fc.property(anyFlat, anyGuid, (record, id) => {
+          const posted = translate(record)
+          const echo = { ...(parseJson(encodeRecord(posted, profile)) as object), ExternalID: id }
+          const reply = v3ReplySchema.parse(parseJson(JSON.stringify(echo)))
+          expect(isReplyTo(posted, reply)).toBe(true)
+          const back = toFlatReply(posted, reply)
+          expect(back).toStrictEqual(replyTo(record, id))
+          // And what the client reads is a record that says the same again.
+          const again = decodeRecord(encodeFlatReply(back, 'c', 'none')).record
+          expect({ ...again, unmapped: undefined }).toStrictEqual({
+            ...record,
+            MinutesLate: back.MinutesLate,
+            Comment: back.Comment,
+          })
+        }),
+        { numRuns: 1_000 },
+      )
+    },
+  )
+})
+
+describe('members that no rule consumes', () => {
+  const unmapped = [
+    { name: 'RecordedOn', raw: '"2014-02-13T13:00:00Z"' },
+    { name: 'RecordedBy', raw: `"${D}"` },
+    { name: 'AttendableEventStart', raw: '"2014-02-13T13:00:00+01:00"' },
+    { name: 'ChangeProcessName', raw: '"Own"' },
+    { name: 'Mood', raw: '[1]' },
+  ]
+  const record = { ...flat, unmapped }
+
+  it('strict refuses the part and names each', () => {
+    const { record: none, faults } = toV3Record(record, { ...mapping, unmappedFields: 'strict' }, at)
+    expect(none).toBe(undefined)
+    expect(faults).toEqual(
+      unmapped.map(({ name }) => ({
+        code: 'ADP_UNMAPPED_FIELD',
+        message: `${name} has no place in a V3 record.`,
+      })),
+    )
+  })
+
+  it.each(['', ' ', 'a b', 'x'.repeat(65), '1st', 'caf\u00e9', '<script>'])(
+    'strict does not repeat the odd name %j',
+    (name) => {
+      const odd = { ...flat, unmapped: [{ name, raw: '1' }] }
+      expect(toV3Record(odd, { ...mapping, unmappedFields: 'strict' }, at).faults).toEqual([
+        { code: 'ADP_UNMAPPED_FIELD', message: 'A member has no place in a V3 record.' },
+      ])
+    },
+  )
+
+  it('pass hands on what V3 has a place for and reports the rest', () => {
+    expect(toV3Record(record, { ...mapping, unmappedFields: 'pass' }, at)).toEqual({
+      record: {
+        ...nested,
+        RecordedOn: '2014-02-13T13:00:00Z',
+        RecordedBy: { ExternalID: D, Type: 'AuthorisedUser' },
+        AttendableEventStart: '2014-02-13T13:00:00+01:00',
+        ChangeProcessName: 'Own',
+      },
+      faults: undefined,
+      unmapped: ['Mood'],
+    })
+  })
+
+  it('report leaves all out and names each', () => {
+    expect(toV3Record(record, mapping, at)).toEqual({
+      record: nested,
+      faults: undefined,
+      unmapped: unmapped.map(({ name }) => name),
+    })
+  })
+
+  it('product 1: none is ever lost in silence', () => {
+    const value = fc.oneof(fc.json(), fc.constantFrom('null', '"2014-02-13T13:00:00Z"', `"${D}"`, '"Own"'))
+    const name = fc.oneof(
+      fc.constantFrom(...unmapped.map((field) => field.name), '@odata.type', 'recordedon', '__proto__'),
+      fc.string(),
+    )
+    const fields = fc.uniqueArray(fc.record({ name, raw: value }), {
+      selector: (field) => field.name,
+      minLength: 1,
+      maxLength: 8,
+    })
+    const policy = fc.constantFrom('strict' as const, 'pass' as const, 'report' as const)
+    fc.assert(
+      fc.property(fields, policy, (own, unmappedFields) => {
+        const result = toV3Record({ ...flat, unmapped: own }, { ...mapping, unmappedFields }, at)
+        if (result.faults !== undefined) {
+          expect(result.faults.length).toBeGreaterThan(0)
+          return
+        }
+        const reported = new Set(result.unmapped)
+        for (const { name: own_, raw } of own) {
+          if (reported.has(own_)) continue
+          const kept: unknown = new Map<string, unknown>(Object.entries(result.record)).get(own_)
+          const parsed: unknown = JSON.parse(raw)
+          expect(
+            own_ === 'RecordedBy' && parsed !== null ? (kept as { ExternalID: string }).ExternalID : kept,
+          ).toEqual(parsed)
+        }
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})
+
+describe('toFlatReply', () => {
+  const id = D
+  it('tells what was posted where the service echoed nothing', () => {
+    expect(toFlatReply(nested, { ExternalID: id })).toEqual({
+      ExternalID: id, Present: true, Absent: false, RecordedOn: at, ChangeProcessName: 'Acme', AttendableEventStart: null,
+      RecordedBy: null, Learner: A, AttendableEvent: B, SchoolAttendanceCode: C, MinutesLate: 5, Comment: 'late bus',
+    }) // prettier-ignore
+  })
+
+  it("tells the service's values where it echoed some", () => {
+    expect(
+      toFlatReply(nested, {
+        ExternalID: id, Present: false, Absent: true, RecordedOn: 'r', ChangeProcessName: 'p', AttendableEventStart: 's',
+        RecordedBy: { ExternalID: B }, Attendee: { ExternalID: B }, Event: { ExternalID: C }, AttendanceCode: { ExternalID: A },
+        Qualifier: { MinutesLate: 0, Comment: '' },
+      }), // prettier-ignore
+    ).toEqual({
+      ExternalID: id, Present: false, Absent: true, RecordedOn: 'r', ChangeProcessName: 'p', AttendableEventStart: 's',
+      RecordedBy: B, Learner: B, AttendableEvent: C, SchoolAttendanceCode: A, MinutesLate: 0, Comment: '',
+    }) // prettier-ignore
+  })
+
+  const posted: V3Record = { ...nested, RecordedBy: { ExternalID: C }, AttendableEventStart: 's' }
+  it.each([
+    [
+      'every member',
+      {
+        RecordedOn: null,
+        ChangeProcessName: null,
+        AttendableEventStart: null,
+        RecordedBy: null,
+        Qualifier: { MinutesLate: null, Comment: null },
+      },
+    ],
+    [
+      'the qualifier',
+      {
+        RecordedOn: null,
+        ChangeProcessName: null,
+        AttendableEventStart: null,
+        RecordedBy: null,
+        Qualifier: null,
+      },
+    ],
+  ])('takes a null of the service for its answer: %s', (_name, reply) => {
+    expect(toFlatReply(posted, { ExternalID: id, ...reply })).toMatchObject({
+      RecordedOn: null, ChangeProcessName: null, AttendableEventStart: null, RecordedBy: null, MinutesLate: null, Comment: null,
+    }) // prettier-ignore
+  })
+
+  it('fills a qualifier that was echoed in part', () => {
+    expect(toFlatReply(posted, { ExternalID: id, Qualifier: { MinutesLate: 9 } })).toMatchObject({
+      MinutesLate: 9,
+      Comment: 'late bus',
+      RecordedBy: C,
+    })
+    expect(toFlatReply(posted, { ExternalID: id, Qualifier: { Comment: null } })).toMatchObject({
+      MinutesLate: 5,
+      Comment: null,
+    })
+  })
+})
+
+describe('isReplyTo', () => {
+  it.each([
+    [{}, true],
+    [{ Attendee: { ExternalID: A.toUpperCase() }, Event: { ExternalID: B.toUpperCase() } }, true],
+    [{ Attendee: { ExternalID: B } }, false],
+    [{ Event: { ExternalID: A } }, false],
+    [{ Attendee: { ExternalID: A }, Event: { ExternalID: D } }, false],
+    [{ AttendanceCode: { ExternalID: D } }, true],
+  ])('%j: %s', (reply, expected) => {
+    expect(isReplyTo(nested, { ExternalID: D, ...reply })).toBe(expected)
+  })
+})
