@@ -102,7 +102,7 @@ class Run {
   matches(): boolean {
     const text = this.#text
     let waiting: number[] = []
-    for (let at = 0; at <= text.length; at++) {
+    for (let at = 0; at < text.length; at++) {
       // A match may begin anywhere.
       if (this.#follow(0, at, waiting)) return true
       const code = text.charCodeAt(at)
@@ -114,7 +114,7 @@ class Run {
       }
       waiting = next
     }
-    return false
+    return this.#follow(0, text.length, waiting)
   }
 
   /** Adds to `waiting` what can be reached from `start` without a character; true where that is the match. */

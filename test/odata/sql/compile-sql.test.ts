@@ -49,7 +49,7 @@ function withTable<T>(things: readonly Thing[], run: (database: DatabaseSync) =>
     const parsed = (value: unknown, parse: (raw: string) => number | undefined): number | null =>
       typeof value === 'string' ? (parse(value) ?? null) : null
     for (const [n, row] of things.entries()) {
-      const owner = row['Owner'] as { readonly ExternalID: string | null } | null
+      const owner = row['Owner'] as { readonly ExternalID: string | null } | null | undefined
       insert.run(
         n,
         asText(row['ID']),
@@ -57,13 +57,13 @@ function withTable<T>(things: readonly Thing[], run: (database: DatabaseSync) =>
         asText(row['Name']),
         asNumber(row['Size']),
         asNumber(row['Weight']),
-        row['Open'] === null ? null : Number(row['Open']),
+        typeof row['Open'] === 'boolean' ? Number(row['Open']) : null,
         asText(row['Kind']),
         parsed(row['Created'], (raw) => parseInstant(raw)?.ms),
         parsed(row['Day'], parseDate),
         parsed(row['At'], parseTimeOfDay),
         parsed(row['Lasts'], parseDuration),
-        owner === null ? null : 1,
+        owner ? 1 : null,
         owner?.ExternalID?.toLowerCase() ?? null,
       )
     }
@@ -94,6 +94,64 @@ describe('compileSqlFilter', () => {
       }),
       { numRuns: 2000 },
     )
+  })
+})
+
+describe('the SQL of a filter', () => {
+  const sql = (filter: string) => compileSqlFilter(check(filter), mapping, sampleIndex)
+
+  test.each([
+    ["Name eq 'x'';--'", '(t."Name" = ?)', ["x';--"]],
+    ['Name eq null and Open', '((t."Name" IS NULL) AND t."Open")', []],
+    ['Name eq Code and Name ne Code', '((t."Name" = t."Code") AND (t."Name" IS NOT t."Code"))', []],
+    ['not (Size gt 1)', '(NOT ifnull((t."Size" > ?), 0))', [1]],
+    ['Size gt 1 or Size le 2', '((t."Size" > ?) OR (t."Size" <= ?))', [1, 2]],
+    ["Code in ('a','b')", '(t."Code" IN (?, ?))', ['a', 'b']],
+    ['Created ge 1970-01-01T01:00:01+01:00', '(t."Created" >= ?)', [1000]],
+    ["Kind eq 'Fancy'", '(t."Kind" = ?)', ['Fancy']],
+    ['Owner/ExternalID ne null', '(t."OwnerID" IS NOT NULL)', []],
+    ["startswith(Code,'a')", '(substr(t."Code", 1, length(?)) = ?)', ['a', 'a']],
+  ])('%s', (filter, text, parameters) => {
+    expect(sql(filter)).toEqual({ where: { sql: text, parameters } })
+  })
+
+  test('hands back one operand of a top-level and at a time', () => {
+    const { where, rest } = sql("Size gt 1 and tolower(Name) eq 'a' and Open and Tags/any()")
+    expect(where.sql).toBe('((t."Size" > ?) AND t."Open")')
+    expect(rest).toMatchObject({ kind: 'and', operands: [{ kind: 'compare' }, { kind: 'any' }] })
+    expect(sql("Size gt 1 and tolower(Name) eq 'a'").rest).toMatchObject({ kind: 'compare' })
+  })
+
+  test.each([
+    ["tolower(Name) eq 'a' or Size gt 1"],
+    ["Marks eq 'Red'"],
+    ["Kind gt 'Plain'"],
+    ["Hash eq binary'AQ'"],
+    ["Name eq '\ud800'"],
+    ["Name eq 'a\0b'"],
+    ['Size lt INF'],
+    ['Size in [Weight,1]'],
+    ['substring(Name,Size) eq Code'],
+    ['hour(Created add Lasts) eq 1'],
+  ])('leaves to the predicate what SQLite cannot decide alike: %j', (filter) => {
+    expect(sql(filter)).toMatchObject({ where: { sql: '1', parameters: [] }, rest: check(filter) })
+  })
+
+  test('stays within the bounds of SQLite for thousands of alternatives', () => {
+    const many = Array.from({ length: 4000 }, (_, n) => `Size eq ${n}`).join(' or ')
+    const { where, rest } = sql(many)
+    expect(rest).toBeUndefined()
+    const count = withTable([{ Size: 3999 }], (database) =>
+      database.prepare(`SELECT count(*) AS n FROM things t WHERE ${where.sql}`).get(...where.parameters),
+    )
+    expect(count?.['n']).toBe(1)
+  })
+
+  test('gives up on a tree that SQLite would refuse', () => {
+    const deep = `${'-('.repeat(90)}Size${')'.repeat(90)}`
+    const wide = [deep, deep, deep].reduce((inner, next) => inner.replace('Size', `(${next})`))
+    const filter = checkFilter(parseFilter(`${wide} eq 1`, { maxDepth: 1000 }), 'Sample.Thing', sampleIndex)
+    expect(compileSqlFilter(filter, mapping, sampleIndex).where.sql).toBe('1')
   })
 })
 

@@ -1,0 +1,180 @@
+import { describe, expect, test } from 'vitest'
+import { checkKey } from '../../../src/odata/check/check-key.ts'
+import { checkQuery } from '../../../src/odata/check/check-query.ts'
+import { parseKey } from '../../../src/odata/parse/parse-key.ts'
+import { parseQuery } from '../../../src/odata/parse/parse-query.ts'
+import { QueryError } from '../../../src/odata/query-error.ts'
+import { faultOf } from '../fault.ts'
+import { sampleIndex } from '../sample-model.ts'
+
+const guid = '01234567-89ab-cdef-0123-456789abcdef'
+
+const check = (query: string) => checkQuery(parseQuery(query).options, 'Sample.Thing', sampleIndex)
+
+describe('checkQuery', () => {
+  test('checks every level', () => {
+    const query = check(
+      '$filter=Open&$orderby=Name desc&$expand=Parts($filter=Price gt 1;$select=Name;$top=2)&$count=true&$skip=3',
+    )
+    expect(query).toMatchObject({
+      filter: { kind: 'member', path: ['Open'] },
+      orderby: [{ expression: { kind: 'member', path: ['Name'] }, direction: 'desc' }],
+      skip: 3,
+      count: true,
+      expand: [
+        {
+          path: ['Parts'],
+          property: { name: 'Parts', contained: true },
+          target: { name: 'Sample.Part' },
+          mode: 'entities',
+          levels: 1,
+          query: { filter: { kind: 'compare' }, select: new Map([['Name', 'all']]), top: 2, count: false },
+        },
+      ],
+    })
+  })
+
+  test('asks for nothing where nothing is given', () => {
+    expect(check('')).toEqual({ orderby: [], expand: [], count: false })
+  })
+
+  test.each([
+    [
+      '$select=Name,Owner/Type',
+      new Map<string, unknown>([
+        ['Name', 'all'],
+        ['Owner', new Map([['Type', 'all']])],
+      ]),
+    ],
+    [
+      '$select=Owner($select=Type,ExternalID)',
+      new Map([
+        [
+          'Owner',
+          new Map([
+            ['Type', 'all'],
+            ['ExternalID', 'all'],
+          ]),
+        ],
+      ]),
+    ],
+    ['$select=Owner/Type,Owner', new Map([['Owner', 'all']])],
+    ['$select=Owner,Owner/Type', new Map([['Owner', 'all']])],
+    ['$select=Owner/*', new Map([['Owner', 'all']])],
+    [
+      '$select=Sample.Thing/Name,Parts',
+      new Map([
+        ['Name', 'all'],
+        ['Parts', 'all'],
+      ]),
+    ],
+    ['$select=*', undefined],
+    ['$select=Name,*', undefined],
+  ])('%s', (query, selection) => {
+    expect(check(query).select).toEqual(selection)
+  })
+
+  test.each([
+    [
+      '$expand=*',
+      [
+        ['Parts', 'entities'],
+        ['Maker', 'entities'],
+      ],
+    ],
+    [
+      '$expand=*/$ref',
+      [
+        ['Parts', 'references'],
+        ['Maker', 'references'],
+      ],
+    ],
+    [
+      '$expand=*,Parts/$count',
+      [
+        ['Parts', 'count'],
+        ['Maker', 'entities'],
+      ],
+    ],
+    [
+      '$expand=Parts/$count,*',
+      [
+        ['Parts', 'count'],
+        ['Maker', 'entities'],
+      ],
+    ],
+    ['$expand=Sample.Thing/Maker', [['Maker', 'entities']]],
+  ])('%s', (query, expected) => {
+    expect(check(query).expand.map(({ path, mode }) => [path.join('/'), mode])).toEqual(expected)
+  })
+
+  test('keeps levels and nested aliases', () => {
+    expect(check('$expand=Parts($levels=max;$filter=Price eq @p;@p=7)&@p=8').expand[0]).toMatchObject({
+      levels: 'max',
+      query: { filter: { right: { value: 7 } } },
+    })
+  })
+
+  test.each([
+    ['$filter=Nmae eq 1', '$filter', 0],
+    ['$orderby=Name,Owner', '$orderby', 5],
+    ['$orderby=Tags', '$orderby', 0],
+    ['$select=Nmae', '$select', 0],
+    ['$select=Owner/Nmae', '$select', 6],
+    ['$select=Name/Type', '$select', 0],
+    ['$select=S.Changes(a,b)', '$select', 0],
+    ['$select=Tags($top=1)', '$select', 0],
+    ['$expand=Owner', '$expand', 0],
+    ['$expand=Owner/Parts', '$expand', 6],
+    ['$expand=Name/Parts', '$expand', 0],
+    ['$expand=$value', '$expand', 0],
+    ['$expand=Parts,Parts', '$expand', 6],
+    ['$expand=Maker/$count', '$expand', 0],
+    ['$expand=Parts($filter=Nmae eq 1)', '$expand', 14],
+    ['$compute=1 add 1 as Two', '$compute', 0],
+    ['$index=1', '$index', 0],
+    ['$deltatoken=x', '$deltatoken', 0],
+  ])('refuses %s, naming %s and character %i', (query, option, position) => {
+    const fault = (() => {
+      try {
+        return check(query)
+      } catch (error) {
+        return error
+      }
+    })()
+    expect(fault).toBeInstanceOf(QueryError)
+    expect(fault).toMatchObject({ position, option })
+  })
+})
+
+describe('checkKey', () => {
+  const key = (text: string, type: string, aliases = new Map()) =>
+    [...checkKey(parseKey(text), type, sampleIndex, { aliases })].map(([name, { value }]) => [name, value])
+
+  test('takes a single key without its name, and any order of several', () => {
+    expect(key(`(${guid})`, 'Sample.Thing')).toEqual([['ID', guid]])
+    expect(key(`(ID=${guid})`, 'Sample.Thing')).toEqual([['ID', guid]])
+    expect(key(`(Kind=S.Kind'Fancy',ID=${guid.toUpperCase()})`, 'Sample.Maker')).toEqual([
+      ['ID', guid],
+      ['Kind', 1],
+    ])
+  })
+
+  test('takes values from aliases', () => {
+    const [id] = parseKey(`(${guid})`)
+    expect(key('(@id)', 'Sample.Thing', new Map([['id', id?.value]]))).toEqual([['ID', guid]])
+    expect(faultOf(() => key('(@id)', 'Sample.Thing')).message).toBe('The alias has no value')
+  })
+
+  test.each([
+    ['(5)', 'Sample.Thing', 1],
+    [`('${guid}')`, 'Sample.Thing', 1],
+    ['(Name=5)', 'Sample.Thing', 1],
+    [`(${guid})`, 'Sample.Maker', 1],
+    [`(ID=${guid})`, 'Sample.Maker', 0],
+    [`(ID=${guid},ID=${guid})`, 'Sample.Maker', 41],
+    [`(ID=${guid},Kind=5)`, 'Sample.Maker', 46],
+  ])('refuses %s for %s at character %i', (text, type, position) => {
+    expect(faultOf(() => key(text, type)).position).toBe(position)
+  })
+})

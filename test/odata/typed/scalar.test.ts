@@ -1,0 +1,72 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { parseDate, parseDuration, parseInstant, parseTimeOfDay } from '../../../src/odata/typed/scalar.ts'
+
+describe('parseInstant', () => {
+  test.each([
+    ['1970-01-01T00:00:00Z', 0, 0],
+    ['1970-01-01T00:00Z', 0, 0],
+    ['1970-01-01T01:00:00.5+01:00', 500, 60],
+    ['1969-12-31T12:30:00-11:30', 0, -690],
+    ['1970-01-01t00:00:00.0004999z', 0.4999, 0],
+    ['1972-06-30T23:59:60Z', 78_796_800_000, 0],
+    ['0001-01-01T00:00:00Z', -62_135_596_800_000, 0],
+  ])('%s', (text, ms, offsetMinutes) => {
+    expect(parseInstant(text)).toEqual({ ms, offsetMinutes })
+  })
+
+  test.each([
+    '2024-02-30T00:00:00Z',
+    '2024-01-01T24:00:00Z',
+    '2024-01-01T00:00:00',
+    '2024-01-01',
+    '2024-01-01T00:00:00+0100',
+    '',
+  ])('refuses %j', (text) => {
+    expect(parseInstant(text)).toBeUndefined()
+  })
+
+  test('reads what Date writes', () => {
+    fc.assert(
+      fc.property(
+        fc.date({ noInvalidDate: true, min: new Date('0000-01-01'), max: new Date('9999-12-31') }),
+        (date) => {
+          expect(parseInstant(date.toISOString())).toEqual({ ms: date.getTime(), offsetMinutes: 0 })
+        },
+      ),
+    )
+  })
+})
+
+test.each([
+  ['2024-02-29', Date.UTC(2024, 1, 29)],
+  ['0000-01-01', -62_167_219_200_000],
+  ['-0001-12-31', -62_167_305_600_000],
+  ['10000-01-01', 253_402_300_800_000],
+  ['2023-02-29', undefined],
+  ['2024-2-1', undefined],
+])('parseDate(%s)', (text, ms) => {
+  expect(parseDate(text)).toBe(ms)
+})
+
+test.each([
+  ['00:00', 0],
+  ['13:30:01.5', 48_601_500],
+  ['23:59:60', 86_400_000],
+  ['24:00:00', undefined],
+  ['1:00', undefined],
+])('parseTimeOfDay(%s)', (text, ms) => {
+  expect(parseTimeOfDay(text)).toBe(ms)
+})
+
+test.each([
+  ['P1DT2H3M4.5S', 93_784_500],
+  ['-PT0.001S', -1],
+  ['P2D', 172_800_000],
+  ['P', undefined],
+  ['PT', undefined],
+  ['P1Y', undefined],
+  ['1H', undefined],
+])('parseDuration(%s)', (text, ms) => {
+  expect(parseDuration(text)).toBe(ms)
+})
