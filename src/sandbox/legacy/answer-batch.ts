@@ -1,0 +1,31 @@
+import { randomUUID } from 'node:crypto'
+import { createBatchEncoder, decodeBatch, encodeMismatch } from '../../v2/index.ts'
+import type { Reply } from '../edge/reply.ts'
+import type { ServiceRequest } from '../edge/request.ts'
+import { transact } from '../store/database.ts'
+import { writeFlat } from './write-flat.ts'
+import type { FlatWriter } from './write-flat.ts'
+
+/**
+ * Answers the V2 `$batch` (service.md 4.2): one part for each record, in order, whatever became of the others. Where the ids
+ * of header and body differ, the records are applied all the same and the answer is one 200 that tells nothing of them.
+ * Errors: `AdapterError` for a broken envelope; nothing is applied then.
+ */
+export function answerBatch(writer: FlatWriter, request: ServiceRequest): Reply {
+  const batch = decodeBatch(request.body, request.header('content-type'))
+  const encoder = createBatchEncoder('flat', randomUUID)
+  // One transaction is faster; each record stands for itself, since none of them throws.
+  const pieces = transact(writer.school.database, () =>
+    batch.parts.map((part) => {
+      const { status, json } = writeFlat(writer, part, part.metadata)
+      const minimal = status === 201 && part.prefersMinimal
+      return encoder.part({ ...part, status: minimal ? 204 : status, json: minimal ? undefined : json })
+    }),
+  )
+  if (!batch.idsAgree) {
+    const { contentType, body } = encodeMismatch(randomUUID)
+    return { status: 200, headers: { 'Content-Type': contentType }, body }
+  }
+  const body = pieces.join('') + encoder.close(batch.changesets.length)
+  return { status: 200, headers: { 'Content-Type': encoder.contentType }, body }
+}

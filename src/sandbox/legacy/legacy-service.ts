@@ -1,0 +1,72 @@
+import { attendanceV2Model } from '../../model/attendance-v2.ts'
+import { createModelIndex } from '../../odata/index.ts'
+import { decodeRecord, readPreferences } from '../../v2/index.ts'
+import { rowById } from '../attendance/augmented-rows.ts'
+import type { AttendanceSwitches } from '../attendance/attendance-service.ts'
+import { readRecords } from '../attendance/read-records.ts'
+import type { RecordFace } from '../attendance/read-records.ts'
+import { methodNotAllowed, notFound, refuseDomain } from '../edge/refusals.ts'
+import { jsonReply } from '../edge/reply.ts'
+import type { Reply } from '../edge/reply.ts'
+import type { Route, ServiceRequest } from '../edge/request.ts'
+import { entityReply } from '../query/collection.ts'
+import { compileQuery } from '../query/compile-query.ts'
+import { readQuery } from '../query/read-query.ts'
+import { keyValues, readResource } from '../query/resource.ts'
+import type { School } from '../school.ts'
+import { answerBatch } from './answer-batch.ts'
+import { toFlatReply } from './flat-entity.ts'
+import { writeFlat } from './write-flat.ts'
+
+/** Creates the obsolete attendance face (service.md 4.2, 9): the batch write, single records, and reads of recorded marks. */
+export function createLegacyService(
+  school: School,
+  switches: AttendanceSwitches,
+): (route: Route, request: ServiceRequest) => Reply {
+  const index = createModelIndex(attendanceV2Model)
+  const typeName = 'AttendanceService.Models.OData.AttendanceRecord'
+  const face = (): RecordFace => ({
+    typeName,
+    queryContext: { index, now: school.now() },
+    toEntity: (row) => ({ ...toFlatReply(row.view), AttendanceHistorys: [] }),
+    recordedOnly: true,
+  })
+
+  const post = (route: Route, request: ServiceRequest, context: string): Reply => {
+    const writer = { school, onExisting: switches.onExisting, actorId: request.principal.actorId, context }
+    if (route.resource[0]?.toLowerCase() === '$batch') return answerBatch(writer, request)
+    const prefers = readPreferences(request.header('prefer') ?? '', request.header('accept') ?? '')
+    const { status, json } = writeFlat(writer, decodeRecord(request.body.toString('utf8')), prefers.metadata)
+    return status === 201 && prefers.prefersMinimal
+      ? { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
+      : jsonReply(status, json)
+  }
+
+  const keyed = (id: string | undefined, route: Route, request: ServiceRequest): Reply => {
+    if (request.method !== 'GET') return methodNotAllowed('GET')
+    const row = id === undefined ? undefined : rowById(school, id)
+    if (row?.seq === undefined) return notFound
+    const { toEntity, queryContext } = face()
+    const query = compileQuery(readQuery(request.query), typeName, queryContext)
+    return entityReply(
+      200,
+      `${request.origin}${route.root}`,
+      'AttendanceRecords',
+      query.project(toEntity(row)),
+    )
+  }
+
+  return (route, request) => {
+    const refusal = refuseDomain(request.principal, 'Attendance')
+    if (refusal !== undefined) return refusal
+    const context = `${request.origin}${route.root}/$metadata#AttendanceRecords/$entity`
+    const isBatch = route.resource.length === 1 && route.resource[0]?.toLowerCase() === '$batch'
+    if (isBatch) return request.method === 'POST' ? post(route, request, context) : methodNotAllowed('POST')
+    const resource = readResource(route.resource)
+    if (resource?.set.toLowerCase() !== 'attendancerecords' || resource.rest.length > 0) return notFound
+    if (resource.key !== undefined) return keyed(keyValues(resource.key, ['ExternalID'])?.[0], route, request)
+    if (request.method === 'POST') return post(route, request, context)
+    if (request.method !== 'GET') return methodNotAllowed('GET', 'POST')
+    return readRecords(school, face(), switches, route, request)
+  }
+}
