@@ -13,6 +13,7 @@ const schema = z.strictObject({
   typeNames: z.enum(['documented', 'later']).default('documented'),
   pageSize: z.int().positive().default(1000),
   maxDays: z.int().positive().default(90),
+  batch: z.boolean().default(true),
   unavailable: z.array(z.string()).default([]),
   maxBodyBytes: z.int().positive().default(33_554_432),
 })

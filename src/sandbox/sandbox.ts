@@ -43,7 +43,7 @@ const keepAliveMs = 75_000
  * learners) or 'school', `db` ':memory:' or a file, `now` (ISO date-time: a clock that stands still; default the
  * machine's clock), `control` true (`/_sandbox`, loopback only), `onExisting` 'replace' | 'duplicate' | 'conflict' (what
  * POST does on a marked session), `typeNames` 'documented' | 'later' (type texts of references in reads), `pageSize` 1000,
- * `maxDays` 90 (longest range of an attendance read), `unavailable` [] (entity sets that answer 501), `maxBodyBytes` 32 MiB.
+ * `maxDays` 90 (longest range of an attendance read), `batch` true (whether V3 has `$batch`), `unavailable` [] (entity sets that answer 501), `maxBodyBytes` 32 MiB.
  *
  * Errors: `ADP_USAGE` for wrong options or a database file with other content.
  */
@@ -90,12 +90,14 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
   }
 }
 
-function toSwitches({
-  onExisting,
-  typeNames,
-  pageSize,
-  maxDays,
-  unavailable,
-}: SandboxSettings): ServiceSwitches {
-  return { onExisting, pageSize, maxDays, types: recordTypes[typeNames], unavailable: new Set(unavailable) }
+function toSwitches(settings: SandboxSettings): ServiceSwitches {
+  const { onExisting, typeNames, pageSize, maxDays, unavailable, batch } = settings
+  return {
+    onExisting,
+    pageSize,
+    maxDays,
+    batch,
+    types: recordTypes[typeNames],
+    unavailable: new Set(unavailable),
+  }
 }

@@ -1,19 +1,26 @@
 import { createModelIndex } from '../odata/index.ts'
 import { createAttendanceService } from './attendance/attendance-service.ts'
 import type { AttendanceSwitches } from './attendance/attendance-service.ts'
-import { notFound } from './edge/refusals.ts'
+import { attempt } from './attempt.ts'
+import { answerOperations } from './batch/answer-operations.ts'
+import type { BatchParts } from './batch/answer-operations.ts'
+import { methodNotAllowed, notFound } from './edge/refusals.ts'
 import type { Reply } from './edge/reply.ts'
 import { findRoute } from './edge/request.ts'
 import type { ServiceRequest } from './edge/request.ts'
 import { createLearnerEntities } from './learner/learner-entities.ts'
 import { createLearnerService } from './learner/learner-service.ts'
 import type { LearnerSwitches } from './learner/learner-service.ts'
+import { createLegacyService } from './legacy/legacy-service.ts'
 import { createMetadataService } from './metadata.ts'
 import type { School } from './school.ts'
 import { servedModel } from './served-model.ts'
 
 /** Switches for what is not known of the real service. */
-export type ServiceSwitches = AttendanceSwitches & LearnerSwitches
+export interface ServiceSwitches extends AttendanceSwitches, LearnerSwitches {
+  /** Whether V3 has `$batch`: announced, and never shown (service-facts 3). */
+  readonly batch: boolean
+}
 
 /** Answers one request of either face; what it cannot serve gets an error in that face's form. */
 export type Service = (request: ServiceRequest) => Reply
@@ -24,13 +31,22 @@ export function createService(school: School, switches: ServiceSwitches): Servic
   const queryContext = () => ({ index, now: school.now() })
   const attendance = createAttendanceService(school, queryContext, switches)
   const learner = createLearnerService(school, createLearnerEntities(school), queryContext, switches)
+  const legacy = createLegacyService(school, switches)
   const metadata = createMetadataService()
-  return (request) => {
+  const single: Service = (request) => {
     const route = findRoute(request.path)
     if (route === undefined) return notFound
     const description = metadata(route, request)
     if (description !== undefined) return description
     if (route.area === 'Learner') return learner(route, request)
-    return route.version === 3 ? attendance(route, request) : notFound
+    return route.version === 3 ? attendance(route, request) : legacy(route, request)
+  }
+  const batch: BatchParts = { service: single, attempt: (work) => attempt(school, work) }
+  return (request) => {
+    const route = findRoute(request.path)
+    const isBatch = route?.version === 3 && route.resource.join('/').toLowerCase() === '$batch'
+    if (!isBatch) return single(request)
+    if (!switches.batch) return notFound
+    return request.method === 'POST' ? answerOperations(batch, route, request) : methodNotAllowed('POST')
   }
 }

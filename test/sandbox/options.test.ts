@@ -14,6 +14,7 @@ test('everything has a default', () => {
     typeNames: 'documented',
     pageSize: 1000,
     maxDays: 90,
+    batch: true,
     unavailable: [],
     maxBodyBytes: 33_554_432,
   })

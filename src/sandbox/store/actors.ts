@@ -6,13 +6,21 @@ export interface Actors {
   /** The number of an actor, given on first sight. `externalId` in lower case. */
   number(externalId: string): number
   externalId(number: number): string
+  /** Forgets what memory holds about writes that were rolled back. */
+  reload(): void
 }
 
 /** Loads the actors of a database and adds new ones as they appear. */
 export function createActors(database: DatabaseSync): Actors {
-  const rows = database.prepare('SELECT no, external_id FROM actor ORDER BY no').all()
-  const ids = rows.map((row) => text(row, 'external_id'))
-  const numbers = new Map(rows.map((row) => [text(row, 'external_id'), integer(row, 'no')]))
+  const select = database.prepare('SELECT no, external_id FROM actor ORDER BY no')
+  let ids: string[] = []
+  let numbers = new Map<string, number>()
+  const reload = (): void => {
+    const rows = select.all()
+    ids = rows.map((row) => text(row, 'external_id'))
+    numbers = new Map(rows.map((row) => [text(row, 'external_id'), integer(row, 'no')]))
+  }
+  reload()
   const insert = database.prepare('INSERT INTO actor VALUES (?, ?)')
   return {
     number: (externalId) => {
@@ -23,6 +31,7 @@ export function createActors(database: DatabaseSync): Actors {
       numbers.set(externalId, number)
       return number
     },
+    reload,
     externalId: (number) => ids[number - 1] ?? '',
   }
 }

@@ -22,6 +22,8 @@ export interface EntityStore {
   /** Replaces the body of an entity; `reset` brings the seeded one back. */
   update(set: string, entity: StoredEntity): void
   reset(): void
+  /** Forgets what memory holds about writes that were rolled back. */
+  reload(): void
 }
 
 /** Prepares the statements of the entity table. */
@@ -49,6 +51,9 @@ export function createEntityStore(database: DatabaseSync): EntityStore {
     version: () => version,
     update: (set, entity) => {
       update.run(entity.body, set, entity.learner, entity.key)
+      version += 1
+    },
+    reload: () => {
       version += 1
     },
     reset: () => {

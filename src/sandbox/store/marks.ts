@@ -39,6 +39,8 @@ export interface MarkStore {
   /** Accepted writes after `seq`, in order. */
   effects(seq?: number): Effect[]
   lastSeq(): number
+  /** Forgets what memory holds about writes that were rolled back. */
+  reload(): void
   /** Undoes every accepted write: the seeded history stands again and the log is empty. */
   reset(): void
 }
@@ -77,7 +79,9 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
      WHERE learner = ? AND session = ? AND copy = ? AND replaced_by > ? AND seq <= ? ORDER BY replaced_by LIMIT 1`,
   )
   const effectsAfter = prepare('SELECT * FROM effect WHERE seq > ? ORDER BY seq')
-  let seq = integer(prepare('SELECT coalesce(max(seq), 0) AS seq FROM effect').get() ?? {}, 'seq')
+  const maxSeq = prepare('SELECT coalesce(max(seq), 0) AS seq FROM effect')
+  const loadSeq = (): number => integer(maxSeq.get() ?? {}, 'seq')
+  let seq = loadSeq()
 
   const byId = (externalId: string): Mark | undefined => {
     const stored = byStoredId.get(externalId)
@@ -134,6 +138,9 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
     },
     effects: (after = 0) => effectsAfter.all(after).map(readEffect),
     lastSeq: () => seq,
+    reload: () => {
+      seq = loadSeq()
+    },
     reset: () => {
       transact(database, () => {
         database.exec(`

@@ -1,0 +1,171 @@
+import { expect, test } from 'vitest'
+import { decodeBatchReply } from '../../../src/v2/index.ts'
+import { fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+
+const path = '/Attendance/V3/$batch'
+const mark = (learner: string, event = fixed.morning) => ({
+  Attendee: { ExternalID: learner },
+  Event: { ExternalID: event },
+  AttendanceCode: { ExternalID: fixed.present },
+})
+const good = mark(fixed.learner)
+const bad = mark(fixed.unknown)
+type Started = Awaited<ReturnType<typeof startSandbox>>
+const effects = async ({ json }: Started): Promise<unknown[]> =>
+  (await json('GET', '/_sandbox/effects')).body as unknown[]
+
+const part = (id: string | undefined, method: string, url: string, body?: unknown): string =>
+  [
+    'Content-Type: application/http',
+    ...(id === undefined ? [] : [`Content-ID: ${id}`]),
+    '',
+    `${method} ${url} HTTP/1.1`,
+    'Content-Type: application/json',
+    '',
+    body === undefined ? '' : JSON.stringify(body),
+    '',
+  ].join('\r\n')
+const changeset = (name: string, ...parts: string[]): string =>
+  `Content-Type: multipart/mixed; boundary=${name}\r\n\r\n${parts.map((one) => `--${name}\r\n${one}`).join('')}--${name}--\r\n`
+const multipart = (...parts: string[]) => ({
+  headers: { 'Content-Type': 'multipart/mixed; boundary=b' },
+  body: `${parts.map((one) => `--b\r\n${one}`).join('')}--b--\r\n`,
+})
+const send = async (sandbox: Started, body: ReturnType<typeof multipart>, prefer = '') => {
+  const { status, headers, text } = await sandbox.request('POST', path, {
+    ...body,
+    headers: { ...body.headers, Prefer: prefer },
+  })
+  expect(status).toBe(200)
+  const contentType = String(headers['content-type'])
+  return { text, replies: decodeBatchReply(Buffer.from(text), contentType) }
+}
+
+test('a batch of one changeset for each pupil applies what it can', async () => {
+  const sandbox = await startSandbox()
+  const { replies, text } = await send(
+    sandbox,
+    multipart(
+      changeset('c1', part('1', 'POST', 'AttendanceRecords', good)),
+      changeset('c2', part('2', 'POST', `${sandbox.url}/x/Attendance/V3/AttendanceRecords`, bad)),
+      changeset('c3', part('3', 'POST', '/Attendance/V3/AttendanceRecords', mark(fixed.otherLearner))),
+      part('4', 'GET', `AttendanceRecords?$filter=Attendee/ExternalID%20eq%20${fixed.learner}&$top=1`),
+    ),
+    'odata.continue-on-error',
+  )
+  expect(replies.map(({ contentId, status }) => [contentId, status])).toEqual([
+    ['1', 201],
+    ['2', 400],
+    ['3', 201],
+    ['4', 200],
+  ])
+  expect(text.match(/changesetresponse_[^\s]*\r\n\r\n/g)).toHaveLength(2)
+  expect(JSON.parse(replies[1]?.body ?? '')).toMatchObject({ error: { code: 'ValidationFailed' } })
+  expect(await effects(sandbox)).toMatchObject([{ seq: 1, face: 'V3' }, { seq: 2 }])
+})
+
+test('a changeset that fails is undone whole and has one answer', async () => {
+  const sandbox = await startSandbox()
+  const { replies } = await send(
+    sandbox,
+    multipart(
+      changeset(
+        'c1',
+        part('1', 'POST', 'AttendanceRecords', good),
+        part('2', 'POST', 'AttendanceRecords', bad),
+        part('3', 'POST', 'AttendanceRecords', mark(fixed.otherLearner)),
+      ),
+    ),
+  )
+  expect(replies.map(({ contentId, status }) => [contentId, status])).toEqual([['2', 400]])
+  expect(await effects(sandbox)).toEqual([])
+  await send(sandbox, multipart(part('1', 'POST', 'AttendanceRecords', good)))
+  expect(await effects(sandbox)).toMatchObject([{ seq: 1 }])
+})
+
+test('without the preference the batch ends at the first failure', async () => {
+  const sandbox = await startSandbox()
+  const operations = multipart(
+    part(undefined, 'POST', 'AttendanceRecords', bad),
+    part(undefined, 'POST', 'AttendanceRecords', good),
+  )
+  const { replies } = await send(sandbox, operations)
+  expect(replies.map(({ status }) => status)).toEqual([400])
+  expect(await effects(sandbox)).toEqual([])
+})
+
+test('the JSON format groups, depends and answers by id', async () => {
+  const sandbox = await startSandbox()
+  const post = (id: string, body: unknown, more: object = {}) => ({
+    ...{ id, method: 'post', url: 'AttendanceRecords', headers: jsonBody, body },
+    ...more,
+  })
+  const requests = [
+    post('a', good, { atomicityGroup: 'g' }),
+    post('b', bad, { atomicityGroup: 'g' }),
+    post('c', mark(fixed.otherLearner)),
+    post('d', good, { dependsOn: ['g'] }),
+    post('e', good, { dependsOn: ['c'] }),
+    { id: 'f', method: 'GET', url: '/V3/LearnerIdentifiers/$count' },
+    { id: 'g2', method: 'GET', url: '/V3/LearnerIdentifiers?$filter=x' },
+  ]
+  const reply = await sandbox.json('POST', path, {
+    headers: { ...jsonBody, Prefer: 'continue-on-error' },
+    body: JSON.stringify({ requests }),
+  })
+  expect(reply).toMatchObject({
+    status: 200,
+    body: {
+      responses: [
+        { id: 'a', atomicityGroup: 'g', status: 424 },
+        { id: 'b', atomicityGroup: 'g', status: 400, body: { error: { code: 'ValidationFailed' } } },
+        { id: 'c', status: 201, body: { Attendee: { ExternalID: fixed.otherLearner } } },
+        { id: 'd', status: 424 },
+        { id: 'e', status: 201 },
+        { id: 'f', status: 200, body: '33' },
+        { id: 'g2', status: 400, body: { error: { code: 'InvalidQuery' } } },
+      ],
+    },
+  })
+  expect(await effects(sandbox)).toHaveLength(2)
+})
+
+const json = (requests: unknown) => ({ headers: jsonBody, body: JSON.stringify({ requests }) })
+const get = (id: string, more: object = {}) => ({ id, method: 'GET', url: 'AttendanceLookups', ...more })
+test.each([
+  ['no JSON', { headers: jsonBody, body: '{' }],
+  ['no requests', { headers: jsonBody, body: '{}' }],
+  ['an id twice', json([get('1'), get('1')])],
+  ['a dependency on what comes later', json([get('1', { dependsOn: ['2'] }), get('2')])],
+  [
+    'a group in two pieces',
+    json([get('1', { atomicityGroup: 'g' }), get('2'), get('3', { atomicityGroup: 'g' })]),
+  ],
+  ['a part of another type', multipart('Content-Type: text/plain\r\n\r\nGET x HTTP/1.1\r\n\r\n\r\n')],
+  ['no request line', multipart('Content-Type: application/http\r\n\r\nhello\r\n\r\n')],
+  [
+    'a changeset part without id',
+    multipart(changeset('c', part(undefined, 'POST', 'AttendanceRecords', good))),
+  ],
+  [
+    'a cut',
+    { ...multipart(part('1', 'GET', 'x')), body: multipart(part('1', 'GET', 'x')).body.slice(0, -8) },
+  ],
+])('a batch with %s is refused and nothing is applied', async (_name, body) => {
+  const sandbox = await startSandbox()
+  expect(await sandbox.json('POST', path, body)).toMatchObject({ status: 400, body: { error: {} } })
+  expect(await effects(sandbox)).toEqual([])
+})
+
+test('the batch can be switched off, and is written to only', async () => {
+  const off = await startSandbox({ batch: false })
+  expect((await off.json('POST', path, json([get('1')]))).status).toBe(404)
+  const on = await startSandbox()
+  expect((await on.json('GET', path)).status).toBe(405)
+  // A batch in a batch is no resource.
+  expect(
+    (await on.json('POST', path, json([{ ...get('1'), method: 'POST', url: '$batch' }]))).body,
+  ).toMatchObject({
+    responses: [{ status: 404 }],
+  })
+})
