@@ -35,7 +35,7 @@ describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
       expect(textOf(await collectBody(fixture, [body.subarray(0, cut), body.subarray(cut)]))).toBe(whole)
   })
 
-  it.runIf(fixture.reject === undefined)('batch-wire F8: is never decoded when it is cut off', async () => {
+  const cutOff = async (): Promise<void> => {
     const body = await collectBody(fixture, [fixture.request.body])
     if (!Buffer.isBuffer(body)) throw new Error('the body cannot be read')
     const { boundary, parts } = decodeBody(fixture, body)
@@ -43,7 +43,8 @@ describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
     expect(close).toBeGreaterThanOrEqual(0)
     for (let length = 0; length < close + boundary.length + 4; length += 1)
       expect(() => decodeBody(fixture, body.subarray(0, length))).toThrow(AdapterError)
-  })
+  }
+  if (fixture.reject === undefined) it('batch-wire F8: is never decoded when it is cut off', cutOff)
 
   describe('through the adapter', () => {
     let upstream: ScriptedUpstream

@@ -91,6 +91,14 @@ describe('decodeBatch', () => {
     expect(batch.changesets).toEqual(changesets)
   })
 
+  it.each(['20bbbf', 'ef20bf', 'efbb20'])(
+    'batch-wire F3: takes the bytes %s for text, not for a BOM',
+    (hex) => {
+      const bytes = Buffer.concat([Buffer.from(hex, 'hex'), crlf(flat(part(1), part(2)))])
+      expect(decodeBatch(bytes, CONTENT_TYPE).parts.map(({ contentId }) => contentId)).toEqual(['2'])
+    },
+  )
+
   const partFaults: [what: string, text: Buffer, code: string][] = [
     ['F22: GET', crlf(flat(`${HTTP}\nGET AttendanceRecords HTTP/1.1\n`)), 'ADP_METHOD'],
     ['F22: post in small letters', crlf(flat(part(1).replace('POST', 'post'))), 'ADP_METHOD'],

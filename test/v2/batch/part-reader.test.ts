@@ -52,6 +52,7 @@ describe('PartReader', () => {
     ['another id that is empty', part('1'), part('')],
     ['another id that holds a blank', part('1'), part('2 3')],
     ['another id that is not ASCII', part('1'), part('é')],
+    ['another id that holds a control character', part('1'), part('\u007f')],
     ['a first id that holds a blank', part('1 2'), part('3 2')],
     ['a first id that is not ASCII', part('é'), part('é')],
     ['a blank behind the first id', part('1 '), part('2 ')],

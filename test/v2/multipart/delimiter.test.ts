@@ -16,6 +16,7 @@ describe('createDelimiterFinder', () => {
     ['LF', '--b\nx', [{ start: 0, end: 4, closing: false }]],
     ['the end of the body', 'x\n--b--', [{ start: 2, end: 7, closing: true }]],
     ['the end of the body after CR', '--b--\r', [{ start: 0, end: 6, closing: true }]],
+    ['the end of the body, not closed', '--b', [{ start: 0, end: 3, closing: false }]],
     ['blanks and tabs at the end', '--b-- \t\r\n', [{ start: 0, end: 9, closing: true }]],
     ['one right after another', '--b\n--b--\n', [{ start: 0, end: 4, closing: false }, { start: 4, end: 10, closing: true }]],
     ['a longer line', '--bx\n--b \n', [{ start: 5, end: 10, closing: false }]],
@@ -30,6 +31,7 @@ describe('createDelimiterFinder', () => {
   it('keeps within its range', () => {
     expect(findAll('--b\n--b--\n--b\n', 'b', 4, 10)).toEqual([{ start: 4, end: 10, closing: true }])
     expect(findAll('--boundary\n', 'boundary', 0, 6)).toEqual([])
+    expect(findAll('--b--\n', 'b', 0, 4)).toEqual([])
   })
 
   it('takes the start of its range for the start of a line', () => {
