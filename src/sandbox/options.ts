@@ -1,6 +1,29 @@
 import { z } from 'zod'
 import { AdapterError } from '../errors.ts'
 
+const domains = z.array(z.string().min(1))
+
+/** What a caller besides the built-in one may do. */
+const callers = {
+  /** Subscription keys. */
+  keys: z.array(z.string().min(1)).default([]),
+  /** Bearer tokens that never expire. */
+  tokens: z.array(z.strictObject({ token: z.string().min(1), domains })).default([]),
+  /** Clients of the token endpoint. */
+  clients: z
+    .array(
+      z.strictObject({
+        id: z.string().min(1),
+        secret: z.string().min(1),
+        organisation: z.string().min(1).optional(),
+        domains: domains.optional(),
+      }),
+    )
+    .default([]),
+  /** Calls of one key in a second; absent: no limit. */
+  callsPerSecond: z.int().positive().optional(),
+}
+
 const schema = z.strictObject({
   host: z.string().min(1).default('127.0.0.1'),
   port: z.int().min(0).max(65535).default(0),
@@ -15,6 +38,7 @@ const schema = z.strictObject({
   maxDays: z.int().positive().default(90),
   batch: z.boolean().default(true),
   unavailable: z.array(z.string()).default([]),
+  ...callers,
   maxBodyBytes: z.int().positive().default(33_554_432),
 })
 

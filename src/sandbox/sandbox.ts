@@ -5,12 +5,12 @@ import { recordTypes } from './attendance/record-entity.ts'
 import { createClock } from './clock.ts'
 import { createFaultPlan } from './control/fault-plan.ts'
 import { createControlRoutes } from './control/routes.ts'
-import { createGateway } from './edge/security.ts'
 import { createServer } from './edge/server.ts'
 import { openSchool } from './open-school.ts'
 import { readOptions } from './options.ts'
 import type { SandboxOptions, SandboxSettings } from './options.ts'
 import { createRandom } from './random.ts'
+import { createSecurity } from './security/create-security.ts'
 import { createService } from './service.ts'
 import type { ServiceSwitches } from './service.ts'
 
@@ -44,6 +44,8 @@ const keepAliveMs = 75_000
  * machine's clock), `control` true (`/_sandbox`, loopback only), `onExisting` 'replace' | 'duplicate' | 'conflict' (what
  * POST does on a marked session), `typeNames` 'documented' | 'later' (type texts of references in reads), `pageSize` 1000,
  * `maxDays` 90 (longest range of an attendance read), `batch` true (whether V3 has `$batch`), `unavailable` [] (entity sets that answer 501), `maxBodyBytes` 32 MiB.
+ * Callers besides the built-in one: `keys`, `tokens` [{ token, domains }], `clients` [{ id, secret, organisation, domains }]
+ * of `POST /connect/token`; `callsPerSecond` of one key, none by default.
  *
  * Errors: `ADP_USAGE` for wrong options or a database file with other content.
  */
@@ -58,7 +60,7 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
     faults.clear()
   }
   const app = createServer({
-    gateway: createGateway(school.ids.guid('user', 0), new Set(), () => undefined),
+    ...createSecurity(settings, school.ids.guid('user', 0), () => clock.now()),
     service: createService(school, toSwitches(settings)),
     control: settings.control ? createControlRoutes({ school, clock, faults, reset }) : undefined,
     maxBodyBytes: settings.maxBodyBytes,

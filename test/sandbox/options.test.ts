@@ -16,6 +16,9 @@ test('everything has a default', () => {
     maxDays: 90,
     batch: true,
     unavailable: [],
+    keys: [],
+    tokens: [],
+    clients: [],
     maxBodyBytes: 33_554_432,
   })
 })

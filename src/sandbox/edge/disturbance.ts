@@ -1,4 +1,5 @@
 import type { Fault } from '../control/fault.ts'
+import { rateLimitReply } from '../security/gateway.ts'
 import { gatewayError } from './reply.ts'
 import type { Reply } from './reply.ts'
 
@@ -14,12 +15,6 @@ export interface Disturbance {
   readonly truncateAt?: number
   readonly brokenGzip: boolean
   readonly bytesPerSecond?: number
-}
-
-/** The message of the gateway's own refusal (service-facts 9). */
-export function rateLimitReply(retryAfterSeconds: number): Reply {
-  const message = `Rate limit is exceeded. Try again in ${retryAfterSeconds} seconds.`
-  return gatewayError(429, message, { 'Retry-After': String(retryAfterSeconds) })
 }
 
 /** Joins the faults of one request; of two that exclude each other the later counts. */

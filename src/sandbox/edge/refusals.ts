@@ -2,7 +2,7 @@ import type { AdapterError } from '../../errors.ts'
 import { errorRules } from '../../errors.ts'
 import { gatewayError, odataError } from './reply.ts'
 import type { Reply } from './reply.ts'
-import type { Principal } from './security.ts'
+import type { Principal } from '../security/gateway.ts'
 
 /** No resource of the service has the path, or no entity the key. */
 export const notFound: Reply = odataError(404, 'NotFound', 'No resource of the service has this path.')

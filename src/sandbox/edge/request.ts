@@ -1,5 +1,5 @@
 import type { Face } from '../store/mark.ts'
-import type { Principal } from './security.ts'
+import type { Principal } from '../security/gateway.ts'
 
 /** A request to the data service, alone or as part of a batch. */
 export interface ServiceRequest {

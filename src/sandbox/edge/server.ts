@@ -9,12 +9,14 @@ import { joinFaults } from './disturbance.ts'
 import { faultReply, internalError } from './refusals.ts'
 import type { Reply } from './reply.ts'
 import type { ServiceRequest } from './request.ts'
-import type { Gateway, Principal } from './security.ts'
+import type { Admission, Credentials, Principal } from '../security/gateway.ts'
 import { loseReply, sendDisturbed, sendReply } from './send.ts'
 
 /** What the HTTP edge serves. */
 export interface ServerParts {
-  readonly gateway: Gateway
+  readonly admit: (credentials: Credentials) => Admission
+  /** Answers `POST …/connect/token`. */
+  readonly issueToken: (contentType: string | undefined, body: string) => Reply
   readonly service: Service
   /** Routes under `/_sandbox`; undefined: switched off. */
   readonly control: express.Router | undefined
@@ -27,6 +29,8 @@ export interface ServerParts {
   readonly onError: (error: unknown) => void
 }
 
+const maxFormBytes = 16_384
+
 /** Builds the Express application: health, control, then the gateway and the data service for every other path. */
 export function createServer(parts: ServerParts): Express {
   const app = express()
@@ -34,12 +38,17 @@ export function createServer(parts: ServerParts): Express {
   app.disable('etag')
   app.get(['/healthz', '/readyz'], (_request, response) => void response.json({ status: 'ok' }))
   if (parts.control !== undefined) app.use('/_sandbox', parts.control)
+  // Any prefix; the identity service has a host of its own.
+  app.post(/\/connect\/token$/i, async (request, response) => {
+    const body = await readBody(request, { maxBytes: maxFormBytes, contentEncoding: undefined })
+    sendReply(response, parts.issueToken(request.headers['content-type'], body.toString('utf8')))
+  })
   app.use((request, response) => serve(parts, request, response))
   return app
 }
 
 async function serve(parts: ServerParts, request: Request, response: Response): Promise<void> {
-  const admission = parts.gateway.admit({
+  const admission = parts.admit({
     subscriptionKey: single(request.headers['ocp-apim-subscription-key']),
     authorization: request.headers.authorization,
   })
