@@ -1,0 +1,205 @@
+import { describe, expect, test } from 'vitest'
+import { attendanceV2Model } from '../../src/model/attendance-v2.ts'
+import { serviceModel } from '../../src/model/service-model.ts'
+import type { ComplexType, ServiceModel, TypeRef } from '../../src/odata/csdl.ts'
+import { createModelIndex } from '../../src/odata/typed/model-index.ts'
+import { documentedFields } from './documented-fields.ts'
+
+const edmNames: Readonly<Record<string, string>> = {
+  guid: 'Edm.Guid',
+  string: 'Edm.String',
+  int32: 'Edm.Int32',
+  bool: 'Edm.Boolean',
+  datetimeoffset: 'Edm.DateTimeOffset',
+  duration: 'Edm.Duration',
+  decimal: 'Edm.Decimal',
+}
+
+type FieldTable = Readonly<Record<string, string>>
+
+/** One entry of the notation: `nav? A, B type-or-[type] (required|contained)?`. */
+const entryPattern = /^(nav )?([\w, ]+?) (\[?)(\w+)\]?(?: \((required|contained)\))?$/
+
+function readEntry(entry: string): readonly (readonly [name: string, shape: string])[] {
+  const [, nav = '', names = '', bracket, type = '', mark] = entryPattern.exec(entry) ?? []
+  expect(names, `cannot read "${entry}"`).not.toBe('')
+  const qualified = edmNames[type] ?? `Svc.${type}`
+  const shape = bracket === '[' ? `Collection(${qualified})` : qualified
+  const navigation = nav === '' ? '' : mark === 'contained' ? 'contained ' : 'nav '
+  return names
+    .split(', ')
+    .map((name) => [name, `${navigation}${shape}${mark === 'required' ? ' required' : ''}`])
+}
+
+/** The table as `type -> field -> shape`. */
+function readTable(table: string): ReadonlyMap<string, FieldTable> {
+  const lines = table
+    .trim()
+    .replace(/\n {2}/g, ' ')
+    .split('\n')
+  return new Map(
+    lines.flatMap((line) => {
+      const [names = '', fields = ''] = line.split(': ')
+      const declared = Object.fromEntries(fields.split('; ').flatMap(readEntry))
+      return names.split(', ').map((name) => [name, declared] as const)
+    }),
+  )
+}
+
+const shapeOf = ({ type, collection }: TypeRef): string => (collection ? `Collection(${type})` : type)
+
+function fieldsOf(type: ComplexType): FieldTable {
+  return Object.fromEntries([
+    ...type.properties.map((property) => [
+      property.name,
+      `${shapeOf(property)}${property.nullable || property.collection ? '' : ' required'}`,
+    ]),
+    ...type.navigation.map((property) => [
+      property.name,
+      `${property.contained ? 'contained' : 'nav'} ${shapeOf(property)}`,
+    ]),
+  ]) as FieldTable
+}
+
+const declared = (model: ServiceModel): readonly ComplexType[] =>
+  model.schemas.flatMap((schema) => [...schema.complexTypes, ...schema.entityTypes])
+
+const documented = readTable(documentedFields)
+
+describe('the service model', () => {
+  test.each([...documented])('declares %s as service.md does', (name, fields) => {
+    const type = declared(serviceModel).find((candidate) => candidate.name === name)
+    expect(type && fieldsOf(type)).toEqual(fields)
+  })
+
+  test('marks every type that service.md does not show as assumed, and no other but the names of section 2.10', () => {
+    const named = new Set(['RecordedByRef', 'AttendeeRef', 'EventRef', 'AttendanceCodeRef', 'Qualifier'])
+    const wrong = declared(serviceModel).filter(
+      ({ name, assumed = false }) => assumed === documented.has(name) && !named.has(name),
+    )
+    expect(wrong.map(({ name }) => name)).toEqual([])
+  })
+
+  test('gives types that are only named an id, a code and a description', () => {
+    const title = declared(serviceModel).find(({ name }) => name === 'TitleRef')
+    expect(title && fieldsOf(title)).toEqual({
+      ExternalID: 'Edm.Guid required',
+      Code: 'Edm.String',
+      Description: 'Edm.String',
+    })
+  })
+
+  test('has keys as stated: ExternalID, and two properties where section 2.2 says so', () => {
+    const keys = serviceModel.schemas.flatMap(({ entityTypes }) =>
+      entityTypes.map(({ name, key }) => [name, key] as const),
+    )
+    const composite = keys.filter(([, key]) => key.join() !== 'ExternalID')
+    expect(composite).toEqual([
+      ['LearnerGroup', ['ExternalID', 'GroupType']],
+      ['LearnerLookup', ['ExternalID', 'LookupType']],
+      ['LearnerSENLookup', ['ExternalID', 'LookupType']],
+      ['AttendanceLookup', ['ExternalID', 'LookupType']],
+    ])
+  })
+
+  test('has the change functions of service-facts 4', () => {
+    const index = createModelIndex(serviceModel)
+    for (const type of ['Svc.AttendanceRecord', 'Svc.StatutoryAttendanceRecordHistory']) {
+      expect(index.findBoundFunction('SIMS.Changes', { type, collection: true })?.parameters[1]).toEqual({
+        name: 'startDate',
+        type: 'Edm.DateTimeOffset',
+        collection: false,
+        nullable: false,
+      })
+    }
+  })
+
+  test('knows the group types of service-facts 15 under the alias of the service', () => {
+    const type = createModelIndex(serviceModel).findType('SIMS.GroupTypeEnum')
+    expect(type?.kind === 'enum' && [...type.valueByMember.keys()]).toEqual([
+      'YearGroup',
+      'PrimaryClass',
+      'House',
+    ])
+  })
+})
+
+test('the V2 attendance set is flat, with ids as guids, in the order of its replies', () => {
+  const record = attendanceV2Model.schemas[0]?.entityTypes[0]
+  expect(attendanceV2Model.schemas[0]?.namespace).toBe('AttendanceService.Models.OData')
+  expect(record?.name).toBe('AttendanceRecord')
+  expect(record?.properties.map((property) => `${property.name} ${shapeOf(property)}`)).toEqual([
+    'ExternalID Edm.Guid',
+    'Present Edm.Boolean',
+    'Absent Edm.Boolean',
+    'RecordedOn Edm.DateTimeOffset',
+    'ChangeProcessName Edm.String',
+    'AttendableEventStart Edm.DateTimeOffset',
+    'RecordedBy Edm.Guid',
+    'Learner Edm.Guid',
+    'AttendableEvent Edm.Guid',
+    'SchoolAttendanceCode Edm.Guid',
+    'MinutesLate Edm.Int32',
+    'Comment Edm.String',
+    'AttendanceHistorys Collection(AttendanceService.Models.OData.AttendanceHistory)',
+  ])
+})
+
+/** Rules of CSDL XML 4.01 that a reader of `$metadata` may insist on. */
+describe.each([
+  ['V3', serviceModel],
+  ['V2', attendanceV2Model],
+] as const)('the %s model is valid CSDL', (_name, model) => {
+  const types = declared(model)
+
+  test('every name in a schema is given once', () => {
+    for (const { enumTypes, complexTypes, entityTypes, functions } of model.schemas) {
+      const names = [...enumTypes, ...complexTypes, ...entityTypes].map(({ name }) => name)
+      expect(names.filter((name, position) => names.indexOf(name) !== position)).toEqual([])
+      expect(functions.filter(({ name }) => names.includes(name))).toEqual([])
+    }
+    const sets = model.container.entitySets.map(({ name }) => name)
+    expect(new Set(sets).size).toBe(sets.length)
+  })
+
+  test('members are unique and none is named as its type', () => {
+    for (const { name, properties, navigation } of types) {
+      const members = [...properties, ...navigation].map((member) => member.name)
+      expect(new Set(members).size, name).toBe(members.length)
+      expect(members).not.toContain(name)
+    }
+  })
+
+  test('every type that is named is declared, entity types by links and others by properties', () => {
+    const qualified = (kind: 'entityTypes' | 'complexTypes' | 'enumTypes'): readonly string[] =>
+      model.schemas.flatMap((schema) => schema[kind].map(({ name }) => `${schema.namespace}.${name}`))
+    const values = new Set([...qualified('complexTypes'), ...qualified('enumTypes')])
+    const entities = new Set(qualified('entityTypes'))
+    for (const { properties, navigation } of types) {
+      expect(properties.filter(({ type }) => !type.startsWith('Edm.') && !values.has(type))).toEqual([])
+      expect(navigation.filter(({ type }) => !entities.has(type))).toEqual([])
+    }
+    expect(model.container.entitySets.filter(({ entityType }) => !entities.has(entityType))).toEqual([])
+  })
+
+  test('keys are declared and not nullable, and every type is used', () => {
+    const used = new Set([
+      ...types.flatMap(({ properties, navigation }) =>
+        [...properties, ...navigation].map(({ type }) => type),
+      ),
+      ...model.container.entitySets.map(({ entityType }) => entityType),
+    ])
+    for (const { namespace, complexTypes, entityTypes, enumTypes } of model.schemas) {
+      for (const { key, properties } of entityTypes) {
+        expect(key.map((name) => properties.find((property) => property.name === name)?.nullable)).toEqual(
+          key.map(() => false),
+        )
+      }
+      const unused = [...complexTypes, ...entityTypes, ...enumTypes].filter(
+        ({ name }) => !used.has(`${namespace}.${name}`),
+      )
+      // service.md 2.7 names this type and gives it to no property.
+      expect(unused.map(({ name }) => name).filter((name) => name !== 'LearnerContactDtl')).toEqual([])
+    }
+  })
+})
