@@ -5,12 +5,12 @@ import { type Config, configSchema } from './schema.ts'
 
 /**
  * Checks a configuration and fills in defaults. Error: `ADP_CONFIGURATION` with every fault at once, each with its path; an
- * unknown key names the nearest known one. No fault repeats a value: one may be a secret in the wrong place.
+ * unknown key names the nearest known one. `earlier` are faults that are known already. No fault repeats a value: one may be a secret in the wrong place.
  */
-export function parseConfig(input: unknown): Config {
+export function parseConfig(input: unknown, earlier: readonly ErrorDetail[] = []): Config {
   const result = configSchema.safeParse(input)
-  if (result.success) return result.data
-  const details = result.error.issues.flatMap((issue) => toDetails(issue))
+  if (result.success && earlier.length === 0) return result.data
+  const details = [...earlier, ...(result.error?.issues.flatMap((issue) => toDetails(issue)) ?? [])]
   const list = details.map((detail) => `  ${detail.target ?? ''}: ${detail.message}`).join('\n')
   throw new AdapterError('ADP_CONFIGURATION', `The configuration has ${details.length} fault(s):\n${list}`, {
     details,

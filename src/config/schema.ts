@@ -2,7 +2,9 @@ import * as z from 'zod'
 
 import { Secret } from './secret.ts'
 
-const ms = z.int().positive()
+/** Node's timers fire at once for more. */
+const MAX_TIMER_MS = 2_147_483_647
+const ms = z.int().positive().max(MAX_TIMER_MS)
 const bytes = z.int().positive()
 const httpUrl = z
   .string()
@@ -11,6 +13,10 @@ const httpUrl = z
     'must be an http or https address',
   )
   .transform((text) => new URL(text))
+  .refine(
+    (url) => url.username === '' && url.password === '' && url.search === '' && url.hash === '',
+    'must have no user, password, query or fragment',
+  )
 
 /** Learner and attendance paths of service.md 1.1 and 4, lookups and metadata: what is passed through by default. */
 export const defaultAllow: readonly string[] = [

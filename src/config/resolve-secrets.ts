@@ -1,0 +1,60 @@
+import type { ErrorDetail } from '../errors.ts'
+import { Secret } from './secret.ts'
+
+/** Where secrets come from; both give undefined for what is not there. */
+export interface SecretSources {
+  readonly env: (name: string) => string | undefined
+  readonly file: (path: string) => Promise<string | undefined>
+}
+
+/** The configuration with its secrets in place, and what is wrong with them. */
+export interface ResolvedSecrets {
+  readonly value: unknown
+  readonly faults: readonly ErrorDetail[]
+}
+
+/**
+ * Replaces `{ env: NAME }` and `{ file: path }` by a `Secret` wherever one stands. A faulty one becomes an empty secret, so
+ * that the check of the rest goes on. Faults name the variable or file, never a value.
+ */
+export async function resolveSecrets(input: unknown, sources: SecretSources): Promise<ResolvedSecrets> {
+  const faults: ErrorDetail[] = []
+  const take = (text: string | undefined, missing: string, target: string): Secret => {
+    const value = text?.trim() ?? ''
+    if (value === '') faults.push({ code: 'secret', message: missing, target })
+    // It is sent in a header, and a header with one cannot be sent.
+    else if (/[\u0000-\u001f\u007f]/.test(value)) {
+      faults.push({ code: 'secret', message: 'holds a line end or another control character', target })
+    }
+    return new Secret(value)
+  }
+  const resolve = async (value: unknown, path: string): Promise<unknown> => {
+    if (Array.isArray(value))
+      return inOrder(value.map((item, index) => () => resolve(item, `${path}[${index}]`)))
+    if (typeof value !== 'object' || value === null) return value
+    const entries = Object.entries(value)
+    const [[key, source] = []] = entries
+    if (entries.length === 1 && typeof source === 'string') {
+      if (key === 'env') {
+        return take(sources.env(source), `the environment variable ${source} is not set`, path)
+      }
+      if (key === 'file') {
+        const text = await sources.file(source)
+        const state = text === undefined ? 'cannot be read' : 'is empty'
+        return take(text, `the file ${source} ${state}`, path)
+      }
+    }
+    const members = entries.map(([name, item]) => async () => {
+      return [name, await resolve(item, path === '' ? name : `${path}.${name}`)] as const
+    })
+    return Object.fromEntries(await inOrder(members))
+  }
+  return { value: await resolve(input, ''), faults }
+}
+
+/** One after another, so that faults are listed in the order of the file. */
+async function inOrder<Value>(tasks: readonly (() => Promise<Value>)[]): Promise<Value[]> {
+  const values: Value[] = []
+  for (const task of tasks) values.push(await task())
+  return values
+}

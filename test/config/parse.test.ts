@@ -1,0 +1,154 @@
+import { describe, expect, it } from 'vitest'
+
+import { parseConfig, Secret } from '../../src/config/index.ts'
+import { nearest } from '../../src/config/parse.ts'
+import { AdapterError } from '../../src/errors.ts'
+
+const upstreams = { v3: { baseUrl: 'http://v3.test' } }
+const acme = { id: 'acme', match: { any: true } }
+
+/** `target: message` of each fault; empty for a configuration that is valid. */
+function faultsOf(input: unknown): string[] {
+  try {
+    parseConfig(input)
+    return []
+  } catch (error) {
+    if (error instanceof AdapterError)
+      return error.details.map(({ target, message }) => `${target ?? ''}: ${message}`)
+    throw error
+  }
+}
+
+describe('parseConfig', () => {
+  it('product 6: tells every fault at once, each with its path', () => {
+    expect(
+      faultsOf({
+        listen: { prot: 1, port: 65_536, host: '' },
+        upstreams: { v3: { baseUrl: 'ftp://v3.test', timeouts: { connectMs: 0, bodyMs: 1.5 } } },
+        limits: { maxPart: 1 },
+        partners: [
+          {
+            ...acme,
+            layout: 'round',
+            v3: { budgetMS: 5, writeMode: 'batch', auth: { mode: 'clientCredentials' } },
+          },
+          { ...acme, stage: 'shadow', quirks: { mismatch: 'keep' } },
+          { id: 'a b', match: {} },
+        ],
+        passThrough: { allow: ['Learner/**'], rewriteLinks: 'yes' },
+        colour: 'red',
+      }).map((fault) => fault.split(';')[0]),
+    ).toEqual([
+      'listen.host: Too small: expected string to have >=1 characters',
+      'listen.port: Too big: expected number to be <=65535',
+      'listen.prot: is not a key of the configuration',
+      'upstreams.v3.baseUrl: must be an http or https address',
+      'upstreams.v3.timeouts.connectMs: Too small: expected number to be >0',
+      'upstreams.v3.timeouts.bodyMs: Invalid input: expected int, received number',
+      'limits.maxPart: is not a key of the configuration',
+      'partners[0].layout: Invalid option: expected one of "flat"|"nested"|"auto"',
+      'partners[0].v3.writeMode: must be single: this version posts record by record',
+      'partners[0].v3.auth.mode: must be passThrough in this version',
+      'partners[0].v3.budgetMS: is not a key of the configuration',
+      'partners[1].stage: must be v3: this version serves that stage only',
+      'partners[1].quirks.mismatch: Invalid option: expected one of "post"|"drop"',
+      'partners[2].id: must be 1 to 63 letters, digits, dots, dashes or underscores',
+      'partners[2].match: needs exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix',
+      'passThrough.allow[0]: Invalid string: must start with "/"',
+      'passThrough.rewriteLinks: Invalid input: expected boolean, received string',
+      'colour: is not a key of the configuration',
+    ])
+  })
+
+  const hints: [input: object, fault: string][] = [
+    [{ upstreams, partner: [] }, 'partner: is not a key of the configuration; did you mean partners?'],
+    [{ upstreams: { ...upstreams, V2: {} } }, 'upstreams.V2: is not a key of the configuration; did you mean v3?'],
+    [{ upstreams, partners: [{ ...acme, v3: { budgetMS: 1 } }] }, 'partners[0].v3.budgetMS: is not a key of the configuration; did you mean budgetMs?'],
+    [{ upstreams, partners: [{ ...acme, v3: { auth: { mod: 1 } } }] }, 'partners[0].v3.auth.mod: is not a key of the configuration; did you mean mode?'],
+    [{ upstreams, listen: { address: 'x' } }, 'listen.address: is not a key of the configuration; known keys: host, port'],
+    [{ upstreams, journal: {} }, 'journal: is not a key of the configuration; known keys: listen, upstreams, limits, partners, passThrough'],
+    [{}, 'upstreams: is required'],
+    [{ upstreams: { v3: {} } }, 'upstreams.v3.baseUrl: is required'],
+    [{ upstreams, partners: [{ match: { any: true } }] }, 'partners[0].id: is required'],
+    [{ upstreams, partners: [] }, 'partners: Too small: expected array to have >=1 items'],
+    [{ upstreams, partners: [acme, { ...acme }] }, 'partners[1].id: is used twice'],
+    [{ upstreams: { v3: { baseUrl: 'http://u:hush@v3.test' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment'],
+    [{ upstreams: { v3: { baseUrl: 'http://v3.test/?a=hush' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment'],
+    [{ upstreams, partners: [{ ...acme, v3: { budgetMs: 2_147_483_648 } }] }, 'partners[0].v3.budgetMs: Too big: expected number to be <=2147483647'],
+    [{ upstreams, partners: [{ ...acme, match: { any: true, pathPrefix: '/x' } }] }, 'partners[0].match: needs exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix'],
+    [{ upstreams, partners: [{ ...acme, match: { subscriptionKeySha256: 'hush' } }] }, 'partners[0].match.subscriptionKeySha256: must be 64 hexadecimal digits'],
+  ] // prettier-ignore
+  it.each(hints)('%j: %s', (input, fault) => {
+    expect(faultsOf(input)).toEqual([fault])
+  })
+
+  it.each([undefined, null, 5, 'hush', [], true])('refuses %j', (input) => {
+    expect(faultsOf(input).length).toBe(1)
+  })
+
+  it('never repeats a value, wherever it stands', () => {
+    const hush = { toString: () => 'hush' }
+    const values: unknown[] = ['hush', ['hush'], { hush: 'hush' }, hush]
+    for (const value of values) {
+      const inputs = [
+        { listen: { host: value, port: value }, upstreams: { v3: { baseUrl: value, connections: value } }, limits: { maxParts: value } },
+        { upstreams, partners: [{ id: value, match: value, stage: value, layout: value, quirks: { mismatch: value }, changeProcessName: [value], v3: { subscriptionKey: value, bodyProfile: value, auth: value } }] },
+        { upstreams, passThrough: { allow: [value], rewriteLinks: value } },
+      ] // prettier-ignore
+      for (const input of inputs) {
+        const faults = faultsOf(input).filter((fault) => !/[.\]]hush: is not a key/.test(fault))
+        expect(faults.join('\n')).not.toContain('hush')
+      }
+    }
+  })
+
+  it('takes every way to match a partner, and secrets', () => {
+    const matches = [
+      { any: true },
+      { subscriptionKeySha256: 'AB'.repeat(32) },
+      { header: { name: 'X-Partner', value: 'acme' } },
+      { pathPrefix: '/acme' },
+    ]
+    const partners = matches.map((match, index) => ({
+      id: `p${index}`,
+      match,
+      v3: { subscriptionKey: new Secret('k') },
+    }))
+    const config = parseConfig({ upstreams, partners })
+    expect(config.partners.map(({ match }) => match)).toEqual(matches)
+    expect(config.partners[0]?.v3).toMatchObject({
+      concurrency: 16,
+      budgetMs: 90_000,
+      bodyProfile: 'full',
+      writeMode: 'single',
+    })
+  })
+
+  it('adds faults that are known already', () => {
+    const earlier = [{ code: 'secret', message: 'is empty', target: 'x' }]
+    expect(() => parseConfig({ upstreams }, earlier)).toThrow(
+      'The configuration has 1 fault(s):\n  x: is empty',
+    )
+    expect(() => parseConfig({}, earlier)).toThrow(
+      'The configuration has 2 fault(s):\n  x: is empty\n  upstreams: is required',
+    )
+  })
+})
+
+describe('nearest', () => {
+  it.each([
+    ['lisen', 'listen'],
+    ['LISTEN', 'listen'],
+    ['passthrogh', 'passThrough'],
+    ['limit', 'limits'],
+    ['x', undefined],
+    ['', undefined],
+    ['completely', undefined],
+  ])('%j is a slip for %j', (key, expected) => {
+    expect(nearest(key, ['listen', 'limits', 'passThrough'])).toBe(expected)
+  })
+
+  it('knows nothing near to nothing', () => {
+    expect(nearest('x', [])).toBe(undefined)
+  })
+})
