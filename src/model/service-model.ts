@@ -10,6 +10,7 @@ import { serviceNamespace } from './notation.ts'
 import { registrationComplexTypes, registrationEntityTypes } from './registration.ts'
 import { senComplexTypes, senEntityTypes } from './sen.ts'
 import { enumTypes, sharedComplexTypes } from './shared.ts'
+import { subDomains } from './sub-domains.ts'
 
 const set = (name: string, entityType: string): EntitySet => ({
   name,
@@ -18,20 +19,7 @@ const set = (name: string, entityType: string): EntitySet => ({
 
 /** Sets with a path in service.md 1.1 and 1.2 or in service-facts 4, misspelt as there. */
 const documentedSets: readonly EntitySet[] = [
-  set('LearnerIdentifiers', 'LearnerIdentifier'),
-  set('LearnerPersonals', 'LearnerPersonal'),
-  set('LearnerCulturals', 'LearnerCultural'),
-  set('LearnerRegistrations', 'LearnerRegistration'),
-  set('LearnerGroups', 'LearnerGroup'),
-  set('LearnerMedicals', 'LearnerMedical'),
-  set('LearnerDietarys', 'LearnerDietary'),
-  set('LearnerTransports', 'LearnerTransport'),
-  set('LearnerWelfares', 'LearnerWelfare'),
-  set('LearnerGrants', 'LearnerGrant'),
-  set('LearnerContactDetails', 'LearnerContactDetails'),
-  set('LearnerSENs', 'LearnerSEN'),
-  set('LearnerSENLookps', 'LearnerSENLookup'),
-  set('AttendanceRecords', 'AttendanceRecord'),
+  ...subDomains.map(({ entitySet, entityType }) => set(entitySet, entityType)),
   set('StatutoryAttendanceSessions', 'StatutoryAttendanceSession'),
   set('StatutoryAttendanceRecordHistorys', 'StatutoryAttendanceRecordHistory'),
 ]

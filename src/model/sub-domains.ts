@@ -12,8 +12,10 @@ export interface SubDomainPath {
 /** A sub domain of the service: one call, one security domain (service.md 1.1). */
 export interface SubDomain {
   readonly name: string
-  /** Entity set of the service model. */
+  /** Entity set of the service model, spelled as the last segment of its path. */
   readonly entitySet: string
+  /** Its entity type, without namespace. */
+  readonly entityType: string
   /** The documented path first; then the forms of service-facts 13. */
   readonly paths: readonly SubDomainPath[]
   /** Permission that the caller needs, spelled as in the interface. */
@@ -62,6 +64,7 @@ export const subDomains: readonly SubDomain[] = [
     ...usual,
     name: 'Learner Identifiers',
     entitySet: 'LearnerIdentifiers',
+    entityType: 'LearnerIdentifier',
     paths: v3('LearnerIdentifiers'),
     // Spelled so in the interface.
     securityDomain: 'Learner.Indentifier',
@@ -70,6 +73,7 @@ export const subDomains: readonly SubDomain[] = [
     ...usual,
     name: 'Learner Personal',
     entitySet: 'LearnerPersonals',
+    entityType: 'LearnerPersonal',
     paths: v3('LearnerPersonals'),
     securityDomain: 'Learner.Personal',
     methods: ['GET', 'PATCH'],
@@ -78,6 +82,7 @@ export const subDomains: readonly SubDomain[] = [
     ...usual,
     name: 'Learner Cultural',
     entitySet: 'LearnerCulturals',
+    entityType: 'LearnerCultural',
     paths: v3('LearnerCulturals'),
     securityDomain: 'Learner.Cultural',
     specialCategory: true,
@@ -86,6 +91,7 @@ export const subDomains: readonly SubDomain[] = [
     ...usual,
     name: 'Learner Registration',
     entitySet: 'LearnerRegistrations',
+    entityType: 'LearnerRegistration',
     paths: [
       ...v3('LearnerRegistrations', ['Enrolments($expand=EnrolmentStatuses)']),
       // Spelled so in the interface.
@@ -101,6 +107,7 @@ export const subDomains: readonly SubDomain[] = [
     ...usual,
     name: 'Learner Groups',
     entitySet: 'LearnerGroups',
+    entityType: 'LearnerGroup',
     paths: learnerV3('LearnerGroups', 'v3'),
     securityDomain: 'Learner.Groups',
   },
@@ -108,6 +115,7 @@ export const subDomains: readonly SubDomain[] = [
     ...usual,
     name: 'Learner Medical',
     entitySet: 'LearnerMedicals',
+    entityType: 'LearnerMedical',
     paths: v3('LearnerMedicals', [
       'MedicalConditions',
       'Disabilities',
@@ -124,6 +132,7 @@ export const subDomains: readonly SubDomain[] = [
     ...usual,
     name: 'Learner Dietary',
     entitySet: 'LearnerDietarys',
+    entityType: 'LearnerDietary',
     paths: v3('LearnerDietarys', [
       'FreeMealEligibilityPeriods',
       'FreeSchoolMilkEligibilityPeriods',
@@ -137,6 +146,7 @@ export const subDomains: readonly SubDomain[] = [
     ...usual,
     name: 'Learner Transport',
     entitySet: 'LearnerTransports',
+    entityType: 'LearnerTransport',
     paths: v3('LearnerTransports'),
     securityDomain: 'Learner.Transport',
   },
@@ -144,6 +154,7 @@ export const subDomains: readonly SubDomain[] = [
     ...usual,
     name: 'Learner Welfare',
     entitySet: 'LearnerWelfares',
+    entityType: 'LearnerWelfare',
     paths: v1('LearnerWelfares', welfareAndGrants),
     securityDomain: 'Learner.Welfares',
     availability: 'unavailable',
@@ -153,6 +164,7 @@ export const subDomains: readonly SubDomain[] = [
     ...usual,
     name: 'Learner Grants',
     entitySet: 'LearnerGrants',
+    entityType: 'LearnerGrant',
     // service.md gives Welfare's list for Grants too, although LearnerGrant has none of these links.
     paths: v1('LearnerGrants', welfareAndGrants),
     securityDomain: 'Learner.Grants',
@@ -162,6 +174,7 @@ export const subDomains: readonly SubDomain[] = [
     ...usual,
     name: 'Learner Contact Details',
     entitySet: 'LearnerContactDetails',
+    entityType: 'LearnerContactDetails',
     paths: v1('LearnerContactDetails', ['Addresses', 'Telephones', 'Emails', 'LearnerContactRelationships']),
     securityDomain: 'Learner.ContactDetails',
     specialCategory: true,
@@ -170,6 +183,7 @@ export const subDomains: readonly SubDomain[] = [
     ...usual,
     name: 'Learner SEN',
     entitySet: 'LearnerSENs',
+    entityType: 'LearnerSEN',
     paths: learnerV3('LearnerSENs', 'V3'),
     securityDomain: 'Learner.SEN',
     furtherSecurityDomains: ['Learner.SEN.Review', 'Learner.SEN.EHCP'],
@@ -179,6 +193,7 @@ export const subDomains: readonly SubDomain[] = [
     ...usual,
     name: 'Learner SEN Lookups',
     entitySet: 'LearnerSENLookps',
+    entityType: 'LearnerSENLookup',
     paths: learnerV3('LearnerSENLookps', 'V3'),
     securityDomain: 'Learner.SEN',
   },
@@ -186,6 +201,7 @@ export const subDomains: readonly SubDomain[] = [
     ...usual,
     name: 'Attendance',
     entitySet: 'AttendanceRecords',
+    entityType: 'AttendanceRecord',
     paths: [{ path: '/Attendance/V3/AttendanceRecords', expand: noExpand }],
     securityDomain: 'Attendance',
     methods: ['GET', 'POST'],
