@@ -1,4 +1,5 @@
 import { serviceNamespace } from '../../model/notation.ts'
+import { QueryError } from '../../odata/index.ts'
 import type { FunctionSegment } from '../../odata/index.ts'
 import { parseDate, parseInstant } from '../../odata/typed/scalar.ts'
 import { methodNotAllowed, notFound, refuseDomain } from '../edge/refusals.ts'
@@ -16,12 +17,15 @@ import type { Resource } from '../query/resource.ts'
 import type { School } from '../school.ts'
 import type { OnExisting } from '../store/marks.ts'
 import { rowById } from './augmented-rows.ts'
+import type { Row, RowPosition } from './augmented-rows.ts'
+import { changedRows } from './changed-rows.ts'
+import { pageRows } from './page-rows.ts'
 import { postRecord } from './post-record.ts'
 import type { ReadLimits, RecordFace } from './read-records.ts'
 import { readRecords } from './read-records.ts'
 import type { RecordTypes } from './record-entity.ts'
 import { toRecordEntity } from './record-entity.ts'
-import { changedRecords, codeEntities, historyEntities, sessionEntities } from './reference-sets.ts'
+import { codeEntities, historyEntities, sessionEntities } from './reference-sets.ts'
 
 /** Switches of the attendance domain. */
 export interface AttendanceSwitches extends ReadLimits {
@@ -104,7 +108,20 @@ export function createAttendanceService(
     return entityReply(200, `${request.origin}${route.root}`, set.name, query.project(entity))
   }
 
-  const changes = (
+  const changedRecords = (segment: FunctionSegment, route: Route, request: ServiceRequest): Reply => {
+    if (request.method !== 'GET') return methodNotAllowed('GET')
+    const since = readStartDate(segment)
+    if (since === undefined) return startDateRequired
+    const options = readQuery(request.query)
+    // All marks of a school may have changed: they are read in their own order, or not at all.
+    if (options.orderby !== undefined)
+      throw new QueryError('Changes come in the order of their writing', 0, '$orderby')
+    const query = compileQuery(options, typeName('AttendanceRecord'), queryContext())
+    const source = (after: RowPosition | undefined): Iterable<Row> => changedRows(school, since, after)
+    return pageRows({ source, toEntity, query, options, pageSize: switches.pageSize, route, request })
+  }
+
+  const changedEntities = (
     { name, type, list }: { name: string; type: string; list: (since: number) => readonly Entity[] },
     segment: FunctionSegment,
     route: Route,
@@ -112,12 +129,7 @@ export function createAttendanceService(
   ): Reply => {
     if (request.method !== 'GET') return methodNotAllowed('GET')
     const since = readStartDate(segment)
-    if (since === undefined)
-      return odataError(
-        400,
-        'InvalidQuery',
-        'SIMS.Changes needs startDate, a date or a date and time with offset.',
-      )
+    if (since === undefined) return startDateRequired
     const collection = { typeName: typeName(type), context: name, entities: list(since) }
     return readEntities(collection, queryContext(), switches.pageSize, route, request)
   }
@@ -142,15 +154,18 @@ export function createAttendanceService(
       resource.key !== undefined
     )
       return notFound
-    if (isRecords) {
-      const list = (since: number): readonly Entity[] => changedRecords(school, since, toEntity)
-      return changes({ name: 'AttendanceRecords', type: 'AttendanceRecord', list }, next, route, request)
-    }
+    if (isRecords) return changedRecords(next, route, request)
     const listed = set?.changes
     if (set === undefined || listed === undefined) return notFound
-    return changes({ ...set, list: (since) => listed(school, since) }, next, route, request)
+    return changedEntities({ ...set, list: (since) => listed(school, since) }, next, route, request)
   }
 }
+
+const startDateRequired = odataError(
+  400,
+  'InvalidQuery',
+  'SIMS.Changes needs startDate, a date or a date and time with offset.',
+)
 
 /** The one parameter of `SIMS.Changes` in milliseconds; its type is not shown, so a date alone is read too. */
 function readStartDate({ parameters }: FunctionSegment): number | undefined {

@@ -133,7 +133,7 @@ export function recordedRow(school: School, learner: RosterEntry, session: Sessi
   return {
     view: {
       ...{ externalId, present, absent, recordedOn, changeProcessName, minutesLate, comment },
-      start: session.start,
+      start: session.startText,
       recordedBy: school.actors.externalId(mark.actor),
       learner: learner.externalId,
       event: session.externalId,
@@ -155,7 +155,7 @@ export function unmarkedRow(school: School, learner: RosterEntry, session: Sessi
       changeProcessName: null,
       minutesLate: null,
       comment: null,
-      start: session.start,
+      start: session.startText,
       recordedBy: null,
       learner: learner.externalId,
       event: session.externalId,

@@ -10,7 +10,8 @@ export interface RecordView {
   /** Milliseconds; null for a session that nobody marked. */
   readonly recordedOn: number | null
   readonly changeProcessName: string | null
-  readonly start: number
+  /** Start of the session as the service writes it. */
+  readonly start: string
   /** Null when the system made the row. */
   readonly recordedBy: string | null
   readonly learner: string
@@ -50,7 +51,7 @@ export function toRecordEntity(view: RecordView, types: RecordTypes): Record<str
     Absent: view.absent,
     RecordedOn: view.recordedOn === null ? null : formatInstant(view.recordedOn),
     ChangeProcessName: view.changeProcessName,
-    AttendableEventStart: formatInstant(view.start),
+    AttendableEventStart: view.start,
     RecordedBy: by === null ? null : { ExternalID: by, Type: referenceTypes.RecordedBy[0] },
     Attendee: { ExternalID: view.learner, Type: types.attendee },
     Event: { ExternalID: view.event, Type: types.event },

@@ -3,7 +3,7 @@ import type { Entity } from '../query/projection.ts'
 import type { School } from '../school.ts'
 import type { Mark } from '../store/mark.ts'
 import { recordTypes, toRecordEntity } from './record-entity.ts'
-import { augmentedRows, recordedRow } from './augmented-rows.ts'
+import { recordedRow } from './augmented-rows.ts'
 import type { Row } from './augmented-rows.ts'
 
 const sessionMinutes = { AM: 180, PM: 135 }
@@ -57,20 +57,8 @@ export function historyEntities(school: School, since = -Infinity): Entity[] {
   })
 }
 
-/**
- * `AttendanceRecords/SIMS.Changes`: the recorded marks that were written since an instant, through this service or, in the
- * seeded history, by a teacher then; those of the history first, each by learner and time.
- */
-export function changedRecords(school: School, since: number, toEntity: (row: Row) => Entity): Entity[] {
-  const seeded = [...augmentedRows(school, { bounds: { from: since }, recordedOnly: true })].filter(
-    ({ seq, view }) => seq === 0 && view.recordedOn !== null && view.recordedOn >= since,
-  )
-  const written = school.marks.changedSince(since).flatMap((mark) => rowOf(school, mark) ?? [])
-  return [...seeded, ...written].map(toEntity)
-}
-
 /** The row of a stored mark; undefined where its session is outside the calendar. */
-function rowOf(school: School, mark: Mark): Row | undefined {
+export function rowOf(school: School, mark: Mark): Row | undefined {
   const learner = school.roster.byNumber(mark.learner)
   const session = school.calendar.byNumber(mark.session)
   return learner === undefined || session === undefined

@@ -70,7 +70,7 @@ export function writeMark(school: School, face: Face, onExisting: OnExisting, wr
     view: {
       ...mark,
       externalId: result.externalId,
-      start: session.start,
+      start: session.startText,
       recordedBy: write.recordedBy,
       learner: learner.externalId,
       event: session.externalId,

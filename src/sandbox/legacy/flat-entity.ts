@@ -10,7 +10,7 @@ export function toFlatReply(view: RecordView): FlatReply {
     Absent: view.absent,
     RecordedOn: view.recordedOn === null ? null : formatInstant(view.recordedOn),
     ChangeProcessName: view.changeProcessName,
-    AttendableEventStart: formatInstant(view.start),
+    AttendableEventStart: view.start,
     RecordedBy: view.recordedBy,
     Learner: view.learner,
     AttendableEvent: view.event,

@@ -1,4 +1,4 @@
-import { dayMs, dayNumber, mondayOf, ukOffsetMinutes } from '../dates.ts'
+import { dayMs, dayNumber, formatInstant, mondayOf, ukOffsetMinutes } from '../dates.ts'
 import type { Identities } from '../identity.ts'
 import { createTerms, schoolYearDates } from './terms.ts'
 import type { DayKind } from './terms.ts'
@@ -15,6 +15,8 @@ export interface Session {
   readonly externalId: string
   /** Start in milliseconds: 09:00 or 13:00 local time, so an hour earlier in UTC under British Summer Time. */
   readonly start: number
+  /** The same as the service writes it: every row of a read shows it. */
+  readonly startText: string
   readonly kind: DayKind
 }
 
@@ -51,7 +53,8 @@ export function createCalendar(ids: Identities, now: number, firstYear?: number)
     ] as const) {
       const number = day * 2 + offset
       const externalId = ids.guid('session', number)
-      sessions.push({ number, day, half, externalId, start: localMidnight + hour * 3_600_000, kind })
+      const start = localMidnight + hour * 3_600_000
+      sessions.push({ number, day, half, externalId, start, startText: formatInstant(start), kind })
     }
   }
   const byGuid = new Map(sessions.map((session) => [session.externalId, session]))

@@ -81,7 +81,35 @@ test('changes since a date hold the marks written since, by whatever face', asyn
   expect(new Set(rows(all).map((row) => (row as Record<string, unknown>)['ExternalID'])).size).toBe(2)
 })
 
+test('changes are paged: the history first, then what was written since', async () => {
+  const { json, url } = await startSandbox({ pageSize: 25 })
+  await json('POST', `${root}/AttendanceRecords`, post(1))
+  await json('POST', `${root}/AttendanceRecords`, {
+    ...post(2),
+    body: post(2).body.replace(fixed.morning, fixed.afternoon),
+  })
+  const ids: unknown[] = []
+  let next: string | undefined = `${root}/AttendanceRecords/SIMS.Changes(startDate=2026-06-09)?$count=true`
+  const sizes: number[] = []
+  while (next !== undefined) {
+    const { body } = await json('GET', next.replace(url, ''))
+    const page = body as {
+      value: { ExternalID: string }[]
+      '@odata.nextLink'?: string
+      '@odata.count'?: number
+    }
+    if (sizes.length === 0) expect(page['@odata.count']).toBe(62)
+    sizes.push(page.value.length)
+    ids.push(...page.value.map(({ ExternalID }) => ExternalID))
+    next = page['@odata.nextLink']
+  }
+  expect(sizes).toEqual([25, 25, 12])
+  expect(new Set(ids).size).toBe(62)
+})
+
 test.each([
+  ['GET', 'AttendanceRecords/SIMS.Changes(startDate=2026-06-09)?$orderby=RecordedOn', 400],
+  ['POST', 'AttendanceRecords/SIMS.Changes(startDate=2026-06-09)', 405],
   ['GET', 'AttendanceRecords/SIMS.Changes(startDate=soon)', 400],
   ['GET', 'AttendanceRecords/SIMS.Changes(since=2026-06-09)', 400],
   ['GET', 'AttendanceRecords/SIMS.Other(startDate=2026-06-09)', 404],

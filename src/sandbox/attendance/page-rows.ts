@@ -1,0 +1,94 @@
+import { QueryError } from '../../odata/index.ts'
+import type { QueryOptions } from '../../odata/index.ts'
+import type { Reply } from '../edge/reply.ts'
+import type { Route, ServiceRequest } from '../edge/request.ts'
+import { collectionReply } from '../query/collection.ts'
+import type { CompiledQuery } from '../query/compile-query.ts'
+import { nextLink, pageSize, takePage } from '../query/page.ts'
+import type { Entity } from '../query/projection.ts'
+import { readOffset } from '../query/read-entities.ts'
+import type { Row, RowPosition } from './augmented-rows.ts'
+
+/** Rows in their natural order, beginning after a position or with the first. */
+export type RowSource = (after: RowPosition | undefined) => Iterable<Row>
+
+/** What a page is made from. */
+export interface RowPage {
+  readonly source: RowSource
+  readonly toEntity: (row: Row) => Entity
+  readonly query: CompiledQuery
+  readonly options: QueryOptions
+  /** Rows of one answer at most. */
+  readonly pageSize: number
+  readonly route: Route
+  readonly request: ServiceRequest
+}
+
+interface FoundRow {
+  readonly entity: Entity
+  readonly position: RowPosition
+}
+
+/**
+ * Answers with one page of rows. In the natural order the token of the next page is the last row of this one, so that a
+ * page costs the same wherever it stands; in another order it is the number of rows before it.
+ */
+export function pageRows(page: RowPage): Reply {
+  const { query, options } = page
+  const size = pageSize(page.pageSize, page.request.header('prefer'), options.top)
+  if (query.compare !== undefined) {
+    const { compare } = query
+    const all = [...findRows(page, undefined)].sort((one, other) => compare(one.entity, other.entity))
+    const offset = readOffset(options)
+    const { rows, more } = takePage(all, offset, size)
+    return reply(page, rows, all.length, more ? String(offset + rows.length) : undefined, size.rest)
+  }
+  const after = readPosition(options.skiptoken)
+  const { rows, more } = takePage(findRows(page, after), after === undefined ? (options.skip ?? 0) : 0, size)
+  const last = rows.at(-1)?.position
+  const token = more && last !== undefined ? `${last.learner}.${last.session}.${last.copy}` : undefined
+  return reply(page, rows, query.count ? countRows(page) : 0, token, size.rest)
+}
+
+function reply(
+  { query, options, route, request }: RowPage,
+  rows: readonly FoundRow[],
+  count: number,
+  token: string | undefined,
+  rest: number | undefined,
+): Reply {
+  const url = `${request.origin}${request.path}`
+  return collectionReply({
+    root: `${request.origin}${route.root}`,
+    context: 'AttendanceRecords',
+    rows: rows.map(({ entity }) => query.project(entity)),
+    count: query.count ? count : undefined,
+    next: token === undefined ? undefined : nextLink(url, options, rest, token),
+  })
+}
+
+function* findRows(
+  { source, toEntity, query }: RowPage,
+  after: RowPosition | undefined,
+): Generator<FoundRow> {
+  for (const row of source(after)) {
+    const entity = toEntity(row)
+    if (query.matches(entity)) yield { entity, position: row.position }
+  }
+}
+
+/** Counts without holding: the rows may be those of a whole school. */
+function countRows({ source, toEntity, query }: RowPage): number {
+  let count = 0
+  for (const row of source(undefined))
+    if (query.filter === undefined || query.matches(toEntity(row))) count += 1
+  return count
+}
+
+/** The token of a page in the natural order: the last row before it. */
+function readPosition(token: string | undefined): RowPosition | undefined {
+  if (token === undefined) return undefined
+  const [, learner, session, copy] = /^(\d{1,9})\.(\d{1,9})\.(\d{1,9})$/.exec(token) ?? []
+  if (learner === undefined) throw new QueryError('The token is not of this service', 0, '$skiptoken')
+  return { learner: Number(learner), session: Number(session), copy: Number(copy) }
+}
