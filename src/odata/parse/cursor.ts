@@ -80,10 +80,12 @@ export class Cursor {
 
   /** Consumes what a sticky pattern matches here. */
   match(pattern: RegExp): string | undefined {
-    pattern.lastIndex = this.position
-    const found = pattern.exec(this.text)?.[0]
-    if (found !== undefined) this.position += found.length
-    return found
+    const start = this.position
+    pattern.lastIndex = start
+    // test leaves the end in lastIndex and, unlike exec, builds no result.
+    if (!pattern.test(this.text)) return undefined
+    this.position = pattern.lastIndex
+    return this.text.slice(start, this.position)
   }
 
   /** Consumes an identifier when one comes next. */

@@ -5,7 +5,6 @@ import { findOperator, precedence, type InfixOperator } from '../operators.ts'
 import { parseLiteral, parseNamedLiteral, parsePlainLiteral } from './parse-literal.ts'
 import { parsePathFrom, parseRootedPath } from './parse-path.ts'
 
-const operatorWord = /[ \t]*[A-Za-z]+/y
 const notWord = /not(?=[ \t(])/iy
 const jsonString = /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})[^"\\\u0000-\u001f]*)*"/y
 // The one-argument forms of cast and isof: nothing but a type name up to the closing parenthesis.
@@ -16,20 +15,25 @@ export function parseExpressionAt(cursor: Cursor): Expr {
   return parseBinary(cursor, precedence.or)
 }
 
+const isBlank = (code: number): boolean => code === 0x20 || code === 0x09
+
+const isLetter = (code: number): boolean => (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a
+
 /** The operator that follows, consumed with the blanks around it when it binds at least as tightly as `min`. */
 function eatOperator(cursor: Cursor, min: number): InfixOperator | undefined {
-  const start = cursor.position
-  const matched = cursor.match(operatorWord)
-  if (matched === undefined) return undefined
-  const word = matched.trimStart()
-  const operator = findOperator(word)
+  const { text, position } = cursor
+  let start = position
+  while (isBlank(text.charCodeAt(start))) start += 1
   // ABNF wants blanks around operators; a parenthesis separates as well, and generated filters leave the blank out.
-  const separated = word.length < matched.length || cursor.text.charAt(start - 1) === ')'
-  if (operator !== undefined && separated && precedence[operator] >= min) {
-    if (cursor.skipBlanks() || cursor.sees('(')) return operator
-  }
-  cursor.position = start
-  return undefined
+  if (start === position && text.charAt(start - 1) !== ')') return undefined
+  let end = start
+  while (isLetter(text.charCodeAt(end))) end += 1
+  const operator = end === start ? undefined : findOperator(text.slice(start, end))
+  if (operator === undefined || precedence[operator] < min) return undefined
+  if (!isBlank(text.charCodeAt(end)) && text.charAt(end) !== '(') return undefined
+  cursor.position = end
+  cursor.skipBlanks()
+  return operator
 }
 
 /** Precedence climbing: one loop per level that is really there, so nothing is ever read twice. */

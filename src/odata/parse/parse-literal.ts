@@ -70,6 +70,29 @@ function parseEnumMembers(cursor: Cursor): string[] {
   return members
 }
 
+/** A word and the text in apostrophes directly behind it. */
+function parsePrefixed(cursor: Cursor, name: string, position: number): Literal | EnumLiteral {
+  const prefix = name.toLowerCase()
+  if (prefix === 'duration') {
+    const quoted = cursor.match(durationPattern) ?? cursor.fail('Expected a duration such as P1DT2H')
+    return { kind: 'literal', type: 'Edm.Duration', value: quoted.slice(1, -1).toUpperCase(), position }
+  }
+  if (prefix === 'binary') {
+    const quoted = cursor.match(binaryPattern) ?? cursor.fail('Expected base64url text')
+    return { kind: 'literal', type: 'Edm.Binary', value: quoted.slice(1, -1).replaceAll('=', ''), position }
+  }
+  return { kind: 'enum', typeName: name, members: parseEnumMembers(cursor), position }
+}
+
+/** Words that are literals: null, INF and NaN in this case only, truth values in any (OData ABNF 7). */
+const wordTypes: ReadonlyMap<string, LiteralType> = new Map<string, LiteralType>([
+  ['null', 'null'],
+  ['true', 'Edm.Boolean'],
+  ['false', 'Edm.Boolean'],
+  ['INF', 'Edm.Double'],
+  ['NaN', 'Edm.Double'],
+])
+
 /**
  * A literal that starts with a word: `true`, `null`, `INF`, `duration'…'`, `NS.Type'Member'`. `name` has been read;
  * `undefined`, and nothing more consumed, where the word begins something else.
@@ -79,23 +102,13 @@ export function parseNamedLiteral(
   name: string,
   position: number,
 ): Literal | EnumLiteral | undefined {
-  const literal = (type: LiteralType, value: string): Literal => ({ kind: 'literal', type, value, position })
-  if (cursor.sees("'")) {
-    const prefix = name.toLowerCase()
-    if (prefix === 'duration') {
-      const quoted = cursor.match(durationPattern) ?? cursor.fail('Expected a duration such as P1DT2H')
-      return literal('Edm.Duration', quoted.slice(1, -1).toUpperCase())
-    }
-    if (prefix === 'binary') {
-      const quoted = cursor.match(binaryPattern) ?? cursor.fail('Expected base64url text')
-      return literal('Edm.Binary', quoted.slice(1, -1).replaceAll('=', ''))
-    }
-    return { kind: 'enum', typeName: name, members: parseEnumMembers(cursor), position }
-  }
-  if (name === 'null') return literal('null', name)
-  if (name === 'INF' || name === 'NaN') return literal('Edm.Double', name)
-  const lower = name.toLowerCase()
-  return lower === 'true' || lower === 'false' ? literal('Edm.Boolean', lower) : undefined
+  if (cursor.sees("'")) return parsePrefixed(cursor, name, position)
+  if (name.length > 5) return undefined
+  const type = wordTypes.get(name)
+  if (type !== undefined) return { kind: 'literal', type, value: name, position }
+  const value = name.toLowerCase()
+  if (value !== 'true' && value !== 'false') return undefined
+  return { kind: 'literal', type: 'Edm.Boolean', value, position }
 }
 
 /** A literal that starts with an apostrophe, digit, sign or bare guid; `undefined`, nothing consumed, at anything else. */
