@@ -124,6 +124,33 @@ describe('what the client gets', () => {
     expect(reply).not.toContain('\r\n0\r\n\r\n')
   })
 
+  it('links to the adapter instead of the service in JSON, other bytes and a HEAD as they are', async () => {
+    const upstream = await startUpstream((seen, response) => {
+      const base = `http://127.0.0.1:${upstream.port}/sims`
+      const body = `{"@odata.context":"http://old.test/$metadata","value":["\u00e9${base}/x"],"@odata.nextLink":"${base}/V3/x?$skip=1"}`
+      response.writeHead(200, {
+        'Content-Type': 'application/json; odata.metadata=minimal',
+        'Content-Length': Buffer.byteLength(body),
+      })
+      response.end(seen.method === 'HEAD' ? undefined : body)
+    })
+    const adapter = await startAdapter(`${upstream.url}/sims`)
+    const reply = await adapter.request('GET', '/V3/x')
+    expect(reply.text).toBe(
+      `{"@odata.context":"http://old.test/$metadata","value":["\u00e9${upstream.url}/sims/x"],"@odata.nextLink":"${adapter.url}/V3/x?$skip=1"}`,
+    )
+    const head = await adapter.request('HEAD', '/V3/x')
+    expect([head.status, head.text, head.headers['content-type']]).toEqual([
+      200,
+      '',
+      'application/json; odata.metadata=minimal',
+    ])
+    const off = await startAdapter(`${upstream.url}/sims`, { passThrough: { rewriteLinks: false } })
+    expect((await off.request('GET', '/V3/x')).text).toContain(
+      `"@odata.nextLink":"${upstream.url}/sims/V3/x?$skip=1"`,
+    )
+  })
+
   it('503 in JSON when the upstream is down', async () => {
     const adapter = await startAdapter('http://127.0.0.1:1')
     for (const method of ['GET', 'PATCH'] as const) {
