@@ -52,9 +52,10 @@ export function createEvents(logger: Logger): Events {
   }
 }
 
-/** The frames of a stack without its first line, which is the message. */
+/** The frames of a stack without its message, whose lines may look like frames. */
 export function framesOf(error: Error): string[] {
   return (error.stack ?? '')
+    .replace(error.message, () => '')
     .split('\n')
     .filter((line) => /^\s+at /.test(line))
     .map((line) => line.trim())

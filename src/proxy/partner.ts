@@ -69,10 +69,15 @@ export function createAuthorise(partners: readonly Partner[]): (request: Incomin
   }
 }
 
+/** Whole segments only: `/acme` is not the begin of `/acme-two/V2`. */
+function isUnder(url: string, prefix: string): boolean {
+  return url.startsWith(prefix) && /^[/?]|^$/.test(url.slice(prefix.length))
+}
+
 function matches(match: PartnerMatch, request: IncomingMessage, key: string): boolean {
   if ('any' in match) return true
   if ('subscriptionKeySha256' in match)
     return hash('sha256', key) === match.subscriptionKeySha256.toLowerCase()
   if ('header' in match) return request.headers[match.header.name.toLowerCase()] === match.header.value
-  return (request.url ?? '').startsWith(match.pathPrefix)
+  return isUnder(request.url ?? '', match.pathPrefix.replace(/\/+$/, ''))
 }

@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+
+import { describe, expect, it } from 'vitest'
+
+import { AdapterError } from '../../src/errors.ts'
+import { createAuthorise, type Partner, type PartnerMatch } from '../../src/proxy/partner.ts'
+
+function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string): Partner {
+  const mapping = {
+    attendeeType: 'a',
+    eventType: 'e',
+    codeType: 'c',
+    changeProcessName: null,
+    unmappedFields: 'report',
+  } as const
+  return {
+    id,
+    match,
+    layout: 'flat',
+    mismatch: 'post',
+    mapping,
+    bodyProfile: 'full',
+    concurrency: 1,
+    budgetMs: 1,
+    subscriptionKey,
+  }
+}
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+/** A request as far as it is looked at. */
+function request(url: string, headers: Record<string, string> = {}): IncomingMessage {
+  const own = { 'ocp-apim-subscription-key': 'key', authorization: 'bearer t', ...headers }
+  return { url, headers: own } as unknown as IncomingMessage
+}
+
+function whoIs(partners: readonly Partner[], asking: IncomingMessage): string {
+  try {
+    return createAuthorise(partners)(asking).partner.id
+  } catch (error) {
+    if (error instanceof AdapterError) return error.code
+    throw error
+  }
+}
+
+describe('createAuthorise', () => {
+  const partners = [
+    partner('hash', { subscriptionKeySha256: sha256('hash-key').toUpperCase() }),
+    partner('header', { header: { name: 'X-Partner', value: 'one' } }),
+    partner('path', { pathPrefix: '/acme' }),
+    partner('slash', { pathPrefix: '/other/' }),
+  ]
+  const rows: [url: string, headers: Record<string, string>, who: string][] = [
+    ['/', { 'ocp-apim-subscription-key': 'hash-key' }, 'hash'],
+    ['/acme', { 'ocp-apim-subscription-key': 'hash-key' }, 'hash'],
+    ['/', { 'x-partner': 'one' }, 'header'],
+    ['/', { 'x-partner': 'ONE' }, 'ADP_SUBSCRIPTION_KEY'],
+    ['/acme/V2', {}, 'path'],
+    ['/acme?x', {}, 'path'],
+    ['/acme', {}, 'path'],
+    ['/acme-two/V2', {}, 'ADP_SUBSCRIPTION_KEY'],
+    ['/Acme/V2', {}, 'ADP_SUBSCRIPTION_KEY'],
+    ['/other/V2', {}, 'slash'],
+    ['/otherwise', {}, 'ADP_SUBSCRIPTION_KEY'],
+    ['/acme', { 'ocp-apim-subscription-key': '' }, 'ADP_SUBSCRIPTION_KEY'],
+    ['/acme', { authorization: 'bearer' }, 'ADP_TOKEN'],
+    ['/acme', { authorization: 'Basic x' }, 'ADP_TOKEN'],
+    ['/acme', { authorization: 'BEARER x' }, 'path'],
+  ]
+  it.each(rows)('%s with %j is %s', (url, headers, who) => {
+    expect(whoIs(partners, request(url, headers))).toBe(who)
+  })
+
+  it('takes the first that matches', () => {
+    const any = [partner('first', { any: true }), partner('second', { any: true })]
+    expect(whoIs(any, request('/'))).toBe('first')
+    expect(whoIs([], request('/'))).toBe('ADP_SUBSCRIPTION_KEY')
+  })
+
+  it('batch-wire F24: gives the credentials of the outer request, with the key of the partner where it has one', () => {
+    const [own, mapped] = [undefined, () => 'v3-key'].map((key) =>
+      createAuthorise([partner('p', { any: true }, key)])(request('/')),
+    )
+    expect(own?.credentials).toEqual({ authorization: 'bearer t', subscriptionKey: 'key' })
+    expect(mapped?.credentials).toEqual({ authorization: 'bearer t', subscriptionKey: 'v3-key' })
+  })
+})

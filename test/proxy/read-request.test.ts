@@ -1,0 +1,88 @@
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+
+import { describe, expect, it } from 'vitest'
+
+import { AdapterError } from '../../src/errors.ts'
+import { createByteBudget } from '../../src/proxy/byte-budget.ts'
+import { checkHost, hostName, readRequest, serviceRoot } from '../../src/proxy/read-request.ts'
+
+/** A request as far as it is looked at. */
+function request(rawHeaders: readonly string[], encrypted?: boolean): IncomingMessage {
+  const pairs = rawHeaders.flatMap((name, at) =>
+    at % 2 === 0 ? [[name.toLowerCase(), rawHeaders[at + 1]] as const] : [],
+  )
+  const socket = encrypted === undefined ? {} : { encrypted }
+  return { rawHeaders, headers: Object.fromEntries(pairs), socket } as unknown as IncomingMessage
+}
+
+describe('checkHost', () => {
+  it.each([
+    'a',
+    'A.example:80',
+    '127.0.0.1:8080',
+    '[::1]',
+    '[2001:db8::1]:443',
+    'under_score',
+    'a:',
+    'x-1.test',
+  ])('takes %s', (host) => {
+    expect(checkHost(request(['X', 'y', 'HOST', host]))).toBe(host)
+  })
+
+  it.each([
+    [[]], [['Host', '']], [['Host', 'a', 'host', 'a']], [['Host', 'a', 'Host', 'b']],
+    ...['a b', 'a/b', 'a\\b', 'u@a', 'a?b', 'a#b', 'a"b', 'a<b', 'a:b', 'a:123456', '::1', '[::1', '[x]', 'caf\u00e9', 'a,b', 'a\tb'].map((host) => [['Host', host]]),
+  ])('RFC 9112 3.2: refuses %j', (headers) => {
+    expect(() => checkHost(request(headers))).toThrow(AdapterError)
+  }) // prettier-ignore
+})
+
+it.each([
+  ['A.test:80', 'a.test'],
+  ['[::1]:80', '[::1]'],
+  ['[::1]', '[::1]'],
+  ['a:', 'a'],
+])('hostName of %s is %s', (host, name) => {
+  expect(hostName(host)).toBe(name)
+})
+
+it.each([
+  [[], undefined, 'http'],
+  [[], false, 'http'],
+  [[], true, 'https'],
+  [['X-Forwarded-Proto', 'https'], false, 'https'],
+  [['X-Forwarded-Proto', 'javascript'], undefined, 'http'],
+])('serviceRoot with %j, encrypted %s, is %s', (headers, encrypted, scheme) => {
+  expect(serviceRoot(request(['Host', 'a.test:1', ...headers], encrypted), '/x')).toBe(
+    `${scheme}://a.test:1/x`,
+  )
+})
+
+describe('readRequest', () => {
+  function body(...chunks: string[]): IncomingMessage {
+    const stream = Readable.from(
+      chunks.map((chunk) => Buffer.from(chunk)),
+      { objectMode: false },
+    )
+    return Object.assign(stream, { headers: {} }) as unknown as IncomingMessage
+  }
+
+  it('takes its bytes from the budget and leaves them to the caller to release', async () => {
+    const budget = createByteBudget(10)
+    const { body: bytes, held } = await readRequest(body('abc', 'def'), 100, budget)
+    expect([bytes.toString(), held]).toEqual(['abcdef', 6])
+    expect(() => budget.take(5)).toThrow(AdapterError)
+    budget.release(held)
+    budget.take(10)
+  })
+
+  it.each([
+    ['the budget', 100, 5, 'ADP_OVERLOADED'],
+    ['the limit', 5, 100, 'ADP_TOO_LARGE'],
+  ])('gives its bytes back when %s refuses it', async (_name, maxBytes, maxHeld, code) => {
+    const budget = createByteBudget(maxHeld)
+    await expect(readRequest(body('abc', 'def'), maxBytes, budget)).rejects.toMatchObject({ code })
+    budget.take(maxHeld)
+  })
+})
