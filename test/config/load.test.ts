@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 
-import { loadConfig, printConfig } from '../../src/config/index.ts'
+import { loadConfig, printConfig, readEnvironment } from '../../src/config/index.ts'
 import { AdapterError } from '../../src/errors.ts'
 
 let folder: string
@@ -181,4 +181,11 @@ describe('secrets', () => {
     expect(error.message).not.toContain('hush')
     expect(error.message).toMatch(/^The configuration has 6 fault\(s\):\n/)
   })
+})
+
+it('reads its own variables, an empty one as unset', () => {
+  vi.stubEnv('MARKBRIDGE_LOG_LEVEL', 'warn')
+  vi.stubEnv('MARKBRIDGE_SUBSCRIPTION_KEY', '')
+  vi.stubEnv('MARKBRIDGE_TOKEN', undefined)
+  expect(readEnvironment()).toEqual({ logLevel: 'warn', subscriptionKey: undefined, token: undefined })
 })
