@@ -1,5 +1,5 @@
 import { formatDay, formatInstant } from '../dates.ts'
-import type { Entity } from '../query/projection.ts'
+import type { Entity } from '../query/compiled-query.ts'
 import type { School } from '../school.ts'
 import type { Mark } from '../store/mark.ts'
 import { recordTypes, toRecordEntity } from './record-entity.ts'

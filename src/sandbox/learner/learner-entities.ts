@@ -2,7 +2,7 @@ import type { Json } from '../seed/documents/field-rules.ts'
 import { learnerSets } from '../seed/documents/entity-sets.ts'
 import type { LearnerSet } from '../seed/documents/entity-sets.ts'
 import type { School } from '../school.ts'
-import type { Entity } from '../query/projection.ts'
+import type { Entity } from '../query/compiled-query.ts'
 
 /** An entity of a learner domain with what the store knows about it. */
 export interface LearnerEntity {

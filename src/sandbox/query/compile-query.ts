@@ -1,26 +1,13 @@
 import { checkQuery, compileComparator, compilePredicate } from '../../odata/index.ts'
-import type { ModelIndex, QueryOptions, StructuredType, TypedExpr, TypedQuery } from '../../odata/index.ts'
+import type { ModelIndex, QueryOptions, StructuredType, TypedQuery } from '../../odata/index.ts'
+import type { CompiledQuery } from './compiled-query.ts'
 import { compileProjection } from './projection.ts'
-import type { Entity, Projection } from './projection.ts'
 
 /** What queries are compiled against. */
 export interface QueryContext {
   readonly index: ModelIndex
   /** Milliseconds for `now()`. */
   readonly now: number
-}
-
-/** A query ready to run, for the rows of a request or of one expanded collection. */
-export interface CompiledQuery {
-  /** The checked filter; undefined: every entity. */
-  readonly filter: TypedExpr | undefined
-  readonly matches: (entity: Entity) => boolean
-  /** Undefined: the order of the service. */
-  readonly compare: ((one: Entity, other: Entity) => number) | undefined
-  readonly project: Projection
-  readonly skip: number
-  readonly top: number | undefined
-  readonly count: boolean
 }
 
 /** Checks and compiles query options against a type. Errors: `QueryError` with the option and position. */
@@ -43,10 +30,4 @@ function compileTyped(query: TypedQuery, type: StructuredType, index: ModelIndex
     top: query.top,
     count: query.count,
   }
-}
-
-/** The entities that match, in the order asked for; `$skip` and `$top` are left to the caller. */
-export function findEntities(query: CompiledQuery, entities: readonly Entity[]): Entity[] {
-  const found = entities.filter((entity) => query.matches(entity))
-  return query.compare === undefined ? found : found.sort(query.compare)
 }

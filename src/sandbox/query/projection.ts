@@ -1,14 +1,8 @@
 import { QueryError } from '../../odata/index.ts'
 import type { Selection, StructuredType, TypedExpand, TypedQuery } from '../../odata/index.ts'
 import type { Json } from '../seed/documents/field-rules.ts'
-import type { CompiledQuery } from './compile-query.ts'
-import { findEntities } from './compile-query.ts'
-
-/** An entity as JSON, with its contained collections inside. */
-export type Entity = Readonly<Record<string, Json>>
-
-/** Cuts an entity down to what the client asked for. */
-export type Projection = (entity: Entity) => Record<string, Json>
+import { findEntities, isEntity } from './compiled-query.ts'
+import type { CompiledQuery, Entity, Projection } from './compiled-query.ts'
 
 type Compile = (query: TypedQuery, type: StructuredType) => CompiledQuery
 
@@ -67,7 +61,3 @@ function compileLink({ path, property, target, mode, levels, query }: TypedExpan
     result[name] = found.slice(nested.skip, end).map((item) => nested.project(item))
   }
 }
-
-/** True for a JSON object. */
-export const isEntity = (value: Json): value is Record<string, Json> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

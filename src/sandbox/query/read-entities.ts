@@ -3,10 +3,11 @@ import type { QueryOptions } from '../../odata/index.ts'
 import type { Reply } from '../edge/reply.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
 import { collectionReply } from './collection.ts'
-import { findEntities, compileQuery } from './compile-query.ts'
+import { compileQuery } from './compile-query.ts'
+import { findEntities } from './compiled-query.ts'
 import type { QueryContext } from './compile-query.ts'
 import { nextLink, pageSize, takePage } from './page.ts'
-import type { Entity } from './projection.ts'
+import type { Entity } from './compiled-query.ts'
 import { readQuery } from './read-query.ts'
 
 /** A collection that is whole in memory, and how it is called. */

@@ -32,7 +32,7 @@ const forms = ['B', 'A', 'C', 'D'] as const
 const years = [4, 1, 2, 3, 5, 6] as const
 const classSize = 30
 /** Share of pupils who joined after the first day of their year group's first year. */
-const lateJoiners = 0.36
+const lateJoiners = 0.38
 
 /** A late joiner came on any day between the start of the year group and the fixed weeks. */
 function admission(seed: number, learner: number, year: number): number {
