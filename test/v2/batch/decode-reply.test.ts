@@ -33,6 +33,7 @@ describe('decodeBatchReply', () => {
   const rows: [what: string, text: string, reply: object][] = [
     ['a Content-ID among the HTTP headers alone', one('HTTP/1.1 201 Created\nContent-ID: 7\n\n{}'), { contentId: '7', status: 201, body: '{}' }],
     ['a status line without reason', one('HTTP/1.0 503\n\n'), { contentId: undefined, status: 503, body: '' }],
+    ['a part without headers of its own', '--b\nX: y\n\nHTTP/1.1 200 OK\n\n{}\n--b--', { contentId: undefined, status: 200, body: '{}' }],
     ['a part that ends with its status line', one('HTTP/1.1 204 No Content'), { contentId: undefined, status: 204, body: '' }],
   ] // prettier-ignore
   it.each(rows)('reads %s', (_, text, reply) => {

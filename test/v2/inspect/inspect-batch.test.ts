@@ -46,6 +46,18 @@ describe('inspectBatch', () => {
     expect(inspectBatch(bytes, contentType).batch?.parts).toHaveLength(1)
   })
 
+  it('tells what it found in the order of the body, the header first', () => {
+    const bytes = Buffer.from(`\ufeff${BATCH.replace('Content-ID: 1\n', '').replace('true', '1')}`)
+    expect(inspect(bytes, 'multipart/mixed; boundary="other"')).toEqual([
+      ['note', 'quotedBoundary', undefined, undefined],
+      ['warning', 'idsDiffer', undefined, undefined],
+      ['note', 'byteOrderMark', 0, undefined],
+      ['warning', 'bareLf', 6, undefined],
+      ['error', 'ADP_FIELD', bytes.indexOf('{'), 1],
+      ['note', 'noContentId', bytes.indexOf('{'), 1],
+    ])
+  })
+
   it('tells a broken envelope with its place and a remedy, beside what it found before', () => {
     const bytes = Buffer.from(BATCH.replace('--b--', ''))
     const { batch, findings } = inspectBatch(bytes, HEADER)
