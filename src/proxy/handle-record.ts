@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-import { AdapterError } from '../errors.ts'
-import { decodeRecord, readPreferences } from '../v2/index.ts'
+import { decodeRecord, readPreferences, type RecordResult } from '../v2/index.ts'
 import type { PostOutcome } from '../v3/index.ts'
 import type { ProxyContext } from './context.ts'
 import { planRecord } from './plan.ts'
@@ -12,6 +11,10 @@ import { settleFault, settleRecord } from './settle.ts'
 
 /** One record is never larger than this. */
 const MAX_RECORD_BYTES = 1_048_576
+const notUtf8: RecordResult = {
+  record: undefined,
+  faults: [{ code: 'ADP_CHARSET', message: 'The record is not valid UTF-8.' }],
+}
 
 /**
  * `POST …/V2/Attendance/AttendanceRecords` with one flat record: what `$batch` does, for one. 201 with the flat record, or
@@ -28,8 +31,7 @@ export async function handleRecord(
   const { partner, credentials } = context.authorise(request)
   const { body, held } = await readRequest(request, MAX_RECORD_BYTES, context.byteBudget)
   context.byteBudget.release(held)
-  if (!isUtf8(body)) throw new AdapterError('ADP_CHARSET', 'The record is not valid UTF-8.')
-  const { record: flat, faults } = decodeRecord(body.toString('utf8'))
+  const { record: flat, faults } = isUtf8(body) ? decodeRecord(body.toString('utf8')) : notUtf8
   const answering = {
     contentId: undefined,
     contentIdInHttp: false,

@@ -7,7 +7,6 @@ import {
   batchPath,
   flatRecord,
   flatRecords,
-  guid,
   postBatch,
   readBatchReply,
 } from '../support/batch-request.ts'
@@ -215,20 +214,5 @@ describe('close', () => {
     await asking.until('HTTP/1.1 200')
     await adapter.app.close()
     await Promise.all([idle.untilClosed(), asking.untilClosed()])
-  })
-})
-
-it('a record sent alone gets what its part would have had', async () => {
-  const upstream = await startUpstream()
-  const adapter = await startAdapter(upstream.url)
-  const path = '/x/V2/Attendance/AttendanceRecords'
-  const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
-  expect([reply.status, reply.headers['content-type']]).toEqual([
-    201,
-    'application/json; odata.metadata=minimal',
-  ])
-  expect(JSON.parse(reply.text)).toMatchObject({
-    Learner: guid(1),
-    '@odata.context': expect.stringContaining('/x/V2/Attendance/$metadata#') as unknown,
   })
 })

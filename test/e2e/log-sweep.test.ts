@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest'
+
+import { Secret } from '../../src/config/index.ts'
+import { batchOf, batchPath, flatRecord, postBatch } from '../support/batch-request.ts'
+import { exchange } from '../support/raw-client.ts'
+import { type Answer, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { type Adapter, onePartner, startAdapter } from '../support/start-adapter.ts'
+
+/** What must never be logged: everything of a learner, a mark or a client, in the forms in which it travels. */
+const learner = 'feedfeed-0000-4000-8000-00000000feed'
+const event = 'beefbeef-0000-4000-8000-00000000beef'
+const code = 'cafecafe-0000-4000-8000-00000000cafe'
+const markers = [learner, event, code, 'HUSH', 'hush']
+
+const record = flatRecord(1, {
+  Learner: learner,
+  AttendableEvent: event,
+  SchoolAttendanceCode: code,
+  Comment: 'HUSH comment',
+  HUSH_member: 'HUSH value',
+  MinutesLate: 5,
+})
+const hushed = {
+  'Ocp-Apim-Subscription-Key': 'HUSH-key',
+  Authorization: 'bearer HUSH-token',
+  'X-Hush': 'HUSH',
+  Cookie: 'a=HUSH',
+}
+const batch = batchOf([record, { ...record, MinutesLate: 'HUSH' }, '{"HUSH'], {
+  inner: ['X-Other: HUSH', 'Authorization: bearer HUSH'],
+})
+const echoError = `Learner ${learner} was not found. HUSH`
+
+/** Every answer of an upstream, each with markers of its own. */
+const answers: [name: string, answer: Answer][] = [
+  ['201', echoRecord],
+  ['201 of another', replyWith(201, { ExternalID: event, Attendee: { ExternalID: code } })],
+  ['200 with HTML', replyWith(200, '<html>HUSH</html>')],
+  ...[400, 401, 403, 404, 429, 500, 503].map((status): [string, Answer] => [
+    `${status} in OData form`,
+    replyWith(status, { error: { code: 'HUSH', message: echoError, target: learner } }),
+  ]),
+  ['401 of the gateway', replyWith(401, { statusCode: 401, message: echoError })],
+  ['400 with the V2 array', replyWith(400, [{ Message: echoError, ErrorCode: 'HUSH', ResourceIdentifier: learner }])],
+  ['302', replyWith(302, 'HUSH', { Location: `/HUSH/${learner}` })],
+  ['a reset', (_seen, response) => void response.socket?.resetAndDestroy()],
+  ['silence', () => undefined],
+  ['no HTTP', (_seen, response) => void response.socket?.end('HUSH\r\n\r\n')],
+  ['a torn reply', (_seen, response) => void response.socket?.end(`HTTP/1.1 200 HUSH\r\nContent-Length: 99\r\nX: ${learner}\r\n\r\nHUSH`)],
+] // prettier-ignore
+
+/** Fails when a marker is in the log, whatever was written. */
+function sweep(adapter: Adapter): void {
+  const log = adapter.log.join('')
+  expect(adapter.log.length).toBeGreaterThan(1)
+  for (const marker of markers) expect(log).not.toContain(marker)
+}
+
+describe('the log holds no value', () => {
+  it.each(answers)(
+    'of a batch, a record or a passed request, whatever the service answers: %s',
+    async (_name, answer) => {
+      const upstream = await startUpstream(answer)
+      const adapter = await startAdapter(upstream.url, {
+        v3: { timeouts: { connectMs: 500, headersMs: 100, bodyMs: 100 } },
+        ...onePartner({ v3: { subscriptionKey: new Secret('hush-v3-key') } }),
+      })
+      await postBatch(adapter, batch, hushed)
+      await adapter.request('POST', '/V2/Attendance/AttendanceRecords', {
+        headers: hushed,
+        body: JSON.stringify(record),
+      })
+      for (const method of ['GET', 'PATCH'] as const) {
+        const path = `/V3/LearnerPersonals(${learner})?$filter=x%20eq%20'HUSH'`
+        await adapter.request(method, path, { headers: hushed, body: '"HUSH"' }).catch(() => undefined) // a torn reply
+      }
+      sweep(adapter)
+    },
+  )
+
+  it('of what was refused', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url, { limits: { maxBodyBytes: 5_000 } })
+    const { body } = batch
+    await adapter.request('POST', `/HUSH/${batchPath}`, {
+      headers: { ...hushed, 'Content-Type': 'text/HUSH' },
+      body,
+    })
+    await adapter.request('POST', batchPath, {
+      headers: { ...hushed, 'Content-Type': 'multipart/mixed; boundary=HUSH; boundary=HUSH' },
+      body,
+    })
+    await adapter.request('POST', batchPath, {
+      headers: { ...hushed, ...batch.headers },
+      body: body.slice(0, -9),
+    })
+    await adapter.request('POST', batchPath, {
+      headers: { ...hushed, ...batch.headers },
+      body: body.replaceAll('Content-Type:', 'HUSH'),
+    })
+    await adapter.request('POST', batchPath, {
+      headers: { ...hushed, ...batch.headers },
+      body: 'HUSH'.repeat(2_000),
+    })
+    await adapter.request('POST', batchPath, {
+      headers: { ...hushed, 'Content-Encoding': 'gzip' },
+      body: 'HUSH',
+    })
+    await adapter.request('GET', '/HUSH', { headers: hushed })
+    await adapter.request('GET', '/V3/%zzHUSH', { headers: hushed })
+    await adapter.request('POST', batchPath, { headers: { ...hushed, Authorization: 'HUSH' }, body })
+    await exchange(
+      adapter.port,
+      'POST /HUSH HTTP/1.1\r\nHost: HUSH\r\nHost: HUSH\r\nConnection: close\r\n\r\n',
+    )
+    await exchange(adapter.port, 'HUSH\r\n\r\n')
+    expect(adapter.events().filter(({ msg }) => msg === 'request refused').length).toBe(10)
+    expect(upstream.seen).toEqual([])
+    sweep(adapter)
+  })
+
+  it('of a service that is not there', async () => {
+    const adapter = await startAdapter('http://127.0.0.1:1')
+    await postBatch(adapter, batch, hushed)
+    await adapter.request('PATCH', `/V3/LearnerPersonals(${learner})`, { headers: hushed, body: 'HUSH' })
+    sweep(adapter)
+  })
+})

@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest'
+
+import { flatRecord, guid } from '../support/batch-request.ts'
+import { exchange, RawClient } from '../support/raw-client.ts'
+import { type Answer, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { startAdapter } from '../support/start-adapter.ts'
+
+const path = '/x/V2/Attendance/AttendanceRecords'
+
+describe('one record on its own', () => {
+  it('gets 201 with the flat record', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url)
+    const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
+    expect([reply.status, reply.headers['content-type']]).toEqual([
+      201,
+      'application/json; odata.metadata=minimal',
+    ])
+    expect(JSON.parse(reply.text)).toMatchObject({
+      '@odata.context': `${adapter.url}/x/V2/Attendance/$metadata#AttendanceRecords/$entity`,
+      Learner: guid(1),
+      AttendanceHistorys: [],
+    })
+    expect(adapter.events().at(-1)).toMatchObject({ msg: 'batch answered', records: 1, accepted: 1 })
+  })
+
+  const rows: [name: string, answer: Answer, body: string | Buffer, status: number, code: string, tally: string][] = [
+    ['a refusal', replyWith(400, [{ Message: 'm', ErrorCode: 'ATT_VAL_2' }]), JSON.stringify(flatRecord(1)), 400, 'ATT_VAL_2', 'refused'],
+    ['a denial', replyWith(403, { statusCode: 403, message: 'm' }), JSON.stringify(flatRecord(1)), 403, 'ADP_UPSTREAM_REFUSED', 'refused'],
+    ['a lost answer', replyWith(500), JSON.stringify(flatRecord(1)), 504, 'ADP_OUTCOME_UNKNOWN', 'unknown'],
+    ['an answer for another', replyWith(201, { ExternalID: guid(9), Attendee: { ExternalID: guid(8) } }), JSON.stringify(flatRecord(1)), 504, 'ADP_OUTCOME_UNKNOWN', 'unknown'],
+    ['no room', replyWith(429), JSON.stringify(flatRecord(1)), 503, 'ADP_UPSTREAM_UNAVAILABLE', 'notApplied'],
+    ['broken JSON', echoRecord, '{"Present"', 400, 'ADP_JSON', 'refused'],
+    ['nothing', echoRecord, '', 400, 'ADP_JSON', 'refused'],
+    ['a missing member', echoRecord, JSON.stringify({ ...flatRecord(1), Learner: undefined }), 400, 'ADP_FIELD', 'refused'],
+    ['bytes that are no UTF-8', echoRecord, Buffer.from('{"Comment":"caf\u00e9"}', 'latin1'), 400, 'ADP_CHARSET', 'refused'],
+  ] // prettier-ignore
+  it.each(rows)(
+    'gets the status and array of its part: %s',
+    async (_name, answer, body, status, code, tally) => {
+      const upstream = await startUpstream(answer)
+      const adapter = await startAdapter(upstream.url)
+      const reply = await adapter.request('POST', path, { body })
+      expect(reply.status).toBe(status)
+      expect(JSON.parse(reply.text)).toEqual([
+        {
+          Message: expect.any(String) as unknown,
+          ErrorCode: code,
+          ResourceIdentifier: '',
+          SequenceID: expect.stringMatching(/^[0-9a-f-]{36}$/) as unknown,
+        },
+      ])
+      expect(adapter.events().at(-1)).toMatchObject({ records: 1, accepted: 0, [tally]: 1 })
+    },
+  )
+
+  it('gets 204 where it prefers so, and 413 where it is none', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url)
+    const body = JSON.stringify(flatRecord(1))
+    const minimal = await adapter.request('POST', path, { headers: { Prefer: 'return=minimal' }, body })
+    expect([minimal.status, minimal.text, minimal.headers['content-type']]).toEqual([204, '', undefined])
+    const large = await adapter.request('POST', path, { body: Buffer.alloc(1_048_577, ' ') })
+    expect([large.status, JSON.parse(large.text)]).toMatchObject([413, { error: { code: 'ADP_TOO_LARGE' } }])
+    expect(upstream.seen.length).toBe(1)
+  })
+
+  it('is posted although its client goes away', async () => {
+    let answer: (() => void) | undefined
+    const upstream = await startUpstream((seen, response) => {
+      answer = () => void echoRecord(seen, response)
+    })
+    const adapter = await startAdapter(upstream.url)
+    const body = JSON.stringify(flatRecord(1))
+    const client = await RawClient.open(adapter.port)
+    const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nOcp-Apim-Subscription-Key: k\r\nAuthorization: bearer t\r\n`
+    client.send(`${head}Content-Length: ${body.length}\r\n\r\n${body}`)
+    await upstream.arrived(1)
+    client.socket.resetAndDestroy()
+    const closed = adapter.app.close()
+    answer?.()
+    await closed
+    expect(adapter.events().at(-2)).toMatchObject({ msg: 'batch answered', accepted: 1 })
+    await expect(exchange(adapter.port, '')).rejects.toThrow(/ECONNREFUSED/)
+  })
+})
