@@ -88,7 +88,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     listen: async () => {
       const { port } = await listen(server, config.listen.port, config.listen.host)
       ready = true
-      const url = `http://${config.listen.host}:${port}`
+      const { host } = config.listen
+      const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
       events.started({ url })
       return { url, port }
     },

@@ -1,0 +1,60 @@
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { networkInterfaces } from 'node:os'
+
+import { expect, it, onTestFinished } from 'vitest'
+
+import { AdapterError, createApp, parseConfig } from '../../src/index.ts'
+import { exchange } from '../support/raw-client.ts'
+
+const upstreams = { v3: { baseUrl: 'http://127.0.0.1:1' } }
+
+const hasIpv6 = Object.values(networkInterfaces()).some((list) =>
+  list?.some(({ address }) => address === '::1'),
+)
+
+it.skipIf(!hasIpv6)('listens on an IPv6 address and tells one that can be opened', async () => {
+  const app = createApp(parseConfig({ listen: { host: '::1', port: 0 }, upstreams }), { logLevel: 'silent' })
+  const { url, port } = await app.listen()
+  onTestFinished(() => app.close())
+  expect(new URL(url).port).toBe(String(port))
+  expect(new URL(url).hostname).toBe('[::1]')
+})
+
+it('tells as a configuration fault that it cannot listen', async () => {
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  const { port } = other.address() as AddressInfo
+  const app = createApp(parseConfig({ listen: { port }, upstreams }), { logLevel: 'silent' })
+  const error: unknown = await app.listen().catch((cause: unknown) => cause)
+  expect(error).toBeInstanceOf(AdapterError)
+  expect(error).toMatchObject({
+    code: 'ADP_CONFIGURATION',
+    message: expect.stringContaining(`Port ${port} is in use (EADDRINUSE)`) as unknown,
+  })
+  other.close()
+  await app.close()
+})
+
+it('can be closed before it listened, and twice', async () => {
+  const app = createApp(parseConfig({ listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
+  await app.close()
+  await app.close()
+})
+
+it('answers what is no HTTP and goes on', async () => {
+  const app = createApp(parseConfig({ listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
+  const { port } = await app.listen()
+  onTestFinished(() => app.close())
+  for (const bytes of [
+    '\u0016\u0003\u0001',
+    'GET / HTTP/9.9\r\n\r\n',
+    `GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+  ]) {
+    expect(await exchange(port, bytes)).toMatch(/^HTTP\/1\.1 4\d\d /)
+  }
+  expect(await exchange(port, 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toContain(
+    '"ok"',
+  )
+})
