@@ -37,6 +37,7 @@ const schema = z.strictObject({
   pageSize: z.int().positive().default(1000),
   maxDays: z.int().positive().default(90),
   batch: z.boolean().default(true),
+  contextUrl: z.url().optional(),
   unavailable: z.array(z.string()).default([]),
   ...callers,
   maxBodyBytes: z.int().positive().default(33_554_432),

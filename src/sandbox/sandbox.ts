@@ -43,7 +43,8 @@ const keepAliveMs = 75_000
  * learners) or 'school', `db` ':memory:' or a file, `now` (ISO date-time: a clock that stands still; default the
  * machine's clock), `control` true (`/_sandbox`, loopback only), `onExisting` 'replace' | 'duplicate' | 'conflict' (what
  * POST does on a marked session), `typeNames` 'documented' | 'later' (type texts of references in reads), `pageSize` 1000,
- * `maxDays` 90 (longest range of an attendance read), `batch` true (whether V3 has `$batch`), `unavailable` [] (entity sets that answer 501), `maxBodyBytes` 32 MiB.
+ * `maxDays` 90 (longest range of an attendance read), `batch` true (whether V3 has `$batch`),
+ * `contextUrl` (a service root that `@odata.context` names instead of the one that was called, as the real service does), `unavailable` [] (entity sets that answer 501), `maxBodyBytes` 32 MiB.
  * Callers besides the built-in one: `keys`, `tokens` [{ token, domains }], `clients` [{ id, secret, organisation, domains }]
  * of `POST /connect/token`; `callsPerSecond` of one key, none by default.
  *
@@ -64,6 +65,7 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
     service: createService(school, toSwitches(settings)),
     control: settings.control ? createControlRoutes({ school, clock, faults, reset }) : undefined,
     maxBodyBytes: settings.maxBodyBytes,
+    contextUrl: settings.contextUrl,
     strike: (method, path) => faults.strike({ method, path }),
     staleAfter: () => faults.seqWhenSet(),
     onError: hooks.onError ?? (() => undefined),

@@ -5,6 +5,7 @@ import { parseDate, parseInstant } from '../../odata/typed/scalar.ts'
 import { methodNotAllowed, notFound, refuseDomain } from '../edge/refusals.ts'
 import { odataError } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
+import { contextRoot } from '../edge/request.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
 import { entityReply } from '../query/collection.ts'
 import { compileQuery } from '../query/compile-query.ts'
@@ -83,15 +84,10 @@ export function createAttendanceService(
     }
     if (request.method !== 'GET') return methodNotAllowed('GET')
     const [id] = keyValues(resource.key, ['ExternalID']) ?? []
-    const row = id === undefined ? undefined : rowById(school, id)
+    const row = id === undefined ? undefined : rowById(school, id, request.asOf)
     if (row === undefined) return notFound
     const query = compileQuery(readQuery(request.query), typeName('AttendanceRecord'), queryContext())
-    return entityReply(
-      200,
-      `${request.origin}${route.root}`,
-      'AttendanceRecords',
-      query.project(toEntity(row)),
-    )
+    return entityReply(200, contextRoot(route, request), 'AttendanceRecords', query.project(toEntity(row)))
   }
 
   const reference = (set: ReferenceSet, resource: Resource, route: Route, request: ServiceRequest): Reply => {
@@ -105,7 +101,7 @@ export function createAttendanceService(
     )
     if (entity === undefined) return notFound
     const query = compileQuery(readQuery(request.query), collection.typeName, queryContext())
-    return entityReply(200, `${request.origin}${route.root}`, set.name, query.project(entity))
+    return entityReply(200, contextRoot(route, request), set.name, query.project(entity))
   }
 
   const changedRecords = (segment: FunctionSegment, route: Route, request: ServiceRequest): Reply => {

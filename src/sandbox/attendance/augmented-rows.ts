@@ -166,9 +166,12 @@ export function unmarkedRow(school: School, learner: RosterEntry, session: Sessi
   }
 }
 
-/** The row with an id in lower case, recorded or not. */
-export function rowById(school: School, externalId: string): Row | undefined {
-  for (const row of augmentedRows(school, { bounds: { records: new Set([externalId]) } }))
-    if (row.view.externalId === externalId) return row
+/** The row with an id in lower case, recorded or not, as it was when `asOf` was the last effect. */
+export function rowById(school: School, externalId: string, asOf?: number): Row | undefined {
+  const query: RowQuery = {
+    bounds: { records: new Set([externalId]) },
+    ...(asOf === undefined ? {} : { asOf }),
+  }
+  for (const row of augmentedRows(school, query)) if (row.view.externalId === externalId) return row
   return undefined
 }

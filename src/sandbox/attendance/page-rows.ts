@@ -1,6 +1,7 @@
 import { QueryError } from '../../odata/index.ts'
 import type { QueryOptions } from '../../odata/index.ts'
 import type { Reply } from '../edge/reply.ts'
+import { contextRoot } from '../edge/request.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
 import { collectionReply } from '../query/collection.ts'
 import type { CompiledQuery } from '../query/compiled-query.ts'
@@ -59,7 +60,7 @@ function reply(
 ): Reply {
   const url = `${request.origin}${request.path}`
   return collectionReply({
-    root: `${request.origin}${route.root}`,
+    root: contextRoot(route, request),
     context: 'AttendanceRecords',
     rows: rows.map(({ entity }) => query.project(entity)),
     count: query.count ? count : undefined,

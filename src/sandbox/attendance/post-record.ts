@@ -1,5 +1,6 @@
 import { jsonReply, odataError } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
+import { contextRoot } from '../edge/request.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
 import type { School } from '../school.ts'
 import type { OnExisting } from '../store/marks.ts'
@@ -46,7 +47,7 @@ export function postRecord(
   }
   const types = { attendee: record.attendee.type, event: record.event.type, code: record.code.type }
   const body = {
-    '@odata.context': `${root}/$metadata#AttendanceRecords/$entity`,
+    '@odata.context': `${contextRoot(route, request)}/$metadata#AttendanceRecords/$entity`,
     ...toRecordEntity(outcome.view, types),
     fabricated: null,
   }

@@ -14,6 +14,8 @@ export interface ServiceRequest {
   /** Scheme and authority by which the client reached the sandbox; links in answers begin with it. */
   readonly origin: string
   readonly principal: Principal
+  /** Service root that `@odata.context` names; undefined: the one that was called (service-facts 14). */
+  readonly contextUrl?: string
   /** Reads see nothing that was written after this effect (a stale read); undefined: everything. */
   readonly asOf?: number
 }
@@ -51,6 +53,11 @@ export function findRoute(path: string): Route | undefined {
   if (known.length < resource.length) return undefined
   if (known.at(-1) === '') known.pop()
   return { area, version, root: raw.slice(0, end).join('/'), resource: known }
+}
+
+/** The service root that `@odata.context` of an answer names. */
+export function contextRoot({ root }: Route, { contextUrl, origin }: ServiceRequest): string {
+  return contextUrl ?? `${origin}${root}`
 }
 
 /** The face of the service that a path belongs to: attendance at V1 and V2 is the legacy one. */

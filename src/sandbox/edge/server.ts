@@ -21,6 +21,8 @@ export interface ServerParts {
   /** Routes under `/_sandbox`; undefined: switched off. */
   readonly control: express.Router | undefined
   readonly maxBodyBytes: number
+  /** Service root that `@odata.context` names, where it is not the one that was called. */
+  readonly contextUrl: string | undefined
   /** The faults that strike a request; usually none. */
   readonly strike: (method: string, path: string) => Fault[]
   /** The effect beyond which stale reads see nothing. */
@@ -99,8 +101,12 @@ async function answer(
       contentEncoding: request.headers['content-encoding'],
       contentLength: request.headers['content-length'],
     })
-    const serviceRequest = toServiceRequest(request, body, principal)
-    return parts.service(asOf === undefined ? serviceRequest : { ...serviceRequest, asOf })
+    const { contextUrl } = parts
+    return parts.service({
+      ...toServiceRequest(request, body, principal),
+      ...(asOf === undefined ? {} : { asOf }),
+      ...(contextUrl === undefined ? {} : { contextUrl }),
+    })
   } catch (error) {
     if (!(error instanceof AdapterError)) parts.onError(error)
     return error instanceof AdapterError ? faultReply(error) : internalError

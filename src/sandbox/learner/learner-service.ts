@@ -4,6 +4,7 @@ import { servedModel } from '../served-model.ts'
 import { methodNotAllowed, notFound, refuseDomain } from '../edge/refusals.ts'
 import { jsonReply, odataError } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
+import { contextRoot } from '../edge/request.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
 import { entityReply } from '../query/collection.ts'
 import { compileQuery } from '../query/compile-query.ts'
@@ -53,7 +54,7 @@ export function createLearnerService(
     if (request.method !== 'GET')
       return set.name === 'LearnerPersonals' ? methodNotAllowed('GET', 'PATCH') : methodNotAllowed('GET')
     const query = compileQuery(readQuery(request.query), typeOf(set).qualified, queryContext())
-    return entityReply(200, `${request.origin}${route.root}`, set.name, query.project(found.entity))
+    return entityReply(200, contextRoot(route, request), set.name, query.project(found.entity))
   }
 
   /** `Set(key)/Link`: the members of a group, or a collection inside an entity. */

@@ -6,6 +6,7 @@ import { parseRelaxedJson } from '../attendance/relaxed-json.ts'
 import { formatInstant } from '../dates.ts'
 import { odataError } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
+import { contextRoot } from '../edge/request.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
 import { entityReply } from '../query/collection.ts'
 import type { Entity } from '../query/compiled-query.ts'
@@ -33,7 +34,7 @@ export function patchPersonal(
   const entity = { ...found.entity, ...changes }
   school.entities.update('LearnerPersonals', { ...found, body: JSON.stringify(entity) })
   if (/(^|[ ,;])return=representation([ ,;]|$)/i.test(request.header('prefer') ?? '')) {
-    const reply = entityReply(200, `${request.origin}${route.root}`, 'LearnerPersonals', withoutLinks(entity))
+    const reply = entityReply(200, contextRoot(route, request), 'LearnerPersonals', withoutLinks(entity))
     return { ...reply, headers: { ...reply.headers, 'Preference-Applied': 'return=representation' } }
   }
   return { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }

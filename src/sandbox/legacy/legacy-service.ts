@@ -8,6 +8,7 @@ import type { RecordFace } from '../attendance/read-records.ts'
 import { methodNotAllowed, notFound, refuseDomain } from '../edge/refusals.ts'
 import { jsonReply } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
+import { contextRoot } from '../edge/request.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
 import { entityReply } from '../query/collection.ts'
 import { compileQuery } from '../query/compile-query.ts'
@@ -44,22 +45,17 @@ export function createLegacyService(
 
   const keyed = (id: string | undefined, route: Route, request: ServiceRequest): Reply => {
     if (request.method !== 'GET') return methodNotAllowed('GET')
-    const row = id === undefined ? undefined : rowById(school, id)
+    const row = id === undefined ? undefined : rowById(school, id, request.asOf)
     if (row?.seq === undefined) return notFound
     const { toEntity, queryContext } = face()
     const query = compileQuery(readQuery(request.query), typeName, queryContext)
-    return entityReply(
-      200,
-      `${request.origin}${route.root}`,
-      'AttendanceRecords',
-      query.project(toEntity(row)),
-    )
+    return entityReply(200, contextRoot(route, request), 'AttendanceRecords', query.project(toEntity(row)))
   }
 
   return (route, request) => {
     const refusal = refuseDomain(request.principal, 'Attendance')
     if (refusal !== undefined) return refusal
-    const context = `${request.origin}${route.root}/$metadata#AttendanceRecords/$entity`
+    const context = `${contextRoot(route, request)}/$metadata#AttendanceRecords/$entity`
     const isBatch = route.resource.length === 1 && route.resource[0]?.toLowerCase() === '$batch'
     if (isBatch) return request.method === 'POST' ? post(route, request, context) : methodNotAllowed('POST')
     const resource = readResource(route.resource)

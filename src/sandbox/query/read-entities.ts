@@ -1,6 +1,7 @@
 import { QueryError } from '../../odata/index.ts'
 import type { QueryOptions } from '../../odata/index.ts'
 import type { Reply } from '../edge/reply.ts'
+import { contextRoot } from '../edge/request.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
 import { collectionReply } from './collection.ts'
 import { compileQuery } from './compile-query.ts'
@@ -38,7 +39,7 @@ export function readEntities(
   const page = takePage(items, offset, size)
   const url = `${request.origin}${request.path}`
   return collectionReply({
-    root: `${request.origin}${route.root}`,
+    root: contextRoot(route, request),
     context: collection.context,
     rows: page.rows.map((entity) => query.project(entity)),
     count: query.count ? items.length : undefined,

@@ -212,3 +212,34 @@ test('duplicates are all shown', async () => {
   expect(value).toHaveLength(2)
   expect(value).toMatchObject([{ Event: { Type: 'Attendance.StatutoryAttendanceSession' } }, {}])
 })
+
+test('the context may name another host and version, links to pages never do', async () => {
+  const contextUrl = 'https://other.example.org/AttendanceService/V1'
+  const sandbox = await startSandbox({ contextUrl, pageSize: 5 })
+  const page = await read(sandbox, { $filter: `${one} and ${weeks}` })
+  expect(page['@odata.context']).toBe(`${contextUrl}/$metadata#AttendanceRecords`)
+  expect(page['@odata.nextLink']?.startsWith(`${sandbox.url}${path}?`)).toBe(true)
+  const { body } = await sandbox.json('GET', `/V3/LearnerIdentifiers(${fixed.learner})`)
+  expect(body).toMatchObject({ '@odata.context': `${contextUrl}/$metadata#LearnerIdentifiers/$entity` })
+})
+
+test('a stale read by id finds no mark that was written since', async () => {
+  const sandbox = await startSandbox()
+  const [row] = (await read(sandbox, { $filter: `${one} and AttendableEventStart eq 2026-03-11T09:00:00Z` }))
+    .value
+  const event = (row?.['Event'] as { ExternalID: string }).ExternalID
+  const stale = { headers: jsonBody, body: '{"kind":"staleRead","method":"GET"}' }
+  await sandbox.json('PUT', '/_sandbox/faults', stale)
+  const posted = await sandbox.json('POST', path, {
+    headers: jsonBody,
+    body: JSON.stringify({
+      Attendee: { ExternalID: fixed.learner },
+      Event: { ExternalID: event },
+      AttendanceCode: { ExternalID: fixed.present },
+    }),
+  })
+  const { ExternalID } = posted.body as { ExternalID: string }
+  expect((await sandbox.json('GET', `${path}(${ExternalID})`)).status).toBe(404)
+  await sandbox.json('DELETE', '/_sandbox/faults')
+  expect((await sandbox.json('GET', `${path}(${ExternalID})`)).status).toBe(200)
+})

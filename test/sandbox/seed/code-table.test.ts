@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { createIdentities } from '../../../src/sandbox/identity.ts'
+import { createCodeTable } from '../../../src/sandbox/seed/code-table.ts'
+import { codeDefinitions } from '../../../src/sandbox/seed/codes.ts'
+import { fixed } from '../start-sandbox.ts'
+
+const table = createCodeTable(createIdentities(1))
+
+test('every code has an id, and is found by it and by its number', () => {
+  expect(table.codes).toHaveLength(codeDefinitions.length)
+  expect(new Set(table.codes.map(({ code }) => code)).size).toBe(codeDefinitions.length)
+  for (const code of table.codes) {
+    expect(table.byNumber(code.number)).toBe(code)
+    expect(table.byId(code.externalId)).toBe(code)
+  }
+  expect(table.byId(fixed.present)?.code).toBe('/')
+  expect([table.byNumber(0), table.byNumber(999), table.byId('x')]).toEqual([undefined, undefined, undefined])
+})
+
+test.each([
+  ['school', '-'],
+  ['weekend', '#W'],
+  ['holiday', '#H'],
+  ['training', '#T'],
+  ['closure', 'Y4'],
+] as const)('an unmarked session of a %s day has the code %s', (kind, code) => {
+  expect(table.forUnmarked(kind).code).toBe(code)
+})
+
+test.each([
+  // service-facts: the codes of England from 19 August 2024.
+  ['present', '/ \\ L K V P W B'],
+  ['absent', 'C C1 C2 M J1 S T R I E G N O U'],
+  ['notCounted', 'D X Q Y1 Y2 Y3 Y4 Y5 Y6 Y7'],
+  ['system', 'Z # -'],
+])('the %s codes are there', (category, codes) => {
+  for (const code of codes.split(' ')) expect(table.named(code)).toMatchObject({ category, visible: true })
+})
+
+test("a school's own code points at the statutory one", () => {
+  expect(table.named('I01').statutoryId).toBe(table.named('I').statutoryId)
+  expect(table.named('#W').statutoryId).toBe(table.named('#').statutoryId)
+  expect(table.codes.filter(({ visible }) => !visible).map(({ code }) => code)).toEqual(['H', 'J', 'Y'])
+})
+
+test('a code that is not defined is an internal fault', () => {
+  expect(() => table.named('?')).toThrow(expect.objectContaining({ code: 'ADP_INTERNAL' }))
+})
