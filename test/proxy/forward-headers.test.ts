@@ -1,0 +1,44 @@
+import type { IncomingMessage } from 'node:http'
+
+import { describe, expect, it } from 'vitest'
+
+import { forwardHeaders } from '../../src/proxy/forward-headers.ts'
+
+const credentials = { authorization: 'bearer t', subscriptionKey: 'v3-key' }
+
+function forwarded(headers: Record<string, string>, remoteAddress: string | undefined = '10.0.0.1'): unknown {
+  const request = { headers: { ...headers }, socket: { remoteAddress } } as unknown as IncomingMessage
+  forwardHeaders(request, credentials)
+  return request.headers
+}
+
+describe('forwardHeaders', () => {
+  const own = { 'ocp-apim-subscription-key': 'v3-key', 'x-forwarded-for': '10.0.0.1' }
+
+  it('RFC 9110 7.6.1: leaves out what ends at this hop, and what Connection names', () => {
+    const hop = { connection: 'close, X-Hop , ,te', 'x-hop': '1', te: 'x', 'keep-alive': '1', upgrade: 'h2c', trailer: 'x', expect: '100-continue', 'proxy-authorization': 'x', 'proxy-connection': 'x' } // prettier-ignore
+    expect(forwarded({ ...hop, accept: '*/*', cookie: 'a=1' })).toEqual({
+      accept: '*/*',
+      cookie: 'a=1',
+      ...own,
+    })
+  })
+
+  it('keeps what frames the body and says who asks, whatever Connection names', () => {
+    const kept = {
+      host: 'x',
+      authorization: 'bearer t',
+      'content-length': '5',
+      'transfer-encoding': 'chunked',
+    }
+    const connection = 'content-length, Transfer-Encoding, host, authorization, ocp-apim-subscription-key'
+    expect(forwarded({ ...kept, connection, 'ocp-apim-subscription-key': 'client' })).toEqual({
+      ...kept,
+      ...own,
+    })
+  })
+
+  it('adds this hop to those before it', () => {
+    expect(forwarded({ 'x-forwarded-for': 'a, b' })).toEqual({ ...own, 'x-forwarded-for': 'a, b, 10.0.0.1' })
+  })
+})
