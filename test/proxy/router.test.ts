@@ -1,0 +1,62 @@
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+import { AdapterError } from '../../src/errors.ts'
+import { createEvents } from '../../src/observability/events.ts'
+import { createLogger } from '../../src/observability/logger.ts'
+import { createByteBudget, createInFlight, createProxyApp, type ProxyContext } from '../../src/proxy/index.ts'
+import { defaultBatchLimits } from '../../src/v2/index.ts'
+import { exchange } from '../support/raw-client.ts'
+
+/** The status line of the answer to one request, in front of a service that nobody may use. */
+async function statusOf(start: string, ready = true): Promise<string> {
+  const refuse = (): never => {
+    throw new AdapterError('ADP_TOKEN', 'no token')
+  }
+  const context: ProxyContext = {
+    authorise: refuse,
+    v3: { openWrites: refuse, close: () => Promise.resolve() },
+    limits: defaultBatchLimits,
+    byteBudget: createByteBudget(1),
+    inFlight: createInFlight(),
+    serviceHosts: [],
+    events: createEvents(createLogger('silent')),
+    nowMs: () => 0,
+    newId: () => 'id',
+  }
+  const passThrough = { handle: () => Promise.resolve(), close: () => undefined }
+  const server = createServer(createProxyApp(context, passThrough, () => ready)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const reply = await exchange(
+    (server.address() as AddressInfo).port,
+    `${start} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+  )
+  return reply.split('\r\n')[0] ?? ''
+}
+
+describe('createProxyApp', () => {
+  it.each([
+    ['GET /healthz', true, 200],
+    ['HEAD /healthz', true, 200],
+    ['GET /readyz', true, 200],
+    ['GET /healthz', false, 200],
+    ['GET /readyz', false, 503],
+    ['GET /V2/Attendance/$batch', true, 405],
+    ['OPTIONS /V2/Attendance/$batch', true, 405],
+    ['POST /V2/Attendance/$batch', true, 401],
+    ['POST /%zz/v2/ATTENDANCE/%24Batch/', true, 401],
+    ['POST http://other.test/V2/Attendance/$batch', true, 401],
+    ['POST /V2/Attendance/AttendanceRecords', true, 401],
+    ['POST /%zz/V2/Attendance/attendancerecords?x', true, 401],
+    ['GET /V2/Attendance/AttendanceRecords', true, 401],
+    ['POST /V2/Attendance/$batches', true, 401],
+    ['POST /V2/Attendance$batch', true, 401],
+    ['GET /%zz', true, 401],
+  ])('%s, ready %s: %i', async (start, ready, status) => {
+    expect(await statusOf(start, ready)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+  })
+})
