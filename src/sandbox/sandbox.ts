@@ -5,6 +5,7 @@ import { recordTypes } from './attendance/record-entity.ts'
 import { createClock } from './clock.ts'
 import { createFaultPlan } from './control/fault-plan.ts'
 import { createControlRoutes } from './control/routes.ts'
+import { joinFaults } from './edge/disturbance.ts'
 import { createServer } from './edge/server.ts'
 import { openSchool } from './open-school.ts'
 import { readOptions } from './options.ts'
@@ -62,7 +63,11 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
   }
   const app = createServer({
     ...createSecurity(settings, school.ids.guid('user', 0), () => clock.now()),
-    service: createService(school, toSwitches(settings)),
+    service: createService(
+      school,
+      toSwitches(settings),
+      (method, path) => joinFaults(faults.strikeInside({ method, path })).reply,
+    ),
     control: settings.control ? createControlRoutes({ school, clock, faults, reset }) : undefined,
     maxBodyBytes: settings.maxBodyBytes,
     contextUrl: settings.contextUrl,

@@ -25,8 +25,12 @@ export interface ServiceSwitches extends AttendanceSwitches, LearnerSwitches {
 /** Answers one request of either face; what it cannot serve gets an error in that face's form. */
 export type Service = (request: ServiceRequest) => Reply
 
-/** Creates the data service over a school. Errors: `QueryError` for queries that cannot be read. */
-export function createService(school: School, switches: ServiceSwitches): Service {
+/** Creates the data service over a school; `disturb` answers single requests of a V3 batch by a fault. Errors: `QueryError` for queries that cannot be read. */
+export function createService(
+  school: School,
+  switches: ServiceSwitches,
+  disturb: BatchParts['disturb'],
+): Service {
   const index = createModelIndex(servedModel)
   const queryContext = () => ({ index, now: school.now() })
   const attendance = createAttendanceService(school, queryContext, switches)
@@ -41,7 +45,7 @@ export function createService(school: School, switches: ServiceSwitches): Servic
     if (route.area === 'Learner') return learner(route, request)
     return route.version === 3 ? attendance(route, request) : legacy(route, request)
   }
-  const batch: BatchParts = { service: single, attempt: (work) => attempt(school, work) }
+  const batch: BatchParts = { service: single, attempt: (work) => attempt(school, work), disturb }
   return (request) => {
     const route = findRoute(request.path)
     const isBatch = route?.version === 3 && route.resource.join('/').toLowerCase() === '$batch'

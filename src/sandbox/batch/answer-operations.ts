@@ -17,6 +17,8 @@ export interface BatchParts {
   readonly service: (request: ServiceRequest) => Reply
   /** Runs `work` and undoes everything it wrote unless it returns true; returns what `work` returned. */
   readonly attempt: (work: () => boolean) => boolean
+  /** The answer that a fault gives in place of the service; undefined: none strikes. */
+  readonly disturb: (method: string, path: string) => Reply | undefined
 }
 
 /**
@@ -36,12 +38,14 @@ export function answerOperations(parts: BatchParts, route: Route, request: Servi
 }
 
 function executeOne(
-  { service }: BatchParts,
+  { service, disturb }: BatchParts,
   route: Route,
   outer: ServiceRequest,
   operation: Operation,
 ): Reply {
   const { path, query } = operationTarget(operation.url, route.root)
+  const struck = disturb(operation.method, path)
+  if (struck !== undefined) return struck
   try {
     return service({
       ...outer,

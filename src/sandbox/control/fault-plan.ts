@@ -23,6 +23,8 @@ export interface FaultPlan {
   list(): ActiveFault[]
   /** The faults that strike this request; each is counted. */
   strike(target: FaultTarget): Fault[]
+  /** The faults that answer this request of a batch in place of the service: those that name a path and a status. */
+  strikeInside(target: FaultTarget): Fault[]
   /** The last effect when the faults were set. */
   seqWhenSet(): number
 }
@@ -65,6 +67,13 @@ export function createFaultPlan(random: Random): FaultPlan {
       })),
     strike: (target) =>
       counted.length === 0 ? [] : counted.filter((one) => strikes(one, target)).map((one) => one.fault),
+    strikeInside: (target) =>
+      counted
+        .filter(
+          ({ fault }) => fault.path !== undefined && (fault.kind === 'status' || fault.kind === 'rateLimit'),
+        )
+        .filter((one) => strikes(one, target))
+        .map((one) => one.fault),
     seqWhenSet: () => seqWhenSet,
   }
 }

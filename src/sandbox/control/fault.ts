@@ -38,7 +38,7 @@ const schema = z.discriminatedUnion('kind', [
  * A fault to be injected: a delay before the request is handled (`latency`); an answer without handling it (`status`,
  * `rateLimit`); a connection reset or no answer at all, before or after the request was applied (`reset`, `stall`); a
  * damaged answer (`truncate`, `brokenGzip`, `slowBody`); a read that sees no write made since the fault was set
- * (`staleRead`).
+ * (`staleRead`). A `status` or `rateLimit` that names a path also strikes single requests inside a V3 batch.
  */
 export type Fault = z.output<typeof schema>
 

@@ -169,3 +169,17 @@ test('the batch can be switched off, and is written to only', async () => {
     responses: [{ status: 404 }],
   })
 })
+
+test('a fault that names a path strikes single requests of a batch', async () => {
+  const sandbox = await startSandbox()
+  const fault = { kind: 'rateLimit', path: 'AttendanceRecords', skip: 1, count: 1 }
+  await sandbox.json('PUT', '/_sandbox/faults', { headers: jsonBody, body: JSON.stringify(fault) })
+  const parts = ['1', '2', '3'].map((id) => part(id, 'POST', 'AttendanceRecords', good))
+  const { replies } = await send(sandbox, multipart(...parts), 'continue-on-error')
+  expect(replies.map(({ contentId, status }) => [contentId, status])).toEqual([
+    ['1', 201],
+    ['2', 429],
+    ['3', 201],
+  ])
+  expect(await effects(sandbox)).toHaveLength(2)
+})

@@ -46,3 +46,14 @@ test('a probability of nothing never strikes', () => {
   expect(Array.from({ length: 50 }, () => faults.strike(post).length).some((count) => count > 0)).toBe(false)
   expect(faults.seqWhenSet()).toBe(7)
 })
+
+test('inside a batch only answers with a path strike', () => {
+  const faults = plan(
+    { kind: 'reset', path: 'attendancerecords' },
+    { kind: 'status', status: 500 },
+    { kind: 'status', status: 503, path: 'attendancerecords', count: 1 },
+  )
+  expect(faults.strikeInside(get)).toEqual([])
+  expect(faults.strikeInside(post)).toMatchObject([{ status: 503 }])
+  expect(faults.strikeInside(post)).toEqual([])
+})
