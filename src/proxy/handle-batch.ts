@@ -114,8 +114,8 @@ async function send(
     const denial = await sendPlan(plan.records, writes, partner, onOutcome)
     if (denial === undefined) return
     context.events.credentialsDenied({ status: denial.status, partner: partner.id })
-    const message =
-      denial.entries[0]?.message ?? `The service denied the credentials of this request (${denial.status}).`
+    const told = denial.entries[0]?.message ?? ''
+    const message = told === '' ? `The service denied the credentials (${denial.status}).` : told
     throw new AdapterError(denial.status === 401 ? 'ADP_TOKEN' : 'ADP_FORBIDDEN', message)
   } finally {
     writes.close()

@@ -40,11 +40,13 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
   const { baseUrl, events } = options
   const target = baseUrl.href.replace(/\/$/, '')
   const agentOptions = { keepAlive: true, maxSockets: options.connections, timeout: options.timeoutMs }
-  const agent = baseUrl.protocol === 'https:' ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions)
+  const secure = baseUrl.protocol === 'https:'
+  const agent = secure ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions)
   const isAllowed = micromatch.matcher(options.allow.length === 0 ? '!**' : `{${options.allow.join(',')},}`, {
     nocase: true,
     dot: true,
   })
+  const connected = new WeakSet<IncomingMessage>()
   const fail = (request: IncomingMessage, response: ServerResponse, cause?: Error): void => {
     if (response.destroyed) return // the client left, or this was told already
     if (response.headersSent) {
@@ -53,7 +55,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       return
     }
     events.passThroughFailed({ reason: 'unreachable' })
-    sendError(response, lossOf(request, cause), events)
+    sendError(response, lossOf(request.method, connected.has(request), cause), events)
   }
   const middleware = createProxyMiddleware({
     target,
@@ -67,6 +69,12 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     plugins: [proxyEventsPlugin],
     on: {
       proxyReq: (outgoing, request, response) => {
+        const { socket } = outgoing
+        if (socket?.connecting === true) {
+          socket.once(secure ? 'secureConnect' : 'connect', () => connected.add(request))
+        } else {
+          connected.add(request)
+        }
         // After an upgrade that nobody asked for there is neither a reply nor an error.
         outgoing.once('close', () => {
           if (!response.headersSent) fail(request, response)
@@ -105,8 +113,8 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
 const SAFE_METHODS: readonly (string | undefined)[] = ['GET', 'HEAD', 'OPTIONS']
 
 /** What to tell of a request without a reply: a write that may have reached the service is never a plain failure. */
-function lossOf(request: IncomingMessage, cause: Error | undefined): AdapterError {
-  if (SAFE_METHODS.includes(request.method) || neverConnected(cause)) {
+function lossOf(method: string | undefined, sent: boolean, cause: Error | undefined): AdapterError {
+  if (!sent || SAFE_METHODS.includes(method)) {
     return new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'The service cannot be reached.', { cause })
   }
   return new AdapterError(
@@ -114,9 +122,4 @@ function lossOf(request: IncomingMessage, cause: Error | undefined): AdapterErro
     'No answer came after the request was sent. It may have been applied: look it up first.',
     { cause },
   )
-}
-
-function neverConnected(cause: Error | undefined): boolean {
-  if (cause instanceof AggregateError) return true // one for each address that was tried
-  return cause !== undefined && 'syscall' in cause && /^(connect|getaddrinfo)$/.test(String(cause.syscall))
 }

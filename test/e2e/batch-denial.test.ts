@@ -49,6 +49,19 @@ describe('credentials that the service denies', () => {
     },
   )
 
+  it.each(['', '<html>', '{"error":{}}'])(
+    'has words of its own when the service has none: %j',
+    async (body) => {
+      const upstream = await startUpstream(replyWith(401, body))
+      const adapter = await startAdapter(upstream.url)
+      const reply = await postBatch(adapter, batchOf(flatRecords(1)))
+      expect(JSON.parse(reply.text)).toEqual({
+        statusCode: 401,
+        message: 'The service denied the credentials (401).',
+      })
+    },
+  )
+
   it('tells a denial per part once a record was answered otherwise', async () => {
     const upstream = await startUpstream(byLearner((learner) => (learner === 1 ? echoRecord : denied(401))))
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 1 } }))

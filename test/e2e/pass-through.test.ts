@@ -5,6 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 
 import { Secret } from '../../src/config/index.ts'
+import { batchOf, flatRecord, postBatch, readBatchReply } from '../support/batch-request.ts'
 import { exchange, RawClient } from '../support/raw-client.ts'
 import { type Answer, replyWith, startRawUpstream, startUpstream } from '../support/scripted-upstream.ts'
 import { onePartner, startAdapter } from '../support/start-adapter.ts'
@@ -160,6 +161,17 @@ describe('what the client gets', () => {
     }
   })
 
+  it('503, and no request, when the upstream speaks no TLS', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url.replace('http:', 'https:'))
+    for (const method of ['GET', 'PATCH'] as const) {
+      expect((await adapter.request(method, '/V3/LearnerPersonals')).status).toBe(503)
+    }
+    const parts = readBatchReply(await postBatch(adapter, batchOf([flatRecord(1)])))
+    expect(parts.map(({ status }) => status)).toEqual([503])
+    expect(upstream.seen).toEqual([])
+  })
+
   const lost: [name: string, answer: Answer][] = [
     ['a reset', (_seen, response) => void response.socket?.resetAndDestroy()],
     ['no answer in time', () => undefined],
@@ -182,6 +194,17 @@ describe('what the client gets', () => {
       { error: { code: 'ADP_OUTCOME_UNKNOWN' } },
     ])
     expect(upstream.seen.length).toBe(2)
+  })
+
+  it('never a plain failure of a write on a connection that was used before', async () => {
+    const upstream = await startUpstream((seen, response) => {
+      if (seen.index === 0) response.end('ok')
+      else response.socket?.resetAndDestroy()
+    })
+    const adapter = await startAdapter(upstream.url)
+    expect((await adapter.request('PATCH', '/V3/x')).status).toBe(200)
+    expect((await adapter.request('PATCH', '/V3/x')).status).toBe(504)
+    expect([upstream.seen.length, upstream.connections()]).toEqual([2, 1])
   })
 })
 
