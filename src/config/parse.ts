@@ -5,7 +5,8 @@ import { type Config, configSchema } from './schema.ts'
 
 /**
  * Checks a configuration and fills in defaults. Error: `ADP_CONFIGURATION` with every fault at once, each with its path; an
- * unknown key names the nearest known one. `earlier` are faults that are known already. No fault repeats a value: one may be a secret in the wrong place.
+ * unknown key names the nearest known one. `earlier` are faults that are known already. No fault repeats a value: one may
+ * be a secret in the wrong place.
  */
 export function parseConfig(input: unknown, earlier: readonly ErrorDetail[] = []): Config {
   const result = configSchema.safeParse(input)
