@@ -14,6 +14,9 @@ export interface BodyOptions {
   readonly onBytes?: (count: number) => void
 }
 
+/** Chunks that are kept as they came: more than a body of 32 MiB has at 64 KiB each. */
+const MAX_CHUNKS = 1_024
+
 /**
  * Reads a request body whole, decompressed (batch-wire F27, F29). The size limit holds for the decompressed bytes and is
  * decided while reading, so that a small gzip cannot become a large buffer.
@@ -23,8 +26,7 @@ export async function readBody(stream: Readable, options: BodyOptions): Promise<
   const { maxBytes, contentEncoding } = options
   const decompress = decompressorFor(contentEncoding)
   if (decompress === undefined && Number(options.contentLength) > maxBytes) throw tooLarge(maxBytes)
-  const chunks: Buffer[] = []
-  let size = 0
+  const pieces = new Pieces()
   const source = decompress === undefined ? stream : stream.pipe(decompress)
   // pipe() passes no errors on: a client that goes away must end the reading too.
   const onLost = (cause?: Error): void => {
@@ -33,10 +35,9 @@ export async function readBody(stream: Readable, options: BodyOptions): Promise<
   stream.once('error', onLost).once('aborted', onLost)
   try {
     for await (const chunk of source as AsyncIterable<Buffer>) {
-      size += chunk.length
-      if (size > maxBytes) throw tooLarge(maxBytes)
+      if (pieces.size + chunk.length > maxBytes) throw tooLarge(maxBytes)
       options.onBytes?.(chunk.length)
-      chunks.push(chunk)
+      pieces.add(chunk)
     }
   } catch (cause) {
     stream.unpipe()
@@ -49,8 +50,32 @@ export async function readBody(stream: Readable, options: BodyOptions): Promise<
   } finally {
     stream.off('error', onLost).off('aborted', onLost)
   }
-  const [first] = chunks
-  return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks, size)
+  return pieces.join()
+}
+
+/**
+ * The bytes read so far. Chunks are put together now and then: a client that sends each byte as a chunk of its own would
+ * else cost a hundred times the bytes that the limits count.
+ */
+class Pieces {
+  size = 0
+  private blocks: Buffer[] = []
+  private chunks: Buffer[] = []
+
+  add(chunk: Buffer): void {
+    this.size += chunk.length
+    this.chunks.push(chunk)
+    if (this.chunks.length < MAX_CHUNKS) return
+    this.blocks.push(Buffer.concat(this.chunks))
+    this.chunks = []
+  }
+
+  join(): Buffer {
+    const [first, ...others] = [...this.blocks, ...this.chunks]
+    return first !== undefined && others.length === 0
+      ? first
+      : Buffer.concat([...this.blocks, ...this.chunks])
+  }
 }
 
 function decompressorFor(contentEncoding: string | undefined): Transform | undefined {

@@ -54,6 +54,13 @@ describe('readBody', () => {
     expect(await read(bytes, { contentEncoding })).toEqual(TEXT)
   })
 
+  it.each([1_023, 1_024, 1_025, 5_000])('puts %i tiny chunks together in order', async (count) => {
+    const bytes = Buffer.from(Array.from({ length: count }, (_, index) => index % 251))
+    const chunks = Array.from(bytes, (byte) => Buffer.of(byte))
+    expect(await read(chunks, { maxBytes: count })).toEqual(bytes)
+    expect(await codeOf(read(chunks, { maxBytes: count - 1 }))).toBe('ADP_TOO_LARGE')
+  })
+
   it('reads an empty body', async () => {
     expect(await read([])).toEqual(Buffer.alloc(0))
   })
