@@ -47,8 +47,7 @@ async function run(
       end()
     }
     for (let turn = 0; turn < 8; turn += 1) await Promise.resolve()
-    if (running.size === 0 && step > 10 * keys.length + 10)
-      throw new Error('nothing runs and nothing ends')
+    if (running.size === 0 && step > 10 * keys.length + 10) throw new Error('nothing runs and nothing ends')
   }
   await whole
   return trace
