@@ -1,21 +1,10 @@
-import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
-import { setImmediate as turn } from 'node:timers/promises'
-
 import { describe, expect, it } from 'vitest'
 
 import { Secret } from '../../src/config/index.ts'
 import { batchOf, flatRecord, postBatch, readBatchReply } from '../support/batch-request.ts'
-import { exchange, RawClient } from '../support/raw-client.ts'
-import { type Answer, replyWith, startRawUpstream, startUpstream } from '../support/scripted-upstream.ts'
+import { exchange, RawClient, requestText } from '../support/raw-client.ts'
+import { type Answer, replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { onePartner, startAdapter } from '../support/start-adapter.ts'
-
-const credentials = 'Ocp-Apim-Subscription-Key: client-key\r\nAuthorization: bearer client-token\r\n'
-
-/** The text of a request with the client's credentials; `lines` are more headers, each with its line end. */
-function requestText(start: string, lines = '', body = ''): string {
-  return `${start} HTTP/1.1\r\nHost: adapter.test\r\n${credentials}${lines}\r\n${body}`
-}
 
 /** Writes a reply byte for byte and closes the connection. */
 function raw(text: string): Answer {
@@ -323,94 +312,5 @@ describe('what the upstream gets', () => {
     const reply = await exchange(adapter.port, 'GET /V3/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
     expect(reply).toMatch(/^HTTP\/1\.1 401 [^]*"statusCode":401/)
     expect(upstream.seen).toEqual([])
-  })
-})
-
-describe('streams', () => {
-  it('a client that goes away frees the request to the upstream', async () => {
-    const gone = Promise.withResolvers<undefined>()
-    const upstream = await startUpstream((_seen, response) => {
-      response.write('first')
-      response.on('close', () => {
-        gone.resolve(undefined)
-      })
-    })
-    const adapter = await startAdapter(upstream.url)
-    const client = await RawClient.open(adapter.port)
-    client.send(requestText('GET /V3/x'))
-    await client.until('first')
-    client.socket.destroy()
-    await gone.promise
-    expect(adapter.events().slice(1)).toEqual([])
-  })
-
-  it('a client that goes away before the answer frees the request to the upstream', async () => {
-    const gone = Promise.withResolvers<undefined>()
-    const upstream = await startUpstream((_seen, response) => {
-      response.on('close', () => {
-        gone.resolve(undefined)
-      })
-    })
-    const adapter = await startAdapter(upstream.url)
-    const client = await RawClient.open(adapter.port)
-    client.send(requestText('GET /V3/x'))
-    await upstream.arrived(1)
-    client.socket.destroy()
-    await gone.promise
-    await adapter.app.close()
-    expect(adapter.events().slice(1)).toEqual([{ msg: 'stopped' }])
-  })
-
-  /** Resolves with the count once it has stood still while many turns of the event loop went by. */
-  async function settled(count: () => number): Promise<number> {
-    let last = -1
-    for (let still = 0; still < 300; still += 1) {
-      if (count() !== last) still = 0
-      last = count()
-      await turn()
-    }
-    return last
-  }
-  const size = 100_000_000
-  const block = Buffer.alloc(1_000_000, 'x')
-
-  it.each(['application/json', 'text/plain'])(
-    'a long reply (%s) as fast as the client reads it',
-    async (type) => {
-      let sent = 0
-      const upstream = await startUpstream(async (_seen, response) => {
-        response.writeHead(200, { 'Content-Type': type })
-        for (; sent < size; sent += block.length) if (!response.write(block)) await once(response, 'drain')
-        response.end()
-      })
-      const adapter = await startAdapter(upstream.url)
-      const client = await RawClient.open(adapter.port)
-      client.socket.removeAllListeners('data').pause()
-      let received = 0
-      client.send(requestText('GET /V3/x', 'Connection: close\r\n'))
-      await upstream.arrived(1)
-      expect(await settled(() => sent)).toBeLessThan(size / 2)
-      client.socket.on('data', (chunk: Buffer) => (received += chunk.length)).resume()
-      await client.untilClosed()
-      expect(received).toBeGreaterThan(size)
-    },
-  )
-
-  it('a long request as fast as the upstream reads it', async () => {
-    const requests: IncomingMessage[] = []
-    const upstream = await startRawUpstream((request) => requests.push(request))
-    const adapter = await startAdapter(upstream.url)
-    const client = await RawClient.open(adapter.port)
-    client.send(requestText('POST /V3/x', `Content-Length: ${size}\r\n`))
-    let sent = 0
-    const sending = (async () => {
-      for (; sent < size; sent += block.length)
-        if (!client.socket.write(block)) await once(client.socket, 'drain')
-    })()
-    expect(await settled(() => sent)).toBeLessThan(size / 2)
-    let received = 0
-    requests[0]?.on('data', (chunk: Buffer) => (received += chunk.length))
-    await sending
-    expect(await settled(() => received)).toBe(size)
   })
 })

@@ -63,3 +63,10 @@ export async function exchange(port: number, request: string | Buffer): Promise<
   client.send(request)
   return client.untilClosed()
 }
+
+const credentials = 'Ocp-Apim-Subscription-Key: client-key\r\nAuthorization: bearer client-token\r\n'
+
+/** The text of a request with the client's credentials; `lines` are more headers, each with its line end. */
+export function requestText(start: string, lines = '', body = ''): string {
+  return `${start} HTTP/1.1\r\nHost: adapter.test\r\n${credentials}${lines}\r\n${body}`
+}
