@@ -6,6 +6,7 @@ const COLON = 0x3a
 const COMMA = 0x2c
 const OPEN = 0x7b
 const CLOSE = 0x7d
+const GUID_LENGTH = 36
 const INT32 = /^-?\d{1,10}$/
 
 /** The members of the write form, and the bit that remembers that each was seen. */
@@ -114,6 +115,11 @@ function readMember(reader: JsonReader, name: string, draft: Draft, faults: Reco
 }
 
 function readGuid(reader: JsonReader, name: string, faults: RecordFault[]): string {
+  const plain = reader.peekQuoted(GUID_LENGTH)
+  if (plain !== undefined && isGuid(plain)) {
+    reader.position += GUID_LENGTH + 2
+    return plain
+  }
   if (reader.atString()) {
     const text = reader.readString() ?? ''
     if (isGuid(text)) return text
@@ -139,8 +145,8 @@ function refuse(reader: JsonReader, name: string, rule: string, faults: RecordFa
 
 /** True for `8-4-4-4-12` hexadecimal digits in any case. A loop: this runs three times for every record. */
 export function isGuid(text: string): boolean {
-  if (text.length !== 36) return false
-  for (let at = 0; at < 36; at += 1) {
+  if (text.length !== GUID_LENGTH) return false
+  for (let at = 0; at < GUID_LENGTH; at += 1) {
     const code = text.charCodeAt(at)
     if (at === 8 || at === 13 || at === 18 || at === 23) {
       if (code !== 0x2d) return false
