@@ -18,8 +18,8 @@ export interface LearnerEntities {
   byKey(set: string, key: string): LearnerEntity | undefined
 }
 
-/** Links of LearnerGroup are named like the sets they lead to (service.md 2.2). */
-const memberSets = learnerSets.filter(({ subject }) => subject === 'learner' || subject === 'contact')
+/** The sets of members; links of LearnerGroup are named like the sets they lead to (service.md 2.2). */
+export const memberSets = learnerSets.filter(({ subject }) => subject === 'learner' || subject === 'contact')
 
 /** Creates the cache of a school's learner entities. */
 export function createLearnerEntities(school: School): LearnerEntities {
@@ -48,10 +48,12 @@ export function createLearnerEntities(school: School): LearnerEntities {
     const group = school.groups.find(({ externalId, type }) => key === `${externalId},${type}`)
     const members = new Set(group?.members)
     for (const { name } of memberSets) {
+      // Kept with the group, which is read anew when any entity changes: a filter may come here many times.
+      let found: Json[] | undefined
       const get = (): Json[] =>
-        all(name)
+        (found ??= all(name)
           .filter(({ learner }) => members.has(learner))
-          .map((member) => ({ ...member.entity }))
+          .map((member) => ({ ...member.entity })))
       Object.defineProperty(entity, name, { get, enumerable: false })
     }
     return entity

@@ -18,6 +18,7 @@ import type { LearnerSet } from '../seed/documents/entity-sets.ts'
 import { findLearnerSet } from './learner-entities.ts'
 import type { LearnerEntities, LearnerEntity } from './learner-entities.ts'
 import { patchPersonal } from './patch-personal.ts'
+import { refuseMembers } from './refuse-members.ts'
 
 /** Switches of the learner domains. */
 export interface LearnerSwitches {
@@ -90,7 +91,7 @@ export function createLearnerService(
     const resource = readResource(route.resource)
     const set = resource === undefined ? undefined : findLearnerSet(resource.set)
     if (resource === undefined || set === undefined || !offered(set, route)) return notFound
-    const refusal = refuseDomain(request.principal, set.securityDomain) ?? refuseExpansion(set, request)
+    const refusal = refuseDomain(request.principal, set.securityDomain) ?? refuseMembers(set, request)
     if (refusal !== undefined) return refusal
     if (switches.unavailable.has(set.name))
       return odataError(501, 'NotAvailable', 'This sub domain is not currently available.')
@@ -107,19 +108,6 @@ export function createLearnerService(
     if (next === undefined) return single(set, found, route, request)
     return next.kind === 'property' ? linked(set, next.name, found, route, request) : notFound
   }
-}
-
-/** Members that an expanded group would show need their own domain too. */
-function refuseExpansion(set: LearnerSet, request: ServiceRequest): Reply | undefined {
-  if (set.subject !== 'group' || request.principal.domains === undefined || request.query === '')
-    return undefined
-  const { expand = [] } = readQuery(request.query)
-  for (const { path } of expand) {
-    const target = findLearnerSet(path[0]?.name ?? '')
-    const refusal = target === undefined ? undefined : refuseDomain(request.principal, target.securityDomain)
-    if (refusal !== undefined) return refusal
-  }
-  return undefined
 }
 
 interface SetType {
