@@ -7,6 +7,7 @@ const COMMA = 0x2c
 const OPEN = 0x7b
 const CLOSE = 0x7d
 const GUID_LENGTH = 36
+const QUOTED_TYPE = `"${FLAT_TYPE}"`
 const INT32 = /^-?\d{1,10}$/
 
 /** The members of the write form, and the bit that remembers that each was seen. */
@@ -87,15 +88,21 @@ function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): n
 
 function readMember(reader: JsonReader, name: string, draft: Draft, faults: RecordFault[]): void {
   switch (name) {
+    // One by one: a computed member name would be looked up by its text.
     case 'Learner':
+      draft.Learner = readGuid(reader, name, faults)
+      return
     case 'AttendableEvent':
+      draft.AttendableEvent = readGuid(reader, name, faults)
+      return
     case 'SchoolAttendanceCode':
-      draft[name] = readGuid(reader, name, faults)
+      draft.SchoolAttendanceCode = readGuid(reader, name, faults)
       return
     case 'Present':
+      draft.Present = readBoolean(reader, name, faults)
+      return
     case 'Absent':
-      if (reader.takeWord('true')) draft[name] = true
-      else if (!reader.takeWord('false')) refuse(reader, name, 'must be true or false', faults)
+      draft.Absent = readBoolean(reader, name, faults)
       return
     case 'MinutesLate':
       draft.MinutesLate = readMinutes(reader, faults)
@@ -106,12 +113,19 @@ function readMember(reader: JsonReader, name: string, draft: Draft, faults: Reco
       else refuse(reader, name, 'must be a string or null', faults)
       return
     default: {
+      if (name === '@odata.type' && reader.takeWord(QUOTED_TYPE)) return
       const raw = reader.readRaw()
       if (raw === undefined || (name === '@odata.type' && raw.slice(1, -1) === FLAT_TYPE)) return
       draft.unmapped ??= []
       draft.unmapped.push({ name, raw })
     }
   }
+}
+
+function readBoolean(reader: JsonReader, name: string, faults: RecordFault[]): boolean {
+  if (reader.takeWord('true')) return true
+  if (!reader.takeWord('false')) refuse(reader, name, 'must be true or false', faults)
+  return false
 }
 
 function readGuid(reader: JsonReader, name: string, faults: RecordFault[]): string {
