@@ -55,7 +55,6 @@ async function sample(
   { bytes, contentType }: LegacyBatch,
   times: number,
 ): Promise<{ seconds: number; times: number }> {
-  globalThis.gc?.()
   const start = performance.now()
   for (let turn = 0; turn < times; turn += 1) await decoder.decode(bytes, contentType)
   return { seconds: (performance.now() - start) / 1000, times }
