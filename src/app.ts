@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, Server as NetServer } from 'node:net'
 
-import type { Config, PartnerConfig } from './config/index.ts'
+import { callsPerSecondOf, type Config, type PartnerConfig, Secret } from './config/index.ts'
 import { AdapterError } from './errors.ts'
 import { createEvents, type Events } from './observability/events.ts'
 import { createLogger } from './observability/logger.ts'
@@ -15,7 +15,14 @@ import {
   type Partner,
 } from './proxy/index.ts'
 import { defaultBatchLimits } from './v2/index.ts'
-import { createV3Client } from './v3/index.ts'
+import {
+  createThrottles,
+  createTokenSource,
+  createV3Client,
+  fetchToken,
+  systemClock,
+  type TokenSource,
+} from './v3/index.ts'
 
 /**
  * Idle time of client connections: above that of usual load balancers, which would otherwise reuse a connection at the
@@ -49,6 +56,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     connections: v3.connections,
     timeouts: v3.timeouts,
     nowMs,
+    clock: systemClock,
   })
   const passThrough = createPassThrough({
     baseUrl: v3.baseUrl,
@@ -59,7 +67,10 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     events,
   })
   const context = {
-    authorise: createAuthorise(config.partners.map(toPartner)),
+    authorise: createAuthorise(
+      config.partners.map((partner) => toPartner(partner, callsPerSecondOf(partner, config))),
+      createThrottles(systemClock),
+    ),
     v3: client,
     limits: { ...defaultBatchLimits, ...config.limits },
     byteBudget: createByteBudget(config.limits.maxInFlightBytes),
@@ -97,7 +108,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   }
 }
 
-function toPartner(partner: PartnerConfig): Partner {
+function toPartner(partner: PartnerConfig, callsPerSecond: number | undefined): Partner {
   const { v3 } = partner
   const { subscriptionKey } = v3
   return {
@@ -115,8 +126,26 @@ function toPartner(partner: PartnerConfig): Partner {
     bodyProfile: v3.bodyProfile,
     concurrency: v3.concurrency,
     budgetMs: v3.budgetMs,
+    callsPerSecond,
+    refuseOverBudget: v3.refuseOverBudget,
     subscriptionKey: subscriptionKey === undefined ? undefined : () => subscriptionKey.reveal(),
+    tokens: toTokens(v3.auth),
   }
+}
+
+/** The tokens of a partner with client credentials; the schema has seen to it that they are complete. */
+function toTokens(auth: PartnerConfig['v3']['auth']): TokenSource | undefined {
+  const { mode, tokenUrl, clientId, clientSecret, scope, organisation } = auth
+  if (mode !== 'clientCredentials' || tokenUrl === undefined || clientId === undefined) return undefined
+  if (clientSecret === undefined || scope === undefined) return undefined
+  const client = {
+    tokenUrl,
+    clientId: clientId instanceof Secret ? clientId.reveal() : clientId,
+    clientSecret: () => clientSecret.reveal(),
+    scope,
+    organisation,
+  }
+  return createTokenSource({ fetch: () => fetchToken(client), nowMs: () => systemClock.nowMs() })
 }
 
 function listen(server: Server, port: number, host: string): Promise<AddressInfo> {

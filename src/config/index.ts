@@ -1,3 +1,4 @@
+export { callsPerSecondOf } from './calls-per-second.ts'
 export { type ConfigFlags, loadConfig, readEnvironment } from './load.ts'
 export { parseConfig } from './parse.ts'
 export { printConfig } from './print.ts'

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 
+import { isLoopback } from './loopback.ts'
 import { Secret } from './secret.ts'
 
 /** Node's timers fire at once for more. */
@@ -45,10 +46,35 @@ const match = z.union(
   'needs exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix',
 )
 
+/** What client credentials cannot do without (service-facts 11). */
+const forClient = ['tokenUrl', 'clientId', 'clientSecret', 'scope'] as const
+
+function checkAuth(
+  auth: { readonly mode: string; readonly organisation?: string | undefined } & {
+    readonly [Key in (typeof forClient)[number]]?: unknown
+  },
+  context: z.RefinementCtx,
+): void {
+  const isClient = auth.mode === 'clientCredentials'
+  for (const key of isClient ? forClient : ([...forClient, 'organisation'] as const)) {
+    if ((auth[key] === undefined) !== isClient) continue
+    const message = isClient ? 'is required for clientCredentials' : 'is for mode clientCredentials only'
+    context.addIssue({ code: 'custom', path: [key], message })
+  }
+}
+
 const partnerV3 = z.strictObject({
   writeMode: z.literal('single', 'must be single: this version posts record by record').default('single'),
   concurrency: z.int().min(1).max(1024).default(16),
   budgetMs: ms.default(90_000),
+  callsPerSecond: z
+    .union([z.number(), z.literal('none')], 'must be a number above 0 and up to 1000, or none')
+    .refine(
+      (rate) => rate === 'none' || (rate > 0 && rate <= 1_000),
+      'must be a number above 0 and up to 1000, or none',
+    )
+    .optional(),
+  refuseOverBudget: z.boolean().default(false),
   bodyProfile: z.enum(['full', 'minimal']).default('full'),
   attendeeType: z.string().default('Learner.Identifier'),
   eventType: z.string().default('Attendance.AttendanceSession'),
@@ -56,8 +82,21 @@ const partnerV3 = z.strictObject({
   subscriptionKey: secret.optional(),
   auth: z
     .strictObject({
-      mode: z.literal('passThrough', 'must be passThrough in this version').default('passThrough'),
+      mode: z.enum(['passThrough', 'clientCredentials']).default('passThrough'),
+      tokenUrl: httpUrl
+        .refine(
+          (url) => url.protocol === 'https:' || isLoopback(url.hostname),
+          'must be https: a secret is sent there',
+        )
+        .optional(),
+      clientId: z
+        .union([z.string().min(1), secret], 'must be a text, { env: NAME } or { file: path }')
+        .optional(),
+      clientSecret: secret.optional(),
+      scope: z.string().min(1).optional(),
+      organisation: z.string().min(1).optional(),
     })
+    .superRefine(checkAuth)
     .prefault({}),
 })
 
@@ -73,6 +112,11 @@ const partner = z.strictObject({
   changeProcessName: z.string().max(255).nullable().default('Markbridge'),
   v3: partnerV3.prefault({}),
 })
+
+/** With tokens of the adapter's own, the partner's key is all that a client shows: something secret must tell who it is. */
+function isOpen({ match, v3 }: z.output<typeof partner>): boolean {
+  return v3.auth.mode === 'clientCredentials' && !('subscriptionKeySha256' in match || 'header' in match)
+}
 
 /** The configuration file; every key has a default except the address of V3. */
 export const configSchema = z.strictObject({
@@ -109,7 +153,13 @@ export const configSchema = z.strictObject({
     .default(() => [partner.parse({ id: 'default', match: { any: true } })])
     .superRefine((partners, context) => {
       const seen = new Set<string>()
-      partners.forEach(({ id }, index) => {
+      partners.forEach((own, index) => {
+        const { id } = own
+        if (isOpen(own)) {
+          const message =
+            'must be subscriptionKeySha256 or header for clientCredentials: else anybody could write with them'
+          context.addIssue({ code: 'custom', path: [index, 'match'], message })
+        }
         if (seen.has(id)) context.addIssue({ code: 'custom', path: [index, 'id'], message: 'is used twice' })
         seen.add(id)
       })

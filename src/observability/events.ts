@@ -18,6 +18,8 @@ export interface BatchAnswered extends Readonly<BatchTally> {
   /** Members of records that no rule consumed. */
   readonly unmappedFields: number
   readonly durationMs: number
+  /** The longest time that a call of the batch stood in the throttle's queue. */
+  readonly queuedMs: number
 }
 
 /**

@@ -9,7 +9,7 @@ import type { Authorisation } from './partner.ts'
 
 /** What the handlers use; made once by the composition root. */
 export interface ProxyContext {
-  readonly authorise: (request: IncomingMessage) => Authorisation
+  readonly authorise: (request: IncomingMessage) => Promise<Authorisation>
   readonly v3: V3Client
   readonly limits: BatchLimits
   readonly byteBudget: ByteBudget

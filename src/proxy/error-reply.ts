@@ -21,7 +21,7 @@ export function sendError(response: ServerResponse, cause: unknown, events: Even
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': Buffer.byteLength(json),
     ...(error.status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}),
-    ...(error.status === 503 ? { 'Retry-After': '5' } : {}),
+    ...(error.status === 503 ? { 'Retry-After': response.getHeader('Retry-After') ?? '5' } : {}),
     // The rest of a refused upload is not read, so the connection cannot be used again.
     ...(error.status === 413 ? { Connection: 'close' } : {}),
   })

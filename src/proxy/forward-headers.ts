@@ -17,7 +17,7 @@ const kept: readonly string[] = [
 
 /**
  * Turns the headers of a request into those of the next hop, in place (RFC 9110 7.6.1): no hop-by-hop fields, the
- * partner's key, this hop added to `X-Forwarded-For`. `Expect` ends here too: Node has answered it.
+ * partner's key and token, this hop added to `X-Forwarded-For`. `Expect` ends here too: Node has answered it.
  */
 export function forwardHeaders(request: IncomingMessage, credentials: V3Credentials): void {
   const { headers, socket } = request
@@ -25,6 +25,7 @@ export function forwardHeaders(request: IncomingMessage, credentials: V3Credenti
   for (const name of kept) dropped.delete(name)
   for (const name of Object.keys(headers)) if (dropped.has(name)) Reflect.deleteProperty(headers, name)
   headers['ocp-apim-subscription-key'] = credentials.subscriptionKey
+  headers.authorization = credentials.authorization
   const hops = [headers['x-forwarded-for'] ?? [], socket.remoteAddress ?? []].flat()
   headers['x-forwarded-for'] = hops.join(', ')
 }

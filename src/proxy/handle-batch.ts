@@ -9,7 +9,7 @@ import type { Authorisation, Partner } from './partner.ts'
 import { type Plan, planBatch } from './plan.ts'
 import { checkHost, hostName, readRequest, serviceRoot } from './read-request.ts'
 import { ReplyStream } from './reply-stream.ts'
-import { sendPlan } from './send.ts'
+import { createSending, overBudgetSeconds, type Sending } from './sending.ts'
 import { settleFault, settleRecord } from './settle.ts'
 
 /**
@@ -24,16 +24,18 @@ export async function handleBatch(
 ): Promise<void> {
   const startedMs = context.nowMs()
   const host = checkHost(request)
-  const authorisation = context.authorise(request)
+  const authorisation = await context.authorise(request)
   const { partner } = authorisation
   const { body, held } = await readRequest(request, context.limits.maxBodyBytes, context.byteBudget)
   try {
     const serviceHosts = new Set([hostName(host), ...context.serviceHosts])
     const batch = decodeBatch(body, request.headers['content-type'], { limits: context.limits, serviceHosts })
     const plan = planBatch(batch, partner, new Date(startedMs).toISOString())
+    checkBudget(authorisation, plan, response)
+    const sending = createSending(context, authorisation)
     const tally = batch.idsAgree
-      ? await answerRecords(context, request, response, prefix, authorisation, batch, plan)
-      : await answerMismatch(context, response, authorisation, plan)
+      ? await answerRecords(context, request, response, prefix, sending, partner, batch, plan)
+      : await answerMismatch(context, response, sending, partner, plan)
     context.events.batchAnswered({
       ...tally,
       partner: partner.id,
@@ -42,6 +44,7 @@ export async function handleBatch(
       outcomesShown: batch.idsAgree,
       unmappedFields: plan.unmappedFields,
       durationMs: context.nowMs() - startedMs,
+      queuedMs: sending.queuedMs(),
     })
   } finally {
     context.byteBudget.release(held)
@@ -54,14 +57,15 @@ async function answerRecords(
   request: IncomingMessage,
   response: ServerResponse,
   prefix: string,
-  authorisation: Authorisation,
+  sending: Sending,
+  partner: Partner,
   batch: Batch,
   plan: Plan,
 ): Promise<BatchTally> {
   const { newId } = context
   const tally = emptyTally()
-  const encoder = createBatchEncoder(layoutFor(authorisation.partner, request), newId)
-  const reply = new ReplyStream(response, encoder, plan.records.length)
+  const encoder = createBatchEncoder(layoutFor(partner, request), newId)
+  const reply = new ReplyStream(response, encoder, plan.records.length, () => sending.timing())
   const texts = {
     context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
     newId,
@@ -71,7 +75,7 @@ async function answerRecords(
     reply.settle(index, settleFault(planned, texts))
     tally.refused += 1
   })
-  await send(context, authorisation, plan, (index, outcome) => {
+  await sending.sendAll(plan.records, (index, outcome) => {
     const planned = plan.records[index]
     if (planned === undefined) return
     reply.settle(index, settleRecord(planned, outcome, texts))
@@ -86,13 +90,14 @@ async function answerRecords(
 async function answerMismatch(
   context: ProxyContext,
   response: ServerResponse,
-  authorisation: Authorisation,
+  sending: Sending,
+  partner: Partner,
   plan: Plan,
 ): Promise<BatchTally> {
   const tally = emptyTally()
   tally.refused = plan.records.filter(({ faults }) => faults !== undefined).length
-  if (authorisation.partner.mismatch === 'post') {
-    await send(context, authorisation, plan, (_index, outcome) => count(tally, outcome))
+  if (partner.mismatch === 'post') {
+    await sending.sendAll(plan.records, (_index, outcome) => count(tally, outcome))
   } else {
     tally.notApplied = plan.records.length - tally.refused
   }
@@ -102,24 +107,16 @@ async function answerMismatch(
   return tally
 }
 
-/** Posts a plan within the partner's budget. Throws when the upstream denied the credentials before it took anything. */
-async function send(
-  context: ProxyContext,
-  { partner, credentials }: Authorisation,
-  plan: Plan,
-  onOutcome: (index: number, outcome: PostOutcome) => void,
-): Promise<void> {
-  const writes = context.v3.openWrites(credentials, partner.budgetMs)
-  try {
-    const denial = await sendPlan(plan.records, writes, partner, onOutcome)
-    if (denial === undefined) return
-    context.events.credentialsDenied({ status: denial.status, partner: partner.id })
-    const told = denial.entries[0]?.message ?? ''
-    const message = told === '' ? `The service denied the credentials (${denial.status}).` : told
-    throw new AdapterError(denial.status === 401 ? 'ADP_TOKEN' : 'ADP_FORBIDDEN', message)
-  } finally {
-    writes.close()
-  }
+/** Error: `ADP_BUDGET_EXCEEDED` with `Retry-After`, for a partner that wants no batch begun that cannot be finished. */
+function checkBudget(authorisation: Authorisation, plan: Plan, response: ServerResponse): void {
+  const calls = plan.records.filter(({ record }) => record !== undefined).length
+  const seconds = overBudgetSeconds(authorisation, calls)
+  if (seconds === undefined) return
+  response.setHeader('Retry-After', String(seconds))
+  throw new AdapterError(
+    'ADP_BUDGET_EXCEEDED',
+    'The records cannot be posted within the time for a batch at the rate that the service allows. Nothing was posted; send them later, or in smaller batches.',
+  )
 }
 
 /** `auto`: a client that names an OData version is a generic one, and those need the nested layout (batch-wire A6). */

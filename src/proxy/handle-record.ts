@@ -2,11 +2,10 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { decodeRecord, readPreferences, type RecordResult } from '../v2/index.ts'
-import type { PostOutcome } from '../v3/index.ts'
 import type { ProxyContext } from './context.ts'
 import { planRecord } from './plan.ts'
 import { checkHost, readRequest, serviceRoot } from './read-request.ts'
-import { postRecord } from './send.ts'
+import { createSending } from './sending.ts'
 import { settleFault, settleRecord } from './settle.ts'
 
 /** One record is never larger than this. */
@@ -28,7 +27,8 @@ export async function handleRecord(
 ): Promise<void> {
   const startedMs = context.nowMs()
   checkHost(request)
-  const { partner, credentials } = context.authorise(request)
+  const authorisation = await context.authorise(request)
+  const { partner } = authorisation
   const { body, held } = await readRequest(request, MAX_RECORD_BYTES, context.byteBudget)
   context.byteBudget.release(held)
   const { record: flat, faults } = isUtf8(body) ? decodeRecord(body.toString('utf8')) : notUtf8
@@ -49,14 +49,12 @@ export async function handleRecord(
     context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
     newId: context.newId,
   }
-  let outcome: PostOutcome | undefined
-  if (planned.record !== undefined) {
-    const writes = context.v3.openWrites(credentials, partner.budgetMs)
-    outcome = await postRecord(planned.record, writes, partner.bodyProfile)
-    writes.close()
-  }
+  const sending = createSending(context, authorisation)
+  const outcome = await sending.sendOne(planned)
   const reply = outcome === undefined ? settleFault(planned, texts) : settleRecord(planned, outcome, texts)
   response.statusCode = reply.status
+  const timing = sending.timing()
+  if (timing !== undefined) response.setHeader('Server-Timing', timing)
   if (reply.json !== undefined) response.setHeader('Content-Type', 'application/json; odata.metadata=minimal')
   response.end(reply.json)
   context.events.batchAnswered({
@@ -71,5 +69,6 @@ export async function handleRecord(
     outcomesShown: true,
     unmappedFields: unmapped,
     durationMs: context.nowMs() - startedMs,
+    queuedMs: sending.queuedMs(),
   })
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 import type { RecordMapping } from '../translate/index.ts'
-import type { BodyProfile, V3Credentials } from '../v3/index.ts'
+import type { BodyProfile, Pace, Throttles, TokenSource, V3Credentials } from '../v3/index.ts'
 
 /** How a request is known to be a partner's. */
 export type PartnerMatch =
@@ -25,14 +25,24 @@ export interface Partner {
   readonly concurrency: number
   /** Time for all records of one batch. */
   readonly budgetMs: number
+  /** Calls to V3 with the partner's key in a second; undefined: as many as come. */
+  readonly callsPerSecond: number | undefined
+  /** Refuse a batch at once that cannot be finished within the budget at this rate, rather than to begin it. */
+  readonly refuseOverBudget: boolean
   /** The partner's key on the V3 gateway, where it differs from its V2 key (service-facts 10). */
   readonly subscriptionKey: (() => string) | undefined
+  /** The adapter's own tokens for this partner; undefined: the client's bearer token is passed on. */
+  readonly tokens: TokenSource | undefined
 }
 
 /** Who asks, and with what the upstream is asked. */
 export interface Authorisation {
   readonly partner: Partner
   readonly credentials: V3Credentials
+  /** The pace of the partner's calls; undefined where nothing limits them. */
+  readonly pace: Pace | undefined
+  /** Credentials with a new token, after the service refused the one above; undefined: the token is the client's. */
+  readonly renew: (() => Promise<V3Credentials>) | undefined
 }
 
 const KEY_HEADER = 'ocp-apim-subscription-key'
@@ -40,10 +50,14 @@ const KEY_HEADER = 'ocp-apim-subscription-key'
 /**
  * Finds the partner of a request and its credentials: those of the outer request alone (batch-wire F24).
  * Errors: `ADP_SUBSCRIPTION_KEY` without a key or for a key of nobody, `ADP_TOKEN` without a bearer token; the service
- * judges the token itself.
+ * judges the token itself. With tokens of the adapter's own the client's is not sent on; no token to be had rejects with the
+ * error of the token endpoint.
  */
-export function createAuthorise(partners: readonly Partner[]): (request: IncomingMessage) => Authorisation {
-  return (request) => {
+export function createAuthorise(
+  partners: readonly Partner[],
+  throttles: Throttles,
+): (request: IncomingMessage) => Promise<Authorisation> {
+  return async (request) => {
     const key = request.headers[KEY_HEADER]
     if (typeof key !== 'string' || key === '') {
       throw new AdapterError(
@@ -65,7 +79,19 @@ export function createAuthorise(partners: readonly Partner[]): (request: Incomin
         'Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.',
       )
     }
-    return { partner, credentials: { authorization, subscriptionKey: partner.subscriptionKey?.() ?? key } }
+    const subscriptionKey = partner.subscriptionKey?.() ?? key
+    const { id, callsPerSecond } = partner
+    const pace =
+      callsPerSecond === undefined
+        ? undefined
+        : { throttle: throttles.of(subscriptionKey, callsPerSecond), share: id }
+    const { tokens } = partner
+    if (tokens === undefined)
+      return { partner, credentials: { authorization, subscriptionKey }, pace, renew: undefined }
+    const token = await tokens.token()
+    const withToken = (own: string): V3Credentials => ({ authorization: `Bearer ${own}`, subscriptionKey })
+    const renew = async (): Promise<V3Credentials> => withToken(await tokens.renew(token))
+    return { partner, credentials: withToken(token), pace, renew }
   }
 }
 

@@ -35,7 +35,7 @@ export function createProxyApp(
   app.use(
     guarded(context, async (request, response) => {
       checkHost(request)
-      await passThrough.handle(request, response, context.authorise(request))
+      await passThrough.handle(request, response, await context.authorise(request))
     }),
   )
   return app

@@ -62,13 +62,18 @@ export async function sendPlan(
   return undefined
 }
 
-/** Posts one record. An answer that speaks of another record tells nothing of this one. */
+/**
+ * Posts one record, and again where it was not applied and that may help. An answer that speaks of another record tells
+ * nothing of this one.
+ */
 export async function postRecord(
   record: V3Record,
   writes: V3Writes,
   bodyProfile: BodyProfile,
 ): Promise<PostOutcome> {
-  const outcome = await writes.post(encodeRecord(record, bodyProfile))
+  const body = encodeRecord(record, bodyProfile)
+  let outcome = await writes.post(body)
+  if (outcome.kind === 'notApplied') outcome = await writes.repost(body, outcome)
   if (outcome.kind !== 'accepted' || isReplyTo(record, outcome.reply)) return outcome
   return { kind: 'unknown', reason: 'otherRecord' }
 }

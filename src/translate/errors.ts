@@ -84,6 +84,7 @@ const notAppliedCodes: Readonly<Record<NotAppliedReason, ErrorCode>> = {
   stopped: 'ADP_UPSTREAM_UNAVAILABLE',
   redirected: 'ADP_UPSTREAM_PROTOCOL',
   budget: 'ADP_BUDGET_EXCEEDED',
+  queueFull: 'ADP_OVERLOADED',
 }
 
 const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
@@ -92,6 +93,7 @@ const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
   unavailable: 'The service is not available. The record was not applied; send it again later.',
   stopped: 'The record was not sent, because the service refused the credentials of this batch.',
   redirected: 'The service answered with a redirect. The record was not applied; check the base address.',
+  queueFull: 'Too many calls wait for their turn. The record was not sent; send it again later.',
   budget: 'The time for this batch was spent before the record was sent. Send it again in a smaller batch.',
 }
 

@@ -5,6 +5,12 @@ export {
   type V3Writes,
   createV3Client,
 } from './client/v3-client.ts'
+export { type ClientCredentials, fetchToken } from './auth/fetch-token.ts'
+export { createTokenSource, type TokenSource } from './auth/token-source.ts'
+export { type Clock, systemClock } from './client/clock.ts'
+export { createThrottles, type Throttles } from './client/throttles.ts'
+export type { Throttle } from './client/throttle.ts'
+export type { Pace } from './client/calls.ts'
 export type { NotAppliedReason, PostOutcome, UnknownReason } from './errors/post-outcome.ts'
 export { runOrdered } from './client/run-ordered.ts'
 export { type BodyProfile, encodeRecord } from './record/encode-record.ts'

@@ -5,6 +5,14 @@ import { nearest } from '../../src/config/parse.ts'
 import { AdapterError } from '../../src/errors.ts'
 
 const upstreams = { v3: { baseUrl: 'http://v3.test' } }
+const keyed = { id: 'acme', match: { subscriptionKeySha256: 'ab'.repeat(32) } }
+const client = {
+  mode: 'clientCredentials',
+  tokenUrl: 'https://id.test/connect/token',
+  clientId: 'c',
+  clientSecret: new Secret('s'),
+  scope: 'x',
+}
 const acme = { id: 'acme', match: { any: true } }
 
 /** `target: message` of each fault; empty for a configuration that is valid. */
@@ -30,7 +38,7 @@ describe('parseConfig', () => {
           {
             ...acme,
             layout: 'round',
-            v3: { budgetMS: 5, writeMode: 'batch', auth: { mode: 'clientCredentials' } },
+            v3: { budgetMS: 5, writeMode: 'batch', callsPerSecond: 0, auth: { mode: 'clientCredential' } },
           },
           { ...acme, stage: 'shadow', quirks: { mismatch: 'keep' } },
           { id: 'a b', match: {} },
@@ -48,7 +56,8 @@ describe('parseConfig', () => {
       'limits.maxPart: is not a key of the configuration',
       'partners[0].layout: Invalid option: expected one of "flat"|"nested"|"auto"',
       'partners[0].v3.writeMode: must be single: this version posts record by record',
-      'partners[0].v3.auth.mode: must be passThrough in this version',
+      'partners[0].v3.callsPerSecond: must be a number above 0 and up to 1000, or none',
+      'partners[0].v3.auth.mode: Invalid option: expected one of "passThrough"|"clientCredentials"',
       'partners[0].v3.budgetMS: is not a key of the configuration',
       'partners[1].stage: must be v3: this version serves that stage only',
       'partners[1].quirks.mismatch: Invalid option: expected one of "post"|"drop"',
@@ -77,6 +86,11 @@ describe('parseConfig', () => {
     [{ upstreams, partners: [{ ...acme, v3: { budgetMs: 2_147_483_648 } }] }, 'partners[0].v3.budgetMs: Too big: expected number to be <=2147483647'],
     [{ upstreams, partners: [{ ...acme, match: { any: true, pathPrefix: '/x' } }] }, 'partners[0].match: needs exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix'],
     [{ upstreams, partners: [{ ...acme, match: { subscriptionKeySha256: 'hush' } }] }, 'partners[0].match.subscriptionKeySha256: must be 64 hexadecimal digits'],
+    [{ upstreams, partners: [{ ...keyed, v3: { auth: { mode: 'clientCredentials', clientId: 'c', clientSecret: new Secret('s'), scope: 'x' } } }] }, 'partners[0].v3.auth.tokenUrl: is required for clientCredentials'],
+    [{ upstreams, partners: [{ ...keyed, v3: { auth: { ...client, clientSecret: 'hush' } } }] }, 'partners[0].v3.auth.clientSecret: must be { env: NAME } or { file: path }, never the value itself'],
+    [{ upstreams, partners: [{ ...keyed, v3: { auth: { ...client, tokenUrl: 'http://id.test/connect/token' } } }] }, 'partners[0].v3.auth.tokenUrl: must be https: a secret is sent there'],
+    [{ upstreams, partners: [{ ...keyed, v3: { auth: { organisation: 'o' } } }] }, 'partners[0].v3.auth.organisation: is for mode clientCredentials only'],
+    [{ upstreams, partners: [{ ...acme, v3: { auth: client } }] }, 'partners[0].match: must be subscriptionKeySha256 or header for clientCredentials: else anybody could write with them'],
   ] // prettier-ignore
   it.each(hints)('%j: %s', (input, fault) => {
     expect(faultsOf(input)).toEqual([fault])

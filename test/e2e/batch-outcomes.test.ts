@@ -117,10 +117,10 @@ describe('a batch over V3', () => {
     ['307', replyWith(307, '', { Location: 'http://127.0.0.1:1/' }), 'ADP_UPSTREAM_PROTOCOL', 502],
   ] // prettier-ignore
   it.each(declined)(
-    'tells a record as not applied after %s, without another try',
+    'tells a record as not applied after %s, without another try that the budget has no time for',
     async (_name, answer, code, status) => {
       const upstream = await startUpstream(answer)
-      const adapter = await startAdapter(upstream.url)
+      const adapter = await startAdapter(upstream.url, onePartner({ v3: { budgetMs: 1_500 } }))
       const parts = readBatchReply(await postBatch(adapter, batchOf([flatRecord(1)])))
       expect(failuresOf(parts)).toEqual([{ status, codes: [code] }])
       expect(upstream.seen.map(({ url }) => url)).toEqual(['/Attendance/V3/AttendanceRecords'])
@@ -175,7 +175,7 @@ describe('a batch over V3', () => {
     expect(upstream.seen.length).toBe(4)
     expect(adapter.events().at(-1)).toEqual({
       msg: 'batch answered', durationMs: expect.any(Number) as unknown,
-      partner: 'default', records: 5, changesets: 1, outcomesShown: true, unmappedFields: 0,
+      partner: 'default', records: 5, changesets: 1, outcomesShown: true, unmappedFields: 0, queuedMs: 0,
       accepted: 2, refused: 2, notApplied: 0, unknown: 1,
     }) // prettier-ignore
   })

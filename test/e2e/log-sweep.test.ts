@@ -63,7 +63,7 @@ describe('the log holds no value', () => {
       const upstream = await startUpstream(answer)
       const adapter = await startAdapter(upstream.url, {
         v3: { timeouts: { connectMs: 500, headersMs: 100, bodyMs: 100 } },
-        ...onePartner({ v3: { subscriptionKey: new Secret('hush-v3-key') } }),
+        ...onePartner({ v3: { subscriptionKey: new Secret('hush-v3-key'), budgetMs: 1_500 } }),
       })
       await postBatch(adapter, batch, hushed)
       await adapter.request('POST', '/V2/Attendance/AttendanceRecords', {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { flatRecord, guid } from '../support/batch-request.ts'
 import { exchange, RawClient } from '../support/raw-client.ts'
 import { type Answer, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
-import { startAdapter } from '../support/start-adapter.ts'
+import { onePartner, startAdapter } from '../support/start-adapter.ts'
 
 const path = '/x/V2/Attendance/AttendanceRecords'
 
@@ -39,7 +39,7 @@ describe('one record on its own', () => {
     'gets the status and array of its part: %s',
     async (_name, answer, body, status, code, tally) => {
       const upstream = await startUpstream(answer)
-      const adapter = await startAdapter(upstream.url)
+      const adapter = await startAdapter(upstream.url, onePartner({ v3: { budgetMs: 1_500 } }))
       const reply = await adapter.request('POST', path, { body })
       expect(reply.status).toBe(status)
       expect(JSON.parse(reply.text)).toEqual([

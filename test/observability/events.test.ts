@@ -24,6 +24,7 @@ describe('createEvents', () => {
     outcomesShown: true,
     unmappedFields: 0,
     durationMs: 5,
+    queuedMs: 0,
   }
 
   it('writes one line for each event, with its fields and nothing else', () => {

@@ -13,7 +13,11 @@ function forwarded(headers: Record<string, string>, remoteAddress: string | unde
 }
 
 describe('forwardHeaders', () => {
-  const own = { 'ocp-apim-subscription-key': 'v3-key', 'x-forwarded-for': '10.0.0.1' }
+  const own = {
+    authorization: 'bearer t',
+    'ocp-apim-subscription-key': 'v3-key',
+    'x-forwarded-for': '10.0.0.1',
+  }
 
   it('RFC 9110 7.6.1: leaves out what ends at this hop, and what Connection names', () => {
     const hop = { connection: 'close, X-Hop , ,te', 'x-hop': '1', te: 'x', 'keep-alive': '1', upgrade: 'h2c', trailer: 'x', expect: '100-continue', 'proxy-authorization': 'x', 'proxy-connection': 'x' } // prettier-ignore
@@ -27,7 +31,7 @@ describe('forwardHeaders', () => {
   it('keeps what frames the body and says who asks, whatever Connection names', () => {
     const kept = {
       host: 'x',
-      authorization: 'bearer t',
+      authorization: 'bearer of the client',
       'content-length': '5',
       'transfer-encoding': 'chunked',
     }

@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
+import { createThrottles, systemClock } from '../../src/v3/index.ts'
 import { createAuthorise, type Partner, type PartnerMatch } from '../../src/proxy/partner.ts'
 
 function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string): Partner {
@@ -24,6 +25,9 @@ function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string
     concurrency: 1,
     budgetMs: 1,
     subscriptionKey,
+    callsPerSecond: undefined,
+    refuseOverBudget: false,
+    tokens: undefined,
   }
 }
 
@@ -35,9 +39,11 @@ function request(url: string, headers: Record<string, string> = {}): IncomingMes
   return { url, headers: own } as unknown as IncomingMessage
 }
 
-function whoIs(partners: readonly Partner[], asking: IncomingMessage): string {
+const throttles = createThrottles(systemClock)
+
+async function whoIs(partners: readonly Partner[], asking: IncomingMessage): Promise<string> {
   try {
-    return createAuthorise(partners)(asking).partner.id
+    return (await createAuthorise(partners, throttles)(asking)).partner.id
   } catch (error) {
     if (error instanceof AdapterError) return error.code
     throw error
@@ -68,19 +74,21 @@ describe('createAuthorise', () => {
     ['/acme', { authorization: 'Basic x' }, 'ADP_TOKEN'],
     ['/acme', { authorization: 'BEARER x' }, 'path'],
   ]
-  it.each(rows)('%s with %j is %s', (url, headers, who) => {
-    expect(whoIs(partners, request(url, headers))).toBe(who)
+  it.each(rows)('%s with %j is %s', async (url, headers, who) => {
+    expect(await whoIs(partners, request(url, headers))).toBe(who)
   })
 
-  it('takes the first that matches', () => {
+  it('takes the first that matches', async () => {
     const any = [partner('first', { any: true }), partner('second', { any: true })]
-    expect(whoIs(any, request('/'))).toBe('first')
-    expect(whoIs([], request('/'))).toBe('ADP_SUBSCRIPTION_KEY')
+    expect(await whoIs(any, request('/'))).toBe('first')
+    expect(await whoIs([], request('/'))).toBe('ADP_SUBSCRIPTION_KEY')
   })
 
-  it('batch-wire F24: gives the credentials of the outer request, with the key of the partner where it has one', () => {
-    const [own, mapped] = [undefined, () => 'v3-key'].map((key) =>
-      createAuthorise([partner('p', { any: true }, key)])(request('/')),
+  it('batch-wire F24: gives the credentials of the outer request, with the key of the partner where it has one', async () => {
+    const [own, mapped] = await Promise.all(
+      [undefined, () => 'v3-key'].map((key) =>
+        createAuthorise([partner('p', { any: true }, key)], throttles)(request('/')),
+      ),
     )
     expect(own?.credentials).toEqual({ authorization: 'bearer t', subscriptionKey: 'key' })
     expect(mapped?.credentials).toEqual({ authorization: 'bearer t', subscriptionKey: 'v3-key' })

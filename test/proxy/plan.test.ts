@@ -22,6 +22,9 @@ const partner: Partner = {
   concurrency: 4,
   budgetMs: 1_000,
   subscriptionKey: undefined,
+  callsPerSecond: undefined,
+  refuseOverBudget: false,
+  tokens: undefined,
 }
 
 function planOf(

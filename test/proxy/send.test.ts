@@ -14,6 +14,12 @@ const outcomes = {
   notApplied: { kind: 'notApplied', reason: 'unavailable', retryAfterMs: undefined },
   unknown: { kind: 'unknown', reason: 'timeout' },
 } as const satisfies Record<string, PostOutcome>
+/** Nothing that was not applied is worth another try, and nothing waits. */
+const neverAgain: Omit<V3Writes, 'post'> = {
+  repost: (_body, first) => Promise.resolve(first),
+  queuedMs: () => 0,
+  close: () => undefined,
+}
 type Named = keyof typeof outcomes
 
 interface Trace {
@@ -47,7 +53,7 @@ async function send(
         most = Math.max(most, running.length)
       })
     },
-    close: () => undefined,
+    ...neverAgain,
   }
   const records = named.map((name, index) =>
     name === 'fault' ? refusedRecord : plannedRecord(index, keys[index] ?? String(index)),
@@ -136,7 +142,7 @@ describe('sendPlan', () => {
 describe('postRecord', () => {
   const answer = (outcome: PostOutcome): V3Writes => ({
     post: () => Promise.resolve(outcome),
-    close: () => undefined,
+    ...neverAgain,
   })
 
   it('takes an answer of another record for none', async () => {
@@ -158,11 +164,27 @@ describe('postRecord', () => {
       return Promise.resolve(outcomes.unknown)
     }
     for (const profile of ['minimal', 'full'] as const)
-      await postRecord(nestedRecord(1), { post, close: () => undefined }, profile)
+      await postRecord(nestedRecord(1), { post, ...neverAgain }, profile)
     const minimal = ['Attendee', 'Event', 'AttendanceCode', 'Qualifier']
     expect(bodies).toEqual([
       minimal,
       ['ExternalID', 'Present', 'Absent', 'RecordedOn', 'ChangeProcessName', ...minimal],
+    ])
+  })
+
+  it('posts again what was not applied, and takes that outcome', async () => {
+    const seen: unknown[] = []
+    const writes: V3Writes = {
+      ...answer(outcomes.notApplied),
+      repost: (body, first) => {
+        seen.push(JSON.parse(body), first)
+        return Promise.resolve(outcomes.unknown)
+      },
+    }
+    expect(await postRecord(nestedRecord(1), writes, 'minimal')).toBe(outcomes.unknown)
+    expect(seen).toEqual([
+      expect.objectContaining({ Attendee: { ExternalID: guid(1) } }),
+      outcomes.notApplied,
     ])
   })
 

@@ -4,29 +4,50 @@ import { type Dispatcher, errors } from 'undici'
 
 import { AdapterError } from '../../errors.ts'
 import type { PostOutcome, UnknownReason } from '../errors/post-outcome.ts'
-import { readOutcome } from './read-outcome.ts'
 
-/** An upstream's answer to one record is small; more than this is no answer. */
-const MAX_REPLY_BYTES = 1_048_576
+/** An upstream's reply, as far as an outcome is read from it. */
+export interface UpstreamReply {
+  readonly status: number
+  /** Empty when the status line came and the rest was lost. */
+  readonly body: Buffer
+  readonly contentType: string | undefined
+  readonly retryAfter: string | undefined
+}
+
+/** A POST that nothing can be read from. */
+export type Unanswered = Extract<PostOutcome, { kind: 'notApplied' | 'unknown' }>
+
+/** How the reply to a POST is read. */
+export interface ReplyReader<Outcome> {
+  readonly read: (reply: UpstreamReply) => Outcome
+  /** More than this is no answer. */
+  readonly maxReplyBytes: number
+}
+
+/** What a budget can end. */
+export interface Expirable {
+  expire(): void
+}
 
 /**
  * Follows one POST through undici's dispatcher and resolves its outcome exactly once. The dispatcher, not `Pool.request`:
  * it tells whether the request left, and spares a stream and a promise for each mark.
  */
-export class PostHandler implements Dispatcher.DispatchHandler {
-  readonly outcome: Promise<PostOutcome>
-  private settle: (outcome: PostOutcome) => void = () => undefined
-  private readonly onSettled: (handler: PostHandler) => void
-  private readonly nowMs: () => number
+export class PostHandler<Outcome> implements Dispatcher.DispatchHandler, Expirable {
+  readonly outcome: Promise<Outcome | Unanswered>
+  private settle: (outcome: Outcome | Unanswered) => void = () => undefined
+  private readonly onSettled: () => void
+  private readonly reader: ReplyReader<Outcome>
   private controller: Dispatcher.DispatchController | undefined
   private status = 0
   private retryAfter: string | undefined
+  private contentType: string | undefined
   private chunks: Buffer[] = []
   private bytes = 0
   private done = false
 
-  constructor(nowMs: () => number, onSettled: (handler: PostHandler) => void) {
-    this.nowMs = nowMs
+  constructor(reader: ReplyReader<Outcome>, onSettled: () => void) {
+    this.reader = reader
     this.onSettled = onSettled
     this.outcome = new Promise((resolve) => {
       this.settle = resolve
@@ -56,19 +77,20 @@ export class PostHandler implements Dispatcher.DispatchHandler {
   ): void {
     if (statusCode < 200) return
     this.status = statusCode
+    this.contentType = headers['content-type']
     if (statusCode >= 400) this.retryAfter = headers['retry-after']
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.bytes += chunk.length
-    if (this.bytes > MAX_REPLY_BYTES) controller.abort(new errors.ResponseExceededMaxSizeError())
+    if (this.bytes > this.reader.maxReplyBytes) controller.abort(new errors.ResponseExceededMaxSizeError())
     else this.chunks.push(chunk)
   }
 
   onResponseEnd(): void {
     const [first] = this.chunks
     const body = this.chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.chunks)
-    this.finish(readOutcome(this.status, body.toString('utf8'), this.retryAfter, this.nowMs()))
+    this.finish(this.read(body))
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
@@ -76,18 +98,23 @@ export class PostHandler implements Dispatcher.DispatchHandler {
       this.finish({ kind: 'notApplied', reason: 'notConnected', retryAfterMs: undefined })
     } else if (this.status >= 300) {
       // The status line came; only the explanation was lost.
-      this.finish(readOutcome(this.status, '', this.retryAfter, this.nowMs()))
+      this.finish(this.read(Buffer.alloc(0)))
     } else {
       this.finish({ kind: 'unknown', reason: reasonOf(error) })
     }
   }
 
-  private finish(outcome: PostOutcome): void {
+  private read(body: Buffer): Outcome {
+    const { status, contentType, retryAfter } = this
+    return this.reader.read({ status, body, contentType, retryAfter })
+  }
+
+  private finish(outcome: Outcome | Unanswered): void {
     if (this.done) return
     this.done = true
     this.chunks = []
     this.settle(outcome)
-    this.onSettled(this)
+    this.onSettled()
   }
 }
 

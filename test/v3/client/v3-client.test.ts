@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-import { createV3Client, type PostOutcome, type V3Client } from '../../../src/v3/index.ts'
+import { createV3Client, type PostOutcome, systemClock, type V3Client } from '../../../src/v3/index.ts'
 import { type Answer, echoRecord, replyWith, startUpstream } from '../../support/scripted-upstream.ts'
 
 const body = '{"Comment":"caf\u00e9"}'
@@ -22,6 +22,7 @@ function client(
     connections,
     timeouts: { connectMs: 1_000, headersMs, bodyMs },
     nowMs: () => Date.parse('2026-06-10T10:00:00Z'),
+    clock: systemClock,
   })
   onTestFinished(() => made.close())
   return made
@@ -84,6 +85,7 @@ describe('one post', () => {
       connections: 1,
       timeouts: { connectMs: 1_000, headersMs: 1_000, bodyMs: 1_000 },
       nowMs: Date.now,
+      clock: systemClock,
     })
     await v3.close()
     expect(await post(v3)).toEqual(notConnected)

@@ -1,0 +1,124 @@
+import type { Clock } from './clock.ts'
+import { type CallPriority, createWaitingLine, type Waiter } from './waiting-line.ts'
+
+/**
+ * Whether a call may leave. `full`: too many wait already. `deadline`: it would not have left in time. In both cases nothing
+ * must be sent.
+ */
+export type Admission =
+  | { readonly admitted: true; readonly waitedMs: number }
+  | { readonly admitted: false; readonly waitedMs: number; readonly reason: 'full' | 'deadline' }
+
+export interface ThrottleOptions {
+  /** Calls that may leave in any second; a fraction means one call in more than a second. */
+  readonly callsPerSecond: number
+  readonly clock: Clock
+  /** Calls that may wait at the same time; more are turned away. Default 1000. */
+  readonly maxWaiting?: number
+}
+
+/**
+ * The pace of the calls with one subscription key (service-facts 9). Whoever calls the upstream asks first:
+ *
+ * ```ts
+ * const { admitted } = await throttle.acquire('read', throttle.nowMs() + budgetMs, partner.id)
+ * if (!admitted) throw new AdapterError('ADP_OVERLOADED', …) // 503: nothing was sent
+ * const reply = await pool.request(…)
+ * if (reply.statusCode === 429) throttle.penalise(waitMs) // then acquire again, or give up
+ * ```
+ *
+ * One `acquire` stands for one request on the wire: a page, a record, or a whole `$batch`. Nothing is given back.
+ */
+export interface Throttle {
+  /**
+   * Resolves when the call may leave, or when it is clear that it may not. Never rejects. Calls leave by priority; within one
+   * priority the shares (partners) take turns, and each share keeps its order. `deadlineMs` is a time of `nowMs()`.
+   */
+  acquire(priority: CallPriority, deadlineMs: number, share?: string): Promise<Admission>
+  /** Holds every call back for `ms`, because the upstream answered 429. Never shortens an earlier hold. */
+  penalise(ms: number): void
+  /** How long `calls` writes that came now would take to leave, with what waits before them. */
+  estimateMs(calls: number): number
+  /** The clock of `deadlineMs`. */
+  nowMs(): number
+  /** True when nothing waits and nothing left within the window: it can be forgotten. */
+  isIdle(): boolean
+}
+
+/** A window is this much longer than the upstream's, since calls do not all take the same time to get there. */
+const JITTER_MS = 50
+
+/**
+ * Creates a throttle: a bucket of `callsPerSecond` tokens, each of which comes back one window after it was taken. So no
+ * second ever sees more calls than allowed, also when the upstream counts a sliding window, and a small batch leaves at once.
+ */
+export function createThrottle({ callsPerSecond, clock, maxWaiting = 1_000 }: ThrottleOptions): Throttle {
+  const tokens = Math.max(1, Math.floor(callsPerSecond))
+  const windowMs = (tokens / callsPerSecond) * 1_000 + JITTER_MS
+  /** When each token may be taken again; `next` is the one that comes back first. */
+  const backMs = new Array<number>(tokens).fill(-Infinity)
+  let next = 0
+  let heldUntilMs = -Infinity
+  let cancelWake: (() => void) | undefined
+  const line = createWaitingLine()
+
+  const freeAtMs = (): number => Math.max(backMs[next] ?? 0, heldUntilMs)
+  const take = (nowMs: number): void => {
+    backMs[next] = nowMs + windowMs
+    next = (next + 1) % tokens
+  }
+  const pump = (): void => {
+    cancelWake?.()
+    cancelWake = undefined
+    while (line.size() > 0) {
+      const nowMs = clock.nowMs()
+      const waitMs = freeAtMs() - nowMs
+      if (waitMs > 0) {
+        cancelWake = clock.after(Math.ceil(waitMs), pump)
+        return
+      }
+      take(nowMs)
+      line.shift()?.admit()
+    }
+  }
+  return {
+    acquire: (priority, deadlineMs, share = '') => {
+      const sinceMs = clock.nowMs()
+      if (line.size() === 0 && freeAtMs() <= sinceMs && deadlineMs > sinceMs) {
+        take(sinceMs)
+        return Promise.resolve({ admitted: true, waitedMs: 0 })
+      }
+      if (line.size() >= maxWaiting) return Promise.resolve({ admitted: false, waitedMs: 0, reason: 'full' })
+      return new Promise((resolve) => {
+        const waitedMs = (): number => clock.nowMs() - sinceMs
+        const waiter: Waiter = {
+          priority,
+          share,
+          admit: () => {
+            cancelDeadline()
+            resolve({ admitted: true, waitedMs: waitedMs() })
+          },
+        }
+        const cancelDeadline = clock.after(Math.max(0, deadlineMs - sinceMs), () => {
+          line.remove(waiter)
+          resolve({ admitted: false, waitedMs: waitedMs(), reason: 'deadline' })
+        })
+        line.push(waiter)
+        pump()
+      })
+    },
+    penalise: (ms) => {
+      heldUntilMs = Math.max(heldUntilMs, clock.nowMs() + ms)
+      pump()
+    },
+    estimateMs: (calls) => {
+      if (calls === 0) return 0
+      const ahead = line.sizeOf('write') + calls
+      const rounds = Math.floor((ahead - 1) / tokens)
+      const first = backMs[(next + ((ahead - 1) % tokens)) % tokens] ?? 0
+      return Math.max(0, first - clock.nowMs(), heldUntilMs - clock.nowMs()) + rounds * windowMs
+    },
+    nowMs: () => clock.nowMs(),
+    isIdle: () => line.size() === 0 && Math.max(...backMs, heldUntilMs) <= clock.nowMs(),
+  }
+}

@@ -1,0 +1,32 @@
+import { hash } from 'node:crypto'
+
+import type { Clock } from './clock.ts'
+import { createThrottle, type Throttle } from './throttle.ts'
+
+/** The throttles of all subscription keys; partners with one key share its calls (service-facts 9). */
+export interface Throttles {
+  /** The throttle of a key. Where it was made for a higher rate, the lower one counts from then on. */
+  of(subscriptionKey: string, callsPerSecond: number): Throttle
+}
+
+/** Keys may come from clients: more than so many are not kept, unless they are busy. */
+const MAX_KEPT = 1_000
+
+/** Creates the register; keys are kept as hashes. */
+export function createThrottles(clock: Clock): Throttles {
+  const known = new Map<string, { readonly throttle: Throttle; readonly callsPerSecond: number }>()
+  const forgetIdle = (): void => {
+    for (const [key, { throttle }] of known) if (throttle.isIdle()) known.delete(key)
+  }
+  return {
+    of: (subscriptionKey, callsPerSecond) => {
+      const key = hash('sha256', subscriptionKey)
+      const before = known.get(key)
+      if (before !== undefined && before.callsPerSecond <= callsPerSecond) return before.throttle
+      if (known.size >= MAX_KEPT) forgetIdle()
+      const throttle = createThrottle({ callsPerSecond, clock })
+      known.set(key, { throttle, callsPerSecond })
+      return throttle
+    },
+  }
+}

@@ -1,0 +1,158 @@
+import { createHash } from 'node:crypto'
+
+import { describe, expect, it } from 'vitest'
+
+import { Secret } from '../../src/config/index.ts'
+import { startSandbox } from '../sandbox/start-sandbox.ts'
+import {
+  batchOf,
+  failuresOf,
+  flatRecord,
+  flatRecords,
+  postBatch,
+  readBatchReply,
+} from '../support/batch-request.ts'
+import {
+  type Answer,
+  echoRecord,
+  replyWith,
+  startUpstream,
+  type Upstream,
+} from '../support/scripted-upstream.ts'
+import { type Adapter, startAdapter } from '../support/start-adapter.ts'
+import { sandboxRegister } from './support/sandbox-register.ts'
+
+const v2Key = 'client-key'
+const organisation = '1f0c7c3e-0000-4000-8000-000000000001'
+
+/** A partner that is known by its V2 key and has a V3 key and a client of its own. */
+function partnerWith(tokenUrl: string, auth: object = {}): { partners: object[] } {
+  const match = { subscriptionKeySha256: createHash('sha256').update(v2Key).digest('hex') }
+  const client = {
+    clientId: 'school-app',
+    clientSecret: new Secret('hush-secret'),
+    scope: 'attendance',
+    organisation,
+  }
+  const own = { mode: 'clientCredentials', tokenUrl, ...client, ...auth }
+  return { partners: [{ id: 'acme', match, v3: { subscriptionKey: new Secret('hush-v3-key'), auth: own } }] }
+}
+
+const isToken = (url: string): boolean => url === '/connect/token'
+
+/** A service whose tokens are numbered; `refused` are those that it does not take. */
+async function startService(refused: readonly string[], answer: Answer = echoRecord): Promise<Upstream> {
+  let issued = 0
+  return startUpstream((seen, response) => {
+    if (isToken(seen.url)) {
+      issued += 1
+      return replyWith(200, { access_token: `hush-token-${issued}`, expires_in: 3600, token_type: 'Bearer' })(
+        seen,
+        response,
+      )
+    }
+    const token = String(seen.headers.authorization).replace('Bearer ', '')
+    return (refused.includes(token) ? replyWith(401, { statusCode: 401, message: 'Unauthorized.' }) : answer)(
+      seen,
+      response,
+    )
+  })
+}
+
+function expectNoSecret(adapter: Adapter, text: string): void {
+  expect(`${adapter.log.join('')}${text}`).not.toContain('hush')
+}
+
+describe('client credentials', () => {
+  it('service-facts 11: write with a token and a key of their own, against the sandbox', async () => {
+    const sandbox = await startSandbox({
+      keys: ['hush-v3-key'],
+      clients: [{ id: 'school-app', secret: 'hush-secret', organisation, domains: ['Attendance'] }],
+    })
+    const adapter = await startAdapter(sandbox.url, partnerWith(`${sandbox.url}/connect/token`))
+    const register = await sandboxRegister(sandbox, 10)
+    const reply = await postBatch(adapter, register.batch)
+    expect(readBatchReply(reply).map(({ status }) => status)).toEqual(Array(10).fill(201))
+    expect(await register.written()).toEqual(register.learners)
+    const passed = await adapter.request('GET', '/V3/LearnerMedicals')
+    expect(passed.status).toBe(403) // the token has its own domains, whoever the client is
+    expectNoSecret(adapter, reply.text + passed.text)
+  })
+
+  it('are asked for once, in the form of the service, and the token of the client is not sent on', async () => {
+    const service = await startService([])
+    const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
+    await Promise.all([1, 2, 3].map((n) => postBatch(adapter, batchOf([flatRecord(n)]))))
+    const asked = service.seen.filter(({ url }) => isToken(url))
+    expect(asked.map(({ body }) => Object.fromEntries(new URLSearchParams(body)))).toEqual([
+      {
+        grant_type: 'client_credentials',
+        client_id: 'school-app',
+        client_secret: 'hush-secret',
+        scope: 'attendance',
+        acr_values: `orgselected:${organisation}`,
+      },
+    ])
+    const sent = service.seen.filter(({ url }) => !isToken(url)).map(({ headers }) => [headers.authorization, headers['ocp-apim-subscription-key']]) // prettier-ignore
+    expect(sent).toEqual(Array(3).fill(['Bearer hush-token-1', 'hush-v3-key']))
+  })
+
+  it('renew a token that the service does not take, once, and send every record then', async () => {
+    const service = await startService(['hush-token-1'])
+    const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
+    const reply = await postBatch(adapter, batchOf(flatRecords(5)))
+    expect(failuresOf(readBatchReply(reply))).toEqual(Array(5).fill({ status: 201, codes: 'record' }))
+    const one = await adapter.request('POST', '/V2/Attendance/AttendanceRecords', {
+      body: JSON.stringify(flatRecord(9)),
+    })
+    expect([one.status, service.seen.filter(({ url }) => isToken(url)).length]).toEqual([201, 2])
+  })
+
+  it('tell a second 401 as one, and ask for no third token', async () => {
+    const service = await startService(['hush-token-1', 'hush-token-2'])
+    const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
+    const reply = await postBatch(adapter, batchOf(flatRecords(5)))
+    expect([reply.status, JSON.parse(reply.text)]).toEqual([
+      401,
+      { statusCode: 401, message: 'Unauthorized.' },
+    ])
+    expect(service.seen.filter(({ url }) => isToken(url)).length).toBe(2)
+  })
+
+  it('repeat nothing once a record was accepted', async () => {
+    const service = await startService([], (seen, response) =>
+      (seen.body.includes('000000000002') ? replyWith(401) : echoRecord)(seen, response),
+    )
+    const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
+    const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(3))))
+    expect(parts.map(({ status }) => status)).toEqual([201, 401, 201])
+    expect(service.seen.length).toBe(4)
+  })
+
+  const failures: [name: string, answer: Answer, status: number, code: string][] = [
+    ['refuses the client', replyWith(400, { error: 'unauthorized_client' }), 502, 'ADP_UPSTREAM_PROTOCOL'],
+    ['refuses it in words', replyWith(401, { error: 'hush-secret is wrong' }), 502, 'ADP_UPSTREAM_PROTOCOL'],
+    ['gives no token', replyWith(200, { token: 'hush-token' }), 502, 'ADP_UPSTREAM_PROTOCOL'],
+    ['gives no JSON', replyWith(200, '<html>hush'), 502, 'ADP_UPSTREAM_PROTOCOL'],
+    [
+      'gives a token with a line end',
+      replyWith(200, { access_token: 'hush\r\nX: y' }),
+      502,
+      'ADP_UPSTREAM_PROTOCOL',
+    ],
+    ['is busy', replyWith(429), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
+    ['fails', replyWith(500, 'hush'), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
+    ['resets', (_seen, response) => void response.socket?.resetAndDestroy(), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
+  ]
+  it.each(failures)(
+    'post nothing and say so when the token endpoint %s',
+    async (_name, answer, status, code) => {
+      const service = await startUpstream(answer)
+      const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
+      const reply = await postBatch(adapter, batchOf(flatRecords(2)))
+      expect([reply.status, JSON.parse(reply.text)]).toMatchObject([status, { error: { code } }])
+      expect(service.seen.map(({ url }) => url)).toEqual(['/connect/token'])
+      expectNoSecret(adapter, reply.text)
+    },
+  )
+})

@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest'
+
+import { startSandbox } from '../sandbox/start-sandbox.ts'
+import {
+  batchOf,
+  failuresOf,
+  flatRecord,
+  flatRecords,
+  postBatch,
+  readBatchReply,
+} from '../support/batch-request.ts'
+import { type Answer, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { onePartner, startAdapter } from '../support/start-adapter.ts'
+import { sandboxRegister } from './support/sandbox-register.ts'
+
+const created = (count: number): unknown => Array(count).fill({ status: 201, codes: 'record' })
+const tooMany = { statusCode: 429, message: 'Rate limit is exceeded. Try again in 1 seconds.' }
+
+/** Answers the first `count` requests with 429 or another status, the others as the service does. */
+function first(count: number, answer: Answer): Answer {
+  return (seen, response) => (seen.index < count ? answer : echoRecord)(seen, response)
+}
+
+describe('a class of 30 under five calls a second', () => {
+  it('is answered in about six seconds, all 201, nothing lost or doubled', async () => {
+    const sandbox = await startSandbox({ callsPerSecond: 5 })
+    const adapter = await startAdapter(sandbox.url, onePartner({ v3: { callsPerSecond: 5 } }))
+    const register = await sandboxRegister(sandbox, 30)
+    const startedMs = performance.now()
+    const reply = await postBatch(adapter, register.batch, register.headers)
+    const tookMs = performance.now() - startedMs
+    expect(failuresOf(readBatchReply(reply))).toEqual(created(30))
+    expect(await register.written()).toEqual(register.learners)
+    expect(tookMs).toBeGreaterThan(4_900)
+    expect(tookMs).toBeLessThan(8_000)
+    expect(reply.headers['server-timing']).toMatch(/^queue;dur=\d+$/)
+    const { queuedMs } = adapter.events().at(-1) ?? {}
+    expect(queuedMs).toBeGreaterThan(1_000)
+  })
+})
+
+describe('the throttle', () => {
+  it('holds a single record back too, and counts the calls of all partners with one key', async () => {
+    const upstream = await startUpstream()
+    const partners = ['a', 'b'].map((id) => ({
+      id,
+      match: { pathPrefix: `/${id}` },
+      v3: { callsPerSecond: 2 },
+    }))
+    const adapter = await startAdapter(upstream.url, { partners })
+    const startedMs = performance.now()
+    const replies = await Promise.all(
+      ['/a', '/a', '/b'].map((prefix, index) =>
+        adapter.request('POST', `${prefix}/V2/Attendance/AttendanceRecords`, {
+          body: JSON.stringify(flatRecord(index + 1)),
+        }),
+      ),
+    )
+    expect(performance.now() - startedMs).toBeGreaterThan(1_000)
+    expect(replies.map(({ status }) => status)).toEqual([201, 201, 201])
+    expect(replies.every(({ headers }) => headers['server-timing'] !== undefined)).toBe(true)
+  })
+
+  it('is not there for an upstream on a loopback address, unless it is asked for', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url)
+    const reply = await postBatch(adapter, batchOf(flatRecords(40)))
+    expect(failuresOf(readBatchReply(reply))).toEqual(created(40))
+    expect(reply.headers['server-timing']).toBe(undefined)
+  })
+
+  it('answers what cannot leave within the budget with 503, and has posted exactly the rest', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: { callsPerSecond: 4, budgetMs: 500 } }))
+    const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(8))))
+    expect(failuresOf(parts)).toEqual([
+      ...Array<unknown>(4).fill({ status: 201, codes: 'record' }),
+      ...Array<unknown>(4).fill({ status: 503, codes: ['ADP_BUDGET_EXCEEDED'] }),
+    ])
+    expect(upstream.seen.length).toBe(4)
+  })
+
+  it('refuses such a batch at once where the partner wants that, with nothing posted', async () => {
+    const upstream = await startUpstream()
+    const v3 = { callsPerSecond: 4, budgetMs: 500, refuseOverBudget: true }
+    const adapter = await startAdapter(upstream.url, onePartner({ v3 }))
+    const reply = await postBatch(adapter, batchOf(flatRecords(8)))
+    expect([reply.status, reply.headers['retry-after'], upstream.seen.length]).toEqual([503, '1', 0])
+    expect(JSON.parse(reply.text)).toMatchObject({ error: { code: 'ADP_BUDGET_EXCEEDED' } })
+    expect(readBatchReply(await postBatch(adapter, batchOf(flatRecords(4)))).length).toBe(4)
+  })
+})
+
+describe('a record that was not applied is posted again', () => {
+  const rows: [name: string, answer: Answer, callsPerSecond: number | 'none'][] = [
+    ['429 without a throttle', replyWith(429, tooMany), 'none'],
+    ['429 with a throttle', replyWith(429, tooMany), 5],
+    ['429 with Retry-After', replyWith(429, '', { 'Retry-After': '1' }), 5],
+    ['503 with Retry-After', replyWith(503, '', { 'Retry-After': '1' }), 'none'],
+  ]
+  it.each(rows)('after %s', async (_name, answer, callsPerSecond) => {
+    const upstream = await startUpstream(first(1, answer))
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: { callsPerSecond } }))
+    const startedMs = performance.now()
+    const parts = readBatchReply(
+      await postBatch(adapter, batchOf([flatRecord(1), flatRecord(1, { MinutesLate: 5 })])),
+    )
+    expect(failuresOf(parts)).toEqual(created(2))
+    expect(performance.now() - startedMs).toBeGreaterThan(950)
+    // The newer record of the same learner and event waits for the older one.
+    expect(upstream.seen.map(({ body }) => (JSON.parse(body) as { Qualifier: { MinutesLate: unknown } }).Qualifier.MinutesLate)).toEqual([null, null, 5]) // prettier-ignore
+  })
+
+  it('and never after an unknown outcome', async () => {
+    const upstream = await startUpstream(first(1, replyWith(500, '', { 'Retry-After': '1' })))
+    const adapter = await startAdapter(upstream.url)
+    const parts = readBatchReply(await postBatch(adapter, batchOf([flatRecord(1)])))
+    expect([failuresOf(parts), upstream.seen.length]).toEqual([
+      [{ status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }],
+      1,
+    ])
+  })
+})

@@ -1,0 +1,40 @@
+import type { Clock } from '../../src/v3/index.ts'
+
+export interface ManualClock extends Clock {
+  /** Lets so much time pass; what is due happens in order, each at its own time. */
+  pass(ms: number): Promise<void>
+}
+
+/** A clock that stands until the test turns it. */
+export function createManualClock(): ManualClock {
+  let now = 0
+  const due: { atMs: number; act: () => void }[] = []
+  const settle = async (): Promise<void> => {
+    for (let turn = 0; turn < 20; turn += 1) await Promise.resolve()
+  }
+  return {
+    nowMs: () => now,
+    after: (delayMs, act) => {
+      const entry = { atMs: now + delayMs, act }
+      due.push(entry)
+      return () => {
+        const index = due.indexOf(entry)
+        if (index >= 0) due.splice(index, 1)
+      }
+    },
+    pass: async (ms) => {
+      const end = now + ms
+      await settle()
+      for (;;) {
+        due.sort((one, other) => one.atMs - other.atMs)
+        const [first] = due
+        if (first === undefined || first.atMs > end) break
+        due.shift()
+        now = first.atMs
+        first.act()
+        await settle()
+      }
+      now = end
+    },
+  }
+}
