@@ -34,6 +34,7 @@ export type * from './typed/typed-ast.ts'
 export type * from './typed/typed-query.ts'
 export type { Family, ValueType } from './typed/value-type.ts'
 
+export type { VisitBudget } from './evaluate/compile-expression.ts'
 export { compileComparator, compilePredicate } from './evaluate/compile-predicate.ts'
 export { compileSqlFilter, compileSqlOrder, type SqlFilter } from './sql/compile-sql.ts'
 export type { SqlFragment, SqlParameter } from './sql/sql-fragment.ts'

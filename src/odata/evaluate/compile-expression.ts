@@ -1,3 +1,4 @@
+import { QueryError } from '../query-error.ts'
 import type { ModelIndex } from '../typed/model-index.ts'
 import { scalarReader } from '../typed/read-scalar.ts'
 import type { Scalar } from '../typed/scalar.ts'
@@ -19,6 +20,14 @@ import { compareScalars, toNumber } from './compare-scalars.ts'
 
 /** A compiled expression: the JSON values of the variables in, by number, its value out. */
 export type Evaluate = (variables: unknown[]) => Scalar
+
+/**
+ * How many items of collections may still be visited; each visit takes one. Lambdas in lambdas multiply, so a short
+ * condition can ask for more visits than anyone can wait for. One budget may serve all expressions of a request.
+ */
+export interface VisitBudget {
+  left: number
+}
 
 type Compile = (node: TypedExpr) => Evaluate
 
@@ -87,6 +96,7 @@ function compileCase({ branches }: CaseNode, compile: Compile): Evaluate {
 function compileItems(
   { collection, variable, filters }: ItemSource,
   compile: Compile,
+  budget: VisitBudget,
 ): (variables: unknown[], visit: () => boolean) => void {
   const raw = rawValue(collection)
   const conditions = filters.map(compile)
@@ -94,14 +104,20 @@ function compileItems(
     const items = raw(variables)
     if (!Array.isArray(items)) return
     for (const item of items as readonly unknown[]) {
+      budget.left -= 1
+      if (budget.left < 0) throw new QueryError('Too many items would be visited', collection.position)
       variables[variable] = item
       if (conditions.every((condition) => condition(variables) === true) && visit()) return
     }
   }
 }
 
-function compileLambda({ kind, source, predicate }: LambdaNode, compile: Compile): Evaluate {
-  const items = compileItems(source, compile)
+function compileLambda(
+  { kind, source, predicate }: LambdaNode,
+  compile: Compile,
+  budget: VisitBudget,
+): Evaluate {
+  const items = compileItems(source, compile, budget)
   const condition = predicate === undefined ? undefined : compile(predicate)
   const wanted = kind === 'any'
   return (variables) => {
@@ -115,8 +131,8 @@ function compileLambda({ kind, source, predicate }: LambdaNode, compile: Compile
   }
 }
 
-function compileCount({ source }: CountNode, compile: Compile): Evaluate {
-  const items = compileItems(source, compile)
+function compileCount({ source }: CountNode, compile: Compile, budget: VisitBudget): Evaluate {
+  const items = compileItems(source, compile, budget)
   return (variables) => {
     let count = 0
     items(variables, () => {
@@ -127,8 +143,11 @@ function compileCount({ source }: CountNode, compile: Compile): Evaluate {
   }
 }
 
-/** Compiles a checked expression into a function on JSON values; the model tells how values are spelled. */
-export function compileExpression(root: TypedExpr, index: ModelIndex): Evaluate {
+/**
+ * Compiles a checked expression into a function on JSON values; the model tells how values are spelled. The function
+ * throws `QueryError` once the budget is spent.
+ */
+export function compileExpression(root: TypedExpr, index: ModelIndex, budget: VisitBudget): Evaluate {
   const compile = (node: TypedExpr): Evaluate => {
     switch (node.kind) {
       case 'constant':
@@ -180,9 +199,9 @@ export function compileExpression(root: TypedExpr, index: ModelIndex): Evaluate 
         return compileCase(node, compile)
       case 'any':
       case 'all':
-        return compileLambda(node, compile)
+        return compileLambda(node, compile, budget)
       case 'count':
-        return compileCount(node, compile)
+        return compileCount(node, compile, budget)
     }
   }
   return compile(root)

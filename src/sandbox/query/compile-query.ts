@@ -1,5 +1,5 @@
-import { checkQuery, compileComparator, compilePredicate } from '../../odata/index.ts'
-import type { ModelIndex, QueryOptions, StructuredType, TypedQuery } from '../../odata/index.ts'
+import { checkQuery, compileComparator, compilePredicate, QueryError } from '../../odata/index.ts'
+import type { ModelIndex, QueryOptions, StructuredType, TypedQuery, VisitBudget } from '../../odata/index.ts'
 import type { CompiledQuery } from './compiled-query.ts'
 import { compileProjection } from './projection.ts'
 
@@ -10,24 +10,48 @@ export interface QueryContext {
   readonly now: number
 }
 
+/** Items of collections that the conditions of one query may visit together: dozens of times those of a school. */
+const maxVisits = 200_000
+
 /** Checks and compiles query options against a type. Errors: `QueryError` with the option and position. */
 export function compileQuery(
   options: QueryOptions,
   typeName: string,
   { index, now }: QueryContext,
 ): CompiledQuery {
-  return compileTyped(checkQuery(options, typeName, index, { now }), index.structured(typeName), index)
+  const checked = checkQuery(options, typeName, index, { now })
+  return compileTyped(checked, index.structured(typeName), index, { left: maxVisits })
 }
 
-function compileTyped(query: TypedQuery, type: StructuredType, index: ModelIndex): CompiledQuery {
+function compileTyped(
+  query: TypedQuery,
+  type: StructuredType,
+  index: ModelIndex,
+  budget: VisitBudget,
+): CompiledQuery {
   const { filter, orderby } = query
   return {
     filter,
-    matches: filter === undefined ? () => true : compilePredicate(filter, index),
-    compare: orderby.length === 0 ? undefined : compileComparator(orderby, index),
-    project: compileProjection(query, type, (nested, target) => compileTyped(nested, target, index)),
+    matches: filter === undefined ? () => true : inOption('$filter', compilePredicate(filter, index, budget)),
+    compare:
+      orderby.length === 0 ? undefined : inOption('$orderby', compileComparator(orderby, index, budget)),
+    project: compileProjection(query, type, (nested, target) => compileTyped(nested, target, index, budget)),
     skip: query.skip ?? 0,
     top: query.top,
     count: query.count,
+  }
+}
+
+/** A fault that shows itself only while the query runs names its option as the others do. */
+function inOption<Given extends unknown[], Result>(
+  option: string,
+  run: (...given: Given) => Result,
+): (...given: Given) => Result {
+  return (...given) => {
+    try {
+      return run(...given)
+    } catch (error) {
+      throw error instanceof QueryError ? error.inOption(option) : error
+    }
   }
 }

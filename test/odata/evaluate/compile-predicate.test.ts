@@ -32,6 +32,17 @@ const holds = (filter: string, entity: unknown = thing): boolean =>
 
 describe('compilePredicate', () => {
   test.each([
+    ['Parts/any(a:Parts/any(b:Parts/any(c:c/Price eq 0)))', 14, 24],
+    ['Parts/$count($filter=Price gt 4) gt 5', 2, 0],
+    ['Tags/any()', 1, 0],
+  ])('%s visits %i items and no more than its budget', (filter, visits, position) => {
+    const compile = (left: number) =>
+      compilePredicate(checkFilter(parseFilter(filter), 'Sample.Thing', sampleIndex), sampleIndex, { left })
+    expect(() => compile(visits)(thing)).not.toThrow()
+    expect(() => compile(visits - 1)(thing)).toThrow(expect.objectContaining({ code: 'ADP_QUERY', position }))
+  })
+
+  test.each([
     // Values compare by what they mean, not by how they are written
     'ID eq 0000000a-0000-0000-0000-000000000000',
     'Created eq 2024-03-31T00:30:15.25Z and Created eq 2024-03-30T23:30:15.2500-01:00',
