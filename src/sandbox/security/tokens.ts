@@ -24,18 +24,24 @@ export function createTokens(
   declared: ReadonlyMap<string, ReadonlySet<string> | undefined>,
   now: () => number,
 ): Tokens {
-  const grants = new Map<string, TokenGrant>()
-  for (const [token, domains] of declared) grants.set(token, { domains, expiresAt: undefined })
+  // In order of issue, so the first to expire comes first, unless the clock was set back.
+  const issued = new Map<string, { domains: TokenGrant['domains']; expiresAt: number }>()
+  const dropExpired = (): void => {
+    for (const [token, { expiresAt }] of issued) {
+      if (expiresAt > now()) return
+      issued.delete(token)
+    }
+  }
   return {
     find: (token) => {
-      const grant = grants.get(token)
-      if (grant?.expiresAt === undefined || grant.expiresAt > now()) return grant
-      grants.delete(token)
-      return undefined
+      if (declared.has(token)) return { domains: declared.get(token), expiresAt: undefined }
+      const grant = issued.get(token)
+      return grant !== undefined && grant.expiresAt > now() ? grant : undefined
     },
     issue: (domains) => {
+      dropExpired()
       const token = randomBytes(24).toString('base64url')
-      grants.set(token, { domains, expiresAt: now() + lifetimeSeconds * 1000 })
+      issued.set(token, { domains, expiresAt: now() + lifetimeSeconds * 1000 })
       return token
     },
   }
