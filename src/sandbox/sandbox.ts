@@ -5,6 +5,7 @@ import { recordTypes } from './attendance/record-entity.ts'
 import { createClock } from './clock.ts'
 import { createFaultPlan } from './control/fault-plan.ts'
 import { createControlRoutes } from './control/routes.ts'
+import { answerUnreadable } from './edge/answer-unreadable.ts'
 import { joinFaults } from './edge/disturbance.ts'
 import { createServer } from './edge/server.ts'
 import { openSchool } from './open-school.ts'
@@ -77,6 +78,7 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
   })
   const server = createHttpServer({ maxHeaderSize: maxHeaderBytes }, app)
   server.keepAliveTimeout = keepAliveMs
+  server.on('clientError', answerUnreadable)
   return {
     listen: async () => {
       server.listen(settings.port, settings.host)

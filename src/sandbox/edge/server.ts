@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import express from 'express'
-import type { Express, Request, Response } from 'express'
+import type { Express, NextFunction, Request, Response } from 'express'
 import { AdapterError } from '../../errors.ts'
 import { readBody } from '../../http/body.ts'
 import type { Fault } from '../control/fault.ts'
@@ -46,7 +46,19 @@ export function createServer(parts: ServerParts): Express {
     sendReply(response, parts.issueToken(request.headers['content-type'], body.toString('utf8')))
   })
   app.use((request, response) => serve(parts, request, response))
+  // Express knows an error handler by its four parameters.
+  app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
+    if (response.headersSent) next(error)
+    else sendReply(response, replyTo(error, parts.onError))
+  })
   return app
+}
+
+/** The answer to a fault, which the sandbox hears of where it is its own. */
+function replyTo(error: unknown, onError: ServerParts['onError']): Reply {
+  if (error instanceof AdapterError) return faultReply(error)
+  onError(error)
+  return internalError
 }
 
 async function serve(parts: ServerParts, request: Request, response: Response): Promise<void> {
@@ -108,8 +120,7 @@ async function answer(
       ...(contextUrl === undefined ? {} : { contextUrl }),
     })
   } catch (error) {
-    if (!(error instanceof AdapterError)) parts.onError(error)
-    return error instanceof AdapterError ? faultReply(error) : internalError
+    return replyTo(error, parts.onError)
   }
 }
 

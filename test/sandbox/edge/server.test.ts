@@ -3,13 +3,14 @@ import { gzipSync } from 'node:zlib'
 import supertest from 'supertest'
 import { expect, test } from 'vitest'
 import { AdapterError } from '../../../src/errors.ts'
+import { readFaults } from '../../../src/sandbox/control/fault.ts'
 import { jsonReply } from '../../../src/sandbox/edge/reply.ts'
 import type { ServiceRequest } from '../../../src/sandbox/edge/request.ts'
 import { createServer } from '../../../src/sandbox/edge/server.ts'
 import type { ServerParts } from '../../../src/sandbox/edge/server.ts'
 
 /** The HTTP edge around a service that is given; it admits everybody. */
-function serve(service: ServerParts['service'], errors: unknown[] = []) {
+function serve(service: ServerParts['service'], errors: unknown[] = [], faults: unknown[] = []) {
   const app = createServer({
     admit: () => ({ principal: { actorId: 'a', domains: undefined } }),
     issueToken: (contentType, body) => jsonReply(200, JSON.stringify({ contentType, body })),
@@ -17,7 +18,7 @@ function serve(service: ServerParts['service'], errors: unknown[] = []) {
     control: undefined,
     maxBodyBytes: 100,
     contextUrl: undefined,
-    strike: () => [],
+    strike: () => readFaults(faults),
     staleAfter: () => 0,
     onError: (error) => void errors.push(error),
   })
@@ -88,6 +89,19 @@ test.each([
   expect([reply.status, reply.body]).toMatchObject([status, { error: { code } }])
   expect(reply.text).not.toContain('ADP_')
   expect(reply.text).not.toContain('Secret')
+})
+
+test('a form that is too large is refused, also where a fault keeps the request from being handled', async () => {
+  const refusal = { error: { code: 'PayloadTooLarge' } }
+  const form = await serve(echo)
+    .post('/connect/token')
+    .type('form')
+    .send(`a=${'x'.repeat(16_384)}`)
+  expect([form.status, form.body]).toMatchObject([413, refusal])
+  const disturbed = await serve(echo, [], [{ kind: 'status', status: 503 }])
+    .post('/V3')
+    .send('x'.repeat(101))
+  expect([disturbed.status, disturbed.body]).toMatchObject([413, refusal])
 })
 
 test('the token endpoint is found under any prefix, control is not there when it is off', async () => {
