@@ -28,14 +28,22 @@ function compileTyped(
   type: StructuredType,
   index: ModelIndex,
   budget: VisitBudget,
+  outer?: '$expand',
 ): CompiledQuery {
   const { filter, orderby } = query
   return {
     filter,
-    matches: filter === undefined ? () => true : inOption('$filter', compilePredicate(filter, index, budget)),
+    matches:
+      filter === undefined
+        ? () => true
+        : inOption(outer ?? '$filter', compilePredicate(filter, index, budget)),
     compare:
-      orderby.length === 0 ? undefined : inOption('$orderby', compileComparator(orderby, index, budget)),
-    project: compileProjection(query, type, (nested, target) => compileTyped(nested, target, index, budget)),
+      orderby.length === 0
+        ? undefined
+        : inOption(outer ?? '$orderby', compileComparator(orderby, index, budget)),
+    project: compileProjection(query, type, (nested, target) =>
+      compileTyped(nested, target, index, budget, '$expand'),
+    ),
     skip: query.skip ?? 0,
     top: query.top,
     count: query.count,

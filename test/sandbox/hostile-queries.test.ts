@@ -1,0 +1,250 @@
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { request } from 'undici'
+import { createSandbox } from '../../src/sandbox/index.ts'
+import type { Sandbox } from '../../src/sandbox/index.ts'
+import { fixed, jsonBody, sandboxHeaders, testNow } from './start-sandbox.ts'
+
+/** Far more than any of these queries takes, also on a busy machine; what is not bounded takes minutes. */
+const boundMs = 3000
+
+let sandbox: Sandbox
+let url: string
+beforeAll(async () => {
+  sandbox = createSandbox({ now: testNow })
+  url = (await sandbox.listen()).url
+})
+afterAll(() => sandbox.close())
+
+interface Answer {
+  readonly status: number
+  readonly text: string
+}
+async function send(path: string, body?: string, headers = jsonBody): Promise<Answer> {
+  const reply = await request(`${url}${path}`, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { ...sandboxHeaders, ...headers },
+    ...(body === undefined ? {} : { body }),
+  })
+  return { status: reply.statusCode, text: await reply.body.text() }
+}
+
+/** Asks in bounded time, and makes sure that the sandbox answers others afterwards. */
+async function attack(path: string, body?: string, headers = jsonBody): Promise<Answer> {
+  const start = performance.now()
+  const answer = await send(path, body, headers)
+  expect(performance.now() - start).toBeLessThan(boundMs)
+  expect((await send('/V3/LearnerIdentifiers?$top=1&$select=ExternalID')).text).toContain(fixed.learner)
+  return answer
+}
+
+const option = (name: string, text: string): string => `${name}=${encodeURIComponent(text)}`
+const identifiers = (query: string): string => `/V3/LearnerIdentifiers?${query}`
+const filtered = (text: string): string => identifiers(option('$filter', text))
+/** `text` around itself, `depth` times. */
+const nest = (depth: number, open: string, inner: string, close: string): string =>
+  open.repeat(depth) + inner + close.repeat(depth)
+const lambdas = (depth: number, collection: string): string =>
+  Array.from({ length: depth }, (_, level) => `${collection}/any(v${level}:`).join('') +
+  'false' +
+  ')'.repeat(depth)
+const day = 'AttendableEventStart eq 2026-03-02T09:00:00Z'
+
+const refused: readonly (readonly [name: string, path: string, place: string])[] = [
+  // Depth
+  ['10,000 parentheses', identifiers(`$filter=${nest(10_000, '(', 'true', ')')}`), '$filter, character 100'],
+  ['10,000 without their ends', identifiers(`$filter=${'('.repeat(10_000)}`), '$filter, character 100'],
+  ['3000 times not', identifiers(`$filter=${'not%20'.repeat(3000)}true`), '$filter, character 400'],
+  ['3000 signs', identifiers(`$filter=${'-'.repeat(3000)}1%20eq%201`), '$filter, character 100'],
+  [
+    '200 calls in each other',
+    filtered(`${nest(200, 'trim(', 'Surname', ')')} eq 'x'`),
+    '$filter, character 500',
+  ],
+  ['200 lambdas in each other', filtered(lambdas(200, 'A')), '$filter, character'],
+  [
+    '200 times $expand',
+    identifiers(option('$expand', nest(200, 'A($expand=', 'A', ')'))),
+    '$expand, character',
+  ],
+  ['an alias that means itself', identifiers('$filter=@a&@a=@b&@b=@a'), '$filter, character 0'],
+  [
+    'aliases that double thirty times',
+    identifiers(
+      `$filter=@a30&@a0=true&${Array.from({ length: 30 }, (_, n) => `@a${n + 1}=@a${n}%20and%20@a${n}`).join('&')}`,
+    ),
+    '$filter, character 0',
+  ],
+  // Length
+  ['40,000 characters', identifiers(`$filter=${'a'.repeat(40_000)}`), '$filter, character 32768'],
+  ['6000 terms', identifiers(`$filter=${Array(6000).fill('true').join('+or+')}`), '$filter, character 32768'],
+  ['a name of 200 characters', filtered(`${'a'.repeat(200)} eq 1`), '$filter, character 0'],
+  // Work beyond measure
+  [
+    'lambdas that multiply',
+    `/V1/LearnerContactDetails?${option('$filter', lambdas(40, 'LearnerContactRelationships'))}`,
+    '$filter, character 1',
+  ],
+  [
+    'members of members of members',
+    `/V3/LearnerGroups?${option('$filter', lambdas(6, 'LearnerMedicals'))}`,
+    '$filter, character',
+  ],
+  [
+    'the same in an order',
+    `/V3/LearnerGroups?${option('$orderby', `LearnerMedicals/$count($filter=${lambdas(6, 'LearnerMedicals').replaceAll('LearnerMedicals', '$it/LearnerMedicals')})`)}`,
+    '$orderby, character',
+  ],
+  [
+    'the same in an expansion',
+    `/V3/LearnerGroups?${option('$expand', `LearnerContactDetails($filter=${lambdas(40, 'LearnerContactRelationships')})`)}`,
+    '$expand, character 1',
+  ],
+  // Names and types
+  ['an unknown property', filtered("Nothing eq 'x'"), '$filter, character 0'],
+  ['an unknown member', filtered("CurrentHouse/Nothing eq 'x'"), '$filter, character 13'],
+  ['a property of Object', filtered('constructor/prototype eq null'), '$filter, character 0'],
+  ['the prototype', filtered('CurrentHouse/__proto__ ne null'), '$filter, character 13'],
+  ['an unknown function', filtered('sleep(10) eq 1'), '$filter, character 0'],
+  ['text as a number', filtered("AgeMonths gt '7'"), '$filter, character 13'],
+  ['a number as text', filtered('Surname eq 7'), '$filter, character 11'],
+  ['a guid in quotes that is none', filtered("ExternalID eq 'x'"), '$filter, character 14'],
+  ['a collection as a value', '/V3/LearnerMedicals?$filter=Disabilities%20eq%201', '$filter, character 0'],
+  ['a condition that is none', filtered('Surname'), '$filter, character 0'],
+  ['an order of objects', identifiers('$orderby=CurrentHouse'), '$orderby, character 0'],
+  ['a negative $skip', identifiers('$skip=-1'), '$skip, character 0'],
+  ['a huge $top', identifiers(`$top=${'9'.repeat(400)}`), '$top, character'],
+  ['the same option twice', identifiers('$top=1&top=1'), 'character 7'],
+  ['broken percent-encoding', identifiers('$filter=%ff'), 'character 8'],
+  // The store's own language, wherever a literal goes
+  ['SQL after a literal', filtered("Surname eq 'x'; DROP TABLE mark; --'"), '$filter, character 14'],
+  ['SQL in place of a name', filtered('(SELECT body FROM entity) ne null'), '$filter, character 8'],
+  [
+    'SQL in an order',
+    identifiers(option('$orderby', 'Surname; DELETE FROM learner')),
+    '$orderby, character 7',
+  ],
+  ['SQL in a selection', identifiers(option('$select', 'Surname,(SELECT 1)')), '$select, character 8'],
+  [
+    'SQL in an expansion',
+    `/V3/LearnerMedicals?${option('$expand', "Disabilities' OR 1=1")}`,
+    '$expand, character 12',
+  ],
+  [
+    'SQL in a token',
+    identifiers(option('$skiptoken', '0 UNION SELECT body FROM entity')),
+    '$skiptoken, character 0',
+  ],
+  ['a token below zero', identifiers('$skiptoken=-5'), '$skiptoken, character 0'],
+  [
+    'SQL in a token of attendance',
+    `/Attendance/V3/AttendanceRecords?${option('$filter', day)}&${option('$skiptoken', '1.1.1 OR 1=1')}`,
+    '$skiptoken, character 0',
+  ],
+  [
+    'another kind of token',
+    `/Attendance/V3/AttendanceRecords?${option('$filter', day)}&$skiptoken=1000`,
+    '$skiptoken, character 0',
+  ],
+  [
+    'SQL in a guid of attendance',
+    `/Attendance/V3/AttendanceRecords?${option('$filter', `Attendee/ExternalID eq ${fixed.learner}' OR '1'='1`)}`,
+    '$filter, character',
+  ],
+]
+
+test.each(refused)('%s is refused with its place', async (_name, path, place) => {
+  const { status, text } = await attack(path)
+  expect(status).toBe(400)
+  const { error } = JSON.parse(text) as { error: { code: string; message: string } }
+  expect(error.code).toBe('InvalidQuery')
+  expect(error.message).toContain(`(${place}`)
+  expect(error.message).toMatch(/character \d+\)$/)
+  expect(text.length).toBeLessThan(1000)
+})
+
+describe('SQL inside a literal is text like any other', () => {
+  const texts = ["x' OR '1'='1", "'; DROP TABLE mark; --", '" OR 1=1 --', '%', '_', '\\', '\u0000', '🦉']
+  const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
+
+  test.each(texts)('%j', async (text) => {
+    const queries = [
+      filtered(`Surname eq ${quoted(text)}`),
+      filtered(`contains(Surname,${quoted(text)})`),
+      filtered(`Surname in (${quoted(text)})`),
+      identifiers(`$filter=Surname%20eq%20@a&${option('@a', quoted(text))}`),
+      `/Attendance/V3/AttendanceRecords?${option('$filter', `${day} and Qualifier/Comment eq ${quoted(text)}`)}`,
+      `/V2/Attendance/AttendanceRecords?${option('$filter', `${day} and Comment eq ${quoted(text)}`)}`,
+    ]
+    for (const query of queries) {
+      const { status, text: body } = await attack(query)
+      expect([query, status, (JSON.parse(body) as { value: unknown[] }).value]).toEqual([query, 200, []])
+    }
+  })
+
+  test.each(texts)('%j as a key finds nothing', async (text) => {
+    const key = encodeURIComponent(`(${quoted(text)})`)
+    for (const path of [
+      `/V3/LearnerIdentifiers${key}`,
+      `/V3/LearnerGroups(ExternalID=${fixed.learner},GroupType=${encodeURIComponent(quoted(text))})`,
+      `/Attendance/V3/AttendanceRecords${key}`,
+      `/V2/Attendance/AttendanceRecords${key}`,
+    ])
+      expect([path, (await attack(path)).status]).toEqual([path, 404])
+  })
+
+  test('of all this nothing was written or lost', async () => {
+    expect(JSON.parse((await send('/_sandbox/effects')).text)).toEqual([])
+    expect((await send('/V3/LearnerIdentifiers/$count')).text).toBe('33')
+  })
+})
+
+test('a page of a tampered token is a page of the same rows, never of others', async () => {
+  const two = `${day} and Attendee/ExternalID in (${fixed.learner},${fixed.otherLearner})`
+  const path = `/Attendance/V3/AttendanceRecords?${option('$filter', two)}`
+  for (const token of ['0.0.0', '999999999.0.0', '1.999999999.0', '1.0.999999999']) {
+    const { status, text } = await attack(`${path}&$skiptoken=${token}`)
+    const { value } = JSON.parse(text) as { value: { Attendee: { ExternalID: string } }[] }
+    expect(status).toBe(200)
+    const learners = value.map(({ Attendee }) => Attendee.ExternalID)
+    expect(learners.filter((id) => id !== fixed.learner && id !== fixed.otherLearner)).toEqual([])
+  }
+})
+
+describe('a request line beyond the limits of HTTP', () => {
+  test.each([
+    ['1 MiB of filter', `$filter=${'a'.repeat(1_048_576)}`],
+    ['100,000 terms', `$filter=${Array(100_000).fill('true').join('+or+')}`],
+    ['20 MiB', 'a'.repeat(20 * 1_048_576)],
+  ])('%s is 431, whole', async (_name, query) => {
+    expect(await attack(identifiers(query))).toEqual({
+      status: 431,
+      text: '{"statusCode":431,"message":"The request line and header fields are too long."}',
+    })
+  })
+
+  test('inside a batch it is 400, and nothing of the batch is done', async () => {
+    const long = `LearnerIdentifiers?$filter=${Array(100_000).fill('true').join('+or+')}`
+    const json = JSON.stringify({ requests: [{ id: '1', method: 'GET', url: long }] })
+    expect((await attack('/V3/$batch', json)).status).toBe(400)
+    const part = `--b\r\nContent-Type: application/http\r\n\r\nGET ${long} HTTP/1.1\r\n\r\n\r\n--b--\r\n`
+    const multipart = { 'Content-Type': 'multipart/mixed; boundary=b' }
+    expect((await attack('/V3/$batch', part, multipart)).status).toBe(400)
+  })
+
+  test('no HTTP at all is 400', async () => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    const pieces: string[] = []
+    socket.setEncoding('latin1').on('data', (piece: string) => pieces.push(piece))
+    socket.write('\u0016\u0003\u0001 no request\r\n\r\n')
+    await new Promise((resolve) => socket.once('end', resolve))
+    socket.destroy()
+    expect(pieces.join('')).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[^]*\{"statusCode":400,/)
+  })
+})
+
+test('patterns that make others try for ever are matched in linear time', async () => {
+  const text = `matchesPattern('${'a'.repeat(5000)}b','^(a+)+$')`
+  const { status, text: body } = await attack(filtered(text))
+  expect([status, (JSON.parse(body) as { value: unknown[] }).value]).toEqual([200, []])
+})
