@@ -3,48 +3,7 @@ import { attendanceV2Model } from '../../src/model/attendance-v2.ts'
 import { serviceModel } from '../../src/model/service-model.ts'
 import type { ComplexType, ServiceModel, TypeRef } from '../../src/odata/csdl.ts'
 import { createModelIndex } from '../../src/odata/typed/model-index.ts'
-import { documentedFields } from './documented-fields.ts'
-
-const edmNames: Readonly<Record<string, string>> = {
-  guid: 'Edm.Guid',
-  string: 'Edm.String',
-  int32: 'Edm.Int32',
-  bool: 'Edm.Boolean',
-  datetimeoffset: 'Edm.DateTimeOffset',
-  duration: 'Edm.Duration',
-  decimal: 'Edm.Decimal',
-}
-
-type FieldTable = Readonly<Record<string, string>>
-
-/** One entry of the notation: `nav? A, B type-or-[type] (required|contained)?`. */
-const entryPattern = /^(nav )?([\w, ]+?) (\[?)(\w+)\]?(?: \((required|contained)\))?$/
-
-function readEntry(entry: string): readonly (readonly [name: string, shape: string])[] {
-  const [, nav = '', names = '', bracket, type = '', mark] = entryPattern.exec(entry) ?? []
-  expect(names, `cannot read "${entry}"`).not.toBe('')
-  const qualified = edmNames[type] ?? `Svc.${type}`
-  const shape = bracket === '[' ? `Collection(${qualified})` : qualified
-  const navigation = nav === '' ? '' : mark === 'contained' ? 'contained ' : 'nav '
-  return names
-    .split(', ')
-    .map((name) => [name, `${navigation}${shape}${mark === 'required' ? ' required' : ''}`])
-}
-
-/** The table as `type -> field -> shape`. */
-function readTable(table: string): ReadonlyMap<string, FieldTable> {
-  const lines = table
-    .trim()
-    .replace(/\n {2}/g, ' ')
-    .split('\n')
-  return new Map(
-    lines.flatMap((line) => {
-      const [names = '', fields = ''] = line.split(': ')
-      const declared = Object.fromEntries(fields.split('; ').flatMap(readEntry))
-      return names.split(', ').map((name) => [name, declared] as const)
-    }),
-  )
-}
+import { documentedTypes as documented, type FieldTable } from './documented-types.ts'
 
 const shapeOf = ({ type, collection }: TypeRef): string => (collection ? `Collection(${type})` : type)
 
@@ -63,8 +22,6 @@ function fieldsOf(type: ComplexType): FieldTable {
 
 const declared = (model: ServiceModel): readonly ComplexType[] =>
   model.schemas.flatMap((schema) => [...schema.complexTypes, ...schema.entityTypes])
-
-const documented = readTable(documentedFields)
 
 describe('the service model', () => {
   test.each([...documented])('declares %s as service.md does', (name, fields) => {
