@@ -125,6 +125,15 @@ function toPartner(partner: PartnerConfig, callsPerSecond: number | undefined): 
     },
     bodyProfile: v3.bodyProfile,
     concurrency: v3.concurrency,
+    batch:
+      v3.writeMode === 'single'
+        ? undefined
+        : {
+            mode: v3.writeMode,
+            format: v3.batchFormat,
+            maxRecords: v3.maxBatchRecords,
+            concurrency: v3.concurrency,
+          },
     budgetMs: v3.budgetMs,
     callsPerSecond,
     refuseOverBudget: v3.refuseOverBudget,

@@ -64,7 +64,9 @@ function checkAuth(
 }
 
 const partnerV3 = z.strictObject({
-  writeMode: z.literal('single', 'must be single: this version posts record by record').default('single'),
+  writeMode: z.enum(['single', 'batch', 'auto']).default('single'),
+  batchFormat: z.enum(['multipart', 'json']).default('multipart'),
+  maxBatchRecords: z.int().min(1).max(1_000).default(100),
   concurrency: z.int().min(1).max(1024).default(16),
   budgetMs: ms.default(90_000),
   callsPerSecond: z

@@ -31,7 +31,7 @@ export async function handleBatch(
     const serviceHosts = new Set([hostName(host), ...context.serviceHosts])
     const batch = decodeBatch(body, request.headers['content-type'], { limits: context.limits, serviceHosts })
     const plan = planBatch(batch, partner, new Date(startedMs).toISOString())
-    checkBudget(authorisation, plan, response)
+    checkBudget(context, authorisation, plan, response)
     const sending = createSending(context, authorisation)
     const tally = batch.idsAgree
       ? await answerRecords(context, request, response, prefix, sending, partner, batch, plan)
@@ -108,8 +108,14 @@ async function answerMismatch(
 }
 
 /** Error: `ADP_BUDGET_EXCEEDED` with `Retry-After`, for a partner that wants no batch begun that cannot be finished. */
-function checkBudget(authorisation: Authorisation, plan: Plan, response: ServerResponse): void {
-  const calls = plan.records.filter(({ record }) => record !== undefined).length
+function checkBudget(
+  context: ProxyContext,
+  authorisation: Authorisation,
+  plan: Plan,
+  response: ServerResponse,
+): void {
+  const records = plan.records.filter(({ record }) => record !== undefined).length
+  const calls = context.v3.callsFor(records, authorisation.partner.batch)
   const seconds = overBudgetSeconds(authorisation, calls)
   if (seconds === undefined) return
   response.setHeader('Retry-After', String(seconds))

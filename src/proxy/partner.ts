@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 import type { RecordMapping } from '../translate/index.ts'
-import type { BodyProfile, Pace, Throttles, TokenSource, V3Credentials } from '../v3/index.ts'
+import type { BatchChoice, BodyProfile, Pace, Throttles, TokenSource, V3Credentials } from '../v3/index.ts'
 
 /** How a request is known to be a partner's. */
 export type PartnerMatch =
@@ -23,6 +23,8 @@ export interface Partner {
   readonly bodyProfile: BodyProfile
   /** Records of one batch that are under way at the same time. */
   readonly concurrency: number
+  /** How records go to V3 in batches; undefined: one by one. */
+  readonly batch: BatchChoice | undefined
   /** Time for all records of one batch. */
   readonly budgetMs: number
   /** Calls to V3 with the partner's key in a second; undefined: as many as come. */

@@ -43,7 +43,7 @@ export async function sendPlan(
     runOrdered(
       list.length,
       (position) => records[list[position] ?? -1]?.key ?? '',
-      concurrency,
+      writes.atATime ?? concurrency,
       async (position) => {
         const index = list[position] ?? -1
         sent.add(index)

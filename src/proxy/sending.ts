@@ -32,7 +32,7 @@ export function createSending(context: ProxyContext, authorisation: Authorisatio
     credentials: V3Credentials,
     use: (writes: V3Writes) => Promise<Result>,
   ): Promise<Result> => {
-    const writes = context.v3.openWrites(credentials, partner.budgetMs, pace)
+    const writes = context.v3.openWrites(credentials, partner.budgetMs, pace, partner.batch)
     current = writes
     try {
       return await use(writes)

@@ -83,6 +83,7 @@ const notAppliedCodes: Readonly<Record<NotAppliedReason, ErrorCode>> = {
   unavailable: 'ADP_UPSTREAM_UNAVAILABLE',
   stopped: 'ADP_UPSTREAM_UNAVAILABLE',
   redirected: 'ADP_UPSTREAM_PROTOCOL',
+  batchRefused: 'ADP_UPSTREAM_PROTOCOL',
   budget: 'ADP_BUDGET_EXCEEDED',
   queueFull: 'ADP_OVERLOADED',
 }
@@ -93,6 +94,8 @@ const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
   unavailable: 'The service is not available. The record was not applied; send it again later.',
   stopped: 'The record was not sent, because the service refused the credentials of this batch.',
   redirected: 'The service answered with a redirect. The record was not applied; check the base address.',
+  batchRefused:
+    'The service takes no batch of this format. The record was not applied; check writeMode and batchFormat.',
   queueFull: 'Too many calls wait for their turn. The record was not sent; send it again later.',
   budget: 'The time for this batch was spent before the record was sent. Send it again in a smaller batch.',
 }

@@ -38,7 +38,7 @@ describe('parseConfig', () => {
           {
             ...acme,
             layout: 'round',
-            v3: { budgetMS: 5, writeMode: 'batch', callsPerSecond: 0, auth: { mode: 'clientCredential' } },
+            v3: { budgetMS: 5, writeMode: 'bulk', callsPerSecond: 0, auth: { mode: 'clientCredential' } },
           },
           { ...acme, stage: 'shadow', quirks: { mismatch: 'keep' } },
           { id: 'a b', match: {} },
@@ -55,7 +55,7 @@ describe('parseConfig', () => {
       'upstreams.v3.timeouts.bodyMs: Invalid input: expected int, received number',
       'limits.maxPart: is not a key of the configuration',
       'partners[0].layout: Invalid option: expected one of "flat"|"nested"|"auto"',
-      'partners[0].v3.writeMode: must be single: this version posts record by record',
+      'partners[0].v3.writeMode: Invalid option: expected one of "single"|"batch"|"auto"',
       'partners[0].v3.callsPerSecond: must be a number above 0 and up to 1000, or none',
       'partners[0].v3.auth.mode: Invalid option: expected one of "passThrough"|"clientCredentials"',
       'partners[0].v3.budgetMS: is not a key of the configuration',

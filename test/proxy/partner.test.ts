@@ -23,6 +23,7 @@ function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string
     mapping,
     bodyProfile: 'full',
     concurrency: 1,
+    batch: undefined,
     budgetMs: 1,
     subscriptionKey,
     callsPerSecond: undefined,

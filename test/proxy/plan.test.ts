@@ -20,6 +20,7 @@ const partner: Partner = {
   },
   bodyProfile: 'minimal',
   concurrency: 4,
+  batch: undefined,
   budgetMs: 1_000,
   subscriptionKey: undefined,
   callsPerSecond: undefined,

@@ -18,7 +18,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
   }
   const context: ProxyContext = {
     authorise: refuse,
-    v3: { openWrites: refuse, close: () => Promise.resolve() },
+    v3: { openWrites: refuse, callsFor: refuse, close: () => Promise.resolve() },
     limits: defaultBatchLimits,
     byteBudget: createByteBudget(1),
     inFlight: createInFlight(),

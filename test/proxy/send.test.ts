@@ -17,6 +17,7 @@ const outcomes = {
 /** Nothing that was not applied is worth another try, and nothing waits. */
 const neverAgain: Omit<V3Writes, 'post'> = {
   repost: (_body, first) => Promise.resolve(first),
+  atATime: undefined,
   queuedMs: () => 0,
   close: () => undefined,
 }

@@ -1,7 +1,11 @@
 import { Pool } from 'undici'
 
 import type { PostOutcome } from '../errors/post-outcome.ts'
-import { openCalls, type Dispatch, type Pace } from './calls.ts'
+import { type BatchChoice, createBatchPosts } from './batch/batch-posts.ts'
+import { createBatchCapability } from './batch/capability.ts'
+import { encodeV3Batch } from './batch/encode-batch.ts'
+import { readBatchReply } from './batch/read-batch-reply.ts'
+import { type Calls, openCalls, type Dispatch, type Pace } from './calls.ts'
 import type { Clock } from './clock.ts'
 import type { ReplyReader } from './post-handler.ts'
 import { readOutcome } from './read-outcome.ts'
@@ -37,6 +41,8 @@ export interface V3Writes {
   post(body: string): Promise<PostOutcome>
   /** Posts a record again whose first post was not applied, as long as that may help and time is left. Never rejects. */
   repost(body: string, first: NotApplied): Promise<PostOutcome>
+  /** How many posts fill the batches under way; undefined: posts go one by one, as many as the partner wants. */
+  readonly atATime: number | undefined
   /** The longest time that a call stood in the throttle's queue so far, ms. */
   queuedMs(): number
   /** Gives up the timer of the budget. */
@@ -46,15 +52,21 @@ export interface V3Writes {
 export interface V3Client {
   /**
    * Opens the writes of one batch. After `budgetMs` what has not left is `notApplied`, what has left is `unknown`. Without
-   * `pace` nothing is held back.
+   * `pace` nothing is held back; with `batch` the posts of one turn are joined into `$batch` calls.
    */
-  openWrites(credentials: V3Credentials, budgetMs: number, pace?: Pace): V3Writes
+  openWrites(credentials: V3Credentials, budgetMs: number, pace?: Pace, batch?: BatchChoice): V3Writes
+  /** How many calls so many records take, as far as the upstream has shown what it can. */
+  callsFor(records: number, batch?: BatchChoice): number
   /** Waits for what is in flight, then closes the connections. */
   close(): Promise<void>
 }
 
 /** An upstream's answer to one record is small. */
 const MAX_REPLY_BYTES = 1_048_576
+/** What a part of a batch reply adds to that. */
+const MAX_PART_BYTES = 65_536
+/** Batches under way at the same time: one is answered while the next is made up. */
+const BATCHES_AT_A_TIME = 2
 
 /**
  * Creates the client of one V3 upstream over an undici Pool. Idle connections are dropped after 4 s, below the idle time of
@@ -70,13 +82,49 @@ export function createV3Client(options: V3ClientOptions): V3Client {
     bodyTimeout: timeouts.bodyMs,
     keepAliveTimeout: 4_000,
   })
-  const path = `${baseUrl.pathname.replace(/\/+$/, '')}/Attendance/V3/AttendanceRecords`
+  const root = `${baseUrl.pathname.replace(/\/+$/, '')}/Attendance/V3`
+  const path = `${root}/AttendanceRecords`
+  const capabilities = {
+    multipart: createBatchCapability(() => clock.nowMs()),
+    json: createBatchCapability(() => clock.nowMs()),
+  }
+  const isBatch = (batch: BatchChoice | undefined): batch is BatchChoice =>
+    batch !== undefined && (batch.mode === 'batch' || capabilities[batch.format].isOpen())
   const single: ReplyReader<PostOutcome> = {
     maxReplyBytes: MAX_REPLY_BYTES,
     read: ({ status, body, retryAfter }) => readOutcome(status, body.toString('utf8'), retryAfter, nowMs()),
   }
+  const joinedPost = (
+    choice: BatchChoice,
+    { authorization, subscriptionKey }: V3Credentials,
+    calls: Calls,
+    sendOne: (record: string) => Promise<PostOutcome>,
+  ): ((record: string) => Promise<PostOutcome>) =>
+    createBatchPosts({
+      choice,
+      sendOne,
+      capability: capabilities[choice.format],
+      sendBatch: (records) => {
+        const { contentType, accept, body } = encodeV3Batch(records, choice.format)
+        const headers = [
+          'content-type', contentType,
+          'accept', accept,
+          // The name of 4.01 and that of 4.0: without it the service stops at the first record that it refuses.
+          'prefer', 'continue-on-error, odata.continue-on-error',
+          'odata-maxversion', '4.01',
+          'authorization', authorization,
+          'ocp-apim-subscription-key', subscriptionKey,
+        ] // prettier-ignore
+        const dispatch: Dispatch = (handler, text) =>
+          void pool.dispatch({ path: `${root}/$batch`, method: 'POST', headers, body: text }, handler)
+        return calls.send(dispatch, body, {
+          maxReplyBytes: MAX_REPLY_BYTES + records.length * MAX_PART_BYTES,
+          read: (reply) => readBatchReply(reply, records.length, nowMs()),
+        })
+      },
+    })
   return {
-    openWrites: (credentials, budgetMs, pace) => {
+    openWrites: (credentials, budgetMs, pace, batch) => {
       const headers = [
         'content-type', 'application/json',
         'accept', 'application/json',
@@ -87,14 +135,18 @@ export function createV3Client(options: V3ClientOptions): V3Client {
       const dispatch: Dispatch = (handler, body) =>
         void pool.dispatch({ path, method: 'POST', headers, body }, handler)
       const calls = openCalls(budgetMs, clock, pace)
-      const post = (body: string): Promise<PostOutcome> => calls.send(dispatch, body, single)
+      const postOne = (body: string): Promise<PostOutcome> => calls.send(dispatch, body, single)
+      const joined = isBatch(batch) ? batch : undefined
+      const post = joined === undefined ? postOne : joinedPost(joined, credentials, calls, postOne)
       return {
+        atATime: joined === undefined ? undefined : joined.maxRecords * BATCHES_AT_A_TIME,
         post,
         repost: (body, first) => calls.repeat(first, () => post(body)),
         queuedMs: () => calls.queuedMs(),
         close: () => calls.close(),
       }
     },
+    callsFor: (records, batch) => (isBatch(batch) ? Math.ceil(records / batch.maxRecords) : records),
     close: () => pool.close(),
   }
 }

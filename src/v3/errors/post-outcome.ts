@@ -6,7 +6,14 @@ export type UnknownReason = 'connectionLost' | 'timeout' | 'unreadableReply' | '
 
 /** Why a write was not made. */
 export type NotAppliedReason =
-  'notConnected' | 'budget' | 'queueFull' | 'throttled' | 'unavailable' | 'redirected' | 'stopped'
+  | 'notConnected'
+  | 'budget'
+  | 'queueFull'
+  | 'batchRefused'
+  | 'throttled'
+  | 'unavailable'
+  | 'redirected'
+  | 'stopped'
 
 /**
  * What became of one POST. `accepted`: the service has it. `refused`: the service said no (4xx). `notApplied`: it never

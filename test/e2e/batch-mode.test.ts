@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest'
+
+import { startSandbox } from '../sandbox/start-sandbox.ts'
+import {
+  batchOf,
+  failuresOf,
+  flatRecord,
+  flatRecords,
+  guid,
+  postBatch,
+  readBatchReply,
+} from '../support/batch-request.ts'
+import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { onePartner, startAdapter } from '../support/start-adapter.ts'
+import { sandboxRegister } from './support/sandbox-register.ts'
+
+const formats = ['multipart', 'json'] as const
+const created = (count: number): unknown => Array(count).fill({ status: 201, codes: 'record' })
+
+describe.each(formats)('a class of 30 in a V3 batch (%s)', (batchFormat) => {
+  it('is one call under five calls a second: all 201 in less than a second', async () => {
+    const sandbox = await startSandbox({ callsPerSecond: 5 })
+    const v3 = { callsPerSecond: 5, writeMode: 'batch', batchFormat }
+    const adapter = await startAdapter(sandbox.url, onePartner({ v3 }))
+    const register = await sandboxRegister(sandbox, 30)
+    const startedMs = performance.now()
+    const reply = await postBatch(adapter, register.batch, register.headers)
+    expect(performance.now() - startedMs).toBeLessThan(1_000)
+    expect(failuresOf(readBatchReply(reply))).toEqual(created(30))
+    expect(await register.written()).toEqual(register.learners)
+  })
+
+  it('lets no refused record fail another', async () => {
+    const sandbox = await startSandbox()
+    const adapter = await startAdapter(sandbox.url, onePartner({ v3: { writeMode: 'batch', batchFormat } }))
+    const register = await sandboxRegister(sandbox, 5)
+    const body = register.batch.body.replaceAll(register.learners[1] ?? '', guid(7))
+    const parts = readBatchReply(await postBatch(adapter, { ...register.batch, body }, register.headers))
+    expect(parts.map(({ status }) => status).sort()).toEqual([201, 201, 201, 201, 400])
+    expect(await register.written()).toEqual(register.learners.filter((_, index) => index !== 1))
+  })
+
+  it('tells a batch that the service does not take as not applied in mode batch, and posts one by one in mode auto', async () => {
+    const sandbox = await startSandbox({ batch: false })
+    const register = await sandboxRegister(sandbox, 5)
+    const [strict, auto] = await Promise.all(
+      ['batch', 'auto'].map((writeMode) =>
+        startAdapter(sandbox.url, onePartner({ v3: { writeMode, batchFormat } })),
+      ),
+    )
+    if (strict === undefined || auto === undefined) throw new Error('no adapter')
+    const refused = readBatchReply(await postBatch(strict, register.batch, register.headers))
+    expect(failuresOf(refused)).toEqual(Array(5).fill({ status: 502, codes: ['ADP_UPSTREAM_PROTOCOL'] }))
+    expect(await register.written()).toEqual([])
+    const taken = readBatchReply(await postBatch(auto, register.batch, register.headers))
+    expect(failuresOf(taken)).toEqual(created(5))
+    expect(await register.written()).toEqual(register.learners)
+  })
+
+  it('tells every record as unknown when the connection is lost after the batch was applied, and repeats none', async () => {
+    const sandbox = await startSandbox()
+    const register = await sandboxRegister(sandbox, 4)
+    await sandbox.json('PUT', '/_sandbox/faults', {
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ kind: 'reset', apply: true, path: '$batch', count: 1 }),
+    })
+    const adapter = await startAdapter(sandbox.url, onePartner({ v3: { writeMode: 'auto', batchFormat } }))
+    const parts = readBatchReply(await postBatch(adapter, register.batch, register.headers))
+    expect(failuresOf(parts)).toEqual(Array(4).fill({ status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }))
+    expect(await register.written()).toEqual(register.learners)
+  })
+})
+
+describe('V3 batches', () => {
+  /** A service whose batch answers every record, in the order in which it was asked. */
+  const serve = () =>
+    startUpstream((seen, response) => {
+      if (!seen.url.endsWith('/$batch')) return echoRecord(seen, response)
+      const { requests } = JSON.parse(seen.body) as { requests: { id: string; body: object }[] }
+      const responses = requests.map(({ id, body }) => ({ id, status: 201, body: { ...body, ExternalID: guid(seen.index + 1) } })) // prettier-ignore
+      return replyWith(200, { responses })(seen, response)
+    })
+  const json = { writeMode: 'batch', batchFormat: 'json' }
+
+  it('hold at most maxBatchRecords, and a record alone is a plain POST', async () => {
+    const upstream = await serve()
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: { ...json, maxBatchRecords: 10 } }))
+    const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(31))))
+    expect(failuresOf(parts)).toEqual(created(31))
+    const sizes = upstream.seen.map(
+      ({ body }) => (JSON.parse(body) as { requests?: unknown[] }).requests?.length,
+    )
+    expect(sizes).toEqual([10, 10, 10, undefined])
+  })
+
+  it('never hold two records of one learner and event: the newer one follows in a later call', async () => {
+    const upstream = await serve()
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
+    const records = [1, 2, 3].flatMap((minutes) => [flatRecord(1, { MinutesLate: minutes }), flatRecord(2, { MinutesLate: minutes })]) // prettier-ignore
+    const parts = readBatchReply(await postBatch(adapter, batchOf(records)))
+    expect(failuresOf(parts)).toEqual(created(6))
+    const minutes = upstream.seen.map(({ body }) => [...body.matchAll(/"MinutesLate":(\d)/g)].map(([, text]) => text).join('')) // prettier-ignore
+    expect(minutes).toEqual(['11', '22', '33'])
+  })
+
+  it('are posted again as a whole after 429, when nothing was applied', async () => {
+    const upstream = await startUpstream((seen, response) => {
+      if (seen.index === 0) return replyWith(429, '', { 'Retry-After': '1' })(seen, response)
+      const { requests } = JSON.parse(seen.body) as { requests: { id: string; body: object }[] }
+      return replyWith(200, { responses: requests.map(({ id, body }) => ({ id, status: 201, body: { ...body, ExternalID: guid(5) } })) })(seen, response) // prettier-ignore
+    })
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: { ...json, callsPerSecond: 5 } }))
+    const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(8))))
+    expect([failuresOf(parts), upstream.seen.length]).toEqual([created(8), 2])
+  })
+
+  it('that are denied are the denial of the whole request', async () => {
+    const upstream = await startUpstream(replyWith(403, { statusCode: 403, message: 'No.' }))
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
+    const reply = await postBatch(adapter, batchOf(flatRecords(8)))
+    expect([reply.status, JSON.parse(reply.text), upstream.seen.length]).toEqual([
+      403,
+      { statusCode: 403, message: 'No.' },
+      1,
+    ])
+  })
+
+  it('count as one call for the budget', async () => {
+    const upstream = await serve()
+    const v3 = { ...json, callsPerSecond: 1, budgetMs: 1_000, refuseOverBudget: true, maxBatchRecords: 50 }
+    const adapter = await startAdapter(upstream.url, onePartner({ v3 }))
+    expect((await postBatch(adapter, batchOf(flatRecords(51)))).status).toBe(503)
+    expect((await postBatch(adapter, batchOf(flatRecords(50)))).status).toBe(200)
+  })
+})

@@ -1,0 +1,119 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import { readBatchReply } from '../../../../src/v3/client/batch/read-batch-reply.ts'
+import type { UpstreamReply } from '../../../../src/v3/client/post-handler.ts'
+import { guid } from '../../../support/batch-request.ts'
+
+interface Part {
+  readonly id?: string
+  readonly status?: number
+  readonly n: number
+}
+
+const record = (n: number): string => `{"ExternalID":"${guid(n)}","ChangeProcessName":"café --b"}`
+
+function http({ id, status = 201, n }: Part): string {
+  const contentId = id === undefined ? '' : `Content-ID: ${id}\r\n`
+  return `Content-Type: application/http\r\n${contentId}\r\nHTTP/1.1 ${status} Told\r\nContent-Type: application/json\r\nRetry-After: 3\r\n\r\n${record(n)}\r\n`
+}
+
+/** A multipart reply; parts in an array are those of one changeset. */
+function multipart(parts: readonly (Part | Part[])[]): UpstreamReply {
+  const text = parts.map((part) =>
+    Array.isArray(part)
+      ? `--b\r\nContent-Type: multipart/mixed; boundary="b-inner"\r\n\r\n${part.map((own) => `--b-inner\r\n${http(own)}`).join('')}--b-inner--\r\n`
+      : `--b\r\n${http(part)}`,
+  )
+  return reply(`${text.join('')}--b--\r\n`, 'multipart/mixed; boundary=b')
+}
+
+function reply(text: string, contentType: string | undefined, status = 200): UpstreamReply {
+  return { status, body: Buffer.from(text), contentType, retryAfter: undefined }
+}
+
+function json(responses: unknown): UpstreamReply {
+  return reply(JSON.stringify({ responses }), 'application/json;odata.metadata=minimal')
+}
+
+const told = ({ id, status = 201, n }: Part): object => ({ id, status, headers: { 'RETRY-after': '3' }, body: JSON.parse(record(n)) as unknown }) // prettier-ignore
+
+/** One word for each record: the number in the id of its record, its status, or why it is unknown. */
+function outcomes(
+  own: UpstreamReply,
+  count: number,
+): { words: (string | number)[]; sound: boolean } | string {
+  const result = readBatchReply(own, count, 0)
+  if (result.kind === 'unsupported') return result.kind
+  const words = result.outcomes.map((outcome) => {
+    if (outcome.kind === 'accepted') return Number(outcome.reply.ExternalID.slice(-12))
+    if (outcome.kind === 'refused') return `refused ${outcome.error.status}`
+    return `${outcome.reason} ${outcome.kind === 'notApplied' ? String(outcome.retryAfterMs) : ''}`.trim()
+  })
+  return { words, sound: result.sound }
+}
+
+const lost = 'unreadableReply'
+
+describe('readBatchReply', () => {
+  const rows: [name: string, parts: (Part | Part[])[], words: (string | number)[], sound: boolean][] = [
+    ['by id', [{ id: '1', n: 1 }, { id: '2', n: 2 }, { id: '3', n: 3 }], [1, 2, 3], true],
+    ['by id when reordered', [{ id: '3', n: 3 }, { id: '1', n: 1 }, { id: '2', n: 2 }], [1, 2, 3], true],
+    ['by position without ids', [{ n: 1 }, { n: 2, status: 400 }, { n: 3 }], [1, 'refused 400', 3], true],
+    ['with a record for itself in a 429', [{ id: '1', n: 1 }, { id: '2', n: 2, status: 429 }, { id: '3', n: 3 }], [1, 'throttled 3000', 3], true],
+    ['in changesets', [[{ id: '1', n: 1 }], [{ id: '2', n: 2 }, { id: '3', n: 3 }]], [1, 2, 3], true],
+    ['with a changeset that failed as one part', [[{ id: '1', n: 1 }], { id: '2', n: 2, status: 409 }, [{ id: '3', n: 3 }]], [1, 'refused 409', 3], true],
+    ['with one part for all', [{ id: '1', n: 1, status: 400 }], ['refused 400', lost, lost], false],
+    ['with one part without id for all', [{ n: 1, status: 400 }], [lost, lost, lost], false],
+    ['with a missing part', [{ id: '1', n: 1 }, { id: '3', n: 3 }], [1, lost, 3], false],
+    ['with fewer parts and no ids', [{ n: 1 }, { n: 3 }], [lost, lost, lost], false],
+    ['with more parts and no ids', [{ n: 1 }, { n: 2 }, { n: 3 }, { n: 4 }], [lost, lost, lost], false],
+    ['with one id twice', [{ id: '1', n: 1 }, { id: '1', n: 2 }, { id: '3', n: 3 }], [lost, lost, 3], false],
+    ['with an id that nobody sent', [{ id: '1', n: 1 }, { id: '9', n: 2 }, { id: '3', n: 3 }], [1, lost, 3], false],
+    ['with ids on some parts only', [{ id: '1', n: 1 }, { n: 2 }, { id: '3', n: 3 }], [1, lost, 3], false],
+    ['with a 500 inside', [{ id: '1', n: 1, status: 500 }, { id: '2', n: 2 }, { id: '3', n: 3 }], ['serverError', 2, 3], true],
+  ] // prettier-ignore
+  it.each(rows)('gives each record its answer: %s', (_name, parts, words, sound) => {
+    expect(outcomes(multipart(parts), 3)).toEqual({ words, sound })
+    const flat = parts.flat()
+    // In JSON every answer has an id.
+    if (flat.every(({ id }) => id !== undefined))
+      expect(outcomes(json(flat.map(told)), 3)).toEqual({ words, sound })
+  })
+
+  const whole: [name: string, own: UpstreamReply, expected: unknown][] = [
+    ['404', reply('', undefined, 404), 'unsupported'],
+    ['405', reply('', undefined, 405), 'unsupported'],
+    ['415', reply('{"error":{}}', 'application/json', 415), 'unsupported'],
+    ['501', reply('', undefined, 501), 'unsupported'],
+    ['401', reply('', undefined, 401), { words: ['refused 401', 'refused 401'], sound: true }],
+    ['503', reply('', undefined, 503), { words: ['unavailable undefined', 'unavailable undefined'], sound: true }],
+    ['302', reply('', undefined, 302), { words: ['redirected undefined', 'redirected undefined'], sound: true }],
+    ['500', reply('', undefined, 500), { words: ['serverError', 'serverError'], sound: false }],
+    ['202', reply('{"responses":[]}', 'application/json', 202), { words: [lost, lost], sound: false }],
+    ['HTML', reply('<html>', 'text/html'), { words: [lost, lost], sound: false }],
+    ['nothing', reply('', undefined), { words: [lost, lost], sound: false }],
+    ['broken JSON', reply('{"responses":[', 'application/json'), { words: [lost, lost], sound: false }],
+    ['JSON of another form', json([{ id: 1, status: '201' }]), { words: [lost, lost], sound: false }],
+    ['a multipart without boundary', reply('--b--', 'multipart/mixed'), { words: [lost, lost], sound: false }],
+    ['parts that are no HTTP', reply('--b\r\n\r\nx\r\n--b\r\nContent-ID: 2\r\n\r\n\r\n--b--', 'multipart/mixed; boundary=b'), { words: [lost, lost], sound: false }],
+  ] // prettier-ignore
+  it.each(whole)('of a batch as a whole: %s', (_name, own, expected) => {
+    expect(outcomes(own, 2)).toEqual(expected)
+  })
+
+  it('takes nothing from a part that is torn, wherever the reply ends', () => {
+    const { body } = multipart([{ id: '1', n: 1 }, [{ id: '2', n: 2 }], { id: '3', n: 3 }])
+    fc.assert(
+      fc.property(fc.nat(body.length), (end) => {
+        const torn = { ...reply('', 'multipart/mixed; boundary=b'), body: body.subarray(0, end) }
+        const result = outcomes(torn, 3)
+        if (typeof result === 'string') throw new Error(result)
+        result.words.forEach((word, index) => {
+          expect([index + 1, lost]).toContain(word)
+        })
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
