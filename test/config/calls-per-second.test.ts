@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest'
+
+import { callsPerSecondOf, parseConfig, printConfig, Secret } from '../../src/config/index.ts'
+
+/** The rate of each partner. */
+function rates(baseUrl: string, ...settings: object[]): (number | undefined)[] {
+  const partners = settings.map((v3, index) => ({ id: `p${index}`, match: { pathPrefix: `/${index}` }, v3 }))
+  const config = parseConfig({ upstreams: { v3: { baseUrl } }, partners })
+  return config.partners.map((partner) => callsPerSecondOf(partner, config))
+}
+
+describe('callsPerSecondOf', () => {
+  it('service-facts 9: is the limit of the service, or what the partner says', () => {
+    expect(rates('https://v3.test', {}, { callsPerSecond: 2.5 }, { callsPerSecond: 'none' })).toEqual([5, 2.5, undefined]) // prettier-ignore
+  })
+
+  it.each(['127.0.0.1', '127.1.2.3:80', 'localhost:4010', 'v3.localhost', '[::1]:4010'])(
+    'is none for a stand-in at %s, unless the partner says so',
+    (host) => {
+      expect(rates(`http://${host}`, {}, { callsPerSecond: 3 })).toEqual([undefined, 3])
+    },
+  )
+
+  it.each(['localhost.test', '10.0.0.1', '128.0.0.1', '[::2]'])('is not none at %s', (host) => {
+    expect(rates(`http://${host}`, {})).toEqual([5])
+  })
+
+  it('is the lowest of the partners with one key', () => {
+    const subscriptionKey = new Secret('one')
+    const other = new Secret('other')
+    expect(
+      rates(
+        'https://v3.test',
+        { subscriptionKey, callsPerSecond: 3 },
+        { subscriptionKey, callsPerSecond: 'none' },
+        { subscriptionKey: other },
+      ),
+    ).toEqual([3, 3, 5])
+  })
+})
+
+it('a partner with client credentials is printed without its secrets', () => {
+  const auth = { mode: 'clientCredentials', tokenUrl: 'https://id.test/token', clientId: new Secret('hush'), clientSecret: new Secret('hush'), scope: 's' } // prettier-ignore
+  const partner = { id: 'a', match: { header: { name: 'x', value: 'y' } }, v3: { auth } }
+  const text = printConfig(parseConfig({ upstreams: { v3: { baseUrl: 'https://v3.test' } }, partners: [partner] })) // prettier-ignore
+  expect(text).not.toContain('hush')
+  expect(text).toContain('tokenUrl: https://id.test/token')
+})
