@@ -11,7 +11,8 @@ export interface Pupil extends Place {
   readonly gender: 'Female' | 'Male'
   /** Day number. */
   readonly birthDay: number
-  readonly house: House
+  /** Not every learner is in a house, so that a filter on null finds some. */
+  readonly house: House | undefined
 }
 
 const houses = ['Ash', 'Beech', 'Cedar', 'Oak'] as const
@@ -33,7 +34,7 @@ export function createPupil(seed: number, place: Place): Pupil {
     surname: random.pick(surnames),
     gender: female ? 'Female' : 'Male',
     birthDay: firstBirthday + random.below(365),
-    house: random.pick(houses),
+    house: random.chance(0.9) ? random.pick(houses) : undefined,
   }
 }
 

@@ -38,4 +38,4 @@ CREATE INDEX entity_key ON entity (entity_set, key);
 `
 
 /** Changes whenever the tables or the seeded content do: a file of another version is refused. */
-export const schemaVersion = '1'
+export const schemaVersion = '2'

@@ -83,11 +83,10 @@ const byType: Readonly<Record<string, Rule>> = {
     context.pupil.state === 'Current'
       ? group(context, 'PrimaryClass', className(context.pupil), className(context.pupil))
       : null,
-  // Not every learner is in a house, so that a filter on null finds some.
-  'LearnerIdentifier.CurrentHouse': (context) =>
-    context.pupil.state === 'Current' && context.random.chance(0.9)
-      ? group(context, 'House', context.pupil.house, context.pupil.house)
-      : null,
+  'LearnerIdentifier.CurrentHouse': (context) => {
+    const { state, house } = context.pupil
+    return state === 'Current' && house !== undefined ? group(context, 'House', house, house) : null
+  },
   'LearnerEnrolment.DateOfAdmission': ({ pupil }) => dateOf(pupil.admissionDay),
   'LearnerEnrolment.DateOfLeaviing': ({ pupil }) =>
     pupil.leavingDay === null ? null : dateOf(pupil.leavingDay),

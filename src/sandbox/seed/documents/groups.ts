@@ -20,9 +20,14 @@ export interface Group {
 /** The groups of the current pupils: years, classes, houses. */
 export function collectGroups(ids: Identities, pupils: readonly Pupil[]): Group[] {
   const current = pupils.filter(({ state }) => state === 'Current')
-  const by = (type: GroupType, nameOf: (pupil: Pupil) => string, full: (name: string) => string): Group[] => {
+  const by = (
+    type: GroupType,
+    nameOf: (pupil: Pupil) => string | undefined,
+    full: (name: string) => string,
+  ): Group[] => {
     const members = Map.groupBy(current, nameOf)
-    return [...members.keys()].sort().map((name, index) => ({
+    const names = [...members.keys()].filter((name) => name !== undefined)
+    return names.sort().map((name, index) => ({
       type,
       externalId: ids.guid('group', groupNumber(name)),
       shortName: name,
