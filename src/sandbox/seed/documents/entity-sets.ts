@@ -1,3 +1,5 @@
+import { subDomains } from '../../../model/sub-domains.ts'
+
 /** Whose data the entities of a set are. */
 export type SetSubject = 'learner' | 'contact' | 'group' | 'lookup'
 
@@ -11,43 +13,43 @@ export interface LearnerSet {
   readonly securityDomain: string
 }
 
-const set = (
-  name: string,
-  securityDomain: string,
-  subject: SetSubject = 'learner',
-  aliases: readonly string[] = [],
-): LearnerSet => ({ name, subject, aliases, securityDomain: `Learner.${securityDomain}` })
+const subjects: Readonly<Record<string, SetSubject>> = { LearnerGroups: 'group', LearnerSENLookps: 'lookup' }
+
+/** Right spellings of sets that the interface misspells. */
+const rightSpellings: Readonly<Record<string, string>> = { LearnerSENLookps: 'LearnerSENLookups' }
+
+/** The sets of service.md 1.1, under every spelling that their paths have. */
+const documentedSets = subDomains
+  .filter(({ securityDomain }) => securityDomain !== 'Attendance')
+  .map(({ entitySet, paths, securityDomain }): LearnerSet => {
+    const spellings = [...paths.map(({ path }) => path.split('/').at(-1)), rightSpellings[entitySet]]
+    const others = spellings.filter((name) => name !== undefined).filter((name) => name !== entitySet)
+    const aliases = [...new Set(others)]
+    return { name: entitySet, subject: subjects[entitySet] ?? 'learner', aliases, securityDomain }
+  })
+
+const set = (name: string, securityDomain: string, subject: SetSubject = 'learner'): LearnerSet => ({
+  ...{ name, subject, securityDomain },
+  aliases: [],
+})
 
 /** Every set of the learner domains: those of service.md 1.1, and those that LearnerGroup links to (service.md 2.2). */
 export const learnerSets: readonly LearnerSet[] = [
-  // The permission is spelled so in the interface.
-  set('LearnerIdentifiers', 'Indentifier'),
-  set('LearnerPersonals', 'Personal'),
-  set('LearnerCulturals', 'Cultural'),
-  set('LearnerRegistrations', 'Registration', 'learner', ['LearnerRegistations']),
-  set('LearnerGroups', 'Groups', 'group'),
-  set('LearnerMedicals', 'Medical'),
-  set('LearnerDietarys', 'Dietary'),
-  set('LearnerTransports', 'Transport'),
-  set('LearnerWelfares', 'Welfares'),
-  set('LearnerGrants', 'Grants'),
-  set('LearnerContactDetails', 'ContactDetails'),
-  set('LearnerSENs', 'SEN'),
-  set('LearnerSENLookps', 'SEN', 'lookup', ['LearnerSENLookups']),
-  set('LearnerLookups', 'Indentifier', 'lookup'),
-  set('LearnerContactBasics', 'ContactDetails'),
-  set('LearnerContactContactDetails', 'ContactDetails'),
-  set('LearnerContactPersonals', 'ContactDetails', 'contact'),
-  set('LearnerConsents', 'Personal'),
-  set('LearnerSENReviews', 'SEN.Review'),
-  set('LearnerSENEvents', 'SEN'),
-  set('LearnerSENStatements', 'SEN'),
-  set('LearnerEHCPs', 'SEN.EHCP'),
-  set('LearnerPupilPremiumAwards', 'Grants'),
-  set('LearnerSchoolHistorys', 'Registration'),
-  set('LearnerGeneralNotes', 'Personal'),
-  set('ContactBasics', 'ContactDetails', 'contact'),
-  set('ContactContactDetails', 'ContactDetails', 'contact'),
-  set('ContactPersonals', 'ContactDetails', 'contact'),
-  set('Contacts', 'ContactDetails', 'contact'),
+  ...documentedSets,
+  set('LearnerLookups', 'Learner.Indentifier', 'lookup'),
+  set('LearnerContactBasics', 'Learner.ContactDetails'),
+  set('LearnerContactContactDetails', 'Learner.ContactDetails'),
+  set('LearnerContactPersonals', 'Learner.ContactDetails', 'contact'),
+  set('LearnerConsents', 'Learner.Personal'),
+  set('LearnerSENReviews', 'Learner.SEN.Review'),
+  set('LearnerSENEvents', 'Learner.SEN'),
+  set('LearnerSENStatements', 'Learner.SEN'),
+  set('LearnerEHCPs', 'Learner.SEN.EHCP'),
+  set('LearnerPupilPremiumAwards', 'Learner.Grants'),
+  set('LearnerSchoolHistorys', 'Learner.Registration'),
+  set('LearnerGeneralNotes', 'Learner.Personal'),
+  set('ContactBasics', 'Learner.ContactDetails', 'contact'),
+  set('ContactContactDetails', 'Learner.ContactDetails', 'contact'),
+  set('ContactPersonals', 'Learner.ContactDetails', 'contact'),
+  set('Contacts', 'Learner.ContactDetails', 'contact'),
 ]
