@@ -14,11 +14,13 @@ import {
   createProxyApp,
   type Partner,
 } from './proxy/index.ts'
+import { createReadPlanner } from './translate/index.ts'
 import { defaultBatchLimits } from './v2/index.ts'
 import {
   createThrottles,
   createTokenSource,
   createV3Client,
+  createV3Reader,
   fetchToken,
   systemClock,
   type TokenSource,
@@ -58,6 +60,15 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     nowMs,
     clock: systemClock,
   })
+  const reads = {
+    planner: createReadPlanner(nowMs),
+    reader: createV3Reader({
+      baseUrl: v3.baseUrl,
+      connections: v3.connections,
+      timeouts: v3.timeouts,
+      nowMs,
+    }),
+  }
   const passThrough = createPassThrough({
     baseUrl: v3.baseUrl,
     allow: config.passThrough.allow,
@@ -72,6 +83,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       createThrottles(systemClock),
     ),
     v3: client,
+    reads,
     limits: { ...defaultBatchLimits, ...config.limits },
     byteBudget: createByteBudget(config.limits.maxInFlightBytes),
     inFlight: createInFlight(),
@@ -91,7 +103,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     ready = false
     await closeServer(server, () => context.inFlight.idle())
     passThrough.close()
-    await client.close()
+    await Promise.all([client.close(), reads.reader.close()])
     events.stopped()
   }
   let stopped: Promise<void> | undefined
@@ -123,6 +135,7 @@ function toPartner(partner: PartnerConfig, callsPerSecond: number | undefined): 
       changeProcessName: partner.changeProcessName,
       unmappedFields: partner.unmappedFields,
     },
+    reads: partner.reads,
     bodyProfile: v3.bodyProfile,
     concurrency: v3.concurrency,
     batch:

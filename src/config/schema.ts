@@ -102,6 +102,15 @@ const partnerV3 = z.strictObject({
     .prefault({}),
 })
 
+const guid = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i, 'must be a guid')
+
+const partnerReads = z.strictObject({
+  wideRange: z.enum(['split', 'refuse']).default('split'),
+  needsRecordedBy: z.boolean().default(true),
+  unmarkedCodes: z.array(guid).max(100).default([]),
+  filterUpstream: z.boolean().default(true),
+})
+
 const partner = z.strictObject({
   id: z
     .string()
@@ -112,6 +121,7 @@ const partner = z.strictObject({
   quirks: z.strictObject({ mismatch: z.enum(['post', 'drop']).default('post') }).prefault({}),
   unmappedFields: z.enum(['strict', 'pass', 'report']).default('report'),
   changeProcessName: z.string().max(255).nullable().default('Markbridge'),
+  reads: partnerReads.prefault({}),
   v3: partnerV3.prefault({}),
 })
 

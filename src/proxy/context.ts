@@ -1,16 +1,24 @@
 import type { IncomingMessage } from 'node:http'
 
 import type { Events } from '../observability/events.ts'
+import type { ReadPlanner } from '../translate/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
-import type { V3Client } from '../v3/index.ts'
+import type { V3Client, V3Reader } from '../v3/index.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Authorisation } from './partner.ts'
+
+/** What reads of V2 use. */
+export interface ReadServices {
+  readonly planner: ReadPlanner
+  readonly reader: V3Reader
+}
 
 /** What the handlers use; made once by the composition root. */
 export interface ProxyContext {
   readonly authorise: (request: IncomingMessage) => Promise<Authorisation>
   readonly v3: V3Client
+  readonly reads: ReadServices
   readonly limits: BatchLimits
   readonly byteBudget: ByteBudget
   readonly inFlight: InFlight

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
-import type { RecordMapping } from '../translate/index.ts'
+import type { ReadRules, RecordMapping } from '../translate/index.ts'
 import type { BatchChoice, BodyProfile, Pace, Throttles, TokenSource, V3Credentials } from '../v3/index.ts'
 
 /** How a request is known to be a partner's. */
@@ -20,6 +20,7 @@ export interface Partner {
   /** What becomes of the records when the ids of header and body differ (batch-wire 3). */
   readonly mismatch: 'post' | 'drop'
   readonly mapping: RecordMapping
+  readonly reads: ReadRules
   readonly bodyProfile: BodyProfile
   /** Records of one batch that are under way at the same time. */
   readonly concurrency: number

@@ -4,6 +4,13 @@ import { AdapterError } from '../errors.ts'
 import type { ProxyContext } from './context.ts'
 import { sendError } from './error-reply.ts'
 import { handleBatch } from './handle-batch.ts'
+import {
+  handleReadMetadata,
+  handleReadRegistrations,
+  handleReadServiceDocument,
+} from './handle-read-documents.ts'
+import { handleReadSingle } from './handle-read-single.ts'
+import { handleRead } from './handle-read.ts'
 import { handleRecord } from './handle-record.ts'
 import type { PassThrough } from './pass-through.ts'
 import { checkHost } from './read-request.ts'
@@ -12,6 +19,10 @@ import { checkHost } from './read-request.ts'
 // answers a bad encoding in its own way.
 const BATCH = /\/v2\/attendance\/(?:\$|%24)batch\/?$/i
 const RECORDS = /\/v2\/attendance\/attendancerecords\/?$/i
+const RECORD = /\/v2\/attendance\/attendancerecords(?:\(|%28)[^/]*\/?$/i
+const METADATA = /\/v2\/attendance\/(?:\$|%24)metadata\/?$/i
+const SERVICE = /\/v2\/attendance\/?$/i
+const REGISTRATIONS = /\/v2\/learnerregistations\/?$/i
 
 type Handle = (context: ProxyContext, request: Request, response: Response, prefix: string) => Promise<void>
 
@@ -30,8 +41,17 @@ export function createProxyApp(
   app.get('/readyz', (_request, response) => {
     response.status(isReady() ? 200 : 503).json({ status: isReady() ? 'ready' : 'stopping' })
   })
-  app.all(BATCH, translated(context, handleBatch))
-  app.post(RECORDS, translated(context, handleRecord))
+  app.all(BATCH, translated(context, { POST: handleBatch }))
+  app.all(RECORDS, translated(context, { GET: handleRead, POST: handleRecord }))
+  app.all(RECORD, translated(context, { GET: handleReadSingle }))
+  app.all(METADATA, translated(context, { GET: handleReadMetadata }))
+  app.all(SERVICE, translated(context, { GET: handleReadServiceDocument }))
+  app.all(
+    REGISTRATIONS,
+    translated(context, {
+      GET: (_context, request, response) => handleReadRegistrations(context, request, response, passThrough),
+    }),
+  )
   app.use(
     guarded(context, async (request, response) => {
       checkHost(request)
@@ -41,15 +61,17 @@ export function createProxyApp(
   return app
 }
 
-/** A route of the V2 interface: only POST is translated. */
+/** A route of the V2 interface, with the methods that are translated. */
 function translated(
   context: ProxyContext,
-  handle: Handle,
+  handlers: Readonly<Record<string, Handle>>,
 ): (request: Request, response: Response) => Promise<void> {
   return guarded(context, async (request, response) => {
-    if (request.method !== 'POST') {
-      response.setHeader('Allow', 'POST')
-      throw new AdapterError('ADP_METHOD_NOT_ALLOWED', 'A batch is sent with POST.')
+    const handle = handlers[request.method]
+    if (handle === undefined) {
+      const allowed = Object.keys(handlers).join(', ')
+      response.setHeader('Allow', allowed)
+      throw new AdapterError('ADP_METHOD_NOT_ALLOWED', `This path takes ${allowed}.`)
     }
     await handle(context, request, response, prefixOf(request.path))
   })
@@ -74,5 +96,6 @@ function guarded(
 }
 
 function prefixOf(path: string): string {
-  return path.replace(BATCH, '').replace(RECORDS, '')
+  const route = [BATCH, RECORDS, RECORD, METADATA, SERVICE].find((pattern) => pattern.test(path))
+  return route === undefined ? path : path.replace(route, '')
 }

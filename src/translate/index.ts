@@ -15,3 +15,7 @@ export {
   toV2Refusal,
   type V2Failure,
 } from './errors.ts'
+export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
+export { createRowReader, type ReadRow, type ReadRules } from './read-rules.ts'
+export { toV3RegistrationQuery } from './registration.ts'
+export { writeLegacyMetadata, writeLegacyServiceDocument } from './legacy-documents.ts'

@@ -19,6 +19,7 @@ export {
   type UnmappedField,
 } from './record/flat-record.ts'
 export { encodeFlatReply, type FlatReply } from './record/flat-reply.ts'
+export { createRowEncoder, encodeFlatPage, type FlatPage } from './record/flat-rows.ts'
 export { decodeBatchReply, type DecodedReply } from './batch/decode-reply.ts'
 export type { Finding, Severity } from './inspect/finding.ts'
 export { inspectBatch, type Inspection } from './inspect/inspect-batch.ts'

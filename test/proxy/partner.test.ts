@@ -21,6 +21,7 @@ function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string
     layout: 'flat',
     mismatch: 'post',
     mapping,
+    reads: { wideRange: 'split', needsRecordedBy: true, unmarkedCodes: [], filterUpstream: true },
     bodyProfile: 'full',
     concurrency: 1,
     batch: undefined,

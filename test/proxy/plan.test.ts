@@ -18,6 +18,7 @@ const partner: Partner = {
     changeProcessName: 'Acme',
     unmappedFields: 'report',
   },
+  reads: { wideRange: 'split', needsRecordedBy: true, unmarkedCodes: [], filterUpstream: true },
   bodyProfile: 'minimal',
   concurrency: 4,
   batch: undefined,

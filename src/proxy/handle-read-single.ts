@@ -1,0 +1,50 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+import { AdapterError } from '../errors.ts'
+import { createRowReader } from '../translate/index.ts'
+import { createRowEncoder, encodeFlatReply, readPreferences } from '../v2/index.ts'
+import type { ProxyContext } from './context.ts'
+import { serviceRoot } from './read-request.ts'
+import { authoriseRead, openReadSession, queryOf, sendJson } from './read-session.ts'
+import { readUpstream } from './read-upstream.ts'
+
+const KEY = /\((?:ExternalID=)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)\/?$/i
+
+/**
+ * `GET …/V2/Attendance/AttendanceRecords(<id>)`: the recorded mark in the flat form. `ADP_NOT_FOUND` for an id that V3 does not
+ * know, and for the row of a session that nobody marked: V2 had none (service.md 1.2).
+ */
+export async function handleReadSingle(
+  context: ProxyContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+  prefix: string,
+): Promise<void> {
+  const authorisation = await authoriseRead(context, request)
+  const select = context.reads.planner.selectOf(queryOf(request))
+  const [path = ''] = (request.url ?? '').split('?', 1)
+  const id = KEY.exec(path.replaceAll(/%28/g, '(').replaceAll(/%29/g, ')'))?.[1]
+  const session = openReadSession(context, authorisation, response)
+  const json = id === undefined ? undefined : await readUpstream(session, `(${id})`, '')
+  const row = json === undefined ? 'unmarked' : createRowReader(authorisation.partner.reads)(json)
+  if (row === 'unmarked')
+    throw new AdapterError('ADP_NOT_FOUND', 'There is no attendance record with this id.')
+  if (row === 'unreadable' || row.ExternalID.toLowerCase() !== id?.toLowerCase())
+    throw new AdapterError(
+      'ADP_UPSTREAM_PROTOCOL',
+      "The service's answer is not the record that was asked for.",
+    )
+  const { metadata } = readPreferences('', request.headers.accept ?? '')
+  const url = `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`
+  const body =
+    select === undefined
+      ? encodeFlatReply(row, url, metadata)
+      : withContext(createRowEncoder(select, metadata)(row), metadata === 'minimal' ? url : undefined)
+  sendJson(response, 200, body, metadata)
+}
+
+function withContext(entity: string, url: string | undefined): string {
+  if (url === undefined) return entity
+  const rest = entity.slice(1)
+  return `{"@odata.context":${JSON.stringify(url)}${rest === '}' ? '' : ','}${rest}`
+}

@@ -1,0 +1,77 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+import { createRowReader } from '../translate/index.ts'
+import { createRowEncoder, encodeFlatPage, readPreferences } from '../v2/index.ts'
+import type { ProxyContext } from './context.ts'
+import { serviceRoot } from './read-request.ts'
+import { collectPage } from './read-page.ts'
+import { authoriseRead, openReadSession, queryOf, sendJson } from './read-session.ts'
+import { decodeReadToken, encodeReadToken, type ReadToken } from './read-token.ts'
+import { readUpstream } from './read-upstream.ts'
+
+/** Marks of one answer at most (service-facts 1). */
+const PAGE_SIZE = 1_000
+
+/**
+ * `GET …/V2/Attendance/AttendanceRecords?$filter=…`: the recorded marks of V3's answer in the flat form, one page of at most
+ * 1000. The page is complete before its first byte goes out, so an upstream that fails is an error and never a short page;
+ * the next page is read when the client asks for it, so a slow client holds V3 back.
+ */
+export async function handleRead(
+  context: ProxyContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+  prefix: string,
+): Promise<void> {
+  const authorisation = await authoriseRead(context, request)
+  const { partner, credentials } = authorisation
+  const { planner } = context.reads
+  const rawQuery = queryOf(request)
+  const tokenText = planner.tokenOf(rawQuery)
+  const token =
+    tokenText === undefined ? firstPage(rawQuery) : decodeReadToken(tokenText, credentials.subscriptionKey)
+  const plan = planner.plan(token.query, partner.reads)
+  const first = tokenText === undefined
+  const left = first ? plan.top : token.rest
+  const { size, rest } = pageSize(request, left)
+  const session = openReadSession(context, authorisation, response)
+  const page = await collectPage(
+    {
+      fetch: (query) => readUpstream(session, '', query),
+      readRow: createRowReader(partner.reads),
+      plan,
+    },
+    { from: token, skip: first ? plan.skip : 0, size, last: rest === 0, count: first && plan.count },
+  )
+  const root = `${serviceRoot(request, prefix)}/V2/Attendance`
+  const { metadata } = readPreferences('', request.headers.accept ?? '')
+  const next =
+    page.next === undefined
+      ? undefined
+      : encodeReadToken({ ...page.next, query: token.query, rest }, credentials.subscriptionKey)
+  const body = encodeFlatPage({
+    context: `${root}/$metadata#AttendanceRecords`,
+    metadata,
+    rows: page.rows.map(createRowEncoder(plan.select, metadata)),
+    count: first && plan.count ? page.count : undefined,
+    next: next === undefined ? undefined : `${root}/AttendanceRecords?$skiptoken=${next}`,
+  })
+  sendJson(response, 200, body, metadata)
+}
+
+function firstPage(query: string): ReadToken {
+  return { query, rest: undefined, window: 0, link: undefined, offset: 0 }
+}
+
+/** The smaller of the service's page, what is left of `$top`, and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5). */
+function pageSize(
+  request: IncomingMessage,
+  left: number | undefined,
+): { size: number; rest: number | undefined } {
+  const prefer = [request.headers['prefer'] ?? []].flat().join()
+  const wanted = /(?:^|[,; ])(?:odata\.)?maxpagesize=(\d{1,9})/i.exec(prefer)?.[1]
+  const limit = wanted === undefined ? PAGE_SIZE : Math.min(PAGE_SIZE, Math.max(1, Number(wanted)))
+  if (left === undefined) return { size: limit, rest: undefined }
+  const size = Math.min(limit, left)
+  return { size, rest: left - size }
+}

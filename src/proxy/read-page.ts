@@ -1,0 +1,102 @@
+import { AdapterError } from '../errors.ts'
+import type { ReadPlan, ReadRow } from '../translate/index.ts'
+import type { FlatReply } from '../v2/index.ts'
+
+/** Where in V3's answer a page begins: V3's own page and the row in it, so that any instance can go on from there. */
+export interface ReadPosition {
+  /** Index of the plan's query. */
+  readonly window: number
+  /** The query of V3's next link, as V3 gave it; undefined: the first page of the window. */
+  readonly link: string | undefined
+  /** Rows of that page that are done. */
+  readonly offset: number
+}
+
+/** One page of recorded marks. */
+export interface CollectedPage {
+  readonly rows: readonly FlatReply[]
+  /** Where the next page begins; undefined: nothing is left. */
+  readonly next: ReadPosition | undefined
+  /** Recorded marks that were seen; all of them when the plan counts. */
+  readonly count: number
+}
+
+/** What `collectPage` works with. */
+export interface PageSource {
+  /** The JSON of V3's answer to a raw query. */
+  readonly fetch: (query: string) => Promise<unknown>
+  readonly readRow: (row: unknown) => ReadRow
+  readonly plan: ReadPlan
+}
+
+/** What a page is to hold. */
+export interface PageWish {
+  readonly from: ReadPosition
+  /** Recorded marks to pass over. */
+  readonly skip: number
+  /** Recorded marks of the page at most. */
+  readonly size: number
+  /** True where `$top` ends with this page, so that nobody looks further. */
+  readonly last: boolean
+  /** Whether all recorded marks are counted, to the end. */
+  readonly count: boolean
+}
+
+/**
+ * Reads V3 page by page until the page is full, one of V3's pages in memory at a time. A row more is looked for, so that a
+ * next link always leads to something; where V3 leaves unmarked rows out itself, its own link is that promise.
+ * Error: `ADP_UPSTREAM_PROTOCOL` for an answer that is no collection of records.
+ */
+export async function collectPage(
+  { fetch, readRow, plan }: PageSource,
+  wish: PageWish,
+): Promise<CollectedPage> {
+  const { size, last } = wish
+  const rows: FlatReply[] = []
+  let { window, link, offset } = wish.from
+  let next: ReadPosition | undefined
+  let count = 0
+  for (;;) {
+    const page = readCollection(await fetch(link ?? plan.queries[window] ?? ''))
+    for (; offset < page.rows.length; offset += 1) {
+      const row = readRow(page.rows[offset])
+      if (row === 'unreadable') throw brokenAnswer('holds a row that is no attendance record')
+      if (row === 'unmarked') continue
+      count += 1
+      if (count <= wish.skip) continue
+      if (rows.length < size) rows.push(row)
+      else if (!last) next ??= { window, link, offset }
+      if (next !== undefined && !wish.count) return { rows, next, count }
+    }
+    const full = rows.length === size
+    if (full && last && !wish.count) return { rows, next, count }
+    if (page.link !== undefined && page.link === link) throw brokenAnswer('has a next link to itself')
+    offset = 0
+    link = page.link
+    if (link === undefined) window += 1
+    if (window >= plan.queries.length) return { rows, next, count }
+    if (full && size > 0 && link !== undefined && plan.narrowed && !wish.count)
+      return { rows, next: { window, link, offset }, count }
+  }
+}
+
+interface Collection {
+  readonly rows: readonly unknown[]
+  readonly link: string | undefined
+}
+
+/** V3's page. Of its link only the query counts: the host may be another than the one that was called (service-facts 14). */
+function readCollection(json: unknown): Collection {
+  const page = typeof json === 'object' && json !== null ? json : {}
+  const rows = 'value' in page ? page.value : undefined
+  if (!Array.isArray(rows)) throw brokenAnswer('is no collection')
+  const link = '@odata.nextLink' in page ? page['@odata.nextLink'] : undefined
+  if (link === undefined || link === null) return { rows, link: undefined }
+  const at = typeof link === 'string' ? link.indexOf('?') : -1
+  if (typeof link !== 'string' || at < 0) throw brokenAnswer('has a next link without a query')
+  return { rows, link: link.slice(at + 1).split('#', 1)[0] }
+}
+
+function brokenAnswer(fault: string): AdapterError {
+  return new AdapterError('ADP_UPSTREAM_PROTOCOL', `The service's answer ${fault}.`)
+}

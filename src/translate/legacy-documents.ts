@@ -1,0 +1,12 @@
+import { attendanceV2Model } from '../model/attendance-v2.ts'
+import { toServiceDocument, writeEdmx } from '../odata/index.ts'
+
+/** The EDMX of the obsolete V2 attendance service: the flat type in `AttendanceService.Models.OData` (service.md 9.3). */
+export function writeLegacyMetadata(): string {
+  return writeEdmx(attendanceV2Model)
+}
+
+/** The V2 service document as JSON; `metadataUrl` is the absolute address of its `$metadata`. */
+export function writeLegacyServiceDocument(metadataUrl: string): string {
+  return JSON.stringify(toServiceDocument(attendanceV2Model, metadataUrl))
+}

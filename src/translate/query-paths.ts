@@ -1,0 +1,88 @@
+import { type Expr, type PathExpr, type PropertySegment, QueryError } from '../odata/index.ts'
+
+/** Where each filterable field of the flat record is in a V3 record (service.md 9.3). */
+const v3Paths: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
+  ...['ExternalID', 'Present', 'Absent', 'RecordedOn', 'ChangeProcessName', 'AttendableEventStart'].map(
+    (name) => [name, [name]] as const,
+  ),
+  ['RecordedBy', ['RecordedBy', 'ExternalID']],
+  ['Learner', ['Attendee', 'ExternalID']],
+  ['AttendableEvent', ['Event', 'ExternalID']],
+  ['SchoolAttendanceCode', ['AttendanceCode', 'ExternalID']],
+  ['MinutesLate', ['Qualifier', 'MinutesLate']],
+  ['Comment', ['Qualifier', 'Comment']],
+])
+
+/** Values of parameter aliases, by name without the `@`. */
+export type Aliases = ReadonlyMap<string, Expr>
+
+/**
+ * Rewrites an expression over the flat V2 record into one over the nested V3 record; aliases are replaced by their values.
+ * The expression has been checked against the V2 model, so names exist and aliases end.
+ * Error: `QueryError` with the position, naming a construct that V3 has no counterpart for.
+ */
+export function toV3Expression(node: Expr, aliases: Aliases): Expr {
+  const inner = (expression: Expr): Expr => toV3Expression(expression, aliases)
+  switch (node.kind) {
+    case 'literal':
+    case 'enum':
+    case 'list':
+      return node
+    case 'array':
+      return { ...node, items: node.items.map(inner) }
+    case 'and':
+    case 'or':
+      return { ...node, operands: node.operands.map(inner) }
+    case 'not':
+    case 'negate':
+      return { ...node, operand: inner(node.operand) }
+    case 'binary':
+      return { ...node, left: inner(node.left), right: inner(node.right) }
+    case 'call':
+      return { ...node, arguments: node.arguments.map(inner) }
+    case 'case':
+      return {
+        ...node,
+        branches: node.branches.map(({ when, then }) => ({ when: inner(when), then: inner(then) })),
+      }
+    case 'cast':
+      if (node.operand === undefined || !node.typeName.startsWith('Edm.'))
+        return refuse('A cast to this type', node.position)
+      return { ...node, operand: inner(node.operand) }
+    case 'isof':
+      return refuse('isof', node.position)
+    case 'object':
+      return refuse('A JSON object', node.position)
+    case 'path':
+      return toV3Path(node, aliases)
+  }
+}
+
+function toV3Path(node: PathExpr, aliases: Aliases): Expr {
+  const { root, segments, position } = node
+  if (root.kind === 'alias') {
+    const value = aliases.get(root.name)
+    return value === undefined || segments.length > 0
+      ? refuse(`@${root.name}`, position)
+      : toV3Expression(value, aliases)
+  }
+  if (root.kind === '$root' || root.kind === 'variable') return refuse('$root or a variable', position)
+  const [first, ...rest] = segments
+  if (first?.kind !== 'property') return refuse(describe(first?.kind ?? root.kind), position)
+  const names = v3Paths.get(first.name)
+  const [beyond] = rest
+  if (names === undefined || beyond !== undefined) {
+    const what = beyond === undefined ? first.name : `${first.name}/${describe(beyond.kind)}`
+    return refuse(what, (names === undefined ? first : (beyond ?? first)).position)
+  }
+  const path = names.map((name): PropertySegment => ({ kind: 'property', name, position: first.position }))
+  return { ...node, root: { kind: 'member' }, segments: path }
+}
+
+function describe(kind: string): string {
+  return kind === 'any' || kind === 'all' ? `${kind}()` : kind
+}
+
+function refuse(what: string, position: number): never {
+  throw new QueryError(`${what} has no counterpart in V3`, position)
+}

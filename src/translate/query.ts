@@ -1,0 +1,168 @@
+import { attendanceV2Model } from '../model/attendance-v2.ts'
+import {
+  type BinaryOperator,
+  checkQuery,
+  createModelIndex,
+  type Expr,
+  parseQuery,
+  printQuery,
+  QueryError,
+  type QueryOptions,
+  type TypedQuery,
+} from '../odata/index.ts'
+import { toV3Expression } from './query-paths.ts'
+import { dateRangeOf, MAX_WINDOW_DAYS, splitRange, type Window, windowCount } from './query-windows.ts'
+import type { ReadRules } from './read-rules.ts'
+
+/** What a V2 read becomes: one V3 read after another, and what the adapter itself does with their rows. */
+export interface ReadPlan {
+  /** Raw V3 query strings without `?`, at least one, in the order in which their rows are answered. */
+  readonly queries: readonly string[]
+  /** Flat fields to answer with; undefined: all. */
+  readonly select: ReadonlySet<string> | undefined
+  /** Recorded marks to leave out at the begin. */
+  readonly skip: number
+  /** Recorded marks to answer with, over all pages; undefined: all. */
+  readonly top: number | undefined
+  readonly count: boolean
+  /** Whether V3 is asked to leave out rows without a mark, so that its next link promises another mark. */
+  readonly narrowed: boolean
+}
+
+/** Plans reads of one collection, and of single records. */
+export interface ReadPlanner {
+  /** The token of an earlier page where the query is one of the adapter's own next links. */
+  tokenOf(rawQuery: string): string | undefined
+  /** Plans a read of the collection. Errors: `QueryError` (`ADP_QUERY`, 400) with option and character position. */
+  plan(rawQuery: string, rules: ReadRules): ReadPlan
+  /** The `$select` of a keyed read, its only option. Errors: `QueryError`. */
+  selectOf(rawQuery: string): ReadonlySet<string> | undefined
+}
+
+const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
+/** Far above what a client writes, and far below what takes time. */
+const limits = { maxLength: 32_768, maxDepth: 100 }
+/** About ten years: a school keeps no more, and each window is a call at least. */
+const MAX_WINDOWS = 42
+const refused = ['search', 'schemaversion', 'expand'] as const
+
+/** Creates the planner; the model is indexed once. `nowMs` gives the time that `now()` is checked with. */
+export function createReadPlanner(nowMs: () => number): ReadPlanner {
+  const index = createModelIndex(attendanceV2Model)
+  const check = (options: QueryOptions): TypedQuery => {
+    for (const name of refused)
+      if (options[name] !== undefined) throw new QueryError('The option is not supported', 0, `$${name}`)
+    if (options.format !== undefined && !/^(?:json$|application\/json)/i.test(options.format))
+      throw new QueryError('Only JSON is offered', 0, '$format')
+    return checkQuery(options, TYPE, index, { now: nowMs() })
+  }
+  return {
+    tokenOf: (rawQuery) => {
+      const { skiptoken, ...others } = parseQuery(rawQuery, limits).options
+      const [other] = Object.keys(others)
+      if (skiptoken !== undefined && other !== undefined)
+        throw new QueryError('A next link is followed as it is, without further options', 0, `$${other}`)
+      return skiptoken
+    },
+    plan: (rawQuery, rules) => {
+      const { options } = parseQuery(rawQuery, limits)
+      const typed = check(options)
+      if (options.filter === undefined || typed.filter === undefined)
+        throw new QueryError('A read of attendance records needs a $filter', 0, '$filter')
+      const windows = planWindows(typed, typed.filter, rules)
+      return {
+        queries: (windows ?? [undefined]).map((window) => toV3Query(options, window, rules)),
+        select: typed.select === undefined ? undefined : new Set(typed.select.keys()),
+        skip: typed.skip ?? 0,
+        top: typed.top,
+        count: typed.count,
+        narrowed: rules.filterUpstream,
+      }
+    },
+    selectOf: (rawQuery) => {
+      const { select, ...others } = parseQuery(rawQuery, limits).options
+      const [other] = Object.keys(others).filter((name) => name !== 'format')
+      if (other !== undefined) throw new QueryError('The option does not go with a key', 0, `$${other}`)
+      const typed = check(select === undefined ? {} : { select })
+      return typed.select === undefined ? undefined : new Set(typed.select.keys())
+    },
+  }
+}
+
+/** The windows of a long range, in the order that `$orderby` asks for; undefined where one read is enough. */
+function planWindows(
+  typed: TypedQuery,
+  filter: NonNullable<TypedQuery['filter']>,
+  rules: ReadRules,
+): readonly Window[] | undefined {
+  const range = dateRangeOf(filter)
+  const bounded = range.fromMs !== undefined && range.toMs !== undefined
+  const count = bounded ? windowCount(range) : 1
+  if (count > MAX_WINDOWS || (rules.wideRange === 'refuse' && splitRange(range) !== undefined)) {
+    const days = rules.wideRange === 'refuse' ? MAX_WINDOW_DAYS : MAX_WINDOW_DAYS * MAX_WINDOWS
+    throw new QueryError(`The filter spans more than ${days} days. Read narrower ranges`, 0, '$filter')
+  }
+  const windows = splitRange(range)
+  const [first] = typed.orderby
+  if (windows === undefined || first === undefined) return windows
+  const { expression, direction } = first
+  if (expression.kind !== 'member' || expression.path.join('/') !== 'AttendableEventStart')
+    throw new QueryError(
+      `A range of more than ${MAX_WINDOW_DAYS} days can be ordered by AttendableEventStart first only`,
+      expression.position,
+      '$orderby',
+    )
+  return direction === 'desc' ? windows.toReversed() : windows
+}
+
+/** The V3 query of one window. `$top`, `$skip`, `$count` and `$select` stay here: V3 counts rows that V2 does not have. */
+function toV3Query(options: QueryOptions, window: Window | undefined, rules: ReadRules): string {
+  const aliases = options.aliases ?? new Map<string, Expr>()
+  const own = inOption('$filter', () =>
+    toV3Expression(options.filter ?? literal('Edm.Boolean', 'true'), aliases),
+  )
+  const conditions = [own]
+  const start = member('AttendableEventStart')
+  if (window !== undefined)
+    conditions.push(
+      compare(start, 'ge', literal('Edm.DateTimeOffset', formatTime(window.fromMs))),
+      compare(start, 'lt', literal('Edm.DateTimeOffset', formatTime(window.toMs))),
+    )
+  if (rules.filterUpstream) {
+    const code = member('AttendanceCode', 'ExternalID')
+    if (rules.needsRecordedBy)
+      conditions.push(compare(member('RecordedBy', 'ExternalID'), 'ne', literal('null', 'null')))
+    for (const id of rules.unmarkedCodes) conditions.push(compare(code, 'ne', literal('Edm.Guid', id)))
+  }
+  const orderby = inOption('$orderby', () =>
+    options.orderby?.map((item) => ({ ...item, expression: toV3Expression(item.expression, aliases) })),
+  )
+  const filter: Expr = conditions.length === 1 ? own : { kind: 'and', operands: conditions, position: 0 }
+  return printQuery({ filter, ...(orderby === undefined ? {} : { orderby }) })
+}
+
+function inOption<Result>(option: string, run: () => Result): Result {
+  try {
+    return run()
+  } catch (cause) {
+    throw cause instanceof QueryError ? cause.inOption(option) : cause
+  }
+}
+
+function literal(type: 'null' | 'Edm.Boolean' | 'Edm.Guid' | 'Edm.DateTimeOffset', value: string): Expr {
+  return { kind: 'literal', type, value, position: 0 }
+}
+
+function member(...names: readonly string[]): Expr {
+  const segments = names.map((name) => ({ kind: 'property', name, position: 0 }) as const)
+  return { kind: 'path', root: { kind: 'member' }, segments, position: 0 }
+}
+
+function compare(left: Expr, operator: BinaryOperator, right: Expr): Expr {
+  return { kind: 'binary', operator, left, right, position: 0 }
+}
+
+/** Whole seconds as the service writes them. */
+function formatTime(ms: number): string {
+  return new Date(ms).toISOString().replace('.000Z', 'Z')
+}

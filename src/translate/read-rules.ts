@@ -1,0 +1,64 @@
+import type { FlatReply } from '../v2/record/flat-reply.ts'
+
+/** A partner's choices for V2 reads. */
+export interface ReadRules {
+  /** A range of more than 90 days: read window by window, or refused as V2 did (service-facts 1). */
+  readonly wideRange: 'split' | 'refuse'
+  /** A row counts as a recorded mark only with a RecordedBy (service-facts 19; service.md 2.10). */
+  readonly needsRecordedBy: boolean
+  /** Ids of codes that stand for "no mark", such as that of `-` (service-facts 19). */
+  readonly unmarkedCodes: readonly string[]
+  /** Ask V3 to leave out what these rules would drop; its answer is held against them all the same. */
+  readonly filterUpstream: boolean
+}
+
+/** What one row of a V3 read is: a recorded mark, a row that V2 does not have, or nothing that can be read. */
+export type ReadRow = FlatReply | 'unmarked' | 'unreadable'
+
+/**
+ * Creates the reader of V3 rows: flat records for recorded marks (service.md 9.3), `unmarked` for the rows that V3 makes for
+ * every other session (service.md 1.2). Absence is never inferred from `Present` (service-facts 19).
+ */
+export function createRowReader(rules: ReadRules): (row: unknown) => ReadRow {
+  const unmarkedCodes = new Set(rules.unmarkedCodes.map((id) => id.toLowerCase()))
+  return (row) => {
+    if (!isObject(row)) return 'unreadable'
+    const id = row['ExternalID']
+    const learner = idOf(row['Attendee'])
+    const event = idOf(row['Event'])
+    if (typeof id !== 'string' || learner === undefined || event === undefined) return 'unreadable'
+    const recordedBy = idOf(row['RecordedBy']) ?? null
+    const code = idOf(row['AttendanceCode'])
+    if (code === undefined || unmarkedCodes.has(code.toLowerCase())) return 'unmarked'
+    if (rules.needsRecordedBy && recordedBy === null) return 'unmarked'
+    const qualifier = isObject(row['Qualifier']) ? row['Qualifier'] : {}
+    const minutes = qualifier['MinutesLate']
+    return {
+      ExternalID: id,
+      Present: row['Present'] === true,
+      Absent: row['Absent'] === true,
+      RecordedOn: textOf(row['RecordedOn']),
+      ChangeProcessName: textOf(row['ChangeProcessName']),
+      AttendableEventStart: textOf(row['AttendableEventStart']),
+      RecordedBy: recordedBy,
+      Learner: learner,
+      AttendableEvent: event,
+      SchoolAttendanceCode: code,
+      MinutesLate: typeof minutes === 'number' ? minutes : null,
+      Comment: textOf(qualifier['Comment']),
+    }
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function idOf(reference: unknown): string | undefined {
+  const id = isObject(reference) ? reference['ExternalID'] : undefined
+  return typeof id === 'string' ? id : undefined
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}

@@ -1,0 +1,23 @@
+import { type ExpandItem, parseExpand, parseQuery, printQuery, type QueryOptions } from '../odata/index.ts'
+
+const limits = { maxLength: 32_768, maxDepth: 100 }
+const STATUSES = 'EnrolmentStatuses'
+
+/**
+ * The V3 query of a V2 read of `LearnerRegistations` (service.md 1.1): `expand=` and the other options get their `$`, and an
+ * expanded `Enrolments` expands `EnrolmentStatuses` too, as the V3 list does. Custom options are left out.
+ * Error: `QueryError` (`ADP_QUERY`, 400) with option and position.
+ */
+export function toV3RegistrationQuery(rawQuery: string): string {
+  const { options } = parseQuery(rawQuery, limits)
+  if (options.expand === undefined) return printQuery(options)
+  return printQuery({ ...options, expand: options.expand.map(withStatuses) })
+}
+
+function withStatuses(item: ExpandItem): ExpandItem {
+  const name = item.path.map((segment) => segment.name).join('/')
+  const asksMore = Object.keys(item.options).length > 0
+  if (name !== 'Enrolments' || asksMore || item.suffix !== undefined) return item
+  const options: QueryOptions = { expand: parseExpand(STATUSES) }
+  return { ...item, options }
+}

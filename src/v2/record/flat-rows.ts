@@ -1,0 +1,57 @@
+import type { MetadataLevel } from '../http-part/preferences.ts'
+import { encodeFlatReply, type FlatReply } from './flat-reply.ts'
+import { FLAT_TYPE } from './flat-record.ts'
+
+/** Fields of a flat record in the order of the legacy service (product contract). */
+const fields = [
+  'ExternalID',
+  'Present',
+  'Absent',
+  'RecordedOn',
+  'ChangeProcessName',
+  'AttendableEventStart',
+  'RecordedBy',
+  'Learner',
+  'AttendableEvent',
+  'SchoolAttendanceCode',
+  'MinutesLate',
+  'Comment',
+] as const satisfies readonly (keyof FlatReply)[]
+
+/** Writes a record of a collection on one line: the selected fields, or all, in the order of the legacy service. */
+export function createRowEncoder(
+  select: ReadonlySet<string> | undefined,
+  metadata: MetadataLevel,
+): (row: FlatReply) => string {
+  // In a collection the context stands once, around the rows (OData JSON 4.5).
+  const level = metadata === 'full' ? 'full' : 'none'
+  if (select === undefined) return (row) => encodeFlatReply(row, '', level)
+  const shown = fields.filter((name) => select.has(name))
+  const first = level === 'full' ? [`"@odata.type":"${FLAT_TYPE}"`] : []
+  const last = select.has('AttendanceHistorys') ? ['"AttendanceHistorys":[]'] : []
+  return (row) =>
+    `{${[...first, ...shown.map((name) => `"${name}":${JSON.stringify(row[name])}`), ...last].join(',')}}`
+}
+
+/** The parts of a page of flat records. */
+export interface FlatPage {
+  /** Absolute context URL. */
+  readonly context: string
+  readonly metadata: MetadataLevel
+  /** Encoded records. */
+  readonly rows: readonly string[]
+  /** Recorded marks in all, where the client asked. */
+  readonly count: number | undefined
+  /** Absolute link to the next page. */
+  readonly next: string | undefined
+}
+
+/** The JSON of a page (OData JSON 12): context, count where asked for, rows, link to the next page. */
+export function encodeFlatPage({ context, metadata, rows, count, next }: FlatPage): string {
+  const head = [
+    ...(metadata === 'none' ? [] : [`"@odata.context":${JSON.stringify(context)}`]),
+    ...(count === undefined ? [] : [`"@odata.count":${count}`]),
+  ]
+  const link = next === undefined ? '' : `,"@odata.nextLink":${JSON.stringify(next)}`
+  return `{${[...head, `"value":[${rows.join(',')}]`].join(',')}${link}}`
+}

@@ -1,0 +1,289 @@
+import { describe, expect, it } from 'vitest'
+
+import { anyText, fixed, sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
+import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { type AdapterSettings, onePartner, startAdapter } from '../support/start-adapter.ts'
+
+const RECORDS = '/sp-api/V2/Attendance/AttendanceRecords'
+const week = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-07T00:00:00Z'
+
+interface Body {
+  readonly value: Record<string, unknown>[]
+  readonly '@odata.nextLink'?: string
+  readonly '@odata.count'?: number
+}
+
+/** The adapter in front of a sandbox, and reads through it. */
+async function startReads(settings: AdapterSettings = {}) {
+  const sandbox = await startSandbox()
+  const adapter = await startAdapter(sandbox.url, settings)
+  const get = async (path: string, headers: Record<string, string> = {}) => {
+    const reply = await adapter.request('GET', path, { headers: { ...sandboxHeaders, ...headers } })
+    return { status: reply.status, headers: reply.headers, text: reply.text }
+  }
+  const read = async (query: string, headers: Record<string, string> = {}): Promise<Body> => {
+    const { status, text } = await get(`${RECORDS}?${query}`, headers)
+    expect([status, text.slice(0, status === 200 ? 0 : 500)]).toEqual([200, ''])
+    return JSON.parse(text) as Body
+  }
+  return { sandbox, adapter, get, read }
+}
+
+const local = (link: string | undefined): string => {
+  const url = new URL(link ?? '')
+  return url.pathname + url.search
+}
+
+describe('a V2 read', () => {
+  it('gives the flat record, its fields in the order of the legacy service', async () => {
+    const { read, adapter } = await startReads()
+    const body = await read(
+      `$filter=Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`.replaceAll(' ', '%20'),
+    )
+    expect(body).toEqual({
+      '@odata.context': `${adapter.url}/sp-api/V2/Attendance/$metadata#AttendanceRecords`,
+      value: [
+        {
+          ExternalID: anyText,
+          Present: true,
+          Absent: false,
+          RecordedOn: anyText,
+          ChangeProcessName: null,
+          AttendableEventStart: '2026-03-02T09:00:00Z',
+          RecordedBy: anyText,
+          Learner: fixed.learner,
+          AttendableEvent: fixed.morning,
+          SchoolAttendanceCode: fixed.present,
+          MinutesLate: null,
+          Comment: null,
+          AttendanceHistorys: [],
+        },
+      ],
+    })
+    expect(Object.keys(body.value[0] ?? {})).toEqual([
+      'ExternalID', 'Present', 'Absent', 'RecordedOn', 'ChangeProcessName', 'AttendableEventStart', 'RecordedBy',
+      'Learner', 'AttendableEvent', 'SchoolAttendanceCode', 'MinutesLate', 'Comment', 'AttendanceHistorys',
+    ]) // prettier-ignore
+  })
+
+  it.each([
+    ['minimal', '{"@odata.context":'],
+    ['none', '{"value":[{"ExternalID":'],
+    ['full', '"value":[{"@odata.type":"#AttendanceService.Models.OData.AttendanceRecord","ExternalID":'],
+  ])('annotates as Accept asks: %s', async (level, part) => {
+    const { get } = await startReads()
+    const reply = await get(`${RECORDS}?$filter=Learner eq ${fixed.learner}&$top=1`.replaceAll(' ', '%20'), {
+      Accept: `application/json;odata.metadata=${level}`,
+    })
+    expect(reply.headers['content-type']).toBe(`application/json; odata.metadata=${level}`)
+    expect(reply.text).toContain(part)
+  })
+
+  it('follows its next links on another instance, and refuses one that was altered', async () => {
+    const { sandbox, read, get } = await startReads()
+    const query = `$filter=${week}&$top=25&$orderby=Learner`.replaceAll(' ', '%20')
+    const first = await read(query, { Prefer: 'odata.maxpagesize=10' })
+    const link = local(first['@odata.nextLink'])
+    const other = await startAdapter(sandbox.url)
+    const pages = [first]
+    for (let path: string | undefined = link; path !== undefined;) {
+      const reply = await other.request('GET', path, {
+        headers: { ...sandboxHeaders, Prefer: 'maxpagesize=10' },
+      })
+      const body = JSON.parse(reply.text) as Body
+      pages.push(body)
+      path = body['@odata.nextLink'] === undefined ? undefined : local(body['@odata.nextLink'])
+    }
+    expect(pages.map(({ value }) => value.length)).toEqual([10, 10, 5])
+    expect(pages.flatMap(({ value }) => value)).toEqual((await read(query)).value)
+
+    const at = link.indexOf('skiptoken=') + 'skiptoken='.length
+    const turned = link[at + 30] === 'A' ? 'B' : 'A'
+    const altered = [
+      link.slice(0, -1),
+      link.slice(0, at + 30) + turned + link.slice(at + 31),
+      link.slice(0, at),
+      `${link}&$top=9`,
+    ]
+    for (const path of altered) expect([path, (await get(path)).status]).toEqual([path, 400])
+    const stranger = await other.request('GET', link, {
+      headers: { ...sandboxHeaders, 'Ocp-Apim-Subscription-Key': 'other' },
+    })
+    expect(stranger.status).toBe(400)
+  })
+
+  it('does without the help of V3 in finding recorded marks: the same pages, links and counts', async () => {
+    const { sandbox, read } = await startReads()
+    const alone = await startAdapter(sandbox.url, onePartner({ reads: { filterUpstream: false } }))
+    const query = `$filter=${week}&$count=true&$skip=3`.replaceAll(' ', '%20')
+    const headers = { ...sandboxHeaders, Prefer: 'odata.maxpagesize=100' }
+    const pages: Body[][] = [[], []]
+    for (const [index, url] of [undefined, alone].entries()) {
+      let path: string | undefined = `${RECORDS}?${query}`
+      while (path !== undefined) {
+        const body: Body =
+          url === undefined
+            ? await read(path.slice(path.indexOf('?') + 1), headers)
+            : (JSON.parse((await url.request('GET', path, { headers })).text) as Body)
+        pages[index]?.push(body)
+        path = body['@odata.nextLink'] === undefined ? undefined : local(body['@odata.nextLink'])
+      }
+    }
+    const [helped, own] = pages.map((list) => list.map((body) => [body['@odata.count'], body.value]))
+    expect(own).toEqual(helped)
+    expect(pages[1]?.length).toBeGreaterThan(2)
+    const all = pages[1]?.flatMap(({ value }) => value) ?? []
+    expect(pages[1]?.[0]?.['@odata.count']).toBe(all.length + 3)
+    expect(all.every((row) => row['RecordedBy'] !== null)).toBe(true)
+  })
+
+  it('reads more than 90 days window by window, in order of time where that is asked for', async () => {
+    const { read, get } = await startReads()
+    const year = `Learner eq ${fixed.learner} and AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-10T00:00:00Z`
+    const { value } = await read(
+      `$filter=${year}&$orderby=AttendableEventStart desc&$count=true`.replaceAll(' ', '%20'),
+    )
+    const starts = value.map((row) => String(row['AttendableEventStart']))
+    expect(starts).toEqual([...new Set(starts)].sort().reverse())
+    const months = new Set(starts.map((start) => start.slice(0, 7)))
+    expect([...months].sort().at(0)).toBe('2026-03')
+    expect(months.size).toBeGreaterThan(1)
+    const natural = await read(`$filter=${year}`.replaceAll(' ', '%20'))
+    expect(natural.value).toEqual(value.toReversed())
+    const refused = await get(`${RECORDS}?$filter=${year}&$orderby=Comment`.replaceAll(' ', '%20'))
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('$orderby, character 0')])
+  })
+
+  it('refuses more than 90 days where the partner wants V2 as it was', async () => {
+    const { get } = await startReads(onePartner({ reads: { wideRange: 'refuse' } }))
+    const wide =
+      'AttendableEventStart ge 2025-09-01T00:00:00Z and AttendableEventStart lt 2026-06-10T00:00:00Z'
+    const { status, text } = await get(`${RECORDS}?$filter=${wide}`.replaceAll(' ', '%20'))
+    expect([status, text]).toEqual([400, expect.stringContaining('more than 90 days')])
+  })
+
+  it.each([
+    ['', '$filter, character 0'],
+    ['$top=1', 'needs a $filter'],
+    ['$filter=Pupil eq 1', 'Pupil'],
+    ['$filter=AttendanceHistorys/any(h:h/Present eq true)', 'AttendanceHistorys'],
+    ['$filter=Learner eq 5', '$filter, character 11'],
+    ['$filter=Present eq true and AttendanceHistorys/$count gt 0', 'character 20'],
+    ['$filter=true&$expand=AttendanceHistorys', '$expand'],
+    ['$filter=true&$search=x', '$search'],
+    ['$filter=true&$format=xml', '$format'],
+    ['$filter=true&$top=x', '$top'],
+  ])('refuses %s and names it', async (query, text) => {
+    const { get } = await startReads()
+    const reply = await get(`${RECORDS}?${query.replaceAll(' ', '%20')}`)
+    expect([reply.status, reply.text]).toEqual([400, expect.stringContaining(text)])
+  })
+})
+
+describe('a V2 read of one record', () => {
+  it('gives a recorded mark, and 404 for a session that nobody marked and for an unknown id', async () => {
+    const { sandbox, read, get } = await startReads()
+    const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`.replaceAll(' ', '%20'))).value
+    const id = String(mark?.['ExternalID'])
+    for (const key of [`(${id})`, `(ExternalID=${id.toUpperCase()})`, `%28${id}%29/`]) {
+      const { '@odata.context': context, ...record } = JSON.parse((await get(RECORDS + key)).text) as Record<
+        string,
+        unknown
+      >
+      expect([String(context).endsWith('$metadata#AttendanceRecords/$entity'), record]).toEqual([true, mark])
+    }
+    const selected = JSON.parse((await get(`${RECORDS}(${id})?$select=Learner`)).text) as object
+    expect(Object.keys(selected)).toEqual(['@odata.context', 'Learner'])
+    const v3 = await sandbox.json(
+      'GET',
+      `/Attendance/V3/AttendanceRecords?$filter=Attendee/ExternalID eq ${fixed.learner} and RecordedBy/ExternalID eq null&$top=1`.replaceAll(
+        ' ',
+        '%20',
+      ),
+    )
+    const [unmarked] = (v3.body as Body).value
+    expect((await get(`${RECORDS}(${String(unmarked?.['ExternalID'])})`)).status).toBe(404)
+    expect((await get(`${RECORDS}(${fixed.unknown})`)).status).toBe(404)
+    expect((await get(`${RECORDS}(5)`)).status).toBe(404)
+  })
+})
+
+describe('the documents of V2', () => {
+  it('$metadata and the service document are those of the legacy face', async () => {
+    const { sandbox, adapter, get } = await startReads()
+    for (const path of ['/V2/Attendance/$metadata', '/V2/Attendance/']) {
+      const own = await get(path)
+      const legacy = await sandbox.request('GET', path)
+      expect([own.status, own.text.replaceAll(adapter.url, sandbox.url)]).toEqual([200, legacy.text])
+    }
+    expect((await get('/V2/Attendance/$metadata')).text).toContain('AttendanceService.Models.OData')
+  })
+
+  it('LearnerRegistations is V3 LearnerRegistrations with its expand list', async () => {
+    const { sandbox, get } = await startReads()
+    const own = await get('/x/V2/LearnerRegistations?expand=Enrolments,BoarderStatuses&top=2')
+    const v3 = await sandbox.json(
+      'GET',
+      '/V3/LearnerRegistrations?$expand=Enrolments($expand=EnrolmentStatuses),BoarderStatuses&$top=2',
+    )
+    expect([own.status, (JSON.parse(own.text) as Body).value]).toEqual([200, (v3.body as Body).value])
+    expect(own.text).not.toContain(sandbox.url)
+    expect((await get('/V2/LearnerRegistations?expand=(')).status).toBe(400)
+  })
+})
+
+describe('a V2 read when V3 fails', () => {
+  const json = { 'Content-Type': 'application/json' }
+  it.each([
+    ['401', replyWith(401, '{"statusCode":401,"message":"expired"}', json), 401, 'expired'],
+    ['403', replyWith(403, '{"statusCode":403,"message":"no permission"}', json), 403, 'no permission'],
+    ['400', replyWith(400, '{"error":{"code":"X1","message":"bad filter"}}', json), 400, 'X1'],
+    ['500', replyWith(500, 'oops', json), 502, 'status 500'],
+    ['HTML', replyWith(200, '<html>', json), 502, 'cannot be read'],
+    ['no collection', replyWith(200, '{"a":1}', json), 502, 'is no collection'],
+    ['a strange row', replyWith(200, '{"value":[{"a":1}]}', json), 502, 'no attendance record'],
+    [
+      'a link to itself',
+      replyWith(200, '{"value":[],"@odata.nextLink":"http://x/y?a=1"}', json),
+      502,
+      'to itself',
+    ],
+  ] as const)('%s', async (_name, answer, status, text) => {
+    const upstream = await startUpstream(answer)
+    const adapter = await startAdapter(upstream.url)
+    const reply = await adapter.request('GET', `${RECORDS}?$filter=Present%20eq%20true`)
+    expect([reply.status, reply.text]).toEqual([status, expect.stringContaining(text)])
+  })
+
+  it('a page that breaks off is an error, never a short page', async () => {
+    const { sandbox, get } = await startReads()
+    const query = `${RECORDS}?$filter=${week}`.replaceAll(' ', '%20')
+    await sandbox.request('PUT', '/_sandbox/faults', {
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({
+        kind: 'truncate',
+        bytes: 400,
+        method: 'GET',
+        path: 'AttendanceRecords',
+        count: 1,
+      }),
+    })
+    expect((await get(query)).status).toBe(502)
+    expect((await get(query)).status).toBe(200)
+  })
+
+  it('waits where V3 asks to, and reads on', async () => {
+    const { sandbox, get } = await startReads()
+    await sandbox.request('PUT', '/_sandbox/faults', {
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({
+        kind: 'rateLimit',
+        retryAfterSeconds: 1,
+        method: 'GET',
+        path: 'AttendanceRecords',
+        count: 1,
+      }),
+    })
+    expect((await get(`${RECORDS}?$filter=${week}&$top=1`.replaceAll(' ', '%20'))).status).toBe(200)
+  })
+})

@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest'
+
+import { createReadPlanner, type ReadRules } from '../../src/translate/index.ts'
+
+const rules: ReadRules = {
+  wideRange: 'split',
+  needsRecordedBy: true,
+  unmarkedCodes: [],
+  filterUpstream: false,
+}
+const planner = createReadPlanner(() => Date.UTC(2026, 5, 10))
+const guid = '41dba12f-bcce-470b-8ce4-b260ffb62649'
+const decoded = (queries: readonly string[]): string[] => queries.map((query) => decodeURIComponent(query))
+const plan = (query: string, own: Partial<ReadRules> = {}) => planner.plan(query, { ...rules, ...own })
+const filtered = (filter: string, own: Partial<ReadRules> = {}) =>
+  decoded(plan(`$filter=${encodeURIComponent(filter)}`, own).queries)
+
+describe('the V3 query of a V2 read', () => {
+  it.each([
+    [`Learner eq ${guid}`, `Attendee/ExternalID eq ${guid}`],
+    [`AttendableEvent ne ${guid}`, `Event/ExternalID ne ${guid}`],
+    [`SchoolAttendanceCode in (${guid},${guid})`, `AttendanceCode/ExternalID in (${guid},${guid})`],
+    ['RecordedBy eq null', 'RecordedBy/ExternalID eq null'],
+    [
+      'MinutesLate gt 5 or not (Comment eq null)',
+      'Qualifier/MinutesLate gt 5 or not (Qualifier/Comment eq null)',
+    ],
+    ["contains(tolower(Comment),'a b')", "contains(tolower(Qualifier/Comment),'a b')"],
+    ['$it/Present eq true and Absent', 'Present eq true and Absent'],
+    ['-MinutesLate add 1 lt -3', '-Qualifier/MinutesLate add 1 lt -3'],
+    ["cast(MinutesLate,Edm.String) eq '5'", "cast(Qualifier/MinutesLate,Edm.String) eq '5'"],
+    ["Comment eq 'Learner'", "Qualifier/Comment eq 'Learner'"],
+  ])('%s', (v2, v3) => {
+    expect(filtered(v2)).toEqual([`$filter=${v3}`])
+  })
+
+  it('orders by nested paths, takes options without $, and keeps what is not for V3', () => {
+    const { queries, ...rest } = plan(
+      'filter=true&OrderBy=Learner desc,MinutesLate&top=5&skip=2&count=true&select=Learner,Comment&x=1',
+    )
+    expect(decoded(queries)).toEqual(['$filter=true&$orderby=Attendee/ExternalID desc,Qualifier/MinutesLate'])
+    expect(rest).toEqual({
+      select: new Set(['Learner', 'Comment']),
+      skip: 2,
+      top: 5,
+      count: true,
+      narrowed: false,
+    })
+  })
+
+  it('puts the values of aliases in their places', () => {
+    const { queries } = plan(`$filter=Learner eq @who and @ok&@who=${guid}&@ok=Present eq true`)
+    expect(decoded(queries)).toEqual([`$filter=Attendee/ExternalID eq ${guid} and Present eq true`])
+  })
+
+  it('asks V3 to leave out rows without a mark', () => {
+    expect(filtered('Present or Absent', { filterUpstream: true, unmarkedCodes: [guid] })).toEqual([
+      `$filter=(Present or Absent) and RecordedBy/ExternalID ne null and AttendanceCode/ExternalID ne ${guid}`,
+    ])
+  })
+
+  it('cuts a range over 90 days into windows that touch and do not overlap', () => {
+    const wide =
+      'AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-30T00:00:00Z'
+    const window = (from: string, to: string): string =>
+      `$filter=(${wide}) and AttendableEventStart ge ${from}T00:00:00Z and AttendableEventStart lt ${to}T00:00:00Z`
+    const windows = [
+      window('2026-01-01', '2026-04-01'),
+      window('2026-04-01', '2026-06-30'),
+      window('2026-06-30', '2026-09-28'),
+    ]
+    expect(filtered(wide)).toEqual(windows)
+    const turned = decoded(plan(`$filter=${wide}&$orderby=AttendableEventStart desc`).queries)
+    expect(turned).toEqual(windows.toReversed().map((query) => `${query}&$orderby=AttendableEventStart desc`))
+  })
+
+  it.each([
+    [
+      'exactly 90 days',
+      'AttendableEventStart ge 2026-01-01T00:00:00Z and 2026-04-01T00:00:00Z ge AttendableEventStart',
+      1,
+    ],
+    [
+      'either of two days',
+      'AttendableEventStart eq 2026-01-01T00:00:00Z or AttendableEventStart eq 2026-06-01T00:00:00Z',
+      2,
+    ],
+    ['a list of days', 'AttendableEventStart in (2026-01-01T00:00:00Z,2026-06-01T00:00:00Z)', 2],
+    ['one end only', 'AttendableEventStart ge 2020-01-01T00:00:00Z', 1],
+    [
+      'a negation, which bounds nothing',
+      'not (AttendableEventStart ge 2020-01-01T00:00:00Z and AttendableEventStart le 2026-01-01T00:00:00Z)',
+      1,
+    ],
+  ])('windows for %s', (_name, filter, count) => {
+    expect(filtered(filter)).toHaveLength(count)
+  })
+
+  const wide =
+    '$filter=AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-30T00:00:00Z'
+  it.each([
+    ['$top=1', 'needs a $filter ($filter, character 0)'],
+    [
+      '$filter=Present and AttendanceHistorys/any()',
+      'AttendanceHistorys/any() has no counterpart in V3 ($filter, character 12)',
+    ],
+    ['$filter=isof(Comment,Edm.String)', 'isof has no counterpart in V3 ($filter, character 0)'],
+    ['$filter=Pupil eq null', 'Pupil'],
+    ['$filter=true&$orderby=Learner,AttendanceHistorys/$count', '($orderby, character 8)'],
+    ['$filter=true&$expand=x', '$expand'],
+    ['$filter=true&$compute=Present as P', '$compute'],
+    [`${wide}&$orderby=Learner`, 'AttendableEventStart first only ($orderby, character 0)'],
+    [
+      '$filter=AttendableEventStart ge 1900-01-01T00:00:00Z and AttendableEventStart le 2026-06-30T00:00:00Z',
+      'more than 3780 days',
+    ],
+  ])('refuses %s', (query, message) => {
+    expect(() => plan(query)).toThrow(message)
+  })
+
+  it('refuses a range over 90 days where the partner wants that', () => {
+    expect(() => plan(wide, { wideRange: 'refuse' })).toThrow('more than 90 days')
+  })
+})
+
+describe('the other queries', () => {
+  it('a next link is its token alone', () => {
+    expect([planner.tokenOf('%24skiptoken=abc'), planner.tokenOf('$filter=true')]).toEqual(['abc', undefined])
+    expect(() => planner.tokenOf('$skiptoken=abc&$top=5')).toThrow('($top, character 0)')
+  })
+
+  it('a key takes $select only', () => {
+    expect(planner.selectOf('select=Learner')).toEqual(new Set(['Learner']))
+    expect([planner.selectOf(''), planner.selectOf('$select=*')]).toEqual([undefined, undefined])
+    expect(() => planner.selectOf('$filter=true')).toThrow('$filter')
+    expect(() => planner.selectOf('$select=Pupil')).toThrow('Pupil')
+  })
+})

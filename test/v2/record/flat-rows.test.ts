@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest'
+
+import { createRowEncoder, encodeFlatPage, encodeFlatReply, type FlatReply } from '../../../src/v2/index.ts'
+
+const row: FlatReply = {
+  ExternalID: 'i',
+  Present: true,
+  Absent: false,
+  RecordedOn: null,
+  ChangeProcessName: null,
+  AttendableEventStart: null,
+  RecordedBy: null,
+  Learner: 'l',
+  AttendableEvent: 'e',
+  SchoolAttendanceCode: 'c',
+  MinutesLate: 5,
+  Comment: 'a "b"',
+}
+
+describe('createRowEncoder', () => {
+  it('writes all fields as a single record has them', () => {
+    expect(createRowEncoder(undefined, 'minimal')(row)).toBe(encodeFlatReply(row, '', 'none'))
+    expect(createRowEncoder(undefined, 'full')(row)).toBe(encodeFlatReply(row, '', 'full'))
+  })
+
+  it.each([
+    [['Comment', 'Present'], 'minimal', '{"Present":true,"Comment":"a \\"b\\""}'],
+    [['AttendanceHistorys', 'MinutesLate'], 'none', '{"MinutesLate":5,"AttendanceHistorys":[]}'],
+    [['Learner'], 'full', '{"@odata.type":"#AttendanceService.Models.OData.AttendanceRecord","Learner":"l"}'],
+  ] as const)('writes the selected %j in the order of the service, metadata %s', (select, level, json) => {
+    expect(createRowEncoder(new Set(select), level)(row)).toBe(json)
+  })
+})
+
+describe('encodeFlatPage', () => {
+  const page = {
+    context: 'c',
+    metadata: 'minimal',
+    rows: ['{}', '{}'],
+    count: undefined,
+    next: undefined,
+  } as const
+  it.each([
+    ['rows', page, '{"@odata.context":"c","value":[{},{}]}'],
+    [
+      'count and link',
+      { ...page, count: 0, next: 'n' },
+      '{"@odata.context":"c","@odata.count":0,"value":[{},{}],"@odata.nextLink":"n"}',
+    ],
+    ['no metadata, no rows', { ...page, metadata: 'none', rows: [] }, '{"value":[]}'],
+  ] as const)('%s', (_name, own, json) => {
+    expect(encodeFlatPage(own)).toBe(json)
+  })
+})
