@@ -3,6 +3,7 @@ import { availableParallelism, cpus, release } from 'node:os'
 import { benchAdapter } from './adapter-bench.ts'
 import { benchDecode } from './decode-bench.ts'
 import { benchAdapterMemory, benchDecodeMemory } from './memory-bench.ts'
+import { benchReads } from './read-bench.ts'
 import { formatTable, type Row } from './report.ts'
 
 // `npm run bench`: every benchmark in one run, then one table. An aim that is missed does not fail the run: times depend on
@@ -13,6 +14,7 @@ const benches: readonly (readonly [string, () => Promise<Row[]>])[] = [
   ['decode memory', benchDecodeMemory],
   ['adapter', benchAdapter],
   ['adapter memory', benchAdapterMemory],
+  ['reads', benchReads],
 ]
 
 const only = process.argv.slice(2)

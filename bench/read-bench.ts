@@ -1,0 +1,91 @@
+import { Pool } from 'undici'
+
+import { type Child, startChild } from './child.ts'
+import type { Row } from './report.ts'
+import { interleave, median, medianRatio } from './rounds.ts'
+
+const ROUNDS = 3
+const MIB = 1_048_576
+const AIM_RATIO = 0.7
+const AIM_MIB = 200
+const RANGE = 'AttendableEventStart ge 2026-01-05T00:00:00Z and AttendableEventStart lt 2026-04-05T00:00:00Z'
+const headers = { authorization: 'Bearer sandbox', 'ocp-apim-subscription-key': 'sandbox' }
+
+/** The ways to read the recorded marks of 90 days: through the adapter, and all rows or recorded ones from V3. */
+const readers = {
+  adapter: ['/V2/Attendance/AttendanceRecords', RANGE],
+  'V3 pages': ['/Attendance/V3/AttendanceRecords', RANGE],
+  'V3 pages, recorded only': [
+    '/Attendance/V3/AttendanceRecords',
+    `${RANGE} and RecordedBy/ExternalID ne null`,
+  ],
+} as const
+type Reader = keyof typeof readers
+const names = ['adapter', 'V3 pages', 'V3 pages, recorded only'] as const satisfies readonly Reader[]
+
+/** Reads 90 days of 720 learners; the rate is recorded marks per second. Every reader must find the same number. */
+export async function benchReads(): Promise<Row[]> {
+  const upstream = await startChild('read-process.ts', [], 1)
+  const v3Url = `http://127.0.0.1:${upstream.ready['port'] ?? 0}`
+  const adapter = await startChild('adapter-process.ts', [v3Url], 0)
+  try {
+    const adapterUrl = `http://127.0.0.1:${adapter.ready['port'] ?? 0}`
+    const counts = new Set<number>()
+    const rates = await interleave(names, ROUNDS, async (name) => {
+      const startedMs = performance.now()
+      const [path, filter] = readers[name]
+      const marks = await readAll(name === 'adapter' ? adapterUrl : v3Url, path, filter)
+      counts.add(marks)
+      return (marks / (performance.now() - startedMs)) * 1000
+    })
+    if (counts.size !== 1 || counts.has(0)) throw new Error(`marks found: ${[...counts].join(', ')}`)
+    return [...rateRows(rates), await memoryRow(adapter)]
+  } finally {
+    await Promise.all([adapter.stop(), upstream.stop()])
+  }
+}
+
+async function readAll(url: string, path: string, filter: string): Promise<number> {
+  const pool = new Pool(url, { connections: 1 })
+  let marks = 0
+  for (let next: string | undefined = `${path}?$filter=${encodeURIComponent(filter)}`; next !== undefined;) {
+    const reply = await pool.request({ method: 'GET', path: next, headers })
+    const text = await reply.body.text()
+    if (reply.statusCode !== 200) throw new Error(`${reply.statusCode} ${text.slice(0, 200)}`)
+    const page = JSON.parse(text) as { value: { RecordedBy: unknown }[]; '@odata.nextLink'?: string }
+    marks += page.value.filter((row) => row.RecordedBy !== null).length
+    const link: string | undefined = page['@odata.nextLink']
+    next = link === undefined ? undefined : new URL(link).pathname + new URL(link).search
+  }
+  await pool.close()
+  return marks
+}
+
+function rateRows(rates: ReadonlyMap<Reader, readonly number[]>): Row[] {
+  const own = rates.get('adapter') ?? []
+  return names.map((name) => {
+    const values = rates.get(name) ?? []
+    const ratio = medianRatio(own, values)
+    const aimed = name === 'V3 pages'
+    return {
+      bench: 'read 90 days of 720 learners',
+      candidate: name,
+      value: `${median(values).toFixed(0)} marks/s`,
+      ratio: name === 'adapter' ? '' : `adapter ${ratio.toFixed(2)} of it`,
+      aim: aimed ? `>= ${AIM_RATIO}` : '',
+      met: aimed ? ratio >= AIM_RATIO : undefined,
+    }
+  })
+}
+
+async function memoryRow(adapter: Child): Promise<Row> {
+  const { peakBytes = Number.NaN } = await adapter.ask('memory')
+  return {
+    bench: 'read 90 days of 720 learners: memory',
+    candidate: 'adapter',
+    value: `peak ${(peakBytes / MIB).toFixed(0)} MiB in all`,
+    ratio: '',
+    aim: `< ${AIM_MIB} MiB`,
+    met: peakBytes < AIM_MIB * MIB,
+  }
+}
