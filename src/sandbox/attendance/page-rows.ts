@@ -38,11 +38,10 @@ export function pageRows(page: RowPage): Reply {
   const { query, options } = page
   const size = pageSize(page.pageSize, page.request.header('prefer'), options.top)
   if (query.compare !== undefined) {
-    const { compare } = query
-    const all = [...findRows(page, undefined)].sort((one, other) => compare(one.entity, other.entity))
     const offset = readOffset(options)
-    const { rows, more } = takePage(all, offset, size)
-    return reply(page, rows, all.length, more ? String(offset + rows.length) : undefined, size.rest)
+    const { first, total } = firstInOrder(findRows(page, undefined), query.compare, offset + size.size + 1)
+    const { rows, more } = takePage(first, offset, size)
+    return reply(page, rows, total, more ? String(offset + rows.length) : undefined, size.rest)
   }
   const after = readPosition(options.skiptoken)
   const { rows, more } = takePage(findRows(page, after), after === undefined ? (options.skip ?? 0) : 0, size)
@@ -76,6 +75,30 @@ function* findRows(
     const entity = toEntity(row)
     if (query.matches(entity)) yield { entity, position: row.position }
   }
+}
+
+/**
+ * The first `limit` rows in an order, and how many rows there are. Never holds more than twice as many: the rows may be
+ * those of a whole school.
+ */
+function firstInOrder(
+  rows: Iterable<FoundRow>,
+  compare: (one: Entity, other: Entity) => number,
+  limit: number,
+): { first: readonly FoundRow[]; total: number } {
+  const held: FoundRow[] = []
+  let total = 0
+  const cut = (): void => {
+    held.sort((one, other) => compare(one.entity, other.entity))
+    held.length = Math.min(held.length, limit)
+  }
+  for (const row of rows) {
+    total += 1
+    held.push(row)
+    if (held.length >= 2 * limit) cut()
+  }
+  cut()
+  return { first: held, total }
 }
 
 /** Counts without holding: the rows may be those of a whole school. */

@@ -158,6 +158,7 @@ test('pages follow one another without loss, whatever the order', async () => {
   })
   expect(ordered).toEqual(sizes)
   expect([...orderedIds].sort()).toEqual([...ids].sort())
+  expect((await follow({ $filter: weeks, $orderby: 'ExternalID' }))[1]).toEqual([...ids].sort())
   expect((await follow({ $filter: weeks, $top: '150', $skip: '30' }))[1]).toEqual(ids.slice(30, 180))
   expect((await follow({ $filter: weeks, $orderby: 'ExternalID', $top: '150' }))[0]).toEqual([100, 50])
 })
