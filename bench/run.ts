@@ -5,6 +5,7 @@ import { benchDecode } from './decode-bench.ts'
 import { benchAdapterMemory, benchDecodeMemory } from './memory-bench.ts'
 import { benchReads } from './read-bench.ts'
 import { formatTable, type Row } from './report.ts'
+import { benchSandbox } from './sandbox-bench.ts'
 
 // `npm run bench`: every benchmark in one run, then one table. An aim that is missed does not fail the run: times depend on
 // what else the machine does. Wrong results of a candidate do.
@@ -15,6 +16,7 @@ const benches: readonly (readonly [string, () => Promise<Row[]>])[] = [
   ['adapter', benchAdapter],
   ['adapter memory', benchAdapterMemory],
   ['reads', benchReads],
+  ['sandbox', benchSandbox],
 ]
 
 const only = process.argv.slice(2)
