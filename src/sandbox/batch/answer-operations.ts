@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import { AdapterError } from '../../errors.ts'
 import { faultReply } from '../edge/refusals.ts'
-import { jsonReply } from '../edge/reply.ts'
+import { jsonReply, odataError } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
 import type { Operation, OperationResult } from './operation.ts'
@@ -21,6 +21,14 @@ export interface BatchParts {
   readonly disturb: (method: string, path: string) => Reply | undefined
 }
 
+/** Beyond it the reads of a batch are refused: 20,000 of them could ask for gigabytes. Writes have small answers. */
+const maxAnswerBytes = 33_554_432
+const tooMuch = odataError(
+  413,
+  'PayloadTooLarge',
+  'The answers of the batch are too large to be sent together.',
+)
+
 /**
  * Answers `POST …/V3/$batch`, whose format the service announced and never showed (service-facts 3): both formats of OData
  * 4.01, multipart and JSON. Errors: `AdapterError` for a batch that cannot be read; nothing is applied then.
@@ -32,7 +40,13 @@ export function answerOperations(parts: BatchParts, route: Route, request: Servi
     ? readJsonBatch(request.body.toString('utf8'))
     : readMultipart(request.body, contentType)
   const continueOnError = /continue-on-error(?!\s*=\s*false)/i.test(request.header('prefer') ?? '')
-  const execute = (operation: Operation): Reply => executeOne(parts, route, request, operation)
+  let answerBytes = 0
+  const execute = (operation: Operation): Reply => {
+    if (operation.method === 'GET' && answerBytes > maxAnswerBytes) return tooMuch
+    const reply = executeOne(parts, route, request, operation)
+    answerBytes += reply.body.length
+    return reply
+  }
   const results = runOperations(operations, { execute, attempt: parts.attempt, continueOnError })
   return isJson ? writeJson(results) : writeMultipart(results)
 }

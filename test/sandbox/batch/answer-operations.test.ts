@@ -183,3 +183,18 @@ test('a fault that names a path strikes single requests of a batch', async () =>
   ])
   expect(await effects(sandbox)).toHaveLength(2)
 })
+
+test('reads beyond the size of one answer are refused, writes are not', async () => {
+  const sandbox = await startSandbox()
+  const large = '/V3/LearnerGroups?$expand=*'
+  const bytes = (await sandbox.request('GET', large)).text.length
+  const fitting = Math.floor(33_554_432 / bytes) + 1
+  const reads = Array.from({ length: fitting + 2 }, (_, index) => part(String(index), 'GET', large))
+  const { replies } = await send(
+    sandbox,
+    multipart(...reads, part('write', 'POST', 'AttendanceRecords', good)),
+    'odata.continue-on-error',
+  )
+  const statuses = replies.map(({ status }) => status)
+  expect(statuses).toEqual([...Array.from({ length: fitting }, () => 200), 413, 413, 201])
+})
