@@ -145,7 +145,7 @@ export function recordedRow(school: School, learner: RosterEntry, session: Sessi
 }
 
 /** The row of a session without a mark: neither present nor absent, nobody recorded it (service.md 2.10). */
-export function unmarkedRow(school: School, learner: RosterEntry, session: Session): Row {
+function unmarkedRow(school: School, learner: RosterEntry, session: Session): Row {
   return {
     view: {
       externalId: school.ids.guid('mark', learner.number, session.number),

@@ -8,7 +8,7 @@ export interface Reply {
 }
 
 /** Media type of data with the annotations a client needs and no more (OData JSON format 3.1.1). */
-export const jsonType = 'application/json; odata.metadata=minimal'
+const jsonType = 'application/json; odata.metadata=minimal'
 
 const odataHeaders = { 'Content-Type': jsonType, 'OData-Version': '4.0' }
 

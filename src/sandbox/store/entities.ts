@@ -13,10 +13,6 @@ export interface StoredEntity {
 export interface EntityStore {
   /** All entities of a set in order of learner and key. */
   all(set: string): StoredEntity[]
-  /** The entities of a set that belong to a learner. */
-  ofLearner(set: string, learner: number): StoredEntity[]
-  /** The entity with a key as text; guids in lower case. */
-  byKey(set: string, key: string): StoredEntity | undefined
   /** Changes as often as any entity does: what was read before may be kept until then. */
   version(): number
   /** Replaces the body of an entity; `reset` brings the seeded one back. */
@@ -28,10 +24,9 @@ export interface EntityStore {
 
 /** Prepares the statements of the entity table. */
 export function createEntityStore(database: DatabaseSync): EntityStore {
-  const select = 'SELECT learner, key, body FROM entity WHERE entity_set = ?'
-  const all = database.prepare(`${select} ORDER BY learner, key`)
-  const ofLearner = database.prepare(`${select} AND learner = ? ORDER BY key`)
-  const byKey = database.prepare(`${select} AND key = ?`)
+  const all = database.prepare(
+    'SELECT learner, key, body FROM entity WHERE entity_set = ? ORDER BY learner, key',
+  )
   const update = database.prepare(
     'UPDATE entity SET seeded = coalesce(seeded, body), body = ? WHERE entity_set = ? AND learner = ? AND key = ?',
   )
@@ -43,11 +38,6 @@ export function createEntityStore(database: DatabaseSync): EntityStore {
   })
   return {
     all: (set) => all.all(set).map(read),
-    ofLearner: (set, learner) => ofLearner.all(set, learner).map(read),
-    byKey: (set, key) => {
-      const row = byKey.get(set, key)
-      return row === undefined ? undefined : read(row)
-    },
     version: () => version,
     update: (set, entity) => {
       update.run(entity.body, set, entity.learner, entity.key)

@@ -34,7 +34,6 @@ CREATE TABLE entity (
   entity_set TEXT NOT NULL, learner INTEGER NOT NULL, key TEXT NOT NULL, body TEXT NOT NULL, seeded TEXT,
   PRIMARY KEY (entity_set, learner, key)
 ) WITHOUT ROWID;
-CREATE INDEX entity_key ON entity (entity_set, key);
 `
 
 /** Changes whenever the tables or the seeded content do: a file of another version is refused. */
