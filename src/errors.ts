@@ -52,7 +52,9 @@ export const errorRules = {
   ADP_UPSTREAM_UNAVAILABLE: { class: 'upstream', status: 503, retryable: true, exposed: true },
   ADP_BUDGET_EXCEEDED: { class: 'upstream', status: 503, retryable: true, exposed: true },
   ADP_OUTCOME_UNKNOWN: { class: 'upstream', status: 504, retryable: false, exposed: true },
-  // Markbridge itself.
+  // Markbridge itself. With JOURNAL_LOST another instance finishes the batch: the same bytes again get its answer.
+  ADP_JOURNAL_UNAVAILABLE: { class: 'internal', status: 503, retryable: true, exposed: true },
+  ADP_JOURNAL_LOST: { class: 'internal', status: 503, retryable: true, exposed: true },
   ADP_OVERLOADED: { class: 'internal', status: 503, retryable: true, exposed: true },
   ADP_CONFIGURATION: { class: 'configuration', status: 500, retryable: false, exposed: true },
   ADP_USAGE: { class: 'configuration', status: 500, retryable: false, exposed: true },

@@ -25,6 +25,8 @@ describe('errorRules', () => {
     expect(codes.filter((code) => errorRules[code].retryable)).toEqual([
       'ADP_UPSTREAM_UNAVAILABLE',
       'ADP_BUDGET_EXCEEDED',
+      'ADP_JOURNAL_UNAVAILABLE',
+      'ADP_JOURNAL_LOST',
       'ADP_OVERLOADED',
     ])
   })

@@ -1,0 +1,15 @@
+export type {
+  Balance,
+  Begun,
+  DueRecords,
+  Journal,
+  NewBatch,
+  NewRecord,
+  RecordRef,
+  RecordState,
+  Reopened,
+  Settled,
+  StoredBatch,
+  StoredRecord,
+  Verdict,
+} from './journal.ts'

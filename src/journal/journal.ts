@@ -1,0 +1,148 @@
+/**
+ * What became of a record. `open` is in flight; the others are terminal, and at all times
+ * received = confirmed + refused + unknown + parked + open. An `unknown` or `parked` record that is still due is looked at
+ * again in the background and may then become another; nobody has to wait for that.
+ */
+export type RecordState = 'open' | 'confirmed' | 'refused' | 'unknown' | 'parked'
+
+/** One record: the number of its batch and its position there. Older records have smaller numbers, across all instances. */
+export interface RecordRef {
+  readonly batch: number
+  readonly position: number
+}
+
+/** A batch that is about to be sent. The journal reads none of its bytes. */
+export interface NewBatch {
+  readonly partner: string
+  /**
+   * SHA-256 over what the client calls the batch: the ids in its envelope, with the partner. Undefined: the client gave it no
+   * name, so it is never taken for one that came before.
+   */
+  readonly ids: Uint8Array | undefined
+  /** SHA-256 over everything that decides what is posted and answered. */
+  readonly content: Uint8Array
+  /** Milliseconds since the epoch. */
+  readonly receivedMs: number
+  /** Whatever finishes the batch without its client: the request. Encrypted at rest when the journal has a key. */
+  readonly payload: Uint8Array
+  /** Credentials of the client. Kept only in a journal that has a key, always encrypted; dropped with the last open record. */
+  readonly credentials: string | undefined
+  readonly records: readonly NewRecord[]
+}
+
+/** One record of a new batch; its position is its index. */
+export interface NewRecord {
+  /** What orders writes: records with the same key are sent one after another. Kept as a salted hash. */
+  readonly key: string
+  /** Set for a record that is refused without being sent: its answer. */
+  readonly refused?: Verdict
+}
+
+/** How a record was answered. */
+export interface Verdict {
+  /** What the client is told. Encrypted at rest when the journal has a key. Undefined: nothing was told. */
+  readonly answer: string | undefined
+  /** A code of `errors.ts`, of the service, or of the outcome; never a value. */
+  readonly reason?: string | undefined
+}
+
+/** What became of one open record. */
+export interface Settled extends Verdict {
+  readonly position: number
+  readonly state: Exclude<RecordState, 'open'>
+  /**
+   * Undefined: never again. `resend`: it was not applied, and is sent again when the client sends the same batch again. A
+   * time: it is `due` then (ms since the epoch).
+   */
+  readonly again?: 'resend' | number | undefined
+  /** Refused after its client had been told that all is well: listed with its reason until somebody has dealt with it. */
+  readonly deadLetter?: boolean | undefined
+}
+
+/** The answer to `begin`. */
+export type Begun =
+  | {
+      readonly kind: 'new'
+      readonly batch: number
+      /** Older open records of the same keys, by position: they are waited for before the record is sent. */
+      readonly after: ReadonlyMap<number, readonly RecordRef[]>
+      /** The same ids came before with other bytes. */
+      readonly idsReused: boolean
+    }
+  /** The same batch came before: `running` while one of its records is open. */
+  | { readonly kind: 'known'; readonly batch: number; readonly running: boolean }
+
+/** A batch as it is kept. */
+export interface StoredBatch {
+  readonly batch: number
+  readonly partner: string
+  readonly receivedMs: number
+  /** Undefined when the time to keep it is over. */
+  readonly payload: Uint8Array | undefined
+  readonly credentials: string | undefined
+  readonly records: readonly StoredRecord[]
+}
+
+/** A record as it is kept: what was settled last; while it is open, what was settled before it was opened again. */
+export interface StoredRecord {
+  readonly position: number
+  readonly state: RecordState
+  readonly answer: string | undefined
+  readonly reason: string | undefined
+  readonly again: 'resend' | number | undefined
+  /** A newer record of the same key was confirmed: this one is never sent again, so that it cannot overwrite that one. */
+  readonly superseded: boolean
+  /** How often it was opened: 1 for a record that was never opened again. */
+  readonly attempts: number
+}
+
+/** A batch with records that are due. */
+export interface DueRecords {
+  readonly batch: number
+  readonly positions: readonly number[]
+}
+
+/** Records that were opened again, with the older and still open records of their keys. */
+export type Reopened = ReadonlyMap<number, readonly RecordRef[]>
+
+/** The totals of one partner since the journal was created. */
+export type Balance = { readonly partner: string; readonly received: number } & Readonly<
+  Record<RecordState, number>
+>
+
+/**
+ * The durable memory of writes. Every record is in it before it is sent, and its outcome before its client is told. What
+ * cannot be kept is refused with `ADP_JOURNAL_UNAVAILABLE` (503), and then nothing may be sent.
+ *
+ * Several instances may share one journal: the order of `begin` is the order of writes for all of them. An instance owns the
+ * batches that it began or took over, as long as it renews its lease.
+ */
+export interface Journal {
+  /** Makes a batch durable before anything of it is sent. Error: `ADP_JOURNAL_UNAVAILABLE`. */
+  begin(batch: NewBatch): Promise<Begun>
+  /**
+   * Makes outcomes durable. Tries again while the journal cannot be reached. Errors: `ADP_JOURNAL_UNAVAILABLE` when it gave
+   * up, `ADP_JOURNAL_LOST` when another instance has taken the batch over: then nobody may be told the outcome from here.
+   */
+  settle(batch: number, outcomes: readonly Settled[]): Promise<void>
+  /**
+   * Opens records of a batch again that are not final, for this instance. Left out is what is final, is open, or has a newer
+   * open record of its key. `credentials` replace those that are kept.
+   */
+  reopen(batch: number, positions: readonly number[], credentials: string | undefined): Promise<Reopened>
+  /** Reads one batch; undefined: it is not kept any longer. */
+  load(batch: number): Promise<StoredBatch | undefined>
+  /** Those of the records that are still open: what a newer record of the same key waits for. */
+  stillOpen(records: readonly RecordRef[]): Promise<readonly RecordRef[]>
+  /** Takes over the batches with open records whose instance is gone. Each is to be loaded and finished. */
+  takeOver(): Promise<readonly number[]>
+  /** Records whose time has come, oldest first; they are opened with `reopen`. */
+  due(nowMs: number, limit: number): Promise<readonly DueRecords[]>
+  balances(): Promise<readonly Balance[]>
+  /** False when this instance may have been taken for dead: it must not send anything then. Costs nothing to ask. */
+  holdsLease(): boolean
+  /** False while the last try to reach the store failed. */
+  isAvailable(): boolean
+  /** Ends the lease and closes the store; what is open is left to others, or to the next start. */
+  close(): Promise<void>
+}
