@@ -13,3 +13,4 @@ export type {
   StoredRecord,
   Verdict,
 } from './journal.ts'
+export { createNoJournal } from './none.ts'

@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest'
+import type { Journal, NewBatch } from '../../src/journal/journal.ts'
+import { createNoJournal } from '../../src/journal/none.ts'
+
+const batchOf = (...keys: readonly string[]): NewBatch => ({
+  partner: 'acme',
+  ids: new Uint8Array(32),
+  content: new Uint8Array(32),
+  receivedMs: 1_000,
+  payload: new Uint8Array(4),
+  credentials: undefined,
+  records: keys.map((key) => ({ key })),
+})
+
+const begin = async (journal: Journal, ...keys: readonly string[]): Promise<unknown> => {
+  const begun = await journal.begin(batchOf(...keys))
+  return begun.kind === 'new' ? Object.fromEntries(begun.after) : begun
+}
+
+describe('a journal without a store', () => {
+  it('orders the records of a key across batches, and never within one', async () => {
+    const journal = createNoJournal()
+    expect(await begin(journal, 'a', 'b', 'a')).toEqual({})
+    expect(await begin(journal, 'c', 'a')).toEqual({
+      1: [
+        { batch: 1, position: 0 },
+        { batch: 1, position: 2 },
+      ],
+    })
+    await journal.settle(1, [{ position: 0, state: 'confirmed', answer: undefined }])
+    expect(await begin(journal, 'a')).toEqual({
+      0: [
+        { batch: 1, position: 2 },
+        { batch: 2, position: 1 },
+      ],
+    })
+    const asked = [0, 1, 2].map((position) => ({ batch: 1, position }))
+    expect(await journal.stillOpen(asked)).toEqual([
+      { batch: 1, position: 1 },
+      { batch: 1, position: 2 },
+    ])
+  })
+
+  it('takes no batch for one that came before', async () => {
+    const journal = createNoJournal()
+    expect(await journal.begin(batchOf('a'))).toMatchObject({ kind: 'new', batch: 1, idsReused: false })
+    expect(await journal.begin(batchOf('a'))).toMatchObject({ kind: 'new', batch: 2, idsReused: false })
+    expect(await journal.load(1)).toBeUndefined()
+  })
+
+  it('counts each record once, whatever is told twice', async () => {
+    const journal = createNoJournal()
+    await journal.begin({
+      ...batchOf('a', 'b'),
+      records: [{ key: 'a' }, { key: 'b', refused: { answer: 'no' } }, { key: 'c' }],
+    })
+    const outcome = [{ position: 0, state: 'unknown', answer: undefined }] as const
+    await journal.settle(1, outcome)
+    await journal.settle(1, outcome)
+    expect(await journal.balances()).toEqual([
+      { partner: 'acme', received: 3, open: 1, confirmed: 0, refused: 1, unknown: 1, parked: 0 },
+    ])
+    await journal.settle(1, [{ position: 2, state: 'confirmed', answer: undefined }])
+    await journal.settle(1, outcome)
+    expect(await journal.balances()).toEqual([
+      { partner: 'acme', received: 3, open: 0, confirmed: 1, refused: 1, unknown: 1, parked: 0 },
+    ])
+  })
+})
