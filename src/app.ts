@@ -68,6 +68,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       timeouts: v3.timeouts,
       nowMs,
     }),
+    clock: systemClock,
   }
   const passThrough = createPassThrough({
     baseUrl: v3.baseUrl,
@@ -76,6 +77,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     connections: v3.connections,
     timeoutMs: v3.timeouts.headersMs,
     events,
+    clock: systemClock,
+    nowMs,
   })
   const context = {
     authorise: createAuthorise(

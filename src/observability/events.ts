@@ -22,12 +22,41 @@ export interface BatchAnswered extends Readonly<BatchTally> {
   readonly queuedMs: number
 }
 
+/** A V2 read that was answered, with marks or with a refusal. */
+export interface ReadAnswered {
+  readonly partner: string
+  /** A page of records, or one record by its id. */
+  readonly kind: 'collection' | 'record'
+  /** 499: the client went away before the answer. */
+  readonly status: number
+  /** Recorded marks in the answer. */
+  readonly rows: number
+  /** Answers of V3 that were read for it. */
+  readonly pages: number
+  readonly durationMs: number
+  /** The time that its calls stood in the throttle's queue, one after another. */
+  readonly queuedMs: number
+}
+
+/** A request that was passed through to V3, to its last byte. */
+export interface PassedThrough {
+  readonly partner: string
+  /** `other` for what is no usual method. */
+  readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'other'
+  /** What the client got; 499: it went away before the answer. */
+  readonly status: number
+  readonly durationMs: number
+  readonly queuedMs: number
+}
+
 /**
  * What can be observed, one function an event. The parameters are the allow-list: counts, codes and the partner's id; no
  * id of a learner, no mark, no credential, no text of a client or of the upstream (product contract 8).
  */
 export interface Events {
   batchAnswered(event: BatchAnswered): void
+  readAnswered(event: ReadAnswered): void
+  passedThrough(event: PassedThrough): void
   requestRefused(event: {
     readonly code: string
     readonly status: number
@@ -45,6 +74,8 @@ export interface Events {
 export function createEvents(logger: Logger): Events {
   return {
     batchAnswered: (event) => logger.info(event, 'batch answered'),
+    readAnswered: (event) => logger.info(event, 'read answered'),
+    passedThrough: (event) => logger.info(event, 'passed through'),
     requestRefused: (event) => logger.warn(event, 'request refused'),
     credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),
     passThroughFailed: (event) => logger.warn(event, 'pass-through failed'),

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Events } from '../observability/events.ts'
 import type { ReadPlanner } from '../translate/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
-import type { V3Client, V3Reader } from '../v3/index.ts'
+import type { Clock, V3Client, V3Reader } from '../v3/index.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Authorisation } from './partner.ts'
@@ -12,6 +12,8 @@ import type { Authorisation } from './partner.ts'
 export interface ReadServices {
   readonly planner: ReadPlanner
   readonly reader: V3Reader
+  /** What budgets of time are counted with. */
+  readonly clock: Clock
 }
 
 /** What the handlers use; made once by the composition root. */

@@ -4,9 +4,10 @@ import { AdapterError } from '../errors.ts'
 import { createRowReader } from '../translate/index.ts'
 import { createRowEncoder, encodeFlatReply, readPreferences } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
+import type { Authorisation } from './partner.ts'
 import { serviceRoot } from './read-request.ts'
-import { authoriseRead, openReadSession, queryOf, sendJson } from './read-session.ts'
-import { readUpstream } from './read-upstream.ts'
+import { answerRead, authoriseRead, queryOf, type ReadAnswer } from './read-session.ts'
+import { type ReadSession, readUpstream } from './read-upstream.ts'
 
 const KEY = /\((?:ExternalID=)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)\/?$/i
 
@@ -21,12 +22,23 @@ export async function handleReadSingle(
   prefix: string,
 ): Promise<void> {
   const authorisation = await authoriseRead(context, request)
+  await answerRead(context, authorisation, response, 'record', (session) =>
+    readRecord(context, authorisation, request, prefix, session),
+  )
+}
+
+async function readRecord(
+  context: ProxyContext,
+  { partner }: Authorisation,
+  request: IncomingMessage,
+  prefix: string,
+  session: ReadSession,
+): Promise<ReadAnswer> {
   const select = context.reads.planner.selectOf(queryOf(request))
   const [path = ''] = (request.url ?? '').split('?', 1)
   const id = KEY.exec(path.replaceAll(/%28/g, '(').replaceAll(/%29/g, ')'))?.[1]
-  const session = openReadSession(context, authorisation, response)
   const json = id === undefined ? undefined : await readUpstream(session, `(${id})`, '')
-  const row = json === undefined ? 'unmarked' : createRowReader(authorisation.partner.reads)(json)
+  const row = json === undefined ? 'unmarked' : createRowReader(partner.reads)(json)
   if (row === 'unmarked')
     throw new AdapterError('ADP_NOT_FOUND', 'There is no attendance record with this id.')
   if (row === 'unreadable' || row.ExternalID.toLowerCase() !== id?.toLowerCase())
@@ -40,7 +52,7 @@ export async function handleReadSingle(
     select === undefined
       ? encodeFlatReply(row, url, metadata)
       : withContext(createRowEncoder(select, metadata)(row), metadata === 'minimal' ? url : undefined)
-  sendJson(response, 200, body, metadata)
+  return { body, metadata, rows: 1 }
 }
 
 function withContext(entity: string, url: string | undefined): string {

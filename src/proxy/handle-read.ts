@@ -3,11 +3,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createRowReader } from '../translate/index.ts'
 import { createRowEncoder, encodeFlatPage, readPreferences } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
+import type { Authorisation } from './partner.ts'
 import { serviceRoot } from './read-request.ts'
 import { collectPage } from './read-page.ts'
-import { authoriseRead, openReadSession, queryOf, sendJson } from './read-session.ts'
+import { answerRead, authoriseRead, queryOf, type ReadAnswer } from './read-session.ts'
 import { decodeReadToken, encodeReadToken, type ReadToken } from './read-token.ts'
-import { readUpstream } from './read-upstream.ts'
+import { type ReadSession, readUpstream } from './read-upstream.ts'
 
 /** Marks of one answer at most (service-facts 1). */
 const PAGE_SIZE = 1_000
@@ -24,7 +25,18 @@ export async function handleRead(
   prefix: string,
 ): Promise<void> {
   const authorisation = await authoriseRead(context, request)
-  const { partner, credentials } = authorisation
+  await answerRead(context, authorisation, response, 'collection', (session) =>
+    readPage(context, authorisation, request, prefix, session),
+  )
+}
+
+async function readPage(
+  context: ProxyContext,
+  { partner, credentials }: Authorisation,
+  request: IncomingMessage,
+  prefix: string,
+  session: ReadSession,
+): Promise<ReadAnswer> {
   const { planner } = context.reads
   const rawQuery = queryOf(request)
   const tokenText = planner.tokenOf(rawQuery)
@@ -34,7 +46,6 @@ export async function handleRead(
   const first = tokenText === undefined
   const left = first ? plan.top : token.rest
   const { size, rest } = pageSize(request, left)
-  const session = openReadSession(context, authorisation, response)
   const page = await collectPage(
     {
       fetch: (query) => readUpstream(session, '', query),
@@ -56,7 +67,7 @@ export async function handleRead(
     count: first && plan.count ? page.count : undefined,
     next: next === undefined ? undefined : `${root}/AttendanceRecords?$skiptoken=${next}`,
   })
-  sendJson(response, 200, body, metadata)
+  return { body, metadata, rows: page.rows.length }
 }
 
 function firstPage(query: string): ReadToken {

@@ -5,15 +5,18 @@ import { createProxyMiddleware, proxyEventsPlugin } from 'http-proxy-middleware'
 import micromatch from 'micromatch'
 
 import { AdapterError } from '../errors.ts'
-import type { Events } from '../observability/events.ts'
+import type { V3Credentials } from '../v3/index.ts'
 import { sendError } from './error-reply.ts'
 import { forwardHeaders } from './forward-headers.ts'
 import type { Authorisation } from './partner.ts'
+import { openPassage, type Passage, type PassageOptions } from './passage.ts'
 import { serviceRoot } from './read-request.ts'
 import { relayReply } from './relay-reply.ts'
 import { servedPath } from './served-path.ts'
 
-export interface PassThroughOptions {
+const MAX_LISTENERS = 32
+
+export interface PassThroughOptions extends PassageOptions {
   readonly baseUrl: URL
   /** Glob patterns of paths, any case; everything else is not served. */
   readonly allow: readonly string[]
@@ -22,11 +25,13 @@ export interface PassThroughOptions {
   readonly connections: number
   /** Longest silence of the upstream. */
   readonly timeoutMs: number
-  readonly events: Events
 }
 
 export interface PassThrough {
-  /** Serves an authorised request; error `ADP_NOT_FOUND` or `ADP_PATH` for what is not on the list. */
+  /**
+   * Serves an authorised request in its turn, GET and HEAD as reads, others as writes. Errors: `ADP_NOT_FOUND` or `ADP_PATH` for
+   * what is not on the list, `ADP_BUDGET_EXCEEDED` or `ADP_OVERLOADED` (503) for what would wait too long.
+   */
   handle(request: IncomingMessage, response: ServerResponse, authorisation: Authorisation): Promise<void>
   close(): void
 }
@@ -34,7 +39,8 @@ export interface PassThrough {
 /**
  * Creates the pass-through: requests go to V3 unchanged, streamed both ways, without hop-by-hop headers and with the
  * partner's credentials. Method, status, headers and bytes of the reply are the upstream's; when it dies in the middle of a
- * body the client's connection breaks too.
+ * body the client's connection breaks too. A 401 to a token of the adapter's own renews it: a GET or HEAD without a body then
+ * goes out once more, any other request is answered with the 401, since its body has been streamed.
  */
 export function createPassThrough(options: PassThroughOptions): PassThrough {
   const { baseUrl, events } = options
@@ -47,6 +53,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     dot: true,
   })
   const connected = new WeakSet<IncomingMessage>()
+  const passages = new WeakMap<IncomingMessage, Passage>()
   const fail = (request: IncomingMessage, response: ServerResponse, cause?: Error): void => {
     if (response.destroyed) return // the client left, or this was told already
     if (response.headersSent) {
@@ -75,12 +82,22 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
         } else {
           connected.add(request)
         }
+        let answered = false
+        outgoing.once('response', () => (answered = true))
         // After an upgrade that nobody asked for there is neither a reply nor an error.
         outgoing.once('close', () => {
-          if (!response.headersSent) fail(request, response)
+          if (!answered) fail(request, response)
         })
       },
       proxyRes: (upstream, request, response) => {
+        const passage = passages.get(request)
+        if (upstream.statusCode === 429) passage?.holdBack(upstream.headers['retry-after'])
+        const renewed = upstream.statusCode === 401 ? passage?.renew() : undefined
+        if (passage !== undefined && renewed !== undefined) {
+          upstream.resume()
+          void sendAgain(passage, renewed, request, response)
+          return
+        }
         const links = options.rewriteLinks ? { from: target, to: serviceRoot(request, '') } : undefined
         try {
           relayReply(upstream, response, links, () => fail(request, response))
@@ -94,6 +111,20 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       },
     },
   })
+  const sendAgain = async (
+    { turns }: Passage,
+    renewed: Promise<V3Credentials>,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> => {
+    try {
+      request.headers.authorization = (await renewed).authorization
+      await turns.take()
+      await middleware(request, response)
+    } catch (cause) {
+      if (!response.destroyed) sendError(response, cause, events) // else nobody is left to be told
+    }
+  }
   return {
     handle: async (request, response, authorisation) => {
       if (!isAllowed(servedPath(request.url ?? '/'))) {
@@ -104,6 +135,11 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       }
       forwardHeaders(request, authorisation.credentials)
       if (options.rewriteLinks) request.headers['accept-encoding'] = 'identity'
+      // The proxy, the pipeline and the turns all listen for its end, and some twice when it is sent again.
+      response.setMaxListeners(MAX_LISTENERS)
+      const passage = openPassage(options, authorisation, request, response)
+      passages.set(request, passage)
+      await passage.turns.take()
       await middleware(request, response)
     },
     close: () => agent.destroy(),

@@ -1,10 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
+import { AdapterError } from '../errors.ts'
+import type { ReadAnswered } from '../observability/events.ts'
 import type { MetadataLevel } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { Authorisation } from './partner.ts'
 import { checkHost } from './read-request.ts'
 import type { ReadSession } from './read-upstream.ts'
+import { openTurns, untilGone } from './turns.ts'
+
+/** The flat answer to a read. */
+export interface ReadAnswer {
+  readonly body: string
+  readonly metadata: MetadataLevel
+  /** Recorded marks in it. */
+  readonly rows: number
+}
 
 /** Whose request this is. Errors: those of `checkHost` and `createAuthorise`. */
 export async function authoriseRead(
@@ -15,16 +26,49 @@ export async function authoriseRead(
   return context.authorise(request)
 }
 
-/** Opens a read within the partner's budget of time; it ends when the client goes away. */
-export function openReadSession(
-  { nowMs, reads }: Pick<ProxyContext, 'nowMs' | 'reads'>,
-  { partner, credentials, renew }: Authorisation,
+/** What the log says of a read whose client went away. */
+const CLIENT_GONE = 499
+
+/**
+ * Does one read of V3 within the partner's budget of time and answers 200 with what it gives; it ends when the client goes
+ * away. Where a pace is kept, `Server-Timing` of the reply says how long the calls stood in the queue, also when it is a
+ * refusal. Errors: those of `read`.
+ */
+export async function answerRead(
+  { reads, events, nowMs }: Pick<ProxyContext, 'reads' | 'events' | 'nowMs'>,
+  { partner, credentials, renew, pace }: Authorisation,
   response: ServerResponse,
-): ReadSession {
-  const gone = new AbortController()
-  response.once('close', () => gone.abort())
-  const deadlineMs = nowMs() + partner.budgetMs
-  return { reader: reads.reader, credentials, renew, deadlineMs, nowMs, signal: gone.signal }
+  kind: ReadAnswered['kind'],
+  read: (session: ReadSession) => Promise<ReadAnswer>,
+): Promise<void> {
+  const startedMs = nowMs()
+  const { reader, clock } = reads
+  const signal = untilGone(response)
+  const turns = openTurns({ pace, priority: 'read', budgetMs: partner.budgetMs, clock, signal })
+  const session: ReadSession = { reader, credentials, renew, turns, signal, pages: 0 }
+  const finish = (status: number, rows: number): void => {
+    const queuedMs = turns.queuedMs()
+    if (pace !== undefined) response.setHeader('Server-Timing', `queue;dur=${queuedMs}`)
+    const { pages } = session
+    events.readAnswered({
+      partner: partner.id,
+      kind,
+      status,
+      rows,
+      pages,
+      durationMs: nowMs() - startedMs,
+      queuedMs,
+    })
+  }
+  try {
+    const { body, metadata, rows } = await read(session)
+    finish(200, rows)
+    sendJson(response, 200, body, metadata)
+  } catch (cause) {
+    const status = cause instanceof AdapterError ? cause.status : 500
+    finish(signal.aborted ? CLIENT_GONE : status, 0)
+    throw cause
+  }
 }
 
 /** The raw query of a request, without `?`. */

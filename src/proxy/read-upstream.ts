@@ -1,12 +1,12 @@
-import { setTimeout as wait } from 'node:timers/promises'
-
 import { AdapterError, type ErrorDetail } from '../errors.ts'
-import type { ReadOutcome, UpstreamError, V3Credentials, V3Reader } from '../v3/index.ts'
-
-/** Waits between attempts where the service names none, doubled each time (service-facts 9). */
-const FIRST_WAIT_MS = 2_000
-/** Attempts of one page when the service cannot be reached; one that asks to wait is asked until the budget ends. */
-const MAX_LOSSES = 2
+import {
+  type ReadOutcome,
+  retryWaitMs,
+  type UpstreamError,
+  type V3Credentials,
+  type V3Reader,
+} from '../v3/index.ts'
+import type { Turns } from './turns.ts'
 
 /** One read of a client: whose it is, until when, and what ends it early. */
 export interface ReadSession {
@@ -15,22 +15,23 @@ export interface ReadSession {
   credentials: V3Credentials
   /** Credentials with a new token, once the service refused the one above; undefined: the token is the client's. */
   renew: (() => Promise<V3Credentials>) | undefined
-  /** Milliseconds since the epoch. */
-  readonly deadlineMs: number
-  readonly nowMs: () => number
+  readonly turns: Turns
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal
+  /** Answers of V3 that were read. */
+  pages: number
 }
 
 /**
- * GETs from V3 and waits where it asks to (429, 503), within the deadline. The JSON of a 2xx; undefined for 404.
+ * GETs from V3 in its turn, and again where that may help: a GET changes nothing, so after 429, 503 with `Retry-After`, and
+ * where no answer came, by the schedule of writes and within the budget. The JSON of a 2xx; undefined for 404.
  * Errors: `ADP_TOKEN`, `ADP_FORBIDDEN`, `ADP_UPSTREAM_REFUSED` with the service's own words, `ADP_UPSTREAM_UNAVAILABLE`,
- * `ADP_BUDGET_EXCEEDED`, `ADP_UPSTREAM_PROTOCOL`.
+ * `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED`, `ADP_UPSTREAM_PROTOCOL`.
  */
 export async function readUpstream(session: ReadSession, key: string, query: string): Promise<unknown> {
-  const { reader, deadlineMs, nowMs, signal } = session
-  let losses = 0
-  for (let waitMs = FIRST_WAIT_MS; ; waitMs *= 2) {
+  const { reader, turns, signal } = session
+  for (let attempt = 0; ;) {
+    await turns.take()
     const outcome = await reader.get(key, query, session.credentials, signal)
     const { renew } = session
     if (renew !== undefined && outcome.kind === 'refused' && outcome.error.status === 401) {
@@ -38,16 +39,18 @@ export async function readUpstream(session: ReadSession, key: string, query: str
       session.credentials = await renew()
       continue
     }
-    if (outcome.kind !== 'unavailable') return answerOf(outcome)
-    const asked = outcome.retryAfterMs
-    if (asked === undefined) losses += 1
-    const pauseMs = asked ?? waitMs
-    if (losses > MAX_LOSSES || nowMs() + pauseMs > deadlineMs)
+    if (outcome.kind !== 'unavailable') {
+      session.pages += 1
+      return answerOf(outcome)
+    }
+    const { reason, retryAfterMs } = outcome
+    const waitMs = retryWaitMs({ kind: 'notApplied', reason, retryAfterMs }, attempt)
+    attempt += 1
+    if (waitMs === undefined || !(await turns.pause(waitMs, reason === 'throttled')))
       throw new AdapterError(
-        asked === undefined ? 'ADP_UPSTREAM_UNAVAILABLE' : 'ADP_BUDGET_EXCEEDED',
+        retryAfterMs === undefined ? 'ADP_UPSTREAM_UNAVAILABLE' : 'ADP_BUDGET_EXCEEDED',
         'The service is not available, or takes no more calls now. Read again later.',
       )
-    await wait(pauseMs, undefined, { signal })
   }
 }
 

@@ -87,12 +87,17 @@ function guarded(
       try {
         await handle(request, response)
       } catch (cause) {
-        sendError(response, cause, context.events)
+        if (!isAbandoned(cause, response)) sendError(response, cause, context.events)
       }
       // A reply is under way until its last byte has left, or its client.
       if (!response.closed && !response.destroyed)
         await new Promise((resolve) => response.once('close', resolve))
     })
+}
+
+/** True when the client went away while its call waited: nobody is left to be told, and nothing failed. */
+function isAbandoned(cause: unknown, response: Response): boolean {
+  return response.destroyed && cause instanceof Error && cause.name === 'AbortError'
 }
 
 function prefixOf(path: string): string {

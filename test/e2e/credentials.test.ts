@@ -119,6 +119,43 @@ describe('client credentials', () => {
     expect(service.seen.filter(({ url }) => isToken(url)).length).toBe(2)
   })
 
+  it('are renewed for reads too, with the same answer for one of V2 and one that is passed through', async () => {
+    const answer = replyWith(200, { value: [] })
+    for (const path of ['/V2/Attendance/AttendanceRecords?$filter=Present%20eq%20true', '/V3/LearnerMedicals']) {
+      const service = await startService(['hush-token-1'], answer)
+      const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
+      const reply = await adapter.request('GET', path)
+      expect([path, reply.status, (JSON.parse(reply.text) as { value: unknown }).value]).toEqual([path, 200, []])
+      const sent = service.seen.filter(({ url }) => !isToken(url))
+      expect(sent.map(({ headers }) => headers.authorization)).toEqual(['Bearer hush-token-1', 'Bearer hush-token-2'])
+      expectNoSecret(adapter, reply.text)
+    }
+  }) // prettier-ignore
+
+  it('tell a second 401 to a passed read as one', async () => {
+    const service = await startService(['hush-token-1', 'hush-token-2'])
+    const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
+    const reply = await adapter.request('GET', '/V3/LearnerMedicals')
+    expect([reply.status, JSON.parse(reply.text)]).toEqual([
+      401,
+      { statusCode: 401, message: 'Unauthorized.' },
+    ])
+    expect(service.seen.filter(({ url }) => isToken(url)).length).toBe(2)
+  })
+
+  it('tell the 401 to a passed request that has been streamed, and have a new token for the next one', async () => {
+    const service = await startService(['hush-token-1'], replyWith(204))
+    const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
+    const patch = (): Promise<{ status: number }> =>
+      adapter.request('PATCH', '/V3/LearnerPersonals(1)', { body: '{"QuickNote":"x"}' })
+    expect((await patch()).status).toBe(401)
+    await expect.poll(() => service.seen.filter(({ url }) => isToken(url)).length).toBe(2)
+    expect((await patch()).status).toBe(204)
+    expect(service.seen.filter(({ method }) => method === 'PATCH').map(({ body }) => body)).toEqual(
+      Array(2).fill('{"QuickNote":"x"}'),
+    )
+  })
+
   it('repeat nothing once a record was accepted', async () => {
     const service = await startService([], (seen, response) =>
       (seen.body.includes('000000000002') ? replyWith(401) : echoRecord)(seen, response),

@@ -23,7 +23,9 @@ describe('pass-through streams', () => {
     await client.until('first')
     client.socket.destroy()
     await gone.promise
-    expect(adapter.events().slice(1)).toEqual([])
+    expect(adapter.events().slice(1)).toEqual([
+      expect.objectContaining({ msg: 'passed through', status: 200 }),
+    ])
   })
 
   it('a client that goes away before the answer frees the request to the upstream', async () => {
@@ -40,7 +42,10 @@ describe('pass-through streams', () => {
     client.socket.destroy()
     await gone.promise
     await adapter.app.close()
-    expect(adapter.events().slice(1)).toEqual([{ msg: 'stopped' }])
+    expect(adapter.events().slice(1)).toEqual([
+      expect.objectContaining({ msg: 'passed through', status: 499 }),
+      { msg: 'stopped' },
+    ])
   })
 
   /** Resolves with the count once it has stood still while many turns of the event loop went by. */

@@ -27,10 +27,23 @@ describe('createEvents', () => {
     queuedMs: 0,
   }
 
+  const read = {
+    partner: 'acme',
+    kind: 'collection',
+    status: 200,
+    rows: 40,
+    pages: 2,
+    durationMs: 5,
+    queuedMs: 1,
+  } as const
+  const passed = { partner: 'acme', method: 'PATCH', status: 204, durationMs: 5, queuedMs: 1 } as const
+
   it('writes one line for each event, with its fields and nothing else', () => {
     expect(
       written('trace', (events) => {
         events.batchAnswered(batch)
+        events.readAnswered(read)
+        events.passedThrough(passed)
         events.requestRefused({ code: 'ADP_HOST', status: 400, partner: undefined })
         events.credentialsDenied({ status: 401, partner: 'acme' })
         events.passThroughFailed({ reason: 'brokenReply' })
@@ -40,6 +53,8 @@ describe('createEvents', () => {
       }),
     ).toEqual([
       { level: 30, msg: 'batch answered', ...batch },
+      { level: 30, msg: 'read answered', ...read },
+      { level: 30, msg: 'passed through', ...passed },
       { level: 40, msg: 'request refused', code: 'ADP_HOST', status: 400 },
       { level: 40, msg: 'credentials denied by the upstream', status: 401, partner: 'acme' },
       { level: 40, msg: 'pass-through failed', reason: 'brokenReply' },

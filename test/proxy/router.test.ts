@@ -9,6 +9,7 @@ import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { createByteBudget, createInFlight, createProxyApp, type ProxyContext } from '../../src/proxy/index.ts'
 import { defaultBatchLimits } from '../../src/v2/index.ts'
+import { systemClock } from '../../src/v3/index.ts'
 import { exchange } from '../support/raw-client.ts'
 
 /** The status line of the answer to one request, in front of a service that nobody may use. */
@@ -22,6 +23,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     reads: {
       planner: { tokenOf: refuse, plan: refuse, selectOf: refuse },
       reader: { get: refuse, close: () => Promise.resolve() },
+      clock: systemClock,
     },
     limits: defaultBatchLimits,
     byteBudget: createByteBudget(1),

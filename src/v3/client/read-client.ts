@@ -11,8 +11,12 @@ const MAX_PAGE_BYTES = 33_554_432
 export type ReadOutcome =
   | { readonly kind: 'read'; readonly json: unknown }
   | { readonly kind: 'refused'; readonly error: UpstreamError }
-  /** Nothing came, or the service asks to come again; a GET may be repeated. */
-  | { readonly kind: 'unavailable'; readonly retryAfterMs: number | undefined }
+  /** No answer came, or the service asks to come again (429; 503, 408); a GET may be repeated. */
+  | {
+      readonly kind: 'unavailable'
+      readonly reason: 'notConnected' | 'throttled' | 'unavailable'
+      readonly retryAfterMs: number | undefined
+    }
   /** An answer that is none: cut off, not JSON, a redirect, a failure of the service. */
   | { readonly kind: 'broken'; readonly status: number }
 
@@ -78,7 +82,8 @@ function toOutcome(
   }
   if (status === 429 || status === 503 || status === 408) {
     const header = Array.isArray(retryAfter) ? retryAfter[0] : retryAfter
-    return { kind: 'unavailable', retryAfterMs: readRetryAfter(header, body, nowMs) }
+    const reason = status === 429 ? 'throttled' : 'unavailable'
+    return { kind: 'unavailable', reason, retryAfterMs: readRetryAfter(header, body, nowMs) }
   }
   if (status >= 400 && status < 500) return { kind: 'refused', error: readUpstreamError(status, body) }
   return { kind: 'broken', status }
@@ -87,6 +92,6 @@ function toOutcome(
 function lossOf(cause: unknown, status: number): ReadOutcome {
   const tooLarge = cause instanceof errors.ResponseExceededMaxSizeError
   return status === 0 && !tooLarge
-    ? { kind: 'unavailable', retryAfterMs: undefined }
+    ? { kind: 'unavailable', reason: 'notConnected', retryAfterMs: undefined }
     : { kind: 'broken', status }
 }

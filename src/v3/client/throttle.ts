@@ -2,12 +2,12 @@ import type { Clock } from './clock.ts'
 import { type CallPriority, createWaitingLine, type Waiter } from './waiting-line.ts'
 
 /**
- * Whether a call may leave. `full`: too many wait already. `deadline`: it would not have left in time. In both cases nothing
- * must be sent.
+ * Whether a call may leave. `full`: too many wait already. `deadline`: it would not have left in time. `gone`: whoever asked
+ * has given up. In all three cases nothing must be sent.
  */
 export type Admission =
   | { readonly admitted: true; readonly waitedMs: number }
-  | { readonly admitted: false; readonly waitedMs: number; readonly reason: 'full' | 'deadline' }
+  | { readonly admitted: false; readonly waitedMs: number; readonly reason: 'full' | 'deadline' | 'gone' }
 
 export interface ThrottleOptions {
   /** Calls that may leave in any second; a fraction means one call in more than a second. */
@@ -32,9 +32,15 @@ export interface ThrottleOptions {
 export interface Throttle {
   /**
    * Resolves when the call may leave, or when it is clear that it may not. Never rejects. Calls leave by priority; within one
-   * priority the shares (partners) take turns, and each share keeps its order. `deadlineMs` is a time of `nowMs()`.
+   * priority the shares (partners) take turns, and each share keeps its order. `deadlineMs` is a time of `nowMs()`; `signal`
+   * gives the place in the line back.
    */
-  acquire(priority: CallPriority, deadlineMs: number, share?: string): Promise<Admission>
+  acquire(
+    priority: CallPriority,
+    deadlineMs: number,
+    share?: string,
+    signal?: AbortSignal,
+  ): Promise<Admission>
   /** Holds every call back for `ms`, because the upstream answered 429. Never shortens an earlier hold. */
   penalise(ms: number): void
   /** How long `calls` writes that came now would take to leave, with what waits before them. */
@@ -82,27 +88,28 @@ export function createThrottle({ callsPerSecond, clock, maxWaiting = 1_000 }: Th
     }
   }
   return {
-    acquire: (priority, deadlineMs, share = '') => {
+    acquire: (priority, deadlineMs, share = '', signal) => {
       const sinceMs = clock.nowMs()
+      if (signal?.aborted === true) return Promise.resolve({ admitted: false, waitedMs: 0, reason: 'gone' })
       if (line.size() === 0 && freeAtMs() <= sinceMs && deadlineMs > sinceMs) {
         take(sinceMs)
         return Promise.resolve({ admitted: true, waitedMs: 0 })
       }
       if (line.size() >= maxWaiting) return Promise.resolve({ admitted: false, waitedMs: 0, reason: 'full' })
       return new Promise((resolve) => {
-        const waitedMs = (): number => clock.nowMs() - sinceMs
-        const waiter: Waiter = {
-          priority,
-          share,
-          admit: () => {
-            cancelDeadline()
-            resolve({ admitted: true, waitedMs: waitedMs() })
-          },
+        const finish = (end: { admitted: true } | { admitted: false; reason: 'deadline' | 'gone' }): void => {
+          cancelDeadline()
+          signal?.removeEventListener('abort', onGone)
+          resolve({ ...end, waitedMs: clock.nowMs() - sinceMs })
         }
-        const cancelDeadline = clock.after(Math.max(0, deadlineMs - sinceMs), () => {
+        const waiter: Waiter = { priority, share, admit: () => finish({ admitted: true }) }
+        const leave = (reason: 'deadline' | 'gone'): void => {
           line.remove(waiter)
-          resolve({ admitted: false, waitedMs: waitedMs(), reason: 'deadline' })
-        })
+          finish({ admitted: false, reason })
+        }
+        const onGone = (): void => leave('gone')
+        const cancelDeadline = clock.after(Math.max(0, deadlineMs - sinceMs), () => leave('deadline'))
+        signal?.addEventListener('abort', onGone)
         line.push(waiter)
         pump()
       })

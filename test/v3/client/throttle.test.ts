@@ -103,6 +103,22 @@ describe('createThrottle', () => {
     expect(log.slice(3)).toEqual([['next', 1_050], ['after', 2_100]]) // prettier-ignore
   })
 
+  it('takes who has given up out of the line, and does not let in who had given up before', async () => {
+    const { clock, throttle, log } = start(1)
+    const gone = new AbortController()
+    ask(throttle, log, 'now')
+    const left = throttle.acquire('read', Infinity, 'a', gone.signal)
+    ask(throttle, log, 'next')
+    await clock.pass(100)
+    gone.abort()
+    await clock.pass(5_000)
+    expect([await left, await throttle.acquire('write', Infinity, 'a', gone.signal)]).toEqual([
+      { admitted: false, waitedMs: 100, reason: 'gone' },
+      { admitted: false, waitedMs: 0, reason: 'gone' },
+    ])
+    expect(log).toEqual([['now', 0], ['next', 1_050]]) // prettier-ignore
+  })
+
   it('holds everything back as long as the upstream asked, and the longest hold counts', async () => {
     const { clock, throttle, log } = start(5)
     throttle.penalise(3_000)

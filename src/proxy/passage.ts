@@ -1,0 +1,71 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+import type { Events, PassedThrough } from '../observability/events.ts'
+import { type Clock, readRetryAfter, retryWaitMs, type V3Credentials } from '../v3/index.ts'
+import type { Authorisation } from './partner.ts'
+import { openTurns, type Turns, untilGone } from './turns.ts'
+
+/** One request on its way through to V3. */
+export interface Passage {
+  readonly turns: Turns
+  /** Holds the key's calls back, as the service asked with this reply (429). */
+  holdBack(retryAfter: string | undefined): void
+  /**
+   * What to do about a reply of 401: credentials to send the request with once more; undefined: the 401 is the client's. The
+   * token of a request that cannot be sent again is renewed for the next one.
+   */
+  renew(): Promise<V3Credentials> | undefined
+}
+
+export interface PassageOptions {
+  readonly events: Events
+  readonly clock: Clock
+  /** Milliseconds since the epoch. */
+  readonly nowMs: () => number
+}
+
+const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+/** What the log says of a client that went away before the answer. */
+const CLIENT_GONE = 499
+
+/** Opens the passage of a request: its turns, what its reply means for others, and the event at its end. */
+export function openPassage(
+  { events, clock, nowMs }: PassageOptions,
+  { partner, pace, renew }: Authorisation,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Passage {
+  const startedMs = nowMs()
+  const { headers } = request
+  const method: PassedThrough['method'] = methods.find((one) => one === request.method) ?? 'other'
+  const isRead = method === 'GET' || method === 'HEAD'
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+  const signal = untilGone(response)
+  const priority = isRead ? 'read' : 'write'
+  const turns = openTurns({ pace, priority, budgetMs: partner.budgetMs, clock, signal })
+  let mayRenew = renew
+  signal.addEventListener('abort', () =>
+    events.passedThrough({
+      partner: partner.id,
+      method,
+      status: response.headersSent ? response.statusCode : CLIENT_GONE,
+      durationMs: nowMs() - startedMs,
+      queuedMs: turns.queuedMs(),
+    }),
+  )
+  return {
+    turns,
+    holdBack: (retryAfter) => {
+      const retryAfterMs = readRetryAfter(retryAfter, '', nowMs())
+      const waitMs = retryWaitMs({ kind: 'notApplied', reason: 'throttled', retryAfterMs }, 0)
+      if (waitMs !== undefined) pace?.throttle.penalise(waitMs)
+    },
+    renew: () => {
+      const renewed = mayRenew?.()
+      mayRenew = undefined
+      if (renewed === undefined || (isRead && !hasBody)) return renewed
+      renewed.catch(() => undefined) // the next request asks again, and is told
+      return undefined
+    },
+  }
+}

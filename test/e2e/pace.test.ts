@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest'
+
+import { sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
+import { batchOf, flatRecords, postBatch, readBatchReply } from '../support/batch-request.ts'
+import { RawClient, requestText } from '../support/raw-client.ts'
+import { type Answer, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { type Adapter, onePartner, type Reply, startAdapter } from '../support/start-adapter.ts'
+import { sandboxRegister } from './support/sandbox-register.ts'
+
+const RECORDS = '/V2/Attendance/AttendanceRecords'
+const read = `${RECORDS}?$filter=Present%20eq%20true`
+const tooMany = replyWith(429, {
+  statusCode: 429,
+  message: 'Rate limit is exceeded. Try again in 1 seconds.',
+})
+
+/** A service without marks that takes every write. */
+const empty: Answer = (seen, response) =>
+  (seen.method === 'POST' ? echoRecord : replyWith(200, { value: [] }))(seen, response)
+
+const paced = (callsPerSecond: number, v3: object = {}): { partners: object[] } =>
+  onePartner({ v3: { callsPerSecond, ...v3 } })
+
+/** Asks `count` times at once. */
+function gets(adapter: Adapter, count: number, path = read): Promise<Reply>[] {
+  return Array.from({ length: count }, () => adapter.request('GET', path))
+}
+
+const anyNumber: unknown = expect.any(Number)
+
+const queueOf = ({ headers }: Reply): number =>
+  Number(/^queue;dur=(\d+)$/.exec(String(headers['server-timing']))?.[1])
+
+describe('reads at five calls a second', () => {
+  it('reach a service that allows no more without one 429, beside a class that is written', async () => {
+    const sandbox = await startSandbox({ callsPerSecond: 5 })
+    const adapter = await startAdapter(sandbox.url, paced(5))
+    const register = await sandboxRegister(sandbox, 10)
+    const week = `${RECORDS}?$filter=AttendableEventStart%20ge%202026-03-02T00:00:00Z%20and%20AttendableEventStart%20lt%202026-03-03T00:00:00Z`
+    const [batch, ...replies] = await Promise.all([
+      postBatch(adapter, register.batch, register.headers),
+      ...[1, 2, 3, 4].map(() => adapter.request('GET', week, { headers: sandboxHeaders })),
+    ])
+    expect(readBatchReply(batch).map(({ status }) => status)).toEqual(Array(10).fill(201))
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect(Math.max(...replies.map(queueOf))).toBeGreaterThan(900)
+  })
+
+  it('let writes go first, and passed requests by their method', async () => {
+    const upstream = await startUpstream(empty)
+    const adapter = await startAdapter(upstream.url, paced(5))
+    const first = gets(adapter, 5)
+    await upstream.arrived(5)
+    const others = [
+      ...gets(adapter, 2),
+      ...gets(adapter, 1, '/V3/LearnerPersonals'),
+      adapter.request('PATCH', '/V3/LearnerPersonals(1)', { body: '{}' }),
+      postBatch(adapter, batchOf(flatRecords(4))),
+    ]
+    const replies = await Promise.all([...first, ...others])
+    const methods = upstream.seen.map(({ method }) => (method === 'GET' ? 'read' : 'write'))
+    expect(methods).toEqual([
+      ...Array<string>(5).fill('read'),
+      ...Array<string>(5).fill('write'),
+      ...Array<string>(3).fill('read'),
+    ])
+    expect(replies.map(({ status }) => status)).toEqual(Array(10).fill(200))
+    const told = adapter.events().filter(({ msg }) => msg === 'passed through')
+    expect(told.map(({ method, status, queuedMs }) => [method, status, Number(queuedMs) > 900])).toEqual([
+      ['PATCH', 200, true],
+      ['GET', 200, true],
+    ])
+  })
+
+  it('are told how long they waited, and logged with it', async () => {
+    const upstream = await startUpstream(empty)
+    const adapter = await startAdapter(upstream.url, paced(2))
+    const replies = await Promise.all(gets(adapter, 3))
+    expect(
+      replies
+        .map(queueOf)
+        .map((ms) => ms > 900)
+        .sort(),
+    ).toEqual([false, false, true])
+    const read = { msg: 'read answered', partner: 'acme', kind: 'collection', status: 200, rows: 0, pages: 1 }
+    expect(adapter.events().slice(1)).toEqual(
+      replies.map(queueOf).sort((a, b) => a - b).map((queuedMs) => ({ ...read, queuedMs, durationMs: anyNumber })),
+    ) // prettier-ignore
+  })
+})
+
+describe('a call whose turn does not come in time', () => {
+  it.each([read, '/V3/LearnerPersonals'])('is refused with 503 and not sent: %s', async (path) => {
+    const upstream = await startUpstream(empty)
+    const adapter = await startAdapter(upstream.url, paced(1, { budgetMs: 300 }))
+    const [first, second] = await Promise.all(gets(adapter, 2, path))
+    expect([first?.status, second?.status, second?.headers['retry-after']]).toEqual([200, 503, '5'])
+    expect(second?.text).toContain('ADP_BUDGET_EXCEEDED')
+    expect(upstream.seen.length).toBe(1)
+  })
+
+  it('is not made for a client that went away, and nothing failed', async () => {
+    const upstream = await startUpstream(empty)
+    const adapter = await startAdapter(upstream.url, paced(1))
+    await Promise.all(gets(adapter, 1))
+    for (const path of [read, '/V3/LearnerPersonals']) {
+      const client = await RawClient.open(adapter.port)
+      client.send(requestText(`GET ${path}`))
+      await expect.poll(() => adapter.log.length >= 2).toBe(true)
+      client.socket.destroy()
+    }
+    await expect
+      .poll(() => adapter.events().slice(2))
+      .toEqual([
+        expect.objectContaining({ msg: 'read answered', status: 499, rows: 0, pages: 0 }),
+        expect.objectContaining({ msg: 'passed through', status: 499 }),
+      ])
+    expect((await Promise.all(gets(adapter, 1)))[0]?.status).toBe(200)
+    expect(upstream.seen.length).toBe(2)
+  })
+})
+
+describe('a 429 to a passed request', () => {
+  it('is the answer, and holds the calls of the key back', async () => {
+    const upstream = await startUpstream((seen, response) =>
+      (seen.index === 0 ? replyWith(429, 'slow', { 'Retry-After': '1' }) : empty)(seen, response),
+    )
+    const adapter = await startAdapter(upstream.url, paced(5))
+    const [refused] = await Promise.all(gets(adapter, 1, '/V3/LearnerPersonals'))
+    expect([refused?.status, refused?.text, refused?.headers['retry-after']]).toEqual([429, 'slow', '1'])
+    const [next] = await Promise.all(gets(adapter, 1))
+    expect([next?.status, next !== undefined && queueOf(next) > 900]).toEqual([200, true])
+  })
+})
+
+describe('a read that the service turns away', () => {
+  const rows: [name: string, answer: Answer, waitedMs: number][] = [
+    ['429', tooMany, 950],
+    ['503 with Retry-After', replyWith(503, '', { 'Retry-After': '1' }), 950],
+    ['a connection that breaks', (_seen, response) => void response.socket?.resetAndDestroy(), 240],
+  ]
+  it.each(rows)('is asked for again after %s', async (_name, answer, waitedMs) => {
+    const upstream = await startUpstream((seen, response) =>
+      (seen.index === 0 ? answer : empty)(seen, response),
+    )
+    const adapter = await startAdapter(upstream.url, paced(5))
+    const startedMs = performance.now()
+    const [reply] = await Promise.all(gets(adapter, 1))
+    expect([reply?.status, upstream.seen.length]).toEqual([200, 2])
+    expect(performance.now() - startedMs).toBeGreaterThan(waitedMs)
+  })
+})

@@ -1,0 +1,117 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+import { createV3Reader, type ReadOutcome, type V3Reader } from '../../../src/v3/index.ts'
+import { type Answer, replyWith, startUpstream } from '../../support/scripted-upstream.ts'
+
+const credentials = { authorization: 'bearer t', subscriptionKey: 'k' }
+
+function reader(url: string, timeouts: { headersMs?: number; bodyMs?: number } = {}): V3Reader {
+  const made = createV3Reader({
+    baseUrl: new URL(url),
+    connections: 4,
+    timeouts: { connectMs: 1_000, headersMs: 5_000, bodyMs: 5_000, ...timeouts },
+    nowMs: () => Date.parse('2026-06-10T10:00:00Z'),
+  })
+  onTestFinished(() => made.close())
+  return made
+}
+
+const get = (v3: V3Reader, signal = new AbortController().signal): Promise<ReadOutcome> =>
+  v3.get('', '$top=1', credentials, signal)
+
+const unavailable = (
+  reason: 'notConnected' | 'throttled' | 'unavailable',
+  retryAfterMs?: number,
+): ReadOutcome => ({ kind: 'unavailable', reason, retryAfterMs })
+const broken = (status: number): ReadOutcome => ({ kind: 'broken', status })
+const tooMany = { statusCode: 429, message: 'Rate limit is exceeded. Try again in 7 seconds.' }
+
+describe('createV3Reader', () => {
+  it('asks below the base address, with key, query and the two headers', async () => {
+    const upstream = await startUpstream(replyWith(200, { value: [] }))
+    const v3 = reader(`${upstream.url}/base/`)
+    const { signal } = new AbortController()
+    await v3.get('', '', credentials, signal)
+    await v3.get('(id)', '$select=Comment', credentials, signal)
+    expect(
+      upstream.seen.map(({ method, url, headers }) => [
+        method,
+        url,
+        headers.accept,
+        headers.authorization,
+        headers['ocp-apim-subscription-key'],
+      ]),
+    ).toEqual([
+      ['GET', '/base/Attendance/V3/AttendanceRecords', 'application/json', 'bearer t', 'k'],
+      [
+        'GET',
+        '/base/Attendance/V3/AttendanceRecords(id)?$select=Comment',
+        'application/json',
+        'bearer t',
+        'k',
+      ],
+    ])
+  })
+
+  const torn: Answer = (_seen, response) =>
+    void response.socket?.end('HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"value"')
+  const rows: [name: string, answer: Answer, outcome: ReadOutcome][] = [
+    ['200', replyWith(200, { value: [1] }), { kind: 'read', json: { value: [1] } }],
+    ['200 that is not JSON', replyWith(200, '<html>'), broken(200)],
+    ['200 that is torn', torn, broken(200)],
+    ['302', replyWith(302, '', { Location: '/elsewhere' }), broken(302)],
+    ['500', replyWith(500, 'oops'), broken(500)],
+    [
+      '404',
+      replyWith(404, { error: { code: 'X', message: 'none' } }),
+      {
+        kind: 'refused',
+        error: { status: 404, form: 'odata', entries: [{ code: 'X', message: 'none', target: undefined }] },
+      },
+    ],
+    ['429 of the gateway', replyWith(429, tooMany), unavailable('throttled', 7_000)],
+    ['429 with Retry-After', replyWith(429, '', { 'Retry-After': '2' }), unavailable('throttled', 2_000)],
+    ['429 without a time', replyWith(429), unavailable('throttled')],
+    [
+      '503 until a date',
+      replyWith(503, '', { 'Retry-After': 'Wed, 10 Jun 2026 10:00:03 GMT' }),
+      unavailable('unavailable', 3_000),
+    ],
+    ['503', replyWith(503), unavailable('unavailable')],
+    ['408', replyWith(408), unavailable('unavailable')],
+    [
+      'a connection that breaks',
+      (_seen, response) => void response.socket?.resetAndDestroy(),
+      unavailable('notConnected'),
+    ],
+    ['silence', () => undefined, unavailable('notConnected')],
+    ['a body that stops', (_seen, response) => void response.write('{"value"'), broken(200)],
+  ]
+  it.each(rows)('tells what %s means', async (_name, answer, outcome) => {
+    const upstream = await startUpstream(answer)
+    expect(await get(reader(upstream.url, { headersMs: 150, bodyMs: 150 }))).toEqual(outcome)
+  })
+
+  it('tells that nobody listens', async () => {
+    expect(await get(reader('http://127.0.0.1:1'))).toEqual(unavailable('notConnected'))
+  })
+
+  it('takes no page of more than 32 MiB', async () => {
+    const block = '9'.repeat(1_048_576)
+    const upstream = await startUpstream((_seen, response) => {
+      response.writeHead(200)
+      for (let count = 0; count < 40; count += 1) response.write(block)
+      response.end()
+    })
+    expect(await get(reader(upstream.url))).toEqual(broken(200))
+  })
+
+  it('ends with the request of the client', async () => {
+    const upstream = await startUpstream(() => undefined)
+    const gone = new AbortController()
+    const asked = get(reader(upstream.url), gone.signal)
+    await upstream.arrived(1)
+    gone.abort()
+    await expect(asked).rejects.toMatchObject({ name: 'AbortError' })
+  })
+})
