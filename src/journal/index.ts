@@ -11,6 +11,7 @@ export type {
   Settled,
   StoredBatch,
   StoredRecord,
+  TakenOver,
   Verdict,
 } from './journal.ts'
 export { createNoJournal } from './none.ts'

@@ -105,6 +105,12 @@ export interface DueRecords {
 /** Records that were opened again, with the older and still open records of their keys. */
 export type Reopened = ReadonlyMap<number, readonly RecordRef[]>
 
+/** A batch of an instance that is gone, with the older and still open records of the keys of its open records. */
+export interface TakenOver {
+  readonly batch: number
+  readonly after: Reopened
+}
+
 /** The totals of one partner since the journal was created. */
 export type Balance = { readonly partner: string; readonly received: number } & Readonly<
   Record<RecordState, number>
@@ -118,6 +124,8 @@ export type Balance = { readonly partner: string; readonly received: number } & 
  * batches that it began or took over, as long as it renews its lease.
  */
 export interface Journal {
+  /** False for a journal that keeps nothing: it looks at no payload, credentials, ids or content. */
+  readonly durable: boolean
   /** Makes a batch durable before anything of it is sent. Error: `ADP_JOURNAL_UNAVAILABLE`. */
   begin(batch: NewBatch): Promise<Begun>
   /**
@@ -134,8 +142,8 @@ export interface Journal {
   load(batch: number): Promise<StoredBatch | undefined>
   /** Those of the records that are still open: what a newer record of the same key waits for. */
   stillOpen(records: readonly RecordRef[]): Promise<readonly RecordRef[]>
-  /** Takes over the batches with open records whose instance is gone. Each is to be loaded and finished. */
-  takeOver(): Promise<readonly number[]>
+  /** Takes over the batches with open records whose instance is gone, oldest first. Each is to be loaded and finished. */
+  takeOver(): Promise<readonly TakenOver[]>
   /** Records whose time has come, oldest first; they are opened with `reopen`. */
   due(nowMs: number, limit: number): Promise<readonly DueRecords[]>
   balances(): Promise<readonly Balance[]>

@@ -68,6 +68,7 @@ export function createNoJournal(): Journal {
   const isOpen = ({ batch, position }: RecordRef): boolean => open.get(batch)?.keys[position] !== undefined
 
   return {
+    durable: false,
     begin: (batch) => Promise.resolve(begin(batch)),
     settle: (batch, outcomes) => {
       const kept = open.get(batch)
