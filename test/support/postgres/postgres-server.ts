@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import type { PostgresSource, PostgresUser } from './find-postgres.ts'
+
+const PASSWORD = 'markbridge'
+const START_MS = 15_000
+
+/** A PostgreSQL of the test's own, on loopback, with fsync as in production; it keeps its port and data when restarted. */
+export interface PostgresServer {
+  /** `postgres://…`, of the database `postgres`. */
+  readonly url: string
+  readonly port: number
+  /** Starts it again and resolves when it takes connections. */
+  start(): Promise<void>
+  /** Shuts down in order; open connections are cut. */
+  stop(): Promise<void>
+  /** Dies at once, without a checkpoint: the next start recovers from the log, as after a power cut. */
+  crash(): Promise<void>
+  /** Stops it and removes its data. */
+  remove(): Promise<void>
+}
+
+/** Makes a data folder and starts a server on it. Errors: an `Error` with what the program printed. */
+export async function startPostgresServer(
+  source: Extract<PostgresSource, { kind: 'binaries' }>,
+): Promise<PostgresServer> {
+  const { folder, user } = source
+  const home = mkdtempSync(join(tmpdir(), 'markbridge-postgres-'))
+  const data = join(home, 'data')
+  const passwordFile = join(home, 'password')
+  mkdirSync(data, { mode: 0o700 })
+  writeFileSync(passwordFile, PASSWORD, { mode: 0o600 })
+  if (user !== undefined) for (const path of [home, data, passwordFile]) chownSync(path, user.uid, user.gid)
+  const port = await freePort()
+  const run = (program: string, args: readonly string[]): ChildProcess =>
+    spawn(join(folder, program), args, { ...toIds(user), cwd: home, stdio: ['ignore', 'pipe', 'pipe'] })
+  let child: ChildProcess | undefined
+  const remove = async (): Promise<void> => {
+    await end('SIGQUIT')
+    rmSync(home, { recursive: true, force: true })
+  }
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    const running = child
+    child = undefined
+    if (running?.exitCode !== null) return
+    const exited = once(running, 'exit')
+    running.kill(signal)
+    await exited
+  }
+  const start = async (): Promise<void> => {
+    const started = run('postgres', ['-D', data, ...settings(port, home)])
+    await untilReady(started)
+    child = started
+  }
+  // A run that is broken off leaves no server behind.
+  process.once('exit', () => child?.kill('SIGQUIT'))
+  try {
+    await finish(run('initdb', ['-D', data, '-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`,
+      '-E', 'UTF8', '--locale=C', '--no-sync'])) // prettier-ignore
+    await start()
+  } catch (cause) {
+    await remove()
+    throw cause
+  }
+  return {
+    url: `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`,
+    port,
+    start,
+    stop: () => end('SIGINT'),
+    crash: () => end('SIGQUIT'),
+    remove,
+  }
+}
+
+function settings(port: number, home: string): string[] {
+  const chosen = {
+    port: String(port),
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: home,
+    shared_buffers: '16MB',
+    max_connections: '100',
+    fsync: 'on',
+    // The ready line is looked for in it.
+    logging_collector: 'off',
+    lc_messages: 'C',
+  }
+  return Object.entries(chosen).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+}
+
+function toIds(user: PostgresUser | undefined): { uid?: number; gid?: number } {
+  return user === undefined ? {} : { uid: user.uid, gid: user.gid }
+}
+
+async function finish(child: ChildProcess): Promise<void> {
+  const printed = collect(child)
+  const [status] = (await once(child, 'close')) as [number | null]
+  if (status !== 0) throw new Error(`initdb ended with ${String(status)}: ${printed()}`)
+}
+
+/** Resolves with the line that says so; the processes of a crashed server may hold it up, so it says why it gave up. */
+function untilReady(child: ChildProcess): Promise<void> {
+  const printed = collect(child)
+  return new Promise((resolve, reject) => {
+    const fail = (): void => {
+      clearTimeout(timer)
+      child.kill('SIGQUIT')
+      reject(new Error(`PostgreSQL did not start: ${printed()}`))
+    }
+    const timer = setTimeout(fail, START_MS)
+    child.once('error', fail).once('exit', fail)
+    child.stderr?.on('data', () => {
+      if (!printed().includes('ready to accept connections')) return
+      clearTimeout(timer)
+      child.off('exit', fail)
+      resolve()
+    })
+  })
+}
+
+/** Keeps the last of what a program prints. */
+function collect(child: ChildProcess): () => string {
+  let text = ''
+  const add = (chunk: Buffer): void => {
+    text = (text + chunk.toString('utf8')).slice(-4_000)
+  }
+  child.stdout?.on('data', add)
+  child.stderr?.on('data', add)
+  return () => text
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}

