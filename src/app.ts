@@ -6,6 +6,7 @@ import { callsPerSecondOf, type Config, type PartnerConfig, Secret } from './con
 import { AdapterError } from './errors.ts'
 import { createEvents, type Events } from './observability/events.ts'
 import { createLogger } from './observability/logger.ts'
+import { createMetrics, type Metrics } from './observability/metrics.ts'
 import {
   createAuthorise,
   createByteBudget,
@@ -13,6 +14,7 @@ import {
   createPassThrough,
   createProxyApp,
   type Partner,
+  type ProxyContext,
 } from './proxy/index.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { defaultBatchLimits } from './v2/index.ts'
@@ -23,6 +25,7 @@ import {
   createV3Reader,
   fetchToken,
   systemClock,
+  type Throttles,
   type TokenSource,
 } from './v3/index.ts'
 
@@ -52,30 +55,34 @@ export interface App {
 export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const { v3 } = config.upstreams
   const nowMs = overrides.nowMs ?? Date.now
-  const events = overrides.events ?? createEvents(createLogger(overrides.logLevel ?? 'info'))
-  const client = createV3Client({
+  const metrics = createMetrics()
+  const events = metrics.counting(
+    overrides.events ?? createEvents(createLogger(overrides.logLevel ?? 'info')),
+  )
+  const upstream = {
     baseUrl: v3.baseUrl,
     connections: v3.connections,
     timeouts: v3.timeouts,
     nowMs,
     clock: systemClock,
-  })
-  const reads = {
-    planner: createReadPlanner(nowMs),
-    reader: createV3Reader({
-      baseUrl: v3.baseUrl,
-      connections: v3.connections,
-      timeouts: v3.timeouts,
-      nowMs,
-    }),
-    clock: systemClock,
+    onCall: metrics.called,
   }
+  const client = createV3Client(upstream)
+  const reads = { planner: createReadPlanner(nowMs), reader: createV3Reader(upstream), clock: systemClock }
+  const throttles = createThrottles(systemClock, (priority, admission) =>
+    metrics.queued({
+      priority,
+      waitedMs: admission.waitedMs,
+      refused: admission.admitted ? undefined : admission.reason,
+    }),
+  )
   const passThrough = createPassThrough({
     baseUrl: v3.baseUrl,
     allow: config.passThrough.allow,
     rewriteLinks: config.passThrough.rewriteLinks,
     connections: v3.connections,
     timeoutMs: v3.timeouts.headersMs,
+    onCall: metrics.called,
     events,
     clock: systemClock,
     nowMs,
@@ -83,7 +90,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const context = {
     authorise: createAuthorise(
       config.partners.map((partner) => toPartner(partner, callsPerSecondOf(partner, config))),
-      createThrottles(systemClock),
+      throttles,
     ),
     v3: client,
     reads,
@@ -96,7 +103,9 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     newId: overrides.newId ?? randomUUID,
   }
   let ready = false
-  const server = createServer(createProxyApp(context, passThrough, () => ready))
+  addGauges(metrics, context, throttles)
+  const page = { readers: config.listen.metrics, render: metrics.render }
+  const server = createServer(createProxyApp(context, passThrough, () => ready, page))
   server.keepAliveTimeout = CLIENT_IDLE_MS
   // A kept connection may still ask while the adapter stops: it is answered, and then closed.
   server.prependListener('request', (_request, response) => {
@@ -121,6 +130,28 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     },
     close: () => (stopped ??= stop()),
   }
+}
+
+/** What is true at the moment when somebody asks. */
+function addGauges(
+  metrics: Metrics,
+  { inFlight, byteBudget }: Pick<ProxyContext, 'inFlight' | 'byteBudget'>,
+  throttles: Throttles,
+): void {
+  metrics.addGauge({ name: 'in_flight_requests', help: 'Requests that are being handled.' }, () =>
+    inFlight.count(),
+  )
+  metrics.addGauge({ name: 'in_flight_bytes', help: 'Bytes of request bodies that are held.' }, () =>
+    byteBudget.held(),
+  )
+  metrics.addGauge(
+    { name: 'queue_length', help: 'Calls that wait for their turn.', label: 'priority' },
+    () => ({
+      write: throttles.waiting('write'),
+      read: throttles.waiting('read'),
+      comparison: throttles.waiting('comparison'),
+    }),
+  )
 }
 
 function toPartner(partner: PartnerConfig, callsPerSecond: number | undefined): Partner {

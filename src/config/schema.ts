@@ -136,6 +136,7 @@ export const configSchema = z.strictObject({
     .strictObject({
       host: z.string().min(1).default('127.0.0.1'),
       port: z.int().min(0).max(65_535).default(8080),
+      metrics: z.enum(['loopback', 'any']).default('loopback'),
     })
     .prefault({}),
   upstreams: z.strictObject({

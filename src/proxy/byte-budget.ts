@@ -5,6 +5,8 @@ export interface ByteBudget {
   /** Takes bytes; error `ADP_OVERLOADED` when the budget is spent. */
   take(count: number): void
   release(count: number): void
+  /** What is taken now. */
+  held(): number
 }
 
 /** Creates a budget of `maxBytes`. Refusing early with 503 keeps the memory bounded whatever the clients send. */
@@ -23,5 +25,6 @@ export function createByteBudget(maxBytes: number): ByteBudget {
     release: (count) => {
       held -= count
     },
+    held: () => held,
   }
 }

@@ -4,6 +4,8 @@ export interface InFlight {
   run(work: () => Promise<void>): Promise<void>
   /** Resolves when nothing is being handled; ask it only when no new request can come. */
   idle(): Promise<void>
+  /** Requests that are being handled now. */
+  count(): number
 }
 
 /** Creates the count that a shutdown waits for. */
@@ -24,5 +26,6 @@ export function createInFlight(): InFlight {
       }
     },
     idle: () => (count === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
+    count: () => count,
   }
 }

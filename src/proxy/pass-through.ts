@@ -5,7 +5,7 @@ import { createProxyMiddleware, proxyEventsPlugin } from 'http-proxy-middleware'
 import micromatch from 'micromatch'
 
 import { AdapterError } from '../errors.ts'
-import type { V3Credentials } from '../v3/index.ts'
+import type { OnCall, V3Credentials } from '../v3/index.ts'
 import { sendError } from './error-reply.ts'
 import { forwardHeaders } from './forward-headers.ts'
 import type { Authorisation } from './partner.ts'
@@ -25,6 +25,8 @@ export interface PassThroughOptions extends PassageOptions {
   readonly connections: number
   /** Longest silence of the upstream. */
   readonly timeoutMs: number
+  /** Hears of every call that left. */
+  readonly onCall: OnCall
 }
 
 export interface PassThrough {
@@ -43,7 +45,7 @@ export interface PassThrough {
  * goes out once more, any other request is answered with the 401, since its body has been streamed.
  */
 export function createPassThrough(options: PassThroughOptions): PassThrough {
-  const { baseUrl, events } = options
+  const { baseUrl, events, clock, onCall } = options
   const target = baseUrl.href.replace(/\/$/, '')
   const agentOptions = { keepAlive: true, maxSockets: options.connections, timeout: options.timeoutMs }
   const secure = baseUrl.protocol === 'https:'
@@ -82,11 +84,19 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
         } else {
           connected.add(request)
         }
+        const startedMs = clock.nowMs()
         let answered = false
-        outgoing.once('response', () => (answered = true))
+        const seen = (status: number | undefined): void =>
+          onCall({ kind: 'passThrough', status, durationMs: clock.nowMs() - startedMs })
+        outgoing.once('response', ({ statusCode }) => {
+          answered = true
+          seen(statusCode)
+        })
         // After an upgrade that nobody asked for there is neither a reply nor an error.
         outgoing.once('close', () => {
-          if (!answered) fail(request, response)
+          if (answered) return
+          if (connected.has(request)) seen(undefined)
+          fail(request, response)
         })
       },
       proxyRes: (upstream, request, response) => {

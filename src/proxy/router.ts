@@ -11,6 +11,7 @@ import {
 } from './handle-read-documents.ts'
 import { handleReadSingle } from './handle-read-single.ts'
 import { handleRead } from './handle-read.ts'
+import { handleMetrics, type MetricsPage } from './handle-metrics.ts'
 import { handleRecord } from './handle-record.ts'
 import type { PassThrough } from './pass-through.ts'
 import { checkHost } from './read-request.ts'
@@ -26,11 +27,12 @@ const REGISTRATIONS = /\/v2\/learnerregistations\/?$/i
 
 type Handle = (context: ProxyContext, request: Request, response: Response, prefix: string) => Promise<void>
 
-/** Creates the adapter's Express application: health, the translated V2 paths, and pass-through for the rest. */
+/** Creates the adapter's Express application: health, metrics, the translated V2 paths, and pass-through for the rest. */
 export function createProxyApp(
   context: ProxyContext,
   passThrough: PassThrough,
   isReady: () => boolean,
+  metrics: MetricsPage,
 ): Express {
   const app = express()
   app.disable('x-powered-by')
@@ -41,6 +43,12 @@ export function createProxyApp(
   app.get('/readyz', (_request, response) => {
     response.status(isReady() ? 200 : 503).json({ status: isReady() ? 'ready' : 'stopping' })
   })
+  // Not counted among what is under way: who asks would always see itself.
+  app.get('/metrics', (request, response) =>
+    handleMetrics(metrics, request, response).catch((cause: unknown) =>
+      sendError(response, cause, context.events),
+    ),
+  )
   app.all(BATCH, translated(context, { POST: handleBatch }))
   app.all(RECORDS, translated(context, { GET: handleRead, POST: handleRecord }))
   app.all(RECORD, translated(context, { GET: handleReadSingle }))

@@ -61,10 +61,10 @@ describe('loadConfig', () => {
     const flags = { v3: 'https://other.test/base', port: 9, host: '::1' }
     for (const own of [path, undefined]) {
       const { listen, upstreams } = await loadConfig(own, flags)
-      expect([listen, upstreams.v3.baseUrl.href]).toEqual([{ host: '::1', port: 9 }, flags.v3])
+      expect([listen.host, listen.port, upstreams.v3.baseUrl.href]).toEqual(['::1', 9, flags.v3])
     }
     const { listen } = await loadConfig(path, { port: 2 })
-    expect(listen).toEqual({ host: '127.0.0.9', port: 2 })
+    expect([listen.host, listen.port]).toEqual(['127.0.0.9', 2])
   })
 
   it.each([

@@ -8,6 +8,7 @@ it('gives what is left, refuses more, and takes back', () => {
   budget.take(4)
   budget.take(6)
   budget.take(0)
+  expect(budget.held()).toBe(10)
   expect(() => budget.take(1)).toThrow(AdapterError)
   budget.release(4)
   budget.take(3) // what was refused was not counted

@@ -9,6 +9,7 @@ test('idle waits for every handler, also for one that fails', async () => {
   const second = Promise.withResolvers<undefined>()
   const one = inFlight.run(() => first.promise)
   const two = inFlight.run(() => second.promise).catch((cause: unknown) => String(cause))
+  expect(inFlight.count()).toBe(2)
   let idle = false
   const waiting = inFlight.idle().then(() => (idle = true))
   first.resolve(undefined)
@@ -17,5 +18,5 @@ test('idle waits for every handler, also for one that fails', async () => {
   second.reject(new Error('no'))
   expect(await two).toBe('Error: no')
   await waiting
-  expect(idle).toBe(true)
+  expect([idle, inFlight.count()]).toEqual([true, 0])
 })

@@ -33,8 +33,15 @@ async function statusOf(start: string, ready = true): Promise<string> {
     nowMs: () => 0,
     newId: () => 'id',
   }
+  const metrics = {
+    readers: 'any',
+    render: () => Promise.resolve({ contentType: 'text/plain', text: 'up 1' }),
+  } as const
   const passThrough = { handle: () => Promise.resolve(), close: () => undefined }
-  const server = createServer(createProxyApp(context, passThrough, () => ready)).listen(0, '127.0.0.1')
+  const server = createServer(createProxyApp(context, passThrough, () => ready, metrics)).listen(
+    0,
+    '127.0.0.1',
+  )
   await once(server, 'listening')
   onTestFinished(() => void server.close())
   const reply = await exchange(
@@ -51,6 +58,7 @@ describe('createProxyApp', () => {
     ['GET /readyz', true, 200],
     ['GET /healthz', false, 200],
     ['GET /readyz', false, 503],
+    ['GET /metrics', true, 200],
     ['GET /V2/Attendance/$batch', true, 405],
     ['OPTIONS /V2/Attendance/$batch', true, 405],
     ['POST /V2/Attendance/$batch', true, 401],

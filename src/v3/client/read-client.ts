@@ -1,6 +1,7 @@
 import { type Dispatcher, errors, Pool } from 'undici'
 
 import { parseJson, readUpstreamError, type UpstreamError } from '../errors/upstream-error.ts'
+import { observeCalls } from './observe-calls.ts'
 import { readRetryAfter } from './read-outcome.ts'
 import type { V3ClientOptions, V3Credentials } from './v3-client.ts'
 
@@ -31,10 +32,8 @@ export interface V3Reader {
 }
 
 /** Creates the reader over a pool of its own: long reads must not stand in the way of writes. */
-export function createV3Reader(
-  options: Pick<V3ClientOptions, 'baseUrl' | 'connections' | 'timeouts' | 'nowMs'>,
-): V3Reader {
-  const { baseUrl, timeouts, nowMs } = options
+export function createV3Reader(options: V3ClientOptions): V3Reader {
+  const { baseUrl, timeouts, nowMs, clock, onCall } = options
   const pool = new Pool(baseUrl.origin, {
     connections: options.connections,
     pipelining: 1,
@@ -44,12 +43,13 @@ export function createV3Reader(
     maxResponseSize: MAX_PAGE_BYTES,
     keepAliveTimeout: 4_000,
   })
+  const upstream = onCall === undefined ? pool : pool.compose(observeCalls(onCall, () => clock.nowMs()))
   const path = `${baseUrl.pathname.replace(/\/+$/, '')}/Attendance/V3/AttendanceRecords`
   return {
     get: async (key, query, credentials, signal) => {
       let status = 0
       try {
-        const reply = await pool.request({
+        const reply = await upstream.request({
           method: 'GET',
           path: `${path}${key}${query === '' ? '' : `?${query}`}`,
           headers: {

@@ -9,12 +9,17 @@ export type Admission =
   | { readonly admitted: true; readonly waitedMs: number }
   | { readonly admitted: false; readonly waitedMs: number; readonly reason: 'full' | 'deadline' | 'gone' }
 
+/** Hears what became of a call that asked for its turn. */
+export type OnAdmission = (priority: CallPriority, admission: Admission) => void
+
 export interface ThrottleOptions {
   /** Calls that may leave in any second; a fraction means one call in more than a second. */
   readonly callsPerSecond: number
   readonly clock: Clock
   /** Calls that may wait at the same time; more are turned away. Default 1000. */
   readonly maxWaiting?: number
+  /** Hears what became of every call that asked. */
+  readonly onAdmission?: OnAdmission
 }
 
 /**
@@ -45,6 +50,8 @@ export interface Throttle {
   penalise(ms: number): void
   /** How long `calls` writes that came now would take to leave, with what waits before them. */
   estimateMs(calls: number): number
+  /** How many calls of this kind wait. */
+  waiting(priority: CallPriority): number
   /** The clock of `deadlineMs`. */
   nowMs(): number
   /** True when nothing waits and nothing left within the window: it can be forgotten. */
@@ -58,7 +65,8 @@ const JITTER_MS = 50
  * Creates a throttle: a bucket of `callsPerSecond` tokens, each of which comes back one window after it was taken. So no
  * second ever sees more calls than allowed, also when the upstream counts a sliding window, and a small batch leaves at once.
  */
-export function createThrottle({ callsPerSecond, clock, maxWaiting = 1_000 }: ThrottleOptions): Throttle {
+export function createThrottle(options: ThrottleOptions): Throttle {
+  const { callsPerSecond, clock, maxWaiting = 1_000, onAdmission } = options
   const tokens = Math.max(1, Math.floor(callsPerSecond))
   const windowMs = (tokens / callsPerSecond) * 1_000 + JITTER_MS
   /** When each token may be taken again; `next` is the one that comes back first. */
@@ -90,22 +98,35 @@ export function createThrottle({ callsPerSecond, clock, maxWaiting = 1_000 }: Th
   return {
     acquire: (priority, deadlineMs, share = '', signal) => {
       const sinceMs = clock.nowMs()
-      if (signal?.aborted === true) return Promise.resolve({ admitted: false, waitedMs: 0, reason: 'gone' })
+      const end = (admission: Admission): Admission => {
+        onAdmission?.(priority, admission)
+        return admission
+      }
+      const refuse = (reason: 'full' | 'deadline' | 'gone'): Admission =>
+        end({ admitted: false, waitedMs: clock.nowMs() - sinceMs, reason })
+      if (signal?.aborted === true) return Promise.resolve(refuse('gone'))
       if (line.size() === 0 && freeAtMs() <= sinceMs && deadlineMs > sinceMs) {
         take(sinceMs)
-        return Promise.resolve({ admitted: true, waitedMs: 0 })
+        return Promise.resolve(end({ admitted: true, waitedMs: 0 }))
       }
-      if (line.size() >= maxWaiting) return Promise.resolve({ admitted: false, waitedMs: 0, reason: 'full' })
+      if (line.size() >= maxWaiting) return Promise.resolve(refuse('full'))
       return new Promise((resolve) => {
-        const finish = (end: { admitted: true } | { admitted: false; reason: 'deadline' | 'gone' }): void => {
+        const settle = (): void => {
           cancelDeadline()
           signal?.removeEventListener('abort', onGone)
-          resolve({ ...end, waitedMs: clock.nowMs() - sinceMs })
         }
-        const waiter: Waiter = { priority, share, admit: () => finish({ admitted: true }) }
+        const waiter: Waiter = {
+          priority,
+          share,
+          admit: () => {
+            settle()
+            resolve(end({ admitted: true, waitedMs: clock.nowMs() - sinceMs }))
+          },
+        }
         const leave = (reason: 'deadline' | 'gone'): void => {
           line.remove(waiter)
-          finish({ admitted: false, reason })
+          settle()
+          resolve(refuse(reason))
         }
         const onGone = (): void => leave('gone')
         const cancelDeadline = clock.after(Math.max(0, deadlineMs - sinceMs), () => leave('deadline'))
@@ -125,6 +146,7 @@ export function createThrottle({ callsPerSecond, clock, maxWaiting = 1_000 }: Th
       const first = backMs[(next + ((ahead - 1) % tokens)) % tokens] ?? 0
       return Math.max(0, first - clock.nowMs(), heldUntilMs - clock.nowMs()) + rounds * windowMs
     },
+    waiting: (priority) => line.sizeOf(priority),
     nowMs: () => clock.nowMs(),
     isIdle: () => line.size() === 0 && Math.max(...backMs, heldUntilMs) <= clock.nowMs(),
   }

@@ -7,6 +7,7 @@ import { encodeV3Batch } from './batch/encode-batch.ts'
 import { readBatchReply } from './batch/read-batch-reply.ts'
 import { type Calls, openCalls, type Dispatch, type Pace } from './calls.ts'
 import type { Clock } from './clock.ts'
+import { observeCalls, type OnCall } from './observe-calls.ts'
 import type { ReplyReader } from './post-handler.ts'
 import { readOutcome } from './read-outcome.ts'
 import type { NotApplied } from './retry.ts'
@@ -27,6 +28,8 @@ export interface V3ClientOptions {
   /** Milliseconds since the epoch: what a date in `Retry-After` is set against. */
   readonly nowMs: () => number
   readonly clock: Clock
+  /** Hears of every call that left; none by default. */
+  readonly onCall?: OnCall
 }
 
 /** The credentials of the outer request, mapped for the upstream; inner ones are never forwarded (batch-wire F24). */
@@ -82,6 +85,8 @@ export function createV3Client(options: V3ClientOptions): V3Client {
     bodyTimeout: timeouts.bodyMs,
     keepAliveTimeout: 4_000,
   })
+  const { onCall } = options
+  const upstream = onCall === undefined ? pool : pool.compose(observeCalls(onCall, () => clock.nowMs()))
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}/Attendance/V3`
   const path = `${root}/AttendanceRecords`
   const capabilities = {
@@ -116,7 +121,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
           'ocp-apim-subscription-key', subscriptionKey,
         ] // prettier-ignore
         const dispatch: Dispatch = (handler, text) =>
-          void pool.dispatch({ path: `${root}/$batch`, method: 'POST', headers, body: text }, handler)
+          void upstream.dispatch({ path: `${root}/$batch`, method: 'POST', headers, body: text }, handler)
         return calls.send(dispatch, body, {
           maxReplyBytes: MAX_REPLY_BYTES + records.length * MAX_PART_BYTES,
           read: (reply) => readBatchReply(reply, records.length, nowMs()),
@@ -133,7 +138,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         'ocp-apim-subscription-key', credentials.subscriptionKey,
       ] // prettier-ignore
       const dispatch: Dispatch = (handler, body) =>
-        void pool.dispatch({ path, method: 'POST', headers, body }, handler)
+        void upstream.dispatch({ path, method: 'POST', headers, body }, handler)
       const calls = openCalls(budgetMs, clock, pace)
       const postOne = (body: string): Promise<PostOutcome> => calls.send(dispatch, body, single)
       const joined = isBatch(batch) ? batch : undefined

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-import { createV3Reader, type ReadOutcome, type V3Reader } from '../../../src/v3/index.ts'
+import { createV3Reader, type ReadOutcome, systemClock, type V3Reader } from '../../../src/v3/index.ts'
 import { type Answer, replyWith, startUpstream } from '../../support/scripted-upstream.ts'
 
 const credentials = { authorization: 'bearer t', subscriptionKey: 'k' }
@@ -11,6 +11,7 @@ function reader(url: string, timeouts: { headersMs?: number; bodyMs?: number } =
     connections: 4,
     timeouts: { connectMs: 1_000, headersMs: 5_000, bodyMs: 5_000, ...timeouts },
     nowMs: () => Date.parse('2026-06-10T10:00:00Z'),
+    clock: systemClock,
   })
   onTestFinished(() => made.close())
   return made

@@ -141,6 +141,30 @@ describe('createThrottle', () => {
   })
 })
 
+it('tells what became of each call that asked, and how many wait', async () => {
+  const clock = createManualClock()
+  const told: unknown[] = []
+  const throttle = createThrottle({
+    callsPerSecond: 1,
+    clock,
+    maxWaiting: 2,
+    onAdmission: (priority, admission) => told.push([priority, admission]),
+  })
+  void throttle.acquire('write', Infinity)
+  void throttle.acquire('read', Infinity)
+  void throttle.acquire('comparison', 500)
+  void throttle.acquire('write', Infinity)
+  expect(['write', 'read', 'comparison'].map((kind) => throttle.waiting(kind as CallPriority))).toEqual([0, 1, 1]) // prettier-ignore
+  await clock.pass(2_000)
+  expect(throttle.waiting('read')).toBe(0)
+  expect(told).toEqual([
+    ['write', { admitted: true, waitedMs: 0 }],
+    ['write', { admitted: false, waitedMs: 0, reason: 'full' }],
+    ['comparison', { admitted: false, waitedMs: 500, reason: 'deadline' }],
+    ['read', { admitted: true, waitedMs: 1_050 }],
+  ])
+})
+
 describe('createThrottles', () => {
   it('has one throttle for each key, and the lower rate counts', async () => {
     const clock = createManualClock()
@@ -149,6 +173,17 @@ describe('createThrottles', () => {
     expect(throttles.of('key', 5)).toBe(slow)
     expect(throttles.of('other', 1)).not.toBe(slow)
     expect(throttles.of('other', 0.5).estimateMs(2)).toBe(2_050)
+  })
+
+  it('counts what waits over all keys, and tells of the calls of all', async () => {
+    const clock = createManualClock()
+    let told = 0
+    const throttles = createThrottles(clock, () => (told += 1))
+    for (const key of ['a', 'b'])
+      for (let call = 0; call < 3; call += 1) void throttles.of(key, 1).acquire('read', Infinity)
+    expect([throttles.waiting('read'), throttles.waiting('write'), told]).toEqual([4, 0, 2])
+    await clock.pass(5_000)
+    expect([throttles.waiting('read'), told]).toEqual([0, 6])
   })
 
   it('forgets idle keys when there are many, and no busy one', async () => {
