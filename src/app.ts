@@ -161,7 +161,7 @@ function toPartner(partner: PartnerConfig, callsPerSecond: number | undefined): 
     id: partner.id,
     match: partner.match,
     layout: partner.layout,
-    mismatch: partner.quirks.mismatch,
+    ...partner.quirks,
     mapping: {
       attendeeType: v3.attendeeType,
       eventType: v3.eventType,

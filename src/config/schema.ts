@@ -118,7 +118,13 @@ const partner = z.strictObject({
   match,
   stage: z.literal('v3', 'must be v3: this version serves that stage only').default('v3'),
   layout: z.enum(['flat', 'nested', 'auto']).default('flat'),
-  quirks: z.strictObject({ mismatch: z.enum(['post', 'drop']).default('post') }).prefault({}),
+  quirks: z
+    .strictObject({
+      dataEnvelope: z.boolean().default(false),
+      msgtypeResponse: z.boolean().default(false),
+      mismatch: z.enum(['post', 'drop']).default('post'),
+    })
+    .prefault({}),
   unmappedFields: z.enum(['strict', 'pass', 'report']).default('report'),
   changeProcessName: z.string().max(255).nullable().default('Markbridge'),
   reads: partnerReads.prefault({}),

@@ -64,11 +64,12 @@ async function answerRecords(
 ): Promise<BatchTally> {
   const { newId } = context
   const tally = emptyTally()
-  const encoder = createBatchEncoder(layoutFor(partner, request), newId)
+  const encoder = createBatchEncoder(layoutFor(partner, request), newId, partner.msgtypeResponse)
   const reply = new ReplyStream(response, encoder, plan.records.length, () => sending.timing())
   const texts = {
     context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
     newId,
+    dataEnvelope: partner.dataEnvelope,
   }
   plan.records.forEach((planned, index) => {
     if (planned.faults === undefined) return

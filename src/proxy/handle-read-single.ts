@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 import { createRowReader } from '../translate/index.ts'
-import { createRowEncoder, encodeFlatReply, readPreferences } from '../v2/index.ts'
+import { createRowEncoder, encodeFlatReply, envelopRecord, readPreferences } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { Authorisation } from './partner.ts'
 import { serviceRoot } from './read-request.ts'
@@ -52,7 +52,7 @@ async function readRecord(
     select === undefined
       ? encodeFlatReply(row, url, metadata)
       : withContext(createRowEncoder(select, metadata)(row), metadata === 'minimal' ? url : undefined)
-  return { body, metadata, rows: 1 }
+  return { body: partner.dataEnvelope ? envelopRecord(body) : body, metadata, rows: 1 }
 }
 
 function withContext(entity: string, url: string | undefined): string {

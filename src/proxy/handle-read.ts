@@ -66,6 +66,7 @@ async function readPage(
     rows: page.rows.map(createRowEncoder(plan.select, metadata)),
     count: first && plan.count ? page.count : undefined,
     next: next === undefined ? undefined : `${root}/AttendanceRecords?$skiptoken=${next}`,
+    dataEnvelope: partner.dataEnvelope,
   })
   return { body, metadata, rows: page.rows.length }
 }

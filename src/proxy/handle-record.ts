@@ -48,6 +48,7 @@ export async function handleRecord(
   const texts = {
     context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
     newId: context.newId,
+    dataEnvelope: partner.dataEnvelope,
   }
   const sending = createSending(context, authorisation)
   const outcome = await sending.sendOne(planned)

@@ -17,6 +17,10 @@ export interface Partner {
   readonly id: string
   readonly match: PartnerMatch
   readonly layout: 'flat' | 'nested' | 'auto'
+  /** Answers with a record or a page are in the `d` of OData V2. */
+  readonly dataEnvelope: boolean
+  /** Parts of a batch reply are `application/http; msgtype=response`. */
+  readonly msgtypeResponse: boolean
   /** What becomes of the records when the ids of header and body differ (batch-wire 3). */
   readonly mismatch: 'post' | 'drop'
   readonly mapping: RecordMapping

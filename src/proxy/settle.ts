@@ -1,6 +1,12 @@
 import { errorRules } from '../errors.ts'
 import { defaultErrorMapping, type FailedOutcome, toFlatReply, toV2Failure } from '../translate/index.ts'
-import { encodeErrorArray, encodeFlatReply, type PartReply, type V2Error } from '../v2/index.ts'
+import {
+  encodeErrorArray,
+  encodeFlatReply,
+  envelopRecord,
+  type PartReply,
+  type V2Error,
+} from '../v2/index.ts'
 import type { PostOutcome } from '../v3/index.ts'
 import type { PlannedRecord } from './plan.ts'
 
@@ -10,6 +16,8 @@ export interface SettleContext {
   readonly context: string
   /** A new guid: the SequenceID of a failed record. */
   readonly newId: () => string
+  /** Quirk: records are in the `d` of OData V2. */
+  readonly dataEnvelope: boolean
 }
 
 /** Turns what became of a record into its part of the reply (batch-wire A4). */
@@ -23,7 +31,7 @@ export function settleRecord(
   if (record === undefined) return settleFault(planned, context)
   if (answering.prefersMinimal) return { ...answering, status: 204, json: undefined }
   const json = encodeFlatReply(toFlatReply(record, outcome.reply), context.context, answering.metadata)
-  return { ...answering, status: 201, json }
+  return { ...answering, status: 201, json: context.dataEnvelope ? envelopRecord(json) : json }
 }
 
 /** The part of a record that was refused before it was posted. */

@@ -18,6 +18,7 @@ export {
   type RecordResult,
   type UnmappedField,
 } from './record/flat-record.ts'
+export { envelopRecord } from './record/data-envelope.ts'
 export { encodeFlatReply, type FlatReply } from './record/flat-reply.ts'
 export { createRowEncoder, encodeFlatPage, type FlatPage } from './record/flat-rows.ts'
 export { decodeBatchReply, type DecodedReply } from './batch/decode-reply.ts'

@@ -19,6 +19,8 @@ function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string
     id,
     match,
     layout: 'flat',
+    dataEnvelope: false,
+    msgtypeResponse: false,
     mismatch: 'post',
     mapping,
     reads: { wideRange: 'split', needsRecordedBy: true, unmarkedCodes: [], filterUpstream: true },

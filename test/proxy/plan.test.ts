@@ -10,6 +10,8 @@ const partner: Partner = {
   id: 'acme',
   match: { any: true },
   layout: 'flat',
+  dataEnvelope: false,
+  msgtypeResponse: false,
   mismatch: 'post',
   mapping: {
     attendeeType: 'A',

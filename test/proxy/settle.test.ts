@@ -4,7 +4,7 @@ import { settleFault, settleRecord } from '../../src/proxy/settle.ts'
 import { guid } from '../support/batch-request.ts'
 import { answering, plannedRecord, refusedRecord } from './planned-record.ts'
 
-const texts = { context: 'http://x/$metadata#y', newId: () => 'new-id' }
+const texts = { context: 'http://x/$metadata#y', newId: () => 'new-id', dataEnvelope: false }
 const accepted = { kind: 'accepted', reply: { ExternalID: guid(5) } } as const
 const part = { contentId: '7', contentIdInHttp: false, changeset: 1 }
 
@@ -22,6 +22,16 @@ describe('settleRecord', () => {
       ExternalID: guid(5),
       Learner: guid(1),
     })
+  })
+
+  it('puts the flat record into the envelope of a partner with dataEnvelope, and no error', () => {
+    const enveloping = { ...texts, dataEnvelope: true }
+    const { json: plain } = settleRecord(plannedRecord(1), accepted, texts)
+    expect(settleRecord(plannedRecord(1), accepted, enveloping).json).toBe(`{"d":${plain}}`)
+    const failed = settleRecord(plannedRecord(1), { kind: 'unknown', reason: 'timeout' }, enveloping)
+    expect(JSON.parse(failed.json ?? '')).toEqual(failure('ADP_OUTCOME_UNKNOWN'))
+    const fault = settleFault(refusedRecord, enveloping)
+    expect(JSON.parse(fault.json ?? '')).toEqual(failure('ADP_FIELD'))
   })
 
   it('answers as the record asked', () => {

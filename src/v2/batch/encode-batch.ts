@@ -25,14 +25,20 @@ export interface BatchEncoder {
 
 /**
  * Creates the encoder of one response. `newId` gives a new guid for each boundary. Lines end in CRLF whatever the request
- * used, header names are in canonical case, no header is empty (batch-wire A2).
+ * used, header names are in canonical case, no header is empty (batch-wire A2). `msgtypeResponse`: parts are
+ * `application/http; msgtype=response` (RFC 9112 10.2), which @odata/client cannot read.
  */
-export function createBatchEncoder(layout: BatchLayout, newId: () => string): BatchEncoder {
+export function createBatchEncoder(
+  layout: BatchLayout,
+  newId: () => string,
+  msgtypeResponse = false,
+): BatchEncoder {
+  const type = msgtypeResponse ? 'application/http; msgtype=response' : 'application/http'
   const boundary = `batchresponse_${newId()}`
   if (layout === 'flat') {
     return {
       contentType: `multipart/mixed; boundary=${boundary}`,
-      part: (reply) => encodePart(boundary, reply),
+      part: (reply) => encodePart(boundary, type, reply),
       close: () => `--${boundary}--\r\n`,
     }
   }
@@ -57,8 +63,8 @@ export function createBatchEncoder(layout: BatchLayout, newId: () => string): Ba
     contentType: `multipart/mixed; boundary=${boundary}`,
     part: (reply) =>
       reply.changeset === undefined
-        ? leave() + encodePart(boundary, reply)
-        : enter(reply.changeset) + encodePart(inner ?? boundary, reply),
+        ? leave() + encodePart(boundary, type, reply)
+        : enter(reply.changeset) + encodePart(inner ?? boundary, type, reply),
     close: (changesets) => `${enter(changesets)}${leave()}--${boundary}--\r\n`,
   }
 }
@@ -72,7 +78,7 @@ export function encodeMismatch(newId: () => string): { contentType: string; body
   return { contentType: encoder.contentType, body: encoder.close(1) }
 }
 
-function encodePart(boundary: string, reply: PartReply): string {
+function encodePart(boundary: string, type: string, reply: PartReply): string {
   const id = reply.contentId === undefined ? '' : `Content-ID: ${reply.contentId}\r\n`
   const content =
     reply.json === undefined
@@ -80,7 +86,7 @@ function encodePart(boundary: string, reply: PartReply): string {
       : 'Content-Type: application/json; odata.metadata=minimal\r\n' +
         `Content-Length: ${Buffer.byteLength(reply.json)}\r\n\r\n${reply.json}\r\n`
   return (
-    `--${boundary}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n${id}\r\n` +
+    `--${boundary}\r\nContent-Type: ${type}\r\nContent-Transfer-Encoding: binary\r\n${id}\r\n` +
     `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status] ?? 'Unknown'}\r\n${reply.contentIdInHttp ? id : ''}${content}`
   )
 }

@@ -1,4 +1,5 @@
 import type { MetadataLevel } from '../http-part/preferences.ts'
+import { envelopRecord } from './data-envelope.ts'
 import { encodeFlatReply, type FlatReply } from './flat-reply.ts'
 import { FLAT_TYPE } from './flat-record.ts'
 
@@ -44,14 +45,25 @@ export interface FlatPage {
   readonly count: number | undefined
   /** Absolute link to the next page. */
   readonly next: string | undefined
+  /** Quirk `dataEnvelope`: the page in the `d` of OData V2. */
+  readonly dataEnvelope: boolean
 }
 
-/** The JSON of a page (OData JSON 12): context, count where asked for, rows, link to the next page. */
-export function encodeFlatPage({ context, metadata, rows, count, next }: FlatPage): string {
-  const head = [
+/**
+ * The JSON of a page (OData JSON 12): context, count where asked for, rows, link to the next page. In the envelope the rows,
+ * the count (a text there) and the link have the names of OData V2 JSON (OData V2 JSON format 4 and 8).
+ */
+export function encodeFlatPage({ context, metadata, rows, count, next, dataEnvelope }: FlatPage): string {
+  const names = dataEnvelope ? oldNames : newNames
+  const total = dataEnvelope ? `"${count}"` : String(count)
+  const page = [
     ...(metadata === 'none' ? [] : [`"@odata.context":${JSON.stringify(context)}`]),
-    ...(count === undefined ? [] : [`"@odata.count":${count}`]),
-  ]
-  const link = next === undefined ? '' : `,"@odata.nextLink":${JSON.stringify(next)}`
-  return `{${[...head, `"value":[${rows.join(',')}]`].join(',')}${link}}`
+    ...(count === undefined ? [] : [`"${names.count}":${total}`]),
+    `"${names.rows}":[${rows.join(',')}]`,
+    ...(next === undefined ? [] : [`"${names.next}":${JSON.stringify(next)}`]),
+  ].join(',')
+  return dataEnvelope ? envelopRecord(`{${page}}`) : `{${page}}`
 }
+
+const newNames = { count: '@odata.count', rows: 'value', next: '@odata.nextLink' } as const
+const oldNames = { count: '__count', rows: 'results', next: '__next' } as const

@@ -90,6 +90,17 @@ describe('createBatchEncoder', () => {
     expect(encode('nested', [], 0)).toBe(`--batchresponse_${id(1)}--\r\n`)
   })
 
+  it.each(['flat', 'nested'] as const)(
+    'says msgtype=response on each part where a partner wants it: %s',
+    (layout) => {
+      const plain = encode(layout, [created, created], 1)
+      const encoder = createBatchEncoder(layout, numberedIds(), true)
+      expect(encoder.part(created) + encoder.part(created) + encoder.close(1)).toBe(
+        plain.replaceAll('application/http\r\n', 'application/http; msgtype=response\r\n'),
+      )
+    },
+  )
+
   it('names a status that HTTP does not know', () => {
     expect(encode('flat', [{ ...created, status: 599 }], 1)).toContain('\r\nHTTP/1.1 599 Unknown\r\n')
   })

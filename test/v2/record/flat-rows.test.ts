@@ -39,6 +39,7 @@ describe('encodeFlatPage', () => {
     rows: ['{}', '{}'],
     count: undefined,
     next: undefined,
+    dataEnvelope: false,
   } as const
   it.each([
     ['rows', page, '{"@odata.context":"c","value":[{},{}]}'],
@@ -48,6 +49,16 @@ describe('encodeFlatPage', () => {
       '{"@odata.context":"c","@odata.count":0,"value":[{},{}],"@odata.nextLink":"n"}',
     ],
     ['no metadata, no rows', { ...page, metadata: 'none', rows: [] }, '{"value":[]}'],
+    [
+      'rows in an envelope',
+      { ...page, dataEnvelope: true },
+      '{"d":{"@odata.context":"c","results":[{},{}]}}',
+    ],
+    [
+      'count and link in an envelope',
+      { ...page, metadata: 'none', count: 7, next: 'n', dataEnvelope: true },
+      '{"d":{"__count":"7","results":[{},{}],"__next":"n"}}',
+    ],
   ] as const)('%s', (_name, own, json) => {
     expect(encodeFlatPage(own)).toBe(json)
   })
