@@ -1,0 +1,167 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+
+import { Client } from 'undici'
+import { describe, expect, onTestFinished, test } from 'vitest'
+
+import { createRandom } from '../../../src/sandbox/random.ts'
+import { RawClient } from '../../support/raw-client.ts'
+import { replyWith, startUpstream } from '../../support/scripted-upstream.ts'
+import { drawFaults, type Fault, type FaultPlan } from './fault.ts'
+import { type FaultProxyOptions, startFaultProxy } from './fault-proxy.ts'
+
+/** Strikes with these faults, one request after another; then everything passes. */
+function script(...faults: Fault[]): FaultPlan {
+  return { connection: () => 'pass', request: () => faults.shift() ?? { kind: 'pass' } }
+}
+
+async function proxyTo(options: FaultProxyOptions) {
+  const proxy = await startFaultProxy(options)
+  onTestFinished(() => proxy.close())
+  const client = new Client(proxy.url)
+  onTestFinished(() => client.destroy())
+  const post = async (body = 'mark'): Promise<string> => {
+    const reply = await client.request({ path: '/records', method: 'POST', body })
+    return `${reply.statusCode} ${await reply.body.text()}`
+  }
+  return { proxy, post }
+}
+
+/** A service that counts what reached it. */
+async function service(body = 'x'.repeat(1_000)) {
+  const upstream = await startUpstream(replyWith(201, body))
+  return { upstream, targets: [upstream.port], whole: `201 ${body}` }
+}
+
+describe('a request', () => {
+  const rows: [fault: Fault, applied: number, outcome: RegExp][] = [
+    [{ kind: 'pass' }, 1, /^201 x{1000}$/],
+    [{ kind: 'resetBefore' }, 0, /^lost/],
+    [{ kind: 'resetAfter' }, 1, /^lost/],
+    [{ kind: 'truncate', bytes: 0 }, 1, /^lost/],
+    [{ kind: 'truncate', bytes: 700 }, 1, /^lost/],
+    [{ kind: 'slow', bytesPerSecond: 10_000 }, 1, /^201 x{1000}$/],
+    [{ kind: 'stall', ms: 20 }, 1, /^201 x{1000}$/],
+  ]
+  test.each(rows)('with %o is applied %i times', async (fault, applied, outcome) => {
+    const { upstream, targets, whole } = await service()
+    const { proxy, post } = await proxyTo({ targets, plan: script(fault) })
+    const told = await post().catch((error: unknown) => `lost ${String(error)}`)
+    expect([told, upstream.seen.length]).toEqual([expect.stringMatching(outcome), applied])
+    expect([await post(), upstream.seen.length]).toEqual([whole, applied + 1])
+    expect(proxy.counts()[fault.kind]).toBe(fault.kind === 'pass' ? 2 : 1)
+  })
+
+  test('is struck alone: others of the same connection pass', async () => {
+    const { upstream, targets } = await service()
+    const { post } = await proxyTo({ targets, plan: script({ kind: 'pass' }, { kind: 'pass' }) })
+    await post()
+    await post()
+    expect([upstream.seen.length, upstream.connections()]).toEqual([2, 1])
+  })
+
+  test('passes unchanged, however long and in whichever framing', async () => {
+    const upstream = await startUpstream((seen, response) => {
+      for (let at = 0; at < seen.body.length; at += 10_000) response.write(seen.body.slice(at, at + 10_000))
+      response.end()
+    })
+    const { post } = await proxyTo({ targets: [upstream.port] })
+    const body = 'abcdefghij'.repeat(30_000)
+    expect(await post(body)).toBe(`200 ${body}`)
+  })
+})
+
+describe('a connection', () => {
+  test('is refused, and the service never sees it', async () => {
+    const { upstream, targets, whole } = await service()
+    const faults = ['refuse', 'pass'] as const
+    let at = 0
+    const { proxy, post } = await proxyTo({
+      targets,
+      plan: { ...script(), connection: () => faults[at++] ?? 'pass' },
+    })
+    await expect(post()).rejects.toThrow()
+    expect([await post(), upstream.seen.length, proxy.counts().refuse]).toEqual([whole, 1, 1])
+  })
+
+  test('of any protocol passes both ways, and is cut after so many bytes of the other side', async () => {
+    const echo = createServer((socket) => socket.on('error', () => undefined).pipe(socket))
+    echo.listen(0, '127.0.0.1')
+    await once(echo, 'listening')
+    onTestFinished(() => void echo.close())
+    const { proxy } = await proxyTo({
+      targets: [(echo.address() as AddressInfo).port],
+      wire: 'raw',
+      plan: { ...script(), connection: () => ({ cutAfter: 4 }) },
+    })
+    const client = await RawClient.open(proxy.port)
+    client.send('ab')
+    await client.until('ab')
+    client.send('cdef')
+    expect(['ab', 'abcd']).toContain(await client.untilClosed())
+  })
+
+  test('goes to the next target in turn, past one that is gone', async () => {
+    const [one, gone, other] = [await service(), await service(), await service()]
+    await gone.upstream.close()
+    const targets = [one, gone, other].flatMap((each) => each.targets)
+    const proxy = await startFaultProxy({ targets })
+    onTestFinished(() => proxy.close())
+    for (let turn = 0; turn < 4; turn += 1) {
+      const client = new Client(proxy.url)
+      const { body } = await client.request({ path: '/', method: 'GET' })
+      await body.dump()
+      await client.close()
+    }
+    expect([one.upstream.seen.length, other.upstream.seen.length]).toEqual([2, 2])
+  })
+
+  test('breaks when no target is there', async () => {
+    const gone = await service()
+    await gone.upstream.close()
+    const { post } = await proxyTo({ targets: gone.targets })
+    await expect(post()).rejects.toThrow()
+  })
+})
+
+describe('drawn faults', () => {
+  const shares = {
+    refuse: 0.1,
+    cut: 0.1,
+    resetBefore: 0.1,
+    resetAfter: 0.1,
+    truncate: 0.1,
+    stall: 0.1,
+    slow: 0.1,
+  }
+  const draw = (seed: number): unknown[] => {
+    const plan = drawFaults(createRandom(seed, 'faults'), shares)
+    return Array.from({ length: 1_000 }, () => [plan.connection(), plan.request('')])
+  }
+
+  test('are the same for the same seed and others for another', () => {
+    expect(draw(1)).toEqual(draw(1))
+    expect(draw(1)).not.toEqual(draw(2))
+  })
+
+  test('come about as often as asked', () => {
+    const plan = drawFaults(createRandom(1, 'faults'), { resetBefore: 0.2, truncate: 0.1 })
+    const seen = { pass: 0, resetBefore: 0, truncate: 0, resetAfter: 0, stall: 0, slow: 0 }
+    for (let turn = 0; turn < 10_000; turn += 1) seen[plan.request('').kind] += 1
+    expect(Math.abs(seen.resetBefore - 2_000)).toBeLessThan(150)
+    expect(Math.abs(seen.truncate - 1_000)).toBeLessThan(120)
+    expect(seen.pass).toBe(10_000 - seen.resetBefore - seen.truncate)
+  })
+
+  test('end when the proxy is told so', async () => {
+    const { targets, whole } = await service()
+    const { proxy, post } = await proxyTo({
+      targets,
+      plan: drawFaults(createRandom(1, 'x'), { resetBefore: 1 }),
+    })
+    await expect(post()).rejects.toThrow()
+    proxy.stopFaults()
+    expect(await post()).toBe(whole)
+  })
+})

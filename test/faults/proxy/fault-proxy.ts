@@ -1,0 +1,101 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+import { type Fault, type FaultPlan, noFaults } from './fault.ts'
+import { serveHttp } from './http-connection.ts'
+import { serveRaw } from './raw-connection.ts'
+
+/** What was done so far, by kind: connections `refuse` and `cut`, the others requests. */
+export type FaultCounts = Record<Fault['kind'] | 'refuse' | 'cut', number>
+
+export interface FaultProxyOptions {
+  /** Ports on loopback; connections go to them in turn, past those that nobody listens on. */
+  readonly targets: readonly number[]
+  readonly plan?: FaultPlan
+  /** `http`: faults strike single requests. `raw`: bytes of any protocol; only the faults of connections strike. */
+  readonly wire?: 'http' | 'raw'
+}
+
+export interface FaultProxy {
+  readonly port: number
+  readonly url: string
+  counts(): Readonly<FaultCounts>
+  /** From now on everything passes. */
+  stopFaults(): void
+  close(): Promise<void>
+}
+
+/** A TCP proxy on a port of its own that breaks connections, requests and replies as planned. The caller closes it. */
+export async function startFaultProxy({
+  targets,
+  plan = noFaults,
+  wire = 'http',
+}: FaultProxyOptions): Promise<FaultProxy> {
+  let current = plan
+  let turn = 0
+  const counts: FaultCounts = {
+    pass: 0, resetBefore: 0, resetAfter: 0, truncate: 0, stall: 0, slow: 0, refuse: 0, cut: 0,
+  } // prettier-ignore
+  const sockets = new Set<Socket>()
+  const keep = (socket: Socket): Socket => {
+    sockets.add(socket)
+    socket.setNoDelay(true)
+    // Either side may break at any time; what that means shows when it is read.
+    socket.on('error', () => undefined).once('close', () => sockets.delete(socket))
+    return socket
+  }
+  const reach = async (): Promise<Socket | undefined> => {
+    for (let tried = 0; tried < targets.length; tried += 1) {
+      const socket = keep(connect(targets[turn++ % targets.length] ?? 0, '127.0.0.1'))
+      if (await connected(socket)) return socket
+    }
+    return undefined
+  }
+  const serve = async (client: Socket): Promise<void> => {
+    const fault = current.connection()
+    const upstream = fault === 'refuse' ? undefined : await reach()
+    if (fault === 'refuse') counts.refuse += 1
+    if (upstream === undefined) {
+      client.resetAndDestroy()
+    } else if (wire === 'raw' || fault !== 'pass') {
+      const cutAfter = typeof fault === 'object' ? fault.cutAfter : undefined
+      if (cutAfter !== undefined) counts.cut += 1
+      serveRaw(client, upstream, cutAfter)
+    } else {
+      await serveHttp(client, upstream, (head) => {
+        const struck = current.request(head)
+        counts[struck.kind] += 1
+        return struck
+      })
+    }
+  }
+  const server = createServer({ pauseOnConnect: wire === 'raw' }, (client) => void serve(keep(client)))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    port,
+    url: `http://127.0.0.1:${port}`,
+    counts: () => ({ ...counts }),
+    stopFaults: () => {
+      current = noFaults
+    },
+    close: async () => {
+      const closed = once(server, 'close')
+      server.close()
+      for (const socket of sockets) socket.destroy()
+      await closed
+    },
+  }
+}
+
+async function connected(socket: Socket): Promise<boolean> {
+  return new Promise((resolve) => {
+    socket.once('connect', () => {
+      resolve(true)
+    })
+    socket.once('close', () => {
+      resolve(false)
+    })
+  })
+}

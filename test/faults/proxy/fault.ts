@@ -1,0 +1,69 @@
+import type { Random } from '../../../src/sandbox/random.ts'
+
+/** What the proxy does to one request. */
+export type Fault =
+  | { readonly kind: 'pass' }
+  /** The request is read and never sent on; the connection breaks. */
+  | { readonly kind: 'resetBefore' }
+  /** The request is answered by the other side, the answer is dropped, and the connection breaks. */
+  | { readonly kind: 'resetAfter' }
+  /** The answer ends after so many bytes, and the connection breaks. */
+  | { readonly kind: 'truncate'; readonly bytes: number }
+  /** The answer is held back so long. */
+  | { readonly kind: 'stall'; readonly ms: number }
+  | { readonly kind: 'slow'; readonly bytesPerSecond: number }
+
+/** What the proxy does to a connection as a whole: nothing, break it at once, or after so many bytes from the other side. */
+export type ConnectionFault = 'pass' | 'refuse' | { readonly cutAfter: number }
+
+/** Decides for each connection and each request. */
+export interface FaultPlan {
+  connection(): ConnectionFault
+  request(head: string): Fault
+}
+
+/** How often each fault strikes, 0 to 1; what is left out never does. */
+export interface FaultShares {
+  readonly refuse?: number
+  readonly cut?: number
+  readonly resetBefore?: number
+  readonly resetAfter?: number
+  readonly truncate?: number
+  readonly stall?: number
+  readonly slow?: number
+}
+
+/** Bounds of what is drawn. */
+const MAX_STALL_MS = 400
+const MAX_TRUNCATED_BYTES = 2_000
+const MAX_CUT_BYTES = 20_000
+
+/** A plan that draws from `random`: the same seed gives the same faults for the same requests in the same order. */
+export function drawFaults(random: Random, shares: FaultShares): FaultPlan {
+  const kinds: [share: number | undefined, draw: () => Fault][] = [
+    [shares.resetBefore, () => ({ kind: 'resetBefore' })],
+    [shares.resetAfter, () => ({ kind: 'resetAfter' })],
+    [shares.truncate, () => ({ kind: 'truncate', bytes: random.below(MAX_TRUNCATED_BYTES) })],
+    [shares.stall, () => ({ kind: 'stall', ms: 1 + random.below(MAX_STALL_MS) })],
+    [shares.slow, () => ({ kind: 'slow', bytesPerSecond: 2_000 + random.below(20_000) })],
+  ]
+  return {
+    connection: () => {
+      const point = random.next()
+      if (point < (shares.refuse ?? 0)) return 'refuse'
+      if (point < (shares.refuse ?? 0) + (shares.cut ?? 0)) return { cutAfter: random.below(MAX_CUT_BYTES) }
+      return 'pass'
+    },
+    request: () => {
+      let point = random.next()
+      for (const [share = 0, draw] of kinds) {
+        if (point < share) return draw()
+        point -= share
+      }
+      return { kind: 'pass' }
+    },
+  }
+}
+
+/** Everything passes. */
+export const noFaults: FaultPlan = { connection: () => 'pass', request: () => ({ kind: 'pass' }) }

@@ -1,0 +1,86 @@
+import type { Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { ByteSource } from './byte-source.ts'
+import type { Fault } from './fault.ts'
+import { MessageScanner } from './message-scanner.ts'
+
+/** Pieces of a slow answer leave at this distance. */
+const SLOW_TICK_MS = 50
+
+/**
+ * Serves one connection of a client, request by request: each is read whole, sent on over one connection to the other side,
+ * and answered as `decide` says. Resolves when the connection is over.
+ */
+export async function serveHttp(
+  client: Socket,
+  upstream: Socket,
+  decide: (head: string) => Fault,
+): Promise<void> {
+  const requests = new ByteSource(client)
+  const replies = new ByteSource(upstream)
+  client.once('close', () => upstream.destroy())
+  for (;;) {
+    const request = await readRequest(requests)
+    if (request === undefined) break
+    const fault = decide(request.head)
+    if (fault.kind === 'resetBefore') break
+    upstream.write(request.bytes)
+    const scanner = new MessageScanner('reply', request.head.startsWith('HEAD '))
+    if (!(await relayReply(replies, scanner, client, fault))) break
+  }
+  client.resetAndDestroy()
+  upstream.destroy()
+}
+
+async function readRequest(source: ByteSource): Promise<{ head: string; bytes: Buffer } | undefined> {
+  const scanner = new MessageScanner('request')
+  const pieces: Buffer[] = []
+  for (;;) {
+    const piece = await source.read()
+    if (piece === undefined) return undefined
+    const { used, done } = scanner.push(piece)
+    pieces.push(piece.subarray(0, used))
+    if (!done) continue
+    source.putBack(piece.subarray(used))
+    return { head: scanner.head ?? '', bytes: Buffer.concat(pieces) }
+  }
+}
+
+/** Passes one answer on. False: the connection must break now. */
+async function relayReply(
+  source: ByteSource,
+  scanner: MessageScanner,
+  client: Socket,
+  fault: Fault,
+): Promise<boolean> {
+  let left = fault.kind === 'truncate' ? fault.bytes : Infinity
+  let first = true
+  for (;;) {
+    const piece = await source.read()
+    if (piece === undefined) return false
+    const { used, done } = scanner.push(piece)
+    if (first && fault.kind === 'stall') await delay(fault.ms)
+    first = false
+    const passed = fault.kind === 'resetAfter' ? 0 : Math.min(used, left)
+    left -= passed
+    await write(client, piece.subarray(0, passed), fault)
+    if (left <= 0) return false
+    if (!done) continue
+    source.putBack(piece.subarray(used))
+    // A truncated answer that was shorter than the cut breaks all the same.
+    return fault.kind !== 'resetAfter' && fault.kind !== 'truncate'
+  }
+}
+
+async function write(client: Socket, bytes: Buffer, fault: Fault): Promise<void> {
+  if (fault.kind !== 'slow') {
+    if (bytes.length > 0) client.write(bytes)
+    return
+  }
+  const step = Math.max(1, Math.floor((fault.bytesPerSecond * SLOW_TICK_MS) / 1000))
+  for (let at = 0; at < bytes.length && !client.destroyed; at += step) {
+    client.write(bytes.subarray(at, at + step))
+    await delay(SLOW_TICK_MS)
+  }
+}
