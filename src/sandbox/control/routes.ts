@@ -18,6 +18,14 @@ function isLoopback(request: Request): boolean {
   return address === '::1' || address.replace(/^::ffff:/, '').startsWith('127.')
 }
 
+/**
+ * A page of another site that makes the browser ask, which a local caller alone would let in. Browsers say so; programs say
+ * nothing (Fetch Metadata 2.4).
+ */
+function isForeignPage(request: Request): boolean {
+  return request.headers['sec-fetch-site'] === 'cross-site'
+}
+
 /** What control steers. */
 export interface ControlParts {
   readonly school: School
@@ -31,11 +39,10 @@ export interface ControlParts {
 export function createControlRoutes({ school, clock, faults, reset }: ControlParts): Router {
   const router = Router()
   router.use((request, response, next) => {
-    if (isLoopback(request)) next()
-    else
-      response
-        .status(403)
-        .json({ error: { code: 'LoopbackOnly', message: 'Control answers this machine only.' } })
+    if (!isLoopback(request)) refuse(response, 'LoopbackOnly', 'Control answers this machine only.')
+    else if (isForeignPage(request))
+      refuse(response, 'ForeignPage', 'Control answers no page of another site.')
+    else next()
   })
   router.get('/samples', (_request, response) => void response.json(collectSamples(school)))
   router.get('/effects', (request, response) => {
@@ -74,6 +81,10 @@ function readInstant(body: unknown): number {
   const instant = isMembers(body) ? reader.instant(body, '', 'now') : undefined
   if (instant === undefined) throw new AdapterError('ADP_USAGE', 'The clock needs {"now": <ISO date-time>}.')
   return instant
+}
+
+function refuse(response: Response, code: string, message: string): void {
+  response.status(403).json({ error: { code, message } })
 }
 
 // Express knows an error handler by its four parameters.

@@ -68,3 +68,22 @@ test('credentials of the data service are not asked for', async () => {
   const reply = await pool.request({ method: 'GET', path: '/_sandbox/effects' })
   expect([reply.statusCode, await reply.body.json()]).toEqual([200, []])
 })
+
+test.each([
+  ['GET', '/_sandbox/samples'],
+  ['POST', '/_sandbox/reset'],
+] as const)('a page of another site cannot %s %s through a browser', async (method, path) => {
+  const { json } = await startSandbox()
+  const asked = async (site: string): Promise<unknown[]> => {
+    const { status, body } = await json(method, path, { headers: { 'Sec-Fetch-Site': site } })
+    return [site, status, status === 403 ? body : undefined]
+  }
+  const ok = method === 'GET' ? 200 : 204
+  expect(await asked('cross-site')).toEqual([
+    'cross-site',
+    403,
+    { error: { code: 'ForeignPage', message: 'Control answers no page of another site.' } },
+  ])
+  for (const site of ['same-origin', 'same-site', 'none'])
+    expect(await asked(site)).toEqual([site, ok, undefined])
+})
