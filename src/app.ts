@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { createServer, type Server } from 'node:http'
-import { type AddressInfo, Server as NetServer } from 'node:net'
+import { createServer } from 'node:http'
 
 import { callsPerSecondOf, type Config, type PartnerConfig, Secret } from './config/index.ts'
-import { AdapterError } from './errors.ts'
+import { answerUnreadable } from './http/answer-unreadable.ts'
+import { startListening, stopServing } from './http/server.ts'
 import { createEvents, type Events } from './observability/events.ts'
 import { createLogger } from './observability/logger.ts'
 import { createMetrics, type Metrics } from './observability/metrics.ts'
@@ -34,6 +34,8 @@ import {
  * moment it closes and repeat a batch.
  */
 const CLIENT_IDLE_MS = 75_000
+/** Room for a next link (64 KiB) and for a filter over a class; Node's 16 KiB are too few. */
+const MAX_HEADER_BYTES = 131_072
 
 /** Parts that a caller may replace, mostly to observe or to fix time and ids. */
 export interface AppOverrides {
@@ -47,7 +49,10 @@ export interface AppOverrides {
 export interface App {
   /** Starts to listen; resolves with the address in use (port 0 in the configuration takes a free one). */
   listen(): Promise<{ readonly url: string; readonly port: number }>
-  /** Stops accepting, lets what is under way finish, then closes the connections to the upstream. May be called twice. */
+  /**
+   * Stops accepting, lets what is under way finish, then closes the connections to the upstream. Clients that have not read
+   * their reply after `listen.drainMs` are cut off; records go on to their own end. May be called twice.
+   */
   close(): Promise<void>
 }
 
@@ -105,7 +110,9 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   let ready = false
   addGauges(metrics, context, throttles)
   const page = { readers: config.listen.metrics, render: metrics.render }
-  const server = createServer(createProxyApp(context, passThrough, () => ready, page))
+  const app = createProxyApp(context, passThrough, () => ready, page)
+  const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES }, app)
+  server.on('clientError', answerUnreadable)
   server.keepAliveTimeout = CLIENT_IDLE_MS
   // A kept connection may still ask while the adapter stops: it is answered, and then closed.
   server.prependListener('request', (_request, response) => {
@@ -113,7 +120,11 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   })
   const stop = async (): Promise<void> => {
     ready = false
-    await closeServer(server, () => context.inFlight.idle())
+    await stopServing(server, {
+      idle: () => context.inFlight.idle(),
+      drainMs: config.listen.drainMs,
+      onExpired: () => events.drainExpired({ requests: context.inFlight.count() }),
+    })
     passThrough.close()
     await Promise.all([client.close(), reads.reader.close()])
     events.stopped()
@@ -121,7 +132,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   let stopped: Promise<void> | undefined
   return {
     listen: async () => {
-      const { port } = await listen(server, config.listen.port, config.listen.host)
+      const port = await startListening(server, config.listen.port, config.listen.host)
       ready = true
       const { host } = config.listen
       const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
@@ -202,36 +213,4 @@ function toTokens(auth: PartnerConfig['v3']['auth']): TokenSource | undefined {
     organisation,
   }
   return createTokenSource({ fetch: () => fetchToken(client), nowMs: () => systemClock.nowMs() })
-}
-
-function listen(server: Server, port: number, host: string): Promise<AddressInfo> {
-  return new Promise((resolve, reject) => {
-    const onError = (cause: NodeJS.ErrnoException): void => {
-      const what =
-        cause.code === 'EADDRINUSE' ? `Port ${port} is in use` : `Cannot listen on ${host}, port ${port}`
-      reject(
-        new AdapterError(
-          'ADP_CONFIGURATION',
-          `${what} (${cause.code ?? cause.name}). Choose another with --port.`,
-          { cause },
-        ),
-      )
-    }
-    server.once('error', onError)
-    server.listen(port, host, () => {
-      server.off('error', onError)
-      resolve(server.address() as AddressInfo)
-    })
-  })
-}
-
-/**
- * Stops to listen, waits for what is under way (also for a batch whose client has gone), then closes the connections. Not
- * `server.close()` at once: Node takes a connection for idle while the end of a long reply waits for a slow client.
- */
-async function closeServer(server: Server, idle: () => Promise<void>): Promise<void> {
-  NetServer.prototype.close.call(server)
-  await idle()
-  server.closeAllConnections()
-  await new Promise<void>((resolve) => server.close(() => resolve()))
 }

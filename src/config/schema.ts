@@ -143,6 +143,8 @@ export const configSchema = z.strictObject({
       host: z.string().min(1).default('127.0.0.1'),
       port: z.int().min(0).max(65_535).default(8080),
       metrics: z.enum(['loopback', 'any']).default('loopback'),
+      // Longer than a batch has by default: a stop then cuts no batch off.
+      drainMs: ms.default(100_000),
     })
     .prefault({}),
   upstreams: z.strictObject({

@@ -1,6 +1,5 @@
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { gatewayError } from './reply.ts'
 
 /** Answers for what Node's parser of HTTP found, by its code; everything else is 400. */
 const answers: Readonly<Record<string, readonly [status: number, message: string]>> = {
@@ -8,22 +7,26 @@ const answers: Readonly<Record<string, readonly [status: number, message: string
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request took too long to arrive.'],
 }
 
-const lingerMs = 1000
+const LINGER_MS = 1_000
 
 /**
  * Answers a request that is no HTTP, or too long to be read, and closes its connection: what a server's `clientError` is
  * for. Node's own answer is followed by a reset where bytes of the request are left, and the reset may overtake it; so the
- * rest is read, and thrown away, for a second (RFC 9112 9.6).
+ * rest is read, and thrown away, for a second (RFC 9112 9.6). The body has the gateway's form (service-facts 12).
  */
 export function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
   // Every further chunk of the same request is an error too.
   if (error.code === 'ECONNRESET' || !socket.writable) return
   const [status, message] = answers[error.code ?? ''] ?? [400, 'The request is not valid HTTP.']
-  const { headers, body } = gatewayError(status, message, { Connection: 'close' })
-  const lines = Object.entries({ ...headers, 'Content-Length': Buffer.byteLength(body) })
-  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}\r\n${body.toString()}`)
+  const body = JSON.stringify({ statusCode: status, message })
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
   socket.resume()
-  const timer = setTimeout(() => socket.destroy(), lingerMs).unref()
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref()
   socket.once('close', () => clearTimeout(timer))
 }

@@ -66,6 +66,8 @@ export interface Events {
   passThroughFailed(event: { readonly reason: 'unreachable' | 'brokenReply' }): void
   /** An error that nobody foresaw: its class and stack, which hold no data, but not its message. */
   internalError(event: { readonly errorName: string; readonly stack: readonly string[] }): void
+  /** At shutdown the time for replies was over; so many were cut off. */
+  drainExpired(event: { readonly requests: number }): void
   started(event: { readonly url: string }): void
   stopped(): void
 }
@@ -80,6 +82,7 @@ export function createEvents(logger: Logger): Events {
     credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),
     passThroughFailed: (event) => logger.warn(event, 'pass-through failed'),
     internalError: (event) => logger.error(event, 'internal error'),
+    drainExpired: (event) => logger.warn(event, 'connections closed before their replies were read'),
     started: (event) => logger.info(event, 'started'),
     stopped: () => logger.info('stopped'),
   }

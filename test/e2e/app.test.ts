@@ -47,14 +47,40 @@ it('answers what is no HTTP and goes on', async () => {
   const app = createApp(parseConfig({ listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
   const { port } = await app.listen()
   onTestFinished(() => app.close())
-  for (const bytes of [
-    '\u0016\u0003\u0001',
-    'GET / HTTP/9.9\r\n\r\n',
-    `GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
-  ]) {
-    expect(await exchange(port, bytes)).toMatch(/^HTTP\/1\.1 4\d\d /)
+  for (const bytes of ['\u0016\u0003\u0001', 'GET / HTTP/9.9\r\n\r\n']) {
+    const reply = await exchange(port, bytes)
+    expect(reply).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
+    expect(reply).toMatch(/\r\n\r\n\{"statusCode":400,"message":"The request is not valid HTTP\."\}$/)
   }
   expect(await exchange(port, 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toContain(
     '"ok"',
   )
+})
+
+it.each([
+  ['a request target', `GET /${'x'.repeat(200_000)} HTTP/1.1\r\nHost: x\r\n\r\n`],
+  ['a header field', `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(200_000)}\r\n\r\n`],
+  ['a POST with one', `POST / HTTP/1.1\r\nX-Long: ${'x'.repeat(200_000)}\r\nContent-Length: 9\r\n\r\n{}`],
+])('answers 431, whole, for %s that is too long', async (_name, request) => {
+  const app = createApp(parseConfig({ listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
+  const { port } = await app.listen()
+  onTestFinished(() => app.close())
+  const message = 'The request line and header fields are too long.'
+  const body = JSON.stringify({ statusCode: 431, message })
+  expect((await exchange(port, request)).split('\r\n')).toEqual([
+    'HTTP/1.1 431 Request Header Fields Too Large',
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+    'Connection: close',
+    '',
+    body,
+  ])
+})
+
+it('takes a target of 100 KiB, since a next link can be long', async () => {
+  const app = createApp(parseConfig({ listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
+  const { port } = await app.listen()
+  onTestFinished(() => app.close())
+  const long = `GET /healthz?${'x'.repeat(100_000)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`
+  expect(await exchange(port, long)).toMatch(/^HTTP\/1\.1 200 /)
 })

@@ -48,6 +48,7 @@ describe('createEvents', () => {
         events.credentialsDenied({ status: 401, partner: 'acme' })
         events.passThroughFailed({ reason: 'brokenReply' })
         events.internalError({ errorName: 'TypeError', stack: ['at x'] })
+        events.drainExpired({ requests: 2 })
         events.started({ url: 'http://127.0.0.1:1' })
         events.stopped()
       }),
@@ -59,6 +60,7 @@ describe('createEvents', () => {
       { level: 40, msg: 'credentials denied by the upstream', status: 401, partner: 'acme' },
       { level: 40, msg: 'pass-through failed', reason: 'brokenReply' },
       { level: 50, msg: 'internal error', errorName: 'TypeError', stack: ['at x'] },
+      { level: 40, msg: 'connections closed before their replies were read', requests: 2 },
       { level: 30, msg: 'started', url: 'http://127.0.0.1:1' },
       { level: 30, msg: 'stopped' },
     ])

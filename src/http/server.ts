@@ -1,0 +1,54 @@
+import type { Server } from 'node:http'
+import { type AddressInfo, Server as NetServer } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { AdapterError } from '../errors.ts'
+
+/** Starts to listen; resolves with the port in use. Error: `ADP_CONFIGURATION` where it cannot. */
+export function startListening(server: Server, port: number, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const onError = (cause: NodeJS.ErrnoException): void => {
+      const what =
+        cause.code === 'EADDRINUSE' ? `Port ${port} is in use` : `Cannot listen on ${host}, port ${port}`
+      reject(
+        new AdapterError(
+          'ADP_CONFIGURATION',
+          `${what} (${cause.code ?? cause.name}). Choose another with --port.`,
+          { cause },
+        ),
+      )
+    }
+    server.once('error', onError)
+    server.listen(port, host, () => {
+      server.off('error', onError)
+      resolve((server.address() as AddressInfo).port)
+    })
+  })
+}
+
+/** How a server is to stop. */
+export interface Stopping {
+  /** Resolves when nothing is being handled. */
+  readonly idle: () => Promise<void>
+  /** Time for replies to reach their clients. */
+  readonly drainMs: number
+  /** Called when that time is over and replies are still under way. */
+  readonly onExpired: () => void
+}
+
+/**
+ * Stops to listen, waits for what is under way (also for a batch whose client has gone), then closes the connections. A client
+ * that does not read its reply is cut off after `drainMs`; what still works for it goes on to its own end. Not
+ * `server.close()` at once: Node takes a connection for idle while the end of a long reply waits for a slow client.
+ */
+export async function stopServing(server: Server, { idle, drainMs, onExpired }: Stopping): Promise<void> {
+  NetServer.prototype.close.call(server)
+  const drained = new AbortController()
+  const expiry = delay(drainMs, true, { signal: drained.signal }).catch(() => false)
+  const expired = await Promise.race([idle().then(() => false), expiry])
+  drained.abort()
+  if (expired) onExpired()
+  server.closeAllConnections()
+  await idle()
+  await new Promise<void>((resolve) => server.close(() => resolve()))
+}

@@ -1,0 +1,64 @@
+import { once } from 'node:events'
+
+import { describe, expect, it } from 'vitest'
+
+import { batchOf, batchPath, flatRecords } from '../support/batch-request.ts'
+import { RawClient, requestText } from '../support/raw-client.ts'
+import { echoRecord, startUpstream } from '../support/scripted-upstream.ts'
+import { startAdapter } from '../support/start-adapter.ts'
+
+const drained = { listen: { port: 0, drainMs: 150 } }
+
+describe('close after the time for replies', () => {
+  it('cuts off a client that never reads, and tells how many', async () => {
+    const block = Buffer.alloc(1_000_000, 'x')
+    const upstream = await startUpstream(async (_seen, response) => {
+      while (!response.destroyed) if (!response.write(block)) await Promise.race([once(response, 'drain'), once(response, 'close')])
+    }) // prettier-ignore
+    const adapter = await startAdapter(upstream.url, drained)
+    const client = await RawClient.open(adapter.port)
+    client.socket.pause()
+    client.send(requestText('GET /V3/LearnerPersonals'))
+    await upstream.arrived(1)
+    const startedMs = performance.now()
+    await adapter.app.close()
+    expect(performance.now() - startedMs).toBeGreaterThan(140)
+    expect(adapter.events().slice(1)).toEqual([
+      { msg: 'connections closed before their replies were read', requests: 1 },
+      expect.objectContaining({ msg: 'passed through' }),
+      { msg: 'stopped' },
+    ])
+  })
+
+  it('posts the records of a batch to their end all the same', async () => {
+    const { promise: held, resolve: release } = Promise.withResolvers<undefined>()
+    const upstream = await startUpstream(async (seen, response) => {
+      await held
+      await echoRecord(seen, response)
+    })
+    const adapter = await startAdapter(upstream.url, drained)
+    const { headers, body } = batchOf(flatRecords(20))
+    const client = await RawClient.open(adapter.port)
+    const lines = `Content-Type: ${headers['Content-Type']}\r\nContent-Length: ${body.length}\r\n`
+    client.send(requestText(`POST ${batchPath}`, lines, body))
+    await upstream.arrived(1)
+    const closed = adapter.app.close()
+    expect(await client.untilClosed()).toBe('')
+    release(undefined)
+    await closed
+    expect(upstream.seen.length).toBe(20)
+    expect(adapter.events().slice(1)).toEqual([
+      { msg: 'connections closed before their replies were read', requests: 1 },
+      expect.objectContaining({ msg: 'batch answered', accepted: 20 }),
+      { msg: 'stopped' },
+    ])
+  })
+
+  it('does not wait for it when nothing is under way', async () => {
+    const adapter = await startAdapter('http://127.0.0.1:1', { listen: { port: 0, drainMs: 60_000 } })
+    const idle = await RawClient.open(adapter.port)
+    await adapter.app.close()
+    await idle.untilClosed()
+    expect(adapter.events().slice(1)).toEqual([{ msg: 'stopped' }])
+  })
+})
