@@ -35,16 +35,24 @@ export interface BatchText {
   readonly body: string
 }
 
+/** How a batch is written. */
+export interface BatchSpelling {
+  readonly inner?: readonly string[]
+  readonly batch?: string
+  readonly changeset?: string
+  readonly boundary?: string
+}
+
 /**
  * A batch of one changeset (service.md 4.2). A string stands for the JSON as it is; `inner` are more headers of every
- * request inside, `boundary` what the outer header names.
+ * request inside, `batch` and `changeset` the delimiters, `boundary` what the outer header names.
  */
 export function batchOf(
   records: readonly (object | string)[],
-  { inner = [], boundary = BATCH }: { inner?: readonly string[]; boundary?: string } = {},
+  { inner = [], batch = BATCH, changeset = CHANGESET, boundary = batch }: BatchSpelling = {},
 ): BatchText {
   const parts = records.map((record, index) => [
-    `--${CHANGESET}`,
+    `--${changeset}`,
     'Content-Type: application/http',
     'Content-Transfer-Encoding: binary',
     `Content-ID: ${index + 1}`,
@@ -55,8 +63,8 @@ export function batchOf(
     '',
     typeof record === 'string' ? record : JSON.stringify(record),
   ])
-  const lines = [`--${BATCH}`, `Content-Type: multipart/mixed; boundary=${CHANGESET}`, '', ...parts.flat()]
-  lines.push(`--${CHANGESET}--`, `--${BATCH}--`, '')
+  const lines = [`--${batch}`, `Content-Type: multipart/mixed; boundary=${changeset}`, '', ...parts.flat()]
+  lines.push(`--${changeset}--`, `--${batch}--`, '')
   return { headers: { 'Content-Type': `multipart/mixed; boundary=${boundary}` }, body: lines.join('\r\n') }
 }
 

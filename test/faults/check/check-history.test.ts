@@ -1,0 +1,105 @@
+import { expect, test } from 'vitest'
+
+import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
+import type { Answer, History, WriteHistory } from '../load/history.ts'
+import type { Write } from '../load/write.ts'
+import { checkHistory } from './check-history.ts'
+
+const usual: Omit<Write, 'name'> = {
+  learner: 'learner-1', event: 'event-1', code: 'code-1', present: true, absent: false, minutesLate: null, valid: true,
+} // prettier-ignore
+
+function effect(name: string, seq: number, fields: Partial<EffectEntry> = {}): EffectEntry {
+  const { learner, event, code, present, absent, minutesLate } = usual
+  const write = { learner, event, code, present, absent, minutesLate }
+  return { seq, face: 'V3', ...write, comment: name, externalId: 'id-1', ...fields }
+}
+
+/** Answers come as `[at, answer]`. */
+function sent(
+  name: string,
+  sentAt: number,
+  answers: readonly [number, Answer][],
+  fields: Partial<Omit<WriteHistory, 'write'>> & { write?: Partial<Write> } = {},
+): WriteHistory {
+  const { write = {}, ...place } = fields
+  return {
+    batch: sentAt, position: 0, sentAt, ...place,
+    write: { ...usual, name, ...write },
+    answers: answers.map(([at, answer]) => ({ at, answer })),
+  } // prettier-ignore
+}
+
+function created(comment: string, fields: object = {}): Answer {
+  const { learner, event, code } = usual
+  return { kind: 'created', mark: { externalId: 'id-1', learner, event, code, comment, ...fields } }
+}
+
+const refused: Answer = { kind: 'refused', status: 400 }
+const notApplied: Answer = { kind: 'notApplied' }
+const unknown: Answer = { kind: 'unknown' }
+const invalid = { write: { valid: false } }
+
+function check(writes: WriteHistory[], effects: EffectEntry[], more: Partial<History> = {}): string[] {
+  return checkHistory({ writes, replays: 0, changedReplays: [], ...more }, effects).map(
+    ({ kind, of, because }) => `${kind} ${of}: ${because}`,
+  )
+}
+
+const none: string[] = []
+const rows: [name: string, writes: WriteHistory[], effects: EffectEntry[], findings: string[]][] = [
+  ['created and recorded once', [sent('a', 1, [[2, created('a')]])], [effect('a', 1)], none],
+  ['refused and not recorded', [sent('a', 1, [[2, refused]], invalid)], [], none],
+  ['created in the end, after answers that were not final', [sent('a', 1, [[2, notApplied], [3, unknown], [4, created('a')]])], [effect('a', 1)], none],
+  ['created twice over', [sent('a', 1, [[2, created('a')], [3, created('a')]])], [effect('a', 1)], none],
+  ['created, never recorded', [sent('a', 1, [[2, created('a')]])], [], ['lost a: told created, never recorded']],
+  ['recorded twice', [sent('a', 1, [[2, created('a')]])], [effect('a', 1), effect('a', 4)], ['doubled a: recorded as effects 1, 4']],
+  ['no answer at all', [sent('a', 1, [])], [effect('a', 1)], ['unsettled a: told nothing at last, recorded 1 times']],
+  ['unknown to the end', [sent('a', 1, [[2, notApplied], [3, unknown]])], [], ['unsettled a: told unknown at last, recorded 0 times']],
+  ['not applied at last, though recorded', [sent('a', 1, [[3, notApplied]])], [effect('a', 1)], ['unsettled a: told notApplied at last, recorded 1 times', 'falseAnswer a: told not applied, but recorded']],
+  ['refused, though recorded', [sent('a', 1, [[2, refused]], invalid)], [effect('a', 1)], ['falseAnswer a: told 400, but recorded']],
+  ['refused for nothing', [sent('a', 1, [[2, refused]])], [], ['falseAnswer a: told 400, but nothing is wrong with it']],
+  ['created, though no service would', [sent('a', 1, [[2, created('a')]], invalid)], [effect('a', 1)], ['falseAnswer a: told created, but the service knows no such code']],
+  ['created with the record of another', [sent('a', 1, [[2, created('b')]])], [effect('a', 1)], ['falseAnswer a: told created with the record of b']],
+  ['created with another code', [sent('a', 1, [[2, created('a', { code: 'code-2' })]])], [effect('a', 1)], ['falseAnswer a: told created with another code']],
+  ['created with an id of another mark', [sent('a', 1, [[2, created('a', { externalId: 'id-2' })]])], [effect('a', 1)], ['falseAnswer a: told created with an id that it does not have']],
+  ['created and then unknown', [sent('a', 1, [[2, created('a')], [3, unknown]])], [effect('a', 1)], ['falseAnswer a: told created and then unknown']],
+  ['recorded, but never sent', [], [effect('x', 1)], ['stranger x: recorded, but no client sent it']],
+  ['recorded without its name', [], [effect('x', 1, { comment: null })], ['stranger effect 1: recorded, but no client sent it']],
+  ['recorded with other values', [sent('a', 1, [[2, created('a')]])], [effect('a', 1, { code: 'code-2', minutesLate: 3 })], ['stranger a: recorded with another code, minutesLate']],
+] // prettier-ignore
+
+test.each(rows)('%s', (_name, writes, effects, findings) => {
+  expect(check(writes, effects)).toEqual(findings)
+})
+
+const late = ['order old: recorded as 2, after the newer new (1)']
+const inBatch = (position: number): Partial<WriteHistory> => ({ batch: 7, position })
+const pairs: [name: string, older: WriteHistory, newer: WriteHistory, findings: string[]][] = [
+  ['sent after the older one was created', sent('old', 1, [[2, created('old')]]), sent('new', 3, [[4, created('new')]]), late],
+  ['sent after the older one was told unknown', sent('old', 1, [[2, unknown], [9, created('old')]]), sent('new', 3, [[4, created('new')]]), late],
+  ['further on in the same batch', sent('old', 1, [[2, created('old')]], inBatch(0)), sent('new', 1, [[2, created('new')]], inBatch(1)), late],
+  ['sent while the older one was under way', sent('old', 1, [[5, created('old')]]), sent('new', 3, [[4, created('new')]]), none],
+  ['sent when the older one was not applied', sent('old', 1, [[2, notApplied], [9, created('old')]]), sent('new', 3, [[4, created('new')]]), none],
+  ['of another learner', sent('old', 1, [[2, created('old')]]), sent('new', 3, [[4, created('new', { learner: 'learner-2' })]], { write: { learner: 'learner-2' } }), none],
+] // prettier-ignore
+
+test.each(pairs)('an older write recorded after a newer one, %s', (_name, older, newer, findings) => {
+  const effects = [effect('new', 1, { learner: newer.write.learner }), effect('old', 2)]
+  expect(check([older, newer], effects)).toEqual(findings)
+})
+
+test('a second effect of the older write that overwrites the newer one is doubled and out of order', () => {
+  const writes = [sent('old', 1, [[2, created('old')]]), sent('new', 3, [[4, created('new')]])]
+  const findings = check(writes, [effect('old', 1), effect('new', 2), effect('old', 3)])
+  expect(findings).toEqual([
+    'doubled old: recorded as effects 1, 3',
+    'order old: recorded as 3, after the newer new (2)',
+  ])
+})
+
+test('a finished batch that is answered otherwise the second time', () => {
+  expect(check([], [], { replays: 2, changedReplays: [5] })).toEqual([
+    'changedReply batch 5: the same batch, finished, was answered with other bytes',
+  ])
+})

@@ -1,0 +1,73 @@
+import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
+import { type History, isFinal, type WriteHistory } from '../load/history.ts'
+import { checkAnswers } from './check-answers.ts'
+import { checkOrder } from './check-order.ts'
+
+/**
+ * What went wrong with a write: told created but never recorded (`lost`); recorded more than once (`doubled`); told what is
+ * not so (`falseAnswer`); recorded after a newer write of the same learner and session (`order`); without a final answer at
+ * the end (`unsettled`); recorded but never sent, or with other values (`stranger`); answered otherwise the second time
+ * (`changedReply`).
+ */
+export interface Finding {
+  readonly kind: 'lost' | 'doubled' | 'falseAnswer' | 'order' | 'unsettled' | 'stranger' | 'changedReply'
+  /** Name of the write; of a batch `batch <number>`. */
+  readonly of: string
+  readonly because: string
+}
+
+/** Sets what the clients were told against what the service recorded. No finding: nothing lost, nothing doubled. */
+export function checkHistory(history: History, effects: readonly EffectEntry[]): Finding[] {
+  const effectsOf = groupByName(effects)
+  const { writes } = history
+  return [
+    ...writes.flatMap((own) => checkCount(own, effectsOf.get(own.write.name) ?? [])),
+    ...writes.flatMap((own) => checkAnswers(own, effectsOf.get(own.write.name) ?? [])),
+    ...checkOrder(writes, effectsOf),
+    ...checkStrangers(writes, effects),
+    ...history.changedReplays.map((batch): Finding => ({
+      kind: 'changedReply',
+      of: `batch ${batch}`,
+      because: 'the same batch, finished, was answered with other bytes',
+    })),
+  ]
+}
+
+function groupByName(effects: readonly EffectEntry[]): Map<string, EffectEntry[]> {
+  return Map.groupBy(effects, ({ comment }) => comment ?? '')
+}
+
+function checkCount(own: WriteHistory, effects: readonly EffectEntry[]): Finding[] {
+  const { name: of } = own.write
+  const created = own.answers.some(({ answer }) => answer.kind === 'created')
+  const findings: Finding[] = []
+  if (created && effects.length === 0) {
+    findings.push({ kind: 'lost', of, because: 'told created, never recorded' })
+  }
+  if (effects.length > 1) {
+    const seqs = effects.map(({ seq }) => seq).join(', ')
+    findings.push({ kind: 'doubled', of, because: `recorded as effects ${seqs}` })
+  }
+  if (!isFinal(own)) {
+    const last = own.answers.at(-1)?.answer.kind ?? 'nothing'
+    findings.push({
+      kind: 'unsettled',
+      of,
+      because: `told ${last} at last, recorded ${effects.length} times`,
+    })
+  }
+  return findings
+}
+
+function checkStrangers(writes: readonly WriteHistory[], effects: readonly EffectEntry[]): Finding[] {
+  const byName = new Map(writes.map(({ write }) => [write.name, write]))
+  return effects.flatMap((effect): Finding[] => {
+    const write = byName.get(effect.comment ?? '')
+    const of = effect.comment ?? `effect ${effect.seq}`
+    if (write === undefined) return [{ kind: 'stranger', of, because: 'recorded, but no client sent it' }]
+    const names = ['learner', 'event', 'code', 'present', 'absent', 'minutesLate'] as const
+    const altered = names.filter((name) => effect[name] !== write[name])
+    if (altered.length === 0) return []
+    return [{ kind: 'stranger', of, because: `recorded with another ${altered.join(', ')}` }]
+  })
+}

@@ -1,0 +1,33 @@
+import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
+import type { WriteHistory } from '../load/history.ts'
+import type { Finding } from './check-history.ts'
+
+/**
+ * Finds writes that were recorded after a newer one of the same learner and session. Newer is what the clients themselves had
+ * put after it: further on in the same batch, or sent when the older one had already been told created or unknown. A write
+ * that was told "not applied" or nothing has no place yet: its client may still send it.
+ */
+export function checkOrder(
+  writes: readonly WriteHistory[],
+  effectsOf: ReadonlyMap<string, readonly EffectEntry[]>,
+): Finding[] {
+  const recorded = writes.flatMap((own) => {
+    const seqs = (effectsOf.get(own.write.name) ?? []).map(({ seq }) => seq)
+    return seqs.length === 0 ? [] : [{ own, first: Math.min(...seqs), last: Math.max(...seqs) }]
+  })
+  const byKey = Map.groupBy(recorded, ({ own: { write } }) => `${write.learner} ${write.event}`)
+  return [...byKey.values()].flatMap((sameKey) =>
+    sameKey.flatMap((older): Finding[] => {
+      const overtaken = sameKey.find((newer) => isBefore(older.own, newer.own) && older.last > newer.first)
+      if (overtaken === undefined) return []
+      const because = `recorded as ${older.last}, after the newer ${overtaken.own.write.name} (${overtaken.first})`
+      return [{ kind: 'order', of: older.own.write.name, because }]
+    }),
+  )
+}
+
+function isBefore(older: WriteHistory, newer: WriteHistory): boolean {
+  if (older.batch === newer.batch) return older.position < newer.position
+  const placed = older.answers.find(({ answer: { kind } }) => kind === 'created' || kind === 'unknown')
+  return placed !== undefined && placed.at < newer.sentAt
+}

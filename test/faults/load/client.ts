@@ -1,0 +1,108 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { Client } from 'undici'
+
+import type { Random } from '../../../src/sandbox/random.ts'
+import { batchPath, type BatchText } from '../../support/batch-request.ts'
+import { type Answer, isFinal, type WriteHistory } from './history.ts'
+import { readAnswers, type WholeReply } from './read-answers.ts'
+
+/** A batch with what its client has seen of it. */
+export interface SentBatch {
+  readonly number: number
+  readonly text: BatchText
+  readonly writes: readonly WriteHistory[]
+  /** The reply in which every record was final. */
+  finished: WholeReply | undefined
+}
+
+export interface ClientOptions {
+  readonly url: string
+  readonly random: Random
+  /** The next position in the sequence of the run. */
+  readonly tick: () => number
+  /** How often the bytes of a batch are sent before the client goes on to the next. */
+  readonly maxAttempts: number
+  /** Between two attempts, at most. */
+  readonly maxDelayMs: number
+  /** A client that waits longer gives up and sends the batch again. */
+  readonly patienceMs: number
+  /** Share of the attempts that are given up after a moment, while the batch is still under way. */
+  readonly impatience: number
+}
+
+/** One V2 client: one connection, one batch at a time. */
+export interface LoadClient {
+  /** Sends the bytes of a batch until every record has its final answer or the attempts are spent. */
+  deliver(batch: SentBatch): Promise<void>
+  /** Sends a finished batch once more; true: the reply was the first one byte for byte; undefined: none came. */
+  replay(batch: SentBatch): Promise<boolean | undefined>
+  close(): Promise<void>
+}
+
+const IMPATIENT_MS = 40
+/** The sandbox's own, which holds everything. */
+const credentials = { 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 'Bearer sandbox' }
+
+/** Creates a client. Its retries are those of a legacy client: the same bytes, after any reply that is not final. */
+export function createLoadClient(options: ClientOptions): LoadClient {
+  const { random, tick } = options
+  const client = new Client(options.url, { headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 2_000 })
+  const send = async (batch: SentBatch, patienceMs: number): Promise<WholeReply | undefined> => {
+    try {
+      const reply = await client.request({
+        path: batchPath,
+        method: 'POST',
+        headers: { ...credentials, ...batch.text.headers },
+        body: batch.text.body,
+        signal: AbortSignal.timeout(patienceMs),
+      })
+      const body = Buffer.from(await reply.body.arrayBuffer())
+      return { status: reply.statusCode, contentType: String(reply.headers['content-type']), body }
+    } catch {
+      return undefined // refused, reset, cut off or given up: the client was told nothing
+    }
+  }
+  const attempt = async (batch: SentBatch): Promise<void> => {
+    const hasty = random.chance(options.impatience)
+    const reply = await send(batch, hasty ? 1 + random.below(IMPATIENT_MS) : options.patienceMs)
+    const answers = reply === undefined ? undefined : readWhole(reply, batch)
+    if (reply === undefined || answers === undefined) return
+    const at = tick()
+    for (const [index, answer] of answers.entries()) batch.writes[index]?.answers.push({ at, answer })
+    if (answers.every(({ kind }) => kind === 'created' || kind === 'refused')) batch.finished = reply
+  }
+  return {
+    deliver: async (batch) => {
+      for (let count = 0; count < options.maxAttempts && batch.finished === undefined; count += 1) {
+        if (count > 0) await delay(random.below(options.maxDelayMs))
+        await attempt(batch)
+      }
+    },
+    replay: async (batch) => {
+      const reply = await send(batch, options.patienceMs)
+      const { finished } = batch
+      if (reply === undefined || finished === undefined) return undefined
+      return isSame(reply, finished)
+    },
+    close: () => client.destroy(),
+  }
+}
+
+/** A reply that breaks off tells nothing, also when the connection hides that it did. */
+function readWhole(reply: WholeReply, { writes }: SentBatch): Answer[] | undefined {
+  try {
+    return readAnswers(reply, writes.length)
+  } catch {
+    return undefined
+  }
+}
+
+function isSame(one: WholeReply, other: WholeReply): boolean {
+  return one.status === other.status && one.contentType === other.contentType && one.body.equals(other.body)
+}
+
+/** Whether all that was sent has its final answer. */
+export function isDelivered({ writes }: SentBatch): boolean {
+  return writes.every(isFinal)
+}

@@ -1,0 +1,42 @@
+import type { Write } from './write.ts'
+
+/** The record of a part that says created, as far as it can be checked. */
+export interface CreatedMark {
+  readonly externalId: unknown
+  readonly learner: unknown
+  readonly event: unknown
+  readonly code: unknown
+  readonly comment: unknown
+}
+
+/** What a client was told about one record. A lost connection tells nothing and is no answer. */
+export type Answer =
+  | { readonly kind: 'created'; readonly mark: CreatedMark }
+  | { readonly kind: 'refused'; readonly status: number }
+  | { readonly kind: 'notApplied' }
+  | { readonly kind: 'unknown' }
+
+/** One write as its client saw it. Times are positions in one sequence that all clients of a run share. */
+export interface WriteHistory {
+  readonly write: Write
+  /** Number of its batch and its place there. */
+  readonly batch: number
+  readonly position: number
+  /** When its bytes first left. */
+  readonly sentAt: number
+  readonly answers: { readonly at: number; readonly answer: Answer }[]
+}
+
+/** What a run of clients saw. */
+export interface History {
+  readonly writes: readonly WriteHistory[]
+  /** Batches that were sent again after every record had its final answer. */
+  readonly replays: number
+  /** Those of them, by number, whose reply was not the first one byte for byte. */
+  readonly changedReplays: readonly number[]
+}
+
+/** Final: the client has nothing more to do. */
+export function isFinal({ answers }: WriteHistory): boolean {
+  return answers.some(({ answer: { kind } }) => kind === 'created' || kind === 'refused')
+}

@@ -1,0 +1,123 @@
+import type { Random } from '../../../src/sandbox/random.ts'
+import { createRandom } from '../../../src/sandbox/random.ts'
+import { batchOf, guid } from '../../support/batch-request.ts'
+import {
+  type ClientOptions,
+  createLoadClient,
+  isDelivered,
+  type LoadClient,
+  type SentBatch,
+} from './client.ts'
+import type { History } from './history.ts'
+import { createWrites, flatRecordOf, type Samples, type Write } from './write.ts'
+
+export interface LoadOptions extends Pick<
+  ClientOptions,
+  'url' | 'maxAttempts' | 'maxDelayMs' | 'patienceMs' | 'impatience'
+> {
+  readonly seed: number
+  readonly samples: Samples
+  /** Clients at the same time. */
+  readonly connections: number
+  readonly maxRecords: number
+  /** Share of the finished batches that are sent once more. */
+  readonly replayShare: number
+}
+
+/** What the tests of the rig do not care about. */
+export const usualLoad = {
+  connections: 8,
+  maxRecords: 20,
+  maxAttempts: 10,
+  maxDelayMs: 250,
+  patienceMs: 20_000,
+  impatience: 0.03,
+  replayShare: 0.05,
+} as const satisfies Partial<LoadOptions>
+
+/** Clients at work. */
+export interface Load {
+  /** Records sent so far. */
+  records(): number
+  /** Lets every client finish the batch that it is at, then sends no new one. */
+  stop(): Promise<void>
+  /**
+   * Sends again what has no final answer yet, until all have or `withinMs` is over; resolves with the time that it took.
+   * To be called after `stop`, when the faults are over.
+   */
+  settle(withinMs: number): Promise<number>
+  history(): History
+  close(): Promise<void>
+}
+
+/** Starts clients that post batches until they are stopped. */
+export function startLoad(options: LoadOptions): Load {
+  const { seed, connections, maxRecords } = options
+  const nextWrite = createWrites(createRandom(seed, 'writes'), options.samples)
+  const sizes = createRandom(seed, 'sizes')
+  const batches: SentBatch[] = []
+  const changedReplays: number[] = []
+  let replays = 0
+  let now = 0
+  let stopped = false
+  const tick = (): number => (now += 1)
+  const nextBatch = (): SentBatch => {
+    const writes = Array.from({ length: 1 + sizes.below(maxRecords) }, nextWrite)
+    const batch = composeBatch(seed, batches.length, writes, tick())
+    batches.push(batch)
+    return batch
+  }
+  const work = async (client: LoadClient, random: Random): Promise<void> => {
+    while (!stopped) {
+      const batch = nextBatch()
+      await client.deliver(batch)
+      if (batch.finished === undefined || !random.chance(options.replayShare)) continue
+      const same = await client.replay(batch)
+      if (same !== undefined) replays += 1
+      if (same === false) changedReplays.push(batch.number)
+    }
+  }
+  const clients = Array.from({ length: connections }, (_, number) => {
+    const random = createRandom(seed, `client ${number}`)
+    const client = createLoadClient({ ...options, random, tick })
+    return { client, work: work(client, random) }
+  })
+  const finishWork = async (): Promise<void> => {
+    stopped = true
+    await Promise.all(clients.map((each) => each.work))
+  }
+  return {
+    records: () => batches.reduce((sum, { writes }) => sum + writes.length, 0),
+    stop: finishWork,
+    settle: async (withinMs) => {
+      const startedMs = performance.now()
+      const left = (): SentBatch[] => batches.filter((batch) => !isDelivered(batch))
+      while (left().length > 0 && performance.now() - startedMs < withinMs) {
+        const queue = left()
+        const drain = async (client: LoadClient): Promise<void> => {
+          for (let batch = queue.shift(); batch !== undefined; batch = queue.shift())
+            await client.deliver(batch)
+        }
+        await Promise.all(clients.map(({ client }) => drain(client)))
+      }
+      return performance.now() - startedMs
+    },
+    history: () => ({ writes: batches.flatMap(({ writes }) => writes), replays, changedReplays }),
+    close: async () => {
+      await finishWork()
+      await Promise.all(clients.map(({ client }) => client.close()))
+    },
+  }
+}
+
+/** The ids of a batch tell it from every other one of the same seed. */
+function composeBatch(seed: number, number: number, writes: readonly Write[], sentAt: number): SentBatch {
+  const id = guid(seed * 10_000_000 + number)
+  const text = batchOf(writes.map(flatRecordOf), { batch: `batch_${id}`, changeset: `changeset_${id}` })
+  return {
+    number,
+    text,
+    finished: undefined,
+    writes: writes.map((write, position) => ({ write, batch: number, position, sentAt, answers: [] })),
+  }
+}

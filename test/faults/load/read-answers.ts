@@ -1,0 +1,46 @@
+import { z } from 'zod'
+
+import { decodeBatchReply, type DecodedReply } from '../../../src/v2/index.ts'
+import type { Answer } from './history.ts'
+
+/** A reply as it came, whole. */
+export interface WholeReply {
+  readonly status: number
+  readonly contentType: string | undefined
+  readonly body: Buffer
+}
+
+const flatRecord = z.object({
+  ExternalID: z.unknown(),
+  Learner: z.unknown(),
+  AttendableEvent: z.unknown(),
+  SchoolAttendanceCode: z.unknown(),
+  Comment: z.unknown(),
+})
+
+/** Reads what each of `count` records was told. A reply that is no batch reply tells the same of all of them. */
+export function readAnswers({ status, contentType, body }: WholeReply, count: number): Answer[] {
+  if (status !== 200) return Array.from({ length: count }, () => answerOf(status))
+  const parts = decodeBatchReply(body, contentType)
+  if (parts.length !== count) throw new Error(`${parts.length} parts for ${count} records`)
+  return parts.map(readPart)
+}
+
+function readPart(part: DecodedReply): Answer {
+  if (part.status !== 201) return answerOf(part.status)
+  const record = flatRecord.parse(JSON.parse(part.body))
+  const mark = {
+    externalId: record.ExternalID,
+    learner: record.Learner,
+    event: record.AttendableEvent,
+    code: record.SchoolAttendanceCode,
+    comment: record.Comment,
+  }
+  return { kind: 'created', mark }
+}
+
+/** 429 and 503 say that nothing was applied; any other 5xx says nothing. */
+function answerOf(status: number): Answer {
+  if (status === 503 || status === 429) return { kind: 'notApplied' }
+  return status >= 500 ? { kind: 'unknown' } : { kind: 'refused', status }
+}

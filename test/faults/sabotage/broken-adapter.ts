@@ -1,0 +1,111 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import { Pool } from 'undici'
+
+import { createRandom } from '../../../src/sandbox/random.ts'
+
+/** What was broken on purpose: the names of the writes. */
+export interface Sabotage {
+  readonly dropped: string[]
+  readonly doubled: string[]
+  readonly swapped: string[]
+}
+
+/** Places a proxy between two sides that buffers every exchange whole; `handle` decides what happens. */
+export async function placeBetween(
+  target: string,
+  handle: (exchange: Exchange) => Promise<HttpAnswer>,
+): Promise<{ url: string; close: () => Promise<void> }> {
+  const pool = new Pool(target, { connections: 32 })
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const body = Buffer.concat(chunks).toString('latin1')
+    const { method = '', url: path = '', headers } = request
+    const forward = async (): Promise<HttpAnswer> => {
+      const own = { ...headers }
+      for (const name of ['host', 'connection', 'transfer-encoding', 'content-length'])
+        Reflect.deleteProperty(own, name)
+      const reply = await pool.request({ method, path, headers: own, body: Buffer.from(body, 'latin1') })
+      const text = Buffer.from(await reply.body.arrayBuffer()).toString('latin1')
+      return { status: reply.statusCode, contentType: String(reply.headers['content-type']), body: text }
+    }
+    const result = await handle({ method, path, body, forward })
+    response.writeHead(result.status, { 'Content-Type': result.contentType })
+    response.end(Buffer.from(result.body, 'latin1'))
+  }
+  const server = createServer((request, response) => void answer(request, response))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: async () => {
+      server.closeAllConnections()
+      server.close()
+      await pool.destroy()
+    },
+  }
+}
+
+/** One request; bodies are bytes, one character each. */
+export interface Exchange {
+  readonly method: string
+  readonly path: string
+  readonly body: string
+  /** Sends the request on and reads the answer whole. */
+  readonly forward: () => Promise<HttpAnswer>
+}
+
+export interface HttpAnswer {
+  readonly status: number
+  readonly contentType: string
+  readonly body: string
+}
+
+/** Between adapter and service: every so often a record is dropped behind a made-up answer, or sent twice. */
+export function breakWrites(
+  seed: number,
+  share: number,
+  sabotage: Sabotage,
+): (exchange: Exchange) => Promise<HttpAnswer> {
+  const random = createRandom(seed, 'sabotage')
+  return async ({ method, path, body, forward }) => {
+    const name = /"Comment":"(w-\d+)"/.exec(body)?.[1]
+    const point = random.next()
+    if (
+      method !== 'POST' ||
+      !path.endsWith('/AttendanceRecords') ||
+      name === undefined ||
+      point > 2 * share
+    ) {
+      return forward()
+    }
+    if (point < share) {
+      const made = body.replace(/"ExternalID":"[0-]+"/, '"ExternalID":"dddddddd-0000-4000-8000-000000000000"')
+      sabotage.dropped.push(name)
+      return { status: 201, contentType: 'application/json', body: made }
+    }
+    await forward()
+    sabotage.doubled.push(name)
+    return forward()
+  }
+}
+
+/** Between client and adapter: every so often two records of a reply change places. */
+export function breakReplies(
+  seed: number,
+  share: number,
+  sabotage: Sabotage,
+): (exchange: Exchange) => Promise<HttpAnswer> {
+  const random = createRandom(seed, 'swaps')
+  return async ({ forward }) => {
+    const reply = await forward()
+    const [one, other] = [...reply.body.matchAll(/Content-Length: \d+\r\n\r\n\{.*"Comment":"(w-\d+)".*\}/g)]
+    if (one === undefined || other === undefined || !random.chance(share)) return reply
+    sabotage.swapped.push(one[1] ?? '', other[1] ?? '')
+    const swap = (part: string): string => (part === one[0] ? other[0] : part === other[0] ? one[0] : part)
+    return { ...reply, body: reply.body.replaceAll(/Content-Length: \d+\r\n\r\n\{.*\}/g, swap) }
+  }
+}
