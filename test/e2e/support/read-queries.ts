@@ -30,18 +30,29 @@ const fields = [
   'Learner', 'AttendableEvent', 'SchoolAttendanceCode', 'MinutesLate', 'Comment',
 ] as const // prettier-ignore
 const comparisons = ['eq', 'ne', 'gt', 'ge', 'lt', 'le'] as const
-const DAY_MS = 86_400_000
 
-const iso = (ms: number): string => new Date(ms).toISOString().replace('.000Z', 'Z')
+/** Choices that queries are made of, the same ones for a seed. */
+export interface QueryChoices {
+  /** A whole number from 0. */
+  readonly number: (below: number) => number
+  readonly one: <Item>(items: readonly Item[]) => Item
+  /** A condition on any field: comparisons, null, lists, functions, logic so deep. */
+  readonly condition: (depth: number) => string
+  readonly field: () => string
+  /** A query option with `$`, without, or with its encoding. */
+  readonly option: (name: string, value: string) => string
+}
 
-/**
- * Makes V2 queries, the same ones for a seed: every field with every comparison it has, null, lists, functions, logic,
- * orders, `$top`, `$skip`, `$select`, `$count` and page sizes, with and without `$`, over 1 to 5 days of the spring term.
- */
-export function makeReadQueries(count: number, samples: ReadSamples, seed: number): string[] {
+/** A time as a literal of a filter. */
+export const toLiteral = (ms: number): string => new Date(ms).toISOString().replace('.000Z', 'Z')
+export const DAY_MS = 86_400_000
+/** The first of the days that times in conditions fall on. */
+const FIRST_DAY = Date.UTC(2026, 1, 23)
+
+/** Creates the choices: every field comes with every comparison it has, in turns. */
+export function createQueryChoices(samples: ReadSamples, seed: number): QueryChoices {
   const { number, one } = createChooser(seed)
-  const firstDay = Date.UTC(2026, 1, 23)
-  const time = (): string => iso(firstDay + number(24) * DAY_MS + one([9, 13]) * 3_600_000)
+  const time = (): string => toLiteral(FIRST_DAY + number(24) * DAY_MS + one([9, 13]) * 3_600_000)
   const code = (): string => one(samples.codes).id
   const literals: Record<(typeof fields)[number], () => string> = {
     ExternalID: () => one(samples.events),
@@ -84,29 +95,38 @@ export function makeReadQueries(count: number, samples: ReadSamples, seed: numbe
     const literal = literals[field]()
     return number(6) === 0 && operator === 'eq' ? `${literal} eq ${field}` : `${field} ${operator} ${literal}`
   }
+  return {
+    number,
+    one,
+    condition,
+    field: () => one(fields),
+    option: (name, value) => `${one(['$', '$', '', '%24'])}${name}=${encodeURIComponent(value)}`,
+  }
+}
+
+/**
+ * Makes V2 queries, the same ones for a seed: conditions, orders, `$top`, `$skip`, `$select` and `$count`, over 1 to 4 days of
+ * the spring term.
+ */
+export function makeReadQueries(count: number, samples: ReadSamples, seed: number): string[] {
+  const { number, one, condition, field, option } = createQueryChoices(samples, seed)
   const scope = (): string => {
-    const fromMs = firstDay + number(20) * DAY_MS
-    const days = one([1, 1, 2, 3, 5])
-    const range = `AttendableEventStart ge ${iso(fromMs)} and AttendableEventStart lt ${iso(fromMs + days * DAY_MS)}`
+    const fromMs = FIRST_DAY + number(20) * DAY_MS
+    const days = one([1, 1, 1, 2, 4])
+    const range = `AttendableEventStart ge ${toLiteral(fromMs)} and AttendableEventStart lt ${toLiteral(fromMs + days * DAY_MS)}`
     const learner = `Learner eq ${one(samples.learners)}`
     return one([range, `${range} and ${learner}`, learner, `AttendableEvent eq ${one(samples.events)}`])
   }
-  const option = (name: string, value: string): string =>
-    `${one(['$', '$', '', '%24'])}${name}=${encodeURIComponent(value)}`
   const maybe = (chance: number, make: () => string): string[] => (number(chance) === 0 ? [make()] : [])
-  const order = (): string => `${one(fields)}${one([' asc', ' desc', ''])}`
+  const order = (): string => `${field()}${one([' asc', ' desc', ''])}`
   return Array.from({ length: count }, (_, index) => {
     const own = number(3) === 0 ? '' : ` and ${condition(2)}`
     return [
       option('filter', `${scope()}${own}`),
-      ...maybe(3, () =>
-        option('orderby', number(2) === 0 ? order() : `${one(fields)} desc,Learner,${order()}`),
-      ),
+      ...maybe(3, () => option('orderby', number(2) === 0 ? order() : `${field()} desc,Learner,${order()}`)),
       ...maybe(3, () => option('top', String(one([0, 1, 7, 50, 999, 1000, 1001, 1500])))),
       ...maybe(4, () => option('skip', String(one([0, 1, 5, 100, 1000])))),
-      ...maybe(3, () =>
-        option('select', [one(fields), one(fields), one([...fields, 'AttendanceHistorys'])].join(',')),
-      ),
+      ...maybe(3, () => option('select', [field(), field(), one([field(), 'AttendanceHistorys'])].join(','))),
       ...maybe(3, () => option('count', one(['true', 'true', 'false']))),
       ...(index % 50 === 0 ? ['custom=1'] : []),
     ].join('&')
