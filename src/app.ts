@@ -1,32 +1,35 @@
 import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:http'
+import { createServer, type Server } from 'node:http'
 
-import { callsPerSecondOf, type Config, type PartnerConfig, Secret } from './config/index.ts'
+import { toPartner } from './app/to-partner.ts'
+import { callsPerSecondOf, type Config } from './config/index.ts'
 import { answerUnreadable } from './http/answer-unreadable.ts'
 import { startListening, stopServing } from './http/server.ts'
+import { createNoJournal, type Journal } from './journal/index.ts'
 import { createEvents, type Events } from './observability/events.ts'
 import { createLogger } from './observability/logger.ts'
 import { createMetrics, type Metrics } from './observability/metrics.ts'
 import {
+  authorisePartner,
   createAuthorise,
   createByteBudget,
   createInFlight,
   createPassThrough,
   createProxyApp,
-  type Partner,
+  createRecovery,
+  createWaiting,
   type ProxyContext,
+  type Recovery,
 } from './proxy/index.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { defaultBatchLimits } from './v2/index.ts'
 import {
   createThrottles,
-  createTokenSource,
   createV3Client,
   createV3Reader,
-  fetchToken,
   systemClock,
   type Throttles,
-  type TokenSource,
+  type V3Credentials,
 } from './v3/index.ts'
 
 /**
@@ -43,6 +46,7 @@ export interface AppOverrides {
   readonly logLevel?: string
   readonly nowMs?: () => number
   readonly newId?: () => string
+  readonly openJournal?: () => Promise<Journal>
 }
 
 /** The running adapter. */
@@ -50,8 +54,8 @@ export interface App {
   /** Starts to listen; resolves with the address in use (port 0 in the configuration takes a free one). */
   listen(): Promise<{ readonly url: string; readonly port: number }>
   /**
-   * Stops accepting, lets what is under way finish, then closes the connections to the upstream. Clients that have not read
-   * their reply after `listen.drainMs` are cut off; records go on to their own end. May be called twice.
+   * Stops accepting, lets what is under way finish, then closes the connections to the upstream and the journal. Clients that
+   * have not read their reply after `listen.drainMs` are cut off; records go on to their own end. May be called twice.
    */
   close(): Promise<void>
 }
@@ -92,46 +96,63 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     clock: systemClock,
     nowMs,
   })
-  const context = {
-    authorise: createAuthorise(
-      config.partners.map((partner) => toPartner(partner, callsPerSecondOf(partner, config))),
-      throttles,
-    ),
+  const partners = config.partners.map((partner) => toPartner(partner, callsPerSecondOf(partner, config)))
+  const shared = {
+    authorise: createAuthorise(partners, throttles),
     v3: client,
     reads,
+    clients: new Map<string, V3Credentials>(),
     limits: { ...defaultBatchLimits, ...config.limits },
     byteBudget: createByteBudget(config.limits.maxInFlightBytes),
     inFlight: createInFlight(),
     serviceHosts: [v3.baseUrl.hostname.toLowerCase()],
     events,
+    clock: systemClock,
     nowMs,
     newId: overrides.newId ?? randomUUID,
   }
+  addGauges(metrics, shared, throttles)
   let ready = false
-  addGauges(metrics, context, throttles)
-  const page = { readers: config.listen.metrics, render: metrics.render }
-  const app = createProxyApp(context, passThrough, () => ready, page)
-  const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES }, app)
-  server.on('clientError', answerUnreadable)
-  server.keepAliveTimeout = CLIENT_IDLE_MS
-  // A kept connection may still ask while the adapter stops: it is answered, and then closed.
-  server.prependListener('request', (_request, response) => {
-    if (!ready) response.shouldKeepAlive = false
-  })
+  const start = async (): Promise<Running> => {
+    const journal = await (overrides.openJournal ?? openNoJournal)()
+    const context = { ...shared, journal, waiting: createWaiting(journal, systemClock) }
+    const recovery = createRecovery(context, (id, credentials) => {
+      const partner = partners.find((candidate) => candidate.id === id)
+      return partner === undefined ? undefined : authorisePartner(partner, throttles, credentials)
+    })
+    const page = { readers: config.listen.metrics, render: metrics.render }
+    const app = createProxyApp(context, passThrough, () => ready && journal.isAvailable(), page)
+    const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES }, app)
+    server.on('clientError', answerUnreadable)
+    server.keepAliveTimeout = CLIENT_IDLE_MS
+    // A kept connection may still ask while the adapter stops: it is answered, and then closed.
+    server.prependListener('request', (_request, response) => {
+      if (!ready) response.shouldKeepAlive = false
+    })
+    recovery.start()
+    return { journal, recovery, server }
+  }
+  let running: Promise<Running> | undefined
   const stop = async (): Promise<void> => {
     ready = false
-    await stopServing(server, {
-      idle: () => context.inFlight.idle(),
-      drainMs: config.listen.drainMs,
-      onExpired: () => events.drainExpired({ requests: context.inFlight.count() }),
-    })
+    const parts = await running?.catch(() => undefined)
+    if (parts !== undefined) {
+      await stopServing(parts.server, {
+        idle: () => shared.inFlight.idle(),
+        drainMs: config.listen.drainMs,
+        onExpired: () => events.drainExpired({ requests: shared.inFlight.count() }),
+      })
+      await parts.recovery.stop()
+    }
     passThrough.close()
     await Promise.all([client.close(), reads.reader.close()])
+    await parts?.journal.close()
     events.stopped()
   }
   let stopped: Promise<void> | undefined
   return {
     listen: async () => {
+      const { server } = await (running ??= start())
       const port = await startListening(server, config.listen.port, config.listen.host)
       ready = true
       const { host } = config.listen
@@ -141,6 +162,16 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     },
     close: () => (stopped ??= stop()),
   }
+}
+
+interface Running {
+  readonly journal: Journal
+  readonly recovery: Recovery
+  readonly server: Server
+}
+
+function openNoJournal(): Promise<Journal> {
+  return Promise.resolve(createNoJournal())
 }
 
 /** What is true at the moment when somebody asks. */
@@ -163,54 +194,4 @@ function addGauges(
       comparison: throttles.waiting('comparison'),
     }),
   )
-}
-
-function toPartner(partner: PartnerConfig, callsPerSecond: number | undefined): Partner {
-  const { v3 } = partner
-  const { subscriptionKey } = v3
-  return {
-    id: partner.id,
-    match: partner.match,
-    layout: partner.layout,
-    ...partner.quirks,
-    mapping: {
-      attendeeType: v3.attendeeType,
-      eventType: v3.eventType,
-      codeType: v3.codeType,
-      changeProcessName: partner.changeProcessName,
-      unmappedFields: partner.unmappedFields,
-    },
-    reads: partner.reads,
-    bodyProfile: v3.bodyProfile,
-    concurrency: v3.concurrency,
-    batch:
-      v3.writeMode === 'single'
-        ? undefined
-        : {
-            mode: v3.writeMode,
-            format: v3.batchFormat,
-            maxRecords: v3.maxBatchRecords,
-            concurrency: v3.concurrency,
-          },
-    budgetMs: v3.budgetMs,
-    callsPerSecond,
-    refuseOverBudget: v3.refuseOverBudget,
-    subscriptionKey: subscriptionKey === undefined ? undefined : () => subscriptionKey.reveal(),
-    tokens: toTokens(v3.auth),
-  }
-}
-
-/** The tokens of a partner with client credentials; the schema has seen to it that they are complete. */
-function toTokens(auth: PartnerConfig['v3']['auth']): TokenSource | undefined {
-  const { mode, tokenUrl, clientId, clientSecret, scope, organisation } = auth
-  if (mode !== 'clientCredentials' || tokenUrl === undefined || clientId === undefined) return undefined
-  if (clientSecret === undefined || scope === undefined) return undefined
-  const client = {
-    tokenUrl,
-    clientId: clientId instanceof Secret ? clientId.reveal() : clientId,
-    clientSecret: () => clientSecret.reveal(),
-    scope,
-    organisation,
-  }
-  return createTokenSource({ fetch: () => fetchToken(client), nowMs: () => systemClock.nowMs() })
 }

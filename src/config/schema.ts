@@ -77,6 +77,7 @@ const partnerV3 = z.strictObject({
     )
     .optional(),
   refuseOverBudget: z.boolean().default(false),
+  readBackAfterMs: z.array(ms).max(10).default([250, 750, 2_000]),
   bodyProfile: z.enum(['full', 'minimal']).default('full'),
   attendeeType: z.string().default('Learner.Identifier'),
   eventType: z.string().default('Attendance.AttendanceSession'),
@@ -109,7 +110,6 @@ const partnerReads = z.strictObject({
   needsRecordedBy: z.boolean().default(true),
   unmarkedCodes: z.array(guid).max(100).default([]),
   filterUpstream: z.boolean().default(true),
-  histories: z.boolean().default(false),
 })
 
 const partner = z.strictObject({

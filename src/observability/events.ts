@@ -17,9 +17,17 @@ export interface BatchAnswered extends Readonly<BatchTally> {
   readonly outcomesShown: boolean
   /** Members of records that no rule consumed. */
   readonly unmappedFields: number
+  /** The same batch had come before: nothing was sent that had been applied. */
+  readonly replayed: boolean
   readonly durationMs: number
   /** The longest time that a call of the batch stood in the throttle's queue. */
   readonly queuedMs: number
+}
+
+/** Records of one batch that were finished without their client. */
+export interface Recovered extends Readonly<BatchTally> {
+  readonly partner: string
+  readonly records: number
 }
 
 /** A V2 read that was answered, with marks or with a refusal. */
@@ -62,6 +70,12 @@ export interface Events {
     readonly status: number
     readonly partner: string | undefined
   }): void
+  /** A batch had the ids of an earlier one and other bytes: it was taken for a new one. */
+  batchIdsReused(event: { readonly partner: string }): void
+  /** Records of a batch were finished in the background. */
+  recovered(event: Recovered): void
+  /** The background could not go on; it tries again. */
+  recoveryFailed(event: { readonly code: string }): void
   credentialsDenied(event: { readonly status: number; readonly partner: string }): void
   passThroughFailed(event: { readonly reason: 'unreachable' | 'brokenReply' }): void
   /** An error that nobody foresaw: its class and stack, which hold no data, but not its message. */
@@ -79,6 +93,9 @@ export function createEvents(logger: Logger): Events {
     readAnswered: (event) => logger.info(event, 'read answered'),
     passedThrough: (event) => logger.info(event, 'passed through'),
     requestRefused: (event) => logger.warn(event, 'request refused'),
+    batchIdsReused: (event) => logger.warn(event, 'batch ids were used before'),
+    recovered: (event) => logger.info(event, 'records finished in the background'),
+    recoveryFailed: (event) => logger.error(event, 'recovery failed'),
     credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),
     passThroughFailed: (event) => logger.warn(event, 'pass-through failed'),
     internalError: (event) => logger.error(event, 'internal error'),

@@ -1,12 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 
+import type { Journal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
 import type { ReadPlanner } from '../translate/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
-import type { Clock, V3Client, V3Reader } from '../v3/index.ts'
+import type { Clock, V3Client, V3Credentials, V3Reader } from '../v3/index.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Authorisation } from './partner.ts'
+import type { Waiting } from './writes/waiting.ts'
 
 /** What reads of V2 use. */
 export interface ReadServices {
@@ -21,12 +23,17 @@ export interface ProxyContext {
   readonly authorise: (request: IncomingMessage) => Promise<Authorisation>
   readonly v3: V3Client
   readonly reads: ReadServices
+  readonly journal: Journal
+  readonly waiting: Waiting
+  /** What the client of each partner showed last: it finishes writes whose own credentials are not kept. */
+  readonly clients: Map<string, V3Credentials>
   readonly limits: BatchLimits
   readonly byteBudget: ByteBudget
   readonly inFlight: InFlight
   /** Host names besides the request's own that absolute URLs inside a batch may have (batch-wire F21). */
   readonly serviceHosts: readonly string[]
   readonly events: Events
+  readonly clock: Clock
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
   /** A new random guid. */

@@ -1,19 +1,14 @@
-import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-import { decodeRecord, readPreferences, type RecordResult } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
-import { planRecord } from './plan.ts'
 import { checkHost, readRequest, serviceRoot } from './read-request.ts'
-import { createSending } from './sending.ts'
-import { settleFault, settleRecord } from './settle.ts'
+import { answerWrites } from './writes/answer-writes.ts'
+import { planWrites } from './writes/plan.ts'
+import { createRecordReply } from './writes/reply-stream.ts'
+import type { WriteRequest } from './writes/stored-request.ts'
 
 /** One record is never larger than this. */
 const MAX_RECORD_BYTES = 1_048_576
-const notUtf8: RecordResult = {
-  record: undefined,
-  faults: [{ code: 'ADP_CHARSET', message: 'The record is not valid UTF-8.' }],
-}
 
 /**
  * `POST …/V2/Attendance/AttendanceRecords` with one flat record: what `$batch` does, for one. 201 with the flat record, or
@@ -25,51 +20,39 @@ export async function handleRecord(
   response: ServerResponse,
   prefix: string,
 ): Promise<void> {
-  const startedMs = context.nowMs()
+  const receivedMs = context.nowMs()
   checkHost(request)
   const authorisation = await context.authorise(request)
   const { partner } = authorisation
   const { body, held } = await readRequest(request, MAX_RECORD_BYTES, context.byteBudget)
   context.byteBudget.release(held)
-  const { record: flat, faults } = isUtf8(body) ? decodeRecord(body.toString('utf8')) : notUtf8
-  const answering = {
-    contentId: undefined,
-    contentIdInHttp: false,
-    changeset: undefined,
-    ...readPreferences([request.headers['prefer'] ?? []].flat().join(), request.headers.accept ?? ''),
-  }
-  const { record: planned, unmapped } = planRecord(
-    answering,
-    flat,
-    faults,
-    partner,
-    new Date(startedMs).toISOString(),
-  )
-  const texts = {
+  const write: WriteRequest = {
+    kind: 'record',
+    contentType: request.headers['content-type'],
+    serviceHosts: [],
     context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
-    newId: context.newId,
+    layout: 'flat',
     dataEnvelope: partner.dataEnvelope,
+    msgtypeResponse: partner.msgtypeResponse,
+    prefer: [request.headers['prefer'] ?? []].flat().join(),
+    accept: request.headers.accept ?? '',
   }
-  const sending = createSending(context, authorisation)
-  const outcome = await sending.sendOne(planned)
-  const reply = outcome === undefined ? settleFault(planned, texts) : settleRecord(planned, outcome, texts)
-  response.statusCode = reply.status
-  const timing = sending.timing()
-  if (timing !== undefined) response.setHeader('Server-Timing', timing)
-  if (reply.json !== undefined) response.setHeader('Content-Type', 'application/json; odata.metadata=minimal')
-  response.end(reply.json)
+  const plan = planWrites(write, body, partner, receivedMs, context.limits)
+  const { tally, queuedMs, replayed } = await answerWrites(
+    context,
+    authorisation,
+    { request: write, body, receivedMs, plan },
+    (_newId, timing) => createRecordReply(response, timing),
+  )
   context.events.batchAnswered({
-    accepted: 0,
-    refused: 0,
-    notApplied: 0,
-    unknown: 0,
-    [outcome?.kind ?? 'refused']: 1,
+    ...tally,
     partner: partner.id,
     records: 1,
     changesets: 0,
     outcomesShown: true,
-    unmappedFields: unmapped,
-    durationMs: context.nowMs() - startedMs,
-    queuedMs: sending.queuedMs(),
+    unmappedFields: plan.unmappedFields,
+    replayed,
+    durationMs: context.nowMs() - receivedMs,
+    queuedMs,
   })
 }

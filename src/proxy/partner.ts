@@ -32,6 +32,8 @@ export interface Partner {
   readonly batch: BatchChoice | undefined
   /** Time for all records of one batch. */
   readonly budgetMs: number
+  /** Pauses before each look for a record whose outcome is not known, ms; empty: it is not looked for. */
+  readonly readBackAfterMs: readonly number[]
   /** Calls to V3 with the partner's key in a second; undefined: as many as come. */
   readonly callsPerSecond: number | undefined
   /** Refuse a batch at once that cannot be finished within the budget at this rate, rather than to begin it. */
@@ -46,6 +48,8 @@ export interface Partner {
 export interface Authorisation {
   readonly partner: Partner
   readonly credentials: V3Credentials
+  /** What the client itself showed: what finishes its writes without it. */
+  readonly client: V3Credentials
   /** The pace of the partner's calls; undefined where nothing limits them. */
   readonly pace: Pace | undefined
   /** Credentials with a new token, after the service refused the one above; undefined: the token is the client's. */
@@ -57,8 +61,7 @@ const KEY_HEADER = 'ocp-apim-subscription-key'
 /**
  * Finds the partner of a request and its credentials: those of the outer request alone (batch-wire F24).
  * Errors: `ADP_SUBSCRIPTION_KEY` without a key or for a key of nobody, `ADP_TOKEN` without a bearer token; the service
- * judges the token itself. With tokens of the adapter's own the client's is not sent on; no token to be had rejects with the
- * error of the token endpoint.
+ * judges the token itself. And those of `authorisePartner`.
  */
 export function createAuthorise(
   partners: readonly Partner[],
@@ -86,20 +89,32 @@ export function createAuthorise(
         'Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.',
       )
     }
-    const subscriptionKey = partner.subscriptionKey?.() ?? key
-    const { id, callsPerSecond } = partner
-    const pace =
-      callsPerSecond === undefined
-        ? undefined
-        : { throttle: throttles.of(subscriptionKey, callsPerSecond), share: id }
-    const { tokens } = partner
-    if (tokens === undefined)
-      return { partner, credentials: { authorization, subscriptionKey }, pace, renew: undefined }
-    const token = await tokens.token()
-    const withToken = (own: string): V3Credentials => ({ authorization: `Bearer ${own}`, subscriptionKey })
-    const renew = async (): Promise<V3Credentials> => withToken(await tokens.renew(token))
-    return { partner, credentials: withToken(token), pace, renew }
+    return authorisePartner(partner, throttles, { authorization, subscriptionKey: key })
   }
+}
+
+/**
+ * What a partner's upstream is asked with, given the credentials of its client. With tokens of the adapter's own the client's
+ * is not sent on; no token to be had rejects with the error of the token endpoint.
+ */
+export async function authorisePartner(
+  partner: Partner,
+  throttles: Throttles,
+  client: V3Credentials,
+): Promise<Authorisation> {
+  const { id, callsPerSecond, tokens } = partner
+  const { authorization } = client
+  const subscriptionKey = partner.subscriptionKey?.() ?? client.subscriptionKey
+  const pace =
+    callsPerSecond === undefined
+      ? undefined
+      : { throttle: throttles.of(subscriptionKey, callsPerSecond), share: id }
+  if (tokens === undefined)
+    return { partner, credentials: { authorization, subscriptionKey }, client, pace, renew: undefined }
+  const token = await tokens.token()
+  const withToken = (own: string): V3Credentials => ({ authorization: `Bearer ${own}`, subscriptionKey })
+  const renew = async (): Promise<V3Credentials> => withToken(await tokens.renew(token))
+  return { partner, credentials: withToken(token), client, pace, renew }
 }
 
 /** Whole segments only: `/acme` is not the begin of `/acme-two/V2`. */

@@ -82,6 +82,7 @@ const notAppliedCodes: Readonly<Record<NotAppliedReason, ErrorCode>> = {
   throttled: 'ADP_UPSTREAM_UNAVAILABLE',
   unavailable: 'ADP_UPSTREAM_UNAVAILABLE',
   stopped: 'ADP_UPSTREAM_UNAVAILABLE',
+  leaseLost: 'ADP_JOURNAL_LOST',
   redirected: 'ADP_UPSTREAM_PROTOCOL',
   batchRefused: 'ADP_UPSTREAM_PROTOCOL',
   budget: 'ADP_BUDGET_EXCEEDED',
@@ -92,6 +93,7 @@ const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
   notConnected: 'The service cannot be reached. The record was not sent; send it again later.',
   throttled: 'The service takes no more calls now (429). The record was not applied; send it again later.',
   unavailable: 'The service is not available. The record was not applied; send it again later.',
+  leaseLost: 'Another instance has taken over. The record was not sent from here; send the same batch again.',
   stopped: 'The record was not sent, because the service refused the credentials of this batch.',
   redirected: 'The service answered with a redirect. The record was not applied; check the base address.',
   batchRefused:
@@ -107,6 +109,8 @@ const unknownTexts: Readonly<Record<UnknownReason, string>> = {
   unreadableReply: 'The answer to the record cannot be read. It may have been applied: look it up first.',
   serverError: 'The service failed while it handled the record. It may have been applied: look it up first.',
   otherRecord: 'The answer speaks of another record. This one may have been applied: look it up first.',
+  overwritten:
+    'No answer came, and meanwhile somebody else wrote a newer mark, which stands: look it up first.',
 }
 
 function own(code: ErrorCode, message: string): V2Failure {

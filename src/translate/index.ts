@@ -1,4 +1,3 @@
-export { historyKey, toHistory, toHistoryQueries } from './history-queries.ts'
 export {
   isReplyTo,
   type RecordMapping,
@@ -18,5 +17,6 @@ export {
 } from './errors.ts'
 export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
 export { createRowReader, type ReadRow, type ReadRules } from './read-rules.ts'
+export { compareReadBack, type ReadBack, toReadBackFilter } from './read-back.ts'
 export { toV3RegistrationQuery } from './registration.ts'
 export { writeLegacyMetadata, writeLegacyServiceDocument } from './legacy-documents.ts'

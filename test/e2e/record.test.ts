@@ -24,9 +24,18 @@ describe('one record on its own', () => {
     expect(adapter.events().at(-1)).toMatchObject({ msg: 'batch answered', records: 1, accepted: 1 })
   })
 
+  it.each([401, 403])(
+    'a denial of the service (%i) is the answer, in the form of the gateway',
+    async (status) => {
+      const upstream = await startUpstream(replyWith(status, { statusCode: status, message: 'm' }))
+      const adapter = await startAdapter(upstream.url)
+      const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
+      expect([reply.status, JSON.parse(reply.text)]).toEqual([status, { statusCode: status, message: 'm' }])
+    },
+  )
+
   const rows: [name: string, answer: Answer, body: string | Buffer, status: number, code: string, tally: string][] = [
     ['a refusal', replyWith(400, [{ Message: 'm', ErrorCode: 'ATT_VAL_2' }]), JSON.stringify(flatRecord(1)), 400, 'ATT_VAL_2', 'refused'],
-    ['a denial', replyWith(403, { statusCode: 403, message: 'm' }), JSON.stringify(flatRecord(1)), 403, 'ADP_UPSTREAM_REFUSED', 'refused'],
     ['a lost answer', replyWith(500), JSON.stringify(flatRecord(1)), 504, 'ADP_OUTCOME_UNKNOWN', 'unknown'],
     ['an answer for another', replyWith(201, { ExternalID: guid(9), Attendee: { ExternalID: guid(8) } }), JSON.stringify(flatRecord(1)), 504, 'ADP_OUTCOME_UNKNOWN', 'unknown'],
     ['no room', replyWith(429), JSON.stringify(flatRecord(1)), 503, 'ADP_UPSTREAM_UNAVAILABLE', 'notApplied'],

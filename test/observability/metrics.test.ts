@@ -30,6 +30,7 @@ describe('createMetrics', () => {
       changesets: 1,
       outcomesShown: true,
       unmappedFields: 3,
+      replayed: false,
     })
     events.readAnswered({ ...timed, partner, kind: 'collection', status: 200, rows: 40, pages: 2 })
     events.readAnswered({ ...timed, partner, kind: 'record', status: 404, rows: 0, pages: 1 })

@@ -5,9 +5,16 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
+import { createNoJournal } from '../../src/journal/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
-import { createByteBudget, createInFlight, createProxyApp, type ProxyContext } from '../../src/proxy/index.ts'
+import {
+  createByteBudget,
+  createInFlight,
+  createProxyApp,
+  createWaiting,
+  type ProxyContext,
+} from '../../src/proxy/index.ts'
 import { defaultBatchLimits } from '../../src/v2/index.ts'
 import { systemClock } from '../../src/v3/index.ts'
 import { exchange } from '../support/raw-client.ts'
@@ -25,6 +32,10 @@ async function statusOf(start: string, ready = true): Promise<string> {
       reader: { get: refuse, close: () => Promise.resolve() },
       clock: systemClock,
     },
+    journal: createNoJournal(),
+    waiting: createWaiting(createNoJournal(), systemClock),
+    clients: new Map(),
+    clock: systemClock,
     limits: defaultBatchLimits,
     byteBudget: createByteBudget(1),
     inFlight: createInFlight(),

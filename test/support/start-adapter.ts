@@ -36,15 +36,23 @@ export const clientHeaders = {
 /** Members of the configuration besides `listen` and the address of V3. */
 export interface AdapterSettings {
   readonly v3?: object
+  readonly partners?: readonly object[]
   readonly [section: string]: unknown
 }
 
-/** The adapter in front of the V3 service at `v3Url`, on a port of its own, closed at the end of the test. */
+/**
+ * The adapter in front of the V3 service at `v3Url`, on a port of its own, closed at the end of the test. Where a partner does
+ * not say otherwise, lost outcomes are not looked for: most upstreams of tests know POST alone.
+ */
 export async function startAdapter(v3Url: string, settings: AdapterSettings = {}): Promise<Adapter> {
-  const { v3 = {}, ...sections } = settings
+  const { v3 = {}, partners = [{ id: 'default', match: { any: true } }], ...sections } = settings
   const config = parseConfig({
     listen: { port: 0 },
     upstreams: { v3: { baseUrl: v3Url, ...v3 } },
+    partners: partners.map((partner) => ({
+      ...partner,
+      v3: { readBackAfterMs: [], ...('v3' in partner && typeof partner.v3 === 'object' ? partner.v3 : {}) },
+    })),
     ...sections,
   })
   const log: string[] = []

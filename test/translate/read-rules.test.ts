@@ -7,7 +7,6 @@ const rules: ReadRules = {
   needsRecordedBy: true,
   unmarkedCodes: [],
   filterUpstream: true,
-  histories: false,
 }
 const row = {
   ExternalID: 'i',

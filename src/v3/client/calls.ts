@@ -14,15 +14,25 @@ export interface Pace {
 /** Hands a body to the connections; the handler is told what becomes of it. */
 export type Dispatch = <Outcome>(handler: PostHandler<Outcome>, body: string) => void
 
+/** Is told what became of a POST. */
+export type OnPost = (outcome: PostOutcome) => void
+
 /** The calls of one batch: one budget of time, one pace. */
 export interface Calls {
-  /** Sends one request. Never rejects and never retries: a POST is not idempotent. */
-  send<Outcome>(dispatch: Dispatch, body: string, reader: ReplyReader<Outcome>): Promise<Outcome | Unanswered>
+  /** Sends one request and tells what became of it, once. Never retries: a POST is not idempotent. */
+  send<Outcome>(
+    dispatch: Dispatch,
+    body: string,
+    reader: ReplyReader<Outcome>,
+    onOutcome: (outcome: Outcome | Unanswered) => void,
+  ): void
   /**
    * Posts a record again while nothing was applied and time is left (`retryWaitMs`); resolves its last outcome. An unknown
-   * outcome ends it: it is never repeated.
+   * outcome ends it: it is not repeated here.
    */
-  repeat(first: NotApplied, post: () => Promise<PostOutcome>): Promise<PostOutcome>
+  repeat(first: NotApplied, post: (onOutcome: OnPost) => void): Promise<PostOutcome>
+  /** The time that is left, ms. */
+  leftMs(): number
   /** The longest time that a call stood in the queue so far, ms. */
   queuedMs(): number
   /** Gives up the timer of the budget. */
@@ -43,30 +53,30 @@ export function openCalls(budgetMs: number, clock: Clock, pace: Pace | undefined
     spent = true
     for (const handler of inFlight) handler?.expire()
   })
-  const sendNow: Calls['send'] = <Outcome>(
-    dispatch: Dispatch,
-    body: string,
-    reader: ReplyReader<Outcome>,
-  ): Promise<Outcome | Unanswered> => {
+  const release = (slot: number): void => {
+    inFlight[slot] = undefined
+    free.push(slot)
+  }
+  const sendNow: Calls['send'] = (dispatch, body, reader, onOutcome) => {
     const slot = free.pop() ?? inFlight.length
-    const handler = new PostHandler<Outcome>(reader, () => {
-      inFlight[slot] = undefined
-      free.push(slot)
-    })
+    const handler = new PostHandler(reader, slot, onOutcome, release)
     inFlight[slot] = handler
     if (spent) handler.expire()
     else dispatch(handler, body)
-    return handler.outcome
   }
   const sendPaced =
     ({ throttle, share }: Pace): Calls['send'] =>
-    async (dispatch, body, reader) => {
+    (dispatch, body, reader, onOutcome) => {
       const ownDeadlineMs = throttle.nowMs() + deadlineMs - clock.nowMs()
-      const admission = await throttle.acquire('write', ownDeadlineMs, share)
-      queuedMs = Math.max(queuedMs, admission.waitedMs)
-      if (admission.admitted) return sendNow(dispatch, body, reader)
-      const reason = admission.reason === 'full' ? 'queueFull' : 'budget'
-      return { kind: 'notApplied', reason, retryAfterMs: undefined }
+      void throttle.acquire('write', ownDeadlineMs, share).then((admission) => {
+        queuedMs = Math.max(queuedMs, admission.waitedMs)
+        if (admission.admitted) {
+          sendNow(dispatch, body, reader, onOutcome)
+          return
+        }
+        const reason = admission.reason === 'full' ? 'queueFull' : 'budget'
+        onOutcome({ kind: 'notApplied', reason, retryAfterMs: undefined })
+      })
     }
   return {
     send: pace === undefined ? sendNow : sendPaced(pace),
@@ -80,11 +90,12 @@ export function openCalls(budgetMs: number, clock: Clock, pace: Pace | undefined
         // The limit is the key's: while it holds, no call of anybody with this key has a chance.
         if (last.reason === 'throttled' && pace !== undefined) pace.throttle.penalise(waitMs)
         else await new Promise<void>((resolve) => clock.after(waitMs, resolve))
-        const outcome = await post()
+        const outcome = await new Promise<PostOutcome>(post)
         if (outcome.kind !== 'notApplied') return outcome
         last = outcome
       }
     },
+    leftMs: () => deadlineMs - clock.nowMs(),
     queuedMs: () => queuedMs,
     close: cancel,
   }

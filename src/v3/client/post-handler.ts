@@ -30,13 +30,14 @@ export interface Expirable {
 }
 
 /**
- * Follows one POST through undici's dispatcher and resolves its outcome exactly once. The dispatcher, not `Pool.request`:
- * it tells whether the request left, and spares a stream and a promise for each mark.
+ * Follows one POST through undici's dispatcher and tells its outcome exactly once. The dispatcher, not `Pool.request`:
+ * it tells whether the request left, and spares a stream and promises for each mark.
  */
 export class PostHandler<Outcome> implements Dispatcher.DispatchHandler, Expirable {
-  readonly outcome: Promise<Outcome | Unanswered>
-  private settle: (outcome: Outcome | Unanswered) => void = () => undefined
-  private readonly onSettled: () => void
+  /** Where the handler is kept among those in flight. */
+  readonly slot: number
+  private readonly onOutcome: (outcome: Outcome | Unanswered) => void
+  private readonly release: (slot: number) => void
   private readonly reader: ReplyReader<Outcome>
   private controller: Dispatcher.DispatchController | undefined
   private status = 0
@@ -46,12 +47,17 @@ export class PostHandler<Outcome> implements Dispatcher.DispatchHandler, Expirab
   private bytes = 0
   private done = false
 
-  constructor(reader: ReplyReader<Outcome>, onSettled: () => void) {
+  /** `release` is called with the slot before the outcome is told. */
+  constructor(
+    reader: ReplyReader<Outcome>,
+    slot: number,
+    onOutcome: (outcome: Outcome | Unanswered) => void,
+    release: (slot: number) => void,
+  ) {
     this.reader = reader
-    this.onSettled = onSettled
-    this.outcome = new Promise((resolve) => {
-      this.settle = resolve
-    })
+    this.slot = slot
+    this.onOutcome = onOutcome
+    this.release = release
   }
 
   /** Ends the waiting because the budget is spent: unknown once the request has left, not applied before. */
@@ -113,8 +119,8 @@ export class PostHandler<Outcome> implements Dispatcher.DispatchHandler, Expirab
     if (this.done) return
     this.done = true
     this.chunks = []
-    this.settle(outcome)
-    this.onSettled()
+    this.release(this.slot)
+    this.onOutcome(outcome)
   }
 }
 

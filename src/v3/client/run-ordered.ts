@@ -1,45 +1,69 @@
+/** Tasks that `runOrdered` starts; each is known by its index, 0 to `count` - 1. */
+export interface OrderedTasks {
+  readonly count: number
+  /** At most so many run at a time. */
+  readonly concurrency: number
+  /** Tasks with the same key run one after another, in the order of their indexes. */
+  keyOf(index: number): string
+  /** What a task waits for before its turn comes; undefined: nothing. Must not reject. */
+  holdOf?(index: number): Promise<void> | undefined
+  /** Starts a task; it calls `done(index)` once, when it has ended. */
+  start(index: number, done: (index: number) => void): void
+  /** Asked before each task: once true, no further task starts. */
+  stopped(): boolean
+}
+
 /**
- * Runs `task(index)` for 0 to count - 1, at most `concurrency` at a time, in order; tasks with the same key run one after
- * another in the order of their indexes, so that an older mark never overtakes a newer one of the same learner and event.
- * `stopped` is asked before each task: once true, no further task starts. Resolves when every started task has ended.
- * Tasks must not reject.
+ * Runs tasks in order, a bounded number at a time, those with the same key one after another, so that an older mark never
+ * overtakes a newer one of the same learner and event. Resolves when every started task has ended and no other will start.
  */
-export async function runOrdered(
-  count: number,
-  keyOf: (index: number) => string,
-  concurrency: number,
-  task: (index: number) => Promise<void>,
-  stopped: () => boolean,
-): Promise<void> {
+export function runOrdered(tasks: OrderedTasks): Promise<void> {
+  const { count, concurrency } = tasks
   const successor = new Int32Array(count).fill(-1)
   const ready: number[] = []
   const last = new Map<string, number>()
   for (let index = 0; index < count; index += 1) {
-    const key = keyOf(index)
+    const key = tasks.keyOf(index)
     const before = last.get(key)
     if (before === undefined) ready.push(index)
     else successor[before] = index
     last.set(key, index)
   }
-  // Successors join the end of the line: a worker takes what is ready, and leaves when nothing is.
-  let taken = 0
-  let open = count
-  const waiting: (() => void)[] = []
-  const worker = async (): Promise<void> => {
-    while (open > 0 && !stopped()) {
-      const index = ready[taken]
-      if (index === undefined) {
-        await new Promise<void>((resolve) => waiting.push(resolve))
-        continue
-      }
-      taken += 1
-      await task(index)
-      open -= 1
+  return new Promise((resolve) => {
+    let taken = 0
+    let running = 0
+    let held = 0
+    const released = new Set<number>()
+    let pumping = false
+    const done = (index: number): void => {
+      running -= 1
       const next = successor[index] ?? -1
+      // Successors join the end of the line.
       if (next >= 0) ready.push(next)
-      if (open === 0 || stopped()) for (const wake of waiting.splice(0)) wake()
-      else if (next >= 0) waiting.pop()?.()
+      if (!pumping) pump()
     }
-  }
-  await Promise.all(Array.from({ length: Math.min(concurrency, Math.max(ready.length, 1)) }, worker))
+    const begin = (index: number): void => {
+      const hold = released.has(index) ? undefined : tasks.holdOf?.(index)
+      if (hold === undefined) {
+        running += 1
+        tasks.start(index, done)
+        return
+      }
+      held += 1
+      void hold.then(() => {
+        held -= 1
+        released.add(index)
+        ready.push(index)
+        if (!pumping) pump()
+      })
+    }
+    const pump = (): void => {
+      // A task that ends at once must not start the next one from within: thousands would nest.
+      pumping = true
+      while (taken < ready.length && running < concurrency && !tasks.stopped()) begin(ready[taken++] ?? -1)
+      pumping = false
+      if (running === 0 && (tasks.stopped() || (held === 0 && taken === ready.length))) resolve()
+    }
+    pump()
+  })
 }

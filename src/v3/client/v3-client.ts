@@ -1,11 +1,11 @@
 import { Pool } from 'undici'
 
 import type { PostOutcome } from '../errors/post-outcome.ts'
-import { type BatchChoice, createBatchPosts } from './batch/batch-posts.ts'
+import { type BatchChoice, createBatchPosts, type Post } from './batch/batch-posts.ts'
 import { createBatchCapability } from './batch/capability.ts'
 import { encodeV3Batch } from './batch/encode-batch.ts'
-import { readBatchReply } from './batch/read-batch-reply.ts'
-import { type Calls, openCalls, type Dispatch, type Pace } from './calls.ts'
+import { type BatchResult, readBatchReply } from './batch/read-batch-reply.ts'
+import { type Calls, type Dispatch, type OnPost, openCalls, type Pace } from './calls.ts'
 import type { Clock } from './clock.ts'
 import { observeCalls, type OnCall } from './observe-calls.ts'
 import type { ReplyReader } from './post-handler.ts'
@@ -40,12 +40,14 @@ export interface V3Credentials {
 
 /** The writes of one batch: they share credentials, a budget of time and a pace. */
 export interface V3Writes {
-  /** Posts one record's JSON once. Never rejects. */
-  post(body: string): Promise<PostOutcome>
+  /** Posts one record's JSON once and tells what became of it, once. */
+  post(body: string, onOutcome: OnPost): void
   /** Posts a record again whose first post was not applied, as long as that may help and time is left. Never rejects. */
   repost(body: string, first: NotApplied): Promise<PostOutcome>
   /** How many posts fill the batches under way; undefined: posts go one by one, as many as the partner wants. */
   readonly atATime: number | undefined
+  /** The time that is left of the budget, ms. */
+  leftMs(): number
   /** The longest time that a call stood in the throttle's queue so far, ms. */
   queuedMs(): number
   /** Gives up the timer of the budget. */
@@ -103,13 +105,13 @@ export function createV3Client(options: V3ClientOptions): V3Client {
     choice: BatchChoice,
     { authorization, subscriptionKey }: V3Credentials,
     calls: Calls,
-    sendOne: (record: string) => Promise<PostOutcome>,
-  ): ((record: string) => Promise<PostOutcome>) =>
+    sendOne: Post,
+  ): Post =>
     createBatchPosts({
       choice,
       sendOne,
       capability: capabilities[choice.format],
-      sendBatch: (records) => {
+      sendBatch: (records, onResult) => {
         const { contentType, accept, body } = encodeV3Batch(records, choice.format)
         const headers = [
           'content-type', contentType,
@@ -122,10 +124,11 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         ] // prettier-ignore
         const dispatch: Dispatch = (handler, text) =>
           void upstream.dispatch({ path: `${root}/$batch`, method: 'POST', headers, body: text }, handler)
-        return calls.send(dispatch, body, {
+        const reader: ReplyReader<BatchResult> = {
           maxReplyBytes: MAX_REPLY_BYTES + records.length * MAX_PART_BYTES,
           read: (reply) => readBatchReply(reply, records.length, nowMs()),
-        })
+        }
+        calls.send(dispatch, body, reader, onResult)
       },
     })
   return {
@@ -140,13 +143,19 @@ export function createV3Client(options: V3ClientOptions): V3Client {
       const dispatch: Dispatch = (handler, body) =>
         void upstream.dispatch({ path, method: 'POST', headers, body }, handler)
       const calls = openCalls(budgetMs, clock, pace)
-      const postOne = (body: string): Promise<PostOutcome> => calls.send(dispatch, body, single)
+      const postOne: Post = (body, onOutcome) => {
+        calls.send<PostOutcome>(dispatch, body, single, onOutcome)
+      }
       const joined = isBatch(batch) ? batch : undefined
       const post = joined === undefined ? postOne : joinedPost(joined, credentials, calls, postOne)
       return {
         atATime: joined === undefined ? undefined : joined.maxRecords * BATCHES_AT_A_TIME,
         post,
-        repost: (body, first) => calls.repeat(first, () => post(body)),
+        repost: (body, first) =>
+          calls.repeat(first, (onOutcome) => {
+            post(body, onOutcome)
+          }),
+        leftMs: () => calls.leftMs(),
         queuedMs: () => calls.queuedMs(),
         close: () => calls.close(),
       }

@@ -1,8 +1,12 @@
 import type { UpstreamError } from './upstream-error.ts'
 import type { V3Reply } from '../record/v3-record.ts'
 
-/** Why nothing can be said of a write: it left, and no readable answer came back. */
-export type UnknownReason = 'connectionLost' | 'timeout' | 'unreadableReply' | 'serverError' | 'otherRecord'
+/**
+ * Why nothing can be said of a write: it left, and no readable answer came back. `overwritten`: read back, it is not there,
+ * but a newer mark of somebody else is.
+ */
+export type UnknownReason =
+  'connectionLost' | 'timeout' | 'unreadableReply' | 'serverError' | 'otherRecord' | 'overwritten'
 
 /** Why a write was not made. */
 export type NotAppliedReason =
@@ -14,6 +18,7 @@ export type NotAppliedReason =
   | 'unavailable'
   | 'redirected'
   | 'stopped'
+  | 'leaseLost'
 
 /**
  * What became of one POST. `accepted`: the service has it. `refused`: the service said no (4xx). `notApplied`: it never

@@ -23,19 +23,19 @@ async function run(
 ): Promise<Trace> {
   const trace: Trace = { started: [], ended: [], most: 0, done: false }
   const running = new Map<number, () => void>()
-  const whole = runOrdered(
-    keys.length,
-    (index) => keys[index] ?? '',
+  const whole = runOrdered({
+    count: keys.length,
     concurrency,
-    (index) => {
+    keyOf: (index) => keys[index] ?? '',
+    start: (index, done) => {
       trace.started.push(index)
-      return new Promise<void>((resolve) => {
-        running.set(index, resolve)
-        trace.most = Math.max(trace.most, running.size)
+      running.set(index, () => {
+        done(index)
       })
+      trace.most = Math.max(trace.most, running.size)
     },
-    () => trace.ended.length >= stopAfter,
-  ).then(() => {
+    stopped: () => trace.ended.length >= stopAfter,
+  }).then(() => {
     trace.done = true
   })
   for (let step = 0; !trace.done; step += 1) {

@@ -1,6 +1,12 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-import { createV3Client, type PostOutcome, systemClock, type V3Client } from '../../../src/v3/index.ts'
+import {
+  createV3Client,
+  type PostOutcome,
+  systemClock,
+  type V3Client,
+  type V3Writes,
+} from '../../../src/v3/index.ts'
 import { type Answer, echoRecord, replyWith, startUpstream } from '../../support/scripted-upstream.ts'
 
 const body = '{"Comment":"caf\u00e9"}'
@@ -28,10 +34,16 @@ function client(
   return made
 }
 
+function postWith(writes: V3Writes): Promise<PostOutcome> {
+  return new Promise((resolve) => {
+    writes.post(body, resolve)
+  })
+}
+
 async function post(v3: V3Client, budgetMs = 60_000, own = credentials): Promise<PostOutcome> {
   const writes = v3.openWrites(own, budgetMs)
   try {
-    return await writes.post(body)
+    return await postWith(writes)
   } finally {
     writes.close()
   }
@@ -96,9 +108,9 @@ describe('the budget', () => {
   it('tells a sent record as unknown, a queued one as not applied, and a later one too', async () => {
     const upstream = await startUpstream(() => undefined)
     const writes = client(upstream.url, { connections: 1 }).openWrites(credentials, 200)
-    const outcomes = await Promise.all([writes.post(body), writes.post(body)])
+    const outcomes = await Promise.all([postWith(writes), postWith(writes)])
     expect(outcomes).toEqual([unknown('timeout'), budget])
-    expect(await writes.post(body)).toEqual(budget)
+    expect(await postWith(writes)).toEqual(budget)
     expect(upstream.seen.length).toBe(1)
   })
 
@@ -118,13 +130,13 @@ describe('the budget', () => {
     })
     const v3 = client(upstream.url, { connections: 2 })
     const patient = v3.openWrites(credentials, 60_000)
-    const first = [patient.post(body), patient.post(body)]
+    const first = [postWith(patient), postWith(patient)]
     await upstream.arrived(2)
     const hasty = v3.openWrites(credentials, 50)
-    expect(await Promise.all(Array.from({ length: 10 }, () => hasty.post(body)))).toEqual(
+    expect(await Promise.all(Array.from({ length: 10 }, () => postWith(hasty)))).toEqual(
       Array(10).fill(budget),
     )
-    const last = [patient.post(body), patient.post(body)]
+    const last = [postWith(patient), postWith(patient)]
     for (const answer of held) answer()
     expect((await Promise.all([...first, ...last])).map(({ kind }) => kind)).toEqual(
       Array(4).fill('accepted'),
@@ -141,6 +153,6 @@ describe('the budget', () => {
     writes.close()
     const silent = await startUpstream(() => undefined)
     expect(await post(client(silent.url), 60)).toEqual(unknown('timeout')) // so much time has passed
-    expect((await writes.post(body)).kind).toBe('accepted')
+    expect((await postWith(writes)).kind).toBe('accepted')
   })
 })

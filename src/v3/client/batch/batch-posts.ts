@@ -1,4 +1,5 @@
 import type { PostOutcome } from '../../errors/post-outcome.ts'
+import type { OnPost } from '../calls.ts'
 import type { Unanswered } from '../post-handler.ts'
 import { runOrdered } from '../run-ordered.ts'
 import type { BatchCapability } from './capability.ts'
@@ -18,13 +19,19 @@ export interface BatchChoice {
 export interface BatchPostParts {
   readonly choice: BatchChoice
   readonly capability: BatchCapability
-  readonly sendBatch: (records: readonly string[]) => Promise<BatchResult | Unanswered>
-  readonly sendOne: (record: string) => Promise<PostOutcome>
+  readonly sendBatch: (
+    records: readonly string[],
+    onResult: (result: BatchResult | Unanswered) => void,
+  ) => void
+  readonly sendOne: Post
 }
+
+/** Posts one record's JSON and tells what became of it, once. */
+export type Post = (record: string, onOutcome: OnPost) => void
 
 interface Waiting {
   readonly record: string
-  readonly resolve: (outcome: PostOutcome) => void
+  readonly resolve: OnPost
 }
 
 const batchRefused: PostOutcome = { kind: 'notApplied', reason: 'batchRefused', retryAfterMs: undefined }
@@ -34,32 +41,47 @@ const batchRefused: PostOutcome = { kind: 'notApplied', reason: 'batchRefused', 
  * none: the caller posts a record only after the one before it with the same key was answered, so that a batch never holds
  * two of them. A record alone goes as a plain POST, which costs one call too.
  */
-export function createBatchPosts(parts: BatchPostParts): (record: string) => Promise<PostOutcome> {
+export function createBatchPosts(parts: BatchPostParts): Post {
   const { choice } = parts
   let waiting: Waiting[] = []
   let scheduled = false
   const flush = (): void => {
     const chunk = waiting
     waiting = []
-    if (chunk.length > 0) void sendChunk(parts, chunk)
+    if (chunk.length > 0) sendChunk(parts, chunk)
   }
-  return (record) =>
-    new Promise((resolve) => {
-      waiting.push({ record, resolve })
-      if (waiting.length >= choice.maxRecords) flush()
-      if (scheduled) return
-      scheduled = true
-      setImmediate(() => {
-        scheduled = false
-        flush()
-      })
+  return (record, resolve) => {
+    waiting.push({ record, resolve })
+    if (waiting.length >= choice.maxRecords) flush()
+    if (scheduled) return
+    scheduled = true
+    setImmediate(() => {
+      scheduled = false
+      flush()
     })
+  }
 }
 
-async function sendChunk(parts: BatchPostParts, chunk: readonly Waiting[]): Promise<void> {
+function sendChunk(parts: BatchPostParts, chunk: readonly Waiting[]): void {
   const { choice, capability, sendBatch } = parts
-  if (chunk.length === 1 || (choice.mode === 'auto' && !capability.mayTry())) return sendSingly(parts, chunk)
-  const result = await sendBatch(chunk.map(({ record }) => record))
+  if (chunk.length === 1 || (choice.mode === 'auto' && !capability.mayTry())) {
+    sendSingly(parts, chunk)
+    return
+  }
+  sendBatch(
+    chunk.map(({ record }) => record),
+    (result) => {
+      answerChunk(parts, chunk, result)
+    },
+  )
+}
+
+function answerChunk(
+  parts: BatchPostParts,
+  chunk: readonly Waiting[],
+  result: BatchResult | Unanswered,
+): void {
+  const { choice, capability } = parts
   switch (result.kind) {
     case 'answered':
       if (result.sound) capability.worked()
@@ -70,23 +92,27 @@ async function sendChunk(parts: BatchPostParts, chunk: readonly Waiting[]): Prom
       return
     case 'unsupported':
       capability.failed()
-      if (choice.mode === 'auto') return sendSingly(parts, chunk)
-      for (const { resolve } of chunk) resolve(batchRefused)
+      if (choice.mode === 'auto') sendSingly(parts, chunk)
+      else for (const { resolve } of chunk) resolve(batchRefused)
       return
     default:
       for (const { resolve } of chunk) resolve(result)
   }
 }
 
-function sendSingly({ choice, sendOne }: BatchPostParts, chunk: readonly Waiting[]): Promise<void> {
-  return runOrdered(
-    chunk.length,
-    String, // the records of one chunk have different keys
-    choice.concurrency,
-    async (index) => {
+function sendSingly({ choice, sendOne }: BatchPostParts, chunk: readonly Waiting[]): void {
+  void runOrdered({
+    count: chunk.length,
+    concurrency: choice.concurrency,
+    keyOf: String, // the records of one chunk have different keys
+    start: (index, done) => {
       const own = chunk[index]
-      if (own !== undefined) own.resolve(await sendOne(own.record))
+      if (own === undefined) return
+      sendOne(own.record, (outcome) => {
+        own.resolve(outcome)
+        done(index)
+      })
     },
-    () => false,
-  )
+    stopped: () => false,
+  })
 }

@@ -17,17 +17,29 @@ function start(choice: Partial<BatchChoice>, answer: (count: number) => BatchRes
   const post = createBatchPosts({
     choice: { mode: 'auto', format: 'multipart', maxRecords: 3, concurrency: 2, ...choice },
     capability: createBatchCapability(() => clock.nowMs()),
-    sendBatch: (records) => {
+    sendBatch: (records, onResult) => {
       calls.push(`[${records.join('')}]`)
-      return Promise.resolve(answer(records.length))
+      queueMicrotask(() => {
+        onResult(answer(records.length))
+      })
     },
-    sendOne: (record) => {
+    sendOne: (record, onOutcome) => {
       calls.push(record)
-      return Promise.resolve(alone)
+      queueMicrotask(() => {
+        onOutcome(alone)
+      })
     },
   })
   const postAll = (records: string): Promise<PostOutcome[]> =>
-    Promise.all(Array.from(records, (one) => post(one)))
+    Promise.all(
+      Array.from(
+        records,
+        (one) =>
+          new Promise<PostOutcome>((resolve) => {
+            post(one, resolve)
+          }),
+      ),
+    )
   return { clock, calls, postAll }
 }
 

@@ -1,0 +1,55 @@
+import { type PartnerConfig, Secret } from '../config/index.ts'
+import type { Partner } from '../proxy/index.ts'
+import { createTokenSource, fetchToken, systemClock, type TokenSource } from '../v3/index.ts'
+
+/** A partner of the configuration as the proxy needs it. */
+export function toPartner(partner: PartnerConfig, callsPerSecond: number | undefined): Partner {
+  const { v3 } = partner
+  const { subscriptionKey } = v3
+  return {
+    id: partner.id,
+    match: partner.match,
+    layout: partner.layout,
+    ...partner.quirks,
+    mapping: {
+      attendeeType: v3.attendeeType,
+      eventType: v3.eventType,
+      codeType: v3.codeType,
+      changeProcessName: partner.changeProcessName,
+      unmappedFields: partner.unmappedFields,
+    },
+    reads: partner.reads,
+    bodyProfile: v3.bodyProfile,
+    concurrency: v3.concurrency,
+    batch:
+      v3.writeMode === 'single'
+        ? undefined
+        : {
+            mode: v3.writeMode,
+            format: v3.batchFormat,
+            maxRecords: v3.maxBatchRecords,
+            concurrency: v3.concurrency,
+          },
+    budgetMs: v3.budgetMs,
+    readBackAfterMs: v3.readBackAfterMs,
+    callsPerSecond,
+    refuseOverBudget: v3.refuseOverBudget,
+    subscriptionKey: subscriptionKey === undefined ? undefined : () => subscriptionKey.reveal(),
+    tokens: toTokens(v3.auth),
+  }
+}
+
+/** The tokens of a partner with client credentials; the schema has seen to it that they are complete. */
+function toTokens(auth: PartnerConfig['v3']['auth']): TokenSource | undefined {
+  const { mode, tokenUrl, clientId, clientSecret, scope, organisation } = auth
+  if (mode !== 'clientCredentials' || tokenUrl === undefined || clientId === undefined) return undefined
+  if (clientSecret === undefined || scope === undefined) return undefined
+  const client = {
+    tokenUrl,
+    clientId: clientId instanceof Secret ? clientId.reveal() : clientId,
+    clientSecret: () => clientSecret.reveal(),
+    scope,
+    organisation,
+  }
+  return createTokenSource({ fetch: () => fetchToken(client), nowMs: () => systemClock.nowMs() })
+}

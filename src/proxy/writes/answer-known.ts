@@ -1,0 +1,167 @@
+import { AdapterError } from '../../errors.ts'
+import type { RecordRef, StoredBatch, StoredRecord } from '../../journal/index.ts'
+import type { BatchTally } from '../../observability/events.ts'
+import type { ProxyContext } from '../context.ts'
+import type { Authorisation } from '../partner.ts'
+import { type Plan, planWrites } from './plan.ts'
+import type { OpenReply, Reply } from './reply-stream.ts'
+import { type Answered, runForClient } from './run.ts'
+import type { WriteTask } from './send.ts'
+import { createSending, type Sending } from './sending.ts'
+import { settleRecord, toTexts } from './settle.ts'
+import { createReplyIds, decodeStoredRequest, type StoredRequest } from './stored-request.ts'
+import { toTasks } from './tasks.ts'
+import { decodeAnswer } from './to-settled.ts'
+
+/**
+ * Answers a batch that came before: with the stored parts, byte for byte; while it is still running, with each part as it
+ * becomes known. Records that were not applied are sent again, those whose outcome is unknown are looked for again.
+ * Errors: `ADP_BUDGET_EXCEEDED` when the other sender takes longer than the budget; those of `Journal.reopen`.
+ */
+export async function answerKnown(
+  context: ProxyContext,
+  authorisation: Authorisation,
+  batch: number,
+  openReply: OpenReply,
+): Promise<Answered> {
+  const { journal, clock } = context
+  const { partner, client } = authorisation
+  const deadlineMs = clock.nowMs() + partner.budgetMs
+  const sending = createSending(context, authorisation)
+  let stored = await load(context, batch)
+  const { request, replyId, body } = stored.request
+  const plan = planWrites(request, body, partner, stored.receivedMs, context.limits)
+  const reply = openReply(createReplyIds(replyId), () => sending.timing())
+  for (;;) {
+    const open = stored.records.filter(({ state }) => state === 'open')
+    const [first] = open
+    if (first === undefined) {
+      const again = plan.outcomesShown ? stored.records.filter(isWorthAnother) : []
+      const positions = again.map(({ position }) => position)
+      const reopened =
+        again.length === 0
+          ? new Map<number, readonly RecordRef[]>()
+          : await journal.reopen(batch, positions, JSON.stringify(client))
+      if (reopened.size > 0) return resume(context, authorisation, { stored, plan, reopened, reply, sending })
+      if (again.length > 0) stored = await load(context, batch)
+      if (stored.records.every(({ state }) => state !== 'open')) break
+      continue
+    }
+    if (stored.records.some(({ state }) => state !== 'open')) settleStored(context, stored, plan, reply)
+    const leftMs = deadlineMs - clock.nowMs()
+    const ended = leftMs > 0 && (await context.waiting.until([{ batch, position: first.position }], leftMs))
+    if (!ended)
+      throw new AdapterError(
+        'ADP_BUDGET_EXCEEDED',
+        'The same batch is still being sent. Nothing was sent twice; send it again later for its answer.',
+      )
+    stored = await load(context, batch)
+  }
+  settleStored(context, stored, plan, reply)
+  reply.end()
+  return { tally: tallyOf(stored.records), queuedMs: sending.queuedMs(), replayed: true }
+}
+
+interface Loaded extends StoredBatch {
+  readonly request: StoredRequest
+}
+
+async function load(context: ProxyContext, batch: number): Promise<Loaded> {
+  const stored = await context.journal.load(batch)
+  if (stored?.payload === undefined)
+    throw new AdapterError(
+      'ADP_JOURNAL_UNAVAILABLE',
+      'The batch is known, but its answer is not kept any longer.',
+    )
+  return { ...stored, request: decodeStoredRequest(stored.payload) }
+}
+
+/** True for a record that was not applied, or may not have been, as long as no newer one took its place. */
+function isWorthAnother({ state, again, superseded }: StoredRecord): boolean {
+  return !superseded && (again === 'resend' || (again !== undefined && state !== 'confirmed'))
+}
+
+interface Resumed {
+  readonly stored: Loaded
+  readonly plan: Plan
+  readonly reopened: ReadonlyMap<number, readonly RecordRef[]>
+  readonly reply: Reply
+  readonly sending: Sending
+}
+
+/** Sends what was opened again, and answers the rest from the journal. */
+async function resume(
+  context: ProxyContext,
+  { partner }: Authorisation,
+  { stored, plan, reopened, reply, sending }: Resumed,
+): Promise<Answered> {
+  const { batch, receivedMs, request } = stored
+  const rest = stored.records.filter(({ position }) => !reopened.has(position))
+  settleParts(context, stored, rest, plan, reply)
+  const positions = [...reopened.keys()].sort((one, other) => one - other)
+  const tally = await runForClient(context, partner, sending, reply, {
+    batch,
+    records: plan.records,
+    tasks: toTasks(plan.records, positions, reopened, firstOfAgain(stored.records), (older) =>
+      context.waiting.until(older, partner.budgetMs),
+    ),
+    texts: toTexts(request.request, context.newId),
+    followUp: { outcomesShown: plan.outcomesShown, clientWaits: true, receivedMs },
+    attemptsOf: (position) => (stored.records[position]?.attempts ?? 1) + 1,
+  })
+  reply.end()
+  const before = tallyOf(rest)
+  return {
+    tally: {
+      accepted: before.accepted + tally.accepted,
+      refused: before.refused + tally.refused,
+      notApplied: before.notApplied + tally.notApplied,
+      unknown: before.unknown + tally.unknown,
+    },
+    queuedMs: sending.queuedMs(),
+    replayed: true,
+  }
+}
+
+/** `readBack` for a record that may have been applied when it was sent before. */
+export function firstOfAgain(records: readonly StoredRecord[]): (position: number) => WriteTask['first'] {
+  return (position) => {
+    const state = records[position]?.state
+    return state === 'unknown' || state === 'open' ? 'readBack' : 'post'
+  }
+}
+
+function settleStored(context: ProxyContext, stored: Loaded, plan: Plan, reply: Reply): void {
+  const settled = stored.records.filter(({ state }) => state !== 'open')
+  settleParts(context, stored, settled, plan, reply)
+  reply.begin()
+}
+
+const neverSent = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined } as const
+
+function settleParts(
+  context: ProxyContext,
+  { request }: Loaded,
+  records: readonly StoredRecord[],
+  plan: Plan,
+  reply: Reply,
+): void {
+  const texts = toTexts(request.request, context.newId)
+  for (const record of records) {
+    const planned = plan.records[record.position]
+    if (planned === undefined) continue
+    // Without an answer of its own a record was denied together with its whole batch.
+    reply.settle(record.position, decodeAnswer(planned, record) ?? settleRecord(planned, neverSent, texts))
+  }
+}
+
+function tallyOf(records: readonly StoredRecord[]): BatchTally {
+  const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
+  for (const { state, again } of records) {
+    if (state === 'confirmed') tally.accepted += 1
+    else if (state === 'parked' || again === 'resend') tally.notApplied += 1
+    else if (state === 'refused') tally.refused += 1
+    else tally.unknown += 1
+  }
+  return tally
+}

@@ -1,0 +1,109 @@
+import type { NewRecord } from '../../journal/index.ts'
+import type { ProxyContext } from '../context.ts'
+import type { Authorisation } from '../partner.ts'
+import { answerKnown } from './answer-known.ts'
+import type { Plan } from './plan.ts'
+import type { OpenReply } from './reply-stream.ts'
+import { type Answered, runForClient } from './run.ts'
+import { createSending, overBudgetSeconds } from './sending.ts'
+import { settleFault, toTexts } from './settle.ts'
+import { createReplyIds, digestRequest, encodeStoredRequest, type WriteRequest } from './stored-request.ts'
+import { toTasks } from './tasks.ts'
+import { encodeAnswer } from './to-settled.ts'
+
+/** A write request that was read and planned. */
+export interface PlannedRequest {
+  readonly request: WriteRequest
+  readonly body: Buffer
+  readonly receivedMs: number
+  readonly plan: Plan
+}
+
+/**
+ * Journals a write request, sends its records and answers each; a request that came before is answered from the journal
+ * (product contract 3). Errors, with nothing sent: `ADP_JOURNAL_UNAVAILABLE`, `ADP_TOKEN` and `ADP_FORBIDDEN` when the
+ * upstream denied the credentials.
+ */
+export async function answerWrites(
+  context: ProxyContext,
+  authorisation: Authorisation,
+  planned: PlannedRequest,
+  openReply: OpenReply,
+): Promise<Answered> {
+  const { journal } = context
+  const { partner, client } = authorisation
+  const { request, body, receivedMs, plan } = planned
+  const replyId = context.newId()
+  const texts = toTexts(request, context.newId)
+  const dropped = !plan.outcomesShown && partner.mismatch === 'drop'
+  const faults = plan.records.map((record) =>
+    record.faults === undefined ? undefined : settleFault(record, texts),
+  )
+  const records = plan.records.map(({ key }, index): NewRecord => {
+    const fault = faults[index]
+    if (fault !== undefined) return { key: '', refused: { answer: encodeAnswer(fault), reason: 'fault' } }
+    return dropped ? { key: '', refused: { answer: undefined, reason: 'dropped' } } : { key }
+  })
+  const begun = await journal.begin({
+    partner: partner.id,
+    ids: plan.ids,
+    receivedMs,
+    credentials: JSON.stringify(client),
+    records,
+    ...(journal.durable
+      ? {
+          content: digestRequest(partner.id, request, body),
+          payload: encodeStoredRequest({ request, replyId, body }),
+        }
+      : { content: NOTHING, payload: NOTHING }),
+  })
+  context.clients.set(partner.id, client)
+  if (begun.kind === 'known') return answerKnown(context, authorisation, begun.batch, openReply)
+  if (begun.idsReused) context.events.batchIdsReused({ partner: partner.id })
+  const sending = createSending(context, authorisation)
+  const reply = openReply(createReplyIds(replyId), () => sending.timing())
+  faults.forEach((fault, index) => {
+    if (fault !== undefined) reply.settle(index, fault)
+  })
+  const tasks = toTasks(
+    plan.records,
+    dropped ? [] : plan.records.keys(),
+    begun.after,
+    () => 'post',
+    (older) => context.waiting.until(older, partner.budgetMs),
+  )
+  const tally = await runForClient(context, partner, sending, reply, {
+    batch: begun.batch,
+    records: plan.records,
+    tasks,
+    texts,
+    followUp: { outcomesShown: plan.outcomesShown, clientWaits: true, receivedMs },
+    attemptsOf: () => 1,
+  })
+  reply.end()
+  const refused = faults.filter((fault) => fault !== undefined).length
+  return {
+    tally: {
+      ...tally,
+      refused: tally.refused + refused,
+      notApplied: tally.notApplied + (dropped ? records.length - refused : 0),
+    },
+    queuedMs: sending.queuedMs(),
+    replayed: false,
+  }
+}
+
+const NOTHING = new Uint8Array(0)
+
+/**
+ * The seconds after which a batch may come that cannot be finished within the budget now, for a partner that wants no such
+ * batch begun; undefined: it is taken.
+ */
+export function secondsOverBudget(
+  context: ProxyContext,
+  authorisation: Authorisation,
+  plan: Plan,
+): number | undefined {
+  const records = plan.records.filter(({ record }) => record !== undefined).length
+  return overBudgetSeconds(authorisation, context.v3.callsFor(records, authorisation.partner.batch))
+}

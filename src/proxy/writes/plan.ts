@@ -1,0 +1,121 @@
+import { createHash } from 'node:crypto'
+import { isUtf8 } from 'node:buffer'
+
+import { toV3Record } from '../../translate/index.ts'
+import {
+  type Batch,
+  type BatchLimits,
+  type BatchPart,
+  decodeBatch,
+  decodeRecord,
+  type FlatRecord,
+  type RecordFault,
+  type RecordResult,
+  readPreferences,
+} from '../../v2/index.ts'
+import type { V3Record } from '../../v3/index.ts'
+import type { Partner } from '../partner.ts'
+import type { WriteRequest } from './stored-request.ts'
+
+/** What one record says about how it wants to be answered. */
+export type Answering = Pick<
+  BatchPart,
+  'contentId' | 'contentIdInHttp' | 'changeset' | 'prefersMinimal' | 'metadata'
+>
+
+/** A record that will be posted, or why it is refused without being posted. */
+export interface PlannedRecord {
+  readonly answering: Answering
+  /** What is posted; undefined exactly when `faults` is defined. Its JSON is written when it leaves, not held for all. */
+  readonly record: V3Record | undefined
+  readonly faults: readonly RecordFault[] | undefined
+  /** Records with the same key are sent one after another. */
+  readonly key: string
+}
+
+/** What is posted for a request. */
+export interface Plan {
+  readonly records: readonly PlannedRecord[]
+  /** Members of records that were left out. */
+  readonly unmappedFields: number
+  readonly changesets: number
+  /** False when the ids of header and body differ: the client gets a single 200, whatever happens (batch-wire 3). */
+  readonly outcomesShown: boolean
+  /** SHA-256 over the partner and the ids that the client gave its batch; undefined: it gave none. */
+  readonly ids: Buffer | undefined
+}
+
+const notUtf8: RecordResult = {
+  record: undefined,
+  faults: [{ code: 'ADP_CHARSET', message: 'The record is not valid UTF-8.' }],
+}
+
+/**
+ * Reads a write request whole and decides what is posted for each record, without doing it. `receivedMs` becomes the time of
+ * the marks. Errors as `decodeBatch`, for an envelope of which nothing may be posted.
+ */
+export function planWrites(
+  request: WriteRequest,
+  body: Buffer,
+  partner: Partner,
+  receivedMs: number,
+  limits: BatchLimits,
+): Plan {
+  const recordedOn = new Date(receivedMs).toISOString()
+  if (request.kind === 'record') return planSingle(request, body, partner, recordedOn)
+  const batch = decodeBatch(body, request.contentType, {
+    limits,
+    serviceHosts: new Set(request.serviceHosts),
+  })
+  let unmappedFields = 0
+  const records = batch.parts.map((part) => {
+    const planned = planRecord(part, part.record, part.faults, partner, recordedOn)
+    unmappedFields += planned.unmapped
+    return planned.record
+  })
+  return {
+    records,
+    unmappedFields,
+    changesets: batch.changesets.length,
+    outcomesShown: batch.idsAgree,
+    ids: digestIds(partner, request, batch),
+  }
+}
+
+function planSingle(request: WriteRequest, body: Buffer, partner: Partner, recordedOn: string): Plan {
+  const { record: flat, faults } = isUtf8(body) ? decodeRecord(body.toString('utf8')) : notUtf8
+  const answering = {
+    contentId: undefined,
+    contentIdInHttp: false,
+    changeset: undefined,
+    ...readPreferences(request.prefer, request.accept),
+  }
+  const { record, unmapped } = planRecord(answering, flat, faults, partner, recordedOn)
+  return { records: [record], unmappedFields: unmapped, changesets: 0, outcomesShown: true, ids: undefined }
+}
+
+/** Decides what is posted for one record; exactly one of `flat` and `faults` is defined. */
+export function planRecord(
+  answering: Answering,
+  flat: FlatRecord | undefined,
+  faults: readonly RecordFault[] | undefined,
+  partner: Partner,
+  recordedOn: string,
+): { record: PlannedRecord; unmapped: number } {
+  if (flat === undefined) return { record: refused(answering, faults ?? []), unmapped: 0 }
+  const translation = toV3Record(flat, partner.mapping, recordedOn)
+  const unmapped = translation.unmapped.length
+  if (translation.record === undefined) return { record: refused(answering, translation.faults), unmapped }
+  const { record } = translation
+  const key = `${flat.Learner} ${flat.AttendableEvent}`.toLowerCase()
+  return { record: { answering, record, faults: undefined, key }, unmapped }
+}
+
+function refused(answering: Answering, faults: readonly RecordFault[]): PlannedRecord {
+  return { answering, record: undefined, faults, key: '' }
+}
+
+function digestIds(partner: Partner, { contentType }: WriteRequest, batch: Batch): Buffer {
+  const ids = [partner.id, contentType, batch.boundary, ...batch.changesets]
+  return createHash('sha256').update(JSON.stringify(ids)).digest()
+}

@@ -1,0 +1,151 @@
+import * as z from 'zod'
+
+import { AdapterError } from '../../errors.ts'
+import type { Reopened, StoredBatch } from '../../journal/index.ts'
+import type { V3Credentials } from '../../v3/index.ts'
+import type { ProxyContext } from '../context.ts'
+import type { Authorisation } from '../partner.ts'
+import { firstOfAgain } from './answer-known.ts'
+import { planWrites } from './plan.ts'
+import { runWrites } from './run.ts'
+import { createSending } from './sending.ts'
+import { toTexts } from './settle.ts'
+import { decodeStoredRequest } from './stored-request.ts'
+import { toTasks } from './tasks.ts'
+
+/** What finishes writes that no client waits for. */
+export interface Recovery {
+  /** Looks at once for what is left of instances that are gone, then again and again for that and for what is due. */
+  start(): void
+  /** Begins nothing more and resolves when what it began has ended. */
+  stop(): Promise<void>
+}
+
+/** How often the journal is looked through. */
+const EVERY_MS = 1_000
+const BATCHES_AT_A_TIME = 16
+const DUE_AT_A_TIME = 500
+/** Looking for lost writes is mostly waiting, so many may do it at a time; the pool and the throttle bound the calls. */
+const RECORDS_AT_A_TIME = 256
+
+const credentialsSchema = z.object({ authorization: z.string(), subscriptionKey: z.string() })
+
+/**
+ * Creates the background of the journal (product contract 3): it takes over open records of instances that are gone and
+ * looks for them in V3 before it posts them; it tries parked records again, and settles unknown ones. A batch goes with the
+ * credentials that came with it, where the journal may keep them, else with those that the partner's client showed last;
+ * without any it waits for the partner's next request. `authorise` gives undefined for a partner that is no longer configured.
+ */
+export function createRecovery(
+  context: ProxyContext,
+  authorise: (partner: string, client: V3Credentials) => Promise<Authorisation> | undefined,
+): Recovery {
+  const { journal, clock } = context
+  /** Taken over and not finished yet, with what each open record waits for. */
+  const orphans = new Map<number, Reopened>()
+  const running = new Map<number, Promise<void>>()
+  let stopping = false
+  let ticking: Promise<void> | undefined
+  let timer: (() => void) | undefined
+
+  const run = (batch: number, work: () => Promise<void>): void => {
+    const job = work()
+      .catch((cause: unknown) => {
+        context.events.recoveryFailed({ code: cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL' })
+      })
+      .finally(() => running.delete(batch))
+    running.set(batch, job)
+  }
+  const finish = async (
+    stored: StoredBatch,
+    authorisation: Authorisation,
+    opened: Reopened,
+  ): Promise<void> => {
+    const { batch, payload, receivedMs, records } = stored
+    if (payload === undefined) return
+    const { request, body } = decodeStoredRequest(payload)
+    const plan = planWrites(request, body, authorisation.partner, receivedMs, context.limits)
+    const positions = [...opened.keys()].sort((one, other) => one - other)
+    const { tally } = await runWrites(
+      context,
+      createSending(context, authorisation, RECORDS_AT_A_TIME),
+      {
+        batch,
+        records: plan.records,
+        tasks: toTasks(plan.records, positions, opened, firstOfAgain(records), (older) =>
+          context.waiting.until(older, authorisation.partner.budgetMs),
+        ),
+        texts: toTexts(request, context.newId),
+        followUp: { outcomesShown: plan.outcomesShown, clientWaits: false, receivedMs },
+        attemptsOf: (position) => (records[position]?.attempts ?? 0) + 1,
+      },
+      () => undefined,
+    )
+    context.events.recovered({ ...tally, partner: stored.partner, records: positions.length })
+  }
+  /** Loads a batch with the authorisation to finish it; undefined while there is none. */
+  const prepare = async (
+    batch: number,
+  ): Promise<{ stored: StoredBatch; authorisation: Authorisation } | undefined> => {
+    const stored = await journal.load(batch)
+    if (stored === undefined) return undefined
+    const client = readCredentials(stored.credentials) ?? context.clients.get(stored.partner)
+    const authorisation = client === undefined ? undefined : await authorise(stored.partner, client)
+    return authorisation === undefined ? undefined : { stored, authorisation }
+  }
+  const mayRun = (batch: number): boolean =>
+    !stopping && running.size < BATCHES_AT_A_TIME && !running.has(batch)
+  const tick = async (): Promise<void> => {
+    for (const { batch, after } of await journal.takeOver()) orphans.set(batch, after)
+    for (const [batch, after] of orphans) {
+      if (!mayRun(batch)) continue
+      run(batch, async () => {
+        const ready = await prepare(batch)
+        if (ready === undefined) return
+        await finish(ready.stored, ready.authorisation, openOf(ready.stored, after))
+        orphans.delete(batch)
+      })
+    }
+    for (const { batch, positions } of await journal.due(context.nowMs(), DUE_AT_A_TIME)) {
+      if (!mayRun(batch)) continue
+      run(batch, async () => {
+        const ready = await prepare(batch)
+        if (ready === undefined) return
+        const opened = await journal.reopen(batch, positions, undefined)
+        if (opened.size > 0) await finish(ready.stored, ready.authorisation, opened)
+      })
+    }
+  }
+  const start = (): void => {
+    timer = undefined
+    ticking = tick()
+      .catch((cause: unknown) => {
+        context.events.recoveryFailed({ code: cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL' })
+      })
+      .finally(() => {
+        ticking = undefined
+        if (!stopping) timer = clock.after(EVERY_MS, start)
+      })
+  }
+  return {
+    start,
+    stop: async () => {
+      stopping = true
+      timer?.()
+      await ticking
+      await Promise.all(running.values())
+    },
+  }
+}
+
+/** The open records of a batch that was taken over, each with the older ones that it waits for. */
+function openOf({ records }: StoredBatch, after: Reopened): Reopened {
+  const open = records.filter(({ state }) => state === 'open')
+  return new Map(open.map(({ position }) => [position, after.get(position) ?? []]))
+}
+
+function readCredentials(text: string | undefined): V3Credentials | undefined {
+  if (text === undefined) return undefined
+  const result = credentialsSchema.safeParse(JSON.parse(text))
+  return result.success ? result.data : undefined
+}

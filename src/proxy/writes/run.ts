@@ -1,0 +1,155 @@
+import { AdapterError } from '../../errors.ts'
+import type { Settled } from '../../journal/index.ts'
+import type { BatchTally } from '../../observability/events.ts'
+import type { PartReply } from '../../v2/index.ts'
+import type { PostOutcome, UpstreamError } from '../../v3/index.ts'
+import type { ProxyContext } from '../context.ts'
+import type { Partner } from '../partner.ts'
+import type { PlannedRecord } from './plan.ts'
+import type { Reply } from './reply-stream.ts'
+import type { WriteTask } from './send.ts'
+import type { Sending } from './sending.ts'
+import { settleRecord, type SettleContext } from './settle.ts'
+import { type FollowUp, toSettled } from './to-settled.ts'
+
+/** The records of one batch that are sent now. */
+export interface Run {
+  /** The batch's number in the journal. */
+  readonly batch: number
+  readonly records: readonly PlannedRecord[]
+  readonly tasks: readonly WriteTask[]
+  readonly texts: SettleContext
+  readonly followUp: Omit<FollowUp, 'nowMs' | 'attempts'>
+  /** How often a record was opened before. */
+  attemptsOf(position: number): number
+}
+
+/** Told of each record once it is settled for good, with its part of the reply. */
+export type OnSettled = (position: number, reply: PartReply) => void
+
+/** How a run ended: what became of its records, and the upstream's error where it denied the credentials for all of them. */
+export interface RunEnd {
+  readonly tally: BatchTally
+  readonly denial: UpstreamError | undefined
+}
+
+/**
+ * Sends the records of a run and makes each outcome durable before anybody is told. Outcomes that come in the same moment
+ * share one write to the journal. Errors: those of `Journal.settle`; the records stay open then, for whoever owns them.
+ */
+export async function runWrites(
+  context: ProxyContext,
+  sending: Sending,
+  run: Run,
+  onSettled: OnSettled,
+): Promise<RunEnd> {
+  const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
+  const ledger = createSettler(context, run.batch, onSettled)
+  const denial = await sending.sendAll(run.tasks, (position, outcome) => {
+    const planned = run.records[position]
+    if (planned === undefined) return
+    const reply = settleRecord(planned, outcome, run.texts)
+    tally[outcome.kind] += 1
+    ledger.settle(toSettled(position, outcome, reply, followUpOf(context, run, position)), reply)
+  })
+  await ledger.flushed()
+  if (denial !== undefined) await context.journal.settle(run.batch, run.tasks.map(deniedTask(context, run)))
+  context.waiting.poke()
+  return { tally, denial }
+}
+
+/** What became of a request's records, for whoever observes. `replayed`: it had come before. */
+export interface Answered {
+  readonly tally: BatchTally
+  readonly queuedMs: number
+  readonly replayed: boolean
+}
+
+/**
+ * Sends the records of a run and hands their parts to a reply. Errors: `ADP_TOKEN` or `ADP_FORBIDDEN` when the upstream denied
+ * the credentials before it took anything, and those of `runWrites`.
+ */
+export async function runForClient(
+  context: ProxyContext,
+  partner: Partner,
+  sending: Sending,
+  reply: Reply,
+  run: Run,
+): Promise<BatchTally> {
+  const { tally, denial } = await runWrites(context, sending, run, (position, part) => {
+    reply.settle(position, part)
+    reply.begin()
+  })
+  if (denial === undefined) return tally
+  context.events.credentialsDenied({ status: denial.status, partner: partner.id })
+  throw toDenialError(denial)
+}
+
+/** What a client is told whose credentials the service denied before it took anything. */
+function toDenialError(denial: UpstreamError): AdapterError {
+  const told = denial.entries[0]?.message ?? ''
+  const message = told === '' ? `The service denied the credentials (${denial.status}).` : told
+  return new AdapterError(denial.status === 401 ? 'ADP_TOKEN' : 'ADP_FORBIDDEN', message)
+}
+
+/** Nothing was applied: the client may come again with other credentials, or the background with newer ones. */
+function deniedTask(context: ProxyContext, run: Run): (task: WriteTask) => Settled {
+  const reason = 'denied'
+  return ({ position, first }) => {
+    if (run.followUp.clientWaits && first === 'post')
+      return { position, state: 'refused', answer: undefined, reason, again: 'resend' }
+    const outcome: PostOutcome =
+      first === 'readBack'
+        ? { kind: 'unknown', reason: 'connectionLost' }
+        : { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined }
+    const planned = run.records[position]
+    if (planned === undefined) return { position, state: 'unknown', answer: undefined, reason }
+    const reply = settleRecord(planned, outcome, run.texts)
+    const followUp = { ...followUpOf(context, run, position), clientWaits: false }
+    return { ...toSettled(position, outcome, reply, followUp), reason }
+  }
+}
+
+function followUpOf(context: ProxyContext, run: Run, position: number): FollowUp {
+  return { ...run.followUp, nowMs: context.nowMs(), attempts: run.attemptsOf(position) }
+}
+
+interface Settler {
+  settle(settled: Settled, reply: PartReply): void
+  /** Resolves when everything settled is durable and told; rejects when it cannot become so. */
+  flushed(): Promise<void>
+}
+
+function createSettler(context: ProxyContext, batch: number, onSettled: OnSettled): Settler {
+  let outcomes: Settled[] = []
+  let replies: PartReply[] = []
+  let flushing: Promise<void> | undefined
+  const flush = async (): Promise<void> => {
+    // The outcomes that undici reads from its sockets in one turn of the loop go together.
+    await new Promise((resolve) => setImmediate(resolve))
+    while (outcomes.length > 0) {
+      const [group, told] = [outcomes, replies]
+      outcomes = []
+      replies = []
+      await context.journal.settle(batch, group)
+      told.forEach((reply, index) => {
+        onSettled(group[index]?.position ?? -1, reply)
+      })
+      context.waiting.poke()
+    }
+    flushing = undefined
+  }
+  return {
+    settle: (settled, reply) => {
+      outcomes.push(settled)
+      replies.push(reply)
+      if (flushing !== undefined) return
+      flushing = flush()
+      // Whoever waits in `flushed` hears of it.
+      flushing.catch(() => undefined)
+    },
+    flushed: async () => {
+      while (flushing !== undefined) await flushing
+    },
+  }
+}

@@ -1,0 +1,139 @@
+import { isReplyTo } from '../../translate/index.ts'
+import {
+  type BodyProfile,
+  encodeRecord,
+  type PostOutcome,
+  runOrdered,
+  type UnknownReason,
+  type UpstreamError,
+  type V3Record,
+  type V3Writes,
+} from '../../v3/index.ts'
+
+/** One record to be sent. */
+export interface WriteTask {
+  /** Its place in the request. */
+  readonly position: number
+  readonly record: V3Record
+  /** Tasks with the same key run one after another. */
+  readonly key: string
+  /** `readBack` for one that may have been applied before: it is looked for, and posted only if it is not there. */
+  readonly first: 'post' | 'readBack'
+  /** Older records of the same key in other requests: resolves false when the time to wait for them was spent. */
+  readonly after: Promise<boolean> | undefined
+}
+
+/** Receives the outcome of the record at `position`, once for each task. */
+export type OnOutcome = (position: number, outcome: PostOutcome) => void
+
+/** How one request's records are sent. */
+export interface SendOptions {
+  readonly writes: V3Writes
+  /** Records under way at the same time, where the writes do not say. */
+  readonly concurrency: number
+  readonly bodyProfile: BodyProfile
+  /** Finds out what became of a write that may have been applied, and posts it again where it was not. */
+  readonly resolve: (record: V3Record, post: PostOnce, reason: UnknownReason) => Promise<PostOutcome>
+  /** False: nothing may be sent from here any longer. */
+  readonly maySend: () => boolean
+}
+
+/** Posts one record, and again where it was not applied and that may help. */
+export type PostOnce = (onOutcome: (outcome: PostOutcome) => void) => void
+
+const budgetSpent: PostOutcome = { kind: 'notApplied', reason: 'budget', retryAfterMs: undefined }
+const leaseLost: PostOutcome = { kind: 'notApplied', reason: 'leaseLost', retryAfterMs: undefined }
+
+/**
+ * Sends records and reports each outcome. Returns the upstream's error when it denied the credentials before anything else
+ * was answered: then no outcome was reported, nothing was applied, and the request as a whole gets that status (product
+ * contract 1). Once an outcome was reported, a denial is told per part.
+ */
+export async function sendAll(
+  tasks: readonly WriteTask[],
+  options: SendOptions,
+  onOutcome: OnOutcome,
+): Promise<UpstreamError | undefined> {
+  const denied = new Map<number, Extract<PostOutcome, { kind: 'refused' }>>()
+  const sent = new Set<number>()
+  let released = false
+  const report = (position: number, outcome: PostOutcome): void => {
+    if (!released && outcome.kind === 'refused' && isDenial(outcome.error)) {
+      denied.set(position, outcome)
+      return
+    }
+    released = true
+    for (const [earlier, held] of denied) onOutcome(earlier, held)
+    denied.clear()
+    onOutcome(position, outcome)
+  }
+  const run = (list: readonly WriteTask[], stopped: () => boolean): Promise<void> =>
+    runOrdered({
+      count: list.length,
+      concurrency: options.writes.atATime ?? options.concurrency,
+      keyOf: (index) => list[index]?.key ?? '',
+      holdOf: (index) => list[index]?.after?.then(() => undefined),
+      start: (index, done) => {
+        const task = list[index]
+        if (task === undefined) return
+        sent.add(task.position)
+        sendOne(task, options, (outcome) => {
+          report(task.position, outcome)
+          done(index)
+        })
+      },
+      stopped,
+    })
+  // While nothing but denials has come, no further record is sent.
+  await run(tasks, () => denied.size > 0)
+  const [first] = denied.values()
+  if (first !== undefined) return first.error
+  // A denial among the first answers was an exception: the rest goes out after all.
+  const rest = tasks.filter(({ position }) => !sent.has(position))
+  if (rest.length > 0) await run(rest, () => false)
+  return undefined
+}
+
+function sendOne(task: WriteTask, options: SendOptions, onOutcome: (outcome: PostOutcome) => void): void {
+  if (task.after === undefined) start(task, options, onOutcome)
+  else
+    void task.after.then((inTime) => {
+      if (inTime) start(task, options, onOutcome)
+      else onOutcome(budgetSpent)
+    })
+}
+
+function start(task: WriteTask, options: SendOptions, onOutcome: (outcome: PostOutcome) => void): void {
+  const { writes, resolve, maySend } = options
+  const { record } = task
+  if (!maySend()) {
+    onOutcome(leaseLost)
+    return
+  }
+  const body = encodeRecord(record, options.bodyProfile)
+  const check = (outcome: PostOutcome, told: (outcome: PostOutcome) => void): void => {
+    // An answer that speaks of another record tells nothing of this one.
+    const strange = outcome.kind === 'accepted' && !isReplyTo(record, outcome.reply)
+    told(strange ? { kind: 'unknown', reason: 'otherRecord' } : outcome)
+  }
+  const post: PostOnce = (told) => {
+    writes.post(body, (outcome) => {
+      if (outcome.kind !== 'notApplied') check(outcome, told)
+      else
+        void writes.repost(body, outcome).then((last) => {
+          check(last, told)
+        })
+    })
+  }
+  if (task.first === 'readBack') void resolve(record, post, 'connectionLost').then(onOutcome)
+  else
+    post((outcome) => {
+      if (outcome.kind === 'unknown') void resolve(record, post, outcome.reason).then(onOutcome)
+      else onOutcome(outcome)
+    })
+}
+
+/** True for 401 and 403: the credentials, not the record, are the cause. */
+export function isDenial(error: UpstreamError): boolean {
+  return error.status === 401 || error.status === 403
+}

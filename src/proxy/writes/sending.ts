@@ -1,0 +1,102 @@
+import type { ReadOutcome, UpstreamError, V3Credentials, V3Writes } from '../../v3/index.ts'
+import type { ProxyContext } from '../context.ts'
+import type { Authorisation } from '../partner.ts'
+import { createReadBack } from './read-back.ts'
+import { type OnOutcome, sendAll, type WriteTask } from './send.ts'
+
+/** The sending of the records of one request. */
+export interface Sending {
+  /**
+   * Sends every record within the partner's budget. Resolves the upstream's error when it denied the credentials before it
+   * took anything.
+   */
+  sendAll(tasks: readonly WriteTask[], onOutcome: OnOutcome): Promise<UpstreamError | undefined>
+  /** The longest time that a call stood in the throttle's queue so far, ms. */
+  queuedMs(): number
+  /** The value of `Server-Timing`; undefined where nothing holds calls back. */
+  timing(): string | undefined
+}
+
+/**
+ * Creates the sending of one request. A token of the adapter's own that the service refuses (401) before it took anything is
+ * renewed once, and the records go out again: nothing had been applied.
+ */
+export function createSending(
+  context: ProxyContext,
+  authorisation: Authorisation,
+  concurrency = authorisation.partner.concurrency,
+): Sending {
+  const { partner, pace, renew } = authorisation
+  let queuedMs = 0
+  let current: V3Writes | undefined
+  const queued = (): number => Math.max(queuedMs, current?.queuedMs() ?? 0)
+  const sendWith = async (
+    credentials: V3Credentials,
+    tasks: readonly WriteTask[],
+    onOutcome: OnOutcome,
+  ): Promise<UpstreamError | undefined> => {
+    const writes = context.v3.openWrites(credentials, partner.budgetMs, pace, partner.batch)
+    current = writes
+    try {
+      const resolve = createReadBack({
+        read: (query) => readPaced(context, authorisation, credentials, query, writes.leftMs()),
+        wait: (ms) => new Promise((done) => context.clock.after(ms, done)),
+        leftMs: () => writes.leftMs(),
+        spacingMs: partner.readBackAfterMs,
+      })
+      const { bodyProfile } = partner
+      const maySend = (): boolean => context.journal.holdsLease()
+      return await sendAll(tasks, { writes, concurrency, bodyProfile, resolve, maySend }, onOutcome)
+    } finally {
+      queuedMs = queued()
+      current = undefined
+      writes.close()
+    }
+  }
+  return {
+    sendAll: async (tasks, onOutcome) => {
+      const denial = await sendWith(authorisation.credentials, tasks, onOutcome)
+      return renew !== undefined && denial?.status === 401
+        ? sendWith(await renew(), tasks, onOutcome)
+        : denial
+    },
+    queuedMs: () => Math.round(queued()),
+    timing: () => (pace === undefined ? undefined : `queue;dur=${Math.round(queued())}`),
+  }
+}
+
+/** A read for a write that was lost: it stands with the writes in the throttle's line, and ends with their budget. */
+async function readPaced(
+  context: ProxyContext,
+  { pace }: Authorisation,
+  credentials: V3Credentials,
+  query: string,
+  leftMs: number,
+): Promise<ReadOutcome> {
+  const startedMs = context.clock.nowMs()
+  if (pace !== undefined) {
+    const { throttle, share } = pace
+    const { admitted } = await throttle.acquire('write', throttle.nowMs() + leftMs, share)
+    if (!admitted) return nothingRead
+  }
+  const signal = AbortSignal.timeout(Math.max(1, Math.round(leftMs - (context.clock.nowMs() - startedMs))))
+  try {
+    return await context.reads.reader.get('', query, credentials, signal)
+  } catch {
+    // The time was over: what was not read is not known.
+    return nothingRead
+  }
+}
+
+const nothingRead: ReadOutcome = { kind: 'unavailable', reason: 'notConnected', retryAfterMs: undefined }
+
+/**
+ * Refuses a batch whose calls cannot leave within the partner's budget at its rate, where the partner wants that
+ * (`refuseOverBudget`). Returns the seconds after which the queue has emptied so far that it would fit; undefined: it is
+ * taken. A batch that is too large for any queue gets the time of the budget itself.
+ */
+export function overBudgetSeconds({ partner, pace }: Authorisation, calls: number): number | undefined {
+  if (!partner.refuseOverBudget || pace === undefined) return undefined
+  const overMs = pace.throttle.estimateMs(calls) - partner.budgetMs
+  return overMs <= 0 ? undefined : Math.max(1, Math.ceil(Math.min(overMs, partner.budgetMs) / 1_000))
+}

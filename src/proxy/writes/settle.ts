@@ -1,0 +1,63 @@
+import { errorRules } from '../../errors.ts'
+import { defaultErrorMapping, type FailedOutcome, toFlatReply, toV2Failure } from '../../translate/index.ts'
+import {
+  encodeErrorArray,
+  encodeFlatReply,
+  envelopRecord,
+  type PartReply,
+  type V2Error,
+} from '../../v2/index.ts'
+import type { PostOutcome } from '../../v3/index.ts'
+import type { PlannedRecord } from './plan.ts'
+import type { WriteRequest } from './stored-request.ts'
+
+/** What the texts of the replies need besides the outcome. */
+export interface SettleContext {
+  /** Absolute context URL of one record. */
+  readonly context: string
+  /** A new guid: the SequenceID of a failed record. */
+  readonly newId: () => string
+  /** Quirk: records are in the `d` of OData V2. */
+  readonly dataEnvelope: boolean
+}
+
+/** The texts for the records of a request. */
+export function toTexts({ context, dataEnvelope }: WriteRequest, newId: () => string): SettleContext {
+  return { context, dataEnvelope, newId }
+}
+
+/** Turns what became of a record into its part of the reply (batch-wire A4). */
+export function settleRecord(
+  planned: PlannedRecord,
+  outcome: PostOutcome,
+  context: SettleContext,
+): PartReply {
+  const { record, answering } = planned
+  if (outcome.kind !== 'accepted') return toFailure(planned, outcome, context)
+  if (record === undefined) return settleFault(planned, context)
+  if (answering.prefersMinimal) return { ...answering, status: 204, json: undefined }
+  const json = encodeFlatReply(toFlatReply(record, outcome.reply), context.context, answering.metadata)
+  return { ...answering, status: 201, json: context.dataEnvelope ? envelopRecord(json) : json }
+}
+
+/** The part of a record that was refused before it was posted. */
+export function settleFault(planned: PlannedRecord, context: SettleContext): PartReply {
+  const faults = planned.faults ?? []
+  const [first] = faults
+  const status = first === undefined ? 400 : errorRules[first.code].status
+  return toReply(planned, status, faults, context)
+}
+
+function toFailure(planned: PlannedRecord, outcome: FailedOutcome, context: SettleContext): PartReply {
+  const { status, errors } = toV2Failure(outcome, defaultErrorMapping)
+  return toReply(planned, status, errors, context)
+}
+
+function toReply(
+  planned: PlannedRecord,
+  status: number,
+  errors: readonly V2Error[],
+  context: SettleContext,
+): PartReply {
+  return { ...planned.answering, status, json: encodeErrorArray(errors, context.newId()) }
+}

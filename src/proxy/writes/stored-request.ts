@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto'
+
+import * as z from 'zod'
+
+import { AdapterError } from '../../errors.ts'
+
+/** What decides, besides the body, what a write request posts and how it is answered. */
+export interface WriteRequest {
+  /** `batch`: a multipart body; `record`: one flat record. */
+  readonly kind: 'batch' | 'record'
+  readonly contentType: string | undefined
+  /** Host names that absolute URLs inside the batch may have (batch-wire F21). */
+  readonly serviceHosts: readonly string[]
+  /** Absolute context URL of one record. */
+  readonly context: string
+  readonly layout: 'flat' | 'nested'
+  /** Quirks of the partner at the time of receipt. */
+  readonly dataEnvelope: boolean
+  readonly msgtypeResponse: boolean
+  readonly prefer: string
+  readonly accept: string
+}
+
+/** A write request as the journal keeps it: it can be finished and answered without its client. */
+export interface StoredRequest {
+  readonly request: WriteRequest
+  /** Names the reply: all ids in it follow from this one, so that it can be written again byte for byte. */
+  readonly replyId: string
+  readonly body: Buffer
+}
+
+const schema = z.object({
+  request: z.object({
+    kind: z.enum(['batch', 'record']),
+    contentType: z.string().optional(),
+    serviceHosts: z.array(z.string()),
+    context: z.string(),
+    layout: z.enum(['flat', 'nested']),
+    dataEnvelope: z.boolean(),
+    msgtypeResponse: z.boolean(),
+    prefer: z.string(),
+    accept: z.string(),
+  }),
+  replyId: z.string(),
+})
+
+/** Bytes for the journal: one line of JSON, then the body as it came. */
+export function encodeStoredRequest({ request, replyId, body }: StoredRequest): Buffer {
+  return Buffer.concat([Buffer.from(`${JSON.stringify({ request, replyId })}\n`), body])
+}
+
+/** The inverse of `encodeStoredRequest`. Error: `ADP_INTERNAL` for bytes that it did not write. */
+export function decodeStoredRequest(payload: Uint8Array): StoredRequest {
+  const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
+  const end = bytes.indexOf(0x0a)
+  const { request, replyId } = schema.parse(parseHead(bytes.toString('utf8', 0, Math.max(end, 0))))
+  return { request: { ...request, contentType: request.contentType }, replyId, body: bytes.subarray(end + 1) }
+}
+
+function parseHead(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new AdapterError('ADP_INTERNAL', 'The journal holds a request that cannot be read.', { cause })
+  }
+}
+
+/** SHA-256 over everything that decides what is posted and answered: the same again is the same request again. */
+export function digestRequest(partner: string, request: WriteRequest, body: Buffer): Buffer {
+  return createHash('sha256')
+    .update(`${JSON.stringify([partner, request])}\n`)
+    .update(body)
+    .digest()
+}
+
+/** The ids of one reply, in the order in which they are needed: guids that follow from `replyId`. */
+export function createReplyIds(replyId: string): () => string {
+  const start = Number.parseInt(replyId.slice(-8), 16)
+  let count = 0
+  return () => {
+    const last = (start + count) >>> 0
+    count += 1
+    return replyId.slice(0, -8) + last.toString(16).padStart(8, '0')
+  }
+}

@@ -1,0 +1,80 @@
+import type { Settled, StoredRecord } from '../../journal/index.ts'
+import type { PartReply } from '../../v2/index.ts'
+import type { PostOutcome } from '../../v3/index.ts'
+import type { PlannedRecord } from './plan.ts'
+import { isDenial } from './send.ts'
+
+/** How the records of one run are followed up. */
+export interface FollowUp {
+  /** False when the client gets a single 200, whatever happens (batch-wire 3). */
+  readonly outcomesShown: boolean
+  /** False when nobody waits for the answer: then the background goes on with what was not applied. */
+  readonly clientWaits: boolean
+  readonly receivedMs: number
+  readonly nowMs: number
+  /** How often the record was opened before this time. */
+  readonly attempts: number
+}
+
+/** Background retries: 5 s, doubling, up to 10 min, for a day after receipt. */
+const FIRST_RETRY_MS = 5_000
+const LONGEST_RETRY_MS = 600_000
+const GIVE_UP_MS = 86_400_000
+
+/**
+ * What the journal keeps of an outcome: its state, its part of the reply, and whether it is gone on with. What was not
+ * applied waits for the client to send it again where the client was told, and is retried in the background where it was not;
+ * an unknown outcome is looked into again until it is known.
+ */
+export function toSettled(
+  position: number,
+  outcome: PostOutcome,
+  reply: PartReply,
+  followUp: FollowUp,
+): Settled {
+  const { outcomesShown, clientWaits } = followUp
+  const answer = encodeAnswer(reply)
+  switch (outcome.kind) {
+    case 'accepted':
+      return { position, state: 'confirmed', answer }
+    case 'refused': {
+      const { status, entries } = outcome.error
+      const reason = entries[0]?.code ?? `HTTP_${status}`
+      // With other credentials the service may take it.
+      if (isDenial(outcome.error) && outcomesShown)
+        return { position, state: 'refused', answer, reason, again: 'resend' }
+      return { position, state: 'refused', answer, reason, deadLetter: !outcomesShown }
+    }
+    case 'notApplied': {
+      const { reason } = outcome
+      if (outcomesShown && clientWaits) return { position, state: 'refused', answer, reason, again: 'resend' }
+      const again = nextMs(followUp)
+      if (again !== undefined) return { position, state: 'parked', answer, reason, again }
+      return { position, state: 'refused', answer, reason, deadLetter: true }
+    }
+    case 'unknown': {
+      const { reason } = outcome
+      const again = reason === 'overwritten' ? undefined : nextMs(followUp)
+      return { position, state: 'unknown', answer, reason, again, deadLetter: again === undefined }
+    }
+  }
+}
+
+function nextMs({ nowMs, receivedMs, attempts }: FollowUp): number | undefined {
+  if (nowMs - receivedMs >= GIVE_UP_MS) return undefined
+  return nowMs + Math.min(FIRST_RETRY_MS * 2 ** Math.max(0, attempts - 1), LONGEST_RETRY_MS)
+}
+
+/** A part of the reply as the journal keeps it: the status, a blank, and the JSON if there is any. */
+export function encodeAnswer({ status, json }: PartReply): string {
+  return json === undefined ? String(status) : `${status} ${json}`
+}
+
+/** The part of the reply of a record that was answered before; undefined: it was not. */
+export function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): PartReply | undefined {
+  const { answer } = stored
+  if (answer === undefined) return undefined
+  const end = answer.indexOf(' ')
+  if (end < 0) return { ...planned.answering, status: Number(answer), json: undefined }
+  return { ...planned.answering, status: Number(answer.slice(0, end)), json: answer.slice(end + 1) }
+}

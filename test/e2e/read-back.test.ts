@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest'
+
+import { startSandbox } from '../sandbox/start-sandbox.ts'
+import { failuresOf, postBatch, readBatchReply } from '../support/batch-request.ts'
+import { onePartner, startAdapter } from '../support/start-adapter.ts'
+import { sandboxRegister } from './support/sandbox-register.ts'
+
+const created = (count: number): unknown => Array(count).fill({ status: 201, codes: 'record' })
+const post = { method: 'POST', path: 'AttendanceRecords' }
+const read = { method: 'GET', path: 'AttendanceRecords' }
+
+async function setFaults(sandbox: Awaited<ReturnType<typeof startSandbox>>, faults: object[]): Promise<void> {
+  const headers = { 'Content-Type': 'application/json' }
+  const { status } = await sandbox.json('PUT', '/_sandbox/faults', { headers, body: JSON.stringify(faults) })
+  expect(status).toBeLessThan(300)
+}
+
+describe('product 3: a write whose answer is lost', () => {
+  it.each([
+    ['reset after it was applied', [{ ...post, kind: 'reset', apply: true, count: 2 }]],
+    ['reset before it was applied', [{ ...post, kind: 'reset', apply: false, count: 2 }]],
+    ['cut off in its answer', [{ ...post, kind: 'truncate', bytes: 120, count: 2 }]],
+    ['a 500 before it was applied', [{ ...post, kind: 'status', status: 500, count: 2 }]],
+    ['stalled after it was applied', [{ ...post, kind: 'stall', apply: true, count: 2 }]],
+    [
+      'lost while reads are stale',
+      [
+        { ...post, kind: 'reset', apply: true, count: 1 },
+        { ...read, kind: 'staleRead', count: 2 },
+      ],
+    ],
+    [
+      'lost twice',
+      [
+        { ...post, kind: 'reset', apply: false, count: 1 },
+        { ...post, kind: 'reset', apply: true, skip: 4, count: 1 },
+      ],
+    ],
+    [
+      'lost, with reads that fail at first',
+      [
+        { ...post, kind: 'reset', apply: true, count: 1 },
+        { ...read, kind: 'status', status: 503, count: 2 },
+      ],
+    ],
+  ])('is looked for and told as what it is: %s', async (_name, faults) => {
+    const sandbox = await startSandbox()
+    const partners = onePartner({ v3: { readBackAfterMs: [20, 40, 60] } })
+    const adapter = await startAdapter(sandbox.url, { ...partners, v3: { timeouts: { headersMs: 500 } } })
+    const register = await sandboxRegister(sandbox, 4)
+    await setFaults(sandbox, faults)
+    const parts = readBatchReply(await postBatch(adapter, register.batch, register.headers))
+    expect(failuresOf(parts)).toEqual(created(4))
+    expect([...(await register.written())].sort()).toEqual([...register.learners].sort())
+    const ids = parts.map(({ json }) => (json as { ExternalID?: string }).ExternalID)
+    expect(new Set(ids).size).toBe(4)
+  })
+
+  it('stays unknown when V3 cannot be read', async () => {
+    const sandbox = await startSandbox()
+    const adapter = await startAdapter(sandbox.url, onePartner({ v3: { readBackAfterMs: [20, 40] } }))
+    const register = await sandboxRegister(sandbox, 3)
+    const faults = [
+      { ...post, kind: 'reset', apply: true, count: 1 },
+      { ...read, kind: 'status', status: 500 },
+    ]
+    await setFaults(sandbox, faults)
+    const parts = readBatchReply(await postBatch(adapter, register.batch, register.headers))
+    expect(parts.map(({ status }) => status).sort()).toEqual([201, 201, 504])
+    expect((await register.written()).length).toBe(3)
+  })
+})

@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest'
+
+import type { Partner } from '../../../src/proxy/partner.ts'
+import { type Plan, planWrites } from '../../../src/proxy/writes/plan.ts'
+import type { WriteRequest } from '../../../src/proxy/writes/stored-request.ts'
+import { defaultBatchLimits } from '../../../src/v2/index.ts'
+import { batchOf, flatRecord, guid } from '../../support/batch-request.ts'
+
+const at = '2026-06-10T10:00:00.000Z'
+const partner: Partner = {
+  id: 'acme',
+  match: { any: true },
+  layout: 'flat',
+  dataEnvelope: false,
+  msgtypeResponse: false,
+  mismatch: 'post',
+  mapping: {
+    attendeeType: 'A',
+    eventType: 'E',
+    codeType: 'C',
+    changeProcessName: 'Acme',
+    unmappedFields: 'report',
+  },
+  reads: { wideRange: 'split', needsRecordedBy: true, unmarkedCodes: [], filterUpstream: true },
+  bodyProfile: 'minimal',
+  concurrency: 4,
+  batch: undefined,
+  budgetMs: 1_000,
+  readBackAfterMs: [],
+  subscriptionKey: undefined,
+  callsPerSecond: undefined,
+  refuseOverBudget: false,
+  tokens: undefined,
+}
+
+const request: WriteRequest = {
+  kind: 'batch',
+  contentType: undefined,
+  serviceHosts: [],
+  context: 'http://x/$metadata#y',
+  layout: 'flat',
+  dataEnvelope: false,
+  msgtypeResponse: false,
+  prefer: '',
+  accept: '',
+}
+
+function planOf(records: readonly (object | string)[], own: Partial<Partner> = {}): Plan {
+  const { headers, body } = batchOf(records)
+  return planWrites(
+    { ...request, contentType: headers['Content-Type'] },
+    Buffer.from(body),
+    { ...partner, ...own },
+    Date.parse(at),
+    defaultBatchLimits,
+  )
+}
+
+describe('planWrites', () => {
+  it('decides what is posted, in the order of the batch', () => {
+    const { records, unmappedFields } = planOf([
+      flatRecord(1),
+      '{"Present"',
+      flatRecord(2, { Mood: 1, Other: 2 }),
+    ])
+    expect(unmappedFields).toBe(2)
+    expect(records.map(({ record, faults }) => [record?.Attendee, faults?.map(({ code }) => code)])).toEqual([
+      [{ ExternalID: guid(1), Type: 'A' }, undefined],
+      [undefined, ['ADP_JSON']],
+      [{ ExternalID: guid(2), Type: 'A' }, undefined],
+    ])
+    expect(records.map(({ answering }) => answering.contentId)).toEqual(['1', '2', '3'])
+  })
+
+  it('counts, and refuses, what no rule consumes, as the partner has it', () => {
+    const mapping = { ...partner.mapping, unmappedFields: 'strict' } as const
+    const { records } = planOf([flatRecord(1, { Mood: 1 }), flatRecord(2)], { mapping })
+    expect(records.map(({ faults }) => faults?.[0]?.code)).toEqual(['ADP_UNMAPPED_FIELD', undefined])
+  })
+
+  it('gives one key to records of one learner and event, whatever the case of the guids', () => {
+    const Learner = 'abcdefab-0000-4000-8000-000000000001'
+    const records = [
+      { Learner },
+      { Learner: Learner.toUpperCase() },
+      { Learner, AttendableEvent: guid(5) },
+      {},
+    ]
+    const keys = planOf(records.map((fields) => flatRecord(1, fields))).records.map(({ key }) => key)
+    expect(keys[0]).toBe(keys[1])
+    expect(new Set(keys).size).toBe(3)
+  })
+
+  it('gives every record the time of receipt and the name of the process', () => {
+    const { records } = planOf([flatRecord(1), flatRecord(2)])
+    expect(records.map(({ record }) => [record?.RecordedOn, record?.ChangeProcessName])).toEqual(
+      Array(2).fill([at, 'Acme']),
+    )
+  })
+
+  it('names a batch by its ids and partner, and a single record by nothing', () => {
+    const idsOf = (own: Partial<Partner> = {}): string | undefined =>
+      planOf([flatRecord(1)], own).ids?.toString('hex')
+    expect(idsOf()).toBe(idsOf())
+    expect(idsOf({ id: 'other' })).not.toBe(idsOf())
+    const single = planWrites(
+      { ...request, kind: 'record' },
+      Buffer.from(JSON.stringify(flatRecord(3))),
+      partner,
+      Date.parse(at),
+      defaultBatchLimits,
+    )
+    expect(single).toMatchObject({ ids: undefined, outcomesShown: true, changesets: 0 })
+    expect(single.records[0]?.record?.Attendee.ExternalID).toBe(guid(3))
+  })
+
+  it('refuses a single record that is not UTF-8', () => {
+    const { records } = planWrites(
+      { ...request, kind: 'record' },
+      Buffer.from([0xff]),
+      partner,
+      0,
+      defaultBatchLimits,
+    )
+    expect(records[0]?.faults?.[0]?.code).toBe('ADP_CHARSET')
+  })
+})

@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest'
+
+import { compareReadBack, toReadBackFilter } from '../../src/translate/index.ts'
+import { guid } from '../support/batch-request.ts'
+import { nestedRecord } from '../proxy/writes/planned-record.ts'
+
+const posted = nestedRecord(1)
+/** The row that V3 has once the record was applied. */
+const row = { ...posted, ExternalID: guid(77), RecordedBy: { ExternalID: guid(5), Type: 'User' } }
+const earlier = '2026-06-10T09:59:59Z'
+const later = '2026-06-10T10:00:01Z'
+const otherCode = { AttendanceCode: { ExternalID: guid(801) } }
+
+describe('compareReadBack', () => {
+  it.each([
+    ['the mark itself', [row], 'applied'],
+    ['the mark with a time of the service', [{ ...row, RecordedOn: later }], 'applied'],
+    ['the mark without a time', [{ ...row, RecordedOn: null }], 'applied'],
+    ['the mark of a service that sets the booleans itself', [{ ...row, Present: false }], 'applied'],
+    ['the mark beside another', [{ ...row, ...otherCode }, row], 'applied'],
+    ['an equal mark from before', [{ ...row, RecordedOn: earlier }], 'absent'],
+    ['another code from before', [{ ...row, ...otherCode, RecordedOn: earlier }], 'absent'],
+    ['other minutes', [{ ...row, Qualifier: { MinutesLate: 5 }, RecordedOn: earlier }], 'absent'],
+    ['another comment', [{ ...row, Qualifier: { Comment: 'x' }, RecordedOn: earlier }], 'absent'],
+    ['no mark for the session', [{ ...row, AttendanceCode: null }], 'absent'],
+    ['nothing', [], 'absent'],
+    ['the same mark of another learner', [{ ...row, Attendee: { ExternalID: guid(2) } }], 'absent'],
+    ['a newer mark of somebody else', [{ ...row, ...otherCode, RecordedOn: later }], 'overwritten'],
+    ['a row that is none', ['x'], 'unclear'],
+  ])('tells %s', (_what, value, kind) => {
+    expect(compareReadBack(posted, { value }).kind).toBe(kind)
+  })
+
+  it.each([[undefined], [null], [{}], [{ value: 1 }], ['text']])('cannot read %j', (answer) => {
+    expect(compareReadBack(posted, answer)).toEqual({ kind: 'unclear' })
+  })
+
+  it("gives the service's own id and times", () => {
+    expect(compareReadBack(posted, { value: [row] })).toEqual({
+      kind: 'applied',
+      reply: {
+        ExternalID: guid(77),
+        Present: true,
+        Absent: false,
+        RecordedOn: posted.RecordedOn,
+        ChangeProcessName: 'Acme',
+        AttendableEventStart: null,
+        RecordedBy: { ExternalID: guid(5) },
+      },
+    })
+    expect(compareReadBack(posted, { value: [{ ...row, RecordedBy: null }] })).toMatchObject({
+      reply: { RecordedBy: null },
+    })
+  })
+})
+
+it('asks for the learner and the event', () => {
+  expect(toReadBackFilter(posted)).toBe(
+    `Attendee/ExternalID eq ${guid(1)} and Event/ExternalID eq ${guid(900)}`,
+  )
+})
