@@ -15,3 +15,6 @@ export type {
   Verdict,
 } from './journal.ts'
 export { createNoJournal } from './none.ts'
+export { type JournalOptions, openJournal } from './open-journal.ts'
+export type { JournalEvents } from './sql-journal.ts'
+export type { JournalKey } from './store/store.ts'

@@ -1,0 +1,58 @@
+import { readFileSync, readlinkSync } from 'node:fs'
+import { hostname } from 'node:os'
+
+/** What tells one process from all others, as far as the machine says it. */
+export interface ProcessIdentity {
+  readonly host: string
+  /** The machine's start and the namespace of process numbers; empty where there is no /proc. */
+  readonly boot: string
+  readonly pid: number
+  /** When the process started, in ticks since the machine did; empty where there is no /proc. */
+  readonly started: string
+}
+
+/** Reads who this process is. */
+export function ownIdentity(): ProcessIdentity {
+  return { host: hostname(), boot: readBoot(), pid: process.pid, started: readStarted(process.pid) }
+}
+
+/**
+ * True where it is sure that the process is gone: it ran here, and its number is free or belongs to another by now. False
+ * for one of another machine or container: its lease tells.
+ */
+export function isGone(process: ProcessIdentity, own: ProcessIdentity): boolean {
+  if (process.host !== own.host || process.boot !== own.boot) return false
+  if (!isAlive(process.pid)) return true
+  return process.started !== '' && readStarted(process.pid) !== process.started
+}
+
+/** Process numbers of two containers are alike: the namespace belongs to the name of the machine. */
+function readBoot(): string {
+  try {
+    return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()} ${readlinkSync('/proc/self/ns/pid')}`
+  } catch {
+    return ''
+  }
+}
+
+/** Field 22 of /proc/pid/stat (proc(5)); the second field may hold spaces and ends with the last parenthesis. */
+function readStarted(pid: number): string {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    // A zombie: it ended, and its parent has not asked for it.
+    return fields[0] === 'Z' ? '' : (fields[19] ?? '')
+  } catch {
+    return ''
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // EPERM: it is there, and belongs to somebody else.
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+}

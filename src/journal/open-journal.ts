@@ -1,0 +1,92 @@
+import { randomBytes } from 'node:crypto'
+
+import { AdapterError } from '../errors.ts'
+import type { Journal } from './journal.ts'
+import { takeLease } from './lease/lease.ts'
+import { ownIdentity } from './lease/process-identity.ts'
+import { migrate } from './schema/migrate.ts'
+import { createSqlJournal, type JournalEvents } from './sql-journal.ts'
+import { type JournalClock, systemClock } from './store/clock.ts'
+import { checkKeys } from './store/key-check.ts'
+import { openStore } from './store/open-store.ts'
+import type { JournalKey, Store } from './store/store.ts'
+
+export interface JournalOptions {
+  /** `sqlite:./data/journal.db`, or `postgres://user:password@host/database`. */
+  readonly url: string
+  /** The first encrypts, each decrypts. None: nothing is encrypted, and no credentials are kept. */
+  readonly keys?: readonly JournalKey[]
+  /** So long the same batch gets its stored answer. Default 24 hours. */
+  readonly replayForMs?: number
+  /** So long requests and answers are kept. Default 7 days, never shorter than `replayForMs`. */
+  readonly keepPayloadsMs?: number
+  /** So long it is kept what became of a record. Default 90 days. */
+  readonly keepRecordsMs?: number
+  /** After so long without a sign of life an instance counts as dead. Default 10 s. */
+  readonly leaseMs?: number
+  /** How long `begin` and `reopen` wait for a journal that cannot be written. Default 5 s. */
+  readonly patienceMs?: number
+  /** How long `settle` does. Default 60 s. */
+  readonly settlePatienceMs?: number
+  readonly clock?: JournalClock
+  readonly events?: JournalEvents
+}
+
+const HOUR_MS = 3_600_000
+const REPLAY_MS = 24 * HOUR_MS
+const PATIENCE_MS = 5_000
+
+/**
+ * Opens a journal, creating its tables where there are none, and takes a lease in it. Errors: `ADP_CONFIGURATION` where the
+ * address, the keys or the version do not fit; `ADP_JOURNAL_UNAVAILABLE` where it cannot be reached or written.
+ */
+export async function openJournal(options: JournalOptions): Promise<Journal> {
+  const { url, patienceMs = PATIENCE_MS, replayForMs = REPLAY_MS, clock = systemClock } = options
+  return openJournalOn(openStore(url, { patienceMs, replayForMs, wallMs: () => clock.wallMs() }), options)
+}
+
+/** `openJournal` on a store that was created already; it is closed with the journal, and where this fails. */
+export async function openJournalOn(store: Store, options: Omit<JournalOptions, 'url'>): Promise<Journal> {
+  const { keys = [], replayForMs = REPLAY_MS, leaseMs = 10_000, clock = systemClock } = options
+  try {
+    await openTables(store, keys)
+    const identity = ownIdentity()
+    return await createSqlJournal({
+      store,
+      keys,
+      clock,
+      identity,
+      takeLease: (watch) => takeLease({ store, clock, leaseMs, identity, ...watch }),
+      patienceMs: options.patienceMs ?? PATIENCE_MS,
+      settlePatienceMs: options.settlePatienceMs ?? 60_000,
+      retention: {
+        replayForMs,
+        keepPayloadsMs: Math.max(replayForMs, options.keepPayloadsMs ?? 7 * 24 * HOUR_MS),
+        keepRecordsMs: Math.max(replayForMs, options.keepRecordsMs ?? 90 * 24 * HOUR_MS),
+      },
+      purgeEveryMs: HOUR_MS,
+      events: options.events,
+    })
+  } catch (error) {
+    await store.close()
+    if (error instanceof AdapterError) throw error
+    const { message } = store.toFault(error)
+    throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', `The journal cannot be opened: ${message}.`, {
+      cause: error,
+    })
+  }
+}
+
+/** Brings the tables up to date and hands the store what it needs to write them. */
+async function openTables(store: Store, keys: readonly JournalKey[]): Promise<void> {
+  checkKeyLengths(keys)
+  const salt = await migrate(store.exclusively, store.dialect, () => randomBytes(16))
+  await checkKeys(store.exclusively, keys, salt)
+  await store.prepare({ salt, key: keys[0] })
+}
+
+function checkKeyLengths(keys: readonly JournalKey[]): void {
+  const wrong = keys.find(({ key }) => key.byteLength !== 32)
+  if (wrong === undefined) return
+  throw new AdapterError('ADP_CONFIGURATION', `The journal key ${wrong.id} must have 32 bytes.`)
+}

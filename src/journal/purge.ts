@@ -1,0 +1,108 @@
+import type { Kysely, SelectQueryBuilder } from 'kysely'
+
+import { RESEND } from './schema/state-codes.ts'
+import type { JournalTables } from './schema/tables.ts'
+import type { Store } from './store/store.ts'
+
+/** How long what is kept; milliseconds. */
+export interface Retention {
+  readonly replayForMs: number
+  readonly keepPayloadsMs: number
+  readonly keepRecordsMs: number
+}
+
+/** What a purge did. */
+export interface Purged {
+  /** Batches of which the request, the answers and the credentials are gone. */
+  readonly payloads: number
+  /** Batches that are gone altogether; the totals still count them. */
+  readonly batches: number
+  /** Batches whose records will not be sent again with the same batch. */
+  readonly expired: number
+}
+
+/** Batches per transaction: others wait for each no longer than for one of their own. */
+const STEP = 50
+
+/** Forgets what is older than `retention` says, in small steps. Records that are open or due keep their batch. */
+export async function purge(store: Store, retention: Retention, nowMs: number): Promise<Purged> {
+  const { replayForMs, keepPayloadsMs, keepRecordsMs } = retention
+  return {
+    expired: await inSteps(store, (db) => expireResends(db, nowMs - replayForMs)),
+    payloads: await inSteps(store, (db) => dropPayloads(db, nowMs - keepPayloadsMs)),
+    batches: await inSteps(store, (db) => dropBatches(db, nowMs - keepRecordsMs)),
+  }
+}
+
+async function inSteps(store: Store, step: (db: Kysely<JournalTables>) => Promise<number>): Promise<number> {
+  let total = 0
+  for (;;) {
+    const done = await store.db.transaction().execute(step)
+    total += done
+    if (done < STEP) return total
+  }
+}
+
+type Found = SelectQueryBuilder<JournalTables, 'journal_batches', { id: number }>
+
+const olderThan = (db: Kysely<JournalTables>, beforeMs: number): Found =>
+  db.selectFrom('journal_batches').select('id').where('received_ms', '<', beforeMs).orderBy('id').limit(STEP)
+
+async function numbers(found: Found): Promise<number[]> {
+  return (await found.execute()).map(({ id }) => id)
+}
+
+async function expireResends(db: Kysely<JournalTables>, beforeMs: number): Promise<number> {
+  const ids = await numbers(
+    olderThan(db, beforeMs)
+      .where('live', '>', 0)
+      .where('id', 'in', (eb) =>
+        eb
+          .selectFrom('journal_records')
+          .select('batch')
+          .where('live', '=', 1)
+          .where('again', '=', RESEND)
+          .where('state', '<>', 0),
+      ),
+  )
+  for (const id of ids) {
+    const { numUpdatedRows } = await db
+      .updateTable('journal_records')
+      .set({ live: 0, again: null })
+      .where('batch', '=', id)
+      .where('live', '=', 1)
+      .where('again', '=', RESEND)
+      .where('state', '<>', 0)
+      .executeTakeFirst()
+    const { live } = await db
+      .updateTable('journal_batches')
+      .set((eb) => ({ live: eb('live', '-', Number(numUpdatedRows)) }))
+      .where('id', '=', id)
+      .returning('live')
+      .executeTakeFirstOrThrow()
+    if (live === 0) await db.deleteFrom('journal_credentials').where('batch', '=', id).execute()
+  }
+  return ids.length
+}
+
+async function dropPayloads(db: Kysely<JournalTables>, beforeMs: number): Promise<number> {
+  const ids = await numbers(
+    olderThan(db, beforeMs)
+      .where('live', '=', 0)
+      .where('id', 'in', (eb) => eb.selectFrom('journal_payloads').select('batch')),
+  )
+  if (ids.length === 0) return 0
+  for (const table of ['journal_payloads', 'journal_credentials', 'journal_answers'] as const) {
+    await db.deleteFrom(table).where('batch', 'in', ids).execute()
+  }
+  return ids.length
+}
+
+async function dropBatches(db: Kysely<JournalTables>, beforeMs: number): Promise<number> {
+  const ids = await numbers(olderThan(db, beforeMs).where('live', '=', 0))
+  if (ids.length === 0) return 0
+  const tables = ['journal_payloads', 'journal_credentials', 'journal_answers', 'journal_records'] as const
+  for (const table of tables) await db.deleteFrom(table).where('batch', 'in', ids).execute()
+  await db.deleteFrom('journal_batches').where('id', 'in', ids).execute()
+  return ids.length
+}

@@ -1,0 +1,69 @@
+import type { Kysely } from 'kysely'
+
+import type { StoredBatch } from './journal.ts'
+import { recordStates, toAgain } from './schema/state-codes.ts'
+import type { JournalTables } from './schema/tables.ts'
+import { unpackAnswers } from './store/answer-pack.ts'
+import { unseal } from './store/seal.ts'
+import type { JournalKey } from './store/store.ts'
+
+/** Reads one batch as it is at one moment; undefined: there is none of this number. */
+export function readBatch(
+  db: Kysely<JournalTables>,
+  batch: number,
+  keys: readonly JournalKey[],
+): Promise<StoredBatch | undefined> {
+  const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
+  return reading.execute(async (at) => {
+    const row = await at
+      .selectFrom('journal_batches')
+      .select(['partner', 'received_ms'])
+      .where('id', '=', batch)
+      .executeTakeFirst()
+    if (row === undefined) return undefined
+    const sealed = ['key_id as keyId', 'body'] as const
+    const payload = await at
+      .selectFrom('journal_payloads')
+      .select(sealed)
+      .where('batch', '=', batch)
+      .executeTakeFirst()
+    const credentials = await at
+      .selectFrom('journal_credentials')
+      .select(sealed)
+      .where('batch', '=', batch)
+      .executeTakeFirst()
+    const records = await at
+      .selectFrom('journal_records')
+      .select(['position', 'state', 'again', 'reason', 'superseded', 'attempts'])
+      .where('batch', '=', batch)
+      .orderBy('position')
+      .execute()
+    const packs = await at
+      .selectFrom('journal_answers')
+      .select(sealed)
+      .where('batch', '=', batch)
+      .orderBy('id')
+      .execute()
+    const answers = new Map<number, string>()
+    for (const pack of packs) unpackAnswers(unseal(pack, keys, 'answers', batch), answers)
+    return {
+      batch,
+      partner: row.partner,
+      receivedMs: row.received_ms,
+      payload: payload === undefined ? undefined : unseal(payload, keys, 'payload', batch),
+      credentials:
+        credentials === undefined
+          ? undefined
+          : Buffer.from(unseal(credentials, keys, 'credentials', batch)).toString(),
+      records: records.map(({ position, state, again, reason, superseded, attempts }) => ({
+        position,
+        state: recordStates[state] ?? 'unknown',
+        answer: answers.get(position),
+        reason: reason ?? undefined,
+        again: toAgain(again),
+        superseded: superseded === 1,
+        attempts,
+      })),
+    }
+  })
+}

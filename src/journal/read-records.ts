@@ -1,0 +1,57 @@
+import { type Kysely, type RawBuilder, sql, type SqlBool } from 'kysely'
+
+import type { DueRecords, RecordRef } from './journal.ts'
+import type { JournalTables } from './schema/tables.ts'
+
+/** So many references go into one statement: databases bound their parameters. */
+const REFS_PER_STATEMENT = 1_000
+
+/** Those of the records that are open, in the given order. */
+export async function readStillOpen(
+  db: Kysely<JournalTables>,
+  records: readonly RecordRef[],
+): Promise<readonly RecordRef[]> {
+  const open = new Set<string>()
+  for (let from = 0; from < records.length; from += REFS_PER_STATEMENT) {
+    const refs = records.slice(from, from + REFS_PER_STATEMENT)
+    const rows = await db
+      .selectFrom('journal_records')
+      .select(['batch', 'position'])
+      .where('state', '=', 0)
+      .where(sql<SqlBool>`(batch, position) in (values ${sql.join(refs.map(toRow))})`)
+      .execute()
+    for (const { batch, position } of rows) open.add(`${batch}/${position}`)
+  }
+  return records.filter(({ batch, position }) => open.has(`${batch}/${position}`))
+}
+
+/** PostgreSQL takes parameters in VALUES for text unless they are told to be something else. */
+const toRow = ({ batch, position }: RecordRef): RawBuilder<unknown> =>
+  sql`(cast(${batch} as bigint), cast(${position} as integer))`
+
+/** Records whose time has come, those first that wait longest. */
+export async function readDue(
+  db: Kysely<JournalTables>,
+  nowMs: number,
+  limit: number,
+): Promise<readonly DueRecords[]> {
+  const rows = await db
+    .selectFrom('journal_records')
+    .select(['batch', 'position'])
+    .where('live', '=', 1)
+    .where('state', '<>', sql.lit(0))
+    .where('again', '>=', sql.lit(0))
+    .where('again', '<=', nowMs)
+    .orderBy('again')
+    .orderBy('batch')
+    .orderBy('position')
+    .limit(limit)
+    .execute()
+  const batches = new Map<number, number[]>()
+  for (const { batch, position } of rows) {
+    const positions = batches.get(batch)
+    if (positions === undefined) batches.set(batch, [position])
+    else positions.push(position)
+  }
+  return [...batches].map(([batch, positions]) => ({ batch, positions }))
+}

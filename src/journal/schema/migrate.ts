@@ -1,0 +1,57 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+
+import { AdapterError } from '../../errors.ts'
+import { type Dialect, migrations } from './migrations.ts'
+import type { JournalTables } from './tables.ts'
+
+/** Runs work alone: no other instance migrates, begins or reopens meanwhile. */
+export type Exclusively = <Result>(
+  work: (transaction: Transaction<JournalTables>) => Promise<Result>,
+) => Promise<Result>
+
+/**
+ * Creates the tables or brings them up to date, in one transaction; resolves with the journal's salt. Error:
+ * `ADP_CONFIGURATION` for tables of a newer version: nothing is changed then.
+ */
+export async function migrate(
+  exclusively: Exclusively,
+  dialect: Dialect,
+  newSalt: () => Uint8Array,
+): Promise<Uint8Array> {
+  return exclusively(async (db) => {
+    await db.schema
+      .createTable('journal_meta')
+      .ifNotExists()
+      .addColumn('name', 'text', (column) => column.primaryKey())
+      .addColumn('value', 'text', (column) => column.notNull())
+      .execute()
+    const version = Number((await readMeta(db, 'schema')) ?? 0)
+    if (version > migrations.length) {
+      throw new AdapterError(
+        'ADP_CONFIGURATION',
+        `The journal has version ${version} and this program knows up to ${migrations.length}: a newer one has ` +
+          'changed it. Start that version again, or name another journal.',
+      )
+    }
+    for (const step of migrations.slice(version)) await step(db, dialect)
+    await writeMeta(db, 'schema', String(migrations.length))
+    const salt = await readMeta(db, 'salt')
+    if (salt !== undefined) return Buffer.from(salt, 'hex')
+    const fresh = newSalt()
+    await writeMeta(db, 'salt', Buffer.from(fresh).toString('hex'))
+    return fresh
+  })
+}
+
+async function readMeta(db: Kysely<JournalTables>, name: string): Promise<string | undefined> {
+  const row = await db.selectFrom('journal_meta').select('value').where('name', '=', name).executeTakeFirst()
+  return row?.value
+}
+
+async function writeMeta(db: Kysely<JournalTables>, name: string, value: string): Promise<void> {
+  await db
+    .insertInto('journal_meta')
+    .values({ name, value })
+    .onConflict((conflict) => conflict.column('name').doUpdateSet({ value: sql`excluded.value` }))
+    .execute()
+}

@@ -1,0 +1,105 @@
+import { type ColumnDefinitionBuilder, type Kysely, sql } from 'kysely'
+
+import type { JournalTables } from './tables.ts'
+
+/** The two databases. */
+export type Dialect = 'sqlite' | 'postgres'
+
+/** Brings the tables from the version before to its own. */
+export type Migration = (db: Kysely<JournalTables>, dialect: Dialect) => Promise<void>
+
+/** All steps, oldest first; one that was released is never changed. The version of a journal is how many it has. */
+export const migrations: readonly Migration[] = [createTables]
+
+const required = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull()
+const counter = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull().defaultTo(0)
+
+async function createTables(db: Kysely<JournalTables>, dialect: Dialect): Promise<void> {
+  const bytes = dialect === 'sqlite' ? 'blob' : 'bytea'
+  // Numbers of deleted rows must never come again: SQLite promises that for AUTOINCREMENT only.
+  const idType = dialect === 'sqlite' ? 'integer' : 'bigint'
+  const numbered = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder =>
+    dialect === 'sqlite'
+      ? column.primaryKey().autoIncrement()
+      : column.primaryKey().generatedAlwaysAsIdentity()
+
+  await db.schema
+    .createTable('journal_keys')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('proof', bytes, required)
+    .execute()
+  await db.schema
+    .createTable('journal_instances')
+    .addColumn('id', idType, numbered)
+    .addColumn('host', 'text', required)
+    .addColumn('boot', 'text', required)
+    .addColumn('pid', 'bigint', required)
+    .addColumn('started', 'text', required)
+    .addColumn('lease_until', 'bigint', required)
+    .execute()
+  await db.schema
+    .createTable('journal_batches')
+    .addColumn('id', idType, numbered)
+    .addColumn('partner', 'text', required)
+    .addColumn('ids', bytes)
+    .addColumn('content', bytes, required)
+    .addColumn('received_ms', 'bigint', required)
+    .addColumn('owner', 'bigint', required)
+    .addColumn('open', 'integer', counter)
+    .addColumn('live', 'integer', counter)
+    .execute()
+  await sql`create index journal_batches_ids on journal_batches (ids) where ids is not null`.execute(db)
+  await sql`create index journal_batches_open on journal_batches (owner) where open > 0`.execute(db)
+  for (const table of ['journal_payloads', 'journal_credentials']) {
+    await db.schema
+      .createTable(table)
+      .addColumn('batch', idType, (column) => column.primaryKey())
+      .addColumn('key_id', 'text')
+      .addColumn('body', bytes, required)
+      .execute()
+  }
+  await createRecords(db, dialect)
+  await db.schema
+    .createTable('journal_answers')
+    .addColumn('id', idType, numbered)
+    .addColumn('batch', 'bigint', required)
+    .addColumn('key_id', 'text')
+    .addColumn('body', bytes, required)
+    .execute()
+  await sql`create index journal_answers_batch on journal_answers (batch)`.execute(db)
+  await db.schema
+    .createTable('journal_ledger')
+    .addColumn('partner', 'text', required)
+    .addColumn('slot', 'integer', required)
+    .addColumn('open', 'bigint', counter)
+    .addColumn('confirmed', 'bigint', counter)
+    .addColumn('refused', 'bigint', counter)
+    .addColumn('unknown', 'bigint', counter)
+    .addColumn('parked', 'bigint', counter)
+    .addPrimaryKeyConstraint('journal_ledger_key', ['partner', 'slot'])
+    .execute()
+}
+
+async function createRecords(db: Kysely<JournalTables>, dialect: Dialect): Promise<void> {
+  const table = db.schema
+    .createTable('journal_records')
+    .addColumn('batch', 'bigint', required)
+    .addColumn('position', 'integer', required)
+    .addColumn('key', dialect === 'sqlite' ? 'blob' : 'bytea', required)
+    .addColumn('state', 'integer', required)
+    .addColumn('live', 'integer', required)
+    .addColumn('again', 'bigint')
+    .addColumn('reason', 'text')
+    .addColumn('attempts', 'integer', (column) => column.notNull().defaultTo(1))
+    .addColumn('superseded', 'integer', counter)
+    .addColumn('dead_letter', 'integer', counter)
+    .addColumn('settled_ms', 'bigint')
+    .addPrimaryKeyConstraint('journal_records_key', ['batch', 'position'])
+  await (dialect === 'sqlite' ? table.modifyEnd(sql`without rowid`) : table).execute()
+  // Only what is live: entries in an index of all keys would land on random pages of a large tree.
+  await sql`create index journal_records_live on journal_records (key) where live = 1`.execute(db)
+  await sql`create index journal_records_due on journal_records (again) where live = 1 and state <> 0 and again >= 0`.execute(
+    db,
+  )
+  await sql`create index journal_records_dead on journal_records (batch) where dead_letter = 1`.execute(db)
+}

@@ -1,0 +1,82 @@
+import type { Generated } from 'kysely'
+
+/**
+ * The tables of the journal, the same for SQLite and PostgreSQL (docs/decisions/006-journal.md). Times are milliseconds since
+ * the epoch; flags are 0 or 1, since SQLite has no booleans.
+ */
+export interface JournalTables {
+  /** `schema`: version of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. */
+  readonly journal_meta: { readonly name: string; readonly value: string }
+  /** Keys that something here is encrypted with; `proof` tells another key of the same id. */
+  readonly journal_keys: { readonly id: string; readonly proof: Uint8Array }
+  readonly journal_instances: InstanceTable
+  readonly journal_batches: BatchTable
+  /** The request of a batch. A table of its own: what changes often stays small. */
+  readonly journal_payloads: SealedTable
+  readonly journal_credentials: SealedTable
+  readonly journal_records: RecordTable
+  /** Answers, several in one row; of two for one position the later row counts. */
+  readonly journal_answers: SealedTable & { readonly id: Generated<number> }
+  readonly journal_ledger: LedgerTable
+}
+
+interface InstanceTable {
+  readonly id: Generated<number>
+  readonly host: string
+  /** The machine's start and process namespace; empty where there is none to read. */
+  readonly boot: string
+  readonly pid: number
+  /** When the process started, as the machine counts; empty where there is none to read. */
+  readonly started: string
+  readonly lease_until: number
+}
+
+interface BatchTable {
+  readonly id: Generated<number>
+  readonly partner: string
+  readonly ids: Uint8Array | null
+  readonly content: Uint8Array
+  readonly received_ms: number
+  /** The instance that may settle it. */
+  readonly owner: number
+  /** How many of its records are open. */
+  readonly open: number
+  /** How many of its records are live. */
+  readonly live: number
+}
+
+interface RecordTable {
+  readonly batch: number
+  readonly position: number
+  /** 16 bytes of the salted hash of the key. */
+  readonly key: Uint8Array
+  /** A code of `state-codes.ts`. */
+  readonly state: number
+  /** 1 while it is open, due, or may be sent again: only then it is in the index of keys. */
+  readonly live: number
+  /** Null: never. -1: with the same batch. Otherwise when it is due. While open: what it was before. */
+  readonly again: number | null
+  readonly reason: string | null
+  readonly attempts: number
+  readonly superseded: number
+  readonly dead_letter: number
+  readonly settled_ms: number | null
+}
+
+interface SealedTable {
+  readonly batch: number
+  /** The key that `body` is encrypted with; null: it is not. */
+  readonly key_id: string | null
+  readonly body: Uint8Array
+}
+
+interface LedgerTable {
+  readonly partner: string
+  /** Totals are the sum over slots: instances that settle at the same time change different rows. */
+  readonly slot: number
+  readonly open: number
+  readonly confirmed: number
+  readonly refused: number
+  readonly unknown: number
+  readonly parked: number
+}

@@ -1,0 +1,121 @@
+import { AdapterError } from '../errors.ts'
+import { readBalances } from './balances.ts'
+import type { Journal } from './journal.ts'
+import type { Lease, LeaseWatch } from './lease/lease.ts'
+import type { ProcessIdentity } from './lease/process-identity.ts'
+import { takeOver } from './lease/take-over.ts'
+import { purge, type Retention } from './purge.ts'
+import { readBatch } from './read-batch.ts'
+import { readDue, readStillOpen } from './read-records.ts'
+import { createAvailability } from './store/availability.ts'
+import type { JournalClock } from './store/clock.ts'
+import { createCommitLanes } from './store/commit-lanes.ts'
+import { type OperationResult, toBegin, toBegun, toColumns, toReopened } from './store/operations.ts'
+import type { JournalKey, Store } from './store/store.ts'
+
+/** What a journal may tell while it runs; texts hold no value of a record. */
+export interface JournalEvents {
+  /** It cannot be reached or written; told once until `recovered`. */
+  failed(reason: string): void
+  recovered(): void
+  /** Others took this instance for dead and may have finished its batches. */
+  leaseLost(): void
+}
+
+export interface SqlJournalOptions {
+  readonly store: Store
+  readonly keys: readonly JournalKey[]
+  readonly clock: JournalClock
+  readonly identity: ProcessIdentity
+  readonly takeLease: (watch: LeaseWatch) => Promise<Lease>
+  readonly patienceMs: number
+  readonly settlePatienceMs: number
+  readonly retention: Retention
+  readonly purgeEveryMs: number
+  readonly events: JournalEvents | undefined
+}
+
+/** Creates the journal of a store whose tables are up to date, and takes its lease. */
+export async function createSqlJournal(options: SqlJournalOptions): Promise<Journal> {
+  const { store, keys, clock, patienceMs, settlePatienceMs, events } = options
+  const availability = createAvailability(store, (failure) => {
+    if (failure === undefined) events?.recovered()
+    else events?.failed(failure)
+  })
+  const lease = await options.takeLease({
+    onRenewal: (error) => {
+      if (error === undefined) availability.reached()
+      else availability.failed(store.toFault(error))
+    },
+    onLost: () => events?.leaseLost(),
+  })
+  const lanes = createCommitLanes({ store, clock, lease, availability })
+  const stopPurging = repeat(clock, options.purgeEveryMs, () =>
+    availability.ask(() => purge(store, options.retention, clock.wallMs())),
+  )
+  /** Whoever began it was told that nothing was kept, so nothing is. */
+  const withdraw = (result: OperationResult): void => {
+    if (typeof result === 'string' || !('kind' in result) || result.kind !== 'new') return
+    lanes
+      .of('withdraw')
+      .submit({ kind: 'withdraw', batch: result.batch }, settlePatienceMs)
+      // It stays open then, and is finished by whoever takes over what this instance leaves.
+      .catch(() => undefined)
+  }
+  let closed: Promise<void> | undefined
+  const close = async (): Promise<void> => {
+    stopPurging()
+    await lanes.idle()
+    await lease.end().catch((error: unknown) => availability.failed(store.toFault(error)))
+    await store.close()
+  }
+  return {
+    durable: true,
+    begin: async (batch) => {
+      const result = await lanes.of('begin').submit(toBegin(batch), patienceMs, withdraw)
+      if (typeof result === 'string' || !('kind' in result)) throw unexpected()
+      return toBegun(result)
+    },
+    settle: async (batch, outcomes) => {
+      const operation = { kind: 'settle', batch, ...toColumns(outcomes) } as const
+      const result = await lanes.of('settle').submit(operation, settlePatienceMs)
+      if (result === 'lost') throw lost()
+    },
+    reopen: async (batch, positions, credentials) => {
+      const operation = { kind: 'reopen', batch, positions, credentials } as const
+      const result = await lanes.of('reopen').submit(operation, patienceMs)
+      if (typeof result === 'string' || !('opened' in result)) throw unexpected()
+      return toReopened(result)
+    },
+    load: (batch) => availability.ask(() => readBatch(store.db, batch, keys)),
+    stillOpen: (records) => availability.ask(() => readStillOpen(store.db, records)),
+    takeOver: () => availability.ask(() => takeOver(store, lease.instance(), options.identity)),
+    due: (nowMs, limit) => availability.ask(() => readDue(store.db, nowMs, limit)),
+    balances: () => availability.ask(() => readBalances(store.db)),
+    holdsLease: () => lease.holds(),
+    isAvailable: () => availability.isAvailable(),
+    close: () => (closed ??= close()),
+  }
+}
+
+/** Repeats `act` until it is stopped; a failure has been told and ends nothing. */
+function repeat(clock: JournalClock, everyMs: number, act: () => Promise<unknown>): () => void {
+  let cancel = (): void => undefined
+  const plan = (): void => {
+    cancel = clock.after(everyMs, () => {
+      void act().catch(() => undefined)
+      plan()
+    })
+  }
+  plan()
+  return () => cancel()
+}
+
+const unexpected = (): AdapterError =>
+  new AdapterError('ADP_INTERNAL', 'The journal answered another question.')
+
+const lost = (): AdapterError =>
+  new AdapterError(
+    'ADP_JOURNAL_LOST',
+    'Another instance has taken this batch over and finishes it. Send the same bytes again to get its answer.',
+  )

@@ -1,0 +1,175 @@
+import type { DatabaseSync } from 'node:sqlite'
+
+import { packAnswers } from '../store/answer-pack.ts'
+import { createKeyHash } from '../store/hash-key.ts'
+import { createLedgerChanges, type LedgerChanges } from '../store/ledger-changes.ts'
+import type {
+  BeginOperation,
+  BeginResult,
+  OperationResult,
+  ReopenOperation,
+  ReopenResult,
+} from '../store/operations.ts'
+import { seal } from '../store/seal.ts'
+import type { Committed, Group, StoreSecrets } from '../store/store.ts'
+import { toSqliteFault } from './sqlite-fault.ts'
+import { createSettling } from './settling.ts'
+import { type GroupStatements, prepareStatements } from './statements.ts'
+
+interface Context {
+  readonly on: GroupStatements
+  readonly secrets: StoreSecrets
+  readonly hashKey: (key: string) => Uint8Array
+  readonly replayForMs: number
+}
+
+/** Creates what makes a group durable: one transaction, one fsync. Never throws. */
+export function createCommitGroup(
+  database: DatabaseSync,
+  secrets: StoreSecrets,
+  replayForMs: number,
+): (group: Group) => Committed {
+  const on = prepareStatements(database)
+  const context = { on, secrets, hashKey: createKeyHash(secrets.salt), replayForMs }
+  return (group) => {
+    /** Settles that turned out to be lost when some of their rows were written: they are left out of the next try. */
+    const lost = new Set<number>()
+    try {
+      for (;;) {
+        database.exec('BEGIN IMMEDIATE')
+        if (on.instance.get(group.instance) === undefined) {
+          database.exec('ROLLBACK')
+          return { ok: false, fault: { kind: 'expired', message: 'another instance has taken over' } }
+        }
+        const results = runGroup(context, group, lost)
+        if (results !== undefined) {
+          database.exec('COMMIT')
+          return { ok: true, results }
+        }
+        database.exec('ROLLBACK')
+      }
+    } catch (error) {
+      if (database.isTransaction) database.exec('ROLLBACK')
+      return { ok: false, fault: toSqliteFault(error) }
+    }
+  }
+}
+
+/** Runs the operations in their order; undefined: one was lost halfway and is in `lost` now. */
+function runGroup(context: Context, group: Group, lost: Set<number>): OperationResult[] | undefined {
+  const { on, secrets } = context
+  const ledger = createLedgerChanges()
+  const settling = createSettling(on, secrets, ledger, group)
+  const results: OperationResult[] = []
+  for (const [index, operation] of group.operations.entries()) {
+    if (operation.kind === 'settle') {
+      const result = lost.has(index) ? 'lost' : settling.settle(operation)
+      if (result === 'late') {
+        lost.add(index)
+        return undefined
+      }
+      results.push(result)
+      continue
+    }
+    settling.flush()
+    if (operation.kind === 'begin') results.push(begin(context, ledger, group, operation))
+    else if (operation.kind === 'reopen') results.push(reopen(context, ledger, group.instance, operation))
+    else results.push(withdraw(on, ledger, group.instance, operation.batch))
+  }
+  settling.flush()
+  for (const [partner, changes] of ledger.list()) on.ledger.run(partner, ...changes)
+  return results
+}
+
+function begin(
+  context: Context,
+  ledger: LedgerChanges,
+  group: Group,
+  operation: BeginOperation,
+): BeginResult {
+  const { on, secrets, hashKey } = context
+  const { partner, ids, content, receivedMs, payload, credentials, keys, refused } = operation
+  const before = ids === undefined ? undefined : on.sameIds.get(ids, partner)
+  const recent = before !== undefined && receivedMs - Number(before['received_ms']) < context.replayForMs
+  if (recent && before['content'] instanceof Uint8Array && Buffer.compare(content, before['content']) === 0) {
+    return { kind: 'known', batch: Number(before['id']), running: Number(before['open']) > 0 }
+  }
+  const open = keys.length - refused.positions.length
+  const { lastInsertRowid } = on.insertBatch.run(
+    partner,
+    ids ?? null,
+    content,
+    receivedMs,
+    group.instance,
+    open,
+    open,
+  )
+  const batch = Number(lastInsertRowid)
+  const sealed = seal(payload, secrets.key, 'payload', batch)
+  on.insertPayload.run(batch, sealed.keyId, sealed.body)
+  if (open > 0) putCredentials(context, batch, credentials)
+  const reasons = new Map(
+    refused.positions.map((position, index) => [position, refused.reasons[index] ?? null]),
+  )
+  for (let position = 0; position < keys.length; position += 1) {
+    const key = hashKey(keys[position] ?? '')
+    const reason = reasons.get(position)
+    if (reason === undefined) on.insertRecord.run(batch, position, key)
+    else on.insertRefused.run(batch, position, key, reason, group.nowMs)
+  }
+  const pack = packAnswers(refused.positions, refused.answers)
+  if (pack !== undefined) {
+    const answers = seal(pack, secrets.key, 'answers', batch)
+    on.insertAnswers.run(batch, answers.keyId, answers.body)
+  }
+  ledger.move(partner, undefined, 0, open)
+  ledger.move(partner, undefined, 2, refused.positions.length)
+  // With setReturnArrays each row is an array, which the types do not say.
+  const after = (on.olderOpen.all(batch) as unknown as number[][]).flat()
+  return { kind: 'new', batch, after, idsReused: recent }
+}
+
+/** Credentials are kept only where they can be encrypted. */
+function putCredentials({ on, secrets }: Context, batch: number, credentials: string | undefined): void {
+  if (secrets.key === undefined || credentials === undefined) return
+  const { keyId, body } = seal(Buffer.from(credentials), secrets.key, 'credentials', batch)
+  on.putCredentials.run(batch, keyId, body)
+}
+
+function reopen(
+  context: Context,
+  ledger: LedgerChanges,
+  instance: number,
+  { batch, positions, credentials }: ReopenOperation,
+): ReopenResult {
+  const { on } = context
+  const row = on.batch.get(batch)
+  if (row === undefined || (Number(row['open']) > 0 && row['owner'] !== instance)) {
+    return { opened: [], after: [] }
+  }
+  const states = new Map(on.statesOf.all(batch) as unknown as [number, number][])
+  const opened: number[] = []
+  const after: number[] = []
+  for (const position of positions) {
+    if (on.reopen.get(batch, position) === undefined) continue
+    opened.push(position)
+    ledger.move(String(row['partner']), states.get(position), 0)
+    after.push(...(on.olderOpenOf.all(batch, position) as unknown as number[][]).flat())
+  }
+  if (opened.length === 0) return { opened, after }
+  on.own.run(instance, batch)
+  on.count.get(opened.length, 0, batch)
+  putCredentials(context, batch, credentials)
+  return { opened, after }
+}
+
+function withdraw(on: GroupStatements, ledger: LedgerChanges, instance: number, batch: number): 'done' {
+  const row = on.batch.get(batch)
+  // Taken over meanwhile: it is finished there.
+  if (row === undefined || row['owner'] !== instance) return 'done'
+  for (const [, state] of on.statesOf.all(batch) as unknown as [number, number][]) {
+    ledger.remove(String(row['partner']), state, 1)
+  }
+  for (const statement of on.withdraw) statement.run(batch)
+  return 'done'
+}

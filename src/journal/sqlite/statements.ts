@@ -1,0 +1,108 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+
+/** The statements of a group, prepared once. */
+export interface GroupStatements {
+  readonly instance: StatementSync
+  readonly sameIds: StatementSync
+  readonly insertBatch: StatementSync
+  readonly insertPayload: StatementSync
+  readonly putCredentials: StatementSync
+  readonly insertRecord: StatementSync
+  readonly insertRefused: StatementSync
+  readonly olderOpen: StatementSync
+  readonly olderOpenOf: StatementSync
+  readonly batch: StatementSync
+  readonly record: StatementSync
+  readonly settle: StatementSync
+  readonly superseded: StatementSync
+  readonly supersede: StatementSync
+  readonly count: StatementSync
+  readonly dropCredentials: StatementSync
+  readonly insertAnswers: StatementSync
+  readonly own: StatementSync
+  readonly reopen: StatementSync
+  readonly statesOf: StatementSync
+  readonly withdraw: readonly StatementSync[]
+  readonly ledger: StatementSync
+}
+
+const OLDER_OPEN = `
+  select r.position, o.batch, o.position from journal_records r
+  join journal_records o indexed by journal_records_live
+    on o.key = r.key and o.live = 1 and o.state = 0 and o.batch < r.batch
+  where r.batch = ? and r.state = 0`
+
+/** Prepares the statements; their text is not built from anything that a client sent. */
+export function prepareStatements(database: DatabaseSync): GroupStatements {
+  const prepare = (text: string): StatementSync => database.prepare(text)
+  const rows = (text: string): StatementSync => {
+    const statement = database.prepare(text)
+    statement.setReturnArrays(true)
+    return statement
+  }
+  const put = 'on conflict (batch) do update set key_id = excluded.key_id, body = excluded.body'
+  return {
+    instance: prepare('select 1 from journal_instances where id = ?'),
+    sameIds: prepare(
+      `select id, content, received_ms, open from journal_batches where ids = ? and partner = ?
+       order by id desc limit 1`,
+    ),
+    insertBatch: prepare(
+      `insert into journal_batches (partner, ids, content, received_ms, owner, open, live)
+       values (?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    insertPayload: prepare('insert into journal_payloads (batch, key_id, body) values (?, ?, ?)'),
+    putCredentials: prepare(`insert into journal_credentials (batch, key_id, body) values (?, ?, ?) ${put}`),
+    insertRecord: prepare(
+      'insert into journal_records (batch, position, key, state, live) values (?, ?, ?, 0, 1)',
+    ),
+    insertRefused: prepare(
+      `insert into journal_records (batch, position, key, state, live, reason, settled_ms)
+       values (?, ?, ?, 2, 0, ?, ?)`,
+    ),
+    olderOpen: rows(`${OLDER_OPEN} order by r.position, o.batch, o.position`),
+    olderOpenOf: rows(`${OLDER_OPEN} and r.position = ? order by o.batch, o.position`),
+    batch: prepare('select partner, owner, open, live from journal_batches where id = ?'),
+    record: prepare('select state, reason from journal_records where batch = ? and position = ?'),
+    settle: prepare(
+      `update journal_records set state = ?, live = ?, again = ?, reason = ?, dead_letter = ?, settled_ms = ?
+       where batch = ? and position = ? and state = 0`,
+    ),
+    superseded: rows(
+      `select o.batch, o.position, o.state from journal_records r
+       join journal_records o indexed by journal_records_live
+         on o.key = r.key and o.live = 1 and o.state <> 0
+       where r.batch = ? and r.position between ? and ? and r.state = 1
+         and (o.batch < r.batch or (o.batch = r.batch and o.position < r.position))`,
+    ),
+    supersede: prepare(
+      `update journal_records set live = 0, again = null, superseded = 1, state = ?,
+         reason = iif(state = 4, 'superseded', reason), settled_ms = ?
+       where batch = ? and position = ?`,
+    ),
+    count: prepare('update journal_batches set open = open + ?, live = live + ? where id = ? returning live'),
+    dropCredentials: prepare('delete from journal_credentials where batch = ?'),
+    insertAnswers: prepare('insert into journal_answers (batch, key_id, body) values (?, ?, ?)'),
+    own: prepare('update journal_batches set owner = ? where id = ?'),
+    // What it was settled with last stays, so that it can be read while it is open.
+    reopen: prepare(
+      `update journal_records set state = 0, attempts = attempts + 1
+       where batch = ?1 and position = ?2 and state <> 0 and live = 1 and not exists (
+         select 1 from journal_records n indexed by journal_records_live
+         where n.key = journal_records.key and n.live = 1 and n.state = 0
+           and (n.batch > ?1 or (n.batch = ?1 and n.position > ?2)))
+       returning key`,
+    ),
+    statesOf: rows('select position, state from journal_records where batch = ?'),
+    withdraw: ['records', 'answers', 'payloads', 'credentials']
+      .map((table) => prepare(`delete from journal_${table} where batch = ?`))
+      .concat(prepare('delete from journal_batches where id = ?')),
+    ledger: prepare(
+      `insert into journal_ledger (partner, slot, open, confirmed, refused, unknown, parked)
+       values (?, 0, ?, ?, ?, ?, ?)
+       on conflict (partner, slot) do update set open = open + excluded.open,
+         confirmed = confirmed + excluded.confirmed, refused = refused + excluded.refused,
+         unknown = unknown + excluded.unknown, parked = parked + excluded.parked`,
+    ),
+  }
+}

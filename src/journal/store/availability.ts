@@ -1,0 +1,48 @@
+import { AdapterError } from '../../errors.ts'
+import type { Fault } from './fault.ts'
+import type { Store } from './store.ts'
+
+/** Whether the store could be reached the last time that it was asked. */
+export interface Availability {
+  isAvailable(): boolean
+  reached(): void
+  failed(fault: Fault): void
+  /** Runs a question to the store. Error: `ADP_JOURNAL_UNAVAILABLE` for every error of the driver. */
+  ask<Result>(question: () => Promise<Result>): Promise<Result>
+}
+
+/** Creates the memory of it; `onChange` is told when it changes, with the reason where it fails. */
+export function createAvailability(
+  store: Store,
+  onChange: (failure: string | undefined) => void,
+): Availability {
+  let available = true
+  const reached = (): void => {
+    if (available) return
+    available = true
+    onChange(undefined)
+  }
+  const failed = (fault: Fault): void => {
+    if (!available) return
+    available = false
+    onChange(fault.message)
+  }
+  return {
+    isAvailable: () => available,
+    reached,
+    failed,
+    ask: async (question) => {
+      try {
+        const result = await question()
+        reached()
+        return result
+      } catch (error) {
+        if (error instanceof AdapterError && error.code === 'ADP_CONFIGURATION') throw error
+        const fault = store.toFault(error)
+        failed(fault)
+        const message = `The journal cannot be read: ${fault.message}.`
+        throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', message, { cause: error })
+      }
+    },
+  }
+}

@@ -1,0 +1,57 @@
+import type { Lease } from '../lease/lease.ts'
+import type { Availability } from './availability.ts'
+import type { JournalClock } from './clock.ts'
+import { createGroupCommit, type GroupCommit } from './group-commit.ts'
+import type { Operation } from './operations.ts'
+import type { Committed, Store } from './store.ts'
+
+export interface LaneOptions {
+  readonly store: Store
+  readonly clock: JournalClock
+  readonly lease: Lease
+  readonly availability: Availability
+}
+
+/** The ways to the store. */
+export interface CommitLanes {
+  /** Where an operation queues: settles have their own lanes where the store lets them. */
+  of(kind: Operation['kind']): GroupCommit
+  idle(): Promise<void>
+}
+
+/** Creates the lanes of a store. */
+export function createCommitLanes({ store, clock, lease, availability }: LaneOptions): CommitLanes {
+  const commitAs = (operations: readonly Operation[]): Promise<Committed> =>
+    store.commit({ instance: lease.instance(), nowMs: clock.wallMs(), operations })
+  const commit = async (operations: readonly Operation[]): Promise<Committed> => {
+    const committed = await commitAs(operations)
+    if (committed.ok || committed.fault.kind !== 'expired') return committed
+    // Others took this instance for dead: what it begins from now on belongs to a new number.
+    try {
+      await lease.renew()
+    } catch (error) {
+      return { ok: false, fault: { ...store.toFault(error), kind: 'transient' } }
+    }
+    return commitAs(operations)
+  }
+  const createLane = (concurrency: number): GroupCommit =>
+    createGroupCommit({
+      clock,
+      concurrency,
+      commit: async (operations) => {
+        const committed = await commit(operations)
+        if (committed.ok) availability.reached()
+        else if (committed.fault.kind !== 'refused') availability.failed(committed.fault)
+        return committed
+      },
+    })
+  const ordered = createLane(1)
+  const settles = store.settlers > 0 ? createLane(store.settlers) : ordered
+  return {
+    of: (kind) => (kind === 'settle' ? settles : ordered),
+    idle: async () => {
+      await settles.idle()
+      await ordered.idle()
+    },
+  }
+}

@@ -1,0 +1,11 @@
+/**
+ * Why a group was not made durable. `transient`: nothing was kept, and it can be tried again. `doubtful`: the connection was
+ * lost while the transaction ended. `refused`: the data cannot be stored at all. `expired`: this instance is no longer
+ * known, since another one took it for dead.
+ */
+export interface Fault {
+  readonly kind: 'transient' | 'doubtful' | 'refused' | 'expired'
+  /** For the operator, without any value: `the disk is full`. */
+  readonly message: string
+  readonly cause?: unknown
+}

@@ -1,0 +1,165 @@
+import { AdapterError } from '../../errors.ts'
+import type { JournalClock } from './clock.ts'
+import type { Fault } from './fault.ts'
+import type { Operation, OperationResult } from './operations.ts'
+import type { Committed } from './store.ts'
+
+export interface GroupCommitOptions {
+  readonly clock: JournalClock
+  /** Groups that may run at the same time; 1 keeps the order of the calls. */
+  readonly concurrency: number
+  /** Makes a group durable. Never rejects. */
+  readonly commit: (operations: readonly Operation[]) => Promise<Committed>
+}
+
+/** Operations that wait for the store; those that wait at the same moment go in one transaction. */
+export interface GroupCommit {
+  /**
+   * Resolves once the operation is durable. Error: `ADP_JOURNAL_UNAVAILABLE` after `patienceMs`. An operation that is made
+   * durable after that all the same is given to `tooLate`.
+   */
+  submit(
+    operation: Operation,
+    patienceMs: number,
+    tooLate?: (result: OperationResult) => void,
+  ): Promise<OperationResult>
+  /** Resolves when nothing waits any longer. */
+  idle(): Promise<void>
+}
+
+interface Entry {
+  readonly operation: Operation
+  readonly resolve: (result: OperationResult) => void
+  readonly reject: (error: AdapterError) => void
+  readonly tooLate: ((result: OperationResult) => void) | undefined
+  readonly cancelDeadline: () => void
+  /** `sent`: nobody knows yet whether it is durable. */
+  state: 'waiting' | 'sent'
+  /** Its caller was told that it failed. */
+  abandoned: boolean
+}
+
+const MAX_OPERATIONS = 256
+const MAX_BYTES = 8 * 1024 * 1024
+const FIRST_PAUSE_MS = 50
+const LONGEST_PAUSE_MS = 1_000
+
+/** Creates a group commit with nothing in it. */
+export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
+  const { clock, concurrency, commit } = options
+  let queue: Entry[] = []
+  let running = 0
+  let planned = false
+  let pauseMs = 0
+  /** So many groups are of one operation: one of those that failed together cannot be stored. */
+  let alone = 0
+  let lastFault: Fault | undefined
+  let whenIdle: (() => void)[] = []
+
+  const plan = (): void => {
+    if (planned || queue.length === 0 || running >= concurrency) return
+    planned = true
+    // Not at once: whoever comes in this turn of the event loop comes along.
+    setImmediate(pump)
+  }
+  const pump = (): void => {
+    planned = false
+    if (running >= concurrency || queue.length === 0) return
+    const size = alone > 0 ? 1 : groupSize(queue)
+    if (alone > 0) alone -= 1
+    const entries = queue.slice(0, size)
+    queue = queue.slice(size)
+    for (const entry of entries) entry.state = 'sent'
+    running += 1
+    void commit(entries.map(({ operation }) => operation)).then((committed) => {
+      running -= 1
+      if (committed.ok) succeed(entries, committed.results)
+      else fail(entries, committed.fault)
+      wakeIdle()
+    })
+    plan()
+  }
+  const isIdle = (): boolean => running === 0 && queue.length === 0
+  const wakeIdle = (): void => {
+    if (!isIdle()) return
+    for (const wake of whenIdle) wake()
+    whenIdle = []
+  }
+  const succeed = (entries: readonly Entry[], results: readonly OperationResult[]): void => {
+    pauseMs = 0
+    lastFault = undefined
+    entries.forEach((entry, index) => {
+      const result = results[index] ?? 'lost'
+      entry.cancelDeadline()
+      if (entry.abandoned) entry.tooLate?.(result)
+      else entry.resolve(result)
+    })
+    plan()
+  }
+  const fail = (entries: readonly Entry[], fault: Fault): void => {
+    lastFault = fault
+    const [first] = entries
+    if (fault.kind === 'refused' && entries.length === 1 && first !== undefined) {
+      first.cancelDeadline()
+      const message = `The journal cannot store this: ${fault.message}.`
+      if (!first.abandoned) first.reject(new AdapterError('ADP_INTERNAL', message, { cause: fault.cause }))
+      plan()
+      return
+    }
+    if (fault.kind === 'refused') alone = entries.length
+    // What may be durable is tried again also when nobody waits: only so it can be undone.
+    const kept = entries.filter(({ abandoned }) => fault.kind === 'doubtful' || !abandoned)
+    if (fault.kind !== 'doubtful') for (const entry of kept) entry.state = 'waiting'
+    queue = [...kept, ...queue]
+    if (fault.kind === 'refused') {
+      plan()
+      return
+    }
+    pauseMs = Math.min(Math.max(FIRST_PAUSE_MS, pauseMs * 2), LONGEST_PAUSE_MS)
+    planned = true
+    clock.after(pauseMs, pump)
+  }
+  const expire = (entry: Entry): void => {
+    entry.abandoned = true
+    if (entry.state === 'waiting') queue = queue.filter((one) => one !== entry)
+    const why = lastFault?.message ?? 'it does not answer'
+    const message = `The journal cannot be written: ${why}. Nothing was sent for what it could not keep.`
+    entry.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', message, { cause: lastFault?.cause }))
+    wakeIdle()
+  }
+  return {
+    submit: (operation, patienceMs, tooLate) =>
+      new Promise((resolve, reject) => {
+        const cancelDeadline = clock.after(patienceMs, () => expire(entry))
+        const entry: Entry = {
+          operation,
+          resolve,
+          reject,
+          tooLate,
+          cancelDeadline,
+          state: 'waiting',
+          abandoned: false,
+        }
+        queue.push(entry)
+        plan()
+      }),
+    idle: () =>
+      isIdle()
+        ? Promise.resolve()
+        : new Promise((resolve) => {
+            whenIdle.push(resolve)
+          }),
+  }
+}
+
+/** How many of the first operations go together: bounded, so that no transaction grows with the load. */
+function groupSize(queue: readonly Entry[]): number {
+  let bytes = 0
+  let size = 0
+  for (const { operation } of queue) {
+    bytes += operation.kind === 'begin' ? operation.payload.byteLength : 0
+    if (size > 0 && (bytes > MAX_BYTES || size >= MAX_OPERATIONS)) break
+    size += 1
+  }
+  return size
+}

@@ -1,0 +1,22 @@
+import { AdapterError } from '../../errors.ts'
+import { createSqliteStore } from '../sqlite/sqlite-store.ts'
+import type { Store } from './store.ts'
+
+export interface StoreOptions {
+  /** How long `begin` waits in all: no single try may take longer. */
+  readonly patienceMs: number
+  readonly replayForMs: number
+  readonly wallMs: () => number
+}
+
+/** Creates the store that an address names; nothing is opened yet. Error: `ADP_CONFIGURATION`. */
+export function openStore(url: string, { patienceMs, replayForMs, wallMs }: StoreOptions): Store {
+  const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
+  if (path !== undefined && path !== ':memory:') {
+    return createSqliteStore({ path, busyMs: Math.ceil(patienceMs / 2), replayForMs, wallMs })
+  }
+  throw new AdapterError(
+    'ADP_CONFIGURATION',
+    'The address of a journal is sqlite:<file> or postgres://<user>:<password>@<host>/<database>.',
+  )
+}

@@ -1,0 +1,140 @@
+import type { Begun, NewBatch, RecordRef, Reopened, Settled } from '../journal.ts'
+import { stateCodes, toAgainCode } from '../schema/state-codes.ts'
+
+/** Outcomes by column: cheap to hand to another thread, and the form that PostgreSQL's `unnest` takes. */
+export interface OutcomeColumns {
+  readonly positions: readonly number[]
+  readonly states: readonly number[]
+  readonly again: readonly (number | null)[]
+  readonly reasons: readonly (string | null)[]
+  readonly deadLetters: readonly number[]
+  readonly answers: readonly (string | undefined)[]
+}
+
+/** `begin` as a store runs it. */
+export interface BeginOperation {
+  readonly kind: 'begin'
+  readonly partner: string
+  readonly ids: Uint8Array | undefined
+  readonly content: Uint8Array
+  readonly receivedMs: number
+  readonly payload: Uint8Array
+  readonly credentials: string | undefined
+  readonly keys: readonly string[]
+  /** Records that are refused from the start. */
+  readonly refused: OutcomeColumns
+}
+
+/** `settle` as a store runs it. */
+export interface SettleOperation extends OutcomeColumns {
+  readonly kind: 'settle'
+  readonly batch: number
+}
+
+/** `reopen` as a store runs it. */
+export interface ReopenOperation {
+  readonly kind: 'reopen'
+  readonly batch: number
+  readonly positions: readonly number[]
+  readonly credentials: string | undefined
+}
+
+/** Undoes a `begin` whose caller was told that nothing was kept. */
+export interface WithdrawOperation {
+  readonly kind: 'withdraw'
+  readonly batch: number
+}
+
+/** One change of the journal. Those that wait together are made in one transaction. */
+export type Operation = BeginOperation | SettleOperation | ReopenOperation | WithdrawOperation
+
+/** What a `begin` found. `after`: position, batch and position of an older open record, in threes. */
+export type BeginResult =
+  | {
+      readonly kind: 'new'
+      readonly batch: number
+      readonly after: readonly number[]
+      readonly idsReused: boolean
+    }
+  | Extract<Begun, { kind: 'known' }>
+
+/** What a `reopen` did: the positions that are open now, and `after` as for `begin`. */
+export interface ReopenResult {
+  readonly opened: readonly number[]
+  readonly after: readonly number[]
+}
+
+/** What an operation gives; the same member as its kind. */
+export type OperationResult =
+  | BeginResult
+  | ReopenResult
+  /** A settle that must not count: another instance owns the batch, or it says something else than what is kept. */
+  | 'lost'
+  | 'done'
+
+/** Puts outcomes into columns. */
+export function toColumns(outcomes: readonly Settled[]): OutcomeColumns {
+  const positions: number[] = []
+  const states: number[] = []
+  const again: (number | null)[] = []
+  const reasons: (string | null)[] = []
+  const deadLetters: number[] = []
+  const answers: (string | undefined)[] = []
+  for (const outcome of outcomes) {
+    positions.push(outcome.position)
+    states.push(stateCodes[outcome.state])
+    again.push(toAgainCode(outcome.again))
+    reasons.push(outcome.reason ?? null)
+    deadLetters.push(outcome.deadLetter === true ? 1 : 0)
+    answers.push(outcome.answer)
+  }
+  return { positions, states, again, reasons, deadLetters, answers }
+}
+
+/** The operation of a new batch. */
+export function toBegin(batch: NewBatch): BeginOperation {
+  const refused: Settled[] = []
+  const keys = batch.records.map((record, position) => {
+    if (record.refused !== undefined) refused.push({ position, state: 'refused', ...record.refused })
+    return record.key
+  })
+  const { partner, ids, content, receivedMs, payload, credentials } = batch
+  return {
+    kind: 'begin',
+    partner,
+    ids,
+    content,
+    receivedMs,
+    payload,
+    credentials,
+    keys,
+    refused: toColumns(refused),
+  }
+}
+
+const NOTHING: ReadonlyMap<number, readonly RecordRef[]> = new Map()
+
+/** Threes as a map by position. */
+export function toAfter(after: readonly number[]): ReadonlyMap<number, readonly RecordRef[]> {
+  if (after.length === 0) return NOTHING
+  const map = new Map<number, RecordRef[]>()
+  for (let at = 0; at + 2 < after.length; at += 3) {
+    const [position = 0, batch = 0, older = 0] = after.slice(at, at + 3)
+    const refs = map.get(position)
+    if (refs === undefined) map.set(position, [{ batch, position: older }])
+    else refs.push({ batch, position: older })
+  }
+  return map
+}
+
+/** The port's form of a `begin`. */
+export function toBegun(result: BeginResult): Begun {
+  if (result.kind === 'known') return result
+  return { ...result, after: toAfter(result.after) }
+}
+
+/** The port's form of a `reopen`: every position that was opened is in it. */
+export function toReopened({ opened, after }: ReopenResult): Reopened {
+  const refs = toAfter(after)
+  return new Map(opened.map((position) => [position, refs.get(position) ?? []]))
+}

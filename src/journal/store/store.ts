@@ -1,0 +1,52 @@
+import type { Kysely, RawBuilder } from 'kysely'
+
+import type { Exclusively } from '../schema/migrate.ts'
+import type { JournalTables } from '../schema/tables.ts'
+import type { Fault } from './fault.ts'
+import type { Operation, OperationResult } from './operations.ts'
+
+/** Operations that are made durable together. */
+export interface Group {
+  /** The instance that acts: what it begins and reopens is its own. */
+  readonly instance: number
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number
+  readonly operations: readonly Operation[]
+}
+
+/** The results in the order of the operations, or why there are none. */
+export type Committed =
+  | { readonly ok: true; readonly results: readonly OperationResult[] }
+  | { readonly ok: false; readonly fault: Fault }
+
+/** The salt of the journal, and the key that encrypts. */
+export interface StoreSecrets {
+  readonly salt: Uint8Array
+  readonly key: JournalKey | undefined
+}
+
+/** A key of AES-256 with its name. */
+export interface JournalKey {
+  readonly id: string
+  /** 32 bytes. */
+  readonly key: Uint8Array
+}
+
+/** A database with the journal's tables. */
+export interface Store {
+  readonly dialect: 'sqlite' | 'postgres'
+  /** For everything that is not on the way of a record. Rejects with the driver's own errors. */
+  readonly db: Kysely<JournalTables>
+  readonly exclusively: Exclusively
+  /** How many groups of settles may run beside the others; 0: all groups run one after another. */
+  readonly settlers: number
+  /** The time that leases are measured in, as SQL. */
+  nowMs(): RawBuilder<number>
+  /** To be called once, before the first `commit`. */
+  prepare(secrets: StoreSecrets): Promise<void>
+  /** Makes a group durable as a whole or not at all. Never rejects. */
+  commit(group: Group): Promise<Committed>
+  /** What an error of the driver means. */
+  toFault(error: unknown): Fault
+  close(): Promise<void>
+}

@@ -1,0 +1,50 @@
+import { hash } from 'node:crypto'
+
+import type { Begun, Journal, NewBatch, Settled } from '../../src/journal/index.ts'
+
+/** The time that tests begin at. */
+export const START_MS = Date.UTC(2026, 8, 1)
+
+const digest = (text: string): Uint8Array => hash('sha256', text, 'buffer')
+
+/** A batch of one record for each key. The same ids and content: the same batch. */
+export function batchOf(
+  keys: readonly string[],
+  given: Partial<NewBatch> & { name?: string } = {},
+): NewBatch {
+  const { name, ...members } = given
+  return {
+    partner: 'acme',
+    ids: name === undefined ? undefined : digest(`ids of ${name}`),
+    content: digest(keys.join()),
+    receivedMs: START_MS,
+    payload: Buffer.from(`payload of ${keys.join()}`),
+    credentials: undefined,
+    records: keys.map((key) => ({ key })),
+    ...members,
+  }
+}
+
+/** Begins a batch that is new, and gives its number. */
+export async function beginNew(journal: Journal, batch: NewBatch): Promise<number> {
+  const begun = await journal.begin(batch)
+  if (begun.kind !== 'new') throw new Error('the batch is known')
+  return begun.batch
+}
+
+/** `after` of a new batch as an object, which is easier to compare. */
+export function afterOf(begun: Begun): unknown {
+  return begun.kind === 'new' ? Object.fromEntries(begun.after) : begun
+}
+
+export const confirmed = (position: number, answer = `answer ${position}`): Settled => ({
+  position,
+  state: 'confirmed',
+  answer,
+})
+
+/** The states of a batch's records, in order. */
+export async function statesOf(journal: Journal, batch: number): Promise<readonly string[]> {
+  const stored = await journal.load(batch)
+  return stored?.records.map(({ state, superseded }) => (superseded ? `${state}, superseded` : state)) ?? []
+}
