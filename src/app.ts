@@ -129,7 +129,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     server.prependListener('request', (_request, response) => {
       if (!ready) response.shouldKeepAlive = false
     })
-    recovery.start()
     return { journal, recovery, server }
   }
   let running: Promise<Running> | undefined
@@ -150,17 +149,24 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     events.stopped()
   }
   let stopped: Promise<void> | undefined
+  const close = (): Promise<void> => (stopped ??= stop())
   return {
     listen: async () => {
-      const { server } = await (running ??= start())
-      const port = await startListening(server, config.listen.port, config.listen.host)
+      const { server, recovery } = await (running ??= start())
+      const port = await startListening(server, config.listen.port, config.listen.host).catch(
+        async (cause: unknown) => {
+          await close()
+          throw cause
+        },
+      )
+      recovery.start()
       ready = true
       const { host } = config.listen
       const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
       events.started({ url })
       return { url, port }
     },
-    close: () => (stopped ??= stop()),
+    close,
   }
 }
 
