@@ -79,10 +79,16 @@ export async function handleBatch(
   }
 }
 
-/** `auto`: a client that names an OData version is a generic one, and those need the nested layout (batch-wire A6). */
+/**
+ * `auto`: a client that names an OData version, or accepts multipart/mixed by name, is a generic one, and those need the nested
+ * layout (batch-wire A6). The request of service.md 4.2 has none of these headers.
+ */
 function layoutFor(partner: Partner, request: IncomingMessage): 'flat' | 'nested' {
   if (partner.layout !== 'auto') return partner.layout
   const { headers } = request
-  const generic = headers['odata-version'] !== undefined || headers['odata-maxversion'] !== undefined
+  const generic =
+    headers['odata-version'] !== undefined ||
+    headers['odata-maxversion'] !== undefined ||
+    /\bmultipart\/mixed\b/i.test(headers.accept ?? '') // all that the SAP Cloud SDK says
   return generic ? 'nested' : 'flat'
 }
