@@ -1,0 +1,87 @@
+import { o } from 'odata'
+import { describe, expect, it } from 'vitest'
+
+import { marksOf, type Service, startService, toldOf } from './support/start-service.ts'
+
+/** What o.js gives for one part. */
+interface Part {
+  readonly contentId: number
+  readonly status: number
+  readonly body: unknown
+}
+
+interface Choices {
+  /** All records in one changeset, else directly under the batch. */
+  readonly useChangset: boolean
+  /** `AttendanceRecords` instead of the whole address. */
+  readonly useRelativeURLs: boolean
+  /** One object of headers for the batch and for what is in it: then every part says multipart/mixed of its JSON. */
+  readonly sharedHeaders: boolean
+}
+
+/** Posts the register in one batch. */
+async function post(
+  service: Service,
+  { useChangset, useRelativeURLs, sharedHeaders }: Choices,
+  fragment = 'value',
+): Promise<Part[]> {
+  const newHeaders = (): Headers => new Headers({ ...service.headers, 'Content-Type': 'application/json' })
+  const client = o(service.root, {
+    headers: newHeaders(),
+    fragment,
+    batch: {
+      endpoint: '$batch',
+      boundaryPrefix: 'batch_',
+      changsetBoundaryPrefix: 'changeset_',
+      useChangset,
+      useRelativeURLs,
+      ...(sharedHeaders ? {} : { headers: newHeaders() }),
+    },
+  })
+  for (const mark of service.register) client.post('AttendanceRecords', mark)
+  return (await client.batch()) as Part[]
+}
+
+const plain: Choices = { useChangset: false, useRelativeURLs: false, sharedHeaders: false }
+
+describe('o.js', () => {
+  it.each([
+    ['one changeset', 'flat', { ...plain, useChangset: true }],
+    ['one changeset', 'nested', { ...plain, useChangset: true }],
+    ['records directly under the batch', 'flat', plain],
+    ['records directly under the batch', 'nested', plain],
+    ['relative addresses', 'flat', { ...plain, useRelativeURLs: true }],
+    ['headers of the batch on every record', 'flat', { ...plain, sharedHeaders: true }],
+    [
+      'headers of the changeset on every record',
+      'nested',
+      { ...plain, useChangset: true, sharedHeaders: true },
+    ],
+  ])('writes a batch with %s and reads what became of it, layout %s', async (_name, layout, choices) => {
+    const service = await startService({ layout })
+    const parts = await post(service, choices)
+    expect(parts.map(({ status, body }) => toldOf(status, body))).toEqual(service.told)
+    expect(parts.map(({ contentId }) => contentId)).toEqual(service.register.map((_, index) => index + 1))
+    expect(await service.taken()).toEqual(marksOf(service.told))
+  })
+
+  it('reads the parts of a partner with both quirks, d by its setting for it', async () => {
+    const service = await startService({ quirks: { dataEnvelope: true, msgtypeResponse: true } })
+    const parts = await post(service, { ...plain, useChangset: true }, 'd')
+    expect(parts.map(({ status, body }) => toldOf(status, body))).toEqual(service.told)
+  })
+
+  it('reads records, and d.results of a partner with dataEnvelope', async () => {
+    const plainService = await startService()
+    const [learner] = plainService.samples.learners
+    const query = { $filter: `Learner eq ${learner}`, $top: 3, $select: 'Learner' }
+    const read = (service: Service, fragment: string): Promise<unknown> =>
+      o(service.root, { headers: new Headers(service.headers), fragment })
+        .get('AttendanceRecords')
+        .query(query)
+    const rows = Array.from({ length: 3 }, () => ({ Learner: learner }))
+    expect(await read(plainService, 'value')).toEqual(rows)
+    const quirky = await startService({ quirks: { dataEnvelope: true } })
+    expect(await read(quirky, 'd')).toMatchObject({ results: rows })
+  })
+})

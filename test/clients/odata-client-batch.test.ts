@@ -1,0 +1,30 @@
+import { OData } from '@odata/client'
+import { expect, test } from 'vitest'
+
+import { type Mark, marksOf, type Service, startService, toldOf } from './support/start-service.ts'
+
+/** Posts the register in one batch. */
+function post(service: Service) {
+  const client = OData.New4({ serviceEndpoint: service.root, commonHeaders: { ...service.headers } })
+  return client.execBatchRequests(
+    service.register.map((entity) =>
+      client.newBatchRequest<Mark>({ collection: 'AttendanceRecords', method: 'POST', entity }),
+    ),
+  )
+}
+
+test.each(['flat', 'nested', 'auto'])(
+  '@odata/client writes a changeset for each record and reads what became of it, layout %s',
+  async (layout) => {
+    const service = await startService({ layout })
+    const replies = await post(service)
+    const told = await Promise.all(replies.map(async (reply) => toldOf(reply.status, await reply.json())))
+    expect(told).toEqual(service.told)
+    expect(await service.taken()).toEqual(marksOf(service.told))
+  },
+)
+
+test('@odata/client passes over parts with msgtype=response: that quirk is not for it', async () => {
+  const service = await startService({ quirks: { msgtypeResponse: true } })
+  expect(await post(service)).toEqual(service.register.map(() => undefined))
+})

@@ -1,0 +1,145 @@
+import { expect } from 'vitest'
+
+import type { SandboxOptions } from '../../../src/sandbox/index.ts'
+import { fixed, sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
+import { type Adapter, onePartner, startAdapter } from '../../support/start-adapter.ts'
+
+/** Ids of the sandbox (`GET /_sandbox/samples`). */
+export interface Samples {
+  readonly learners: readonly string[]
+  readonly events: readonly string[]
+  readonly codes: readonly { readonly id: string; readonly code: string }[]
+  readonly from: string
+  readonly to: string
+}
+
+/** A flat record as a client posts it (service.md 4.2). */
+export interface Mark {
+  readonly Present: boolean
+  readonly Absent: boolean
+  readonly Learner: string
+  readonly AttendableEvent: string
+  readonly SchoolAttendanceCode: string
+  readonly MinutesLate: number | null
+  readonly Comment: string | null
+}
+
+/** What a client was told of one record: the mark that the service has, or the codes of its errors. */
+export interface Told {
+  readonly status: number
+  readonly mark?: Mark
+  readonly codes?: readonly string[]
+}
+
+/** A sandbox and the adapter in front of it, over sockets, with a register to post. */
+export interface Service {
+  readonly adapter: Adapter
+  readonly sandbox: Awaited<ReturnType<typeof startSandbox>>
+  readonly samples: Samples
+  /** Address of the V2 service, which ends in a slash. */
+  readonly root: string
+  /** The credentials that the sandbox knows. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Records of which some are right and some are not. */
+  readonly register: readonly Mark[]
+  /** What a client must have been told of each record of the register. */
+  readonly told: readonly Told[]
+  /** The marks that the sandbox took, in the order of the register. */
+  taken(): Promise<readonly Mark[]>
+}
+
+const prefix = '/sp-api-write-back-partner-live/V2/Attendance/'
+
+/** Starts both for one test, for a partner with these choices. */
+export async function startService(partner: object = {}, options: SandboxOptions = {}): Promise<Service> {
+  const sandbox = await startSandbox(options)
+  const adapter = await startAdapter(sandbox.url, onePartner(partner))
+  const samples = (await sandbox.json('GET', '/_sandbox/samples')).body as Samples
+  const marked = registerOf(samples)
+  const register = marked.map(({ mark }) => mark)
+  return {
+    adapter,
+    sandbox,
+    samples,
+    root: adapter.url + prefix,
+    headers: sandboxHeaders,
+    register,
+    told: marked.map(({ mark, codes }) =>
+      codes === undefined ? { status: 201, mark } : { status: 400, codes },
+    ),
+    taken: async () => {
+      const { body } = await sandbox.json('GET', '/_sandbox/effects')
+      const place = ({ Learner }: Mark): number => register.findIndex((mark) => mark.Learner === Learner)
+      return (body as Effect[]).map(toMark).sort((one, other) => place(one) - place(other))
+    },
+  }
+}
+
+/** Reads what a part told: the status, and the body as the client's own API gave it. */
+export function toldOf(status: number, body: unknown): Told {
+  if (Array.isArray(body)) {
+    const errors = body as Readonly<Record<string, unknown>>[]
+    expect(new Set(errors.map((error) => error['SequenceID'])).size).toBe(1)
+    return { status, codes: errors.map(({ ErrorCode }) => String(ErrorCode)) }
+  }
+  const { Present, Absent, Learner, AttendableEvent, SchoolAttendanceCode, MinutesLate, Comment } =
+    body as Mark
+  return {
+    status,
+    mark: { Present, Absent, Learner, AttendableEvent, SchoolAttendanceCode, MinutesLate, Comment },
+  }
+}
+
+/** The marks of a register that the service takes. */
+export function marksOf(told: readonly Told[]): readonly Mark[] {
+  return told.flatMap(({ mark }) => (mark === undefined ? [] : [mark]))
+}
+
+interface Effect {
+  readonly learner: string
+  readonly event: string
+  readonly code: string
+  readonly present: boolean
+  readonly absent: boolean
+  readonly minutesLate: number | null
+  readonly comment: string | null
+}
+
+function toMark(effect: Effect): Mark {
+  return {
+    Present: effect.present,
+    Absent: effect.absent,
+    Learner: effect.learner,
+    AttendableEvent: effect.event,
+    SchoolAttendanceCode: effect.code,
+    MinutesLate: effect.minutesLate,
+    Comment: effect.comment,
+  }
+}
+
+/** Successes and failures side by side, with texts that a careless reader of multipart or JSON would break. */
+function registerOf(samples: Samples): readonly { mark: Mark; codes?: readonly string[] }[] {
+  const idOf = (wanted: string): string => samples.codes.find(({ code }) => code === wanted)?.id ?? ''
+  const marks: [code: string, choices: Partial<Mark>, codes?: readonly string[]][] = [
+    ['/', {}],
+    ['L', { MinutesLate: 12, Comment: 'Bus late – 8 km, "traffic" é 😀' }],
+    ['/', { AttendableEvent: fixed.unknown }, ['ATT_VAL_2']],
+    ['I', { Present: false, Absent: true, Comment: 'HTTP/1.1 500 No\r\n\r\n--batch_x--\r\n{"d":1}' }],
+    ['/', { SchoolAttendanceCode: fixed.unknown }, ['ATT_VAL_3']],
+    ['/', { AttendableEvent: fixed.unknown, SchoolAttendanceCode: fixed.unknown }, ['ATT_VAL_2', 'ATT_VAL_3']],
+    ['/', { Comment: '' }],
+  ] // prettier-ignore
+  return marks.map(([code, choices, codes], index) => ({
+    mark: {
+      Present: true,
+      Absent: false,
+      Learner: samples.learners[index] ?? '',
+      AttendableEvent: samples.events[0] ?? '',
+      SchoolAttendanceCode: idOf(code),
+      MinutesLate: null,
+      Comment: null,
+      ...choices,
+    },
+    ...(codes === undefined ? {} : { codes }),
+  }))
+}
