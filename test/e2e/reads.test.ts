@@ -230,6 +230,14 @@ describe('the documents of V2', () => {
     expect(own.text).not.toContain(sandbox.url)
     expect((await get('/V2/LearnerRegistations?expand=(')).status).toBe(400)
   })
+
+  it.each([
+    ['/**/V3/LearnerRegistrations', 200],
+    ['/**/V2/LearnerRegistations', 404],
+  ])('LearnerRegistations needs the path of V3 on the list of passThrough: %s', async (path, status) => {
+    const { get } = await startReads({ passThrough: { allow: [path] } })
+    expect((await get('/x/V2/LearnerRegistations?$top=1')).status).toBe(status)
+  })
 })
 
 describe('a V2 read when V3 fails', () => {
