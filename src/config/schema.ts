@@ -110,6 +110,7 @@ const partnerReads = z.strictObject({
   needsRecordedBy: z.boolean().default(true),
   unmarkedCodes: z.array(guid).max(100).default([]),
   filterUpstream: z.boolean().default(true),
+  histories: z.boolean().default(false),
 })
 
 const partner = z.strictObject({

@@ -5,6 +5,7 @@ import { createRowReader } from '../translate/index.ts'
 import { createRowEncoder, encodeFlatReply, envelopRecord, readPreferences } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { Authorisation } from './partner.ts'
+import { readHistories } from './read-histories.ts'
 import { serviceRoot } from './read-request.ts'
 import { answerRead, authoriseRead, queryOf, type ReadAnswer } from './read-session.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
@@ -37,15 +38,16 @@ async function readRecord(
   const select = context.reads.planner.selectOf(queryOf(request))
   const [path = ''] = (request.url ?? '').split('?', 1)
   const id = KEY.exec(path.replaceAll(/%28/g, '(').replaceAll(/%29/g, ')'))?.[1]
-  const json = id === undefined ? undefined : await readUpstream(session, `(${id})`, '')
-  const row = json === undefined ? 'unmarked' : createRowReader(partner.reads)(json)
-  if (row === 'unmarked')
+  const json = id === undefined ? undefined : await readUpstream(session, `AttendanceRecords(${id})`, '')
+  const mark = json === undefined ? 'unmarked' : createRowReader(partner.reads)(json)
+  if (mark === 'unmarked')
     throw new AdapterError('ADP_NOT_FOUND', 'There is no attendance record with this id.')
-  if (row === 'unreadable' || row.ExternalID.toLowerCase() !== id?.toLowerCase())
+  if (mark === 'unreadable' || mark.ExternalID.toLowerCase() !== id?.toLowerCase())
     throw new AdapterError(
       'ADP_UPSTREAM_PROTOCOL',
       "The service's answer is not the record that was asked for.",
     )
+  const [row = mark] = await readHistories(session, partner.reads, select, [mark])
   const { metadata } = readPreferences('', request.headers.accept ?? '')
   const url = `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`
   const body =

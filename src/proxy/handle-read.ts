@@ -5,6 +5,7 @@ import { createRowEncoder, encodeFlatPage, readPreferences } from '../v2/index.t
 import type { ProxyContext } from './context.ts'
 import type { Authorisation } from './partner.ts'
 import { serviceRoot } from './read-request.ts'
+import { readHistories } from './read-histories.ts'
 import { collectPage } from './read-page.ts'
 import { answerRead, authoriseRead, queryOf, type ReadAnswer } from './read-session.ts'
 import { decodeReadToken, encodeReadToken, type ReadToken } from './read-token.ts'
@@ -48,12 +49,13 @@ async function readPage(
   const { size, rest } = pageSize(request, left)
   const page = await collectPage(
     {
-      fetch: (query) => readUpstream(session, '', query),
+      fetch: (query) => readUpstream(session, 'AttendanceRecords', query),
       readRow: createRowReader(partner.reads),
       plan,
     },
     { from: token, skip: first ? plan.skip : 0, size, last: rest === 0, count: first && plan.count },
   )
+  const rows = await readHistories(session, partner.reads, plan.select, page.rows)
   const root = `${serviceRoot(request, prefix)}/V2/Attendance`
   const { metadata } = readPreferences('', request.headers.accept ?? '')
   const next =
@@ -63,12 +65,12 @@ async function readPage(
   const body = encodeFlatPage({
     context: `${root}/$metadata#AttendanceRecords`,
     metadata,
-    rows: page.rows.map(createRowEncoder(plan.select, metadata)),
+    rows: rows.map(createRowEncoder(plan.select, metadata)),
     count: first && plan.count ? page.count : undefined,
     next: next === undefined ? undefined : `${root}/AttendanceRecords?$skiptoken=${next}`,
     dataEnvelope: partner.dataEnvelope,
   })
-  return { body, metadata, rows: page.rows.length }
+  return { body, metadata, rows: rows.length }
 }
 
 function firstPage(query: string): ReadToken {

@@ -80,13 +80,18 @@ export async function collectPage(
   }
 }
 
-interface Collection {
+/** A page of a V3 collection. */
+export interface Collection {
   readonly rows: readonly unknown[]
+  /** The query of the next page. */
   readonly link: string | undefined
 }
 
-/** V3's page. Of its link only the query counts: the host may be another than the one that was called (service-facts 14). */
-function readCollection(json: unknown): Collection {
+/**
+ * Reads a V3 page. Of its link only the query counts: the host may be another than the one that was called (service-facts
+ * 14). Error: `ADP_UPSTREAM_PROTOCOL`.
+ */
+export function readCollection(json: unknown): Collection {
   const page = typeof json === 'object' && json !== null ? json : {}
   const rows = 'value' in page ? page.value : undefined
   if (!Array.isArray(rows)) throw brokenAnswer('is no collection')

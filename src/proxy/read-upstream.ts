@@ -28,11 +28,11 @@ export interface ReadSession {
  * Errors: `ADP_TOKEN`, `ADP_FORBIDDEN`, `ADP_UPSTREAM_REFUSED` with the service's own words, `ADP_UPSTREAM_UNAVAILABLE`,
  * `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED`, `ADP_UPSTREAM_PROTOCOL`.
  */
-export async function readUpstream(session: ReadSession, key: string, query: string): Promise<unknown> {
+export async function readUpstream(session: ReadSession, resource: string, query: string): Promise<unknown> {
   const { reader, turns, signal } = session
   for (let attempt = 0; ;) {
     await turns.take()
-    const outcome = await reader.get(key, query, session.credentials, signal)
+    const outcome = await reader.get(resource, query, session.credentials, signal)
     const { renew } = session
     if (renew !== undefined && outcome.kind === 'refused' && outcome.error.status === 401) {
       session.renew = undefined

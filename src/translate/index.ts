@@ -1,3 +1,4 @@
+export { historyKey, toHistory, toHistoryQueries } from './history-queries.ts'
 export {
   isReplyTo,
   type RecordMapping,

@@ -21,6 +21,7 @@ const readRow = createRowReader({
   needsRecordedBy: false,
   unmarkedCodes: [],
   filterUpstream: false,
+  histories: false,
 })
 
 /**

@@ -10,6 +10,8 @@ export interface ReadRules {
   readonly unmarkedCodes: readonly string[]
   /** Ask V3 to leave out what these rules would drop; its answer is held against them all the same. */
   readonly filterUpstream: boolean
+  /** Fill AttendanceHistorys from V3's history, which costs more calls; else it is empty. */
+  readonly histories: boolean
 }
 
 /** What one row of a V3 read is: a recorded mark, a row that V2 does not have, or nothing that can be read. */

@@ -19,7 +19,7 @@ export {
   type UnmappedField,
 } from './record/flat-record.ts'
 export { envelopRecord } from './record/data-envelope.ts'
-export { encodeFlatReply, type FlatReply } from './record/flat-reply.ts'
+export { encodeFlatReply, type FlatReply, type FlatRow } from './record/flat-reply.ts'
 export { createRowEncoder, encodeFlatPage, type FlatPage } from './record/flat-rows.ts'
 export { decodeBatchReply, type DecodedReply } from './batch/decode-reply.ts'
 export type { Finding, Severity } from './inspect/finding.ts'

@@ -180,6 +180,68 @@ describe('a V2 read', () => {
   })
 })
 
+describe('AttendanceHistorys', () => {
+  const own = `$filter=Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`.replaceAll(
+    ' ',
+    '%20',
+  )
+  const change = (sandbox: Awaited<ReturnType<typeof startReads>>['sandbox'], minutes: number) =>
+    sandbox.json('POST', '/Attendance/V3/AttendanceRecords', {
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({
+        Attendee: { ExternalID: fixed.learner },
+        Event: { ExternalID: fixed.morning },
+        AttendanceCode: { ExternalID: fixed.present },
+        Qualifier: { MinutesLate: minutes, Comment: null },
+      }),
+    })
+  const minutesOf = ({ AttendanceHistorys: states }: Record<string, unknown>): unknown =>
+    Array.isArray(states) ? states.map((state: { MinutesLate: unknown }) => state.MinutesLate) : states
+
+  it("holds the states of V3's history where the partner wants it, for pages and single records", async () => {
+    const { sandbox, read, get, adapter } = await startReads(onePartner({ reads: { histories: true } }))
+    await change(sandbox, 5)
+    await change(sandbox, 7)
+    // The sandbox keeps what each write replaced and what it made.
+    const states = [null, 5, 5, 7]
+    const [row = {}] = (await read(own)).value
+    expect(minutesOf(row)).toEqual(states)
+    expect(Object.keys((row['AttendanceHistorys'] as object[])[0] ?? {})).toEqual(
+      Object.keys(row).slice(0, -1),
+    )
+    const single = await get(`${RECORDS}(${String(row['ExternalID'])})`)
+    expect(minutesOf(JSON.parse(single.text) as Record<string, unknown>)).toEqual(states)
+    const page = await read(`$filter=${week}&$top=100`.replaceAll(' ', '%20'))
+    expect(
+      page.value.filter((one) => (one['AttendanceHistorys'] as unknown[]).length > 0).length,
+    ).toBeLessThan(2)
+    expect(adapter.events().at(-1)).toMatchObject({ rows: 100, pages: 4 })
+    await read(`${own}&$select=MinutesLate`)
+    expect(adapter.events().at(-1)).toMatchObject({ rows: 1, pages: 1 })
+  })
+
+  it('is empty by default, without a call', async () => {
+    const { sandbox, read, adapter } = await startReads()
+    await change(sandbox, 5)
+    expect((await read(own)).value.map(minutesOf)).toEqual([[]])
+    expect(adapter.events().at(-1)).toMatchObject({ pages: 1 })
+  })
+
+  it('fails a read whose history V3 does not have', async () => {
+    const none = replyWith(404, { error: { code: 'NotFound', message: 'none' } })
+    const row = { ExternalID: fixed.zero, RecordedBy: { ExternalID: fixed.zero }, Attendee: { ExternalID: fixed.zero }, Event: { ExternalID: fixed.zero }, AttendanceCode: { ExternalID: fixed.zero } } // prettier-ignore
+    const upstream = await startUpstream((seen, response) =>
+      (seen.url.includes('Historys') ? none : replyWith(200, { value: [row] }))(seen, response),
+    )
+    const adapter = await startAdapter(upstream.url, onePartner({ reads: { histories: true } }))
+    const reply = await adapter.request('GET', `${RECORDS}?${own}`)
+    expect([reply.status, reply.text]).toEqual([
+      502,
+      expect.stringContaining('StatutoryAttendanceRecordHistorys'),
+    ])
+  })
+})
+
 describe('a V2 read of one record', () => {
   it('gives a recorded mark, and 404 for a session that nobody marked and for an unknown id', async () => {
     const { sandbox, read, get } = await startReads()

@@ -7,6 +7,7 @@ const rules: ReadRules = {
   needsRecordedBy: true,
   unmarkedCodes: [],
   filterUpstream: false,
+  histories: false,
 }
 const planner = createReadPlanner(() => Date.UTC(2026, 5, 10))
 const guid = '41dba12f-bcce-470b-8ce4-b260ffb62649'

@@ -7,6 +7,7 @@ const rules: ReadRules = {
   needsRecordedBy: true,
   unmarkedCodes: [],
   filterUpstream: true,
+  histories: false,
 }
 const row = {
   ExternalID: 'i',

@@ -81,7 +81,7 @@ async function readPaced(
   }
   const signal = AbortSignal.timeout(Math.max(1, Math.round(leftMs - (context.clock.nowMs() - startedMs))))
   try {
-    return await context.reads.reader.get('', query, credentials, signal)
+    return await context.reads.reader.get('AttendanceRecords', query, credentials, signal)
   } catch {
     // The time was over: what was not read is not known.
     return nothingRead

@@ -21,13 +21,28 @@ export interface FlatReply {
   readonly Comment: string | null
 }
 
+/** A flat record with what AttendanceHistorys is to hold: states of the mark, which have none of their own. */
+export interface FlatRow extends FlatReply {
+  /** None by default. */
+  readonly histories?: readonly FlatReply[]
+}
+
 /**
  * The JSON of a flat record on one line, members in the order of the legacy service (product contract: `@odata.context`, or
  * `@odata.type` where `odata.metadata=full` was asked, then the fields). `context` is the absolute context URL.
  */
-export function encodeFlatReply(reply: FlatReply, context: string, metadata: MetadataLevel): string {
+export function encodeFlatReply(reply: FlatRow, context: string, metadata: MetadataLevel): string {
+  return `{${annotation(context, metadata)}${encodeMembers(reply)},"AttendanceHistorys":${encodeHistories(reply)}}`
+}
+
+/** The JSON of AttendanceHistorys. */
+export function encodeHistories({ histories = [] }: FlatRow): string {
+  return `[${histories.map((state) => `{${encodeMembers(state)}}`).join(',')}]`
+}
+
+function encodeMembers(reply: FlatReply): string {
   return (
-    `{${annotation(context, metadata)}"ExternalID":${JSON.stringify(reply.ExternalID)}` +
+    `"ExternalID":${JSON.stringify(reply.ExternalID)}` +
     `,"Present":${reply.Present},"Absent":${reply.Absent}` +
     `,"RecordedOn":${JSON.stringify(reply.RecordedOn)}` +
     `,"ChangeProcessName":${JSON.stringify(reply.ChangeProcessName)}` +
@@ -35,7 +50,7 @@ export function encodeFlatReply(reply: FlatReply, context: string, metadata: Met
     `,"RecordedBy":${JSON.stringify(reply.RecordedBy)},"Learner":${JSON.stringify(reply.Learner)}` +
     `,"AttendableEvent":${JSON.stringify(reply.AttendableEvent)}` +
     `,"SchoolAttendanceCode":${JSON.stringify(reply.SchoolAttendanceCode)}` +
-    `,"MinutesLate":${reply.MinutesLate},"Comment":${JSON.stringify(reply.Comment)},"AttendanceHistorys":[]}`
+    `,"MinutesLate":${reply.MinutesLate},"Comment":${JSON.stringify(reply.Comment)}`
   )
 }
 

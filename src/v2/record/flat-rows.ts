@@ -1,6 +1,6 @@
 import type { MetadataLevel } from '../http-part/preferences.ts'
 import { envelopRecord } from './data-envelope.ts'
-import { encodeFlatReply, type FlatReply } from './flat-reply.ts'
+import { encodeFlatReply, encodeHistories, type FlatReply, type FlatRow } from './flat-reply.ts'
 import { FLAT_TYPE } from './flat-record.ts'
 
 /** Fields of a flat record in the order of the legacy service (product contract). */
@@ -23,15 +23,18 @@ const fields = [
 export function createRowEncoder(
   select: ReadonlySet<string> | undefined,
   metadata: MetadataLevel,
-): (row: FlatReply) => string {
+): (row: FlatRow) => string {
   // In a collection the context stands once, around the rows (OData JSON 4.5).
   const level = metadata === 'full' ? 'full' : 'none'
   if (select === undefined) return (row) => encodeFlatReply(row, '', level)
   const shown = fields.filter((name) => select.has(name))
   const first = level === 'full' ? [`"@odata.type":"${FLAT_TYPE}"`] : []
-  const last = select.has('AttendanceHistorys') ? ['"AttendanceHistorys":[]'] : []
-  return (row) =>
-    `{${[...first, ...shown.map((name) => `"${name}":${JSON.stringify(row[name])}`), ...last].join(',')}}`
+  const withHistories = select.has('AttendanceHistorys')
+  return (row) => {
+    const members = shown.map((name) => `"${name}":${JSON.stringify(row[name])}`)
+    const last = withHistories ? [`"AttendanceHistorys":${encodeHistories(row)}`] : []
+    return `{${[...first, ...members, ...last].join(',')}}`
+  }
 }
 
 /** The parts of a page of flat records. */

@@ -24,10 +24,10 @@ export type ReadOutcome =
 /** The reads of one V3 upstream. */
 export interface V3Reader {
   /**
-   * GETs below `/Attendance/V3/AttendanceRecords`: `key` is a key predicate or empty, `query` raw and without `?`. One page is
+   * GETs below `/Attendance/V3/`: `resource` is a set or an entity of one, `query` raw and without `?`. One page is
    * held at a time, so the caller's pace is V3's. Rejects only when `signal` aborts.
    */
-  get(key: string, query: string, credentials: V3Credentials, signal: AbortSignal): Promise<ReadOutcome>
+  get(resource: string, query: string, credentials: V3Credentials, signal: AbortSignal): Promise<ReadOutcome>
   close(): Promise<void>
 }
 
@@ -44,14 +44,14 @@ export function createV3Reader(options: V3ClientOptions): V3Reader {
     keepAliveTimeout: 4_000,
   })
   const upstream = onCall === undefined ? pool : pool.compose(observeCalls(onCall, () => clock.nowMs()))
-  const path = `${baseUrl.pathname.replace(/\/+$/, '')}/Attendance/V3/AttendanceRecords`
+  const root = `${baseUrl.pathname.replace(/\/+$/, '')}/Attendance/V3/`
   return {
-    get: async (key, query, credentials, signal) => {
+    get: async (resource, query, credentials, signal) => {
       let status = 0
       try {
         const reply = await upstream.request({
           method: 'GET',
-          path: `${path}${key}${query === '' ? '' : `?${query}`}`,
+          path: `${root}${resource}${query === '' ? '' : `?${query}`}`,
           headers: {
             accept: 'application/json',
             authorization: credentials.authorization,

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+import { freePort } from '../free-port.ts'
 import type { PostgresSource, PostgresUser } from './find-postgres.ts'
 
 const PASSWORD = 'markbridge'
@@ -131,13 +131,4 @@ function collect(child: ChildProcess): () => string {
   child.stdout?.on('data', add)
   child.stderr?.on('data', add)
   return () => text
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }

@@ -32,6 +32,21 @@ describe('createRowEncoder', () => {
   })
 })
 
+it('writes the states of a mark without states of their own', () => {
+  const state = { ...row, ExternalID: 's', Comment: null }
+  const json = createRowEncoder(
+    new Set(['Learner', 'AttendanceHistorys']),
+    'full',
+  )({ ...row, histories: [state, row] })
+  const { AttendanceHistorys, ...record } = JSON.parse(json) as Record<string, unknown>
+  expect(record).toEqual({ '@odata.type': '#AttendanceService.Models.OData.AttendanceRecord', Learner: 'l' })
+  expect(AttendanceHistorys).toEqual([state, row])
+  expect(JSON.parse(encodeFlatReply({ ...row, histories: [state] }, '', 'none'))).toEqual({
+    ...row,
+    AttendanceHistorys: [state],
+  })
+})
+
 describe('encodeFlatPage', () => {
   const page = {
     context: 'c',

@@ -1,0 +1,35 @@
+import worker from 'node:worker_threads'
+import { syncBuiltinESMExports } from 'node:module'
+
+import { type FailpointKind, failpointVariable, parseFailpoint } from './failpoint.ts'
+
+// Loaded with --import into the built program: it dies at one chosen moment, and the program knows nothing of it.
+
+const text = process.env[failpointVariable]
+if (text !== undefined && text !== '') {
+  const failpoint = parseFailpoint(text)
+  let count = 0
+  const hit = (kind: FailpointKind): void => {
+    if (kind !== failpoint.kind) return
+    count += 1
+    if (count === failpoint.nth) process.kill(process.pid, 'SIGKILL')
+  }
+  if (failpoint.kind === 'beforeCommit' || failpoint.kind === 'afterCommit') {
+    if (failpoint.store === 'sqlite') (await import('./watch-sqlite.ts')).watchSqlite(hit)
+    else (await import('./watch-postgres.ts')).watchPostgres(hit)
+    loadIntoThreads()
+  } else {
+    ;(await import('./watch-undici.ts')).watchUndici(hit)
+  }
+}
+
+/** The journal's thread asks for no arguments of the process; this file is given to it all the same. */
+function loadIntoThreads(): void {
+  const Original = worker.Worker
+  worker.Worker = class extends Original {
+    constructor(file: string | URL, options: worker.WorkerOptions = {}) {
+      super(file, { ...options, execArgv: ['--import', import.meta.url] })
+    }
+  }
+  syncBuiltinESMExports()
+}

@@ -1,0 +1,72 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+import { type Failpoint, failpointVariable, formatFailpoint } from '../failpoints/failpoint.ts'
+
+const main = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
+const preload = fileURLToPath(new URL('../failpoints/preload.ts', import.meta.url))
+
+/** One process of the adapter, from its start to its end. */
+export interface Life {
+  /** Resolves with the milliseconds since the start once it is ready; undefined: it ended before. */
+  readonly ready: Promise<number | undefined>
+  /** Resolves when the process is gone. */
+  readonly ended: Promise<LifeEnd>
+  kill(signal: NodeJS.Signals): void
+}
+
+/** How a process ended, and the last of what it logged. */
+export interface LifeEnd {
+  readonly status: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly log: string
+}
+
+/** What a process is started with. */
+export interface LifeOptions {
+  readonly configFile: string
+  readonly failpoint?: Failpoint | undefined
+  /** Where compiled code is kept, so that the next start is faster. */
+  readonly compileCache: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+const MAX_LOG = 4_000
+
+/** Starts the built adapter. */
+export function startLife({ configFile, failpoint, compileCache, env }: LifeOptions): Life {
+  const startedMs = performance.now()
+  const loaded = failpoint === undefined ? [] : ['--import', preload]
+  const child = spawn(process.execPath, [...loaded, main, 'serve', '--config', configFile], {
+    env: {
+      ...process.env,
+      ...env,
+      NODE_COMPILE_CACHE: compileCache,
+      [failpointVariable]: failpoint === undefined ? '' : formatFailpoint(failpoint),
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let log = ''
+  child.stderr.on('data', (chunk: Buffer) => {
+    log = (log + chunk.toString()).slice(-MAX_LOG)
+  })
+  const ended = new Promise<LifeEnd>((resolve) => {
+    child.once('close', (status, signal) => {
+      resolve({ status, signal, log })
+    })
+  })
+  return { ready: untilReady(child, startedMs), ended, kill: (signal) => void child.kill(signal) }
+}
+
+function untilReady(child: ChildProcess, startedMs: number): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    let printed = ''
+    child.stdout?.on('data', (chunk: Buffer) => {
+      printed += chunk.toString()
+      if (/^adapter ready /m.test(printed)) resolve(performance.now() - startedMs)
+    })
+    child.once('close', () => {
+      resolve(undefined)
+    })
+  })
+}

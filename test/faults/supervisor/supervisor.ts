@@ -1,0 +1,148 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+
+import type { Random } from '../../../src/sandbox/random.ts'
+import { freePort } from '../../support/free-port.ts'
+import { type Failpoint, failpointKinds } from '../failpoints/failpoint.ts'
+import { type Life, startLife } from './run-life.ts'
+
+/** How processes are killed. All draws come from `random`. */
+export interface KillPlan {
+  readonly random: Random
+  /** Share of the processes that kill themselves at a failpoint, 0 to 1. */
+  readonly failpointShare: number
+  readonly store: Failpoint['store']
+  /** A process lives so long after it was ready: between the first and the second. */
+  readonly lifeMs: readonly [number, number]
+}
+
+export interface SupervisorOptions {
+  /** Members of the configuration besides `listen`. */
+  readonly config: object
+  readonly env?: Readonly<Record<string, string>>
+  readonly plan: KillPlan
+}
+
+/** What happened to the processes so far. */
+export interface SupervisorCounts {
+  readonly kills: number
+  /** Kills at a failpoint, among them. */
+  readonly failpoints: number
+  /** Kills before the process was ready, among them. */
+  readonly beforeReady: number
+  /** Mean time from start to ready. */
+  readonly startMs: number
+  /** Ends that nobody caused, with the last of the log. */
+  readonly crashes: readonly string[]
+}
+
+/** The adapter as a process that is killed again and again, and started again at once on the same port. */
+export interface Supervisor {
+  readonly port: number
+  readonly url: string
+  counts(): SupervisorCounts
+  /** Ends the killing: the last process is ready, and lives on. */
+  spare(): Promise<void>
+  /** Kills the process with SIGTERM and resolves when it is gone. */
+  close(): Promise<void>
+}
+
+/** A process that did not reach its failpoint in time dies anyway. */
+const FAILPOINT_MS = 1_500
+/** Share of the kills that come while the process is still starting. */
+const EARLY_SHARE = 0.1
+const READY_MS = 20_000
+
+/** Starts the adapter and begins to kill it. Resolves when the first process is ready; that one is spared until then. */
+export async function startSupervisor({ config, env = {}, plan }: SupervisorOptions): Promise<Supervisor> {
+  const folder = mkdtempSync(join(tmpdir(), 'markbridge-supervisor-'))
+  const port = await freePort()
+  const configFile = join(folder, 'markbridge.yaml')
+  // JSON is YAML.
+  writeFileSync(configFile, JSON.stringify({ listen: { port }, ...config }))
+  const compileCache = join(folder, 'cache')
+  const starts: number[] = []
+  const crashes: string[] = []
+  const tally = { kills: 0, failpoints: 0, beforeReady: 0 }
+  let killing = true
+  const isKilling = (): boolean => killing
+  const begin = (failpoint?: Failpoint): Life => startLife({ configFile, failpoint, compileCache, env })
+  const live = async (life: Life, failpoint: Failpoint | undefined): Promise<void> => {
+    const doom = createDoom(plan, failpoint)
+    const early = doom.earlyMs === undefined ? undefined : killAfter(life, doom.earlyMs)
+    const startMs = await life.ready
+    if (startMs !== undefined) starts.push(startMs)
+    early?.cancel()
+    const late = startMs === undefined ? undefined : killAfter(life, doom.lateMs)
+    const end = await life.ended
+    late?.cancel()
+    const byUs = early?.struck() === true || late?.struck() === true
+    if (end.signal !== 'SIGKILL') crashes.push(`ended ${String(end.status ?? end.signal)}: ${end.log}`)
+    else {
+      tally.kills += 1
+      if (!byUs) tally.failpoints += 1
+      if (startMs === undefined) tally.beforeReady += 1
+    }
+  }
+  let current = begin()
+  starts.push((await current.ready) ?? 0)
+  const run = async (): Promise<void> => {
+    let failpoint: Failpoint | undefined
+    while (isKilling()) {
+      await live(current, failpoint)
+      failpoint = isKilling() ? drawFailpoint(plan) : undefined
+      current = begin(failpoint)
+    }
+  }
+  const killer = run()
+  return {
+    port,
+    url: `http://127.0.0.1:${port}`,
+    counts: () => ({ ...tally, startMs: mean(starts), crashes }),
+    spare: async () => {
+      killing = false
+      await killer
+      const ready = await Promise.race([current.ready, delay(READY_MS, undefined, { ref: false })])
+      if (ready === undefined) throw new Error(`the adapter did not start: ${(await current.ended).log}`)
+    },
+    close: async () => {
+      killing = false
+      await killer
+      current.kill('SIGTERM')
+      const closed = await Promise.race([current.ended, delay(READY_MS, undefined, { ref: false })])
+      if (closed === undefined) current.kill('SIGKILL')
+      await current.ended
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function drawFailpoint({ random, failpointShare, store }: KillPlan): Failpoint | undefined {
+  if (!random.chance(failpointShare)) return undefined
+  return { kind: random.pick(failpointKinds), nth: 1 + random.below(40), store }
+}
+
+/** When a process is killed from outside: early from its start on, late from its readiness on. */
+function createDoom(
+  { random, lifeMs: [least, most] }: KillPlan,
+  failpoint: Failpoint | undefined,
+): { earlyMs: number | undefined; lateMs: number } {
+  const earlyMs = random.chance(EARLY_SHARE) ? random.below(500) : undefined
+  const lateMs = least + random.below(Math.max(1, most - least))
+  return failpoint === undefined ? { earlyMs, lateMs } : { earlyMs: undefined, lateMs: FAILPOINT_MS }
+}
+
+function killAfter(life: Life, ms: number): { struck: () => boolean; cancel: () => void } {
+  let struck = false
+  const timer = setTimeout(() => {
+    struck = true
+    life.kill('SIGKILL')
+  }, ms)
+  return { struck: () => struck, cancel: () => clearTimeout(timer) }
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)
+}

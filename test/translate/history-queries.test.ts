@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+
+import { historyKey, toHistory, toHistoryQueries } from '../../src/translate/index.ts'
+import type { FlatReply } from '../../src/v2/index.ts'
+import { guid } from '../support/batch-request.ts'
+
+/** The mark of one learner for one session. */
+const mark = (learner: number, event: number): FlatReply => ({
+  ExternalID: guid(learner * 1_000 + event),
+  Present: true,
+  Absent: false,
+  RecordedOn: null,
+  ChangeProcessName: null,
+  AttendableEventStart: null,
+  RecordedBy: null,
+  Learner: guid(learner),
+  AttendableEvent: guid(event),
+  SchoolAttendanceCode: guid(7),
+  MinutesLate: null,
+  Comment: null,
+})
+
+describe('toHistoryQueries', () => {
+  it('asks for the changes of each mark by learner and session', () => {
+    const one = `Attendee/ExternalID eq ${guid(1)} and Event/ExternalID eq ${guid(2)}`
+    const other = `Attendee/ExternalID eq ${guid(3)} and Event/ExternalID eq ${guid(4)}`
+    const texts = (marks: FlatReply[]): string[] => toHistoryQueries(marks).map(decodeURIComponent)
+    expect(texts([])).toEqual([])
+    expect(texts([mark(1, 2), { ...mark(1, 2), ExternalID: guid(9) }])).toEqual([`$filter=${one}`])
+    expect(texts([mark(1, 2), mark(3, 4)])).toEqual([`$filter=${one} or ${other}`])
+  })
+
+  it('asks for a page of 1000 in 25 queries, none over 8 KiB', () => {
+    const queries = toHistoryQueries(Array.from({ length: 1_000 }, (_, n) => mark(n, n % 3)))
+    expect(queries.length).toBe(25)
+    expect(Math.max(...queries.map((query) => query.length))).toBeLessThan(8_192)
+  })
+})
+
+describe('toHistory', () => {
+  const row = {
+    ExternalID: guid(5),
+    Present: false,
+    Absent: true,
+    RecordedBy: null,
+    Attendee: { ExternalID: guid(1) },
+    Event: { ExternalID: guid(2) },
+    AttendanceCode: { ExternalID: guid(8) },
+    Qualifier: { MinutesLate: 3, Comment: 'c' },
+  }
+
+  it('is a flat state of the mark, also one that nobody recorded', () => {
+    const state = { ...mark(1, 2), ExternalID: guid(5), Present: false, Absent: true, SchoolAttendanceCode: guid(8), MinutesLate: 3, Comment: 'c' } // prettier-ignore
+    expect(toHistory(row)).toEqual(state)
+    expect(historyKey(state)).toBe(historyKey({ ...mark(1, 2), Learner: guid(1).toUpperCase() }))
+  })
+
+  it.each([null, 'x', {}, { ...row, AttendanceCode: null }, { ...row, Attendee: null }])(
+    '%j is none',
+    (value) => {
+      expect(toHistory(value)).toBe(undefined)
+    },
+  )
+})
