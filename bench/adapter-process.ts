@@ -6,7 +6,11 @@ import { peakRss } from './peak-rss.ts'
 // The whole adapter with its defaults, in a process of its own. Argument: the address of the upstream.
 
 const app = createApp(
-  parseConfig({ listen: { port: 0 }, upstreams: { v3: { baseUrl: process.argv[2], connections: 32 } } }),
+  parseConfig({
+    journal: { url: 'none' },
+    listen: { port: 0 },
+    upstreams: { v3: { baseUrl: process.argv[2], connections: 32 } },
+  }),
 )
 const { port } = await app.listen()
 serveCommands(

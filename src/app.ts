@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 
+import { openConfiguredJournal } from './app/open-journal.ts'
 import { toPartner } from './app/to-partner.ts'
 import { callsPerSecondOf, type Config } from './config/index.ts'
 import { answerUnreadable } from './http/answer-unreadable.ts'
 import { startListening, stopServing } from './http/server.ts'
-import { createNoJournal, type Journal } from './journal/index.ts'
+import type { Journal } from './journal/index.ts'
 import { createEvents, type Events } from './observability/events.ts'
 import { createLogger } from './observability/logger.ts'
 import { createMetrics, type Metrics } from './observability/metrics.ts'
@@ -114,7 +115,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   addGauges(metrics, shared, throttles)
   let ready = false
   const start = async (): Promise<Running> => {
-    const journal = await (overrides.openJournal ?? openNoJournal)()
+    const open = overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events))
+    const journal = await open()
     const context = { ...shared, journal, waiting: createWaiting(journal, systemClock) }
     const recovery = createRecovery(context, (id, credentials) => {
       const partner = partners.find((candidate) => candidate.id === id)
@@ -174,10 +176,6 @@ interface Running {
   readonly journal: Journal
   readonly recovery: Recovery
   readonly server: Server
-}
-
-function openNoJournal(): Promise<Journal> {
-  return Promise.resolve(createNoJournal())
 }
 
 /** What is true at the moment when somebody asks. */

@@ -1,4 +1,6 @@
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import type { Command } from 'commander'
@@ -14,7 +16,10 @@ const FIXTURE = fileURLToPath(new URL('../../fixtures/class-register/body.txt', 
 const examples = `
 Examples:
   markbridge demo
-  markbridge demo --port 0 --sandbox-port 0`
+  markbridge demo --port 0 --sandbox-port 0
+  markbridge demo --journal none
+
+The sandbox forgets everything at the end, and so does the journal, unless --journal names another.`
 
 /** Adds `demo`: sandbox and adapter on loopback, and a line to paste. */
 export function addDemo(program: Command): void {
@@ -25,6 +30,7 @@ export function addDemo(program: Command): void {
     )
     .option('--port <n>', 'port of the adapter', readPort, 8080)
     .option('--sandbox-port <n>', 'port of the sandbox', readPort, 4010)
+    .option('--journal <url>', 'sqlite:<file>, or none (default: a file that is removed at the end)')
     .addHelpText('after', examples)
     .action((options: DemoOptions) => runUntilStopped(() => startDemo(options)))
 }
@@ -32,13 +38,19 @@ export function addDemo(program: Command): void {
 interface DemoOptions {
   readonly port: number
   readonly sandboxPort: number
+  readonly journal?: string
 }
 
 async function startDemo(options: DemoOptions): Promise<() => Promise<void>> {
   const sandbox = createSandbox({ port: options.sandboxPort })
   const service = await sandbox.listen()
   console.log(`sandbox ready ${service.url}`)
-  const config = parseConfig({ listen: { port: options.port }, upstreams: { v3: { baseUrl: service.url } } })
+  const folder = await mkdtemp(join(tmpdir(), 'markbridge-demo-'))
+  const config = parseConfig({
+    listen: { port: options.port },
+    upstreams: { v3: { baseUrl: service.url } },
+    journal: { url: options.journal ?? `sqlite:${join(folder, 'journal.db')}` },
+  })
   const app = createApp(config, { logLevel: readEnvironment().logLevel ?? 'warn' })
   const adapter = await app.listen()
   console.log(`adapter ready ${adapter.url}`)
@@ -47,6 +59,7 @@ async function startDemo(options: DemoOptions): Promise<() => Promise<void>> {
   return async () => {
     await app.close()
     await sandbox.close()
+    await rm(folder, { recursive: true })
   }
 }
 

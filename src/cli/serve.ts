@@ -9,6 +9,7 @@ const examples = `
 Examples:
   markbridge serve --v3 http://127.0.0.1:4010
   markbridge serve --config markbridge.yaml --port 8080
+  markbridge serve --v3 http://127.0.0.1:4010 --journal sqlite:/var/lib/markbridge/journal.db
 
 Without a file there is one partner for any subscription key, at stage v3. Flags win over the file.
 MARKBRIDGE_LOG_LEVEL sets what is logged: debug, info (default), warn, error, silent.`
@@ -18,6 +19,7 @@ interface ServeOptions {
   readonly v3?: string
   readonly host?: string
   readonly port?: number
+  readonly journal?: string
 }
 
 /** Adds `serve`: runs the adapter until it is told to stop. */
@@ -29,6 +31,7 @@ export function addServe(program: Command): void {
     .option('--v3 <url>', 'base address of the V3 service')
     .option('--host <host>', 'address to listen on (default 127.0.0.1)')
     .option('--port <n>', 'port to listen on (default 8080)', readPort)
+    .option('--journal <url>', 'sqlite:<file> (default sqlite:./data/journal.db), or none')
     .addHelpText('after', examples)
     .action(async ({ config: path, ...flags }: ServeOptions) => {
       const config = await loadConfig(path, flags)

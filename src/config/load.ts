@@ -12,6 +12,8 @@ export interface ConfigFlags {
   readonly v3?: string | undefined
   readonly port?: number | undefined
   readonly host?: string | undefined
+  /** Shown to nobody, since it may hold a password. */
+  readonly journal?: string | undefined
 }
 
 /**
@@ -72,13 +74,14 @@ async function readText(path: string): Promise<string> {
 
 function withFlags(input: unknown, flags: ConfigFlags): unknown {
   if (!isObject(input)) return input
-  const { listen, upstreams } = input
+  const { listen, upstreams, journal } = input
   return {
     ...input,
     listen: over(listen, { host: flags.host, port: flags.port }),
     upstreams: over(upstreams, {
       v3: over(isObject(upstreams) ? upstreams['v3'] : undefined, { baseUrl: flags.v3 }),
     }),
+    ...(flags.journal === undefined ? {} : { journal: over(journal, { url: flags.journal }) }),
   }
 }
 

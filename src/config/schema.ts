@@ -1,5 +1,6 @@
 import * as z from 'zod'
 
+import { journalSchema } from './journal-schema.ts'
 import { isLoopback } from './loopback.ts'
 import { Secret } from './secret.ts'
 
@@ -170,6 +171,7 @@ export const configSchema = z.strictObject({
       maxInFlightBytes: bytes.default(268_435_456),
     })
     .prefault({}),
+  journal: journalSchema.prefault({}),
   partners: z
     .array(partner)
     .min(1)

@@ -71,9 +71,13 @@ export async function openJournalOn(store: Store, options: Omit<JournalOptions, 
     await store.close()
     if (error instanceof AdapterError) throw error
     const { message } = store.toFault(error)
-    throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', `The journal cannot be opened: ${message}.`, {
-      cause: error,
-    })
+    throw new AdapterError(
+      'ADP_JOURNAL_UNAVAILABLE',
+      `The journal ${store.place} cannot be opened: ${message}.`,
+      {
+        cause: error,
+      },
+    )
   }
 }
 

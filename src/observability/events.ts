@@ -76,6 +76,11 @@ export interface Events {
   recovered(event: Recovered): void
   /** The background could not go on; it tries again. */
   recoveryFailed(event: { readonly code: string }): void
+  /** The journal cannot be written or read: writes are answered 503 until it recovers. */
+  journalFailed(event: { readonly reason: string }): void
+  journalRecovered(): void
+  /** Other instances took this one for dead, and may have finished its batches. */
+  journalLeaseLost(): void
   credentialsDenied(event: { readonly status: number; readonly partner: string }): void
   passThroughFailed(event: { readonly reason: 'unreachable' | 'brokenReply' }): void
   /** An error that nobody foresaw: its class and stack, which hold no data, but not its message. */
@@ -96,6 +101,9 @@ export function createEvents(logger: Logger): Events {
     batchIdsReused: (event) => logger.warn(event, 'batch ids were used before'),
     recovered: (event) => logger.info(event, 'records finished in the background'),
     recoveryFailed: (event) => logger.error(event, 'recovery failed'),
+    journalFailed: (event) => logger.error(event, 'journal failed'),
+    journalRecovered: () => logger.info('journal recovered'),
+    journalLeaseLost: () => logger.error('journal lease lost'),
     credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),
     passThroughFailed: (event) => logger.warn(event, 'pass-through failed'),
     internalError: (event) => logger.error(event, 'internal error'),

@@ -12,7 +12,8 @@ let demo: RunningCli
 let printed: string
 
 beforeAll(async () => {
-  demo = startCli(['demo', '--port', '0', '--sandbox-port', '0'])
+  // The same batch is sent again and again here, and is to be posted each time.
+  demo = startCli(['demo', '--port', '0', '--sandbox-port', '0', '--journal', 'none'])
   printed = await demo.until(/Stop with/)
 })
 afterAll(async () => {
@@ -90,11 +91,25 @@ test('send tells that nothing answers', async () => {
 })
 
 test('serve and sandbox run apart, each with its ready line, and stop on SIGTERM', async () => {
-  const apart = startCli(['serve', '--v3', sandbox(), '--port', '0'], { MARKBRIDGE_LOG_LEVEL: 'silent' })
+  const none = ['--journal', 'none']
+  const apart = startCli(['serve', '--v3', sandbox(), '--port', '0', ...none], {
+    MARKBRIDGE_LOG_LEVEL: 'silent',
+  })
   const url = /adapter ready (\S+)/.exec(await apart.until(/ready .*\n/))?.[1] ?? ''
   expect((await fetch(`${url}/readyz`)).status).toBe(200)
   expect(await apart.stop()).toBe(0)
   const other = startCli(['sandbox', '--port', '0', '--seed', '2'])
   expect(await other.until(/\n/)).toMatch(/^sandbox ready http:\/\/127\.0\.0\.1:\d+\n$/)
   expect(await other.stop()).toBe(0)
+})
+
+test('by default the demo keeps a journal: the same line again gets the same reply, and posts nothing', async () => {
+  const durable = startCli(['demo', '--port', '0', '--sandbox-port', '0'])
+  const text = await durable.until(/Stop with/)
+  const line = text.split('\n').find((candidate) => candidate.startsWith('curl -sS')) ?? ''
+  const first = await paste(line)
+  expect(first).toContain('201 Created')
+  expect(await paste(line)).toBe(first)
+  expect(JSON.parse(await paste(/curl -s (\S+)/.exec(text)?.[0] ?? ''))).toHaveLength(27)
+  expect(await durable.stop()).toBe(0)
 })

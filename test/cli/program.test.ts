@@ -42,9 +42,12 @@ test('a port in use is named, with a way out', async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : 0
-  const { status, stderr } = await runCli(['serve', '--v3', 'http://127.0.0.1:1', '--port', String(port)], {
-    MARKBRIDGE_LOG_LEVEL: 'silent',
-  })
+  const { status, stderr } = await runCli(
+    ['serve', '--v3', 'http://127.0.0.1:1', '--port', String(port), '--journal', 'none'],
+    {
+      MARKBRIDGE_LOG_LEVEL: 'silent',
+    },
+  )
   server.close()
   expect({ status, stderr }).toEqual({
     status: 2,

@@ -8,6 +8,8 @@ import { expect, it, onTestFinished } from 'vitest'
 import { AdapterError, createApp, parseConfig } from '../../src/index.ts'
 import { exchange } from '../support/raw-client.ts'
 
+const journal = { url: 'none' }
+
 const upstreams = { v3: { baseUrl: 'http://127.0.0.1:1' } }
 
 const hasIpv6 = Object.values(networkInterfaces()).some((list) =>
@@ -15,7 +17,9 @@ const hasIpv6 = Object.values(networkInterfaces()).some((list) =>
 )
 
 it.skipIf(!hasIpv6)('listens on an IPv6 address and tells one that can be opened', async () => {
-  const app = createApp(parseConfig({ listen: { host: '::1', port: 0 }, upstreams }), { logLevel: 'silent' })
+  const app = createApp(parseConfig({ journal, listen: { host: '::1', port: 0 }, upstreams }), {
+    logLevel: 'silent',
+  })
   const { url, port } = await app.listen()
   onTestFinished(() => app.close())
   expect(new URL(url).port).toBe(String(port))
@@ -26,7 +30,7 @@ it('tells as a configuration fault that it cannot listen', async () => {
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')
   const { port } = other.address() as AddressInfo
-  const app = createApp(parseConfig({ listen: { port }, upstreams }), { logLevel: 'silent' })
+  const app = createApp(parseConfig({ journal, listen: { port }, upstreams }), { logLevel: 'silent' })
   const error: unknown = await app.listen().catch((cause: unknown) => cause)
   expect(error).toBeInstanceOf(AdapterError)
   expect(error).toMatchObject({
@@ -38,13 +42,13 @@ it('tells as a configuration fault that it cannot listen', async () => {
 })
 
 it('can be closed before it listened, and twice', async () => {
-  const app = createApp(parseConfig({ listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
+  const app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
   await app.close()
   await app.close()
 })
 
 it('answers what is no HTTP and goes on', async () => {
-  const app = createApp(parseConfig({ listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
+  const app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
   const { port } = await app.listen()
   onTestFinished(() => app.close())
   for (const bytes of ['\u0016\u0003\u0001', 'GET / HTTP/9.9\r\n\r\n']) {
@@ -62,7 +66,7 @@ it.each([
   ['a header field', `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(200_000)}\r\n\r\n`],
   ['a POST with one', `POST / HTTP/1.1\r\nX-Long: ${'x'.repeat(200_000)}\r\nContent-Length: 9\r\n\r\n{}`],
 ])('answers 431, whole, for %s that is too long', async (_name, request) => {
-  const app = createApp(parseConfig({ listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
+  const app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
   const { port } = await app.listen()
   onTestFinished(() => app.close())
   const message = 'The request line and header fields are too long.'
@@ -78,7 +82,7 @@ it.each([
 })
 
 it('takes a target of 100 KiB, since a next link can be long', async () => {
-  const app = createApp(parseConfig({ listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
+  const app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
   const { port } = await app.listen()
   onTestFinished(() => app.close())
   const long = `GET /healthz?${'x'.repeat(100_000)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`

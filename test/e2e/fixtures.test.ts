@@ -57,6 +57,7 @@ describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
       upstream = await startUpstream(fixture.posts, fixture.answers)
       const config = parseConfig({
         listen: { port: 0 },
+        journal: { url: 'none' },
         upstreams: { v3: { baseUrl: upstream.url } },
         limits: fixture.limits,
         partners: [{ id: 'partner', match: { any: true }, v3: noLook, ...fixture.partner }],

@@ -7,6 +7,8 @@ import { type App, createApp, parseConfig } from '../../src/index.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { decodeBatchReply, type DecodedReply } from '../../src/v2/index.ts'
 
+const journal = { url: 'none' }
+
 /** The whole way on real parts: a V2 client, the adapter, the sandbox over sockets. */
 const body = await readFile(new URL('../../fixtures/class-register/body.txt', import.meta.url))
 const text = body.toString('utf8')
@@ -23,7 +25,7 @@ beforeAll(async () => {
   sandbox = createSandbox()
   const { url } = await sandbox.listen()
   service = new Pool(url)
-  app = createApp(parseConfig({ listen: { port: 0 }, upstreams: { v3: { baseUrl: url } } }), {
+  app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams: { v3: { baseUrl: url } } }), {
     logLevel: 'silent',
   })
   pool = new Pool((await app.listen()).url, { connections: 4 })

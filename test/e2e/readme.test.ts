@@ -6,6 +6,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type App, createApp, parseConfig } from '../../src/index.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 
+const journal = { url: 'none' }
+
 const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8')
 
 /** The text of the fenced block with this info string. */
@@ -30,7 +32,7 @@ let base: string
 beforeAll(async () => {
   sandbox = createSandbox()
   const { url } = await sandbox.listen()
-  app = createApp(parseConfig({ listen: { port: 0 }, upstreams: { v3: { baseUrl: url } } }), {
+  app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams: { v3: { baseUrl: url } } }), {
     logLevel: 'silent',
   })
   base = (await app.listen()).url

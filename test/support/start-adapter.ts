@@ -48,6 +48,7 @@ export async function startAdapter(v3Url: string, settings: AdapterSettings = {}
   const { v3 = {}, partners = [{ id: 'default', match: { any: true } }], ...sections } = settings
   const config = parseConfig({
     listen: { port: 0 },
+    journal: { url: 'none' },
     upstreams: { v3: { baseUrl: v3Url, ...v3 } },
     partners: partners.map((partner) => ({
       ...partner,

@@ -30,6 +30,7 @@ export function createSqliteStore({ path, busyMs, replayForMs, wallMs }: SqliteO
   })
   return {
     dialect: 'sqlite',
+    place: `sqlite:${path}`,
     db,
     exclusively: (work) => db.transaction().execute(work),
     settlers: 0,

@@ -35,6 +35,8 @@ export interface JournalKey {
 /** A database with the journal's tables. */
 export interface Store {
   readonly dialect: 'sqlite' | 'postgres'
+  /** Its address without any password. */
+  readonly place: string
   /** For everything that is not on the way of a record. Rejects with the driver's own errors. */
   readonly db: Kysely<JournalTables>
   readonly exclusively: Exclusively

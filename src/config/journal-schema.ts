@@ -1,0 +1,84 @@
+import * as z from 'zod'
+
+import { Secret } from './secret.ts'
+
+const url = z
+  .union(
+    [z.string(), z.instanceof(Secret)],
+    'must be sqlite:<file> or none, or { env: NAME } or { file: path } with such an address',
+  )
+  .refine(isAddress, 'must be sqlite:<file> or none')
+
+/** A key is 32 bytes, written as 64 hexadecimal digits or in base64. */
+const key = z
+  .instanceof(Secret, { error: 'must be { env: NAME } or { file: path }, never the key itself' })
+  .refine(
+    (secret) => secret.reveal() === '' || decodeKey(secret) !== undefined,
+    'must be 32 bytes: 64 hexadecimal digits, or base64',
+  )
+
+const hours = (n: number): number => n * 3_600_000
+const span = z
+  .int()
+  .positive()
+  .max(hours(24 * 3_660))
+
+/** Where writes are kept before they are sent, and for how long. */
+export const journalSchema = z
+  .strictObject({
+    url: url.default('sqlite:./data/journal.db'),
+    keys: z
+      .array(
+        z.strictObject({
+          id: z
+            .string()
+            .regex(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores'),
+          key,
+        }),
+      )
+      .max(16)
+      .refine((keys) => new Set(keys.map(({ id }) => id)).size === keys.length, 'must not have an id twice')
+      .default([]),
+    replayForMs: span.default(hours(24)),
+    keepPayloadsMs: span.default(hours(7 * 24)),
+    keepRecordsMs: span.default(hours(90 * 24)),
+    leaseMs: z.int().min(1_000).max(600_000).default(10_000),
+  })
+  .superRefine((journal, context) => {
+    const order = ['replayForMs', 'keepPayloadsMs', 'keepRecordsMs'] as const
+    order.slice(1).forEach((longer, index) => {
+      const shorter = order[index] ?? 'replayForMs'
+      if (journal[longer] >= journal[shorter]) return
+      context.addIssue({ code: 'custom', path: [longer], message: `must not be shorter than ${shorter}` })
+    })
+  })
+
+/** The journal of a checked configuration. */
+export type JournalConfig = z.infer<typeof journalSchema>
+
+/** The address of the journal, secret or not. */
+export function journalUrlOf({ url: address }: JournalConfig): string {
+  return address instanceof Secret ? address.reveal() : address
+}
+
+/** The keys as bytes. */
+export function journalKeysOf({
+  keys,
+}: JournalConfig): readonly { readonly id: string; readonly key: Uint8Array }[] {
+  return keys.flatMap(({ id, key: secret }) => {
+    const bytes = decodeKey(secret)
+    return bytes === undefined ? [] : [{ id, key: bytes }]
+  })
+}
+
+/** An empty secret is a fault that resolving it has told already. */
+function isAddress(address: string | Secret): boolean {
+  const text = address instanceof Secret ? address.reveal() : address
+  return (address instanceof Secret && text === '') || text === 'none' || /^sqlite:(?!:memory:$)./.test(text)
+}
+
+function decodeKey(secret: Secret): Uint8Array | undefined {
+  const text = secret.reveal()
+  const bytes = /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, 'hex') : Buffer.from(text, 'base64')
+  return bytes.byteLength === 32 ? bytes : undefined
+}

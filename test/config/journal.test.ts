@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest'
+
+import { journalKeysOf, journalUrlOf, parseConfig, printConfig, Secret } from '../../src/config/index.ts'
+import { AdapterError } from '../../src/errors.ts'
+
+const upstreams = { v3: { baseUrl: 'http://v3.test' } }
+const journalOf = (journal: unknown) => parseConfig({ upstreams, journal }).journal
+const faultsOf = (journal: unknown): readonly string[] => {
+  try {
+    journalOf(journal)
+    return []
+  } catch (error) {
+    if (!(error instanceof AdapterError)) throw error
+    return error.details.map(({ target, message }) => `${target ?? ''}: ${message}`)
+  }
+}
+
+describe('journal', () => {
+  it('is an SQLite file by default, and keeps what product 3 says', () => {
+    expect(journalOf(undefined)).toEqual({
+      url: 'sqlite:./data/journal.db',
+      keys: [],
+      replayForMs: 86_400_000,
+      keepPayloadsMs: 604_800_000,
+      keepRecordsMs: 7_776_000_000,
+      leaseMs: 10_000,
+    })
+  })
+
+  it.each([
+    [{ url: 'none' }, []],
+    [{ url: 'sqlite:/var/lib/journal.db' }, []],
+    [{ url: new Secret('sqlite:./x.db') }, []],
+    [{ url: './x.db' }, ['journal.url: must be sqlite:<file> or none']],
+    [{ url: 'sqlite::memory:' }, ['journal.url: must be sqlite:<file> or none']],
+    [{ url: 'sqlite:' }, ['journal.url: must be sqlite:<file> or none']],
+    [
+      { replayForMs: 10, keepPayloadsMs: 9 },
+      ['journal.keepPayloadsMs: must not be shorter than replayForMs'],
+    ],
+    [{ keepRecordsMs: 10 }, ['journal.keepRecordsMs: must not be shorter than keepPayloadsMs']],
+    [{ leaseMs: 999 }, ['journal.leaseMs: Too small: expected number to be >=1000']],
+    [
+      { keys: [{ id: 'a', key: 'in clear' }] },
+      ['journal.keys[0].key: must be { env: NAME } or { file: path }, never the key itself'],
+    ],
+    [
+      { keys: [{ id: 'a', key: new Secret('short') }] },
+      ['journal.keys[0].key: must be 32 bytes: 64 hexadecimal digits, or base64'],
+    ],
+    [
+      { keys: ['a', 'a'].map((id) => ({ id, key: new Secret('0'.repeat(64)) })) },
+      ['journal.keys: must not have an id twice'],
+    ],
+  ])('%j: %j', (journal, faults) => {
+    expect(faultsOf(journal)).toEqual(faults)
+  })
+
+  it('reads keys in hexadecimal and in base64, and prints none', () => {
+    const bytes = Buffer.from('0123456789abcdef0123456789ABCDEF')
+    const keys = (['hex', 'base64'] as const).map((form) => ({
+      id: form,
+      key: new Secret(bytes.toString(form)),
+    }))
+    const config = parseConfig({ upstreams, journal: { url: new Secret('sqlite:./secret.db'), keys } })
+    expect(journalKeysOf(config.journal)).toEqual([
+      { id: 'hex', key: bytes },
+      { id: 'base64', key: bytes },
+    ])
+    expect(journalUrlOf(config.journal)).toBe('sqlite:./secret.db')
+    const printed = printConfig(config)
+    for (const secret of [bytes.toString('hex'), bytes.toString('base64'), 'secret.db'])
+      expect(printed).not.toContain(secret)
+  })
+})
