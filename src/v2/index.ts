@@ -11,6 +11,7 @@ export { type MetadataLevel, type Preferences, readPreferences } from './http-pa
 export { type BatchLimits, defaultBatchLimits } from './limits.ts'
 export { encodeErrorArray, type V2Error } from './errors/error-array.ts'
 export { decodeRecord } from './record/decode-record.ts'
+export { decodeRecordBytes } from './record/record-text.ts'
 export {
   FLAT_TYPE,
   type FlatRecord,

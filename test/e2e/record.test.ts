@@ -63,6 +63,22 @@ describe('one record on its own', () => {
     },
   )
 
+  it.each([
+    ['iso-8859-1', 'latin1', 201],
+    ['utf-8', 'utf8', 201],
+    ['utf-16', 'utf16le', 400],
+  ] as const)('batch-wire F26: is read in charset=%s, or refused', async (charset, encoding, status) => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url)
+    const reply = await adapter.request('POST', path, {
+      headers: { 'Content-Type': `application/json;charset=${charset}` },
+      body: Buffer.from(JSON.stringify(flatRecord(1, { Comment: 'caf\u00e9' })), encoding),
+    })
+    expect(reply.status).toBe(status)
+    expect(reply.text).toContain(status === 201 ? '"Comment":"caf\u00e9"' : 'ADP_CHARSET')
+    expect(upstream.seen.length).toBe(status === 201 ? 1 : 0)
+  })
+
   it('gets 204 where it prefers so, and 413 where it is none', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(upstream.url)

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { isUtf8 } from 'node:buffer'
 
 import { toV3Record } from '../../translate/index.ts'
 import {
@@ -7,10 +6,9 @@ import {
   type BatchLimits,
   type BatchPart,
   decodeBatch,
-  decodeRecord,
+  decodeRecordBytes,
   type FlatRecord,
   type RecordFault,
-  type RecordResult,
   readPreferences,
 } from '../../v2/index.ts'
 import type { V3Record } from '../../v3/index.ts'
@@ -43,11 +41,6 @@ export interface Plan {
   readonly outcomesShown: boolean
   /** SHA-256 over the partner and the ids that the client gave its batch; undefined: it gave none. */
   readonly ids: Buffer | undefined
-}
-
-const notUtf8: RecordResult = {
-  record: undefined,
-  faults: [{ code: 'ADP_CHARSET', message: 'The record is not valid UTF-8.' }],
 }
 
 /**
@@ -83,7 +76,7 @@ export function planWrites(
 }
 
 function planSingle(request: WriteRequest, body: Buffer, partner: Partner, recordedOn: string): Plan {
-  const { record: flat, faults } = isUtf8(body) ? decodeRecord(body.toString('utf8')) : notUtf8
+  const { record: flat, faults } = decodeRecordBytes(body, request.contentType)
   const answering = {
     contentId: undefined,
     contentIdInHttp: false,

@@ -1,6 +1,6 @@
 import { attendanceV2Model } from '../../model/attendance-v2.ts'
 import { createModelIndex } from '../../odata/index.ts'
-import { decodeRecord, readPreferences } from '../../v2/index.ts'
+import { decodeRecordBytes, readPreferences } from '../../v2/index.ts'
 import { rowById } from '../attendance/augmented-rows.ts'
 import type { AttendanceSwitches } from '../attendance/attendance-service.ts'
 import { readRecords } from '../attendance/read-records.ts'
@@ -37,7 +37,11 @@ export function createLegacyService(
     const writer = { school, onExisting: switches.onExisting, actorId: request.principal.actorId, context }
     if (route.resource[0]?.toLowerCase() === '$batch') return answerBatch(writer, request)
     const prefers = readPreferences(request.header('prefer') ?? '', request.header('accept') ?? '')
-    const { status, json } = writeFlat(writer, decodeRecord(request.body.toString('utf8')), prefers.metadata)
+    const { status, json } = writeFlat(
+      writer,
+      decodeRecordBytes(request.body, request.header('content-type')),
+      prefers.metadata,
+    )
     return status === 201 && prefers.prefersMinimal
       ? { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
       : jsonReply(status, json)

@@ -10,6 +10,7 @@ import { chooseBoundary } from '../multipart/envelope.ts'
 import { type PartRange, splitParts } from '../multipart/parts.ts'
 import { decodeRecord } from '../record/decode-record.ts'
 import type { RecordFault, RecordResult } from '../record/flat-record.ts'
+import { notUtf8, unknownCharset } from '../record/record-text.ts'
 import type { Batch, BatchPart } from './batch.ts'
 import { idsAgree } from './ids-agree.ts'
 import { PartReader } from './part-reader.ts'
@@ -162,11 +163,10 @@ class BatchDecoder {
   /** The JSON text in the charset of the part; UTF-8 by default (batch-wire F26). */
   private textOf(charset: PartHead['charset'], start: number, end: number): string | RecordFault {
     const { bytes } = this
-    if (charset === 'other')
-      return { code: 'ADP_CHARSET', message: 'The charset must be utf-8 or iso-8859-1.' }
+    if (charset === 'other') return unknownCharset
     if (this.ascii || charset === 'latin1') return bytes.toString('latin1', start, end)
     if (this.utf8 || isUtf8(bytes.subarray(start, end))) return bytes.toString('utf8', start, end)
-    return { code: 'ADP_CHARSET', message: 'The record is not valid UTF-8.' }
+    return notUtf8
   }
 }
 

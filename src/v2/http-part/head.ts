@@ -1,6 +1,6 @@
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
-import { parameterOf, parseMediaType } from '../../http/media-type.ts'
 import type { BatchLimits } from '../limits.ts'
+import { readCharset, type RecordCharset } from '../record/record-text.ts'
 import { type HeaderLines, lineEnd, readHeaders, valuesOf } from './headers.ts'
 import { type Preferences, readPreferences } from './preferences.ts'
 import { checkTarget, type TargetKind } from './target.ts'
@@ -9,8 +9,7 @@ import { checkTarget, type TargetKind } from './target.ts'
 export interface PartHead extends Preferences {
   readonly method: string
   readonly target: TargetKind
-  /** Undefined for UTF-8, the default; `latin1` for `charset=iso-8859-1`; `other` cannot be read (batch-wire F26). */
-  readonly charset: 'latin1' | 'other' | undefined
+  readonly charset: RecordCharset
   readonly contentId: string | undefined
   /** The Content-ID came among the HTTP headers, so it goes back there too (batch-wire A3). */
   readonly contentIdInHttp: boolean
@@ -64,7 +63,7 @@ export function readHead(
   return {
     ...request,
     ...readPreferences(valuesOf(http.lines, 'prefer').join(), valuesOf(http.lines, 'accept').join()),
-    charset: readCharset(http.lines),
+    charset: readCharset(valuesOf(http.lines, 'content-type')[0]),
     contentId,
     contentIdInHttp: httpIds.length > 0,
     bodyStart: http.end,
@@ -113,21 +112,3 @@ function readRequestLine(
 // RFC 9112 3: method SP request-target SP HTTP-version; senders pad it.
 const REQUEST_LINE =
   /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32})[ \t]+([^\s\u0000-\u001f\u007f]+)[ \t]+HTTP\/\d\.\d[ \t]*$/
-
-function readCharset(http: HeaderLines): PartHead['charset'] {
-  const contentType = valuesOf(http, 'content-type')[0]
-  // The inner media type itself is not judged: legacy clients send application/json in several spellings.
-  const charset = /charset/i.test(contentType ?? '') ? charsetOf(contentType ?? '') : undefined
-  if (charset === undefined || charset === 'utf-8' || charset === 'utf8' || charset === 'us-ascii')
-    return undefined
-  return charset === 'iso-8859-1' || charset === 'latin1' ? 'latin1' : 'other'
-}
-
-function charsetOf(contentType: string): string | undefined {
-  try {
-    return parameterOf(parseMediaType(contentType), 'charset')?.toLowerCase()
-  } catch (cause) {
-    if (cause instanceof AdapterError) return 'unreadable'
-    throw cause
-  }
-}
