@@ -22,7 +22,8 @@ export interface SupervisorOptions {
   /** Members of the configuration besides `listen`. */
   readonly config: object
   readonly env?: Readonly<Record<string, string>>
-  readonly plan: KillPlan
+  /** Undefined: nobody kills it. */
+  readonly plan: KillPlan | undefined
 }
 
 /** What happened to the processes so far. */
@@ -43,7 +44,7 @@ export interface Supervisor {
   readonly port: number
   readonly url: string
   counts(): SupervisorCounts
-  /** Ends the killing: the last process is ready, and lives on. */
+  /** Kills it once more; the next process is ready, and lives on. */
   spare(): Promise<void>
   /** Kills the process with SIGTERM and resolves when it is gone. */
   close(): Promise<void>
@@ -69,7 +70,7 @@ export async function startSupervisor({ config, env = {}, plan }: SupervisorOpti
   let killing = true
   const isKilling = (): boolean => killing
   const begin = (failpoint?: Failpoint): Life => startLife({ configFile, failpoint, compileCache, env })
-  const live = async (life: Life, failpoint: Failpoint | undefined): Promise<void> => {
+  const live = async (plan: KillPlan, life: Life, failpoint: Failpoint | undefined): Promise<void> => {
     const doom = createDoom(plan, failpoint)
     const early = doom.earlyMs === undefined ? undefined : killAfter(life, doom.earlyMs)
     const startMs = await life.ready
@@ -88,28 +89,31 @@ export async function startSupervisor({ config, env = {}, plan }: SupervisorOpti
   }
   let current = begin()
   starts.push((await current.ready) ?? 0)
-  const run = async (): Promise<void> => {
+  const run = async (plan: KillPlan): Promise<void> => {
     let failpoint: Failpoint | undefined
     while (isKilling()) {
-      await live(current, failpoint)
+      await live(plan, current, failpoint)
       failpoint = isKilling() ? drawFailpoint(plan) : undefined
       current = begin(failpoint)
     }
   }
-  const killer = run()
+  const killer = plan === undefined ? undefined : run(plan)
+  const endKilling = async (): Promise<void> => {
+    if (killing && killer !== undefined) current.kill('SIGKILL')
+    killing = false
+    await killer
+  }
   return {
     port,
     url: `http://127.0.0.1:${port}`,
     counts: () => ({ ...tally, startMs: mean(starts), crashes }),
     spare: async () => {
-      killing = false
-      await killer
+      await endKilling()
       const ready = await Promise.race([current.ready, delay(READY_MS, undefined, { ref: false })])
       if (ready === undefined) throw new Error(`the adapter did not start: ${(await current.ended).log}`)
     },
     close: async () => {
-      killing = false
-      await killer
+      await endKilling()
       current.kill('SIGTERM')
       const closed = await Promise.race([current.ended, delay(READY_MS, undefined, { ref: false })])
       if (closed === undefined) current.kill('SIGKILL')

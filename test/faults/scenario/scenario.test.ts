@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+
+import { isSound, printResults } from './print-results.ts'
+import { runScenario, type RunResult } from './run-scenario.ts'
+
+test('a run without faults: every record is final, nothing is found', { timeout: 60_000 }, async () => {
+  const bounds = { seed: 7, forMs: 1_000, settleMs: 10_000 }
+  const load = { impatience: 0, replayShare: 0 }
+  const result = await runScenario({ name: 'calm', store: 'none', load }, bounds)
+  const { name, kills, broken, storms, findings, crashes } = result
+  expect({ name, kills, broken, storms, findings, crashes }).toEqual({
+    name: 'calm', kills: 0, broken: 0, storms: 0, findings: [], crashes: [],
+  }) // prettier-ignore
+  expect(result.records).toBeGreaterThan(100)
+})
+
+test('a run that kills an adapter without a journal finds what that does', { timeout: 60_000 }, async () => {
+  const kills = { failpointShare: 0.5, lifeMs: [20, 150] } as const
+  const scenario = {
+    name: 'forgetful',
+    store: 'none',
+    kills,
+    behind: { resetAfter: 0.05 },
+    storms: ['slow'],
+  } as const
+  const result = await runScenario(scenario, { seed: 7, forMs: 20_000, kills: 8, settleMs: 10_000 })
+  expect([result.kills >= 8, result.broken > 0, result.storms > 0]).toEqual([true, true, true])
+  // What was under way is sent again by its client and recorded twice; a run that cannot see that would be worth nothing.
+  expect(result.findings.map(({ kind }) => kind)).toContain('doubled')
+})
+
+test('the table names the seed and every finding', () => {
+  const calm: RunResult = {
+    name: 'calm', seed: 3, kills: 0, failpoints: 0, startMs: 1, broken: 0, storms: 0, storeCrashes: 0, records: 5, replays: 0,
+    findings: [], crashes: [], settledMs: 12,
+  } // prettier-ignore
+  const bad: RunResult = {
+    ...calm,
+    name: 'bad',
+    findings: [{ kind: 'lost', of: 'w-000001', because: 'gone' }],
+  }
+  const lines = printResults([calm, bad]).split('\n')
+  expect(lines.slice(3)).toEqual(['bad (seed 3): lost w-000001: gone', ''])
+  expect(lines[1]).toMatch(/^ +calm +3 /)
+  expect([isSound(calm), isSound(bad), isSound({ ...calm, crashes: ['ended 1'] })]).toEqual([
+    true,
+    false,
+    false,
+  ])
+})

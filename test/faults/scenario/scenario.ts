@@ -1,0 +1,70 @@
+import type { LoadOptions } from '../load/load.ts'
+import type { FaultShares } from '../proxy/fault.ts'
+import type { KillPlan } from '../supervisor/supervisor.ts'
+import type { StormName } from './storms.ts'
+
+/** What goes wrong in a run, and for how long. */
+export interface Scenario {
+  readonly name: string
+  readonly store: 'none' | 'sqlite' | 'postgres'
+  /** Adapters that share the store. Default 1. */
+  readonly instances?: number
+  /** How the processes are killed; undefined: they live. */
+  readonly kills?: Pick<KillPlan, 'failpointShare' | 'lifeMs'>
+  /** Storms of the service. */
+  readonly storms?: readonly StormName[]
+  /** Faults of the connections between adapter and service. */
+  readonly behind?: FaultShares
+  /** Faults of the connections between client and adapter. */
+  readonly before?: FaultShares
+  /** PostgreSQL crashes and starts again, this long after it was ready. */
+  readonly storeLivesMs?: number
+  readonly load?: Partial<
+    Pick<LoadOptions, 'connections' | 'maxRecords' | 'maxAttempts' | 'impatience' | 'replayShare'>
+  >
+}
+
+/** The scenarios of `npm run test:faults`. */
+export const scenarios = {
+  killed: {
+    name: 'killed, SQLite',
+    store: 'sqlite',
+    kills: { failpointShare: 0.5, lifeMs: [20, 250] },
+  },
+  killedInStorms: {
+    name: 'killed in storms',
+    store: 'sqlite',
+    kills: { failpointShare: 0.3, lifeMs: [100, 600] },
+    storms: ['unavailable', 'failing', 'resetBefore', 'resetAfter', 'truncated'],
+  },
+  broken: {
+    name: 'connections broken',
+    store: 'sqlite',
+    behind: { refuse: 0.02, resetBefore: 0.03, resetAfter: 0.03, truncate: 0.03, stall: 0.02, slow: 0.01 },
+    storms: ['resetBefore', 'resetAfter', 'truncated', 'unreadable'],
+  },
+  storms: {
+    name: '429 and 503 storms',
+    store: 'sqlite',
+    storms: ['tooMany', 'unavailable', 'failing', 'silent', 'slow'],
+  },
+  retries: {
+    name: 'clients send again',
+    store: 'sqlite',
+    before: { refuse: 0.02, resetBefore: 0.1, resetAfter: 0.15, truncate: 0.15, stall: 0.05 },
+    load: { impatience: 0.3, replayShare: 0.5 },
+  },
+  restarted: {
+    name: 'PostgreSQL restarted',
+    store: 'postgres',
+    storeLivesMs: 1_500,
+    behind: { resetAfter: 0.02 },
+  },
+  together: {
+    name: 'three instances, PostgreSQL',
+    store: 'postgres',
+    instances: 3,
+    kills: { failpointShare: 0.3, lifeMs: [2_000, 8_000] },
+    behind: { resetBefore: 0.01, resetAfter: 0.01 },
+  },
+} as const satisfies Record<string, Scenario>
