@@ -38,16 +38,16 @@ export function flatRecordJson(index: number): string {
 
 /**
  * A batch in the form of service.md 4.2: CRLF, one changeset in the batch, about 600 bytes for each record. `id` makes the
- * guids of batch and changeset, so that two batches never have the same bytes.
+ * guids of batch and changeset, so that two batches never have the same bytes; `first` is the first learner.
  */
-export function legacyBatch(count: number, id: number): LegacyBatch {
+export function legacyBatch(count: number, id: number, first = 0): LegacyBatch {
   const batch = `batch_${guid(8, id)}`
   const changeset = `changeset_${guid(9, id)}`
   const parts: string[] = []
   for (let index = 0; index < count; index += 1) {
     parts.push(
       `--${changeset}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n` +
-        `Content-ID: ${index + 1}\r\n\r\n${HEAD}\r\n\r\n${flatRecordJson(index)}\r\n`,
+        `Content-ID: ${index + 1}\r\n\r\n${HEAD}\r\n\r\n${flatRecordJson(first + index)}\r\n`,
     )
   }
   const body =

@@ -53,8 +53,13 @@ export async function runWrites(
     ledger.settle(toSettled(position, outcome, reply, followUpOf(context, run, position)), reply)
   })
   await ledger.flushed()
-  if (denial !== undefined) await context.journal.settle(run.batch, run.tasks.map(deniedTask(context, run)))
-  context.waiting.poke()
+  if (denial !== undefined) {
+    await context.journal.settle(run.batch, run.tasks.map(deniedTask(context, run)))
+    context.waiting.settled(
+      run.batch,
+      run.tasks.map(({ position }) => position),
+    )
+  }
   return { tally, denial }
 }
 
@@ -135,7 +140,10 @@ function createSettler(context: ProxyContext, batch: number, onSettled: OnSettle
       told.forEach((reply, index) => {
         onSettled(group[index]?.position ?? -1, reply)
       })
-      context.waiting.poke()
+      context.waiting.settled(
+        batch,
+        group.map(({ position }) => position),
+      )
     }
     flushing = undefined
   }

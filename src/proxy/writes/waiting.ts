@@ -5,13 +5,14 @@ import type { Clock } from '../../v3/index.ts'
 export interface Waiting {
   /** Resolves true once none of the records is open any longer, false when the time is spent first. Never rejects. */
   until(records: readonly RecordRef[], timeoutMs: number): Promise<boolean>
-  /** Says that records were settled by this process: who waits looks again at once. */
-  poke(): void
+  /** Says that records were settled by this process. */
+  settled(batch: number, positions: Iterable<number>): void
 }
 
 interface Waiter {
-  readonly records: readonly RecordRef[]
-  readonly resolve: (inTime: boolean) => void
+  /** What is waited for still, by name. */
+  readonly open: Map<string, RecordRef>
+  readonly end: (inTime: boolean) => void
 }
 
 /** How often the journal is asked for records of other instances. */
@@ -19,57 +20,78 @@ const POLL_MS = 200
 
 /** Creates the place where requests wait for older records of the same learner and event, or for a batch's other sender. */
 export function createWaiting(journal: Pick<Journal, 'stillOpen'>, clock: Clock): Waiting {
-  const waiters = new Set<Waiter>()
-  let looking = false
-  let again = false
+  const byName = new Map<string, Set<Waiter>>()
+  /** Records that were not asked for yet. */
+  let fresh = new Map<string, RecordRef>()
+  let asking = false
   let timer: (() => void) | undefined
-  const finish = (waiter: Waiter, inTime: boolean): void => {
-    if (waiters.delete(waiter)) waiter.resolve(inTime)
+
+  const leave = (waiter: Waiter, name: string): void => {
+    waiter.open.delete(name)
+    const others = byName.get(name)
+    others?.delete(waiter)
+    if (others?.size === 0) byName.delete(name)
   }
-  const ask = async (): Promise<void> => {
-    const asked = [...waiters]
-    const open = await journal.stillOpen(asked.flatMap(({ records }) => records))
-    const names = new Set(open.map(nameOf))
-    for (const waiter of asked)
-      if (!waiter.records.some((record) => names.has(nameOf(record)))) finish(waiter, true)
-  }
-  const look = (): void => {
-    if (looking) {
-      again = true
-      return
+  const isSettled = (name: string): void => {
+    for (const waiter of byName.get(name) ?? []) {
+      leave(waiter, name)
+      if (waiter.open.size === 0) waiter.end(true)
     }
-    looking = true
-    timer?.()
-    timer = undefined
+  }
+  const ask = async (records: ReadonlyMap<string, RecordRef>): Promise<void> => {
+    const open = new Set((await journal.stillOpen([...records.values()])).map(nameOf))
+    for (const name of records.keys()) if (!open.has(name)) isSettled(name)
+  }
+  const look = (records: ReadonlyMap<string, RecordRef>): void => {
+    asking = true
     // A journal that cannot be asked is asked again; those who wait have their own time limit.
-    void ask()
+    void ask(records)
       .catch(() => undefined)
       .finally(() => {
-        looking = false
-        if (again) {
-          again = false
-          look()
-        } else if (waiters.size > 0) timer = clock.after(POLL_MS, look)
+        asking = false
+        lookOn()
+      })
+  }
+  const lookOn = (): void => {
+    if (asking || byName.size === 0) return
+    if (fresh.size > 0) {
+      const records = fresh
+      fresh = new Map()
+      look(records)
+    } else
+      timer ??= clock.after(POLL_MS, () => {
+        timer = undefined
+        if (!asking)
+          look(
+            new Map([...byName.values()].flatMap((waiters) => [...waiters].flatMap(({ open }) => [...open]))),
+          )
       })
   }
   return {
     until: (records, timeoutMs) =>
       new Promise((resolve) => {
-        const cancel = clock.after(timeoutMs, () => {
-          finish(waiter, false)
-        })
         const waiter: Waiter = {
-          records,
-          resolve: (inTime) => {
+          open: new Map(records.map((record) => [nameOf(record), record])),
+          end: (inTime) => {
             cancel()
+            for (const name of waiter.open.keys()) leave(waiter, name)
             resolve(inTime)
           },
         }
-        waiters.add(waiter)
-        look()
+        const cancel = clock.after(timeoutMs, () => {
+          waiter.end(false)
+        })
+        for (const [name, record] of waiter.open) {
+          const others = byName.get(name)
+          if (others === undefined) byName.set(name, new Set([waiter]))
+          else others.add(waiter)
+          fresh.set(name, record)
+        }
+        queueMicrotask(lookOn)
       }),
-    poke: () => {
-      if (waiters.size > 0) look()
+    settled: (batch, positions) => {
+      if (byName.size === 0) return
+      for (const position of positions) isSettled(nameOf({ batch, position }))
     },
   }
 }

@@ -22,6 +22,8 @@ export interface ReplyReader<Outcome> {
   readonly read: (reply: UpstreamReply) => Outcome
   /** More than this is no answer. */
   readonly maxReplyBytes: number
+  /** Hears of the status line, or of its absence, and of the time since the request left, ms. */
+  readonly onAnswered?: ((status: number | undefined, durationMs: number) => void) | undefined
 }
 
 /** What a budget can end. */
@@ -40,6 +42,7 @@ export class PostHandler<Outcome> implements Dispatcher.DispatchHandler, Expirab
   private readonly release: (slot: number) => void
   private readonly reader: ReplyReader<Outcome>
   private controller: Dispatcher.DispatchController | undefined
+  private startedMs = 0
   private status = 0
   private retryAfter: string | undefined
   private contentType: string | undefined
@@ -74,6 +77,7 @@ export class PostHandler<Outcome> implements Dispatcher.DispatchHandler, Expirab
     // Expired while it stood in the queue: it must not leave now. Thrown, because an abort would close the connection.
     if (this.done) throw new AdapterError('ADP_BUDGET_EXCEEDED', 'The record expired before it was sent.')
     this.controller = controller
+    if (this.reader.onAnswered !== undefined) this.startedMs = performance.now()
   }
 
   onResponseStart(
@@ -83,6 +87,7 @@ export class PostHandler<Outcome> implements Dispatcher.DispatchHandler, Expirab
   ): void {
     if (statusCode < 200) return
     this.status = statusCode
+    this.reader.onAnswered?.(statusCode, performance.now() - this.startedMs)
     this.contentType = headers['content-type']
     if (statusCode >= 400) this.retryAfter = headers['retry-after']
   }
@@ -102,7 +107,10 @@ export class PostHandler<Outcome> implements Dispatcher.DispatchHandler, Expirab
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
     if (this.controller === undefined) {
       this.finish({ kind: 'notApplied', reason: 'notConnected', retryAfterMs: undefined })
-    } else if (this.status >= 300) {
+      return
+    }
+    if (this.status === 0) this.reader.onAnswered?.(undefined, performance.now() - this.startedMs)
+    if (this.status >= 300) {
       // The status line came; only the explanation was lost.
       this.finish(this.read(Buffer.alloc(0)))
     } else {

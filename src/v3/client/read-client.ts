@@ -1,7 +1,7 @@
 import { type Dispatcher, errors, Pool } from 'undici'
 
 import { parseJson, readUpstreamError, type UpstreamError } from '../errors/upstream-error.ts'
-import { observeCalls } from './observe-calls.ts'
+import { observeReads } from './observe-reads.ts'
 import { readRetryAfter } from './read-outcome.ts'
 import type { V3ClientOptions, V3Credentials } from './v3-client.ts'
 
@@ -43,7 +43,7 @@ export function createV3Reader(options: V3ClientOptions): V3Reader {
     maxResponseSize: MAX_PAGE_BYTES,
     keepAliveTimeout: 4_000,
   })
-  const upstream = onCall === undefined ? pool : pool.compose(observeCalls(onCall, () => clock.nowMs()))
+  const upstream = onCall === undefined ? pool : pool.compose(observeReads(onCall, () => clock.nowMs()))
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}/Attendance/V3/`
   return {
     get: async (resource, query, credentials, signal) => {

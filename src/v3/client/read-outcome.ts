@@ -1,5 +1,5 @@
 import { parseJson, readUpstreamError } from '../errors/upstream-error.ts'
-import { v3ReplySchema } from '../record/v3-record.ts'
+import { isV3Reply } from '../record/is-v3-reply.ts'
 import type { PostOutcome } from '../errors/post-outcome.ts'
 
 /**
@@ -14,10 +14,8 @@ export function readOutcome(
   nowMs: number,
 ): PostOutcome {
   if (status >= 200 && status < 300) {
-    const reply = v3ReplySchema.safeParse(parseJson(body))
-    return reply.success
-      ? { kind: 'accepted', reply: reply.data }
-      : { kind: 'unknown', reason: 'unreadableReply' }
+    const reply = parseJson(body)
+    return isV3Reply(reply) ? { kind: 'accepted', reply } : { kind: 'unknown', reason: 'unreadableReply' }
   }
   if (status === 429 || status === 503 || status === 408) {
     const reason = status === 429 ? 'throttled' : 'unavailable'

@@ -7,7 +7,7 @@ import { encodeV3Batch } from './batch/encode-batch.ts'
 import { type BatchResult, readBatchReply } from './batch/read-batch-reply.ts'
 import { type Calls, type Dispatch, type OnPost, openCalls, type Pace } from './calls.ts'
 import type { Clock } from './clock.ts'
-import { observeCalls, type OnCall } from './observe-calls.ts'
+import type { OnCall } from './observe-reads.ts'
 import type { ReplyReader } from './post-handler.ts'
 import { readOutcome } from './read-outcome.ts'
 import type { NotApplied } from './retry.ts'
@@ -88,7 +88,9 @@ export function createV3Client(options: V3ClientOptions): V3Client {
     keepAliveTimeout: 4_000,
   })
   const { onCall } = options
-  const upstream = onCall === undefined ? pool : pool.compose(observeCalls(onCall, () => clock.nowMs()))
+  const observe = (kind: 'write' | 'batch'): ReplyReader<unknown>['onAnswered'] =>
+    onCall && ((status, durationMs) => onCall({ kind, status, durationMs }))
+  const onBatchAnswered = observe('batch')
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}/Attendance/V3`
   const path = `${root}/AttendanceRecords`
   const capabilities = {
@@ -98,6 +100,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
   const isBatch = (batch: BatchChoice | undefined): batch is BatchChoice =>
     batch !== undefined && (batch.mode === 'batch' || capabilities[batch.format].isOpen())
   const single: ReplyReader<PostOutcome> = {
+    onAnswered: observe('write'),
     maxReplyBytes: MAX_REPLY_BYTES,
     read: ({ status, body, retryAfter }) => readOutcome(status, body.toString('utf8'), retryAfter, nowMs()),
   }
@@ -123,8 +126,9 @@ export function createV3Client(options: V3ClientOptions): V3Client {
           'ocp-apim-subscription-key', subscriptionKey,
         ] // prettier-ignore
         const dispatch: Dispatch = (handler, text) =>
-          void upstream.dispatch({ path: `${root}/$batch`, method: 'POST', headers, body: text }, handler)
+          void pool.dispatch({ path: `${root}/$batch`, method: 'POST', headers, body: text }, handler)
         const reader: ReplyReader<BatchResult> = {
+          onAnswered: onBatchAnswered,
           maxReplyBytes: MAX_REPLY_BYTES + records.length * MAX_PART_BYTES,
           read: (reply) => readBatchReply(reply, records.length, nowMs()),
         }
@@ -141,7 +145,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         'ocp-apim-subscription-key', credentials.subscriptionKey,
       ] // prettier-ignore
       const dispatch: Dispatch = (handler, body) =>
-        void upstream.dispatch({ path, method: 'POST', headers, body }, handler)
+        void pool.dispatch({ path, method: 'POST', headers, body }, handler)
       const calls = openCalls(budgetMs, clock, pace)
       const postOne: Post = (body, onOutcome) => {
         calls.send<PostOutcome>(dispatch, body, single, onOutcome)

@@ -1,5 +1,3 @@
-import * as z from 'zod'
-
 /** The all-zero guid that asks the service for a new id (service.md 4, V3 POST rule 1). */
 export const ZERO_GUID = '00000000-0000-0000-0000-000000000000'
 
@@ -33,23 +31,17 @@ export interface V3Qualifier {
   readonly Comment: string | null | undefined
 }
 
-const guid = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i)
-const reference = z.object({ ExternalID: guid, Type: z.string().nullish() })
-
-/** What a reply to a POST must hold to count as an answer: the id, and nothing of a wrong type; the rest may be left out. */
-export const v3ReplySchema = z.object({
-  ExternalID: guid.refine((id) => id !== ZERO_GUID),
-  Present: z.boolean().optional(),
-  Absent: z.boolean().optional(),
-  RecordedOn: z.string().nullish(),
-  ChangeProcessName: z.string().nullish(),
-  AttendableEventStart: z.string().nullish(),
-  RecordedBy: reference.nullish(),
-  Attendee: reference.optional(),
-  Event: reference.optional(),
-  AttendanceCode: reference.optional(),
-  Qualifier: z.object({ MinutesLate: z.int32().nullish(), Comment: z.string().nullish() }).nullish(),
-})
-
-/** The service's reply to a POST, before it is set against what was posted. */
-export type V3Reply = z.infer<typeof v3ReplySchema>
+/** The service's reply to a POST, as far as it is read; what it leaves out is undefined. */
+export interface V3Reply {
+  readonly ExternalID: string
+  readonly Present?: boolean | undefined
+  readonly Absent?: boolean | undefined
+  readonly RecordedOn?: string | null | undefined
+  readonly ChangeProcessName?: string | null | undefined
+  readonly AttendableEventStart?: string | null | undefined
+  readonly RecordedBy?: V3Reference | null | undefined
+  readonly Attendee?: V3Reference | undefined
+  readonly Event?: V3Reference | undefined
+  readonly AttendanceCode?: V3Reference | undefined
+  readonly Qualifier?: Partial<V3Qualifier> | null | undefined
+}

@@ -28,7 +28,7 @@ function start(...positions: number[]) {
   return { clock, open, state, waiting, seen, until }
 }
 
-it('ends when all are settled: at once after a poke, else at the next look', async () => {
+it('ends when all are settled: at once for those of this process, else at the next look', async () => {
   const { clock, open, waiting, seen, until } = start(1, 2, 3)
   until('a', 10_000, 1, 2)
   until('b', 10_000, 3)
@@ -36,8 +36,7 @@ it('ends when all are settled: at once after a poke, else at the next look', asy
   await clock.pass(0)
   expect(seen).toEqual(['c true'])
   open.delete(1)
-  open.delete(3)
-  waiting.poke()
+  waiting.settled(1, [3, 7])
   await clock.pass(0)
   expect(seen).toEqual(['c true', 'b true'])
   open.delete(2)
@@ -51,7 +50,7 @@ it('ends without success when the time is spent, and asks nothing when nobody wa
   await clock.pass(500)
   expect(seen).toEqual(['a false'])
   const { asked } = state
-  waiting.poke()
+  waiting.settled(1, [1])
   await clock.pass(5_000)
   expect(state.asked).toBeLessThanOrEqual(asked + 1)
 })

@@ -156,3 +156,28 @@ describe('the budget', () => {
     expect((await postWith(writes)).kind).toBe('accepted')
   })
 })
+
+it('tells of every call that left, with its status or without', async () => {
+  const told: [kind: string, status: number | undefined][] = []
+  const upstream = await startUpstream((seen, response) =>
+    seen.index === 0
+      ? echoRecord(seen, response)
+      : seen.index === 1
+        ? replyWith(500)(seen, response)
+        : undefined,
+  )
+  const v3 = createV3Client({
+    baseUrl: new URL(upstream.url),
+    connections: 1,
+    timeouts: { connectMs: 1_000, headersMs: 100, bodyMs: 1_000 },
+    nowMs: Date.now,
+    clock: systemClock,
+    onCall: ({ kind, status, durationMs }) => {
+      expect(durationMs).toBeGreaterThan(0)
+      told.push([kind, status])
+    },
+  })
+  onTestFinished(() => v3.close())
+  for (let count = 0; count < 3; count += 1) await post(v3)
+  expect(told).toEqual([['write', 201], ['write', 500], ['write', undefined]]) // prettier-ignore
+})

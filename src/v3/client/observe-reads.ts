@@ -14,16 +14,15 @@ export interface V3Call {
 /** Hears of every call that left. */
 export type OnCall = (call: V3Call) => void
 
-/** Composes into a dispatcher what tells `onCall` of every call; one that never left is none. */
-export function observeCalls(onCall: OnCall, nowMs: () => number): Dispatcher.DispatcherComposeInterceptor {
-  return (dispatch) => (options, handler) => {
-    const isBatch = options.path.endsWith('/$batch')
-    const kind = options.method === 'GET' ? 'read' : isBatch ? 'batch' : 'write'
-    return dispatch(
+/** Composes into the dispatcher of reads what tells `onCall` of every call; one that never left is none. */
+export function observeReads(onCall: OnCall, nowMs: () => number): Dispatcher.DispatcherComposeInterceptor {
+  return (dispatch) => (options, handler) =>
+    dispatch(
       options,
-      new ObservedHandler(handler, nowMs, (status, durationMs) => onCall({ kind, status, durationMs })),
+      new ObservedHandler(handler, nowMs, (status, durationMs) =>
+        onCall({ kind: 'read', status, durationMs }),
+      ),
     )
-  }
 }
 
 /** Hands everything on; tells once of the status line or of its absence. */

@@ -1,0 +1,98 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import * as z from 'zod'
+
+import { isV3Reply } from '../../../src/v3/record/is-v3-reply.ts'
+import { ZERO_GUID } from '../../../src/v3/record/v3-record.ts'
+
+const id = 'ABCDEF01-0000-4000-8000-000000000001'
+
+describe('isV3Reply', () => {
+  it('takes the reply of service.md 4, and more than that', () => {
+    const reply = {
+      ExternalID: id,
+      Present: true,
+      Absent: false,
+      RecordedOn: '2026-06-10T10:00:00Z',
+      ChangeProcessName: null,
+      AttendableEventStart: null,
+      RecordedBy: null,
+      Attendee: { ExternalID: id, Type: 'Learner.Identifier' },
+      Event: { ExternalID: id, Type: null },
+      AttendanceCode: { ExternalID: id },
+      Qualifier: { MinutesLate: null, Comment: 'x' },
+    }
+    expect(isV3Reply({ '@odata.context': 'x', ...reply, fabricated: null })).toBe(true)
+    expect(isV3Reply({ ExternalID: id })).toBe(true)
+  })
+
+  const refused: [name: string, reply: unknown][] = [
+    ['nothing', undefined],
+    ['null', null],
+    ['an array', [{ ExternalID: id }]],
+    ['no id', { Present: true }],
+    ['a null id', { ExternalID: null }],
+    ['the zero guid', { ExternalID: ZERO_GUID }],
+    ['an id that is no guid', { ExternalID: `{${id}}` }],
+    ['an id with more after it', { ExternalID: `${id}\n` }],
+    ['a boolean as text', { ExternalID: id, Present: 'true' }],
+    ['a null boolean', { ExternalID: id, Absent: null }],
+    ['a flat reference', { ExternalID: id, Attendee: id }],
+    ['a null reference', { ExternalID: id, Event: null }],
+    ['minutes that are no int32', { ExternalID: id, Qualifier: { MinutesLate: 2_147_483_648 } }],
+    ['minutes as text', { ExternalID: id, Qualifier: { MinutesLate: '5' } }],
+    ['an error', { error: { code: 'x', message: 'y' } }],
+  ]
+  it.each(refused)('does not take %s for an answer', (_name, reply) => {
+    expect(isV3Reply(reply)).toBe(false)
+  })
+
+  it('agrees with a schema on whatever members a reply has', () => {
+    const guid = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i)
+    const reference = z.object({ ExternalID: guid, Type: z.string().nullish() })
+    const schema = z.object({
+      ExternalID: guid.refine((text) => text !== ZERO_GUID),
+      Present: z.boolean().optional(),
+      Absent: z.boolean().optional(),
+      RecordedOn: z.string().nullish(),
+      ChangeProcessName: z.string().nullish(),
+      AttendableEventStart: z.string().nullish(),
+      RecordedBy: reference.nullish(),
+      Attendee: reference.optional(),
+      Event: reference.optional(),
+      AttendanceCode: reference.optional(),
+      Qualifier: z.object({ MinutesLate: z.int32().nullish(), Comment: z.string().nullish() }).nullish(),
+    })
+    const leaf = fc.constantFrom(
+      id,
+      ZERO_GUID,
+      'x',
+      true,
+      null,
+      undefined,
+      5,
+      -2_147_483_648,
+      2_147_483_648,
+      1.5,
+    )
+    const inner = fc.oneof(
+      leaf,
+      fc.constant([]),
+      fc.record({ ExternalID: leaf, Type: leaf, MinutesLate: leaf, Comment: leaf }, { requiredKeys: [] }),
+    )
+    const good = {
+      ExternalID: id,
+      Present: true,
+      Attendee: { ExternalID: id },
+      Qualifier: { MinutesLate: 5 },
+    }
+    const members = fc.dictionary(fc.constantFrom(...Object.keys(schema.shape)), inner, { maxKeys: 3 })
+    fc.assert(
+      fc.property(members, (own) => {
+        const reply = { ...good, ...own }
+        expect(isV3Reply(reply)).toBe(schema.safeParse(reply).success)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})
