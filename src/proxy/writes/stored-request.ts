@@ -65,10 +65,13 @@ function parseHead(text: string): unknown {
   }
 }
 
-/** SHA-256 over everything that decides what is posted and answered: the same again is the same request again. */
-export function digestRequest(partner: string, request: WriteRequest, body: Buffer): Buffer {
+/**
+ * SHA-256 over everything that decides what is posted: the same again is the same request again, also through another address
+ * of the adapter or after its configuration was changed. How it is answered follows from the first one.
+ */
+export function digestRequest(partner: string, { kind, contentType }: WriteRequest, body: Buffer): Buffer {
   return createHash('sha256')
-    .update(`${JSON.stringify([partner, request])}\n`)
+    .update(`${JSON.stringify([partner, kind, contentType])}\n`)
     .update(body)
     .digest()
 }
