@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 
-import type { Events } from './events.ts'
+import type { BatchTally, Events } from './events.ts'
 
 /** A call to V3 as far as its head came: `status` undefined where none did. */
 export interface CallSeen {
@@ -55,7 +55,11 @@ export function createMetrics(): Metrics {
 
   const requests = counter('requests_total', 'Requests that were answered.', ['partner', 'kind', 'status'])
   const durations = histogram('request_duration', 'From a request to its answer.', ['partner', 'kind'])
-  const records = counter('records_total', 'Records of V2 writes by what became of them.', ['partner', 'outcome']) // prettier-ignore
+  const records = counter('records_total', 'Records of V2 writes as they were first answered.', ['partner', 'outcome']) // prettier-ignore
+  const replays = counter('batches_replayed_total', 'Batches that had come before.', ['partner'])
+  const reused = counter('batch_ids_reused_total', 'Batches with the ids of another one.', ['partner'])
+  const recovered = counter('records_recovered_total', 'Records that were finished without their client.', ['partner', 'outcome']) // prettier-ignore
+  const unrecovered = counter('recovery_failures_total', 'Times that the background could not go on.', ['code']) // prettier-ignore
   const unmapped = counter('unmapped_fields_total', 'Members of records that no rule consumed.', ['partner'])
   const rows = counter('read_rows_total', 'Recorded marks in the answers to V2 reads.', ['partner'])
   const pages = counter('read_pages_total', 'Answers of V3 that were read for V2 reads.', ['partner'])
@@ -77,16 +81,27 @@ export function createMetrics(): Metrics {
       ...events,
       batchAnswered: (event) => {
         events.batchAnswered(event)
-        const { partner, accepted, refused, notApplied, unknown } = event
+        const { partner } = event
         answered('batch', partner, 200, event.durationMs)
-        for (const [outcome, count] of Object.entries({
-          accepted,
-          refused,
-          not_applied: notApplied,
-          unknown,
-        }))
-          records.inc({ partner, outcome }, count)
+        // The records of a batch that comes again were counted when they came first.
+        if (event.replayed) {
+          replays.inc({ partner })
+          return
+        }
+        countRecords(records, event)
         unmapped.inc({ partner }, event.unmappedFields)
+      },
+      batchIdsReused: (event) => {
+        events.batchIdsReused(event)
+        reused.inc(event)
+      },
+      recovered: (event) => {
+        events.recovered(event)
+        countRecords(recovered, event)
+      },
+      recoveryFailed: (event) => {
+        events.recoveryFailed(event)
+        unrecovered.inc(event)
       },
       readAnswered: (event) => {
         events.readAnswered(event)
@@ -147,6 +162,14 @@ export function createMetrics(): Metrics {
       return { contentType: registry.contentType, text: await registry.metrics() }
     },
   }
+}
+
+function countRecords(
+  counter: Counter<'partner' | 'outcome'>,
+  { partner, accepted, refused, notApplied, unknown }: Readonly<BatchTally> & { readonly partner: string },
+): void {
+  const counts = { accepted, refused, not_applied: notApplied, unknown }
+  for (const [outcome, count] of Object.entries(counts)) counter.inc({ partner, outcome }, count)
 }
 
 /** `2xx`, `4xx` and so on; 429 has a class of its own, since it is the service's rate and no fault of a request. */

@@ -19,7 +19,7 @@ describe('createMetrics', () => {
     const events = metrics.counting(createEvents(createLogger('info', { write: (line) => lines.push(line) })))
     const partner = 'acme'
     const timed = { durationMs: 1_500, queuedMs: 20 }
-    events.batchAnswered({
+    const batch = {
       ...timed,
       partner,
       accepted: 5,
@@ -31,7 +31,12 @@ describe('createMetrics', () => {
       outcomesShown: true,
       unmappedFields: 3,
       replayed: false,
-    })
+    }
+    events.batchAnswered(batch)
+    events.batchAnswered({ ...batch, replayed: true })
+    events.batchIdsReused({ partner })
+    events.recovered({ partner, records: 2, accepted: 1, refused: 0, notApplied: 0, unknown: 1 })
+    events.recoveryFailed({ code: 'ADP_JOURNAL_UNAVAILABLE' })
     events.readAnswered({ ...timed, partner, kind: 'collection', status: 200, rows: 40, pages: 2 })
     events.readAnswered({ ...timed, partner, kind: 'record', status: 404, rows: 0, pages: 1 })
     events.passedThrough({ ...timed, partner, method: 'GET', status: 429 })
@@ -40,14 +45,14 @@ describe('createMetrics', () => {
     events.passThroughFailed({ reason: 'unreachable' })
     events.internalError({ errorName: 'TypeError', stack: [] })
     events.started({ url: 'http://127.0.0.1:1' })
-    expect(lines.length).toBe(9)
+    expect(lines.length).toBe(13)
     expect(await samples(metrics)).toEqual([
-      'markbridge_requests_total{partner="acme",kind="batch",status="2xx"} 1',
+      'markbridge_requests_total{partner="acme",kind="batch",status="2xx"} 2',
       'markbridge_requests_total{partner="acme",kind="read",status="2xx"} 1',
       'markbridge_requests_total{partner="acme",kind="read",status="4xx"} 1',
       'markbridge_requests_total{partner="acme",kind="pass_through",status="429"} 1',
-      'markbridge_request_duration_seconds_sum{partner="acme",kind="batch"} 1.5',
-      'markbridge_request_duration_seconds_count{partner="acme",kind="batch"} 1',
+      'markbridge_request_duration_seconds_sum{partner="acme",kind="batch"} 3',
+      'markbridge_request_duration_seconds_count{partner="acme",kind="batch"} 2',
       'markbridge_request_duration_seconds_sum{partner="acme",kind="read"} 3',
       'markbridge_request_duration_seconds_count{partner="acme",kind="read"} 2',
       'markbridge_request_duration_seconds_sum{partner="acme",kind="pass_through"} 1.5',
@@ -55,6 +60,11 @@ describe('createMetrics', () => {
       'markbridge_records_total{partner="acme",outcome="accepted"} 5',
       'markbridge_records_total{partner="acme",outcome="refused"} 2',
       'markbridge_records_total{partner="acme",outcome="not_applied"} 1',
+      'markbridge_batches_replayed_total{partner="acme"} 1',
+      'markbridge_batch_ids_reused_total{partner="acme"} 1',
+      'markbridge_records_recovered_total{partner="acme",outcome="accepted"} 1',
+      'markbridge_records_recovered_total{partner="acme",outcome="unknown"} 1',
+      'markbridge_recovery_failures_total{code="ADP_JOURNAL_UNAVAILABLE"} 1',
       'markbridge_unmapped_fields_total{partner="acme"} 3',
       'markbridge_read_rows_total{partner="acme"} 40',
       'markbridge_read_pages_total{partner="acme"} 3',
