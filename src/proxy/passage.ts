@@ -8,7 +8,7 @@ import { openTurns, type Turns, untilGone } from './turns.ts'
 /** One request on its way through to V3. */
 export interface Passage {
   readonly turns: Turns
-  /** Holds the key's calls back, as the service asked with this reply (429). */
+  /** Holds the key's calls back, as the service asked with this reply (429), for the budget of a request at the most. */
   holdBack(retryAfter: string | undefined): void
   /**
    * What to do about a reply of 401: credentials to send the request with once more; undefined: the 401 is the client's. The
@@ -58,7 +58,7 @@ export function openPassage(
     holdBack: (retryAfter) => {
       const retryAfterMs = readRetryAfter(retryAfter, '', nowMs())
       const waitMs = retryWaitMs({ kind: 'notApplied', reason: 'throttled', retryAfterMs }, 0)
-      if (waitMs !== undefined) pace?.throttle.penalise(waitMs)
+      if (waitMs !== undefined) pace?.throttle.penalise(Math.min(waitMs, partner.budgetMs))
     },
     renew: () => {
       const renewed = mayRenew?.()

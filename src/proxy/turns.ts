@@ -12,7 +12,7 @@ export interface Turns {
   take(): Promise<void>
   /**
    * Waits before the next call because the service asked to. With `wholeKey` (429) it is the key's calls that wait, whoever
-   * makes them. False, at once, when the wait would end after the budget.
+   * makes them. False, at once, when the wait would end after the budget; the key is held back for the budget then.
    */
   pause(ms: number, wholeKey: boolean): Promise<boolean>
   /** The time that the calls so far stood in the queue, one after another, ms. */
@@ -48,7 +48,8 @@ export function openTurns({ pace, priority, budgetMs, clock, signal }: TurnOptio
       throw admission.reason === 'full' ? overloaded() : overBudget()
     },
     pause: async (ms, wholeKey) => {
-      if (wholeKey) pace?.throttle.penalise(ms)
+      // Not longer: a strange Retry-After must not silence a partner for hours; the next call would hear it again.
+      if (wholeKey) pace?.throttle.penalise(Math.min(ms, budgetMs))
       if (ms >= leftMs()) return false
       if (wholeKey && pace !== undefined) return true
       await new Promise<void>((resolve) => {
