@@ -30,7 +30,10 @@ export function addDemo(program: Command): void {
     )
     .option('--port <n>', 'port of the adapter', readPort, 8080)
     .option('--sandbox-port <n>', 'port of the sandbox', readPort, 4010)
-    .option('--journal <url>', 'sqlite:<file>, or none (default: a file that is removed at the end)')
+    .option(
+      '--journal <url>',
+      'sqlite:<file>, postgres://…, or none (default: a file that is removed at the end)',
+    )
     .addHelpText('after', examples)
     .action((options: DemoOptions) => runUntilStopped(() => startDemo(options)))
 }

@@ -31,7 +31,7 @@ export function addServe(program: Command): void {
     .option('--v3 <url>', 'base address of the V3 service')
     .option('--host <host>', 'address to listen on (default 127.0.0.1)')
     .option('--port <n>', 'port to listen on (default 8080)', readPort)
-    .option('--journal <url>', 'sqlite:<file> (default sqlite:./data/journal.db), or none')
+    .option('--journal <url>', 'sqlite:<file> (default sqlite:./data/journal.db), postgres://…, or none')
     .addHelpText('after', examples)
     .action(async ({ config: path, ...flags }: ServeOptions) => {
       const config = await loadConfig(path, flags)

@@ -5,9 +5,13 @@ import { Secret } from './secret.ts'
 const url = z
   .union(
     [z.string(), z.instanceof(Secret)],
-    'must be sqlite:<file> or none, or { env: NAME } or { file: path } with such an address',
+    'must be sqlite:<file>, postgres://… or none, or { env: NAME } or { file: path } with such an address',
   )
-  .refine(isAddress, 'must be sqlite:<file> or none')
+  .refine(isAddress, 'must be sqlite:<file>, postgres://<host>/<database> or none')
+  // Printing the configuration shows no password, wherever it came from.
+  .transform((address) =>
+    typeof address === 'string' && hasPassword(address) ? new Secret(address) : address,
+  )
 
 /** A key is 32 bytes, written as 64 hexadecimal digits or in base64. */
 const key = z
@@ -74,7 +78,18 @@ export function journalKeysOf({
 /** An empty secret is a fault that resolving it has told already. */
 function isAddress(address: string | Secret): boolean {
   const text = address instanceof Secret ? address.reveal() : address
-  return (address instanceof Secret && text === '') || text === 'none' || /^sqlite:(?!:memory:$)./.test(text)
+  if (address instanceof Secret && text === '') return true
+  return text === 'none' || /^sqlite:(?!:memory:$)./.test(text) || isPostgres(text)
+}
+
+function isPostgres(text: string): boolean {
+  return /^postgres(?:ql)?:\/\/./.test(text) && URL.canParse(text)
+}
+
+function hasPassword(text: string): boolean {
+  if (!isPostgres(text)) return false
+  const { password, search } = new URL(text)
+  return password !== '' || /password/i.test(search)
 }
 
 function decodeKey(secret: Secret): Uint8Array | undefined {

@@ -31,9 +31,15 @@ describe('journal', () => {
     [{ url: 'none' }, []],
     [{ url: 'sqlite:/var/lib/journal.db' }, []],
     [{ url: new Secret('sqlite:./x.db') }, []],
-    [{ url: './x.db' }, ['journal.url: must be sqlite:<file> or none']],
-    [{ url: 'sqlite::memory:' }, ['journal.url: must be sqlite:<file> or none']],
-    [{ url: 'sqlite:' }, ['journal.url: must be sqlite:<file> or none']],
+    [{ url: 'postgres://db.test/markbridge' }, []],
+    [{ url: 'postgresql://u:hush@db.test:5433/markbridge?sslmode=require' }, []],
+    [{ url: 'postgres://' }, ['journal.url: must be sqlite:<file>, postgres://<host>/<database> or none']],
+    [{ url: './x.db' }, ['journal.url: must be sqlite:<file>, postgres://<host>/<database> or none']],
+    [
+      { url: 'sqlite::memory:' },
+      ['journal.url: must be sqlite:<file>, postgres://<host>/<database> or none'],
+    ],
+    [{ url: 'sqlite:' }, ['journal.url: must be sqlite:<file>, postgres://<host>/<database> or none']],
     [
       { replayForMs: 10, keepPayloadsMs: 9 },
       ['journal.keepPayloadsMs: must not be shorter than replayForMs'],
@@ -55,6 +61,15 @@ describe('journal', () => {
   ])('%j: %j', (journal, faults) => {
     expect(faultsOf(journal)).toEqual(faults)
   })
+
+  it.each(['postgres://u:hush@db.test/m', 'postgres://db.test/m?user=u&password=hush'])(
+    'shows no password of an address in clear',
+    (url) => {
+      const config = parseConfig({ upstreams, journal: { url } })
+      expect(journalUrlOf(config.journal)).toBe(url)
+      expect(printConfig(config)).not.toContain('hush')
+    },
+  )
 
   it('reads keys in hexadecimal and in base64, and prints none', () => {
     const bytes = Buffer.from('0123456789abcdef0123456789ABCDEF')

@@ -1,4 +1,5 @@
 import { AdapterError } from '../../errors.ts'
+import { createPostgresStore } from '../postgres/postgres-store.ts'
 import { createSqliteStore } from '../sqlite/sqlite-store.ts'
 import type { Store } from './store.ts'
 
@@ -14,6 +15,9 @@ export function openStore(url: string, { patienceMs, replayForMs, wallMs }: Stor
   const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
   if (path !== undefined && path !== ':memory:') {
     return createSqliteStore({ path, busyMs: Math.ceil(patienceMs / 2), replayForMs, wallMs })
+  }
+  if (/^postgres(?:ql)?:\/\//.test(url)) {
+    return createPostgresStore({ url, timeoutMs: Math.ceil(patienceMs / 2), replayForMs })
   }
   throw new AdapterError(
     'ADP_CONFIGURATION',

@@ -1,0 +1,198 @@
+import type { PoolClient } from 'pg'
+
+import { packAnswers } from '../store/answer-pack.ts'
+import type { LedgerChanges } from '../store/ledger-changes.ts'
+import type { BeginOperation, BeginResult } from '../store/operations.ts'
+import { seal } from '../store/seal.ts'
+import type { WriteContext } from './context.ts'
+import { type SealedRow, toBuffer, writeSealed } from './sealed-rows.ts'
+
+/** A batch that came before, also earlier in the same group. */
+interface Before {
+  readonly batch: number
+  readonly content: Uint8Array
+  readonly receivedMs: number
+  readonly running: boolean
+}
+
+/** A batch of the group that is new. */
+interface Fresh {
+  readonly batch: number
+  readonly operation: BeginOperation
+  readonly open: number
+}
+
+/** Begins batches in their order. The caller holds the lock under which all begin. */
+export async function beginBatches(
+  client: PoolClient,
+  context: WriteContext,
+  ledger: LedgerChanges,
+  operations: readonly BeginOperation[],
+): Promise<readonly BeginResult[]> {
+  const before = await readBefore(client, operations)
+  const numbers = await takeNumbers(client, operations.length)
+  const fresh: Fresh[] = []
+  const found = operations.map((operation, index) => {
+    const { partner, ids, content, receivedMs, keys, refused } = operation
+    const name = ids === undefined ? undefined : nameOf(partner, ids)
+    const earlier = name === undefined ? undefined : before.get(name)
+    const recent = earlier !== undefined && receivedMs - earlier.receivedMs < context.replayForMs
+    if (recent && Buffer.compare(content, earlier.content) === 0) {
+      return { kind: 'known', batch: earlier.batch, running: earlier.running } as const
+    }
+    const batch = numbers[index] ?? 0
+    const open = keys.length - refused.positions.length
+    fresh.push({ batch, operation, open })
+    if (name !== undefined) before.set(name, { batch, content, receivedMs, running: open > 0 })
+    return { kind: 'new', batch, idsReused: recent } as const
+  })
+  if (fresh.length > 0) await writeBatches(client, context, ledger, fresh)
+  const after = await readOlderOpen(client, fresh)
+  return found.map((one) => (one.kind === 'known' ? one : { ...one, after: after.get(one.batch) ?? [] }))
+}
+
+const nameOf = (partner: string, ids: Uint8Array): string => `${toBuffer(ids).toString('hex')} ${partner}`
+
+/** The latest batch of each name. */
+async function readBefore(
+  client: PoolClient,
+  operations: readonly BeginOperation[],
+): Promise<Map<string, Before>> {
+  const ids = operations.flatMap((one) => (one.ids === undefined ? [] : [toBuffer(one.ids)]))
+  if (ids.length === 0) return new Map()
+  const { rows } = await client.query<{
+    id: number
+    partner: string
+    ids: Buffer
+    content: Buffer
+    received_ms: number
+    open: number
+  }>({
+    name: 'journal-before',
+    text: `select distinct on (ids, partner) id, partner, ids, content, received_ms, open from journal_batches
+      where ids = any($1::bytea[]) order by ids, partner, id desc`,
+    values: [ids],
+  })
+  return new Map(
+    rows.map((row) => [
+      nameOf(row.partner, row.ids),
+      { batch: row.id, content: row.content, receivedMs: row.received_ms, running: row.open > 0 },
+    ]),
+  )
+}
+
+/** Numbers in the order of the lock: they are taken before the rows are written, since encryption binds them. */
+async function takeNumbers(client: PoolClient, count: number): Promise<readonly number[]> {
+  const { rows } = await client.query<{ id: number }>({
+    name: 'journal-numbers',
+    text: `select nextval(pg_get_serial_sequence('journal_batches', 'id')) as id from generate_series(1, $1::int)`,
+    values: [count],
+  })
+  return rows.map(({ id }) => id).sort((one, other) => one - other)
+}
+
+async function writeBatches(
+  client: PoolClient,
+  context: WriteContext,
+  ledger: LedgerChanges,
+  fresh: readonly Fresh[],
+): Promise<void> {
+  const { instance, key } = context
+  await client.query({
+    name: 'journal-begin',
+    text: `insert into journal_batches (id, partner, ids, content, received_ms, owner, open, live)
+      overriding system value
+      select id, partner, ids, content, received_ms, $1, open, open
+      from unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[], $6::bigint[], $7::int[])
+        as n (id, partner, ids, content, received_ms, open)`,
+    values: [
+      instance,
+      fresh.map(({ batch }) => batch),
+      fresh.map(({ operation }) => operation.partner),
+      fresh.map(({ operation: { ids } }) => (ids === undefined ? null : toBuffer(ids))),
+      fresh.map(({ operation }) => toBuffer(operation.content)),
+      fresh.map(({ operation }) => operation.receivedMs),
+      fresh.map(({ open }) => open),
+    ],
+  })
+  const payloads: SealedRow[] = []
+  const credentials: SealedRow[] = []
+  const answers: SealedRow[] = []
+  for (const { batch, operation, open } of fresh) {
+    const { partner, refused } = operation
+    payloads.push({ batch, ...seal(operation.payload, key, 'payload', batch) })
+    if (key !== undefined && operation.credentials !== undefined && open > 0) {
+      credentials.push({ batch, ...seal(Buffer.from(operation.credentials), key, 'credentials', batch) })
+    }
+    const pack = packAnswers(refused.positions, refused.answers)
+    if (pack !== undefined) answers.push({ batch, ...seal(pack, key, 'answers', batch) })
+    ledger.move(partner, undefined, 0, open)
+    ledger.move(partner, undefined, 2, refused.positions.length)
+  }
+  await writeSealed(client, 'payload', payloads)
+  await writeSealed(client, 'credentials', credentials)
+  await writeSealed(client, 'answers', answers)
+  await writeRecords(client, context, fresh)
+}
+
+async function writeRecords(
+  client: PoolClient,
+  context: WriteContext,
+  fresh: readonly Fresh[],
+): Promise<void> {
+  const { hashKey, nowMs } = context
+  const batches: number[] = []
+  const positions: number[] = []
+  const keys: Buffer[] = []
+  const states: number[] = []
+  const reasons: (string | null)[] = []
+  for (const { batch, operation } of fresh) {
+    const { positions: refused, reasons: why } = operation.refused
+    const reasonOf = new Map(refused.map((position, index) => [position, why[index] ?? null]))
+    operation.keys.forEach((key, position) => {
+      batches.push(batch)
+      positions.push(position)
+      keys.push(toBuffer(hashKey(key)))
+      states.push(reasonOf.has(position) ? 2 : 0)
+      reasons.push(reasonOf.get(position) ?? null)
+    })
+  }
+  await client.query({
+    name: 'journal-records',
+    text: `insert into journal_records (batch, position, key, state, live, reason, settled_ms)
+      select batch, position, key, state, case state when 0 then 1 else 0 end, reason,
+        case state when 0 then null else $6::bigint end
+      from unnest($1::bigint[], $2::int[], $3::bytea[], $4::int[], $5::text[])
+        as n (batch, position, key, state, reason)`,
+    values: [batches, positions, keys, states, reasons, nowMs],
+  })
+}
+
+/** By batch: position, batch and position of an older open record, in threes. */
+async function readOlderOpen(
+  client: PoolClient,
+  fresh: readonly Fresh[],
+): Promise<ReadonlyMap<number, readonly number[]>> {
+  const after = new Map<number, number[]>()
+  if (fresh.length === 0) return after
+  const { rows } = await client.query<{
+    batch: number
+    position: number
+    older: number
+    older_position: number
+  }>({
+    name: 'journal-older',
+    text: `select r.batch, r.position, o.batch as older, o.position as older_position
+      from journal_records r
+      join journal_records o on o.key = r.key and o.live = 1 and o.state = 0 and o.batch < r.batch
+      where r.batch = any($1::bigint[]) and r.state = 0
+      order by r.batch, r.position, o.batch, o.position`,
+    values: [fresh.map(({ batch }) => batch)],
+  })
+  for (const { batch, position, older, older_position: olderPosition } of rows) {
+    const threes = after.get(batch) ?? []
+    threes.push(position, older, olderPosition)
+    after.set(batch, threes)
+  }
+  return after
+}

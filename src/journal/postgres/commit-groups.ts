@@ -1,0 +1,192 @@
+import type { Pool, PoolClient } from 'pg'
+
+import { createKeyHash } from '../store/hash-key.ts'
+import { createLedgerChanges, type LedgerChanges } from '../store/ledger-changes.ts'
+import type { BeginOperation, Operation, OperationResult, SettleOperation } from '../store/operations.ts'
+import type { Committed, Group, StoreSecrets } from '../store/store.ts'
+import { beginBatches } from './begin.ts'
+import type { WriteContext } from './context.ts'
+import { writeLedger } from './ledger.ts'
+import { toPostgresFault } from './postgres-fault.ts'
+import { reopenRecords, withdrawBatch } from './reopen.ts'
+import { settleRecords } from './settle.ts'
+
+/** The lock under which all instances begin and reopen: their order is the order of batch numbers and of commits. */
+export const ORDER_LOCK = 7_238_519_461
+
+/** Groups of settles that may run at the same time. */
+export const SETTLERS = 3
+
+const EXPIRED: Committed = {
+  ok: false,
+  fault: { kind: 'expired', message: 'another instance has taken over' },
+}
+const ROLLED_BACK: Committed = {
+  ok: false,
+  fault: { kind: 'transient', message: 'the database rolled back' },
+}
+
+/** Creates what makes a group durable in PostgreSQL: one transaction. Never rejects. */
+export function createCommitGroups(
+  pool: Pool,
+  secrets: StoreSecrets,
+  replayForMs: number,
+): (group: Group) => Promise<Committed> {
+  const hashKey = createKeyHash(secrets.salt)
+  const freeSlots = Array.from({ length: SETTLERS }, (_, index) => index + 1)
+  /** The ordered group whose commit was not answered: the number of its transaction tells what became of it. */
+  let doubt:
+    { readonly transaction: string; readonly results: ReadonlyMap<Operation, OperationResult> } | undefined
+  /** Results of operations that turned out to be durable. */
+  const resolved = new Map<Operation, OperationResult>()
+
+  const contextOf = ({ instance, nowMs }: Group): WriteContext => ({
+    instance,
+    nowMs,
+    key: secrets.key,
+    hashKey,
+    replayForMs,
+  })
+  const commitOrdered = async (client: PoolClient, group: Group): Promise<Committed> => {
+    await client.query('begin')
+    await client.query('select pg_advisory_xact_lock($1)', [ORDER_LOCK])
+    if (doubt !== undefined) {
+      if (await isCommitted(client, doubt.transaction)) for (const one of doubt.results) resolved.set(...one)
+      doubt = undefined
+    }
+    if (!(await isRegistered(client, group.instance))) {
+      await client.query('rollback')
+      return EXPIRED
+    }
+    const context = contextOf(group)
+    const ledger = createLedgerChanges()
+    const results = new Map<Operation, OperationResult>()
+    for (const run of runsOf(group.operations.filter((operation) => !resolved.has(operation)))) {
+      await runOrdered(client, context, ledger, run, results)
+    }
+    await writeLedger(client, ledger, slotOf(group.instance, 0))
+    const transaction = await transactionOf(client)
+    try {
+      if (!(await commit(client))) return ROLLED_BACK
+    } catch (cause) {
+      doubt = { transaction, results }
+      return { ok: false, fault: { ...toPostgresFault(cause), kind: 'doubtful' } }
+    }
+    const all = group.operations.map((one) => results.get(one) ?? resolved.get(one) ?? 'lost')
+    for (const operation of group.operations) resolved.delete(operation)
+    return { ok: true, results: all }
+  }
+  const commitSettles = async (client: PoolClient, group: Group, slot: number): Promise<Committed> => {
+    const context = contextOf(group)
+    const settles = group.operations.map((one) => (one.kind === 'settle' ? one : undefined))
+    const allLost = new Set<number>()
+    for (;;) {
+      await client.query('begin')
+      const ledger = createLedgerChanges()
+      const { lost, late } = await settleRecords(
+        client,
+        context,
+        ledger,
+        settles.map((one, index): SettleOperation | undefined => (allLost.has(index) ? undefined : one)),
+      )
+      for (const index of lost) allLost.add(index)
+      if (late) {
+        await client.query('rollback')
+        continue
+      }
+      await writeLedger(client, ledger, slotOf(group.instance, slot))
+      // Settles are made again where the answer of the commit is lost: the same outcome twice changes nothing.
+      if (!(await commit(client))) return ROLLED_BACK
+      return { ok: true, results: settles.map((_, index) => (allLost.has(index) ? 'lost' : 'done')) }
+    }
+  }
+  return (group) =>
+    withClient(pool, async (client) => {
+      if (group.operations[0]?.kind !== 'settle') return commitOrdered(client, group)
+      const slot = freeSlots.shift() ?? 1
+      try {
+        return await commitSettles(client, group, slot)
+      } finally {
+        freeSlots.push(slot)
+      }
+    })
+}
+
+/** Runs work on a connection, which is not used again after an error. */
+async function withClient(pool: Pool, work: (client: PoolClient) => Promise<Committed>): Promise<Committed> {
+  let client: PoolClient | undefined
+  try {
+    client = await pool.connect()
+    const committed = await work(client)
+    client.release(!committed.ok && committed.fault.kind !== 'expired')
+    return committed
+  } catch (error) {
+    // Closing it rolls back.
+    client?.release(true)
+    return { ok: false, fault: toPostgresFault(error) }
+  }
+}
+
+/** True when it is durable: PostgreSQL answers COMMIT with ROLLBACK where an error came before. */
+async function commit(client: PoolClient): Promise<boolean> {
+  const { command } = await client.query('commit')
+  return command === 'COMMIT'
+}
+
+async function isRegistered(client: PoolClient, instance: number): Promise<boolean> {
+  // Whoever takes this instance for dead deletes the row, and so waits for the end of this transaction.
+  const { rows } = await client.query('select 1 from journal_instances where id = $1 for key share', [
+    instance,
+  ])
+  return rows.length > 0
+}
+
+async function transactionOf(client: PoolClient): Promise<string> {
+  const { rows } = await client.query<{ id: string }>('select pg_current_xact_id()::text as id')
+  return rows[0]?.id ?? ''
+}
+
+/** The lock is held, so that the transaction has ended one way or the other. */
+async function isCommitted(client: PoolClient, transaction: string): Promise<boolean> {
+  const { rows } = await client.query<{ status: string | null }>(
+    'select pg_xact_status($1::xid8) as status',
+    [transaction],
+  )
+  return rows[0]?.status === 'committed'
+}
+
+/** Begins that follow each other are written together. */
+function runsOf(operations: readonly Operation[]): readonly (readonly Operation[])[] {
+  const runs: Operation[][] = []
+  for (const operation of operations) {
+    const last = runs.at(-1)
+    if (last?.[0]?.kind === 'begin' && operation.kind === 'begin') last.push(operation)
+    else runs.push([operation])
+  }
+  return runs
+}
+
+async function runOrdered(
+  client: PoolClient,
+  context: WriteContext,
+  ledger: LedgerChanges,
+  run: readonly Operation[],
+  results: Map<Operation, OperationResult>,
+): Promise<void> {
+  const begins = run.filter((one): one is BeginOperation => one.kind === 'begin')
+  if (begins.length > 0) {
+    const begun = await beginBatches(client, context, ledger, begins)
+    begins.forEach((operation, index) => results.set(operation, begun[index] ?? 'lost'))
+    return
+  }
+  for (const operation of run) {
+    if (operation.kind === 'reopen') {
+      results.set(operation, await reopenRecords(client, context, ledger, operation))
+    } else if (operation.kind === 'withdraw') {
+      results.set(operation, await withdrawBatch(client, context, ledger, operation.batch))
+    }
+  }
+}
+
+/** Rows of the ledger: one for each writer, as far as there are not too many instances. */
+const slotOf = (instance: number, lane: number): number => (instance % 8) * (SETTLERS + 1) + lane

@@ -1,0 +1,30 @@
+import type { Fault } from '../store/fault.ts'
+
+/** SQLSTATE classes and codes (PostgreSQL, appendix A) that an operator can act on; a longer prefix counts first. */
+const messages: readonly (readonly [prefix: string, message: string])[] = [
+  ['53100', 'the disk of the database is full'],
+  ['53300', 'the database has too many connections'],
+  ['25006', 'the database is read only'],
+  ['3D000', 'there is no such database'],
+  ['42501', 'the database denies this user the tables'],
+  ['28', 'the database denies this user'],
+  ['08', 'the database cannot be reached'],
+  ['57', 'the database is shutting down or takes too long'],
+  ['40', 'other transactions were in the way'],
+]
+
+/** What an error of `pg` means. */
+export function toPostgresFault(error: unknown): Fault {
+  const code = errorCode(error)
+  const isState = /^[0-9A-Z]{5}$/.test(code)
+  const known = isState ? messages.find(([prefix]) => code.startsWith(prefix)) : undefined
+  const message =
+    known?.[1] ?? (isState ? `the database refuses it (${code})` : 'the database cannot be reached')
+  // Class 22: data that it cannot take; 23: a constraint.
+  const refused = isState && /^2[23]/.test(code)
+  return { kind: refused ? 'refused' : 'transient', message, cause: error }
+}
+
+function errorCode(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : ''
+}

@@ -1,0 +1,29 @@
+import { afterAll, beforeAll, describe } from 'vitest'
+
+import { type Journal, openJournal } from '../../src/journal/index.ts'
+import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
+import { describeJournal } from './contract.ts'
+
+describe.skipIf(missingPostgres() !== undefined)('with a server', () => {
+  let postgres: TestPostgres
+  beforeAll(async () => {
+    postgres = await startPostgres()
+  })
+  afterAll(() => postgres.close())
+
+  describeJournal('PostgreSQL', async (work) => {
+    const url = await postgres.createDatabase()
+    const opened: Journal[] = []
+    try {
+      await work({
+        open: async (options = {}) => {
+          const journal = await openJournal({ url, ...options })
+          opened.push(journal)
+          return journal
+        },
+      })
+    } finally {
+      for (const journal of opened) await journal.close()
+    }
+  })
+})
