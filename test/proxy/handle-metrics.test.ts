@@ -1,0 +1,46 @@
+import { type IncomingMessage, ServerResponse } from 'node:http'
+
+import { expect, it } from 'vitest'
+
+import { AdapterError } from '../../src/errors.ts'
+import { handleMetrics, type MetricsPage } from '../../src/proxy/handle-metrics.ts'
+
+/** A request as far as it is looked at. */
+const request = (remoteAddress: string | undefined, headers: object = {}): IncomingMessage =>
+  ({ method: 'GET', socket: { remoteAddress }, headers }) as unknown as IncomingMessage
+
+async function statusFor(readers: MetricsPage['readers'], asking: IncomingMessage): Promise<number> {
+  const render = (): Promise<{ contentType: string; text: string }> =>
+    Promise.resolve({ contentType: 'text/plain', text: 'up 1' })
+  const response = new ServerResponse(asking)
+  try {
+    await handleMetrics({ readers, render }, asking, response)
+    return response.statusCode
+  } catch (error) {
+    if (error instanceof AdapterError) return error.status
+    throw error
+  }
+}
+
+const rows: [address: string | undefined, headers: object, status: number][] = [
+  ['127.0.0.1', {}, 200],
+  ['127.8.9.1', {}, 200],
+  ['::1', {}, 200],
+  ['::ffff:127.0.0.1', {}, 200],
+  ['10.0.0.1', {}, 403],
+  ['::ffff:10.0.0.127', {}, 403],
+  ['fe80::1', {}, 403],
+  [undefined, {}, 403],
+  ['127.0.0.1', { 'x-forwarded-for': '10.0.0.1' }, 403],
+  ['::1', { forwarded: 'for=10.0.0.1' }, 403],
+  ['::1', { 'x-real-ip': '10.0.0.1' }, 403],
+  ['::1', { via: '1.1 proxy' }, 403],
+]
+
+it.each(rows)(
+  'a caller at %s with %j is answered %i, unless the metrics are open',
+  async (address, headers, status) => {
+    expect(await statusFor('loopback', request(address, headers))).toBe(status)
+    expect(await statusFor('any', request(address, headers))).toBe(200)
+  },
+)
