@@ -41,9 +41,8 @@ const unknown: Answer = { kind: 'unknown' }
 const invalid = { write: { valid: false } }
 
 function check(writes: WriteHistory[], effects: EffectEntry[], more: Partial<History> = {}): string[] {
-  return checkHistory({ writes, replays: 0, changedReplays: [], ...more }, effects).map(
-    ({ kind, of, because }) => `${kind} ${of}: ${because}`,
-  )
+  const { findings } = checkHistory({ writes, replays: 0, changedReplays: [], ...more }, effects)
+  return findings.map(({ kind, of, because }) => `${kind} ${of}: ${because}`)
 }
 
 const none: string[] = []
@@ -103,3 +102,22 @@ test('a finished batch that is answered otherwise the second time', () => {
     'changedReply batch 5: the same batch, finished, was answered with other bytes',
   ])
 })
+
+const overtakings: [name: string, older: WriteHistory, newer: WriteHistory, overtaken: number][] = [
+  ['later', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new')]]), 1],
+  ['at the same time', sent('old', 2, [[5, unknown]]), sent('new', 1, [[4, created('new')]]), 1],
+  ['before it', sent('old', 5, [[6, unknown]]), sent('new', 1, [[4, created('new')]]), 0],
+  ['of another session', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new', { event: 'event-2' })]], { write: { event: 'event-2' } }), 0],
+] // prettier-ignore
+
+test.each(overtakings)(
+  'a write unknown to the end, with one that was sent %s',
+  (_name, older, newer, overtaken) => {
+    const effects = [effect('new', 1, { event: newer.write.event })]
+    const checked = checkHistory({ writes: [older, newer], replays: 0, changedReplays: [] }, effects)
+    expect([checked.overtaken, checked.findings.map(({ kind }) => kind)]).toEqual([
+      overtaken,
+      overtaken === 1 ? [] : ['unsettled'],
+    ])
+  },
+)

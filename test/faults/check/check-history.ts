@@ -1,7 +1,7 @@
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
 import { type History, isFinal, type WriteHistory } from '../load/history.ts'
 import { checkAnswers } from './check-answers.ts'
-import { checkOrder } from './check-order.ts'
+import { checkOrder, listOvertaken } from './check-order.ts'
 
 /**
  * What went wrong with a write: told created but never recorded (`lost`); recorded more than once (`doubled`); told what is
@@ -16,12 +16,21 @@ export interface Finding {
   readonly because: string
 }
 
+/** What a check found. */
+export interface Checked {
+  readonly findings: readonly Finding[]
+  /** Writes without a final answer that a newer one has replaced: nothing is wrong with that. */
+  readonly overtaken: number
+}
+
 /** Sets what the clients were told against what the service recorded. No finding: nothing lost, nothing doubled. */
-export function checkHistory(history: History, effects: readonly EffectEntry[]): Finding[] {
+export function checkHistory(history: History, effects: readonly EffectEntry[]): Checked {
   const effectsOf = groupByName(effects)
   const { writes } = history
-  return [
+  const overtaken = listOvertaken(writes, effectsOf)
+  const findings = [
     ...writes.flatMap((own) => checkCount(own, effectsOf.get(own.write.name) ?? [])),
+    ...writes.flatMap((own) => checkEnd(own, effectsOf.get(own.write.name) ?? [], overtaken)),
     ...writes.flatMap((own) => checkAnswers(own, effectsOf.get(own.write.name) ?? [])),
     ...checkOrder(writes, effectsOf),
     ...checkStrangers(writes, effects),
@@ -31,6 +40,7 @@ export function checkHistory(history: History, effects: readonly EffectEntry[]):
       because: 'the same batch, finished, was answered with other bytes',
     })),
   ]
+  return { findings, overtaken: overtaken.size }
 }
 
 function groupByName(effects: readonly EffectEntry[]): Map<string, EffectEntry[]> {
@@ -48,15 +58,18 @@ function checkCount(own: WriteHistory, effects: readonly EffectEntry[]): Finding
     const seqs = effects.map(({ seq }) => seq).join(', ')
     findings.push({ kind: 'doubled', of, because: `recorded as effects ${seqs}` })
   }
-  if (!isFinal(own)) {
-    const last = own.answers.at(-1)?.answer.kind ?? 'nothing'
-    findings.push({
-      kind: 'unsettled',
-      of,
-      because: `told ${last} at last, recorded ${effects.length} times`,
-    })
-  }
   return findings
+}
+
+function checkEnd(
+  own: WriteHistory,
+  effects: readonly EffectEntry[],
+  overtaken: ReadonlySet<string>,
+): Finding[] {
+  const { name: of } = own.write
+  if (isFinal(own) || overtaken.has(of)) return []
+  const last = own.answers.at(-1)?.answer.kind ?? 'nothing'
+  return [{ kind: 'unsettled', of, because: `told ${last} at last, recorded ${effects.length} times` }]
 }
 
 function checkStrangers(writes: readonly WriteHistory[], effects: readonly EffectEntry[]): Finding[] {

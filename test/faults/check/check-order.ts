@@ -1,5 +1,5 @@
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
-import type { WriteHistory } from '../load/history.ts'
+import { isFinal, type WriteHistory } from '../load/history.ts'
 import type { Finding } from './check-history.ts'
 
 /**
@@ -15,7 +15,7 @@ export function checkOrder(
     const seqs = (effectsOf.get(own.write.name) ?? []).map(({ seq }) => seq)
     return seqs.length === 0 ? [] : [{ own, first: Math.min(...seqs), last: Math.max(...seqs) }]
   })
-  const byKey = Map.groupBy(recorded, ({ own: { write } }) => `${write.learner} ${write.event}`)
+  const byKey = Map.groupBy(recorded, ({ own }) => keyOf(own))
   return [...byKey.values()].flatMap((sameKey) =>
     sameKey.flatMap((older): Finding[] => {
       const overtaken = sameKey.find((newer) => isBefore(older.own, newer.own) && older.last > newer.first)
@@ -24,6 +24,28 @@ export function checkOrder(
       return [{ kind: 'order', of: older.own.write.name, because }]
     }),
   )
+}
+
+/**
+ * Names the writes without a final answer that another one of the same learner and session has overtaken: sent later or at
+ * the same time, and recorded. They are never sent again, for they would undo the newer one.
+ */
+export function listOvertaken(
+  writes: readonly WriteHistory[],
+  effectsOf: ReadonlyMap<string, readonly EffectEntry[]>,
+): Set<string> {
+  const recorded = writes.filter(({ write }) => effectsOf.has(write.name))
+  const byKey = Map.groupBy(recorded, keyOf)
+  const overtaken = writes.filter(
+    (own) =>
+      !isFinal(own) &&
+      byKey.get(keyOf(own))?.some((other) => other !== own && !isBefore(other, own)) === true,
+  )
+  return new Set(overtaken.map(({ write }) => write.name))
+}
+
+function keyOf({ write }: WriteHistory): string {
+  return `${write.learner} ${write.event}`
 }
 
 function isBefore(older: WriteHistory, newer: WriteHistory): boolean {

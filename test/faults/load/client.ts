@@ -33,8 +33,8 @@ export interface ClientOptions {
 
 /** One V2 client: one connection, one batch at a time. */
 export interface LoadClient {
-  /** Sends the bytes of a batch until every record has its final answer or the attempts are spent. */
-  deliver(batch: SentBatch): Promise<void>
+  /** Sends the bytes of a batch until every record has its final answer or the attempts (default `maxAttempts`) are spent. */
+  deliver(batch: SentBatch, attempts?: number): Promise<void>
   /** Sends a finished batch once more; true: the reply was the first one byte for byte; undefined: none came. */
   replay(batch: SentBatch): Promise<boolean | undefined>
   close(): Promise<void>
@@ -73,8 +73,8 @@ export function createLoadClient(options: ClientOptions): LoadClient {
     if (answers.every(({ kind }) => kind === 'created' || kind === 'refused')) batch.finished = reply
   }
   return {
-    deliver: async (batch) => {
-      for (let count = 0; count < options.maxAttempts && batch.finished === undefined; count += 1) {
+    deliver: async (batch, attempts = options.maxAttempts) => {
+      for (let count = 0; count < attempts && batch.finished === undefined; count += 1) {
         if (count > 0) await delay(random.below(options.maxDelayMs))
         await attempt(batch)
       }

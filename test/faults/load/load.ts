@@ -41,11 +41,8 @@ export interface Load {
   records(): number
   /** Lets every client finish the batch that it is at, then sends no new one. */
   stop(): Promise<void>
-  /**
-   * Sends again what has no final answer yet, until all have or `withinMs` is over; resolves with the time that it took.
-   * To be called after `stop`, when the faults are over.
-   */
-  settle(withinMs: number): Promise<number>
+  /** Sends every batch that has records without a final answer once more. To be called after `stop`. */
+  sendOpen(): Promise<void>
   history(): History
   close(): Promise<void>
 }
@@ -89,18 +86,13 @@ export function startLoad(options: LoadOptions): Load {
   return {
     records: () => batches.reduce((sum, { writes }) => sum + writes.length, 0),
     stop: finishWork,
-    settle: async (withinMs) => {
-      const startedMs = performance.now()
-      const left = (): SentBatch[] => batches.filter((batch) => !isDelivered(batch))
-      while (left().length > 0 && performance.now() - startedMs < withinMs) {
-        const queue = left()
-        const drain = async (client: LoadClient): Promise<void> => {
-          for (let batch = queue.shift(); batch !== undefined; batch = queue.shift())
-            await client.deliver(batch)
-        }
-        await Promise.all(clients.map(({ client }) => drain(client)))
+    sendOpen: async () => {
+      const queue = batches.filter((batch) => !isDelivered(batch))
+      const drain = async (client: LoadClient): Promise<void> => {
+        for (let batch = queue.shift(); batch !== undefined; batch = queue.shift())
+          await client.deliver(batch, 1)
       }
-      return performance.now() - startedMs
+      await Promise.all(clients.map(({ client }) => drain(client)))
     },
     history: () => ({ writes: batches.flatMap(({ writes }) => writes), replays, changedReplays }),
     close: async () => {

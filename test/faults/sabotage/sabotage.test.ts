@@ -13,14 +13,14 @@ const RECORDS = 4_000
 async function runUntil(load: Load, records: number): Promise<void> {
   await expect.poll(() => load.records() >= records, { timeout: 25_000, interval: 20 }).toBe(true)
   await load.stop()
-  await load.settle(10_000)
+  await load.sendOpen()
 }
 
 /** Load through a real adapter and sandbox, broken on both sides as often as asked; what the checker found. */
 async function findingsWith(
   seed: number,
   shares: { writes: number; replies: number },
-): Promise<{ sabotage: Sabotage; findings: Finding[]; load: Load }> {
+): Promise<{ sabotage: Sabotage; findings: readonly Finding[]; load: Load }> {
   const sabotage: Sabotage = { dropped: [], doubled: [], swapped: [] }
   const sandbox = await startSandbox()
   const behind = await placeBetween(sandbox.url, breakWrites(seed, shares.writes, sabotage))
@@ -33,7 +33,7 @@ async function findingsWith(
   onTestFinished(() => load.close())
   await runUntil(load, RECORDS)
   const effects = (await sandbox.json('GET', '/_sandbox/effects')).body as EffectEntry[]
-  return { sabotage, findings: checkHistory(load.history(), effects), load }
+  return { sabotage, findings: checkHistory(load.history(), effects).findings, load }
 }
 
 function named(findings: readonly Finding[], kind: Finding['kind']): string[] {

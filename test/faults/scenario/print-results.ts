@@ -20,10 +20,10 @@ export function isSound({ findings, crashes }: RunResult): boolean {
 /** A table with one line for each run, then what was found and how to run it again. */
 export function printResults(results: readonly RunResult[]): string {
   const head = ['scenario', 'seed', 'kills', 'at failpoint', 'start ms', 'broken', 'storms', 'store crashes', 'records',
-    'replays', ...kinds, 'crashes', 'settled ms'] // prettier-ignore
+    'replays', 'overtaken', ...kinds, 'crashes', 'settled ms'] // prettier-ignore
   const rows = results.map((each) => [
     each.name, each.seed, each.kills, each.failpoints, Math.round(each.startMs), each.broken, each.storms,
-    each.storeCrashes, each.records, each.replays,
+    each.storeCrashes, each.records, each.replays, each.overtaken,
     ...kinds.map((kind) => each.findings.filter((finding) => finding.kind === kind).length),
     each.crashes.length, Math.round(each.settledMs),
   ]) // prettier-ignore

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { startCli } from '../../cli/run-cli.ts'
-import { checkHistory, type Finding } from '../check/check-history.ts'
+import { type Checked, checkHistory } from '../check/check-history.ts'
 import { type Load, startLoad, usualLoad } from '../load/load.ts'
 import type { Samples } from '../load/write.ts'
 import { drawFaults } from '../proxy/fault.ts'
@@ -23,7 +23,7 @@ export interface RunBounds {
 }
 
 /** What happened in a run. */
-export interface RunResult {
+export interface RunResult extends Checked {
   readonly name: string
   readonly seed: number
   readonly kills: number
@@ -35,7 +35,6 @@ export interface RunResult {
   readonly storeCrashes: number
   readonly records: number
   readonly replays: number
-  readonly findings: readonly Finding[]
   /** Ends of a process that nobody caused. */
   readonly crashes: readonly string[]
   /** From the end of the faults until every record had its final answer. */
@@ -44,6 +43,8 @@ export interface RunResult {
 
 /** What a write may still do in the background when every client has its answer shows within this time. */
 const GRACE_MS = 1_500
+/** Between two questions for final answers. */
+const SETTLE_PAUSE_MS = 200
 
 /** Runs one scenario: real processes, a real store, the sandbox as a process of its own. */
 export async function runScenario(scenario: Scenario, bounds: RunBounds): Promise<RunResult> {
@@ -80,8 +81,10 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     await crashes?.stop()
     for (const proxy of [before, behind]) proxy.stopFaults()
     await Promise.all(instances.supervisors.map((each) => each.spare()))
-    const settledMs = await finish(load, bounds.settleMs)
-    const effects = (await readJson(`${sandboxUrl}/_sandbox/effects`)) as EffectEntry[]
+    const check = async (): Promise<Checked> =>
+      checkHistory(load.history(), (await readJson(`${sandboxUrl}/_sandbox/effects`)) as EffectEntry[])
+    const settledMs = await settle(load, check, bounds.settleMs)
+    await delay(GRACE_MS)
     const counts = instances.supervisors.map((each) => each.counts())
     const history = load.history()
     return {
@@ -95,7 +98,7 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
       storeCrashes: crashes?.count() ?? 0,
       records: history.writes.length,
       replays: history.replays,
-      findings: checkHistory(history, effects),
+      ...(await check()),
       crashes: counts.flatMap((each) => each.crashes),
       settledMs,
     }
@@ -109,14 +112,16 @@ async function untilOver({ forMs, kills }: RunBounds, killed: () => number): Pro
   while (performance.now() < endMs && (kills === undefined || killed() < kills)) await delay(50)
 }
 
-/** The clients finish what they are at and ask until all is final; then the background gets a moment to do harm. */
-async function finish(load: Load, settleMs: number): Promise<number> {
+/** The clients finish what they are at and ask again until all is final; resolves with the time that it took, ms. */
+async function settle(load: Load, check: () => Promise<Checked>, withinMs: number): Promise<number> {
   const startedMs = performance.now()
+  const takenMs = (): number => performance.now() - startedMs
   await load.stop()
-  await load.settle(settleMs)
-  const settledMs = performance.now() - startedMs
-  await delay(GRACE_MS)
-  return settledMs
+  while (takenMs() < withinMs && (await check()).findings.some(({ kind }) => kind === 'unsettled')) {
+    await load.sendOpen()
+    await delay(SETTLE_PAUSE_MS)
+  }
+  return takenMs()
 }
 
 async function readJson(url: string): Promise<unknown> {

@@ -26,7 +26,9 @@ export async function startInstances(scenario: Scenario, v3Url: string, seed: nu
     postgres === undefined ? `sqlite:${join(folder, 'journal.db')}` : await postgres.createDatabase()
   const config = {
     upstreams: { v3: { baseUrl: v3Url, timeouts } },
-    partners: [{ id: 'acme', match: { any: true }, v3: { budgetMs: 4_000 } }],
+    partners: [
+      { id: 'acme', match: { any: true }, v3: { budgetMs: 10_000, readBackAfterMs: [50, 100, 200] } },
+    ],
     ...(scenario.store === 'none' ? {} : { journal: { url } }),
   }
   const supervisors: Supervisor[] = []
