@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 
+import { addGauges, addJournalGauges } from './app/gauges.ts'
 import { openConfiguredJournal } from './app/open-journal.ts'
 import { toPartner } from './app/to-partner.ts'
 import { callsPerSecondOf, type Config } from './config/index.ts'
@@ -9,7 +10,7 @@ import { startListening, stopServing } from './http/server.ts'
 import type { Journal } from './journal/index.ts'
 import { createEvents, type Events } from './observability/events.ts'
 import { createLogger } from './observability/logger.ts'
-import { createMetrics, type Metrics } from './observability/metrics.ts'
+import { createMetrics } from './observability/metrics.ts'
 import {
   authorisePartner,
   createAuthorise,
@@ -19,7 +20,7 @@ import {
   createProxyApp,
   createRecovery,
   createWaiting,
-  type ProxyContext,
+  type Readiness,
   type Recovery,
 } from './proxy/index.ts'
 import { createReadPlanner } from './translate/index.ts'
@@ -29,7 +30,6 @@ import {
   createV3Client,
   createV3Reader,
   systemClock,
-  type Throttles,
   type V3Credentials,
 } from './v3/index.ts'
 
@@ -112,18 +112,19 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     nowMs,
     newId: overrides.newId ?? randomUUID,
   }
-  addGauges(metrics, shared, throttles)
   let ready = false
+  addGauges(metrics, shared, throttles)
   const start = async (): Promise<Running> => {
     const open = overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events))
     const journal = await open()
+    addJournalGauges(metrics, journal, systemClock)
     const context = { ...shared, journal, waiting: createWaiting(journal, systemClock) }
     const recovery = createRecovery(context, (id, credentials) => {
       const partner = partners.find((candidate) => candidate.id === id)
       return partner === undefined ? undefined : authorisePartner(partner, throttles, credentials)
     })
     const page = { readers: config.listen.metrics, render: metrics.render }
-    const app = createProxyApp(context, passThrough, () => ready && journal.isAvailable(), page)
+    const app = createProxyApp(context, passThrough, () => readinessOf(ready, journal), page)
     const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES }, app)
     server.on('clientError', answerUnreadable)
     server.keepAliveTimeout = CLIENT_IDLE_MS
@@ -178,24 +179,9 @@ interface Running {
   readonly server: Server
 }
 
-/** What is true at the moment when somebody asks. */
-function addGauges(
-  metrics: Metrics,
-  { inFlight, byteBudget }: Pick<ProxyContext, 'inFlight' | 'byteBudget'>,
-  throttles: Throttles,
-): void {
-  metrics.addGauge({ name: 'in_flight_requests', help: 'Requests that are being handled.' }, () =>
-    inFlight.count(),
-  )
-  metrics.addGauge({ name: 'in_flight_bytes', help: 'Bytes of request bodies that are held.' }, () =>
-    byteBudget.held(),
-  )
-  metrics.addGauge(
-    { name: 'queue_length', help: 'Calls that wait for their turn.', label: 'priority' },
-    () => ({
-      write: throttles.waiting('write'),
-      read: throttles.waiting('read'),
-      comparison: throttles.waiting('comparison'),
-    }),
-  )
+/** Whether requests are welcome, and if not why. */
+function readinessOf(ready: boolean, journal: Journal): Readiness {
+  if (!ready) return 'stopping'
+  if (!journal.isAvailable()) return 'journal unavailable'
+  return journal.holdsLease() ? 'ready' : 'journal lease lost'
 }

@@ -25,13 +25,16 @@ const METADATA = /\/v2\/attendance\/(?:\$|%24)metadata\/?$/i
 const SERVICE = /\/v2\/attendance\/?$/i
 const REGISTRATIONS = /\/v2\/learnerregistations\/?$/i
 
+/** What `/readyz` tells; all but `ready` is 503. */
+export type Readiness = 'ready' | 'stopping' | 'journal unavailable' | 'journal lease lost'
+
 type Handle = (context: ProxyContext, request: Request, response: Response, prefix: string) => Promise<void>
 
 /** Creates the adapter's Express application: health, metrics, the translated V2 paths, and pass-through for the rest. */
 export function createProxyApp(
   context: ProxyContext,
   passThrough: PassThrough,
-  isReady: () => boolean,
+  readiness: () => Readiness,
   metrics: MetricsPage,
 ): Express {
   const app = express()
@@ -41,7 +44,8 @@ export function createProxyApp(
     response.json({ status: 'ok' })
   })
   app.get('/readyz', (_request, response) => {
-    response.status(isReady() ? 200 : 503).json({ status: isReady() ? 'ready' : 'stopping' })
+    const status = readiness()
+    response.status(status === 'ready' ? 200 : 503).json({ status })
   })
   // Not counted among what is under way: who asks would always see itself.
   app.get('/metrics', (request, response) =>

@@ -1,21 +1,14 @@
 import { describe, expect, it } from 'vitest'
 
 import { batchOf, flatRecord, flatRecords, postBatch } from '../support/batch-request.ts'
+import { readSamples } from '../support/read-samples.ts'
 import { type Answer, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
-import { type Adapter, onePartner, startAdapter } from '../support/start-adapter.ts'
+import { onePartner, startAdapter } from '../support/start-adapter.ts'
 
 const read = '/V2/Attendance/AttendanceRecords?$filter=Learner%20eq%20feedfeed-0000-4000-8000-00000000feed'
 
 const service: Answer = (seen, response) =>
   (seen.method === 'POST' ? echoRecord : replyWith(200, { value: [] }))(seen, response)
-
-/** The samples that the adapter shows, by name and labels. */
-async function scrape(adapter: Adapter): Promise<Map<string, number>> {
-  const { status, text } = await adapter.request('GET', '/metrics')
-  expect(status).toBe(200)
-  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
-  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]))
-}
 
 describe('GET /metrics', () => {
   it('tells of batches, reads, passed requests, calls to V3 and the queue', async () => {
@@ -25,7 +18,7 @@ describe('GET /metrics', () => {
     await adapter.request('GET', read)
     await adapter.request('GET', '/V3/LearnerPersonals')
     await adapter.request('GET', '/elsewhere')
-    const seen = await scrape(adapter)
+    const seen = await readSamples(adapter)
     const expected = {
       'markbridge_requests_total{partner="acme",kind="batch",status="2xx"}': 1,
       'markbridge_requests_total{partner="acme",kind="read",status="2xx"}': 1,
@@ -56,12 +49,12 @@ describe('GET /metrics', () => {
     )
     const batch = postBatch(adapter, batchOf(flatRecords(3)))
     await upstream.arrived(1)
-    const seen = await scrape(adapter)
+    const seen = await readSamples(adapter)
     expect(seen.get('markbridge_in_flight_requests')).toBe(1)
     expect(seen.get('markbridge_in_flight_bytes')).toBeGreaterThan(1_000)
     expect(seen.get('markbridge_queue_length{priority="write"}')).toBe(2)
     await batch
-    expect((await scrape(adapter)).get('markbridge_in_flight_bytes')).toBe(0)
+    expect((await readSamples(adapter)).get('markbridge_in_flight_bytes')).toBe(0)
   })
 
   it('holds no value, no key and no path', async () => {

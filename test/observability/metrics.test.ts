@@ -44,8 +44,10 @@ describe('createMetrics', () => {
     events.credentialsDenied({ status: 401, partner })
     events.passThroughFailed({ reason: 'unreachable' })
     events.internalError({ errorName: 'TypeError', stack: [] })
+    events.journalFailed({ reason: 'ENOSPC' })
+    events.journalLeaseLost()
     events.started({ url: 'http://127.0.0.1:1' })
-    expect(lines.length).toBe(13)
+    expect(lines.length).toBe(15)
     expect(await samples(metrics)).toEqual([
       'markbridge_requests_total{partner="acme",kind="batch",status="2xx"} 2',
       'markbridge_requests_total{partner="acme",kind="read",status="2xx"} 1',
@@ -72,6 +74,8 @@ describe('createMetrics', () => {
       'markbridge_credentials_denied_total{partner="acme"} 1',
       'markbridge_pass_through_failures_total{reason="unreachable"} 1',
       'markbridge_internal_errors_total 1',
+      'markbridge_journal_failures_total 1',
+      'markbridge_journal_leases_lost_total 1',
     ])
   })
 
@@ -93,12 +97,15 @@ describe('createMetrics', () => {
     ])
   })
 
-  it('reads added gauges whenever it is asked, with one number or one for each value of a label', async () => {
+  it('reads added gauges whenever it is asked, with one number or one for each value of its labels', async () => {
     const metrics = createMetrics()
     let depth = 1
     metrics.addGauge({ name: 'depth', help: 'How deep.' }, () => depth)
-    metrics.addGauge({ name: 'open', help: 'What is open.', label: 'state' }, () =>
-      Promise.resolve({ unknown: depth, parked: 7 }),
+    metrics.addGauge({ name: 'open', help: 'What is open.', labels: ['state'] }, () =>
+      Promise.resolve([
+        { labels: { state: 'unknown' }, value: depth },
+        { labels: { state: 'parked' }, value: 7 },
+      ]),
     )
     await metrics.render()
     depth = 2
@@ -107,6 +114,15 @@ describe('createMetrics', () => {
       'markbridge_open{state="unknown"} 2',
       'markbridge_open{state="parked"} 7',
     ])
+  })
+
+  it('shows no reading that is out of date when the next one fails', async () => {
+    const metrics = createMetrics()
+    let reading = Promise.resolve([{ labels: { partner: 'acme' }, value: 3 }])
+    metrics.addGauge({ name: 'kept', help: 'What is kept.', labels: ['partner'] }, () => reading)
+    expect(await samples(metrics)).toEqual(['markbridge_kept{partner="acme"} 3'])
+    reading = Promise.reject(new Error('nobody answers'))
+    expect(await samples(metrics)).toEqual([])
   })
 
   it('has a registry of its own, with the figures of the process', async () => {

@@ -49,10 +49,9 @@ async function statusOf(start: string, ready = true): Promise<string> {
     render: () => Promise.resolve({ contentType: 'text/plain', text: 'up 1' }),
   } as const
   const passThrough = { handle: () => Promise.resolve(), close: () => undefined }
-  const server = createServer(createProxyApp(context, passThrough, () => ready, metrics)).listen(
-    0,
-    '127.0.0.1',
-  )
+  const server = createServer(
+    createProxyApp(context, passThrough, () => (ready ? 'ready' : 'stopping'), metrics),
+  ).listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => void server.close())
   const reply = await exchange(

@@ -1,0 +1,79 @@
+import { AdapterError } from '../errors.ts'
+import type { Balance, Journal } from '../journal/index.ts'
+import type { Metrics } from '../observability/metrics.ts'
+import type { ProxyContext } from '../proxy/index.ts'
+import type { Clock, Throttles } from '../v3/index.ts'
+
+/** Who looks at the metrics waits no longer for a journal that does not answer. */
+const JOURNAL_MS = 2_000
+
+const priorities = ['write', 'read', 'comparison'] as const
+const states = ['confirmed', 'refused', 'unknown', 'parked', 'open'] as const
+
+/** Adds what is true of requests and the queue at the moment when somebody asks. */
+export function addGauges(
+  metrics: Metrics,
+  { inFlight, byteBudget }: Pick<ProxyContext, 'inFlight' | 'byteBudget'>,
+  throttles: Throttles,
+): void {
+  metrics.addGauge({ name: 'in_flight_requests', help: 'Requests that are being handled.' }, () =>
+    inFlight.count(),
+  )
+  metrics.addGauge({ name: 'in_flight_bytes', help: 'Bytes of request bodies that are held.' }, () =>
+    byteBudget.held(),
+  )
+  metrics.addGauge(
+    { name: 'queue_length', help: 'Calls that wait for their turn.', labels: ['priority'] },
+    () => priorities.map((priority) => ({ labels: { priority }, value: throttles.waiting(priority) })),
+  )
+}
+
+/**
+ * Adds the ledger: how many records came, and what they are now. Both gauges of one page are read together, so that
+ * received = confirmed + refused + unknown + parked + open holds on it.
+ */
+export function addJournalGauges(
+  metrics: Metrics,
+  journal: Pick<Journal, 'balances' | 'isAvailable'>,
+  clock: Clock,
+): void {
+  let asked: Promise<readonly Balance[]> | undefined
+  const balances = (): Promise<readonly Balance[]> =>
+    (asked ??= inTime(journal.balances(), clock).finally(() => {
+      asked = undefined
+    }))
+  metrics.addGauge(
+    {
+      name: 'journal_received_total',
+      help: 'Records that came since the journal was made.',
+      labels: ['partner'],
+      shared: true,
+    },
+    async () => (await balances()).map(({ partner, received }) => ({ labels: { partner }, value: received })),
+  )
+  metrics.addGauge(
+    {
+      name: 'journal_records',
+      help: 'What became of them.',
+      labels: ['partner', 'state'],
+      shared: true,
+    },
+    async () =>
+      (await balances()).flatMap((balance) =>
+        states.map((state) => ({ labels: { partner: balance.partner, state }, value: balance[state] })),
+      ),
+  )
+  metrics.addGauge({ name: 'journal_available', help: 'Processes that can write the journal.' }, () =>
+    journal.isAvailable() ? 1 : 0,
+  )
+}
+
+/** Rejects when it takes too long: `journal_available` tells what the matter is. */
+function inTime<Result>(answer: Promise<Result>, clock: Clock): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(JOURNAL_MS, () => {
+      reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal does not answer.'))
+    })
+    answer.then(resolve, reject).finally(cancel)
+  })
+}

@@ -1,0 +1,99 @@
+import type { Counter } from 'prom-client'
+
+import type { BatchTally, Events } from './events.ts'
+import { type Instruments, statusClass } from './instruments.ts'
+
+/** Creates what counts events as well as handing them on; the instruments are made once. */
+export function createEventCounting({ counter, histogram }: Instruments): (events: Events) => Events {
+  const requests = counter('requests_total', 'Requests that were answered.', ['partner', 'kind', 'status'])
+  const durations = histogram('request_duration', 'From a request to its answer.', ['partner', 'kind'])
+  const records = counter('records_total', 'Records of V2 writes as they were first answered.', ['partner', 'outcome']) // prettier-ignore
+  const replays = counter('batches_replayed_total', 'Batches that had come before.', ['partner'])
+  const reused = counter('batch_ids_reused_total', 'Batches with the ids of another one.', ['partner'])
+  const recovered = counter('records_recovered_total', 'Records that were finished without their client.', ['partner', 'outcome']) // prettier-ignore
+  const unrecovered = counter('recovery_failures_total', 'Times that the background could not go on.', ['code']) // prettier-ignore
+  const unmapped = counter('unmapped_fields_total', 'Members of records that no rule consumed.', ['partner'])
+  const rows = counter('read_rows_total', 'Recorded marks in the answers to V2 reads.', ['partner'])
+  const pages = counter('read_pages_total', 'Answers of V3 that were read for V2 reads.', ['partner'])
+  const refusals = counter('requests_refused_total', 'Requests that were refused as a whole.', ['code'])
+  const denials = counter('credentials_denied_total', 'Writes whose credentials V3 denied.', ['partner'])
+  const failures = counter('pass_through_failures_total', 'Passed requests without a whole reply.', ['reason']) // prettier-ignore
+  const internal = counter('internal_errors_total', 'Errors that nobody foresaw.', [])
+  const journalFailures = counter('journal_failures_total', 'Times that the journal became unavailable.', [])
+  const leasesLost = counter('journal_leases_lost_total', 'Times that others took this instance for dead.', []) // prettier-ignore
+
+  const answered = (kind: string, partner: string, status: number, durationMs: number): void => {
+    requests.inc({ partner, kind, status: statusClass(status) })
+    durations.observe({ partner, kind }, durationMs / 1_000)
+  }
+  return (events) => ({
+    ...events,
+    batchAnswered: (event) => {
+      events.batchAnswered(event)
+      const { partner } = event
+      answered('batch', partner, 200, event.durationMs)
+      // The records of a batch that comes again were counted when they came first.
+      if (event.replayed) {
+        replays.inc({ partner })
+        return
+      }
+      countRecords(records, event)
+      unmapped.inc({ partner }, event.unmappedFields)
+    },
+    readAnswered: (event) => {
+      events.readAnswered(event)
+      const { partner } = event
+      answered('read', partner, event.status, event.durationMs)
+      rows.inc({ partner }, event.rows)
+      pages.inc({ partner }, event.pages)
+    },
+    passedThrough: (event) => {
+      events.passedThrough(event)
+      answered('pass_through', event.partner, event.status, event.durationMs)
+    },
+    requestRefused: (event) => {
+      events.requestRefused(event)
+      refusals.inc({ code: event.code })
+    },
+    batchIdsReused: (event) => {
+      events.batchIdsReused(event)
+      reused.inc(event)
+    },
+    recovered: (event) => {
+      events.recovered(event)
+      countRecords(recovered, event)
+    },
+    recoveryFailed: (event) => {
+      events.recoveryFailed(event)
+      unrecovered.inc(event)
+    },
+    journalFailed: (event) => {
+      events.journalFailed(event)
+      journalFailures.inc()
+    },
+    journalLeaseLost: () => {
+      events.journalLeaseLost()
+      leasesLost.inc()
+    },
+    credentialsDenied: (event) => {
+      events.credentialsDenied(event)
+      denials.inc({ partner: event.partner })
+    },
+    passThroughFailed: (event) => {
+      events.passThroughFailed(event)
+      failures.inc(event)
+    },
+    internalError: (event) => {
+      events.internalError(event)
+      internal.inc()
+    },
+  })
+}
+
+function countRecords(
+  counter: Counter<'partner' | 'outcome'>,
+  { partner, accepted, refused, notApplied, unknown }: Readonly<BatchTally> & { readonly partner: string },
+): void {
+  const counts = { accepted, refused, not_applied: notApplied, unknown }
+  for (const [outcome, count] of Object.entries(counts)) counter.inc({ partner, outcome }, count)
+}

@@ -1,0 +1,108 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { expect, onTestFinished, test } from 'vitest'
+
+import { createApp, parseConfig } from '../../src/index.ts'
+import { createNoJournal } from '../../src/journal/index.ts'
+import { batchOf, flatRecord, flatRecords, guid, postBatch } from '../support/batch-request.ts'
+import { readSamples } from '../support/read-samples.ts'
+import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { startAdapter } from '../support/start-adapter.ts'
+
+const [refusedId, lostId, heldId, busyId] = [guid(101), guid(102), guid(103), guid(104)]
+
+/** What the ledger of the partner says: received, and every state. */
+function ledgerOf(samples: ReadonlyMap<string, number>): Record<string, number | undefined> {
+  const state = (name: string): number | undefined =>
+    samples.get(`markbridge_journal_records{partner="acme",state="${name}"}`)
+  return {
+    received: samples.get('markbridge_journal_received_total{partner="acme"}'),
+    confirmed: state('confirmed'),
+    refused: state('refused'),
+    unknown: state('unknown'),
+    parked: state('parked'),
+    open: state('open'),
+  }
+}
+
+test('the metrics account for every record: confirmed, refused, unknown, parked or open', async () => {
+  const { promise: held, resolve: release } = Promise.withResolvers<undefined>()
+  const upstream = await startUpstream(async (seen, response) => {
+    const { body } = seen
+    if (body.includes(refusedId))
+      await replyWith(400, { error: { code: 'X', message: 'no' } })(seen, response)
+    else if (body.includes(lostId)) response.socket?.resetAndDestroy()
+    else if (body.includes(busyId)) await replyWith(503, '')(seen, response)
+    else {
+      if (body.includes(heldId)) await held
+      await echoRecord(seen, response)
+    }
+  })
+  const folder = await mkdtemp(join(tmpdir(), 'markbridge-ledger-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const adapter = await startAdapter(upstream.url, {
+    journal: { url: `sqlite:${join(folder, 'journal.db')}` },
+    partners: [{ id: 'acme', match: { any: true }, v3: { budgetMs: 1_500 } }],
+  })
+  const learner = (id: string): object => flatRecord(0, { Learner: id })
+  // Five that are taken, one that is refused by V3 and one that nobody posts, and one whose answer is lost.
+  const usual = batchOf([...flatRecords(5), learner(refusedId), '{', learner(lostId)])
+  await postBatch(adapter, usual)
+  // Its client is told that all is well, so what V3 has no time for is parked.
+  const differing = { batch: 'batch_a', changeset: 'changeset_b', boundary: 'batch_c' }
+  await postBatch(adapter, batchOf([flatRecord(6), learner(busyId)], differing))
+  const slow = postBatch(adapter, batchOf([learner(heldId)], { changeset: 'changeset_d' }))
+  await upstream.arrived(10)
+
+  const under = ledgerOf(await readSamples(adapter))
+  expect(under).toEqual({ received: 11, confirmed: 6, refused: 2, unknown: 1, parked: 1, open: 1 })
+  release(undefined)
+  await slow
+  await postBatch(adapter, batchOf(flatRecords(5), { batch: 'batch_e' }))
+  await postBatch(adapter, batchOf(flatRecords(5), { batch: 'batch_e' }))
+  const samples = await readSamples(adapter)
+  expect(ledgerOf(samples)).toEqual({
+    received: 16,
+    confirmed: 12,
+    refused: 2,
+    unknown: 1,
+    parked: 1,
+    open: 0,
+  })
+  expect(samples.get('markbridge_batches_replayed_total{partner="acme"}')).toBe(1)
+  expect(samples.get('markbridge_journal_available')).toBe(1)
+})
+
+test('/readyz says why writes are not taken, and the metrics go on without the ledger', async () => {
+  let available = true
+  let leased = true
+  const app = createApp(
+    parseConfig({ listen: { port: 0 }, upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } } }),
+    {
+      logLevel: 'silent',
+      openJournal: () =>
+        Promise.resolve({
+          ...createNoJournal(),
+          isAvailable: () => available,
+          holdsLease: () => leased,
+          balances: () => Promise.reject(new Error('nobody answers')),
+        }),
+    },
+  )
+  const { url } = await app.listen()
+  onTestFinished(() => app.close())
+  const ask = async (): Promise<unknown> => {
+    const reply = await fetch(`${url}/readyz`)
+    return [reply.status, await reply.json()]
+  }
+  expect(await ask()).toEqual([200, { status: 'ready' }])
+  leased = false
+  expect(await ask()).toEqual([503, { status: 'journal lease lost' }])
+  available = false
+  expect(await ask()).toEqual([503, { status: 'journal unavailable' }])
+  const metrics = await (await fetch(`${url}/metrics`)).text()
+  expect(metrics).toContain('\nmarkbridge_journal_available 0\n')
+  expect(metrics).not.toContain('markbridge_journal_records{')
+})
