@@ -74,6 +74,8 @@ export interface Events {
   batchIdsReused(event: { readonly partner: string }): void
   /** Records of a batch were finished in the background. */
   recovered(event: Recovered): void
+  /** Open records of a batch cannot be finished before their partner sends something, or is configured again. */
+  recoveryWaits(event: { readonly partner: string; readonly missing: 'credentials' | 'partner' }): void
   /** The background could not go on; it tries again. */
   recoveryFailed(event: { readonly code: string }): void
   /** The journal cannot be written or read: writes are answered 503 until it recovers. */
@@ -100,6 +102,7 @@ export function createEvents(logger: Logger): Events {
     requestRefused: (event) => logger.warn(event, 'request refused'),
     batchIdsReused: (event) => logger.warn(event, 'batch ids were used before'),
     recovered: (event) => logger.info(event, 'records finished in the background'),
+    recoveryWaits: (event) => logger.warn(event, 'recovery waits'),
     recoveryFailed: (event) => logger.error(event, 'recovery failed'),
     journalFailed: (event) => logger.error(event, 'journal failed'),
     journalRecovered: () => logger.info('journal recovered'),

@@ -31,8 +31,8 @@ export function runCli(args: readonly string[], env: Record<string, string> = {}
 export interface RunningCli {
   /** Resolves with everything printed so far once standard output matches. */
   until(pattern: RegExp): Promise<string>
-  /** Sends SIGTERM and resolves with the exit status. */
-  stop(): Promise<number | null>
+  /** Sends SIGTERM, or another signal, and resolves with the exit status. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
 /** Starts the built command line; the caller stops it. */
@@ -55,8 +55,8 @@ export function startCli(args: readonly string[], env: Record<string, string> = 
         )
         look()
       }),
-    stop: () => {
-      child.kill('SIGTERM')
+    stop: (signal = 'SIGTERM') => {
+      child.kill(signal)
       return exited
     },
   }

@@ -1,7 +1,7 @@
 import { Pool } from 'undici'
 import { onTestFinished } from 'vitest'
 
-import { type App, createApp, parseConfig } from '../../src/index.ts'
+import { type App, type AppOverrides, createApp, parseConfig } from '../../src/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 
@@ -44,7 +44,11 @@ export interface AdapterSettings {
  * The adapter in front of the V3 service at `v3Url`, on a port of its own, closed at the end of the test. Where a partner does
  * not say otherwise, lost outcomes are not looked for: most upstreams of tests know POST alone.
  */
-export async function startAdapter(v3Url: string, settings: AdapterSettings = {}): Promise<Adapter> {
+export async function startAdapter(
+  v3Url: string,
+  settings: AdapterSettings = {},
+  overrides: AppOverrides = {},
+): Promise<Adapter> {
   const { v3 = {}, partners = [{ id: 'default', match: { any: true } }], ...sections } = settings
   const config = parseConfig({
     listen: { port: 0 },
@@ -58,7 +62,7 @@ export async function startAdapter(v3Url: string, settings: AdapterSettings = {}
   })
   const log: string[] = []
   const events = createEvents(createLogger('trace', { write: (line) => log.push(line) }))
-  const app = createApp(config, { events })
+  const app = createApp(config, { events, ...overrides })
   const { url, port } = await app.listen()
   const pool = new Pool(url, { connections: 8 })
   onTestFinished(async () => {

@@ -16,19 +16,20 @@ import { decodeAnswer } from './to-settled.ts'
 /**
  * Answers a batch that came before: with the stored parts, byte for byte; while it is still running, with each part as it
  * becomes known. Records that were not applied are sent again, those whose outcome is unknown are looked for again.
- * Errors: `ADP_BUDGET_EXCEEDED` when the other sender takes longer than the budget; those of `Journal.reopen`.
+ * Resolves undefined when it is not there any longer. Errors: `ADP_BUDGET_EXCEEDED` when the other sender takes longer than the budget; those of `Journal.reopen`.
  */
 export async function answerKnown(
   context: ProxyContext,
   authorisation: Authorisation,
   batch: number,
   openReply: OpenReply,
-): Promise<Answered> {
+): Promise<Answered | undefined> {
   const { journal, clock } = context
   const { partner, client } = authorisation
   const deadlineMs = clock.nowMs() + partner.budgetMs
   const sending = createSending(context, authorisation)
   let stored = await load(context, batch)
+  if (stored === undefined) return undefined
   const { request, replyId, body } = stored.request
   const plan = planWrites(request, body, partner, stored.receivedMs, context.limits)
   const reply = openReply(createReplyIds(replyId), () => sending.timing())
@@ -43,7 +44,7 @@ export async function answerKnown(
           ? new Map<number, readonly RecordRef[]>()
           : await journal.reopen(batch, positions, JSON.stringify(client))
       if (reopened.size > 0) return resume(context, authorisation, { stored, plan, reopened, reply, sending })
-      if (again.length > 0) stored = await load(context, batch)
+      if (again.length > 0) stored = (await load(context, batch)) ?? stored
       if (stored.records.every(({ state }) => state !== 'open')) break
       continue
     }
@@ -56,6 +57,8 @@ export async function answerKnown(
         'The same batch is still being sent. Nothing was sent twice; send it again later for its answer.',
       )
     stored = await load(context, batch)
+    if (stored === undefined)
+      throw new AdapterError('ADP_JOURNAL_LOST', 'The batch was withdrawn. Send it again.')
   }
   settleStored(context, stored, plan, reply)
   reply.end()
@@ -66,14 +69,11 @@ interface Loaded extends StoredBatch {
   readonly request: StoredRequest
 }
 
-async function load(context: ProxyContext, batch: number): Promise<Loaded> {
+async function load(context: ProxyContext, batch: number): Promise<Loaded | undefined> {
   const stored = await context.journal.load(batch)
-  if (stored?.payload === undefined)
-    throw new AdapterError(
-      'ADP_JOURNAL_UNAVAILABLE',
-      'The batch is known, but its answer is not kept any longer.',
-    )
-  return { ...stored, request: decodeStoredRequest(stored.payload) }
+  return stored?.payload === undefined
+    ? undefined
+    : { ...stored, request: decodeStoredRequest(stored.payload) }
 }
 
 /** True for a record that was not applied, or may not have been, as long as no newer one took its place. */

@@ -44,7 +44,7 @@ export async function answerWrites(
     if (fault !== undefined) return { key: '', refused: { answer: encodeAnswer(fault), reason: 'fault' } }
     return dropped ? { key: '', refused: { answer: undefined, reason: 'dropped' } } : { key }
   })
-  const begun = await journal.begin({
+  const batch = {
     partner: partner.id,
     ids: plan.ids,
     receivedMs,
@@ -56,9 +56,15 @@ export async function answerWrites(
           payload: encodeStoredRequest({ request, replyId, body }),
         }
       : { content: NOTHING, payload: NOTHING }),
-  })
+  }
   context.clients.set(partner.id, client)
-  if (begun.kind === 'known') return answerKnown(context, authorisation, begun.batch, openReply)
+  let begun = await journal.begin(batch)
+  while (begun.kind === 'known') {
+    const answered = await answerKnown(context, authorisation, begun.batch, openReply)
+    if (answered !== undefined) return answered
+    // It was withdrawn meanwhile: the journal had kept it after its client was told that it could not.
+    begun = await journal.begin(batch)
+  }
   if (begun.idsReused) context.events.batchIdsReused({ partner: partner.id })
   const sending = createSending(context, authorisation)
   const reply = openReply(createReplyIds(replyId), () => sending.timing())

@@ -44,6 +44,8 @@ export function createRecovery(
   /** Taken over and not finished yet, with what each open record waits for. */
   const orphans = new Map<number, Reopened>()
   const running = new Map<number, Promise<void>>()
+  /** What batches were said to wait for. */
+  const told = new Map<number, 'credentials' | 'partner'>()
   let stopping = false
   let ticking: Promise<void> | undefined
   let timer: (() => void) | undefined
@@ -89,9 +91,14 @@ export function createRecovery(
   ): Promise<{ stored: StoredBatch; authorisation: Authorisation } | undefined> => {
     const stored = await journal.load(batch)
     if (stored === undefined) return undefined
-    const client = readCredentials(stored.credentials) ?? context.clients.get(stored.partner)
-    const authorisation = client === undefined ? undefined : await authorise(stored.partner, client)
-    return authorisation === undefined ? undefined : { stored, authorisation }
+    const { partner } = stored
+    const client = readCredentials(stored.credentials) ?? context.clients.get(partner)
+    const authorisation = client === undefined ? undefined : await authorise(partner, client)
+    if (authorisation !== undefined) return { stored, authorisation }
+    const missing = client === undefined ? 'credentials' : 'partner'
+    if (told.get(batch) !== missing) context.events.recoveryWaits({ partner, missing })
+    told.set(batch, missing)
+    return undefined
   }
   const mayRun = (batch: number): boolean =>
     !stopping && running.size < BATCHES_AT_A_TIME && !running.has(batch)
@@ -104,6 +111,7 @@ export function createRecovery(
         if (ready === undefined) return
         await finish(ready.stored, ready.authorisation, openOf(ready.stored, after))
         orphans.delete(batch)
+        told.delete(batch)
       })
     }
     for (const { batch, positions } of await journal.due(context.nowMs(), DUE_AT_A_TIME)) {

@@ -1,0 +1,215 @@
+import { describe, expect, it } from 'vitest'
+
+import {
+  batchOf,
+  batchPath,
+  failuresOf,
+  flatRecord,
+  flatRecords,
+  guid,
+  postBatch,
+  readBatchReply,
+} from '../support/batch-request.ts'
+import { RawClient } from '../support/raw-client.ts'
+import {
+  type Answer,
+  echoRecord,
+  replyWith,
+  type SeenRequest,
+  startUpstream,
+} from '../support/scripted-upstream.ts'
+import { clientHeaders, onePartner, startAdapter } from '../support/start-adapter.ts'
+import { journalFile } from './support/journal-file.ts'
+
+const batch = batchOf(flatRecords(3))
+/** The learners that were posted, in order. */
+const learnersOf = (seen: readonly SeenRequest[]): number[] =>
+  seen
+    .filter(({ method }) => method === 'POST')
+    .map(({ body }) =>
+      Number((JSON.parse(body) as { Attendee: { ExternalID: string } }).Attendee.ExternalID.slice(-6)),
+    )
+const created = { status: 201, codes: 'record' }
+
+describe('product 3: the same batch again', () => {
+  it('gets the stored answer byte for byte, and nothing is posted', async () => {
+    const upstream = await startUpstream((seen, response) =>
+      seen.body.includes(guid(2))
+        ? replyWith(400, { error: { code: 'Z1', message: 'm' } })(seen, response)
+        : echoRecord(seen, response),
+    )
+    const journal = journalFile()
+    const adapter = await startAdapter(upstream.url, { journal })
+    const first = await postBatch(adapter, batch)
+    expect(failuresOf(readBatchReply(first)).map(({ status }) => status)).toEqual([201, 400, 201])
+    const again = await postBatch(adapter, batch, { Authorization: 'bearer a-later-token' })
+    expect([again.status, again.headers['content-type'], again.text]).toEqual([
+      first.status,
+      first.headers['content-type'],
+      first.text,
+    ])
+    expect(adapter.events().at(-1)).toMatchObject({ replayed: true, records: 3, accepted: 2, refused: 1 })
+    await adapter.app.close()
+    const restarted = await startAdapter(upstream.url, { journal, listen: { port: 0 } })
+    expect((await postBatch(restarted, batch)).text).toContain('batchresponse_')
+    expect(upstream.seen.length).toBe(3)
+  })
+
+  it('is a new one for another partner, and one of its own for a record without a name', async () => {
+    const upstream = await startUpstream()
+    const partners = ['one', 'two'].map((id) => ({ id, match: { header: { name: 'X-School', value: id } } }))
+    const adapter = await startAdapter(upstream.url, { journal: journalFile(), partners })
+    for (const school of ['one', 'two', 'one', 'two']) await postBatch(adapter, batch, { 'X-School': school })
+    expect(upstream.seen.length).toBe(6)
+    const body = JSON.stringify(flatRecord(9))
+    for (let count = 0; count < 2; count += 1) {
+      const headers = { 'X-School': 'one' }
+      const reply = await adapter.request('POST', '/V2/Attendance/AttendanceRecords', { headers, body })
+      expect(reply.status).toBe(201)
+    }
+    expect(upstream.seen.length).toBe(8)
+  })
+
+  it('is told from one with the same ids and other bytes, which is a new one each time', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const marks = [1, 2, 1, 1].map((minutes) => batchOf([flatRecord(1, { MinutesLate: minutes })]))
+    for (const mark of marks) await postBatch(adapter, mark)
+    // The last is the same as the one right before it; the third came after another with its ids.
+    expect(upstream.seen.map(({ body }) => /"MinutesLate":(\d)/.exec(body)?.[1])).toEqual(['1', '2', '1'])
+    expect(adapter.events().filter(({ msg }) => msg === 'batch ids were used before').length).toBe(2)
+  })
+
+  it('joins the one that is running, and gets its parts as they come', async () => {
+    const held: (() => void)[] = []
+    const upstream = await startUpstream((seen, response) => {
+      if (seen.body.includes(guid(2))) held.push(() => void echoRecord(seen, response))
+      else return echoRecord(seen, response)
+    })
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const first = postBatch(adapter, batch)
+    await upstream.arrived(3)
+    const client = await RawClient.open(adapter.port)
+    client.send(requestOf(batch))
+    expect(await client.until(guid(1))).toContain('batchresponse_')
+    held[0]?.()
+    const [whole, joined] = await Promise.all([first, client.until('--\r\n\r\n0\r\n\r\n')])
+    const parts = readBatchReply(whole)
+    expect(failuresOf(parts)).toEqual([created, created, created])
+    for (const { json } of parts) expect(joined).toContain(JSON.stringify(json))
+    expect(upstream.seen.length).toBe(3)
+  })
+
+  it('goes on for a client that went away, and has the answer when it comes back', async () => {
+    const held: (() => void)[] = []
+    const upstream = await startUpstream(
+      (seen, response) => void held.push(() => void echoRecord(seen, response)),
+    )
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const client = await RawClient.open(adapter.port)
+    client.send(requestOf(batch))
+    await upstream.arrived(3)
+    client.socket.destroy()
+    for (const answer of held) answer()
+    expect(failuresOf(readBatchReply(await postBatch(adapter, batch)))).toEqual([created, created, created])
+    expect(upstream.seen.length).toBe(3)
+  })
+})
+
+describe('product 3: a batch that comes again because of some of its records', () => {
+  /** Answers learner 2 as told, one answer after the other, and the others well. */
+  const serve = (...answers: Answer[]) => {
+    let count = 0
+    return startUpstream((seen, response) => {
+      const own = seen.method === 'POST' && seen.body.includes(guid(2)) ? answers[count++] : undefined
+      return (own ?? echoRecord)(seen, response)
+    })
+  }
+
+  it.each([
+    ['was not applied', replyWith(503), 503],
+    ['was denied in the middle', replyWith(403), 403],
+  ])('sends again the one that %s, and no other', async (_name, answer, status) => {
+    const upstream = await serve(answer)
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const first = await postBatch(adapter, batch)
+    expect(readBatchReply(first).map((part) => part.status)).toEqual([201, status, 201])
+    const second = await postBatch(adapter, batch)
+    expect(failuresOf(readBatchReply(second))).toEqual([created, created, created])
+    expect(learnersOf(upstream.seen).sort()).toEqual([1, 2, 2, 3])
+    expect((await postBatch(adapter, batch)).text).toBe(second.text)
+    expect(upstream.seen.length).toBe(4)
+  })
+
+  it('looks for the one whose outcome is unknown before it posts it again', async () => {
+    let [posted, readable] = ['', false]
+    const upstream = await startUpstream((seen, response) => {
+      if (seen.method === 'GET') {
+        const page = { value: [{ ...(JSON.parse(posted) as object), ExternalID: guid(77) }] }
+        return (readable ? replyWith(200, page) : replyWith(500))(seen, response)
+      }
+      if (!seen.body.includes(guid(2))) return echoRecord(seen, response)
+      posted = seen.body
+      response.socket?.destroy()
+    })
+    const adapter = await startAdapter(upstream.url, {
+      journal: journalFile(),
+      ...onePartner({ v3: { readBackAfterMs: [5] } }),
+    })
+    const first = readBatchReply(await postBatch(adapter, batch))
+    expect(first.map(({ status }) => status)).toEqual([201, 504, 201])
+    readable = true
+    const second = readBatchReply(await postBatch(adapter, batch))
+    expect(failuresOf(second)).toEqual([created, created, created])
+    expect(second[1]?.json).toMatchObject({ ExternalID: guid(77), Learner: guid(2) })
+    expect(learnersOf(upstream.seen).sort()).toEqual([1, 2, 3])
+  })
+
+  it('posts all of it once the service takes the credentials', async () => {
+    let denied = true
+    const upstream = await startUpstream((seen, response) =>
+      (denied ? replyWith(401, { statusCode: 401, message: 'm' }) : echoRecord)(seen, response),
+    )
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    expect((await postBatch(adapter, batch)).status).toBe(401)
+    denied = false
+    expect(failuresOf(readBatchReply(await postBatch(adapter, batch)))).toEqual([created, created, created])
+  })
+
+  it('does not bring an older mark back over a newer one', async () => {
+    const upstream = await serve(replyWith(503))
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const first = await postBatch(adapter, batch)
+    const newer = batchOf([flatRecord(2, { MinutesLate: 7 })], {
+      batch: 'batch_newer',
+      boundary: 'batch_newer',
+    })
+    expect(failuresOf(readBatchReply(await postBatch(adapter, newer)))).toEqual([created])
+    expect((await postBatch(adapter, batch)).text).toBe(first.text)
+    expect(learnersOf(upstream.seen).filter((learner) => learner === 2).length).toBe(2)
+  })
+})
+
+it('product 3: keeps the order of one learner and event across connections', async () => {
+  const held: (() => void)[] = []
+  const upstream = await startUpstream((seen, response) => {
+    if (seen.index === 0) held.push(() => void echoRecord(seen, response))
+    else return echoRecord(seen, response)
+  })
+  const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+  const named = (name: string, records: object[]) => batchOf(records, { batch: name, boundary: name })
+  const older = postBatch(adapter, named('batch_1', [flatRecord(1, { MinutesLate: 1 })]))
+  await upstream.arrived(1)
+  const newer = postBatch(adapter, named('batch_2', [flatRecord(1, { MinutesLate: 2 }), flatRecord(5)]))
+  await upstream.arrived(2)
+  expect(learnersOf(upstream.seen)).toEqual([1, 5])
+  held[0]?.()
+  await Promise.all([older, newer])
+  expect(upstream.seen.map(({ body }) => /"MinutesLate":(\w+)/.exec(body)?.[1])).toEqual(['1', 'null', '2'])
+})
+
+function requestOf({ headers, body }: typeof batch): string {
+  const all = { ...clientHeaders, ...headers, Host: 'x', 'Content-Length': String(Buffer.byteLength(body)) }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
+  return `POST ${batchPath} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`
+}

@@ -1,0 +1,23 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { onTestFinished } from 'vitest'
+
+import { Secret } from '../../../src/config/index.ts'
+
+/** The journal section of a configuration: a file of its own, removed at the end of the test. */
+export interface JournalSection {
+  readonly url: string
+  readonly keys: readonly { id: string; key: Secret }[]
+}
+
+/** A SQLite journal in a new folder; with `encrypted` it has a key, and so it keeps credentials. */
+export function journalFile({ encrypted = false } = {}): JournalSection {
+  const folder = mkdtempSync(join(tmpdir(), 'markbridge-journal-'))
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true })
+  })
+  const keys = encrypted ? [{ id: 'k1', key: new Secret('ab'.repeat(32)) }] : []
+  return { url: `sqlite:${join(folder, 'journal.db')}`, keys }
+}
