@@ -82,7 +82,9 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Jour
       if (result === 'lost') throw lost()
     },
     reopen: async (batch, positions, credentials) => {
-      const operation = { kind: 'reopen', batch, positions, credentials } as const
+      // Oldest first: a record is left out when a newer one of its key is open.
+      const inOrder = [...positions].sort((one, other) => one - other)
+      const operation = { kind: 'reopen', batch, positions: inOrder, credentials } as const
       const result = await lanes.of('reopen').submit(operation, patienceMs)
       if (typeof result === 'string' || !('opened' in result)) throw unexpected()
       return toReopened(result)

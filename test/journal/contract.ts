@@ -1,8 +1,10 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
 import type { Journal, Settled, StoredBatch } from '../../src/journal/index.ts'
 import type { JournalOptions } from '../../src/journal/open-journal.ts'
 import { afterOf, batchOf, beginNew, confirmed, START_MS, statesOf } from './batches.ts'
+import { followScript, scripts } from './model.ts'
 
 /** Opens journals for one test: all on the same new database. */
 export interface Opener {
@@ -338,6 +340,17 @@ export function describeJournal(
       const batch = await beginNew(journal, batchOf(['a'], { credentials: 'bearer one' }))
       expect((await journal.load(batch))?.credentials).toBeUndefined()
     })
+  })
+
+  describe(`${name}: any sequence of calls`, () => {
+    it('gives what a model of it gives, and counts each record once', async () => {
+      await fc.assert(
+        fc.asyncProperty(scripts, (script) =>
+          withOpener(async (opener) => followScript(await opener.open(), script)),
+        ),
+        { numRuns: 40 },
+      )
+    }, 60_000)
   })
 
   describe(`${name}: encryption`, () => {

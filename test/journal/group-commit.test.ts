@@ -1,0 +1,163 @@
+import { describe, expect, it } from 'vitest'
+
+import type { Fault } from '../../src/journal/store/fault.ts'
+import { createGroupCommit } from '../../src/journal/store/group-commit.ts'
+import { type Operation, type OperationResult, toBegin } from '../../src/journal/store/operations.ts'
+import type { Committed } from '../../src/journal/store/store.ts'
+import { batchOf, beginNew, confirmed } from './batches.ts'
+import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
+
+const operation = (batch: number): Operation => ({ kind: 'withdraw', batch })
+const transient: Fault = { kind: 'transient', message: 'the disk is full' }
+
+/** A store that answers as told, group by group, and then that all is well. */
+function createLane(answers: (Fault | 'wait')[], concurrency = 1) {
+  const clock = createJournalClock()
+  const groups: (readonly Operation[])[] = []
+  const waiting: ((committed: Committed) => void)[] = []
+  const done = (operations: readonly Operation[]): Committed => ({
+    ok: true,
+    results: operations.map((): OperationResult => 'done'),
+  })
+  const lane = createGroupCommit({
+    clock,
+    concurrency,
+    commit: (operations) => {
+      groups.push(operations)
+      const answer = answers.shift()
+      if (answer === 'wait') return new Promise((resolve) => waiting.push(resolve))
+      return Promise.resolve(answer === undefined ? done(operations) : { ok: false, fault: answer })
+    },
+  })
+  const settle = (operations: readonly Operation[]): void => waiting.shift()?.(done(operations))
+  return {
+    clock,
+    groups,
+    lane,
+    settle,
+    numbers: () => groups.map((group) => group.map((one) => ('batch' in one ? one.batch : 0))),
+  }
+}
+
+/** Lets what is planned for this turn of the event loop happen. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+
+describe('group commit', () => {
+  it('takes all that wait at the same moment along, in the order of the calls', async () => {
+    const { lane, numbers, settle, groups } = createLane(['wait'])
+    const first = [1, 2, 3].map((n) => lane.submit(operation(n), 1_000))
+    await turn()
+    const second = [4, 5].map((n) => lane.submit(operation(n), 1_000))
+    await turn()
+    expect(numbers()).toEqual([[1, 2, 3]])
+    settle(groups[0] ?? [])
+    await Promise.all([...first, ...second])
+    expect(numbers()).toEqual([[1, 2, 3], [4, 5]]) // prettier-ignore
+    await lane.idle()
+  })
+
+  it('runs as many groups at a time as it may', async () => {
+    const { lane, numbers } = createLane(['wait', 'wait', 'wait'], 2)
+    for (const n of [1, 2, 3]) {
+      lane.submit(operation(n), 1_000).catch(() => undefined)
+      await turn()
+    }
+    expect(numbers()).toEqual([[1], [2]])
+  })
+
+  it('bounds a group by its operations and its bytes', async () => {
+    const { lane, groups } = createLane([])
+    await Promise.all(Array.from({ length: 300 }, (_, n) => lane.submit(operation(n), 1_000)))
+    expect(groups.map((group) => group.length)).toEqual([256, 44])
+    const large = toBegin(batchOf(['a'], { payload: new Uint8Array(5 * 1024 * 1024) }))
+    await Promise.all([large, large, large].map((one) => lane.submit(one, 1_000)))
+    expect(groups.slice(2).map((group) => group.length)).toEqual([1, 1, 1])
+  })
+
+  it('tries again with growing pauses what was not kept, in the same order', async () => {
+    const { lane, numbers, clock } = createLane([transient, transient])
+    const results = [1, 2].map((n) => lane.submit(operation(n), 1_000))
+    await turn()
+    await clock.pass(50)
+    await clock.pass(99)
+    expect(numbers()).toHaveLength(2)
+    await clock.pass(1)
+    expect(await Promise.all(results)).toEqual(['done', 'done'])
+    expect(numbers()).toEqual([[1, 2], [1, 2], [1, 2]]) // prettier-ignore
+  })
+
+  it('gives up after its patience, and never sends that again', async () => {
+    const { lane, numbers, clock } = createLane(Array.from({ length: 10 }, () => transient))
+    const failed = expect(lane.submit(operation(1), 120)).rejects.toMatchObject({
+      code: 'ADP_JOURNAL_UNAVAILABLE',
+      message:
+        'The journal cannot be written: the disk is full. Nothing was sent for what it could not keep.',
+    })
+    await turn()
+    await clock.pass(120)
+    await failed
+    const tries = numbers().length
+    await clock.pass(5_000)
+    expect(numbers()).toHaveLength(tries)
+    await lane.idle()
+  })
+
+  it('tells of an operation that was made durable after its caller had given up', async () => {
+    const { lane, clock, settle, groups } = createLane(['wait'])
+    const late: OperationResult[] = []
+    const failed = expect(
+      lane.submit(operation(1), 100, (result) => late.push(result)),
+    ).rejects.toMatchObject({
+      code: 'ADP_JOURNAL_UNAVAILABLE',
+    })
+    await turn()
+    await clock.pass(100)
+    await failed
+    expect(late).toEqual([])
+    settle(groups[0] ?? [])
+    await lane.idle()
+    expect(late).toEqual(['done'])
+  })
+
+  it('asks again what became of a commit without an answer, also for a caller that has given up', async () => {
+    const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }])
+    const late: OperationResult[] = []
+    const failed = expect(lane.submit(operation(1), 10, (result) => late.push(result))).rejects.toMatchObject(
+      {
+        code: 'ADP_JOURNAL_UNAVAILABLE',
+      },
+    )
+    await turn()
+    await clock.pass(10)
+    await failed
+    await clock.pass(50)
+    await lane.idle()
+    expect([numbers(), late]).toEqual([[[1], [1]], ['done']])
+  })
+
+  it('finds the one that cannot be stored among those that failed together', async () => {
+    const refused: Fault = { kind: 'refused', message: 'the database refuses it' }
+    const { lane, numbers } = createLane([refused, refused])
+    const results = await Promise.allSettled([1, 2, 3].map((n) => lane.submit(operation(n), 1_000)))
+    expect(results).toMatchObject([
+      {
+        status: 'rejected',
+        reason: { code: 'ADP_INTERNAL', message: 'The journal cannot store this: the database refuses it.' },
+      },
+      { status: 'fulfilled', value: 'done' },
+      { status: 'fulfilled', value: 'done' },
+    ])
+    expect(numbers()).toEqual([[1, 2, 3], [1], [2], [3]]) // prettier-ignore
+  })
+
+  it('keeps 64 batches that begin at once, and their outcomes, in very few transactions', async () => {
+    const { journal, groups } = await openSqlite(`${await makeFolder()}/journal.db`)
+    const batches = await Promise.all(
+      Array.from({ length: 64 }, (_, n) => beginNew(journal, batchOf([`key ${n}`, `other ${n}`]))),
+    )
+    expect([...batches].sort((one, other) => one - other)).toEqual(batches)
+    await Promise.all(batches.map((batch) => journal.settle(batch, [confirmed(0), confirmed(1)])))
+    expect(groups.map(({ operations }) => operations.length)).toEqual([64, 64])
+    expect(await journal.balances()).toMatchObject([{ received: 128, confirmed: 128 }])
+  })
+})

@@ -1,0 +1,91 @@
+import { describe, expect, it, vi } from 'vitest'
+
+import { isGone, ownIdentity } from '../../src/journal/lease/process-identity.ts'
+import { batchOf, beginNew, confirmed } from './batches.ts'
+import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
+
+/** Two instances on one file; the clock of each is turned by hand, so that one can stop while the other goes on. */
+async function openTwo() {
+  const file = `${await makeFolder()}/journal.db`
+  const clocks = [createJournalClock(), createJournalClock()] as const
+  const lost: string[] = []
+  const events = { failed: () => undefined, recovered: () => undefined, leaseLost: () => lost.push('lost') }
+  const one = await openSqlite(file, { clock: clocks[0], leaseMs: 9_000, events })
+  const two = await openSqlite(file, { clock: clocks[1], leaseMs: 9_000 })
+  /** What a turned clock sets off goes to the file and back. */
+  const passReal = async (ms: number, clock: (typeof clocks)[number], done: () => void | Promise<void>) => {
+    await clock.pass(ms)
+    await vi.waitFor(done)
+  }
+  return { one: one.journal, two: two.journal, clocks, lost, passReal, store: two.store }
+}
+
+describe('a lease', () => {
+  it('is renewed every third of it, and not counted on in its last fifth', async () => {
+    const { one, clocks, passReal } = await openTwo()
+    expect(one.holdsLease()).toBe(true)
+    await passReal(3_000, clocks[0], () => expect(one.holdsLease()).toBe(true))
+    // Held from the last renewal on: 7.2 s.
+    await clocks[0].pass(2_999)
+    expect(one.holdsLease()).toBe(true)
+    await one.close()
+    expect(one.holdsLease()).toBe(false)
+  })
+
+  it('that has ended hands the batches to others, and nothing may be told from here any longer', async () => {
+    const { one, two, clocks, lost, passReal } = await openTwo()
+    const batch = await beginNew(one, batchOf(['a', 'b']))
+    await one.settle(batch, [confirmed(0)])
+    await clocks[1].pass(8_999)
+    expect(await two.takeOver()).toEqual([])
+    await clocks[1].pass(3_002)
+    expect(await two.takeOver()).toEqual([{ batch, after: new Map([[1, []]]) }])
+    await expect(one.settle(batch, [confirmed(1)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
+    // What it settled before is its own still.
+    await one.settle(batch, [confirmed(0)])
+    await two.settle(batch, [confirmed(1)])
+    await passReal(3_000, clocks[0], () => expect(lost).toEqual(['lost']))
+    await vi.waitFor(() => expect(one.holdsLease()).toBe(true))
+  })
+
+  it('that was taken is found out by the next batch, which belongs to a new number', async () => {
+    const { one, two, clocks, lost } = await openTwo()
+    await clocks[1].pass(12_001)
+    expect(await two.takeOver()).toEqual([])
+    const batch = await beginNew(one, batchOf(['a']))
+    expect(lost).toEqual(['lost'])
+    await one.settle(batch, [confirmed(0)])
+    expect(await two.balances()).toMatchObject([{ received: 1, confirmed: 1 }])
+  })
+
+  it('does not survive that nobody renews it', async () => {
+    const { one, clocks, store } = await openTwo()
+    // Another process writes for a long time.
+    let end: (() => void) | undefined
+    const held = store.exclusively(() => new Promise<void>((resolve) => (end = resolve)))
+    await vi.waitFor(() => expect(end).toBeDefined())
+    await clocks[0].pass(7_201)
+    expect(one.holdsLease()).toBe(false)
+    end?.()
+    await held
+    await vi.waitFor(() => expect(one.holdsLease()).toBe(true))
+  })
+})
+
+describe('a process', () => {
+  const own = ownIdentity()
+
+  it.each([
+    ['is itself', own, false],
+    ['has a number that nobody has', { ...own, pid: 2 ** 30 }, true],
+    ['has a number that another has by now', { ...own, started: '1' }, own.started !== ''],
+    ['ran on another machine', { ...own, host: 'elsewhere', pid: 2 ** 30 }, false],
+    [
+      'ran before the machine was started anew, or in another container',
+      { ...own, boot: 'other', pid: 2 ** 30 },
+      false,
+    ],
+  ])('that %s: gone %s', (_what, process, gone) => {
+    expect(isGone(process, own)).toBe(gone)
+  })
+})

@@ -1,0 +1,49 @@
+import { sql } from 'kysely'
+import { expect, it } from 'vitest'
+
+import { openJournal } from '../../src/journal/index.ts'
+import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
+import { makeFolder, openSqlite } from './open-sqlite.ts'
+
+it('makes its tables in an empty file, and finds them again', async () => {
+  const file = `${await makeFolder()}/journal.db`
+  const first = await openSqlite(file)
+  const batch = await beginNew(first.journal, batchOf(['a', 'b'], { name: 'one' }))
+  await first.journal.settle(batch, [confirmed(0)])
+  await first.journal.close()
+  const { journal, store } = await openSqlite(file)
+  expect(await statesOf(journal, batch)).toEqual(['confirmed', 'open'])
+  expect(await journal.begin(batchOf(['a', 'b'], { name: 'one' }))).toMatchObject({ kind: 'known', batch })
+  // The salt is the journal's own: keys of before are still the same keys.
+  expect(await journal.begin(batchOf(['b']))).toMatchObject({
+    after: new Map([[0, [{ batch, position: 1 }]]]),
+  })
+  const meta = await store.db.selectFrom('journal_meta').selectAll().orderBy('name').execute()
+  expect(meta).toEqual([
+    { name: 'salt', value: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
+    { name: 'schema', value: '1' },
+  ])
+})
+
+it('can be opened by several at the same moment', async () => {
+  const file = `${await makeFolder()}/journal.db`
+  const journals = await Promise.all([1, 2, 3].map(() => openJournal({ url: `sqlite:${file}` })))
+  const batches = await Promise.all(journals.map((journal) => beginNew(journal, batchOf(['a']))))
+  expect([...batches].sort()).toEqual([1, 2, 3])
+  await Promise.all(journals.map((journal) => journal.close()))
+})
+
+it('is refused when a newer version has changed it, and stays as it is', async () => {
+  const file = `${await makeFolder()}/journal.db`
+  const { store, journal } = await openSqlite(file)
+  await sql`update journal_meta set value = '99' where name = 'schema'`.execute(store.db)
+  await journal.close()
+  for (let time = 0; time < 2; time += 1) {
+    await expect(openJournal({ url: `sqlite:${file}` })).rejects.toMatchObject({
+      code: 'ADP_CONFIGURATION',
+      message:
+        'The journal has version 99 and this program knows up to 1: a newer one has changed it. ' +
+        'Start that version again, or name another journal.',
+    })
+  }
+})

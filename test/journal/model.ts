@@ -1,0 +1,174 @@
+import fc from 'fast-check'
+import { expect } from 'vitest'
+
+import type { Balance, Journal, RecordRef, RecordState, Settled } from '../../src/journal/index.ts'
+import { afterOf, batchOf } from './batches.ts'
+
+/** One thing that a caller may do; `batch` is taken modulo what there is. */
+type Act =
+  | {
+      readonly kind: 'begin'
+      readonly keys: readonly string[]
+      readonly name: string
+      readonly partner: string
+    }
+  | { readonly kind: 'settle'; readonly batch: number; readonly outcomes: readonly Outcome[] }
+  | { readonly kind: 'reopen'; readonly batch: number }
+
+type Outcome = Pick<Settled, 'state' | 'again'>
+
+interface ModelRecord extends RecordRef {
+  readonly partner: string
+  readonly key: string
+  state: RecordState
+  again: 'resend' | number | undefined
+  superseded: boolean
+}
+
+interface ModelBatch {
+  readonly number: number
+  readonly name: string
+  readonly content: string
+  readonly records: readonly ModelRecord[]
+}
+
+const outcome: fc.Arbitrary<Outcome> = fc.oneof(
+  fc.constant({ state: 'confirmed' as const, again: undefined }),
+  fc.record({
+    state: fc.constantFrom('refused' as const, 'unknown' as const, 'parked' as const),
+    again: fc.constantFrom(undefined, 'resend' as const, 5),
+  }),
+)
+const act: fc.Arbitrary<Act> = fc.oneof(
+  fc.record({
+    kind: fc.constant('begin' as const),
+    keys: fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1, maxLength: 4 }),
+    name: fc.constantFrom('one', 'two', 'three'),
+    partner: fc.constantFrom('acme', 'other'),
+  }),
+  fc.record({
+    kind: fc.constant('settle' as const),
+    batch: fc.nat(20),
+    outcomes: fc.array(outcome, { minLength: 1, maxLength: 4 }),
+  }),
+  fc.record({ kind: fc.constant('reopen' as const), batch: fc.nat(20) }),
+)
+
+/** What a caller does, one after another. */
+export const scripts = fc.array(act, { minLength: 1, maxLength: 25 })
+
+/** Does what a script says, and sets every answer against a model that knows nothing of tables. */
+export async function followScript(journal: Journal, script: readonly Act[]): Promise<void> {
+  const batches: ModelBatch[] = []
+  for (const one of script) {
+    if (one.kind === 'begin') await begin(journal, batches, one)
+    else {
+      const batch = batches[one.batch % Math.max(1, batches.length)]
+      if (batch === undefined) continue
+      if (one.kind === 'settle') await settle(journal, batches, batch, one.outcomes)
+      else await reopen(journal, batches, batch)
+    }
+  }
+  const records = batches.flatMap((batch) => batch.records)
+  expect(await journal.balances()).toEqual(balancesOf(records))
+  for (const { number, records: own } of batches) {
+    const stored = await journal.load(number)
+    expect(stored?.records.map(({ state, superseded }) => [state, superseded])).toEqual(
+      own.map(({ state, superseded }) => [state, superseded]),
+    )
+  }
+  expect(await journal.stillOpen(records.map(toRef))).toEqual(records.filter(isOpen).map(toRef))
+}
+
+const toRef = ({ batch, position }: RecordRef): RecordRef => ({ batch, position })
+const isOpen = ({ state }: ModelRecord): boolean => state === 'open'
+const isOlder = (one: RecordRef, other: RecordRef): boolean =>
+  one.batch < other.batch || (one.batch === other.batch && one.position < other.position)
+
+async function begin(
+  journal: Journal,
+  batches: ModelBatch[],
+  { keys, name: given, partner }: Extract<Act, { kind: 'begin' }>,
+): Promise<void> {
+  const name = `${partner} ${given}`
+  const content = keys.join()
+  const before = batches.findLast((one) => one.name === name)
+  const begun = await journal.begin(batchOf(keys, { name, partner }))
+  if (before?.content === content) {
+    expect(begun).toEqual({ kind: 'known', batch: before.number, running: before.records.some(isOpen) })
+    return
+  }
+  const open = batches.flatMap((one) => one.records).filter(isOpen)
+  const after = keys.flatMap((key, position) => {
+    const older = open.filter((one) => one.key === key).map(toRef)
+    return older.length === 0 ? [] : [[position, older]]
+  })
+  expect(begun).toMatchObject({ kind: 'new', idsReused: before !== undefined })
+  expect(afterOf(begun)).toEqual(Object.fromEntries(after))
+  const number = begun.batch
+  const records = keys.map((key, position): ModelRecord => {
+    return { batch: number, position, partner, key, state: 'open', again: undefined, superseded: false }
+  })
+  batches.push({ number, name, content, records })
+}
+
+async function settle(
+  journal: Journal,
+  batches: readonly ModelBatch[],
+  batch: ModelBatch,
+  outcomes: readonly Outcome[],
+): Promise<void> {
+  const settled = batch.records.filter(isOpen).flatMap((record, index): [ModelRecord, Settled][] => {
+    const given = outcomes[index]
+    return given === undefined ? [] : [[record, { ...given, position: record.position, answer: 'answer' }]]
+  })
+  if (settled.length === 0) return
+  const told = settled.map(([, one]) => one)
+  // The second is for an answer that got lost.
+  await Promise.all([journal.settle(batch.number, told), journal.settle(batch.number, told)])
+  for (const [record, { state, again }] of settled) Object.assign(record, { state, again })
+  for (const [record, { state }] of settled) {
+    if (state !== 'confirmed') continue
+    for (const older of batches.flatMap((one) => one.records)) {
+      if (older.key !== record.key || isOpen(older) || older.again === undefined || !isOlder(older, record))
+        continue
+      older.superseded = true
+      older.again = undefined
+      if (older.state === 'parked') older.state = 'refused'
+    }
+  }
+}
+
+async function reopen(journal: Journal, batches: readonly ModelBatch[], batch: ModelBatch): Promise<void> {
+  const all = batches.flatMap((one) => one.records)
+  const reopened = batch.records.filter(
+    (record) =>
+      !isOpen(record) &&
+      record.again !== undefined &&
+      !all.some((other) => other.key === record.key && isOpen(other) && isOlder(record, other)),
+  )
+  for (const record of reopened) record.state = 'open'
+  const expected = reopened.map(({ position, key }) => {
+    const older = all.filter((one) => one.key === key && isOpen(one) && one.batch < batch.number)
+    return [position, older.map(toRef)] as const
+  })
+  const positions = batch.records.map(({ position }) => position)
+  expect(await journal.reopen(batch.number, positions.reverse(), undefined)).toEqual(new Map(expected))
+}
+
+function balancesOf(records: readonly ModelRecord[]): Balance[] {
+  const partners = [...new Set(records.map(({ partner }) => partner))].sort()
+  return partners.map((partner) => {
+    const own = records.filter((record) => record.partner === partner)
+    const count = (state: RecordState): number => own.filter((record) => record.state === state).length
+    return {
+      partner,
+      received: own.length,
+      open: count('open'),
+      confirmed: count('confirmed'),
+      refused: count('refused'),
+      unknown: count('unknown'),
+      parked: count('parked'),
+    }
+  })
+}

@@ -1,0 +1,53 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { onTestFinished } from 'vitest'
+
+import type { Journal } from '../../src/journal/index.ts'
+import { type JournalOptions, openJournalOn } from '../../src/journal/open-journal.ts'
+import { openStore } from '../../src/journal/store/open-store.ts'
+import type { Group, Store } from '../../src/journal/store/store.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+import { START_MS } from './batches.ts'
+
+/** A folder of the test's own, removed at its end. */
+export async function makeFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'markbridge-journal-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  return folder
+}
+
+/** A journal with its store, and the groups that went to it. */
+export interface OpenSqlite {
+  readonly journal: Journal
+  readonly store: Store
+  readonly groups: Group[]
+}
+
+/** Opens a journal on a file; closed at the end of the test. */
+export async function openSqlite(
+  file: string,
+  options: Omit<JournalOptions, 'url'> = {},
+): Promise<OpenSqlite> {
+  const { patienceMs = 5_000, replayForMs = 86_400_000, clock } = options
+  const wallMs = clock === undefined ? Date.now : () => clock.wallMs()
+  const store = openStore(`sqlite:${file}`, { patienceMs, replayForMs, wallMs })
+  const groups: Group[] = []
+  const counting: Store = {
+    ...store,
+    commit: (group) => {
+      groups.push(group)
+      return store.commit(group)
+    },
+  }
+  const journal = await openJournalOn(counting, options)
+  onTestFinished(() => journal.close())
+  return { journal, store, groups }
+}
+
+/** The clock of a journal, turned by hand. */
+export function createJournalClock() {
+  const clock = createManualClock()
+  return { ...clock, wallMs: () => START_MS + clock.nowMs() }
+}

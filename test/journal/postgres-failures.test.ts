@@ -1,0 +1,189 @@
+import { Pool, type PoolClient } from 'pg'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+
+import { openJournal } from '../../src/journal/index.ts'
+import { createCommitGroups } from '../../src/journal/postgres/commit-groups.ts'
+import { connect, placeOf } from '../../src/journal/postgres/connect.ts'
+import { toPostgresFault } from '../../src/journal/postgres/postgres-fault.ts'
+import { toBegin } from '../../src/journal/store/operations.ts'
+import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
+import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
+
+const patience = { patienceMs: 1_000, settlePatienceMs: 20_000, leaseMs: 60_000 }
+
+it.each([
+  [{ code: '53100' }, 'transient', 'the disk of the database is full'],
+  [{ code: '57P01' }, 'transient', 'the database is shutting down or takes too long'],
+  [{ code: '40P01' }, 'transient', 'other transactions were in the way'],
+  [{ code: '42P01' }, 'transient', 'the database refuses it (42P01)'],
+  [{ code: '22021' }, 'refused', 'the database refuses it (22021)'],
+  [{ code: 'ECONNREFUSED' }, 'transient', 'the database cannot be reached'],
+  ['Connection terminated', 'transient', 'the database cannot be reached'],
+])('%j is %s: %s', (cause, kind, message) => {
+  expect(toPostgresFault(cause)).toEqual({ kind, message, cause })
+})
+
+it('names its place without a password', () => {
+  expect(placeOf('postgres://u:hush@db.test:5433/markbridge?sslmode=require')).toBe(
+    'postgres://db.test:5433/markbridge',
+  )
+})
+
+describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
+  let postgres: TestPostgres
+  beforeAll(async () => {
+    postgres = await startPostgres()
+  })
+  afterAll(() => postgres.close())
+
+  async function open(url: string, options = {}) {
+    const heard: string[] = []
+    const events = {
+      failed: (reason: string) => heard.push(`failed: ${reason}`),
+      recovered: () => heard.push('recovered'),
+      leaseLost: () => heard.push('lease lost'),
+    }
+    const journal = await openJournal({ url, ...patience, events, ...options })
+    onTestFinished(() => journal.close())
+    return { journal, heard }
+  }
+  const query = async (url: string, text: string) => {
+    const pool = new Pool({ connectionString: url, max: 1 })
+    try {
+      return (await pool.query<Record<string, unknown>>(text)).rows
+    } finally {
+      await pool.end()
+    }
+  }
+
+  it('refuses what it cannot keep while the server is gone, and settles when it is back', async ({
+    skip,
+  }) => {
+    const { server } = postgres
+    if (server === undefined) return skip()
+    const { journal, heard } = await open(await postgres.createDatabase())
+    const batch = await beginNew(journal, batchOf(['a']))
+    await server.crash()
+    await expect(journal.begin(batchOf(['b']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_UNAVAILABLE' })
+    await expect(journal.load(batch)).rejects.toMatchObject({ code: 'ADP_JOURNAL_UNAVAILABLE' })
+    expect(journal.isAvailable()).toBe(false)
+    const settled = journal.settle(batch, [confirmed(0)])
+    await server.start()
+    await settled
+    expect(journal.isAvailable()).toBe(true)
+    expect(heard).toEqual([expect.stringMatching(/^failed: the database/), 'recovered'])
+    expect(await statesOf(journal, batch)).toEqual(['confirmed'])
+    expect(await journal.balances()).toMatchObject([{ received: 1, confirmed: 1 }])
+  })
+
+  it('goes on with new connections when its own are cut', async () => {
+    const url = await postgres.createDatabase()
+    const { journal } = await open(url)
+    const batches = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => beginNew(journal, batchOf([`key ${n}`]))),
+    )
+    const settled = batches.map((batch) => journal.settle(batch, [confirmed(0)]))
+    const cut = `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'markbridge'`
+    await query(url, cut)
+    await Promise.all(settled)
+    await query(url, cut)
+    expect(await journal.begin(batchOf(['new']))).toMatchObject({ kind: 'new' })
+    expect(await journal.balances()).toMatchObject([{ received: 21, confirmed: 20, open: 1 }])
+  })
+
+  it('begins nothing while another session holds the order, and gives up in time', async () => {
+    const url = await postgres.createDatabase()
+    const { journal } = await open(url)
+    const other = new Pool({ connectionString: url, max: 1 })
+    const client = await other.connect()
+    onTestFinished(async () => {
+      client.release()
+      await other.end()
+    })
+    await client.query('begin')
+    await client.query('select pg_advisory_xact_lock(7238519461)')
+    await expect(journal.begin(batchOf(['a']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_UNAVAILABLE' })
+    await client.query('rollback')
+    await journal.begin(batchOf(['b']))
+    await vi.waitFor(async () => expect(await journal.balances()).toMatchObject([{ received: 1, open: 1 }]))
+  })
+
+  it('hands over the batches of an instance whose lease has ended by the clock of the database', async () => {
+    const url = await postgres.createDatabase()
+    const { journal: stopped, heard } = await open(url)
+    const { journal: other } = await open(url)
+    const batch = await beginNew(stopped, batchOf(['a']))
+    expect(await other.takeOver()).toEqual([])
+    await query(url, 'update journal_instances set lease_until = 0 where id = 1')
+    expect(await other.takeOver()).toEqual([{ batch, after: new Map([[0, []]]) }])
+    await expect(stopped.settle(batch, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
+    expect(await beginNew(stopped, batchOf(['b']))).toBeGreaterThan(batch)
+    expect(heard).toEqual(['lease lost'])
+  })
+
+  it.each([
+    ['was written', true],
+    ['was not written', false],
+  ])('finds out whether a commit without an answer %s, and keeps the batch once', async (_what, written) => {
+    const url = await postgres.createDatabase()
+    const { journal } = await open(url)
+    const pool = connect(url, 5_000)
+    onTestFinished(() => pool.end())
+    let broken = 0
+    /** Cuts the connection around the first COMMIT. */
+    const cutting = new Proxy(pool, {
+      get: (target, name) => {
+        if (name !== 'connect') return Reflect.get(target, name) as unknown
+        return async (): Promise<PoolClient> => {
+          const client = await target.connect()
+          const ask = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>
+          const withCut = async (...args: unknown[]): Promise<unknown> => {
+            if (args[0] !== 'commit' || broken++ > 0) return ask(...args)
+            if (written) await ask('commit')
+            throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' })
+          }
+          return Object.assign(Object.create(client) as PoolClient, {
+            query: withCut,
+            release: (destroy?: boolean) => client.release(destroy),
+          })
+        }
+      },
+    })
+    const commit = createCommitGroups(cutting, { salt: Buffer.alloc(16), key: undefined }, 86_400_000)
+    const group = { instance: 1, nowMs: 0, operations: [toBegin(batchOf(['a'], { name: 'one' }))] }
+    expect(await commit(group)).toMatchObject({ ok: false, fault: { kind: 'doubtful' } })
+    const more = { ...group, operations: [...group.operations, toBegin(batchOf(['a'], { name: 'two' }))] }
+    const [one, two] = written ? [1, 2] : [2, 3]
+    expect(await commit(more)).toEqual({
+      ok: true,
+      results: [
+        { kind: 'new', batch: one, after: [], idsReused: false },
+        { kind: 'new', batch: two, after: [0, one, 0], idsReused: false },
+      ],
+    })
+    expect(await journal.balances()).toMatchObject([{ received: 2, open: 2 }])
+    expect(await query(url, 'select count(*)::int as n from journal_batches')).toEqual([{ n: 2 }])
+  })
+
+  it('keeps one order for two instances that begin at the same time', async () => {
+    const url = await postgres.createDatabase()
+    const [one, two] = [await open(url), await open(url)].map(({ journal }) => journal)
+    if (one === undefined || two === undefined) throw new Error('not open')
+    const begun = await Promise.all(
+      Array.from({ length: 40 }, (_, n) => (n % 2 === 0 ? one : two).begin(batchOf(['shared', `key ${n}`]))),
+    )
+    const older = begun
+      .map((one) => ({
+        batch: one.batch,
+        after: one.kind === 'new' ? (one.after.get(0) ?? []).map((ref) => ref.batch) : [],
+      }))
+      .sort((first, second) => first.batch - second.batch)
+    const numbers = older.map(({ batch }) => batch)
+    // Each waits for all that came before, whoever began them.
+    expect(older.map(({ after }) => after)).toEqual(numbers.map((_, index) => numbers.slice(0, index)))
+    for (const [index, { batch }] of begun.entries())
+      await (index % 2 === 0 ? one : two).settle(batch, [confirmed(0), confirmed(1)])
+    expect(await one.balances()).toMatchObject([{ received: 80, confirmed: 80 }])
+  })
+})

@@ -1,0 +1,75 @@
+import { expect, it } from 'vitest'
+
+import { purge } from '../../src/journal/purge.ts'
+import { batchOf, beginNew, confirmed, START_MS, statesOf } from './batches.ts'
+import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
+
+const DAY_MS = 86_400_000
+const retention = { replayForMs: DAY_MS, keepPayloadsMs: 7 * DAY_MS, keepRecordsMs: 90 * DAY_MS }
+const key = { id: 'k1', key: Buffer.alloc(32) }
+
+it('forgets in steps what its time is over for, and never what is still to be done', async () => {
+  const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { keys: [key] })
+  const given = { credentials: 'bearer' }
+  const done = await beginNew(journal, batchOf(['a'], given))
+  await journal.settle(done, [confirmed(0)])
+  const resend = await beginNew(journal, batchOf(['b', 'c'], given))
+  await journal.settle(resend, [
+    { position: 0, state: 'refused', answer: 'later', again: 'resend' },
+    confirmed(1),
+  ])
+  const parked = await beginNew(journal, batchOf(['d'], given))
+  await journal.settle(parked, [
+    { position: 0, state: 'parked', answer: 'ok', again: START_MS + 80 * DAY_MS },
+  ])
+  const open = await beginNew(journal, batchOf(['e'], given))
+  const young = await beginNew(journal, batchOf(['f'], { receivedMs: START_MS + 89 * DAY_MS }))
+  await journal.settle(young, [confirmed(0)])
+  const at = (days: number) => purge(store, retention, START_MS + days * DAY_MS + 1)
+  const kept = async (batch: number) => {
+    const stored = await journal.load(batch)
+    const [first] = stored?.records ?? []
+    return stored && [stored.payload !== undefined, stored.credentials, first?.answer, first?.again]
+  }
+
+  expect(await at(0)).toEqual({ expired: 0, payloads: 0, batches: 0 })
+  expect(await kept(resend)).toEqual([true, 'bearer', 'later', 'resend'])
+  expect(await at(1)).toEqual({ expired: 1, payloads: 0, batches: 0 })
+  expect(await kept(resend)).toEqual([true, undefined, 'later', undefined])
+  expect(await journal.reopen(resend, [0], undefined)).toEqual(new Map())
+  expect(await at(7)).toEqual({ expired: 0, payloads: 2, batches: 0 })
+  expect(await kept(done)).toEqual([false, undefined, undefined, undefined])
+  expect(await kept(parked)).toEqual([true, 'bearer', 'ok', START_MS + 80 * DAY_MS])
+  expect(await at(90)).toEqual({ expired: 0, payloads: 0, batches: 2 })
+  expect(await kept(done)).toBeUndefined()
+  expect(await kept(parked)).toEqual([true, 'bearer', 'ok', START_MS + 80 * DAY_MS])
+  expect(await statesOf(journal, open)).toEqual(['open'])
+  expect(await kept(young)).toEqual([true, undefined, 'answer 0', undefined])
+  // The totals count what is forgotten, too.
+  expect(await journal.balances()).toMatchObject([
+    { received: 6, confirmed: 3, refused: 1, parked: 1, open: 1 },
+  ])
+})
+
+it('goes on step by step until nothing is left', async () => {
+  const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
+  const refused = [{ key: 'a', refused: { answer: 'no' } }]
+  await Promise.all(Array.from({ length: 120 }, () => journal.begin(batchOf([], { records: refused }))))
+  expect(await purge(store, retention, START_MS + 91 * DAY_MS)).toEqual({
+    expired: 0,
+    payloads: 120,
+    batches: 120,
+  })
+})
+
+it('is done every hour by whoever has the journal open', async () => {
+  const clock = createJournalClock()
+  const file = `${await makeFolder()}/journal.db`
+  const { journal } = await openSqlite(file, { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS })
+  const batch = await beginNew(journal, batchOf(['a']))
+  await journal.settle(batch, [confirmed(0)])
+  await clock.pass(DAY_MS)
+  await expect.poll(() => journal.load(batch)).toBeDefined()
+  await clock.pass(2 * 3_600_000)
+  await expect.poll(() => journal.load(batch)).toBeUndefined()
+})

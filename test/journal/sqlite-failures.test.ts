@@ -1,0 +1,103 @@
+import { mkdir, stat, writeFile } from 'node:fs/promises'
+import { DatabaseSync } from 'node:sqlite'
+
+import { sql } from 'kysely'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+
+import { openJournal } from '../../src/journal/index.ts'
+import { batchOf, beginNew, confirmed } from './batches.ts'
+import { makeFolder, openSqlite } from './open-sqlite.ts'
+
+const patience = { patienceMs: 400, settlePatienceMs: 5_000 }
+const told = () => {
+  const heard: string[] = []
+  return {
+    heard,
+    events: {
+      failed: (reason: string) => heard.push(`failed: ${reason}`),
+      recovered: () => heard.push('recovered'),
+      leaseLost: () => heard.push('lease lost'),
+    },
+  }
+}
+
+describe('an SQLite journal that cannot be written', () => {
+  it('makes an fsync for each commit, in a file for its owner alone', async () => {
+    const file = `${await makeFolder()}/new folder/journal.db`
+    const { store } = await openSqlite(file)
+    const pragma = async (name: string) =>
+      (await sql.raw<Record<string, unknown>>(`PRAGMA ${name}`).execute(store.db)).rows
+    expect(await pragma('journal_mode')).toEqual([{ journal_mode: 'wal' }])
+    // 2 is FULL (sqlite.org/pragma.html): with 1 a WAL is not synced at a commit.
+    expect(await pragma('synchronous')).toEqual([{ synchronous: 2 }])
+    expect((await stat(file)).mode & 0o777).toBe(0o600)
+  })
+
+  it('keeps nothing of a batch while the disk is full, and settles once there is room', async () => {
+    const { heard, events } = told()
+    const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { ...patience, events })
+    const batch = await beginNew(journal, batchOf(['a']))
+    const pages = async (limit: number) => {
+      await sql.raw(`PRAGMA max_page_count = ${limit}`).execute(store.db)
+    }
+    await pages(1)
+    const large = batchOf(['b'], { payload: new Uint8Array(4_000_000) })
+    await expect(journal.begin(large)).rejects.toMatchObject({
+      code: 'ADP_JOURNAL_UNAVAILABLE',
+      status: 503,
+      message: expect.stringContaining('the disk is full') as unknown,
+    })
+    expect(journal.isAvailable()).toBe(false)
+    const settled = journal.settle(batch, [confirmed(0, 'x'.repeat(4_000_000))])
+    await vi.waitFor(() => expect(heard).toHaveLength(1))
+    await pages(1_000_000)
+    await settled
+    expect(journal.isAvailable()).toBe(true)
+    expect(heard).toEqual(['failed: the disk is full', 'recovered'])
+    expect(await journal.balances()).toMatchObject([{ received: 1, confirmed: 1 }])
+    expect(await journal.load(batch + 1)).toBeUndefined()
+  })
+
+  it('waits for another program that writes, and gives up in time', async () => {
+    const file = `${await makeFolder()}/journal.db`
+    const { journal } = await openSqlite(file, patience)
+    const other = new DatabaseSync(file)
+    onTestFinished(() => other.close())
+    other.exec('BEGIN IMMEDIATE')
+    const startedMs = performance.now()
+    await expect(journal.begin(batchOf(['a']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_UNAVAILABLE' })
+    expect(performance.now() - startedMs).toBeLessThan(2_000)
+    other.exec('ROLLBACK')
+    await journal.begin(batchOf(['b']))
+    // The one that was given up may have been written when the lock was free: it is taken back.
+    await vi.waitFor(async () => expect(await journal.balances()).toMatchObject([{ received: 1, open: 1 }]))
+  })
+
+  it.each([
+    [
+      'is a folder',
+      async (file: string) => {
+        await mkdir(file)
+      },
+    ],
+    [
+      'is no database',
+      async (file: string) => {
+        await writeFile(file, 'no database'.repeat(1_000))
+      },
+    ],
+  ])('tells that the file %s', async (_what, make) => {
+    const file = `${await makeFolder()}/journal.db`
+    await make(file)
+    await expect(openJournal({ url: `sqlite:${file}` })).rejects.toMatchObject({
+      code: 'ADP_JOURNAL_UNAVAILABLE',
+      message: expect.stringMatching(
+        /^The journal sqlite:.*journal\.db cannot be opened: the file (cannot be opened|is no database)\.$/,
+      ) as unknown,
+    })
+  })
+
+  it.each(['redis://x', 'sqlite::memory:', ''])('refuses the address %j', async (url) => {
+    await expect(openJournal({ url })).rejects.toMatchObject({ code: 'ADP_CONFIGURATION' })
+  })
+})

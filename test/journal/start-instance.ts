@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+import { onTestFinished } from 'vitest'
+
+import type { Step } from './instance-process.ts'
+
+/** A process with a journal. */
+export interface Instance {
+  /** Says it and resolves with the answer. */
+  tell(step: Step): Promise<unknown>
+  /** Says it; what it answers is in `lines`. */
+  send(step: Step): void
+  readonly lines: unknown[]
+  /** kill -9; resolves when the process is gone. */
+  kill(): Promise<void>
+}
+
+const PROGRAM = fileURLToPath(new URL('./instance-process.ts', import.meta.url))
+
+/** Starts a process on a journal; killed at the end of the test. */
+export async function startInstance(url: string): Promise<Instance> {
+  const child = spawn(process.execPath, [PROGRAM, url], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const lines: unknown[] = []
+  const waiting: ((line: unknown) => void)[] = []
+  createInterface({ input: child.stdout }).on('line', (text) => {
+    const line: unknown = JSON.parse(text)
+    lines.push(line)
+    waiting.shift()?.(line)
+  })
+  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const kill = async (): Promise<void> => {
+    child.kill('SIGKILL')
+    await gone
+  }
+  onTestFinished(kill)
+  const answer = (): Promise<unknown> => new Promise((resolve) => waiting.push(resolve))
+  const ready = answer()
+  const send = (step: Step): void => {
+    child.stdin.write(`${JSON.stringify(step)}\n`)
+  }
+  await Promise.race([
+    ready,
+    gone.then(() => {
+      throw new Error('the process ended before it was ready')
+    }),
+  ])
+  return {
+    tell: (step) => {
+      const answered = answer()
+      send(step)
+      return answered
+    },
+    send,
+    lines,
+    kill,
+  }
+}
