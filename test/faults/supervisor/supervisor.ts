@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Random } from '../../../src/sandbox/random.ts'
 import { freePort } from '../../support/free-port.ts'
 import { type Failpoint, failpointKinds } from '../failpoints/failpoint.ts'
-import { type Life, startLife } from './run-life.ts'
+import { type Life, type LifeEnd, startLife } from './run-life.ts'
 
 /** How processes are killed. All draws come from `random`. */
 export interface KillPlan {
@@ -80,7 +80,7 @@ export async function startSupervisor({ config, env = {}, plan }: SupervisorOpti
     const end = await life.ended
     late?.cancel()
     const byUs = early?.struck() === true || late?.struck() === true
-    if (end.signal !== 'SIGKILL') crashes.push(`ended ${String(end.status ?? end.signal)}: ${end.log}`)
+    if (end.signal !== 'SIGKILL') crashes.push(describeEnd(end))
     else {
       tally.kills += 1
       if (!byUs) tally.failpoints += 1
@@ -98,6 +98,13 @@ export async function startSupervisor({ config, env = {}, plan }: SupervisorOpti
     }
   }
   const killer = plan === undefined ? undefined : run(plan)
+  let closing = false
+  // Where nobody kills it, it must not end by itself.
+  if (plan === undefined) {
+    void current.ended.then((end) => {
+      if (!closing) crashes.push(describeEnd(end))
+    })
+  }
   const endKilling = async (): Promise<void> => {
     if (killing && killer !== undefined) current.kill('SIGKILL')
     killing = false
@@ -113,6 +120,7 @@ export async function startSupervisor({ config, env = {}, plan }: SupervisorOpti
       if (ready === undefined) throw new Error(`the adapter did not start: ${(await current.ended).log}`)
     },
     close: async () => {
+      closing = true
       await endKilling()
       current.kill('SIGTERM')
       const closed = await Promise.race([current.ended, delay(READY_MS, undefined, { ref: false })])
@@ -145,6 +153,10 @@ function killAfter(life: Life, ms: number): { struck: () => boolean; cancel: () 
     life.kill('SIGKILL')
   }, ms)
   return { struck: () => struck, cancel: () => clearTimeout(timer) }
+}
+
+function describeEnd({ status, signal, log }: LifeEnd): string {
+  return `ended ${String(status ?? signal)}: ${log}`
 }
 
 function mean(values: readonly number[]): number {
