@@ -3,11 +3,12 @@ import { parseConfig } from '../src/config/index.ts'
 import { cpuMs, serveCommands } from './child.ts'
 import { peakRss } from './peak-rss.ts'
 
-// The whole adapter with its defaults, in a process of its own. Argument: the address of the upstream.
+// The whole adapter with its defaults, in a process of its own. Arguments: the address of the upstream, that of the journal
+// (default none).
 
 const app = createApp(
   parseConfig({
-    journal: { url: 'none' },
+    journal: { url: process.argv[3] ?? 'none' },
     listen: { port: 0 },
     upstreams: { v3: { baseUrl: process.argv[2], connections: 32 } },
   }),

@@ -22,13 +22,13 @@ export interface Child {
 const canPin = availableParallelism() >= 2 && spawnSync('taskset', ['--version']).status === 0
 
 /**
- * Starts a script of this folder, pinned to one core (Linux with two cores or more), and waits until it is ready. Its
+ * Starts a script of this folder, pinned to `core` (Linux with two cores or more) or to none, and waits until it is ready. Its
  * standard error goes to a file, as that of a service would, and is shown when the child fails.
  */
 export async function startChild(
   script: string,
   args: readonly (string | number)[],
-  core: number,
+  core: number | undefined,
 ): Promise<Child> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
   const log = join(folder, 'stderr')
@@ -57,12 +57,15 @@ export async function startChild(
 function spawnPinned(
   script: string,
   args: readonly (string | number)[],
-  core: number,
+  core: number | undefined,
   stderr: number,
 ): ChildProcess {
   const path = fileURLToPath(new URL(script, import.meta.url))
   const command = [process.execPath, ...process.execArgv, path, ...args.map(String)]
-  const pinned = canPin ? ['taskset', '-c', String(core % availableParallelism()), ...command] : command
+  const pinned =
+    canPin && core !== undefined
+      ? ['taskset', '-c', String(core % availableParallelism()), ...command]
+      : command
   const [file = process.execPath, ...rest] = pinned
   return spawn(file, rest, { stdio: ['ignore', 'inherit', stderr, 'ipc'] })
 }

@@ -2,6 +2,7 @@ import { availableParallelism, cpus, release } from 'node:os'
 
 import { benchAdapter } from './adapter-bench.ts'
 import { benchDecode } from './decode-bench.ts'
+import { benchJournal } from './journal-bench.ts'
 import { benchAdapterMemory, benchDecodeMemory } from './memory-bench.ts'
 import { benchReads } from './read-bench.ts'
 import { formatTable, type Row } from './report.ts'
@@ -15,6 +16,7 @@ const benches: readonly (readonly [string, () => Promise<Row[]>])[] = [
   ['decode memory', benchDecodeMemory],
   ['adapter', benchAdapter],
   ['adapter memory', benchAdapterMemory],
+  ['journal', benchJournal],
   ['reads', benchReads],
   ['sandbox', benchSandbox],
 ]

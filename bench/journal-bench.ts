@@ -1,0 +1,93 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { missingPostgres, startPostgres } from '../test/support/start-postgres.ts'
+import { type Child, startChild } from './child.ts'
+import type { Row } from './report.ts'
+import { interleave, median, medianRatio } from './rounds.ts'
+
+const CLIENTS = 16
+const REQUESTS_AT_A_TIME = 256
+const ROUND_MS = 2_000
+const ROUNDS = 7
+const OF_UNDICI = 0.5
+const OF_NONE = 0.75
+
+/** A process that is measured, and the one that drives it. */
+interface Side {
+  readonly worker: Child
+  readonly driver: Child
+}
+
+interface Measured {
+  readonly marksPerSecond: number
+  /** Processor time of the measured process, the journal's thread included. */
+  readonly cpuMicrosPerMark: number
+}
+
+/**
+ * Marks per second through the adapter with each kind of journal, each write durable before it is sent and each outcome before
+ * it is told, against the same posts without an adapter. No process is pinned: the journal's thread is meant to have a core of
+ * its own, and what commits with it.
+ */
+export async function benchJournal(): Promise<Row[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
+  const postgres = missingPostgres() === undefined ? await startPostgres() : undefined
+  const children: Child[] = []
+  const start = async (script: string, args: readonly (string | number)[]): Promise<Child> => {
+    const child = await startChild(script, args, undefined)
+    children.push(child)
+    return child
+  }
+  try {
+    const upstream = await start('upstream-process.ts', [])
+    const port = upstream.ready['port'] ?? 0
+    const adapterWith = async (journal: string): Promise<Side> => {
+      const worker = await start('adapter-process.ts', [`http://127.0.0.1:${port}`, journal])
+      const driver = await start('load-process.ts', [worker.ready['port'] ?? 0, CLIENTS, ROUND_MS])
+      return { worker, driver }
+    }
+    const poster = await start('poster-process.ts', [port, REQUESTS_AT_A_TIME, ROUND_MS])
+    const sides = new Map<string, Side>([['undici', { worker: poster, driver: poster }]])
+    sides.set('none', await adapterWith('none'))
+    sides.set('SQLite', await adapterWith(`sqlite:${join(folder, 'journal.db')}`))
+    if (postgres !== undefined) sides.set('PostgreSQL', await adapterWith(await postgres.createDatabase()))
+    return toRows(await interleave([...sides.keys()], ROUNDS, (name) => measure(sides.get(name))))
+  } finally {
+    for (const child of children.reverse()) await child.stop()
+    await postgres?.close()
+    rmSync(folder, { recursive: true })
+  }
+}
+
+async function measure(side: Side | undefined): Promise<Measured> {
+  if (side === undefined) throw new Error('no such candidate')
+  const { cpuMs: before = 0 } = await side.worker.ask('cpu')
+  const { marks = 0, ms = 0 } = await side.driver.ask('run')
+  const { cpuMs: after = 0 } = await side.worker.ask('cpu')
+  return { marksPerSecond: (marks * 1000) / ms, cpuMicrosPerMark: ((after - before) * 1000) / marks }
+}
+
+function toRows(measured: ReadonlyMap<string, readonly Measured[]>): Row[] {
+  const rates = (name: string): number[] => (measured.get(name) ?? []).map((one) => one.marksPerSecond)
+  const cpu = (name: string): number => median((measured.get(name) ?? []).map((one) => one.cpuMicrosPerMark))
+  return [...measured.keys()].map((name) => {
+    const ofUndici = medianRatio(rates(name), rates('undici'))
+    const ofNone = medianRatio(rates(name), rates('none'))
+    const costs = name === 'undici' ? cpu(name) : cpu(name) - (name === 'none' ? 0 : cpu('none'))
+    const isAim = name === 'SQLite'
+    return {
+      bench: `journal, ${CLIENTS} clients, batches of 30`,
+      candidate: name,
+      value:
+        `${(median(rates(name)) / 1000).toFixed(1)}k marks/s, ` +
+        (name === 'undici' || name === 'none'
+          ? `${costs.toFixed(1)} us a mark`
+          : `+${costs.toFixed(1)} us a mark`),
+      ratio: name === 'undici' ? '' : `${ofUndici.toFixed(2)} of undici, ${ofNone.toFixed(2)} of none`,
+      aim: isAim ? `>= ${OF_UNDICI}, >= ${OF_NONE}` : '',
+      met: isAim ? ofUndici >= OF_UNDICI && ofNone >= OF_NONE : undefined,
+    }
+  })
+}
