@@ -1,4 +1,4 @@
-import type { Kysely, SelectQueryBuilder } from 'kysely'
+import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 
 import { RESEND } from './schema/state-codes.ts'
 import type { JournalTables } from './schema/tables.ts'
@@ -27,11 +27,21 @@ const STEP = 50
 /** Forgets what is older than `retention` says, in small steps. Records that are open or due keep their batch. */
 export async function purge(store: Store, retention: Retention, nowMs: number): Promise<Purged> {
   const { replayForMs, keepPayloadsMs, keepRecordsMs } = retention
-  return {
-    expired: await inSteps(store, (db) => expireResends(db, nowMs - replayForMs)),
-    payloads: await inSteps(store, (db) => dropPayloads(db, nowMs - keepPayloadsMs)),
-    batches: await inSteps(store, (db) => dropBatches(db, nowMs - keepRecordsMs)),
+  await overwriteDeleted(store, true)
+  try {
+    return {
+      expired: await inSteps(store, (db) => expireResends(db, nowMs - replayForMs)),
+      payloads: await inSteps(store, (db) => dropPayloads(db, nowMs - keepPayloadsMs)),
+      batches: await inSteps(store, (db) => dropBatches(db, nowMs - keepRecordsMs)),
+    }
+  } finally {
+    await overwriteDeleted(store, false)
   }
+}
+
+/** SQLite leaves what is deleted in the file, unless it is told to write zeros over it; always would slow every settle. */
+async function overwriteDeleted({ dialect, db }: Store, on: boolean): Promise<void> {
+  if (dialect === 'sqlite') await sql.raw(`PRAGMA secure_delete = ${on ? 'ON' : 'OFF'}`).execute(db)
 }
 
 async function inSteps(store: Store, step: (db: Kysely<JournalTables>) => Promise<number>): Promise<number> {

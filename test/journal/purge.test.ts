@@ -1,3 +1,6 @@
+import { readFile } from 'node:fs/promises'
+
+import { sql } from 'kysely'
 import { expect, it } from 'vitest'
 
 import { purge } from '../../src/journal/purge.ts'
@@ -60,6 +63,20 @@ it('goes on step by step until nothing is left', async () => {
     payloads: 120,
     batches: 120,
   })
+})
+
+it('leaves nothing of it in the file', async () => {
+  const file = `${await makeFolder()}/journal.db`
+  const { journal, store } = await openSqlite(file)
+  const batch = await beginNew(journal, batchOf(['a'], { payload: Buffer.from('MARK '.repeat(5_000)) }))
+  await journal.settle(batch, [confirmed(0, 'MARK')])
+  const countMarks = async () => {
+    await sql`PRAGMA wal_checkpoint(TRUNCATE)`.execute(store.db)
+    return (await readFile(file, 'latin1')).split('MARK').length - 1
+  }
+  expect(await countMarks()).toBeGreaterThan(4_000)
+  await purge(store, retention, START_MS + 8 * DAY_MS)
+  expect(await countMarks()).toBe(0)
 })
 
 it('is done every hour by whoever has the journal open', async () => {

@@ -16,7 +16,7 @@ export function openDatabase(path: string, busyMs: number): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: busyMs })
   database.exec(
     `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
-     PRAGMA secure_delete = ON; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`,
+     PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`,
   )
   return database
 }
