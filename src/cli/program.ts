@@ -4,6 +4,7 @@ import { AdapterError, errorRules, formatLocation } from '../errors.ts'
 import { addCheck } from './check.ts'
 import { addConfig } from './config.ts'
 import { addDemo } from './demo.ts'
+import { addJournal } from './journal.ts'
 import { addSandbox } from './sandbox.ts'
 import { addSend } from './send.ts'
 import { addServe } from './serve.ts'
@@ -19,7 +20,8 @@ export async function run(argv: readonly string[]): Promise<number> {
     .version('0.1.0')
     .showHelpAfterError('(add --help for the options and examples)')
     .exitOverride()
-  for (const add of [addDemo, addServe, addSandbox, addSend, addCheck, addConfig]) add(program, exitWith)
+  for (const add of [addDemo, addServe, addSandbox, addSend, addCheck, addConfig, addJournal])
+    add(program, exitWith)
   // Subcommands made before this line keep their own way out.
   for (const command of program.commands) inheritExit(command)
   try {

@@ -7,11 +7,11 @@ import { runCli } from './run-cli.ts'
 test('help names every command', async () => {
   const { status, stdout } = await runCli(['--help'])
   expect(status).toBe(0)
-  for (const name of ['demo', 'serve', 'sandbox', 'send', 'check', 'config'])
+  for (const name of ['demo', 'serve', 'sandbox', 'send', 'check', 'journal', 'config'])
     expect(stdout).toMatch(new RegExp(`^  ${name}`, 'm'))
 })
 
-test.each(['demo', 'serve', 'sandbox', 'send', 'check', 'config'])(
+test.each(['demo', 'serve', 'sandbox', 'send', 'check', 'journal', 'config'])(
   'help of %s shows examples',
   async (name) => {
     const { status, stdout } = await runCli([name, '--help'])

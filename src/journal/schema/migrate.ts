@@ -26,13 +26,7 @@ export async function migrate(
       .addColumn('value', 'text', (column) => column.notNull())
       .execute()
     const version = Number((await readMeta(db, 'schema')) ?? 0)
-    if (version > migrations.length) {
-      throw new AdapterError(
-        'ADP_CONFIGURATION',
-        `The journal has version ${version} and this program knows up to ${migrations.length}: a newer one has ` +
-          'changed it. Start that version again, or name another journal.',
-      )
-    }
+    if (version > migrations.length) throw newerVersion(version)
     for (const step of migrations.slice(version)) await step(db, dialect)
     await writeMeta(db, 'schema', String(migrations.length))
     const salt = await readMeta(db, 'salt')
@@ -42,6 +36,24 @@ export async function migrate(
     return fresh
   })
 }
+
+/** Sees to it that the tables are those that this program knows. Error: `ADP_CONFIGURATION`. */
+export async function checkVersion(db: Kysely<JournalTables>): Promise<void> {
+  const version = Number((await readMeta(db, 'schema')) ?? 0)
+  if (version > migrations.length) throw newerVersion(version)
+  if (version === migrations.length) return
+  throw new AdapterError(
+    'ADP_CONFIGURATION',
+    `The journal has version ${version}, and this program expects ${migrations.length}: serve it once, which brings it up to date.`,
+  )
+}
+
+const newerVersion = (version: number): AdapterError =>
+  new AdapterError(
+    'ADP_CONFIGURATION',
+    `The journal has version ${version} and this program knows up to ${migrations.length}: a newer one has ` +
+      'changed it. Start that version again, or name another journal.',
+  )
 
 async function readMeta(db: Kysely<JournalTables>, name: string): Promise<string | undefined> {
   const row = await db.selectFrom('journal_meta').select('value').where('name', '=', name).executeTakeFirst()

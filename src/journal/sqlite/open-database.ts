@@ -1,6 +1,8 @@
-import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { accessSync, closeSync, constants, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+
+import type { WorkerStart } from './worker-messages.ts'
 
 /** Pages between two checkpoints: fewer of them than by default, each copies a page that changed often only once. */
 const CHECKPOINT_PAGES = 4_000
@@ -9,7 +11,8 @@ const CHECKPOINT_PAGES = 4_000
  * Opens the file of a journal, readable for its owner alone, and creates it where there is none. A commit is on the disk
  * before it returns: synchronous FULL, since WAL with NORMAL makes no fsync at all.
  */
-export function openDatabase(path: string, busyMs: number): DatabaseSync {
+export function openDatabase({ path, existing, busyMs }: Omit<WorkerStart, 'replayForMs'>): DatabaseSync {
+  if (existing) accessSync(path, constants.W_OK)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   // The files beside it (-wal, -shm) get the same rights from SQLite.
   closeSync(openSync(path, 'a', 0o600))

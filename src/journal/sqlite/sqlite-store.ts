@@ -9,6 +9,8 @@ import { createTurns } from './turns.ts'
 
 export interface SqliteOptions {
   readonly path: string
+  /** True: a file that is not there is an error. */
+  readonly existing: boolean
   /** How long a lock of another process is waited for. */
   readonly busyMs: number
   readonly replayForMs: number
@@ -17,8 +19,9 @@ export interface SqliteOptions {
 }
 
 /** Creates the store of one SQLite file, which a thread of its own holds. Several processes may share the file. */
-export function createSqliteStore({ path, busyMs, replayForMs, wallMs }: SqliteOptions): Store {
-  const thread = startDatabaseThread({ path, busyMs, replayForMs })
+export function createSqliteStore(options: SqliteOptions): Store {
+  const { path, existing, busyMs, replayForMs, wallMs } = options
+  const thread = startDatabaseThread({ path, existing, busyMs, replayForMs })
   const turns = createTurns()
   const db = new Kysely<JournalTables>({
     dialect: {

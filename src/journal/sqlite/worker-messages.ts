@@ -3,6 +3,7 @@ import type { Committed, Group, StoreSecrets } from '../store/store.ts'
 /** What the thread of the database is started with. */
 export interface WorkerStart {
   readonly path: string
+  readonly existing: boolean
   readonly busyMs: number
   readonly replayForMs: number
 }

@@ -18,7 +18,7 @@ let database: DatabaseSync | undefined
 let commitGroup: ((group: Group) => Committed) | undefined
 
 /** Opened by the first question, so that a file that cannot be opened is an answer. */
-const open = (): DatabaseSync => (database ??= openDatabase(start.path, start.busyMs))
+const open = (): DatabaseSync => (database ??= openDatabase(start))
 
 const query = (text: string, parameters: readonly unknown[]): QueryAnswer => {
   // An error may have ended the transaction already (a full disk does): then nothing is left to roll back.

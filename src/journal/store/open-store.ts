@@ -8,13 +8,16 @@ export interface StoreOptions {
   readonly patienceMs: number
   readonly replayForMs: number
   readonly wallMs: () => number
+  /** True: an SQLite file is opened only where there is one. */
+  readonly existing?: boolean
 }
 
 /** Creates the store that an address names; nothing is opened yet. Error: `ADP_CONFIGURATION`. */
-export function openStore(url: string, { patienceMs, replayForMs, wallMs }: StoreOptions): Store {
+export function openStore(url: string, options: StoreOptions): Store {
+  const { patienceMs, replayForMs, wallMs, existing = false } = options
   const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
   if (path !== undefined && path !== ':memory:') {
-    return createSqliteStore({ path, busyMs: Math.ceil(patienceMs / 2), replayForMs, wallMs })
+    return createSqliteStore({ path, existing, busyMs: Math.ceil(patienceMs / 2), replayForMs, wallMs })
   }
   if (/^postgres(?:ql)?:\/\//.test(url)) {
     return createPostgresStore({ url, timeoutMs: Math.ceil(patienceMs / 2), replayForMs })

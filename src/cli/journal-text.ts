@@ -1,0 +1,86 @@
+import type {
+  BatchReport,
+  BatchSummary,
+  CheckedBalance,
+  DeadLetter,
+  RecordSummary,
+} from '../journal/index.ts'
+
+const states = ['open', 'confirmed', 'refused', 'unknown', 'parked'] as const
+
+/** Batches as a table, one line each. */
+export function formatBatches(batches: readonly BatchSummary[]): string {
+  if (batches.length === 0) return 'No batches.'
+  const rows = batches.map((one) => [
+    String(one.batch),
+    formatTime(one.receivedMs),
+    one.partner,
+    String(one.records),
+    ...states.map((state) => String(one.states[state])),
+    String(one.deadLetters),
+    formatTime(one.nextDueMs),
+  ])
+  return formatTable([['batch', 'received', 'partner', 'records', ...states, 'dead', 'next due'], ...rows])
+}
+
+/** The totals of each partner and whether they hold. */
+export function formatBalances(balances: readonly CheckedBalance[]): string {
+  const rows = balances.map((one) => [
+    one.partner,
+    String(one.received),
+    ...states.map((state) => String(one[state])),
+    one.holds ? 'yes' : 'NO: the journal is damaged',
+  ])
+  return formatTable([['partner', 'received', ...states, 'holds'], ...rows])
+}
+
+/** One batch with a line for each record. */
+export function formatBatch(batch: BatchReport): string {
+  const rows = batch.parts.map((one) => [
+    String(one.position + 1),
+    one.superseded ? `${one.state} (superseded)` : one.state,
+    formatReason(one.reason),
+    String(one.attempts),
+    formatTime(one.settledMs),
+    formatAgain(one.again),
+    one.deadLetter ? 'yes' : '',
+  ])
+  const head = `batch ${batch.batch} of ${batch.partner}, received ${formatTime(batch.receivedMs)}, ${batch.records} record(s)`
+  return `${head}\n\n${formatTable([['part', 'state', 'reason', 'attempts', 'settled', 'again', 'dead'], ...rows])}`
+}
+
+/** Dead letters, each with its remedy on a line of its own. */
+export function formatDeadLetters(letters: readonly DeadLetter[]): string {
+  if (letters.length === 0) return 'No dead letters.'
+  return letters
+    .map((one) => {
+      const place = `batch ${one.batch} part ${one.position + 1} of ${one.partner}`
+      return `${place}, received ${formatTime(one.receivedMs)}: ${one.state}, ${formatReason(one.reason)}\n  ${one.remedy}`
+    })
+    .join('\n')
+}
+
+function formatAgain(again: RecordSummary['again']): string {
+  return again === 'resend' ? 'with the same batch' : formatTime(again)
+}
+
+function formatTime(ms: number | undefined): string {
+  return ms === undefined ? '' : new Date(ms).toISOString()
+}
+
+/** A reason may be a code of the service: what a terminal would obey is taken out. */
+function formatReason(reason: string | undefined): string {
+  return (reason ?? '').replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 60)
+}
+
+function formatTable(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}

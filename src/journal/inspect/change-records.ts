@@ -1,0 +1,45 @@
+import { type Kysely, sql } from 'kysely'
+
+import type { DueRecords } from '../journal.ts'
+import type { JournalTables } from '../schema/tables.ts'
+
+/**
+ * Makes records due now that wait for a later time, of one batch or of all; whoever serves the journal picks them up within
+ * seconds. Gives what is due now.
+ */
+export async function makeDue(
+  db: Kysely<JournalTables>,
+  nowMs: number,
+  batch: number | undefined,
+): Promise<readonly DueRecords[]> {
+  const rows = await db
+    .updateTable('journal_records')
+    .set((eb) => ({ again: eb.case().when('again', '>', nowMs).then(nowMs).else(eb.ref('again')).end() }))
+    .where('live', '=', 1)
+    .where('state', '<>', sql.lit(0))
+    .where('again', '>=', sql.lit(0))
+    .$if(batch !== undefined, (query) => query.where('batch', '=', batch ?? 0))
+    .returning(['batch', 'position'])
+    .execute()
+  const byBatch = new Map<number, number[]>()
+  for (const row of rows) byBatch.set(row.batch, [...(byBatch.get(row.batch) ?? []), row.position])
+  return [...byBatch]
+    .map(([number, positions]) => ({ batch: number, positions: positions.sort((one, other) => one - other) }))
+    .sort((one, other) => one.batch - other.batch)
+}
+
+/** Takes dead letters of a batch off the list, since somebody has dealt with them. Gives how many there were. */
+export async function dismissDeadLetters(
+  db: Kysely<JournalTables>,
+  batch: number,
+  positions: readonly number[] | undefined,
+): Promise<number> {
+  const { numUpdatedRows } = await db
+    .updateTable('journal_records')
+    .set({ dead_letter: 0 })
+    .where('batch', '=', batch)
+    .where('dead_letter', '=', 1)
+    .$if(positions !== undefined, (query) => query.where('position', 'in', [...(positions ?? [])]))
+    .executeTakeFirst()
+  return Number(numUpdatedRows)
+}

@@ -1,0 +1,43 @@
+import type { RecordState } from '../journal.ts'
+
+const rightId = (what: string): string => `${what} Correct it in the client and send the mark in a new batch.`
+const sendNew = 'Look the mark up in the service; where it is missing, send it in a new batch.'
+
+/** What to do about a record that nobody goes on with, by its reason. */
+const remedies: Readonly<Record<string, string>> = {
+  ATT_VAL_2: rightId('The service does not know the AttendableEvent.'),
+  ATT_VAL_3: rightId('The service does not know the SchoolAttendanceCode.'),
+  HTTP_400: rightId('The service refused the record without saying why.'),
+  HTTP_401: 'The service did not take the token. Renew the credentials, then send the mark in a new batch.',
+  HTTP_403:
+    'The credentials lack the security domain Attendance. Have it granted, then send the mark in a new batch.',
+  HTTP_404: 'The path of V3 is wrong, or the record is gone. Check upstreams.v3.baseUrl.',
+  fault: rightId('The record could not be read.'),
+  dropped:
+    'The ids of header and body differed, and the partner is set to drop such records. Use one id, or quirks.mismatch: post.',
+  superseded: 'Nothing: a newer mark for the same learner and event was confirmed.',
+  overwritten:
+    'Somebody else has set another mark since. Compare both in the service and keep the right one.',
+  notConnected:
+    'V3 could not be reached for a day. Check its address and the network, then send the mark in a new batch.',
+  unavailable: 'V3 did not take writes for a day. Send the mark in a new batch when it does.',
+  throttled:
+    'V3 asked to slow down for a day. Check callsPerSecond and who else uses the key, then send the mark in a new batch.',
+  queueFull: 'Too many calls waited for their turn. Send the mark in a new batch when there is less to do.',
+  budget: 'There was no time left for it. Send the mark in a new batch.',
+  batchRefused: 'V3 refused a whole $batch. Set v3.writeMode to single, then send the mark in a new batch.',
+  redirected:
+    'V3 answered with another address. Correct upstreams.v3.baseUrl, then send the mark in a new batch.',
+  connectionLost: sendNew,
+  timeout: sendNew,
+  unreadableReply: sendNew,
+  serverError: sendNew,
+  otherRecord: sendNew,
+}
+
+/** What an operator does about a record. */
+export function remedyFor(state: RecordState, reason: string | undefined): string {
+  const known = reason === undefined ? undefined : remedies[reason]
+  if (known !== undefined) return known
+  return state === 'unknown' ? sendNew : rightId('The service refused the record.')
+}

@@ -1,0 +1,115 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { type Journal, openJournal } from '../../src/journal/index.ts'
+import { batchOf, beginNew, confirmed, START_MS } from '../journal/batches.ts'
+import { type CliResult, runCli } from './run-cli.ts'
+
+/** A journal that is open while the command line looks into it. */
+let folder: string
+let url: string
+let journal: Journal
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'markbridge-cli-'))
+  url = `sqlite:${join(folder, 'journal.db')}`
+  journal = await openJournal({ url })
+  await beginNew(journal, batchOf(['a', 'b']))
+  await journal.settle(1, [
+    confirmed(0),
+    { position: 1, state: 'refused', answer: 'no', reason: 'ATT_VAL_2\u001b[2J', deadLetter: true },
+  ])
+  await beginNew(journal, batchOf(['c'], { receivedMs: START_MS + 3_600_000 }))
+  await journal.settle(2, [{ position: 0, state: 'parked', answer: 'ok', reason: 'throttled', again: 4e12 }])
+})
+afterAll(async () => {
+  await journal.close()
+  await rm(folder, { recursive: true })
+})
+
+const run = (...args: string[]): Promise<CliResult> => runCli(['journal', ...args, '--journal', url])
+const json = async (...args: string[]): Promise<unknown> =>
+  JSON.parse((await run(...args, '--json')).stdout) as unknown
+
+test('ls lists batches and totals', async () => {
+  const { status, stdout } = await run('ls')
+  expect({ status, lines: stdout.split('\n') }).toEqual({
+    status: 0,
+    lines: [
+      'batch  received                  partner  records  open  confirmed  refused  unknown  parked  dead  next due',
+      '2      2026-09-01T01:00:00.000Z  acme     1        0     0          0        0        1       0     2096-10-02T07:06:40.000Z',
+      '1      2026-09-01T00:00:00.000Z  acme     2        0     1          1        0        0       1',
+      '',
+      'partner  received  open  confirmed  refused  unknown  parked  holds',
+      'acme     3         0     1          1        0        1       yes',
+      '',
+    ],
+  })
+  expect(await json('ls', '--since', '2026-09-01T00:30:00Z')).toMatchObject({
+    batches: [{ batch: 2 }],
+    balances: [{ holds: true }],
+  })
+  expect(await json('ls', '--state', 'confirmed', '--limit', '5')).toMatchObject({ batches: [{ batch: 1 }] })
+})
+
+test('show tells what became of each part, without what a terminal would obey', async () => {
+  const { stdout } = await run('show', '1')
+  expect(stdout).toMatch(
+    /^batch 1 of acme, received 2026-09-01T00:00:00.000Z, 2 record\(s\)\n\npart {2}state/,
+  )
+  expect(stdout).toMatch(/\n2 +refused +ATT_VAL_2\?\[2J +1 +\S+Z +yes\n$/)
+  expect(await json('show', '1')).toMatchObject({
+    batch: 1,
+    parts: [{ state: 'confirmed' }, { state: 'refused' }],
+  })
+})
+
+test('dead letters have a remedy, and can be dismissed', async () => {
+  expect((await run('ls', '--dead-letters')).stdout).toMatch(
+    /^batch 1 part 2 of acme, .*: refused, ATT_VAL_2.*\n {2}The service refused/,
+  )
+  expect((await run('dismiss', '1', '1')).stdout).toBe('0 dead letter(s) dismissed.\n')
+  expect((await run('dismiss', '1', '1', '2')).stdout).toBe('1 dead letter(s) dismissed.\n')
+  expect(await json('ls', '--dead-letters')).toEqual({ deadLetters: [] })
+})
+
+test('reconcile brings forward what waits', async () => {
+  expect(await journal.due(Date.now(), 10)).toEqual([])
+  expect((await run('reconcile')).stdout).toBe('1 record(s) of 1 batch(es) are due now.\n')
+  expect(await journal.due(Date.now(), 10)).toEqual([{ batch: 2, positions: [0] }])
+})
+
+test('purge keeps to the configuration', async () => {
+  const config = join(folder, 'markbridge.yaml')
+  const times = 'replayForMs: 1000, keepPayloadsMs: 1000, keepRecordsMs: 7776000000'
+  await writeFile(
+    config,
+    `upstreams: { v3: { baseUrl: "http://v3.test" } }\njournal: { url: "${url}", ${times} }\n`,
+  )
+  const { status, stdout } = await runCli(['journal', 'purge', '--config', config, '--json'])
+  expect({ status, purged: JSON.parse(stdout) as unknown }).toEqual({
+    status: 0,
+    purged: { expired: 0, payloads: Date.now() > START_MS + 1_000 ? 1 : 0, batches: 0 },
+  })
+})
+
+test.each([
+  [['show', '99'], 1, 'The journal has no batch 99.'],
+  [['show', 'x'], 2, 'A whole number is expected.'],
+  [['ls', '--state', 'gone'], 2, 'Allowed choices are open, confirmed, refused, unknown, parked.'],
+  [['ls', '--since', 'yesterday'], 2, 'A date or a time of ISO 8601 is expected.'],
+  [['ls', '--journal', 'none'], 2, 'With journal: none there is nothing to look into.'],
+  [
+    ['ls', '--journal', 'sqlite:/nowhere/x.db'],
+    1,
+    'There is no journal at sqlite:/nowhere/x.db: the file cannot be opened.',
+  ],
+  [['ls', '--config', '/nowhere.yaml'], 2, 'cannot be read'],
+])('journal %j exits %i: %s', async (args, status, text) => {
+  const own = args.includes('--journal') || args.includes('--config')
+  const result = own ? await runCli(['journal', ...args]) : await run(...args)
+  expect(result.status).toBe(status)
+  expect(result.stderr).toContain(text)
+})

@@ -1,0 +1,172 @@
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+
+import { type JournalInspector, openInspector, openJournal, type Settled } from '../../src/journal/index.ts'
+import { remedyFor } from '../../src/journal/inspect/remedies.ts'
+import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
+import { batchOf, beginNew, confirmed, START_MS } from './batches.ts'
+import { makeFolder, openSqlite } from './open-sqlite.ts'
+
+let postgres: TestPostgres | undefined
+beforeAll(async () => {
+  if (missingPostgres() === undefined) postgres = await startPostgres()
+})
+afterAll(() => postgres?.close())
+
+const none = { open: 0, confirmed: 0, refused: 0, unknown: 0, parked: 0 }
+const dead: Settled = { position: 1, state: 'refused', answer: 'MARK', reason: 'ATT_VAL_2', deadLetter: true }
+
+describe.each([
+  ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
+  ['PostgreSQL', () => postgres?.createDatabase()],
+])('an operator sees in %s', (_name, makeUrl) => {
+  /** A journal that is served, with a look into it: batches 1 to 3 of two partners. */
+  async function open(): Promise<JournalInspector | undefined> {
+    const url = await makeUrl()
+    if (url === undefined) return undefined
+    const journal = await openJournal({ url })
+    onTestFinished(() => journal.close())
+    await beginNew(journal, batchOf(['a', 'b', 'c']))
+    await journal.settle(1, [confirmed(0, 'MARK'), dead])
+    await beginNew(journal, batchOf(['d'], { partner: 'other', receivedMs: START_MS + 10 }))
+    await journal.settle(2, [
+      { position: 0, state: 'unknown', answer: 'MARK', reason: 'timeout', again: START_MS + 99 },
+    ])
+    await beginNew(journal, batchOf(['e'], { receivedMs: START_MS + 20 }))
+    const inspector = await openInspector(url)
+    onTestFinished(() => inspector.close())
+    return inspector
+  }
+  const sees = (what: string, look: (inspector: JournalInspector) => Promise<void>): void =>
+    it(what, async ({ skip }) => {
+      const inspector = await open()
+      if (inspector === undefined) return skip()
+      await look(inspector)
+    })
+
+  sees('batches, newest first, chosen by partner, state and time', async (inspector) => {
+    const one = {
+      batch: 1,
+      partner: 'acme',
+      receivedMs: START_MS,
+      records: 3,
+      nextDueMs: undefined,
+      deadLetters: 1,
+    }
+    const all = await inspector.batches({ limit: 10 })
+    expect(all.map(({ batch }) => batch)).toEqual([3, 2, 1])
+    expect(all[2]).toEqual({ ...one, states: { ...none, open: 1, confirmed: 1, refused: 1 } })
+    expect(all[1]).toMatchObject({
+      partner: 'other',
+      nextDueMs: START_MS + 99,
+      states: { ...none, unknown: 1 },
+    })
+    const numbers = async (filter: object) =>
+      (await inspector.batches({ limit: 10, ...filter })).map(({ batch }) => batch)
+    expect(await numbers({ partner: 'acme' })).toEqual([3, 1])
+    expect(await numbers({ state: 'open' })).toEqual([3, 1])
+    expect(await numbers({ state: 'unknown' })).toEqual([2])
+    expect(await numbers({ sinceMs: START_MS + 10 })).toEqual([3, 2])
+    expect(await numbers({ before: 3 })).toEqual([2, 1])
+    expect(await numbers({ limit: 1 })).toEqual([3])
+  })
+
+  sees('what became of each record of a batch, and none of its values', async (inspector) => {
+    const report = await inspector.batch(1)
+    const record = {
+      batch: 1,
+      partner: 'acme',
+      receivedMs: START_MS,
+      again: undefined,
+      attempts: 1,
+      superseded: false,
+    }
+    const settledMs = expect.any(Number) as unknown
+    expect(report?.parts).toEqual([
+      { ...record, position: 0, state: 'confirmed', reason: undefined, deadLetter: false, settledMs },
+      { ...record, position: 1, state: 'refused', reason: 'ATT_VAL_2', deadLetter: true, settledMs },
+      { ...record, position: 2, state: 'open', reason: undefined, deadLetter: false, settledMs: undefined },
+    ])
+    expect(JSON.stringify(report)).not.toContain('MARK')
+    expect(await inspector.batch(9)).toBeUndefined()
+  })
+
+  sees('dead letters with a remedy, until somebody has dealt with them', async (inspector) => {
+    const [letter, ...more] = await inspector.deadLetters({ limit: 10 })
+    expect(more).toEqual([])
+    expect(letter).toMatchObject({
+      batch: 1,
+      position: 1,
+      reason: 'ATT_VAL_2',
+      remedy: remedyFor('refused', 'ATT_VAL_2'),
+    })
+    expect(await inspector.deadLetters({ partner: 'other', limit: 10 })).toEqual([])
+    expect(await inspector.dismiss(1, [0])).toBe(0)
+    expect(await inspector.dismiss(1)).toBe(1)
+    expect(await inspector.deadLetters({ limit: 10 })).toEqual([])
+  })
+
+  sees('the totals, set against the records', async (inspector) => {
+    expect(await inspector.balances()).toEqual([
+      {
+        partner: 'acme',
+        received: 4,
+        ...none,
+        open: 2,
+        confirmed: 1,
+        refused: 1,
+        kept: { ...none, open: 2, confirmed: 1, refused: 1 },
+        holds: true,
+      },
+      { partner: 'other', received: 1, ...none, unknown: 1, kept: { ...none, unknown: 1 }, holds: true },
+    ])
+  })
+
+  sees('what waits, and brings it forward', async (inspector) => {
+    expect(await inspector.makeDue(START_MS, 1)).toEqual([])
+    expect(await inspector.makeDue(START_MS)).toEqual([{ batch: 2, positions: [0] }])
+    expect(await inspector.batches({ state: 'unknown', limit: 1 })).toMatchObject([{ nextDueMs: START_MS }])
+    expect(await inspector.makeDue(START_MS + 50)).toEqual([{ batch: 2, positions: [0] }])
+    expect(await inspector.batches({ state: 'unknown', limit: 1 })).toMatchObject([{ nextDueMs: START_MS }])
+  })
+})
+
+it.each([
+  ['a record that is open and not counted', `update journal_ledger set open = open - 1`],
+  ['more records of a state than its total', `update journal_ledger set confirmed = 0`],
+  ['a batch with a wrong count', `update journal_batches set open = 5`],
+])('finds %s', async (_what, damage) => {
+  const file = `${await makeFolder()}/journal.db`
+  const { journal, store } = await openSqlite(file)
+  await beginNew(journal, batchOf(['a', 'b']))
+  await journal.settle(1, [confirmed(0)])
+  const inspector = await openInspector(`sqlite:${file}`)
+  onTestFinished(() => inspector.close())
+  expect(await inspector.balances()).toMatchObject([{ holds: true }])
+  await sql.raw(damage).execute(store.db)
+  expect(await inspector.balances()).toMatchObject([{ holds: false }])
+})
+
+it('opens no journal that is not there, and none of another version', async () => {
+  const file = `${await makeFolder()}/journal.db`
+  await expect(openInspector(`sqlite:${file}`)).rejects.toMatchObject({
+    code: 'ADP_JOURNAL_UNAVAILABLE',
+    message: `There is no journal at sqlite:${file}: the file cannot be opened.`,
+  })
+  const { store } = await openSqlite(file)
+  for (const version of ['0', '99']) {
+    await sql`update journal_meta set value = ${version} where name = 'schema'`.execute(store.db)
+    await expect(openInspector(`sqlite:${file}`)).rejects.toMatchObject({ code: 'ADP_CONFIGURATION' })
+  }
+})
+
+it.each([
+  ['refused', 'ATT_VAL_3', /SchoolAttendanceCode/],
+  ['refused', 'SOMETHING_NEW', /The service refused the record/],
+  ['refused', undefined, /The service refused the record/],
+  ['unknown', 'timeout', /Look the mark up/],
+  ['unknown', 'SOMETHING_NEW', /Look the mark up/],
+  ['unknown', 'overwritten', /Somebody else/],
+] as const)('a record that is %s for %s has a remedy', (state, reason, text) => {
+  expect(remedyFor(state, reason)).toMatch(text)
+})
