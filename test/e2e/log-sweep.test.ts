@@ -1,3 +1,6 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
 import { describe, expect, it } from 'vitest'
 
 import { Secret } from '../../src/config/index.ts'
@@ -5,6 +8,7 @@ import { batchOf, batchPath, flatRecord, postBatch } from '../support/batch-requ
 import { exchange } from '../support/raw-client.ts'
 import { type Answer, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { type Adapter, onePartner, startAdapter } from '../support/start-adapter.ts'
+import { journalFile } from './support/journal-file.ts'
 
 /** What must never be logged: everything of a learner, a mark or a client, in the forms in which it travels. */
 const learner = 'feedfeed-0000-4000-8000-00000000feed'
@@ -125,4 +129,36 @@ describe('the log holds no value', () => {
     await adapter.request('PATCH', `/V3/LearnerPersonals(${learner})`, { headers: hushed, body: 'HUSH' })
     sweep(adapter)
   })
+})
+
+describe('an encrypted journal holds no value', () => {
+  it.each(answers)(
+    'in its files or their names, nor do the metrics, whatever the service answers: %s',
+    async (_name, answer) => {
+      const upstream = await startUpstream(answer)
+      const journal = journalFile({ encrypted: true })
+      const adapter = await startAdapter(upstream.url, {
+        journal,
+        listen: { port: 0, metrics: 'any' },
+        v3: { timeouts: { connectMs: 500, headersMs: 100, bodyMs: 100 } },
+        ...onePartner({ v3: { budgetMs: 1_500 } }),
+      })
+      await postBatch(adapter, batch, hushed)
+      await postBatch(
+        adapter,
+        { ...batch, headers: { 'Content-Type': 'multipart/mixed; boundary=batch_other' } },
+        hushed,
+      )
+      const metrics = await adapter.request('GET', '/metrics')
+      expect(metrics.text).toContain('markbridge_')
+      await adapter.app.close()
+      const folder = dirname(journal.url.slice('sqlite:'.length))
+      const files = readdirSync(folder)
+      const bytes = files.map((name) => `${name} ${readFileSync(join(folder, name), 'latin1')}`)
+      expect(bytes.join('').length).toBeGreaterThan(10_000)
+      for (const text of [metrics.text, ...bytes])
+        for (const marker of markers) expect(text.includes(marker)).toBe(false)
+      sweep(adapter)
+    },
+  )
 })

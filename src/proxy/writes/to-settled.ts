@@ -1,4 +1,5 @@
 import type { Settled, StoredRecord } from '../../journal/index.ts'
+import { defaultErrorMapping, toV2Failure } from '../../translate/index.ts'
 import type { PartReply } from '../../v2/index.ts'
 import type { PostOutcome } from '../../v3/index.ts'
 import type { PlannedRecord } from './plan.ts'
@@ -38,8 +39,7 @@ export function toSettled(
     case 'accepted':
       return { position, state: 'confirmed', answer }
     case 'refused': {
-      const { status, entries } = outcome.error
-      const reason = entries[0]?.code ?? `HTTP_${status}`
+      const reason = reasonOf(outcome)
       // With other credentials the service may take it.
       if (isDenial(outcome.error) && outcomesShown)
         return { position, state: 'refused', answer, reason, again: 'resend' }
@@ -58,6 +58,14 @@ export function toSettled(
       return { position, state: 'unknown', answer, reason, again, deadLetter: again === undefined }
     }
   }
+}
+
+/** Error codes look so. The service's own words may name a learner: they are for the client alone. */
+const CODE = /^[A-Z]{2,8}(?:_[A-Z0-9]{1,16}){1,4}$/
+
+function reasonOf(outcome: Extract<PostOutcome, { kind: 'refused' }>): string {
+  const code = toV2Failure(outcome, defaultErrorMapping).errors[0]?.code
+  return code !== undefined && CODE.test(code) ? code : `HTTP_${outcome.error.status}`
 }
 
 function nextMs({ nowMs, receivedMs, attempts }: FollowUp): number | undefined {

@@ -1,0 +1,74 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import { AdapterError } from '../../../src/errors.ts'
+import {
+  createReplyIds,
+  decodeStoredRequest,
+  digestRequest,
+  encodeStoredRequest,
+  type WriteRequest,
+} from '../../../src/proxy/writes/stored-request.ts'
+
+const request: WriteRequest = {
+  kind: 'batch',
+  contentType: 'multipart/mixed; boundary=x',
+  serviceHosts: ['a', 'b'],
+  context: 'http://a/$metadata#x',
+  layout: 'flat',
+  dataEnvelope: false,
+  msgtypeResponse: true,
+  prefer: '',
+  accept: '',
+}
+
+describe('a stored request', () => {
+  it('is read back as it was, whatever its bytes', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), fc.uuid(), (bytes, replyId) => {
+        const stored = { request, replyId, body: Buffer.from(bytes) }
+        expect(decodeStoredRequest(encodeStoredRequest(stored))).toEqual(stored)
+      }),
+    )
+    const without = {
+      request: { ...request, contentType: undefined },
+      replyId: 'r',
+      body: Buffer.from('\n\n'),
+    }
+    expect(decodeStoredRequest(encodeStoredRequest(without))).toEqual(without)
+  })
+
+  it('that is none is an error of its own', () => {
+    expect(() => decodeStoredRequest(Buffer.from('nothing'))).toThrow(AdapterError)
+  })
+})
+
+it('digests what decides what is posted, and nothing else', () => {
+  const digest = (own: Partial<WriteRequest> = {}, partner = 'p', body = 'b'): string =>
+    digestRequest(partner, { ...request, ...own }, Buffer.from(body)).toString('hex')
+  const same: Partial<WriteRequest>[] = [
+    { context: 'http://b/x' },
+    { layout: 'nested' },
+    { dataEnvelope: true },
+    { serviceHosts: [] },
+  ]
+  for (const own of same) expect(digest(own)).toBe(digest())
+  const others = [
+    digest({ kind: 'record' }),
+    digest({ contentType: 'x' }),
+    digest({}, 'q'),
+    digest({}, 'p', 'c'),
+  ]
+  expect(new Set([digest(), ...others]).size).toBe(5)
+})
+
+it('makes guids that follow from one, all different', () => {
+  const id = '0f3c2a10-0000-4000-8000-0000fffffffe'
+  const next = createReplyIds(id)
+  const ids = Array.from({ length: 4 }, next)
+  expect(ids[0]).toBe(id)
+  expect(new Set(ids).size).toBe(4)
+  for (const one of ids) expect(one).toMatch(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
+  const again = createReplyIds(id)
+  expect(Array.from({ length: 4 }, again)).toEqual(ids)
+})
