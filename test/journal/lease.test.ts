@@ -1,5 +1,7 @@
+import type { KyselyPlugin } from 'kysely'
 import { describe, expect, it, vi } from 'vitest'
 
+import { takeLease } from '../../src/journal/lease/lease.ts'
 import { isGone, ownIdentity } from '../../src/journal/lease/process-identity.ts'
 import { batchOf, beginNew, confirmed } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
@@ -56,6 +58,38 @@ describe('a lease', () => {
     expect(lost).toEqual(['lost'])
     await one.settle(batch, [confirmed(0)])
     expect(await two.balances()).toMatchObject([{ received: 1, confirmed: 1 }])
+  })
+
+  it('that could not be renewed is tried again soon', async () => {
+    const { store } = await openTwo()
+    const clock = createJournalClock()
+    const renewals: unknown[] = []
+    let reachable = true
+    const transformQuery: KyselyPlugin['transformQuery'] = ({ node }) => {
+      if (!reachable) throw new Error('unreachable')
+      return node
+    }
+    const db = store.db.withPlugin({
+      transformQuery,
+      transformResult: ({ result }) => Promise.resolve(result),
+    })
+    const lease = await takeLease({
+      store: { ...store, db },
+      clock,
+      leaseMs: 9_000,
+      identity: ownIdentity(),
+      onRenewal: (error) => renewals.push(error),
+      onLost: () => undefined,
+    })
+    reachable = false
+    await clock.pass(3_000)
+    await vi.waitFor(() => expect(renewals).toHaveLength(1))
+    reachable = true
+    await clock.pass(450)
+    await vi.waitFor(() => expect(renewals).toEqual([new Error('unreachable'), undefined]))
+    await clock.pass(7_199)
+    expect(lease.holds()).toBe(true)
+    await lease.end()
   })
 
   it('does not survive that nobody renews it', async () => {

@@ -31,11 +31,14 @@ export interface Lease {
 
 /** This share of the lease is not counted on, since clocks and networks differ. */
 const MARGIN = 0.2
+/** What failed is tried again after this share of the usual time: without a lease nothing may be sent. */
+const HASTE = 0.15
 
 /** Registers this instance and renews its lease every third of it. Rejects as the driver does where it cannot register. */
 export async function takeLease(options: LeaseOptions): Promise<Lease> {
   const { store, clock, leaseMs, identity, onRenewal, onLost } = options
   const { db } = store
+  const everyMs = leaseMs / 3
   let instance = 0
   let heldUntilMs = -Infinity
   let ended = false
@@ -68,17 +71,20 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
     onLost()
   }
   const renew = (): Promise<void> => (renewal ??= renewOnce().finally(() => (renewal = undefined)))
-  const tick = (): void => {
-    cancel = clock.after(leaseMs / 3, () => {
+  const tick = (delayMs: number): void => {
+    cancel = clock.after(delayMs, () => {
       void renew().then(
-        () => onRenewal(undefined),
-        (error: unknown) => onRenewal(error),
+        () => done(undefined, everyMs),
+        (error: unknown) => done(error, everyMs * HASTE),
       )
-      if (!ended) tick()
     })
   }
+  const done = (error: unknown, delayMs: number): void => {
+    onRenewal(error)
+    if (!ended) tick(delayMs)
+  }
   await register()
-  tick()
+  tick(everyMs)
   return {
     instance: () => instance,
     holds: () => !ended && clock.nowMs() < heldUntilMs,
