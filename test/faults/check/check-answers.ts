@@ -5,7 +5,7 @@ import type { Finding } from './check-history.ts'
 
 /** Checks everything that a client was told about one write; each falsehood is told once, the first of them. */
 export function checkAnswers({ write, answers }: WriteHistory, effects: readonly EffectEntry[]): Finding[] {
-  const told = answers.map(({ answer }) => answer)
+  const told = answers.map(({ answer }) => answer).filter(({ kind }) => kind !== 'busy')
   const because =
     told.map((answer) => checkAnswer(write, answer, effects)).find((fault) => fault !== undefined) ??
     checkSequence(told, effects)

@@ -37,6 +37,7 @@ function created(comment: string, fields: object = {}): Answer {
 
 const refused: Answer = { kind: 'refused', status: 400 }
 const notApplied: Answer = { kind: 'notApplied' }
+const busy: Answer = { kind: 'busy' }
 const unknown: Answer = { kind: 'unknown' }
 const invalid = { write: { valid: false } }
 
@@ -51,6 +52,8 @@ const rows: [name: string, writes: WriteHistory[], effects: EffectEntry[], findi
   ['refused and not recorded', [sent('a', 1, [[2, refused]], invalid)], [], none],
   ['created in the end, after answers that were not final', [sent('a', 1, [[2, notApplied], [3, unknown], [4, created('a')]])], [effect('a', 1)], none],
   ['created twice over', [sent('a', 1, [[2, created('a')], [3, created('a')]])], [effect('a', 1)], none],
+  ['turned away after it was recorded, and before it was told', [sent('a', 1, [[2, busy], [3, created('a')], [4, busy]])], [effect('a', 1)], none],
+  ['turned away to the end', [sent('a', 1, [[2, busy]])], [effect('a', 1)], ['unsettled a: told busy at last, recorded 1 times']],
   ['created, never recorded', [sent('a', 1, [[2, created('a')]])], [], ['lost a: told created, never recorded']],
   ['recorded twice', [sent('a', 1, [[2, created('a')]])], [effect('a', 1), effect('a', 4)], ['doubled a: recorded as effects 1, 4']],
   ['no answer at all', [sent('a', 1, [])], [effect('a', 1)], ['unsettled a: told nothing at last, recorded 1 times']],

@@ -14,6 +14,8 @@ export type Answer =
   | { readonly kind: 'created'; readonly mark: CreatedMark }
   | { readonly kind: 'refused'; readonly status: number }
   | { readonly kind: 'notApplied' }
+  /** The request as a whole was turned away. */
+  | { readonly kind: 'busy' }
   | { readonly kind: 'unknown' }
 
 /** One write as its client saw it. Times are positions in one sequence that all clients of a run share. */

@@ -18,9 +18,15 @@ const flatRecord = z.object({
   Comment: z.unknown(),
 })
 
-/** Reads what each of `count` records was told. A reply that is no batch reply tells the same of all of them. */
+/**
+ * Reads what each of `count` records was told. A reply that is no batch reply tells the same of all of them; a 503 of that
+ * kind speaks of the request alone, not of what an earlier one with the same bytes has done.
+ */
 export function readAnswers({ status, contentType, body }: WholeReply, count: number): Answer[] {
-  if (status !== 200) return Array.from({ length: count }, () => answerOf(status))
+  if (status !== 200) {
+    const answer: Answer = status === 503 ? { kind: 'busy' } : answerOf(status)
+    return Array.from({ length: count }, () => answer)
+  }
   const parts = decodeBatchReply(body, contentType)
   if (parts.length !== count) throw new Error(`${parts.length} parts for ${count} records`)
   return parts.map(readPart)

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+
+import { readAnswers, type WholeReply } from './read-answers.ts'
+
+const record = {
+  ExternalID: 'id',
+  Learner: 'l',
+  AttendableEvent: 'e',
+  SchoolAttendanceCode: 'c',
+  Comment: 'w-000001',
+}
+const mark = { externalId: 'id', learner: 'l', event: 'e', code: 'c', comment: 'w-000001' }
+
+function batchReply(...parts: [status: number, body: unknown][]): WholeReply {
+  const head = '--b\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n'
+  const text = parts.map(([status, body]) => `${head}HTTP/1.1 ${status} x\r\n\r\n${JSON.stringify(body)}\r\n`)
+  const body = Buffer.from(`${text.join('')}--b--\r\n`)
+  return { status: 200, contentType: 'multipart/mixed; boundary=b', body }
+}
+
+const whole = (status: number): WholeReply => ({
+  status,
+  contentType: 'application/json',
+  body: Buffer.from('{}'),
+})
+
+test.each([
+  ['a part for each record', batchReply([201, record], [400, []], [503, []], [504, []]), [{ kind: 'created', mark }, { kind: 'refused', status: 400 }, { kind: 'notApplied' }, { kind: 'unknown' }]],
+  ['a request that was turned away', whole(503), Array(4).fill({ kind: 'busy' })],
+  ['a request that was refused', whole(400), Array(4).fill({ kind: 'refused', status: 400 })],
+  ['a request of which nobody knows', whole(500), Array(4).fill({ kind: 'unknown' })],
+])('%s', (_name, reply, answers) => {
+  expect(readAnswers(reply, 4)).toEqual(answers)
+}) // prettier-ignore
+
+test('a reply with too few parts, or one that breaks off, is no answer', () => {
+  const reply = batchReply([201, record])
+  expect(() => readAnswers(reply, 2)).toThrow('1 parts for 2 records')
+  expect(() => readAnswers({ ...reply, body: reply.body.subarray(0, -8) }, 1)).toThrow()
+})
