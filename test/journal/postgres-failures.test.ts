@@ -23,6 +23,31 @@ it.each([
   expect(toPostgresFault(cause)).toEqual({ kind, message, cause })
 })
 
+/** Connections of which the first loses the answer to its COMMIT, which the server got or did not. */
+function cutAtCommit(url: string, written: boolean): Pool {
+  const pool = connect(url, 5_000)
+  onTestFinished(() => pool.end())
+  let broken = 0
+  return new Proxy(pool, {
+    get: (target, name) => {
+      if (name !== 'connect') return Reflect.get(target, name) as unknown
+      return async (): Promise<PoolClient> => {
+        const client = await target.connect()
+        const ask = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>
+        const withCut = async (...args: unknown[]): Promise<unknown> => {
+          if (args[0] !== 'commit' || broken++ > 0) return ask(...args)
+          if (written) await ask('commit')
+          throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' })
+        }
+        return Object.assign(Object.create(client) as PoolClient, {
+          query: withCut,
+          release: (destroy?: boolean) => client.release(destroy),
+        })
+      }
+    },
+  })
+}
+
 it('names its place without a password', () => {
   expect(placeOf('postgres://u:hush@db.test:5433/markbridge?sslmode=require')).toBe(
     'postgres://db.test:5433/markbridge',
@@ -122,35 +147,41 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(heard).toEqual(['lease lost'])
   })
 
+  it('begins a batch anew when the server died with it, and gave its numbers to another transaction', async ({
+    skip,
+  }) => {
+    const { server } = postgres
+    if (server === undefined) return skip()
+    const url = await postgres.createDatabase()
+    const { journal } = await open(url)
+    const commit = createCommitGroups(
+      cutAtCommit(url, false),
+      { salt: Buffer.alloc(16), key: undefined },
+      86_400_000,
+    )
+    const group = { instance: 1, nowMs: 0, operations: [toBegin(batchOf(['a'], { name: 'one' }))] }
+    expect(await commit(group)).toMatchObject({ ok: false, fault: { kind: 'doubtful' } })
+    await server.crash()
+    await server.start()
+    // The number of a transaction that never reached the disk is used again.
+    for (let turn = 0; turn < 5; turn += 1) await query(url, 'select pg_current_xact_id()')
+    const committed = await commit(group)
+    const kept = await query(url, 'select id as batch from journal_batches')
+    expect(committed).toMatchObject({
+      ok: true,
+      results: [{ kind: 'new', batch: Number(kept[0]?.['batch']) }],
+    })
+    expect(await journal.balances()).toMatchObject([{ received: 1, open: 1 }])
+  })
+
   it.each([
     ['was written', true],
     ['was not written', false],
   ])('finds out whether a commit without an answer %s, and keeps the batch once', async (_what, written) => {
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
-    const pool = connect(url, 5_000)
-    onTestFinished(() => pool.end())
-    let broken = 0
-    /** Cuts the connection around the first COMMIT. */
-    const cutting = new Proxy(pool, {
-      get: (target, name) => {
-        if (name !== 'connect') return Reflect.get(target, name) as unknown
-        return async (): Promise<PoolClient> => {
-          const client = await target.connect()
-          const ask = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>
-          const withCut = async (...args: unknown[]): Promise<unknown> => {
-            if (args[0] !== 'commit' || broken++ > 0) return ask(...args)
-            if (written) await ask('commit')
-            throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' })
-          }
-          return Object.assign(Object.create(client) as PoolClient, {
-            query: withCut,
-            release: (destroy?: boolean) => client.release(destroy),
-          })
-        }
-      },
-    })
-    const commit = createCommitGroups(cutting, { salt: Buffer.alloc(16), key: undefined }, 86_400_000)
+    const pool = cutAtCommit(url, written)
+    const commit = createCommitGroups(pool, { salt: Buffer.alloc(16), key: undefined }, 86_400_000)
     const group = { instance: 1, nowMs: 0, operations: [toBegin(batchOf(['a'], { name: 'one' }))] }
     expect(await commit(group)).toMatchObject({ ok: false, fault: { kind: 'doubtful' } })
     const more = { ...group, operations: [...group.operations, toBegin(batchOf(['a'], { name: 'two' }))] }

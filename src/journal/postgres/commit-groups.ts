@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+
 import type { Pool, PoolClient } from 'pg'
 
 import { createKeyHash } from '../store/hash-key.ts'
@@ -13,6 +15,9 @@ import { settleRecords } from './settle.ts'
 
 /** The lock under which all instances begin and reopen: their order is the order of batch numbers and of commits. */
 export const ORDER_LOCK = 7_238_519_461
+
+/** Rows of `journal_meta`, one for each instance. */
+const MARKS = 'last group of instance '
 
 /** Groups of settles that may run at the same time. */
 export const SETTLERS = 3
@@ -34,9 +39,8 @@ export function createCommitGroups(
 ): (group: Group) => Promise<Committed> {
   const hashKey = createKeyHash(secrets.salt)
   const freeSlots = Array.from({ length: SETTLERS }, (_, index) => index + 1)
-  /** The ordered group whose commit was not answered: the number of its transaction tells what became of it. */
-  let doubt:
-    { readonly transaction: string; readonly results: ReadonlyMap<Operation, OperationResult> } | undefined
+  /** The ordered group whose commit was not answered: the mark that it left, or did not, tells what became of it. */
+  let doubt: { readonly mark: Mark; readonly results: ReadonlyMap<Operation, OperationResult> } | undefined
   /** Results of operations that turned out to be durable. */
   const resolved = new Map<Operation, OperationResult>()
 
@@ -51,7 +55,7 @@ export function createCommitGroups(
     await client.query('begin')
     await client.query('select pg_advisory_xact_lock($1)', [ORDER_LOCK])
     if (doubt !== undefined) {
-      if (await isCommitted(client, doubt.transaction)) for (const one of doubt.results) resolved.set(...one)
+      if (await isThere(client, doubt.mark)) for (const one of doubt.results) resolved.set(...one)
       doubt = undefined
     }
     if (!(await isRegistered(client, group.instance))) {
@@ -65,11 +69,11 @@ export function createCommitGroups(
       await runOrdered(client, context, ledger, run, results)
     }
     await writeLedger(client, ledger, slotOf(group.instance, 0))
-    const transaction = await transactionOf(client)
+    const mark = await leaveMark(client, group.instance)
     try {
       if (!(await commit(client))) return ROLLED_BACK
     } catch (cause) {
-      doubt = { transaction, results }
+      doubt = { mark, results }
       return { ok: false, fault: { ...toPostgresFault(cause), kind: 'doubtful' } }
     }
     const all = group.operations.map((one) => results.get(one) ?? resolved.get(one) ?? 'lost')
@@ -141,18 +145,33 @@ async function isRegistered(client: PoolClient, instance: number): Promise<boole
   return rows.length > 0
 }
 
-async function transactionOf(client: PoolClient): Promise<string> {
-  const { rows } = await client.query<{ id: string }>('select pg_current_xact_id()::text as id')
-  return rows[0]?.id ?? ''
+/**
+ * What a group leaves behind in the row of its instance. The number of a transaction would not do: a server that dies gives the
+ * numbers that never reached its disk to others.
+ */
+interface Mark {
+  readonly name: string
+  readonly value: string
+}
+
+async function leaveMark(client: PoolClient, instance: number): Promise<Mark> {
+  const mark = { name: `${MARKS}${instance}`, value: randomUUID() }
+  await client.query({
+    name: 'journal-mark',
+    text: `insert into journal_meta (name, value) values ($1, $2)
+      on conflict (name) do update set value = excluded.value`,
+    values: [mark.name, mark.value],
+  })
+  return mark
 }
 
 /** The lock is held, so that the transaction has ended one way or the other. */
-async function isCommitted(client: PoolClient, transaction: string): Promise<boolean> {
-  const { rows } = await client.query<{ status: string | null }>(
-    'select pg_xact_status($1::xid8) as status',
-    [transaction],
-  )
-  return rows[0]?.status === 'committed'
+async function isThere(client: PoolClient, { name, value }: Mark): Promise<boolean> {
+  const { rows } = await client.query('select 1 from journal_meta where name = $1 and value = $2', [
+    name,
+    value,
+  ])
+  return rows.length > 0
 }
 
 /** Begins that follow each other are written together. */

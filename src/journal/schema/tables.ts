@@ -5,7 +5,10 @@ import type { Generated } from 'kysely'
  * the epoch; flags are 0 or 1, since SQLite has no booleans.
  */
 export interface JournalTables {
-  /** `schema`: version of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. */
+  /**
+   * `schema`: version of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. In PostgreSQL also the mark
+   * of the last ordered group of each instance.
+   */
   readonly journal_meta: { readonly name: string; readonly value: string }
   /** Keys that something here is encrypted with; `proof` tells another key of the same id. */
   readonly journal_keys: { readonly id: string; readonly proof: Uint8Array }
