@@ -119,6 +119,21 @@ describe('group commit', () => {
     expect(late).toEqual(['done'])
   })
 
+  it('goes on with what may have been kept when the store is gone after that, also when its caller has given up', async () => {
+    const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }, transient])
+    const late: OperationResult[] = []
+    const refused = lane.submit(operation(1), 60, (result) => late.push(result))
+    const told = expect(refused).rejects.toMatchObject({ code: 'ADP_JOURNAL_UNAVAILABLE' })
+    await turn()
+    await clock.pass(50)
+    await turn()
+    await clock.pass(10)
+    await told
+    await clock.pass(1_000)
+    await turn()
+    expect([numbers(), late]).toEqual([[[1], [1], [1]], ['done']])
+  })
+
   it('asks again what became of a commit without an answer, also for a caller that has given up', async () => {
     const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }])
     const late: OperationResult[] = []

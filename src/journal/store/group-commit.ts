@@ -35,6 +35,8 @@ interface Entry {
   readonly cancelDeadline: () => void
   /** `sent`: nobody knows yet whether it is durable. */
   state: 'waiting' | 'sent'
+  /** It once was sent without an answer: until there is one, it may be durable. */
+  doubtful: boolean
   /** Its caller was told that it failed. */
   abandoned: boolean
 }
@@ -108,8 +110,9 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     }
     if (fault.kind === 'refused') alone = entries.length
     // What may be durable is tried again also when nobody waits: only so it can be undone.
-    const kept = entries.filter(({ abandoned }) => fault.kind === 'doubtful' || !abandoned)
-    if (fault.kind !== 'doubtful') for (const entry of kept) entry.state = 'waiting'
+    for (const entry of entries) entry.doubtful ||= fault.kind === 'doubtful'
+    const kept = entries.filter(({ abandoned, doubtful }) => doubtful || !abandoned)
+    for (const entry of kept) entry.state = entry.doubtful ? 'sent' : 'waiting'
     queue = [...kept, ...queue]
     if (fault.kind === 'refused') {
       plan()
@@ -138,6 +141,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
           tooLate,
           cancelDeadline,
           state: 'waiting',
+          doubtful: false,
           abandoned: false,
         }
         queue.push(entry)
