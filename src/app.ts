@@ -10,7 +10,7 @@ import { startListening, stopServing } from './http/server.ts'
 import type { Journal } from './journal/index.ts'
 import { createEvents, type Events } from './observability/events.ts'
 import { createLogger } from './observability/logger.ts'
-import { createMetrics } from './observability/metrics.ts'
+import { createMetrics, type MetricsSnapshot, type MetricsText } from './observability/metrics.ts'
 import {
   authorisePartner,
   createAuthorise,
@@ -48,6 +48,10 @@ export interface AppOverrides {
   readonly nowMs?: () => number
   readonly newId?: () => string
   readonly openJournal?: () => Promise<Journal>
+  /** The number of this process among those that share a port: in every line of the log. */
+  readonly worker?: number
+  /** What `/metrics` shows instead of this process's own: those of all that share a port. */
+  readonly renderMetrics?: () => Promise<MetricsText>
 }
 
 /** The running adapter. */
@@ -59,6 +63,8 @@ export interface App {
    * have not read their reply after `listen.drainMs` are cut off; records go on to their own end. May be called twice.
    */
   close(): Promise<void>
+  /** What `/metrics` shows, as data. */
+  metrics(): Promise<MetricsSnapshot>
 }
 
 /** The composition root: builds the adapter from a checked configuration. Opens nothing before `listen`. */
@@ -67,7 +73,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const nowMs = overrides.nowMs ?? Date.now
   const metrics = createMetrics()
   const events = metrics.counting(
-    overrides.events ?? createEvents(createLogger(overrides.logLevel ?? 'info')),
+    overrides.events ?? createEvents(createLogger(overrides.logLevel ?? 'info', undefined, overrides.worker)),
   )
   const upstream = {
     baseUrl: v3.baseUrl,
@@ -123,7 +129,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       const partner = partners.find((candidate) => candidate.id === id)
       return partner === undefined ? undefined : authorisePartner(partner, throttles, credentials)
     })
-    const page = { readers: config.listen.metrics, render: metrics.render }
+    const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
     const app = createProxyApp(context, passThrough, () => readinessOf(ready, journal), page)
     const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES }, app)
     server.on('clientError', answerUnreadable)
@@ -170,6 +176,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       return { url, port }
     },
     close,
+    metrics: metrics.snapshot,
   }
 }
 

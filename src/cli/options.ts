@@ -13,3 +13,10 @@ export function readCount(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('A whole number is expected.')
   return Number(text)
 }
+
+/** Reads how many processes are to run, 1 to 64. */
+export function readWorkers(text: string): number {
+  const count = readCount(text)
+  if (count < 1 || count > 64) throw new InvalidArgumentError('Workers are a number from 1 to 64.')
+  return count
+}

@@ -91,6 +91,15 @@ export interface Events {
   drainExpired(event: { readonly requests: number }): void
   started(event: { readonly url: string }): void
   stopped(): void
+  /** One of several processes on the same port was started. */
+  workerStarted(event: { readonly worker: number; readonly pid: number }): void
+  /** It ended; another takes its place after `restartMs`, or none. */
+  workerEnded(event: {
+    readonly worker: number
+    readonly status: number | null
+    readonly signal: string | null
+    readonly restartMs: number | null
+  }): void
 }
 
 /** Creates the events over a logger. */
@@ -113,6 +122,8 @@ export function createEvents(logger: Logger): Events {
     drainExpired: (event) => logger.warn(event, 'connections closed before their replies were read'),
     started: (event) => logger.info(event, 'started'),
     stopped: () => logger.info('stopped'),
+    workerStarted: (event) => logger.info(event, 'worker started'),
+    workerEnded: (event) => logger[event.restartMs === null ? 'info' : 'error'](event, 'worker ended'),
   }
 }
 

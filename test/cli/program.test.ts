@@ -25,6 +25,11 @@ test.each([
   { args: ['fly'], text: 'unknown command' },
   { args: ['serve', '--prot', '1'], text: 'unknown option' },
   { args: ['serve', '--port', '70000'], text: 'A port is a number from 0 to 65535' },
+  { args: ['serve', '--workers', '65'], text: 'Workers are a number from 1 to 64' },
+  {
+    args: ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none', '--workers', '2'],
+    text: '--workers 2 needs a journal',
+  },
   { args: ['sandbox', '--seed', 'x'], text: 'whole number' },
   { args: ['send', 'x'], text: "required option '--to <url>'" },
   { args: ['send', 'x', '--to', 'nowhere'], text: 'must be an http or https address' },

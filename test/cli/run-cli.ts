@@ -31,6 +31,8 @@ export function runCli(args: readonly string[], env: Record<string, string> = {}
 export interface RunningCli {
   /** Resolves with everything printed so far once standard output matches. */
   until(pattern: RegExp): Promise<string>
+  /** Resolves with the first line of the log that has these members. */
+  logged(members: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>>
   /** Sends SIGTERM, or another signal, and resolves with the exit status. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
@@ -43,21 +45,39 @@ export function startCli(args: readonly string[], env: Record<string, string> = 
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
   child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
+  /** Looks now and after each output until there is something. */
+  const seen = <Found>(wanted: string, find: () => Found | undefined): Promise<Found> =>
+    new Promise((resolve, reject) => {
+      const look = (): void => {
+        const found = find()
+        if (found !== undefined) resolve(found)
+      }
+      child.stdout.on('data', look)
+      child.stderr.on('data', look)
+      void exited.then((code) =>
+        reject(new Error(`exited ${String(code)} before ${wanted}: ${printed}${errors}`)),
+      )
+      look()
+    })
   return {
-    until: (pattern) =>
-      new Promise((resolve, reject) => {
-        const look = (): void => {
-          if (pattern.test(printed)) resolve(printed)
-        }
-        child.stdout.on('data', look)
-        void exited.then((code) =>
-          reject(new Error(`exited ${String(code)} before ${String(pattern)}: ${printed}${errors}`)),
-        )
-        look()
-      }),
+    until: (pattern) => seen(String(pattern), () => (pattern.test(printed) ? printed : undefined)),
+    logged: (members) =>
+      seen(JSON.stringify(members), () =>
+        linesOf(errors).find((line) =>
+          Object.entries(members).every(([name, value]) => line[name] === value),
+        ),
+      ),
     stop: (signal = 'SIGTERM') => {
       child.kill(signal)
       return exited
     },
   }
+}
+
+/** The lines of a log that are whole. */
+function linesOf(log: string): Record<string, unknown>[] {
+  const lines = log.split('\n').slice(0, -1)
+  return lines
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
 }

@@ -1,0 +1,121 @@
+import cluster, { type Worker } from 'node:cluster'
+
+import type { WorkerEnd, WorkerWatch } from '../../app/watch-workers.ts'
+import { AdapterError } from '../../errors.ts'
+import { type FromPrimary, type FromWorker, isFromWorker } from './messages.ts'
+import { createRestartDelay } from './restart-delay.ts'
+
+/** The workers of one adapter. */
+export interface Workers {
+  readonly url: string
+  /** Tells them to finish what is under way, and resolves when all have ended. */
+  stop(): Promise<void>
+}
+
+/** A worker that is too busy to show its metrics counts with what it showed last. */
+const METRICS_MS = 2_000
+
+/**
+ * Starts `count` processes like this one, which share one port, and replaces each that ends. The first one starts alone: what
+ * keeps it from listening is told once, and it has made the journal's tables. Resolves when all take requests. Error:
+ * `ADP_CONFIGURATION` or `ADP_INTERNAL` when one ends before that.
+ */
+export async function startWorkers(count: number, watch: WorkerWatch): Promise<Workers> {
+  const alive = new Set<Worker>()
+  const delayAfter = createRestartDelay()
+  const timers = new Set<NodeJS.Timeout>()
+  let phase: 'starting' | 'running' | 'stopping' = 'starting'
+  let onEmpty = (): void => undefined
+  const metrics = createMetricsRound(alive, watch)
+
+  const end = (worker: Worker, bornMs: number, how: WorkerEnd): void => {
+    alive.delete(worker)
+    const restartMs = phase === 'running' ? delayAfter(performance.now() - bornMs) : undefined
+    watch.ended(worker.id, how, restartMs)
+    if (alive.size === 0) onEmpty()
+    if (restartMs === undefined) return
+    const timer = setTimeout(() => {
+      timers.delete(timer)
+      // Its end comes here again.
+      start().catch(() => undefined)
+    }, restartMs)
+    timers.add(timer)
+  }
+  /** Resolves when a new worker takes requests; rejects when it ends first. */
+  const start = (): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const bornMs = performance.now()
+      const worker = cluster.fork()
+      alive.add(worker)
+      watch.started(worker.id, worker.process.pid ?? 0)
+      worker.on('message', (message: unknown) => {
+        if (!isFromWorker(message)) return
+        if (message.kind === 'ready') resolve(message.url)
+        else metrics.onMessage(worker, message)
+      })
+      worker.once('exit', (status: number | null, signal: string | null) => {
+        end(worker, bornMs, { status, signal })
+        reject(endedEarly(status))
+      })
+    })
+  const stop = async (): Promise<void> => {
+    phase = 'stopping'
+    for (const timer of timers) clearTimeout(timer)
+    if (alive.size === 0) return
+    const empty = new Promise<void>((resolve) => (onEmpty = resolve))
+    for (const worker of alive) tell(worker, { kind: 'stop' })
+    await empty
+  }
+  try {
+    // As it is: a number that JSON does not know would come as null.
+    cluster.setupPrimary({ serialization: 'advanced' })
+    const url = await start()
+    await Promise.all(Array.from({ length: count - 1 }, start))
+    phase = 'running'
+    return { url, stop }
+  } catch (cause) {
+    await stop()
+    throw cause
+  }
+}
+
+/** The worker has told why. */
+function endedEarly(status: number | null): AdapterError {
+  return status === 2
+    ? new AdapterError('ADP_CONFIGURATION', 'A worker could not start.')
+    : new AdapterError('ADP_INTERNAL', 'A worker ended before it was ready.')
+}
+
+interface MetricsRound {
+  onMessage(worker: Worker, message: Exclude<FromWorker, { kind: 'ready' }>): void
+}
+
+/** Asks all workers for their metrics when one is asked for those of the adapter, and answers it with the sum. */
+function createMetricsRound(alive: ReadonlySet<Worker>, watch: WorkerWatch): MetricsRound {
+  const waiting = new Map<Worker, () => void>()
+  let round: Promise<void> | undefined
+  const ask = async (): Promise<void> => {
+    const answers = [...alive].map((worker) => new Promise<void>((resolve) => waiting.set(worker, resolve)))
+    for (const worker of alive) tell(worker, { kind: 'askMetrics' })
+    const { promise: late, resolve: giveUp } = Promise.withResolvers<undefined>()
+    const timer = setTimeout(() => giveUp(undefined), METRICS_MS)
+    await Promise.race([Promise.all(answers), late])
+    clearTimeout(timer)
+    waiting.clear()
+    round = undefined
+  }
+  return {
+    onMessage: (worker, message) => {
+      if (message.kind === 'metrics') {
+        watch.shown(worker.id, message.metrics)
+        waiting.get(worker)?.()
+        return
+      }
+      void (round ??= ask()).then(() => watch.render()).then((page) => tell(worker, { kind: 'page', page }))
+    },
+  }
+}
+
+function tell(worker: Worker, message: FromPrimary): void {
+  if (worker.isConnected()) worker.send(message)
+}
