@@ -82,7 +82,8 @@ export function createLoadClient(options: ClientOptions): LoadClient {
     replay: async (batch) => {
       const reply = await send(batch, options.patienceMs)
       const { finished } = batch
-      if (reply === undefined || finished === undefined) return undefined
+      // A journal that is away cannot answer: that is no other answer.
+      if (reply === undefined || finished === undefined || reply.status === 503) return undefined
       return isSame(reply, finished)
     },
     close: () => client.destroy(),
