@@ -10,6 +10,7 @@ import type { Reply } from './reply-stream.ts'
 import type { WriteTask } from './send.ts'
 import type { Sending } from './sending.ts'
 import { settleRecord, type SettleContext } from './settle.ts'
+import { waitForKept } from './tasks.ts'
 import { type FollowUp, toSettled } from './to-settled.ts'
 
 /** The records of one batch that are sent now. */
@@ -45,7 +46,8 @@ export async function runWrites(
 ): Promise<RunEnd> {
   const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
   const ledger = createSettler(context, run.batch, onSettled)
-  const denial = await sending.sendAll(run.tasks, (position, outcome) => {
+  const tasks = waitForKept(run.tasks, (position) => ledger.kept(position))
+  const denial = await sending.sendAll(tasks, (position, outcome) => {
     const planned = run.records[position]
     if (planned === undefined) return
     const reply = settleRecord(planned, outcome, run.texts)
@@ -121,6 +123,8 @@ function followUpOf(context: ProxyContext, run: Run, position: number): FollowUp
 
 interface Settler {
   settle(settled: Settled, reply: PartReply): void
+  /** Resolves true when the outcome of this record is durable, false when it cannot become so. To be asked before it is settled. */
+  kept(position: number): Promise<boolean>
   /** Resolves when everything settled is durable and told; rejects when it cannot become so. */
   flushed(): Promise<void>
 }
@@ -129,6 +133,10 @@ function createSettler(context: ProxyContext, batch: number, onSettled: OnSettle
   let outcomes: Settled[] = []
   let replies: PartReply[] = []
   let flushing: Promise<void> | undefined
+  const waiting = new Map<number, (isKept: boolean) => void>()
+  const release = (positions: Iterable<number>, isKept: boolean): void => {
+    for (const position of positions) waiting.get(position)?.(isKept)
+  }
   const flush = async (): Promise<void> => {
     // The outcomes that undici reads from its sockets in one turn of the loop go together.
     await new Promise((resolve) => setImmediate(resolve))
@@ -140,10 +148,9 @@ function createSettler(context: ProxyContext, batch: number, onSettled: OnSettle
       told.forEach((reply, index) => {
         onSettled(group[index]?.position ?? -1, reply)
       })
-      context.waiting.settled(
-        batch,
-        group.map(({ position }) => position),
-      )
+      const positions = group.map(({ position }) => position)
+      context.waiting.settled(batch, positions)
+      release(positions, true)
     }
     flushing = undefined
   }
@@ -153,9 +160,13 @@ function createSettler(context: ProxyContext, batch: number, onSettled: OnSettle
       replies.push(reply)
       if (flushing !== undefined) return
       flushing = flush()
-      // Whoever waits in `flushed` hears of it.
-      flushing.catch(() => undefined)
+      // Whoever waits in `flushed` hears of it too.
+      flushing.catch(() => release(waiting.keys(), false))
     },
+    kept: (position) =>
+      new Promise((resolve) => {
+        waiting.set(position, resolve)
+      }),
     flushed: async () => {
       while (flushing !== undefined) await flushing
     },

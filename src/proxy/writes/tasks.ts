@@ -24,3 +24,22 @@ export function toTasks(
   }
   return tasks
 }
+
+/**
+ * Lets a record wait until the outcome of the one before it with the same key is durable. A process that ends between the two
+ * would else leave both open, and nobody could tell any longer that the mark of the second hides that of the first. `kept`
+ * resolves false where the outcome cannot become durable.
+ */
+export function waitForKept(
+  tasks: readonly WriteTask[],
+  kept: (position: number) => Promise<boolean>,
+): readonly WriteTask[] {
+  const last = new Map<string, number>()
+  return tasks.map((task) => {
+    const before = last.get(task.key)
+    last.set(task.key, task.position)
+    if (before === undefined) return task
+    const both = Promise.all([task.after ?? true, kept(before)])
+    return { ...task, after: both.then(([inTime, isKept]) => inTime && isKept) }
+  })
+}

@@ -1,0 +1,61 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+
+import { AdapterError } from '../../src/errors.ts'
+import { createApp, parseConfig } from '../../src/index.ts'
+import { createNoJournal, type Journal } from '../../src/journal/index.ts'
+import { batchOf, batchPath, flatRecord, guid, readBatchReply } from '../support/batch-request.ts'
+import { startUpstream } from '../support/scripted-upstream.ts'
+import { clientHeaders } from '../support/start-adapter.ts'
+
+/** Two marks of learner 1 and, between them, one of learner 2. */
+const batch = batchOf([
+  flatRecord(1),
+  flatRecord(2),
+  flatRecord(1, { SchoolAttendanceCode: guid(800_001), Comment: 'the newer one' }),
+])
+
+/** An adapter whose journal takes outcomes when the test says so; the reply to the batch, and who was posted so far. */
+async function postOn(settle: Journal['settle']) {
+  const upstream = await startUpstream()
+  const config = parseConfig({ listen: { port: 0 }, upstreams: { v3: { baseUrl: upstream.url } } })
+  const openJournal = (): Promise<Journal> => Promise.resolve({ ...createNoJournal(), settle })
+  const app = createApp(config, { logLevel: 'silent', openJournal })
+  const { url } = await app.listen()
+  onTestFinished(() => app.close())
+  const headers = { ...clientHeaders, ...batch.headers }
+  const reply = fetch(url + batchPath, { method: 'POST', headers, body: batch.body })
+  const posted = (): unknown[] =>
+    upstream.seen.map(({ body }) => {
+      const { Attendee, Qualifier } = JSON.parse(body) as {
+        Attendee: { ExternalID: string }
+        Qualifier: { Comment?: string }
+      }
+      return [Number(Attendee.ExternalID.slice(-12)), Qualifier.Comment]
+    })
+  return { reply, posted }
+}
+
+test('a newer record of the same learner and event leaves when the outcome of the older one is durable, and not before', async () => {
+  let release = (): void => undefined
+  const held = new Promise<void>((resolve) => (release = resolve))
+  const settle = vi.fn(() => held)
+  const { reply, posted } = await postOn(settle)
+  await vi.waitFor(() => expect(settle).toHaveBeenCalled())
+  expect(posted()).toEqual([[1, undefined], [2, undefined]]) // prettier-ignore
+  release()
+  const { headers, text } = await reply.then(async (got) => ({
+    headers: got.headers,
+    text: await got.text(),
+  }))
+  expect(posted()).toEqual([[1, undefined], [2, undefined], [1, 'the newer one']]) // prettier-ignore
+  const parts = readBatchReply({ headers: { 'content-type': headers.get('content-type') ?? '' }, text })
+  expect(parts.map(({ status }) => status)).toEqual([201, 201, 201])
+})
+
+test('it does not leave at all when that outcome cannot be kept', async () => {
+  const settle = vi.fn(() => Promise.reject(new AdapterError('ADP_JOURNAL_LOST', 'taken over')))
+  const { reply, posted } = await postOn(settle)
+  const got = await reply
+  await got.body?.cancel()
+  expect([got.status, posted()]).toEqual([503, [[1, undefined], [2, undefined]]]) // prettier-ignore
+})
