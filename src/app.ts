@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http'
 
 import { addGauges, addJournalGauges } from './app/gauges.ts'
 import { openConfiguredJournal } from './app/open-journal.ts'
+import { createPaceSharing } from './app/share-pace.ts'
 import { toPartner } from './app/to-partner.ts'
 import { callsPerSecondOf, type Config } from './config/index.ts'
 import { answerUnreadable } from './http/answer-unreadable.ts'
@@ -85,12 +86,16 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   }
   const client = createV3Client(upstream)
   const reads = { planner: createReadPlanner(nowMs), reader: createV3Reader(upstream), clock: systemClock }
-  const throttles = createThrottles(systemClock, (priority, admission) =>
-    metrics.queued({
-      priority,
-      waitedMs: admission.waitedMs,
-      refused: admission.admitted ? undefined : admission.reason,
-    }),
+  const pace = createPaceSharing()
+  const throttles = createThrottles(
+    systemClock,
+    (priority, admission) =>
+      metrics.queued({
+        priority,
+        waitedMs: admission.waitedMs,
+        refused: admission.admitted ? undefined : admission.reason,
+      }),
+    config.journal.url === 'none' ? undefined : pace.turnsOf,
   )
   const passThrough = createPassThrough({
     baseUrl: v3.baseUrl,
@@ -121,7 +126,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   let ready = false
   addGauges(metrics, shared, throttles)
   const start = async (): Promise<Running> => {
-    const open = overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events))
+    const open = overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events, pace))
     const journal = await open()
     addJournalGauges(metrics, journal, systemClock)
     const context = { ...shared, journal, waiting: createWaiting(journal, systemClock) }

@@ -1,13 +1,18 @@
 import { type JournalConfig, journalKeysOf, journalUrlOf } from '../config/index.ts'
 import { createNoJournal, type Journal, openJournal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
+import type { PaceSharing } from './share-pace.ts'
 
-/** Opens the journal that the configuration names. Errors: those of `openJournal`. */
-export function openConfiguredJournal(config: JournalConfig, events: Events): Promise<Journal> {
+/** Opens the journal that the configuration names, and shares the pace of those who share it. Errors: those of `openJournal`. */
+export async function openConfiguredJournal(
+  config: JournalConfig,
+  events: Events,
+  sharing: PaceSharing,
+): Promise<Journal> {
   const url = journalUrlOf(config)
-  if (url === 'none') return Promise.resolve(createNoJournal())
+  if (url === 'none') return createNoJournal()
   const { replayForMs, keepPayloadsMs, keepRecordsMs, leaseMs } = config
-  return openJournal({
+  const journal = await openJournal({
     url,
     keys: journalKeysOf(config),
     replayForMs,
@@ -20,4 +25,6 @@ export function openConfiguredJournal(config: JournalConfig, events: Events): Pr
       leaseLost: () => events.journalLeaseLost(),
     },
   })
+  sharing.use(journal.pace)
+  return journal
 }

@@ -16,6 +16,8 @@ export type {
 } from './journal.ts'
 export { createNoJournal } from './none.ts'
 export { type JournalOptions, openJournal } from './open-journal.ts'
+export type { PaceLimit, SharedPace } from './pace/pace.ts'
+export type { DurableJournal } from './sql-journal.ts'
 export type { JournalEvents } from './sql-journal.ts'
 export type { JournalKey } from './store/store.ts'
 export { type JournalInspector, openInspector } from './inspect/open-inspector.ts'

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 
 import { AdapterError } from '../errors.ts'
-import type { Journal } from './journal.ts'
 import { takeLease } from './lease/lease.ts'
 import { ownIdentity } from './lease/process-identity.ts'
 import { migrate } from './schema/migrate.ts'
-import { createSqlJournal, type JournalEvents } from './sql-journal.ts'
+import { createSqlJournal, type DurableJournal, type JournalEvents } from './sql-journal.ts'
 import { type JournalClock, systemClock } from './store/clock.ts'
+import { createKeyHash } from './store/hash-key.ts'
 import { checkKeys } from './store/key-check.ts'
 import { openStore } from './store/open-store.ts'
 import type { JournalKey, Store } from './store/store.ts'
@@ -40,20 +40,24 @@ const PATIENCE_MS = 5_000
  * Opens a journal, creating its tables where there are none, and takes a lease in it. Errors: `ADP_CONFIGURATION` where the
  * address, the keys or the version do not fit; `ADP_JOURNAL_UNAVAILABLE` where it cannot be reached or written.
  */
-export async function openJournal(options: JournalOptions): Promise<Journal> {
+export async function openJournal(options: JournalOptions): Promise<DurableJournal> {
   const { url, patienceMs = PATIENCE_MS, replayForMs = REPLAY_MS, clock = systemClock } = options
   return openJournalOn(openStore(url, { patienceMs, replayForMs, wallMs: () => clock.wallMs() }), options)
 }
 
 /** `openJournal` on a store that was created already; it is closed with the journal, and where this fails. */
-export async function openJournalOn(store: Store, options: Omit<JournalOptions, 'url'>): Promise<Journal> {
+export async function openJournalOn(
+  store: Store,
+  options: Omit<JournalOptions, 'url'>,
+): Promise<DurableJournal> {
   const { keys = [], replayForMs = REPLAY_MS, leaseMs = 10_000, clock = systemClock } = options
   try {
-    await openTables(store, keys)
+    const salt = await openTables(store, keys)
     const identity = ownIdentity()
     return await createSqlJournal({
       store,
       keys,
+      hashKey: createKeyHash(salt),
       clock,
       identity,
       takeLease: (watch) => takeLease({ store, clock, leaseMs, identity, ...watch }),
@@ -81,12 +85,13 @@ export async function openJournalOn(store: Store, options: Omit<JournalOptions, 
   }
 }
 
-/** Brings the tables up to date and hands the store what it needs to write them. */
-async function openTables(store: Store, keys: readonly JournalKey[]): Promise<void> {
+/** Brings the tables up to date and hands the store what it needs to write them. Resolves with the salt. */
+async function openTables(store: Store, keys: readonly JournalKey[]): Promise<Uint8Array> {
   checkKeyLengths(keys)
   const salt = await migrate(store.exclusively, store.dialect, () => randomBytes(16))
   await checkKeys(store.exclusively, keys, salt)
   await store.prepare({ salt, key: keys[0] })
+  return salt
 }
 
 function checkKeyLengths(keys: readonly JournalKey[]): void {

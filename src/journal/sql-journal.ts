@@ -4,6 +4,8 @@ import type { Journal } from './journal.ts'
 import type { Lease, LeaseWatch } from './lease/lease.ts'
 import type { ProcessIdentity } from './lease/process-identity.ts'
 import { takeOver } from './lease/take-over.ts'
+import type { SharedPace } from './pace/pace.ts'
+import { createSharedPace } from './pace/shared-pace.ts'
 import { purge, type Retention } from './purge.ts'
 import { readBatch } from './read-batch.ts'
 import { readDue, readStillOpen } from './read-records.ts'
@@ -25,6 +27,7 @@ export interface JournalEvents {
 export interface SqlJournalOptions {
   readonly store: Store
   readonly keys: readonly JournalKey[]
+  readonly hashKey: (key: string) => Uint8Array
   readonly clock: JournalClock
   readonly identity: ProcessIdentity
   readonly takeLease: (watch: LeaseWatch) => Promise<Lease>
@@ -35,8 +38,13 @@ export interface SqlJournalOptions {
   readonly events: JournalEvents | undefined
 }
 
+/** A journal with a store, which its instances also keep their pace by. */
+export interface DurableJournal extends Journal {
+  readonly pace: SharedPace
+}
+
 /** Creates the journal of a store whose tables are up to date, and takes its lease. */
-export async function createSqlJournal(options: SqlJournalOptions): Promise<Journal> {
+export async function createSqlJournal(options: SqlJournalOptions): Promise<DurableJournal> {
   const { store, keys, clock, patienceMs, settlePatienceMs, events } = options
   const availability = createAvailability(store, (failure) => {
     if (failure === undefined) events?.recovered()
@@ -71,6 +79,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Jour
   }
   return {
     durable: true,
+    pace: createSharedPace(store, options.hashKey, (question) => availability.ask(question)),
     begin: async (batch) => {
       const result = await lanes.of('begin').submit(toBegin(batch), patienceMs, withdraw)
       if (typeof result === 'string' || !('kind' in result)) throw unexpected()

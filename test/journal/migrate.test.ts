@@ -21,8 +21,20 @@ it('makes its tables in an empty file, and finds them again', async () => {
   const meta = await store.db.selectFrom('journal_meta').selectAll().orderBy('name').execute()
   expect(meta).toEqual([
     { name: 'salt', value: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
-    { name: 'schema', value: '1' },
+    { name: 'schema', value: '2' },
   ])
+})
+
+it('brings the tables of an older version up to date, and keeps what is in them', async () => {
+  const file = `${await makeFolder()}/journal.db`
+  const older = await openSqlite(file)
+  const batch = await beginNew(older.journal, batchOf(['a']))
+  await sql`drop table journal_pace`.execute(older.store.db)
+  await sql`update journal_meta set value = '1' where name = 'schema'`.execute(older.store.db)
+  await older.journal.close()
+  const { journal } = await openSqlite(file)
+  expect(await statesOf(journal, batch)).toEqual(['open'])
+  expect(await journal.pace.reserve('key', { calls: 1, windowMs: 10 }, 1)).toEqual([0])
 })
 
 it('can be opened by several at the same moment', async () => {
@@ -42,7 +54,7 @@ it('is refused when a newer version has changed it, and stays as it is', async (
     await expect(openJournal({ url: `sqlite:${file}` })).rejects.toMatchObject({
       code: 'ADP_CONFIGURATION',
       message:
-        'The journal has version 99 and this program knows up to 1: a newer one has changed it. ' +
+        'The journal has version 99 and this program knows up to 2: a newer one has changed it. ' +
         'Start that version again, or name another journal.',
     })
   }

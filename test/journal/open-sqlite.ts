@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import { onTestFinished } from 'vitest'
 
-import type { Journal } from '../../src/journal/index.ts'
+import type { DurableJournal } from '../../src/journal/index.ts'
 import { type JournalOptions, openJournalOn } from '../../src/journal/open-journal.ts'
 import { openStore } from '../../src/journal/store/open-store.ts'
 import type { Group, Store } from '../../src/journal/store/store.ts'
@@ -20,7 +20,7 @@ export async function makeFolder(): Promise<string> {
 
 /** A journal with its store, and the groups that went to it. */
 export interface OpenSqlite {
-  readonly journal: Journal
+  readonly journal: DurableJournal
   readonly store: Store
   readonly groups: Group[]
 }

@@ -9,7 +9,7 @@ export type Dialect = 'sqlite' | 'postgres'
 export type Migration = (db: Kysely<JournalTables>, dialect: Dialect) => Promise<void>
 
 /** All steps, oldest first; one that was released is never changed. The version of a journal is how many it has. */
-export const migrations: readonly Migration[] = [createTables]
+export const migrations: readonly Migration[] = [createTables, createPace]
 
 const required = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull()
 const counter = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull().defaultTo(0)
@@ -102,4 +102,14 @@ async function createRecords(db: Kysely<JournalTables>, dialect: Dialect): Promi
     db,
   )
   await sql`create index journal_records_dead on journal_records (batch) where dead_letter = 1`.execute(db)
+}
+
+async function createPace(db: Kysely<JournalTables>, dialect: Dialect): Promise<void> {
+  await db.schema
+    .createTable('journal_pace')
+    .addColumn('name', dialect === 'sqlite' ? 'blob' : 'bytea', (column) => column.primaryKey())
+    .addColumn('turns', 'text', required)
+    .addColumn('held_until', 'bigint', required)
+    .addColumn('idle_from', 'bigint', required)
+    .execute()
 }

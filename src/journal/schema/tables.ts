@@ -21,6 +21,7 @@ export interface JournalTables {
   /** Answers, several in one row; of two for one position the later row counts. */
   readonly journal_answers: SealedTable & { readonly id: Generated<number> }
   readonly journal_ledger: LedgerTable
+  readonly journal_pace: PaceTable
 }
 
 interface InstanceTable {
@@ -71,6 +72,17 @@ interface SealedTable {
   /** The key that `body` is encrypted with; null: it is not. */
   readonly key_id: string | null
   readonly body: Uint8Array
+}
+
+/** When calls with one key may leave, over all instances. */
+interface PaceTable {
+  /** Hash of the key, salted. */
+  readonly name: Uint8Array
+  /** The latest turns that were given out, oldest first: times in a JSON array. */
+  readonly turns: string
+  readonly held_until: number
+  /** From then on the turns hold nobody back. */
+  readonly idle_from: number
 }
 
 interface LedgerTable {

@@ -1,4 +1,5 @@
 import type { Clock } from './clock.ts'
+import { createLocalTurns, createSharedTurns, type SharedTurns, toTurnLimit } from './turns.ts'
 import { type CallPriority, createWaitingLine, type Waiter } from './waiting-line.ts'
 
 /**
@@ -20,6 +21,8 @@ export interface ThrottleOptions {
   readonly maxWaiting?: number
   /** Hears what became of every call that asked. */
   readonly onAdmission?: OnAdmission
+  /** Other instances call with the same key: the limit holds for all of them together. */
+  readonly shared?: SharedTurns
 }
 
 /**
@@ -58,40 +61,34 @@ export interface Throttle {
   isIdle(): boolean
 }
 
-/** A window is this much longer than the upstream's, since calls do not all take the same time to get there. */
-const JITTER_MS = 50
-
-/**
- * Creates a throttle: a bucket of `callsPerSecond` tokens, each of which comes back one window after it was taken. So no
- * second ever sees more calls than allowed, also when the upstream counts a sliding window, and a small batch leaves at once.
- */
+/** Creates a throttle: a line of calls that wait, and the turns (`turns.ts`) at which they leave. */
 export function createThrottle(options: ThrottleOptions): Throttle {
-  const { callsPerSecond, clock, maxWaiting = 1_000, onAdmission } = options
-  const tokens = Math.max(1, Math.floor(callsPerSecond))
-  const windowMs = (tokens / callsPerSecond) * 1_000 + JITTER_MS
-  /** When each token may be taken again; `next` is the one that comes back first. */
-  const backMs = new Array<number>(tokens).fill(-Infinity)
-  let next = 0
+  const { callsPerSecond, clock, maxWaiting = 1_000, onAdmission, shared } = options
+  const limit = toTurnLimit(callsPerSecond)
+  const turns =
+    shared === undefined
+      ? createLocalTurns(limit, clock)
+      : createSharedTurns(limit, clock, shared, () => pump())
   let heldUntilMs = -Infinity
   let cancelWake: (() => void) | undefined
   const line = createWaitingLine()
 
-  const freeAtMs = (): number => Math.max(backMs[next] ?? 0, heldUntilMs)
-  const take = (nowMs: number): void => {
-    backMs[next] = nowMs + windowMs
-    next = (next + 1) % tokens
+  /** Undefined: `pump` is called when it is known. */
+  const waitMs = (): number | undefined => {
+    const turnMs = turns.waitMs(Math.max(1, line.size()))
+    return turnMs === undefined ? undefined : Math.max(turnMs, heldUntilMs - clock.nowMs())
   }
   const pump = (): void => {
     cancelWake?.()
     cancelWake = undefined
     while (line.size() > 0) {
-      const nowMs = clock.nowMs()
-      const waitMs = freeAtMs() - nowMs
-      if (waitMs > 0) {
-        cancelWake = clock.after(Math.ceil(waitMs), pump)
+      const ms = waitMs()
+      if (ms === undefined) return
+      if (ms > 0) {
+        cancelWake = clock.after(Math.ceil(ms), pump)
         return
       }
-      take(nowMs)
+      turns.take()
       line.shift()?.admit()
     }
   }
@@ -105,8 +102,8 @@ export function createThrottle(options: ThrottleOptions): Throttle {
       const refuse = (reason: 'full' | 'deadline' | 'gone'): Admission =>
         end({ admitted: false, waitedMs: clock.nowMs() - sinceMs, reason })
       if (signal?.aborted === true) return Promise.resolve(refuse('gone'))
-      if (line.size() === 0 && freeAtMs() <= sinceMs && deadlineMs > sinceMs) {
-        take(sinceMs)
+      if (line.size() === 0 && deadlineMs > sinceMs && (waitMs() ?? 1) <= 0) {
+        turns.take()
         return Promise.resolve(end({ admitted: true, waitedMs: 0 }))
       }
       if (line.size() >= maxWaiting) return Promise.resolve(refuse('full'))
@@ -137,17 +134,15 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     },
     penalise: (ms) => {
       heldUntilMs = Math.max(heldUntilMs, clock.nowMs() + ms)
+      shared?.hold(ms)
       pump()
     },
     estimateMs: (calls) => {
       if (calls === 0) return 0
-      const ahead = line.sizeOf('write') + calls
-      const rounds = Math.floor((ahead - 1) / tokens)
-      const first = backMs[(next + ((ahead - 1) % tokens)) % tokens] ?? 0
-      return Math.max(0, first - clock.nowMs(), heldUntilMs - clock.nowMs()) + rounds * windowMs
+      return turns.aheadMs(line.sizeOf('write') + calls, heldUntilMs - clock.nowMs())
     },
     waiting: (priority) => line.sizeOf(priority),
     nowMs: () => clock.nowMs(),
-    isIdle: () => line.size() === 0 && Math.max(...backMs, heldUntilMs) <= clock.nowMs(),
+    isIdle: () => line.size() === 0 && turns.isIdle() && heldUntilMs <= clock.nowMs(),
   }
 }

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 
 import type { Clock } from './clock.ts'
 import { createThrottle, type OnAdmission, type Throttle } from './throttle.ts'
+import type { SharedTurns } from './turns.ts'
 import type { CallPriority } from './waiting-line.ts'
 
 /** The throttles of all subscription keys; partners with one key share its calls (service-facts 9). */
@@ -15,8 +16,15 @@ export interface Throttles {
 /** Keys may come from clients: more than so many are not kept, unless they are busy. */
 const MAX_KEPT = 1_000
 
-/** Creates the register; keys are kept as hashes. `onAdmission` hears of the calls of all keys. */
-export function createThrottles(clock: Clock, onAdmission?: OnAdmission): Throttles {
+/**
+ * Creates the register; keys are kept as hashes. `onAdmission` hears of the calls of all keys; `shareTurns` gives the turns that
+ * other instances share, by the hash of the key.
+ */
+export function createThrottles(
+  clock: Clock,
+  onAdmission?: OnAdmission,
+  shareTurns?: (keyHash: string) => SharedTurns,
+): Throttles {
   const known = new Map<string, { readonly throttle: Throttle; readonly callsPerSecond: number }>()
   const forgetIdle = (): void => {
     for (const [key, { throttle }] of known) if (throttle.isIdle()) known.delete(key)
@@ -31,6 +39,7 @@ export function createThrottles(clock: Clock, onAdmission?: OnAdmission): Thrott
         callsPerSecond,
         clock,
         ...(onAdmission === undefined ? {} : { onAdmission }),
+        ...(shareTurns === undefined ? {} : { shared: shareTurns(key) }),
       })
       known.set(key, { throttle, callsPerSecond })
       return throttle

@@ -1,0 +1,101 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+
+import { openJournal } from '../../src/journal/index.ts'
+import { nextTurns } from '../../src/journal/pace/next-turns.ts'
+import { createPaceSharing } from '../../src/app/share-pace.ts'
+import { createThrottles, systemClock } from '../../src/v3/index.ts'
+import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
+import { makeFolder } from './open-sqlite.ts'
+
+describe('nextTurns', () => {
+  it('never puts more turns into a window than it may hold, and none later than it must', () => {
+    const asks = fc.array(fc.record({ gapMs: fc.nat(900), count: fc.integer({ min: 1, max: 6 }) }), {
+      minLength: 1,
+      maxLength: 20,
+    })
+    fc.assert(
+      fc.property(
+        asks,
+        fc.integer({ min: 1, max: 7 }),
+        fc.integer({ min: 1, max: 2_000 }),
+        (list, calls, windowMs) => {
+          let turns: readonly number[] = []
+          let nowMs = 0
+          const all: [atMs: number, askedMs: number][] = []
+          for (const { gapMs, count } of list) {
+            nowMs += gapMs
+            const next = nextTurns(turns, { calls, windowMs }, count, nowMs)
+            expect(next.given).toHaveLength(count)
+            for (const atMs of next.given) all.push([atMs, nowMs])
+            turns = next.kept
+            expect(turns.length).toBeLessThanOrEqual(calls)
+          }
+          for (const [index, [atMs, askedMs]] of all.entries()) {
+            const before = all[index - calls]?.[0] ?? -Infinity
+            expect(atMs).toBe(Math.max(askedMs, before + windowMs, all[index - 1]?.[0] ?? 0))
+          }
+        },
+      ),
+    )
+  })
+})
+
+describe.each([
+  ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
+  ['PostgreSQL', () => postgres?.createDatabase()],
+])('two instances with one journal in %s', (_name, makeUrl) => {
+  async function openTwo() {
+    const url = await makeUrl()
+    if (url === undefined) return undefined
+    const journals = [await openJournal({ url }), await openJournal({ url })] as const
+    onTestFinished(async () => {
+      for (const journal of journals) await journal.close()
+    })
+    return journals
+  }
+
+  it('make no more than 5 calls in any second together, and lose none', async ({ skip }) => {
+    const journals = await openTwo()
+    if (journals === undefined) return skip()
+    const left: number[] = []
+    const run = async (journal: (typeof journals)[number], calls: number): Promise<void> => {
+      const sharing = createPaceSharing()
+      sharing.use(journal.pace)
+      const throttle = createThrottles(systemClock, undefined, sharing.turnsOf).of('subscription key', 5)
+      await Promise.all(
+        Array.from({ length: calls }, async () => {
+          const { admitted } = await throttle.acquire('write', throttle.nowMs() + 20_000)
+          if (admitted) left.push(performance.now())
+        }),
+      )
+    }
+    const startedMs = performance.now()
+    await Promise.all([run(journals[0], 8), run(journals[1], 7)])
+    expect(left).toHaveLength(15)
+    left.sort((one, other) => one - other)
+    // The sixth call after any other leaves a second later, as a service sees it that counts a sliding window.
+    for (let index = 5; index < left.length; index += 1)
+      expect((left[index] ?? 0) - (left[index - 5] ?? 0)).toBeGreaterThan(1_000)
+    expect(performance.now() - startedMs).toBeLessThan(8_000)
+  })
+
+  it('hold back together, and keys do not hold each other back', async ({ skip }) => {
+    const journals = await openTwo()
+    if (journals === undefined) return skip()
+    const limit = { calls: 2, windowMs: 60_000 }
+    await journals[0].pace.hold('one', 30_000)
+    await journals[0].pace.hold('one', 10)
+    const [first = 0, second = 0, third = 0] = await journals[1].pace.reserve('one', limit, 3)
+    expect(first).toBeGreaterThan(20_000)
+    expect(second).toBe(first)
+    expect(third - first).toBe(60_000)
+    expect(await journals[1].pace.reserve('two', limit, 2)).toEqual([0, 0])
+  })
+})
+
+let postgres: TestPostgres | undefined
+beforeAll(async () => {
+  if (missingPostgres() === undefined) postgres = await startPostgres()
+})
+afterAll(() => postgres?.close())
