@@ -213,3 +213,21 @@ function requestOf({ headers, body }: typeof batch): string {
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
   return `POST ${batchPath} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`
 }
+
+it.each([401, 403])(
+  'batch-wire 3: sends a batch with two ids again that was denied as a whole (%i), before it answers 200',
+  async (status) => {
+    const upstream = await startUpstream((seen, response) =>
+      (seen.headers.authorization === 'bearer renewed' ? echoRecord : replyWith(status))(seen, response),
+    )
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const mismatch = batchOf(flatRecords(3), { boundary: 'batch_other' })
+    expect((await postBatch(adapter, mismatch)).status).toBe(status)
+    const posted = upstream.seen.length
+    const renewed = { Authorization: 'bearer renewed' }
+    const second = await postBatch(adapter, mismatch, renewed)
+    expect([second.status, upstream.seen.length - posted]).toEqual([200, 3])
+    expect((await postBatch(adapter, mismatch, renewed)).text).toBe(second.text)
+    expect(upstream.seen.length - posted).toBe(3)
+  },
+)

@@ -37,7 +37,7 @@ export async function answerKnown(
     const open = stored.records.filter(({ state }) => state === 'open')
     const [first] = open
     if (first === undefined) {
-      const again = plan.outcomesShown ? stored.records.filter(isWorthAnother) : []
+      const again = stored.records.filter((record) => isWorthAnother(record, plan.outcomesShown))
       const positions = again.map(({ position }) => position)
       const reopened =
         again.length === 0
@@ -76,9 +76,13 @@ async function load(context: ProxyContext, batch: number): Promise<Loaded | unde
     : { ...stored, request: decodeStoredRequest(stored.payload) }
 }
 
-/** True for a record that was not applied, or may not have been, as long as no newer one took its place. */
-function isWorthAnother({ state, again, superseded }: StoredRecord): boolean {
-  return !superseded && (again === 'resend' || (again !== undefined && state !== 'confirmed'))
+/**
+ * True for a record that was not applied, or may not have been, as long as no newer one took its place. Of a batch whose
+ * client was told that all is well, only those that were denied together with it: its client was told of that.
+ */
+function isWorthAnother({ state, again, superseded }: StoredRecord, outcomesShown: boolean): boolean {
+  if (superseded) return false
+  return again === 'resend' || (outcomesShown && again !== undefined && state !== 'confirmed')
 }
 
 interface Resumed {
