@@ -4,7 +4,7 @@ import { AdapterError } from '../../src/errors.ts'
 import { createApp, parseConfig } from '../../src/index.ts'
 import { createNoJournal, type Journal } from '../../src/journal/index.ts'
 import { batchOf, batchPath, flatRecord, guid, readBatchReply } from '../support/batch-request.ts'
-import { startUpstream } from '../support/scripted-upstream.ts'
+import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { clientHeaders } from '../support/start-adapter.ts'
 
 /** Two marks of learner 1 and, between them, one of learner 2. */
@@ -16,7 +16,9 @@ const batch = batchOf([
 
 /** An adapter whose journal takes outcomes when the test says so; the reply to the batch, and who was posted so far. */
 async function postOn(settle: Journal['settle']) {
-  const upstream = await startUpstream()
+  const upstream = await startUpstream((seen, response) =>
+    seen.method === 'POST' ? echoRecord(seen, response) : replyWith(200, {})(seen, response),
+  )
   const config = parseConfig({ listen: { port: 0 }, upstreams: { v3: { baseUrl: upstream.url } } })
   const openJournal = (): Promise<Journal> => Promise.resolve({ ...createNoJournal(), settle })
   const app = createApp(config, { logLevel: 'silent', openJournal })
@@ -25,22 +27,32 @@ async function postOn(settle: Journal['settle']) {
   const headers = { ...clientHeaders, ...batch.headers }
   const reply = fetch(url + batchPath, { method: 'POST', headers, body: batch.body })
   const posted = (): unknown[] =>
-    upstream.seen.map(({ body }) => {
-      const { Attendee, Qualifier } = JSON.parse(body) as {
-        Attendee: { ExternalID: string }
-        Qualifier: { Comment?: string }
-      }
-      return [Number(Attendee.ExternalID.slice(-12)), Qualifier.Comment]
-    })
-  return { reply, posted }
+    upstream.seen
+      .filter(({ method }) => method === 'POST')
+      .map(({ body }) => {
+        const { Attendee, Qualifier } = JSON.parse(body) as {
+          Attendee: { ExternalID: string }
+          Qualifier: { Comment?: string }
+        }
+        return [Number(Attendee.ExternalID.slice(-12)), Qualifier.Comment]
+      })
+  /** Time for a post that must not be: what leaves now has been there and back when this has. */
+  const thereAndBack = async (): Promise<void> => {
+    for (let turn = 0; turn < 5; turn += 1) {
+      const passed = await fetch(`${url}/Learner/V3/LearnerSENs`, { headers: clientHeaders })
+      await passed.body?.cancel()
+    }
+  }
+  return { reply, posted, thereAndBack }
 }
 
 test('a newer record of the same learner and event leaves when the outcome of the older one is durable, and not before', async () => {
   let release = (): void => undefined
   const held = new Promise<void>((resolve) => (release = resolve))
   const settle = vi.fn(() => held)
-  const { reply, posted } = await postOn(settle)
+  const { reply, posted, thereAndBack } = await postOn(settle)
   await vi.waitFor(() => expect(settle).toHaveBeenCalled())
+  await thereAndBack()
   expect(posted()).toEqual([[1, undefined], [2, undefined]]) // prettier-ignore
   release()
   const { headers, text } = await reply.then(async (got) => ({
