@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-import type { Journal } from '../journal/index.ts'
+import type { Journal, Reopened } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
 import type { ReadPlanner } from '../translate/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
@@ -27,6 +27,11 @@ export interface ProxyContext {
   readonly waiting: Waiting
   /** What the client of each partner showed last: it finishes writes whose own credentials are not kept. */
   readonly clients: Map<string, V3Credentials>
+  /**
+   * Batches with open records that nobody sends, and what each of those waits for: of instances that are gone, and of runs of
+   * this one that came to no end. The background finishes them.
+   */
+  readonly orphans: Map<number, Reopened>
   readonly limits: BatchLimits
   readonly byteBudget: ByteBudget
   readonly inFlight: InFlight

@@ -35,6 +35,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     journal: createNoJournal(),
     waiting: createWaiting(createNoJournal(), systemClock),
     clients: new Map(),
+    orphans: new Map(),
     clock: systemClock,
     limits: defaultBatchLimits,
     byteBudget: createByteBudget(1),

@@ -109,6 +109,7 @@ async function resume(
     tasks: toTasks(plan.records, positions, reopened, firstOfAgain(stored.records), (older) =>
       context.waiting.until(older, partner.budgetMs),
     ),
+    after: reopened,
     texts: toTexts(request.request, context.newId),
     followUp: { outcomesShown: plan.outcomesShown, clientWaits: true, receivedMs },
     attemptsOf: (position) => (stored.records[position]?.attempts ?? 1) + 1,

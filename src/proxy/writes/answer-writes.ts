@@ -82,6 +82,7 @@ export async function answerWrites(
     batch: begun.batch,
     records: plan.records,
     tasks,
+    after: begun.after,
     texts,
     followUp: { outcomesShown: plan.outcomesShown, clientWaits: true, receivedMs },
     attemptsOf: () => 1,

@@ -40,9 +40,7 @@ export function createRecovery(
   context: ProxyContext,
   authorise: (partner: string, client: V3Credentials) => Promise<Authorisation> | undefined,
 ): Recovery {
-  const { journal, clock } = context
-  /** Taken over and not finished yet, with what each open record waits for. */
-  const orphans = new Map<number, Reopened>()
+  const { journal, clock, orphans } = context
   const running = new Map<number, Promise<void>>()
   /** What batches were said to wait for. */
   const told = new Map<number, 'credentials' | 'partner'>()
@@ -77,6 +75,7 @@ export function createRecovery(
         tasks: toTasks(plan.records, positions, opened, firstOfAgain(records), (older) =>
           context.waiting.until(older, authorisation.partner.budgetMs),
         ),
+        after: opened,
         texts: toTexts(request, context.newId),
         followUp: { outcomesShown: plan.outcomesShown, clientWaits: false, receivedMs },
         attemptsOf: (position) => (records[position]?.attempts ?? 0) + 1,
@@ -146,10 +145,9 @@ export function createRecovery(
   }
 }
 
-/** The open records of a batch that was taken over, each with the older ones that it waits for. */
+/** Those of the records that are open still, each with the older ones that it waits for. */
 function openOf({ records }: StoredBatch, after: Reopened): Reopened {
-  const open = records.filter(({ state }) => state === 'open')
-  return new Map(open.map(({ position }) => [position, after.get(position) ?? []]))
+  return new Map([...after].filter(([position]) => records[position]?.state === 'open'))
 }
 
 function readCredentials(text: string | undefined): V3Credentials | undefined {

@@ -1,5 +1,5 @@
 import { AdapterError } from '../../errors.ts'
-import type { Settled } from '../../journal/index.ts'
+import type { Reopened, Settled } from '../../journal/index.ts'
 import type { BatchTally } from '../../observability/events.ts'
 import type { PartReply } from '../../v2/index.ts'
 import type { PostOutcome, UpstreamError } from '../../v3/index.ts'
@@ -19,6 +19,8 @@ export interface Run {
   readonly batch: number
   readonly records: readonly PlannedRecord[]
   readonly tasks: readonly WriteTask[]
+  /** The older records that those of the tasks wait for. */
+  readonly after: Reopened
   readonly texts: SettleContext
   readonly followUp: Omit<FollowUp, 'nowMs' | 'attempts'>
   /** How often a record was opened before. */
@@ -34,13 +36,38 @@ export interface RunEnd {
   readonly denial: UpstreamError | undefined
 }
 
+/** What a run uses of the context. */
+export type RunContext = Pick<ProxyContext, 'journal' | 'waiting' | 'orphans' | 'nowMs'>
+
 /**
  * Sends the records of a run and makes each outcome durable before anybody is told. Outcomes that come in the same moment
- * share one write to the journal. Errors: those of `Journal.settle`; the records stay open then, for whoever owns them.
+ * share one write to the journal. Errors: those of `Journal.settle`; records stay open then, and the background finishes them,
+ * unless another instance does.
  */
 export async function runWrites(
-  context: ProxyContext,
-  sending: Sending,
+  context: RunContext,
+  sending: Pick<Sending, 'sendAll'>,
+  run: Run,
+  onSettled: OnSettled,
+): Promise<RunEnd> {
+  try {
+    return await sendAndSettle(context, sending, run, onSettled)
+  } catch (cause) {
+    const isOthers = cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST'
+    // As long as this instance lives, nobody else takes them over.
+    if (!isOthers) leaveBehind(context.orphans, run)
+    throw cause
+  }
+}
+
+function leaveBehind(orphans: Map<number, Reopened>, { batch, tasks, after }: Run): void {
+  const left = tasks.map(({ position }) => [position, after.get(position) ?? []] as const)
+  orphans.set(batch, new Map([...(orphans.get(batch) ?? []), ...left]))
+}
+
+async function sendAndSettle(
+  context: RunContext,
+  sending: Pick<Sending, 'sendAll'>,
   run: Run,
   onSettled: OnSettled,
 ): Promise<RunEnd> {
@@ -100,7 +127,7 @@ function toDenialError(denial: UpstreamError): AdapterError {
 }
 
 /** Nothing was applied: the client may come again with other credentials, or the background with newer ones. */
-function deniedTask(context: ProxyContext, run: Run): (task: WriteTask) => Settled {
+function deniedTask(context: RunContext, run: Run): (task: WriteTask) => Settled {
   const reason = 'denied'
   return ({ position, first }) => {
     if (run.followUp.clientWaits && first === 'post')
@@ -117,7 +144,7 @@ function deniedTask(context: ProxyContext, run: Run): (task: WriteTask) => Settl
   }
 }
 
-function followUpOf(context: ProxyContext, run: Run, position: number): FollowUp {
+function followUpOf(context: RunContext, run: Run, position: number): FollowUp {
   return { ...run.followUp, nowMs: context.nowMs(), attempts: run.attemptsOf(position) }
 }
 
@@ -129,7 +156,7 @@ interface Settler {
   flushed(): Promise<void>
 }
 
-function createSettler(context: ProxyContext, batch: number, onSettled: OnSettled): Settler {
+function createSettler(context: RunContext, batch: number, onSettled: OnSettled): Settler {
   let outcomes: Settled[] = []
   let replies: PartReply[] = []
   let flushing: Promise<void> | undefined

@@ -1,0 +1,55 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+
+import { AdapterError } from '../../src/errors.ts'
+import { type Journal, openJournal } from '../../src/journal/index.ts'
+import { batchOf, failuresOf, flatRecords, postBatch, readBatchReply } from '../support/batch-request.ts'
+import { type Answer, echoOf, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { onePartner, startAdapter } from '../support/start-adapter.ts'
+import { journalFile } from './support/journal-file.ts'
+
+const batch = batchOf(flatRecords(3))
+const created = { status: 201, codes: 'record' }
+const partner = onePartner({ v3: { readBackAfterMs: [5] } })
+
+/** Takes every mark, and gives it back when its learner is asked for. */
+function takeAll(): Answer {
+  const marks = new Map<string, string>()
+  return (seen, response) => {
+    if (seen.method === 'POST') {
+      marks.set(/"Attendee":\{"ExternalID":"([^"]+)"/.exec(seen.body)?.[1] ?? '', echoOf(seen))
+      return echoRecord(seen, response)
+    }
+    const [, learner = ''] = /Attendee\/ExternalID eq (\S+)/.exec(decodeURIComponent(seen.url)) ?? []
+    const mark = marks.get(learner)
+    return replyWith(200, `{"value":[${mark ?? ''}]}`)(seen, response)
+  }
+}
+
+/** The adapter in front of `url`, with a journal of which `broken` replaces some members. */
+async function startBroken(url: string, broken: (journal: Journal) => Partial<Journal>) {
+  const journal = await openJournal({ url: journalFile().url })
+  onTestFinished(() => journal.close())
+  const open = () => Promise.resolve({ ...journal, ...broken(journal) })
+  return { journal, adapter: await startAdapter(url, partner, { openJournal: open }) }
+}
+
+describe('product 3: what was sent and could not be kept', () => {
+  it('is looked for in the background as soon as the journal can be written again', async () => {
+    const upstream = await startUpstream(takeAll())
+    let failures = 1
+    const { journal, adapter } = await startBroken(upstream.url, (whole) => ({
+      settle: (...call) =>
+        failures-- > 0
+          ? Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The disk is full.'))
+          : whole.settle(...call),
+    }))
+    const first = await postBatch(adapter, batch)
+    expect(first.status).toBe(503)
+    await vi.waitFor(
+      async () => expect(await journal.balances()).toMatchObject([{ open: 0, confirmed: 3 }]),
+      { timeout: 10_000 },
+    )
+    expect(failuresOf(readBatchReply(await postBatch(adapter, batch)))).toEqual([created, created, created])
+    expect(upstream.seen.filter(({ method }) => method === 'POST').length).toBe(3)
+  })
+})
