@@ -14,7 +14,6 @@ const patience = { patienceMs: 1_000, settlePatienceMs: 20_000, leaseMs: 60_000 
 it.each([
   [{ code: '53100' }, 'transient', 'the disk of the database is full'],
   [{ code: '57P01' }, 'transient', 'the database is shutting down or takes too long'],
-  [{ code: '40P01' }, 'transient', 'other transactions were in the way'],
   [{ code: '42P01' }, 'transient', 'the database refuses it (42P01)'],
   [{ code: '22021' }, 'refused', 'the database refuses it (22021)'],
   [{ code: 'ECONNREFUSED' }, 'transient', 'the database cannot be reached'],
@@ -47,6 +46,10 @@ function cutAtCommit(url: string, written: boolean): Pool {
     },
   })
 }
+
+it('tells others in the way from a store that is not well', () => {
+  expect(toPostgresFault({ code: '40P01' })).toMatchObject({ kind: 'transient', contended: true })
+})
 
 it('names its place without a password', () => {
   expect(placeOf('postgres://u:hush@db.test:5433/markbridge?sslmode=require')).toBe(

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 
-import { type Journal, openJournal } from '../../src/journal/index.ts'
+import { openInspector, openJournal } from '../../src/journal/index.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { describeJournal } from './contract.ts'
 
@@ -13,13 +13,18 @@ describe.skipIf(missingPostgres() !== undefined)('with a server', () => {
 
   describeJournal('PostgreSQL', async (work) => {
     const url = await postgres.createDatabase()
-    const opened: Journal[] = []
+    const opened: { close(): Promise<void> }[] = []
     try {
       await work({
         open: async (options = {}) => {
           const journal = await openJournal({ url, ...options })
           opened.push(journal)
           return journal
+        },
+        inspect: async () => {
+          const inspector = await openInspector(url)
+          opened.push(inspector)
+          return inspector
         },
       })
     } finally {

@@ -2,18 +2,22 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import type { Journal } from '../../src/journal/index.ts'
-import { openJournal } from '../../src/journal/index.ts'
+import { openInspector, openJournal } from '../../src/journal/index.ts'
 import { describeJournal, type Opener } from './contract.ts'
 
 describeJournal('SQLite', async (work) => {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-journal-'))
-  const opened: Journal[] = []
+  const opened: { close(): Promise<void> }[] = []
   const opener: Opener = {
     open: async (options = {}) => {
       const journal = await openJournal({ url: `sqlite:${join(folder, 'journal.db')}`, ...options })
       opened.push(journal)
       return journal
+    },
+    inspect: async () => {
+      const inspector = await openInspector(`sqlite:${join(folder, 'journal.db')}`)
+      opened.push(inspector)
+      return inspector
     },
   }
   try {

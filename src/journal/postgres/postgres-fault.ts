@@ -22,7 +22,14 @@ export function toPostgresFault(error: unknown): Fault {
     known?.[1] ?? (isState ? `the database refuses it (${code})` : 'the database cannot be reached')
   // Class 22: data that it cannot take; 23: a constraint.
   const refused = isState && /^2[23]/.test(code)
-  return { kind: refused ? 'refused' : 'transient', message, cause: error }
+  // Class 40: a deadlock, or a transaction that could not be put in order.
+  const contended = isState && code.startsWith('40')
+  return {
+    kind: refused ? 'refused' : 'transient',
+    message,
+    cause: error,
+    ...(contended ? { contended } : {}),
+  }
 }
 
 function errorCode(error: unknown): string {

@@ -79,19 +79,29 @@ function add(counts: Map<number, Counts>, batch: number, open: number, live: num
 }
 
 /**
- * Locks the batches that this instance owns, in their order, and gives their partners. Whoever takes one over waits until the
- * settle is done, or came before and is the owner now.
+ * Locks the batches that are settled, and those of older records that will be superseded, in the order that all take. Gives the
+ * partners of those that this instance owns: whoever takes one over waits until the settle is done, or came before.
  */
 async function lockOwned(
   client: PoolClient,
   instance: number,
   outcomes: readonly Outcome[],
 ): Promise<ReadonlyMap<number, string>> {
+  const confirmed = outcomes.filter(({ state }) => state === 1)
   const { rows } = await client.query<{ id: number; partner: string; owner: number }>({
     name: 'journal-lock',
-    text: `select id, partner, owner from journal_batches where id = any($1::bigint[])
+    text: `select id, partner, owner from journal_batches where id in (
+        select unnest($1::bigint[])
+        union select o.batch from unnest($2::bigint[], $3::int[]) as u (batch, position)
+          join journal_records r on r.batch = u.batch and r.position = u.position
+          join journal_records o on o.key = r.key and o.live = 1 and o.state <> 0
+            and (o.batch, o.position) < (r.batch, r.position))
       order by id for no key update`,
-    values: [[...new Set(outcomes.map(({ batch }) => batch))]],
+    values: [
+      [...new Set(outcomes.map(({ batch }) => batch))],
+      confirmed.map(({ batch }) => batch),
+      confirmed.map(({ position }) => position),
+    ],
   })
   return new Map(rows.filter(({ owner }) => owner === instance).map(({ id, partner }) => [id, partner]))
 }

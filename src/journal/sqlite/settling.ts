@@ -62,7 +62,7 @@ export function createSettling(
     return row?.['state'] === operation.states[index] && row?.['reason'] === operation.reasons[index]
   }
   const supersede = (batch: number, from: number, to: number): void => {
-    // With setReturnArrays each row is an array, which the types do not say.
+    // Each once, also where several records of its key were confirmed. With setReturnArrays each row is an array, which the types do not say.
     for (const row of on.superseded.all(batch, from, to) as unknown as number[][]) {
       const [older = 0, position = 0, state = 0] = row
       const after = state === PARKED ? REFUSED : state

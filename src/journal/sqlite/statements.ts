@@ -69,7 +69,7 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
        where batch = ? and position = ? and state = 0`,
     ),
     superseded: rows(
-      `select o.batch, o.position, o.state from journal_records r
+      `select distinct o.batch, o.position, o.state from journal_records r
        join journal_records o indexed by journal_records_live
          on o.key = r.key and o.live = 1 and o.state <> 0
        where r.batch = ? and r.position between ? and ? and r.state = 1

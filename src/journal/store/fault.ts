@@ -8,4 +8,6 @@ export interface Fault {
   /** For the operator, without any value: `the disk is full`. */
   readonly message: string
   readonly cause?: unknown
+  /** True: others were in the way, and the store itself is well. */
+  readonly contended?: boolean
 }
