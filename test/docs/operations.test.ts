@@ -1,11 +1,43 @@
 import { readFile } from 'node:fs/promises'
 
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { parse } from 'yaml'
+import * as z from 'zod'
 
+import { parseConfig } from '../../src/config/index.ts'
+import { resolveSecrets } from '../../src/config/resolve-secrets.ts'
+import { configSchema } from '../../src/config/schema.ts'
 import { createMetricsSum } from '../../src/observability/metrics-sum.ts'
+import { runCli } from '../cli/run-cli.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 
 const operations = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+
+/** What stands between backticks, in text and tables. */
+const quoted = [...operations.replaceAll(/^```[^]*?^```$/gm, '').matchAll(/`([^`\n]+)`/g)].map(
+  ([, text = '']) => text,
+)
+
+/** The content of the fenced blocks of a language. */
+function blocks(language: string): string[] {
+  return [...operations.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'gm'))].map(
+    ([, text = '']) => text,
+  )
+}
+
+interface Node {
+  readonly properties?: Readonly<Record<string, Node>>
+  readonly items?: Node
+}
+
+/** Every key of the configuration with the sections around it, lists left out: `partners.v3.budgetMs`. */
+function keysOf(node: Node, path: readonly string[] = []): string[] {
+  const own = Object.entries(node.properties ?? {}).flatMap(([name, child]) => {
+    const inner = [...path, name]
+    return [inner.join('.'), ...keysOf(child, inner)]
+  })
+  return node.items === undefined ? own : [...own, ...keysOf(node.items, path)]
+}
 
 test('docs/operations.md has a row for every metric, and none for another', async () => {
   const adapter = await startAdapter('http://127.0.0.1:1')
@@ -15,4 +47,39 @@ test('docs/operations.md has a row for every metric, and none for another', asyn
   const rows = [...operations.matchAll(/^\| `(markbridge_\w+)` \|/gm)].map(([, name]) => name)
   expect(shown.length).toBeGreaterThan(10)
   expect(rows.sort()).toEqual(shown.sort())
+})
+
+test('every key of the configuration that docs/operations.md names exists', () => {
+  const schema = z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' })
+  const known = keysOf(schema as Node)
+  const named = quoted.filter((text) => /^(?:listen|upstreams|limits|journal|partners|v3|quirks|reads|passThrough)(?:\.\w+)+$/.test(text)) // prettier-ignore
+  expect(named.length).toBeGreaterThan(15)
+  const unknown = named.filter((name) => !known.some((key) => key === name || key.endsWith(`.${name}`)))
+  expect(unknown).toEqual([])
+})
+
+test('the configuration in docs/operations.md is valid', async () => {
+  const [text = ''] = blocks('yaml')
+  const input: unknown = { upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } }, ...(parse(text) as object) }
+  const env = vi.fn((name: string) => (name.endsWith('_URL') ? 'postgres://db/journal' : '00'.repeat(32)))
+  const { value, faults } = await resolveSecrets(input, { env, file: () => Promise.resolve(undefined) })
+  expect(parseConfig(value, faults).journal.keys.map(({ id }) => id)).toEqual(['k1'])
+  expect(env.mock.calls.flat()).toEqual(['MARKBRIDGE_JOURNAL_URL', 'MARKBRIDGE_JOURNAL_KEY'])
+})
+
+test('every command in docs/operations.md exists, with its options', async () => {
+  const lines = [...blocks('sh').flatMap((text) => text.split('\n')), ...quoted]
+  const commands = lines.flatMap(
+    (line) => /^(?:markbridge|node dist\/cli\/main\.js) (.*)$/.exec(line)?.[1] ?? [],
+  )
+  expect(commands.length).toBeGreaterThan(8)
+  const nameOf = (command: string): string => /^(?:journal |config )?[a-z]+/.exec(command)?.[0] ?? ''
+  const names = [...new Set(commands.map(nameOf))]
+  const helps = await Promise.all(names.map((name) => runCli([...name.split(' '), '--help'])))
+  const helpOf = new Map(names.map((name, index) => [name, helps[index]?.stdout ?? '']))
+  for (const command of commands) {
+    const name = nameOf(command)
+    expect(helpOf.get(name)).toContain(`Usage: markbridge ${name} `)
+    for (const [option] of command.matchAll(/--[a-z-]+/g)) expect(helpOf.get(name)).toContain(option)
+  }
 })

@@ -1,0 +1,123 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+
+import { expect, test } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+
+import { type Config, parseConfig } from '../../src/config/index.ts'
+import { resolveSecrets } from '../../src/config/resolve-secrets.ts'
+import { runCli } from '../cli/run-cli.ts'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const read = (name: string): Promise<string> => readFile(`${root}deploy/${name}`, 'utf8')
+
+const defaults = parseConfig({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } } })
+
+/** The longest time that a stop takes, in seconds: every batch ends, then every reply was read. */
+function stopSeconds({ listen, partners }: Config): number {
+  return (Math.max(...partners.map(({ v3 }) => v3.budgetMs)) + listen.drainMs) / 1_000
+}
+
+/** What stands at a path of an object that was read from YAML. */
+function at(value: unknown, ...path: (string | number)[]): unknown {
+  return path.reduce((inner, key) => (inner as Record<string | number, unknown> | undefined)?.[key], value)
+}
+
+test('kubernetes.yaml: an instance has the time to drain, and says by itself whether it is ready', async () => {
+  const documents = parseAllDocuments(await read('kubernetes.yaml'))
+  expect(documents.flatMap(({ errors }) => errors)).toEqual([])
+  const parts = new Map(documents.map((document) => [document.get('kind'), document.toJS() as unknown]))
+  expect([...parts.keys()]).toEqual([
+    'ConfigMap',
+    'Deployment',
+    'Service',
+    'PodDisruptionBudget',
+    'NetworkPolicy',
+  ])
+
+  const { value, faults } = await resolveSecrets(
+    parse(String(at(parts.get('ConfigMap'), 'data', 'markbridge.yaml'))),
+    {
+      env: (name) => ({ JOURNAL_URL: 'postgres://db/journal', JOURNAL_KEY: '00'.repeat(32) })[name],
+      file: () => Promise.resolve(undefined),
+    },
+  )
+  const config = parseConfig(value, faults)
+  const pod = at(parts.get('Deployment'), 'spec', 'template', 'spec')
+  const container = at(pod, 'containers', 0)
+  const [, pause] = at(container, 'lifecycle', 'preStop', 'exec', 'command') as string[]
+  expect(at(pod, 'terminationGracePeriodSeconds')).toBeGreaterThan(Number(pause) + stopSeconds(config))
+  expect(at(container, 'readinessProbe', 'httpGet', 'path')).toBe('/readyz')
+  expect(at(container, 'livenessProbe', 'httpGet', 'path')).toBe('/healthz')
+  expect(at(container, 'ports', 0, 'containerPort')).toBe(config.listen.port)
+  const environment = at(container, 'env') as { name: string; value?: string }[]
+  expect(environment.map(({ name, value: literal }) => [name, literal])).toEqual([
+    ['JOURNAL_URL', undefined],
+    ['JOURNAL_KEY', undefined],
+  ])
+  const replicas = Number(at(parts.get('Deployment'), 'spec', 'replicas'))
+  expect(at(parts.get('PodDisruptionBudget'), 'spec', 'minAvailable')).toBeLessThan(replicas)
+})
+
+test('markbridge.service: an instance has the time to drain, and starts as the command line wants it', async () => {
+  const unit = await read('markbridge.service')
+  const entries = [...unit.matchAll(/^(\w+)=(.*)$/gm)].map(([, name = '', value = '']): [string, string] => [
+    name,
+    value,
+  ])
+  const setting = Object.fromEntries(entries)
+  expect(Number(setting['TimeoutStopSec'])).toBeGreaterThan(stopSeconds(defaults))
+  const [, args = ''] = /dist\/cli\/main\.js (.*)$/.exec(setting['ExecStart'] ?? '') ?? []
+  expect(args).toBe('serve --config /etc/markbridge/markbridge.yaml')
+  expect(setting).toMatchObject({ DynamicUser: 'yes', KillMode: 'mixed', StateDirectory: 'markbridge' })
+})
+
+test('Containerfile: copies what is there, holds no secret, runs as nobody special', async () => {
+  const text = (await read('Containerfile')).replaceAll(/\\\n\s*/g, '')
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  const copied = lines
+    .filter((line) => line.startsWith('COPY ') && !line.includes('--from'))
+    .flatMap((line) => line.split(' ').slice(1, -1))
+  expect(copied.filter((name) => !existsSync(root + name))).toEqual([])
+  expect(copied).toContain('src')
+  expect(lines.filter((line) => /^(?:ENV|ARG).*(?:KEY|TOKEN|SECRET|PASSWORD|_URL)/i.test(line))).toEqual([])
+  expect(lines.findLast((line) => line.startsWith('USER '))).toBe('USER node')
+  const command = JSON.parse(lines.findLast((line) => line.startsWith('CMD '))?.slice(4) ?? '[]') as string[]
+  const { stdout } = await runCli([...command.slice(0, 1), '--help'])
+  for (const option of command.filter((word) => word.startsWith('--'))) expect(stdout).toContain(option)
+})
+
+/** The seconds of a directive such as `proxy_read_timeout 120s;`. */
+function secondsOf(text: string, directive: string): number {
+  return Number(new RegExp(`^\\s*${directive} (\\d+)s;?$`, 'm').exec(text)?.[1])
+}
+
+test.each([
+  {
+    file: 'nginx.conf',
+    wait: 'proxy_read_timeout',
+    idle: 'keepalive_timeout',
+    forbidden: /proxy_next_upstream [^;]*non_idempotent/,
+  },
+  {
+    file: 'haproxy.cfg',
+    wait: 'timeout server',
+    idle: 'timeout http-keep-alive',
+    forbidden: /retry-on (?!conn-failure$)/m,
+  },
+])(
+  '$file waits longer than a batch may take, and never sends one twice',
+  async ({ file, wait, idle, forbidden }) => {
+    const text = await read(file)
+    expect(secondsOf(text, wait) * 1_000).toBeGreaterThan(defaults.partners[0]?.v3.budgetMs ?? Infinity)
+    expect(secondsOf(text, idle)).toBeLessThan(75)
+    expect(text.replaceAll(/^\s*#.*$/gm, '')).not.toMatch(forbidden)
+    for (const path of ['/metrics', '/healthz', '/readyz']) expect(text).toContain(path)
+  },
+)
+
+test('nginx.conf takes as much as the adapter does', async () => {
+  const megabytes = /^\s*client_max_body_size (\d+)m;$/m.exec(await read('nginx.conf'))?.[1]
+  expect(Number(megabytes) * 1_048_576).toBe(defaults.limits.maxBodyBytes)
+})
