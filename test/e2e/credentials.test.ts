@@ -20,6 +20,7 @@ import {
   type Upstream,
 } from '../support/scripted-upstream.ts'
 import { type Adapter, startAdapter } from '../support/start-adapter.ts'
+import { journalFile } from './support/journal-file.ts'
 import { sandboxRegister } from './support/sandbox-register.ts'
 
 const v2Key = 'client-key'
@@ -118,6 +119,33 @@ describe('client credentials', () => {
     ])
     expect(service.seen.filter(({ url }) => isToken(url)).length).toBe(2)
   })
+
+  it.each(['none', 'kept'])(
+    'leave no record open when there is no other token (journal: %s), and the same batch is sent later',
+    async (kind) => {
+      let tokens = 0
+      const upstream = await startUpstream((seen, response) => {
+        if (!isToken(seen.url)) {
+          const known = seen.headers.authorization === 'Bearer hush-token-3'
+          return (known ? echoRecord : replyWith(401))(seen, response)
+        }
+        tokens += 1
+        if (tokens === 2) return replyWith(503)(seen, response)
+        const token = { access_token: `hush-token-${tokens}`, expires_in: 3600, token_type: 'Bearer' }
+        return replyWith(200, token)(seen, response)
+      })
+      const adapter = await startAdapter(upstream.url, {
+        ...partnerWith(`${upstream.url}/connect/token`),
+        journal: kind === 'none' ? { url: 'none' } : journalFile(),
+      })
+      const batch = batchOf(flatRecords(2))
+      expect((await postBatch(adapter, batch)).status).toBe(503)
+      const page = await adapter.request('GET', '/metrics')
+      expect(page.text).toMatch(/journal_records\{[^}]*state="open"[^}]*\} 0\n/)
+      const created = { status: 201, codes: 'record' }
+      expect(failuresOf(readBatchReply(await postBatch(adapter, batch)))).toEqual([created, created])
+    },
+  )
 
   it('are renewed for reads too, with the same answer for one of V2 and one that is passed through', async () => {
     const answer = replyWith(200, { value: [] })

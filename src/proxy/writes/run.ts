@@ -30,10 +30,10 @@ export interface Run {
 /** Told of each record once it is settled for good, with its part of the reply. */
 export type OnSettled = (position: number, reply: PartReply) => void
 
-/** How a run ended: what became of its records, and the upstream's error where it denied the credentials for all of them. */
+/** How a run ended: what became of its records, and why nothing was taken where the credentials were denied for all of them. */
 export interface RunEnd {
   readonly tally: BatchTally
-  readonly denial: UpstreamError | undefined
+  readonly denial: UpstreamError | AdapterError | undefined
 }
 
 /** What a run uses of the context. */
@@ -101,7 +101,7 @@ export interface Answered {
 
 /**
  * Sends the records of a run and hands their parts to a reply. Errors: `ADP_TOKEN` or `ADP_FORBIDDEN` when the upstream denied
- * the credentials before it took anything, and those of `runWrites`.
+ * the credentials before it took anything, the token endpoint's when it has no other token, and those of `runWrites`.
  */
 export async function runForClient(
   context: ProxyContext,
@@ -115,6 +115,7 @@ export async function runForClient(
     reply.begin()
   })
   if (denial === undefined) return tally
+  if (denial instanceof AdapterError) throw denial
   context.events.credentialsDenied({ status: denial.status, partner: partner.id })
   throw toDenialError(denial)
 }

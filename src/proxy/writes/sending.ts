@@ -1,3 +1,4 @@
+import { AdapterError } from '../../errors.ts'
 import type { ReadOutcome, UpstreamError, V3Credentials, V3Writes } from '../../v3/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
@@ -7,10 +8,13 @@ import { type OnOutcome, sendAll, type WriteTask } from './send.ts'
 /** The sending of the records of one request. */
 export interface Sending {
   /**
-   * Sends every record within the partner's budget. Resolves the upstream's error when it denied the credentials before it
-   * took anything.
+   * Sends every record within the partner's budget. Resolves why nothing was taken, where the credentials were denied before
+   * anything was: the upstream's error, or that of the token endpoint which then had no other token.
    */
-  sendAll(tasks: readonly WriteTask[], onOutcome: OnOutcome): Promise<UpstreamError | undefined>
+  sendAll(
+    tasks: readonly WriteTask[],
+    onOutcome: OnOutcome,
+  ): Promise<UpstreamError | AdapterError | undefined>
   /** The longest time that a call stood in the throttle's queue so far, ms. */
   queuedMs(): number
   /** The value of `Server-Timing`; undefined where nothing holds calls back. */
@@ -56,13 +60,17 @@ export function createSending(
   return {
     sendAll: async (tasks, onOutcome) => {
       const denial = await sendWith(authorisation.credentials, tasks, onOutcome)
-      return renew !== undefined && denial?.status === 401
-        ? sendWith(await renew(), tasks, onOutcome)
-        : denial
+      if (renew === undefined || denial?.status !== 401) return denial
+      const renewed = await renew().catch(toAdapterError)
+      return renewed instanceof AdapterError ? renewed : sendWith(renewed, tasks, onOutcome)
     },
     queuedMs: () => Math.round(queued()),
     timing: () => (pace === undefined ? undefined : `queue;dur=${Math.round(queued())}`),
   }
+}
+
+function toAdapterError(cause: unknown): AdapterError {
+  return cause instanceof AdapterError ? cause : new AdapterError('ADP_INTERNAL', 'No token.', { cause })
 }
 
 /** A read for a write that was lost: it stands with the writes in the throttle's line, and ends with their budget. */
