@@ -1,5 +1,6 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 
+import { isOldMark, markPattern } from './schema/marks.ts'
 import { RESEND } from './schema/state-codes.ts'
 import type { JournalTables } from './schema/tables.ts'
 import type { Store } from './store/store.ts'
@@ -35,6 +36,7 @@ export async function purge(store: Store, retention: Retention, nowMs: number): 
     .where('idle_from', '<', nowMs - PACE_MS)
     .where('held_until', '<', nowMs - PACE_MS)
     .execute()
+  await dropMarks(store.db)
   await overwriteDeleted(store, true)
   try {
     return {
@@ -45,6 +47,20 @@ export async function purge(store: Store, retention: Retention, nowMs: number): 
   } finally {
     await overwriteDeleted(store, false)
   }
+}
+
+async function dropMarks(db: Kysely<JournalTables>): Promise<void> {
+  const newest = await db
+    .selectFrom('journal_instances')
+    .select(({ fn }) => fn.max('id').as('id'))
+    .executeTakeFirst()
+  const marks = await db
+    .selectFrom('journal_meta')
+    .select('name')
+    .where('name', 'like', markPattern)
+    .execute()
+  const old = marks.map(({ name }) => name).filter((name) => isOldMark(name, newest?.id ?? 0))
+  if (old.length > 0) await db.deleteFrom('journal_meta').where('name', 'in', old).execute()
 }
 
 /** SQLite leaves what is deleted in the file, unless it is told to write zeros over it; always would slow every settle. */

@@ -4,6 +4,7 @@ import { sql } from 'kysely'
 import { expect, it } from 'vitest'
 
 import { purge } from '../../src/journal/purge.ts'
+import { markOf } from '../../src/journal/schema/marks.ts'
 import { batchOf, beginNew, confirmed, START_MS, statesOf } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
@@ -77,6 +78,21 @@ it('leaves nothing of it in the file', async () => {
   expect(await countMarks()).toBeGreaterThan(4_000)
   await purge(store, retention, START_MS + 8 * DAY_MS)
   expect(await countMarks()).toBe(0)
+})
+
+it('keeps the marks of the last hundred instances', async () => {
+  const { store } = await openSqlite(`${await makeFolder()}/journal.db`)
+  const values = Array.from({ length: 150 }, (_, n) => ({ name: markOf(n + 1), value: 'mark' }))
+  await store.db.insertInto('journal_meta').values(values).execute()
+  await sql`update journal_instances set id = 150`.execute(store.db)
+  await purge(store, retention, START_MS)
+  const kept = await store.db.selectFrom('journal_meta').select('name').where('value', '=', 'mark').execute()
+  expect(kept.map(({ name }) => name).sort()).toEqual(
+    values
+      .slice(50)
+      .map(({ name }) => name)
+      .sort(),
+  )
 })
 
 it('is done every hour by whoever has the journal open', async () => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import type { Pool, PoolClient } from 'pg'
 
+import { markOf } from '../schema/marks.ts'
 import { createKeyHash } from '../store/hash-key.ts'
 import { createLedgerChanges, type LedgerChanges } from '../store/ledger-changes.ts'
 import type { BeginOperation, Operation, OperationResult, SettleOperation } from '../store/operations.ts'
@@ -15,9 +16,6 @@ import { settleRecords } from './settle.ts'
 
 /** The lock under which all instances begin and reopen: their order is the order of batch numbers and of commits. */
 export const ORDER_LOCK = 7_238_519_461
-
-/** Rows of `journal_meta`, one for each instance. */
-const MARKS = 'last group of instance '
 
 /** Groups of settles that may run at the same time. */
 export const SETTLERS = 3
@@ -155,7 +153,7 @@ interface Mark {
 }
 
 async function leaveMark(client: PoolClient, instance: number): Promise<Mark> {
-  const mark = { name: `${MARKS}${instance}`, value: randomUUID() }
+  const mark = { name: markOf(instance), value: randomUUID() }
   await client.query({
     name: 'journal-mark',
     text: `insert into journal_meta (name, value) values ($1, $2)
