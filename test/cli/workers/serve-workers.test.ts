@@ -133,6 +133,24 @@ test('SIGTERM lets a batch finish, whoever has it', async () => {
   for (const worker of [1, 2]) await cli.logged({ msg: 'stopped', worker })
 })
 
+test('no worker outlives the process that started it', async () => {
+  const { cli } = await startTwo(await startSandbox())
+  const pids = [1, 2].map(async (worker) =>
+    Number((await cli.logged({ msg: 'worker started', worker }))['pid']),
+  )
+  const isThere = (pid: number): boolean => {
+    try {
+      return process.kill(pid, 0)
+    } catch {
+      return false
+    }
+  }
+  const [one = 0, other = 0] = await Promise.all(pids)
+  expect([one, other].map(isThere)).toEqual([true, true])
+  await cli.stop('SIGKILL')
+  await expect.poll(() => [one, other].map(isThere), { timeout: 10_000 }).toEqual([false, false])
+})
+
 test('a port in use is told once, and no worker stays', async () => {
   const { port, url } = await startSandbox()
   const journal = `sqlite:${join(await makeFolder(), 'journal.db')}`
