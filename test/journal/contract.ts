@@ -16,9 +16,11 @@ const textOf = (stored: StoredBatch | undefined): string => Buffer.from(stored?.
 const HOUR_MS = 3_600_000
 const key = { id: 'k1', key: Buffer.alloc(32, 7) }
 
-/** What every journal with a store promises (src/journal/journal.ts). `withOpener` closes what a test leaves open. */
+/** What every journal with a store promises (src/journal/journal.ts). `runs`: how many random
+ * sequences of calls it answers; `withOpener` closes what a test leaves open. */
 export function describeJournal(
   name: string,
+  runs: number,
   withOpener: (work: (opener: Opener) => Promise<void>) => Promise<void>,
 ): void {
   const promise = (what: string, work: (journal: Journal, opener: Opener) => Promise<void>): void =>
@@ -399,7 +401,7 @@ export function describeJournal(
         fc.asyncProperty(scripts, (script) =>
           withOpener(async (opener) => followScript(await opener.open(), script)),
         ),
-        { numRuns: 40 },
+        { numRuns: runs },
       )
     }, 60_000)
   })

@@ -17,7 +17,7 @@ async function openTwo() {
   /** What a turned clock sets off goes to the file and back. */
   const passReal = async (ms: number, clock: (typeof clocks)[number], done: () => void | Promise<void>) => {
     await clock.pass(ms)
-    await vi.waitFor(done)
+    await vi.waitFor(done, 10_000)
   }
   return { one: one.journal, two: two.journal, clocks, lost, passReal, store: two.store }
 }
@@ -47,7 +47,7 @@ describe('a lease', () => {
     await one.settle(batch, [confirmed(0)])
     await two.settle(batch, [confirmed(1)])
     await passReal(3_000, clocks[0], () => expect(lost).toEqual(['lost']))
-    await vi.waitFor(() => expect(one.holdsLease()).toBe(true))
+    await vi.waitFor(() => expect(one.holdsLease()).toBe(true), 10_000)
   })
 
   it('that was taken is found out by the next batch, which belongs to a new number', async () => {
@@ -83,10 +83,10 @@ describe('a lease', () => {
     })
     reachable = false
     await clock.pass(3_000)
-    await vi.waitFor(() => expect(renewals).toHaveLength(1))
+    await vi.waitFor(() => expect(renewals).toHaveLength(1), 10_000)
     reachable = true
     await clock.pass(450)
-    await vi.waitFor(() => expect(renewals).toEqual([new Error('unreachable'), undefined]))
+    await vi.waitFor(() => expect(renewals).toEqual([new Error('unreachable'), undefined]), 10_000)
     await clock.pass(7_199)
     expect(lease.holds()).toBe(true)
     await lease.end()
@@ -97,12 +97,12 @@ describe('a lease', () => {
     // Another process writes for a long time.
     let end: (() => void) | undefined
     const held = store.exclusively(() => new Promise<void>((resolve) => (end = resolve)))
-    await vi.waitFor(() => expect(end).toBeDefined())
+    await vi.waitFor(() => expect(end).toBeDefined(), 10_000)
     await clocks[0].pass(7_201)
     expect(one.holdsLease()).toBe(false)
     end?.()
     await held
-    await vi.waitFor(() => expect(one.holdsLease()).toBe(true))
+    await vi.waitFor(() => expect(one.holdsLease()).toBe(true), 10_000)
   })
 })
 

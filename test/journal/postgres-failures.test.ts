@@ -134,7 +134,10 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     await expect(journal.begin(batchOf(['a']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_UNAVAILABLE' })
     await client.query('rollback')
     await journal.begin(batchOf(['b']))
-    await vi.waitFor(async () => expect(await journal.balances()).toMatchObject([{ received: 1, open: 1 }]))
+    await vi.waitFor(
+      async () => expect(await journal.balances()).toMatchObject([{ received: 1, open: 1 }]),
+      10_000,
+    )
   })
 
   it('hands over the batches of an instance whose lease has ended by the clock of the database', async () => {

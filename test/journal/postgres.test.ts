@@ -11,7 +11,7 @@ describe.skipIf(missingPostgres() !== undefined)('with a server', () => {
   })
   afterAll(() => postgres.close())
 
-  describeJournal('PostgreSQL', async (work) => {
+  describeJournal('PostgreSQL', 15, async (work) => {
     const url = await postgres.createDatabase()
     const opened: { close(): Promise<void> }[] = []
     try {

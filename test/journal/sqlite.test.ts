@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { openInspector, openJournal } from '../../src/journal/index.ts'
 import { describeJournal, type Opener } from './contract.ts'
 
-describeJournal('SQLite', async (work) => {
+describeJournal('SQLite', 40, async (work) => {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-journal-'))
   const opened: { close(): Promise<void> }[] = []
   const opener: Opener = {

@@ -4,9 +4,6 @@ import { DatabaseSync } from 'node:sqlite'
 
 import type { WorkerStart } from './worker-messages.ts'
 
-/** Pages between two checkpoints: fewer of them than by default, each copies a page that changed often only once. */
-const CHECKPOINT_PAGES = 4_000
-
 /**
  * Opens the file of a journal, readable for its owner alone, and creates it where there is none. A commit is on the disk
  * before it returns: synchronous FULL, since WAL with NORMAL makes no fsync at all.
@@ -17,9 +14,6 @@ export function openDatabase({ path, existing, busyMs }: Omit<WorkerStart, 'repl
   // The files beside it (-wal, -shm) get the same rights from SQLite.
   closeSync(openSync(path, 'a', 0o600))
   const database = new DatabaseSync(path, { timeout: busyMs })
-  database.exec(
-    `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
-     PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`,
-  )
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
   return database
 }

@@ -62,43 +62,54 @@ export function createLocalTurns({ calls: tokens, windowMs }: TurnLimit, clock: 
 
 /** This share of a window's turns is reserved at a time: few questions, and no instance has to wait long for another. */
 const SHARE = 4
+/** The window of all instances together is longer by so much, since nobody knows how old an answer is that took so long. */
+const ANSWER_MS = 100
+
+/** A turn that was reserved. */
+interface Reserved {
+  readonly atMs: number
+  /** Used later it could be one call too many. */
+  readonly untilMs: number
+}
 
 /**
  * Turns that are reserved among all instances, a few at a time and only while somebody waits. A turn that nobody used in time
- * is lost: used later it could be one too many. `onKnown` is called when a time that was asked for is known.
+ * is lost. `onKnown` is called when a time that was asked for is known.
  */
 export function createSharedTurns(
-  limit: TurnLimit,
+  own: TurnLimit,
   clock: Clock,
   shared: SharedTurns,
   onKnown: () => void,
 ): Turns {
-  const local = createLocalTurns(limit, clock)
-  let reservedMs: number[] = []
+  const local = createLocalTurns(own, clock)
+  const limit = { calls: own.calls, windowMs: own.windowMs + ANSWER_MS }
+  let reserved: Reserved[] = []
   let asking = false
   const ask = (wanted: number): void => {
     if (asking) return
     asking = true
-    const calls = Math.min(wanted, Math.ceil(limit.calls / SHARE))
-    void shared.reserve(limit, calls).then((waits) => {
+    const askedMs = clock.nowMs()
+    void shared.reserve(limit, Math.min(wanted, Math.ceil(limit.calls / SHARE))).then((waits) => {
       asking = false
       const nowMs = clock.nowMs()
-      const known = waits ?? [local.waitMs(1) ?? 0]
-      reservedMs.push(...known.map((waitMs) => nowMs + waitMs))
+      const slackMs = Math.max(JITTER_MS, JITTER_MS + ANSWER_MS - (nowMs - askedMs))
+      for (const waitMs of waits ?? [local.waitMs(1) ?? 0])
+        reserved.push({ atMs: nowMs + waitMs, untilMs: nowMs + waitMs + slackMs })
       onKnown()
     })
   }
   return {
     waitMs: (wanted) => {
       const nowMs = clock.nowMs()
-      reservedMs = reservedMs.filter((atMs) => atMs >= nowMs - JITTER_MS)
-      const [first] = reservedMs
-      if (first !== undefined) return Math.max(0, first - nowMs)
+      reserved = reserved.filter(({ untilMs }) => untilMs >= nowMs)
+      const [first] = reserved
+      if (first !== undefined) return Math.max(0, first.atMs - nowMs)
       ask(wanted)
       return undefined
     },
     take: () => {
-      reservedMs.shift()
+      reserved.shift()
       local.take()
     },
     aheadMs: (calls, heldMs) => local.aheadMs(calls, heldMs),
