@@ -3,6 +3,8 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const main = `${root}dist/cli/main.js`
+/** Compiled code is kept from one process to the next: most of the time of a short one went there. */
+const usual = { ...process.env, NODE_COMPILE_CACHE: `${root}node_modules/.cache/markbridge-cli` }
 
 export interface CliResult {
   readonly status: number
@@ -16,7 +18,7 @@ export function runCli(args: readonly string[], env: Record<string, string> = {}
     execFile(
       process.execPath,
       [main, ...args],
-      { cwd: root, env: { ...process.env, ...env } },
+      { cwd: root, env: { ...usual, ...env } },
       (error, stdout, stderr) => {
         resolve({
           status: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1,
@@ -39,7 +41,7 @@ export interface RunningCli {
 
 /** Starts the built command line; the caller stops it. */
 export function startCli(args: readonly string[], env: Record<string, string> = {}): RunningCli {
-  const child = spawn(process.execPath, [main, ...args], { cwd: root, env: { ...process.env, ...env } })
+  const child = spawn(process.execPath, [main, ...args], { cwd: root, env: { ...usual, ...env } })
   let printed = ''
   let errors = ''
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
