@@ -196,5 +196,5 @@ interface Running {
 function readinessOf(ready: boolean, journal: Journal): Readiness {
   if (!ready) return 'stopping'
   if (!journal.isAvailable()) return 'journal unavailable'
-  return journal.holdsLease() ? 'ready' : 'journal lease lost'
+  return journal.lease() === undefined ? 'journal lease lost' : 'ready'
 }

@@ -147,8 +147,11 @@ export interface Journal {
   /** Records whose time has come, oldest first; they are opened with `reopen`. */
   due(nowMs: number, limit: number): Promise<readonly DueRecords[]>
   balances(): Promise<readonly Balance[]>
-  /** False when this instance may have been taken for dead: it must not send anything then. Costs nothing to ask. */
-  holdsLease(): boolean
+  /**
+   * The number of this instance's lease; undefined when it may have been taken for dead: it must not send anything then. Once a
+   * lease was lost, what was begun or taken over under it belongs to others, also when there is a new one. Costs nothing to ask.
+   */
+  lease(): number | undefined
   /** False while the last try to reach the store failed. */
   isAvailable(): boolean
   /** Ends the lease and closes the store; what is open is left to others, or to the next start. */

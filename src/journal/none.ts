@@ -92,7 +92,7 @@ export function createNoJournal(): Journal {
     takeOver: () => Promise.resolve([]),
     due: () => Promise.resolve([]),
     balances: () => Promise.resolve([...totals].map(([partner, counts]) => toBalance(partner, counts))),
-    holdsLease: () => true,
+    lease: () => 1,
     isAvailable: () => true,
     close: () => Promise.resolve(),
   }

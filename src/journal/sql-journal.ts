@@ -103,7 +103,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     takeOver: () => availability.ask(() => takeOver(store, lease.instance(), options.identity)),
     due: (nowMs, limit) => availability.ask(() => readDue(store.db, nowMs, limit)),
     balances: () => availability.ask(() => readBalances(store.db)),
-    holdsLease: () => lease.holds(),
+    lease: () => (lease.holds() ? lease.instance() : undefined),
     isAvailable: () => availability.isAvailable(),
     close: () => (closed ??= close()),
   }

@@ -86,7 +86,7 @@ test('/readyz says why writes are not taken, and the metrics go on without the l
         Promise.resolve({
           ...createNoJournal(),
           isAvailable: () => available,
-          holdsLease: () => leased,
+          lease: () => (leased ? 1 : undefined),
           balances: () => Promise.reject(new Error('nobody answers')),
         }),
     },

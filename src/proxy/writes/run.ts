@@ -7,7 +7,7 @@ import type { ProxyContext } from '../context.ts'
 import type { Partner } from '../partner.ts'
 import type { PlannedRecord } from './plan.ts'
 import type { Reply } from './reply-stream.ts'
-import type { WriteTask } from './send.ts'
+import type { OnOutcome, WriteTask } from './send.ts'
 import type { Sending } from './sending.ts'
 import { settleRecord, type SettleContext } from './settle.ts'
 import { waitForKept } from './tasks.ts'
@@ -74,13 +74,20 @@ async function sendAndSettle(
   const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
   const ledger = createSettler(context, run.batch, onSettled)
   const tasks = waitForKept(run.tasks, (position) => ledger.kept(position))
-  const denial = await sending.sendAll(tasks, (position, outcome) => {
+  const lease = context.journal.lease()
+  const onOutcome: OnOutcome = (position, outcome) => {
     const planned = run.records[position]
     if (planned === undefined) return
     const reply = settleRecord(planned, outcome, run.texts)
     tally[outcome.kind] += 1
     ledger.settle(toSettled(position, outcome, reply, followUpOf(context, run, position)), reply)
-  })
+  }
+  const denial = await sending.sendAll(
+    tasks,
+    onOutcome,
+    // Under a new lease others may be sending the same records; what cannot be kept is for the background.
+    () => lease !== undefined && lease === context.journal.lease() && !ledger.hasFailed(),
+  )
   await ledger.flushed()
   if (denial !== undefined) {
     await context.journal.settle(run.batch, run.tasks.map(deniedTask(context, run)))
@@ -153,6 +160,8 @@ interface Settler {
   settle(settled: Settled, reply: PartReply): void
   /** Resolves true when the outcome of this record is durable, false when it cannot become so. To be asked before it is settled. */
   kept(position: number): Promise<boolean>
+  /** True once an outcome could not become durable: none will any longer. */
+  hasFailed(): boolean
   /** Resolves when everything settled is durable and told; rejects when it cannot become so. */
   flushed(): Promise<void>
 }
@@ -161,6 +170,7 @@ function createSettler(context: RunContext, batch: number, onSettled: OnSettled)
   let outcomes: Settled[] = []
   let replies: PartReply[] = []
   let flushing: Promise<void> | undefined
+  let failed = false
   const waiting = new Map<number, (isKept: boolean) => void>()
   const release = (positions: Iterable<number>, isKept: boolean): void => {
     for (const position of positions) waiting.get(position)?.(isKept)
@@ -189,12 +199,16 @@ function createSettler(context: RunContext, batch: number, onSettled: OnSettled)
       if (flushing !== undefined) return
       flushing = flush()
       // Whoever waits in `flushed` hears of it too.
-      flushing.catch(() => release(waiting.keys(), false))
+      flushing.catch(() => {
+        failed = true
+        release(waiting.keys(), false)
+      })
     },
     kept: (position) =>
       new Promise((resolve) => {
         waiting.set(position, resolve)
       }),
+    hasFailed: () => failed,
     flushed: async () => {
       while (flushing !== undefined) await flushing
     },

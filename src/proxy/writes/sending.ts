@@ -3,7 +3,7 @@ import type { ReadOutcome, UpstreamError, V3Credentials, V3Writes } from '../../
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
 import { createReadBack } from './read-back.ts'
-import { type OnOutcome, sendAll, type WriteTask } from './send.ts'
+import { type OnOutcome, sendAll, type SendOptions, type WriteTask } from './send.ts'
 
 /** The sending of the records of one request. */
 export interface Sending {
@@ -14,6 +14,7 @@ export interface Sending {
   sendAll(
     tasks: readonly WriteTask[],
     onOutcome: OnOutcome,
+    maySend: SendOptions['maySend'],
   ): Promise<UpstreamError | AdapterError | undefined>
   /** The longest time that a call stood in the throttle's queue so far, ms. */
   queuedMs(): number
@@ -38,6 +39,7 @@ export function createSending(
     credentials: V3Credentials,
     tasks: readonly WriteTask[],
     onOutcome: OnOutcome,
+    maySend: SendOptions['maySend'],
   ): Promise<UpstreamError | undefined> => {
     const writes = context.v3.openWrites(credentials, partner.budgetMs, pace, partner.batch)
     current = writes
@@ -49,7 +51,6 @@ export function createSending(
         spacingMs: partner.readBackAfterMs,
       })
       const { bodyProfile } = partner
-      const maySend = (): boolean => context.journal.holdsLease()
       return await sendAll(tasks, { writes, concurrency, bodyProfile, resolve, maySend }, onOutcome)
     } finally {
       queuedMs = queued()
@@ -58,11 +59,11 @@ export function createSending(
     }
   }
   return {
-    sendAll: async (tasks, onOutcome) => {
-      const denial = await sendWith(authorisation.credentials, tasks, onOutcome)
+    sendAll: async (tasks, onOutcome, maySend) => {
+      const denial = await sendWith(authorisation.credentials, tasks, onOutcome, maySend)
       if (renew === undefined || denial?.status !== 401) return denial
       const renewed = await renew().catch(toAdapterError)
-      return renewed instanceof AdapterError ? renewed : sendWith(renewed, tasks, onOutcome)
+      return renewed instanceof AdapterError ? renewed : sendWith(renewed, tasks, onOutcome, maySend)
     },
     queuedMs: () => Math.round(queued()),
     timing: () => (pace === undefined ? undefined : `queue;dur=${Math.round(queued())}`),

@@ -1,0 +1,87 @@
+import { expect, it } from 'vitest'
+
+import { AdapterError } from '../../../src/errors.ts'
+import { createNoJournal, type Journal } from '../../../src/journal/index.ts'
+import { createWaiting } from '../../../src/proxy/index.ts'
+import { type RunContext, runWrites } from '../../../src/proxy/writes/run.ts'
+import type { Sending } from '../../../src/proxy/writes/sending.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+import { guid } from '../../support/batch-request.ts'
+import { nestedRecord, plannedRecord } from './planned-record.ts'
+
+const positions = [0, 1, 2]
+const unavailable = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The disk is full.')
+const lost = new AdapterError('ADP_JOURNAL_LOST', 'Another instance has it.')
+
+/** Runs three records, the one after the other, and gives those that were sent. */
+async function run(own: Partial<Journal>, beforeEach: (position: number) => void = () => undefined) {
+  const sent: number[] = []
+  const journal: Journal = { ...createNoJournal(), ...own }
+  const context: RunContext = {
+    journal,
+    waiting: createWaiting(journal, createManualClock()),
+    orphans: new Map(),
+    nowMs: () => 0,
+  }
+  const sending: Pick<Sending, 'sendAll'> = {
+    sendAll: async (tasks, onOutcome, maySend) => {
+      for (const { position } of tasks) {
+        beforeEach(position)
+        const may = maySend()
+        if (may) sent.push(position)
+        onOutcome(
+          position,
+          may
+            ? { kind: 'accepted', reply: { ExternalID: guid(5) } }
+            : { kind: 'notApplied', reason: 'leaseLost', retryAfterMs: undefined },
+        )
+        // The outcome goes to the journal in the next turn of the loop.
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+      return undefined
+    },
+  }
+  const error = await runWrites(
+    context,
+    sending,
+    {
+      batch: 7,
+      records: positions.map((n) => plannedRecord(n)),
+      tasks: positions.map((position) => ({
+        position,
+        record: nestedRecord(position),
+        key: String(position),
+        first: 'post',
+        after: undefined,
+      })),
+      after: new Map([[1, [{ batch: 3, position: 4 }]]]),
+      texts: { context: '', newId: () => guid(1), dataEnvelope: false },
+      followUp: { outcomesShown: true, clientWaits: true, receivedMs: 0 },
+      attemptsOf: () => 1,
+    },
+    () => undefined,
+  ).then(
+    () => undefined,
+    (cause: unknown) => cause,
+  )
+  return { sent, error, orphans: [...context.orphans] }
+}
+
+it('sends everything while the lease holds', async () => {
+  expect(await run({})).toEqual({ sent: positions, error: undefined, orphans: [] })
+})
+
+it('sends nothing more under a new lease: others may have taken the batch over', async () => {
+  let lease = 1
+  const { sent } = await run({ lease: () => lease }, (position) => {
+    if (position === 1) lease = 2
+  })
+  expect(sent).toEqual([0])
+})
+
+it.each([
+  ['for the background', unavailable, [[7, new Map([[0, []], [1, [{ batch: 3, position: 4 }]], [2, []]])]]],
+  ['to the instance that has taken the batch over', lost, []],
+])('sends nothing more once an outcome cannot be kept, and leaves the rest %s', async (_to, error, orphans) => {
+  expect(await run({ settle: () => Promise.reject(error) })).toEqual({ sent: [0], error, orphans })
+}) // prettier-ignore
