@@ -28,6 +28,14 @@ const DUE_AT_A_TIME = 500
 /** Looking for lost writes is mostly waiting, so many may do it at a time; the pool and the throttle bound the calls. */
 const RECORDS_AT_A_TIME = 256
 
+/** After a failure a batch rests so long, and others have their turn. */
+const AFTER_FAILURE_MS = 5_000
+
+/** Why a batch is left alone: a client of its partner has to come, its partner is not configured, or it failed just now. */
+type Rest =
+  | { readonly missing: 'credentials' | 'partner'; readonly partner: string }
+  | { readonly missing: undefined; readonly untilMs: number }
+
 const credentialsSchema = z.object({ authorization: z.string(), subscriptionKey: z.string() })
 
 /**
@@ -42,17 +50,30 @@ export function createRecovery(
 ): Recovery {
   const { journal, clock, orphans } = context
   const running = new Map<number, Promise<void>>()
-  /** What batches were said to wait for. */
-  const told = new Map<number, 'credentials' | 'partner'>()
+  const resting = new Map<number, Rest>()
+  /** The lease under which `orphans` came. */
+  let lease: number | undefined
+  /** Due records that could not be finished when they were last seen: they must not hide the others. */
+  let dueResting = 0
   let stopping = false
   let ticking: Promise<void> | undefined
   let timer: (() => void) | undefined
 
-  const run = (batch: number, work: () => Promise<void>): void => {
+  /** `work` resolves false when the batch has to wait for its partner. */
+  const run = (batch: number, work: () => Promise<boolean>): void => {
     const job = work()
-      .catch((cause: unknown) => {
-        context.events.recoveryFailed({ code: cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL' })
-      })
+      .then(
+        (isDone) => {
+          if (isDone) resting.delete(batch)
+        },
+        (cause: unknown) => {
+          const code = cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL'
+          context.events.recoveryFailed({ code })
+          resting.set(batch, { missing: undefined, untilMs: clock.nowMs() + AFTER_FAILURE_MS })
+          // Another instance has it now.
+          if (code === 'ADP_JOURNAL_LOST') orphans.delete(batch)
+        },
+      )
       .finally(() => running.delete(batch))
     running.set(batch, job)
   }
@@ -62,7 +83,7 @@ export function createRecovery(
     opened: Reopened,
   ): Promise<void> => {
     const { batch, payload, receivedMs, records } = stored
-    if (payload === undefined) return
+    if (payload === undefined || opened.size === 0) return
     const { request, body } = decodeStoredRequest(payload)
     const plan = planWrites(request, body, authorisation.partner, receivedMs, context.limits)
     const positions = [...opened.keys()].sort((one, other) => one - other)
@@ -89,37 +110,59 @@ export function createRecovery(
     batch: number,
   ): Promise<{ stored: StoredBatch; authorisation: Authorisation } | undefined> => {
     const stored = await journal.load(batch)
-    if (stored === undefined) return undefined
+    if (stored === undefined) {
+      // It was withdrawn: nothing of it was ever sent.
+      orphans.delete(batch)
+      return undefined
+    }
     const { partner } = stored
     const client = readCredentials(stored.credentials) ?? context.clients.get(partner)
     const authorisation = client === undefined ? undefined : await authorise(partner, client)
     if (authorisation !== undefined) return { stored, authorisation }
     const missing = client === undefined ? 'credentials' : 'partner'
-    if (told.get(batch) !== missing) context.events.recoveryWaits({ partner, missing })
-    told.set(batch, missing)
+    if (resting.get(batch)?.missing !== missing) context.events.recoveryWaits({ partner, missing })
+    resting.set(batch, { missing, partner })
     return undefined
   }
+  const isResting = (batch: number): boolean => {
+    const rest = resting.get(batch)
+    if (rest === undefined) return false
+    if (rest.missing === undefined) return clock.nowMs() < rest.untilMs
+    return rest.missing === 'partner' || !context.clients.has(rest.partner)
+  }
   const mayRun = (batch: number): boolean =>
-    !stopping && running.size < BATCHES_AT_A_TIME && !running.has(batch)
+    !stopping && running.size < BATCHES_AT_A_TIME && !running.has(batch) && !isResting(batch)
+  const takeOver = async (): Promise<void> => {
+    const taken = await journal.takeOver()
+    const now = journal.lease()
+    // What came under a lease that was lost is taken over anew, here or elsewhere.
+    if (now !== undefined && lease !== undefined && now !== lease) orphans.clear()
+    lease = now ?? lease
+    for (const { batch, after } of taken) orphans.set(batch, after)
+  }
   const tick = async (): Promise<void> => {
-    for (const { batch, after } of await journal.takeOver()) orphans.set(batch, after)
+    await takeOver()
     for (const [batch, after] of orphans) {
       if (!mayRun(batch)) continue
       run(batch, async () => {
         const ready = await prepare(batch)
-        if (ready === undefined) return
+        if (ready === undefined) return false
         await finish(ready.stored, ready.authorisation, openOf(ready.stored, after))
         orphans.delete(batch)
-        told.delete(batch)
+        return true
       })
     }
-    for (const { batch, positions } of await journal.due(context.nowMs(), DUE_AT_A_TIME)) {
+    const due = await journal.due(context.nowMs(), DUE_AT_A_TIME + dueResting)
+    dueResting = 0
+    for (const { batch, positions } of due) {
+      if (isResting(batch)) dueResting += positions.length
       if (!mayRun(batch)) continue
       run(batch, async () => {
         const ready = await prepare(batch)
-        if (ready === undefined) return
+        if (ready === undefined) return false
         const opened = await journal.reopen(batch, positions, undefined)
-        if (opened.size > 0) await finish(ready.stored, ready.authorisation, opened)
+        await finish(ready.stored, ready.authorisation, opened)
+        return true
       })
     }
   }

@@ -1,0 +1,114 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+import { AdapterError } from '../../../src/errors.ts'
+import { createNoJournal, type Journal, type StoredBatch } from '../../../src/journal/index.ts'
+import { createEvents } from '../../../src/observability/events.ts'
+import { createLogger } from '../../../src/observability/logger.ts'
+import { createRecovery, type ProxyContext } from '../../../src/proxy/index.ts'
+import type { Authorisation } from '../../../src/proxy/partner.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+
+const client = { authorization: 'bearer a', subscriptionKey: 'k' }
+/** Every batch of 1000 or more belongs to `here`, whose client has come; the others to `gone`. */
+const partnerOf = (batch: number): string => (batch < 1_000 ? 'gone' : 'here')
+const storedOf = (batch: number): StoredBatch => ({
+  batch,
+  partner: partnerOf(batch),
+  receivedMs: 0,
+  // Nothing is left to be sent: what is looked at here is who has a turn.
+  payload: undefined,
+  credentials: undefined,
+  records: [],
+})
+
+/** A recovery over a journal of which some members are given. */
+function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authorisation>) {
+  const clock = createManualClock()
+  const log: string[] = []
+  const loaded: number[] = []
+  const journal: Journal = {
+    ...createNoJournal(),
+    load: (batch) => {
+      loaded.push(batch)
+      return Promise.resolve(storedOf(batch))
+    },
+    ...own,
+  }
+  const context = {
+    journal,
+    clock,
+    orphans: new Map(),
+    clients: new Map([['here', client]]),
+    events: createEvents(createLogger('info', { write: (line) => log.push(line) })),
+    nowMs: () => clock.nowMs(),
+  } as Partial<ProxyContext> as ProxyContext
+  const recovery = createRecovery(context, authorise ?? (() => Promise.resolve({} as Authorisation)))
+  recovery.start()
+  onTestFinished(() => recovery.stop())
+  return { clock, context, loaded, log }
+}
+
+const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1)
+
+describe('recovery', () => {
+  it('finishes what it can, however many batches wait for their partner', async () => {
+    let taken = [...numbers(40), 1_000].map((batch) => ({ batch, after: new Map([[0, []]]) }))
+    const { clock, context, loaded } = startRecovery({
+      takeOver: () => Promise.resolve(taken.splice(0)),
+    })
+    await clock.pass(5_000)
+    expect([...context.orphans.keys()]).toEqual(numbers(40))
+    // One look at each: who waits is not read again and again.
+    expect(loaded.length).toBe(41)
+    taken = []
+  })
+
+  it('reaches what is due behind more than it asks for at a time', async () => {
+    const due = [...numbers(600), 1_000]
+    const reopened: number[] = []
+    const { clock } = startRecovery({
+      due: (_nowMs, limit) =>
+        Promise.resolve(due.slice(0, limit).map((batch) => ({ batch, positions: [0] }))),
+      reopen: (batch) => {
+        reopened.push(batch)
+        due.splice(due.indexOf(batch), 1)
+        return Promise.resolve(new Map())
+      },
+    })
+    await clock.pass(60_000)
+    expect(reopened).toEqual([1_000])
+  })
+
+  it('lets a batch that failed rest for 5 s', async () => {
+    const failing = () => Promise.reject(new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.'))
+    const { clock, context, log } = startRecovery({}, failing)
+    context.orphans.set(1_000, new Map([[0, []]]))
+    await clock.pass(11_500)
+    expect(log.length).toBe(3)
+    expect([...context.orphans.keys()]).toEqual([1_000])
+  })
+
+  it('leaves to others what came under a lease that was lost, and what it was told is lost', async () => {
+    let lease = 1
+    const { clock, context } = startRecovery({
+      lease: () => lease,
+      load: () => Promise.reject(new AdapterError('ADP_JOURNAL_LOST', 'Gone.')),
+    })
+    await clock.pass(1)
+    context.orphans.set(1, new Map())
+    await clock.pass(1_000)
+    expect([...context.orphans.keys()]).toEqual([])
+    await clock.pass(5_000)
+    context.orphans.set(2, new Map())
+    lease = 2
+    await clock.pass(1_000)
+    expect([...context.orphans.keys()]).toEqual([])
+  })
+
+  it('forgets a batch that was withdrawn', async () => {
+    const { clock, context } = startRecovery({ load: () => Promise.resolve(undefined) })
+    context.orphans.set(1, new Map())
+    await clock.pass(2_000)
+    expect([...context.orphans.keys()]).toEqual([])
+  })
+})
