@@ -53,3 +53,17 @@ describe('product 3: what was sent and could not be kept', () => {
     expect(upstream.seen.filter(({ method }) => method === 'POST').length).toBe(3)
   })
 })
+
+it('product 3: sends nothing again of a batch whose answer is not kept any longer', async () => {
+  const upstream = await startUpstream()
+  const { adapter } = await startBroken(upstream.url, (whole) => ({
+    load: async (number) => {
+      const stored = await whole.load(number)
+      return stored && { ...stored, payload: undefined }
+    },
+  }))
+  expect((await postBatch(adapter, batch)).status).toBe(200)
+  const again = await postBatch(adapter, batch)
+  expect([again.status, JSON.parse(again.text)]).toMatchObject([503, { error: { code: 'ADP_JOURNAL_LOST' } }])
+  expect(upstream.seen.length).toBe(3)
+})

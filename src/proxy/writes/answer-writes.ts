@@ -1,3 +1,4 @@
+import { AdapterError } from '../../errors.ts'
 import type { NewRecord } from '../../journal/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
@@ -63,7 +64,9 @@ export async function answerWrites(
     const answered = await answerKnown(context, authorisation, begun.batch, openReply)
     if (answered !== undefined) return answered
     // It was withdrawn meanwhile: the journal had kept it after its client was told that it could not.
+    const before = begun.batch
     begun = await journal.begin(batch)
+    if (begun.kind === 'known' && begun.batch === before) throw forgotten()
   }
   if (begun.idsReused) context.events.batchIdsReused({ partner: partner.id })
   const sending = createSending(context, authorisation)
@@ -101,6 +104,12 @@ export async function answerWrites(
 }
 
 const NOTHING = new Uint8Array(0)
+
+const forgotten = (): AdapterError =>
+  new AdapterError(
+    'ADP_JOURNAL_LOST',
+    'This batch came before, and what was answered is not kept any longer. Nothing was sent again.',
+  )
 
 /**
  * The seconds after which a batch may come that cannot be finished within the budget now, for a partner that wants no such
