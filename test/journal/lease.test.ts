@@ -122,4 +122,14 @@ describe('a process', () => {
   ])('that %s: gone %s', (_what, process, gone) => {
     expect(isGone(process, own)).toBe(gone)
   })
+
+  it.each([
+    ['nobody has', { alive: false, started: undefined }, true],
+    ['a hidden process has', { alive: true, started: undefined }, false],
+    ['an ended process still has', { alive: true, started: '' }, true],
+    ['another process has', { alive: true, started: '8' }, true],
+    ['it still has itself', { alive: true, started: '7' }, false],
+  ])('whose number %s', (_who, sight, gone) => {
+    expect(isGone({ ...own, started: '7' }, own, sight)).toBe(gone)
+  })
 })

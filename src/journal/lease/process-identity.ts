@@ -13,17 +13,34 @@ export interface ProcessIdentity {
 
 /** Reads who this process is. */
 export function ownIdentity(): ProcessIdentity {
-  return { host: hostname(), boot: readBoot(), pid: process.pid, started: readStarted(process.pid) }
+  return { host: hostname(), boot: readBoot(), pid: process.pid, started: lookAt(process.pid).started ?? '' }
+}
+
+/** What the machine says of a process number. */
+export interface ProcessSight {
+  /** Somebody has the number. */
+  readonly alive: boolean
+  /** When that process started; undefined where it cannot be read, empty for one that has ended and is not buried yet. */
+  readonly started: string | undefined
 }
 
 /**
  * True where it is sure that the process is gone: it ran here, and its number is free or belongs to another by now. False
- * for one of another machine or container: its lease tells.
+ * for one of another machine or container, or one that is hidden from this user: its lease tells. `sight` is of its number.
  */
-export function isGone(process: ProcessIdentity, own: ProcessIdentity): boolean {
+export function isGone(
+  process: ProcessIdentity,
+  own: ProcessIdentity,
+  sight: ProcessSight = lookAt(process.pid),
+): boolean {
   if (process.host !== own.host || process.boot !== own.boot) return false
-  if (!isAlive(process.pid)) return true
-  return process.started !== '' && readStarted(process.pid) !== process.started
+  if (!sight.alive) return true
+  if (process.started === '' || sight.started === undefined) return false
+  return sight.started !== process.started
+}
+
+function lookAt(pid: number): ProcessSight {
+  return { alive: isAlive(pid), started: readStarted(pid) }
 }
 
 /** Process numbers of two containers are alike: the namespace belongs to the name of the machine. */
@@ -36,14 +53,15 @@ function readBoot(): string {
 }
 
 /** Field 22 of /proc/pid/stat (proc(5)); the second field may hold spaces and ends with the last parenthesis. */
-function readStarted(pid: number): string {
+function readStarted(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     // A zombie: it ended, and its parent has not asked for it.
-    return fields[0] === 'Z' ? '' : (fields[19] ?? '')
+    return fields[0] === 'Z' ? '' : fields[19]
   } catch {
-    return ''
+    // There is no /proc, or it shows no processes of others (proc(5), hidepid).
+    return undefined
   }
 }
 
