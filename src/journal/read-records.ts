@@ -41,7 +41,7 @@ export async function readDue(
     .where('live', '=', 1)
     .where('state', '<>', sql.lit(0))
     .where('again', '>=', sql.lit(0))
-    .where('again', '<=', nowMs)
+    .where('again', '<=', Math.floor(nowMs))
     .orderBy('again')
     .orderBy('batch')
     .orderBy('position')

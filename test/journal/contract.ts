@@ -148,6 +148,27 @@ export function describeJournal(
       ])
     })
 
+    promise('takes times with fractions, and any text for an answer or a reason', async (journal) => {
+      const batch = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS + 0.4 }))
+      const odd = 'é\u0000\ud800\n😀'
+      const outcome: Settled = {
+        position: 0,
+        state: 'parked',
+        answer: odd,
+        reason: `X\u0000${'y'.repeat(300)}`,
+        again: START_MS + 0.5,
+      }
+      await journal.settle(batch, [outcome])
+      await journal.settle(batch, [outcome])
+      expect(await journal.load(batch)).toMatchObject({
+        receivedMs: START_MS,
+        // A half of a pair is no character: bytes have none for it.
+        records: [{ answer: 'é\u0000\ufffd\n😀', reason: `X${'y'.repeat(199)}`, again: START_MS + 1 }],
+      })
+      expect(await journal.due(START_MS + 0.9, 1)).toEqual([])
+      expect(await journal.due(START_MS + 1.1, 1)).toEqual([{ batch, positions: [0] }])
+    })
+
     promise('refuses as a whole what is already settled otherwise', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(batch, [confirmed(1)])

@@ -23,7 +23,8 @@ export const RESEND = -1
 
 /** What `again` of the port is in the tables. */
 export function toAgainCode(again: 'resend' | number | undefined): number | null {
-  return again === 'resend' ? RESEND : (again ?? null)
+  if (again === 'resend') return RESEND
+  return again === undefined ? null : Math.ceil(again)
 }
 
 /** What `again` of the tables is in the port. */

@@ -37,7 +37,7 @@ export function createSqliteStore(options: SqliteOptions): Store {
     db,
     exclusively: (work) => db.transaction().execute(work),
     settlers: 0,
-    nowMs: () => sql<number>`${wallMs()}`,
+    nowMs: () => sql<number>`${Math.round(wallMs())}`,
     prepare: (secrets) => thread.prepare(secrets),
     commit: async (group) => {
       const end = await turns.take()

@@ -22,7 +22,7 @@ export interface CommitLanes {
 /** Creates the lanes of a store. */
 export function createCommitLanes({ store, clock, lease, availability }: LaneOptions): CommitLanes {
   const commitAs = (operations: readonly Operation[]): Promise<Committed> =>
-    store.commit({ instance: lease.instance(), nowMs: clock.wallMs(), operations })
+    store.commit({ instance: lease.instance(), nowMs: Math.round(clock.wallMs()), operations })
   const commit = async (operations: readonly Operation[]): Promise<Committed> => {
     const committed = await commitAs(operations)
     if (committed.ok || committed.fault.kind !== 'expired') return committed

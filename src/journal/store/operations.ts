@@ -84,11 +84,18 @@ export function toColumns(outcomes: readonly Settled[]): OutcomeColumns {
     positions.push(outcome.position)
     states.push(stateCodes[outcome.state])
     again.push(toAgainCode(outcome.again))
-    reasons.push(outcome.reason ?? null)
+    reasons.push(toReason(outcome.reason))
     deadLetters.push(outcome.deadLetter === true ? 1 : 0)
     answers.push(outcome.answer)
   }
   return { positions, states, again, reasons, deadLetters, answers }
+}
+
+const MAX_REASON = 200
+
+/** A reason may be a code of the service: PostgreSQL takes no text with a zero character. */
+function toReason(reason: string | undefined): string | null {
+  return reason?.replaceAll('\u0000', '').slice(0, MAX_REASON) ?? null
 }
 
 /** The operation of a new batch. */
@@ -98,7 +105,8 @@ export function toBegin(batch: NewBatch): BeginOperation {
     if (record.refused !== undefined) refused.push({ position, state: 'refused', ...record.refused })
     return record.key
   })
-  const { partner, ids, content, receivedMs, payload, credentials } = batch
+  const { partner, ids, content, payload, credentials } = batch
+  const receivedMs = Math.round(batch.receivedMs)
   return {
     kind: 'begin',
     partner,
