@@ -40,9 +40,12 @@ export function toSettled(
       return { position, state: 'confirmed', answer }
     case 'refused': {
       const reason = reasonOf(outcome)
-      // With other credentials the service may take it.
-      if (isDenial(outcome.error) && outcomesShown)
-        return { position, state: 'refused', answer, reason, again: 'resend' }
+      if (isDenial(outcome.error)) {
+        // With other credentials the service may take it.
+        if (outcomesShown) return { position, state: 'refused', answer, reason, again: 'resend' }
+        const again = nextMs(followUp)
+        if (again !== undefined) return { position, state: 'parked', answer, reason, again }
+      }
       return { position, state: 'refused', answer, reason, deadLetter: !outcomesShown }
     }
     case 'notApplied': {

@@ -29,6 +29,8 @@ describe('toSettled', () => {
     ['a refused one whose client was told that all is well', refusal(400, 'ATT_VAL_2'), { outcomesShown: false }, { state: 'refused', reason: 'ATT_VAL_2', deadLetter: true }],
     ['a code that may be a value', refusal(400, 'Jane Doe'), {}, { state: 'refused', reason: 'HTTP_400', deadLetter: false }],
     ['a denied one', refusal(403, 'AUTH_1'), {}, { state: 'refused', reason: 'AUTH_1', again: 'resend' }],
+    ['a denied one whose client was told that all is well', refusal(401, 'AUTH_1'), { outcomesShown: false }, { state: 'parked', reason: 'AUTH_1', again: 7_000 }],
+    ['the same, much later', refusal(401, 'AUTH_1'), { outcomesShown: false, nowMs: 90_000_000 }, { state: 'refused', reason: 'AUTH_1', deadLetter: true }],
     ['one that was not applied', notApplied, {}, { state: 'refused', reason: 'throttled', again: 'resend' }],
     ['the same in the background', notApplied, { clientWaits: false }, { state: 'parked', reason: 'throttled', again: 7_000 }],
     ['the same for a client that was told that all is well', notApplied, { outcomesShown: false, attempts: 3 }, { state: 'parked', reason: 'throttled', again: 22_000 }],
