@@ -48,11 +48,11 @@ export async function handleBatch(
       )
     }
     const { records, changesets, outcomesShown, unmappedFields } = plan
-    const openReply: OpenReply = (newId, timing) =>
+    const openReply: OpenReply = ({ layout, msgtypeResponse }, newId, timing) =>
       outcomesShown
         ? new ReplyStream(
             response,
-            createBatchEncoder(write.layout, newId, write.msgtypeResponse),
+            createBatchEncoder(layout, newId, msgtypeResponse),
             { count: records.length, changesets },
             timing,
           )

@@ -42,7 +42,7 @@ export async function handleRecord(
     context,
     authorisation,
     { request: write, body, receivedMs, plan },
-    (_newId, timing) => createRecordReply(response, timing),
+    (_form, _newId, timing) => createRecordReply(response, timing),
   )
   context.events.batchAnswered({
     ...tally,

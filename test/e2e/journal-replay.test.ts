@@ -55,6 +55,18 @@ describe('product 3: the same batch again', () => {
     expect(upstream.seen.length).toBe(3)
   })
 
+  it('gets it in the form of the first time, whatever is configured meanwhile', async () => {
+    const upstream = await startUpstream()
+    const journal = journalFile()
+    const adapter = await startAdapter(upstream.url, { journal, ...onePartner({ layout: 'flat' }) })
+    const first = await postBatch(adapter, batch)
+    await adapter.app.close()
+    const quirks = { dataEnvelope: true, msgtypeResponse: true }
+    const changed = { journal, ...onePartner({ layout: 'nested', quirks, unmappedFields: 'strict' }) }
+    expect((await postBatch(await startAdapter(upstream.url, changed), batch)).text).toBe(first.text)
+    expect(upstream.seen.length).toBe(3)
+  })
+
   it('is a new one for another partner, and one of its own for a record without a name', async () => {
     const upstream = await startUpstream()
     const partners = ['one', 'two'].map((id) => ({ id, match: { header: { name: 'X-School', value: id } } }))
@@ -174,6 +186,17 @@ describe('product 3: a batch that comes again because of some of its records', (
     expect((await postBatch(adapter, batch)).status).toBe(401)
     denied = false
     expect(failuresOf(readBatchReply(await postBatch(adapter, batch)))).toEqual([created, created, created])
+  })
+
+  it('sends again what was let in once, also when its fields would be refused now', async () => {
+    const upstream = await serve(replyWith(503))
+    const journal = journalFile()
+    const odd = batchOf(flatRecords(3).map((record) => ({ ...record, Colour: 'red' })))
+    const adapter = await startAdapter(upstream.url, { journal, ...onePartner({}) })
+    expect(readBatchReply(await postBatch(adapter, odd)).map(({ status }) => status)).toEqual([201, 503, 201])
+    await adapter.app.close()
+    const strict = await startAdapter(upstream.url, { journal, ...onePartner({ unmappedFields: 'strict' }) })
+    expect(failuresOf(readBatchReply(await postBatch(strict, odd)))).toEqual([created, created, created])
   })
 
   it('does not bring an older mark back over a newer one', async () => {

@@ -3,7 +3,7 @@ import type { RecordRef, StoredBatch, StoredRecord } from '../../journal/index.t
 import type { BatchTally } from '../../observability/events.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
-import { type Plan, planWrites } from './plan.ts'
+import { type Plan, planStored } from './plan.ts'
 import type { OpenReply, Reply } from './reply-stream.ts'
 import { type Answered, runForClient } from './run.ts'
 import type { WriteTask } from './send.ts'
@@ -30,9 +30,9 @@ export async function answerKnown(
   const sending = createSending(context, authorisation)
   let stored = await load(context, batch)
   if (stored === undefined) return undefined
-  const { request, replyId, body } = stored.request
-  const plan = planWrites(request, body, partner, stored.receivedMs, context.limits)
-  const reply = openReply(createReplyIds(replyId), () => sending.timing())
+  const { request, replyId } = stored.request
+  const plan = planStored(stored.request, partner, stored.receivedMs, context.limits)
+  const reply = openReply(request, createReplyIds(replyId), () => sending.timing())
   for (;;) {
     const open = stored.records.filter(({ state }) => state === 'open')
     const [first] = open

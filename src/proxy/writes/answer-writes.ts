@@ -70,7 +70,7 @@ export async function answerWrites(
   }
   if (begun.idsReused) context.events.batchIdsReused({ partner: partner.id })
   const sending = createSending(context, authorisation)
-  const reply = openReply(createReplyIds(replyId), () => sending.timing())
+  const reply = openReply(request, createReplyIds(replyId), () => sending.timing())
   faults.forEach((fault, index) => {
     if (fault !== undefined) reply.settle(index, fault)
   })

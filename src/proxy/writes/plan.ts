@@ -13,7 +13,7 @@ import {
 } from '../../v2/index.ts'
 import type { V3Record } from '../../v3/index.ts'
 import type { Partner } from '../partner.ts'
-import type { WriteRequest } from './stored-request.ts'
+import type { StoredRequest, WriteRequest } from './stored-request.ts'
 
 /** What one record says about how it wants to be answered. */
 export type Answering = Pick<
@@ -73,6 +73,27 @@ export function planWrites(
     outcomesShown: batch.idsAgree,
     ids: digestIds(partner, request, batch),
   }
+}
+
+/**
+ * Plans a request that was journaled. Its records were let in when it came: what a partner leaves out of them since then is no
+ * reason to refuse one that may have been sent.
+ */
+export function planStored(
+  { request, body }: StoredRequest,
+  partner: Partner,
+  receivedMs: number,
+  limits: BatchLimits,
+): Plan {
+  const { mapping } = partner
+  const unmappedFields = mapping.unmappedFields === 'strict' ? 'report' : mapping.unmappedFields
+  return planWrites(
+    request,
+    body,
+    { ...partner, mapping: { ...mapping, unmappedFields } },
+    receivedMs,
+    limits,
+  )
 }
 
 function planSingle(request: WriteRequest, body: Buffer, partner: Partner, recordedOn: string): Plan {

@@ -6,7 +6,7 @@ import type { V3Credentials } from '../../v3/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
 import { firstOfAgain } from './answer-known.ts'
-import { planWrites } from './plan.ts'
+import { planStored } from './plan.ts'
 import { runWrites } from './run.ts'
 import { createSending } from './sending.ts'
 import { toTexts } from './settle.ts'
@@ -84,8 +84,8 @@ export function createRecovery(
   ): Promise<void> => {
     const { batch, payload, receivedMs, records } = stored
     if (payload === undefined || opened.size === 0) return
-    const { request, body } = decodeStoredRequest(payload)
-    const plan = planWrites(request, body, authorisation.partner, receivedMs, context.limits)
+    const request = decodeStoredRequest(payload)
+    const plan = planStored(request, authorisation.partner, receivedMs, context.limits)
     const positions = [...opened.keys()].sort((one, other) => one - other)
     const { tally } = await runWrites(
       context,
@@ -97,7 +97,7 @@ export function createRecovery(
           context.waiting.until(older, authorisation.partner.budgetMs),
         ),
         after: opened,
-        texts: toTexts(request, context.newId),
+        texts: toTexts(request.request, context.newId),
         followUp: { outcomesShown: plan.outcomesShown, clientWaits: false, receivedMs },
         attemptsOf: (position) => (records[position]?.attempts ?? 0) + 1,
       },

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 
 import { type BatchEncoder, encodeMismatch, type PartReply } from '../../v2/index.ts'
+import type { WriteRequest } from './stored-request.ts'
 
 /** Where the parts of a reply go, in any order. */
 export interface Reply {
@@ -12,8 +13,15 @@ export interface Reply {
   end(): void
 }
 
-/** Opens the reply once it is known which ids it has; `timing` gives the value of `Server-Timing`. */
-export type OpenReply = (newId: () => string, timing: () => string | undefined) => Reply
+/**
+ * Opens the reply once it is known in which form it goes and which ids it has: those of the first of several same requests.
+ * `timing` gives the value of `Server-Timing`.
+ */
+export type OpenReply = (
+  form: Pick<WriteRequest, 'layout' | 'msgtypeResponse'>,
+  newId: () => string,
+  timing: () => string | undefined,
+) => Reply
 
 /** How long a settled part may wait for others: a write of its own costs more than posting the record did. */
 const COALESCE_MS = 5
