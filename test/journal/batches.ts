@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 
-import type { Begun, Journal, NewBatch, Settled } from '../../src/journal/index.ts'
+import type { Begun, Journal, NewBatch, Settled, StoredBatch } from '../../src/journal/index.ts'
 
 /** The time that tests begin at. */
 export const START_MS = Date.UTC(2026, 8, 1)
@@ -48,3 +48,7 @@ export async function statesOf(journal: Journal, batch: number): Promise<readonl
   const stored = await journal.load(batch)
   return stored?.records.map(({ state, superseded }) => (superseded ? `${state}, superseded` : state)) ?? []
 }
+
+/** The request of a batch as text; empty where it is not kept. */
+export const textOf = (stored: StoredBatch | undefined): string =>
+  Buffer.from(stored?.payload ?? []).toString()

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { openInspector, openJournal } from '../../src/journal/index.ts'
-import { describeJournal, type Opener } from './contract.ts'
+import { describeJournal } from './contract.ts'
+import type { Opener } from './contract/subject.ts'
 
 describeJournal('SQLite', 40, async (work) => {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-journal-'))

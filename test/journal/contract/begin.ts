@@ -1,0 +1,102 @@
+import { describe, expect } from 'vitest'
+
+import { afterOf, batchOf, beginNew, confirmed, START_MS, textOf } from '../batches.ts'
+import type { Subject } from './subject.ts'
+
+const HOUR_MS = 3_600_000
+
+/** How a journal begins batches. */
+export function describeBegin({ name, promise }: Subject): void {
+  describe(`${name}: begin`, () => {
+    promise('keeps a batch with everything that finishes it', async (journal) => {
+      const batch = await beginNew(
+        journal,
+        batchOf(['a', 'b'], {
+          records: [{ key: 'a' }, { key: 'b', refused: { answer: 'no é', reason: 'ADP_FIELD' } }],
+        }),
+      )
+      const record = { again: undefined, superseded: false, attempts: 1 }
+      const stored = await journal.load(batch)
+      expect({ ...stored, payload: textOf(stored) }).toEqual({
+        batch,
+        partner: 'acme',
+        receivedMs: START_MS,
+        payload: 'payload of a,b',
+        credentials: undefined,
+        records: [
+          { ...record, position: 0, state: 'open', answer: undefined, reason: undefined },
+          { ...record, position: 1, state: 'refused', answer: 'no é', reason: 'ADP_FIELD' },
+        ],
+      })
+      expect(await journal.load(batch + 1)).toBeUndefined()
+    })
+
+    promise('knows the same batch again, and whether it is still running', async (journal) => {
+      const again = batchOf(['a', 'b'], { name: 'one' })
+      const batch = await beginNew(journal, again)
+      expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: true })
+      await journal.settle(batch, [confirmed(0)])
+      expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: true })
+      await journal.settle(batch, [confirmed(1)])
+      expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: false })
+    })
+
+    promise('knows one of two that come at the same moment', async (journal) => {
+      const twice = await Promise.all([1, 2].map(() => journal.begin(batchOf(['a'], { name: 'one' }))))
+      expect(twice.map(({ kind }) => kind)).toEqual(['new', 'known'])
+    })
+
+    promise(
+      'takes nothing for known that differs in partner, ids or content, or has no ids',
+      async (journal) => {
+        const first = await beginNew(journal, batchOf(['a'], { name: 'one' }))
+        const others = [
+          batchOf(['a'], { name: 'one', partner: 'other' }),
+          batchOf(['a'], { name: 'two' }),
+          batchOf(['a']),
+          batchOf(['a']),
+        ]
+        for (const other of others)
+          expect(await journal.begin(other)).toMatchObject({ kind: 'new', idsReused: false })
+        expect(await journal.begin(batchOf(['b'], { name: 'one' }))).toMatchObject({
+          kind: 'new',
+          idsReused: true,
+        })
+        // A, B, A with constant ids: the last one is a new intent.
+        const third = await journal.begin(batchOf(['a'], { name: 'one' }))
+        expect(third).toMatchObject({ kind: 'new', idsReused: true })
+        expect(third.batch).toBeGreaterThan(first)
+      },
+    )
+
+    promise('forgets that a batch came when the time to replay it is over', async (journal) => {
+      const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
+      const later = (hours: number) =>
+        journal.begin(batchOf(['a'], { name: 'one', receivedMs: START_MS + hours * HOUR_MS }))
+      expect(await later(23)).toEqual({ kind: 'known', batch, running: true })
+      expect(await later(24)).toMatchObject({ kind: 'new', idsReused: false })
+    })
+
+    promise('tells the older open records of the same keys, not those of the same batch', async (journal) => {
+      const one = await beginNew(journal, batchOf(['a', 'b', 'a']))
+      const begun = await journal.begin(batchOf(['c', 'a', 'b']))
+      expect(afterOf(begun)).toEqual({
+        1: [
+          { batch: one, position: 0 },
+          { batch: one, position: 2 },
+        ],
+        2: [{ batch: one, position: 1 }],
+      })
+      await journal.settle(one, [confirmed(0), { ...confirmed(1), state: 'unknown', again: START_MS }])
+      expect(afterOf(await journal.begin(batchOf(['a', 'b'])))).toEqual({
+        0: [
+          { batch: one, position: 2 },
+          { batch: begun.batch, position: 1 },
+        ],
+        1: [{ batch: begun.batch, position: 2 }],
+      })
+      const all = [0, 1, 2].map((position) => ({ batch: one, position }))
+      expect(await journal.stillOpen(all)).toEqual([{ batch: one, position: 2 }])
+    })
+  })
+}

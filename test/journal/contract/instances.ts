@@ -1,0 +1,43 @@
+import { describe, expect } from 'vitest'
+
+import { afterOf, batchOf, beginNew, confirmed, statesOf } from '../batches.ts'
+import type { Subject } from './subject.ts'
+
+/** How a journal is shared by instances. */
+export function describeInstances({ name, promise }: Subject): void {
+  describe(`${name}: instances`, () => {
+    promise('hands over what an instance left open, once', async (journal, opener) => {
+      const other = await opener.open()
+      const done = await beginNew(other, batchOf(['a']))
+      await other.settle(done, [confirmed(0)])
+      const before = await beginNew(journal, batchOf(['b']))
+      const left = await beginNew(other, batchOf(['a', 'b', 'c']))
+      await other.settle(left, [confirmed(0)])
+      expect(await journal.takeOver()).toEqual([])
+      await other.close()
+      const after = new Map([
+        [1, [{ batch: before, position: 0 }]],
+        [2, []],
+      ])
+      expect(await journal.takeOver()).toEqual([{ batch: left, after }])
+      expect(await journal.takeOver()).toEqual([])
+      expect(await statesOf(journal, left)).toEqual(['confirmed', 'open', 'open'])
+      await journal.settle(left, [confirmed(1), confirmed(2)])
+    })
+
+    promise('orders the writes of all instances', async (journal, opener) => {
+      const other = await opener.open()
+      const one = await beginNew(journal, batchOf(['a']))
+      const begun = await other.begin(batchOf(['a']))
+      expect(afterOf(begun)).toEqual({ 0: [{ batch: one, position: 0 }] })
+      expect(await other.stillOpen([{ batch: one, position: 0 }])).toEqual([{ batch: one, position: 0 }])
+      expect(await other.begin(batchOf(['x'], { name: 'one' }))).toMatchObject({ kind: 'new' })
+      expect(await journal.begin(batchOf(['x'], { name: 'one' }))).toMatchObject({
+        kind: 'known',
+        running: true,
+      })
+      await journal.settle(one, [confirmed(0)])
+      expect(await other.stillOpen([{ batch: one, position: 0 }])).toEqual([])
+    })
+  })
+}

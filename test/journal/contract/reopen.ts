@@ -1,0 +1,92 @@
+import { describe, expect } from 'vitest'
+
+import type { Settled } from '../../../src/journal/index.ts'
+import { batchOf, beginNew, confirmed, START_MS } from '../batches.ts'
+import type { Subject } from './subject.ts'
+
+/** How a journal opens records again. */
+export function describeReopen({ name, promise }: Subject): void {
+  describe(`${name}: reopen`, () => {
+    promise(
+      'opens what is due or may be resent, and keeps what it was until it is settled anew',
+      async (journal) => {
+        const old = await beginNew(journal, batchOf(['z', 'a']))
+        const batch = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
+        await journal.settle(batch, [
+          { position: 0, state: 'unknown', answer: 'first', reason: 'ADP_OUTCOME_UNKNOWN', again: START_MS },
+          { position: 1, state: 'refused', answer: 'final' },
+          confirmed(2),
+          { position: 3, state: 'refused', answer: 'later', again: 'resend' },
+        ])
+        expect(await journal.reopen(batch, [0, 1, 2, 3, 4], undefined)).toEqual(
+          new Map([
+            [0, [{ batch: old, position: 1 }]],
+            [3, []],
+          ]),
+        )
+        expect((await journal.load(batch))?.records[0]).toEqual({
+          position: 0,
+          state: 'open',
+          answer: 'first',
+          reason: 'ADP_OUTCOME_UNKNOWN',
+          again: START_MS,
+          superseded: false,
+          attempts: 2,
+        })
+        expect(await journal.reopen(batch, [0, 3], undefined)).toEqual(new Map())
+        await journal.settle(batch, [confirmed(0, 'second')])
+        expect((await journal.load(batch))?.records[0]).toMatchObject({
+          answer: 'second',
+          attempts: 2,
+          again: undefined,
+        })
+        expect(await journal.balances()).toEqual([
+          { partner: 'acme', received: 6, open: 3, confirmed: 2, refused: 1, unknown: 0, parked: 0 },
+        ])
+      },
+    )
+
+    promise('leaves out a record with a newer open one of its key', async (journal) => {
+      const old = await beginNew(journal, batchOf(['a', 'b']))
+      await journal.settle(
+        old,
+        [0, 1].map((position) => ({ position, state: 'parked', answer: 'ok', again: START_MS })),
+      )
+      await beginNew(journal, batchOf(['a']))
+      expect(await journal.reopen(old, [0, 1], undefined)).toEqual(new Map([[1, []]]))
+    })
+
+    promise('leaves a batch alone that another instance is working on', async (journal, opener) => {
+      const batch = await beginNew(journal, batchOf(['a', 'b']))
+      await journal.settle(batch, [{ position: 0, state: 'parked', answer: 'ok', again: START_MS }])
+      const other = await opener.open()
+      expect(await other.reopen(batch, [0], undefined)).toEqual(new Map())
+      await journal.settle(batch, [confirmed(1)])
+      expect(await other.reopen(batch, [0], undefined)).toEqual(new Map([[0, []]]))
+      await expect(journal.settle(batch, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
+      await other.settle(batch, [confirmed(0)])
+    })
+
+    promise('lists what is due, longest wait first', async (journal) => {
+      const one = await beginNew(journal, batchOf(['a', 'b', 'c']))
+      const two = await beginNew(journal, batchOf(['d', 'e']))
+      const parked = (position: number, waitMs: number): Settled => ({
+        position,
+        state: 'parked',
+        answer: 'ok',
+        again: START_MS + waitMs,
+      })
+      await journal.settle(one, [parked(0, 30), parked(1, 10), parked(2, 99)])
+      await journal.settle(two, [parked(0, 5), parked(1, 20)])
+      expect(await journal.due(START_MS + 30, 10)).toEqual([
+        { batch: two, positions: [0, 1] },
+        { batch: one, positions: [1, 0] },
+      ])
+      expect(await journal.due(START_MS + 30, 2)).toEqual([
+        { batch: two, positions: [0] },
+        { batch: one, positions: [1] },
+      ])
+      expect(await journal.due(START_MS, 10)).toEqual([])
+    })
+  })
+}

@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest'
+
+import type { JournalOptions } from '../../../src/journal/index.ts'
+import { batchOf, beginNew, confirmed, textOf } from '../batches.ts'
+import type { Subject } from './subject.ts'
+
+const key = { id: 'k1', key: Buffer.alloc(32, 7) }
+
+/** How a journal keeps what is secret. */
+export function describeSecrets({ name, withOpener, promise }: Subject): void {
+  describe(`${name}: credentials`, () => {
+    it('keeps them encrypted until the last record is final', () =>
+      withOpener(async (opener) => {
+        const journal = await opener.open({ keys: [key] })
+        const batch = await beginNew(journal, batchOf(['a', 'b'], { credentials: 'bearer one' }))
+        const credentials = async () => (await journal.load(batch))?.credentials
+        expect(await credentials()).toBe('bearer one')
+        await journal.settle(batch, [
+          { position: 0, state: 'refused', answer: 'later', again: 'resend' },
+          confirmed(1),
+        ])
+        expect(await credentials()).toBe('bearer one')
+        await journal.reopen(batch, [0], 'bearer two')
+        expect(await credentials()).toBe('bearer two')
+        await journal.settle(batch, [confirmed(0)])
+        expect(await credentials()).toBeUndefined()
+      }))
+
+    promise('keeps none without a key', async (journal) => {
+      const batch = await beginNew(journal, batchOf(['a'], { credentials: 'bearer one' }))
+      expect((await journal.load(batch))?.credentials).toBeUndefined()
+    })
+  })
+
+  describe(`${name}: encryption`, () => {
+    it('reads with every key of the list and writes with the first', () =>
+      withOpener(async (opener) => {
+        const [first, second] = [key, { id: 'k2', key: Buffer.alloc(32, 9) }]
+        const before = await opener.open({ keys: [first] })
+        const old = await beginNew(before, batchOf(['a']))
+        await before.settle(old, [confirmed(0, 'old answer')])
+        await before.close()
+        const rotated = await opener.open({ keys: [second, first] })
+        const stored = await rotated.load(old)
+        expect(textOf(stored)).toBe('payload of a')
+        expect(stored?.records[0]?.answer).toBe('old answer')
+        const fresh = await beginNew(rotated, batchOf(['b']))
+        await rotated.close()
+        const faults: (readonly [JournalOptions['keys'], string])[] = [
+          [[second], 'key k1'],
+          [[first], 'key k2'],
+          [[], 'key k1'],
+          [[{ id: 'k1', key: Buffer.alloc(32, 8) }, second], 'id k1'],
+          [[{ id: 'k1', key: Buffer.alloc(31) }], '32 bytes'],
+        ]
+        for (const [keys = [], text] of faults) {
+          await expect(opener.open({ keys })).rejects.toMatchObject({
+            code: 'ADP_CONFIGURATION',
+            message: expect.stringContaining(text) as unknown,
+          })
+        }
+        const last = await opener.open({ keys: [second, first] })
+        expect(textOf(await last.load(fresh))).toBe('payload of b')
+      }))
+  })
+}

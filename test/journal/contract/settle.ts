@@ -1,0 +1,122 @@
+import { describe, expect } from 'vitest'
+
+import type { Settled } from '../../../src/journal/index.ts'
+import { batchOf, beginNew, confirmed, START_MS, statesOf } from '../batches.ts'
+import type { Subject } from './subject.ts'
+
+const HOUR_MS = 3_600_000
+
+/** How a journal settles records. */
+export function describeSettle({ name, promise }: Subject): void {
+  describe(`${name}: settle`, () => {
+    promise('keeps outcomes, and takes the same ones again without a change', async (journal) => {
+      const batch = await beginNew(journal, batchOf(['a', 'b', 'c']))
+      const outcomes: Settled[] = [
+        {
+          position: 2,
+          state: 'unknown',
+          answer: undefined,
+          reason: 'ADP_OUTCOME_UNKNOWN',
+          again: START_MS + 5,
+        },
+        { position: 0, state: 'refused', answer: 'bad', reason: 'ATT_VAL_2', deadLetter: true },
+        { position: 1, state: 'refused', answer: 'later', reason: 'ADP_BUDGET_EXCEEDED', again: 'resend' },
+      ]
+      await journal.settle(batch, outcomes)
+      await journal.settle(batch, outcomes)
+      const stored = await journal.load(batch)
+      expect(
+        stored?.records.map(({ state, answer, reason, again }) => [state, answer, reason, again]),
+      ).toEqual([
+        ['refused', 'bad', 'ATT_VAL_2', undefined],
+        ['refused', 'later', 'ADP_BUDGET_EXCEEDED', 'resend'],
+        ['unknown', undefined, 'ADP_OUTCOME_UNKNOWN', START_MS + 5],
+      ])
+      expect(await journal.balances()).toEqual([
+        { partner: 'acme', received: 3, open: 0, confirmed: 0, refused: 2, unknown: 1, parked: 0 },
+      ])
+    })
+
+    promise('takes times with fractions, and any text for an answer or a reason', async (journal) => {
+      const batch = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS + 0.4 }))
+      const odd = 'é\u0000\ud800\n😀'
+      const outcome: Settled = {
+        position: 0,
+        state: 'parked',
+        answer: odd,
+        reason: `X\u0000${'y'.repeat(300)}`,
+        again: START_MS + 0.5,
+      }
+      await journal.settle(batch, [outcome])
+      await journal.settle(batch, [outcome])
+      expect(await journal.load(batch)).toMatchObject({
+        receivedMs: START_MS,
+        // A half of a pair is no character: bytes have none for it.
+        records: [{ answer: 'é\u0000\ufffd\n😀', reason: `X${'y'.repeat(199)}`, again: START_MS + 1 }],
+      })
+      expect(await journal.due(START_MS + 0.9, 1)).toEqual([])
+      expect(await journal.due(START_MS + 1.1, 1)).toEqual([{ batch, positions: [0] }])
+    })
+
+    promise('refuses as a whole what is already settled otherwise', async (journal) => {
+      const batch = await beginNew(journal, batchOf(['a', 'b']))
+      await journal.settle(batch, [confirmed(1)])
+      const other: Settled[] = [confirmed(0), { position: 1, state: 'refused', answer: 'no' }]
+      const [lost, kept] = await Promise.allSettled([
+        journal.settle(batch, other),
+        journal.begin(batchOf(['c'])),
+      ])
+      expect(lost).toMatchObject({ status: 'rejected', reason: { code: 'ADP_JOURNAL_LOST' } })
+      expect(kept.status).toBe('fulfilled')
+      expect(await statesOf(journal, batch)).toEqual(['open', 'confirmed'])
+      await expect(journal.settle(batch + 100, [confirmed(0)])).rejects.toMatchObject({
+        code: 'ADP_JOURNAL_LOST',
+      })
+    })
+
+    promise('supersedes older records of the key, once a newer one is confirmed', async (journal) => {
+      const again = START_MS
+      const old = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
+      await journal.settle(old, [
+        { position: 0, state: 'parked', answer: 'ok', reason: 'ATT_VAL_2', again },
+        { position: 1, state: 'unknown', answer: '?', reason: 'ADP_OUTCOME_UNKNOWN', again },
+        { position: 2, state: 'refused', answer: 'later', again: 'resend' },
+      ])
+      const newer = await beginNew(journal, batchOf(['a', 'b', 'c', 'd'], { partner: 'other' }))
+      await journal.settle(
+        newer,
+        [0, 1, 2].map((position) => confirmed(position)),
+      )
+      expect(await statesOf(journal, old)).toEqual([
+        'refused, superseded',
+        'unknown, superseded',
+        'refused, superseded',
+        'open',
+      ])
+      expect((await journal.load(old))?.records[0]).toMatchObject({ reason: 'superseded', answer: 'ok' })
+      expect(await journal.due(START_MS + HOUR_MS, 10)).toEqual([])
+      expect(await journal.reopen(old, [0, 1, 2], undefined)).toEqual(new Map())
+      expect(await journal.balances()).toEqual([
+        { partner: 'acme', received: 4, open: 1, confirmed: 0, refused: 2, unknown: 1, parked: 0 },
+        { partner: 'other', received: 4, open: 1, confirmed: 3, refused: 0, unknown: 0, parked: 0 },
+      ])
+    })
+
+    promise('supersedes a record once, also where its key was confirmed twice', async (journal, opener) => {
+      const old = await beginNew(journal, batchOf(['a']))
+      await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', again: START_MS }])
+      const newer = await beginNew(journal, batchOf(['a', 'a']))
+      await journal.settle(newer, [confirmed(0), confirmed(1)])
+      expect(await journal.balances()).toMatchObject([{ received: 3, confirmed: 2, refused: 1, parked: 0 }])
+      expect(await (await opener.inspect()).balances()).toMatchObject([{ holds: true }])
+    })
+
+    promise('leaves a record alone when the newer one was refused', async (journal) => {
+      const old = await beginNew(journal, batchOf(['a']))
+      await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', again: START_MS }])
+      const newer = await beginNew(journal, batchOf(['a']))
+      await journal.settle(newer, [{ position: 0, state: 'refused', answer: 'no' }])
+      expect(await statesOf(journal, old)).toEqual(['parked'])
+    })
+  })
+}
