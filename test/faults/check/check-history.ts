@@ -7,10 +7,11 @@ import { checkOrder, listOvertaken } from './check-order.ts'
  * What went wrong with a write: told created but never recorded (`lost`); recorded more than once (`doubled`); told what is
  * not so (`falseAnswer`); recorded after a newer write of the same learner and session (`order`); without a final answer at
  * the end (`unsettled`); recorded but never sent, or with other values (`stranger`); answered otherwise the second time
- * (`changedReply`).
+ * (`changedReply`). Or with the journal as a whole: its totals are wrong (`ledger`).
  */
 export interface Finding {
-  readonly kind: 'lost' | 'doubled' | 'falseAnswer' | 'order' | 'unsettled' | 'stranger' | 'changedReply'
+  readonly kind:
+    'lost' | 'doubled' | 'falseAnswer' | 'order' | 'unsettled' | 'stranger' | 'changedReply' | 'ledger'
   /** Name of the write; of a batch `batch <number>`. */
   readonly of: string
   readonly because: string

@@ -9,6 +9,7 @@ const kinds: Finding['kind'][] = [
   'unsettled',
   'stranger',
   'changedReply',
+  'ledger',
 ]
 const MAX_SHOWN = 20
 

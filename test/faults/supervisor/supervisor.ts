@@ -51,7 +51,7 @@ export interface Supervisor {
 }
 
 /** A process that did not reach its failpoint in time dies anyway. */
-const FAILPOINT_MS = 1_500
+const FAILPOINT_MS = 700
 /** Share of the kills that come while the process is still starting. */
 const EARLY_SHARE = 0.1
 const READY_MS = 20_000

@@ -1,0 +1,19 @@
+import type { Finding } from './check-history.ts'
+
+/** States of the journal (product contract 3): at all times they add up to what was received. */
+const states = ['confirmed', 'refused', 'unknown', 'parked', 'open'] as const
+
+/** Checks the ledger in the text of `/metrics`, when every client has its answers: it balances, and nothing is in flight. */
+export function checkLedger(metrics: string): Finding[] {
+  const read = (name: string, labels: string): number =>
+    Number(new RegExp(`^${name}\\{partner="acme"${labels}\\} (\\S+)$`, 'm').exec(metrics)?.[1])
+  const received = read('markbridge_journal_received_total', '')
+  const counts = states.map((state) => read('markbridge_journal_records', `,state="${state}"`))
+  const sum = counts.reduce((total, count) => total + count, 0)
+  const open = counts.at(-1) ?? Number.NaN
+  const faults = [
+    ...(received === sum ? [] : [`received ${received}, but the states add up to ${sum}`]),
+    ...(open === 0 ? [] : [`${open} records are still in flight`]),
+  ]
+  return faults.map((because) => ({ kind: 'ledger', of: 'acme', because }))
+}
