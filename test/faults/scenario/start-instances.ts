@@ -22,14 +22,14 @@ const timeouts = { connectMs: 1_000, headersMs: 1_500, bodyMs: 1_500 }
 export async function startInstances(scenario: Scenario, v3Url: string, seed: number): Promise<Instances> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-journal-'))
   const postgres = scenario.store === 'postgres' ? await startPostgres() : undefined
-  const url =
-    postgres === undefined ? `sqlite:${join(folder, 'journal.db')}` : await postgres.createDatabase()
+  const file = scenario.store === 'none' ? 'none' : `sqlite:${join(folder, 'journal.db')}`
+  const url = (await postgres?.createDatabase()) ?? file
   const config = {
     upstreams: { v3: { baseUrl: v3Url, timeouts } },
     partners: [
       { id: 'acme', match: { any: true }, v3: { budgetMs: 10_000, readBackAfterMs: [50, 100, 200] } },
     ],
-    ...(scenario.store === 'none' ? {} : { journal: { url } }),
+    journal: { url },
   }
   const supervisors: Supervisor[] = []
   for (let number = 0; number < (scenario.instances ?? 1); number += 1) {

@@ -15,7 +15,7 @@ const plan: KillPlan = {
 
 async function supervised(choices: Partial<KillPlan>) {
   const sandbox = await startSandbox()
-  const config = { upstreams: { v3: { baseUrl: sandbox.url } } }
+  const config = { upstreams: { v3: { baseUrl: sandbox.url } }, journal: { url: 'none' } }
   const supervisor = await startSupervisor({ config, plan: { ...plan, ...choices } })
   onTestFinished(() => supervisor.close())
   const samples = (await sandbox.json('GET', '/_sandbox/samples')).body as Samples

@@ -88,7 +88,9 @@ export async function startSupervisor({ config, env = {}, plan }: SupervisorOpti
     }
   }
   let current = begin()
-  starts.push((await current.ready) ?? 0)
+  const firstMs = await current.ready
+  if (firstMs === undefined) throw new Error(`the adapter did not start: ${(await current.ended).log}`)
+  starts.push(firstMs)
   const run = async (plan: KillPlan): Promise<void> => {
     let failpoint: Failpoint | undefined
     while (isKilling()) {
