@@ -156,6 +156,25 @@ describe('batch-wire 3: a batch whose client was told that all is well', () => {
     expect(upstream.seen.length).toBe(4)
   })
 
+  it('has them tried with the newest credentials once the service denies their own', async () => {
+    let now = 0
+    const upstream = await startUpstream((seen, response) => {
+      if (now > 0 && seen.headers.authorization !== 'bearer newest') return replyWith(401)(seen, response)
+      return (now === 0 && seen.body.includes(guid(2)) ? replyWith(503) : echoRecord)(seen, response)
+    })
+    const journal = journalFile({ encrypted: true })
+    const adapter = await startAdapter(upstream.url, { journal }, { nowMs: () => Date.now() + now })
+    await postBatch(adapter, mismatch)
+    const other = batchOf(flatRecords(1), { batch: 'batch_later', boundary: 'batch_later' })
+    now = 10_000
+    await postBatch(adapter, other, { Authorization: 'bearer newest' })
+    await logged(adapter, 'records finished in the background')
+    now = 60_000
+    const events = await logged(adapter, 'records finished in the background', 2)
+    expect(events).toMatchObject([{ accepted: 0 }, { accepted: 1 }])
+    expect(statesIn(journal)).toEqual([1, 1, 1, 1])
+  })
+
   it('lists what the service refused as a dead letter', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.body.includes(guid(2)) ? replyWith(400, [{ Message: 'm', ErrorCode: 'ATT_VAL_2' }]) : echoRecord)(
@@ -200,6 +219,35 @@ it('product 3: settles in the background what stayed unknown, and then has the a
   await logged(adapter, 'records finished in the background')
   expect(failuresOf(readBatchReply(await postBatch(adapter, batch)))).toEqual([created, created, created])
   expect(upstream.seen.filter(({ method }) => method === 'POST').length).toBe(3)
+})
+
+it('product 3: looks with the newest credentials once the service denies those of the batch', async () => {
+  let lost = ''
+  const upstream = await startUpstream((seen, response) => {
+    if (seen.method === 'GET') {
+      const page = { value: [{ ...(JSON.parse(lost) as object), ExternalID: guid(77) }] }
+      const isNewest = seen.headers.authorization === 'bearer newest'
+      return (isNewest ? replyWith(200, page) : replyWith(401))(seen, response)
+    }
+    if (lost !== '') return echoRecord(seen, response)
+    lost = seen.body
+    response.socket?.destroy()
+  })
+  const journal = journalFile({ encrypted: true })
+  let ahead = 0
+  const adapter = await startAdapter(
+    upstream.url,
+    { journal, ...onePartner({ v3: { readBackAfterMs: [5] } }) },
+    { nowMs: () => Date.now() + ahead },
+  )
+  await postBatch(adapter, batchOf(flatRecords(1)))
+  const other = batchOf(flatRecords(2).slice(1), { batch: 'batch_later', boundary: 'batch_later' })
+  await postBatch(adapter, other, { Authorization: 'bearer newest' })
+  ahead = 10_000
+  await logged(adapter, 'records finished in the background')
+  ahead = 60_000
+  await logged(adapter, 'records finished in the background', 2)
+  expect(statesIn(journal)).toEqual([1, 1])
 })
 
 it('product 3: sends nothing that cannot be kept', async () => {

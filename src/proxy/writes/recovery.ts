@@ -41,7 +41,8 @@ const credentialsSchema = z.object({ authorization: z.string(), subscriptionKey:
 /**
  * Creates the background of the journal (product contract 3): it takes over open records of instances that are gone and
  * looks for them in V3 before it posts them; it tries parked records again, and settles unknown ones. A batch goes with the
- * credentials that came with it, where the journal may keep them, else with those that the partner's client showed last;
+ * credentials that came with it, where the journal may keep them and as long as the service takes them, else with those that
+ * the partner's client showed last;
  * without any it waits for the partner's next request. `authorise` gives undefined for a partner that is no longer configured.
  */
 export function createRecovery(
@@ -51,6 +52,8 @@ export function createRecovery(
   const { journal, clock, orphans } = context
   const running = new Map<number, Promise<void>>()
   const resting = new Map<number, Rest>()
+  /** Batches of which the service denied the credentials. */
+  const denied = new Set<number>()
   /** The lease under which `orphans` came. */
   let lease: number | undefined
   /** Due records that could not be finished when they were last seen: they must not hide the others. */
@@ -87,9 +90,10 @@ export function createRecovery(
     const request = decodeStoredRequest(payload)
     const plan = planStored(request, authorisation.partner, receivedMs, context.limits)
     const positions = [...opened.keys()].sort((one, other) => one - other)
+    const sending = createSending(context, authorisation, RECORDS_AT_A_TIME)
     const { tally } = await runWrites(
       context,
-      createSending(context, authorisation, RECORDS_AT_A_TIME),
+      sending,
       {
         batch,
         records: plan.records,
@@ -103,6 +107,8 @@ export function createRecovery(
       },
       () => undefined,
     )
+    if (sending.denied()) denied.add(batch)
+    else denied.delete(batch)
     context.events.recovered({ ...tally, partner: stored.partner, records: positions.length })
   }
   /** Loads a batch with the authorisation to finish it; undefined while there is none. */
@@ -116,7 +122,8 @@ export function createRecovery(
       return undefined
     }
     const { partner } = stored
-    const client = readCredentials(stored.credentials) ?? context.clients.get(partner)
+    const [own, latest] = [readCredentials(stored.credentials), context.clients.get(partner)]
+    const client = denied.has(batch) ? (latest ?? own) : (own ?? latest)
     const authorisation = client === undefined ? undefined : await authorise(partner, client)
     if (authorisation !== undefined) return { stored, authorisation }
     const missing = client === undefined ? 'credentials' : 'partner'

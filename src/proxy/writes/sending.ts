@@ -1,9 +1,9 @@
 import { AdapterError } from '../../errors.ts'
-import type { ReadOutcome, UpstreamError, V3Credentials, V3Writes } from '../../v3/index.ts'
+import type { PostOutcome, ReadOutcome, UpstreamError, V3Credentials, V3Writes } from '../../v3/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
 import { createReadBack } from './read-back.ts'
-import { type OnOutcome, sendAll, type SendOptions, type WriteTask } from './send.ts'
+import { isDenial, type OnOutcome, sendAll, type SendOptions, type WriteTask } from './send.ts'
 
 /** The sending of the records of one request. */
 export interface Sending {
@@ -16,6 +16,8 @@ export interface Sending {
     onOutcome: OnOutcome,
     maySend: SendOptions['maySend'],
   ): Promise<UpstreamError | AdapterError | undefined>
+  /** True once the service denied the credentials to one of the calls, reads included. */
+  denied(): boolean
   /** The longest time that a call stood in the throttle's queue so far, ms. */
   queuedMs(): number
   /** The value of `Server-Timing`; undefined where nothing holds calls back. */
@@ -34,6 +36,11 @@ export function createSending(
   const { partner, pace, renew } = authorisation
   let queuedMs = 0
   let current: V3Writes | undefined
+  let denied = false
+  const seen = <Outcome extends ReadOutcome | PostOutcome>(outcome: Outcome): Outcome => {
+    if (outcome.kind === 'refused' && isDenial(outcome.error)) denied = true
+    return outcome
+  }
   const queued = (): number => Math.max(queuedMs, current?.queuedMs() ?? 0)
   const sendWith = async (
     credentials: V3Credentials,
@@ -45,13 +52,19 @@ export function createSending(
     current = writes
     try {
       const resolve = createReadBack({
-        read: (query) => readPaced(context, authorisation, credentials, query, writes.leftMs()),
+        read: async (query) =>
+          seen(await readPaced(context, authorisation, credentials, query, writes.leftMs())),
         wait: (ms) => new Promise((done) => context.clock.after(ms, done)),
         leftMs: () => writes.leftMs(),
         spacingMs: partner.readBackAfterMs,
       })
       const { bodyProfile } = partner
-      return await sendAll(tasks, { writes, concurrency, bodyProfile, resolve, maySend }, onOutcome)
+      const options = { writes, concurrency, bodyProfile, resolve, maySend }
+      const denial = await sendAll(tasks, options, (position, outcome) => {
+        onOutcome(position, seen(outcome))
+      })
+      denied ||= denial !== undefined
+      return denial
     } finally {
       queuedMs = queued()
       current = undefined
@@ -65,6 +78,7 @@ export function createSending(
       const renewed = await renew().catch(toAdapterError)
       return renewed instanceof AdapterError ? renewed : sendWith(renewed, tasks, onOutcome, maySend)
     },
+    denied: () => denied,
     queuedMs: () => Math.round(queued()),
     timing: () => (pace === undefined ? undefined : `queue;dur=${Math.round(queued())}`),
   }
