@@ -15,6 +15,8 @@ import { runCli, type RunningCli, startCli } from '../run-cli.ts'
 type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 const COUNT = 20
+/** The machine may be busy. */
+const patient = { timeout: 20_000 }
 const allCreated = Array.from({ length: COUNT }, () => ({ status: 201, codes: 'record' }))
 
 async function makeFolder(): Promise<string> {
@@ -106,7 +108,7 @@ test('a worker that was killed is replaced, and the other finishes its records',
   // Half of it is written, and the other half never gets an answer.
   await disturb(sandbox, { kind: 'stall', skip: COUNT / 2 })
   const broken = post(one.client, register).catch(() => 'broken')
-  await expect.poll(async () => (await register.written()).length).toBe(COUNT / 2)
+  await expect.poll(async () => (await register.written()).length, patient).toBe(COUNT / 2)
   const { pid } = await cli.logged({ msg: 'worker started', worker: one.worker })
   process.kill(Number(pid), 'SIGKILL')
   expect(await broken).toBe('broken')
@@ -126,7 +128,7 @@ test('SIGTERM lets a batch finish, whoever has it', async () => {
   const register = await sandboxRegister(sandbox, COUNT)
   await disturb(sandbox, { kind: 'latency', ms: 300 })
   const reply = post(client, register)
-  await expect.poll(async () => (await register.written()).length).toBeGreaterThan(0)
+  await expect.poll(async () => (await register.written()).length, patient).toBeGreaterThan(0)
   const stopped = cli.stop()
   expect(failuresOf(readBatchReply(await reply))).toEqual(allCreated)
   expect(await stopped).toBe(0)
@@ -148,7 +150,7 @@ test('no worker outlives the process that started it', async () => {
   const [one = 0, other = 0] = await Promise.all(pids)
   expect([one, other].map(isThere)).toEqual([true, true])
   await cli.stop('SIGKILL')
-  await expect.poll(() => [one, other].map(isThere), { timeout: 10_000 }).toEqual([false, false])
+  await expect.poll(() => [one, other].map(isThere), patient).toEqual([false, false])
 })
 
 test('a port in use is told once, and no worker stays', async () => {
