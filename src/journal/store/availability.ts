@@ -13,7 +13,7 @@ export interface Availability {
 
 /** Creates the memory of it; `onChange` is told when it changes, with the reason where it fails. */
 export function createAvailability(
-  store: Store,
+  store: Pick<Store, 'toFault'>,
   onChange: (failure: string | undefined) => void,
 ): Availability {
   let available = true
@@ -23,7 +23,8 @@ export function createAvailability(
     onChange(undefined)
   }
   const failed = (fault: Fault): void => {
-    if (!available) return
+    // Others in the way, or data that cannot be stored: the store itself is well.
+    if (!available || fault.contended === true || fault.kind === 'refused') return
     available = false
     onChange(fault.message)
   }

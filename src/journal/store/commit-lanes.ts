@@ -41,8 +41,7 @@ export function createCommitLanes({ store, clock, lease, availability }: LaneOpt
       commit: async (operations) => {
         const committed = await commit(operations)
         if (committed.ok) availability.reached()
-        else if (committed.fault.kind !== 'refused' && committed.fault.contended !== true)
-          availability.failed(committed.fault)
+        else availability.failed(committed.fault)
         return committed
       },
     })
