@@ -150,6 +150,35 @@ describe('group commit', () => {
     expect([numbers(), late]).toEqual([[[1], [1]], ['done']])
   })
 
+  it.each([
+    ['before', 'doubtful'],
+    ['after', 'transient'],
+  ] as const)(
+    'ends with a store that is gone for good, when a caller gave up in doubt %s that',
+    async (_when, kind) => {
+      const gone = Array.from({ length: 20 }, (): Fault => ({ ...transient, kind }))
+      const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, ...gone])
+      const told = expect(lane.submit(operation(1), 60)).rejects.toMatchObject({
+        code: 'ADP_JOURNAL_UNAVAILABLE',
+      })
+      await turn()
+      if (kind === 'doubtful') {
+        await clock.pass(60)
+        await turn()
+        await lane.idle()
+      } else {
+        const idle = lane.idle()
+        await clock.pass(60)
+        await idle
+      }
+      await told
+      const tries = groups.length
+      await clock.pass(5_000)
+      await turn()
+      expect(groups.length).toBe(tries)
+    },
+  )
+
   it('finds the one that cannot be stored among those that failed together', async () => {
     const refused: Fault = { kind: 'refused', message: 'the database refuses it' }
     const { lane, numbers } = createLane([refused, refused])

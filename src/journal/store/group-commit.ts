@@ -23,7 +23,10 @@ export interface GroupCommit {
     patienceMs: number,
     tooLate?: (result: OperationResult) => void,
   ): Promise<OperationResult>
-  /** Resolves when nothing waits any longer. */
+  /**
+   * Resolves when nobody waits any longer. To be called before the store is closed: what is in doubt and has no caller any
+   * longer is not tried again.
+   */
   idle(): Promise<void>
 }
 
@@ -57,6 +60,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
   let alone = 0
   let lastFault: Fault | undefined
   let whenIdle: (() => void)[] = []
+  let ending = false
 
   const plan = (): void => {
     if (planned || queue.length === 0 || running >= concurrency) return
@@ -81,7 +85,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     })
     plan()
   }
-  const isIdle = (): boolean => running === 0 && queue.length === 0
+  const isIdle = (): boolean => running === 0 && queue.every(({ abandoned }) => abandoned)
   const wakeIdle = (): void => {
     if (!isIdle()) return
     for (const wake of whenIdle) wake()
@@ -111,7 +115,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     if (fault.kind === 'refused') alone = entries.length
     // What may be durable is tried again also when nobody waits: only so it can be undone.
     for (const entry of entries) entry.doubtful ||= fault.kind === 'doubtful'
-    const kept = entries.filter(({ abandoned, doubtful }) => doubtful || !abandoned)
+    const kept = entries.filter(({ abandoned, doubtful }) => !abandoned || (doubtful && !ending))
     for (const entry of kept) entry.state = entry.doubtful ? 'sent' : 'waiting'
     queue = [...kept, ...queue]
     if (fault.kind === 'refused') {
@@ -128,6 +132,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     const why = lastFault?.message ?? 'it does not answer'
     const message = `The journal cannot be written: ${why}. Nothing was sent for what it could not keep.`
     entry.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', message, { cause: lastFault?.cause }))
+    if (ending) queue = queue.filter(({ abandoned }) => !abandoned)
     wakeIdle()
   }
   return {
@@ -147,12 +152,14 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
         queue.push(entry)
         plan()
       }),
-    idle: () =>
-      isIdle()
-        ? Promise.resolve()
-        : new Promise((resolve) => {
-            whenIdle.push(resolve)
-          }),
+    idle: () => {
+      ending = true
+      queue = queue.filter(({ abandoned }) => !abandoned)
+      if (isIdle()) return Promise.resolve()
+      return new Promise((resolve) => {
+        whenIdle.push(resolve)
+      })
+    },
   }
 }
 
