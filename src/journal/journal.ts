@@ -105,7 +105,7 @@ export interface DueRecords {
 /** Records that were opened again, with the older and still open records of their keys. */
 export type Reopened = ReadonlyMap<number, readonly RecordRef[]>
 
-/** A batch of an instance that is gone, with the older and still open records of the keys of its open records. */
+/** A batch that nobody sends, with the older and still open records of the keys of its open records. */
 export interface TakenOver {
   readonly batch: number
   readonly after: Reopened
@@ -142,7 +142,10 @@ export interface Journal {
   load(batch: number): Promise<StoredBatch | undefined>
   /** Those of the records that are still open: what a newer record of the same key waits for. */
   stillOpen(records: readonly RecordRef[]): Promise<readonly RecordRef[]>
-  /** Takes over the batches with open records whose instance is gone, oldest first. Each is to be loaded and finished. */
+  /**
+   * Takes over the batches with open records whose instance is gone, oldest first. Each is to be loaded and finished. Also gives
+   * what `reopen` opened after it had failed for its caller.
+   */
   takeOver(): Promise<readonly TakenOver[]>
   /** Records whose time has come, oldest first; they are opened with `reopen`. */
   due(nowMs: number, limit: number): Promise<readonly DueRecords[]>

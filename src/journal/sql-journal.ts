@@ -1,6 +1,6 @@
 import { AdapterError } from '../errors.ts'
 import { readBalances } from './balances.ts'
-import type { Journal } from './journal.ts'
+import type { Journal, TakenOver } from './journal.ts'
 import type { Lease, LeaseWatch } from './lease/lease.ts'
 import type { ProcessIdentity } from './lease/process-identity.ts'
 import { takeOver } from './lease/take-over.ts'
@@ -50,12 +50,17 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     if (failure === undefined) events?.recovered()
     else events?.failed(failure)
   })
+  /** What was opened again after its caller had been told that it could not be: nobody sends it. */
+  const left: TakenOver[] = []
   const lease = await options.takeLease({
     onRenewal: (error) => {
       if (error === undefined) availability.reached()
       else availability.failed(store.toFault(error))
     },
-    onLost: () => events?.leaseLost(),
+    onLost: () => {
+      left.length = 0
+      events?.leaseLost()
+    },
   })
   const lanes = createCommitLanes({ store, clock, lease, availability })
   const stopPurging = repeat(clock, options.purgeEveryMs, () =>
@@ -67,8 +72,10 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     lanes
       .of('withdraw')
       .submit({ kind: 'withdraw', batch: result.batch }, settlePatienceMs)
-      // It stays open then, and is finished by whoever takes over what this instance leaves.
-      .catch(() => undefined)
+      // After the end it stays open, for whoever takes over what this instance leaves.
+      .catch(() => {
+        if (closed === undefined) withdraw(result)
+      })
   }
   let closed: Promise<void> | undefined
   const close = async (): Promise<void> => {
@@ -94,13 +101,19 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       // Oldest first: a record is left out when a newer one of its key is open.
       const inOrder = [...positions].sort((one, other) => one - other)
       const operation = { kind: 'reopen', batch, positions: inOrder, credentials } as const
-      const result = await lanes.of('reopen').submit(operation, patienceMs)
+      const result = await lanes.of('reopen').submit(operation, patienceMs, (late) => {
+        if (typeof late !== 'string' && 'opened' in late && late.opened.length > 0)
+          left.push({ batch, after: toReopened(late) })
+      })
       if (typeof result === 'string' || !('opened' in result)) throw unexpected()
       return toReopened(result)
     },
     load: (batch) => availability.ask(() => readBatch(store.db, batch, keys)),
     stillOpen: (records) => availability.ask(() => readStillOpen(store.db, records)),
-    takeOver: () => availability.ask(() => takeOver(store, lease.instance(), options.identity)),
+    takeOver: async () => {
+      const taken = await availability.ask(() => takeOver(store, lease.instance(), options.identity))
+      return [...left.splice(0), ...taken]
+    },
     due: (nowMs, limit) => availability.ask(() => readDue(store.db, nowMs, limit)),
     balances: () => availability.ask(() => readBalances(store.db)),
     lease: () => (lease.holds() ? lease.instance() : undefined),

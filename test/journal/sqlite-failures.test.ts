@@ -5,7 +5,10 @@ import { sql } from 'kysely'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 
 import { openJournal } from '../../src/journal/index.ts'
-import { batchOf, beginNew, confirmed } from './batches.ts'
+import { openJournalOn } from '../../src/journal/open-journal.ts'
+import { openStore } from '../../src/journal/store/open-store.ts'
+import type { Store } from '../../src/journal/store/store.ts'
+import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
 
 const patience = { patienceMs: 400, settlePatienceMs: 5_000 }
@@ -22,6 +25,31 @@ const told = () => {
 }
 
 describe('an SQLite journal that cannot be written', () => {
+  it('gives what it opened too late for its caller to whoever finishes what is left', async () => {
+    const file = `${await makeFolder()}/journal.db`
+    const store = openStore(`sqlite:${file}`, { patienceMs: 400, replayForMs: 1_000, wallMs: Date.now })
+    let slow = Promise.resolve()
+    const commit: Store['commit'] = async (group) => {
+      await slow
+      return store.commit(group)
+    }
+    const journal = await openJournalOn({ ...store, commit }, patience)
+    onTestFinished(() => journal.close())
+    const batch = await beginNew(journal, batchOf(['a', 'b']))
+    const refused = { position: 0, state: 'refused', answer: undefined, again: 'resend' } as const
+    await journal.settle(batch, [refused, confirmed(1)])
+    let goOn = (): void => undefined
+    slow = new Promise((resolve) => (goOn = resolve))
+    await expect(journal.reopen(batch, [0], undefined)).rejects.toMatchObject({
+      code: 'ADP_JOURNAL_UNAVAILABLE',
+    })
+    expect(await journal.takeOver()).toEqual([])
+    goOn()
+    await vi.waitFor(async () => expect(await statesOf(journal, batch)).toEqual(['open', 'confirmed']))
+    expect(await journal.takeOver()).toEqual([{ batch, after: new Map([[0, []]]) }])
+    expect(await journal.takeOver()).toEqual([])
+  })
+
   it('makes an fsync for each commit, in a file for its owner alone', async () => {
     const file = `${await makeFolder()}/new folder/journal.db`
     const { store } = await openSqlite(file)

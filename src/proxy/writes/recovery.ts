@@ -145,7 +145,8 @@ export function createRecovery(
     // What came under a lease that was lost is taken over anew, here or elsewhere.
     if (now !== undefined && lease !== undefined && now !== lease) orphans.clear()
     lease = now ?? lease
-    for (const { batch, after } of taken) orphans.set(batch, after)
+    for (const { batch, after } of taken)
+      orphans.set(batch, new Map([...(orphans.get(batch) ?? []), ...after]))
   }
   const tick = async (): Promise<void> => {
     await takeOver()
