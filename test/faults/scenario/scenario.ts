@@ -17,6 +17,8 @@ export interface Scenario {
   readonly behind?: FaultShares
   /** Faults of the connections between client and adapter. */
   readonly before?: FaultShares
+  /** How records go to the service. Default `single`. */
+  readonly writeMode?: 'single' | 'batch'
   /** PostgreSQL crashes and starts again, this long after it was ready. */
   readonly storeLivesMs?: number
   readonly load?: Partial<
@@ -42,6 +44,13 @@ export const scenarios = {
     store: 'sqlite',
     behind: { refuse: 0.02, resetBefore: 0.03, resetAfter: 0.03, truncate: 0.03, stall: 0.02, slow: 0.01 },
     storms: ['resetBefore', 'resetAfter', 'truncated', 'unreadable'],
+  },
+  batched: {
+    name: 'V3 batches broken',
+    store: 'sqlite',
+    writeMode: 'batch',
+    kills: { failpointShare: 0.3, lifeMs: [300, 1_500] },
+    behind: { resetBefore: 0.05, resetAfter: 0.05, truncate: 0.1 },
   },
   storms: {
     name: '429 and 503 storms',

@@ -24,11 +24,11 @@ export async function startInstances(scenario: Scenario, v3Url: string, seed: nu
   const postgres = scenario.store === 'postgres' ? await startPostgres() : undefined
   const file = scenario.store === 'none' ? 'none' : `sqlite:${join(folder, 'journal.db')}`
   const url = (await postgres?.createDatabase()) ?? file
+  const { writeMode = 'single' } = scenario
+  const v3 = { budgetMs: 10_000, readBackAfterMs: [50, 100, 200], writeMode }
   const config = {
     upstreams: { v3: { baseUrl: v3Url, timeouts } },
-    partners: [
-      { id: 'acme', match: { any: true }, v3: { budgetMs: 10_000, readBackAfterMs: [50, 100, 200] } },
-    ],
+    partners: [{ id: 'acme', match: { any: true }, v3 }],
     journal: { url },
   }
   const supervisors: Supervisor[] = []
