@@ -52,7 +52,7 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
   const { seed } = bounds
   const closing: (() => Promise<unknown>)[] = []
   try {
-    const sandbox = startCli(['sandbox', '--port', '0'])
+    const sandbox = startCli(['sandbox', '--port', '0', '--on-existing', scenario.onExisting ?? 'replace'])
     closing.push(() => sandbox.stop())
     const sandboxUrl = /ready (\S+)/.exec(await sandbox.until(/ready \S+\n/))?.[1] ?? ''
     const behind = await startFaultProxy({

@@ -19,6 +19,8 @@ export interface Scenario {
   readonly before?: FaultShares
   /** How records go to the service. Default `single`. */
   readonly writeMode?: 'single' | 'batch'
+  /** What the service does with a second mark of the same learner and session. Default `replace`. */
+  readonly onExisting?: 'replace' | 'duplicate'
   /** PostgreSQL crashes and starts again, this long after it was ready. */
   readonly storeLivesMs?: number
   readonly load?: Partial<
@@ -38,6 +40,13 @@ export const scenarios = {
     store: 'sqlite',
     kills: { failpointShare: 0.3, lifeMs: [100, 600] },
     storms: ['unavailable', 'failing', 'resetBefore', 'resetAfter', 'truncated'],
+  },
+  duplicates: {
+    name: 'a service that keeps duplicates',
+    store: 'sqlite',
+    onExisting: 'duplicate',
+    kills: { failpointShare: 0.3, lifeMs: [300, 1_500] },
+    behind: { resetBefore: 0.03, resetAfter: 0.03, truncate: 0.03 },
   },
   broken: {
     name: 'connections broken',
