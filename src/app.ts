@@ -13,7 +13,7 @@ import { createEvents, type Events } from './observability/events.ts'
 import { createLogger } from './observability/logger.ts'
 import { createMetrics, type MetricsSnapshot, type MetricsText } from './observability/metrics.ts'
 import {
-  authorisePartner,
+  authoriseWithout,
   createAuthorise,
   createByteBudget,
   createInFlight,
@@ -112,6 +112,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const shared = {
     authorise: createAuthorise(partners, throttles),
     v3: client,
+    upstream: v3.baseUrl.href,
     reads,
     clients: new Map<string, V3Credentials>(),
     orphans: new Map<number, Reopened>(),
@@ -131,9 +132,9 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     const journal = await open()
     addJournalGauges(metrics, journal, systemClock)
     const context = { ...shared, journal, waiting: createWaiting(journal, systemClock) }
-    const recovery = createRecovery(context, (id, credentials) => {
+    const recovery = createRecovery(context, (id, shown) => {
       const partner = partners.find((candidate) => candidate.id === id)
-      return partner === undefined ? undefined : authorisePartner(partner, throttles, credentials)
+      return partner === undefined ? 'partner' : authoriseWithout(partner, throttles, shown)
     })
     const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
     const app = createProxyApp(context, passThrough, () => readinessOf(ready, journal), page)

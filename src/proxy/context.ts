@@ -22,6 +22,8 @@ export interface ReadServices {
 export interface ProxyContext {
   readonly authorise: (request: IncomingMessage) => Promise<Authorisation>
   readonly v3: V3Client
+  /** The base address of V3: the same batch for another service is another one. */
+  readonly upstream: string
   readonly reads: ReadServices
   readonly journal: Journal
   readonly waiting: Waiting

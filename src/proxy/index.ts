@@ -1,7 +1,7 @@
 export { createByteBudget } from './byte-budget.ts'
 export type { ProxyContext } from './context.ts'
 export { createInFlight } from './in-flight.ts'
-export { authorisePartner, createAuthorise, type Partner } from './partner.ts'
+export { authoriseWithout, createAuthorise, type Partner } from './partner.ts'
 export { createPassThrough } from './pass-through.ts'
 export { createProxyApp, type Readiness } from './router.ts'
 export { createRecovery, type Recovery } from './writes/recovery.ts'

@@ -97,7 +97,7 @@ export function createAuthorise(
  * What a partner's upstream is asked with, given the credentials of its client. With tokens of the adapter's own the client's
  * is not sent on; no token to be had rejects with the error of the token endpoint.
  */
-export async function authorisePartner(
+async function authorisePartner(
   partner: Partner,
   throttles: Throttles,
   client: V3Credentials,
@@ -115,6 +115,20 @@ export async function authorisePartner(
   const withToken = (own: string): V3Credentials => ({ authorization: `Bearer ${own}`, subscriptionKey })
   const renew = async (): Promise<V3Credentials> => withToken(await tokens.renew(token))
   return { partner, credentials: withToken(token), client, pace, renew }
+}
+
+/**
+ * As `authorisePartner`, without a client that asks: `shown` is what one showed before. A partner with a token source and a key
+ * of its own needs none; any other gives `credentials`.
+ */
+export function authoriseWithout(
+  partner: Partner,
+  throttles: Throttles,
+  shown: V3Credentials | undefined,
+): Promise<Authorisation> | 'credentials' {
+  const isComplete = partner.tokens !== undefined && partner.subscriptionKey !== undefined
+  if (shown === undefined && !isComplete) return 'credentials'
+  return authorisePartner(partner, throttles, shown ?? { authorization: '', subscriptionKey: '' })
 }
 
 /** Whole segments only: `/acme` is not the begin of `/acme-two/V2`. */

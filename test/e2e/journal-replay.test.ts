@@ -82,6 +82,17 @@ describe('product 3: the same batch again', () => {
     expect(upstream.seen.length).toBe(8)
   })
 
+  it('is a new one for another V3 service', async () => {
+    const [test, live] = [await startUpstream(), await startUpstream()]
+    const journal = journalFile()
+    for (const { url } of [test, live]) {
+      const adapter = await startAdapter(url, { journal })
+      await postBatch(adapter, batch)
+      await adapter.app.close()
+    }
+    expect([test.seen.length, live.seen.length]).toEqual([3, 3])
+  })
+
   it('is told from one with the same ids and other bytes, which is a new one each time', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(upstream.url, { journal: journalFile() })

@@ -5,7 +5,12 @@ import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createThrottles, systemClock } from '../../src/v3/index.ts'
-import { createAuthorise, type Partner, type PartnerMatch } from '../../src/proxy/partner.ts'
+import {
+  authoriseWithout,
+  createAuthorise,
+  type Partner,
+  type PartnerMatch,
+} from '../../src/proxy/partner.ts'
 
 function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string): Partner {
   const mapping = {
@@ -103,5 +108,25 @@ describe('createAuthorise', () => {
     )
     expect(own?.credentials).toEqual({ authorization: 'bearer t', subscriptionKey: 'key' })
     expect(mapped?.credentials).toEqual({ authorization: 'bearer t', subscriptionKey: 'v3-key' })
+  })
+})
+
+describe('authoriseWithout', () => {
+  const shown = { authorization: 'bearer shown', subscriptionKey: 'shown-key' }
+  const tokens = { token: () => Promise.resolve('own'), renew: () => Promise.resolve('newer') }
+  const own = (key: string | undefined, withTokens: boolean): Partner => ({
+    ...partner('acme', { any: true }, key === undefined ? undefined : () => key),
+    ...(withTokens ? { tokens } : {}),
+  })
+  const rows: [what: string, partner: Partner, client: typeof shown | undefined, credentials: object | string][] = [
+    ['what a client showed', own(undefined, false), shown, shown],
+    ['the key of the partner with it', own('v3-key', false), shown, { ...shown, subscriptionKey: 'v3-key' }],
+    ['nothing but the own ones', own('v3-key', true), undefined, { authorization: 'Bearer own', subscriptionKey: 'v3-key' }],
+    ['no key', own(undefined, true), undefined, 'credentials'],
+    ['no token', own('v3-key', false), undefined, 'credentials'],
+  ] // prettier-ignore
+  it.each(rows)('goes with %s', async (_what, who, client, expected) => {
+    const authorised = authoriseWithout(who, throttles, client)
+    expect(typeof authorised === 'string' ? authorised : (await authorised).credentials).toEqual(expected)
   })
 })

@@ -32,6 +32,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
       reader: { get: refuse, close: () => Promise.resolve() },
       clock: systemClock,
     },
+    upstream: 'http://x/',
     journal: createNoJournal(),
     waiting: createWaiting(createNoJournal(), systemClock),
     clients: new Map(),

@@ -53,7 +53,7 @@ export async function answerWrites(
     records,
     ...(journal.durable
       ? {
-          content: digestRequest(partner.id, request, body),
+          content: digestRequest(partner.id, context.upstream, request, body),
           payload: encodeStoredRequest({ request, replyId, body }),
         }
       : { content: NOTHING, payload: NOTHING }),

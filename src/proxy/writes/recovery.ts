@@ -31,9 +31,12 @@ const RECORDS_AT_A_TIME = 256
 /** After a failure a batch rests so long, and others have their turn. */
 const AFTER_FAILURE_MS = 5_000
 
-/** Why a batch is left alone: a client of its partner has to come, its partner is not configured, or it failed just now. */
+/** What a batch cannot be finished without: a client of its partner, or the partner itself in the configuration. */
+export type Missing = 'credentials' | 'partner'
+
+/** Why a batch is left alone: something is missing, or it failed just now. */
 type Rest =
-  | { readonly missing: 'credentials' | 'partner'; readonly partner: string }
+  | { readonly missing: Missing; readonly partner: string }
   | { readonly missing: undefined; readonly untilMs: number }
 
 const credentialsSchema = z.object({ authorization: z.string(), subscriptionKey: z.string() })
@@ -43,11 +46,11 @@ const credentialsSchema = z.object({ authorization: z.string(), subscriptionKey:
  * looks for them in V3 before it posts them; it tries parked records again, and settles unknown ones. A batch goes with the
  * credentials that came with it, where the journal may keep them and as long as the service takes them, else with those that
  * the partner's client showed last;
- * without any it waits for the partner's next request. `authorise` gives undefined for a partner that is no longer configured.
+ * without any it waits for the partner's next request. `authorise` says what is missing for one that cannot be asked for.
  */
 export function createRecovery(
   context: ProxyContext,
-  authorise: (partner: string, client: V3Credentials) => Promise<Authorisation> | undefined,
+  authorise: (partner: string, client: V3Credentials | undefined) => Promise<Authorisation> | Missing,
 ): Recovery {
   const { journal, clock, orphans } = context
   const running = new Map<number, Promise<void>>()
@@ -124,9 +127,9 @@ export function createRecovery(
     const { partner } = stored
     const [own, latest] = [readCredentials(stored.credentials), context.clients.get(partner)]
     const client = denied.has(batch) ? (latest ?? own) : (own ?? latest)
-    const authorisation = client === undefined ? undefined : await authorise(partner, client)
-    if (authorisation !== undefined) return { stored, authorisation }
-    const missing = client === undefined ? 'credentials' : 'partner'
+    const authorised = authorise(partner, client)
+    if (typeof authorised !== 'string') return { stored, authorisation: await authorised }
+    const missing = authorised
     if (resting.get(batch)?.missing !== missing) context.events.recoveryWaits({ partner, missing })
     resting.set(batch, { missing, partner })
     return undefined

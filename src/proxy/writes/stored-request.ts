@@ -66,12 +66,18 @@ function parseHead(text: string): unknown {
 }
 
 /**
- * SHA-256 over everything that decides what is posted: the same again is the same request again, also through another address
- * of the adapter or after its configuration was changed. How it is answered follows from the first one.
+ * SHA-256 over everything that decides what is posted where: the same again is the same request again, also through another
+ * address of the adapter or after its configuration was changed. How it is answered follows from the first one. `upstream` is
+ * the base address of V3.
  */
-export function digestRequest(partner: string, { kind, contentType }: WriteRequest, body: Buffer): Buffer {
+export function digestRequest(
+  partner: string,
+  upstream: string,
+  { kind, contentType }: WriteRequest,
+  body: Buffer,
+): Buffer {
   return createHash('sha256')
-    .update(`${JSON.stringify([partner, kind, contentType])}\n`)
+    .update(`${JSON.stringify([partner, upstream, kind, contentType])}\n`)
     .update(body)
     .digest()
 }

@@ -42,7 +42,9 @@ function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authoris
     events: createEvents(createLogger('info', { write: (line) => log.push(line) })),
     nowMs: () => clock.nowMs(),
   } as Partial<ProxyContext> as ProxyContext
-  const recovery = createRecovery(context, authorise ?? (() => Promise.resolve({} as Authorisation)))
+  const recovery = createRecovery(context, (_partner, shown) =>
+    shown === undefined ? 'credentials' : (authorise?.() ?? Promise.resolve({} as Authorisation)),
+  )
   recovery.start()
   onTestFinished(() => recovery.stop())
   return { clock, context, loaded, log }

@@ -44,8 +44,8 @@ describe('a stored request', () => {
 })
 
 it('digests what decides what is posted, and nothing else', () => {
-  const digest = (own: Partial<WriteRequest> = {}, partner = 'p', body = 'b'): string =>
-    digestRequest(partner, { ...request, ...own }, Buffer.from(body)).toString('hex')
+  const digest = (own: Partial<WriteRequest> = {}, partner = 'p', body = 'b', upstream = 'u'): string =>
+    digestRequest(partner, upstream, { ...request, ...own }, Buffer.from(body)).toString('hex')
   const same: Partial<WriteRequest>[] = [
     { context: 'http://b/x' },
     { layout: 'nested' },
@@ -58,8 +58,9 @@ it('digests what decides what is posted, and nothing else', () => {
     digest({ contentType: 'x' }),
     digest({}, 'q'),
     digest({}, 'p', 'c'),
+    digest({}, 'p', 'b', 'v'),
   ]
-  expect(new Set([digest(), ...others]).size).toBe(5)
+  expect(new Set([digest(), ...others]).size).toBe(6)
 })
 
 it('makes guids that follow from one, all different', () => {
