@@ -44,7 +44,10 @@ describe('product 3: what was sent and could not be kept', () => {
           : whole.settle(...call),
     }))
     const first = await postBatch(adapter, batch)
-    expect(first.status).toBe(503)
+    expect([first.status, JSON.parse(first.text)]).toMatchObject([
+      504,
+      { error: { code: 'ADP_OUTCOME_UNKNOWN' } },
+    ])
     await vi.waitFor(
       async () => expect(await journal.balances()).toMatchObject([{ open: 0, confirmed: 3 }]),
       { timeout: 10_000 },

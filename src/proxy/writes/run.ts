@@ -41,8 +41,8 @@ export type RunContext = Pick<ProxyContext, 'journal' | 'waiting' | 'orphans' | 
 
 /**
  * Sends the records of a run and makes each outcome durable before anybody is told. Outcomes that come in the same moment
- * share one write to the journal. Errors: those of `Journal.settle`; records stay open then, and the background finishes them,
- * unless another instance does.
+ * share one write to the journal. Errors: `ADP_OUTCOME_UNKNOWN` when an outcome could not be kept: records stay open then, and
+ * the background finishes them; `ADP_JOURNAL_LOST` when another instance does.
  */
 export async function runWrites(
   context: RunContext,
@@ -53,10 +53,14 @@ export async function runWrites(
   try {
     return await sendAndSettle(context, sending, run, onSettled)
   } catch (cause) {
-    const isOthers = cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST'
+    if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') throw cause
     // As long as this instance lives, nobody else takes them over.
-    if (!isOthers) leaveBehind(context.orphans, run)
-    throw cause
+    leaveBehind(context.orphans, run)
+    throw new AdapterError(
+      'ADP_OUTCOME_UNKNOWN',
+      'The records were sent, and what became of them could not be kept. Send the same batch again for its answer.',
+      { cause },
+    )
   }
 }
 

@@ -80,8 +80,8 @@ it('sends nothing more under a new lease: others may have taken the batch over',
 })
 
 it.each([
-  ['for the background', unavailable, [[7, new Map([[0, []], [1, [{ batch: 3, position: 4 }]], [2, []]])]]],
-  ['to the instance that has taken the batch over', lost, []],
-])('sends nothing more once an outcome cannot be kept, and leaves the rest %s', async (_to, error, orphans) => {
-  expect(await run({ settle: () => Promise.reject(error) })).toEqual({ sent: [0], error, orphans })
+  ['for the background', unavailable, 'ADP_OUTCOME_UNKNOWN', [[7, new Map([[0, []], [1, [{ batch: 3, position: 4 }]], [2, []]])]]],
+  ['to the instance that has taken the batch over', lost, 'ADP_JOURNAL_LOST', []],
+] as const)('sends nothing more once an outcome cannot be kept, and leaves the rest %s', async (_to, error, code, orphans) => {
+  expect(await run({ settle: () => Promise.reject(error) })).toMatchObject({ sent: [0], error: { code }, orphans })
 }) // prettier-ignore
