@@ -19,13 +19,14 @@ const { values } = parseArgs({
 
 /** Share of the time, runs side by side, and the kills after which a run may end. */
 const parts: [name: keyof typeof scenarios, share: number, lanes: number, kills?: number][] = [
-  ['killed', 0.54, 2, 550],
+  ['killed', 0.5, 2, 550],
   ['killedInStorms', 0.06, 1],
   ['broken', 0.05, 1],
   ['batched', 0.04, 1],
   ['duplicates', 0.04, 1],
   ['storms', 0.06, 1],
   ['retries', 0.05, 1],
+  ['workers', 0.05, 1],
   ['restarted', 0.06, 1],
   ['together', 0.07, 1],
 ]

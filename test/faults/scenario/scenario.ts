@@ -9,6 +9,8 @@ export interface Scenario {
   readonly store: 'none' | 'sqlite' | 'postgres'
   /** Adapters that share the store. Default 1. */
   readonly instances?: number
+  /** Processes of each adapter. Default 1. */
+  readonly workers?: number
   /** How the processes are killed; undefined: they live. */
   readonly kills?: Pick<KillPlan, 'failpointShare' | 'lifeMs'>
   /** Storms of the service. */
@@ -71,6 +73,14 @@ export const scenarios = {
     store: 'sqlite',
     before: { refuse: 0.02, resetBefore: 0.1, resetAfter: 0.15, truncate: 0.15, stall: 0.05 },
     load: { impatience: 0.3, replayShare: 0.5 },
+  },
+  workers: {
+    name: 'two workers, SQLite',
+    store: 'sqlite',
+    workers: 2,
+    // A worker that dies while it starts ends its parent too: that is no failpoint of the journal.
+    kills: { failpointShare: 0, lifeMs: [500, 2_000] },
+    behind: { resetBefore: 0.01, resetAfter: 0.01 },
   },
   restarted: {
     name: 'PostgreSQL restarted',

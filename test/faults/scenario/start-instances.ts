@@ -36,7 +36,9 @@ export async function startInstances(scenario: Scenario, v3Url: string, seed: nu
     const random = createRandom(seed, `kills ${number}`)
     const store = scenario.store === 'postgres' ? 'postgres' : 'sqlite'
     const plan = scenario.kills === undefined ? undefined : ({ ...scenario.kills, random, store } as const)
-    supervisors.push(await startSupervisor({ config, plan }))
+    supervisors.push(
+      await startSupervisor({ config, plan, args: ['--workers', String(scenario.workers ?? 1)] }),
+    )
   }
   return {
     supervisors,

@@ -25,6 +25,8 @@ export interface LifeEnd {
 /** What a process is started with. */
 export interface LifeOptions {
   readonly configFile: string
+  /** More arguments of `serve`. */
+  readonly args: readonly string[]
   readonly failpoint?: Failpoint | undefined
   /** Where compiled code is kept, so that the next start is faster. */
   readonly compileCache: string
@@ -34,10 +36,10 @@ export interface LifeOptions {
 const MAX_LOG = 4_000
 
 /** Starts the built adapter. */
-export function startLife({ configFile, failpoint, compileCache, env }: LifeOptions): Life {
+export function startLife({ configFile, args, failpoint, compileCache, env }: LifeOptions): Life {
   const startedMs = performance.now()
   const loaded = failpoint === undefined ? [] : ['--import', preload]
-  const child = spawn(process.execPath, [...loaded, main, 'serve', '--config', configFile], {
+  const child = spawn(process.execPath, [...loaded, main, 'serve', '--config', configFile, ...args], {
     env: {
       ...process.env,
       ...env,

@@ -22,6 +22,8 @@ export interface SupervisorOptions {
   /** Members of the configuration besides `listen`. */
   readonly config: object
   readonly env?: Readonly<Record<string, string>>
+  /** More arguments of `serve`. */
+  readonly args?: readonly string[]
   /** Undefined: nobody kills it. */
   readonly plan: KillPlan | undefined
 }
@@ -57,7 +59,12 @@ const EARLY_SHARE = 0.1
 const READY_MS = 20_000
 
 /** Starts the adapter and begins to kill it. Resolves when the first process is ready; that one is spared until then. */
-export async function startSupervisor({ config, env = {}, plan }: SupervisorOptions): Promise<Supervisor> {
+export async function startSupervisor({
+  config,
+  env = {},
+  args = [],
+  plan,
+}: SupervisorOptions): Promise<Supervisor> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-supervisor-'))
   const port = await freePort()
   const configFile = join(folder, 'markbridge.yaml')
@@ -69,7 +76,7 @@ export async function startSupervisor({ config, env = {}, plan }: SupervisorOpti
   const tally = { kills: 0, failpoints: 0, beforeReady: 0 }
   let killing = true
   const isKilling = (): boolean => killing
-  const begin = (failpoint?: Failpoint): Life => startLife({ configFile, failpoint, compileCache, env })
+  const begin = (failpoint?: Failpoint): Life => startLife({ configFile, args, failpoint, compileCache, env })
   const live = async (plan: KillPlan, life: Life, failpoint: Failpoint | undefined): Promise<void> => {
     const doom = createDoom(plan, failpoint)
     const early = doom.earlyMs === undefined ? undefined : killAfter(life, doom.earlyMs)
