@@ -70,3 +70,33 @@ it('product 3: sends nothing again of a batch whose answer is not kept any longe
   expect([again.status, JSON.parse(again.text)]).toMatchObject([503, { error: { code: 'ADP_JOURNAL_LOST' } }])
   expect(upstream.seen.length).toBe(3)
 })
+
+it('reads a large batch a few times for a client that joins it, not once for each record', async () => {
+  const held: (() => void)[] = []
+  let open = false
+  const upstream = await startUpstream((seen, response) => {
+    if (open) return echoRecord(seen, response)
+    held.push(() => void echoRecord(seen, response))
+  })
+  let loads = 0
+  const { adapter } = await startBroken(upstream.url, (whole) => ({
+    load: (number) => {
+      loads += 1
+      return whole.load(number)
+    },
+    // One after another, as a slow service would have it.
+    settle: async (number, outcomes) => {
+      for (const outcome of outcomes) await whole.settle(number, [outcome])
+    },
+  }))
+  const large = batchOf(flatRecords(400))
+  const first = postBatch(adapter, large)
+  await upstream.arrived(1)
+  const joined = postBatch(adapter, large)
+  await vi.waitFor(() => expect(loads).toBeGreaterThan(0))
+  open = true
+  for (const answer of held) answer()
+  const [one, other] = await Promise.all([first, joined])
+  expect(readBatchReply(other).map(({ json }) => json)).toEqual(readBatchReply(one).map(({ json }) => json))
+  expect(loads).toBeLessThan(120)
+})

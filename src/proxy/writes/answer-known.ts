@@ -35,8 +35,7 @@ export async function answerKnown(
   const reply = openReply(request, createReplyIds(replyId), () => sending.timing())
   for (;;) {
     const open = stored.records.filter(({ state }) => state === 'open')
-    const [first] = open
-    if (first === undefined) {
+    if (open.length === 0) {
       const again = stored.records.filter((record) => isWorthAnother(record, plan.outcomesShown))
       const positions = again.map(({ position }) => position)
       const reopened =
@@ -50,7 +49,10 @@ export async function answerKnown(
     }
     if (stored.records.some(({ state }) => state !== 'open')) settleStored(context, stored, plan, reply)
     const leftMs = deadlineMs - clock.nowMs()
-    const ended = leftMs > 0 && (await context.waiting.until([{ batch, position: first.position }], leftMs))
+    const next = open
+      .slice(0, Math.ceil(open.length * SHARE_AT_A_TIME))
+      .map(({ position }) => ({ batch, position }))
+    const ended = leftMs > 0 && (await context.waiting.until(next, leftMs))
     if (!ended)
       throw new AdapterError(
         'ADP_BUDGET_EXCEEDED',
@@ -64,6 +66,9 @@ export async function answerKnown(
   reply.end()
   return { tally: tallyOf(stored.records), queuedMs: sending.queuedMs(), replayed: true }
 }
+
+/** A batch is read anew once this share of its open records has ended: parts come soon, and large ones are read a few times. */
+const SHARE_AT_A_TIME = 1 / 16
 
 interface Loaded extends StoredBatch {
   readonly request: StoredRequest

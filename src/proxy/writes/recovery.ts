@@ -45,8 +45,7 @@ const credentialsSchema = z.object({ authorization: z.string(), subscriptionKey:
  * Creates the background of the journal (product contract 3): it takes over open records of instances that are gone and
  * looks for them in V3 before it posts them; it tries parked records again, and settles unknown ones. A batch goes with the
  * credentials that came with it, where the journal may keep them and as long as the service takes them, else with those that
- * the partner's client showed last;
- * without any it waits for the partner's next request. `authorise` says what is missing for one that cannot be asked for.
+ * the partner's client showed last; without any it waits for the partner's next request. `authorise` says what is missing for one that cannot be asked for.
  */
 export function createRecovery(
   context: ProxyContext,
