@@ -219,7 +219,11 @@ describe('product 3: a batch that comes again because of some of its records', (
       boundary: 'batch_newer',
     })
     expect(failuresOf(readBatchReply(await postBatch(adapter, newer)))).toEqual([created])
-    expect((await postBatch(adapter, batch)).text).toBe(first.text)
+    expect(failuresOf(readBatchReply(first))[1]).toEqual({ status: 503, codes: ['ADP_UPSTREAM_UNAVAILABLE'] })
+    const again = await postBatch(adapter, batch)
+    const overtaken = { status: 409, codes: ['ADP_SUPERSEDED'] }
+    expect(failuresOf(readBatchReply(again))).toEqual([created, overtaken, created])
+    expect((await postBatch(adapter, batch)).text).toBe(again.text)
     expect(learnersOf(upstream.seen).filter((learner) => learner === 2).length).toBe(2)
   })
 })

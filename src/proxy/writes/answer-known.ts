@@ -1,14 +1,15 @@
 import { AdapterError } from '../../errors.ts'
 import type { RecordRef, StoredBatch, StoredRecord } from '../../journal/index.ts'
 import type { BatchTally } from '../../observability/events.ts'
+import type { PartReply } from '../../v2/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
-import { type Plan, planStored } from './plan.ts'
+import { type Plan, type PlannedRecord, planStored } from './plan.ts'
 import type { OpenReply, Reply } from './reply-stream.ts'
 import { type Answered, runForClient } from './run.ts'
 import type { WriteTask } from './send.ts'
 import { createSending, type Sending } from './sending.ts'
-import { settleRecord, toTexts } from './settle.ts'
+import { settleRecord, type SettleContext, settleSuperseded, toTexts } from './settle.ts'
 import { createReplyIds, decodeStoredRequest, type StoredRequest } from './stored-request.ts'
 import { toTasks } from './tasks.ts'
 import { decodeAnswer } from './to-settled.ts'
@@ -16,7 +17,8 @@ import { decodeAnswer } from './to-settled.ts'
 /**
  * Answers a batch that came before: with the stored parts, byte for byte; while it is still running, with each part as it
  * becomes known. Records that were not applied are sent again, those whose outcome is unknown are looked for again.
- * Resolves undefined when it is not there any longer. Errors: `ADP_BUDGET_EXCEEDED` when the other sender takes longer than the budget; those of `Journal.reopen`.
+ * Resolves undefined when it is not there any longer. Errors: `ADP_BUDGET_EXCEEDED` when the other sender takes longer than the
+ * budget; those of `Journal.reopen`.
  */
 export async function answerKnown(
   context: ProxyContext,
@@ -47,7 +49,7 @@ export async function answerKnown(
       if (stored.records.every(({ state }) => state !== 'open')) break
       continue
     }
-    if (stored.records.some(({ state }) => state !== 'open')) settleStored(context, stored, plan, reply)
+    if (stored.records.some(({ state }) => state !== 'open')) settleStored(stored, plan, reply)
     const leftMs = deadlineMs - clock.nowMs()
     const next = open
       .slice(0, Math.ceil(open.length * SHARE_AT_A_TIME))
@@ -62,7 +64,7 @@ export async function answerKnown(
     if (stored === undefined)
       throw new AdapterError('ADP_JOURNAL_LOST', 'The batch was withdrawn. Send it again.')
   }
-  settleStored(context, stored, plan, reply)
+  settleStored(stored, plan, reply)
   reply.end()
   return { tally: tallyOf(stored.records), queuedMs: sending.queuedMs(), replayed: true }
 }
@@ -106,7 +108,7 @@ async function resume(
 ): Promise<Answered> {
   const { batch, receivedMs, request } = stored
   const rest = stored.records.filter(({ position }) => !reopened.has(position))
-  settleParts(context, stored, rest, plan, reply)
+  settleParts(stored, rest, plan, reply)
   const positions = [...reopened.keys()].sort((one, other) => one - other)
   const tally = await runForClient(context, partner, sending, reply, {
     batch,
@@ -141,28 +143,30 @@ export function firstOfAgain(records: readonly StoredRecord[]): (position: numbe
   }
 }
 
-function settleStored(context: ProxyContext, stored: Loaded, plan: Plan, reply: Reply): void {
+function settleStored(stored: Loaded, plan: Plan, reply: Reply): void {
   const settled = stored.records.filter(({ state }) => state !== 'open')
-  settleParts(context, stored, settled, plan, reply)
+  settleParts(stored, settled, plan, reply)
   reply.begin()
 }
 
 const neverSent = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined } as const
 
-function settleParts(
-  context: ProxyContext,
-  { request }: Loaded,
-  records: readonly StoredRecord[],
-  plan: Plan,
-  reply: Reply,
-): void {
-  const texts = toTexts(request.request, context.newId)
+function settleParts({ request }: Loaded, records: readonly StoredRecord[], plan: Plan, reply: Reply): void {
+  // The same answer has the same ids.
+  const texts = toTexts(request.request, createReplyIds(request.replyId))
   for (const record of records) {
     const planned = plan.records[record.position]
     if (planned === undefined) continue
-    // Without an answer of its own a record was denied together with its whole batch.
-    reply.settle(record.position, decodeAnswer(planned, record) ?? settleRecord(planned, neverSent, texts))
+    reply.settle(record.position, partOf(record, planned, texts))
   }
+}
+
+function partOf(record: StoredRecord, planned: PlannedRecord, texts: SettleContext): PartReply {
+  // Told that it was not applied, its client would send it again for ever.
+  if (record.superseded && (record.state === 'refused' || record.state === 'parked'))
+    return settleSuperseded(planned, texts)
+  // Without an answer of its own a record was denied together with its whole batch.
+  return decodeAnswer(planned, record) ?? settleRecord(planned, neverSent, texts)
 }
 
 function tallyOf(records: readonly StoredRecord[]): BatchTally {

@@ -48,6 +48,14 @@ export function settleFault(planned: PlannedRecord, context: SettleContext): Par
   return toReply(planned, status, faults, context)
 }
 
+/** The part of a record that was not applied before a newer one of its learner and event was, and so never will be. */
+export function settleSuperseded(planned: PlannedRecord, context: SettleContext): PartReply {
+  const code = 'ADP_SUPERSEDED'
+  const message =
+    'A newer mark of this learner and event was taken. This one was not applied and will not be.'
+  return toReply(planned, errorRules[code].status, [{ code, message }], context)
+}
+
 function toFailure(planned: PlannedRecord, outcome: FailedOutcome, context: SettleContext): PartReply {
   const { status, errors } = toV2Failure(outcome, defaultErrorMapping)
   return toReply(planned, status, errors, context)
