@@ -82,6 +82,9 @@ export async function followScript(journal: Journal, script: readonly Act[]): Pr
 
 const toRef = ({ batch, position }: RecordRef): RecordRef => ({ batch, position })
 const isOpen = ({ state }: ModelRecord): boolean => state === 'open'
+/** It may have been applied, or is being sent now. */
+const mayStand = ({ state, again }: ModelRecord): boolean =>
+  state === 'open' || (state === 'unknown' && again !== undefined)
 const isOlder = (one: RecordRef, other: RecordRef): boolean =>
   one.batch < other.batch || (one.batch === other.batch && one.position < other.position)
 
@@ -145,7 +148,7 @@ async function reopen(journal: Journal, batches: readonly ModelBatch[], batch: M
     (record) =>
       !isOpen(record) &&
       record.again !== undefined &&
-      !all.some((other) => other.key === record.key && isOpen(other) && isOlder(record, other)),
+      !all.some((other) => other.key === record.key && mayStand(other) && isOlder(record, other)),
   )
   for (const record of reopened) record.state = 'open'
   const expected = reopened.map(({ position, key }) => {

@@ -30,7 +30,7 @@ export async function reopenRecords(
   const { rows } = await client.query<{ position: number }>(
     `update journal_records r set state = 0, attempts = attempts + 1
      where batch = $1 and position = any($2::int[]) and state <> 0 and live = 1 and not exists (
-       select 1 from journal_records n where n.key = r.key and n.live = 1 and n.state = 0
+       select 1 from journal_records n where n.key = r.key and n.live = 1 and n.state in (0, 3)
          and (n.batch, n.position) > (r.batch, r.position))
      returning position`,
     [batch, positions],

@@ -89,7 +89,7 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
       `update journal_records set state = 0, attempts = attempts + 1
        where batch = ?1 and position = ?2 and state <> 0 and live = 1 and not exists (
          select 1 from journal_records n indexed by journal_records_live
-         where n.key = journal_records.key and n.live = 1 and n.state = 0
+         where n.key = journal_records.key and n.live = 1 and n.state in (0, 3)
            and (n.batch > ?1 or (n.batch = ?1 and n.position > ?2)))
        returning key`,
     ),

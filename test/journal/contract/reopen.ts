@@ -56,6 +56,18 @@ export function describeReopen({ name, promise }: Subject): void {
       expect(await journal.reopen(old, [0, 1], undefined)).toEqual(new Map([[1, []]]))
     })
 
+    promise('leaves out a record with a newer one of its key that may have been applied', async (journal) => {
+      const old = await beginNew(journal, batchOf(['a']))
+      await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', again: START_MS }])
+      const newer = await beginNew(journal, batchOf(['a']))
+      const unknown = { position: 0, state: 'unknown', answer: 'lost' } as const
+      await journal.settle(newer, [{ ...unknown, again: START_MS }])
+      expect(await journal.reopen(old, [0], undefined)).toEqual(new Map())
+      expect(await journal.reopen(newer, [0], undefined)).toEqual(new Map([[0, []]]))
+      await journal.settle(newer, [unknown])
+      expect(await journal.reopen(old, [0], undefined)).toEqual(new Map([[0, []]]))
+    })
+
     promise('leaves a batch alone that another instance is working on', async (journal, opener) => {
       const batch = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(batch, [{ position: 0, state: 'parked', answer: 'ok', again: START_MS }])
