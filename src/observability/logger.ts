@@ -9,6 +9,6 @@ export function createLogger(level: string, destination?: DestinationStream, wor
   const base = { name: 'markbridge', ...(worker === undefined ? {} : { worker }) }
   const options = { level, base, timestamp: stdTimeFunctions.isoTime }
   // Written in blocks, at the latest after 250 ms and at exit: a write for each batch cost a fifteenth of the hot path.
-  const buffered = { dest: 2, sync: false, minLength: 4096, periodicFlush: 250 }
+  const buffered = { dest: 2, sync: false, minLength: 12_288, periodicFlush: 250 }
   return pino(options, destination ?? pino.destination(buffered))
 }

@@ -157,7 +157,14 @@ function deniedTask(context: RunContext, run: Run): (task: WriteTask) => Settled
 }
 
 function followUpOf(context: RunContext, run: Run, position: number): FollowUp {
-  return { ...run.followUp, nowMs: context.nowMs(), attempts: run.attemptsOf(position) }
+  const { outcomesShown, clientWaits, receivedMs } = run.followUp
+  return {
+    outcomesShown,
+    clientWaits,
+    receivedMs,
+    nowMs: context.nowMs(),
+    attempts: run.attemptsOf(position),
+  }
 }
 
 interface Settler {

@@ -8,7 +8,7 @@ import {
   type V2Error,
 } from '../../v2/index.ts'
 import type { PostOutcome } from '../../v3/index.ts'
-import type { PlannedRecord } from './plan.ts'
+import type { Answering, PlannedRecord } from './plan.ts'
 import type { WriteRequest } from './stored-request.ts'
 
 /** What the texts of the replies need besides the outcome. */
@@ -35,9 +35,18 @@ export function settleRecord(
   const { record, answering } = planned
   if (outcome.kind !== 'accepted') return toFailure(planned, outcome, context)
   if (record === undefined) return settleFault(planned, context)
-  if (answering.prefersMinimal) return { ...answering, status: 204, json: undefined }
+  if (answering.prefersMinimal) return toPart(answering, 204, undefined)
   const json = encodeFlatReply(toFlatReply(record, outcome.reply), context.context, answering.metadata)
-  return { ...answering, status: 201, json: context.dataEnvelope ? envelopRecord(json) : json }
+  return toPart(answering, 201, context.dataEnvelope ? envelopRecord(json) : json)
+}
+
+/** Member by member: what answers a record holds no more of it than it writes. */
+export function toPart(
+  { contentId, contentIdInHttp, changeset }: Answering,
+  status: number,
+  json: string | undefined,
+): PartReply {
+  return { contentId, contentIdInHttp, changeset, status, json }
 }
 
 /** The part of a record that was refused before it was posted. */
@@ -67,5 +76,5 @@ function toReply(
   errors: readonly V2Error[],
   context: SettleContext,
 ): PartReply {
-  return { ...planned.answering, status, json: encodeErrorArray(errors, context.newId()) }
+  return toPart(planned.answering, status, encodeErrorArray(errors, context.newId()))
 }

@@ -4,6 +4,7 @@ import type { PartReply } from '../../v2/index.ts'
 import type { PostOutcome } from '../../v3/index.ts'
 import type { PlannedRecord } from './plan.ts'
 import { isDenial } from './send.ts'
+import { toPart } from './settle.ts'
 
 /** How the records of one run are followed up. */
 export interface FollowUp {
@@ -86,6 +87,6 @@ export function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): Part
   const { answer } = stored
   if (answer === undefined) return undefined
   const end = answer.indexOf(' ')
-  if (end < 0) return { ...planned.answering, status: Number(answer), json: undefined }
-  return { ...planned.answering, status: Number(answer.slice(0, end)), json: answer.slice(end + 1) }
+  if (end < 0) return toPart(planned.answering, Number(answer), undefined)
+  return toPart(planned.answering, Number(answer.slice(0, end)), answer.slice(end + 1))
 }

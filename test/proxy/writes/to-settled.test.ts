@@ -50,7 +50,8 @@ it.each([
   [201, '{"Comment":"a b"}'],
 ])('reads an answer back as it was: %i %j', (status, json) => {
   const planned = plannedRecord(1)
-  const part = { ...planned.answering, status, json }
+  const { contentId, contentIdInHttp, changeset } = planned.answering
+  const part = { contentId, contentIdInHttp, changeset, status, json }
   const stored = { answer: encodeAnswer(part) } as StoredRecord
   expect(decodeAnswer(planned, stored)).toEqual(part)
   expect(decodeAnswer(planned, { ...stored, answer: undefined })).toBeUndefined()
