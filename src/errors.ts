@@ -46,13 +46,13 @@ export const errorRules = {
   ADP_CHARSET: record(400),
   ADP_FIELD: record(400),
   ADP_UNMAPPED_FIELD: record(400),
-  // It came first and was not applied; a newer one of its learner and event was: it never will be.
-  ADP_SUPERSEDED: record(409),
   // The upstream. OUTCOME_UNKNOWN is never retryable: the write may have been applied (product.md 3).
   ADP_UPSTREAM_REFUSED: { class: 'upstream', status: 400, retryable: false, exposed: true },
   ADP_UPSTREAM_PROTOCOL: { class: 'upstream', status: 502, retryable: false, exposed: true },
   ADP_UPSTREAM_UNAVAILABLE: { class: 'upstream', status: 503, retryable: true, exposed: true },
   ADP_BUDGET_EXCEEDED: { class: 'upstream', status: 503, retryable: true, exposed: true },
+  // A record that was not applied before a newer one of its learner and event was: it never will be.
+  ADP_SUPERSEDED: { class: 'upstream', status: 409, retryable: false, exposed: true },
   ADP_OUTCOME_UNKNOWN: { class: 'upstream', status: 504, retryable: false, exposed: true },
   // Markbridge itself. With JOURNAL_LOST another instance finishes the batch: the same bytes again get its answer.
   ADP_JOURNAL_UNAVAILABLE: { class: 'internal', status: 503, retryable: true, exposed: true },

@@ -9,7 +9,7 @@ describe('errorRules', () => {
     const rule = errorRules[code]
     const range = {
       request: [400, 415],
-      record: [400, 409],
+      record: [400, 405],
       upstream: [400, 504],
       configuration: [500, 500],
       internal: [500, 503],
