@@ -6,7 +6,7 @@ export default defineConfig({
     globalSetup: ['test/build.ts'],
     testTimeout: 30_000,
     // Many tests wait for time to pass: more of them than cores keep both busy.
-    maxWorkers: 3,
+    maxWorkers: 4,
     // The client that test/clients use tells every part that it cannot name a class for.
     env: { SAP_CLOUD_SDK_LOG_LEVEL: 'error' },
     coverage: {
