@@ -1,10 +1,4 @@
-import type {
-  BatchReport,
-  BatchSummary,
-  CheckedBalance,
-  DeadLetter,
-  RecordSummary,
-} from '../journal/index.ts'
+import type { BatchReport, BatchSummary, CheckedBalance, RecordSummary } from '../journal/index.ts'
 
 const states = ['open', 'confirmed', 'refused', 'unknown', 'parked'] as const
 
@@ -34,7 +28,7 @@ export function formatBalances(balances: readonly CheckedBalance[]): string {
   return formatTable([['partner', 'received', ...states, 'holds'], ...rows])
 }
 
-/** One batch with a line for each record. */
+/** One batch with a line for each record, and one for each dead letter. */
 export function formatBatch(batch: BatchReport): string {
   const rows = batch.parts.map((one) => [
     String(one.position + 1),
@@ -46,16 +40,20 @@ export function formatBatch(batch: BatchReport): string {
     one.deadLetter ? 'yes' : '',
   ])
   const head = `batch ${batch.batch} of ${batch.partner}, received ${formatTime(batch.receivedMs)}, ${batch.records} record(s)`
-  return `${head}\n\n${formatTable([['part', 'state', 'reason', 'attempts', 'settled', 'again', 'dead'], ...rows])}`
+  const table = formatTable([['part', 'state', 'reason', 'attempts', 'settled', 'again', 'dead'], ...rows])
+  const remedies = batch.parts.flatMap(({ position, remedy }) =>
+    remedy === undefined ? [] : [`part ${position + 1}: ${remedy}`],
+  )
+  return [head, '', table, ...(remedies.length === 0 ? [] : ['', ...remedies])].join('\n')
 }
 
 /** Dead letters, each with its remedy on a line of its own. */
-export function formatDeadLetters(letters: readonly DeadLetter[]): string {
+export function formatDeadLetters(letters: readonly RecordSummary[]): string {
   if (letters.length === 0) return 'No dead letters.'
   return letters
     .map((one) => {
       const place = `batch ${one.batch} part ${one.position + 1} of ${one.partner}`
-      return `${place}, received ${formatTime(one.receivedMs)}: ${one.state}, ${formatReason(one.reason)}\n  ${one.remedy}`
+      return `${place}, received ${formatTime(one.receivedMs)}: ${one.state}, ${formatReason(one.reason)}\n  ${one.remedy ?? ''}`
     })
     .join('\n')
 }

@@ -24,5 +24,5 @@ export { type JournalInspector, openInspector } from './inspect/open-inspector.t
 export type { BatchReport } from './inspect/open-inspector.ts'
 export type { CheckedBalance } from './inspect/check-balances.ts'
 export type { BatchFilter, BatchSummary } from './inspect/list-batches.ts'
-export type { DeadLetter, RecordSummary } from './inspect/list-records.ts'
+export type { RecordSummary } from './inspect/list-records.ts'
 export type { Purged, Retention } from './purge.ts'

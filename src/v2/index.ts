@@ -8,7 +8,7 @@ export {
   type PartReply,
 } from './batch/encode-batch.ts'
 export { type MetadataLevel, type Preferences, readPreferences } from './http-part/preferences.ts'
-export { type BatchLimits, defaultBatchLimits } from './limits.ts'
+export { type BatchLimits, defaultBatchLimits, noBatchLimits } from './limits.ts'
 export { encodeErrorArray, type V2Error } from './errors/error-array.ts'
 export { decodeRecord } from './record/decode-record.ts'
 export { decodeRecordBytes } from './record/record-text.ts'

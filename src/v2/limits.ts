@@ -12,6 +12,15 @@ export interface BatchLimits {
   readonly maxBoundaryPadding: number
 }
 
+/** For a batch that was let in before, whatever the limits are now. */
+export const noBatchLimits: BatchLimits = {
+  maxBodyBytes: Infinity,
+  maxParts: Infinity,
+  maxPartHeaderBytes: Infinity,
+  maxHeaderLines: Infinity,
+  maxBoundaryPadding: Infinity,
+}
+
 export const defaultBatchLimits: BatchLimits = {
   maxBodyBytes: 33_554_432,
   maxParts: 20_000,

@@ -54,12 +54,12 @@ test('ls lists batches and totals', async () => {
   expect(await json('ls', '--state', 'confirmed', '--limit', '5')).toMatchObject({ batches: [{ batch: 1 }] })
 })
 
-test('show tells what became of each part, without what a terminal would obey', async () => {
+test('show tells what became of each part and what to do about a dead letter, without what a terminal would obey', async () => {
   const { stdout } = await run('show', '1')
   expect(stdout).toMatch(
     /^batch 1 of acme, received 2026-09-01T00:00:00.000Z, 2 record\(s\)\n\npart {2}state/,
   )
-  expect(stdout).toMatch(/\n2 +refused +ATT_VAL_2\?\[2J +1 +\S+Z +yes\n$/)
+  expect(stdout).toMatch(/\n2 +refused +ATT_VAL_2\?\[2J +1 +\S+Z +yes\n\npart 2: The service refused .*\n$/)
   expect(await json('show', '1')).toMatchObject({
     batch: 1,
     parts: [{ state: 'confirmed' }, { state: 'refused' }],

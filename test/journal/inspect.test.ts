@@ -82,10 +82,27 @@ describe.each([
       superseded: false,
     }
     const settledMs = expect.any(Number) as unknown
+    const remedy = remedyFor('refused', 'ATT_VAL_2')
     expect(report?.parts).toEqual([
-      { ...record, position: 0, state: 'confirmed', reason: undefined, deadLetter: false, settledMs },
-      { ...record, position: 1, state: 'refused', reason: 'ATT_VAL_2', deadLetter: true, settledMs },
-      { ...record, position: 2, state: 'open', reason: undefined, deadLetter: false, settledMs: undefined },
+      {
+        ...record,
+        position: 0,
+        state: 'confirmed',
+        reason: undefined,
+        deadLetter: false,
+        remedy: undefined,
+        settledMs,
+      },
+      { ...record, position: 1, state: 'refused', reason: 'ATT_VAL_2', deadLetter: true, remedy, settledMs },
+      {
+        ...record,
+        position: 2,
+        state: 'open',
+        reason: undefined,
+        deadLetter: false,
+        remedy: undefined,
+        settledMs: undefined,
+      },
     ])
     expect(JSON.stringify(report)).not.toContain('MARK')
     expect(await inspector.batch(9)).toBeUndefined()

@@ -17,13 +17,11 @@ export interface RecordSummary {
   readonly again: 'resend' | number | undefined
   readonly attempts: number
   readonly superseded: boolean
+  /** Nobody goes on with it, and its client does not know. */
   readonly deadLetter: boolean
   readonly settledMs: number | undefined
-}
-
-/** A record that was refused after its client had been told that all is well, and what to do about it. */
-export interface DeadLetter extends RecordSummary {
-  readonly remedy: string
+  /** What to do about a dead letter. */
+  readonly remedy: string | undefined
 }
 
 /** Lists the records of one batch, in order. */
@@ -39,7 +37,7 @@ export async function listRecords(
 export async function listDeadLetters(
   db: Kysely<JournalTables>,
   { partner, limit }: { readonly partner?: string | undefined; readonly limit: number },
-): Promise<readonly DeadLetter[]> {
+): Promise<readonly RecordSummary[]> {
   const rows = await selectRecords(db)
     .where('r.dead_letter', '=', 1)
     .$if(partner !== undefined, (query) => query.where('b.partner', '=', partner ?? ''))
@@ -47,10 +45,7 @@ export async function listDeadLetters(
     .orderBy('r.position')
     .limit(limit)
     .execute()
-  return rows.map((row) => {
-    const record = toRecord(row)
-    return { ...record, remedy: remedyFor(record.state, record.reason) }
-  })
+  return rows.map(toRecord)
 }
 
 const selectRecords = (db: Kysely<JournalTables>) =>
@@ -63,17 +58,21 @@ const selectRecords = (db: Kysely<JournalTables>) =>
 function toRecord(
   row: Awaited<ReturnType<ReturnType<typeof selectRecords>['executeTakeFirstOrThrow']>>,
 ): RecordSummary {
+  const state = recordStates[row.state] ?? 'unknown'
+  const reason = row.reason ?? undefined
+  const deadLetter = row.dead_letter === 1
   return {
     batch: row.batch,
     position: row.position,
     partner: row.partner,
     receivedMs: row.received_ms,
-    state: recordStates[row.state] ?? 'unknown',
-    reason: row.reason ?? undefined,
+    state,
+    reason,
     again: toAgain(row.again),
     attempts: row.attempts,
     superseded: row.superseded === 1,
-    deadLetter: row.dead_letter === 1,
+    deadLetter,
     settledMs: row.settled_ms ?? undefined,
+    remedy: deadLetter ? remedyFor(state, reason) : undefined,
   }
 }

@@ -7,7 +7,7 @@ import { openStore } from '../store/open-store.ts'
 import { dismissDeadLetters, makeDue } from './change-records.ts'
 import { type CheckedBalance, checkBalances } from './check-balances.ts'
 import { type BatchFilter, type BatchSummary, listBatches, readSummary } from './list-batches.ts'
-import { type DeadLetter, listDeadLetters, listRecords, type RecordSummary } from './list-records.ts'
+import { listDeadLetters, listRecords, type RecordSummary } from './list-records.ts'
 
 /** One batch with what became of its records. */
 export interface BatchReport extends BatchSummary {
@@ -25,7 +25,7 @@ export interface JournalInspector {
   deadLetters(filter: {
     readonly partner?: string | undefined
     readonly limit: number
-  }): Promise<readonly DeadLetter[]>
+  }): Promise<readonly RecordSummary[]>
   balances(): Promise<readonly CheckedBalance[]>
   /** Makes what waits due now; whoever serves the journal picks it up within seconds. */
   makeDue(nowMs: number, batch?: number): Promise<readonly DueRecords[]>

@@ -15,6 +15,7 @@ const remedies: Readonly<Record<string, string>> = {
   fault: rightId('The record could not be read.'),
   dropped:
     'The ids of header and body differed, and the partner is set to drop such records. Use one id, or quirks.mismatch: post.',
+  unreadable: `This version of Markbridge cannot read its request. ${sendNew}`,
   superseded: 'Nothing: a newer mark for the same learner and event was confirmed.',
   overwritten:
     'Somebody else has set another mark since. Compare both in the service and keep the right one.',

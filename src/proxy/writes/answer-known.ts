@@ -4,6 +4,7 @@ import type { BatchTally } from '../../observability/events.ts'
 import type { PartReply } from '../../v2/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
+import { mayHaveLeft } from './give-up.ts'
 import { type Plan, type PlannedRecord, planStored } from './plan.ts'
 import type { OpenReply, Reply } from './reply-stream.ts'
 import { type Answered, runForClient } from './run.ts'
@@ -33,12 +34,12 @@ export async function answerKnown(
   let stored = await load(context, batch)
   if (stored === undefined) return undefined
   const { request, replyId } = stored.request
-  const plan = planStored(stored.request, partner, stored.receivedMs, context.limits)
+  const plan = planStored(stored.request, partner, stored.receivedMs)
   const reply = openReply(request, createReplyIds(replyId), () => sending.timing())
   for (;;) {
     const open = stored.records.filter(({ state }) => state === 'open')
     if (open.length === 0) {
-      const again = stored.records.filter((record) => isWorthAnother(record, plan.outcomesShown))
+      const again = stored.records.filter((record) => isWorthAnother(record, plan))
       const positions = again.map(({ position }) => position)
       const reopened =
         again.length === 0
@@ -87,9 +88,10 @@ async function load(context: ProxyContext, batch: number): Promise<Loaded | unde
  * True for a record that was not applied, or may not have been, as long as no newer one took its place. Of a batch whose
  * client was told that all is well, only those that were denied together with it: its client was told of that.
  */
-function isWorthAnother({ state, again, superseded }: StoredRecord, outcomesShown: boolean): boolean {
-  if (superseded) return false
-  return again === 'resend' || (outcomesShown && again !== undefined && state !== 'confirmed')
+function isWorthAnother({ position, state, again, superseded }: StoredRecord, plan: Plan): boolean {
+  // What another version let in and this one cannot read is left to the background, which gives it up.
+  if (superseded || plan.records[position]?.record === undefined) return false
+  return again === 'resend' || (plan.outcomesShown && again !== undefined && state !== 'confirmed')
 }
 
 interface Resumed {
@@ -137,10 +139,7 @@ async function resume(
 
 /** `readBack` for a record that may have been applied when it was sent before. */
 export function firstOfAgain(records: readonly StoredRecord[]): (position: number) => WriteTask['first'] {
-  return (position) => {
-    const state = records[position]?.state
-    return state === 'unknown' || state === 'open' ? 'readBack' : 'post'
-  }
+  return (position) => (mayHaveLeft(records[position]) ? 'readBack' : 'post')
 }
 
 function settleStored(stored: Loaded, plan: Plan, reply: Reply): void {

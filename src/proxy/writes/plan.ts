@@ -8,6 +8,7 @@ import {
   decodeBatch,
   decodeRecordBytes,
   type FlatRecord,
+  noBatchLimits,
   type RecordFault,
   readPreferences,
 } from '../../v2/index.ts'
@@ -76,15 +77,10 @@ export function planWrites(
 }
 
 /**
- * Plans a request that was journaled. Its records were let in when it came: what a partner leaves out of them since then is no
- * reason to refuse one that may have been sent.
+ * Plans a request that was journaled. Its records were let in when it came: limits that were lowered since then, or what a
+ * partner leaves out of records now, are no reason to refuse one that may have been sent.
  */
-export function planStored(
-  { request, body }: StoredRequest,
-  partner: Partner,
-  receivedMs: number,
-  limits: BatchLimits,
-): Plan {
+export function planStored({ request, body }: StoredRequest, partner: Partner, receivedMs: number): Plan {
   const { mapping } = partner
   const unmappedFields = mapping.unmappedFields === 'strict' ? 'report' : mapping.unmappedFields
   return planWrites(
@@ -92,7 +88,7 @@ export function planStored(
     body,
     { ...partner, mapping: { ...mapping, unmappedFields } },
     receivedMs,
-    limits,
+    noBatchLimits,
   )
 }
 

@@ -4,13 +4,14 @@ import { AdapterError } from '../../errors.ts'
 import type { Reopened, StoredBatch } from '../../journal/index.ts'
 import type { V3Credentials } from '../../v3/index.ts'
 import type { ProxyContext } from '../context.ts'
-import type { Authorisation } from '../partner.ts'
+import type { Authorisation, Partner } from '../partner.ts'
 import { firstOfAgain } from './answer-known.ts'
-import { planStored } from './plan.ts'
+import { giveUp } from './give-up.ts'
+import { type Plan, planStored } from './plan.ts'
 import { runWrites } from './run.ts'
 import { createSending } from './sending.ts'
 import { toTexts } from './settle.ts'
-import { decodeStoredRequest } from './stored-request.ts'
+import { decodeStoredRequest, type StoredRequest } from './stored-request.ts'
 import { toTasks } from './tasks.ts'
 
 /** What finishes writes that no client waits for. */
@@ -87,11 +88,15 @@ export function createRecovery(
     authorisation: Authorisation,
     opened: Reopened,
   ): Promise<void> => {
-    const { batch, payload, receivedMs, records } = stored
-    if (payload === undefined || opened.size === 0) return
-    const request = decodeStoredRequest(payload)
-    const plan = planStored(request, authorisation.partner, receivedMs, context.limits)
-    const positions = [...opened.keys()].sort((one, other) => one - other)
+    const { batch, receivedMs, records } = stored
+    const all = [...opened.keys()].sort((one, other) => one - other)
+    const planned = planAgain(stored, authorisation.partner)
+    const isReadable = (position: number): boolean => planned?.plan.records[position]?.record !== undefined
+    const positions = all.filter(isReadable)
+    const unreadable = all.filter((position) => !isReadable(position))
+    if (unreadable.length > 0) await giveUp(context, stored, unreadable, 'unreadable')
+    if (planned === undefined || positions.length === 0) return
+    const { request, plan } = planned
     const sending = createSending(context, authorisation, RECORDS_AT_A_TIME)
     const { tally } = await runWrites(
       context,
@@ -195,6 +200,20 @@ export function createRecovery(
       await ticking
       await Promise.all(running.values())
     },
+  }
+}
+
+/** Undefined for a request that this version cannot read: so it will be the next time. */
+function planAgain(
+  { payload, receivedMs }: StoredBatch,
+  partner: Partner,
+): { readonly request: StoredRequest; readonly plan: Plan } | undefined {
+  if (payload === undefined) return undefined
+  try {
+    const request = decodeStoredRequest(payload)
+    return { request, plan: planStored(request, partner, receivedMs) }
+  } catch {
+    return undefined
   }
 }
 

@@ -78,7 +78,7 @@ function nextMs({ nowMs, receivedMs, attempts }: FollowUp): number | undefined {
 }
 
 /** A part of the reply as the journal keeps it: the status, a blank, and the JSON if there is any. */
-export function encodeAnswer({ status, json }: PartReply): string {
+export function encodeAnswer({ status, json }: Pick<PartReply, 'status' | 'json'>): string {
   return json === undefined ? String(status) : `${status} ${json}`
 }
 

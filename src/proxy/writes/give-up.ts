@@ -1,0 +1,53 @@
+import type { Settled, StoredBatch, StoredRecord } from '../../journal/index.ts'
+import { defaultErrorMapping, type FailedOutcome, toV2Failure } from '../../translate/index.ts'
+import { encodeErrorArray } from '../../v2/index.ts'
+import type { ProxyContext } from '../context.ts'
+import { encodeAnswer } from './to-settled.ts'
+
+/** Why nobody goes on with a record: this version cannot read its request. */
+export type GivenUpReason = 'unreadable'
+
+/**
+ * Ends open records that cannot be sent: they are dead letters, whose remedies `markbridge journal` shows. One that may have
+ * left stays unknown; one that certainly was not applied is refused. `stored` is the batch as it was before they were opened.
+ * Errors: those of `Journal.settle`.
+ */
+export async function giveUp(
+  context: Pick<ProxyContext, 'journal' | 'waiting' | 'events' | 'newId'>,
+  stored: StoredBatch,
+  positions: readonly number[],
+  reason: GivenUpReason,
+): Promise<void> {
+  const { batch, partner, records } = stored
+  const outcomes = positions.map((position): Settled => {
+    const unknown = mayHaveLeft(records[position])
+    const answer = answerOf(unknown ? mayStand : neverSent, context.newId())
+    return { position, state: unknown ? 'unknown' : 'refused', answer, reason, deadLetter: true }
+  })
+  await context.journal.settle(batch, outcomes)
+  context.waiting.settled(batch, positions)
+  const unknown = outcomes.filter(({ state }) => state === 'unknown').length
+  const notApplied = outcomes.length - unknown
+  context.events.recovered({
+    partner,
+    records: outcomes.length,
+    accepted: 0,
+    refused: 0,
+    notApplied,
+    unknown,
+  })
+}
+
+/** True for a record that may have been applied when it was sent before. */
+export function mayHaveLeft(record: StoredRecord | undefined): boolean {
+  return record?.state === 'unknown' || record?.state === 'open'
+}
+
+const mayStand = { kind: 'unknown', reason: 'connectionLost' } as const
+const neverSent = { kind: 'notApplied', reason: 'unavailable', retryAfterMs: undefined } as const
+
+/** As for a part of a reply, which takes its ids from the request: that may not be there to be read. */
+function answerOf(outcome: FailedOutcome, sequenceId: string): string {
+  const { status, errors } = toV2Failure(outcome, defaultErrorMapping)
+  return encodeAnswer({ status, json: encodeErrorArray(errors, sequenceId) })
+}

@@ -1,0 +1,144 @@
+import { onTestFinished, describe, expect, it, vi } from 'vitest'
+
+import { journalKeysOf, parseConfig } from '../../src/config/index.ts'
+import { openInspector, openJournal, type Settled } from '../../src/journal/index.ts'
+import { encodeStoredRequest } from '../../src/proxy/writes/stored-request.ts'
+import { batchOf, type BatchText, failuresOf, flatRecord, flatRecords, guid, postBatch, readBatchReply } from '../support/batch-request.ts' // prettier-ignore
+import { echoRecord, replyWith, type SeenRequest, startUpstream } from '../support/scripted-upstream.ts'
+import { clientHeaders, startAdapter } from '../support/start-adapter.ts'
+import { journalFile, type JournalSection } from './support/journal-file.ts'
+
+const three = batchOf(flatRecords(3))
+const keyOf = (learner: number): string => {
+  const { Learner, AttendableEvent } = flatRecord(learner) as { Learner: string; AttendableEvent: string }
+  return `${Learner} ${AttendableEvent}`.toLowerCase()
+}
+const reading = { partners: [{ id: 'default', match: { any: true }, v3: { readBackAfterMs: [5] } }] }
+
+/** A service that takes every mark, and knows none when it is asked. */
+const startService = () =>
+  startUpstream((seen, response) =>
+    (seen.method === 'POST' ? echoRecord : replyWith(200, { value: [] }))(seen, response),
+  )
+
+const payloadOf = ({ headers, body }: BatchText): Buffer => {
+  const request = {
+    kind: 'batch',
+    contentType: headers['Content-Type'],
+    serviceHosts: ['127.0.0.1'],
+    context: 'http://127.0.0.1/$metadata',
+    layout: 'flat',
+    dataEnvelope: false,
+    msgtypeResponse: false,
+    prefer: '',
+    accept: '',
+  } as const
+  return encodeStoredRequest({ request, replyId: guid(1), body: Buffer.from(body) })
+}
+
+interface Left {
+  readonly payload: Buffer
+  /** The learners of its records. */
+  readonly learners: readonly number[]
+  readonly settled?: readonly Settled[]
+}
+
+/** A journal as an instance leaves it that dies while it sends a batch. */
+async function leave(section: JournalSection, { payload, learners, settled = [] }: Left): Promise<void> {
+  const { journal: config } = parseConfig({
+    upstreams: { v3: { baseUrl: 'http://v3.test' } },
+    journal: section,
+  })
+  const journal = await openJournal({ url: section.url, keys: journalKeysOf(config) })
+  const { Authorization: authorization, 'Ocp-Apim-Subscription-Key': subscriptionKey } = clientHeaders
+  const begun = await journal.begin({
+    partner: 'default',
+    ids: undefined,
+    content: Buffer.alloc(32),
+    receivedMs: Date.now(),
+    payload,
+    credentials: JSON.stringify({ authorization, subscriptionKey }),
+    records: learners.map((learner) => ({ key: keyOf(learner) })),
+  })
+  await journal.settle(begun.batch, settled)
+  await journal.close()
+}
+
+/** Resolves with what became of the records of batch 1 once all of them have an end. */
+async function ended({ url }: JournalSection) {
+  const inspector = await openInspector(url)
+  onTestFinished(() => inspector.close())
+  const parts = async () => (await inspector.batch(1))?.parts ?? []
+  await vi.waitFor(
+    async () =>
+      expect((await parts()).filter(({ state, again }) => state === 'open' || again !== undefined)).toEqual(
+        [],
+      ),
+    { timeout: 10_000 },
+  )
+  return (await parts()).map(({ state, reason, deadLetter, remedy }) => ({
+    state,
+    reason,
+    deadLetter,
+    remedy,
+  }))
+}
+
+const learnersOf = (seen: readonly SeenRequest[]): number[] =>
+  seen
+    .filter(({ method }) => method === 'POST')
+    .map(({ body }) => Number(/"Attendee":\{"ExternalID":"[^"]*?(\d+)"/.exec(body)?.[1]))
+    .sort()
+
+const confirmed = { state: 'confirmed', reason: undefined, deadLetter: false, remedy: undefined }
+const unreadable = {
+  reason: 'unreadable',
+  deadLetter: true,
+  remedy: expect.stringMatching(/cannot read its request\. Look the mark up/) as unknown,
+}
+
+describe('product 3: a batch that was left open', () => {
+  it('is finished although the limits were lowered below its size', async () => {
+    const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
+    await leave(journal, { payload: payloadOf(three), learners: [1, 2, 3] })
+    const limits = { maxParts: 2, maxBodyBytes: 100, maxPartHeaderBytes: 10 }
+    await startAdapter(upstream.url, { journal, limits, ...reading })
+    expect(await ended(journal)).toEqual([confirmed, confirmed, confirmed])
+    expect(learnersOf(upstream.seen)).toEqual([1, 2, 3])
+  })
+
+  it('is a dead letter at once where its request cannot be read, and later marks do not wait for it', async () => {
+    const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
+    await leave(journal, { payload: Buffer.from('of another version'), learners: [1, 2] })
+    const adapter = await startAdapter(upstream.url, { journal, ...reading })
+    const unknown = { state: 'unknown', ...unreadable }
+    expect(await ended(journal)).toEqual([unknown, unknown])
+    const reply = await postBatch(adapter, three)
+    expect(failuresOf(readBatchReply(reply)).map(({ status }) => status)).toEqual([201, 201, 201])
+  })
+
+  it('has a dead letter for the one record that cannot be read any longer', async () => {
+    const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
+    const odd = { ...three, body: three.body.replace(`"Learner":"${guid(2)}"`, '"Learner":?') }
+    await leave(journal, { payload: payloadOf(odd), learners: [1, 2, 3] })
+    await startAdapter(upstream.url, { journal, ...reading })
+    expect(await ended(journal)).toEqual([confirmed, { state: 'unknown', ...unreadable }, confirmed])
+    expect(learnersOf(upstream.seen)).toEqual([1, 3])
+  })
+
+  it('is refused, not unknown, where nothing of it was applied', async () => {
+    const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
+    const parked = { state: 'parked', answer: '503 []', reason: 'throttled', again: 1 } as const
+    await leave(journal, {
+      payload: Buffer.from('of another version'),
+      learners: [1, 2],
+      settled: [{ position: 0, ...parked }, { position: 1, ...parked, state: 'unknown' }],
+    }) // prettier-ignore
+    await startAdapter(upstream.url, { journal, ...reading })
+    expect(await ended(journal)).toEqual([
+      { state: 'refused', ...unreadable },
+      { state: 'unknown', ...unreadable },
+    ])
+    expect(upstream.seen).toEqual([])
+  })
+})
