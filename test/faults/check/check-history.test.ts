@@ -39,6 +39,7 @@ const refused: Answer = { kind: 'refused', status: 400 }
 const notApplied: Answer = { kind: 'notApplied' }
 const busy: Answer = { kind: 'busy' }
 const unknown: Answer = { kind: 'unknown' }
+const superseded: Answer = { kind: 'superseded' }
 const invalid = { write: { valid: false } }
 
 function check(writes: WriteHistory[], effects: EffectEntry[], more: Partial<History> = {}): string[] {
@@ -106,15 +107,31 @@ test('a finished batch that is answered otherwise the second time', () => {
   ])
 })
 
+const supersededOnes: [name: string, older: WriteHistory, effects: EffectEntry[], findings: string[]][] = [
+  ['and it was', sent('old', 1, [[2, notApplied], [9, superseded]]), [effect('new', 1)], none],
+  ['though it was recorded', sent('old', 1, [[2, notApplied], [9, superseded]]), [effect('old', 1), effect('new', 2)], ['falseAnswer old: told superseded, but recorded']],
+  ['though the newer one was never recorded', sent('old', 1, [[9, superseded]]), [], ['lost new: told created, never recorded', 'falseAnswer old: told superseded, but no newer one was recorded']],
+  ['and not applied after that', sent('old', 1, [[2, superseded], [9, notApplied]]), [effect('new', 1)], ['falseAnswer old: told superseded and then notApplied']],
+  ['by one that was there before it', sent('old', 5, [[6, superseded]]), [effect('new', 1)], ['falseAnswer old: told superseded, but no newer one was recorded']],
+] // prettier-ignore
+
+test.each(supersededOnes)(
+  'a write told that a newer one has overtaken it, %s',
+  (_name, older, effects, findings) => {
+    expect(check([older, sent('new', 3, [[4, created('new')]])], effects)).toEqual(findings)
+  },
+)
+
 const overtakings: [name: string, older: WriteHistory, newer: WriteHistory, overtaken: number][] = [
   ['later', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new')]]), 1],
   ['at the same time', sent('old', 2, [[5, unknown]]), sent('new', 1, [[4, created('new')]]), 1],
   ['before it', sent('old', 5, [[6, unknown]]), sent('new', 1, [[4, created('new')]]), 0],
+  ['later, and it says so', sent('old', 1, [[2, unknown], [5, superseded]]), sent('new', 3, [[4, created('new')]]), 1],
   ['of another session', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new', { event: 'event-2' })]], { write: { event: 'event-2' } }), 0],
 ] // prettier-ignore
 
 test.each(overtakings)(
-  'a write unknown to the end, with one that was sent %s',
+  'a write that was not recorded, with one that was sent %s',
   (_name, older, newer, overtaken) => {
     const effects = [effect('new', 1, { event: newer.write.event })]
     const checked = checkHistory({ writes: [older, newer], replays: 0, changedReplays: [] }, effects)

@@ -1,7 +1,7 @@
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
 import { type History, isFinal, type WriteHistory } from '../load/history.ts'
 import { checkAnswers } from './check-answers.ts'
-import { checkOrder, listOvertaken } from './check-order.ts'
+import { checkOrder, createOvertaken } from './check-order.ts'
 
 /**
  * What went wrong with a write: told created but never recorded (`lost`); recorded more than once (`doubled`); told what is
@@ -20,7 +20,7 @@ export interface Finding {
 /** What a check found. */
 export interface Checked {
   readonly findings: readonly Finding[]
-  /** Writes without a final answer that a newer one has replaced: nothing is wrong with that. */
+  /** Writes that were not recorded, or not for long, since a newer one was: told so, or told unknown at last. */
   readonly overtaken: number
 }
 
@@ -28,11 +28,11 @@ export interface Checked {
 export function checkHistory(history: History, effects: readonly EffectEntry[]): Checked {
   const effectsOf = groupByName(effects)
   const { writes } = history
-  const overtaken = listOvertaken(writes, effectsOf)
+  const isOvertaken = createOvertaken(writes, effectsOf)
   const findings = [
     ...writes.flatMap((own) => checkCount(own, effectsOf.get(own.write.name) ?? [])),
-    ...writes.flatMap((own) => checkEnd(own, effectsOf.get(own.write.name) ?? [], overtaken)),
-    ...writes.flatMap((own) => checkAnswers(own, effectsOf.get(own.write.name) ?? [])),
+    ...writes.flatMap((own) => checkEnd(own, effectsOf.get(own.write.name) ?? [], isOvertaken)),
+    ...writes.flatMap((own) => checkAnswers(own, effectsOf.get(own.write.name) ?? [], isOvertaken)),
     ...checkOrder(writes, effectsOf),
     ...checkStrangers(writes, effects),
     ...history.changedReplays.map((batch): Finding => ({
@@ -41,7 +41,8 @@ export function checkHistory(history: History, effects: readonly EffectEntry[]):
       because: 'the same batch, finished, was answered with other bytes',
     })),
   ]
-  return { findings, overtaken: overtaken.size }
+  const overtaken = writes.filter((own) => (isFinal(own) ? isToldSuperseded(own) : isOvertaken(own)))
+  return { findings, overtaken: overtaken.length }
 }
 
 function groupByName(effects: readonly EffectEntry[]): Map<string, EffectEntry[]> {
@@ -65,11 +66,12 @@ function checkCount(own: WriteHistory, effects: readonly EffectEntry[]): Finding
 function checkEnd(
   own: WriteHistory,
   effects: readonly EffectEntry[],
-  overtaken: ReadonlySet<string>,
+  isOvertaken: (own: WriteHistory) => boolean,
 ): Finding[] {
   const { name: of } = own.write
-  if (isFinal(own) || overtaken.has(of)) return []
   const last = own.answers.at(-1)?.answer.kind ?? 'nothing'
+  // What became of it cannot be seen any longer behind the newer one.
+  if (isFinal(own) || (last === 'unknown' && isOvertaken(own))) return []
   return [{ kind: 'unsettled', of, because: `told ${last} at last, recorded ${effects.length} times` }]
 }
 
@@ -84,4 +86,8 @@ function checkStrangers(writes: readonly WriteHistory[], effects: readonly Effec
     if (altered.length === 0) return []
     return [{ kind: 'stranger', of, because: `recorded with another ${altered.join(', ')}` }]
   })
+}
+
+function isToldSuperseded({ answers }: WriteHistory): boolean {
+  return answers.some(({ answer }) => answer.kind === 'superseded')
 }

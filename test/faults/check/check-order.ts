@@ -1,5 +1,5 @@
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
-import { isFinal, type WriteHistory } from '../load/history.ts'
+import type { WriteHistory } from '../load/history.ts'
 import type { Finding } from './check-history.ts'
 
 /**
@@ -27,21 +27,16 @@ export function checkOrder(
 }
 
 /**
- * Names the writes without a final answer that another one of the same learner and session has overtaken: sent later or at
- * the same time, and recorded. They are never sent again, for they would undo the newer one.
+ * Tells of a write whether another one of the same learner and session has overtaken it: sent later or at the same time, and
+ * recorded. It is never sent again, for it would undo the newer one.
  */
-export function listOvertaken(
+export function createOvertaken(
   writes: readonly WriteHistory[],
   effectsOf: ReadonlyMap<string, readonly EffectEntry[]>,
-): Set<string> {
+): (own: WriteHistory) => boolean {
   const recorded = writes.filter(({ write }) => effectsOf.has(write.name))
   const byKey = Map.groupBy(recorded, keyOf)
-  const overtaken = writes.filter(
-    (own) =>
-      !isFinal(own) &&
-      byKey.get(keyOf(own))?.some((other) => other !== own && !isBefore(other, own)) === true,
-  )
-  return new Set(overtaken.map(({ write }) => write.name))
+  return (own) => byKey.get(keyOf(own))?.some((other) => other !== own && !isBefore(other, own)) === true
 }
 
 function keyOf({ write }: WriteHistory): string {

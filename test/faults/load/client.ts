@@ -4,7 +4,7 @@ import { Client } from 'undici'
 
 import type { Random } from '../../../src/sandbox/random.ts'
 import { batchPath, type BatchText } from '../../support/batch-request.ts'
-import { type Answer, isFinal, type WriteHistory } from './history.ts'
+import { type Answer, isFinal, isFinalAnswer, type WriteHistory } from './history.ts'
 import { readAnswers, type WholeReply } from './read-answers.ts'
 
 /** A batch with what its client has seen of it. */
@@ -70,7 +70,7 @@ export function createLoadClient(options: ClientOptions): LoadClient {
     if (reply === undefined || answers === undefined) return
     const at = tick()
     for (const [index, answer] of answers.entries()) batch.writes[index]?.answers.push({ at, answer })
-    if (answers.every(({ kind }) => kind === 'created' || kind === 'refused')) batch.finished = reply
+    if (answers.every(isFinalAnswer)) batch.finished = reply
   }
   return {
     deliver: async (batch, attempts = options.maxAttempts) => {

@@ -13,6 +13,8 @@ export interface CreatedMark {
 export type Answer =
   | { readonly kind: 'created'; readonly mark: CreatedMark }
   | { readonly kind: 'refused'; readonly status: number }
+  /** A newer mark stands: this one was not applied and never will be. */
+  | { readonly kind: 'superseded' }
   | { readonly kind: 'notApplied' }
   /** The request as a whole was turned away. */
   | { readonly kind: 'busy' }
@@ -38,7 +40,14 @@ export interface History {
   readonly changedReplays: readonly number[]
 }
 
-/** Final: the client has nothing more to do. */
+const finalKinds: readonly Answer['kind'][] = ['created', 'refused', 'superseded']
+
+/** Final: its client has nothing more to do, and is never told anything else. */
+export function isFinalAnswer({ kind }: Answer): boolean {
+  return finalKinds.includes(kind)
+}
+
+/** True when the client was told what became of it. */
 export function isFinal({ answers }: WriteHistory): boolean {
-  return answers.some(({ answer: { kind } }) => kind === 'created' || kind === 'refused')
+  return answers.some(({ answer }) => isFinalAnswer(answer))
 }

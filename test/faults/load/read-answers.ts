@@ -33,6 +33,7 @@ export function readAnswers({ status, contentType, body }: WholeReply, count: nu
 }
 
 function readPart(part: DecodedReply): Answer {
+  if (part.status === 409 && part.body.includes('"ADP_SUPERSEDED"')) return { kind: 'superseded' }
   if (part.status !== 201) return answerOf(part.status)
   const record = flatRecord.parse(JSON.parse(part.body))
   const mark = {
