@@ -37,6 +37,7 @@ const payloadOf = ({ headers, body }: BatchText): Buffer => {
 }
 
 interface Left {
+  readonly partner?: string
   readonly payload: Buffer
   /** The learners of its records. */
   readonly learners: readonly number[]
@@ -44,7 +45,10 @@ interface Left {
 }
 
 /** A journal as an instance leaves it that dies while it sends a batch. */
-async function leave(section: JournalSection, { payload, learners, settled = [] }: Left): Promise<void> {
+async function leave(
+  section: JournalSection,
+  { partner = 'default', payload, learners, settled = [] }: Left,
+): Promise<void> {
   const { journal: config } = parseConfig({
     upstreams: { v3: { baseUrl: 'http://v3.test' } },
     journal: section,
@@ -52,7 +56,7 @@ async function leave(section: JournalSection, { payload, learners, settled = [] 
   const journal = await openJournal({ url: section.url, keys: journalKeysOf(config) })
   const { Authorization: authorization, 'Ocp-Apim-Subscription-Key': subscriptionKey } = clientHeaders
   const begun = await journal.begin({
-    partner: 'default',
+    partner,
     ids: undefined,
     content: Buffer.alloc(32),
     receivedMs: Date.now(),
@@ -140,5 +144,52 @@ describe('product 3: a batch that was left open', () => {
       { state: 'unknown', ...unreadable },
     ])
     expect(upstream.seen).toEqual([])
+  })
+})
+
+const DAY_MS = 86_400_000
+const other = { id: 'other', match: { any: true }, v3: { readBackAfterMs: [5], budgetMs: 300 } }
+const known = { id: 'default', match: { pathPrefix: '/default' } }
+
+describe('product 3: what waits for something that does not come', () => {
+  it.each([
+    [
+      'a request of its partner',
+      [known, other],
+      'noCredentials',
+      /sent nothing for a day, .* set journal\.keys/,
+    ],
+    ['its partner to be configured', [other], 'noPartner', /not in the configuration for a day/],
+  ])('holds marks of other partners back for a day: %s', async (_what, partners, reason, remedy) => {
+    const [upstream, journal] = [await startService(), journalFile()]
+    await leave(journal, { payload: payloadOf(three), learners: [1, 2, 3] })
+    let ahead = 0
+    const nowMs = () => Date.now() + ahead
+    const adapter = await startAdapter(upstream.url, { journal, partners }, { nowMs })
+    const batch = batchOf([flatRecord(1)])
+    const held = await postBatch(adapter, batch)
+    expect(failuresOf(readBatchReply(held))).toEqual([{ status: 503, codes: ['ADP_BUDGET_EXCEEDED'] }])
+    ahead = DAY_MS
+    const dead = {
+      state: 'unknown',
+      reason,
+      deadLetter: true,
+      remedy: expect.stringMatching(remedy) as unknown,
+    }
+    expect(await ended(journal)).toEqual([dead, dead, dead])
+    expect(upstream.seen).toEqual([])
+    const taken = await postBatch(adapter, batch)
+    expect(failuresOf(readBatchReply(taken))).toEqual([{ status: 201, codes: 'record' }])
+  })
+
+  it('is refused, not unknown, where nothing of it was applied', async () => {
+    const [upstream, journal] = [await startService(), journalFile()]
+    const parked = { state: 'parked', answer: '503 []', reason: 'throttled', again: 1 } as const
+    const settled = [{ position: 0, ...parked }]
+    await leave(journal, { payload: payloadOf(batchOf([flatRecord(1)])), learners: [1], settled })
+    await startAdapter(upstream.url, { journal }, { nowMs: () => Date.now() + DAY_MS })
+    expect(await ended(journal)).toMatchObject([
+      { state: 'refused', reason: 'noCredentials', deadLetter: true },
+    ])
   })
 })

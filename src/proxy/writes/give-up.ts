@@ -4,8 +4,11 @@ import { encodeErrorArray } from '../../v2/index.ts'
 import type { ProxyContext } from '../context.ts'
 import { encodeAnswer } from './to-settled.ts'
 
-/** Why nobody goes on with a record: this version cannot read its request. */
-export type GivenUpReason = 'unreadable'
+/**
+ * Why nobody goes on with a record: this version cannot read its request, or for as long as writes are tried again there were
+ * no credentials of its partner, no such partner in the configuration, or no token for it.
+ */
+export type GivenUpReason = 'unreadable' | 'noCredentials' | 'noPartner' | 'noToken'
 
 /**
  * Ends open records that cannot be sent: they are dead letters, whose remedies `markbridge journal` shows. One that may have

@@ -6,13 +6,14 @@ import type { V3Credentials } from '../../v3/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation, Partner } from '../partner.ts'
 import { firstOfAgain } from './answer-known.ts'
-import { giveUp } from './give-up.ts'
+import { giveUp, type GivenUpReason } from './give-up.ts'
 import { type Plan, planStored } from './plan.ts'
 import { runWrites } from './run.ts'
 import { createSending } from './sending.ts'
 import { toTexts } from './settle.ts'
 import { decodeStoredRequest, type StoredRequest } from './stored-request.ts'
 import { toTasks } from './tasks.ts'
+import { givenUpMs } from './to-settled.ts'
 
 /** What finishes writes that no client waits for. */
 export interface Recovery {
@@ -35,18 +36,25 @@ const AFTER_FAILURE_MS = 5_000
 /** What a batch cannot be finished without: a client of its partner, or the partner itself in the configuration. */
 export type Missing = 'credentials' | 'partner'
 
-/** Why a batch is left alone: something is missing, or it failed just now. */
+/** Why a batch is left alone, and how long: something is missing (by `nowMs`), or it failed just now (by the clock). */
 type Rest =
-  | { readonly missing: Missing; readonly partner: string }
+  | { readonly missing: Missing; readonly partner: string; readonly untilMs: number }
   | { readonly missing: undefined; readonly untilMs: number }
 
 const credentialsSchema = z.object({ authorization: z.string(), subscriptionKey: z.string() })
+
+/** A batch with what it is finished with, or why it is given up. */
+interface Prepared {
+  readonly stored: StoredBatch
+  readonly authorisation: Authorisation | Exclude<GivenUpReason, 'unreadable'>
+}
 
 /**
  * Creates the background of the journal (product contract 3): it takes over open records of instances that are gone and
  * looks for them in V3 before it posts them; it tries parked records again, and settles unknown ones. A batch goes with the
  * credentials that came with it, where the journal may keep them and as long as the service takes them, else with those that
- * the partner's client showed last; without any it waits for the partner's next request. `authorise` says what is missing for one that cannot be asked for.
+ * the partner's client showed last; without any it waits for the partner's next request, but not longer than other writes are
+ * tried again. `authorise` says what is missing for one that cannot be asked for.
  */
 export function createRecovery(
   context: ProxyContext,
@@ -83,13 +91,13 @@ export function createRecovery(
       .finally(() => running.delete(batch))
     running.set(batch, job)
   }
-  const finish = async (
-    stored: StoredBatch,
-    authorisation: Authorisation,
-    opened: Reopened,
-  ): Promise<void> => {
+  const finish = async ({ stored, authorisation }: Prepared, opened: Reopened): Promise<void> => {
     const { batch, receivedMs, records } = stored
     const all = [...opened.keys()].sort((one, other) => one - other)
+    if (typeof authorisation === 'string') {
+      if (all.length > 0) await giveUp(context, stored, all, authorisation)
+      return
+    }
     const planned = planAgain(stored, authorisation.partner)
     const isReadable = (position: number): boolean => planned?.plan.records[position]?.record !== undefined
     const positions = all.filter(isReadable)
@@ -118,10 +126,8 @@ export function createRecovery(
     else denied.delete(batch)
     context.events.recovered({ ...tally, partner: stored.partner, records: positions.length })
   }
-  /** Loads a batch with the authorisation to finish it; undefined while there is none. */
-  const prepare = async (
-    batch: number,
-  ): Promise<{ stored: StoredBatch; authorisation: Authorisation } | undefined> => {
+  /** Loads a batch with the authorisation to finish it; undefined while there is none and it may still come. */
+  const prepare = async (batch: number): Promise<Prepared | undefined> => {
     const stored = await journal.load(batch)
     if (stored === undefined) {
       // It was withdrawn: nothing of it was ever sent.
@@ -129,20 +135,28 @@ export function createRecovery(
       return undefined
     }
     const { partner } = stored
+    const untilMs = givenUpMs(stored.receivedMs)
+    const isLate = context.nowMs() >= untilMs
     const [own, latest] = [readCredentials(stored.credentials), context.clients.get(partner)]
     const client = denied.has(batch) ? (latest ?? own) : (own ?? latest)
     const authorised = authorise(partner, client)
-    if (typeof authorised !== 'string') return { stored, authorisation: await authorised }
+    if (typeof authorised !== 'string') {
+      const authorisation = await (isLate ? authorised.catch(() => 'noToken' as const) : authorised)
+      return { stored, authorisation }
+    }
     const missing = authorised
+    if (isLate) return { stored, authorisation: missing === 'partner' ? 'noPartner' : 'noCredentials' }
     if (resting.get(batch)?.missing !== missing) context.events.recoveryWaits({ partner, missing })
-    resting.set(batch, { missing, partner })
+    resting.set(batch, { missing, partner, untilMs })
     return undefined
   }
   const isResting = (batch: number): boolean => {
     const rest = resting.get(batch)
     if (rest === undefined) return false
     if (rest.missing === undefined) return clock.nowMs() < rest.untilMs
-    return rest.missing === 'partner' || !context.clients.has(rest.partner)
+    return (
+      context.nowMs() < rest.untilMs && (rest.missing === 'partner' || !context.clients.has(rest.partner))
+    )
   }
   const mayRun = (batch: number): boolean =>
     !stopping && running.size < BATCHES_AT_A_TIME && !running.has(batch) && !isResting(batch)
@@ -162,7 +176,7 @@ export function createRecovery(
       run(batch, async () => {
         const ready = await prepare(batch)
         if (ready === undefined) return false
-        await finish(ready.stored, ready.authorisation, openOf(ready.stored, after))
+        await finish(ready, openOf(ready.stored, after))
         orphans.delete(batch)
         return true
       })
@@ -176,7 +190,7 @@ export function createRecovery(
         const ready = await prepare(batch)
         if (ready === undefined) return false
         const opened = await journal.reopen(batch, positions, undefined)
-        await finish(ready.stored, ready.authorisation, opened)
+        await finish(ready, opened)
         return true
       })
     }

@@ -72,8 +72,13 @@ function reasonOf(outcome: Extract<PostOutcome, { kind: 'refused' }>): string {
   return code !== undefined && CODE.test(code) ? code : `HTTP_${outcome.error.status}`
 }
 
+/** When nobody goes on any longer with what was received at `receivedMs`, ms since the epoch. */
+export function givenUpMs(receivedMs: number): number {
+  return receivedMs + GIVE_UP_MS
+}
+
 function nextMs({ nowMs, receivedMs, attempts }: FollowUp): number | undefined {
-  if (nowMs - receivedMs >= GIVE_UP_MS) return undefined
+  if (nowMs >= givenUpMs(receivedMs)) return undefined
   return nowMs + Math.min(FIRST_RETRY_MS * 2 ** Math.max(0, attempts - 1), LONGEST_RETRY_MS)
 }
 

@@ -4,7 +4,7 @@ import { AdapterError } from '../../../src/errors.ts'
 import { createNoJournal, type Journal, type StoredBatch } from '../../../src/journal/index.ts'
 import { createEvents } from '../../../src/observability/events.ts'
 import { createLogger } from '../../../src/observability/logger.ts'
-import { createRecovery, type ProxyContext } from '../../../src/proxy/index.ts'
+import { createRecovery, createWaiting, type ProxyContext } from '../../../src/proxy/index.ts'
 import type { Authorisation } from '../../../src/proxy/partner.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
@@ -38,6 +38,8 @@ function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authoris
     journal,
     clock,
     orphans: new Map(),
+    waiting: createWaiting(journal, clock),
+    newId: () => 'id',
     clients: new Map([['here', client]]),
     events: createEvents(createLogger('info', { write: (line) => log.push(line) })),
     nowMs: () => clock.nowMs(),
@@ -88,6 +90,32 @@ describe('recovery', () => {
     await clock.pass(11_500)
     expect(log.length).toBe(3)
     expect([...context.orphans.keys()]).toEqual([1_000])
+  })
+
+  it('gives up after a day what there is no token for', async () => {
+    const settled: unknown[] = []
+    const day = 86_400_000
+    const record = { position: 0, state: 'open', answer: undefined, reason: undefined } as const
+    const records = [{ ...record, again: undefined, superseded: false, attempts: 1 }]
+    const { clock, context } = startRecovery(
+      {
+        load: (batch) => Promise.resolve({ ...storedOf(batch), receivedMs: 0, records }),
+        settle: (batch, outcomes) => {
+          settled.push(
+            batch,
+            ...outcomes.map(({ state, reason, deadLetter }) => ({ state, reason, deadLetter })),
+          )
+          return Promise.resolve()
+        },
+      },
+      () => Promise.reject(new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.')),
+    )
+    context.orphans.set(1_000, new Map([[0, []]]))
+    await clock.pass(20_000)
+    expect(settled).toEqual([])
+    await clock.pass(day)
+    expect(settled).toEqual([1_000, { state: 'unknown', reason: 'noToken', deadLetter: true }])
+    expect([...context.orphans.keys()]).toEqual([])
   })
 
   it('leaves to others what came under a lease that was lost, and what it was told is lost', async () => {
