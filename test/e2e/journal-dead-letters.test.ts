@@ -1,18 +1,13 @@
 import { onTestFinished, describe, expect, it, vi } from 'vitest'
 
-import { journalKeysOf, parseConfig } from '../../src/config/index.ts'
-import { openInspector, openJournal, type Settled } from '../../src/journal/index.ts'
-import { encodeStoredRequest } from '../../src/proxy/writes/stored-request.ts'
-import { batchOf, type BatchText, failuresOf, flatRecord, flatRecords, guid, postBatch, readBatchReply } from '../support/batch-request.ts' // prettier-ignore
+import { openInspector } from '../../src/journal/index.ts'
+import { batchOf, failuresOf, flatRecord, flatRecords, guid, postBatch, readBatchReply } from '../support/batch-request.ts' // prettier-ignore
 import { echoRecord, replyWith, type SeenRequest, startUpstream } from '../support/scripted-upstream.ts'
-import { clientHeaders, startAdapter } from '../support/start-adapter.ts'
+import { startAdapter } from '../support/start-adapter.ts'
 import { journalFile, type JournalSection } from './support/journal-file.ts'
+import { leave, payloadOf } from './support/leave.ts'
 
 const three = batchOf(flatRecords(3))
-const keyOf = (learner: number): string => {
-  const { Learner, AttendableEvent } = flatRecord(learner) as { Learner: string; AttendableEvent: string }
-  return `${Learner} ${AttendableEvent}`.toLowerCase()
-}
 const reading = { partners: [{ id: 'default', match: { any: true }, v3: { readBackAfterMs: [5] } }] }
 
 /** A service that takes every mark, and knows none when it is asked. */
@@ -20,53 +15,6 @@ const startService = () =>
   startUpstream((seen, response) =>
     (seen.method === 'POST' ? echoRecord : replyWith(200, { value: [] }))(seen, response),
   )
-
-const payloadOf = ({ headers, body }: BatchText): Buffer => {
-  const request = {
-    kind: 'batch',
-    contentType: headers['Content-Type'],
-    serviceHosts: ['127.0.0.1'],
-    context: 'http://127.0.0.1/$metadata',
-    layout: 'flat',
-    dataEnvelope: false,
-    msgtypeResponse: false,
-    prefer: '',
-    accept: '',
-  } as const
-  return encodeStoredRequest({ request, replyId: guid(1), body: Buffer.from(body) })
-}
-
-interface Left {
-  readonly partner?: string
-  readonly payload: Buffer
-  /** The learners of its records. */
-  readonly learners: readonly number[]
-  readonly settled?: readonly Settled[]
-}
-
-/** A journal as an instance leaves it that dies while it sends a batch. */
-async function leave(
-  section: JournalSection,
-  { partner = 'default', payload, learners, settled = [] }: Left,
-): Promise<void> {
-  const { journal: config } = parseConfig({
-    upstreams: { v3: { baseUrl: 'http://v3.test' } },
-    journal: section,
-  })
-  const journal = await openJournal({ url: section.url, keys: journalKeysOf(config) })
-  const { Authorization: authorization, 'Ocp-Apim-Subscription-Key': subscriptionKey } = clientHeaders
-  const begun = await journal.begin({
-    partner,
-    ids: undefined,
-    content: Buffer.alloc(32),
-    receivedMs: Date.now(),
-    payload,
-    credentials: JSON.stringify({ authorization, subscriptionKey }),
-    records: learners.map((learner) => ({ key: keyOf(learner) })),
-  })
-  await journal.settle(begun.batch, settled)
-  await journal.close()
-}
 
 /** Resolves with what became of the records of batch 1 once all of them have an end. */
 async function ended({ url }: JournalSection) {

@@ -25,6 +25,7 @@ import {
 } from '../support/scripted-upstream.ts'
 import { type Adapter, onePartner, startAdapter } from '../support/start-adapter.ts'
 import { journalFile, type JournalSection } from './support/journal-file.ts'
+import { leave, payloadOf } from './support/leave.ts'
 import { sandboxRegister } from './support/sandbox-register.ts'
 
 const created = { status: 201, codes: 'record' }
@@ -111,6 +112,23 @@ describe('product 3: what an instance left open', () => {
       expect(await register.written()).toEqual(register.learners)
     },
   )
+
+  it('is looked for again within 30 s after the faults are over, however often the adapter died', async () => {
+    let readable = false
+    const upstream = await startUpstream((seen, response) =>
+      (seen.method === 'POST' ? echoRecord : replyWith(readable ? 200 : 500, { value: [] }))(seen, response),
+    )
+    const journal = journalFile({ encrypted: true })
+    await leave(journal, { payload: payloadOf(batchOf(flatRecords(1))), learners: [1], crashes: 8 })
+    let ahead = 300_000
+    const nowMs = () => Date.now() + ahead
+    const adapter = await startAdapter(upstream.url, { journal, ...quick }, { nowMs })
+    expect(await logged(adapter, 'records finished in the background')).toMatchObject([{ unknown: 1 }])
+    readable = true
+    ahead += 30_000
+    const [, then] = await logged(adapter, 'records finished in the background', 2)
+    expect(then).toMatchObject({ accepted: 1 })
+  })
 
   it('waits for the next request of its partner where no credentials are kept, and that waits for it', async () => {
     const { sandbox, register, journal } = await leaveOpen(true, false)

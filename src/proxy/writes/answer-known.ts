@@ -121,7 +121,6 @@ async function resume(
     after: reopened,
     texts: toTexts(request.request, context.newId),
     followUp: { outcomesShown: plan.outcomesShown, clientWaits: true, receivedMs },
-    attemptsOf: (position) => (stored.records[position]?.attempts ?? 1) + 1,
   })
   reply.end()
   const before = tallyOf(rest)

@@ -88,7 +88,6 @@ export async function answerWrites(
     after: begun.after,
     texts,
     followUp: { outcomesShown: plan.outcomesShown, clientWaits: true, receivedMs },
-    attemptsOf: () => 1,
   })
   reply.end()
   const refused = faults.filter((fault) => fault !== undefined).length

@@ -118,7 +118,6 @@ export function createRecovery(
         after: opened,
         texts: toTexts(request.request, context.newId),
         followUp: { outcomesShown: plan.outcomesShown, clientWaits: false, receivedMs },
-        attemptsOf: (position) => (records[position]?.attempts ?? 0) + 1,
       },
       () => undefined,
     )

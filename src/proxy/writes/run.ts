@@ -22,9 +22,7 @@ export interface Run {
   /** The older records that those of the tasks wait for. */
   readonly after: Reopened
   readonly texts: SettleContext
-  readonly followUp: Omit<FollowUp, 'nowMs' | 'attempts'>
-  /** How often a record was opened before. */
-  attemptsOf(position: number): number
+  readonly followUp: Omit<FollowUp, 'nowMs'>
 }
 
 /** Told of each record once it is settled for good, with its part of the reply. */
@@ -84,7 +82,7 @@ async function sendAndSettle(
     if (planned === undefined) return
     const reply = settleRecord(planned, outcome, run.texts)
     tally[outcome.kind] += 1
-    ledger.settle(toSettled(position, outcome, reply, followUpOf(context, run, position)), reply)
+    ledger.settle(toSettled(position, outcome, reply, { ...run.followUp, nowMs: context.nowMs() }), reply)
   }
   const denial = await sending.sendAll(
     tasks,
@@ -151,19 +149,8 @@ function deniedTask(context: RunContext, run: Run): (task: WriteTask) => Settled
     const planned = run.records[position]
     if (planned === undefined) return { position, state: 'unknown', answer: undefined, reason }
     const reply = settleRecord(planned, outcome, run.texts)
-    const followUp = { ...followUpOf(context, run, position), clientWaits: false }
+    const followUp = { ...run.followUp, nowMs: context.nowMs(), clientWaits: false }
     return { ...toSettled(position, outcome, reply, followUp), reason }
-  }
-}
-
-function followUpOf(context: RunContext, run: Run, position: number): FollowUp {
-  const { outcomesShown, clientWaits, receivedMs } = run.followUp
-  return {
-    outcomesShown,
-    clientWaits,
-    receivedMs,
-    nowMs: context.nowMs(),
-    attempts: run.attemptsOf(position),
   }
 }
 

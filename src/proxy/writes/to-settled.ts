@@ -14,13 +14,16 @@ export interface FollowUp {
   readonly clientWaits: boolean
   readonly receivedMs: number
   readonly nowMs: number
-  /** How often the record was opened before this time. */
-  readonly attempts: number
 }
 
-/** Background retries: 5 s, doubling, up to 10 min, for a day after receipt. */
-const FIRST_RETRY_MS = 5_000
-const LONGEST_RETRY_MS = 600_000
+/**
+ * Pauses of the background: 5 s, doubling with the age of the record, up to 30 s; after 10 min a twentieth of its age, up to
+ * 10 min; for a day after receipt. They do not count attempts: one that ended with its process says nothing of the service.
+ */
+const SHORTEST_PAUSE_MS = 5_000
+const EARLY_PAUSE_MS = 30_000
+const SHARE_OF_AGE = 1 / 20
+const LONGEST_PAUSE_MS = 600_000
 const GIVE_UP_MS = 86_400_000
 
 /**
@@ -77,9 +80,11 @@ export function givenUpMs(receivedMs: number): number {
   return receivedMs + GIVE_UP_MS
 }
 
-function nextMs({ nowMs, receivedMs, attempts }: FollowUp): number | undefined {
+function nextMs({ nowMs, receivedMs }: FollowUp): number | undefined {
   if (nowMs >= givenUpMs(receivedMs)) return undefined
-  return nowMs + Math.min(FIRST_RETRY_MS * 2 ** Math.max(0, attempts - 1), LONGEST_RETRY_MS)
+  const ageMs = nowMs - receivedMs
+  const pauseMs = Math.max(SHORTEST_PAUSE_MS, Math.min(ageMs, EARLY_PAUSE_MS), ageMs * SHARE_OF_AGE)
+  return nowMs + Math.min(pauseMs, LONGEST_PAUSE_MS)
 }
 
 /** A part of the reply as the journal keeps it: the status, a blank, and the JSON if there is any. */

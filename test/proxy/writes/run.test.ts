@@ -57,7 +57,6 @@ async function run(own: Partial<Journal>, beforeEach: (position: number) => void
       after: new Map([[1, [{ batch: 3, position: 4 }]]]),
       texts: { context: '', newId: () => guid(1), dataEnvelope: false },
       followUp: { outcomesShown: true, clientWaits: true, receivedMs: 0 },
-      attemptsOf: () => 1,
     },
     () => undefined,
   ).then(

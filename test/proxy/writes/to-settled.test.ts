@@ -12,7 +12,6 @@ const waiting: FollowUp = {
   clientWaits: true,
   receivedMs: 1_000,
   nowMs: 2_000,
-  attempts: 1,
 }
 const refusal = (status: number, code?: string): PostOutcome => ({
   kind: 'refused',
@@ -33,10 +32,12 @@ describe('toSettled', () => {
     ['the same, much later', refusal(401, 'AUTH_1'), { outcomesShown: false, nowMs: 90_000_000 }, { state: 'refused', reason: 'AUTH_1', deadLetter: true }],
     ['one that was not applied', notApplied, {}, { state: 'refused', reason: 'throttled', again: 'resend' }],
     ['the same in the background', notApplied, { clientWaits: false }, { state: 'parked', reason: 'throttled', again: 7_000 }],
-    ['the same for a client that was told that all is well', notApplied, { outcomesShown: false, attempts: 3 }, { state: 'parked', reason: 'throttled', again: 22_000 }],
+    ['the same for a client that was told that all is well', notApplied, { outcomesShown: false, nowMs: 13_000 }, { state: 'parked', reason: 'throttled', again: 25_000 }],
     ['the same, much later', notApplied, { clientWaits: false, nowMs: 90_000_000 }, { state: 'refused', reason: 'throttled', deadLetter: true }],
     ['an unknown one', unknown, {}, { state: 'unknown', reason: 'timeout', again: 7_000, deadLetter: false }],
-    ['the same after many tries', unknown, { attempts: 40 }, { state: 'unknown', reason: 'timeout', again: 602_000, deadLetter: false }],
+    ['the same after five minutes', unknown, { nowMs: 301_000 }, { state: 'unknown', reason: 'timeout', again: 331_000, deadLetter: false }],
+    ['the same after an hour', unknown, { nowMs: 3_601_000 }, { state: 'unknown', reason: 'timeout', again: 3_781_000, deadLetter: false }],
+    ['the same after many hours', unknown, { nowMs: 36_001_000 }, { state: 'unknown', reason: 'timeout', again: 36_601_000, deadLetter: false }],
     ['the same, much later', unknown, { nowMs: 90_000_000 }, { state: 'unknown', reason: 'timeout', again: undefined, deadLetter: true }],
     ['one with a newer mark in its place', { kind: 'unknown', reason: 'overwritten' }, {}, { state: 'unknown', reason: 'overwritten', again: undefined, deadLetter: true }],
   ] // prettier-ignore

@@ -1,0 +1,74 @@
+import { journalKeysOf, parseConfig } from '../../../src/config/index.ts'
+import { openJournal, type Settled } from '../../../src/journal/index.ts'
+import { encodeStoredRequest } from '../../../src/proxy/writes/stored-request.ts'
+import { type BatchText, flatRecord, guid } from '../../support/batch-request.ts'
+import { clientHeaders } from '../../support/start-adapter.ts'
+import type { JournalSection } from './journal-file.ts'
+
+const keyOf = (learner: number): string => {
+  const { Learner, AttendableEvent } = flatRecord(learner) as { Learner: string; AttendableEvent: string }
+  return `${Learner} ${AttendableEvent}`.toLowerCase()
+}
+/** A batch as the journal keeps it. */
+export const payloadOf = ({ headers, body }: BatchText): Buffer => {
+  const request = {
+    kind: 'batch',
+    contentType: headers['Content-Type'],
+    serviceHosts: ['127.0.0.1'],
+    context: 'http://127.0.0.1/$metadata',
+    layout: 'flat',
+    dataEnvelope: false,
+    msgtypeResponse: false,
+    prefer: '',
+    accept: '',
+  } as const
+  return encodeStoredRequest({ request, replyId: guid(1), body: Buffer.from(body) })
+}
+
+/** What an instance leaves in its journal. */
+export interface Left {
+  readonly partner?: string
+  readonly payload: Buffer
+  /** The learners of its records. */
+  readonly learners: readonly number[]
+  readonly settled?: readonly Settled[]
+  /** So many instances come before the last one: each finds out nothing, is opened again, and dies. */
+  readonly crashes?: number
+}
+
+/** Makes a journal as an instance leaves it that dies while it sends a batch. */
+export async function leave(
+  section: JournalSection,
+  { partner = 'default', payload, learners, settled = [], crashes = 0 }: Left,
+): Promise<void> {
+  const { journal: config } = parseConfig({
+    upstreams: { v3: { baseUrl: 'http://v3.test' } },
+    journal: section,
+  })
+  const open = () => openJournal({ url: section.url, keys: journalKeysOf(config) })
+  const journal = await open()
+  const { Authorization: authorization, 'Ocp-Apim-Subscription-Key': subscriptionKey } = clientHeaders
+  const begun = await journal.begin({
+    partner,
+    ids: undefined,
+    content: Buffer.alloc(32),
+    receivedMs: Date.now(),
+    payload,
+    credentials: JSON.stringify({ authorization, subscriptionKey }),
+    records: learners.map((learner) => ({ key: keyOf(learner) })),
+  })
+  await journal.settle(begun.batch, settled)
+  await journal.close()
+  const positions = [...learners.keys()]
+  const lost = { state: 'unknown', answer: undefined, reason: 'timeout', again: 1 } as const
+  for (let crash = 0; crash < crashes; crash += 1) {
+    const next = await open()
+    await next.takeOver()
+    await next.settle(
+      begun.batch,
+      positions.map((position) => ({ position, ...lost })),
+    )
+    await next.reopen(begun.batch, positions, undefined)
+    await next.close()
+  }
+}
