@@ -32,30 +32,36 @@ export interface FlatRow extends FlatReply {
  * `@odata.type` where `odata.metadata=full` was asked, then the fields). `context` is the absolute context URL.
  */
 export function encodeFlatReply(reply: FlatRow, context: string, metadata: MetadataLevel): string {
-  return `{${annotation(context, metadata)}${encodeMembers(reply)},"AttendanceHistorys":${encodeHistories(reply)}}`
+  const type = metadata === 'full' ? FLAT_TYPE : undefined
+  return JSON.stringify(toMembers(reply, metadata === 'minimal' ? context : undefined, type, toStates(reply)))
 }
 
 /** The JSON of AttendanceHistorys. */
-export function encodeHistories({ histories = [] }: FlatRow): string {
-  return `[${histories.map((state) => `{${encodeMembers(state)}}`).join(',')}]`
+export function encodeHistories(reply: FlatRow): string {
+  return JSON.stringify(toStates(reply))
 }
 
-function encodeMembers(reply: FlatReply): string {
-  return (
-    `"ExternalID":${JSON.stringify(reply.ExternalID)}` +
-    `,"Present":${reply.Present},"Absent":${reply.Absent}` +
-    `,"RecordedOn":${JSON.stringify(reply.RecordedOn)}` +
-    `,"ChangeProcessName":${JSON.stringify(reply.ChangeProcessName)}` +
-    `,"AttendableEventStart":${JSON.stringify(reply.AttendableEventStart)}` +
-    `,"RecordedBy":${JSON.stringify(reply.RecordedBy)},"Learner":${JSON.stringify(reply.Learner)}` +
-    `,"AttendableEvent":${JSON.stringify(reply.AttendableEvent)}` +
-    `,"SchoolAttendanceCode":${JSON.stringify(reply.SchoolAttendanceCode)}` +
-    `,"MinutesLate":${reply.MinutesLate},"Comment":${JSON.stringify(reply.Comment)}`
-  )
+function toStates({ histories = [] }: FlatRow): readonly object[] {
+  return histories.map((state) => toMembers(state))
 }
 
-function annotation(context: string, metadata: MetadataLevel): string {
-  if (metadata === 'none') return ''
-  if (metadata === 'full') return `"@odata.type":"${FLAT_TYPE}",`
-  return `"@odata.context":${JSON.stringify(context)},`
+/** The members in their order, for one call of JSON.stringify: what is undefined is not written. */
+function toMembers(reply: FlatReply, context?: string, type?: string, histories?: readonly object[]): object {
+  return {
+    '@odata.context': context,
+    '@odata.type': type,
+    ExternalID: reply.ExternalID,
+    Present: reply.Present,
+    Absent: reply.Absent,
+    RecordedOn: reply.RecordedOn,
+    ChangeProcessName: reply.ChangeProcessName,
+    AttendableEventStart: reply.AttendableEventStart,
+    RecordedBy: reply.RecordedBy,
+    Learner: reply.Learner,
+    AttendableEvent: reply.AttendableEvent,
+    SchoolAttendanceCode: reply.SchoolAttendanceCode,
+    MinutesLate: reply.MinutesLate,
+    Comment: reply.Comment,
+    AttendanceHistorys: histories,
+  }
 }
