@@ -21,6 +21,7 @@ export { printSearch } from './print/print-search.ts'
 export { checkExpression, checkFilter, type CheckSettings } from './check/check-expression.ts'
 export { checkKey } from './check/check-key.ts'
 export { checkQuery } from './check/check-query.ts'
+export { isGuid } from './typed/guid.ts'
 export { createModelIndex, type ModelIndex, type StructuredType, type TypeInfo } from './typed/model-index.ts'
 export {
   parseDate,

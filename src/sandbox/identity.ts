@@ -14,11 +14,6 @@ export interface Identities {
 const GUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
 
-/** True for text in the form of a guid, in any case. */
-export function isGuid(text: string): boolean {
-  return /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(text)
-}
-
 /** The guid that asks the service to assign an id (service.md 2.10). */
 export const zeroGuid = '00000000-0000-0000-0000-000000000000'
 

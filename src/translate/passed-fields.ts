@@ -1,4 +1,4 @@
-import { isGuid } from '../v2/record/decode-record.ts'
+import { isGuid } from '../odata/index.ts'
 import type { RecordFault, UnmappedField } from '../v2/record/flat-record.ts'
 import { JsonReader } from '../v2/record/json-reader.ts'
 import type { V3Reference } from '../v3/record/v3-record.ts'

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createIdentities, isGuid } from '../../src/sandbox/identity.ts'
+import { isGuid } from '../../src/odata/index.ts'
+import { createIdentities } from '../../src/sandbox/identity.ts'
 import { mix32, unmix32 } from '../../src/sandbox/random.ts'
 
 const word = fc.integer({ min: 0, max: 0x7fffffff })

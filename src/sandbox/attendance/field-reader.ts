@@ -1,5 +1,5 @@
 import type { ErrorDetail } from '../../errors.ts'
-import { isGuid } from '../identity.ts'
+import { isGuid } from '../../odata/index.ts'
 
 /** Members of a JSON object. */
 export type Members = Readonly<Record<string, unknown>>

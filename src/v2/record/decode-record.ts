@@ -1,3 +1,4 @@
+import { isGuid } from '../../odata/index.ts'
 import type { RecordFault, RecordResult, UnmappedField } from './flat-record.ts'
 import { FLAT_TYPE } from './flat-record.ts'
 import { JsonReader } from './json-reader.ts'
@@ -155,20 +156,6 @@ function readMinutes(reader: JsonReader, faults: RecordFault[]): number | null {
 /** Passes over a value of the wrong type; when it is not JSON at all, that fault counts instead. */
 function refuse(reader: JsonReader, name: string, rule: string, faults: RecordFault[]): void {
   if (reader.readRaw() !== undefined) faults.push(fieldFault(name, rule))
-}
-
-/** True for `8-4-4-4-12` hexadecimal digits in any case. A loop: this runs three times for every record. */
-export function isGuid(text: string): boolean {
-  if (text.length !== GUID_LENGTH) return false
-  for (let at = 0; at < GUID_LENGTH; at += 1) {
-    const code = text.charCodeAt(at)
-    if (at === 8 || at === 13 || at === 18 || at === 23) {
-      if (code !== 0x2d) return false
-    } else if (!((code >= 0x30 && code <= 0x39) || ((code | 0x20) >= 0x61 && (code | 0x20) <= 0x66))) {
-      return false
-    }
-  }
-  return true
 }
 
 function fieldFault(name: string, rule: string): RecordFault {

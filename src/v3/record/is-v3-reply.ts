@@ -1,6 +1,6 @@
+import { isGuid } from '../../odata/index.ts'
 import { type V3Reply, ZERO_GUID } from './v3-record.ts'
 
-const GUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const INT32 = 2_147_483_648
 
 /**
@@ -10,7 +10,7 @@ const INT32 = 2_147_483_648
 export function isV3Reply(value: unknown): value is V3Reply {
   return (
     isObject(value) &&
-    isGuid(value['ExternalID']) &&
+    isId(value['ExternalID']) &&
     value['ExternalID'] !== ZERO_GUID &&
     isBoolean(value['Present']) &&
     isBoolean(value['Absent']) &&
@@ -29,8 +29,8 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function isGuid(value: unknown): boolean {
-  return typeof value === 'string' && GUID.test(value)
+function isId(value: unknown): boolean {
+  return typeof value === 'string' && isGuid(value)
 }
 
 function isBoolean(value: unknown): boolean {
@@ -42,7 +42,7 @@ function isText(value: unknown): boolean {
 }
 
 function isReference(value: unknown): boolean {
-  return value === undefined || (isObject(value) && isGuid(value['ExternalID']) && isText(value['Type']))
+  return value === undefined || (isObject(value) && isId(value['ExternalID']) && isText(value['Type']))
 }
 
 function isQualifier(value: unknown): boolean {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { decodeRecord, isGuid } from '../../../src/v2/record/decode-record.ts'
+import { decodeRecord } from '../../../src/v2/record/decode-record.ts'
 import { FLAT_TYPE, type FlatRecord } from '../../../src/v2/record/flat-record.ts'
 
 const LEARNER = '2b6f0cc9-04d6-4a8b-9c3e-5f1e7a9d2c41'
@@ -153,21 +153,3 @@ function write(value: unknown, style: Style): string {
 function escape(char: string): string {
   return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
-
-describe('isGuid', () => {
-  const rows: [text: string, is: boolean][] = [
-    [LEARNER, true],
-    [EVENT, true],
-    ['', false],
-    [`${LEARNER}0`, false],
-    [LEARNER.replace('-', '0'), false],
-    [LEARNER.replace('2b', '2-'), false],
-    [LEARNER.replace('b', 'g'), false],
-    [LEARNER.replace('b', '@'), false],
-    [LEARNER.replace('2', '/'), false],
-    [LEARNER.replace('2', ':'), false],
-  ]
-  it.each(rows)('%j: %s', (text, is) => {
-    expect(isGuid(text)).toBe(is)
-  })
-})

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { createIdentities, isGuid } from '../../../../src/sandbox/identity.ts'
+import { isGuid } from '../../../../src/odata/index.ts'
+import { createIdentities } from '../../../../src/sandbox/identity.ts'
 import { createRandom } from '../../../../src/sandbox/random.ts'
 import { createComposer } from '../../../../src/sandbox/seed/documents/compose-entity.ts'
 import { createContacts, createHome } from '../../../../src/sandbox/seed/documents/contact.ts'
