@@ -1,5 +1,6 @@
 export type {
   Balance,
+  BatchIdentity,
   Begun,
   DueRecords,
   Journal,

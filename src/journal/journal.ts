@@ -30,6 +30,9 @@ export interface NewBatch {
   readonly records: readonly NewRecord[]
 }
 
+/** What a batch that comes again is known by. */
+export type BatchIdentity = Pick<NewBatch, 'partner' | 'ids' | 'content' | 'receivedMs'>
+
 /** One record of a new batch; its position is its index. */
 export interface NewRecord {
   /** What orders writes: records with the same key are sent one after another. Kept as a salted hash. */
@@ -128,6 +131,8 @@ export interface Journal {
   readonly durable: boolean
   /** Makes a batch durable before anything of it is sent. Error: `ADP_JOURNAL_UNAVAILABLE`. */
   begin(batch: NewBatch): Promise<Begun>
+  /** The batch that `begin` would know this one for; undefined: it would be new. Keeps nothing. */
+  find(batch: BatchIdentity): Promise<number | undefined>
   /**
    * Makes outcomes durable. Tries again while the journal cannot be reached. Errors: `ADP_JOURNAL_UNAVAILABLE` when it gave
    * up, `ADP_JOURNAL_LOST` when another instance has taken the batch over: then nobody may be told the outcome from here.

@@ -70,6 +70,7 @@ export function createNoJournal(): Journal {
   return {
     durable: false,
     begin: (batch) => Promise.resolve(begin(batch)),
+    find: () => Promise.resolve(undefined),
     settle: (batch, outcomes) => {
       const kept = open.get(batch)
       if (kept === undefined) return Promise.resolve()

@@ -1,5 +1,6 @@
 import { AdapterError } from '../errors.ts'
 import { readBalances } from './balances.ts'
+import { findBatch } from './find-batch.ts'
 import type { Journal, TakenOver } from './journal.ts'
 import type { Lease, LeaseWatch } from './lease/lease.ts'
 import type { ProcessIdentity } from './lease/process-identity.ts'
@@ -92,6 +93,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       if (typeof result === 'string' || !('kind' in result)) throw unexpected()
       return toBegun(result)
     },
+    find: (batch) => availability.ask(() => findBatch(store.db, batch, options.retention.replayForMs)),
     settle: async (batch, outcomes) => {
       const operation = { kind: 'settle', batch, ...toColumns(outcomes) } as const
       const result = await lanes.of('settle').submit(operation, settlePatienceMs)

@@ -5,7 +5,7 @@ import { createBatchEncoder } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { Partner } from './partner.ts'
 import { checkHost, hostName, readRequest, serviceRoot } from './read-request.ts'
-import { answerWrites, secondsOverBudget } from './writes/answer-writes.ts'
+import { answerAgain, answerWrites, secondsOverBudget } from './writes/answer-writes.ts'
 import { planWrites } from './writes/plan.ts'
 import { createMismatchReply, type OpenReply, ReplyStream } from './writes/reply-stream.ts'
 import type { WriteRequest } from './writes/stored-request.ts'
@@ -39,14 +39,6 @@ export async function handleBatch(
       accept: '',
     }
     const plan = planWrites(write, body, partner, receivedMs, context.limits)
-    const seconds = secondsOverBudget(context, authorisation, plan)
-    if (seconds !== undefined) {
-      response.setHeader('Retry-After', String(seconds))
-      throw new AdapterError(
-        'ADP_BUDGET_EXCEEDED',
-        'The records cannot be posted within the time for a batch at the rate that the service allows. Nothing was posted; send them later, or in smaller batches.',
-      )
-    }
     const { records, changesets, outcomesShown, unmappedFields } = plan
     const openReply: OpenReply = ({ layout, msgtypeResponse }, newId, timing) =>
       outcomesShown
@@ -57,12 +49,19 @@ export async function handleBatch(
             timing,
           )
         : createMismatchReply(response, newId)
-    const { tally, queuedMs, replayed } = await answerWrites(
-      context,
-      authorisation,
-      { request: write, body, receivedMs, plan },
-      openReply,
-    )
+    const planned = { request: write, body, receivedMs, plan }
+    const seconds = secondsOverBudget(context, authorisation, plan)
+    // What came before has its answer, or comes to it without all of its records being posted again.
+    const answer = seconds === undefined ? answerWrites : answerAgain
+    const answered = await answer(context, authorisation, planned, openReply)
+    if (answered === undefined) {
+      response.setHeader('Retry-After', String(seconds))
+      throw new AdapterError(
+        'ADP_BUDGET_EXCEEDED',
+        'The records cannot be posted within the time for a batch at the rate that the service allows. Nothing was posted; send them later, or in smaller batches.',
+      )
+    }
+    const { tally, queuedMs, replayed } = answered
     context.events.batchAnswered({
       ...tally,
       partner: partner.id,

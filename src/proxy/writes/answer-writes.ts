@@ -1,7 +1,7 @@
 import { AdapterError } from '../../errors.ts'
-import type { NewRecord } from '../../journal/index.ts'
+import type { BatchIdentity, NewRecord } from '../../journal/index.ts'
 import type { ProxyContext } from '../context.ts'
-import type { Authorisation } from '../partner.ts'
+import type { Authorisation, Partner } from '../partner.ts'
 import { answerKnown } from './answer-known.ts'
 import type { Plan } from './plan.ts'
 import type { OpenReply } from './reply-stream.ts'
@@ -46,17 +46,10 @@ export async function answerWrites(
     return dropped ? { key: '', refused: { answer: undefined, reason: 'dropped' } } : { key }
   })
   const batch = {
-    partner: partner.id,
-    ids: plan.ids,
-    receivedMs,
+    ...identityOf(context, partner, planned),
     credentials: JSON.stringify(client),
     records,
-    ...(journal.durable
-      ? {
-          content: digestRequest(partner.id, context.upstream, request, body),
-          payload: encodeStoredRequest({ request, replyId, body }),
-        }
-      : { content: NOTHING, payload: NOTHING }),
+    payload: journal.durable ? encodeStoredRequest({ request, replyId, body }) : NOTHING,
   }
   context.clients.set(partner.id, client)
   let begun = await journal.begin(batch)
@@ -102,7 +95,33 @@ export async function answerWrites(
   }
 }
 
+/**
+ * Answers a write request that came before, and none else: undefined for a new one, of which nothing is kept. Errors: those of
+ * `answerKnown`, `ADP_JOURNAL_UNAVAILABLE`.
+ */
+export async function answerAgain(
+  context: ProxyContext,
+  authorisation: Authorisation,
+  planned: PlannedRequest,
+  openReply: OpenReply,
+): Promise<Answered | undefined> {
+  const { partner, client } = authorisation
+  context.clients.set(partner.id, client)
+  const batch = await context.journal.find(identityOf(context, partner, planned))
+  return batch === undefined ? undefined : answerKnown(context, authorisation, batch, openReply)
+}
+
 const NOTHING = new Uint8Array(0)
+
+/** What the journal knows a request by. */
+function identityOf(
+  { journal, upstream }: ProxyContext,
+  partner: Partner,
+  { request, body, plan, receivedMs }: PlannedRequest,
+): BatchIdentity {
+  const content = journal.durable ? digestRequest(partner.id, upstream, request, body) : NOTHING
+  return { partner: partner.id, ids: plan.ids, content, receivedMs }
+}
 
 const forgotten = (): AdapterError =>
   new AdapterError(

@@ -69,6 +69,27 @@ export function describeBegin({ name, promise }: Subject): void {
       },
     )
 
+    promise('finds what it would know, and begins nothing', async (journal) => {
+      const [one, later] = [batchOf(['a'], { name: 'one' }), START_MS + 24 * HOUR_MS]
+      expect(await journal.find(one)).toBeUndefined()
+      const batch = await beginNew(journal, one)
+      const others = [
+        batchOf(['a'], { name: 'one', partner: 'other' }),
+        batchOf(['b'], { name: 'one' }),
+        batchOf(['a'], { name: 'two' }),
+        batchOf(['a'], { name: 'one', receivedMs: later }),
+        batchOf(['a']),
+      ]
+      expect(await Promise.all([one, ...others].map((each) => journal.find(each)))).toEqual([
+        batch,
+        ...others.map(() => undefined),
+      ])
+      // A, B, A with constant ids: the last one is a new intent.
+      await beginNew(journal, batchOf(['b'], { name: 'one' }))
+      expect(await journal.find(one)).toBeUndefined()
+      expect(await journal.balances()).toMatchObject([{ received: 2 }])
+    })
+
     promise('forgets that a batch came when the time to replay it is over', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
       const later = (hours: number) =>
