@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-import { loadConfig, printConfig } from '../config/index.ts'
+import { loadConfig, printConfig, warningsOf } from '../config/index.ts'
 
 const examples = `
 Examples:
@@ -19,10 +19,15 @@ export function addConfig(program: Command): void {
     .description('read the file and its secrets, and name every fault at once')
     .option('--json', 'print one JSON document')
     .action(async (file: string, options: { json?: boolean }) => {
-      const { partners } = await loadConfig(file)
-      const ids = partners.map(({ id }) => id)
-      if (options.json === true) console.log(JSON.stringify({ valid: true, partners: ids }))
-      else console.log(`${file} is valid: ${ids.length} partner(s): ${ids.join(', ')}`)
+      const loaded = await loadConfig(file)
+      const partners = loaded.partners.map(({ id }) => id)
+      const warnings = warningsOf(loaded, 1)
+      if (options.json === true) {
+        console.log(JSON.stringify({ valid: true, partners, warnings }))
+        return
+      }
+      console.log(`${file} is valid: ${partners.length} partner(s): ${partners.join(', ')}`)
+      for (const warning of warnings) console.log(`warning: ${warning}`)
     })
   config
     .command('print <file>')

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 
 import { type App, type AppOverrides, createApp } from '../app.ts'
 import { createWorkerWatch } from '../app/watch-workers.ts'
-import { type Config, journalUrlOf, loadConfig, readEnvironment } from '../config/index.ts'
+import { type Config, journalUrlOf, loadConfig, readEnvironment, warningsOf } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import { readPort, readWorkers } from './options.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
@@ -44,6 +44,10 @@ export function addServe(program: Command): void {
     .addHelpText('after', examples)
     .action(async ({ config: path, workers, ...flags }: ServeOptions) => {
       const config = await loadConfig(path, flags)
+      if (cluster.isPrimary) {
+        if (workers > 1) checkJournal(config, workers)
+        for (const warning of warningsOf(config, workers)) console.error(`markbridge: warning: ${warning}`)
+      }
       const logLevel = readEnvironment().logLevel ?? 'info'
       const create = (overrides: AppOverrides = {}): App => createApp(config, { logLevel, ...overrides })
       if (workers === 1) {
@@ -53,10 +57,7 @@ export function addServe(program: Command): void {
           return { url, stop: () => app.close() }
         })
       } else if (cluster.isWorker) await runWorker(create)
-      else {
-        checkJournal(config, workers)
-        await serveUntilStopped(() => startWorkers(workers, createWorkerWatch(logLevel)))
-      }
+      else await serveUntilStopped(() => startWorkers(workers, createWorkerWatch(logLevel)))
     })
 }
 

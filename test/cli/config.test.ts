@@ -29,7 +29,7 @@ test('config check names the partners of a valid file', async () => {
   const result = await runCli(['config', 'check', path], { ACME_V3_KEY: 'top-secret' })
   expect(result).toEqual({ status: 0, stdout: `${path} is valid: 1 partner(s): acme\n`, stderr: '' })
   const json = await runCli(['config', 'check', path, '--json'], { ACME_V3_KEY: 'top-secret' })
-  expect(JSON.parse(json.stdout)).toEqual({ valid: true, partners: ['acme'] })
+  expect(JSON.parse(json.stdout)).toEqual({ valid: true, partners: ['acme'], warnings: [] })
 })
 
 test('config print shows defaults and never a secret', async () => {
@@ -49,4 +49,15 @@ test('config check names all faults at once and exits 2', async () => {
   expect(status).toBe(2)
   expect(stderr).toContain('listn: is not a key of the configuration; did you mean listen?')
   expect(stderr).toContain('upstreams.v3.baseUrl: must be an http or https address')
+})
+
+test('config check warns of a journal that is shared and has no key', async () => {
+  const v3 = 'upstreams: { v3: { baseUrl: "http://127.0.0.1:4010" } }\n'
+  const path = await file('shared.yaml', `${v3}journal: { url: "postgres://db.test/journal" }\n`)
+  const warning =
+    /\nwarning: instances can share the journal and journal\.keys is empty: .* Add a key to journal\.keys\.\n$/
+  const checked = await runCli(['config', 'check', path])
+  expect(checked).toEqual({ status: 0, stdout: expect.stringMatching(warning) as unknown, stderr: '' })
+  const json = await runCli(['config', 'check', path, '--json'])
+  expect(JSON.parse(json.stdout)).toMatchObject({ valid: true, warnings: [expect.any(String)] })
 })

@@ -153,7 +153,7 @@ test('no worker outlives the process that started it', async () => {
   await expect.poll(() => [one, other].map(isThere), patient).toEqual([false, false])
 })
 
-test('a port in use is told once, and no worker stays', async () => {
+test('a missing key is warned of and a port in use is told, each once, and no worker stays', async () => {
   const { port, url } = await startSandbox()
   const journal = `sqlite:${join(await makeFolder(), 'journal.db')}`
   const { status, stderr } = await runCli(
@@ -161,6 +161,9 @@ test('a port in use is told once, and no worker stays', async () => {
     { MARKBRIDGE_LOG_LEVEL: 'silent' },
   )
   const lines = [
+    expect.stringMatching(
+      /^markbridge: warning: 2 workers share the journal and journal\.keys is empty: /,
+    ) as unknown,
     `markbridge: Port ${port} is in use (EADDRINUSE). Choose another with --port.`,
     'markbridge: A worker could not start.',
   ]
