@@ -140,7 +140,8 @@ export interface Journal {
   settle(batch: number, outcomes: readonly Settled[]): Promise<void>
   /**
    * Opens records of a batch again that are not final, for this instance. Left out is what is final, is open, or has a newer
-   * record of its key that is open or may have been applied. `credentials` replace those that are kept.
+   * record of its key that is open or may have been applied. `credentials` replace those that are kept. Those that are opened
+   * together are kept in order by their sender, and each waits for an older one of its batch that was open before.
    */
   reopen(batch: number, positions: readonly number[], credentials: string | undefined): Promise<Reopened>
   /** Reads one batch; undefined: it is not kept any longer. */

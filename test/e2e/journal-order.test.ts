@@ -2,10 +2,11 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createApp, parseConfig } from '../../src/index.ts'
-import { createNoJournal, type Journal } from '../../src/journal/index.ts'
-import { batchOf, batchPath, flatRecord, guid, readBatchReply } from '../support/batch-request.ts'
+import { createNoJournal, type Journal, openJournal } from '../../src/journal/index.ts'
+import { batchOf, batchPath, flatRecord, guid, postBatch, readBatchReply } from '../support/batch-request.ts'
 import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
-import { clientHeaders } from '../support/start-adapter.ts'
+import { clientHeaders, onePartner, type Reply, startAdapter } from '../support/start-adapter.ts'
+import { journalFile } from './support/journal-file.ts'
 
 /** Two marks of learner 1 and, between them, one of learner 2. */
 const batch = batchOf([
@@ -13,6 +14,49 @@ const batch = batchOf([
   flatRecord(2),
   flatRecord(1, { SchoolAttendanceCode: guid(800_001), Comment: 'the newer one' }),
 ])
+
+test('one that its client sends again waits for an older one of its batch that the background looks for', async () => {
+  const [held, comments]: [(() => void)[], unknown[]] = [[], []]
+  const upstream = await startUpstream((seen, response) => {
+    if (seen.method === 'GET') {
+      if (seen.index < 3) return replyWith(500)(seen, response)
+      held.push(() => void replyWith(200, { value: [] })(seen, response))
+      return
+    }
+    comments.push((JSON.parse(seen.body) as { Qualifier: { Comment?: string } }).Qualifier.Comment)
+    if (comments.length === 1) response.socket?.destroy()
+    else return (comments.length === 2 ? replyWith(503) : echoRecord)(seen, response)
+  })
+  const journal = await openJournal({ url: journalFile().url })
+  onTestFinished(() => journal.close())
+  const client = Promise.withResolvers<undefined>()
+  const background = Promise.withResolvers<undefined>()
+  // Both have read the batch when the first of them opens records of it.
+  const reopen: Journal['reopen'] = async (number, positions, credentials) => {
+    if (credentials === undefined) await client.promise
+    else {
+      client.resolve(undefined)
+      await background.promise
+    }
+    return journal.reopen(number, positions, credentials).finally(() => background.resolve(undefined))
+  }
+  let ahead = 0
+  const adapter = await startAdapter(upstream.url, onePartner({ v3: { readBackAfterMs: [5] } }), {
+    openJournal: () => Promise.resolve({ ...journal, reopen }),
+    nowMs: () => Date.now() + ahead,
+  })
+  const both = batchOf(['older', 'newer'].map((Comment) => flatRecord(1, { Comment })))
+  const statuses = (reply: Reply): unknown => readBatchReply(reply).map(({ status }) => status)
+  expect(statuses(await postBatch(adapter, both))).toEqual([504, 503])
+  ahead = 10_000
+  const again = postBatch(adapter, both)
+  await vi.waitFor(() => expect(held).toHaveLength(1), { timeout: 5_000 })
+  await adapter.request('GET', '/healthz')
+  expect(comments).toEqual(['older', 'newer'])
+  held[0]?.()
+  expect(statuses(await again)).toEqual([504, 201])
+  expect(comments).toEqual(['older', 'newer', 'older', 'newer'])
+})
 
 /** An adapter whose journal takes outcomes when the test says so; the reply to the batch, and who was posted so far. */
 async function postOn(settle: Journal['settle']) {

@@ -152,8 +152,9 @@ async function reopen(journal: Journal, batches: readonly ModelBatch[], batch: M
   )
   for (const record of reopened) record.state = 'open'
   const expected = reopened.map(({ position, key }) => {
-    const older = all.filter((one) => one.key === key && isOpen(one) && one.batch < batch.number)
-    return [position, older.map(toRef)] as const
+    const own = { batch: batch.number, position }
+    const older = all.filter((one) => one.key === key && isOpen(one) && isOlder(one, own))
+    return [position, older.filter((one) => !reopened.includes(one)).map(toRef)] as const
   })
   const positions = batch.records.map(({ position }) => position)
   expect(await journal.reopen(batch.number, positions.reverse(), undefined)).toEqual(new Map(expected))

@@ -51,7 +51,9 @@ export async function reopenRecords(
   }
   const older = await client.query<{ position: number; batch: number; older: number }>(
     `select r.position, o.batch, o.position as older from journal_records r
-     join journal_records o on o.key = r.key and o.live = 1 and o.state = 0 and o.batch < r.batch
+     join journal_records o on o.key = r.key and o.live = 1 and o.state = 0
+       and (o.batch, o.position) < (r.batch, r.position)
+       and not (o.batch = r.batch and o.position = any($2::int[]))
      where r.batch = $1 and r.position = any($2::int[]) order by r.position, o.batch, o.position`,
     [batch, opened],
   )

@@ -148,19 +148,20 @@ function reopen(
     return { opened: [], after: [] }
   }
   const states = new Map(on.statesOf.all(batch) as unknown as [number, number][])
-  const opened: number[] = []
+  const opened = new Set<number>()
   const after: number[] = []
   for (const position of positions) {
     if (on.reopen.get(batch, position) === undefined) continue
-    opened.push(position)
+    opened.add(position)
     ledger.move(String(row['partner']), states.get(position), 0)
-    after.push(...(on.olderOpenOf.all(batch, position) as unknown as number[][]).flat())
+    const older = on.olderOpenOf.all(batch, position) as unknown as [number, number, number][]
+    after.push(...older.filter(([, of, at]) => of !== batch || !opened.has(at)).flat())
   }
-  if (opened.length === 0) return { opened, after }
+  if (opened.size === 0) return { opened: [], after }
   on.own.run(instance, batch)
-  on.count.get(opened.length, 0, batch)
+  on.count.get(opened.size, 0, batch)
   putCredentials(context, batch, credentials)
-  return { opened, after }
+  return { opened: [...opened], after }
 }
 
 function withdraw(on: GroupStatements, ledger: LedgerChanges, instance: number, batch: number): 'done' {

@@ -26,10 +26,9 @@ export interface GroupStatements {
   readonly ledger: StatementSync
 }
 
-const OLDER_OPEN = `
+const OPEN_OF_KEY = `
   select r.position, o.batch, o.position from journal_records r
-  join journal_records o indexed by journal_records_live
-    on o.key = r.key and o.live = 1 and o.state = 0 and o.batch < r.batch
+  join journal_records o indexed by journal_records_live on o.key = r.key and o.live = 1 and o.state = 0
   where r.batch = ? and r.state = 0`
 
 /** Prepares the statements; their text is not built from anything that a client sent. */
@@ -60,8 +59,12 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
       `insert into journal_records (batch, position, key, state, live, reason, settled_ms)
        values (?, ?, ?, 2, 0, ?, ?)`,
     ),
-    olderOpen: rows(`${OLDER_OPEN} order by r.position, o.batch, o.position`),
-    olderOpenOf: rows(`${OLDER_OPEN} and r.position = ? order by o.batch, o.position`),
+    olderOpen: rows(`${OPEN_OF_KEY} and o.batch < r.batch order by r.position, o.batch, o.position`),
+    // What others opened of its own batch, it waits for as well.
+    olderOpenOf: rows(
+      `${OPEN_OF_KEY} and r.position = ? and (o.batch < r.batch or (o.batch = r.batch and o.position < r.position))
+       order by o.batch, o.position`,
+    ),
     batch: prepare('select partner, owner, open, live from journal_batches where id = ?'),
     record: prepare('select state, reason from journal_records where batch = ? and position = ?'),
     settle: prepare(

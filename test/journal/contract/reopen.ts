@@ -46,6 +46,24 @@ export function describeReopen({ name, promise }: Subject): void {
       },
     )
 
+    promise('tells the older open record of its own batch, where that was opened before', async (journal) => {
+      const batch = await beginNew(journal, batchOf(['a', 'b', 'a', 'a']))
+      const parked = { state: 'parked', answer: 'ok', again: START_MS } as const
+      await journal.settle(
+        batch,
+        [0, 1, 2, 3].map((position) => ({ position, ...parked })),
+      )
+      expect(await journal.reopen(batch, [0], undefined)).toEqual(new Map([[0, []]]))
+      // Those that are opened together have one sender, who keeps their order.
+      expect(await journal.reopen(batch, [3, 2, 1], undefined)).toEqual(
+        new Map([
+          [1, []],
+          [2, [{ batch, position: 0 }]],
+          [3, [{ batch, position: 0 }]],
+        ]),
+      )
+    })
+
     promise('leaves out a record with a newer open one of its key', async (journal) => {
       const old = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(
