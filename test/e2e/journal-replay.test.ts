@@ -153,6 +153,32 @@ it('product 3: answers a batch that came before also where a new one would be re
   expect(learnersOf(upstream.seen)).toEqual([1])
 })
 
+it.each([401, 403])(
+  'product 3: answers a client that joined a batch to the end, also when the service denies its own credentials (%i)',
+  async (status) => {
+    const held: (() => void)[] = []
+    const upstream = await startUpstream((seen, response) => {
+      if (seen.headers.authorization === 'bearer joined') return replyWith(status)(seen, response)
+      if (!seen.body.includes(guid(2))) return echoRecord(seen, response)
+      if (held.length > 0) return echoRecord(seen, response)
+      held.push(() => void replyWith(503)(seen, response))
+    })
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const first = postBatch(adapter, batch)
+    await upstream.arrived(3)
+    const headers = { ...clientHeaders, ...batch.headers, Authorization: 'bearer joined' }
+    const joined = await fetch(adapter.url + batchPath, { method: 'POST', headers, body: batch.body })
+    held[0]?.()
+    const told = [created, { status: 503, codes: ['ADP_UPSTREAM_UNAVAILABLE'] }, created]
+    expect(failuresOf(readBatchReply(await first))).toEqual(told)
+    const reply = { headers: { 'content-type': joined.headers.get('content-type') ?? '' } }
+    expect(failuresOf(readBatchReply({ ...reply, text: await joined.text() }))).toEqual(told)
+    const again = await postBatch(adapter, batch)
+    expect(failuresOf(readBatchReply(again))).toEqual([created, created, created])
+    expect(learnersOf(upstream.seen)).toEqual([1, 2, 3, 2, 2])
+  },
+)
+
 describe('product 3: a batch that comes again because of some of its records', () => {
   /** Answers learner 2 as told, one answer after the other, and the others well. */
   const serve = (...answers: Answer[]) => {

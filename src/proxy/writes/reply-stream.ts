@@ -9,6 +9,8 @@ export interface Reply {
   settle(index: number, reply: PartReply): void
   /** Allows the status line to leave; until then the request may still be answered otherwise. */
   begin(): void
+  /** True once the status line has left: the request can only be answered part by part then. */
+  hasLeft(): boolean
   /** Writes what is left and ends the reply; every record has been settled by then. */
   end(): void
 }
@@ -60,6 +62,10 @@ export class ReplyStream implements Reply {
     this.schedule()
   }
 
+  hasLeft(): boolean {
+    return this.response.headersSent
+  }
+
   settle(index: number, reply: PartReply): void {
     if (index < this.next || this.replies[index] !== undefined) return
     this.replies[index] = reply
@@ -108,6 +114,7 @@ export function createMismatchReply(response: ServerResponse, newId: () => strin
   return {
     settle: () => undefined,
     begin: () => undefined,
+    hasLeft: () => false,
     end: () => {
       const { contentType, body } = encodeMismatch(newId)
       if (response.destroyed) return
@@ -129,6 +136,7 @@ export function createRecordReply(response: ServerResponse, timing: () => string
       response.end(json)
     },
     begin: () => undefined,
+    hasLeft: () => response.headersSent,
     end: () => undefined,
   }
 }

@@ -110,7 +110,8 @@ export interface Answered {
 
 /**
  * Sends the records of a run and hands their parts to a reply. Errors: `ADP_TOKEN` or `ADP_FORBIDDEN` when the upstream denied
- * the credentials before it took anything, the token endpoint's when it has no other token, and those of `runWrites`.
+ * the credentials before it took anything, the token endpoint's when it has no other token, both only as long as the reply may
+ * still be another; and those of `runWrites`.
  */
 export async function runForClient(
   context: ProxyContext,
@@ -124,9 +125,18 @@ export async function runForClient(
     reply.begin()
   })
   if (denial === undefined) return tally
-  if (denial instanceof AdapterError) throw denial
-  context.events.credentialsDenied({ status: denial.status, partner: partner.id })
-  throw toDenialError(denial)
+  const isOwn = denial instanceof AdapterError
+  if (!isOwn) context.events.credentialsDenied({ status: denial.status, partner: partner.id })
+  if (!reply.hasLeft()) throw isOwn ? denial : toDenialError(denial)
+  // Others sent the same batch, and this client has read their answers.
+  for (const task of run.tasks) {
+    const planned = run.records[task.position]
+    if (planned === undefined) continue
+    const outcome = deniedOutcome(task)
+    tally[outcome.kind] += 1
+    reply.settle(task.position, settleRecord(planned, outcome, run.texts))
+  }
+  return tally
 }
 
 /** What a client is told whose credentials the service denied before it took anything. */
@@ -139,19 +149,24 @@ function toDenialError(denial: UpstreamError): AdapterError {
 /** Nothing was applied: the client may come again with other credentials, or the background with newer ones. */
 function deniedTask(context: RunContext, run: Run): (task: WriteTask) => Settled {
   const reason = 'denied'
-  return ({ position, first }) => {
+  return (task) => {
+    const { position, first } = task
     if (run.followUp.clientWaits && first === 'post')
       return { position, state: 'refused', answer: undefined, reason, again: 'resend' }
-    const outcome: PostOutcome =
-      first === 'readBack'
-        ? { kind: 'unknown', reason: 'connectionLost' }
-        : { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined }
+    const outcome = deniedOutcome(task)
     const planned = run.records[position]
     if (planned === undefined) return { position, state: 'unknown', answer: undefined, reason }
     const reply = settleRecord(planned, outcome, run.texts)
     const followUp = { ...run.followUp, nowMs: context.nowMs(), clientWaits: false }
     return { ...toSettled(position, outcome, reply, followUp), reason }
   }
+}
+
+/** What may have been applied before is unknown still. */
+function deniedOutcome({ first }: WriteTask): Extract<PostOutcome, { kind: 'unknown' | 'notApplied' }> {
+  return first === 'readBack'
+    ? { kind: 'unknown', reason: 'connectionLost' }
+    : { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined }
 }
 
 interface Settler {
