@@ -3,34 +3,43 @@ import { type Answer, type CreatedMark, isFinalAnswer, type WriteHistory } from 
 import type { Write } from '../load/write.ts'
 import type { Finding } from './check-history.ts'
 
-/**
- * Checks everything that a client was told about one write; each falsehood is told once, the first of them. `isOvertaken`:
- * whether a newer one of the same learner and session was recorded.
- */
-export function checkAnswers(
-  own: WriteHistory,
-  effects: readonly EffectEntry[],
-  isOvertaken: (own: WriteHistory) => boolean,
-): Finding[] {
-  const told = own.answers.map(({ answer }) => answer).filter(({ kind }) => kind !== 'busy')
-  const because =
-    told.map((answer) => checkAnswer(own.write, answer, effects)).find((fault) => fault !== undefined) ??
-    checkSequence(told, effects) ??
-    (told.some(({ kind }) => kind === 'superseded') && !isOvertaken(own)
-      ? 'told superseded, but no newer one was recorded'
-      : undefined)
-  return because === undefined ? [] : [{ kind: 'falseAnswer', of: own.write.name, because }]
+/** What may be said of a write because of itself and of others of the same learner and session. */
+export interface Excuses {
+  readonly mayBeRefused: boolean
+  /** A newer one was recorded. */
+  readonly wasOvertaken: boolean
 }
 
-function checkAnswer(write: Write, answer: Answer, effects: readonly EffectEntry[]): string | undefined {
+/** Checks everything that a client was told about one write; each falsehood is told once, the first of them. */
+export function checkAnswers(
+  { write, answers }: WriteHistory,
+  effects: readonly EffectEntry[],
+  excuses: Excuses,
+): Finding[] {
+  const told = answers.map(({ answer }) => answer).filter(({ kind }) => kind !== 'busy')
+  const because =
+    told.map((answer) => checkAnswer(write, answer, effects, excuses)).find((fault) => fault !== undefined) ??
+    checkSequence(told, effects)
+  return because === undefined ? [] : [{ kind: 'falseAnswer', of: write.name, because }]
+}
+
+function checkAnswer(
+  write: Write,
+  answer: Answer,
+  effects: readonly EffectEntry[],
+  { mayBeRefused, wasOvertaken }: Excuses,
+): string | undefined {
   if (answer.kind === 'created') {
     if (!write.valid) return 'told created, but the service knows no such code'
     return checkMark(write, answer.mark, effects)
   }
-  if (answer.kind === 'superseded' && effects.length > 0) return 'told superseded, but recorded'
+  if (answer.kind === 'superseded') {
+    if (effects.length > 0) return 'told superseded, but recorded'
+    return wasOvertaken ? undefined : 'told superseded, but no newer one was recorded'
+  }
   if (answer.kind !== 'refused') return undefined
   if (effects.length > 0) return `told ${answer.status}, but recorded`
-  return write.valid ? `told ${answer.status}, but nothing is wrong with it` : undefined
+  return mayBeRefused ? undefined : `told ${answer.status}, but nothing is wrong with it`
 }
 
 function checkMark(write: Write, mark: CreatedMark, effects: readonly EffectEntry[]): string | undefined {

@@ -122,6 +122,19 @@ test.each(supersededOnes)(
   },
 )
 
+const conflicts: [name: string, first: EffectEntry[], findings: string[]][] = [
+  ['and there is another mark', [effect('first', 1)], none],
+  ['though there is none', [], ['lost first: told created, never recorded', 'falseAnswer second: told 409, but nothing is wrong with it']],
+  ['though it was recorded', [effect('first', 1), effect('second', 2)], ['falseAnswer second: told 409, but recorded']],
+] // prettier-ignore
+
+test.each(conflicts)('a service that takes one mark refuses a second one, %s', (_name, effects, findings) => {
+  const second = sent('second', 3, [[4, { kind: 'refused', status: 409 }]])
+  const writes = [sent('first', 1, [[2, created('first')]]), second]
+  const checked = checkHistory({ writes, replays: 0, changedReplays: [] }, effects, { oneMark: true })
+  expect(checked.findings.map(({ kind, of, because }) => `${kind} ${of}: ${because}`)).toEqual(findings)
+})
+
 const overtakings: [name: string, older: WriteHistory, newer: WriteHistory, overtaken: number][] = [
   ['later', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new')]]), 1],
   ['at the same time', sent('old', 2, [[5, unknown]]), sent('new', 1, [[4, created('new')]]), 1],

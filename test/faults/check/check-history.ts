@@ -1,7 +1,7 @@
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
 import { type History, isFinal, type WriteHistory } from '../load/history.ts'
 import { checkAnswers } from './check-answers.ts'
-import { checkOrder, createOvertaken } from './check-order.ts'
+import { checkOrder, createRivals, type Rivals } from './check-order.ts'
 
 /**
  * What went wrong with a write: told created but never recorded (`lost`); recorded more than once (`doubled`); told what is
@@ -24,15 +24,27 @@ export interface Checked {
   readonly overtaken: number
 }
 
-/** Sets what the clients were told against what the service recorded. No finding: nothing lost, nothing doubled. */
-export function checkHistory(history: History, effects: readonly EffectEntry[]): Checked {
+/**
+ * Sets what the clients were told against what the service recorded. No finding: nothing lost, nothing doubled. `oneMark`: the
+ * service refuses a second mark for the same learner and session, so that a refusal is true where there is another one.
+ */
+export function checkHistory(
+  history: History,
+  effects: readonly EffectEntry[],
+  { oneMark = false }: { oneMark?: boolean } = {},
+): Checked {
   const effectsOf = groupByName(effects)
   const { writes } = history
-  const isOvertaken = createOvertaken(writes, effectsOf)
+  const rivals = createRivals(writes, effectsOf)
   const findings = [
     ...writes.flatMap((own) => checkCount(own, effectsOf.get(own.write.name) ?? [])),
-    ...writes.flatMap((own) => checkEnd(own, effectsOf.get(own.write.name) ?? [], isOvertaken)),
-    ...writes.flatMap((own) => checkAnswers(own, effectsOf.get(own.write.name) ?? [], isOvertaken)),
+    ...writes.flatMap((own) => checkEnd(own, effectsOf.get(own.write.name) ?? [], rivals)),
+    ...writes.flatMap((own) =>
+      checkAnswers(own, effectsOf.get(own.write.name) ?? [], {
+        mayBeRefused: !own.write.valid || (oneMark && rivals.wasMarked(own)),
+        wasOvertaken: rivals.wasOvertaken(own),
+      }),
+    ),
     ...checkOrder(writes, effectsOf),
     ...checkStrangers(writes, effects),
     ...history.changedReplays.map((batch): Finding => ({
@@ -41,7 +53,7 @@ export function checkHistory(history: History, effects: readonly EffectEntry[]):
       because: 'the same batch, finished, was answered with other bytes',
     })),
   ]
-  const overtaken = writes.filter((own) => (isFinal(own) ? isToldSuperseded(own) : isOvertaken(own)))
+  const overtaken = writes.filter((own) => (isFinal(own) ? isToldSuperseded(own) : rivals.wasOvertaken(own)))
   return { findings, overtaken: overtaken.length }
 }
 
@@ -63,15 +75,11 @@ function checkCount(own: WriteHistory, effects: readonly EffectEntry[]): Finding
   return findings
 }
 
-function checkEnd(
-  own: WriteHistory,
-  effects: readonly EffectEntry[],
-  isOvertaken: (own: WriteHistory) => boolean,
-): Finding[] {
+function checkEnd(own: WriteHistory, effects: readonly EffectEntry[], { wasOvertaken }: Rivals): Finding[] {
   const { name: of } = own.write
   const last = own.answers.at(-1)?.answer.kind ?? 'nothing'
   // What became of it cannot be seen any longer behind the newer one.
-  if (isFinal(own) || (last === 'unknown' && isOvertaken(own))) return []
+  if (isFinal(own) || (last === 'unknown' && wasOvertaken(own))) return []
   return [{ kind: 'unsettled', of, because: `told ${last} at last, recorded ${effects.length} times` }]
 }
 

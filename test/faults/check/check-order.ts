@@ -26,17 +26,30 @@ export function checkOrder(
   )
 }
 
-/**
- * Tells of a write whether another one of the same learner and session has overtaken it: sent later or at the same time, and
- * recorded. It is never sent again, for it would undo the newer one.
- */
-export function createOvertaken(
+/** What became of the other writes of the same learner and session. */
+export interface Rivals {
+  /** Another one was recorded. */
+  readonly wasMarked: (own: WriteHistory) => boolean
+  /**
+   * Another one that was sent later or at the same time was recorded: this one is never sent again, for it would undo the
+   * newer one.
+   */
+  readonly wasOvertaken: (own: WriteHistory) => boolean
+}
+
+/** Groups the writes that were recorded by learner and session. */
+export function createRivals(
   writes: readonly WriteHistory[],
   effectsOf: ReadonlyMap<string, readonly EffectEntry[]>,
-): (own: WriteHistory) => boolean {
+): Rivals {
   const recorded = writes.filter(({ write }) => effectsOf.has(write.name))
   const byKey = Map.groupBy(recorded, keyOf)
-  return (own) => byKey.get(keyOf(own))?.some((other) => other !== own && !isBefore(other, own)) === true
+  const someOther = (own: WriteHistory, holds: (other: WriteHistory) => boolean): boolean =>
+    byKey.get(keyOf(own))?.some((other) => other !== own && holds(other)) === true
+  return {
+    wasMarked: (own) => someOther(own, () => true),
+    wasOvertaken: (own) => someOther(own, (other) => !isBefore(other, own)),
+  }
 }
 
 function keyOf({ write }: WriteHistory): string {

@@ -1,3 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
 import type { Random } from '../../../src/sandbox/random.ts'
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { batchOf, guid } from '../../support/batch-request.ts'
@@ -20,6 +22,8 @@ export interface LoadOptions extends Pick<
   /** Clients at the same time. */
   readonly connections: number
   readonly maxRecords: number
+  /** Pause of a client before each batch, at most. Default none: as fast as it is answered. */
+  readonly thinkMs?: number
   /** Share of the finished batches that are sent once more. */
   readonly replayShare: number
 }
@@ -66,6 +70,7 @@ export function startLoad(options: LoadOptions): Load {
   }
   const work = async (client: LoadClient, random: Random): Promise<void> => {
     while (!stopped) {
+      if (options.thinkMs !== undefined) await delay(random.below(options.thinkMs))
       const batch = nextBatch()
       await client.deliver(batch)
       if (batch.finished === undefined || !random.chance(options.replayShare)) continue

@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { RawClient } from '../../support/raw-client.ts'
 import { replyWith, startUpstream } from '../../support/scripted-upstream.ts'
-import { drawFaults, type Fault, type FaultPlan } from './fault.ts'
+import { type ConnectionFault, drawFaults, type Fault, type FaultPlan } from './fault.ts'
 import { type FaultProxyOptions, startFaultProxy } from './fault-proxy.ts'
 
 /** Strikes with these faults, one request after another; then everything passes. */
@@ -85,21 +85,39 @@ describe('a connection', () => {
     expect([await post(), upstream.seen.length, proxy.counts().refuse]).toEqual([whole, 1, 1])
   })
 
-  test('of any protocol passes both ways, and is cut after so many bytes of the other side', async () => {
+  /** A client of something that echoes, over a connection of any protocol. */
+  const echoed = async (fault: ConnectionFault) => {
     const echo = createServer((socket) => socket.on('error', () => undefined).pipe(socket))
     echo.listen(0, '127.0.0.1')
     await once(echo, 'listening')
     onTestFinished(() => void echo.close())
+    const targets = [(echo.address() as AddressInfo).port]
     const { proxy } = await proxyTo({
-      targets: [(echo.address() as AddressInfo).port],
+      targets,
       wire: 'raw',
-      plan: { ...script(), connection: () => ({ cutAfter: 4 }) },
+      plan: { ...script(), connection: () => fault },
     })
-    const client = await RawClient.open(proxy.port)
+    return { proxy, client: await RawClient.open(proxy.port) }
+  }
+
+  test('of any protocol passes both ways, and is cut after so many bytes of the other side', async () => {
+    const { proxy, client } = await echoed({ cutAfter: 4 })
     client.send('ab')
     await client.until('ab')
     client.send('cdef')
     expect(['ab', 'abcd']).toContain(await client.untilClosed())
+    expect(proxy.counts().cut).toBe(1)
+  })
+
+  test('of any protocol stands still after so many bytes, and goes on', async () => {
+    const { proxy, client } = await echoed({ haltAfter: 2, haltMs: 200 })
+    client.send('ab')
+    await client.until('ab')
+    const sentMs = performance.now()
+    client.send('cd')
+    await client.until('abcd')
+    expect(performance.now() - sentMs).toBeGreaterThan(150)
+    expect(proxy.counts().halt).toBe(1)
   })
 
   test('goes to the next target in turn, past one that is gone', async () => {

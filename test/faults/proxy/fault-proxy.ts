@@ -5,8 +5,8 @@ import { type Fault, type FaultPlan, noFaults } from './fault.ts'
 import { serveHttp } from './http-connection.ts'
 import { serveRaw } from './raw-connection.ts'
 
-/** What was done so far, by kind: connections `refuse` and `cut`, the others requests. */
-export type FaultCounts = Record<Fault['kind'] | 'refuse' | 'cut', number>
+/** What was done so far, by kind: connections `refuse`, `cut` and `halt`, the others requests. */
+export type FaultCounts = Record<Fault['kind'] | 'refuse' | 'cut' | 'halt', number>
 
 export interface FaultProxyOptions {
   /** Ports on loopback; connections go to them in turn, past those that nobody listens on. */
@@ -34,7 +34,7 @@ export async function startFaultProxy({
   let current = plan
   let turn = 0
   const counts: FaultCounts = {
-    pass: 0, resetBefore: 0, resetAfter: 0, truncate: 0, stall: 0, slow: 0, refuse: 0, cut: 0,
+    pass: 0, resetBefore: 0, resetAfter: 0, truncate: 0, stall: 0, slow: 0, refuse: 0, cut: 0, halt: 0,
   } // prettier-ignore
   const sockets = new Set<Socket>()
   const keep = (socket: Socket): Socket => {
@@ -58,9 +58,8 @@ export async function startFaultProxy({
     if (upstream === undefined) {
       client.resetAndDestroy()
     } else if (wire === 'raw' || fault !== 'pass') {
-      const cutAfter = typeof fault === 'object' ? fault.cutAfter : undefined
-      if (cutAfter !== undefined) counts.cut += 1
-      serveRaw(client, upstream, cutAfter)
+      if (typeof fault === 'object') counts['cutAfter' in fault ? 'cut' : 'halt'] += 1
+      serveRaw(client, upstream, fault)
     } else {
       await serveHttp(client, upstream, (head) => {
         const struck = current.request(head)

@@ -13,8 +13,12 @@ export type Fault =
   | { readonly kind: 'stall'; readonly ms: number }
   | { readonly kind: 'slow'; readonly bytesPerSecond: number }
 
-/** What the proxy does to a connection as a whole: nothing, break it at once, or after so many bytes from the other side. */
-export type ConnectionFault = 'pass' | 'refuse' | { readonly cutAfter: number }
+/**
+ * What the proxy does to a connection as a whole: nothing, break it at once, or, after so many bytes from the other side, break
+ * it or let it stand still for `haltMs`.
+ */
+export type ConnectionFault =
+  'pass' | 'refuse' | { readonly cutAfter: number } | { readonly haltAfter: number; readonly haltMs: number }
 
 /** Decides for each connection and each request. */
 export interface FaultPlan {
@@ -26,6 +30,7 @@ export interface FaultPlan {
 export interface FaultShares {
   readonly refuse?: number
   readonly cut?: number
+  readonly halt?: number
   readonly resetBefore?: number
   readonly resetAfter?: number
   readonly truncate?: number
@@ -37,6 +42,7 @@ export interface FaultShares {
 const MAX_STALL_MS = 400
 const MAX_TRUNCATED_BYTES = 2_000
 const MAX_CUT_BYTES = 20_000
+const MAX_HALT_MS = 1_500
 
 /** A plan that draws from `random`: the same seed gives the same faults for the same requests in the same order. */
 export function drawFaults(random: Random, shares: FaultShares): FaultPlan {
@@ -49,9 +55,12 @@ export function drawFaults(random: Random, shares: FaultShares): FaultPlan {
   ]
   return {
     connection: () => {
+      const { refuse = 0, cut = 0, halt = 0 } = shares
       const point = random.next()
-      if (point < (shares.refuse ?? 0)) return 'refuse'
-      if (point < (shares.refuse ?? 0) + (shares.cut ?? 0)) return { cutAfter: random.below(MAX_CUT_BYTES) }
+      if (point < refuse) return 'refuse'
+      if (point < refuse + cut) return { cutAfter: random.below(MAX_CUT_BYTES) }
+      if (point < refuse + cut + halt)
+        return { haltAfter: random.below(MAX_CUT_BYTES), haltMs: 1 + random.below(MAX_HALT_MS) }
       return 'pass'
     },
     request: () => {

@@ -1,21 +1,37 @@
 import type { Socket } from 'node:net'
 
-/** Passes bytes both ways and knows nothing of them; breaks both sides after `cutAfter` bytes from the other side. */
-export function serveRaw(client: Socket, upstream: Socket, cutAfter = Infinity): void {
-  let left = cutAfter
-  const breakBoth = (): void => {
-    client.resetAndDestroy()
-    upstream.resetAndDestroy()
+import type { ConnectionFault } from './fault.ts'
+
+/** Passes bytes both ways and knows nothing of them; after as many bytes from the other side as `fault` says it strikes. */
+export function serveRaw(client: Socket, upstream: Socket, fault: ConnectionFault): void {
+  const { cutAfter = Infinity, haltAfter = Infinity, haltMs = 0 } = boundsOf(fault)
+  let passed = 0
+  let halting: NodeJS.Timeout | undefined
+  const sockets = [client, upstream]
+  const halt = (): void => {
+    for (const socket of sockets) socket.pause()
+    halting = setTimeout(() => {
+      for (const socket of sockets) socket.resume()
+    }, haltMs)
   }
   client.on('data', (bytes: Buffer) => upstream.write(bytes))
   upstream.on('data', (bytes: Buffer) => {
-    client.write(bytes.subarray(0, left))
-    left -= bytes.length
-    if (left <= 0) breakBoth()
+    client.write(bytes.subarray(0, cutAfter - passed))
+    passed += bytes.length
+    if (passed >= cutAfter) for (const socket of sockets) socket.resetAndDestroy()
+    else if (passed >= haltAfter && halting === undefined) halt()
   })
   client.resume()
   client.once('end', () => upstream.end())
   upstream.once('end', () => client.end())
-  client.once('close', () => upstream.destroy())
-  upstream.once('close', () => client.destroy())
+  for (const [one, other] of [sockets, sockets.toReversed()]) {
+    one?.once('close', () => {
+      clearTimeout(halting)
+      other?.destroy()
+    })
+  }
+}
+
+function boundsOf(fault: ConnectionFault): { cutAfter?: number; haltAfter?: number; haltMs?: number } {
+  return typeof fault === 'object' ? fault : {}
 }

@@ -13,22 +13,42 @@ const kinds: Finding['kind'][] = [
 ]
 const MAX_SHOWN = 20
 
+type Column = readonly [head: string, value: (result: RunResult) => number]
+
+const columns: readonly Column[] = [
+  ['kills', (each) => each.kills],
+  ['at work', (each) => each.busy],
+  ['at failpoint', (each) => each.failpoints],
+  ['recovering', (each) => each.recovering],
+  ['idle', (each) => each.kills - each.busy - each.recovering],
+  ['broken', (each) => each.broken],
+  ['storms', (each) => each.storms],
+  ['store crashes', (each) => each.storeCrashes],
+  ['records', (each) => each.records],
+  ['replays', (each) => each.replays],
+  ['overtaken', (each) => each.overtaken],
+  ...kinds.map((kind): Column => [kind, (each) => each.findings.filter((one) => one.kind === kind).length]),
+  ['crashes', (each) => each.crashes.length],
+]
+const times: readonly Column[] = [
+  ['start ms', (each) => each.startMs],
+  ['settled ms', (each) => each.settledMs],
+]
+
 /** True when nothing went wrong. */
 export function isSound({ findings, crashes }: RunResult): boolean {
   return findings.length === 0 && crashes.length === 0
 }
 
-/** A table with one line for each run, then what was found and how to run it again. */
+/** A table with one line for each run and one for all of them, then what was found and how to run it again. */
 export function printResults(results: readonly RunResult[]): string {
-  const head = ['scenario', 'seed', 'kills', 'at failpoint', 'start ms', 'broken', 'storms', 'store crashes', 'records',
-    'replays', 'overtaken', ...kinds, 'crashes', 'settled ms'] // prettier-ignore
+  const head = ['scenario', 'seed', ...[...columns, ...times].map(([name]) => name)]
   const rows = results.map((each) => [
-    each.name, each.seed, each.kills, each.failpoints, Math.round(each.startMs), each.broken, each.storms,
-    each.storeCrashes, each.records, each.replays, each.overtaken,
-    ...kinds.map((kind) => each.findings.filter((finding) => finding.kind === kind).length),
-    each.crashes.length, Math.round(each.settledMs),
-  ]) // prettier-ignore
-  const cells = [head, ...rows.map((row) => row.map(String))]
+    each.name,
+    String(each.seed),
+    ...[...columns, ...times].map(([, value]) => String(Math.round(value(each)))),
+  ])
+  const cells = [head, ...rows, ...(results.length > 1 ? [sumUp(results)] : [])]
   const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
   const table = cells.map((row) => row.map((cell, column) => cell.padStart(widths[column] ?? 0)).join('  '))
   const details = results.flatMap(({ name, seed, findings, crashes }) => [
@@ -38,4 +58,11 @@ export function printResults(results: readonly RunResult[]): string {
     ...crashes.slice(0, MAX_SHOWN).map((crash) => `${name} (seed ${seed}): crash: ${crash}`),
   ])
   return [...table, ...details, ''].join('\n')
+}
+
+/** Sums; of the times the longest. */
+function sumUp(results: readonly RunResult[]): string[] {
+  const sums = columns.map(([, value]) => results.reduce((sum, each) => sum + value(each), 0))
+  const longest = times.map(([, value]) => Math.max(...results.map(value)))
+  return ['all', '', ...[...sums, ...longest].map((value) => String(Math.round(value)))]
 }

@@ -31,7 +31,7 @@ test('a run that kills an adapter without a journal finds what that does', { tim
 
 test('the table names the seed and every finding', () => {
   const calm: RunResult = {
-    name: 'calm', seed: 3, kills: 0, failpoints: 0, startMs: 1, broken: 0, storms: 0, storeCrashes: 0, records: 5, replays: 0,
+    name: 'calm', seed: 3, kills: 0, failpoints: 0, busy: 0, beforeReady: 0, recovering: 0, startMs: 1, broken: 0, storms: 0, storeCrashes: 0, records: 5, replays: 0,
     findings: [], overtaken: 0, crashes: [], settledMs: 12,
   } // prettier-ignore
   const bad: RunResult = {
@@ -40,7 +40,8 @@ test('the table names the seed and every finding', () => {
     findings: [{ kind: 'lost', of: 'w-000001', because: 'gone' }],
   }
   const lines = printResults([calm, bad]).split('\n')
-  expect(lines.slice(3)).toEqual(['bad (seed 3): lost w-000001: gone', ''])
+  expect(lines.slice(4)).toEqual(['bad (seed 3): lost w-000001: gone', ''])
+  expect(lines[3]).toMatch(/^ +all +0 /)
   expect(lines[1]).toMatch(/^ +calm +3 /)
   expect([isSound(calm), isSound(bad), isSound({ ...calm, crashes: ['ended 1'] })]).toEqual([
     true,

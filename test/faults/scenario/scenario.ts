@@ -22,13 +22,26 @@ export interface Scenario {
   /** How records go to the service. Default `single`. */
   readonly writeMode?: 'single' | 'batch'
   /** What the service does with a second mark of the same learner and session. Default `replace`. */
-  readonly onExisting?: 'replace' | 'duplicate'
+  readonly onExisting?: 'replace' | 'duplicate' | 'conflict'
+  /** More arguments of the service. */
+  readonly service?: readonly string[]
+  /** Only so many of its events are written to, the latest. Default all. */
+  readonly lastEvents?: number
   /** PostgreSQL crashes and starts again, this long after it was ready. */
   readonly storeLivesMs?: number
+  /** Faults of the connections between adapter and PostgreSQL. */
+  readonly storeWay?: FaultShares
+  /** Pauses before the adapter looks for a lost write. Together longer than a read is stale. Default 50, 100, 200 ms. */
+  readonly readBackAfterMs?: readonly number[]
   readonly load?: Partial<
-    Pick<LoadOptions, 'connections' | 'maxRecords' | 'maxAttempts' | 'impatience' | 'replayShare'>
+    Pick<LoadOptions, 'connections' | 'maxRecords' | 'maxAttempts' | 'impatience' | 'replayShare' | 'thinkMs'>
   >
 }
+
+/** Clients that leave the machine some time. */
+const calm = { thinkMs: 200 } as const
+/** Batches that are soon answered: more of the time goes into starts and ends of processes. */
+const small = { maxRecords: 7 } as const
 
 /** The scenarios of `npm run test:faults`. */
 export const scenarios = {
@@ -36,43 +49,65 @@ export const scenarios = {
     name: 'killed, SQLite',
     store: 'sqlite',
     kills: { failpointShare: 0.5, lifeMs: [20, 250] },
+    load: small,
   },
   killedInStorms: {
     name: 'killed in storms',
     store: 'sqlite',
-    kills: { failpointShare: 0.3, lifeMs: [100, 600] },
+    kills: { failpointShare: 0.3, lifeMs: [50, 400] },
     storms: ['unavailable', 'failing', 'resetBefore', 'resetAfter', 'truncated'],
+  },
+  killedWhileStale: {
+    name: 'killed, stale reads and late answers',
+    store: 'sqlite',
+    kills: { failpointShare: 0.4, lifeMs: [50, 600] },
+    storms: ['stale', 'late'],
+    readBackAfterMs: [100, 300, 600],
   },
   duplicates: {
     name: 'a service that keeps duplicates',
     store: 'sqlite',
     onExisting: 'duplicate',
-    kills: { failpointShare: 0.3, lifeMs: [300, 1_500] },
+    kills: { failpointShare: 0.3, lifeMs: [50, 600] },
     behind: { resetBefore: 0.03, resetAfter: 0.03, truncate: 0.03 },
+  },
+  conflicts: {
+    name: 'a service that takes one mark',
+    store: 'sqlite',
+    onExisting: 'conflict',
+    // Many learners, and sessions in which none of them has a mark yet.
+    service: ['--scale', 'school', '--db', ':memory:'],
+    lastEvents: 2,
+    kills: { failpointShare: 0.3, lifeMs: [50, 600] },
+    behind: { resetBefore: 0.03, resetAfter: 0.05, truncate: 0.05 },
+    before: { resetBefore: 0.05, resetAfter: 0.1, truncate: 0.05 },
+    load: { thinkMs: 300, maxRecords: 8, impatience: 0.2, replayShare: 0.3 },
   },
   broken: {
     name: 'connections broken',
     store: 'sqlite',
     behind: { refuse: 0.02, resetBefore: 0.03, resetAfter: 0.03, truncate: 0.03, stall: 0.02, slow: 0.01 },
     storms: ['resetBefore', 'resetAfter', 'truncated', 'unreadable'],
+    load: calm,
   },
   batched: {
     name: 'V3 batches broken',
     store: 'sqlite',
     writeMode: 'batch',
-    kills: { failpointShare: 0.3, lifeMs: [300, 1_500] },
+    kills: { failpointShare: 0.3, lifeMs: [50, 600] },
     behind: { resetBefore: 0.05, resetAfter: 0.05, truncate: 0.1 },
   },
   storms: {
     name: '429 and 503 storms',
     store: 'sqlite',
     storms: ['tooMany', 'unavailable', 'failing', 'silent', 'slow'],
+    load: calm,
   },
   retries: {
     name: 'clients send again',
     store: 'sqlite',
     before: { refuse: 0.02, resetBefore: 0.1, resetAfter: 0.15, truncate: 0.15, stall: 0.05 },
-    load: { impatience: 0.3, replayShare: 0.5 },
+    load: { ...calm, impatience: 0.3, replayShare: 0.5 },
   },
   workers: {
     name: 'two workers, SQLite',
@@ -87,12 +122,21 @@ export const scenarios = {
     store: 'postgres',
     storeLivesMs: 1_500,
     behind: { resetAfter: 0.02 },
+    load: { ...calm, ...small },
+  },
+  storeBroken: {
+    name: 'connections to PostgreSQL broken',
+    store: 'postgres',
+    kills: { failpointShare: 0.3, lifeMs: [100, 1_500] },
+    storeWay: { refuse: 0.05, cut: 0.3, halt: 0.15 },
+    behind: { resetAfter: 0.02 },
   },
   together: {
     name: 'three instances, PostgreSQL',
     store: 'postgres',
     instances: 3,
-    kills: { failpointShare: 0.3, lifeMs: [2_000, 8_000] },
+    kills: { failpointShare: 0.3, lifeMs: [500, 5_000] },
     behind: { resetBefore: 0.01, resetAfter: 0.01 },
+    load: { ...small, connections: 12 },
   },
 } as const satisfies Record<string, Scenario>

@@ -4,7 +4,10 @@ import { join } from 'node:path'
 
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
-import { startSupervisor, type Supervisor } from '../supervisor/supervisor.ts'
+import { drawFaults } from '../proxy/fault.ts'
+import { type FaultProxy, startFaultProxy } from '../proxy/fault-proxy.ts'
+import { type KillPlan, startSupervisor, type Supervisor } from '../supervisor/supervisor.ts'
+import { countOpen } from './count-open.ts'
 import type { Scenario } from './scenario.ts'
 
 /** Adapters that share one store. */
@@ -12,6 +15,8 @@ export interface Instances {
   readonly supervisors: readonly Supervisor[]
   /** The store's server, where it is one that can be crashed. */
   readonly postgres: TestPostgres | undefined
+  /** What lies between adapters and store, where there is such a thing. */
+  readonly storeWay: FaultProxy | undefined
   close(): Promise<void>
 }
 
@@ -23,30 +28,60 @@ export async function startInstances(scenario: Scenario, v3Url: string, seed: nu
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-journal-'))
   const postgres = scenario.store === 'postgres' ? await startPostgres() : undefined
   const file = scenario.store === 'none' ? 'none' : `sqlite:${join(folder, 'journal.db')}`
-  const url = (await postgres?.createDatabase()) ?? file
-  const { writeMode = 'single' } = scenario
-  const v3 = { budgetMs: 10_000, readBackAfterMs: [50, 100, 200], writeMode }
+  const storeUrl = (await postgres?.createDatabase()) ?? file
+  const storeWay = await placeBefore(storeUrl, scenario, seed)
+  const { writeMode = 'single', readBackAfterMs = [50, 100, 200] } = scenario
+  const v3 = { budgetMs: 10_000, readBackAfterMs, writeMode }
   const config = {
     upstreams: { v3: { baseUrl: v3Url, timeouts } },
     partners: [{ id: 'acme', match: { any: true }, v3 }],
-    journal: { url },
+    journal: { url: storeWay?.url ?? storeUrl },
   }
   const supervisors: Supervisor[] = []
   for (let number = 0; number < (scenario.instances ?? 1); number += 1) {
     const random = createRandom(seed, `kills ${number}`)
     const store = scenario.store === 'postgres' ? 'postgres' : 'sqlite'
-    const plan = scenario.kills === undefined ? undefined : ({ ...scenario.kills, random, store } as const)
+    const count = (pid: number): Promise<number> => countOpen(storeUrl, pid)
+    const plan: KillPlan | undefined =
+      scenario.kills === undefined
+        ? undefined
+        : {
+            ...scenario.kills,
+            random,
+            store,
+            mayMissStore: scenario.storeWay !== undefined,
+            ...(scenario.store === 'none' ? {} : { countOpen: count }),
+          }
     supervisors.push(
       await startSupervisor({ config, plan, args: ['--workers', String(scenario.workers ?? 1)] }),
     )
   }
+  storeWay?.beginFaults()
   return {
     supervisors,
     postgres,
+    storeWay: storeWay?.proxy,
     close: async () => {
       await Promise.all(supervisors.map((each) => each.close()))
+      await storeWay?.proxy.close()
       await postgres?.close()
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** Puts a proxy before the store at `url`; its faults begin when all adapters have started once. */
+async function placeBefore(
+  url: string,
+  { storeWay }: Scenario,
+  seed: number,
+): Promise<{ proxy: FaultProxy; url: string; beginFaults: () => void } | undefined> {
+  if (storeWay === undefined) return undefined
+  const way = new URL(url)
+  const faults = drawFaults(createRandom(seed, 'store way'), storeWay)
+  let isOpen = true
+  const plan = { ...faults, connection: () => (isOpen ? 'pass' : faults.connection()) }
+  const proxy = await startFaultProxy({ targets: [Number(way.port)], plan, wire: 'raw' })
+  way.port = String(proxy.port)
+  return { proxy, url: way.href, beginFaults: () => (isOpen = false) }
 }

@@ -32,6 +32,16 @@ const storms = {
   ],
   silent: (random: Random) => [{ ...posts, kind: 'stall', apply: random.chance(0.5), probability: 0.05 }],
   unreadable: () => [{ ...posts, kind: 'brokenGzip', probability: 0.3 }],
+  /** Reads that know nothing of what was written since, and answers that are lost, so that it must be looked for. */
+  stale: (random: Random) => [
+    { ...reads, kind: 'staleRead' },
+    { ...posts, kind: 'latency', ms: random.below(300) },
+    { ...posts, kind: 'reset', apply: true, probability: 0.4 },
+  ],
+  late: (random: Random) => [
+    { ...posts, kind: 'latency', ms: 100 + random.below(400) },
+    { ...reads, kind: 'latency', ms: random.below(300) },
+  ],
   slow: (random: Random) => [
     { ...posts, kind: 'latency', ms: random.below(100) },
     { ...posts, kind: 'slowBody', bytesPerSecond: 2_000, probability: 0.3 },
@@ -45,6 +55,8 @@ export const stormNames = Object.keys(storms) as StormName[]
 
 /** A storm and the calm after it last at most so long. */
 const MAX_STORM_MS = 1_000
+/** Stale reads must end before the adapter gives up to look (`readBackAfterMs`): nothing could find a write otherwise. */
+const MAX_STALE_MS = 400
 
 /** Sets storms, one after another, until it is stopped; then the service is sound again. */
 export interface StormDriver {
@@ -57,17 +69,17 @@ export function startStorms(url: string, names: readonly StormName[], random: Ra
   const stopping = new AbortController()
   let count = 0
   const { signal } = stopping
-  const last = (): Promise<void> =>
-    delay(random.below(MAX_STORM_MS), undefined, { signal }).catch(() => undefined)
+  const last = (maxMs: number): Promise<void> =>
+    delay(random.below(maxMs), undefined, { signal }).catch(() => undefined)
   const run = async (): Promise<void> => {
     while (!signal.aborted) {
       const name = names[random.below(names.length)]
       if (name === undefined) return
       await setFaults(url, storms[name](random))
       count += 1
-      await last()
+      await last(name === 'stale' ? MAX_STALE_MS : MAX_STORM_MS)
       await setFaults(url, [])
-      await last()
+      await last(MAX_STORM_MS)
     }
   }
   const running = run()

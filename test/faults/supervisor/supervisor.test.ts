@@ -40,6 +40,17 @@ test('kills the adapter again and again, and it comes back on the same port', as
   expect(load.records()).toBeGreaterThan(0)
 })
 
+test('tells kills at work from those that left nothing open', async () => {
+  const left = [3, 0]
+  const { supervisor, load } = await supervised({ countOpen: async () => left.shift() ?? 0 })
+  await expect
+    .poll(() => supervisor.counts().kills, { timeout: 20_000, interval: 20 })
+    .toBeGreaterThanOrEqual(3)
+  await load.stop()
+  const { kills, busy, recovering } = supervisor.counts()
+  expect([kills >= 3, busy + recovering]).toEqual([true, 1])
+})
+
 test('a process with a failpoint kills itself', async () => {
   const { supervisor, load } = await supervised({ failpointShare: 1, lifeMs: [10, 20] })
   await expect

@@ -16,6 +16,10 @@ export interface KillPlan {
   readonly store: Failpoint['store']
   /** A process lives so long after it was ready: between the first and the second. */
   readonly lifeMs: readonly [number, number]
+  /** True: a start may end because the store cannot be reached; then the next one follows. */
+  readonly mayMissStore?: boolean
+  /** Records that a process which is gone has left open. Default: that is not asked. */
+  readonly countOpen?: (pid: number) => Promise<number>
 }
 
 export interface SupervisorOptions {
@@ -33,8 +37,12 @@ export interface SupervisorCounts {
   readonly kills: number
   /** Kills at a failpoint, among them. */
   readonly failpoints: number
+  /** Kills of a process that was ready and left records open, among them. */
+  readonly busy: number
   /** Kills before the process was ready, among them. */
   readonly beforeReady: number
+  /** Those of them that came when records waited for their recovery. */
+  readonly recovering: number
   /** Mean time from start to ready. */
   readonly startMs: number
   /** Ends that nobody caused, with the last of the log. */
@@ -54,9 +62,12 @@ export interface Supervisor {
 
 /** A process that did not reach its failpoint in time dies anyway. */
 const FAILPOINT_MS = 700
-/** Share of the kills that come while the process is still starting. */
+/** Share of the kills that come while the process is still starting, and how much of its start is over then at the least. */
 const EARLY_SHARE = 0.1
+const EARLY_FROM = 0.6
 const READY_MS = 20_000
+/** What a start ends with when the journal cannot be reached (docs/operations.md). */
+const missedStore = /The journal \S+ cannot be opened/
 
 /** Starts the adapter and begins to kill it. Resolves when the first process is ready; that one is spared until then. */
 export async function startSupervisor({
@@ -70,16 +81,16 @@ export async function startSupervisor({
   const configFile = join(folder, 'markbridge.yaml')
   // JSON is YAML.
   writeFileSync(configFile, JSON.stringify({ listen: { port }, ...config }))
-  const compileCache = join(folder, 'cache')
   const starts: number[] = []
   const crashes: string[] = []
-  const tally = { kills: 0, failpoints: 0, beforeReady: 0 }
+  const tally = { kills: 0, failpoints: 0, busy: 0, beforeReady: 0, recovering: 0 }
   let killing = true
   const isKilling = (): boolean => killing
-  const begin = (failpoint?: Failpoint): Life => startLife({ configFile, args, failpoint, compileCache, env })
+  const begin = (failpoint?: Failpoint): Life => startLife({ configFile, args, failpoint, env })
   const live = async (plan: KillPlan, life: Life, failpoint: Failpoint | undefined): Promise<void> => {
     const doom = createDoom(plan, failpoint)
-    const early = doom.earlyMs === undefined ? undefined : killAfter(life, doom.earlyMs)
+    const early =
+      doom.earlyShare === undefined ? undefined : killAfter(life, doom.earlyShare * (starts.at(-1) ?? 0))
     const startMs = await life.ready
     if (startMs !== undefined) starts.push(startMs)
     early?.cancel()
@@ -87,12 +98,16 @@ export async function startSupervisor({
     const end = await life.ended
     late?.cancel()
     const byUs = early?.struck() === true || late?.struck() === true
-    if (end.signal !== 'SIGKILL') crashes.push(describeEnd(end))
-    else {
-      tally.kills += 1
-      if (!byUs) tally.failpoints += 1
-      if (startMs === undefined) tally.beforeReady += 1
+    if (end.signal !== 'SIGKILL') {
+      const missed = plan.mayMissStore === true && startMs === undefined && missedStore.test(end.log)
+      if (!missed) crashes.push(describeEnd(end))
+      return
     }
+    const leftOpen = ((await plan.countOpen?.(life.pid)) ?? 0) > 0
+    tally.kills += 1
+    if (!byUs) tally.failpoints += 1
+    if (startMs === undefined) tally.beforeReady += 1
+    if (leftOpen) tally[startMs === undefined ? 'recovering' : 'busy'] += 1
   }
   let current = begin()
   const firstMs = await current.ready
@@ -145,14 +160,14 @@ function drawFailpoint({ random, failpointShare, store }: KillPlan): Failpoint |
   return { kind: random.pick(failpointKinds), nth: 1 + random.below(40), store }
 }
 
-/** When a process is killed from outside: early from its start on, late from its readiness on. */
+/** When a process is killed from outside: early as a share of the time that a start takes, late from its readiness on. */
 function createDoom(
   { random, lifeMs: [least, most] }: KillPlan,
   failpoint: Failpoint | undefined,
-): { earlyMs: number | undefined; lateMs: number } {
-  const earlyMs = random.chance(EARLY_SHARE) ? random.below(500) : undefined
+): { earlyShare: number | undefined; lateMs: number } {
+  const earlyShare = random.chance(EARLY_SHARE) ? EARLY_FROM + (1 - EARLY_FROM) * random.next() : undefined
   const lateMs = least + random.below(Math.max(1, most - least))
-  return failpoint === undefined ? { earlyMs, lateMs } : { earlyMs: undefined, lateMs: FAILPOINT_MS }
+  return failpoint === undefined ? { earlyShare, lateMs } : { earlyShare: undefined, lateMs: FAILPOINT_MS }
 }
 
 function killAfter(life: Life, ms: number): { struck: () => boolean; cancel: () => void } {
