@@ -20,7 +20,7 @@ async function runShort(scenario: Scenario, forMs: number): Promise<RunResult> {
 
 describe('nothing lost, nothing doubled (product contract 3)', () => {
   test('while the adapter is killed again and again', { timeout }, async () => {
-    const result = await runShort(scenarios.killed, 12_000)
+    const result = await runShort(scenarios.killed, 10_000)
     expect(result.busy).toBeGreaterThan(3)
     expect(result.records).toBeGreaterThan(50)
   })
@@ -29,7 +29,7 @@ describe('nothing lost, nothing doubled (product contract 3)', () => {
     'while connections to the service break before and after it has applied a record',
     { timeout },
     async () => {
-      const result = await runShort(scenarios.broken, 6_000)
+      const result = await runShort(scenarios.broken, 4_000)
       expect(result.broken).toBeGreaterThan(5)
     },
   )
@@ -43,7 +43,7 @@ describe('nothing lost, nothing doubled (product contract 3)', () => {
     'while three instances share one PostgreSQL and are killed in turn',
     { timeout },
     async () => {
-      const result = await runShort(scenarios.together, 10_000)
+      const result = await runShort(scenarios.together, 8_000)
       expect(result.records).toBeGreaterThan(50)
     },
   )
