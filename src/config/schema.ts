@@ -158,7 +158,8 @@ export const configSchema = z.strictObject({
         .strictObject({
           connectMs: ms.default(5_000),
           headersMs: ms.default(20_000),
-          bodyMs: ms.default(30_000),
+          // As long as headersMs: undici keeps one timer for both then.
+          bodyMs: ms.default(20_000),
         })
         .prefault({}),
     }),

@@ -40,7 +40,7 @@ describe('loadConfig', () => {
     expect(config).toMatchObject({
       listen: { host: '127.0.0.1', port: 8080 },
       upstreams: {
-        v3: { connections: 32, timeouts: { connectMs: 5_000, headersMs: 20_000, bodyMs: 30_000 } },
+        v3: { connections: 32, timeouts: { connectMs: 5_000, headersMs: 20_000, bodyMs: 20_000 } },
       },
       limits: {
         maxBodyBytes: 33_554_432,

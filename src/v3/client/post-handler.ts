@@ -4,6 +4,7 @@ import { type Dispatcher, errors } from 'undici'
 
 import { AdapterError } from '../../errors.ts'
 import type { PostOutcome, UnknownReason } from '../errors/post-outcome.ts'
+import type { ConnectionUser } from './connections.ts'
 
 /** An upstream's reply, as far as an outcome is read from it. */
 export interface UpstreamReply {
@@ -35,9 +36,10 @@ export interface Expirable {
  * Follows one POST through undici's dispatcher and tells its outcome exactly once. The dispatcher, not `Pool.request`:
  * it tells whether the request left, and spares a stream and promises for each mark.
  */
-export class PostHandler<Outcome> implements Dispatcher.DispatchHandler, Expirable {
+export class PostHandler<Outcome> implements ConnectionUser, Expirable {
   /** Where the handler is kept among those in flight. */
   readonly slot: number
+  onDone: ((replied: boolean) => void) | undefined
   private readonly onOutcome: (outcome: Outcome | Unanswered) => void
   private readonly release: (slot: number) => void
   private readonly reader: ReplyReader<Outcome>
@@ -63,6 +65,10 @@ export class PostHandler<Outcome> implements Dispatcher.DispatchHandler, Expirab
     this.release = release
   }
 
+  isDone(): boolean {
+    return this.done
+  }
+
   /** Ends the waiting because the budget is spent: unknown once the request has left, not applied before. */
   expire(): void {
     if (this.controller === undefined) {
@@ -74,7 +80,7 @@ export class PostHandler<Outcome> implements Dispatcher.DispatchHandler, Expirab
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Expired while it stood in the queue: it must not leave now. Thrown, because an abort would close the connection.
+    // Expired while its connection was being made: it must not leave now. Thrown, because an abort would close the connection.
     if (this.done) throw new AdapterError('ADP_BUDGET_EXCEEDED', 'The record expired before it was sent.')
     this.controller = controller
     if (this.reader.onAnswered !== undefined) this.startedMs = performance.now()
@@ -101,7 +107,7 @@ export class PostHandler<Outcome> implements Dispatcher.DispatchHandler, Expirab
   onResponseEnd(): void {
     const [first] = this.chunks
     const body = this.chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.chunks)
-    this.finish(this.read(body))
+    this.finish(this.read(body), true)
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
@@ -123,11 +129,12 @@ export class PostHandler<Outcome> implements Dispatcher.DispatchHandler, Expirab
     return this.reader.read({ status, body, contentType, retryAfter })
   }
 
-  private finish(outcome: Outcome | Unanswered): void {
+  private finish(outcome: Outcome | Unanswered, replied = false): void {
     if (this.done) return
     this.done = true
     this.chunks = []
     this.release(this.slot)
+    this.onDone?.(replied)
     this.onOutcome(outcome)
   }
 }

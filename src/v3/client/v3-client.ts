@@ -1,5 +1,3 @@
-import { Pool } from 'undici'
-
 import type { PostOutcome } from '../errors/post-outcome.ts'
 import { type BatchChoice, createBatchPosts, type Post } from './batch/batch-posts.ts'
 import { createBatchCapability } from './batch/capability.ts'
@@ -7,6 +5,7 @@ import { encodeV3Batch } from './batch/encode-batch.ts'
 import { type BatchResult, readBatchReply } from './batch/read-batch-reply.ts'
 import { type Calls, type Dispatch, type OnPost, openCalls, type Pace } from './calls.ts'
 import type { Clock } from './clock.ts'
+import { createConnections } from './connections.ts'
 import type { OnCall } from './observe-reads.ts'
 import type { ReplyReader } from './post-handler.ts'
 import { readOutcome } from './read-outcome.ts'
@@ -74,13 +73,12 @@ const MAX_PART_BYTES = 65_536
 const BATCHES_AT_A_TIME = 2
 
 /**
- * Creates the client of one V3 upstream over an undici Pool. Idle connections are dropped after 4 s, below the idle time of
+ * Creates the client of one V3 upstream over undici. Idle connections are dropped after 4 s, below the idle time of
  * usual gateways: a connection closed at the moment of reuse costs a POST whose outcome nobody knows.
  */
 export function createV3Client(options: V3ClientOptions): V3Client {
   const { baseUrl, timeouts, nowMs, clock } = options
-  const pool = new Pool(baseUrl.origin, {
-    connections: options.connections,
+  const connections = createConnections(baseUrl.origin, options.connections, {
     pipelining: 1,
     connect: { timeout: timeouts.connectMs },
     headersTimeout: timeouts.headersMs,
@@ -126,7 +124,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
           'ocp-apim-subscription-key', subscriptionKey,
         ] // prettier-ignore
         const dispatch: Dispatch = (handler, text) =>
-          void pool.dispatch({ path: `${root}/$batch`, method: 'POST', headers, body: text }, handler)
+          connections.dispatch({ path: `${root}/$batch`, method: 'POST', headers, body: text }, handler)
         const reader: ReplyReader<BatchResult> = {
           onAnswered: onBatchAnswered,
           maxReplyBytes: MAX_REPLY_BYTES + records.length * MAX_PART_BYTES,
@@ -145,7 +143,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         'ocp-apim-subscription-key', credentials.subscriptionKey,
       ] // prettier-ignore
       const dispatch: Dispatch = (handler, body) =>
-        void pool.dispatch({ path, method: 'POST', headers, body }, handler)
+        connections.dispatch({ path, method: 'POST', headers, body }, handler)
       const calls = openCalls(budgetMs, clock, pace)
       const postOne: Post = (body, onOutcome) => {
         calls.send<PostOutcome>(dispatch, body, single, onOutcome)
@@ -165,6 +163,6 @@ export function createV3Client(options: V3ClientOptions): V3Client {
       }
     },
     callsFor: (records, batch) => (isBatch(batch) ? Math.ceil(records / batch.maxRecords) : records),
-    close: () => pool.close(),
+    close: () => connections.close(),
   }
 }

@@ -1,0 +1,98 @@
+import { Client, type Dispatcher, errors } from 'undici'
+
+/** A request's handler, as far as its connection goes. */
+export interface ConnectionUser extends Dispatcher.DispatchHandler {
+  /** True once it needs no connection any longer. */
+  isDone(): boolean
+  /** Called at the moment when it is done, once; `replied`: the end of the reply has come just now. */
+  onDone: ((replied: boolean) => void) | undefined
+  onResponseError(controller: Dispatcher.DispatchController | undefined, error: Error): void
+}
+
+/** Connections to one upstream, with one request at a time on each. */
+export interface Connections {
+  /** Sends a request over a free connection, or over the next that becomes free, in the order of the calls. */
+  dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser): void
+  /** Waits for the requests that came before, then closes the connections; a request that comes later is told an error. */
+  close(): Promise<void>
+}
+
+interface Connection {
+  readonly client: Client
+  readonly onDone: (replied: boolean) => void
+  busy: boolean
+  /** While it is given requests: one that ends at once must not give it the next from within, thousands would nest. */
+  feeding: boolean
+}
+
+interface Waiting {
+  readonly request: Dispatcher.DispatchOptions
+  readonly user: ConnectionUser
+}
+
+/**
+ * Creates at the most `count` connections, each when it is needed first. Like undici's `Pool`, but that a connection gets its
+ * next request while the one before ends, not once it is idle: undici then sets no timer for an idle connection and spends no
+ * turn of the event loop on finding out whether it was closed meanwhile. A mark takes a sixth less processor time so
+ * (decision 005).
+ */
+export function createConnections(origin: string, count: number, options: Client.Options): Connections {
+  const all: Connection[] = []
+  const free: Connection[] = []
+  const waiting: Waiting[] = []
+  let closing: Promise<void> | undefined
+  let whenNoneWaits: (() => void) | undefined
+
+  const feed = (connection: Connection): void => {
+    connection.feeding = true
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const { request, user } = next
+      if (user.isDone()) continue
+      user.onDone = connection.onDone
+      connection.client.dispatch(request, user)
+      connection.busy = !user.isDone()
+      if (connection.busy) break
+    }
+    connection.feeding = false
+    if (!connection.busy) free.push(connection)
+    if (waiting.length === 0) whenNoneWaits?.()
+  }
+  const open = (): Connection => {
+    const connection: Connection = {
+      client: new Client(origin, options),
+      onDone: (replied) => {
+        connection.busy = false
+        if (connection.feeding) return
+        // In the middle of a failure undici takes no other request.
+        if (replied) feed(connection)
+        else
+          queueMicrotask(() => {
+            feed(connection)
+          })
+      },
+      busy: false,
+      feeding: false,
+    }
+    all.push(connection)
+    return connection
+  }
+  const closeAll = async (): Promise<void> => {
+    if (waiting.length > 0)
+      await new Promise<void>((resolve) => {
+        whenNoneWaits = resolve
+      })
+    await Promise.all(all.map(({ client }) => client.close()))
+  }
+  return {
+    dispatch: (request, user) => {
+      if (closing !== undefined) {
+        user.onResponseError(undefined, new errors.ClientClosedError())
+        return
+      }
+      waiting.push({ request, user })
+      const connection = free.pop() ?? (all.length < count ? open() : undefined)
+      if (connection !== undefined) feed(connection)
+    },
+    close: () => (closing ??= closeAll()),
+  }
+}
