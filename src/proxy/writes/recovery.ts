@@ -91,18 +91,24 @@ export function createRecovery(
       .finally(() => running.delete(batch))
     running.set(batch, job)
   }
+  /** As `giveUp`; what could not be kept stays for the next time. */
+  const end = async (stored: StoredBatch, opened: Reopened, reason: GivenUpReason): Promise<void> => {
+    if (opened.size === 0) return
+    const { batch } = stored
+    try {
+      await giveUp(context, stored, [...opened.keys()], reason)
+    } catch (cause) {
+      orphans.set(batch, new Map([...(orphans.get(batch) ?? []), ...opened]))
+      throw cause
+    }
+  }
   const finish = async ({ stored, authorisation }: Prepared, opened: Reopened): Promise<void> => {
     const { batch, receivedMs, records } = stored
-    const all = [...opened.keys()].sort((one, other) => one - other)
-    if (typeof authorisation === 'string') {
-      if (all.length > 0) await giveUp(context, stored, all, authorisation)
-      return
-    }
+    if (typeof authorisation === 'string') return end(stored, opened, authorisation)
     const planned = planAgain(stored, authorisation.partner)
     const isReadable = (position: number): boolean => planned?.plan.records[position]?.record !== undefined
-    const positions = all.filter(isReadable)
-    const unreadable = all.filter((position) => !isReadable(position))
-    if (unreadable.length > 0) await giveUp(context, stored, unreadable, 'unreadable')
+    const positions = [...opened.keys()].filter(isReadable).sort((one, other) => one - other)
+    await end(stored, new Map([...opened].filter(([position]) => !isReadable(position))), 'unreadable')
     if (planned === undefined || positions.length === 0) return
     const { request, plan } = planned
     const sending = createSending(context, authorisation, RECORDS_AT_A_TIME)

@@ -118,6 +118,35 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 
+  it('keeps giving up what could not be kept, until it is', async () => {
+    const settled: unknown[] = []
+    const due = [{ batch: 1_000, positions: [0] }]
+    let failures = 2
+    const { clock, context } = startRecovery(
+      {
+        due: () => Promise.resolve(due.splice(0)),
+        reopen: () => Promise.resolve(new Map([[0, []]])),
+        load: (batch) => {
+          const record = { position: 0, answer: undefined, reason: undefined, again: undefined } as const
+          const records = [{ ...record, state: 'open' as const, superseded: false, attempts: 1 }]
+          return Promise.resolve({ ...storedOf(batch), records })
+        },
+        settle: (batch, outcomes) => {
+          if (failures-- > 0)
+            return Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The disk is full.'))
+          settled.push(batch, ...outcomes.map(({ state, reason }) => ({ state, reason })))
+          return Promise.resolve()
+        },
+      },
+      () => Promise.resolve({} as Authorisation),
+    )
+    await clock.pass(4_000)
+    expect([settled, [...context.orphans.keys()]]).toEqual([[], [1_000]])
+    await clock.pass(12_000)
+    expect(settled).toEqual([1_000, { state: 'unknown', reason: 'unreadable' }])
+    expect([...context.orphans.keys()]).toEqual([])
+  })
+
   it('leaves to others what came under a lease that was lost, and what it was told is lost', async () => {
     let lease = 1
     const { clock, context } = startRecovery({
