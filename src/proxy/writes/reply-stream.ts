@@ -25,12 +25,12 @@ export type OpenReply = (
   timing: () => string | undefined,
 ) => Reply
 
-/** How long a settled part may wait for others: a write of its own costs more than posting the record did. */
-const COALESCE_MS = 5
+/** How long a settled part may wait for others: a write of its own, which wakes the client, costs more than posting a record. */
+const COALESCE_MS = 25
 
 /**
  * Streams a batch reply (batch-wire A7): parts are written in request order as soon as all before them are known, while
- * later records are still being posted. Parts that are settled within a few milliseconds leave in one write. A client that went away
+ * later records are still being posted. Parts that are settled shortly after each other leave in one write. A client that went away
  * changes nothing but that nothing is written.
  */
 export class ReplyStream implements Reply {
