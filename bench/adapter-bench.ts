@@ -5,19 +5,22 @@ import { interleave, median, medianRatio } from './rounds.ts'
 const CLIENTS = 16
 /** What the adapter may have under way for 16 clients (16 records each): the peer gets the same. */
 const REQUESTS_AT_A_TIME = 256
-const ROUND_MS = 3_000
-/** The processes are started anew so often: how fast the peer becomes (16 or 23 us a mark) is decided as it starts. */
+const ROUND_MS = 2_000
+/** The processes are started anew so often: how fast the peer becomes (17 or 24 us a mark) is decided as it starts. */
 const STARTS = 3
 const ROUNDS = 5
 const AIM = 0.6
 
-type Name = 'adapter' | 'undici'
+const names = ['adapter', 'undici', 'undici, tuned'] as const
+type Name = (typeof names)[number]
 
 interface Sides {
   readonly upstream: Child
   readonly adapter: Child
   readonly load: Child
   readonly poster: Child
+  /** With what src/cli/main.ts tells V8. */
+  readonly tuned: Child
 }
 
 interface Measured {
@@ -38,14 +41,11 @@ const TRIES = 5
  * clients and upstream the other.
  */
 export async function benchAdapter(): Promise<Row[]> {
-  const own: Measured[] = []
-  const peer: Measured[] = []
+  const all = new Map<Name, Measured[]>(names.map((name) => [name, []]))
   for (let start = 0; start < STARTS; start += 1) {
-    const measured = await measureStart()
-    own.push(...(measured.get('adapter') ?? []))
-    peer.push(...(measured.get('undici') ?? []))
+    for (const [name, measured] of await measureStart()) all.get(name)?.push(...measured)
   }
-  return toRows(own, peer)
+  return toRows(all)
 }
 
 /** Measures the processes of one start. */
@@ -55,9 +55,10 @@ async function measureStart(): Promise<Map<Name, Measured[]>> {
   const adapter = await startChild('adapter-process.ts', [`http://127.0.0.1:${port}`], 0)
   const load = await startChild('load-process.ts', [adapter.ready['port'] ?? 0, CLIENTS, ROUND_MS], 1)
   const poster = await startChild('poster-process.ts', [port, REQUESTS_AT_A_TIME, ROUND_MS], 0)
-  const sides = { upstream, adapter, load, poster }
+  const tuned = await startChild('poster-process.ts', [port, REQUESTS_AT_A_TIME, ROUND_MS, 'tuned'], 0)
+  const sides = { upstream, adapter, load, poster, tuned }
   try {
-    return await interleave(['adapter', 'undici'] as const, ROUNDS, (name) => measure(sides, name))
+    return await interleave(names, ROUNDS, (name) => measure(sides, name))
   } finally {
     await Promise.all(Object.values(sides).map((child) => child.stop()))
   }
@@ -74,7 +75,8 @@ async function measure(sides: Sides, name: Name): Promise<Measured> {
 }
 
 async function measureOnce(sides: Sides, name: Name): Promise<Measured> {
-  const [driver, worker] = name === 'adapter' ? [sides.load, sides.adapter] : [sides.poster, sides.poster]
+  const poster = name === 'undici' ? sides.poster : sides.tuned
+  const [driver, worker] = name === 'adapter' ? [sides.load, sides.adapter] : [poster, poster]
   const upstreamBefore = await sides.upstream.ask('count')
   const before = await worker.ask('cpu')
   const { marks = 0, ms = 0 } = await driver.ask('run')
@@ -99,41 +101,34 @@ function difference(
   return (after[name] ?? Number.NaN) - (before[name] ?? Number.NaN)
 }
 
-function toRows(own: readonly Measured[], peer: readonly Measured[]): Row[] {
-  const bench = `${CLIENTS} clients, batches of 30`
-  const ratio = medianRatio(own.map(rate), peer.map(rate))
-  const cpuRatio = medianRatio(peer.map(cpu), own.map(cpu))
-  return [
-    {
-      bench,
-      candidate: 'adapter',
-      value: `${(median(own.map(rate)) / 1000).toFixed(1)}k marks/s`,
-      ratio: `${ratio.toFixed(2)} of undici`,
-      aim: `>= ${AIM}`,
-      met: ratio >= AIM,
-    },
-    {
-      bench,
-      candidate: 'undici',
-      value: `${(median(peer.map(rate)) / 1000).toFixed(1)}k marks/s`,
-      ratio: '',
-      aim: '',
-      met: undefined,
-    },
-    ...[
-      { candidate: 'adapter', measured: own, ratio: `${cpuRatio.toFixed(2)} of undici` },
-      { candidate: 'undici', measured: peer, ratio: '' },
-    ].map(({ candidate, measured, ratio: text }) => ({
+function toRows(all: ReadonlyMap<Name, readonly Measured[]>): Row[] {
+  const of = (name: Name): readonly Measured[] => all.get(name) ?? []
+  const rates = names.map((name): Row => {
+    const ratio = medianRatio(of('adapter').map(rate), of(name).map(rate))
+    const isAim = name === 'undici'
+    return {
+      bench: `${CLIENTS} clients, batches of 30`,
+      candidate: name,
+      value: `${(median(of(name).map(rate)) / 1000).toFixed(1)}k marks/s`,
+      ratio: name === 'adapter' ? '' : `adapter ${ratio.toFixed(2)} of it`,
+      aim: isAim ? `>= ${AIM}` : '',
+      met: isAim ? ratio >= AIM : undefined,
+    }
+  })
+  const costs = names.map((name): Row => {
+    const ratio = medianRatio(of(name).map(cpu), of('adapter').map(cpu))
+    return {
       bench: 'processor time for a mark',
-      candidate,
+      candidate: name,
       value:
-        `${median(measured.map(cpu)).toFixed(1)} us, its core ${percent(measured, 'busy')} busy, ` +
-        `upstream ${percent(measured, 'upstreamBusy')}`,
-      ratio: text,
+        `${median(of(name).map(cpu)).toFixed(1)} us, its core ${percent(of(name), 'busy')} busy, ` +
+        `upstream ${percent(of(name), 'upstreamBusy')}`,
+      ratio: name === 'adapter' ? '' : `${ratio.toFixed(2)} of the adapter's`,
       aim: '',
       met: undefined,
-    })),
-  ]
+    }
+  })
+  return [...rates, ...costs]
 }
 
 function rate(measured: Measured): number {

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+
 import { createApp } from '../src/app.ts'
 import { parseConfig } from '../src/config/index.ts'
 import { cpuMs, serveCommands } from './child.ts'
@@ -6,6 +8,7 @@ import { peakRss } from './peak-rss.ts'
 // The whole adapter with its defaults, in a process of its own. Arguments: the address of the upstream, that of the journal
 // (default none).
 
+setFlagsFromString('--no-allocation-site-pretenuring') // as src/cli/main.ts does
 const app = createApp(
   parseConfig({
     journal: { url: process.argv[3] ?? 'none' },

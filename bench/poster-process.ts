@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+
 import { Pool } from 'undici'
 
 import { toV3Record } from '../src/translate/index.ts'
@@ -7,8 +9,9 @@ import { cpuMs, serveCommands } from './child.ts'
 import { legacyBatch } from './legacy-batch.ts'
 
 // The peer of the adapter: the same V3 bodies, made beforehand, straight through undici's `Pool.request`, each reply read
-// whole. Arguments: port, requests at a time, ms.
+// whole. Arguments: port, requests at a time, ms, and `tuned` for the V8 that the adapter runs on (src/cli/main.ts).
 
+if (process.argv[5] === 'tuned') setFlagsFromString('--no-allocation-site-pretenuring')
 const [port, concurrency, durationMs] = process.argv.slice(2).map(Number)
 const pool = new Pool(`http://127.0.0.1:${port ?? 0}`, { connections: 32, pipelining: 1 })
 const headers = {

@@ -1,5 +1,7 @@
 #!/usr/bin/env node
-// Nothing but this check may be imported statically: a too old Node could not even load the rest.
+import { setFlagsFromString } from 'node:v8'
+
+// Nothing of the program may be imported statically: a too old Node could not even load it.
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 if (major < 22 || (major === 22 && minor < 19)) {
   console.error(
@@ -9,6 +11,9 @@ if (major < 22 || (major === 22 && minor < 19)) {
   )
   process.exitCode = 2
 } else {
+  // While the first batches are under way V8 finds that what a request allocates survives, and from then on puts such objects
+  // among the old ones, where they keep alive whatever they refer to: a mark took 41 us of processor time instead of 28.
+  setFlagsFromString('--no-allocation-site-pretenuring')
   const { run } = await import('./program.ts')
   process.exitCode = await run(process.argv)
 }
