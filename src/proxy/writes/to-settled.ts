@@ -17,11 +17,11 @@ export interface FollowUp {
 }
 
 /**
- * Pauses of the background: 5 s, doubling with the age of the record, up to 30 s; after 10 min a twentieth of its age, up to
- * 10 min; for a day after receipt. They do not count attempts: one that ended with its process says nothing of the service.
+ * Pauses of the background: a twentieth of the age of the record, 5 s at the least and 10 min at the most, for a day after
+ * receipt. They do not count attempts: one that ended with its process says nothing of the service. Short at first, since a
+ * record may wait for an older one that has its own pause.
  */
 const SHORTEST_PAUSE_MS = 5_000
-const EARLY_PAUSE_MS = 30_000
 const SHARE_OF_AGE = 1 / 20
 const LONGEST_PAUSE_MS = 600_000
 const GIVE_UP_MS = 86_400_000
@@ -83,7 +83,7 @@ export function givenUpMs(receivedMs: number): number {
 function nextMs({ nowMs, receivedMs }: FollowUp): number | undefined {
   if (nowMs >= givenUpMs(receivedMs)) return undefined
   const ageMs = nowMs - receivedMs
-  const pauseMs = Math.max(SHORTEST_PAUSE_MS, Math.min(ageMs, EARLY_PAUSE_MS), ageMs * SHARE_OF_AGE)
+  const pauseMs = Math.max(SHORTEST_PAUSE_MS, ageMs * SHARE_OF_AGE)
   return nowMs + Math.min(pauseMs, LONGEST_PAUSE_MS)
 }
 
