@@ -8,7 +8,7 @@ import { toPartner } from './app/to-partner.ts'
 import { callsPerSecondOf, type Config } from './config/index.ts'
 import { answerUnreadable } from './http/answer-unreadable.ts'
 import { startListening, stopServing } from './http/server.ts'
-import type { Journal, Reopened } from './journal/index.ts'
+import type { Journal } from './journal/index.ts'
 import { createEvents, type Events } from './observability/events.ts'
 import { createLogger } from './observability/logger.ts'
 import { createMetrics, type MetricsSnapshot, type MetricsText } from './observability/metrics.ts'
@@ -115,7 +115,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     upstream: v3.baseUrl.href,
     reads,
     clients: new Map<string, V3Credentials>(),
-    orphans: new Map<number, Reopened>(),
+    orphans: new Map(),
     limits: { ...defaultBatchLimits, ...config.limits },
     byteBudget: createByteBudget(config.limits.maxInFlightBytes),
     inFlight: createInFlight(),

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-import type { Journal, Reopened } from '../journal/index.ts'
+import type { Journal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
 import type { ReadPlanner } from '../translate/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
@@ -8,6 +8,7 @@ import type { Clock, V3Client, V3Credentials, V3Reader } from '../v3/index.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Authorisation } from './partner.ts'
+import type { Orphans } from './writes/orphans.ts'
 import type { Waiting } from './writes/waiting.ts'
 
 /** What reads of V2 use. */
@@ -30,10 +31,10 @@ export interface ProxyContext {
   /** What the client of each partner showed last: it finishes writes whose own credentials are not kept. */
   readonly clients: Map<string, V3Credentials>
   /**
-   * Batches with open records that nobody sends, and what each of those waits for: of instances that are gone, and of runs of
-   * this one that came to no end. The background finishes them.
+   * Open records that nobody sends: of instances that are gone, and of runs of this one that came to no end. The background
+   * finishes them.
    */
-  readonly orphans: Map<number, Reopened>
+  readonly orphans: Orphans
   readonly limits: BatchLimits
   readonly byteBudget: ByteBudget
   readonly inFlight: InFlight

@@ -20,7 +20,7 @@ const { values } = parseArgs({
 })
 
 /** When the faults are over, every record must be final within this time. */
-const SETTLE_MS = 120_000
+const SETTLE_MS = 60_000
 
 type Part = readonly [name: keyof typeof scenarios, share: number]
 

@@ -7,11 +7,13 @@ export interface ReadBackParts {
   /** GETs AttendanceRecords with this raw query; takes its turn among the writes. */
   readonly read: (query: string) => Promise<ReadOutcome>
   readonly wait: (ms: number) => Promise<void>
+  /** The clock, ms. */
+  readonly nowMs: () => number
   /** The time that is left for the request, ms. */
   readonly leftMs: () => number
   /**
-   * Pauses before each look, ms. A write that nobody answered may still be on its way, and a read may be stale: only when the
-   * last look, too, does not find it, it counts as not applied.
+   * Pauses before each look, ms. A write that nobody answered may still be on its way, and a read may be stale: it counts as
+   * not applied only when a look does not find it that is later than the write by all of them.
    */
   readonly spacingMs: readonly number[]
 }
@@ -25,27 +27,34 @@ const unclear: Seen = { kind: 'unclear' }
 /**
  * Creates the answer to an ambiguous outcome (product contract 3): read the learner and event back from V3, compare with what
  * was posted, and confirm, or post again. What stays unclear stays `unknown`; a newer mark of somebody else is left alone.
+ * `sentMs`: by the clock, when the record was sent last at the latest; default now.
  */
 export function createReadBack(
   parts: ReadBackParts,
-): (record: V3Record, post: PostOnce, reason: UnknownReason) => Promise<PostOutcome> {
-  const look = async (record: V3Record): Promise<Seen> => {
+): (record: V3Record, post: PostOnce, reason: UnknownReason, sentMs?: number) => Promise<PostOutcome> {
+  const allMs = parts.spacingMs.reduce((sum, ms) => sum + ms, 0)
+  const look = async (record: V3Record, sentMs = parts.nowMs()): Promise<Seen> => {
     const query = `$filter=${encodeURIComponent(toReadBackFilter(record))}`
+    const sureMs = sentMs + allMs
     let seen = unclear
-    for (const pauseMs of parts.spacingMs) {
+    for (const [index, spaceMs] of parts.spacingMs.entries()) {
+      // What was sent long ago needs no pause; a look that failed does.
+      const pauseMs = index === 0 ? Math.min(spaceMs, Math.max(0, sureMs - parts.nowMs())) : spaceMs
       if (parts.leftMs() <= pauseMs) return unclear
       await parts.wait(pauseMs)
+      const isSure = parts.nowMs() >= sureMs
       const outcome = await parts.read(query)
       seen = outcome.kind === 'read' ? compareReadBack(record, outcome.json) : unclear
       if (seen.kind === 'applied' || seen.kind === 'overwritten') return seen
       if (outcome.kind === 'refused') return unclear
+      if (isSure && seen.kind !== 'unclear') return seen
     }
     return seen
   }
-  return async (record, post, first) => {
+  return async (record, post, first, sentMs) => {
     let reason = first
     for (let posts = 0; posts <= MAX_POSTS; posts += 1) {
-      const seen = await look(record)
+      const seen = await look(record, posts === 0 ? sentMs : undefined)
       if (seen.kind === 'applied') return { kind: 'accepted', reply: seen.reply }
       if (seen.kind === 'overwritten') return { kind: 'unknown', reason: 'overwritten' }
       if (seen.kind === 'unclear') break

@@ -7,6 +7,7 @@ import type { ProxyContext } from '../context.ts'
 import type { Authorisation, Partner } from '../partner.ts'
 import { firstOfAgain } from './answer-known.ts'
 import { giveUp, type GivenUpReason } from './give-up.ts'
+import { leaveBehind } from './orphans.ts'
 import { type Plan, planStored } from './plan.ts'
 import { runWrites } from './run.ts'
 import { createSending } from './sending.ts'
@@ -41,6 +42,12 @@ type Rest =
   | { readonly missing: Missing; readonly partner: string; readonly untilMs: number }
   | { readonly missing: undefined; readonly untilMs: number }
 
+/** A batch that is to be finished: these of its records, which are due, or those that were left open. */
+interface Work {
+  readonly batch: number
+  readonly positions: readonly number[] | undefined
+}
+
 const credentialsSchema = z.object({ authorization: z.string(), subscriptionKey: z.string() })
 
 /** A batch with what it is finished with, or why it is given up. */
@@ -69,28 +76,12 @@ export function createRecovery(
   let lease: number | undefined
   /** Due records that could not be finished when they were last seen: they must not hide the others. */
   let dueResting = 0
+  /** What is to be done, the first at the end. */
+  let queue: Work[] = []
   let stopping = false
   let ticking: Promise<void> | undefined
   let timer: (() => void) | undefined
 
-  /** `work` resolves false when the batch has to wait for its partner. */
-  const run = (batch: number, work: () => Promise<boolean>): void => {
-    const job = work()
-      .then(
-        (isDone) => {
-          if (isDone) resting.delete(batch)
-        },
-        (cause: unknown) => {
-          const code = cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL'
-          context.events.recoveryFailed({ code })
-          resting.set(batch, { missing: undefined, untilMs: clock.nowMs() + AFTER_FAILURE_MS })
-          // Another instance has it now.
-          if (code === 'ADP_JOURNAL_LOST') orphans.delete(batch)
-        },
-      )
-      .finally(() => running.delete(batch))
-    running.set(batch, job)
-  }
   /** As `giveUp`; what could not be kept stays for the next time. */
   const end = async (stored: StoredBatch, opened: Reopened, reason: GivenUpReason): Promise<void> => {
     if (opened.size === 0) return
@@ -98,11 +89,15 @@ export function createRecovery(
     try {
       await giveUp(context, stored, [...opened.keys()], reason)
     } catch (cause) {
-      orphans.set(batch, new Map([...(orphans.get(batch) ?? []), ...opened]))
+      leaveBehind(orphans, batch, opened, clock.nowMs())
       throw cause
     }
   }
-  const finish = async ({ stored, authorisation }: Prepared, opened: Reopened): Promise<void> => {
+  const finish = async (
+    { stored, authorisation }: Prepared,
+    opened: Reopened,
+    sinceMs?: number,
+  ): Promise<void> => {
     const { batch, receivedMs, records } = stored
     if (typeof authorisation === 'string') return end(stored, opened, authorisation)
     const planned = planAgain(stored, authorisation.partner)
@@ -111,7 +106,7 @@ export function createRecovery(
     await end(stored, new Map([...opened].filter(([position]) => !isReadable(position))), 'unreadable')
     if (planned === undefined || positions.length === 0) return
     const { request, plan } = planned
-    const sending = createSending(context, authorisation, RECORDS_AT_A_TIME)
+    const sending = createSending(context, authorisation, { concurrency: RECORDS_AT_A_TIME, sinceMs })
     const { tally } = await runWrites(
       context,
       sending,
@@ -163,42 +158,65 @@ export function createRecovery(
       context.nowMs() < rest.untilMs && (rest.missing === 'partner' || !context.clients.has(rest.partner))
     )
   }
-  const mayRun = (batch: number): boolean =>
-    !stopping && running.size < BATCHES_AT_A_TIME && !running.has(batch) && !isResting(batch)
+  /** Finishes what is open of a batch; resolves false when it has to wait for its partner. */
+  const work = async ({ batch, positions }: Work): Promise<boolean> => {
+    const ready = await prepare(batch)
+    if (ready === undefined) return false
+    if (positions !== undefined) {
+      await finish(ready, await journal.reopen(batch, positions, undefined))
+      return true
+    }
+    const orphan = orphans.get(batch)
+    if (orphan === undefined) return true
+    await finish(ready, openOf(ready.stored, orphan.after), orphan.sinceMs)
+    orphans.delete(batch)
+    return true
+  }
+  const run = (next: Work): void => {
+    const { batch } = next
+    const job = work(next)
+      .then(
+        (isDone) => {
+          if (isDone) resting.delete(batch)
+        },
+        (cause: unknown) => {
+          const code = cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL'
+          context.events.recoveryFailed({ code })
+          resting.set(batch, { missing: undefined, untilMs: clock.nowMs() + AFTER_FAILURE_MS })
+          // Another instance has it now.
+          if (code === 'ADP_JOURNAL_LOST') orphans.delete(batch)
+        },
+      )
+      .finally(() => {
+        running.delete(batch)
+        fill()
+      })
+    running.set(batch, job)
+  }
+  /** Begins what is to be done, as far as it may now. */
+  const fill = (): void => {
+    while (!stopping && running.size < BATCHES_AT_A_TIME) {
+      const next = queue.pop()
+      if (next === undefined) return
+      if (!running.has(next.batch)) run(next)
+    }
+  }
   const takeOver = async (): Promise<void> => {
     const taken = await journal.takeOver()
     const now = journal.lease()
     // What came under a lease that was lost is taken over anew, here or elsewhere.
     if (now !== undefined && lease !== undefined && now !== lease) orphans.clear()
     lease = now ?? lease
-    for (const { batch, after } of taken)
-      orphans.set(batch, new Map([...(orphans.get(batch) ?? []), ...after]))
+    for (const { batch, after } of taken) leaveBehind(orphans, batch, after, clock.nowMs())
   }
   const tick = async (): Promise<void> => {
     await takeOver()
-    for (const [batch, after] of orphans) {
-      if (!mayRun(batch)) continue
-      run(batch, async () => {
-        const ready = await prepare(batch)
-        if (ready === undefined) return false
-        await finish(ready, openOf(ready.stored, after))
-        orphans.delete(batch)
-        return true
-      })
-    }
     const due = await journal.due(context.nowMs(), DUE_AT_A_TIME + dueResting)
-    dueResting = 0
-    for (const { batch, positions } of due) {
-      if (isResting(batch)) dueResting += positions.length
-      if (!mayRun(batch)) continue
-      run(batch, async () => {
-        const ready = await prepare(batch)
-        if (ready === undefined) return false
-        const opened = await journal.reopen(batch, positions, undefined)
-        await finish(ready, opened)
-        return true
-      })
-    }
+    const mayRun = (batch: number): boolean => !running.has(batch) && !isResting(batch)
+    dueResting = due.reduce((sum, { batch, positions }) => sum + (isResting(batch) ? positions.length : 0), 0)
+    const left = [...orphans.keys()].map((batch): Work => ({ batch, positions: undefined }))
+    queue = [...left, ...due].filter(({ batch }) => mayRun(batch)).reverse()
+    fill()
   }
   const start = (): void => {
     timer = undefined
@@ -231,8 +249,9 @@ function planAgain(
   try {
     const request = decodeStoredRequest(payload)
     return { request, plan: planStored(request, partner, receivedMs) }
-  } catch {
-    return undefined
+  } catch (cause) {
+    if (cause instanceof AdapterError) return undefined
+    throw cause
   }
 }
 

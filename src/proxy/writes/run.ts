@@ -5,6 +5,7 @@ import type { PartReply } from '../../v2/index.ts'
 import type { PostOutcome, UpstreamError } from '../../v3/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Partner } from '../partner.ts'
+import { leaveBehind } from './orphans.ts'
 import type { PlannedRecord } from './plan.ts'
 import type { Reply } from './reply-stream.ts'
 import type { OnOutcome, WriteTask } from './send.ts'
@@ -35,7 +36,7 @@ export interface RunEnd {
 }
 
 /** What a run uses of the context. */
-export type RunContext = Pick<ProxyContext, 'journal' | 'waiting' | 'orphans' | 'nowMs'>
+export type RunContext = Pick<ProxyContext, 'journal' | 'waiting' | 'orphans' | 'clock' | 'nowMs'>
 
 /**
  * Sends the records of a run and makes each outcome durable before anybody is told. Outcomes that come in the same moment
@@ -53,18 +54,14 @@ export async function runWrites(
   } catch (cause) {
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') throw cause
     // As long as this instance lives, nobody else takes them over.
-    leaveBehind(context.orphans, run)
+    const left = run.tasks.map(({ position }) => [position, run.after.get(position) ?? []] as const)
+    leaveBehind(context.orphans, run.batch, new Map(left), context.clock.nowMs())
     throw new AdapterError(
       'ADP_OUTCOME_UNKNOWN',
       'The records were sent, and what became of them could not be kept. Send the same batch again for its answer.',
       { cause },
     )
   }
-}
-
-function leaveBehind(orphans: Map<number, Reopened>, { batch, tasks, after }: Run): void {
-  const left = tasks.map(({ position }) => [position, after.get(position) ?? []] as const)
-  orphans.set(batch, new Map([...(orphans.get(batch) ?? []), ...left]))
 }
 
 async function sendAndSettle(

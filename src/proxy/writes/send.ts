@@ -33,7 +33,14 @@ export interface SendOptions {
   readonly concurrency: number
   readonly bodyProfile: BodyProfile
   /** Finds out what became of a write that may have been applied, and posts it again where it was not. */
-  readonly resolve: (record: V3Record, post: PostOnce, reason: UnknownReason) => Promise<PostOutcome>
+  readonly resolve: (
+    record: V3Record,
+    post: PostOnce,
+    reason: UnknownReason,
+    sentMs?: number,
+  ) => Promise<PostOutcome>
+  /** By the clock, when those that are looked for first were sent last at the latest. Default now. */
+  readonly sentMs?: number | undefined
   /** False: nothing may be sent from here any longer. */
   readonly maySend: () => boolean
 }
@@ -125,7 +132,7 @@ function start(task: WriteTask, options: SendOptions, onOutcome: (outcome: PostO
         })
     })
   }
-  if (task.first === 'readBack') void resolve(record, post, 'connectionLost').then(onOutcome)
+  if (task.first === 'readBack') void resolve(record, post, 'connectionLost', options.sentMs).then(onOutcome)
   else
     post((outcome) => {
       if (outcome.kind === 'unknown') void resolve(record, post, outcome.reason).then(onOutcome)

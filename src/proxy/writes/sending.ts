@@ -24,6 +24,14 @@ export interface Sending {
   timing(): string | undefined
 }
 
+/** How records are sent that no client waits for. */
+export interface InBackground {
+  /** Records under way at the same time. */
+  readonly concurrency: number
+  /** By the clock, ms: nobody has sent any of them since; undefined: unknown. */
+  readonly sinceMs: number | undefined
+}
+
 /**
  * Creates the sending of one request. A token of the adapter's own that the service refuses (401) before it took anything is
  * renewed once, and the records go out again: nothing had been applied.
@@ -31,9 +39,10 @@ export interface Sending {
 export function createSending(
   context: ProxyContext,
   authorisation: Authorisation,
-  concurrency = authorisation.partner.concurrency,
+  background?: InBackground,
 ): Sending {
   const { partner, pace, renew } = authorisation
+  const concurrency = background?.concurrency ?? partner.concurrency
   let queuedMs = 0
   let current: V3Writes | undefined
   let denied = false
@@ -55,11 +64,12 @@ export function createSending(
         read: async (query) =>
           seen(await readPaced(context, authorisation, credentials, query, writes.leftMs())),
         wait: (ms) => new Promise((done) => context.clock.after(ms, done)),
+        nowMs: () => context.clock.nowMs(),
         leftMs: () => writes.leftMs(),
         spacingMs: partner.readBackAfterMs,
       })
       const { bodyProfile } = partner
-      const options = { writes, concurrency, bodyProfile, resolve, maySend }
+      const options = { writes, concurrency, bodyProfile, resolve, maySend, sentMs: background?.sinceMs }
       const denial = await sendAll(tasks, options, (position, outcome) => {
         onOutcome(position, seen(outcome))
       })

@@ -53,13 +53,13 @@ export function encodeStoredRequest({ request, replyId, body }: StoredRequest): 
 export function decodeStoredRequest(payload: Uint8Array): StoredRequest {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
   const end = bytes.indexOf(0x0a)
-  const { request, replyId } = schema.parse(parseHead(bytes.toString('utf8', 0, Math.max(end, 0))))
+  const { request, replyId } = parseHead(bytes.toString('utf8', 0, Math.max(end, 0)))
   return { request: { ...request, contentType: request.contentType }, replyId, body: bytes.subarray(end + 1) }
 }
 
-function parseHead(text: string): unknown {
+function parseHead(text: string): z.infer<typeof schema> {
   try {
-    return JSON.parse(text)
+    return schema.parse(JSON.parse(text))
   } catch (cause) {
     throw new AdapterError('ADP_INTERNAL', 'The journal holds a request that cannot be read.', { cause })
   }

@@ -27,8 +27,10 @@ async function find(
   reads: readonly ReadOutcome[],
   posts: readonly PostOutcome[],
   own: Partial<ReadBackParts> = {},
+  sentMs?: number,
 ) {
   const done: string[] = []
+  let nowMs = 100
   let [looked, posted] = [0, 0]
   const resolve = createReadBack({
     read: (query) => {
@@ -37,8 +39,10 @@ async function find(
     },
     wait: (ms) => {
       done.push(`wait ${ms}`)
+      nowMs += ms
       return Promise.resolve()
     },
+    nowMs: () => nowMs,
     leftMs: () => 10_000,
     spacingMs: [10, 20],
     ...own,
@@ -50,6 +54,7 @@ async function find(
       told(posts[Math.min(posted++, posts.length - 1)] ?? lost)
     },
     'connectionLost',
+    sentMs,
   )
   return { done, outcome }
 }
@@ -64,6 +69,19 @@ describe('createReadBack', () => {
 
   it('posts again only after the last look did not find it', async () => {
     expect(await find([absent], [accepted])).toEqual({ done: [...look, 'post'], outcome: accepted })
+  })
+
+  it.each([
+    ['long ago looks once, at once', 70, ['wait 0', 'read', 'post']],
+    ['a moment ago looks as late as is sure', 75, ['wait 5', 'read', 'post']],
+    ['just now looks after every pause', 100, [...look, 'post']],
+  ])('what was sent %s', async (_how, sentMs, done) => {
+    expect(await find([absent], [accepted], {}, sentMs)).toEqual({ done, outcome: accepted })
+  })
+
+  it('pauses before it looks again for what was sent long ago, and after its own post', async () => {
+    const again = await find([gone, absent, absent, absent], [lost, accepted], {}, 0)
+    expect(again.done).toEqual(['wait 0', 'read', 'wait 20', 'read', 'post', ...look, 'post'])
   })
 
   it('looks again when the second post is lost, too, and posts twice at the most', async () => {

@@ -67,6 +67,13 @@ describe('recovery', () => {
     taken = []
   })
 
+  it('begins the next batch as soon as one has ended', async () => {
+    const { clock, context } = startRecovery({})
+    for (const batch of numbers(64)) context.orphans.set(1_000 + batch, { after: new Map(), sinceMs: 0 })
+    await clock.pass(1_001)
+    expect([...context.orphans.keys()]).toEqual([])
+  })
+
   it('reaches what is due behind more than it asks for at a time', async () => {
     const due = [...numbers(600), 1_000]
     const reopened: number[] = []
@@ -86,7 +93,7 @@ describe('recovery', () => {
   it('lets a batch that failed rest for 5 s', async () => {
     const failing = () => Promise.reject(new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.'))
     const { clock, context, log } = startRecovery({}, failing)
-    context.orphans.set(1_000, new Map([[0, []]]))
+    context.orphans.set(1_000, { after: new Map([[0, []]]), sinceMs: 0 })
     await clock.pass(11_500)
     expect(log.length).toBe(3)
     expect([...context.orphans.keys()]).toEqual([1_000])
@@ -110,7 +117,7 @@ describe('recovery', () => {
       },
       () => Promise.reject(new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.')),
     )
-    context.orphans.set(1_000, new Map([[0, []]]))
+    context.orphans.set(1_000, { after: new Map([[0, []]]), sinceMs: 0 })
     await clock.pass(20_000)
     expect(settled).toEqual([])
     await clock.pass(day)
@@ -154,11 +161,11 @@ describe('recovery', () => {
       load: () => Promise.reject(new AdapterError('ADP_JOURNAL_LOST', 'Gone.')),
     })
     await clock.pass(1)
-    context.orphans.set(1, new Map())
+    context.orphans.set(1, { after: new Map(), sinceMs: 0 })
     await clock.pass(1_000)
     expect([...context.orphans.keys()]).toEqual([])
     await clock.pass(5_000)
-    context.orphans.set(2, new Map())
+    context.orphans.set(2, { after: new Map(), sinceMs: 0 })
     lease = 2
     await clock.pass(1_000)
     expect([...context.orphans.keys()]).toEqual([])
@@ -166,7 +173,7 @@ describe('recovery', () => {
 
   it('forgets a batch that was withdrawn', async () => {
     const { clock, context } = startRecovery({ load: () => Promise.resolve(undefined) })
-    context.orphans.set(1, new Map())
+    context.orphans.set(1, { after: new Map(), sinceMs: 0 })
     await clock.pass(2_000)
     expect([...context.orphans.keys()]).toEqual([])
   })

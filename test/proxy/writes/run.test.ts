@@ -21,6 +21,7 @@ async function run(own: Partial<Journal>, beforeEach: (position: number) => void
     journal,
     waiting: createWaiting(journal, createManualClock()),
     orphans: new Map(),
+    clock: createManualClock(),
     nowMs: () => 0,
   }
   const sending: Pick<Sending, 'sendAll'> = {
@@ -63,7 +64,7 @@ async function run(own: Partial<Journal>, beforeEach: (position: number) => void
     () => undefined,
     (cause: unknown) => cause,
   )
-  return { sent, error, orphans: [...context.orphans] }
+  return { sent, error, orphans: [...context.orphans].map(([batch, { after }]) => [batch, after]) }
 }
 
 it('sends everything while the lease holds', async () => {
