@@ -23,7 +23,7 @@ it.each([
   const batch = await beginNew(
     journal,
     batchOf([], {
-      payload: Buffer.from('MARK-PAYLOAD'.repeat(500)),
+      payload: Buffer.from('MARK-PAYLOAD'.repeat(300)),
       credentials: 'bearer MARK-CREDENTIALS',
       records: [{ key: 'MARK-KEY' }, { key: 'MARK-KEY', refused: { answer: 'MARK-REFUSED' } }],
     }),
@@ -33,6 +33,22 @@ it.each([
   const marks = ['MARK-PAYLOAD', 'MARK-KEY', 'MARK-CREDENTIALS', 'MARK-REFUSED', 'MARK-ANSWER']
   expect(marks.filter((mark) => disk.includes(mark)).sort()).toEqual([...found].sort())
   expect(disk).not.toContain(key.key.toString('latin1'))
+})
+
+it.each([{ key: undefined }, { key }])('compresses what is large, encrypted or not ($key.id)', (given) => {
+  const large = Buffer.from('{"mark":"one of many"}'.repeat(1_000))
+  const sealed = seal(large, given.key, 'payload', 7)
+  expect(sealed.body.length).toBeLessThan(large.length / 10)
+  expect(Buffer.from(unseal(sealed, [key], 'payload', 7))).toEqual(large)
+})
+
+it('reads what was kept as it came, and names what was damaged', () => {
+  const large = Buffer.from('{"mark":"one of many"}'.repeat(1_000))
+  expect(unseal({ keyId: null, body: large }, [], 'payload', 7)).toBe(large)
+  const { body } = seal(large, undefined, 'payload', 7)
+  expect(() => unseal({ keyId: null, body: body.subarray(0, 20) }, [], 'payload', 7)).toThrow(
+    expect.objectContaining({ code: 'ADP_INTERNAL' }),
+  )
 })
 
 it('binds what is encrypted to its batch and its kind', () => {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 
 import { sql } from 'kysely'
@@ -69,7 +70,11 @@ it('goes on step by step until nothing is left', async () => {
 it('leaves nothing of it in the file', async () => {
   const file = `${await makeFolder()}/journal.db`
   const { journal, store } = await openSqlite(file)
-  const batch = await beginNew(journal, batchOf(['a'], { payload: Buffer.from('MARK '.repeat(5_000)) }))
+  // Between random bytes, so that no compression hides it.
+  const payload = Buffer.concat(
+    Array.from({ length: 4_500 }, () => Buffer.concat([Buffer.from('MARK'), randomBytes(60)])),
+  )
+  const batch = await beginNew(journal, batchOf(['a'], { payload }))
   await journal.settle(batch, [confirmed(0, 'MARK')])
   const countMarks = async () => {
     await sql`PRAGMA wal_checkpoint(TRUNCATE)`.execute(store.db)

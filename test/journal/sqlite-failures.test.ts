@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { mkdir, stat, writeFile } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
 
@@ -69,14 +70,14 @@ describe('an SQLite journal that cannot be written', () => {
       await sql.raw(`PRAGMA max_page_count = ${limit}`).execute(store.db)
     }
     await pages(1)
-    const large = batchOf(['b'], { payload: new Uint8Array(4_000_000) })
+    const large = batchOf(['b'], { payload: randomBytes(4_000_000) })
     await expect(journal.begin(large)).rejects.toMatchObject({
       code: 'ADP_JOURNAL_UNAVAILABLE',
       status: 503,
       message: expect.stringContaining('the disk is full') as unknown,
     })
     expect(journal.isAvailable()).toBe(false)
-    const settled = journal.settle(batch, [confirmed(0, 'x'.repeat(4_000_000))])
+    const settled = journal.settle(batch, [confirmed(0, randomBytes(2_000_000).toString('hex'))])
     await vi.waitFor(() => expect(heard).toHaveLength(1), 10_000)
     await pages(1_000_000)
     await settled
