@@ -29,9 +29,9 @@ type Part = readonly [name: keyof typeof scenarios, share: number]
  * by side: while one settles, starts processes or waits for a lease, the others keep the machine busy.
  */
 const tracks: readonly (readonly Part[])[] = [
-  [['killed', 0.44], ['killedInStorms', 0.12], ['killedWhileStale', 0.12], ['duplicates', 0.12]],
-  [['killed', 0.44], ['batched', 0.12], ['conflicts', 0.12], ['workers', 0.06], ['retries', 0.05]],
-  [['together', 0.15], ['storeBroken', 0.15], ['restarted', 0.1], ['killed', 0.2], ['broken', 0.06], ['storms', 0.08]],
+  [['killed', 0.52], ['killedInStorms', 0.12], ['killedWhileStale', 0.12], ['duplicates', 0.12]],
+  [['killed', 0.52], ['batched', 0.12], ['conflicts', 0.12], ['workers', 0.06], ['retries', 0.05]],
+  [['together', 0.15], ['storeBroken', 0.15], ['restarted', 0.1], ['killed', 0.3], ['broken', 0.06], ['storms', 0.08]],
 ] // prettier-ignore
 
 const seed = Number(values.seed)
