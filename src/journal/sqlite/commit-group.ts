@@ -87,7 +87,7 @@ function begin(
   group: Group,
   operation: BeginOperation,
 ): BeginResult {
-  const { on, secrets, hashKey } = context
+  const { on, secrets } = context
   const { partner, ids, content, receivedMs, payload, credentials, keys, refused } = operation
   const before = ids === undefined ? undefined : on.sameIds.get(ids, partner)
   const recent = before !== undefined && receivedMs - Number(before['received_ms']) < context.replayForMs
@@ -108,15 +108,7 @@ function begin(
   const sealed = seal(payload, secrets.key, 'payload', batch)
   on.insertPayload.run(batch, sealed.keyId, sealed.body)
   if (open > 0) putCredentials(context, batch, credentials)
-  const reasons = new Map(
-    refused.positions.map((position, index) => [position, refused.reasons[index] ?? null]),
-  )
-  for (let position = 0; position < keys.length; position += 1) {
-    const key = hashKey(keys[position] ?? '')
-    const reason = reasons.get(position)
-    if (reason === undefined) on.insertRecord.run(batch, position, key)
-    else on.insertRefused.run(batch, position, key, reason, group.nowMs)
-  }
+  insertRecords(context, batch, operation, group.nowMs)
   const pack = packAnswers(refused.positions, refused.answers)
   if (pack !== undefined) {
     const answers = seal(pack, secrets.key, 'answers', batch)
@@ -127,6 +119,24 @@ function begin(
   // With setReturnArrays each row is an array, which the types do not say.
   const after = (on.olderOpen.all(batch) as unknown as number[][]).flat()
   return { kind: 'new', batch, after, idsReused: recent }
+}
+
+/** All open records between two refused ones go with one statement: a call takes longer than a row. */
+function insertRecords(
+  { on, hashKey }: Context,
+  batch: number,
+  { keys, refused }: BeginOperation,
+  nowMs: number,
+): void {
+  const hashes = keys.map(hashKey)
+  const all = Buffer.concat(hashes)
+  let from = 0
+  for (const [index, position] of refused.positions.entries()) {
+    if (from < position) on.insertOpen.run(batch, all, from, position - 1)
+    on.insertRefused.run(batch, position, hashes[position] ?? null, refused.reasons[index] ?? null, nowMs)
+    from = position + 1
+  }
+  if (from < keys.length) on.insertOpen.run(batch, all, from, keys.length - 1)
 }
 
 /** Credentials are kept only where they can be encrypted. */

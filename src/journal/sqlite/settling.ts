@@ -61,6 +61,22 @@ export function createSettling(
     const row = on.record.get(operation.batch, operation.positions[index] ?? -1)
     return row?.['state'] === operation.states[index] && row?.['reason'] === operation.reasons[index]
   }
+  /** Writes the outcomes of one run, and returns how many of its records were open. */
+  const write = (operation: SettleOperation, from: number, end: number): number => {
+    const { batch, positions, states, again, reasons, deadLetters } = operation
+    const first = positions[from] ?? -1
+    if (isConfirmed(operation, from)) {
+      return Number(on.confirm.run(nowMs, batch, first, first + end - from - 1).changes)
+    }
+    const next = again[from] ?? null
+    const [state, reason, deadLetter] = [
+      states[from] ?? REFUSED,
+      reasons[from] ?? null,
+      deadLetters[from] ?? 0,
+    ]
+    const live = next === null ? 0 : 1
+    return Number(on.settle.run(state, live, next, reason, deadLetter, nowMs, batch, first).changes)
+  }
   const supersede = (batch: number, from: number, to: number): void => {
     // Each once, also where several records of its key were confirmed. With setReturnArrays each row is an array, which the types do not say.
     for (const row of on.superseded.all(batch, from, to) as unknown as number[][]) {
@@ -75,37 +91,26 @@ export function createSettling(
   }
   return {
     settle: (operation) => {
-      const { batch, positions, states, again, reasons, deadLetters, answers } = operation
+      const { batch, positions, states, again, answers } = operation
       const change = changeOf(batch)
       if (change === undefined) return 'lost'
       if (!change.owned) return positions.every((_, index) => isKept(operation, index)) ? 'done' : 'lost'
-      for (let index = 0; index < positions.length; index += 1) {
-        const position = positions[index] ?? -1
-        const state = states[index] ?? REFUSED
-        const next = again[index] ?? null
-        const live = next === null ? 0 : 1
-        const { changes: changed } = on.settle.run(
-          state,
-          live,
-          next,
-          reasons[index] ?? null,
-          deadLetters[index] ?? 0,
-          nowMs,
-          batch,
-          position,
-        )
-        if (changed === 0) {
-          if (isKept(operation, index)) continue
-          return 'late'
+      for (let from = 0, end = 0; from < positions.length; from = end) {
+        end = endOfRun(operation, from)
+        const state = states[from] ?? REFUSED
+        const changed = write(operation, from, end)
+        for (let index = from; changed < end - from && index < end; index += 1) {
+          if (!isKept(operation, index)) return 'late'
         }
-        ledger.move(change.partner, 0, state)
-        change.open -= 1
-        change.live -= 1 - live
-        change.positions.push(position)
-        change.answers.push(answers[index])
+        if (changed === 0) continue
+        ledger.move(change.partner, 0, state, changed)
+        change.open -= changed
+        if ((again[from] ?? null) === null) change.live -= changed
+        change.positions.push(...positions.slice(from, end))
+        change.answers.push(...answers.slice(from, end))
         if (state !== CONFIRMED) continue
-        if (position < change.firstConfirmed) change.firstConfirmed = position
-        if (position > change.lastConfirmed) change.lastConfirmed = position
+        change.firstConfirmed = Math.min(change.firstConfirmed, positions[from] ?? 0)
+        change.lastConfirmed = Math.max(change.lastConfirmed, positions[end - 1] ?? 0)
       }
       return 'done'
     },
@@ -126,4 +131,23 @@ export function createSettling(
       changes.clear()
     },
   }
+}
+
+/** True for a record that was taken, and of which nothing else is to be kept. */
+function isConfirmed({ states, again, reasons, deadLetters }: SettleOperation, index: number): boolean {
+  return (
+    states[index] === CONFIRMED &&
+    again[index] === null &&
+    reasons[index] === null &&
+    deadLetters[index] === 0
+  )
+}
+
+/** Where the run ends that begins at `from`: records next to each other that were confirmed, or one of any other outcome. */
+function endOfRun(operation: SettleOperation, from: number): number {
+  const { positions } = operation
+  let end = from + 1
+  if (!isConfirmed(operation, from)) return end
+  while (positions[end] === (positions[end - 1] ?? 0) + 1 && isConfirmed(operation, end)) end += 1
+  return end
 }

@@ -7,13 +7,14 @@ export interface GroupStatements {
   readonly insertBatch: StatementSync
   readonly insertPayload: StatementSync
   readonly putCredentials: StatementSync
-  readonly insertRecord: StatementSync
+  readonly insertOpen: StatementSync
   readonly insertRefused: StatementSync
   readonly olderOpen: StatementSync
   readonly olderOpenOf: StatementSync
   readonly batch: StatementSync
   readonly record: StatementSync
   readonly settle: StatementSync
+  readonly confirm: StatementSync
   readonly superseded: StatementSync
   readonly supersede: StatementSync
   readonly count: StatementSync
@@ -52,8 +53,11 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
     ),
     insertPayload: prepare('insert into journal_payloads (batch, key_id, body) values (?, ?, ?)'),
     putCredentials: prepare(`insert into journal_credentials (batch, key_id, body) values (?, ?, ?) ${put}`),
-    insertRecord: prepare(
-      'insert into journal_records (batch, position, key, state, live) values (?, ?, ?, 0, 1)',
+    // ?1: batch. ?2: the keys of all its records, 16 bytes each. ?3 and ?4: the first position and the last.
+    insertOpen: prepare(
+      `with recursive places (position) as (select ?3 union all select position + 1 from places where position < ?4)
+       insert into journal_records (batch, position, key, state, live)
+       select ?1, position, substr(?2, 16 * position + 1, 16), 0, 1 from places`,
     ),
     insertRefused: prepare(
       `insert into journal_records (batch, position, key, state, live, reason, settled_ms)
@@ -70,6 +74,10 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
     settle: prepare(
       `update journal_records set state = ?, live = ?, again = ?, reason = ?, dead_letter = ?, settled_ms = ?
        where batch = ? and position = ? and state = 0`,
+    ),
+    confirm: prepare(
+      `update journal_records set state = 1, live = 0, again = null, reason = null, dead_letter = 0, settled_ms = ?
+       where batch = ? and position between ? and ? and state = 0`,
     ),
     superseded: rows(
       `select distinct o.batch, o.position, o.state from journal_records r

@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest'
 
 import type { Settled } from '../../../src/journal/index.ts'
-import { batchOf, beginNew, confirmed, START_MS, statesOf } from '../batches.ts'
+import { afterOf, batchOf, beginNew, confirmed, START_MS, statesOf } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
 const HOUR_MS = 3_600_000
@@ -72,6 +72,37 @@ export function describeSettle({ name, promise }: Subject): void {
       await expect(journal.settle(batch + 100, [confirmed(0)])).rejects.toMatchObject({
         code: 'ADP_JOURNAL_LOST',
       })
+    })
+
+    promise('takes neighbours together, also where some of them were settled before', async (journal) => {
+      const refused = { answer: 'no', reason: 'ADP_FIELD' }
+      const keys = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
+      const batch = await beginNew(journal, {
+        ...batchOf(keys),
+        records: keys.map((key, position) => (position % 4 === 1 ? { key, refused } : { key })),
+      })
+      expect(await statesOf(journal, batch)).toEqual([
+        'open', 'refused', 'open', 'open', 'open', 'refused', 'open',
+      ]) // prettier-ignore
+      await journal.settle(batch, [confirmed(3)])
+      await journal.settle(batch, [confirmed(6), confirmed(2), confirmed(3), confirmed(4)])
+      const stored = await journal.load(batch)
+      expect(stored?.records.map(({ state, answer }) => [state, answer])).toEqual([
+        ['open', undefined], ['refused', 'no'], ['confirmed', 'answer 2'], ['confirmed', 'answer 3'],
+        ['confirmed', 'answer 4'], ['refused', 'no'], ['confirmed', 'answer 6'],
+      ]) // prettier-ignore
+      expect(await journal.balances()).toMatchObject([{ received: 7, open: 1, confirmed: 4, refused: 2 }])
+      // Each record keeps its own key: a newer batch waits for the one that is open.
+      expect(afterOf(await journal.begin(batchOf(['g', 'a', 'c'])))).toEqual({
+        1: [{ batch, position: 0 }],
+      })
+      const late: Settled[] = [
+        { position: 0, state: 'unknown', answer: undefined },
+        confirmed(1),
+        confirmed(2),
+      ]
+      await expect(journal.settle(batch, late)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
+      expect((await statesOf(journal, batch))[0]).toBe('open')
     })
 
     promise('supersedes older records of the key, once a newer one is confirmed', async (journal) => {
