@@ -1,56 +1,85 @@
-import { Client } from 'undici'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 
 import { serveCommands } from './child.ts'
-import { type LegacyBatch, legacyBatch } from './legacy-batch.ts'
+import { legacyBatch } from './legacy-batch.ts'
 
-// V2 clients, each with a class of its own: sends a batch of 30, reads the whole reply, and sends the next. Arguments: port,
-// clients, ms.
+// V2 clients, each with a class of its own: sends a batch of 30, reads the whole reply, and sends the next. They work on bare
+// sockets: what they take of the machine, the adapter does not get. Arguments: port, clients, ms.
 
 const RECORDS = 30
-const PATH = '/V2/Attendance/$batch'
 const [port, clients, durationMs] = process.argv.slice(2).map(Number)
-const CREATED = Buffer.from('HTTP/1.1 201 Created\r\n')
+const CREATED = 'HTTP/1.1 201 Created\r\n'
+/** The last chunk (RFC 9112, 7.1). */
+const END = '\r\n0\r\n\r\n'
+
+/** One connection, and the request that goes out on it again and again. */
+interface Client {
+  readonly socket: Socket
+  readonly request: Buffer
+  /** Where the id of the batch stands in it. */
+  readonly ids: readonly number[]
+}
 
 let sent = 0
-const connections = Array.from({ length: clients ?? 16 }, () => new Client(`http://127.0.0.1:${port ?? 0}`))
 
-async function sendBatch(client: Client, template: LegacyBatch): Promise<void> {
+async function openClient(index: number): Promise<Client> {
+  const { bytes, contentType } = legacyBatch(RECORDS, 0x7fffffff, index * RECORDS)
+  const head = [
+    'POST /V2/Attendance/$batch HTTP/1.1',
+    `Host: 127.0.0.1:${port ?? 0}`,
+    `Content-Type: ${contentType}`,
+    `Content-Length: ${bytes.length}`,
+    'Authorization: bearer bench',
+    'Ocp-Apim-Subscription-Key: bench',
+  ]
+  const request = Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), bytes])
+  const id = contentType.slice(-12)
+  const ids: number[] = []
+  for (let at = request.indexOf(id); at !== -1; at = request.indexOf(id, at + 12)) ids.push(at)
+  const socket = connect({ port: port ?? 0, host: '127.0.0.1', noDelay: true })
+  await once(socket, 'connect')
+  return { socket, request, ids }
+}
+
+/** Sends a batch with ids of its own (the same bytes twice would be a repeated request) and reads the reply to its end. */
+async function sendBatch({ socket, request, ids }: Client): Promise<void> {
   sent += 1
-  const { bytes, contentType } = nextBatch(template, sent)
-  const { statusCode, body } = await client.request({
-    method: 'POST',
-    path: PATH,
-    headers: {
-      'Content-Type': contentType,
-      Authorization: 'bearer bench',
-      'Ocp-Apim-Subscription-Key': 'bench',
-    },
-    body: bytes,
+  const own = sent.toString(16).padStart(12, '0')
+  for (const at of ids) request.write(own, at, 'latin1')
+  socket.write(request)
+  const { status, created } = await readReply(socket)
+  if (status !== '200' || created !== RECORDS) throw new Error(`${status}, ${created} of ${RECORDS} created`)
+}
+
+function readReply(socket: Socket): Promise<{ status: string; created: number }> {
+  return new Promise((resolve, reject) => {
+    let status: string | undefined
+    let created = 0
+    let rest = ''
+    const finish = (settle: () => void): void => {
+      socket.off('data', onData).off('close', onClose)
+      settle()
+    }
+    const onClose = (): void => finish(() => reject(new Error('the connection was closed')))
+    const onData = (chunk: Buffer): void => {
+      const text = rest + chunk.toString('latin1')
+      status ??= text.slice(9, 12)
+      let from = 0
+      for (let at = text.indexOf(CREATED); at !== -1; at = text.indexOf(CREATED, from)) {
+        created += 1
+        from = at + CREATED.length
+      }
+      const end = status
+      if (text.endsWith(END)) finish(() => resolve({ status: end, created }))
+      // A line that the end of the chunk cuts off.
+      rest = text.slice(Math.max(from, text.length - CREATED.length + 1))
+    }
+    socket.on('data', onData).on('close', onClose)
   })
-  const created = countCreated(Buffer.from(await body.arrayBuffer()))
-  if (statusCode !== 200 || created !== RECORDS)
-    throw new Error(`${statusCode}, ${created} of ${RECORDS} created`)
 }
 
-const templates = connections.map((_client, index) => legacyBatch(RECORDS, 0x7fffffff, index * RECORDS))
-const digits = (templates[0]?.contentType.length ?? 12) - 12
-const id = templates[0]?.contentType.slice(digits) ?? ''
-
-/** A batch with ids of its own: the same bytes twice would be a repeated request, not new marks. */
-function nextBatch(template: LegacyBatch, number: number): LegacyBatch {
-  const own = number.toString(16).padStart(12, '0')
-  const bytes = Buffer.from(template.bytes)
-  for (let at = bytes.indexOf(id); at !== -1; at = bytes.indexOf(id, at + 12)) bytes.write(own, at, 'latin1')
-  return { bytes, contentType: template.contentType.slice(0, digits) + own }
-}
-
-function countCreated(reply: Buffer): number {
-  let count = 0
-  for (let at = reply.indexOf(CREATED); at !== -1; at = reply.indexOf(CREATED, at + CREATED.length))
-    count += 1
-  return count
-}
-
+const connections = await Promise.all(Array.from({ length: clients ?? 16 }, (_, index) => openClient(index)))
 serveCommands(
   {},
   {
@@ -58,10 +87,8 @@ serveCommands(
       const before = sent
       const start = performance.now()
       await Promise.all(
-        connections.map(async (client, index) => {
-          const template = templates[index]
-          while (template !== undefined && performance.now() - start < (durationMs ?? 1000))
-            await sendBatch(client, template)
+        connections.map(async (client) => {
+          while (performance.now() - start < (durationMs ?? 1000)) await sendBatch(client)
         }),
       )
       const ms = performance.now() - start
