@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,6 +16,8 @@ export interface Child {
   /** What it told when it was ready, such as its port. */
   readonly ready: Numbers
   ask(command: string): Promise<Numbers>
+  /** Moves its threads of this name to a core, where the machine allows it. */
+  pinThreads(name: string, core: number): void
   stop(): Promise<void>
 }
 
@@ -43,6 +45,9 @@ export async function startChild(
       child.send(command)
       return ask()
     },
+    pinThreads: (name, toCore) => {
+      if (canPin) pinThreads(child.pid ?? 0, name, toCore)
+    },
     stop: async () => {
       if (child.connected) {
         const closed = once(child, 'close')
@@ -68,6 +73,18 @@ function spawnPinned(
       : command
   const [file = process.execPath, ...rest] = pinned
   return spawn(file, rest, { stdio: ['ignore', 'inherit', stderr, 'ipc'] })
+}
+
+function pinThreads(process: number, name: string, core: number): void {
+  const folder = `/proc/${process}/task`
+  // Linux keeps 15 characters of a name.
+  const ids = readdirSync(folder).filter(
+    (id) => readFileSync(join(folder, id, 'comm'), 'utf8').trim() === name.slice(0, 15),
+  )
+  for (const id of ids) {
+    const { status, stderr } = spawnSync('taskset', ['-p', '-c', String(core % availableParallelism()), id])
+    if (status !== 0) throw new Error(`the thread ${name} cannot be pinned: ${String(stderr)}`)
+  }
 }
 
 function answer(child: ChildProcess, describeFailure: () => string): Promise<Numbers> {

@@ -7,6 +7,8 @@ import { type Child, startChild } from './child.ts'
 import type { Row } from './report.ts'
 import { interleave, median, medianRatio } from './rounds.ts'
 
+/** The core of the process that is measured, and that of all others. */
+const [MEASURED, BESIDE] = [0, 1]
 const CLIENTS = 16
 const REQUESTS_AT_A_TIME = 256
 const ROUND_MS = 2_000
@@ -30,8 +32,8 @@ interface Measured {
 
 /**
  * Marks per second through the adapter with each kind of journal, each write durable before it is sent and each outcome before
- * it is told, against the same posts without an adapter. No process is pinned: the journal's thread is meant to have a core of
- * its own, and what commits with it.
+ * it is told, against the same posts without an adapter. As in the bench of the adapter alone, adapters and peer have one core
+ * in turns, clients and upstream the other; so has the thread that writes SQLite. PostgreSQL runs where it can.
  */
 export async function benchJournal(): Promise<Row[]> {
   const all = new Map<string, Measured[]>()
@@ -48,20 +50,21 @@ async function measureStart(): Promise<Map<string, Measured[]>> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
   const postgres = missingPostgres() === undefined ? await startPostgres() : undefined
   const children: Child[] = []
-  const start = async (script: string, args: readonly (string | number)[]): Promise<Child> => {
-    const child = await startChild(script, args, undefined)
+  const start = async (script: string, args: readonly (string | number)[], core: number): Promise<Child> => {
+    const child = await startChild(script, args, core)
     children.push(child)
     return child
   }
   try {
-    const upstream = await start('upstream-process.ts', [])
+    const upstream = await start('upstream-process.ts', [], BESIDE)
     const port = upstream.ready['port'] ?? 0
     const adapterWith = async (journal: string): Promise<Side> => {
-      const worker = await start('adapter-process.ts', [`http://127.0.0.1:${port}`, journal])
-      const driver = await start('load-process.ts', [worker.ready['port'] ?? 0, CLIENTS, ROUND_MS])
+      const worker = await start('adapter-process.ts', [`http://127.0.0.1:${port}`, journal], MEASURED)
+      worker.pinThreads('markbridge-journal', BESIDE)
+      const driver = await start('load-process.ts', [worker.ready['port'] ?? 0, CLIENTS, ROUND_MS], BESIDE)
       return { worker, driver }
     }
-    const poster = await start('poster-process.ts', [port, REQUESTS_AT_A_TIME, ROUND_MS])
+    const poster = await start('poster-process.ts', [port, REQUESTS_AT_A_TIME, ROUND_MS], MEASURED)
     const sides = new Map<string, Side>([['undici', { worker: poster, driver: poster }]])
     sides.set('none', await adapterWith('none'))
     sides.set('SQLite', await adapterWith(`sqlite:${join(folder, 'journal.db')}`))
