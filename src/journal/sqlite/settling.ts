@@ -69,13 +69,8 @@ export function createSettling(
       return Number(on.confirm.run(nowMs, batch, first, first + end - from - 1).changes)
     }
     const next = again[from] ?? null
-    const [state, reason, deadLetter] = [
-      states[from] ?? REFUSED,
-      reasons[from] ?? null,
-      deadLetters[from] ?? 0,
-    ]
-    const live = next === null ? 0 : 1
-    return Number(on.settle.run(state, live, next, reason, deadLetter, nowMs, batch, first).changes)
+    const outcome = [states[from] ?? REFUSED, next === null ? 0 : 1, next, reasons[from] ?? null] as const
+    return Number(on.settle.run(...outcome, deadLetters[from] ?? 0, nowMs, batch, first).changes)
   }
   const supersede = (batch: number, from: number, to: number): void => {
     // Each once, also where several records of its key were confirmed. With setReturnArrays each row is an array, which the types do not say.
@@ -106,8 +101,10 @@ export function createSettling(
         ledger.move(change.partner, 0, state, changed)
         change.open -= changed
         if ((again[from] ?? null) === null) change.live -= changed
-        change.positions.push(...positions.slice(from, end))
-        change.answers.push(...answers.slice(from, end))
+        for (let index = from; index < end; index += 1) {
+          change.positions.push(positions[index] ?? -1)
+          change.answers.push(answers[index])
+        }
         if (state !== CONFIRMED) continue
         change.firstConfirmed = Math.min(change.firstConfirmed, positions[from] ?? 0)
         change.lastConfirmed = Math.max(change.lastConfirmed, positions[end - 1] ?? 0)
