@@ -18,7 +18,7 @@ export type SealedPlace = 'payload' | 'credentials' | 'answers'
 
 /** A request of thirty records shrinks to a tenth, its answers to a quarter; what is less than a page is not worth the time. */
 const COMPRESS_FROM = 4_096
-/** Level 1, and tables of 32 KB instead of a megabyte, which would be mapped and cleared for each call. */
+/** Level 1 with a window of 32 KB: its own, of half a megabyte, would be mapped and cleared anew for each call. */
 const FAST = {
   [constants.ZSTD_c_compressionLevel]: 1,
   [constants.ZSTD_c_windowLog]: 15,
