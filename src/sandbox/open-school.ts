@@ -1,3 +1,4 @@
+import { createStoredValues } from './control/stored-values.ts'
 import { createIdentities } from './identity.ts'
 import type { SandboxSettings } from './options.ts'
 import type { School } from './school.ts'
@@ -40,5 +41,6 @@ export function openSchool(
     actors: createActors(database),
     marks: createMarkStore(database, ids),
     entities: createEntityStore(database),
+    storedValues: createStoredValues(),
   }
 }

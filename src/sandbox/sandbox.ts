@@ -61,6 +61,7 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
     school.marks.reset()
     school.entities.reset()
     faults.clear()
+    school.storedValues.set(undefined)
   }
   const app = createServer({
     ...createSecurity(settings, school.ids.guid('user', 0), () => clock.now()),

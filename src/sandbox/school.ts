@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
+import type { StoredValues } from './control/stored-values.ts'
 import type { Identities } from './identity.ts'
 import type { Calendar } from './seed/calendar.ts'
 import type { CodeTable } from './seed/code-table.ts'
@@ -18,6 +19,8 @@ export interface School {
   readonly actors: Actors
   readonly marks: MarkStore
   readonly entities: EntityStore
+  /** What the service makes of the values of a mark. */
+  readonly storedValues: StoredValues
   /** Groups of the current learners. */
   readonly groups: readonly Group[]
   /** The time of the service, in milliseconds. */

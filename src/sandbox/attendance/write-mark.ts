@@ -21,7 +21,7 @@ export interface MarkWrite {
   readonly recordedBy: string
 }
 
-/** The mark as recorded, the ids that do not exist, or a conflict with what is there. */
+/** The mark as the answer shows it, the ids that do not exist, or a conflict with what is there. */
 export type MarkOutcome =
   | { readonly kind: 'written'; readonly view: RecordView }
   | { readonly kind: 'unknownIds'; readonly faults: readonly ErrorDetail[] }
@@ -54,21 +54,26 @@ export function writeMark(school: School, face: Face, onExisting: OnExisting, wr
   const present = write.present ?? (write.absent === true ? false : code.category === 'present')
   const absent = write.absent ?? (write.present === true ? false : code.category === 'absent')
   const writtenAt = school.now()
-  const recordedOn = write.recordedOn ?? writtenAt
-  const { externalId, minutesLate, comment, changeProcessName } = write
-  const mark = { externalId, minutesLate, comment, changeProcessName, present, absent, recordedOn }
+  const { externalId, changeProcessName } = write
+  const { stored, echoed } = school.storedValues.store(write, writtenAt)
+  const mark = { externalId, changeProcessName, present, absent }
   const numbers = {
     learner: learner.number,
     session: session.number,
     code: code.number,
     actor: school.actors.number(write.recordedBy),
   }
-  const result = school.marks.write({ ...mark, ...numbers, writtenAt }, face, onExisting)
+  const result = school.marks.write(
+    { ...mark, ...stored, ...numbers, writtenAt, posted: write },
+    face,
+    onExisting,
+  )
   if (result.outcome === 'conflict') return { kind: 'conflict', message: conflicts[result.reason] }
   return {
     kind: 'written',
     view: {
       ...mark,
+      ...echoed,
       externalId: result.externalId,
       start: session.startText,
       recordedBy: write.recordedBy,

@@ -11,6 +11,7 @@ import { listEffects } from './effects.ts'
 import { readFaults } from './fault.ts'
 import type { FaultPlan } from './fault-plan.ts'
 import { collectSamples } from './samples.ts'
+import { readValueRules } from './stored-values.ts'
 
 /** A peer on this machine. Control answers nobody else. */
 function isLoopback(request: Request): boolean {
@@ -31,7 +32,7 @@ export interface ControlParts {
   readonly school: School
   readonly clock: Clock
   readonly faults: FaultPlan
-  /** Undoes every write and takes all faults away. */
+  /** Undoes every write, removes all faults and keeps values as they are posted. */
   readonly reset: () => void
 }
 
@@ -61,6 +62,15 @@ export function createControlRoutes({ school, clock, faults, reset }: ControlPar
   })
   router.delete('/faults', (_request, response) => {
     faults.clear()
+    response.status(204).end()
+  })
+  router.get('/values', (_request, response) => void response.json(school.storedValues.rules()))
+  router.put('/values', (request, response) => {
+    school.storedValues.set(readValueRules(request.body))
+    response.json(school.storedValues.rules())
+  })
+  router.delete('/values', (_request, response) => {
+    school.storedValues.set(undefined)
     response.status(204).end()
   })
   router.put('/clock', (request, response) => {

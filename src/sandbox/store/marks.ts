@@ -15,6 +15,8 @@ export interface MarkDraft extends Omit<Mark, 'copy' | 'externalId' | 'seq'> {
   readonly externalId: string
   /** Time of the service in milliseconds, whatever `recordedOn` says. */
   readonly writtenAt: number
+  /** What the client sent, where the service stores something else: the log of writes keeps what was sent. */
+  readonly posted?: Pick<Mark, 'minutesLate' | 'comment'>
 }
 
 /** What became of a write. */
@@ -114,7 +116,9 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
       const copy = replaced?.copy ?? rows.length
       const values = [code, flags, minutesLate, comment, recordedOn] as const
       insert.run(learner, session, copy, ...values, draft.actor, draft.changeProcessName, externalId, next)
-      log.run(next, face, learner, session, code, flags, minutesLate, comment, externalId, draft.writtenAt)
+      const sent = draft.posted ?? draft
+      const logged = [code, flags, sent.minutesLate, sent.comment, externalId, draft.writtenAt] as const
+      log.run(next, face, learner, session, ...logged)
     })
     seq = next
     return { outcome: replaced === undefined ? 'created' : 'replaced', externalId, seq }

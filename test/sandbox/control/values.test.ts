@@ -1,0 +1,129 @@
+import { expect, test } from 'vitest'
+import { fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+
+const path = '/Attendance/V3/AttendanceRecords'
+const filter = `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`
+type Started = Awaited<ReturnType<typeof startSandbox>>
+interface Shown {
+  readonly RecordedOn: string
+  readonly Qualifier: { readonly MinutesLate: number | null; readonly Comment: string | null }
+}
+
+const put = ({ json }: Started, rules: unknown) =>
+  json('PUT', '/_sandbox/values', { headers: jsonBody, body: JSON.stringify(rules) })
+
+const write = async ({ json }: Started, qualifier: object, recordedOn?: string): Promise<Shown> => {
+  const mark = {
+    RecordedOn: recordedOn,
+    Attendee: { ExternalID: fixed.learner },
+    Event: { ExternalID: fixed.morning },
+    AttendanceCode: { ExternalID: fixed.present },
+    Qualifier: qualifier,
+  }
+  const reply = await json('POST', path, { headers: jsonBody, body: JSON.stringify(mark) })
+  expect(reply.status).toBe(201)
+  return reply.body as Shown
+}
+
+const read = async ({ json }: Started): Promise<Shown> => {
+  const reply = await json('GET', `${path}?$filter=${encodeURIComponent(filter)}`)
+  const [row, ...more] = (reply.body as { value: readonly Shown[] }).value
+  if (row === undefined || more.length > 0) throw new Error('One row is expected.')
+  return row
+}
+
+test.each([
+  [{}, '2026-03-02T09:00:31.254Z'],
+  [{ times: 'seconds' }, '2026-03-02T09:00:31Z'],
+  [{ times: 'roundSeconds' }, '2026-03-02T09:00:31Z'],
+  [{ times: 'sqlDatetime' }, '2026-03-02T09:00:31.253Z'],
+  [{ times: 'minutes' }, '2026-03-02T09:00:00Z'],
+  [{ times: 'roundMinutes' }, '2026-03-02T09:01:00Z'],
+  [{ clock: 'server', offsetMs: 90_000 }, '2026-06-10T10:01:30Z'],
+  [{ clock: 'server', offsetMs: -90_000, times: 'minutes' }, '2026-06-10T09:58:00Z'],
+])('%j stores RecordedOn as %s', async (rules, stored) => {
+  const sandbox = await startSandbox()
+  await put(sandbox, rules)
+  const echoed = await write(sandbox, {}, '2026-03-02T09:00:31.254Z')
+  expect([echoed.RecordedOn, (await read(sandbox)).RecordedOn]).toEqual([stored, stored])
+})
+
+test.each([
+  [{}, { MinutesLate: 0, Comment: ' a  b\r\n' }, { MinutesLate: 0, Comment: ' a  b\r\n' }],
+  [{ comments: ['trim'] }, { Comment: ' a b ' }, { Comment: 'a b' }],
+  [{ comments: ['trimEnd'] }, { Comment: ' a b ' }, { Comment: ' a b' }],
+  [{ comments: [{ cut: 3 }] }, { Comment: 'abcd' }, { Comment: 'abc' }],
+  [{ comments: ['collapse'] }, { Comment: 'a \n b' }, { Comment: 'a b' }],
+  [{ comments: ['nfc'] }, { Comment: 'e\u0301' }, { Comment: '\u00e9' }],
+  [{ comments: ['nfd'] }, { Comment: '\u00e9' }, { Comment: 'e\u0301' }],
+  [{ comments: ['crlfToLf'] }, { Comment: 'a\r\nb\nc' }, { Comment: 'a\nb\nc' }],
+  [{ comments: ['lfToCrlf'] }, { Comment: 'a\r\nb\nc' }, { Comment: 'a\r\nb\r\nc' }],
+  [{ comments: [{ cut: 3 }, 'trim'] }, { Comment: 'ab c' }, { Comment: 'ab' }],
+  [
+    { nulls: ['minutesLateToZero', 'commentToEmpty'] },
+    { MinutesLate: null, Comment: null },
+    { MinutesLate: 0, Comment: '' },
+  ],
+  [
+    { nulls: ['zeroToNull', 'emptyToNull'] },
+    { MinutesLate: 0, Comment: '' },
+    { MinutesLate: null, Comment: null },
+  ],
+])('%j stores %j as %j', async (rules, posted, stored) => {
+  const sandbox = await startSandbox()
+  await put(sandbox, rules)
+  const echoed = await write(sandbox, posted)
+  expect(echoed.Qualifier).toMatchObject(stored)
+  expect((await read(sandbox)).Qualifier).toMatchObject(stored)
+})
+
+test('an answer may repeat what was posted while a read shows what is stored', async () => {
+  const sandbox = await startSandbox()
+  await put(sandbox, { echo: 'posted', times: 'seconds', comments: ['trim'], nulls: ['minutesLateToZero'] })
+  const posted = { MinutesLate: null, Comment: ' c ' }
+  const echoed = await write(sandbox, posted, '2026-03-02T09:00:00.5Z')
+  expect(echoed).toMatchObject({ RecordedOn: '2026-03-02T09:00:00.500Z', Qualifier: posted })
+  expect(await read(sandbox)).toMatchObject({
+    RecordedOn: '2026-03-02T09:00:00Z',
+    Qualifier: { MinutesLate: 0, Comment: 'c' },
+  })
+})
+
+test('the log of writes keeps what was sent', async () => {
+  const sandbox = await startSandbox()
+  await put(sandbox, { comments: ['trim'], nulls: ['minutesLateToZero'] })
+  await write(sandbox, { MinutesLate: null, Comment: ' c ' })
+  expect((await sandbox.json('GET', '/_sandbox/effects')).body).toMatchObject([
+    { minutesLate: null, comment: ' c ' },
+  ])
+})
+
+test('rules are read, replaced whole, and removed by DELETE and by a reset', async () => {
+  const sandbox = await startSandbox()
+  const defaults = {
+    ...{ times: 'keep', clock: 'client', offsetMs: 0 },
+    ...{ comments: [], nulls: [], echo: 'stored' },
+  }
+  const rules = async (): Promise<unknown> => (await sandbox.json('GET', '/_sandbox/values')).body
+  expect(await put(sandbox, { times: 'seconds', comments: ['nfc'] })).toEqual({
+    status: 200,
+    body: { ...defaults, times: 'seconds', comments: ['nfc'] },
+  })
+  await put(sandbox, { clock: 'server' })
+  expect(await rules()).toEqual({ ...defaults, clock: 'server' })
+  expect((await sandbox.json('DELETE', '/_sandbox/values')).status).toBe(204)
+  expect(await rules()).toEqual(defaults)
+  await put(sandbox, { echo: 'posted' })
+  await sandbox.json('POST', '/_sandbox/reset')
+  expect(await rules()).toEqual(defaults)
+})
+
+test.each([
+  [{ times: 'hours' }, 'times'],
+  [{ comments: [{ cut: -1 }] }, 'comments.0.cut'],
+  [{ unknown: 1 }, ''],
+  [[], ''],
+])('%j is refused', async (rules, target) => {
+  const reply = await put(await startSandbox(), rules)
+  expect(reply).toMatchObject({ status: 400, body: { error: { code: 'ADP_USAGE', details: [{ target }] } } })
+})
