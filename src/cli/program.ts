@@ -1,13 +1,19 @@
 import { Command, CommanderError } from 'commander'
 
 import { AdapterError, errorRules, formatLocation } from '../errors.ts'
-import { addCheck } from './check.ts'
-import { addConfig } from './config.ts'
-import { addDemo } from './demo.ts'
-import { addJournal } from './journal.ts'
-import { addSandbox } from './sandbox.ts'
-import { addSend } from './send.ts'
-import { addServe } from './serve.ts'
+
+type AddCommand = (program: Command, exitWith: (status: number) => void) => void
+
+/** The commands in the order of the help. Loading the modules of all of them takes longer than most commands run. */
+const commands: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
+  ['demo', async () => (await import('./demo.ts')).addDemo],
+  ['serve', async () => (await import('./serve.ts')).addServe],
+  ['sandbox', async () => (await import('./sandbox.ts')).addSandbox],
+  ['send', async () => (await import('./send.ts')).addSend],
+  ['check', async () => (await import('./check.ts')).addCheck],
+  ['config', async () => (await import('./config.ts')).addConfig],
+  ['journal', async () => (await import('./journal.ts')).addJournal],
+])
 
 /** Runs the command line and returns the exit status: 0 done, 1 the run failed, 2 wrong usage or configuration. */
 export async function run(argv: readonly string[]): Promise<number> {
@@ -20,8 +26,8 @@ export async function run(argv: readonly string[]): Promise<number> {
     .version('0.1.0')
     .showHelpAfterError('(add --help for the options and examples)')
     .exitOverride()
-  for (const add of [addDemo, addServe, addSandbox, addSend, addCheck, addConfig, addJournal])
-    add(program, exitWith)
+  const named = commands.get(argv[2] ?? '')
+  for (const load of named === undefined ? commands.values() : [named]) (await load())(program, exitWith)
   // Subcommands made before this line keep their own way out.
   for (const command of program.commands) inheritExit(command)
   try {
