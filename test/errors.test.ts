@@ -26,6 +26,7 @@ describe('errorRules', () => {
       'ADP_UPSTREAM_UNAVAILABLE',
       'ADP_BUDGET_EXCEEDED',
       'ADP_JOURNAL_UNAVAILABLE',
+      'ADP_JOURNAL_DAMAGED',
       'ADP_JOURNAL_LOST',
       'ADP_OVERLOADED',
     ])

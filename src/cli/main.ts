@@ -3,9 +3,9 @@ import { setFlagsFromString } from 'node:v8'
 
 // Nothing of the program may be imported statically: a too old Node could not even load it.
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-if (major < 22 || (major === 22 && minor < 19)) {
+if (major < 24 || (major === 24 && minor < 15)) {
   console.error(
-    `Markbridge needs Node.js 22.19 or newer; this is ${process.versions.node}.\n` +
+    `Markbridge needs Node.js 24.15 or newer; this is ${process.versions.node}.\n` +
       'In a checkout start it through npm (npm start, npm run -s markbridge -- <command>): npm ci has put a fitting Node.js ' +
       'into node_modules. Elsewhere install one from your system or with: npm install --global node@24',
   )

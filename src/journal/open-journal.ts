@@ -6,6 +6,7 @@ import { ownIdentity } from './lease/process-identity.ts'
 import { migrate } from './schema/migrate.ts'
 import { createSqlJournal, type DurableJournal, type JournalEvents } from './sql-journal.ts'
 import { type JournalClock, systemClock } from './store/clock.ts'
+import { damagedStore } from './store/damage.ts'
 import { createKeyHash } from './store/hash-key.ts'
 import { checkKeys } from './store/key-check.ts'
 import { openStore } from './store/open-store.ts'
@@ -74,7 +75,8 @@ export async function openJournalOn(
   } catch (error) {
     await store.close()
     if (error instanceof AdapterError) throw error
-    const { message } = store.toFault(error)
+    const { kind, message } = store.toFault(error)
+    if (kind === 'damaged') throw damagedStore(store.place, message, error)
     throw new AdapterError(
       'ADP_JOURNAL_UNAVAILABLE',
       `The journal ${store.place} cannot be opened: ${message}.`,

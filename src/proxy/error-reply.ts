@@ -29,11 +29,13 @@ export function sendError(response: ServerResponse, cause: unknown, events: Even
 }
 
 function toAdapterError(cause: unknown, events: Events): AdapterError {
-  if (cause instanceof AdapterError) return cause
+  if (cause instanceof AdapterError && cause.code !== 'ADP_INTERNAL') return cause
   const error = cause instanceof Error ? cause : undefined
   events.internalError({
     errorName: error?.name ?? typeof cause,
     stack: error === undefined ? [] : framesOf(error),
   })
-  return new AdapterError('ADP_INTERNAL', 'An unexpected error.', { cause })
+  return cause instanceof AdapterError
+    ? cause
+    : new AdapterError('ADP_INTERNAL', 'An unexpected error.', { cause })
 }

@@ -87,6 +87,22 @@ describe('an SQLite journal that cannot be written', () => {
     expect(await journal.load(batch + 1)).toBeUndefined()
   })
 
+  it.each([
+    ['a table without a column', 'alter table journal_batches rename column content to changed'],
+    ['a table that is gone', 'drop table journal_payloads'],
+  ])(
+    'fails at once for %s, and does not wait for it to go away',
+    async (_what, change) => {
+      const file = `${await makeFolder()}/journal.db`
+      const { journal } = await openSqlite(file, { patienceMs: 20_000 })
+      const other = new DatabaseSync(file)
+      other.exec(change)
+      other.close()
+      await expect(journal.begin(batchOf(['a']))).rejects.toMatchObject({ code: 'ADP_INTERNAL', status: 500 })
+    },
+    10_000,
+  )
+
   it('waits for another program that writes, and gives up in time', async () => {
     const file = `${await makeFolder()}/journal.db`
     const { journal } = await openSqlite(file, patience)
@@ -111,21 +127,23 @@ describe('an SQLite journal that cannot be written', () => {
       async (file: string) => {
         await mkdir(file)
       },
+      'ADP_JOURNAL_UNAVAILABLE',
+      /^The journal sqlite:.*journal\.db cannot be opened: the file cannot be opened\.$/,
     ],
     [
       'is no database',
       async (file: string) => {
         await writeFile(file, 'no database'.repeat(1_000))
       },
+      'ADP_JOURNAL_DAMAGED',
+      /^The journal sqlite:.*journal\.db is damaged: the file is no database\./,
     ],
-  ])('tells that the file %s', async (_what, make) => {
+  ])('tells that the file %s', async (_what, make, code, text) => {
     const file = `${await makeFolder()}/journal.db`
     await make(file)
     await expect(openJournal({ url: `sqlite:${file}` })).rejects.toMatchObject({
-      code: 'ADP_JOURNAL_UNAVAILABLE',
-      message: expect.stringMatching(
-        /^The journal sqlite:.*journal\.db cannot be opened: the file (cannot be opened|is no database)\.$/,
-      ) as unknown,
+      code,
+      message: expect.stringMatching(text) as unknown,
     })
   })
 

@@ -72,6 +72,12 @@ describe('sendError', () => {
     },
   )
 
+  it('logs the stack of an internal error that has a code already', async () => {
+    const { log } = await replyTo(new AdapterError('ADP_INTERNAL', 'hush'))
+    expect(log).toContain('"msg":"internal error"')
+    expect(log).not.toContain('hush')
+  })
+
   it('breaks a reply that has begun', async () => {
     expect((await replyTo(new AdapterError('ADP_INTERNAL', 'x'), true)).body).toBe('begun')
   })

@@ -22,6 +22,16 @@ export function toPostgresFault(error: unknown): Fault {
     known?.[1] ?? (isState ? `the database refuses it (${code})` : 'the database cannot be reached')
   // Class 22: data that it cannot take; 23: a constraint.
   const refused = isState && /^2[23]/.test(code)
+  if (isState && code.startsWith('XX00') && code !== 'XX000') {
+    return { kind: 'damaged', message: `the database is damaged (${code})`, cause: error }
+  }
+  if (isMistake(code)) {
+    return {
+      kind: 'internal',
+      message: `internal error: PostgreSQL does not take a statement (${code})`,
+      cause: error,
+    }
+  }
   // Class 40: a deadlock, or a transaction that could not be put in order.
   const contended = isState && code.startsWith('40')
   return {
@@ -31,6 +41,13 @@ export function toPostgresFault(error: unknown): Fault {
     ...(contended ? { contended } : {}),
   }
 }
+
+/**
+ * Class 42: the statement does not fit the tables or the server. Not so what an operator can cause and undo: a missing
+ * privilege (42501), and a table that is not there, or not yet (42P01).
+ */
+const isMistake = (code: string): boolean =>
+  /^42[0-9A-Z]{3}$/.test(code) && code !== '42501' && code !== '42P01'
 
 function errorCode(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : ''

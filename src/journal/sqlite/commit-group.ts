@@ -132,11 +132,11 @@ function insertRecords(
   const all = Buffer.concat(hashes)
   let from = 0
   for (const [index, position] of refused.positions.entries()) {
-    if (from < position) on.insertOpen.run(batch, all, from, position - 1)
+    if (from < position) on.insertOpen.run(from, position - 1, batch, all)
     on.insertRefused.run(batch, position, hashes[position] ?? null, refused.reasons[index] ?? null, nowMs)
     from = position + 1
   }
-  if (from < keys.length) on.insertOpen.run(batch, all, from, keys.length - 1)
+  if (from < keys.length) on.insertOpen.run(from, keys.length - 1, batch, all)
 }
 
 /** Credentials are kept only where they can be encrypted. */

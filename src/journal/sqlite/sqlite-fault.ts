@@ -6,18 +6,36 @@ const messages: Readonly<Record<number, string>> = {
   6: 'another program holds the database',
   8: 'the file cannot be written',
   10: 'the disk cannot be read or written',
-  11: 'the database file is damaged',
   13: 'the disk is full',
   14: 'the file cannot be opened',
+}
+/** What no operator can repair by making room or waiting: the file holds something else than SQLite wrote. */
+const damages: Readonly<Record<number, string>> = {
+  11: 'the database file is damaged',
   26: 'the file is no database',
 }
-const [CONSTRAINT, MISMATCH, TOO_BIG] = [19, 20, 18]
+/** CONSTRAINT, MISMATCH, TOOBIG: the data cannot be stored. */
+const refusals: ReadonlySet<number> = new Set([19, 20, 18])
+/** ERROR, MISUSE, RANGE: the statement or its parameters do not fit the tables, or this version of node:sqlite. */
+const mistakes: ReadonlySet<number> = new Set([1, 21, 25])
+/** IOERR_SHORT_READ: the file ends before its pages do. */
+const SHORT_READ = 522
 
 /** What an error of node:sqlite means. Also for one that was sent by another thread, which keeps no members of its own. */
 export function toSqliteFault(error: unknown): Fault {
-  const code = errorCode(error) & 0xff
+  const extended = errorCode(error)
+  const code = extended & 0xff
+  const damage = extended === SHORT_READ ? 'the database file is cut short' : damages[code]
+  if (damage !== undefined) return { kind: 'damaged', message: damage, cause: error }
+  if (mistakes.has(code)) {
+    return {
+      kind: 'internal',
+      message: `internal error: SQLite does not take a statement (${code})`,
+      cause: error,
+    }
+  }
   const message = messages[code] ?? 'the database refuses it'
-  const refused = code === CONSTRAINT || code === MISMATCH || code === TOO_BIG || error instanceof TypeError
+  const refused = refusals.has(code) || error instanceof TypeError
   return { kind: refused ? 'refused' : 'transient', message, cause: error }
 }
 

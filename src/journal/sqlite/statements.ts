@@ -53,11 +53,12 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
     ),
     insertPayload: prepare('insert into journal_payloads (batch, key_id, body) values (?, ?, ?)'),
     putCredentials: prepare(`insert into journal_credentials (batch, key_id, body) values (?, ?, ?) ${put}`),
-    // ?1: batch. ?2: the keys of all its records, 16 bytes each. ?3 and ?4: the first position and the last.
+    // The first position and the last, the batch, and the keys of all its records, 16 bytes each. Numbered parameters (?1) are
+    // not used: which argument they take differs between versions of node:sqlite.
     insertOpen: prepare(
-      `with recursive places (position) as (select ?3 union all select position + 1 from places where position < ?4)
+      `with recursive places (position) as (select ? union all select position + 1 from places where position < ?)
        insert into journal_records (batch, position, key, state, live)
-       select ?1, position, substr(?2, 16 * position + 1, 16), 0, 1 from places`,
+       select ?, position, substr(?, 16 * position + 1, 16), 0, 1 from places`,
     ),
     insertRefused: prepare(
       `insert into journal_records (batch, position, key, state, live, reason, settled_ms)
@@ -98,10 +99,10 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
     // What it was settled with last stays, so that it can be read while it is open.
     reopen: prepare(
       `update journal_records set state = 0, attempts = attempts + 1
-       where batch = ?1 and position = ?2 and state <> 0 and live = 1 and not exists (
+       where batch = ? and position = ? and state <> 0 and live = 1 and not exists (
          select 1 from journal_records n indexed by journal_records_live
          where n.key = journal_records.key and n.live = 1 and n.state in (0, 3)
-           and (n.batch > ?1 or (n.batch = ?1 and n.position > ?2)))
+           and (n.batch, n.position) > (journal_records.batch, journal_records.position))
        returning key`,
     ),
     statesOf: rows('select position, state from journal_records where batch = ?'),

@@ -1,4 +1,5 @@
 import { AdapterError } from '../../errors.ts'
+import { damagedJournal } from './damage.ts'
 import type { Fault } from './fault.ts'
 import type { Store } from './store.ts'
 
@@ -10,6 +11,9 @@ export interface Availability {
   /** Runs a question to the store. Error: `ADP_JOURNAL_UNAVAILABLE` for every error of the driver. */
   ask<Result>(question: () => Promise<Result>): Promise<Result>
 }
+
+/** Errors of the journal itself, which say nothing of whether the store can be reached. */
+const settled: ReadonlySet<string> = new Set(['ADP_CONFIGURATION', 'ADP_JOURNAL_DAMAGED'])
 
 /** Creates the memory of it; `onChange` is told when it changes, with the reason where it fails. */
 export function createAvailability(
@@ -38,9 +42,14 @@ export function createAvailability(
         reached()
         return result
       } catch (error) {
-        if (error instanceof AdapterError && error.code === 'ADP_CONFIGURATION') throw error
+        if (error instanceof AdapterError && settled.has(error.code)) throw error
         const fault = store.toFault(error)
         failed(fault)
+        if (fault.kind === 'damaged') throw damagedJournal(fault.message, error)
+        if (fault.kind === 'internal')
+          throw new AdapterError('ADP_INTERNAL', `The journal cannot be read: ${fault.message}.`, {
+            cause: error,
+          })
         const message = `The journal cannot be read: ${fault.message}.`
         throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', message, { cause: error })
       }

@@ -1,10 +1,11 @@
 /**
  * Why a group was not made durable. `transient`: nothing was kept, and it can be tried again. `doubtful`: the connection was
  * lost while the transaction ended. `refused`: the data cannot be stored at all. `expired`: this instance is no longer
- * known, since another one took it for dead.
+ * known, since another one took it for dead. `internal`: a statement that this database does not understand, which no
+ * repetition changes. `damaged`: the database, or a row of it, is not what this journal has written.
  */
 export interface Fault {
-  readonly kind: 'transient' | 'doubtful' | 'refused' | 'expired'
+  readonly kind: 'transient' | 'doubtful' | 'refused' | 'expired' | 'internal' | 'damaged'
   /** For the operator, without any value: `the disk is full`. */
   readonly message: string
   readonly cause?: unknown

@@ -1,5 +1,6 @@
 import { AdapterError } from '../../errors.ts'
 import type { JournalClock } from './clock.ts'
+import { damagedJournal } from './damage.ts'
 import type { Fault } from './fault.ts'
 import type { Operation, OperationResult } from './operations.ts'
 import type { Committed } from './store.ts'
@@ -104,21 +105,22 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
   }
   const fail = (entries: readonly Entry[], fault: Fault): void => {
     lastFault = fault
-    const [first] = entries
-    if (fault.kind === 'refused' && entries.length === 1 && first !== undefined) {
-      first.cancelDeadline()
-      const message = `The journal cannot store this: ${fault.message}.`
-      if (!first.abandoned) first.reject(new AdapterError('ADP_INTERNAL', message, { cause: fault.cause }))
+    const final = isFinal(fault)
+    if (final && (entries.length === 1 || fault.kind === 'damaged')) {
+      for (const { cancelDeadline, abandoned, reject } of entries) {
+        cancelDeadline()
+        if (!abandoned) reject(toFinalError(fault))
+      }
       plan()
       return
     }
-    if (fault.kind === 'refused') alone = entries.length
+    if (final) alone = entries.length
     // What may be durable is tried again also when nobody waits: only so it can be undone.
     for (const entry of entries) entry.doubtful ||= fault.kind === 'doubtful'
     const kept = entries.filter(({ abandoned, doubtful }) => !abandoned || (doubtful && !ending))
     for (const entry of kept) entry.state = entry.doubtful ? 'sent' : 'waiting'
     queue = [...kept, ...queue]
-    if (fault.kind === 'refused') {
+    if (final) {
       plan()
       return
     }
@@ -161,6 +163,14 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
       })
     },
   }
+}
+
+/** True where trying again changes nothing. */
+const isFinal = ({ kind }: Fault): boolean => kind === 'refused' || kind === 'internal' || kind === 'damaged'
+
+function toFinalError({ kind, message, cause }: Fault): AdapterError {
+  if (kind === 'damaged') return damagedJournal(message, cause)
+  return new AdapterError('ADP_INTERNAL', `The journal cannot store this: ${message}.`, { cause })
 }
 
 /** How many of the first operations go together: bounded, so that no transaction grows with the load. */
