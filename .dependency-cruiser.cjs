@@ -20,7 +20,6 @@ const allowed = {
     'observability',
     'http',
     'errors',
-    'npm:express',
     'npm:http-proxy-middleware',
     'npm:micromatch',
     'npm:zod',

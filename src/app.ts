@@ -6,7 +6,7 @@ import { openConfiguredJournal } from './app/open-journal.ts'
 import { createPaceSharing } from './app/share-pace.ts'
 import { toPartner } from './app/to-partner.ts'
 import { callsPerSecondOf, type Config } from './config/index.ts'
-import { answerUnreadable } from './http/answer-unreadable.ts'
+import { answerUnreadable, refuseTunnel } from './http/answer-unreadable.ts'
 import { startListening, stopServing } from './http/server.ts'
 import type { Journal } from './journal/index.ts'
 import { createEvents, type Events } from './observability/events.ts'
@@ -140,6 +140,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     const app = createProxyApp(context, passThrough, () => readinessOf(ready, journal), page)
     const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES }, app)
     server.on('clientError', answerUnreadable)
+    server.on('connect', (_request, socket) => refuseTunnel(socket))
     server.keepAliveTimeout = CLIENT_IDLE_MS
     // A kept connection may still ask while the adapter stops: it is answered, and then closed.
     server.prependListener('request', (_request, response) => {

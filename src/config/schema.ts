@@ -30,6 +30,14 @@ export const defaultAllow: readonly string[] = [
   '/**/$metadata',
 ]
 
+/** TRACE echoes a request with the credentials in it, and CONNECT opens a tunnel: neither can be listed. */
+const method = z.enum(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'])
+const servedPattern = z.string().startsWith('/')
+const allowedPath = z.union(
+  [servedPattern, z.strictObject({ path: servedPattern, methods: z.array(method).min(1) })],
+  'must be a pattern that starts with "/", or { path: pattern, methods: [GET, …] }',
+)
+
 /** A secret is never written into the file: loading resolves `{ env: NAME }` or `{ file: path }` to one. */
 const secret = z.instanceof(Secret, {
   error: 'must be { env: NAME } or { file: path }, never the value itself',
@@ -192,7 +200,7 @@ export const configSchema = z.strictObject({
     }),
   passThrough: z
     .strictObject({
-      allow: z.array(z.string().startsWith('/')).default(() => [...defaultAllow]),
+      allow: z.array(allowedPath).default(() => [...defaultAllow]),
       rewriteLinks: z.boolean().default(true),
     })
     .prefault({}),

@@ -18,12 +18,27 @@ export function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): 
   // Every further chunk of the same request is an error too.
   if (error.code === 'ECONNRESET' || !socket.writable) return
   const [status, message] = answers[error.code ?? ''] ?? [400, 'The request is not valid HTTP.']
+  answerOnSocket(socket, status, message)
+}
+
+/** Answers CONNECT, which Node hands over as a bare connection: the adapter opens no tunnels. */
+export function refuseTunnel(socket: Duplex): void {
+  answerOnSocket(socket, 405, 'This server opens no tunnels.', ['Allow: GET, HEAD, OPTIONS'])
+}
+
+function answerOnSocket(
+  socket: Duplex,
+  status: number,
+  message: string,
+  headers: readonly string[] = [],
+): void {
   const body = JSON.stringify({ statusCode: status, message })
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
+    ...headers,
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
   socket.resume()

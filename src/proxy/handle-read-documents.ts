@@ -42,6 +42,7 @@ export async function handleReadRegistrations(
   context: ProxyContext,
   request: IncomingMessage,
   response: ServerResponse,
+  _prefix: string,
   passThrough: PassThrough,
 ): Promise<void> {
   const authorisation = await authoriseRead(context, request)

@@ -7,6 +7,7 @@ import type { ProxyContext } from './context.ts'
 import type { Authorisation } from './partner.ts'
 import { readHistories } from './read-histories.ts'
 import { serviceRoot } from './read-request.ts'
+import { pathOf } from './request-target.ts'
 import { answerRead, authoriseRead, queryOf, type ReadAnswer } from './read-session.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
 
@@ -36,8 +37,7 @@ async function readRecord(
   session: ReadSession,
 ): Promise<ReadAnswer> {
   const select = context.reads.planner.selectOf(queryOf(request))
-  const [path = ''] = (request.url ?? '').split('?', 1)
-  const id = KEY.exec(path.replaceAll(/%28/g, '(').replaceAll(/%29/g, ')'))?.[1]
+  const id = KEY.exec(pathOf(request))?.[1]
   const json = id === undefined ? undefined : await readUpstream(session, `AttendanceRecords(${id})`, '')
   const mark = json === undefined ? 'unmarked' : createRowReader(partner.reads)(json)
   if (mark === 'unmarked')

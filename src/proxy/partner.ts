@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { AdapterError } from '../errors.ts'
 import type { ReadRules, RecordMapping } from '../translate/index.ts'
 import type { BatchChoice, BodyProfile, Pace, Throttles, TokenSource, V3Credentials } from '../v3/index.ts'
+import { pathOf } from './request-target.ts'
 
 /** How a request is known to be a partner's. */
 export type PartnerMatch =
@@ -131,9 +132,10 @@ export function authoriseWithout(
   return authorisePartner(partner, throttles, shown ?? { authorization: '', subscriptionKey: '' })
 }
 
-/** Whole segments only: `/acme` is not the begin of `/acme-two/V2`. */
-function isUnder(url: string, prefix: string): boolean {
-  return url.startsWith(prefix) && /^[/?]|^$/.test(url.slice(prefix.length))
+/** Whole segments only, in any case as the routes: `/acme` is no prefix of `/acme-two/V2`. */
+function isUnder(path: string, prefix: string): boolean {
+  const segments = prefix.replace(/\/+$/, '').toLowerCase()
+  return `${path}/`.toLowerCase().startsWith(`${segments}/`)
 }
 
 function matches(match: PartnerMatch, request: IncomingMessage, key: string): boolean {
@@ -141,5 +143,5 @@ function matches(match: PartnerMatch, request: IncomingMessage, key: string): bo
   if ('subscriptionKeySha256' in match)
     return hash('sha256', key) === match.subscriptionKeySha256.toLowerCase()
   if ('header' in match) return request.headers[match.header.name.toLowerCase()] === match.header.value
-  return isUnder(request.url ?? '', match.pathPrefix.replace(/\/+$/, ''))
+  return isUnder(pathOf(request), match.pathPrefix)
 }

@@ -2,24 +2,24 @@ import { Agent as HttpAgent, type IncomingMessage, ServerResponse } from 'node:h
 import { Agent as HttpsAgent } from 'node:https'
 
 import { createProxyMiddleware, proxyEventsPlugin } from 'http-proxy-middleware'
-import micromatch from 'micromatch'
 
 import { AdapterError } from '../errors.ts'
 import type { OnCall, V3Credentials } from '../v3/index.ts'
+import { type AllowedPath, createAllowedPaths, readMethods, refuseMethod } from './allowed-paths.ts'
 import { sendError } from './error-reply.ts'
 import { forwardHeaders } from './forward-headers.ts'
 import type { Authorisation } from './partner.ts'
 import { openPassage, type Passage, type PassageOptions } from './passage.ts'
 import { serviceRoot } from './read-request.ts'
 import { relayReply } from './relay-reply.ts'
-import { servedPath } from './served-path.ts'
+import { pathOf } from './request-target.ts'
 
 const MAX_LISTENERS = 32
 
 export interface PassThroughOptions extends PassageOptions {
   readonly baseUrl: URL
-  /** Glob patterns of paths, any case; everything else is not served. */
-  readonly allow: readonly string[]
+  /** Everything else is not served. */
+  readonly allow: readonly AllowedPath[]
   /** Turn the upstream's absolute links in JSON bodies into the adapter's. */
   readonly rewriteLinks: boolean
   readonly connections: number
@@ -30,6 +30,8 @@ export interface PassThroughOptions extends PassageOptions {
 }
 
 export interface PassThrough {
+  /** Error `ADP_METHOD_NOT_ALLOWED` for a method that the path does not take. */
+  checkMethod(request: IncomingMessage, response: ServerResponse): void
   /**
    * Serves an authorised request in its turn, GET and HEAD as reads, others as writes. Errors: `ADP_NOT_FOUND` or `ADP_PATH` for
    * what is not on the list, `ADP_BUDGET_EXCEEDED` or `ADP_OVERLOADED` (503) for what would wait too long.
@@ -50,10 +52,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
   const agentOptions = { keepAlive: true, maxSockets: options.connections, timeout: options.timeoutMs }
   const secure = baseUrl.protocol === 'https:'
   const agent = secure ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions)
-  const isAllowed = micromatch.matcher(options.allow.length === 0 ? '!**' : `{${options.allow.join(',')},}`, {
-    nocase: true,
-    dot: true,
-  })
+  const methodsOf = createAllowedPaths(options.allow)
   const connected = new WeakSet<IncomingMessage>()
   const passages = new WeakMap<IncomingMessage, Passage>()
   const fail = (request: IncomingMessage, response: ServerResponse, cause?: Error): void => {
@@ -136,8 +135,12 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     }
   }
   return {
+    checkMethod: (request, response) => {
+      const methods = methodsOf(pathOf(request)) ?? readMethods
+      if (!methods.includes(request.method ?? '')) throw refuseMethod(response, methods)
+    },
     handle: async (request, response, authorisation) => {
-      if (!isAllowed(servedPath(request.url ?? '/'))) {
+      if (methodsOf(pathOf(request)) === undefined) {
         throw new AdapterError(
           'ADP_NOT_FOUND',
           'This path is not served. The configuration lists what is passed through.',

@@ -1,9 +1,11 @@
-import express, { type Express, type Request, type Response } from 'express'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
+import { refuseMethod } from './allowed-paths.ts'
 import type { ProxyContext } from './context.ts'
 import { sendError } from './error-reply.ts'
 import { handleBatch } from './handle-batch.ts'
+import type { MetricsPage } from './handle-metrics.ts'
 import {
   handleReadMetadata,
   handleReadRegistrations,
@@ -11,108 +13,118 @@ import {
 } from './handle-read-documents.ts'
 import { handleReadSingle } from './handle-read-single.ts'
 import { handleRead } from './handle-read.ts'
-import { handleMetrics, type MetricsPage } from './handle-metrics.ts'
 import { handleRecord } from './handle-record.ts'
+import { createOperations, type Readiness, respelt } from './operations.ts'
 import type { PassThrough } from './pass-through.ts'
 import { checkHost } from './read-request.ts'
+import { pathBefore, type RequestTarget, takeTarget } from './request-target.ts'
 
-// Any prefix, any case, `$` or its encoding (product contract: paths). No groups: Express decodes what a group caught and
-// answers a bad encoding in its own way.
-const BATCH = /\/v2\/attendance\/(?:\$|%24)batch\/?$/i
-const RECORDS = /\/v2\/attendance\/attendancerecords\/?$/i
-const RECORD = /\/v2\/attendance\/attendancerecords(?:\(|%28)[^/]*\/?$/i
-const METADATA = /\/v2\/attendance\/(?:\$|%24)metadata\/?$/i
-const SERVICE = /\/v2\/attendance\/?$/i
-const REGISTRATIONS = /\/v2\/learnerregistations\/?$/i
+type Handle = (
+  context: ProxyContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+  prefix: string,
+  passThrough: PassThrough,
+) => Promise<void>
 
-/** What `/readyz` tells; all but `ready` is 503. */
-export type Readiness = 'ready' | 'stopping' | 'journal unavailable' | 'journal lease lost'
+/** A path of the V2 interface, under any prefix and in any case (product contract: paths). */
+interface Route {
+  readonly pattern: RegExp
+  /** Segments that the pattern covers. */
+  readonly segments: number
+  /** The methods that are translated. */
+  readonly handlers: Readonly<Record<string, Handle>>
+}
 
-type Handle = (context: ProxyContext, request: Request, response: Response, prefix: string) => Promise<void>
+const routes: readonly Route[] = [
+  { pattern: /\/v2\/attendance\/\$batch\/?$/i, segments: 3, handlers: { POST: handleBatch } },
+  {
+    pattern: /\/v2\/attendance\/attendancerecords\/?$/i,
+    segments: 3,
+    handlers: { GET: handleRead, POST: handleRecord },
+  },
+  {
+    pattern: /\/v2\/attendance\/attendancerecords\([^/]*\/?$/i,
+    segments: 3,
+    handlers: { GET: handleReadSingle },
+  },
+  { pattern: /\/v2\/attendance\/\$metadata\/?$/i, segments: 3, handlers: { GET: handleReadMetadata } },
+  { pattern: /\/v2\/attendance\/?$/i, segments: 2, handlers: { GET: handleReadServiceDocument } },
+  { pattern: /\/v2\/learnerregistations\/?$/i, segments: 2, handlers: { GET: handleReadRegistrations } },
+]
 
-/** Creates the adapter's Express application: health, metrics, the translated V2 paths, and pass-through for the rest. */
+const operationMethods = ['GET', 'HEAD']
+
+/**
+ * Creates the adapter's listener: health, metrics, the translated V2 paths, and pass-through for the rest. The target of every
+ * request is read once, by one rule, and its method is checked before credentials are and before anything leaves.
+ */
 export function createProxyApp(
   context: ProxyContext,
   passThrough: PassThrough,
   readiness: () => Readiness,
   metrics: MetricsPage,
-): Express {
-  const app = express()
-  app.disable('x-powered-by')
-  app.disable('etag')
-  app.get('/healthz', (_request, response) => {
-    response.json({ status: 'ok' })
-  })
-  app.get('/readyz', (_request, response) => {
-    const status = readiness()
-    response.status(status === 'ready' ? 200 : 503).json({ status })
-  })
-  // Not counted among what is under way: who asks would always see itself.
-  app.get('/metrics', (request, response) =>
-    handleMetrics(metrics, request, response).catch((cause: unknown) =>
-      sendError(response, cause, context.events),
-    ),
-  )
-  app.all(BATCH, translated(context, { POST: handleBatch }))
-  app.all(RECORDS, translated(context, { GET: handleRead, POST: handleRecord }))
-  app.all(RECORD, translated(context, { GET: handleReadSingle }))
-  app.all(METADATA, translated(context, { GET: handleReadMetadata }))
-  app.all(SERVICE, translated(context, { GET: handleReadServiceDocument }))
-  app.all(
-    REGISTRATIONS,
-    translated(context, {
-      GET: (_context, request, response) => handleReadRegistrations(context, request, response, passThrough),
-    }),
-  )
-  app.use(
-    guarded(context, async (request, response) => {
-      checkHost(request)
+): RequestListener {
+  const operations = createOperations(readiness, metrics)
+  const serve = async (
+    target: RequestTarget,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> => {
+    checkHost(request)
+    const { path, rawPath } = target
+    const exact = respelt(operations, path)
+    if (exact !== undefined) throw new AdapterError('ADP_NOT_FOUND', `This path is not served; ${exact} is.`)
+    const route = routes.find(({ pattern }) => pattern.test(path))
+    if (route === undefined) {
+      passThrough.checkMethod(request, response)
       await passThrough.handle(request, response, await context.authorise(request))
-    }),
-  )
-  return app
-}
-
-/** A route of the V2 interface, with the methods that are translated. */
-function translated(
-  context: ProxyContext,
-  handlers: Readonly<Record<string, Handle>>,
-): (request: Request, response: Response) => Promise<void> {
-  return guarded(context, async (request, response) => {
-    const handle = handlers[request.method]
-    if (handle === undefined) {
-      const allowed = Object.keys(handlers).join(', ')
-      response.setHeader('Allow', allowed)
-      throw new AdapterError('ADP_METHOD_NOT_ALLOWED', `This path takes ${allowed}.`)
+      return
     }
-    await handle(context, request, response, prefixOf(request.path))
-  })
-}
-
-/** Every refusal ends in one place; no error reaches Express's own page, which shows stacks. */
-function guarded(
-  context: ProxyContext,
-  handle: (request: Request, response: Response) => Promise<void>,
-): (request: Request, response: Response) => Promise<void> {
-  return (request, response) =>
-    context.inFlight.run(async () => {
-      try {
-        await handle(request, response)
-      } catch (cause) {
-        if (!isAbandoned(cause, response)) sendError(response, cause, context.events)
-      }
-      // A reply is under way until its last byte has left, or its client.
-      if (!response.closed && !response.destroyed)
-        await new Promise((resolve) => response.once('close', resolve))
+    const handle = route.handlers[request.method ?? '']
+    if (handle === undefined) throw refuseMethod(response, Object.keys(route.handlers))
+    await handle(context, request, response, pathBefore(rawPath, route.segments), passThrough)
+  }
+  return (request, response) => {
+    let target: RequestTarget
+    try {
+      target = takeTarget(request)
+    } catch (cause) {
+      sendError(response, cause, context.events)
+      return
+    }
+    const operation = operations.get(target.rawPath)
+    if (operation === undefined) {
+      void context.inFlight.run(async () => {
+        await guard(context, response, () => serve(target, request, response))
+        // A reply is under way until its last byte has left, or its client.
+        if (!response.closed && !response.destroyed)
+          await new Promise((resolve) => response.once('close', resolve))
+      })
+      return
+    }
+    // Not counted among the requests under way: a reader of the metrics would always see itself.
+    void guard(context, response, () => {
+      if (!operationMethods.includes(request.method ?? '')) throw refuseMethod(response, operationMethods)
+      return operation(request, response)
     })
+  }
 }
 
-/** True when the client went away while its call waited: nobody is left to be told, and nothing failed. */
-function isAbandoned(cause: unknown, response: Response): boolean {
+/** Every refusal ends in one place; no error goes past it. */
+async function guard(
+  { events }: Pick<ProxyContext, 'events'>,
+  response: ServerResponse,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work()
+  } catch (cause) {
+    if (!isAbandoned(cause, response)) sendError(response, cause, events)
+  }
+}
+
+/** True when the client went away while its call waited: there is no reply to send, and nothing failed. */
+function isAbandoned(cause: unknown, response: ServerResponse): boolean {
   return response.destroyed && cause instanceof Error && cause.name === 'AbortError'
-}
-
-function prefixOf(path: string): string {
-  const route = [BATCH, RECORDS, RECORD, METADATA, SERVICE].find((pattern) => pattern.test(path))
-  return route === undefined ? path : path.replace(route, '')
 }

@@ -91,6 +91,7 @@ describe('parseConfig', () => {
     [{ upstreams, partners: [{ ...keyed, v3: { auth: { ...client, clientSecret: 'hush' } } }] }, 'partners[0].v3.auth.clientSecret: must be { env: NAME } or { file: path }, never the value itself'],
     [{ upstreams, partners: [{ ...keyed, v3: { auth: { ...client, tokenUrl: 'http://id.test/connect/token' } } }] }, 'partners[0].v3.auth.tokenUrl: must be https: a secret is sent there'],
     [{ upstreams, partners: [{ ...keyed, v3: { auth: { organisation: 'o' } } }] }, 'partners[0].v3.auth.organisation: is for mode clientCredentials only'],
+    [{ upstreams, passThrough: { allow: [{ path: '/x', methods: ['TRACE'] }] } }, 'passThrough.allow[0]: must be a pattern that starts with "/", or { path: pattern, methods: [GET, …] }'],
     [{ upstreams, partners: [{ ...acme, v3: { auth: client } }] }, 'partners[0].match: must be subscriptionKeySha256 or header for clientCredentials: else anybody could write with them'],
   ] // prettier-ignore
   it.each(hints)('%j: %s', (input, fault) => {

@@ -67,7 +67,7 @@ describe('the request around a batch', () => {
     ['/v2/attendance/%24BATCH'],
     ['/a/b%20c/V2/Attendance/$batch'],
     ['/V2/Attendance/$batch/'],
-    ['/%zz/V2/Attendance/$batch'],
+    ['/x%20y/V2/Attendance/$batch'],
     ['/x/V2/Attendance/$batch?y=%zz'],
   ])('takes any prefix and case: %s', async (path) => {
     const upstream = await startUpstream()

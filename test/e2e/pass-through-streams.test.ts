@@ -88,7 +88,7 @@ describe('pass-through streams', () => {
     const upstream = await startRawUpstream((request) => requests.push(request))
     const adapter = await startAdapter(upstream.url)
     const client = await RawClient.open(adapter.port)
-    client.send(requestText('POST /V3/x', `Content-Length: ${size}\r\n`))
+    client.send(requestText('POST /V3/AttendanceRecords', `Content-Length: ${size}\r\n`))
     let sent = 0
     const sending = (async () => {
       for (; sent < size; sent += block.length)

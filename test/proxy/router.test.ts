@@ -50,7 +50,11 @@ async function statusOf(start: string, ready = true): Promise<string> {
     readers: 'any',
     render: () => Promise.resolve({ contentType: 'text/plain', text: 'up 1' }),
   } as const
-  const passThrough = { handle: () => Promise.resolve(), close: () => undefined }
+  const passThrough = {
+    checkMethod: () => undefined,
+    handle: () => Promise.resolve(),
+    close: () => undefined,
+  }
   const server = createServer(
     createProxyApp(context, passThrough, () => (ready ? 'ready' : 'stopping'), metrics),
   ).listen(0, '127.0.0.1')
@@ -74,10 +78,11 @@ describe('createProxyApp', () => {
     ['GET /V2/Attendance/$batch', true, 405],
     ['OPTIONS /V2/Attendance/$batch', true, 405],
     ['POST /V2/Attendance/$batch', true, 401],
-    ['POST /%zz/v2/ATTENDANCE/%24Batch/', true, 401],
+    ['POST /%20x/v2/ATTENDANCE/%24Batch/', true, 400],
+    ['POST /x%20y/v2/ATTENDANCE/%24Batch/', true, 401],
     ['POST http://other.test/V2/Attendance/$batch', true, 401],
     ['POST /V2/Attendance/AttendanceRecords', true, 401],
-    ['POST /%zz/V2/Attendance/attendancerecords?x', true, 401],
+    ['POST /%zz/V2/Attendance/attendancerecords?x', true, 400],
     ['GET /V2/Attendance/AttendanceRecords', true, 401],
     ['PUT /V2/Attendance/AttendanceRecords', true, 405],
     ['GET /x/v2/attendance/attendancerecords(1)', true, 401],
@@ -89,7 +94,10 @@ describe('createProxyApp', () => {
     ['DELETE /V2/LearnerRegistations', true, 405],
     ['POST /V2/Attendance/$batches', true, 401],
     ['POST /V2/Attendance$batch', true, 401],
-    ['GET /%zz', true, 401],
+    ['GET /%zz', true, 400],
+    ['POST /metrics', true, 405],
+    ['TRACE /healthz', true, 405],
+    ['TRACE /V2/Attendance/$batch', true, 405],
   ])('%s, ready %s: %i', async (start, ready, status) => {
     expect(await statusOf(start, ready)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
   })

@@ -1,0 +1,49 @@
+import type { ServerResponse } from 'node:http'
+
+import micromatch from 'micromatch'
+
+import { AdapterError } from '../errors.ts'
+
+/** A path that is passed through: a glob pattern, in any case, with the methods of its kind or with its own. */
+export type AllowedPath = string | { readonly path: string; readonly methods: readonly string[] }
+
+/** Methods that change nothing: what every path takes that is passed through. */
+export const readMethods: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
+
+/** Kinds of path with other methods (service.md 1.1, 1.2 and 4): everything else of the service is read only. */
+const kinds: readonly { readonly pattern: RegExp; readonly methods: readonly string[] }[] = [
+  { pattern: /\/\$batch\/?$/i, methods: ['POST'] },
+  { pattern: /\/v3\/(?:attendance\/)?attendancerecords\/?$/i, methods: [...readMethods, 'POST'] },
+  { pattern: /\/v3\/(?:learner\/)?learnerpersonals(?:\([^/]*\))?\/?$/i, methods: [...readMethods, 'PATCH'] },
+]
+
+/**
+ * Creates the look-up of the methods that a decoded path takes; undefined for a path that is not on the list. An entry with
+ * methods of its own replaces those of the kind.
+ */
+export function createAllowedPaths(
+  allow: readonly AllowedPath[],
+): (path: string) => readonly string[] | undefined {
+  const entries = allow.map((entry) => {
+    const { path, methods } = typeof entry === 'string' ? { path: entry, methods: undefined } : entry
+    // In braces `/**/x` also matches `/x`.
+    return { matches: micromatch.matcher(`{${path},}`, { nocase: true, dot: true }), methods }
+  })
+  return (path) => {
+    const found = entries.filter(({ matches }) => matches(path))
+    if (found.length === 0) return undefined
+    const own = found.flatMap(({ methods }) => methods ?? [])
+    return own.length > 0 ? own : methodsOfKind(path)
+  }
+}
+
+function methodsOfKind(path: string): readonly string[] {
+  return kinds.find(({ pattern }) => pattern.test(path))?.methods ?? readMethods
+}
+
+/** The error of a method that a path does not take; `Allow` names those that it takes (RFC 9110 15.5.6). */
+export function refuseMethod(response: ServerResponse, methods: readonly string[]): AdapterError {
+  const allowed = methods.join(', ')
+  response.setHeader('Allow', allowed)
+  return new AdapterError('ADP_METHOD_NOT_ALLOWED', `This path takes ${allowed}.`)
+}

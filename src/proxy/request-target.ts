@@ -1,0 +1,85 @@
+import type { IncomingMessage } from 'node:http'
+
+import { AdapterError } from '../errors.ts'
+
+/** Where a request goes. Routes, partners, operational paths and the pass-through list all compare `path`. */
+export interface RequestTarget {
+  /** The decoded path. No server can read it as another one. */
+  readonly path: string
+  /** The path as it was sent: what V3 gets, and the beginning of links in replies. As many segments as `path`. */
+  readonly rawPath: string
+  /** `?` and what follows it, or nothing. */
+  readonly query: string
+  /** Host and port of a target in absolute form (RFC 9112 3.2.2). */
+  readonly authority: string | undefined
+}
+
+const ABSOLUTE = /^https?:\/\/([^/?#@]+)([^]*)$/i
+const VISIBLE_ASCII = /^[\x21-\x7e]*$/
+/** An encoded slash, backslash, `?` or `#`: decoding it early ends a segment or the path. */
+const ENCODED_DELIMITER = /%(?:2f|5c|3f|23)/i
+/**
+ * What servers disagree on, in a decoded path: a second layer of escapes, backslashes, parameters of a segment (Tomcat strips
+ * them), empty segments (nginx merges them), blanks around a segment and dots at its end (Windows strips both; every dot
+ * segment ends in a dot).
+ */
+const AMBIGUOUS = /[%\\;]|\/\/|\/\s|[\s.](?:\/|$)/u
+/** Beyond ASCII only letters, marks and digits: no controls, no invisible characters, no look-alikes of `/` and `.`. */
+const UNUSUAL = /[\u0000-\u001f\u007f]|[^\u0000-\u007f\p{L}\p{M}\p{N}]/u
+
+/**
+ * Reads a request target in origin or absolute form. Error `ADP_PATH` for a path that another server could read as another
+ * path, and for every other form.
+ */
+export function readTarget(url: string): RequestTarget {
+  if (!VISIBLE_ASCII.test(url) || url.includes('#')) throw ambiguous()
+  const [, authority, rest = url] = ABSOLUTE.exec(url) ?? []
+  const at = rest.indexOf('?')
+  const sent = at < 0 ? rest : rest.slice(0, at)
+  const rawPath = sent === '' && authority !== undefined ? '/' : sent
+  const query = at < 0 ? '' : rest.slice(at)
+  if (!rawPath.startsWith('/') || ENCODED_DELIMITER.test(rawPath)) throw ambiguous()
+  return { path: decodePath(rawPath), rawPath, query, authority }
+}
+
+/** The path of a request, decoded. Error: `ADP_PATH`. */
+export function pathOf(request: IncomingMessage): string {
+  return readTarget(request.url ?? '').path
+}
+
+/**
+ * Reads the target of a request and leaves it in origin form, so that everything behind sees the same request. The host of
+ * an absolute target replaces the Host header (RFC 9112 3.2.2).
+ */
+export function takeTarget(request: IncomingMessage): RequestTarget {
+  const target = readTarget(request.url ?? '')
+  request.url = target.rawPath + target.query
+  if (target.authority !== undefined) request.headers.host = target.authority
+  return target
+}
+
+/** The path with its last `count` segments removed; a slash at its end belongs to the last one. */
+export function pathBefore(path: string, count: number): string {
+  return path.replace(/\/$/, '').split('/').slice(0, -count).join('/')
+}
+
+/** Decodes once. A percent sign that is left would be another escape, or a bad one, to a server that decodes twice. */
+function decodePath(rawPath: string): string {
+  let path
+  try {
+    path = decodeURIComponent(rawPath)
+  } catch {
+    throw ambiguous()
+  }
+  // Some servers fold compatibility forms, such as a full-width dot, into ASCII.
+  const foldable = path.normalize('NFKC') !== path
+  if (foldable || AMBIGUOUS.test(path) || UNUSUAL.test(path)) throw ambiguous()
+  return path
+}
+
+function ambiguous(): AdapterError {
+  return new AdapterError(
+    'ADP_PATH',
+    'Another server could read this path as another one: it has a dot segment, an empty segment, parameters, blanks, a backslash, an encoded delimiter, a bad or doubled encoding, or the target has a "#".',
+  )
+}
