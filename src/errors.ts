@@ -46,6 +46,7 @@ export const errorRules = {
   ADP_CHARSET: record(400),
   ADP_FIELD: record(400),
   ADP_UNMAPPED_FIELD: record(400),
+  ADP_RECORD_LIMIT: record(400),
   // The upstream. OUTCOME_UNKNOWN is never retryable: the write may have been applied (product.md 3).
   ADP_UPSTREAM_REFUSED: { class: 'upstream', status: 400, retryable: false, exposed: true },
   ADP_UPSTREAM_PROTOCOL: { class: 'upstream', status: 502, retryable: false, exposed: true },

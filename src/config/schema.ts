@@ -177,6 +177,7 @@ export const configSchema = z.strictObject({
       maxBodyBytes: bytes.default(33_554_432),
       maxParts: z.int().positive().default(20_000),
       maxPartHeaderBytes: bytes.default(65_536),
+      maxPartBytes: bytes.default(1_048_576),
       maxInFlightBytes: bytes.default(268_435_456),
     })
     .prefault({}),

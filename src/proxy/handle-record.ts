@@ -7,9 +7,6 @@ import { planWrites } from './writes/plan.ts'
 import { createRecordReply } from './writes/reply-stream.ts'
 import type { WriteRequest } from './writes/stored-request.ts'
 
-/** One record is never larger than this. */
-const MAX_RECORD_BYTES = 1_048_576
-
 /**
  * `POST …/V2/Attendance/AttendanceRecords` with one flat record: what `$batch` does, for one. 201 with the flat record, or
  * the status and error array that its part would have had.
@@ -24,7 +21,8 @@ export async function handleRecord(
   checkHost(request)
   const authorisation = await context.authorise(request)
   const { partner } = authorisation
-  const { body, held } = await readRequest(request, MAX_RECORD_BYTES, context.byteBudget)
+  const { maxPartBytes } = context.limits
+  const { body, held } = await readRequest(request, maxPartBytes, context.byteBudget)
   context.byteBudget.release(held)
   const write: WriteRequest = {
     kind: 'record',

@@ -1,4 +1,9 @@
-export { decodeBatch, type DecodeOptions } from './batch/decode-batch.ts'
+export {
+  type BatchDecoding,
+  decodeBatch,
+  type DecodeOptions,
+  openBatchDecoding,
+} from './batch/decode-batch.ts'
 export type { Batch, BatchPart } from './batch/batch.ts'
 export {
   type BatchEncoder,

@@ -10,6 +10,12 @@ export interface BatchLimits {
   readonly maxHeaderLines: number
   /** Blanks after the boundary on a delimiter line; over it 400. Default 256. */
   readonly maxBoundaryPadding: number
+  /** Bytes of the JSON of one record; over it the record's part is 400. Default 1 MiB. */
+  readonly maxPartBytes: number
+  /** Members and array elements of one record, those of nested values included; over it its part is 400. Default 1,000. */
+  readonly maxMembers: number
+  /** Backslash escapes in the strings of one record; over it its part is 400. Default 65,536. */
+  readonly maxEscapes: number
 }
 
 /** For a batch that was let in before, whatever the limits are now. */
@@ -19,6 +25,9 @@ export const noBatchLimits: BatchLimits = {
   maxPartHeaderBytes: Infinity,
   maxHeaderLines: Infinity,
   maxBoundaryPadding: Infinity,
+  maxPartBytes: Infinity,
+  maxMembers: Infinity,
+  maxEscapes: Infinity,
 }
 
 export const defaultBatchLimits: BatchLimits = {
@@ -27,4 +36,7 @@ export const defaultBatchLimits: BatchLimits = {
   maxPartHeaderBytes: 65_536,
   maxHeaderLines: 100,
   maxBoundaryPadding: 256,
+  maxPartBytes: 1_048_576,
+  maxMembers: 1_000,
+  maxEscapes: 65_536,
 }

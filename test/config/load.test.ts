@@ -46,6 +46,7 @@ describe('loadConfig', () => {
         maxBodyBytes: 33_554_432,
         maxParts: 20_000,
         maxPartHeaderBytes: 65_536,
+        maxPartBytes: 1_048_576,
         maxInFlightBytes: 268_435_456,
       },
       partners: [

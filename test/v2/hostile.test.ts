@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { decodeBatch } from '../../src/v2/index.ts'
+import { decodeBatch, decodeRecord, openBatchDecoding } from '../../src/v2/index.ts'
 
 /** Large enough that work which grows with the square of the input cannot end within a test's time. */
 const SIZE = 8 * 1024 * 1024
@@ -23,13 +23,14 @@ function outcome(text: string, boundary: string): number | string {
 
 describe('decodeBatch reads hostile input in linear time', () => {
   const rows: [what: string, expected: number | string, text: () => string, boundary?: string][] = [
-    ['lines that nearly are delimiters', 1, () => record(`{}\n${fill('--bb\n')}`)],
+    ['lines that nearly are delimiters', 'ADP_LIMIT', () => record(`{}\n${fill('--bb\n')}`)],
     ['lines that nearly are delimiters before the first', 'ADP_LIMIT', () => fill('--bb\n')],
-    ['delimiters with text behind', 1, () => record(`{}\n${fill('--b x\n')}`)],
+    ['delimiters with text behind', 'ADP_LIMIT', () => record(`{}\n${fill('--b x\n')}`)],
     ['delimiters within a line', 1, () => record(`{}\n${fill('x--b--')}`)],
     ['a row of dashes, the boundary is dashes', 'ADP_TRUNCATED', () => `-------\n${fill('-')}`, '-----'],
-    ['short rows of dashes, the boundary is dashes', 'ADP_TRUNCATED', () => `-------\n${fill('--------\n')}`, '-----'],
+    ['short rows of dashes, the boundary is dashes', 'ADP_LIMIT', () => `-------\n${fill('--------\n')}`, '-----'],
     ['a boundary of 70 characters, nearly repeated', 1, () => record(`{}\n${fill(`--${'b'.repeat(69)}\n`)}`).replaceAll(/^--b(?=$|--$)/gm, `--${'b'.repeat(70)}`), 'b'.repeat(70)],
+    ['opening lines that look like headers', 'ADP_TRUNCATED', () => `${Array.from({ length: 150_000 }, (_, n) => `--a${n}:`).join('\n')}\n`],
     ['opening lines of many boundaries', 'ADP_LIMIT', () => Array.from({ length: SIZE / 8 }, (_, n) => `--a${n}\n--a${n}--\n`).join('')],
     ['delimiters without parts', 'ADP_PART_TYPE', () => `${fill('--b\n')}--b--`],
     ['empty changesets', 'ADP_TOO_LARGE', () => `${fill('--b\nContent-Type: multipart/mixed; boundary=c\n\n--c--\n')}--b--`],
@@ -56,6 +57,54 @@ describe('decodeBatch reads hostile input in linear time', () => {
   ] // prettier-ignore
   it.each(rows)('%s', (_, expected, text, boundary = 'b') => {
     expect(outcome(text(), boundary)).toBe(expected)
+  })
+
+  const costly: [what: string, json: string, message: string][] = [
+    ['members', `{${Array.from({ length: 1_001 }, (_, n) => `"a${n}":1`).join()}}`, 'The record has more than 1000 members and array elements.'],
+    ['members of a nested value', `{"a":{${Array.from({ length: 1_000 }, (_, n) => `"a${n}":1`).join()}}}`, 'The record has more than 1000 members and array elements.'],
+    ['array elements', `{"a":[${'1,'.repeat(1_000)}1]}`, 'The record has more than 1000 members and array elements.'],
+    ['escapes', `{"Comment":"${'\\n'.repeat(65_537)}"}`, 'The record has more than 65536 backslash escapes.'],
+    ['escapes of several strings', `{"Comment":"${'\\n'.repeat(40_000)}","b":"${'\\n'.repeat(40_000)}"}`, 'The record has more than 65536 backslash escapes.'],
+  ] // prettier-ignore
+  it.each(costly)('batch-wire F27: refuses a record with too many %s', (_, json, message) => {
+    expect(decodeRecord(json).faults).toEqual([{ code: 'ADP_RECORD_LIMIT', message }])
+  })
+
+  it('batch-wire F27: refuses a record of more bytes than one part may have, and takes the others', () => {
+    const part = (bytes: number): string => `${MIME}\n${LINE}\n${' '.repeat(bytes - 2)}{}\n`
+    const text = part(1_048_577) + part(1_048_576) + part(2)
+    const { parts } = decodeBatch(Buffer.from(`${text}--b--`), 'multipart/mixed; boundary=b')
+    expect(parts.map(({ faults }) => faults?.[0])).toEqual([
+      { code: 'ADP_RECORD_LIMIT', message: 'Part 1 has a record of 1.1 MiB; the limit is 1 MiB.' },
+      { code: 'ADP_FIELD', message: 'Present is required.' },
+      { code: 'ADP_FIELD', message: 'Present is required.' },
+    ])
+  })
+
+  it('decodes in shares of the work, to the same batch', () => {
+    const one = `${MIME}\n${LINE}\n{}\n`
+    const nested = (n: number): string =>
+      `--b\nContent-Type: multipart/mixed; boundary=c${n}\n\n${one.replace('--b', `--c${n}`)}--c${n}--\n`
+    const text = `${one.repeat(1_000)}${Array.from({ length: 1_000 }, (_, n) => nested(n)).join('')}--b--`
+    const bytes = Buffer.from(text)
+    const decoding = openBatchDecoding(bytes, 'multipart/mixed; boundary=b')
+    let shares = 1
+    while (!decoding.advance(100 * 1_024)) shares += 1
+    // A small part counts 1,024 bytes, a changeset as much.
+    expect(shares).toBe(30 + 1)
+    expect(decoding.batch()).toEqual(decodeBatch(bytes, 'multipart/mixed; boundary=b'))
+  })
+
+  it('searches the boundary in shares of the work', () => {
+    const bytes = Buffer.from(`${'--a\n'.repeat(100_000)}--b\n${LINE}`)
+    const decoding = openBatchDecoding(bytes, 'multipart/mixed; boundary=b')
+    let shares = 0
+    const share = (): boolean => decoding.advance(1_048_576)
+    expect(() => {
+      while (!share()) shares += 1
+    }).toThrow(AdapterError)
+    // Two searches through 100,000 lines, 2,000 lines a share.
+    expect(shares).toBeGreaterThanOrEqual(90)
   })
 
   it('batch-wire F27: takes the most records that a batch may hold, and no more', () => {

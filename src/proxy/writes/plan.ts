@@ -56,7 +56,7 @@ export function planWrites(
   limits: BatchLimits,
 ): Plan {
   const recordedOn = new Date(receivedMs).toISOString()
-  if (request.kind === 'record') return planSingle(request, body, partner, recordedOn)
+  if (request.kind === 'record') return planSingle(request, body, partner, recordedOn, limits)
   const batch = decodeBatch(body, request.contentType, {
     limits,
     serviceHosts: new Set(request.serviceHosts),
@@ -92,8 +92,14 @@ export function planStored({ request, body }: StoredRequest, partner: Partner, r
   )
 }
 
-function planSingle(request: WriteRequest, body: Buffer, partner: Partner, recordedOn: string): Plan {
-  const { record: flat, faults } = decodeRecordBytes(body, request.contentType)
+function planSingle(
+  request: WriteRequest,
+  body: Buffer,
+  partner: Partner,
+  recordedOn: string,
+  limits: BatchLimits,
+): Plan {
+  const { record: flat, faults } = decodeRecordBytes(body, request.contentType, limits)
   const answering = {
     contentId: undefined,
     contentIdInHttp: false,

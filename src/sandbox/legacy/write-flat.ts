@@ -46,6 +46,7 @@ const faultCodes: Readonly<Record<RecordFault['code'], string>> = {
   ADP_FIELD: 'INVALID_FIELD',
   ADP_UNMAPPED_FIELD: 'UNKNOWN_FIELD',
   ADP_METHOD: 'METHOD_NOT_ALLOWED',
+  ADP_RECORD_LIMIT: 'RECORD_TOO_LARGE',
 }
 
 const unknownIds: Readonly<Record<string, string>> = {

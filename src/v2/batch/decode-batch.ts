@@ -7,6 +7,7 @@ import { readHeaders, valuesOf } from '../http-part/headers.ts'
 import { type BatchLimits, defaultBatchLimits } from '../limits.ts'
 import { boundaryOf, readBoundary } from '../multipart/boundary.ts'
 import { chooseBoundary } from '../multipart/envelope.ts'
+import { NearDelimiters } from '../multipart/delimiter.ts'
 import { type PartRange, splitParts } from '../multipart/parts.ts'
 import { decodeRecord } from '../record/decode-record.ts'
 import type { RecordFault, RecordResult } from '../record/flat-record.ts'
@@ -19,6 +20,14 @@ export interface DecodeOptions {
   readonly limits?: BatchLimits
   /** Host names, in lower case and without port, that absolute URLs in request lines may have; undefined: any. */
   readonly serviceHosts?: ReadonlySet<string>
+}
+
+/** A batch that is being decoded, a share of the work at a time. */
+export interface BatchDecoding {
+  /** Goes on for about `work` bytes; a part of few bytes counts as `MIN_PART_WORK`. True once the batch is decoded. */
+  advance(work: number): boolean
+  /** The batch; to be read once `advance` has returned true. */
+  batch(): Batch
 }
 
 /**
@@ -35,6 +44,17 @@ export function decodeBatch(
   contentType: string | undefined,
   options: DecodeOptions = {},
 ): Batch {
+  const decoding = openBatchDecoding(bytes, contentType, options)
+  decoding.advance(Infinity)
+  return decoding.batch()
+}
+
+/** `decodeBatch` in shares, for whoever has other work between them. The errors come from here and from `advance`. */
+export function openBatchDecoding(
+  bytes: Buffer,
+  contentType: string | undefined,
+  options: DecodeOptions = {},
+): BatchDecoding {
   const limits = options.limits ?? defaultBatchLimits
   const headerBoundary = readBoundary(contentType)
   if (bytes.length > limits.maxBodyBytes) {
@@ -43,40 +63,99 @@ export function decodeBatch(
       `The body has more than ${limits.maxBodyBytes} bytes. Send smaller batches.`,
     )
   }
-  return new BatchDecoder(bytes, limits, options.serviceHosts).decode(headerBoundary)
+  return new BatchDecoder(bytes, headerBoundary, limits, options.serviceHosts)
 }
 
+const MIB = 1_048_576
+/** What a part of few bytes costs, in bytes. */
+const MIN_PART_WORK = 1_024
+/** What a step of the search for the boundary costs. */
+const SEARCH_STEP_WORK = 524_288
+const NO_BYTES: PartRange = { start: 0, end: 0 }
+
 /** The state of one decoding: what was read so far. */
-class BatchDecoder {
+class BatchDecoder implements BatchDecoding {
   private readonly parts: BatchPart[] = []
   private readonly changesets: string[] = []
   private readonly bytes: Buffer
+  private readonly headerBoundary: string
   private readonly limits: BatchLimits
+  private readonly near: NearDelimiters
   private readonly reader: PartReader
   private readonly ascii: boolean
   private readonly utf8: boolean
+  private readonly from: number
+  private readonly choosing: Generator<void, string>
+  private boundary: string | undefined
+  private outer: Iterator<PartRange, void> | undefined
+  /** The parts of the changeset that is being read. */
+  private inner: Iterator<PartRange, void> | undefined
 
-  constructor(bytes: Buffer, limits: BatchLimits, serviceHosts: ReadonlySet<string> | undefined) {
+  constructor(
+    bytes: Buffer,
+    headerBoundary: string,
+    limits: BatchLimits,
+    serviceHosts: ReadonlySet<string> | undefined,
+  ) {
     this.bytes = bytes
+    this.headerBoundary = headerBoundary
     this.limits = limits
+    this.near = new NearDelimiters(limits.maxParts)
     this.reader = new PartReader(bytes, { limits, serviceHosts })
     this.ascii = isAscii(bytes)
     this.utf8 = this.ascii || isUtf8(bytes)
-  }
-
-  decode(headerBoundary: string): Batch {
-    const { bytes, limits } = this
     const bom = bytes.length >= 3 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
-    const from = bom ? 3 : 0 // batch-wire F3
-    const boundary = chooseBoundary(bytes, headerBoundary, from, limits)
-    const split = { maxPadding: limits.maxBoundaryPadding, at: {} }
-    for (const range of splitParts(bytes, boundary, from, bytes.length, split))
-      this.readOuterPart(range, boundary)
-    const agree = idsAgree(headerBoundary, [boundary, ...this.changesets])
-    return { boundary, changesets: this.changesets, idsAgree: agree, parts: this.parts }
+    this.from = bom ? 3 : 0 // batch-wire F3
+    this.choosing = chooseBoundary(bytes, headerBoundary, this.from, limits, this.near)
   }
 
-  private readOuterPart(range: PartRange, boundary: string): void {
+  advance(work: number): boolean {
+    let left = work
+    while (this.boundary === undefined) {
+      if (left <= 0) return false
+      const step = this.choosing.next()
+      if (step.done === true) this.open(step.value)
+      else left -= SEARCH_STEP_WORK
+    }
+    while (left > 0) {
+      const range = this.next()
+      if (range === undefined) return true
+      left -= Math.max(MIN_PART_WORK, range.end - range.start)
+    }
+    return false
+  }
+
+  batch(): Batch {
+    const { headerBoundary, boundary = headerBoundary, changesets, parts } = this
+    return { boundary, changesets, idsAgree: idsAgree(headerBoundary, [boundary, ...changesets]), parts }
+  }
+
+  private open(boundary: string): void {
+    this.boundary = boundary
+    this.outer = this.split(boundary, { start: this.from, end: this.bytes.length }, {})
+  }
+
+  private split(boundary: string, { start, end }: PartRange, at: ErrorLocation): Iterator<PartRange, void> {
+    const options = { maxPadding: this.limits.maxBoundaryPadding, near: this.near, at }
+    return splitParts(this.bytes, boundary, start, end, options)
+  }
+
+  /** Reads the next part, of the batch or of the changeset that is being read; undefined at the end of the batch. */
+  private next(): PartRange | undefined {
+    const inner = this.inner?.next()
+    if (inner !== undefined && inner.done !== true) {
+      this.readInnerPart(inner.value)
+      return inner.value
+    }
+    this.inner = undefined
+    const outer = this.outer?.next()
+    if (outer === undefined || outer.done === true) return undefined
+    this.readOuterPart(outer.value)
+    // A changeset's bytes count with its parts.
+    return this.inner === undefined ? outer.value : NO_BYTES
+  }
+
+  private readOuterPart(range: PartRange): void {
     const known = this.reader.readAlike(range.start, range.end)
     if (known !== undefined) {
       this.addPart(range, known, undefined)
@@ -92,22 +171,20 @@ class BatchDecoder {
     }
     checkTransferEncoding(lines, at)
     const changeset = boundaryOf(media, at)
-    if (changeset === boundary) {
+    if (changeset === this.boundary) {
       throw new AdapterError('ADP_NESTING', 'Batch and changeset have the same boundary. Use two.', { at })
     }
     // An empty changeset costs as much as a record.
     if (this.changesets.length === this.limits.maxParts) throw tooMany('changesets', this.limits, at)
     this.changesets.push(changeset)
-    this.readChangeset(changeset, { start: end, end: range.end })
+    const content = { start: end, end: range.end }
+    this.inner = this.split(changeset, content, { changeset: this.changesets.length })
   }
 
-  private readChangeset(boundary: string, content: PartRange): void {
+  private readInnerPart(range: PartRange): void {
     const changeset = this.changesets.length
-    const split = { maxPadding: this.limits.maxBoundaryPadding, at: { changeset } }
-    for (const range of splitParts(this.bytes, boundary, content.start, content.end, split)) {
-      const head = this.reader.readAlike(range.start, range.end) ?? this.readInnerHead(range, changeset)
-      this.addPart(range, head, changeset)
-    }
+    const head = this.reader.readAlike(range.start, range.end) ?? this.readInnerHead(range, changeset)
+    this.addPart(range, head, changeset)
   }
 
   private readInnerHead(range: PartRange, changeset: number): PartHead {
@@ -137,7 +214,7 @@ class BatchDecoder {
   private addPart(range: PartRange, head: PartHead, changeset: number | undefined): void {
     const part = this.parts.length + 1
     if (part > this.limits.maxParts) throw tooMany('records', this.limits, { part, offset: range.start })
-    const result = this.readRecord(head, range.end)
+    const result = this.readRecord(head, part, range.end)
     this.parts.push({
       part,
       changeset,
@@ -152,12 +229,14 @@ class BatchDecoder {
     })
   }
 
-  private readRecord(head: PartHead, end: number): RecordResult {
+  private readRecord(head: PartHead, part: number, end: number): RecordResult {
     if (head.method !== 'POST' || head.target === 'entity') {
       return refused({ code: 'ADP_METHOD', message: 'Only POST to AttendanceRecords is served in a batch.' })
     }
+    const bytes = end - head.bodyStart
+    if (bytes > this.limits.maxPartBytes) return refused(tooLong(part, bytes, this.limits.maxPartBytes))
     const text = this.textOf(head.charset, head.bodyStart, end)
-    return typeof text === 'string' ? decodeRecord(text) : refused(text)
+    return typeof text === 'string' ? decodeRecord(text, this.limits) : refused(text)
   }
 
   /** The JSON text in the charset of the part; UTF-8 by default (batch-wire F26). */
@@ -181,6 +260,16 @@ function parsePartType(contentType: string, at: ErrorLocation): ReturnType<typeo
 
 function refused(fault: RecordFault): RecordResult {
   return { record: undefined, faults: [fault] }
+}
+
+function tooLong(part: number, bytes: number, limit: number): RecordFault {
+  const message = `Part ${part} has a record of ${formatBytes(bytes)}; the limit is ${formatBytes(limit)}.`
+  return { code: 'ADP_RECORD_LIMIT', message }
+}
+
+/** `1 MiB`, `1.2 MiB`, `512 bytes`: rounded up, so that what is over a limit also reads so. */
+function formatBytes(bytes: number): string {
+  return bytes < MIB ? `${bytes} bytes` : `${Math.ceil((bytes / MIB) * 10) / 10} MiB`
 }
 
 function tooMany(what: string, limits: BatchLimits, at: ErrorLocation): AdapterError {

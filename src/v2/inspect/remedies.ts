@@ -17,11 +17,12 @@ export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
     'After the blank line that ends the MIME headers send "POST <path>/AttendanceRecords HTTP/1.1".',
   ADP_TARGET:
     'Post to …/AttendanceServiceFarm1/OData/V1/AttendanceRecords, relative or on the host of the service.',
-  ADP_LIMIT: 'Send headers and boundaries of ordinary size.',
+  ADP_LIMIT: 'Send headers and boundaries of ordinary size, and no lines that only look like delimiters.',
   ADP_TOO_LARGE: 'Split the batch; one batch may be sent using more than one POST.',
   ADP_METHOD: 'Send only POST in a batch; read with GET outside of it.',
   ADP_JSON: 'Send one JSON object as RFC 8259 has it, each name once.',
   ADP_CHARSET: 'Encode the record in UTF-8.',
   ADP_FIELD: 'Send the field with the type of the V2 record.',
+  ADP_RECORD_LIMIT: 'Send only the members of the V2 record, with comments of ordinary length.',
   ADP_UNMAPPED_FIELD: 'Leave the field out: V3 has no place for it.',
 }

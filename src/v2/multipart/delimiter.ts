@@ -16,15 +16,39 @@ export interface Delimiter {
   readonly closing: boolean
 }
 
+/** Counts lines that begin as a delimiter and are none, over all finders of one body. */
+export class NearDelimiters {
+  private count = 0
+  private readonly max: number
+
+  constructor(maxParts: number) {
+    // The delimiters of an inner boundary that begins with the outer one are such lines: three for each record at the most.
+    this.max = 8 * maxParts + 64
+  }
+
+  /** Error: `ADP_LIMIT` at the limit. */
+  add(offset: number): void {
+    this.count += 1
+    if (this.count <= this.max) return
+    throw new AdapterError(
+      'ADP_LIMIT',
+      `The body has more than ${this.max} lines that begin with a boundary and are no delimiters.`,
+      { at: { offset } },
+    )
+  }
+}
+
 /**
  * Finds the next line that is a delimiter of one boundary within `[from, to)`: `--boundary`, optionally `--`, blanks, line
  * end, alone on its line (batch-wire F2; RFC 2046 5.1.1). The last line may lack its line end (F4). Anything else that
- * holds the boundary is body text. The search is native and each byte is looked at a bounded number of times.
+ * holds the boundary is body text. The search is native, each byte is read a bounded number of times, and `near` bounds the
+ * lines that have to be read (default: no bound). Errors: `ADP_LIMIT`.
  */
 export function createDelimiterFinder(
   bytes: Buffer,
   boundary: string,
   maxPadding: number,
+  near?: NearDelimiters,
 ): (from: number, to: number) => Delimiter | undefined {
   // With its line end: a boundary of dashes would else be found at every byte of a row of dashes.
   const needle = Buffer.from(`\n--${boundary}`, 'latin1')
@@ -41,6 +65,7 @@ export function createDelimiterFinder(
     for (let at = bytes.indexOf(needle, from); at !== -1 && at < to; at = bytes.indexOf(needle, at + 1)) {
       const found = readRest(bytes, at + 1, at + 1 + text, to, maxPadding)
       if (found !== undefined) return found
+      near?.add(at + 1)
     }
     return undefined
   }

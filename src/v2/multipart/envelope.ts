@@ -1,34 +1,44 @@
 import { AdapterError } from '../../errors.ts'
 import { isBoundary } from './boundary.ts'
-import { createDelimiterFinder } from './delimiter.ts'
+import { createDelimiterFinder, type NearDelimiters } from './delimiter.ts'
 import type { BatchLimits } from '../limits.ts'
 
 const LF = 0x0a
 const MAX_LINE_BYTES = 400
 const MAX_NAME_BYTES = 80
 
+/** How many lines are read before the search lets others go on. */
+const LINES_PER_STEP = 1_000
+
 /**
- * Chooses the boundary that frames the body (batch-wire F12). Normally it is the header's. Legacy clients name a changeset's
- * id there, or an id that is nowhere in the body; then the outermost closed envelope frames it, so that no changeset is
- * left outside: of the lines `--<token>` before the header's first own delimiter, the one whose `--<token>--` comes last.
+ * Chooses the boundary that frames the body (batch-wire F12), in steps: yields between them, returns it. Normally it is the
+ * header's. Legacy clients name a changeset's id there, or an id that is nowhere in the body; then the outermost closed
+ * envelope frames it, so that no changeset is left outside: of the lines `--<token>` before the header's first own delimiter,
+ * the one whose `--<token>--` comes last.
  *
  * Errors: `ADP_TRUNCATED` when neither the header's boundary nor a closed envelope is there, or when an envelope was
- * opened (a delimiter line with the headers of content below it) and would be left outside (F8).
+ * opened (a delimiter line with the headers of content below it) and would be left outside (F8); `ADP_LIMIT`.
  */
-export function chooseBoundary(
+export function* chooseBoundary(
   bytes: Buffer,
   headerBoundary: string,
   from: number,
   limits: BatchLimits,
-): string {
-  const own = createDelimiterFinder(bytes, headerBoundary, limits.maxBoundaryPadding)(from, bytes.length)
+  near?: NearDelimiters,
+): Generator<void, string> {
+  const own = createDelimiterFinder(
+    bytes,
+    headerBoundary,
+    limits.maxBoundaryPadding,
+    near,
+  )(from, bytes.length)
   const limit = own?.start ?? bytes.length
   // The usual body opens with the header's delimiter: no line with two dashes before it.
   if (own !== undefined && bytes.indexOf('--', from) === limit) return headerBoundary
   // A record in a changeset of its own has three such lines.
   const maxLines = 8 * limits.maxParts + 64
-  const candidates = collectTokens(bytes, from, limit, maxLines)
-  const closes = collectCloses(bytes, from, candidates, headerBoundary, maxLines)
+  const candidates = yield* collectTokens(bytes, from, limit, maxLines)
+  const closes = yield* collectCloses(bytes, from, candidates, headerBoundary, maxLines)
   let framing: string | undefined
   let lastClose = own === undefined ? -1 : (closes.get(headerBoundary) ?? -1)
   for (const token of candidates.keys()) {
@@ -59,26 +69,34 @@ interface Opener {
 }
 
 /** The lines `--<token>` that start before `limit`, by token, in order. */
-function collectTokens(bytes: Buffer, from: number, limit: number, maxLines: number): Map<string, Opener> {
+function* collectTokens(
+  bytes: Buffer,
+  from: number,
+  limit: number,
+  maxLines: number,
+): Generator<void, Map<string, Opener>> {
   const tokens = new Map<string, Opener>()
+  const declares = createDeclares(bytes)
   for (const line of dashLines(bytes, from, limit, maxLines)) {
+    if (line.index % LINES_PER_STEP === LINES_PER_STEP - 1) yield
     if (!tokens.has(line.token) && isBoundary(line.token)) {
-      tokens.set(line.token, { start: line.start, declares: declaresContent(bytes, line.end) })
+      tokens.set(line.token, { start: line.start, declares: declares(line.end) })
     }
   }
   return tokens
 }
 
 /** The offset of the last `--<token>--` after its opening line, for each candidate and for the header's boundary. */
-function collectCloses(
+function* collectCloses(
   bytes: Buffer,
   from: number,
   candidates: Map<string, Opener>,
   headerBoundary: string,
   maxLines: number,
-): Map<string, number> {
+): Generator<void, Map<string, number>> {
   const closes = new Map<string, number>()
   for (const line of dashLines(bytes, from, bytes.length, maxLines)) {
+    if (line.index % LINES_PER_STEP === LINES_PER_STEP - 1) yield
     if (!line.token.endsWith('--')) continue
     const token = line.token.slice(0, -2)
     const opener = candidates.get(token)
@@ -94,7 +112,7 @@ function* dashLines(
   from: number,
   limit: number,
   maxLines: number,
-): Generator<{ token: string; start: number; end: number }> {
+): Generator<{ index: number; token: string; start: number; end: number }> {
   let count = 0
   for (let start = bytes.indexOf('--', from); start !== -1 && start < limit;) {
     const lineEnd = bytes.indexOf(LF, start)
@@ -104,22 +122,32 @@ function* dashLines(
       count += 1
       // A longer line is no boundary, so its rest need not be read.
       const token = bytes.toString('latin1', start + 2, Math.min(end, start + MAX_LINE_BYTES)).trimEnd()
-      if (token !== '') yield { token, start, end: Math.min(end + 1, bytes.length) }
+      if (token !== '') yield { index: count, token, start, end: Math.min(end + 1, bytes.length) }
     }
     start = bytes.indexOf('--', end)
   }
 }
 
-/** True when one of the header lines at `from` is of MIME content; a line that is no header ends the search. */
-function declaresContent(bytes: Buffer, from: number): boolean {
-  for (let at = from; at < bytes.length;) {
-    const start = bytes.toString('latin1', at, at + MAX_NAME_BYTES)
-    if (/^content-(type|transfer-encoding|id)[ \t]*:/i.test(start)) return true
-    if (!/^([!#$%&'*+\-.^_`|~0-9a-z]+[ \t]*:|[ \t]+[^ \t\r\n])/i.test(start)) return false
-    const lineEnd = bytes.indexOf(LF, at)
-    at = lineEnd === -1 ? bytes.length : lineEnd + 1
+/**
+ * Creates the question whether one of the header lines at an offset is of MIME content; a line that is no header ends the
+ * search. To be asked for one line after another: lines that look like headers are read once for all that stand above them.
+ */
+function createDeclares(bytes: Buffer): (from: number) => boolean {
+  let readTo = 0
+  let declares = false
+  return (from) => {
+    // The search before read past here, so it ended where this one would.
+    if (from < readTo) return declares
+    declares = false
+    for (let at = from; at < bytes.length; at = readTo) {
+      const start = bytes.toString('latin1', at, at + MAX_NAME_BYTES)
+      declares = /^content-(type|transfer-encoding|id)[ \t]*:/i.test(start)
+      if (declares || !/^([!#$%&'*+\-.^_`|~0-9a-z]+[ \t]*:|[ \t]+[^ \t\r\n])/i.test(start)) break
+      const lineEnd = bytes.indexOf(LF, at)
+      readTo = lineEnd === -1 ? bytes.length : lineEnd + 1
+    }
+    return declares
   }
-  return false
 }
 
 function unclosed(offset: number): AdapterError {

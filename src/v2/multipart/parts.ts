@@ -1,5 +1,5 @@
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
-import { contentEnd, createDelimiterFinder, type Delimiter } from './delimiter.ts'
+import { contentEnd, createDelimiterFinder, type Delimiter, type NearDelimiters } from './delimiter.ts'
 
 /** A part's bytes, headers and content, as offsets `[start, end)` into the body. */
 export interface PartRange {
@@ -9,6 +9,7 @@ export interface PartRange {
 
 export interface SplitOptions {
   readonly maxPadding: number
+  readonly near?: NearDelimiters
   /** Where the multipart body stands, for errors. */
   readonly at: ErrorLocation
 }
@@ -26,7 +27,7 @@ export function* splitParts(
   to: number,
   options: SplitOptions,
 ): Generator<PartRange, void> {
-  const find = createDelimiterFinder(bytes, boundary, options.maxPadding)
+  const find = createDelimiterFinder(bytes, boundary, options.maxPadding, options.near)
   let open = find(from, to)
   if (open === undefined) throw truncated('no delimiter of its boundary', from, options.at)
   for (let count = 0; !open.closing; count += 1) {

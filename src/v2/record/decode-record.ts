@@ -1,7 +1,8 @@
 import { isGuid } from '../../odata/index.ts'
+import { defaultBatchLimits } from '../limits.ts'
 import type { RecordFault, RecordResult, UnmappedField } from './flat-record.ts'
 import { FLAT_TYPE } from './flat-record.ts'
-import { JsonReader } from './json-reader.ts'
+import { type JsonFault, type JsonLimits, JsonReader } from './json-reader.ts'
 
 const COLON = 0x3a
 const COMMA = 0x2c
@@ -38,10 +39,11 @@ interface Draft {
 
 /**
  * Reads one flat record from JSON text (batch-wire 4, F20, F23, F30). Never throws: a record is one of many, and the
- * others proceed. All field faults of a record are reported together; a fault of the JSON itself ends the reading.
+ * others proceed. All field faults of a record are reported together; a fault of the JSON itself ends the reading, and so does
+ * a record that costs more than `limits`.
  */
-export function decodeRecord(text: string): RecordResult {
-  const reader = new JsonReader(text)
+export function decodeRecord(text: string, limits: JsonLimits = defaultBatchLimits): RecordResult {
+  const reader = new JsonReader(text, limits)
   const draft: Draft = {
     Present: false,
     Absent: false,
@@ -54,7 +56,7 @@ export function decodeRecord(text: string): RecordResult {
   }
   const faults: RecordFault[] = []
   const seen = readMembers(reader, draft, faults)
-  if (reader.fault !== undefined) return { record: undefined, faults: [syntaxFault(reader)] }
+  if (reader.fault !== undefined) return { record: undefined, faults: [faultOf(reader.fault)] }
   for (const name of REQUIRED) {
     if ((seen & (FIELDS.get(name) ?? 0)) === 0) faults.push(fieldFault(name, 'is required'))
   }
@@ -64,12 +66,13 @@ export function decodeRecord(text: string): RecordResult {
 /** Reads the object into the draft and returns the bits of the members seen; a fault of the JSON stays in the reader. */
 function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): number {
   let seen = 0
-  let others: Set<string> | undefined // a set: a record may have a hundred thousand members
+  let others: Set<string> | undefined
   let open = Number.isNaN(reader.peek())
     ? reader.fail('the body is empty')
     : reader.take(OPEN) || reader.fail('the body is not an object')
   if (open && reader.take(CLOSE)) open = false
   while (open) {
+    if (!reader.countMember()) break
     const name = reader.readString()
     if (name === undefined) break
     const bit = FIELDS.get(name) ?? 0
@@ -162,7 +165,7 @@ function fieldFault(name: string, rule: string): RecordFault {
   return { code: 'ADP_FIELD', message: `${name} ${rule}.` }
 }
 
-function syntaxFault(reader: JsonReader): RecordFault {
-  const { message, position } = reader.fault ?? { message: 'it cannot be read', position: 0 }
+function faultOf({ message, isLimit, position }: JsonFault): RecordFault {
+  if (isLimit === true) return { code: 'ADP_RECORD_LIMIT', message: `${message}.` }
   return { code: 'ADP_JSON', message: `The record is not a JSON object: ${message} (character ${position}).` }
 }

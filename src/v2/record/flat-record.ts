@@ -26,7 +26,8 @@ export interface FlatRecord {
 
 /** What is wrong with one posted record; several may hold at once. */
 export interface RecordFault {
-  readonly code: 'ADP_JSON' | 'ADP_CHARSET' | 'ADP_FIELD' | 'ADP_UNMAPPED_FIELD' | 'ADP_METHOD'
+  readonly code:
+    'ADP_JSON' | 'ADP_CHARSET' | 'ADP_FIELD' | 'ADP_UNMAPPED_FIELD' | 'ADP_METHOD' | 'ADP_RECORD_LIMIT'
   /** Names the member and the rule, never the value. */
   readonly message: string
 }

@@ -1,6 +1,10 @@
-/** A fault of JSON text: what is wrong and at which character; thrown by the reader only, caught by `decodeRecord`. */
+import { defaultBatchLimits } from '../limits.ts'
+
+/** A fault of JSON text: what is wrong and at which character. */
 export interface JsonFault {
   readonly message: string
+  /** True where the text may be JSON, but costs more than one record may. */
+  readonly isLimit?: true
   /** Character position in the text. */
   readonly position: number
 }
@@ -9,6 +13,15 @@ const QUOTE = 0x22
 const APOSTROPHE = 0x27
 const BACKSLASH = 0x5c
 const MAX_DEPTH = 64
+
+/** What reading one record may cost. */
+export interface JsonLimits {
+  /** Members and array elements, those of nested values included. */
+  readonly maxMembers: number
+  /** Backslash escapes. */
+  readonly maxEscapes: number
+}
+
 // RFC 8259 6
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -32,9 +45,13 @@ export class JsonReader {
   readonly text: string
   position = 0
   fault: JsonFault | undefined = undefined
+  private readonly limits: JsonLimits
+  private members = 0
+  private escapes = 0
 
-  constructor(text: string) {
+  constructor(text: string, limits: JsonLimits = defaultBatchLimits) {
     this.text = text
+    this.limits = limits
     if (this.peek() === 0xfeff) this.position += 1 // batch-wire F17, F20
   }
 
@@ -59,6 +76,13 @@ export class JsonReader {
   fail(message: string, position = this.position): boolean {
     this.fault ??= { message, position }
     return false
+  }
+
+  /** Counts one member or array element. False at the limit. */
+  countMember(): boolean {
+    this.members += 1
+    if (this.members <= this.limits.maxMembers) return true
+    return this.exceed(`The record has more than ${this.limits.maxMembers} members and array elements`)
   }
 
   /** True when the next value begins with a quote. */
@@ -137,6 +161,11 @@ export class JsonReader {
         return pieces.join('')
       }
       if (code !== BACKSLASH) continue
+      this.escapes += 1
+      if (this.escapes > this.limits.maxEscapes) {
+        this.exceed(`The record has more than ${this.limits.maxEscapes} backslash escapes`)
+        return undefined
+      }
       pieces.push(text.slice(run, at))
       const escape = text.charAt(at + 1)
       if (escape === 'u') {
@@ -171,6 +200,7 @@ export class JsonReader {
     if (this.take(close)) return true
     const names = named ? new Set<string>() : undefined
     for (;;) {
+      if (!this.countMember()) return false
       if (names !== undefined) {
         const name = this.readString()
         if (name === undefined) return false
@@ -182,6 +212,12 @@ export class JsonReader {
       if (this.take(close)) return true
       if (!this.take(0x2c)) return this.fail('a comma or the end of the value is expected')
     }
+  }
+
+  /** Keeps the first fault, of a limit: a whole sentence without its full stop. Always false. */
+  private exceed(message: string): boolean {
+    this.fault ??= { message, isLimit: true, position: this.position }
+    return false
   }
 
   private noText(message: string, position = this.position): string | undefined {

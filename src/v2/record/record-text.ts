@@ -2,8 +2,10 @@ import { isUtf8 } from 'node:buffer'
 
 import { AdapterError } from '../../errors.ts'
 import { parameterOf, parseMediaType } from '../../http/media-type.ts'
+import { defaultBatchLimits } from '../limits.ts'
 import { decodeRecord } from './decode-record.ts'
 import type { RecordFault, RecordResult } from './flat-record.ts'
+import type { JsonLimits } from './json-reader.ts'
 
 /** Undefined for UTF-8, the default; `latin1` for `charset=iso-8859-1`; `other` cannot be read (batch-wire F26). */
 export type RecordCharset = 'latin1' | 'other' | undefined
@@ -26,10 +28,14 @@ export const unknownCharset: RecordFault = {
 export const notUtf8: RecordFault = { code: 'ADP_CHARSET', message: 'The record is not valid UTF-8.' }
 
 /** Decodes one record from its bytes, in the charset that `contentType` names (batch-wire F26), as `decodeRecord` does. */
-export function decodeRecordBytes(bytes: Buffer, contentType: string | undefined): RecordResult {
+export function decodeRecordBytes(
+  bytes: Buffer,
+  contentType: string | undefined,
+  limits: JsonLimits = defaultBatchLimits,
+): RecordResult {
   const charset = readCharset(contentType)
-  if (charset === 'latin1') return decodeRecord(bytes.toString('latin1'))
-  if (charset === undefined && isUtf8(bytes)) return decodeRecord(bytes.toString('utf8'))
+  if (charset === 'latin1') return decodeRecord(bytes.toString('latin1'), limits)
+  if (charset === undefined && isUtf8(bytes)) return decodeRecord(bytes.toString('utf8'), limits)
   return { record: undefined, faults: [charset === 'other' ? unknownCharset : notUtf8] }
 }
 

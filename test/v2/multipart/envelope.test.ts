@@ -12,7 +12,11 @@ const TWO = `--B\n${mixed('C1')}--C1\n${HTTP}--C1--\n--B\n${mixed('C2')}--C2\n${
 const FLAT = (boundary: string): string => `--${boundary}\n${HTTP}--${boundary}--\n`
 
 function choose(text: string, header: string, maxParts = 20): string {
-  return chooseBoundary(crlf(text), header, 0, { ...defaultBatchLimits, maxParts })
+  const steps = chooseBoundary(crlf(text), header, 0, { ...defaultBatchLimits, maxParts })
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+  }
 }
 
 describe('chooseBoundary', () => {
