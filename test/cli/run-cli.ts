@@ -31,6 +31,9 @@ export function runCli(args: readonly string[], env: Record<string, string> = {}
 }
 
 export interface RunningCli {
+  readonly pid: number | undefined
+  /** What came on standard error so far: the log. */
+  errors(): string
   /** Resolves with everything printed so far once standard output matches. */
   until(pattern: RegExp): Promise<string>
   /** Resolves with the first line of the log that has these members. */
@@ -62,6 +65,8 @@ export function startCli(args: readonly string[], env: Record<string, string> = 
       look()
     })
   return {
+    pid: child.pid,
+    errors: () => errors,
     until: (pattern) => seen(String(pattern), () => (pattern.test(printed) ? printed : undefined)),
     logged: (members) =>
       seen(JSON.stringify(members), () =>

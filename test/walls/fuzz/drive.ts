@@ -1,0 +1,130 @@
+import { connect, type Socket } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
+
+import { createRandom, type Random } from '../../../src/sandbox/random.ts'
+import { readMessage } from '../../e2e/support/raw-message.ts'
+import { drawRequest, type Seeds } from './requests.ts'
+
+/** What a run of the fuzzer found; `request` is the number to draw the same bytes again with. */
+export interface Finding {
+  readonly request: number
+  readonly what: 'status 500' | 'hang' | 'not HTTP'
+  readonly detail: string
+}
+
+export interface FuzzOptions {
+  readonly port: number
+  readonly seeds: Seeds
+  readonly seed: number
+  /** Numbers of the requests that are sent: from the first up to, without, the last. */
+  readonly first: number
+  readonly last: number
+  /** Connections at the same time. */
+  readonly concurrency: number
+}
+
+export interface FuzzResult {
+  readonly statuses: ReadonlyMap<number, number>
+  readonly findings: readonly Finding[]
+}
+
+/** A reply must be whole, or the connection closed, within this time. */
+const HANG_MS = 5_000
+const STATUS = /HTTP\/1\.1 (\d{3}) /g
+
+/** Sends drawn requests, each over a connection of its own and in pieces, and sets every reply against what must never happen. */
+export async function runFuzz(options: FuzzOptions): Promise<FuzzResult> {
+  const statuses = new Map<number, number>()
+  const findings: Finding[] = []
+  let next = options.first
+  const work = async (): Promise<void> => {
+    while (next < options.last) {
+      const request = next
+      next += 1
+      const random = createRandom(options.seed, `request ${request}`)
+      const { reply, ended } = await exchange(options.port, drawRequest(options.seeds, random), random)
+      const first = /^HTTP\/1\.1 (\d{3}) /.exec(reply)?.[1]
+      const status = Number(first ?? 0)
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      if (!ended) findings.push({ request, what: 'hang', detail: reply.slice(0, 80) })
+      if (first === undefined && reply !== '')
+        findings.push({ request, what: 'not HTTP', detail: reply.slice(0, 80) })
+      if ([...reply.matchAll(STATUS)].some(([, one]) => one === '500'))
+        findings.push({ request, what: 'status 500', detail: reply.slice(0, 400) })
+    }
+  }
+  await Promise.all(Array.from({ length: options.concurrency }, work))
+  return { statuses, findings }
+}
+
+interface Exchanged {
+  readonly reply: string
+  /** False when the server neither answered to the end nor closed the connection in time. */
+  readonly ended: boolean
+}
+
+/** Time after which a client that sent less than a whole request gives it up. */
+const GIVE_UP_MS = 50
+
+/**
+ * Sends bytes in pieces and waits for a whole reply. One connection in twenty goes away without waiting. After bytes that
+ * are less than a request the server may rightly wait for more: there the client ends its side after a while.
+ */
+async function exchange(port: number, bytes: Buffer, random: Random): Promise<Exchanged> {
+  const socket = connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true })
+  const received: Buffer[] = []
+  const isHead = bytes.subarray(0, 5).toString() === 'HEAD '
+  const end = untilEnd(socket, (chunk) => {
+    received.push(chunk)
+    const all = Buffer.concat(received)
+    return isHead ? all.includes('\r\n\r\n') : isWholeReply(all)
+  })
+  const leaves = random.chance(0.05)
+  const pieces = random.chance(0.5) ? 1 : 1 + random.below(5)
+  const size = Math.max(1, Math.ceil(bytes.length / pieces))
+  for (let at = 0; at < bytes.length && socket.writable; at += size) {
+    socket.write(bytes.subarray(at, at + size))
+    if (pieces > 1) await setImmediate()
+  }
+  const giveUp = setTimeout(() => socket.end(), GIVE_UP_MS)
+  if (leaves) socket.destroy()
+  if (isWholeRequest(bytes)) clearTimeout(giveUp)
+  const ended = await end
+  clearTimeout(giveUp)
+  socket.destroy()
+  return { reply: Buffer.concat(received).toString('latin1'), ended }
+}
+
+/** True for bytes after which a server has all that it can wait for, by the plain reading of their head. */
+function isWholeRequest(bytes: Buffer): boolean {
+  const headEnd = bytes.indexOf('\r\n\r\n')
+  if (headEnd < 0) return false
+  const head = bytes.toString('latin1', 0, headEnd)
+  if (/\n(?:expect|upgrade|transfer-encoding) *:/i.test(head)) return false
+  const lengths = [...head.matchAll(/\ncontent-length *:([^\r\n]*)/gi)].map(([, length]) => Number(length))
+  const [length = 0] = lengths
+  return lengths.length <= 1 && bytes.length - headEnd - 4 >= length
+}
+
+function isWholeReply(bytes: Buffer): boolean {
+  return readMessage(bytes) !== undefined && !bytes.subarray(0, 12).toString().endsWith(' 100')
+}
+
+/** Resolves true at the end of the connection or once `onData` says that all has come. */
+function untilEnd(socket: Socket, onData: (chunk: Buffer) => boolean): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), HANG_MS)
+    const end = (): void => {
+      clearTimeout(timer)
+      resolve(true)
+    }
+    socket.on('data', (chunk: Buffer) => {
+      if (onData(chunk)) end()
+    })
+    // A reset is an end too: what came before it is looked at.
+    socket
+      .once('end', end)
+      .once('close', end)
+      .on('error', () => undefined)
+  })
+}
