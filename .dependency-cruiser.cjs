@@ -28,7 +28,7 @@ const allowed = {
   compare: ['odata', 'v2/record', 'v3/record', 'http', 'errors'],
   console: ['rollout', 'compare', 'journal', 'observability', 'errors', 'npm:express', 'npm:busboy'],
   observability: ['errors', 'npm:pino', 'npm:prom-client'],
-  config: ['errors', 'npm:zod', 'npm:yaml'],
+  config: ['errors', 'http', 'npm:zod', 'npm:yaml'],
   app: [
     'http',
     'odata',

@@ -6,6 +6,7 @@ import { openConfiguredJournal } from './app/open-journal.ts'
 import { createPaceSharing } from './app/share-pace.ts'
 import { toPartner } from './app/to-partner.ts'
 import { callsPerSecondOf, type Config } from './config/index.ts'
+import { createAddressList } from './http/address-list.ts'
 import { answerUnreadable, refuseTunnel } from './http/answer-unreadable.ts'
 import { startListening, stopServing } from './http/server.ts'
 import type { Journal } from './journal/index.ts'
@@ -119,6 +120,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     limits: { ...defaultBatchLimits, ...config.limits },
     byteBudget: createByteBudget(config.limits.maxInFlightBytes),
     inFlight: createInFlight(),
+    trustedProxies: createAddressList(config.listen.trustedProxies),
     serviceHosts: [v3.baseUrl.hostname.toLowerCase()],
     events,
     clock: systemClock,

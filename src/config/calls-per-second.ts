@@ -1,4 +1,4 @@
-import { isLoopback } from './loopback.ts'
+import { isLoopback } from '../http/loopback.ts'
 import type { Config, PartnerConfig } from './schema.ts'
 
 /** What the service allows to one integrator (service-facts 9). */

@@ -1,7 +1,8 @@
 import * as z from 'zod'
 
 import { journalSchema } from './journal-schema.ts'
-import { isLoopback } from './loopback.ts'
+import { parseAddressRange } from '../http/address-list.ts'
+import { isLoopback } from '../http/loopback.ts'
 import { Secret } from './secret.ts'
 
 /** Node's timers fire at once for more. */
@@ -153,6 +154,16 @@ export const configSchema = z.strictObject({
     .strictObject({
       host: z.string().min(1).default('127.0.0.1'),
       port: z.int().min(0).max(65_535).default(8080),
+      trustedProxies: z
+        .array(
+          z
+            .string()
+            .refine(
+              (text) => parseAddressRange(text) !== undefined,
+              'must be an IP address, or a range such as 10.0.0.0/8',
+            ),
+        )
+        .default([]),
       metrics: z.enum(['loopback', 'any']).default('loopback'),
       // Longer than a batch has by default: a stop then cuts no batch off.
       drainMs: ms.default(100_000),

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
+import type { AddressList } from '../http/address-list.ts'
 import type { Journal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
 import type { ReadPlanner } from '../translate/index.ts'
@@ -40,6 +41,8 @@ export interface ProxyContext {
   readonly inFlight: InFlight
   /** Host names besides the request's own that absolute URLs inside a batch may have (batch-wire F21). */
   readonly serviceHosts: readonly string[]
+  /** Proxies whose forwarding headers are believed. */
+  readonly trustedProxies: AddressList
   readonly events: Events
   readonly clock: Clock
   /** Milliseconds since the epoch. */

@@ -13,19 +13,20 @@ const kept: readonly string[] = [
   'host',
   'authorization',
   'ocp-apim-subscription-key',
+  'x-forwarded-for',
+  'x-forwarded-proto',
+  'x-forwarded-host',
 ]
 
 /**
- * Turns the headers of a request into those of the next hop, in place (RFC 9110 7.6.1): no hop-by-hop fields, the
- * partner's key and token, this hop added to `X-Forwarded-For`. `Expect` ends here too: Node has answered it.
+ * Turns the headers of a request into those of the next hop, in place (RFC 9110 7.6.1): no hop-by-hop fields, and the
+ * partner's key and token. `Expect` ends here too: Node has answered it.
  */
 export function forwardHeaders(request: IncomingMessage, credentials: V3Credentials): void {
-  const { headers, socket } = request
+  const { headers } = request
   const dropped = new Set([...hopByHopHeaders, ...connectionOptions(headers.connection), 'expect'])
   for (const name of kept) dropped.delete(name)
   for (const name of Object.keys(headers)) if (dropped.has(name)) Reflect.deleteProperty(headers, name)
   headers['ocp-apim-subscription-key'] = credentials.subscriptionKey
   headers.authorization = credentials.authorization
-  const hops = [headers['x-forwarded-for'] ?? [], socket.remoteAddress ?? []].flat()
-  headers['x-forwarded-for'] = hops.join(', ')
 }

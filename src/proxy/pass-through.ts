@@ -109,7 +109,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
         }
         const links = options.rewriteLinks ? { from: target, to: serviceRoot(request, '') } : undefined
         try {
-          relayReply(upstream, response, links, () => fail(request, response))
+          relayReply(upstream, response, links, passage?.added ?? [], () => fail(request, response))
         } catch (cause) {
           upstream.destroy()
           fail(request, response, cause instanceof Error ? cause : undefined)

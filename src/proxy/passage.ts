@@ -2,12 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { Events, PassedThrough } from '../observability/events.ts'
 import { type Clock, readRetryAfter, retryWaitMs, type V3Credentials } from '../v3/index.ts'
+import { addedCredentials } from './added-credentials.ts'
 import type { Authorisation } from './partner.ts'
 import { openTurns, type Turns, untilGone } from './turns.ts'
 
 /** One request on its way through to V3. */
 export interface Passage {
   readonly turns: Turns
+  /** Credentials of the calls that are not the client's own. */
+  readonly added: readonly string[]
   /** Holds the key's calls back, as the service asked with this reply (429), for the budget of a request at the most. */
   holdBack(retryAfter: string | undefined): void
   /**
@@ -31,7 +34,7 @@ const CLIENT_GONE = 499
 /** Opens the passage of a request: its turns, what its reply means for others, and the event at its end. */
 export function openPassage(
   { events, clock, nowMs }: PassageOptions,
-  { partner, pace, renew }: Authorisation,
+  { partner, pace, renew, credentials, client }: Authorisation,
   request: IncomingMessage,
   response: ServerResponse,
 ): Passage {
@@ -44,6 +47,7 @@ export function openPassage(
   const priority = isRead ? 'read' : 'write'
   const turns = openTurns({ pace, priority, budgetMs: partner.budgetMs, clock, signal })
   let mayRenew = renew
+  const added = addedCredentials(credentials, client)
   signal.addEventListener('abort', () =>
     events.passedThrough({
       partner: partner.id,
@@ -55,13 +59,17 @@ export function openPassage(
   )
   return {
     turns,
+    added,
     holdBack: (retryAfter) => {
       const retryAfterMs = readRetryAfter(retryAfter, '', nowMs())
       const waitMs = retryWaitMs({ kind: 'notApplied', reason: 'throttled', retryAfterMs }, 0)
       if (waitMs !== undefined) pace?.throttle.penalise(Math.min(waitMs, partner.budgetMs))
     },
     renew: () => {
-      const renewed = mayRenew?.()
+      const renewed = mayRenew?.().then((own) => {
+        added.push(...addedCredentials(own, client))
+        return own
+      })
       mayRenew = undefined
       if (renewed === undefined || (isRead && !hasBody)) return renewed
       renewed.catch(() => undefined) // the next request asks again, and is told

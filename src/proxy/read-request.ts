@@ -51,10 +51,8 @@ export function hostName(host: string): string {
   return host.replace(/:\d*$/, '').toLowerCase()
 }
 
-/** The address of the adapter as the client knows it, with the path before `suffix`; without a slash at its end. */
+/** The address of the adapter as the client knows it, with `prefix`. The scheme is what `replaceForwarding` left. */
 export function serviceRoot(request: IncomingMessage, prefix: string): string {
-  const forwarded = request.headers['x-forwarded-proto']
-  const scheme =
-    forwarded === 'https' || ('encrypted' in request.socket && request.socket.encrypted) ? 'https' : 'http'
+  const scheme = request.headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'
   return `${scheme}://${request.headers.host ?? ''}${prefix}`
 }

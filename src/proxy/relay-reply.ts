@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream'
 
 import { connectionOptions, hopByHopHeaders } from '../http/hop-by-hop.ts'
+import { holdsCredential } from './added-credentials.ts'
 import { createLinkRewriter } from './link-rewriter.ts'
 
 /** Absolute links to turn into others, in JSON bodies. */
@@ -13,12 +14,14 @@ export interface LinkRewriting {
 /**
  * Sends the upstream's reply on: status, end-to-end headers and bytes. The client's connection breaks when the upstream's
  * does, so that a torn reply never looks whole; `onBroken` is called then, before the client's connection breaks.
- * Throws what Node throws for a status line that cannot be sent.
+ * Of the head, what holds one of the `added` credentials stays behind: a client must not learn what the adapter has lent it.
+ * Bodies are not searched. Throws what Node throws for a status line that cannot be sent.
  */
 export function relayReply(
   upstream: IncomingMessage,
   response: ServerResponse,
   links: LinkRewriting | undefined,
+  added: readonly string[],
   onBroken: () => void,
 ): void {
   const rewriting = links !== undefined && isPlainJson(upstream) ? links : undefined
@@ -27,9 +30,12 @@ export function relayReply(
   const headers: string[] = []
   for (let at = 0; at + 1 < upstream.rawHeaders.length; at += 2) {
     const name = upstream.rawHeaders[at] ?? ''
-    if (!dropped.has(name.toLowerCase())) headers.push(name, upstream.rawHeaders[at + 1] ?? '')
+    const value = upstream.rawHeaders[at + 1] ?? ''
+    if (dropped.has(name.toLowerCase()) || holdsCredential(`${name}: ${value}`, added)) continue
+    headers.push(name, value)
   }
-  response.writeHead(upstream.statusCode ?? 0, upstream.statusMessage ?? '', headers)
+  const reason = upstream.statusMessage ?? ''
+  response.writeHead(upstream.statusCode ?? 0, holdsCredential(reason, added) ? '' : reason, headers)
   // Before pipeline() listens, which destroys the response.
   upstream.once('aborted', () => {
     onBroken()

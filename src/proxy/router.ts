@@ -4,6 +4,7 @@ import { AdapterError } from '../errors.ts'
 import { refuseMethod } from './allowed-paths.ts'
 import type { ProxyContext } from './context.ts'
 import { sendError } from './error-reply.ts'
+import { replaceForwarding } from './forwarding.ts'
 import { handleBatch } from './handle-batch.ts'
 import type { MetricsPage } from './handle-metrics.ts'
 import {
@@ -95,6 +96,7 @@ export function createProxyApp(
     }
     const operation = operations.get(target.rawPath)
     if (operation === undefined) {
+      replaceForwarding(request, context.trustedProxies)
       void context.inFlight.run(async () => {
         await guard(context, response, () => serve(target, request, response))
         // A reply is under way until its last byte has left, or its client.

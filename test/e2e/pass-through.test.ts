@@ -229,7 +229,7 @@ describe('what the upstream gets', () => {
       'content-length': '3',
       cookie: 'a=1',
       'x-many': '1, 2',
-      'x-forwarded-for': 'client.test, 127.0.0.1',
+      'x-forwarded-for': '127.0.0.1',
       'x-forwarded-proto': 'http',
       'x-forwarded-host': 'adapter.test',
     })

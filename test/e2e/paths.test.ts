@@ -71,7 +71,8 @@ async function fateOfPath(adapter: Adapter, path: string): Promise<string> {
 test(`each of ${cases.length} spellings of a path has one fate, and what is passed arrives as it was sent`, async () => {
   expect(cases.length).toBeGreaterThan(150)
   const upstream = await startUpstream(replyWith(200, 'from V3', { 'Content-Type': 'text/plain' }))
-  const adapter = await startAdapter(upstream.url, { passThrough: { allow: ['/**'] } })
+  const listen = { port: 0, metrics: 'any' }
+  const adapter = await startAdapter(upstream.url, { listen, passThrough: { allow: ['/**'] } })
   const seen: { path: string; fate: string }[] = []
   for (const { path } of cases) seen.push({ path, fate: await fateOfPath(adapter, path) })
   expect(seen).toEqual(cases)

@@ -7,7 +7,11 @@ import { handleMetrics, type MetricsPage } from '../../src/proxy/handle-metrics.
 
 /** A request as far as it is looked at. */
 const request = (remoteAddress: string | undefined, headers: object = {}): IncomingMessage =>
-  ({ method: 'GET', socket: { remoteAddress }, headers }) as unknown as IncomingMessage
+  ({
+    method: 'GET',
+    socket: { remoteAddress },
+    headers: { host: 'localhost:8080', ...headers },
+  }) as unknown as IncomingMessage
 
 async function statusFor(readers: MetricsPage['readers'], asking: IncomingMessage): Promise<number> {
   const render = (): Promise<{ contentType: string; text: string }> =>
@@ -35,6 +39,12 @@ const rows: [address: string | undefined, headers: object, status: number][] = [
   ['::1', { forwarded: 'for=10.0.0.1' }, 403],
   ['::1', { 'x-real-ip': '10.0.0.1' }, 403],
   ['::1', { via: '1.1 proxy' }, 403],
+  ['::1', { 'x-forwarded-proto': 'https' }, 403],
+  ['::1', { x_forwarded_for: '10.0.0.1' }, 403],
+  ['127.0.0.1', { host: '127.0.0.1:8080' }, 200],
+  ['::1', { host: '[::1]:8080' }, 200],
+  ['127.0.0.1', { host: 'rebound.test:8080' }, 403],
+  ['127.0.0.1', { host: undefined }, 403],
 ]
 
 it.each(rows)(

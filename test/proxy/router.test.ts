@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
+import { createAddressList } from '../../src/http/address-list.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
@@ -42,6 +43,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     byteBudget: createByteBudget(1),
     inFlight: createInFlight(),
     serviceHosts: [],
+    trustedProxies: createAddressList([]),
     events: createEvents(createLogger('silent')),
     nowMs: () => 0,
     newId: () => 'id',

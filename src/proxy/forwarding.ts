@@ -1,0 +1,53 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { isIP } from 'node:net'
+
+import { type AddressList, plainAddress } from '../http/address-list.ts'
+
+/** Fields that say for whom a request is made, by which address it came, or over which hops. */
+const FORWARDING =
+  /^(?:(?:x-)?forwarded(?:-.*)?|via|x-real-ip|(?:x|true|cf|fastly|x-cluster)-(?:client|connecting)-ip|x-envoy-external-address|x-azure-.*ip)$/
+/** Fields that make a server serve another method or path than those of the request line. */
+const OVERRIDE =
+  /^(?:x-(?:http-)?method(?:-override)?|x-original-.*|x-rewrite-.*|x-envoy-original-path|(?:x-|x-waws-)unencoded-url)$/
+
+/** Servers that hand headers on as variables read `X_Forwarded_For` and `X-Forwarded-For` as one field. */
+function plainName(name: string): string {
+  return name.toLowerCase().replaceAll('_', '-')
+}
+
+/** True for a request that a proxy has sent on, by what the proxy adds to it. */
+export function isForwarded(headers: IncomingHttpHeaders): boolean {
+  return Object.keys(headers).some((name) => FORWARDING.test(plainName(name)))
+}
+
+/**
+ * Replaces what the request says of its way by what the adapter knows, in place: `X-Forwarded-For`, `X-Forwarded-Proto` and
+ * `X-Forwarded-Host`. Every other field of that kind goes, and so does every field that overrides the method or the path. Only
+ * a peer in `trusted` is believed, about the scheme and about the addresses before it.
+ */
+export function replaceForwarding(request: IncomingMessage, trusted: AddressList): void {
+  const { headers, socket } = request
+  const peer = plainAddress(socket.remoteAddress ?? '')
+  const isTrusted = trusted.has(peer)
+  const scheme = isTrusted ? itemsOf(headers['x-forwarded-proto']).at(-1)?.toLowerCase() : undefined
+  const encrypted = 'encrypted' in socket && socket.encrypted === true
+  const hops = isTrusted ? believed(itemsOf(headers['x-forwarded-for']), trusted) : []
+  for (const name of Object.keys(headers)) {
+    const plain = plainName(name)
+    if (FORWARDING.test(plain) || OVERRIDE.test(plain)) Reflect.deleteProperty(headers, name)
+  }
+  headers['x-forwarded-for'] = [...hops, peer].filter((hop) => hop !== '').join(', ')
+  headers['x-forwarded-proto'] = scheme === 'https' || encrypted ? 'https' : 'http'
+  headers['x-forwarded-host'] = headers.host ?? ''
+}
+
+/** The hops behind the first one that is not trusted, and that one: what comes before it is its own claim. */
+function believed(hops: readonly string[], trusted: AddressList): readonly string[] {
+  const client = hops.findLastIndex((hop) => !trusted.has(hop))
+  return hops.slice(Math.max(client, 0)).filter((hop) => isIP(hop) !== 0)
+}
+
+function itemsOf(field: string | string[] | undefined): string[] {
+  const items = [field ?? []].flat().flatMap((value) => value.split(','))
+  return items.map((item) => item.trim()).filter((item) => item !== '')
+}
