@@ -23,6 +23,7 @@ const allowed = {
     'npm:http-proxy-middleware',
     'npm:micromatch',
     'npm:zod',
+    'npm:jose',
   ],
   sandbox: ['odata', 'model', 'http', 'v2', 'errors', 'npm:express', 'npm:zod', 'npm:@faker-js/faker'],
   compare: ['odata', 'v2/record', 'v3/record', 'http', 'errors'],

@@ -17,6 +17,7 @@ import {
   authoriseWithout,
   createAuthorise,
   createByteBudget,
+  createIdentify,
   createInFlight,
   createPassThrough,
   createProxyApp,
@@ -110,8 +111,9 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     nowMs,
   })
   const partners = config.partners.map((partner) => toPartner(partner, callsPerSecondOf(partner, config)))
+  const identify = createIdentify()
   const shared = {
-    authorise: createAuthorise(partners, throttles),
+    authorise: createAuthorise(partners, throttles, identify),
     v3: client,
     upstream: v3.baseUrl.href,
     reads,
@@ -136,7 +138,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     const context = { ...shared, journal, waiting: createWaiting(journal, systemClock) }
     const recovery = createRecovery(context, (id, shown) => {
       const partner = partners.find((candidate) => candidate.id === id)
-      return partner === undefined ? 'partner' : authoriseWithout(partner, throttles, shown)
+      return partner === undefined ? 'partner' : authoriseWithout(partner, throttles, identify, shown)
     })
     const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
     const app = createProxyApp(context, passThrough, () => readinessOf(ready, journal), page)

@@ -9,6 +9,7 @@ export function toPartner(partner: PartnerConfig, callsPerSecond: number | undef
   return {
     id: partner.id,
     match: partner.match,
+    identityClaims: partner.identity.claims,
     layout: partner.layout,
     ...partner.quirks,
     mapping: {

@@ -44,12 +44,19 @@ const secret = z.instanceof(Secret, {
   error: 'must be { env: NAME } or { file: path }, never the value itself',
 })
 
+/** One hash, or the hashes of keys that one client changes between. */
+const keyHashes = z
+  .union([z.string(), z.array(z.string()).min(1).max(32)])
+  .refine(
+    (given) => [given].flat().every((text) => /^[0-9a-f]{64}$/i.test(text)),
+    'must be 64 hexadecimal digits, or a list of such',
+  )
+  .transform((given) => [given].flat().map((text) => text.toLowerCase()))
+
 const match = z.union(
   [
     z.strictObject({ any: z.literal(true) }),
-    z.strictObject({
-      subscriptionKeySha256: z.string().regex(/^[0-9a-f]{64}$/i, 'must be 64 hexadecimal digits'),
-    }),
+    z.strictObject({ subscriptionKeySha256: keyHashes }),
     z.strictObject({ header: z.strictObject({ name: z.string().min(1), value: z.string().min(1) }) }),
     z.strictObject({ pathPrefix: z.string().startsWith('/') }),
   ],
@@ -128,6 +135,11 @@ const partner = z.strictObject({
     .string()
     .regex(/^[a-z0-9][a-z0-9._-]{0,62}$/i, 'must be 1 to 63 letters, digits, dots, dashes or underscores'),
   match,
+  identity: z
+    .strictObject({
+      claims: z.array(z.string().min(1).max(255)).max(16).default(['iss', 'client_id', 'organisation']),
+    })
+    .prefault({}),
   stage: z.literal('v3', 'must be v3: this version serves that stage only').default('v3'),
   layout: z.enum(['flat', 'nested', 'auto']).default('flat'),
   quirks: z

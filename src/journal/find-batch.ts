@@ -1,23 +1,31 @@
 import type { Kysely } from 'kysely'
 
 import type { BatchIdentity } from './journal.ts'
+import { judgeArrival, MAX_SAME_IDS } from './same-ids.ts'
 import type { JournalTables } from './schema/tables.ts'
 
 /** The number under which `begin` would know the batch now; undefined: it would be new. */
 export async function findBatch(
   db: Kysely<JournalTables>,
-  { partner, ids, content, receivedMs }: BatchIdentity,
+  { owner, ids, content, receivedMs }: BatchIdentity,
   replayForMs: number,
 ): Promise<number | undefined> {
   if (ids === undefined) return undefined
-  const latest = await db
+  const rows = await db
     .selectFrom('journal_batches')
-    .select(['id', 'content', 'received_ms'])
+    .select(['id', 'content', 'received_ms', 'open', 'answered'])
     .where('ids', '=', ids)
-    .where('partner', '=', partner)
+    .where('owner_id', '=', owner)
+    .where('retired', '=', 0)
     .orderBy('id', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  if (latest === undefined || Math.round(receivedMs) - latest.received_ms >= replayForMs) return undefined
-  return Buffer.compare(content, latest.content) === 0 ? latest.id : undefined
+    .limit(MAX_SAME_IDS)
+    .execute()
+  const earlier = rows.map((row) => ({
+    batch: row.id,
+    content: row.content,
+    receivedMs: row.received_ms,
+    running: row.open > 0,
+    answered: row.answered === 1,
+  }))
+  return judgeArrival(content, Math.round(receivedMs), replayForMs, earlier).known?.batch
 }

@@ -14,8 +14,10 @@ export interface RecordRef {
 /** A batch that is about to be sent. The journal reads none of its bytes. */
 export interface NewBatch {
   readonly partner: string
+  /** Whose batch it is: a text that the caller makes. Batches of different owners are never the same. */
+  readonly owner: string
   /**
-   * SHA-256 over what the client calls the batch: the ids in its envelope, with the partner. Undefined: the client gave it no
+   * SHA-256 over what the client calls the batch: the ids in its envelope, with the owner. Undefined: the client gave it no
    * name, so it is never taken for one that came before.
    */
   readonly ids: Uint8Array | undefined
@@ -31,7 +33,7 @@ export interface NewBatch {
 }
 
 /** What a batch that comes again is known by. */
-export type BatchIdentity = Pick<NewBatch, 'partner' | 'ids' | 'content' | 'receivedMs'>
+export type BatchIdentity = Pick<NewBatch, 'owner' | 'ids' | 'content' | 'receivedMs'>
 
 /** One record of a new batch; its position is its index. */
 export interface NewRecord {
@@ -58,6 +60,8 @@ export interface Settled extends Verdict {
    * time: it is `due` then (ms since the epoch).
    */
   readonly again?: 'resend' | number | undefined
+  /** `unknown`, and never posted again, since a newer record of its key would have had to wait for it. */
+  readonly superseded?: boolean | undefined
   /** Refused after its client had been told that all is well: listed with its reason until somebody has dealt with it. */
   readonly deadLetter?: boolean | undefined
 }
@@ -79,6 +83,8 @@ export type Begun =
 export interface StoredBatch {
   readonly batch: number
   readonly partner: string
+  /** Empty for a batch that was kept before batches had owners. */
+  readonly owner: string
   readonly receivedMs: number
   /** Undefined when the time to keep it is over. */
   readonly payload: Uint8Array | undefined
@@ -93,7 +99,7 @@ export interface StoredRecord {
   readonly answer: string | undefined
   readonly reason: string | undefined
   readonly again: 'resend' | number | undefined
-  /** A newer record of the same key was confirmed: this one is never sent again, so that it cannot overwrite that one. */
+  /** A newer record of the same key was confirmed or took its place: this one is never sent again and cannot overwrite that one. */
   readonly superseded: boolean
   /** How often it was opened: 1 for a record that was never opened again. */
   readonly attempts: number
@@ -134,6 +140,12 @@ export interface Journal {
   /** The batch that `begin` would know this one for; undefined: it would be new. Keeps nothing. */
   find(batch: BatchIdentity): Promise<number | undefined>
   /**
+   * Notes that the reply to a batch was written out whole. When another batch of the same owner and ids arrives after that, the
+   * first is retired: its bytes are a new batch from then on. Becomes durable with the next `begin` or shortly after; a process
+   * that ends before leaves the batch unanswered, so that it is found again.
+   */
+  answered(batch: number): void
+  /**
    * Makes outcomes durable. Tries again while the journal cannot be reached. Errors: `ADP_JOURNAL_UNAVAILABLE` when it gave
    * up, `ADP_JOURNAL_LOST` when another instance has taken the batch over: then nobody may be told the outcome from here.
    */
@@ -148,6 +160,8 @@ export interface Journal {
   load(batch: number): Promise<StoredBatch | undefined>
   /** Those of the records that are still open: what a newer record of the same key waits for. */
   stillOpen(records: readonly RecordRef[]): Promise<readonly RecordRef[]>
+  /** Open records of these batches that an open record of the same key in a newer batch waits for. */
+  blocking(batches: readonly number[]): Promise<readonly RecordRef[]>
   /**
    * Takes over the batches with open records whose instance is gone, oldest first. Each is to be loaded and finished. Also gives
    * what `reopen` opened after it had failed for its caller.

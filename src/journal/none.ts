@@ -71,6 +71,7 @@ export function createNoJournal(): Journal {
     durable: false,
     begin: (batch) => Promise.resolve(begin(batch)),
     find: () => Promise.resolve(undefined),
+    answered: () => undefined,
     settle: (batch, outcomes) => {
       const kept = open.get(batch)
       if (kept === undefined) return Promise.resolve()
@@ -90,6 +91,7 @@ export function createNoJournal(): Journal {
     reopen: () => Promise.resolve<Reopened>(NOTHING),
     load: () => Promise.resolve(undefined),
     stillOpen: (records) => Promise.resolve(records.filter(isOpen)),
+    blocking: () => Promise.resolve([]),
     takeOver: () => Promise.resolve([]),
     due: () => Promise.resolve([]),
     balances: () => Promise.resolve([...totals].map(([partner, counts]) => toBalance(partner, counts))),

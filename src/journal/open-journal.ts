@@ -53,7 +53,7 @@ export async function openJournalOn(
 ): Promise<DurableJournal> {
   const { keys = [], replayForMs = REPLAY_MS, leaseMs = 10_000, clock = systemClock } = options
   try {
-    const salt = await openTables(store, keys)
+    const salt = await openTables(store, keys, clock.wallMs() + replayForMs)
     const identity = ownIdentity()
     return await createSqlJournal({
       store,
@@ -88,9 +88,13 @@ export async function openJournalOn(
 }
 
 /** Brings the tables up to date and hands the store what it needs to write them. Resolves with the salt. */
-async function openTables(store: Store, keys: readonly JournalKey[]): Promise<Uint8Array> {
+async function openTables(
+  store: Store,
+  keys: readonly JournalKey[],
+  replayUntilMs: number,
+): Promise<Uint8Array> {
   checkKeyLengths(keys)
-  const salt = await migrate(store.exclusively, store.dialect, () => randomBytes(16))
+  const salt = await migrate(store.exclusively, store.dialect, () => randomBytes(16), replayUntilMs)
   await checkKeys(store.exclusively, keys, salt)
   await store.prepare({ salt, key: keys[0] })
   return salt

@@ -17,7 +17,7 @@ export function readBatch(
   return reading.execute(async (at) => {
     const row = await at
       .selectFrom('journal_batches')
-      .select(['partner', 'received_ms'])
+      .select(['partner', 'owner_id', 'received_ms'])
       .where('id', '=', batch)
       .executeTakeFirst()
     if (row === undefined) return undefined
@@ -49,6 +49,7 @@ export function readBatch(
     return {
       batch,
       partner: row.partner,
+      owner: row.owner_id,
       receivedMs: row.received_ms,
       payload: payload === undefined ? undefined : unseal(payload, keys, 'payload', batch),
       credentials:

@@ -25,6 +25,37 @@ export async function readStillOpen(
   return records.filter(({ batch, position }) => open.has(`${batch}/${position}`))
 }
 
+/** The open records of these batches that an open record of the same key in a newer batch waits for. */
+export async function readBlocking(
+  db: Kysely<JournalTables>,
+  batches: readonly number[],
+): Promise<readonly RecordRef[]> {
+  const blocking: RecordRef[] = []
+  for (let from = 0; from < batches.length; from += REFS_PER_STATEMENT) {
+    const rows = await db
+      .selectFrom('journal_records as o')
+      .select(['o.batch', 'o.position'])
+      .where('o.batch', 'in', batches.slice(from, from + REFS_PER_STATEMENT))
+      .where('o.state', '=', sql.lit(0))
+      .where((eb) =>
+        eb.exists(
+          eb
+            .selectFrom('journal_records as n')
+            .select('n.position')
+            .whereRef('n.key', '=', 'o.key')
+            .where('n.live', '=', sql.lit(1))
+            .where('n.state', '=', sql.lit(0))
+            .whereRef('n.batch', '>', 'o.batch'),
+        ),
+      )
+      .orderBy('o.batch')
+      .orderBy('o.position')
+      .execute()
+    blocking.push(...rows)
+  }
+  return blocking
+}
+
 /** PostgreSQL takes parameters in VALUES for text unless they are told to be something else. */
 const toRow = ({ batch, position }: RecordRef): RawBuilder<unknown> =>
   sql`(cast(${batch} as bigint), cast(${position} as integer))`

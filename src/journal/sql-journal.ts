@@ -9,7 +9,7 @@ import type { SharedPace } from './pace/pace.ts'
 import { createSharedPace } from './pace/shared-pace.ts'
 import { purge, type Retention } from './purge.ts'
 import { readBatch } from './read-batch.ts'
-import { readDue, readStillOpen } from './read-records.ts'
+import { readBlocking, readDue, readStillOpen } from './read-records.ts'
 import { createAvailability } from './store/availability.ts'
 import type { JournalClock } from './store/clock.ts'
 import { createCommitLanes } from './store/commit-lanes.ts'
@@ -43,6 +43,9 @@ export interface SqlJournalOptions {
 export interface DurableJournal extends Journal {
   readonly pace: SharedPace
 }
+
+/** Notes of answered batches wait so long for a batch that begins and carries them. */
+const NOTE_ANSWERED_MS = 25
 
 /** Creates the journal of a store whose tables are up to date, and takes its lease. */
 export async function createSqlJournal(options: SqlJournalOptions): Promise<DurableJournal> {
@@ -78,9 +81,25 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
         if (closed === undefined) withdraw(result)
       })
   }
+  /** Batches whose replies were written out since the last note. */
+  let answered: number[] = []
+  let cancelNote: (() => void) | undefined
+  const noteAnswered = (): void => {
+    cancelNote?.()
+    cancelNote = undefined
+    if (answered.length === 0) return
+    const batches = answered
+    answered = []
+    // Not noted, a batch is found again: its client gets the stored answer.
+    lanes
+      .of('answered')
+      .submit({ kind: 'answered', batches }, patienceMs)
+      .catch(() => undefined)
+  }
   let closed: Promise<void> | undefined
   const close = async (): Promise<void> => {
     stopPurging()
+    noteAnswered()
     await lanes.idle()
     await lease.end().catch((error: unknown) => availability.failed(store.toFault(error)))
     await store.close()
@@ -88,7 +107,13 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
   return {
     durable: true,
     pace: createSharedPace(store, options.hashKey, (question) => availability.ask(question)),
+    answered: (batch) => {
+      answered.push(batch)
+      cancelNote ??= clock.after(NOTE_ANSWERED_MS, noteAnswered)
+    },
     begin: async (batch) => {
+      // First, in the same group: what is answered before this batch came may be retired by it.
+      noteAnswered()
       const result = await lanes.of('begin').submit(toBegin(batch), patienceMs, withdraw)
       if (typeof result === 'string' || !('kind' in result)) throw unexpected()
       return toBegun(result)
@@ -111,6 +136,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       return toReopened(result)
     },
     load: (batch) => availability.ask(() => readBatch(store.db, batch, keys)),
+    blocking: (batches) => availability.ask(() => readBlocking(store.db, batches)),
     stillOpen: (records) => availability.ask(() => readStillOpen(store.db, records)),
     takeOver: async () => {
       const taken = await availability.ask(() => takeOver(store, lease.instance(), options.identity))

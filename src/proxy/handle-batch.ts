@@ -61,7 +61,8 @@ export async function handleBatch(
         'The records cannot be posted within the time for a batch at the rate that the service allows. Nothing was posted; send them later, or in smaller batches.',
       )
     }
-    const { tally, queuedMs, replayed } = answered
+    const { tally, queuedMs, replayed, batch } = answered
+    onceWritten(response, () => context.journal.answered(batch))
     context.events.batchAnswered({
       ...tally,
       partner: partner.id,
@@ -76,6 +77,12 @@ export async function handleBatch(
   } finally {
     context.byteBudget.release(held)
   }
+}
+
+/** Calls back when the reply was written out whole; never for a client that went away before. */
+function onceWritten(response: ServerResponse, onWritten: () => void): void {
+  if (response.writableFinished) onWritten()
+  else response.once('finish', onWritten)
 }
 
 /**

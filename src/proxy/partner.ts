@@ -4,12 +4,14 @@ import type { IncomingMessage } from 'node:http'
 import { AdapterError } from '../errors.ts'
 import type { ReadRules, RecordMapping } from '../translate/index.ts'
 import type { BatchChoice, BodyProfile, Pace, Throttles, TokenSource, V3Credentials } from '../v3/index.ts'
+import type { ClientIdentity, Identify } from './owner.ts'
 import { pathOf } from './request-target.ts'
 
 /** How a request is known to be a partner's. */
 export type PartnerMatch =
   | { readonly any: true }
-  | { readonly subscriptionKeySha256: string }
+  /** Hexadecimal; the keys of one list belong to one client, which changes from one to the next. */
+  | { readonly subscriptionKeySha256: readonly string[] }
   | { readonly header: { readonly name: string; readonly value: string } }
   | { readonly pathPrefix: string }
 
@@ -17,6 +19,8 @@ export type PartnerMatch =
 export interface Partner {
   readonly id: string
   readonly match: PartnerMatch
+  /** Claims of the bearer token, where it is a JWT, that separate one owner from another. */
+  readonly identityClaims: readonly string[]
   readonly layout: 'flat' | 'nested' | 'auto'
   /** Answers with a record or a page are in the `d` of OData V2. */
   readonly dataEnvelope: boolean
@@ -51,6 +55,9 @@ export interface Authorisation {
   readonly credentials: V3Credentials
   /** What the client itself showed: what finishes its writes without it. */
   readonly client: V3Credentials
+  /** Whose the batches of this client are, and their answers. */
+  readonly owner: string
+  readonly identity: ClientIdentity
   /** The pace of the partner's calls; undefined where nothing limits them. */
   readonly pace: Pace | undefined
   /** Credentials with a new token, after the service refused the one above; undefined: the token is the client's. */
@@ -67,6 +74,7 @@ const KEY_HEADER = 'ocp-apim-subscription-key'
 export function createAuthorise(
   partners: readonly Partner[],
   throttles: Throttles,
+  identify: Identify,
 ): (request: IncomingMessage) => Promise<Authorisation> {
   return async (request) => {
     const key = request.headers[KEY_HEADER]
@@ -90,7 +98,7 @@ export function createAuthorise(
         'Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.',
       )
     }
-    return authorisePartner(partner, throttles, { authorization, subscriptionKey: key })
+    return authorisePartner(partner, throttles, identify, { authorization, subscriptionKey: key })
   }
 }
 
@@ -101,6 +109,7 @@ export function createAuthorise(
 async function authorisePartner(
   partner: Partner,
   throttles: Throttles,
+  identify: Identify,
   client: V3Credentials,
 ): Promise<Authorisation> {
   const { id, callsPerSecond, tokens } = partner
@@ -110,12 +119,14 @@ async function authorisePartner(
     callsPerSecond === undefined
       ? undefined
       : { throttle: throttles.of(subscriptionKey, callsPerSecond), share: id }
+  const identity = identify(partner, client)
+  const who = { partner, client, owner: identity.owner, identity, pace }
   if (tokens === undefined)
-    return { partner, credentials: { authorization, subscriptionKey }, client, pace, renew: undefined }
+    return { ...who, credentials: { authorization, subscriptionKey }, renew: undefined }
   const token = await tokens.token()
   const withToken = (own: string): V3Credentials => ({ authorization: `Bearer ${own}`, subscriptionKey })
   const renew = async (): Promise<V3Credentials> => withToken(await tokens.renew(token))
-  return { partner, credentials: withToken(token), client, pace, renew }
+  return { ...who, credentials: withToken(token), renew }
 }
 
 /**
@@ -125,11 +136,12 @@ async function authorisePartner(
 export function authoriseWithout(
   partner: Partner,
   throttles: Throttles,
+  identify: Identify,
   shown: V3Credentials | undefined,
 ): Promise<Authorisation> | 'credentials' {
   const isComplete = partner.tokens !== undefined && partner.subscriptionKey !== undefined
   if (shown === undefined && !isComplete) return 'credentials'
-  return authorisePartner(partner, throttles, shown ?? { authorization: '', subscriptionKey: '' })
+  return authorisePartner(partner, throttles, identify, shown ?? { authorization: '', subscriptionKey: '' })
 }
 
 /** Whole segments only, in any case as the routes: `/acme` is no prefix of `/acme-two/V2`. */
@@ -140,8 +152,7 @@ function isUnder(path: string, prefix: string): boolean {
 
 function matches(match: PartnerMatch, request: IncomingMessage, key: string): boolean {
   if ('any' in match) return true
-  if ('subscriptionKeySha256' in match)
-    return hash('sha256', key) === match.subscriptionKeySha256.toLowerCase()
+  if ('subscriptionKeySha256' in match) return match.subscriptionKeySha256.includes(hash('sha256', key))
   if ('header' in match) return request.headers[match.header.name.toLowerCase()] === match.header.value
   return isUnder(pathOf(request), match.pathPrefix)
 }

@@ -12,6 +12,7 @@ export {
   encodeMismatch,
   type PartReply,
 } from './batch/encode-batch.ts'
+export { readBoundary } from './multipart/boundary.ts'
 export { type MetadataLevel, type Preferences, readPreferences } from './http-part/preferences.ts'
 export { type BatchLimits, defaultBatchLimits, noBatchLimits } from './limits.ts'
 export { encodeErrorArray, type V2Error } from './errors/error-array.ts'

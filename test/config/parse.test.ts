@@ -86,7 +86,7 @@ describe('parseConfig', () => {
     [{ upstreams: { v3: { baseUrl: 'http://v3.test/?a=hush' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment'],
     [{ upstreams, partners: [{ ...acme, v3: { budgetMs: 2_147_483_648 } }] }, 'partners[0].v3.budgetMs: Too big: expected number to be <=2147483647'],
     [{ upstreams, partners: [{ ...acme, match: { any: true, pathPrefix: '/x' } }] }, 'partners[0].match: needs exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix'],
-    [{ upstreams, partners: [{ ...acme, match: { subscriptionKeySha256: 'hush' } }] }, 'partners[0].match.subscriptionKeySha256: must be 64 hexadecimal digits'],
+    [{ upstreams, partners: [{ ...acme, match: { subscriptionKeySha256: 'hush' } }] }, 'partners[0].match.subscriptionKeySha256: must be 64 hexadecimal digits, or a list of such'],
     [{ upstreams, partners: [{ ...keyed, v3: { auth: { mode: 'clientCredentials', clientId: 'c', clientSecret: new Secret('s'), scope: 'x' } } }] }, 'partners[0].v3.auth.tokenUrl: is required for clientCredentials'],
     [{ upstreams, partners: [{ ...keyed, v3: { auth: { ...client, clientSecret: 'hush' } } }] }, 'partners[0].v3.auth.clientSecret: must be { env: NAME } or { file: path }, never the value itself'],
     [{ upstreams, partners: [{ ...keyed, v3: { auth: { ...client, tokenUrl: 'http://id.test/connect/token' } } }] }, 'partners[0].v3.auth.tokenUrl: must be https: a secret is sent there'],
@@ -121,6 +121,7 @@ describe('parseConfig', () => {
   it('takes every way to match a partner, and secrets', () => {
     const matches = [
       { any: true },
+      { subscriptionKeySha256: ['AB'.repeat(32), 'cd'.repeat(32)] },
       { subscriptionKeySha256: 'AB'.repeat(32) },
       { header: { name: 'X-Partner', value: 'acme' } },
       { pathPrefix: '/acme' },
@@ -131,7 +132,12 @@ describe('parseConfig', () => {
       v3: { subscriptionKey: new Secret('k') },
     }))
     const config = parseConfig({ upstreams, partners })
-    expect(config.partners.map(({ match }) => match)).toEqual(matches)
+    expect(config.partners.map(({ match }) => match)).toEqual([
+      { any: true },
+      { subscriptionKeySha256: ['ab'.repeat(32), 'cd'.repeat(32)] },
+      { subscriptionKeySha256: ['ab'.repeat(32)] },
+      ...matches.slice(3),
+    ])
     expect(config.partners[0]?.v3).toMatchObject({
       concurrency: 16,
       budgetMs: 90_000,

@@ -15,6 +15,7 @@ export function batchOf(
   const { name, ...members } = given
   return {
     partner: 'acme',
+    owner: 'the client',
     ids: name === undefined ? undefined : digest(`ids of ${name}`),
     content: digest(keys.join()),
     receivedMs: START_MS,

@@ -1,5 +1,6 @@
 import { describeBegin } from './contract/begin.ts'
 import { describeInstances } from './contract/instances.ts'
+import { describeOwnership } from './contract/ownership.ts'
 import { describeReopen } from './contract/reopen.ts'
 import { describeSecrets } from './contract/secrets.ts'
 import { describeSequences } from './contract/sequences.ts'
@@ -11,6 +12,7 @@ export function describeJournal(name: string, runs: number, withOpener: WithOpen
   const subject = toSubject(name, runs, withOpener)
   for (const part of [
     describeBegin,
+    describeOwnership,
     describeSettle,
     describeReopen,
     describeInstances,

@@ -21,7 +21,7 @@ it('makes its tables in an empty file, and finds them again', async () => {
   const meta = await store.db.selectFrom('journal_meta').selectAll().orderBy('name').execute()
   expect(meta).toEqual([
     { name: 'salt', value: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
-    { name: 'schema', value: '2' },
+    { name: 'schema', value: '3' },
   ])
 })
 
@@ -30,10 +30,25 @@ it('brings the tables of an older version up to date, and keeps what is in them'
   const older = await openSqlite(file)
   const batch = await beginNew(older.journal, batchOf(['a']))
   await sql`drop table journal_pace`.execute(older.store.db)
+  await sql`drop index journal_batches_ids`.execute(older.store.db)
+  for (const column of ['owner_id', 'answered', 'retired'])
+    await sql.raw(`alter table journal_batches drop column ${column}`).execute(older.store.db)
+  await sql`create index journal_batches_ids on journal_batches (ids) where ids is not null`.execute(
+    older.store.db,
+  )
   await sql`update journal_meta set value = '1' where name = 'schema'`.execute(older.store.db)
   await older.journal.close()
-  const { journal } = await openSqlite(file)
+  const before = Date.now()
+  const { journal, store } = await openSqlite(file)
   expect(await statesOf(journal, batch)).toEqual(['open'])
+  expect((await journal.load(batch))?.owner).toBe('')
+  // Its batches cannot be recognised any longer: until none can come again, records are read back before they are posted.
+  const [until] = await store.db
+    .selectFrom('journal_meta')
+    .select('value')
+    .where('name', '=', 'read_back_until')
+    .execute()
+  expect(Number(until?.value) - before).toBeGreaterThanOrEqual(24 * 3_600_000)
   expect(await journal.pace.reserve('key', { calls: 1, windowMs: 10 }, 1)).toEqual([0])
 })
 
@@ -54,7 +69,7 @@ it('is refused when a newer version has changed it, and stays as it is', async (
     await expect(openJournal({ url: `sqlite:${file}` })).rejects.toMatchObject({
       code: 'ADP_CONFIGURATION',
       message:
-        'The journal has version 99 and this program knows up to 2: a newer one has changed it. ' +
+        'The journal has version 99 and this program knows up to 3: a newer one has changed it. ' +
         'Start that version again, or name another journal.',
     })
   }

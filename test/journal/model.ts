@@ -11,11 +11,13 @@ type Act =
       readonly keys: readonly string[]
       readonly name: string
       readonly partner: string
+      readonly owner: string
     }
+  | { readonly kind: 'answered'; readonly batch: number }
   | { readonly kind: 'settle'; readonly batch: number; readonly outcomes: readonly Outcome[] }
   | { readonly kind: 'reopen'; readonly batch: number }
 
-type Outcome = Pick<Settled, 'state' | 'again'>
+type Outcome = Pick<Settled, 'state' | 'again' | 'superseded'>
 
 interface ModelRecord extends RecordRef {
   readonly partner: string
@@ -29,11 +31,15 @@ interface ModelBatch {
   readonly number: number
   readonly name: string
   readonly content: string
+  readonly owner: string
+  answered: boolean
+  retired: boolean
   readonly records: readonly ModelRecord[]
 }
 
 const outcome: fc.Arbitrary<Outcome> = fc.oneof(
   fc.constant({ state: 'confirmed' as const, again: undefined }),
+  fc.constant({ state: 'unknown' as const, again: undefined, superseded: true }),
   fc.record({
     state: fc.constantFrom('refused' as const, 'unknown' as const, 'parked' as const),
     again: fc.constantFrom(undefined, 'resend' as const, 5),
@@ -45,7 +51,9 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     keys: fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1, maxLength: 4 }),
     name: fc.constantFrom('one', 'two', 'three'),
     partner: fc.constantFrom('acme', 'other'),
+    owner: fc.constantFrom('one client', 'another client'),
   }),
+  fc.record({ kind: fc.constant('answered' as const), batch: fc.nat(20) }),
   fc.record({
     kind: fc.constant('settle' as const),
     batch: fc.nat(20),
@@ -65,7 +73,10 @@ export async function followScript(journal: Journal, script: readonly Act[]): Pr
     else {
       const batch = batches[one.batch % Math.max(1, batches.length)]
       if (batch === undefined) continue
-      if (one.kind === 'settle') await settle(journal, batches, batch, one.outcomes)
+      if (one.kind === 'answered') {
+        journal.answered(batch.number)
+        batch.answered = true
+      } else if (one.kind === 'settle') await settle(journal, batches, batch, one.outcomes)
       else await reopen(journal, batches, batch)
     }
   }
@@ -91,13 +102,16 @@ const isOlder = (one: RecordRef, other: RecordRef): boolean =>
 async function begin(
   journal: Journal,
   batches: ModelBatch[],
-  { keys, name: given, partner }: Extract<Act, { kind: 'begin' }>,
+  { keys, name: given, partner, owner }: Extract<Act, { kind: 'begin' }>,
 ): Promise<void> {
   const name = `${partner} ${given}`
   const content = keys.join()
-  const before = batches.findLast((one) => one.name === name)
-  const begun = await journal.begin(batchOf(keys, { name, partner }))
-  if (before?.content === content) {
+  const earlier = batches.filter((one) => one.name === name && one.owner === owner && !one.retired)
+  const before = earlier.findLast((one) => one.content === content)
+  const others = earlier.filter((one) => one.content !== content)
+  const begun = await journal.begin(batchOf(keys, { name, partner, owner }))
+  for (const one of others) one.retired = one.answered
+  if (before !== undefined) {
     expect(begun).toEqual({ kind: 'known', batch: before.number, running: before.records.some(isOpen) })
     return
   }
@@ -106,13 +120,13 @@ async function begin(
     const older = open.filter((one) => one.key === key).map(toRef)
     return older.length === 0 ? [] : [[position, older]]
   })
-  expect(begun).toMatchObject({ kind: 'new', idsReused: before !== undefined })
+  expect(begun).toMatchObject({ kind: 'new', idsReused: others.length > 0 })
   expect(afterOf(begun)).toEqual(Object.fromEntries(after))
   const number = begun.batch
   const records = keys.map((key, position): ModelRecord => {
     return { batch: number, position, partner, key, state: 'open', again: undefined, superseded: false }
   })
-  batches.push({ number, name, content, records })
+  batches.push({ number, name, content, owner, answered: false, retired: false, records })
 }
 
 async function settle(
@@ -129,7 +143,8 @@ async function settle(
   const told = settled.map(([, one]) => one)
   // The second is for an answer that got lost.
   await Promise.all([journal.settle(batch.number, told), journal.settle(batch.number, told)])
-  for (const [record, { state, again }] of settled) Object.assign(record, { state, again })
+  for (const [record, { state, again, superseded = false }] of settled)
+    Object.assign(record, { state, again, superseded: superseded || record.superseded })
   for (const [record, { state }] of settled) {
     if (state !== 'confirmed') continue
     for (const older of batches.flatMap((one) => one.records)) {

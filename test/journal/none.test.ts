@@ -4,6 +4,7 @@ import { createNoJournal } from '../../src/journal/none.ts'
 
 const batchOf = (...keys: readonly string[]): NewBatch => ({
   partner: 'acme',
+  owner: 'the client',
   ids: new Uint8Array(32),
   content: new Uint8Array(32),
   receivedMs: 1_000,

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createThrottles, systemClock } from '../../src/v3/index.ts'
+import { createIdentify } from '../../src/proxy/owner.ts'
 import {
   authoriseWithout,
   createAuthorise,
@@ -23,6 +24,7 @@ function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string
   return {
     id,
     match,
+    identityClaims: [],
     layout: 'flat',
     dataEnvelope: false,
     msgtypeResponse: false,
@@ -59,7 +61,7 @@ const throttles = createThrottles(systemClock)
 
 async function whoIs(partners: readonly Partner[], asking: IncomingMessage): Promise<string> {
   try {
-    return (await createAuthorise(partners, throttles)(asking)).partner.id
+    return (await createAuthorise(partners, throttles, createIdentify())(asking)).partner.id
   } catch (error) {
     if (error instanceof AdapterError) return error.code
     throw error
@@ -68,7 +70,7 @@ async function whoIs(partners: readonly Partner[], asking: IncomingMessage): Pro
 
 describe('createAuthorise', () => {
   const partners = [
-    partner('hash', { subscriptionKeySha256: sha256('hash-key').toUpperCase() }),
+    partner('hash', { subscriptionKeySha256: [sha256('old-key'), sha256('hash-key')] }),
     partner('header', { header: { name: 'X-Partner', value: 'one' } }),
     partner('path', { pathPrefix: '/acme' }),
     partner('slash', { pathPrefix: '/other/' }),
@@ -76,6 +78,7 @@ describe('createAuthorise', () => {
   const rows: [url: string, headers: Record<string, string>, who: string][] = [
     ['/', { 'ocp-apim-subscription-key': 'hash-key' }, 'hash'],
     ['/acme', { 'ocp-apim-subscription-key': 'hash-key' }, 'hash'],
+    ['/acme', { 'ocp-apim-subscription-key': 'old-key' }, 'hash'],
     ['/', { 'x-partner': 'one' }, 'header'],
     ['/', { 'x-partner': 'ONE' }, 'ADP_SUBSCRIPTION_KEY'],
     ['/acme/V2', {}, 'path'],
@@ -107,7 +110,7 @@ describe('createAuthorise', () => {
   it('batch-wire F24: gives the credentials of the outer request, with the key of the partner where it has one', async () => {
     const [own, mapped] = await Promise.all(
       [undefined, () => 'v3-key'].map((key) =>
-        createAuthorise([partner('p', { any: true }, key)], throttles)(request('/')),
+        createAuthorise([partner('p', { any: true }, key)], throttles, createIdentify())(request('/')),
       ),
     )
     expect(own?.credentials).toEqual({ authorization: 'bearer t', subscriptionKey: 'key' })
@@ -130,7 +133,7 @@ describe('authoriseWithout', () => {
     ['no token', own('v3-key', false), undefined, 'credentials'],
   ] // prettier-ignore
   it.each(rows)('goes with %s', async (_what, who, client, expected) => {
-    const authorised = authoriseWithout(who, throttles, client)
+    const authorised = authoriseWithout(who, throttles, createIdentify(), client)
     expect(typeof authorised === 'string' ? authorised : (await authorised).credentials).toEqual(expected)
   })
 })

@@ -1,19 +1,12 @@
 import type { PoolClient } from 'pg'
 
+import { judgeArrival, MAX_SAME_IDS, type SameIds } from '../same-ids.ts'
 import { packAnswers } from '../store/answer-pack.ts'
 import type { LedgerChanges } from '../store/ledger-changes.ts'
 import type { BeginOperation, BeginResult } from '../store/operations.ts'
 import { seal } from '../store/seal.ts'
 import type { WriteContext } from './context.ts'
 import { type SealedRow, toBuffer, writeSealed } from './sealed-rows.ts'
-
-/** A batch that came before, also earlier in the same group. */
-interface Before {
-  readonly batch: number
-  readonly content: Uint8Array
-  readonly receivedMs: number
-  readonly running: boolean
-}
 
 /** A batch of the group that is new. */
 interface Fresh {
@@ -32,53 +25,84 @@ export async function beginBatches(
   const before = await readBefore(client, operations)
   const numbers = await takeNumbers(client, operations.length)
   const fresh: Fresh[] = []
+  const retiring: number[] = []
   const found = operations.map((operation, index) => {
-    const { partner, ids, content, receivedMs, keys, refused } = operation
-    const name = ids === undefined ? undefined : nameOf(partner, ids)
-    const earlier = name === undefined ? undefined : before.get(name)
-    const recent = earlier !== undefined && receivedMs - earlier.receivedMs < context.replayForMs
-    if (recent && Buffer.compare(content, earlier.content) === 0) {
-      return { kind: 'known', batch: earlier.batch, running: earlier.running } as const
-    }
+    const { owner, ids, content, receivedMs, keys, refused } = operation
+    const name = ids === undefined ? undefined : nameOf(owner, ids)
+    const earlier = (name === undefined ? undefined : before.get(name)) ?? []
+    const { known, idsReused, retired } = judgeArrival(content, receivedMs, context.replayForMs, earlier)
+    retiring.push(...retired)
+    const left = earlier.filter(({ batch }) => !retired.includes(batch))
+    if (name !== undefined) before.set(name, left)
+    if (known !== undefined) return { kind: 'known', batch: known.batch, running: known.running } as const
     const batch = numbers[index] ?? 0
     const open = keys.length - refused.positions.length
     fresh.push({ batch, operation, open })
-    if (name !== undefined) before.set(name, { batch, content, receivedMs, running: open > 0 })
-    return { kind: 'new', batch, idsReused: recent } as const
+    if (name !== undefined)
+      before.set(name, [{ batch, content, receivedMs, running: open > 0, answered: false }, ...left])
+    return { kind: 'new', batch, idsReused } as const
   })
+  await retireBatches(client, retiring)
   if (fresh.length > 0) await writeBatches(client, context, ledger, fresh)
   const after = await readOlderOpen(client, fresh)
   return found.map((one) => (one.kind === 'known' ? one : { ...one, after: after.get(one.batch) ?? [] }))
 }
 
-const nameOf = (partner: string, ids: Uint8Array): string => `${toBuffer(ids).toString('hex')} ${partner}`
+const nameOf = (owner: string, ids: Uint8Array): string => `${toBuffer(ids).toString('hex')} ${owner}`
 
-/** The latest batch of each name. */
+/** The batches of each name that are not retired, the newest first. */
 async function readBefore(
   client: PoolClient,
   operations: readonly BeginOperation[],
-): Promise<Map<string, Before>> {
+): Promise<Map<string, readonly SameIds[]>> {
   const ids = operations.flatMap((one) => (one.ids === undefined ? [] : [toBuffer(one.ids)]))
   if (ids.length === 0) return new Map()
   const { rows } = await client.query<{
     id: number
-    partner: string
+    owner_id: string
     ids: Buffer
     content: Buffer
     received_ms: number
     open: number
+    answered: number
   }>({
     name: 'journal-before',
-    text: `select distinct on (ids, partner) id, partner, ids, content, received_ms, open from journal_batches
-      where ids = any($1::bytea[]) order by ids, partner, id desc`,
+    text: `select b.id, b.owner_id, b.ids, b.content, b.received_ms, b.open, b.answered
+      from (select distinct unnest($1::bytea[]) as ids) as u
+      cross join lateral (select * from journal_batches where ids = u.ids and retired = 0
+        order by id desc limit ${MAX_SAME_IDS}) as b
+      order by b.id desc`,
     values: [ids],
   })
-  return new Map(
-    rows.map((row) => [
-      nameOf(row.partner, row.ids),
-      { batch: row.id, content: row.content, receivedMs: row.received_ms, running: row.open > 0 },
-    ]),
-  )
+  const before = new Map<string, SameIds[]>()
+  for (const row of rows) {
+    const name = nameOf(row.owner_id, row.ids)
+    const one = {
+      batch: row.id,
+      content: row.content,
+      receivedMs: row.received_ms,
+      running: row.open > 0,
+      answered: row.answered === 1,
+    }
+    const list = before.get(name)
+    if (list === undefined) before.set(name, [one])
+    else list.push(one)
+  }
+  return before
+}
+
+async function retireBatches(client: PoolClient, batches: readonly number[]): Promise<void> {
+  if (batches.length === 0) return
+  await client.query('update journal_batches set retired = 1 where id = any($1::bigint[])', [batches])
+}
+
+/** Notes that the replies of these batches were written out whole. */
+export async function noteAnswered(client: PoolClient, batches: readonly number[]): Promise<void> {
+  await client.query({
+    name: 'journal-answered',
+    text: 'update journal_batches set answered = 1 where id = any($1::bigint[]) and answered = 0',
+    values: [batches],
+  })
 }
 
 /** Numbers in the order of the lock: they are taken before the rows are written, since encryption binds them. */
@@ -100,15 +124,16 @@ async function writeBatches(
   const { instance, key } = context
   await client.query({
     name: 'journal-begin',
-    text: `insert into journal_batches (id, partner, ids, content, received_ms, owner, open, live)
+    text: `insert into journal_batches (id, partner, owner_id, ids, content, received_ms, owner, open, live)
       overriding system value
-      select id, partner, ids, content, received_ms, $1, open, open
-      from unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[], $6::bigint[], $7::int[])
-        as n (id, partner, ids, content, received_ms, open)`,
+      select id, partner, owner_id, ids, content, received_ms, $1, open, open
+      from unnest($2::bigint[], $3::text[], $4::text[], $5::bytea[], $6::bytea[], $7::bigint[], $8::int[])
+        as n (id, partner, owner_id, ids, content, received_ms, open)`,
     values: [
       instance,
       fresh.map(({ batch }) => batch),
       fresh.map(({ operation }) => operation.partner),
+      fresh.map(({ operation }) => operation.owner),
       fresh.map(({ operation: { ids } }) => (ids === undefined ? null : toBuffer(ids))),
       fresh.map(({ operation }) => toBuffer(operation.content)),
       fresh.map(({ operation }) => operation.receivedMs),

@@ -7,7 +7,7 @@ import { createKeyHash } from '../store/hash-key.ts'
 import { createLedgerChanges, type LedgerChanges } from '../store/ledger-changes.ts'
 import type { BeginOperation, Operation, OperationResult, SettleOperation } from '../store/operations.ts'
 import type { Committed, Group, StoreSecrets } from '../store/store.ts'
-import { beginBatches } from './begin.ts'
+import { beginBatches, noteAnswered } from './begin.ts'
 import type { WriteContext } from './context.ts'
 import { writeLedger } from './ledger.ts'
 import { toPostgresFault } from './postgres-fault.ts'
@@ -199,6 +199,9 @@ async function runOrdered(
   for (const operation of run) {
     if (operation.kind === 'reopen') {
       results.set(operation, await reopenRecords(client, context, ledger, operation))
+    } else if (operation.kind === 'answered') {
+      await noteAnswered(client, operation.batches)
+      results.set(operation, 'done')
     } else if (operation.kind === 'withdraw') {
       results.set(operation, await withdrawBatch(client, context, ledger, operation.batch))
     }

@@ -16,6 +16,7 @@ interface Outcome {
   readonly again: number | null
   readonly reason: string | null
   readonly deadLetter: number
+  readonly superseded: number
   readonly answer: string | undefined
 }
 
@@ -60,7 +61,7 @@ export async function settleRecords(
 
 function toOutcomes(operation: SettleOperation | undefined, index: number): Outcome[] {
   if (operation === undefined) return []
-  const { batch, states, again, reasons, deadLetters, answers } = operation
+  const { batch, states, again, reasons, deadLetters, superseded, answers } = operation
   return operation.positions.map((position, at) => ({
     operation: index,
     batch,
@@ -69,6 +70,7 @@ function toOutcomes(operation: SettleOperation | undefined, index: number): Outc
     again: again[at] ?? null,
     reason: reasons[at] ?? null,
     deadLetter: deadLetters[at] ?? 0,
+    superseded: superseded[at] ?? 0,
     answer: answers[at],
   }))
 }
@@ -116,9 +118,10 @@ async function writeOutcomes(
   const { rows } = await client.query<{ n: number }>({
     name: 'journal-settle',
     text: `update journal_records r set state = u.state, again = u.again, reason = u.reason,
-        live = case when u.again is null then 0 else 1 end, dead_letter = u.dead_letter, settled_ms = $8
-      from unnest($1::int[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::text[], $7::int[])
-        as u (n, batch, position, state, again, reason, dead_letter)
+        live = case when u.again is null then 0 else 1 end, dead_letter = u.dead_letter,
+        superseded = u.superseded, settled_ms = $8
+      from unnest($1::int[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::text[], $7::int[], $9::int[])
+        as u (n, batch, position, state, again, reason, dead_letter, superseded)
       where r.batch = u.batch and r.position = u.position and r.state = 0
       returning u.n`,
     values: [
@@ -130,6 +133,7 @@ async function writeOutcomes(
       outcomes.map(({ reason }) => reason),
       outcomes.map(({ deadLetter }) => deadLetter),
       nowMs,
+      outcomes.map(({ superseded }) => superseded),
     ],
   })
   return rows

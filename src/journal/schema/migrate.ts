@@ -11,12 +11,14 @@ export type Exclusively = <Result>(
 
 /**
  * Creates the tables or brings them up to date, in one transaction; resolves with the journal's salt. Error:
- * `ADP_CONFIGURATION` for tables of a newer version: nothing is changed then.
+ * `ADP_CONFIGURATION` for tables of a newer version: nothing is changed then. A batch that came before `replayUntilMs` may be
+ * sent again until then; ms since the epoch.
  */
 export async function migrate(
   exclusively: Exclusively,
   dialect: Dialect,
   newSalt: () => Uint8Array,
+  replayUntilMs: number,
 ): Promise<Uint8Array> {
   return exclusively(async (db) => {
     await db.schema
@@ -27,7 +29,7 @@ export async function migrate(
       .execute()
     const version = Number((await readMeta(db, 'schema')) ?? 0)
     if (version > migrations.length) throw newerVersion(version)
-    for (const step of migrations.slice(version)) await step(db, dialect)
+    for (const step of migrations.slice(version)) await step(db, { dialect, replayUntilMs })
     await writeMeta(db, 'schema', String(migrations.length))
     const salt = await readMeta(db, 'salt')
     if (salt !== undefined) return Buffer.from(salt, 'hex')

@@ -5,16 +5,23 @@ import type { JournalTables } from './tables.ts'
 /** The two databases. */
 export type Dialect = 'sqlite' | 'postgres'
 
+/** What a migration runs with. */
+export interface MigrationContext {
+  readonly dialect: Dialect
+  /** Until then a batch from before may be sent again, ms since the epoch. */
+  readonly replayUntilMs: number
+}
+
 /** Brings the tables from the version before to its own. */
-export type Migration = (db: Kysely<JournalTables>, dialect: Dialect) => Promise<void>
+export type Migration = (db: Kysely<JournalTables>, context: MigrationContext) => Promise<void>
 
 /** All steps, oldest first; one that was released is never changed. The version of a journal is how many it has. */
-export const migrations: readonly Migration[] = [createTables, createPace]
+export const migrations: readonly Migration[] = [createTables, createPace, addOwners]
 
 const required = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull()
 const counter = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull().defaultTo(0)
 
-async function createTables(db: Kysely<JournalTables>, dialect: Dialect): Promise<void> {
+async function createTables(db: Kysely<JournalTables>, { dialect }: MigrationContext): Promise<void> {
   const bytes = dialect === 'sqlite' ? 'blob' : 'bytea'
   // Numbers of deleted rows must never come again: SQLite promises that for AUTOINCREMENT only.
   const idType = dialect === 'sqlite' ? 'integer' : 'bigint'
@@ -104,7 +111,7 @@ async function createRecords(db: Kysely<JournalTables>, dialect: Dialect): Promi
   await sql`create index journal_records_dead on journal_records (batch) where dead_letter = 1`.execute(db)
 }
 
-async function createPace(db: Kysely<JournalTables>, dialect: Dialect): Promise<void> {
+async function createPace(db: Kysely<JournalTables>, { dialect }: MigrationContext): Promise<void> {
   await db.schema
     .createTable('journal_pace')
     .addColumn('name', dialect === 'sqlite' ? 'blob' : 'bytea', (column) => column.primaryKey())
@@ -112,4 +119,26 @@ async function createPace(db: Kysely<JournalTables>, dialect: Dialect): Promise<
     .addColumn('held_until', 'bigint', required)
     .addColumn('idle_from', 'bigint', required)
     .execute()
+}
+
+/**
+ * Batches from before have no owner, so a resend of one of them cannot be recognised: until none can come any longer, every
+ * record is looked for in V3 before it is posted.
+ */
+async function addOwners(db: Kysely<JournalTables>, { replayUntilMs }: MigrationContext): Promise<void> {
+  const before = await db.selectFrom('journal_batches').select('id').limit(1).executeTakeFirst()
+  if (before !== undefined) {
+    const until = { name: 'read_back_until', value: String(Math.ceil(replayUntilMs)) }
+    await db.insertInto('journal_meta').values(until).execute()
+  }
+  await db.schema
+    .alterTable('journal_batches')
+    .addColumn('owner_id', 'text', (column) => column.notNull().defaultTo(''))
+    .execute()
+  await db.schema.alterTable('journal_batches').addColumn('answered', 'integer', counter).execute()
+  await db.schema.alterTable('journal_batches').addColumn('retired', 'integer', counter).execute()
+  await db.schema.dropIndex('journal_batches_ids').execute()
+  await sql`create index journal_batches_ids on journal_batches (ids) where ids is not null and retired = 0`.execute(
+    db,
+  )
 }

@@ -6,7 +6,8 @@ import type { Generated } from 'kysely'
  */
 export interface JournalTables {
   /**
-   * `schema`: version of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. In PostgreSQL also the mark
+   * `schema`: version of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys.
+   * `read_back_until`: ms since the epoch; until then records are read back before they are posted. In PostgreSQL also the mark
    * of the last ordered group of each instance.
    */
   readonly journal_meta: { readonly name: string; readonly value: string }
@@ -38,6 +39,8 @@ interface InstanceTable {
 interface BatchTable {
   readonly id: Generated<number>
   readonly partner: string
+  /** Whose batch it is; empty where that was not kept yet. `owner` below is another thing. */
+  readonly owner_id: string
   readonly ids: Uint8Array | null
   readonly content: Uint8Array
   readonly received_ms: number
@@ -47,6 +50,10 @@ interface BatchTable {
   readonly open: number
   /** How many of its records are live. */
   readonly live: number
+  /** 1 once its reply was written out whole. */
+  readonly answered: number
+  /** 1 once its client used its ids for another batch after it had the answer: it is never found again. */
+  readonly retired: number
 }
 
 interface RecordTable {

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 
+import { judgeArrival, type SameIds } from '../same-ids.ts'
 import { packAnswers } from '../store/answer-pack.ts'
 import { createKeyHash } from '../store/hash-key.ts'
 import { createLedgerChanges, type LedgerChanges } from '../store/ledger-changes.ts'
@@ -74,6 +75,7 @@ function runGroup(context: Context, group: Group, lost: Set<number>): OperationR
     settling.flush()
     if (operation.kind === 'begin') results.push(begin(context, ledger, group, operation))
     else if (operation.kind === 'reopen') results.push(reopen(context, ledger, group.instance, operation))
+    else if (operation.kind === 'answered') results.push(noteAnswered(on, operation.batches))
     else results.push(withdraw(on, ledger, group.instance, operation.batch))
   }
   settling.flush()
@@ -88,15 +90,15 @@ function begin(
   operation: BeginOperation,
 ): BeginResult {
   const { on, secrets } = context
-  const { partner, ids, content, receivedMs, payload, credentials, keys, refused } = operation
-  const before = ids === undefined ? undefined : on.sameIds.get(ids, partner)
-  const recent = before !== undefined && receivedMs - Number(before['received_ms']) < context.replayForMs
-  if (recent && before['content'] instanceof Uint8Array && Buffer.compare(content, before['content']) === 0) {
-    return { kind: 'known', batch: Number(before['id']), running: Number(before['open']) > 0 }
-  }
+  const { partner, owner, ids, content, receivedMs, payload, credentials, keys, refused } = operation
+  const earlier = ids === undefined ? [] : on.sameIds.all(ids, owner).map(toSameIds)
+  const { known, idsReused, retired } = judgeArrival(content, receivedMs, context.replayForMs, earlier)
+  for (const one of retired) on.retire.run(one)
+  if (known !== undefined) return { kind: 'known', batch: known.batch, running: known.running }
   const open = keys.length - refused.positions.length
   const { lastInsertRowid } = on.insertBatch.run(
     partner,
+    owner,
     ids ?? null,
     content,
     receivedMs,
@@ -118,7 +120,23 @@ function begin(
   ledger.move(partner, undefined, 2, refused.positions.length)
   // With setReturnArrays each row is an array, which the types do not say.
   const after = (on.olderOpen.all(batch) as unknown as number[][]).flat()
-  return { kind: 'new', batch, after, idsReused: recent }
+  return { kind: 'new', batch, after, idsReused }
+}
+
+function toSameIds(row: Readonly<Record<string, unknown>>): SameIds {
+  const { content } = row
+  return {
+    batch: Number(row['id']),
+    content: content instanceof Uint8Array ? content : new Uint8Array(0),
+    receivedMs: Number(row['received_ms']),
+    running: Number(row['open']) > 0,
+    answered: row['answered'] === 1,
+  }
+}
+
+function noteAnswered(on: GroupStatements, batches: readonly number[]): 'done' {
+  on.answered.run(JSON.stringify(batches))
+  return 'done'
 }
 
 /** All open records between two refused ones go with one statement: a call takes longer than a row. */

@@ -63,14 +63,15 @@ export function createSettling(
   }
   /** Writes the outcomes of one run, and returns how many of its records were open. */
   const write = (operation: SettleOperation, from: number, end: number): number => {
-    const { batch, positions, states, again, reasons, deadLetters } = operation
+    const { batch, positions, states, again, reasons, deadLetters, superseded } = operation
     const first = positions[from] ?? -1
     if (isConfirmed(operation, from)) {
       return Number(on.confirm.run(nowMs, batch, first, first + end - from - 1).changes)
     }
     const next = again[from] ?? null
     const outcome = [states[from] ?? REFUSED, next === null ? 0 : 1, next, reasons[from] ?? null] as const
-    return Number(on.settle.run(...outcome, deadLetters[from] ?? 0, nowMs, batch, first).changes)
+    const flags = [deadLetters[from] ?? 0, superseded[from] ?? 0] as const
+    return Number(on.settle.run(...outcome, ...flags, nowMs, batch, first).changes)
   }
   const supersede = (batch: number, from: number, to: number): void => {
     // Each once, also where several records of its key were confirmed. With setReturnArrays each row is an array, which the types do not say.

@@ -1,9 +1,13 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 
+import { MAX_SAME_IDS } from '../same-ids.ts'
+
 /** The statements of a group, prepared once. */
 export interface GroupStatements {
   readonly instance: StatementSync
   readonly sameIds: StatementSync
+  readonly retire: StatementSync
+  readonly answered: StatementSync
   readonly insertBatch: StatementSync
   readonly insertPayload: StatementSync
   readonly putCredentials: StatementSync
@@ -44,12 +48,16 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
   return {
     instance: prepare('select 1 from journal_instances where id = ?'),
     sameIds: prepare(
-      `select id, content, received_ms, open from journal_batches where ids = ? and partner = ?
-       order by id desc limit 1`,
+      `select id, content, received_ms, open, answered from journal_batches
+       where ids = ? and owner_id = ? and retired = 0 order by id desc limit ${MAX_SAME_IDS}`,
+    ),
+    retire: prepare('update journal_batches set retired = 1 where id = ?'),
+    answered: prepare(
+      'update journal_batches set answered = 1 where id in (select value from json_each(?)) and answered = 0',
     ),
     insertBatch: prepare(
-      `insert into journal_batches (partner, ids, content, received_ms, owner, open, live)
-       values (?, ?, ?, ?, ?, ?, ?)`,
+      `insert into journal_batches (partner, owner_id, ids, content, received_ms, owner, open, live)
+       values (?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     insertPayload: prepare('insert into journal_payloads (batch, key_id, body) values (?, ?, ?)'),
     putCredentials: prepare(`insert into journal_credentials (batch, key_id, body) values (?, ?, ?) ${put}`),
@@ -73,7 +81,8 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
     batch: prepare('select partner, owner, open, live from journal_batches where id = ?'),
     record: prepare('select state, reason from journal_records where batch = ? and position = ?'),
     settle: prepare(
-      `update journal_records set state = ?, live = ?, again = ?, reason = ?, dead_letter = ?, settled_ms = ?
+      `update journal_records set state = ?, live = ?, again = ?, reason = ?, dead_letter = ?,
+         superseded = ?, settled_ms = ?
        where batch = ? and position = ? and state = 0`,
     ),
     confirm: prepare(

@@ -8,6 +8,7 @@ export interface OutcomeColumns {
   readonly again: readonly (number | null)[]
   readonly reasons: readonly (string | null)[]
   readonly deadLetters: readonly number[]
+  readonly superseded: readonly number[]
   readonly answers: readonly (string | undefined)[]
 }
 
@@ -15,6 +16,7 @@ export interface OutcomeColumns {
 export interface BeginOperation {
   readonly kind: 'begin'
   readonly partner: string
+  readonly owner: string
   readonly ids: Uint8Array | undefined
   readonly content: Uint8Array
   readonly receivedMs: number
@@ -45,8 +47,15 @@ export interface WithdrawOperation {
   readonly batch: number
 }
 
+/** Notes batches whose replies were written out whole. */
+export interface AnsweredOperation {
+  readonly kind: 'answered'
+  readonly batches: readonly number[]
+}
+
 /** One change of the journal. Those that wait together are made in one transaction. */
-export type Operation = BeginOperation | SettleOperation | ReopenOperation | WithdrawOperation
+export type Operation =
+  BeginOperation | SettleOperation | ReopenOperation | WithdrawOperation | AnsweredOperation
 
 /** What a `begin` found. `after`: position, batch and position of an older open record, in threes. */
 export type BeginResult =
@@ -79,6 +88,7 @@ export function toColumns(outcomes: readonly Settled[]): OutcomeColumns {
   const again: (number | null)[] = []
   const reasons: (string | null)[] = []
   const deadLetters: number[] = []
+  const superseded: number[] = []
   const answers: (string | undefined)[] = []
   for (const outcome of outcomes) {
     positions.push(outcome.position)
@@ -86,9 +96,10 @@ export function toColumns(outcomes: readonly Settled[]): OutcomeColumns {
     again.push(toAgainCode(outcome.again))
     reasons.push(toReason(outcome.reason))
     deadLetters.push(outcome.deadLetter === true ? 1 : 0)
+    superseded.push(outcome.superseded === true ? 1 : 0)
     answers.push(outcome.answer)
   }
-  return { positions, states, again, reasons, deadLetters, answers }
+  return { positions, states, again, reasons, deadLetters, superseded, answers }
 }
 
 const MAX_REASON = 200
@@ -105,11 +116,12 @@ export function toBegin(batch: NewBatch): BeginOperation {
     if (record.refused !== undefined) refused.push({ position, state: 'refused', ...record.refused })
     return record.key
   })
-  const { partner, ids, content, payload, credentials } = batch
+  const { partner, owner, ids, content, payload, credentials } = batch
   const receivedMs = Math.round(batch.receivedMs)
   return {
     kind: 'begin',
     partner,
+    owner,
     ids,
     content,
     receivedMs,

@@ -67,7 +67,7 @@ export async function answerKnown(
   }
   settleStored(stored, plan, reply)
   reply.end()
-  return { tally: tallyOf(stored.records), queuedMs: sending.queuedMs(), replayed: true }
+  return { tally: tallyOf(stored.records), queuedMs: sending.queuedMs(), replayed: true, batch }
 }
 
 /** A batch is read anew once this share of its open records has ended: parts come soon, and large ones are read a few times. */
@@ -133,6 +133,7 @@ async function resume(
     },
     queuedMs: sending.queuedMs(),
     replayed: true,
+    batch,
   }
 }
 

@@ -1,14 +1,20 @@
 import { AdapterError } from '../../errors.ts'
 import type { BatchIdentity, NewRecord } from '../../journal/index.ts'
 import type { ProxyContext } from '../context.ts'
-import type { Authorisation, Partner } from '../partner.ts'
+import type { Authorisation } from '../partner.ts'
 import { answerKnown } from './answer-known.ts'
 import type { Plan } from './plan.ts'
 import type { OpenReply } from './reply-stream.ts'
 import { type Answered, runForClient } from './run.ts'
 import { createSending, overBudgetSeconds } from './sending.ts'
 import { settleFault, toTexts } from './settle.ts'
-import { createReplyIds, digestRequest, encodeStoredRequest, type WriteRequest } from './stored-request.ts'
+import {
+  createReplyIds,
+  digestIds,
+  digestRequest,
+  encodeStoredRequest,
+  type WriteRequest,
+} from './stored-request.ts'
 import { toTasks } from './tasks.ts'
 import { encodeAnswer } from './to-settled.ts'
 
@@ -46,7 +52,8 @@ export async function answerWrites(
     return dropped ? { key: '', refused: { answer: undefined, reason: 'dropped' } } : { key }
   })
   const batch = {
-    ...identityOf(context, partner, planned),
+    ...identityOf(context, authorisation, planned),
+    partner: partner.id,
     credentials: JSON.stringify(client),
     records,
     payload: journal.durable ? encodeStoredRequest({ request, replyId, body }) : NOTHING,
@@ -91,6 +98,7 @@ export async function answerWrites(
       notApplied: tally.notApplied + (dropped ? records.length - refused : 0),
     },
     queuedMs: sending.queuedMs(),
+    batch: begun.batch,
     replayed: false,
   }
 }
@@ -107,7 +115,7 @@ export async function answerAgain(
 ): Promise<Answered | undefined> {
   const { partner, client } = authorisation
   context.clients.set(partner.id, client)
-  const batch = await context.journal.find(identityOf(context, partner, planned))
+  const batch = await context.journal.find(identityOf(context, authorisation, planned))
   return batch === undefined ? undefined : answerKnown(context, authorisation, batch, openReply)
 }
 
@@ -116,11 +124,12 @@ const NOTHING = new Uint8Array(0)
 /** What the journal knows a request by. */
 function identityOf(
   { journal, upstream }: ProxyContext,
-  partner: Partner,
-  { request, body, plan, receivedMs }: PlannedRequest,
+  { owner }: Authorisation,
+  { body, plan, receivedMs }: PlannedRequest,
 ): BatchIdentity {
-  const content = journal.durable ? digestRequest(partner.id, upstream, request, body) : NOTHING
-  return { partner: partner.id, ids: plan.ids, content, receivedMs }
+  if (!journal.durable) return { owner, ids: undefined, content: NOTHING, receivedMs }
+  const ids = plan.ids === undefined ? undefined : digestIds(owner, plan.ids)
+  return { owner, ids, content: digestRequest(owner, upstream, plan.ids?.boundary, body), receivedMs }
 }
 
 const forgotten = (): AdapterError =>

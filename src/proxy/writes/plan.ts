@@ -1,8 +1,5 @@
-import { createHash } from 'node:crypto'
-
 import { toV3Record } from '../../translate/index.ts'
 import {
-  type Batch,
   type BatchLimits,
   type BatchPart,
   decodeBatch,
@@ -10,11 +7,12 @@ import {
   type FlatRecord,
   noBatchLimits,
   type RecordFault,
+  readBoundary,
   readPreferences,
 } from '../../v2/index.ts'
 import type { V3Record } from '../../v3/index.ts'
 import type { Partner } from '../partner.ts'
-import type { StoredRequest, WriteRequest } from './stored-request.ts'
+import type { BatchIds, StoredRequest, WriteRequest } from './stored-request.ts'
 
 /** What one record says about how it wants to be answered. */
 export type Answering = Pick<
@@ -40,8 +38,8 @@ export interface Plan {
   readonly changesets: number
   /** False when the ids of header and body differ: the client gets a single 200, whatever happens (batch-wire 3). */
   readonly outcomesShown: boolean
-  /** SHA-256 over the partner and the ids that the client gave its batch; undefined: it gave none. */
-  readonly ids: Buffer | undefined
+  /** The ids that the client gave its batch; undefined: it gave none. */
+  readonly ids: BatchIds | undefined
 }
 
 /**
@@ -72,7 +70,7 @@ export function planWrites(
     unmappedFields,
     changesets: batch.changesets.length,
     outcomesShown: batch.idsAgree,
-    ids: digestIds(partner, request, batch),
+    ids: { boundary: readBoundary(request.contentType), envelope: [batch.boundary, ...batch.changesets] },
   }
 }
 
@@ -129,9 +127,4 @@ export function planRecord(
 
 function refused(answering: Answering, faults: readonly RecordFault[]): PlannedRecord {
   return { answering, record: undefined, faults, key: '' }
-}
-
-function digestIds(partner: Partner, { contentType }: WriteRequest, batch: Batch): Buffer {
-  const ids = [partner.id, contentType, batch.boundary, ...batch.changesets]
-  return createHash('sha256').update(JSON.stringify(ids)).digest()
 }

@@ -103,6 +103,8 @@ export interface Answered {
   readonly tally: BatchTally
   readonly queuedMs: number
   readonly replayed: boolean
+  /** Its number in the journal. */
+  readonly batch: number
 }
 
 /**

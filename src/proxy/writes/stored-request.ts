@@ -21,6 +21,14 @@ export interface WriteRequest {
   readonly accept: string
 }
 
+/** The ids of a batch, as its client wrote them. */
+export interface BatchIds {
+  /** The boundary of its `Content-Type`. */
+  readonly boundary: string
+  /** Those of the envelope that frames the body, and of its changesets. */
+  readonly envelope: readonly string[]
+}
+
 /** A write request as the journal keeps it: it can be finished and answered without its client. */
 export interface StoredRequest {
   readonly request: WriteRequest
@@ -66,19 +74,26 @@ function parseHead(text: string): z.infer<typeof schema> {
 }
 
 /**
- * SHA-256 over everything that decides what is posted where: the same again is the same request again, also through another
- * address of the adapter or after its configuration was changed. How it is answered follows from the first one. `upstream` is
- * the base address of V3.
+ * SHA-256 over everything that decides what is posted where and for whom. Of the media type only the boundary counts, however
+ * the header writes it: what the adapter is called by, or its configuration, makes no other request of the same bytes. How it
+ * is answered follows from the first one. `upstream` is the base address of V3.
  */
 export function digestRequest(
-  partner: string,
+  owner: string,
   upstream: string,
-  { kind, contentType }: WriteRequest,
+  boundary: string | undefined,
   body: Buffer,
 ): Buffer {
   return createHash('sha256')
-    .update(`${JSON.stringify([partner, upstream, kind, contentType])}\n`)
+    .update(`${JSON.stringify([owner, upstream, boundary ?? null])}\n`)
     .update(body)
+    .digest()
+}
+
+/** SHA-256 over the ids that a client gave its batch. */
+export function digestIds(owner: string, { boundary, envelope }: BatchIds): Buffer {
+  return createHash('sha256')
+    .update(JSON.stringify([owner, boundary, ...envelope]))
     .digest()
 }
 

@@ -50,6 +50,7 @@ export async function leave(
   const { Authorization: authorization, 'Ocp-Apim-Subscription-Key': subscriptionKey } = clientHeaders
   const begun = await journal.begin({
     partner,
+    owner: 'the client that died',
     ids: undefined,
     content: Buffer.alloc(32),
     receivedMs: Date.now(),

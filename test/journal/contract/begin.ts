@@ -20,6 +20,7 @@ export function describeBegin({ name, promise }: Subject): void {
       expect({ ...stored, payload: textOf(stored) }).toEqual({
         batch,
         partner: 'acme',
+        owner: 'the client',
         receivedMs: START_MS,
         payload: 'payload of a,b',
         credentials: undefined,
@@ -47,11 +48,11 @@ export function describeBegin({ name, promise }: Subject): void {
     })
 
     promise(
-      'takes nothing for known that differs in partner, ids or content, or has no ids',
+      'takes nothing for known that differs in owner, ids or content, or has no ids',
       async (journal) => {
-        const first = await beginNew(journal, batchOf(['a'], { name: 'one' }))
+        await beginNew(journal, batchOf(['a'], { name: 'one' }))
         const others = [
-          batchOf(['a'], { name: 'one', partner: 'other' }),
+          batchOf(['a'], { name: 'one', owner: 'another client' }),
           batchOf(['a'], { name: 'two' }),
           batchOf(['a']),
           batchOf(['a']),
@@ -62,10 +63,6 @@ export function describeBegin({ name, promise }: Subject): void {
           kind: 'new',
           idsReused: true,
         })
-        // A, B, A with constant ids: the last one is a new intent.
-        const third = await journal.begin(batchOf(['a'], { name: 'one' }))
-        expect(third).toMatchObject({ kind: 'new', idsReused: true })
-        expect(third.batch).toBeGreaterThan(first)
       },
     )
 
@@ -74,7 +71,7 @@ export function describeBegin({ name, promise }: Subject): void {
       expect(await journal.find(one)).toBeUndefined()
       const batch = await beginNew(journal, one)
       const others = [
-        batchOf(['a'], { name: 'one', partner: 'other' }),
+        batchOf(['a'], { name: 'one', owner: 'another client' }),
         batchOf(['b'], { name: 'one' }),
         batchOf(['a'], { name: 'two' }),
         batchOf(['a'], { name: 'one', receivedMs: later }),
@@ -84,9 +81,8 @@ export function describeBegin({ name, promise }: Subject): void {
         batch,
         ...others.map(() => undefined),
       ])
-      // A, B, A with constant ids: the last one is a new intent.
       await beginNew(journal, batchOf(['b'], { name: 'one' }))
-      expect(await journal.find(one)).toBeUndefined()
+      expect(await journal.find(one)).toBe(batch)
       expect(await journal.balances()).toMatchObject([{ received: 2 }])
     })
 

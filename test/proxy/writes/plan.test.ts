@@ -10,6 +10,7 @@ const at = '2026-06-10T10:00:00.000Z'
 const partner: Partner = {
   id: 'acme',
   match: { any: true },
+  identityClaims: [],
   layout: 'flat',
   dataEnvelope: false,
   msgtypeResponse: false,
@@ -104,11 +105,13 @@ describe('planWrites', () => {
     )
   })
 
-  it('names a batch by its ids and partner, and a single record by nothing', () => {
-    const idsOf = (own: Partial<Partner> = {}): string | undefined =>
-      planOf([flatRecord(1)], own).ids?.toString('hex')
-    expect(idsOf()).toBe(idsOf())
-    expect(idsOf({ id: 'other' })).not.toBe(idsOf())
+  it('names a batch by its ids, and a single record by nothing', () => {
+    const { headers, body } = batchOf([flatRecord(1)], { batch: 'b 1', changeset: 'c', boundary: '"b 1"' })
+    const own = { ...request, contentType: headers['Content-Type'] }
+    expect(planWrites(own, Buffer.from(body), partner, 0, defaultBatchLimits).ids).toEqual({
+      boundary: 'b 1',
+      envelope: ['b 1', 'c'],
+    })
     const single = planWrites(
       { ...request, kind: 'record' },
       Buffer.from(JSON.stringify(flatRecord(3))),

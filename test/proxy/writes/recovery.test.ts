@@ -14,6 +14,7 @@ const partnerOf = (batch: number): string => (batch < 1_000 ? 'gone' : 'here')
 const storedOf = (batch: number): StoredBatch => ({
   batch,
   partner: partnerOf(batch),
+  owner: partnerOf(batch),
   receivedMs: 0,
   // Nothing is left to be sent: what is looked at here is who has a turn.
   payload: undefined,

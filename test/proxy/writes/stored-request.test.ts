@@ -5,6 +5,7 @@ import { AdapterError } from '../../../src/errors.ts'
 import {
   createReplyIds,
   decodeStoredRequest,
+  digestIds,
   digestRequest,
   encodeStoredRequest,
   type WriteRequest,
@@ -43,24 +44,32 @@ describe('a stored request', () => {
   })
 })
 
-it('digests what decides what is posted, and nothing else', () => {
-  const digest = (own: Partial<WriteRequest> = {}, partner = 'p', body = 'b', upstream = 'u'): string =>
-    digestRequest(partner, upstream, { ...request, ...own }, Buffer.from(body)).toString('hex')
-  const same: Partial<WriteRequest>[] = [
-    { context: 'http://b/x' },
-    { layout: 'nested' },
-    { dataEnvelope: true },
-    { serviceHosts: [] },
+it('digests owner, service, boundary and bytes', () => {
+  const digest = (owner: string, upstream: string, boundary: string | undefined, body: string): string =>
+    digestRequest(owner, upstream, boundary, Buffer.from(body)).toString('hex')
+  expect(digest('o', 'u', 'x', 'b')).toBe(digest('o', 'u', 'x', 'b'))
+  const all = [
+    digest('o', 'u', 'x', 'b'),
+    digest('p', 'u', 'x', 'b'),
+    digest('o', 'v', 'x', 'b'),
+    digest('o', 'u', 'y', 'b'),
+    digest('o', 'u', undefined, 'b'),
+    digest('o', 'u', 'x', 'c'),
   ]
-  for (const own of same) expect(digest(own)).toBe(digest())
-  const others = [
-    digest({ kind: 'record' }),
-    digest({ contentType: 'x' }),
-    digest({}, 'q'),
-    digest({}, 'p', 'c'),
-    digest({}, 'p', 'b', 'v'),
+  expect(new Set(all).size).toBe(6)
+})
+
+it('digests the owner with every id of a batch', () => {
+  const digest = (owner: string, boundary: string, ...envelope: string[]): string =>
+    digestIds(owner, { boundary, envelope }).toString('hex')
+  expect(digest('o', 'b', 'b', 'c')).toBe(digest('o', 'b', 'b', 'c'))
+  const all = [
+    digest('o', 'b', 'b', 'c'),
+    digest('p', 'b', 'b', 'c'),
+    digest('o', 'x', 'b', 'c'),
+    digest('o', 'b', 'b'),
   ]
-  expect(new Set([digest(), ...others]).size).toBe(6)
+  expect(new Set(all).size).toBe(4)
 })
 
 it('makes guids that follow from one, all different', () => {

@@ -1,0 +1,38 @@
+/** A batch with the ids of another one, as the tables have it. */
+export interface SameIds {
+  readonly batch: number
+  readonly content: Uint8Array
+  readonly receivedMs: number
+  readonly running: boolean
+  readonly answered: boolean
+}
+
+/** What the batches with the ids of one that arrives mean for it. */
+export interface Arrival {
+  /** It is a resend of this one. */
+  readonly known: SameIds | undefined
+  /** An earlier batch has its ids and other bytes. */
+  readonly idsReused: boolean
+  /** Their client had the whole reply before it used the ids for other bytes: these bytes are a new batch from now on. */
+  readonly retired: readonly number[]
+}
+
+/** Batches of one owner with the same ids that are looked through, the newest first. */
+export const MAX_SAME_IDS = 100
+
+/** Decides which batch is the same. `earlier`: batches of the same owner and ids that are not retired, the newest first. */
+export function judgeArrival(
+  content: Uint8Array,
+  receivedMs: number,
+  replayForMs: number,
+  earlier: readonly SameIds[],
+): Arrival {
+  const recent = earlier.filter((one) => receivedMs - one.receivedMs < replayForMs)
+  const isSame = (one: SameIds): boolean => Buffer.compare(content, one.content) === 0
+  const others = recent.filter((one) => !isSame(one))
+  return {
+    known: recent.find(isSame),
+    idsReused: others.length > 0,
+    retired: others.filter(({ answered }) => answered).map(({ batch }) => batch),
+  }
+}

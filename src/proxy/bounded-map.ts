@@ -1,0 +1,35 @@
+/** A map that forgets the entry unused for longest once it has more than `maxEntries`: its keys may come from clients. */
+export class BoundedMap<Key, Value> {
+  private readonly entries = new Map<Key, Value>()
+  private readonly maxEntries: number
+
+  constructor(maxEntries: number) {
+    this.maxEntries = maxEntries
+  }
+
+  get(key: Key): Value | undefined {
+    const value = this.entries.get(key)
+    if (value === undefined) return undefined
+    this.entries.delete(key)
+    this.entries.set(key, value)
+    return value
+  }
+
+  set(key: Key, value: Value): void {
+    this.entries.delete(key)
+    this.entries.set(key, value)
+    if (this.entries.size <= this.maxEntries) return
+    for (const oldest of this.entries.keys()) {
+      this.entries.delete(oldest)
+      return
+    }
+  }
+
+  has(key: Key): boolean {
+    return this.entries.has(key)
+  }
+
+  delete(key: Key): void {
+    this.entries.delete(key)
+  }
+}

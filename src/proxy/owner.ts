@@ -1,0 +1,96 @@
+import { hash } from 'node:crypto'
+
+import { decodeJwt } from 'jose'
+
+import type { V3Credentials } from '../v3/index.ts'
+import { BoundedMap } from './bounded-map.ts'
+
+/** What of a partner decides who owns what its clients send. */
+export interface OwnerRules {
+  readonly id: string
+  readonly match: object
+  /** Claims of the bearer token, where it is a JWT, that separate one owner from another. */
+  readonly identityClaims: readonly string[]
+  /** The adapter's own tokens for this partner; undefined: the client's bearer token is passed on. */
+  readonly tokens: unknown
+}
+
+/** A client as its credentials show it. Nothing in it was verified: it separates clients and admits none. */
+export interface ClientIdentity {
+  /** Base64url of SHA-256: the owner of batches, stored answers and open records (product contract 3). */
+  readonly owner: string
+  /** Base64url of SHA-256 over the subscription key and the token. */
+  readonly credentialsHash: string
+  /** False where the token does not name its client: credentials of this owner may then belong to different clients. */
+  readonly isNamed: boolean
+  /** The `exp` of the token, ms since the epoch; undefined where it shows none. */
+  readonly expiresMs: number | undefined
+}
+
+/** Identifies the client of a partner by the credentials that it sent. */
+export type Identify = (partner: OwnerRules, client: V3Credentials) => ClientIdentity
+
+/** Identities in memory: a few hundred bytes each. */
+const MAX_IDENTITIES = 4_096
+/** A longer token is taken for an opaque one. */
+const MAX_TOKEN_LENGTH = 65_536
+
+/** Creates the identification of clients. Each pair of key and token is read once: later requests cost one hash. */
+export function createIdentify(): Identify {
+  const known = new BoundedMap<string, ClientIdentity>(MAX_IDENTITIES)
+  return (partner, client) => {
+    const credentialsHash = digest(`${client.subscriptionKey}\n${client.authorization}`)
+    const name = `${partner.id} ${credentialsHash}`
+    const before = known.get(name)
+    if (before !== undefined) return before
+    const identity = identify(partner, client, credentialsHash)
+    known.set(name, identity)
+    return identity
+  }
+}
+
+function identify(
+  { id, match, identityClaims, tokens }: OwnerRules,
+  { authorization, subscriptionKey }: V3Credentials,
+  credentialsHash: string,
+): ClientIdentity {
+  // With tokens of the adapter's own the partner is the only client that V3 knows.
+  if (tokens !== undefined)
+    return { owner: ownerOf([id]), credentialsHash, isNamed: true, expiresMs: undefined }
+  const keyPart = 'subscriptionKeySha256' in match ? '' : digest(subscriptionKey)
+  const payload = decodeToken(authorization)
+  const claims = identityClaims.map((name) => toClaim(payload?.[name]))
+  const exp = payload?.['exp']
+  return {
+    owner: ownerOf([id, keyPart, claims]),
+    credentialsHash,
+    isNamed: claims.some((claim) => claim !== null),
+    expiresMs: typeof exp === 'number' && Number.isFinite(exp) ? exp * 1_000 : undefined,
+  }
+}
+
+const digest = (text: string): string => hash('sha256', text, 'base64url')
+const ownerOf = (parts: readonly unknown[]): string => digest(JSON.stringify(parts))
+
+/** The claims of a JWT; undefined for an opaque or broken token. */
+function decodeToken(authorization: string): Readonly<Record<string, unknown>> | undefined {
+  const token = authorization.replace(/^bearer +/i, '').trimEnd()
+  if (token.length > MAX_TOKEN_LENGTH) return undefined
+  try {
+    return decodeJwt(token)
+  } catch {
+    // Whatever is wrong with it: V3 judges tokens, and this one names no client.
+    return undefined
+  }
+}
+
+type Scalar = string | number | boolean
+const isScalar = (value: unknown): value is Scalar =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+
+/** A claim as it separates owners. The order of a list may differ from token to token; nested values name nobody. */
+function toClaim(value: unknown): Scalar | readonly string[] | null {
+  if (isScalar(value)) return value
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isScalar)) return null
+  return value.map((one) => JSON.stringify(one)).sort()
+}

@@ -1,0 +1,103 @@
+import { describe, expect } from 'vitest'
+
+import { batchOf, beginNew, confirmed, statesOf } from '../batches.ts'
+import type { Subject } from './subject.ts'
+
+/** How a journal tells batches of different owners apart, and batches of one owner that share their ids. */
+export function describeOwnership({ name, promise }: Subject): void {
+  const [one, two] = [batchOf(['a'], { name: 'ids' }), batchOf(['b'], { name: 'ids' })]
+  const known = (batch: number, running = true): object => ({ kind: 'known', batch, running })
+
+  describe(`${name}: ownership`, () => {
+    promise('keeps ids that were used for other bytes, for both batches', async (journal, opener) => {
+      const first = await beginNew(journal, one)
+      const second = await beginNew(journal, two)
+      const other = await opener.open()
+      for (const each of [journal, other]) {
+        expect(await each.begin(one)).toEqual(known(first))
+        expect(await each.begin(two)).toEqual(known(second))
+      }
+    })
+
+    promise(
+      'takes bytes for a new batch once their client had the answer and went on',
+      async (journal, opener) => {
+        const first = await beginNew(journal, one)
+        journal.answered(first)
+        expect(await journal.begin(one)).toEqual(known(first))
+        const second = await beginNew(journal, two)
+        const other = await opener.open()
+        const third = await other.begin(one)
+        expect(third).toMatchObject({ kind: 'new', idsReused: true })
+        expect(third.batch).toBeGreaterThan(second)
+        // The reply to the second was not written out: it is still the same batch.
+        expect(await journal.begin(two)).toEqual(known(second))
+        journal.answered(third.batch)
+        journal.answered(second)
+        expect(await journal.begin(two)).toEqual(known(second))
+        expect(await journal.begin(one)).toMatchObject({ kind: 'new' })
+      },
+    )
+
+    promise('retires an answered batch also when its successor comes again', async (journal) => {
+      const first = await beginNew(journal, one)
+      const second = await beginNew(journal, two)
+      journal.answered(second)
+      expect(await journal.begin(one)).toEqual(known(first))
+      expect(await journal.begin(two)).toMatchObject({ kind: 'new' })
+    })
+
+    promise(
+      'notes without a batch that begins, for other instances and the next start',
+      async (journal, opener) => {
+        const first = await beginNew(journal, one)
+        journal.answered(first)
+        await journal.close()
+        const next = await opener.open()
+        await beginNew(next, two)
+        expect(await next.begin(one)).toMatchObject({ kind: 'new' })
+      },
+    )
+
+    promise('retires nothing of another owner', async (journal) => {
+      const first = await beginNew(journal, one)
+      journal.answered(first)
+      expect(await journal.begin({ ...two, owner: 'another client' })).toMatchObject({ idsReused: false })
+      expect(await journal.begin(one)).toEqual(known(first))
+    })
+
+    promise('decides in order for batches that come at the same moment', async (journal) => {
+      const begun = await Promise.all([one, two, one, two].map((batch) => journal.begin(batch)))
+      expect(begun.map(({ kind }) => kind)).toEqual(['new', 'new', 'known', 'known'])
+      expect(begun.map(({ batch }) => batch)).toEqual([
+        begun[0]?.batch,
+        begun[1]?.batch,
+        begun[0]?.batch,
+        begun[1]?.batch,
+      ])
+    })
+
+    promise('names the open records that newer batches wait for', async (journal) => {
+      const first = await beginNew(journal, batchOf(['a', 'b', 'a']))
+      const second = await beginNew(journal, batchOf(['c', 'd']))
+      expect(await journal.blocking([first, second])).toEqual([])
+      const newer = await beginNew(journal, batchOf(['b', 'c']))
+      expect(await journal.blocking([first, second])).toEqual([
+        { batch: first, position: 1 },
+        { batch: second, position: 0 },
+      ])
+      expect(await journal.blocking([])).toEqual([])
+      await journal.settle(newer, [confirmed(0)])
+      expect(await journal.blocking([first])).toEqual([])
+    })
+
+    promise('never opens a record again that was superseded without an outcome', async (journal) => {
+      const batch = await beginNew(journal, batchOf(['a']))
+      const superseded = { state: 'unknown', answer: 'gone', reason: 'superseded', superseded: true } as const
+      await journal.settle(batch, [{ position: 0, ...superseded }])
+      expect(await statesOf(journal, batch)).toEqual(['unknown, superseded'])
+      expect(await journal.reopen(batch, [0], undefined)).toEqual(new Map())
+      expect(await journal.due(Number.MAX_SAFE_INTEGER, 10)).toEqual([])
+    })
+  })
+}
