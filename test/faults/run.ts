@@ -2,12 +2,14 @@ import { parseArgs } from 'node:util'
 
 import { startCli } from '../cli/run-cli.ts'
 import { missingPostgres } from '../support/start-postgres.ts'
+import { missingSystemClock } from './clocks/clock-file.ts'
 import { isSound, printResults } from './scenario/print-results.ts'
 import { type RunBounds, runScenario, type RunResult } from './scenario/run-scenario.ts'
 import { type Scenario, scenarios } from './scenario/scenario.ts'
 
 /**
- * `npm run test:faults`: every scenario at full length, about ten minutes, and then kills on until there were a thousand.
+ * `npm run test:faults`: every scenario at full length, about ten minutes, and then kills and pauses on until there
+ * were a thousand kills and five hundred pauses.
  * `--seed n` draws the same faults again, `--only name` runs one scenario, `--minutes n` makes all of it shorter or longer.
  * Exit status 1 when anything was lost, doubled or untrue, or was not final in time.
  */
@@ -19,8 +21,9 @@ const { values } = parseArgs({
   },
 })
 
-/** How many processes are killed in a run of all scenarios: how long that takes depends on how fast they start. */
+/** How many processes are killed and paused in a run of all scenarios: how long that takes depends on how fast they start. */
 const KILLS_A_MINUTE = 100
+const PAUSES_A_MINUTE = 50
 
 /** When the faults are over, every record must be final within this time. */
 const SETTLE_MS = 60_000
@@ -32,18 +35,20 @@ type Part = readonly [name: keyof typeof scenarios, share: number]
  * by side: while one settles, starts processes or waits for a lease, the others keep the machine busy.
  */
 const tracks: readonly (readonly Part[])[] = [
-  [['killed', 0.52], ['killedInStorms', 0.12], ['killedWhileStale', 0.12], ['duplicates', 0.12]],
-  [['killed', 0.52], ['batched', 0.12], ['conflicts', 0.12], ['workers', 0.06], ['retries', 0.05]],
-  [['together', 0.15], ['storeBroken', 0.15], ['restarted', 0.1], ['killed', 0.3], ['broken', 0.06], ['storms', 0.08]],
+  [['killed', 0.42], ['killedInStorms', 0.1], ['killedWhileStale', 0.1], ['duplicates', 0.08], ['cutTimes', 0.05], ['roundedTimes', 0.05], ['ownTimesAhead', 0.05], ['hiddenValues', 0.05]],
+  [['killed', 0.38], ['batched', 0.08], ['conflicts', 0.1], ['workers', 0.05], ['retries', 0.04], ['pausedWorkers', 0.12], ['roundedMinutes', 0.04], ['ownTimesBehind', 0.04], ['clocks', 0.06]],
+  [['together', 0.1], ['storeBroken', 0.1], ['restarted', 0.06], ['killed', 0.08], ['broken', 0.04], ['storms', 0.05], ['paused', 0.18], ['pausedTogether', 0.16], ['systemClocks', 0.06], ['clocksTogether', 0.06]],
 ] // prettier-ignore
 
 const seed = Number(values.seed)
 const minutes = Number(values.minutes)
 const totalMs = minutes * 60_000
 const missing = missingPostgres()
+const missingClock = missingSystemClock()
 
 function isWanted(name: Part[0]): boolean {
-  const { store }: Scenario = scenarios[name]
+  const { store, clock }: Scenario = scenarios[name]
+  if (clock === 'system' && missingClock !== undefined) return false
   return (values.only ?? name) === name && (store !== 'postgres' || missing === undefined)
 }
 
@@ -63,14 +68,23 @@ async function runPart(name: Part[0], bounds: Omit<RunBounds, 'settleMs'>): Prom
   return result
 }
 
-/** Kills what is missing, on all tracks; where that takes half as long as everything before, it ends. */
-async function killOn(results: readonly RunResult[]): Promise<RunResult[]> {
-  const left = KILLS_A_MINUTE * minutes - results.reduce((sum, { kills }) => sum + kills, 0)
-  if (values.only !== undefined || left <= 0) return []
-  const kills = Math.ceil(left / tracks.length)
-  const bounds = { forMs: totalMs / 2, kills }
+/** Kills and pauses what is missing, on all tracks; where that takes half as long as everything before, it ends. */
+async function goOn(results: readonly RunResult[]): Promise<RunResult[]> {
+  if (values.only !== undefined) return []
+  const left = (perMinute: number, count: (result: RunResult) => number): number =>
+    Math.max(0, perMinute * minutes - results.reduce((sum, result) => sum + count(result), 0))
+  const pauses = left(PAUSES_A_MINUTE, (result) => result.pauses)
+  const killers = tracks.length - (pauses > 0 ? 1 : 0)
+  const kills = Math.ceil(left(KILLS_A_MINUTE, (result) => result.kills) / killers)
+  const more: [Part[0], { kills: number } | { pauses: number }][] = [
+    ...(kills > 0
+      ? Array.from({ length: killers }, (): [Part[0], { kills: number }] => ['killed', { kills }])
+      : []),
+    ...(pauses > 0 ? [['paused', { pauses }] as [Part[0], { pauses: number }]] : []),
+  ]
+  const forMs = totalMs / 2
   return Promise.all(
-    tracks.map((_, number) => runPart('killed', { ...bounds, seed: seed + 100 * number + 99 })),
+    more.map(([name, bounds], number) => runPart(name, { ...bounds, forMs, seed: seed + 100 * number + 99 })),
   )
 }
 
@@ -85,12 +99,13 @@ await warmUp()
 console.log(`seed ${seed}: run again with npm run test:faults -- --seed ${seed}`)
 const startedMs = performance.now()
 const parts = (await Promise.all(tracks.map(runTrack))).flat()
-const results = [...parts, ...(await killOn(parts))]
+const results = [...parts, ...(await goOn(parts))]
 console.log(printResults(results))
 const atWork = results.reduce((sum, { busy }) => sum + busy, 0)
+const paused = results.reduce((sum, { pauses }) => sum + pauses, 0)
 const tookMinutes = (performance.now() - startedMs) / 60_000
 console.log(
-  `${atWork} processes killed at work in ${tookMinutes.toFixed(1)} minutes; every record must be final ${SETTLE_MS} ms after the faults`,
+  `${atWork} processes killed at work and ${paused} paused in ${tookMinutes.toFixed(1)} minutes; every record must be final ${SETTLE_MS} ms after the faults`,
 )
 // A connection that a killed process left half open must not hold up the end of the run.
 process.exit(results.every(isSound) && results.length > 0 ? 0 : 1)

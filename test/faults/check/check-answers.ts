@@ -1,6 +1,7 @@
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
 import { type Answer, type CreatedMark, isFinalAnswer, type WriteHistory } from '../load/history.ts'
-import type { Write } from '../load/write.ts'
+import { nameIn, type Write } from '../load/write.ts'
+import type { Forward } from '../proxy/forwards.ts'
 import type { Finding } from './check-history.ts'
 
 /** What may be said of a write because of itself and of others of the same learner and session. */
@@ -8,18 +9,24 @@ export interface Excuses {
   readonly mayBeRefused: boolean
   /** A newer one was recorded. */
   readonly wasOvertaken: boolean
+  /** The service alters values. */
+  readonly alters: boolean
+  /** The requests with this write that went to the service; undefined where nobody watched them. */
+  readonly forwards: readonly Forward[] | undefined
 }
 
 /** Checks everything that a client was told about one write; each falsehood is told once, the first of them. */
 export function checkAnswers(
-  { write, answers }: WriteHistory,
+  own: WriteHistory,
   effects: readonly EffectEntry[],
   excuses: Excuses,
 ): Finding[] {
+  const { write, answers } = own
   const told = answers.map(({ answer }) => answer).filter(({ kind }) => kind !== 'busy')
   const because =
     told.map((answer) => checkAnswer(write, answer, effects, excuses)).find((fault) => fault !== undefined) ??
-    checkSequence(told, effects)
+    checkSequence(told, effects) ??
+    checkTimes(own, effects, excuses.forwards)
   return because === undefined ? [] : [{ kind: 'falseAnswer', of: write.name, because }]
 }
 
@@ -27,11 +34,11 @@ function checkAnswer(
   write: Write,
   answer: Answer,
   effects: readonly EffectEntry[],
-  { mayBeRefused, wasOvertaken }: Excuses,
+  { mayBeRefused, wasOvertaken, alters }: Excuses,
 ): string | undefined {
   if (answer.kind === 'created') {
     if (!write.valid) return 'told created, but the service knows no such code'
-    return checkMark(write, answer.mark, effects)
+    return checkMark(write, answer.mark, effects, alters)
   }
   if (answer.kind === 'superseded') {
     if (effects.length > 0) return 'told superseded, but recorded'
@@ -42,8 +49,15 @@ function checkAnswer(
   return mayBeRefused ? undefined : `told ${answer.status}, but nothing is wrong with it`
 }
 
-function checkMark(write: Write, mark: CreatedMark, effects: readonly EffectEntry[]): string | undefined {
-  if (mark.comment !== write.name) return `told created with the record of ${String(mark.comment)}`
+function checkMark(
+  write: Write,
+  mark: CreatedMark,
+  effects: readonly EffectEntry[],
+  alters: boolean,
+): string | undefined {
+  const isOwn = alters ? isMadeOf(mark.comment, write.comment) : mark.comment === write.comment
+  if (!isOwn || nameIn(mark.comment) !== write.name)
+    return `told created with the record of ${String(mark.comment)}`
   const altered = (['learner', 'event', 'code'] as const).filter((name) => mark[name] !== write[name])
   if (altered.length > 0) return `told created with another ${altered.join(', ')}`
   const ids = effects.map(({ externalId }) => externalId)
@@ -58,4 +72,45 @@ function checkSequence(told: readonly Answer[], effects: readonly EffectEntry[])
   if (later !== undefined) return `told ${told[final]?.kind ?? ''} and then ${later.kind}`
   if (told.at(-1)?.kind === 'notApplied' && effects.length > 0) return 'told not applied, but recorded'
   return undefined
+}
+
+/**
+ * "Not applied" says that the service has not got the write, and will not before its client sends it again; so does a request
+ * that was turned away as a whole, if it was the first. "Created" says that the service has it already.
+ */
+function checkTimes(
+  { answers, sends }: WriteHistory,
+  effects: readonly EffectEntry[],
+  forwards: readonly Forward[] | undefined,
+): string | undefined {
+  if (forwards === undefined || effects.length === 0) return undefined
+  const applied = appliedBy(forwards)
+  for (const { at, answer } of answers) {
+    const nextSend = sends.find((sent) => sent > at) ?? Infinity
+    const isFirst = (sends[1] ?? Infinity) > at
+    if (answer.kind === 'created' && applied.every((forward) => forward.at > at)) {
+      return 'told created before it was sent to the service'
+    }
+    if (answer.kind !== 'notApplied' && !(answer.kind === 'busy' && isFirst)) continue
+    if (applied.every((forward) => forward.at < at)) return 'told not applied, but the service had it'
+    if (applied.every((forward) => forward.at < nextSend)) {
+      return 'told not applied, then applied without its client'
+    }
+  }
+  return undefined
+}
+
+/** The requests that may have applied a write: those that were accepted; where none was, those that no answer came to. */
+function appliedBy(forwards: readonly Forward[]): readonly Forward[] {
+  const accepted = forwards.filter(({ status }) => status !== undefined && status < 300)
+  return accepted.length > 0 ? accepted : forwards.filter(({ status }) => status === undefined)
+}
+
+/** True where a service may have made the text of the comment: trimmed, normalised or cut. */
+function isMadeOf(text: unknown, comment: string): boolean {
+  return typeof text === 'string' && normalForm(comment).startsWith(normalForm(text))
+}
+
+function normalForm(text: string): string {
+  return text.normalize('NFC').replaceAll(/\s+/g, ' ').trim()
 }

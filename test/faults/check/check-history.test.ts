@@ -3,9 +3,10 @@ import { expect, test } from 'vitest'
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
 import type { Answer, History, WriteHistory } from '../load/history.ts'
 import type { Write } from '../load/write.ts'
+import type { Forward } from '../proxy/forwards.ts'
 import { checkHistory } from './check-history.ts'
 
-const usual: Omit<Write, 'name'> = {
+const usual: Omit<Write, 'name' | 'comment'> = {
   learner: 'learner-1', event: 'event-1', code: 'code-1', present: true, absent: false, minutesLate: null, valid: true,
 } // prettier-ignore
 
@@ -24,8 +25,8 @@ function sent(
 ): WriteHistory {
   const { write = {}, ...place } = fields
   return {
-    batch: sentAt, position: 0, sentAt, ...place,
-    write: { ...usual, name, ...write },
+    batch: sentAt, position: 0, sentAt, sends: [sentAt], ...place,
+    write: { ...usual, name, comment: name, ...write },
     answers: answers.map(([at, answer]) => ({ at, answer })),
   } // prettier-ignore
 }
@@ -43,10 +44,11 @@ const superseded: Answer = { kind: 'superseded' }
 const invalid = { write: { valid: false } }
 
 function check(writes: WriteHistory[], effects: EffectEntry[], more: Partial<History> = {}): string[] {
-  const { findings } = checkHistory({ writes, replays: 0, changedReplays: [], ...more }, effects)
+  const { findings } = checkHistory({ ...calm, writes, ...more }, effects)
   return findings.map(({ kind, of, because }) => `${kind} ${of}: ${because}`)
 }
 
+const calm: History = { writes: [], replays: 0, changedReplays: [], changedParts: [] }
 const none: string[] = []
 const rows: [name: string, writes: WriteHistory[], effects: EffectEntry[], findings: string[]][] = [
   ['created and recorded once', [sent('a', 1, [[2, created('a')]])], [effect('a', 1)], none],
@@ -75,6 +77,51 @@ const rows: [name: string, writes: WriteHistory[], effects: EffectEntry[], findi
 test.each(rows)('%s', (_name, writes, effects, findings) => {
   expect(check(writes, effects)).toEqual(findings)
 })
+
+const onItsOwn = ['falseAnswer a: told not applied, then applied without its client']
+const times: [name: string, write: WriteHistory, forwards: Forward[], findings: string[]][] = [
+  ['not applied, sent again, applied', sent('a', 1, [[2, notApplied], [6, created('a')]], { sends: [1, 4] }), [{ at: 5, status: 201 }], none],
+  ['not applied, then applied before it was sent again', sent('a', 1, [[2, notApplied], [6, created('a')]], { sends: [1, 4] }), [{ at: 3, status: 201 }], onItsOwn],
+  ['not applied, then applied without an answer to the adapter', sent('a', 1, [[2, notApplied], [6, created('a')]], { sends: [1, 4] }), [{ at: 3, status: undefined }], onItsOwn],
+  ['not applied, refused by the service before, applied after', sent('a', 1, [[3, notApplied], [6, created('a')]], { sends: [1, 4] }), [{ at: 2, status: 503 }, { at: 5, status: 201 }], none],
+  ['not applied, though it was', sent('a', 1, [[3, notApplied], [6, created('a')]], { sends: [1, 4] }), [{ at: 2, status: 201 }], ['falseAnswer a: told not applied, but the service had it']],
+  ['turned away as a whole, then applied on its own', sent('a', 1, [[2, busy], [6, created('a')]], { sends: [1, 4] }), [{ at: 3, status: 201 }], onItsOwn],
+  ['turned away as a whole when it was under way', sent('a', 1, [[3, busy], [6, created('a')]], { sends: [1, 2, 5] }), [{ at: 4, status: 201 }], none],
+  ['created before it was sent', sent('a', 1, [[2, created('a')]]), [{ at: 3, status: 201 }], ['falseAnswer a: told created before it was sent to the service']],
+] // prettier-ignore
+
+test.each(times)('%s', (_name, write, forwards, findings) => {
+  const context = { forwards: new Map([['a', forwards]]) }
+  const checked = checkHistory({ ...calm, writes: [write] }, [effect('a', 1)], context)
+  expect(checked.findings.map(({ kind, of, because }) => `${kind} ${of}: ${because}`)).toEqual(findings)
+})
+
+test('a final part that came again with other bytes', () => {
+  expect(check([], [], { changedParts: [{ name: 'a', first: 'same, old', later: 'same, new' }] })).toEqual([
+    'changedReply a: its final answer came again with other bytes: "same, old", then "same, new"',
+  ])
+})
+
+const alterations: [comment: string, echoed: string, isOwn: boolean][] = [
+  [' w-000001 ', 'w-000001', true],
+  ['w-000001 Jose\u0301', 'w-000001 Jos\u00e9', true],
+  ['w-000001 a\r\nb', 'w-000001 a\nb', true],
+  ['w-000001 long', 'w-000001 lo', true],
+  ['w-000001', 'w-000001 other', false],
+]
+
+test.each(alterations)(
+  'sent as %j, answered as %j by a service that alters values: its own, %s',
+  (comment, echoed, isOwn) => {
+    const name = 'w-000001'
+    const write = sent(name, 1, [[2, created(echoed)]], { write: { name, comment } })
+    const kinds = (alters: boolean): string[] =>
+      checkHistory({ ...calm, writes: [write] }, [effect(comment, 1)], { alters }).findings.map(
+        ({ kind }) => kind,
+      )
+    expect([kinds(true), kinds(false)]).toEqual([isOwn ? [] : ['falseAnswer'], ['falseAnswer']])
+  },
+)
 
 const late = ['order old: recorded as 2, after the newer new (1)']
 const inBatch = (position: number): Partial<WriteHistory> => ({ batch: 7, position })
@@ -131,7 +178,7 @@ const conflicts: [name: string, first: EffectEntry[], findings: string[]][] = [
 test.each(conflicts)('a service that takes one mark refuses a second one, %s', (_name, effects, findings) => {
   const second = sent('second', 3, [[4, { kind: 'refused', status: 409 }]])
   const writes = [sent('first', 1, [[2, created('first')]]), second]
-  const checked = checkHistory({ writes, replays: 0, changedReplays: [] }, effects, { oneMark: true })
+  const checked = checkHistory({ ...calm, writes }, effects, { oneMark: true })
   expect(checked.findings.map(({ kind, of, because }) => `${kind} ${of}: ${because}`)).toEqual(findings)
 })
 
@@ -147,7 +194,7 @@ test.each(overtakings)(
   'a write that was not recorded, with one that was sent %s',
   (_name, older, newer, overtaken) => {
     const effects = [effect('new', 1, { event: newer.write.event })]
-    const checked = checkHistory({ writes: [older, newer], replays: 0, changedReplays: [] }, effects)
+    const checked = checkHistory({ ...calm, writes: [older, newer] }, effects)
     expect([checked.overtaken, checked.findings.map(({ kind }) => kind)]).toEqual([
       overtaken,
       overtaken === 1 ? [] : ['unsettled'],

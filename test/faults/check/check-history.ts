@@ -1,7 +1,10 @@
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
 import { type History, isFinal, type WriteHistory } from '../load/history.ts'
+import { nameIn } from '../load/write.ts'
+import type { Forward } from '../proxy/forwards.ts'
 import { checkAnswers } from './check-answers.ts'
 import { checkOrder, createRivals, type Rivals } from './check-order.ts'
+import { tellStory } from './tell-story.ts'
 
 /**
  * What went wrong with a write: told created but never recorded (`lost`); recorded more than once (`doubled`); told what is
@@ -15,6 +18,18 @@ export interface Finding {
   /** Name of the write; of a batch `batch <number>`. */
   readonly of: string
   readonly because: string
+  /** What happened to the write, in order. */
+  readonly story?: string
+}
+
+/** What else is known of a run. */
+export interface CheckContext {
+  /** The service refuses a second mark for the same learner and session: a refusal is true where there is another one. */
+  readonly oneMark?: boolean
+  /** The service stores other values than it was sent: the comment in an answer may be what it makes of the one that was sent. */
+  readonly alters?: boolean
+  /** The requests with each write that went to the service; undefined where nobody watched them. */
+  readonly forwards?: ReadonlyMap<string, readonly Forward[]>
 }
 
 /** What a check found. */
@@ -25,13 +40,12 @@ export interface Checked {
 }
 
 /**
- * Sets what the clients were told against what the service recorded. No finding: nothing lost, nothing doubled. `oneMark`: the
- * service refuses a second mark for the same learner and session, so that a refusal is true where there is another one.
+ * Sets what the clients were told against what the service recorded. No finding: nothing lost, nothing doubled.
  */
 export function checkHistory(
   history: History,
   effects: readonly EffectEntry[],
-  { oneMark = false }: { oneMark?: boolean } = {},
+  { oneMark = false, alters = false, forwards }: CheckContext = {},
 ): Checked {
   const effectsOf = groupByName(effects)
   const { writes } = history
@@ -43,6 +57,8 @@ export function checkHistory(
       checkAnswers(own, effectsOf.get(own.write.name) ?? [], {
         mayBeRefused: !own.write.valid || (oneMark && rivals.wasMarked(own)),
         wasOvertaken: rivals.wasOvertaken(own),
+        alters,
+        forwards: forwards?.get(own.write.name) ?? (forwards === undefined ? undefined : []),
       }),
     ),
     ...checkOrder(writes, effectsOf),
@@ -52,13 +68,33 @@ export function checkHistory(
       of: `batch ${batch}`,
       because: 'the same batch, finished, was answered with other bytes',
     })),
+    ...history.changedParts.map(({ name: of, first, later }): Finding => ({
+      kind: 'changedReply',
+      of,
+      because: `its final answer came again with other bytes: ${describeChange(first, later)}`,
+    })),
   ]
   const overtaken = writes.filter((own) => (isFinal(own) ? isToldSuperseded(own) : rivals.wasOvertaken(own)))
-  return { findings, overtaken: overtaken.length }
+  const byName = new Map(writes.map((own) => [own.write.name, own]))
+  const withStories = findings.map((finding): Finding => {
+    const own = byName.get(finding.of)
+    if (own === undefined) return finding
+    const { name } = own.write
+    return { ...finding, story: tellStory(own, effectsOf.get(name) ?? [], forwards?.get(name) ?? []) }
+  })
+  return { findings: withStories, overtaken: overtaken.length }
+}
+
+/** Quotes both texts around the first character that differs. */
+function describeChange(first: string, later: string): string {
+  let at = 0
+  while (at < first.length && first[at] === later[at]) at += 1
+  const quote = (text: string): string => JSON.stringify(text.slice(Math.max(0, at - 30), at + 60))
+  return `${quote(first)}, then ${quote(later)}`
 }
 
 function groupByName(effects: readonly EffectEntry[]): Map<string, EffectEntry[]> {
-  return Map.groupBy(effects, ({ comment }) => comment ?? '')
+  return Map.groupBy(effects, ({ comment }) => nameIn(comment) ?? '')
 }
 
 function checkCount(own: WriteHistory, effects: readonly EffectEntry[]): Finding[] {
@@ -86,11 +122,12 @@ function checkEnd(own: WriteHistory, effects: readonly EffectEntry[], { wasOvert
 function checkStrangers(writes: readonly WriteHistory[], effects: readonly EffectEntry[]): Finding[] {
   const byName = new Map(writes.map(({ write }) => [write.name, write]))
   return effects.flatMap((effect): Finding[] => {
-    const write = byName.get(effect.comment ?? '')
-    const of = effect.comment ?? `effect ${effect.seq}`
+    const name = nameIn(effect.comment)
+    const write = byName.get(name ?? '')
+    const of = name ?? `effect ${effect.seq}`
     if (write === undefined) return [{ kind: 'stranger', of, because: 'recorded, but no client sent it' }]
-    const names = ['learner', 'event', 'code', 'present', 'absent', 'minutesLate'] as const
-    const altered = names.filter((name) => effect[name] !== write[name])
+    const names = ['learner', 'event', 'code', 'present', 'absent', 'minutesLate', 'comment'] as const
+    const altered = names.filter((field) => effect[field] !== write[field])
     if (altered.length === 0) return []
     return [{ kind: 'stranger', of, because: `recorded with another ${altered.join(', ')}` }]
   })

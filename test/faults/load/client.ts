@@ -4,14 +4,20 @@ import { Client } from 'undici'
 
 import type { Random } from '../../../src/sandbox/random.ts'
 import { batchPath, type BatchText } from '../../support/batch-request.ts'
-import { type Answer, isFinal, isFinalAnswer, type WriteHistory } from './history.ts'
-import { readAnswers, type WholeReply } from './read-answers.ts'
+import { type Answer, type ChangedPart, isFinal, isFinalAnswer, type WriteHistory } from './history.ts'
+import { partsOf, readAnswers, type WholeReply } from './read-answers.ts'
 
 /** A batch with what its client has seen of it. */
 export interface SentBatch {
   readonly number: number
   readonly text: BatchText
   readonly writes: readonly WriteHistory[]
+  /** When each of its requests left. */
+  readonly sends: number[]
+  /** The bytes of each part that was final, as they came first; by position. */
+  readonly finalParts: (string | undefined)[]
+  /** Final parts that came again with other bytes. */
+  readonly changed: ChangedPart[]
   /** The reply in which every record was final. */
   finished: WholeReply | undefined
 }
@@ -49,6 +55,7 @@ export function createLoadClient(options: ClientOptions): LoadClient {
   const { random, tick } = options
   const client = new Client(options.url, { headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 2_000 })
   const send = async (batch: SentBatch, patienceMs: number): Promise<WholeReply | undefined> => {
+    batch.sends.push(tick())
     try {
       const reply = await client.request({
         path: batchPath,
@@ -68,6 +75,7 @@ export function createLoadClient(options: ClientOptions): LoadClient {
     const reply = await send(batch, hasty ? 1 + random.below(IMPATIENT_MS) : options.patienceMs)
     const answers = reply === undefined ? undefined : readWhole(reply, batch)
     if (reply === undefined || answers === undefined) return
+    compareParts(batch, answers, partsOf(reply))
     const at = tick()
     for (const [index, answer] of answers.entries()) batch.writes[index]?.answers.push({ at, answer })
     if (answers.every(isFinalAnswer)) batch.finished = reply
@@ -96,6 +104,20 @@ function readWhole(reply: WholeReply, { writes }: SentBatch): Answer[] | undefin
     return readAnswers(reply, writes.length)
   } catch {
     return undefined
+  }
+}
+
+/** A part that was final must come again as it was, whatever became of the others. */
+function compareParts(batch: SentBatch, answers: readonly Answer[], parts: readonly string[]): void {
+  for (const [index, answer] of answers.entries()) {
+    const first = batch.finalParts[index]
+    const later = parts[index] ?? ''
+    if (first === undefined) {
+      if (isFinalAnswer(answer)) batch.finalParts[index] = later
+    } else if (answer.kind !== 'busy' && first !== later) {
+      const name = batch.writes[index]?.write.name ?? ''
+      if (batch.changed.every((each) => each.name !== name)) batch.changed.push({ name, first, later })
+    }
   }
 }
 

@@ -28,7 +28,16 @@ export interface WriteHistory {
   readonly position: number
   /** When its bytes first left. */
   readonly sentAt: number
+  /** When each request with its bytes left, the first one included. */
+  readonly sends: readonly number[]
   readonly answers: { readonly at: number; readonly answer: Answer }[]
+}
+
+/** The final answer to one write, and what the same bytes were answered later. */
+export interface ChangedPart {
+  readonly name: string
+  readonly first: string
+  readonly later: string
 }
 
 /** What a run of clients saw. */
@@ -38,6 +47,8 @@ export interface History {
   readonly replays: number
   /** Those of them, by number, whose reply was not the first one byte for byte. */
   readonly changedReplays: readonly number[]
+  /** Final answers that came again with other bytes. */
+  readonly changedParts: readonly ChangedPart[]
 }
 
 const finalKinds: readonly Answer['kind'][] = ['created', 'refused', 'superseded']

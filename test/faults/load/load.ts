@@ -18,6 +18,8 @@ export interface LoadOptions extends Pick<
   'url' | 'maxAttempts' | 'maxDelayMs' | 'patienceMs' | 'impatience'
 > {
   readonly seed: number
+  /** Numbers requests and answers. Default: a sequence of its own. */
+  readonly tick?: () => number
   readonly samples: Samples
   /** Clients at the same time. */
   readonly connections: number
@@ -47,26 +49,37 @@ export interface Load {
   stop(): Promise<void>
   /** Sends every batch that has records without a final answer once more. To be called after `stop`. */
   sendOpen(): Promise<void>
+  /** Sends the last `count` batches of those that are final throughout once more. To be called after `stop`. */
+  replayLast(count: number): Promise<void>
   history(): History
   close(): Promise<void>
 }
 
+/** Numbers what happens in a run, so that all who see it agree on its order. */
+export function createSequence(): () => number {
+  let now = 0
+  return () => (now += 1)
+}
+
 /** Starts clients that post batches until they are stopped. */
 export function startLoad(options: LoadOptions): Load {
-  const { seed, connections, maxRecords } = options
+  const { seed, connections, maxRecords, tick = createSequence() } = options
   const nextWrite = createWrites(createRandom(seed, 'writes'), options.samples)
   const sizes = createRandom(seed, 'sizes')
   const batches: SentBatch[] = []
   const changedReplays: number[] = []
   let replays = 0
-  let now = 0
   let stopped = false
-  const tick = (): number => (now += 1)
   const nextBatch = (): SentBatch => {
     const writes = Array.from({ length: 1 + sizes.below(maxRecords) }, nextWrite)
     const batch = composeBatch(seed, batches.length, writes, tick())
     batches.push(batch)
     return batch
+  }
+  const replay = async (client: LoadClient, batch: SentBatch): Promise<void> => {
+    const same = await client.replay(batch)
+    if (same !== undefined) replays += 1
+    if (same === false) changedReplays.push(batch.number)
   }
   const work = async (client: LoadClient, random: Random): Promise<void> => {
     while (!stopped) {
@@ -74,9 +87,7 @@ export function startLoad(options: LoadOptions): Load {
       const batch = nextBatch()
       await client.deliver(batch)
       if (batch.finished === undefined || !random.chance(options.replayShare)) continue
-      const same = await client.replay(batch)
-      if (same !== undefined) replays += 1
-      if (same === false) changedReplays.push(batch.number)
+      await replay(client, batch)
     }
   }
   const clients = Array.from({ length: connections }, (_, number) => {
@@ -84,6 +95,16 @@ export function startLoad(options: LoadOptions): Load {
     const client = createLoadClient({ ...options, random, tick })
     return { client, work: work(client, random) }
   })
+  /** Has all clients work on a queue until it is empty. */
+  const drain = async (
+    queue: SentBatch[],
+    handle: (client: LoadClient, batch: SentBatch) => Promise<void>,
+  ): Promise<void> => {
+    const takeTurns = async (client: LoadClient): Promise<void> => {
+      for (let batch = queue.shift(); batch !== undefined; batch = queue.shift()) await handle(client, batch)
+    }
+    await Promise.all(clients.map(({ client }) => takeTurns(client)))
+  }
   const finishWork = async (): Promise<void> => {
     stopped = true
     await Promise.all(clients.map((each) => each.work))
@@ -91,15 +112,19 @@ export function startLoad(options: LoadOptions): Load {
   return {
     records: () => batches.reduce((sum, { writes }) => sum + writes.length, 0),
     stop: finishWork,
-    sendOpen: async () => {
-      const queue = batches.filter((batch) => !isDelivered(batch))
-      const drain = async (client: LoadClient): Promise<void> => {
-        for (let batch = queue.shift(); batch !== undefined; batch = queue.shift())
-          await client.deliver(batch, 1)
-      }
-      await Promise.all(clients.map(({ client }) => drain(client)))
-    },
-    history: () => ({ writes: batches.flatMap(({ writes }) => writes), replays, changedReplays }),
+    sendOpen: () =>
+      drain(
+        batches.filter((batch) => !isDelivered(batch)),
+        (client, batch) => client.deliver(batch, 1),
+      ),
+    replayLast: (count) =>
+      drain(batches.filter(({ finished }) => finished !== undefined).slice(-count), replay),
+    history: () => ({
+      writes: batches.flatMap(({ writes }) => writes),
+      replays,
+      changedReplays,
+      changedParts: batches.flatMap(({ changed }) => changed),
+    }),
     close: async () => {
       await finishWork()
       await Promise.all(clients.map(({ client }) => client.close()))
@@ -111,10 +136,14 @@ export function startLoad(options: LoadOptions): Load {
 function composeBatch(seed: number, number: number, writes: readonly Write[], sentAt: number): SentBatch {
   const id = guid(seed * 10_000_000 + number)
   const text = batchOf(writes.map(flatRecordOf), { batch: `batch_${id}`, changeset: `changeset_${id}` })
+  const sends: number[] = []
   return {
     number,
     text,
+    sends,
     finished: undefined,
-    writes: writes.map((write, position) => ({ write, batch: number, position, sentAt, answers: [] })),
+    finalParts: [],
+    changed: [],
+    writes: writes.map((write, position) => ({ write, batch: number, position, sentAt, sends, answers: [] })),
   }
 }

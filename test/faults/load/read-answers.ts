@@ -32,6 +32,13 @@ export function readAnswers({ status, contentType, body }: WholeReply, count: nu
   return parts.map(readPart)
 }
 
+/** The bytes between the delimiters of a batch reply, one character each; none of another reply. */
+export function partsOf({ status, contentType, body }: WholeReply): string[] {
+  const boundary = /boundary="?([^";]+)/.exec(contentType ?? '')?.[1]
+  if (status !== 200 || boundary === undefined) return []
+  return body.toString('latin1').split(`--${boundary}`).slice(1, -1)
+}
+
 function readPart(part: DecodedReply): Answer {
   if (part.status === 409 && part.body.includes('"ADP_SUPERSEDED"')) return { kind: 'superseded' }
   if (part.status !== 201) return answerOf(part.status)

@@ -1,10 +1,12 @@
 import { guid } from '../../support/batch-request.ts'
 import type { Random } from '../../../src/sandbox/random.ts'
 
-/** One mark that a client wants recorded. Its name is its comment, so that it is found again in the effects. */
+/** One mark that a client wants recorded. Its comment holds its name, so that it is found again in the effects. */
 export interface Write {
   /** `w-000123`, unique. */
   readonly name: string
+  /** The name alone, or with what a service may alter around it. */
+  readonly comment: string
   readonly learner: string
   readonly event: string
   readonly code: string
@@ -26,6 +28,26 @@ export interface Samples {
 const HOT_KEYS = 12
 const HOT_SHARE = 0.15
 const INVALID_SHARE = 0.02
+const ZERO_MINUTES_SHARE = 0.1
+const LONG_COMMENT = 600
+
+/** Spellings of a comment that a service may trim, cut or normalise. */
+const spellings: readonly ((name: string) => string)[] = [
+  (name) => `  ${name} `,
+  (name) => `${name} Jose\u0301 Zoe\u0308`,
+  (name) => `${name} first\r\nsecond\nthird`,
+  (name) => `${name} `.padEnd(LONG_COMMENT, 'late bus '),
+  (name) => `${name}\t`,
+]
+const SPELLING_SHARE = 0.4
+
+/** The name of a write in a comment, or in any text that quotes one. */
+export const namePattern = /w-\d{6,}/
+
+/** The name of the write that a comment belongs to; a comment without one stands for itself. */
+export function nameIn(comment: unknown): string | undefined {
+  return typeof comment === 'string' ? (namePattern.exec(comment)?.[0] ?? comment) : undefined
+}
 
 /** Draws writes one after another: most of any learner and session, a share of a few that are written over and over. */
 export function createWrites(random: Random, samples: Samples): () => Write {
@@ -43,17 +65,25 @@ export function createWrites(random: Random, samples: Samples): () => Write {
     const valid = !random.chance(INVALID_SHARE)
     const present = random.chance(0.9)
     count += 1
+    const name = `w-${String(count).padStart(6, '0')}`
+    const spell = random.chance(SPELLING_SHARE) ? spellings[random.below(spellings.length)] : undefined
     return {
-      name: `w-${String(count).padStart(6, '0')}`,
+      name,
+      comment: spell?.(name) ?? name,
       learner,
       event,
       code: valid ? random.pick([firstCode, ...codes]) : guid(count),
       present,
       absent: !present,
-      minutesLate: present && random.chance(0.1) ? random.below(60) : null,
+      minutesLate: drawMinutes(random, present),
       valid,
     }
   }
+}
+
+function drawMinutes(random: Random, present: boolean): number | null {
+  if (random.chance(ZERO_MINUTES_SHARE)) return 0
+  return present && random.chance(0.1) ? random.below(60) : null
 }
 
 /** The flat record that a V2 client posts for it. */
@@ -62,7 +92,7 @@ export function flatRecordOf(write: Write): object {
     '@odata.type': '#AttendanceService.Models.OData.AttendanceRecord',
     Present: write.present,
     Absent: write.absent,
-    Comment: write.name,
+    Comment: write.comment,
     Learner: write.learner,
     AttendableEvent: write.event,
     SchoolAttendanceCode: write.code,

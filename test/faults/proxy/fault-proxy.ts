@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 import { type Fault, type FaultPlan, noFaults } from './fault.ts'
-import { serveHttp } from './http-connection.ts'
+import { type RequestHandler, serveHttp } from './http-connection.ts'
 import { serveRaw } from './raw-connection.ts'
 
 /** What was done so far, by kind: connections `refuse`, `cut` and `halt`, the others requests. */
@@ -14,6 +14,8 @@ export interface FaultProxyOptions {
   readonly plan?: FaultPlan
   /** `http`: faults strike single requests. `raw`: bytes of any protocol; only the faults of connections strike. */
   readonly wire?: 'http' | 'raw'
+  /** Hears of the requests that are sent on, with `http`. */
+  readonly onForward?: RequestHandler['onForward']
 }
 
 export interface FaultProxy {
@@ -30,6 +32,7 @@ export async function startFaultProxy({
   targets,
   plan = noFaults,
   wire = 'http',
+  onForward = () => () => undefined,
 }: FaultProxyOptions): Promise<FaultProxy> {
   let current = plan
   let turn = 0
@@ -61,11 +64,12 @@ export async function startFaultProxy({
       if (typeof fault === 'object') counts['cutAfter' in fault ? 'cut' : 'halt'] += 1
       serveRaw(client, upstream, fault)
     } else {
-      await serveHttp(client, upstream, (head) => {
+      const decide = (head: string): Fault => {
         const struck = current.request(head)
         counts[struck.kind] += 1
         return struck
-      })
+      }
+      await serveHttp(client, upstream, { decide, onForward })
     }
   }
   const server = createServer({ pauseOnConnect: wire === 'raw' }, (client) => void serve(keep(client)))

@@ -5,29 +5,36 @@ import { ByteSource } from './byte-source.ts'
 import type { Fault } from './fault.ts'
 import { MessageScanner } from './message-scanner.ts'
 
+/** What is done to the requests of a connection, and who hears of them. */
+export interface RequestHandler {
+  readonly decide: (head: string) => Fault
+  /** Called right before a request is sent on; what it returns gets the status of the answer, if one comes. */
+  readonly onForward: (bytes: Buffer) => (status: number) => void
+}
+
 /** Pieces of a slow answer leave at this distance. */
 const SLOW_TICK_MS = 50
 
 /**
  * Serves one connection of a client, request by request: each is read whole, sent on over one connection to the other side,
- * and answered as `decide` says. Resolves when the connection is over.
+ * and answered as `handler` says. Resolves when the connection is over.
  */
-export async function serveHttp(
-  client: Socket,
-  upstream: Socket,
-  decide: (head: string) => Fault,
-): Promise<void> {
+export async function serveHttp(client: Socket, upstream: Socket, handler: RequestHandler): Promise<void> {
   const requests = new ByteSource(client)
   const replies = new ByteSource(upstream)
   client.once('close', () => upstream.destroy())
   for (;;) {
     const request = await readRequest(requests)
     if (request === undefined) break
-    const fault = decide(request.head)
+    const fault = handler.decide(request.head)
     if (fault.kind === 'resetBefore') break
+    const onStatus = handler.onForward(request.bytes)
     upstream.write(request.bytes)
     const scanner = new MessageScanner('reply', request.head.startsWith('HEAD '))
-    if (!(await relayReply(replies, scanner, client, fault))) break
+    const isWhole = await relayReply(replies, scanner, client, fault)
+    const status = /^HTTP\/1\.\d (\d{3})/.exec(scanner.head ?? '')?.[1]
+    if (status !== undefined) onStatus(Number(status))
+    if (!isWhole) break
   }
   client.resetAndDestroy()
   upstream.destroy()

@@ -72,7 +72,7 @@ export function breakWrites(
 ): (exchange: Exchange) => Promise<HttpAnswer> {
   const random = createRandom(seed, 'sabotage')
   return async ({ method, path, body, forward }) => {
-    const name = /"Comment":"(w-\d+)"/.exec(body)?.[1]
+    const name = /"Comment":"\s*(w-\d+)/.exec(body)?.[1]
     const point = random.next()
     if (
       method !== 'POST' ||
@@ -102,10 +102,45 @@ export function breakReplies(
   const random = createRandom(seed, 'swaps')
   return async ({ forward }) => {
     const reply = await forward()
-    const [one, other] = [...reply.body.matchAll(/Content-Length: \d+\r\n\r\n\{.*"Comment":"(w-\d+)".*\}/g)]
+    const [one, other] = [...reply.body.matchAll(/Content-Length: \d+\r\n\r\n\{.*"Comment":"\s*(w-\d+).*\}/g)]
     if (one === undefined || other === undefined || !random.chance(share)) return reply
     sabotage.swapped.push(one[1] ?? '', other[1] ?? '')
     const swap = (part: string): string => (part === one[0] ? other[0] : part === other[0] ? one[0] : part)
     return { ...reply, body: reply.body.replaceAll(/Content-Length: \d+\r\n\r\n\{.*\}/g, swap) }
+  }
+}
+
+/** Between client and adapter: every so often an answer that came before is written anew, with a blank more. */
+export function renderAnew(seed: number, share: number): (exchange: Exchange) => Promise<HttpAnswer> {
+  const random = createRandom(seed, 'renderings')
+  const known = new Set<string>()
+  return async ({ body, forward }) => {
+    const reply = await forward()
+    const isKnown = known.has(body)
+    known.add(body)
+    if (!isKnown || !random.chance(share)) return reply
+    return {
+      ...reply,
+      body: reply.body.replaceAll(
+        /Content-Length: (\d+)(\r\n\r\n)\{/g,
+        (_match, length, end) => `Content-Length: ${Number(length) + 1}${String(end)}{ `,
+      ),
+    }
+  }
+}
+
+/** Between client and adapter: every so often a batch that was applied is turned away as if it had not been. */
+export function denyReplies(
+  seed: number,
+  share: number,
+  denied: string[],
+): (exchange: Exchange) => Promise<HttpAnswer> {
+  const random = createRandom(seed, 'denials')
+  return async ({ forward }) => {
+    const reply = await forward()
+    const [, name] = /"Comment":"\s*(w-\d+)/.exec(reply.body) ?? []
+    if (name === undefined || !random.chance(share)) return reply
+    denied.push(name)
+    return { status: 503, contentType: 'application/json', body: '{}' }
   }
 }

@@ -1,14 +1,29 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
 import { expect, onTestFinished, test } from 'vitest'
 
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
 import { startAdapter } from '../../support/start-adapter.ts'
 import { startSandbox } from '../../sandbox/start-sandbox.ts'
 import { checkHistory, type Finding } from '../check/check-history.ts'
-import { type Load, startLoad, usualLoad } from '../load/load.ts'
+import { createSequence, type Load, startLoad, usualLoad } from '../load/load.ts'
 import type { Samples } from '../load/write.ts'
-import { breakReplies, breakWrites, placeBetween, type Sabotage } from './broken-adapter.ts'
+import { startFaultProxy } from '../proxy/fault-proxy.ts'
+import { createForwardLog } from '../proxy/forwards.ts'
+import {
+  breakReplies,
+  breakWrites,
+  denyReplies,
+  type Exchange,
+  type HttpAnswer,
+  placeBetween,
+  renderAnew,
+  type Sabotage,
+} from './broken-adapter.ts'
 
-const RECORDS = 4_000
+const RECORDS = 2_000
 
 async function runUntil(load: Load, records: number): Promise<void> {
   await expect.poll(() => load.records() >= records, { timeout: 25_000, interval: 20 }).toBe(true)
@@ -16,25 +31,60 @@ async function runUntil(load: Load, records: number): Promise<void> {
   await load.sendOpen()
 }
 
-/** Load through a real adapter and sandbox, broken on both sides as often as asked; what the checker found. */
+type Handler = (exchange: Exchange) => Promise<HttpAnswer>
+
+interface BetweenOptions {
+  readonly records?: number
+  readonly replayShare?: number
+  readonly journal?: string
+}
+
+/** The URL of a journal in a folder of its own. */
+function journalInFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'markbridge-sabotage-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return `sqlite:${join(folder, 'journal.db')}`
+}
+
+/** Load through a real adapter and sandbox with a handler on either side of the adapter; what the checker found. */
+async function findingsBetween(
+  seed: number,
+  handlers: { behind: Handler; before: Handler },
+  { records = RECORDS, replayShare = 0, journal = 'none' }: BetweenOptions = {},
+): Promise<{ findings: readonly Finding[]; load: Load }> {
+  const sandbox = await startSandbox()
+  const tick = createSequence()
+  const log = createForwardLog(tick)
+  const watched = await startFaultProxy({
+    targets: [Number(new URL(sandbox.url).port)],
+    onForward: log.onForward,
+  })
+  onTestFinished(() => watched.close())
+  const behind = await placeBetween(watched.url, handlers.behind)
+  onTestFinished(() => behind.close())
+  const adapter = await startAdapter(behind.url, { journal: { url: journal } })
+  const before = await placeBetween(adapter.url, handlers.before)
+  onTestFinished(() => before.close())
+  const samples = (await sandbox.json('GET', '/_sandbox/samples')).body as Samples
+  const load = startLoad({ ...usualLoad, seed, url: before.url, samples, tick, impatience: 0, replayShare })
+  onTestFinished(() => load.close())
+  await runUntil(load, records)
+  const effects = (await sandbox.json('GET', '/_sandbox/effects')).body as EffectEntry[]
+  return { findings: checkHistory(load.history(), effects, { forwards: log.forwards() }).findings, load }
+}
+
+/** As often as asked, writes are dropped and doubled, and replies swapped. */
 async function findingsWith(
   seed: number,
   shares: { writes: number; replies: number },
 ): Promise<{ sabotage: Sabotage; findings: readonly Finding[]; load: Load }> {
   const sabotage: Sabotage = { dropped: [], doubled: [], swapped: [] }
-  const sandbox = await startSandbox()
-  const behind = await placeBetween(sandbox.url, breakWrites(seed, shares.writes, sabotage))
-  onTestFinished(() => behind.close())
-  const adapter = await startAdapter(behind.url)
-  const before = await placeBetween(adapter.url, breakReplies(seed, shares.replies, sabotage))
-  onTestFinished(() => before.close())
-  const samples = (await sandbox.json('GET', '/_sandbox/samples')).body as Samples
-  const load = startLoad({ ...usualLoad, seed, url: before.url, samples, impatience: 0, replayShare: 0 })
-  onTestFinished(() => load.close())
-  await runUntil(load, RECORDS)
-  const effects = (await sandbox.json('GET', '/_sandbox/effects')).body as EffectEntry[]
-  return { sabotage, findings: checkHistory(load.history(), effects).findings, load }
+  const behind = breakWrites(seed, shares.writes, sabotage)
+  const before = breakReplies(seed, shares.replies, sabotage)
+  return { sabotage, ...(await findingsBetween(seed, { behind, before })) }
 }
+
+const passOn: Handler = ({ forward }) => forward()
 
 function named(findings: readonly Finding[], kind: Finding['kind']): string[] {
   return findings.flatMap((finding) => (finding.kind === kind ? [finding.of] : [])).sort()
@@ -46,8 +96,8 @@ test('a sound adapter: not one finding, and every record has its final answer', 
   expect(load.history().writes.length).toBeGreaterThanOrEqual(RECORDS)
 })
 
-test('an adapter that drops one record in 1000, doubles one, and swaps answers: exactly those are found', async () => {
-  const { sabotage, findings } = await findingsWith(2, { writes: 0.001, replies: 0.02 })
+test('an adapter that drops one record in 500, doubles one, and swaps answers: exactly those are found', async () => {
+  const { sabotage, findings } = await findingsWith(2, { writes: 0.002, replies: 0.02 })
   expect({
     lost: named(findings, 'lost'),
     doubled: named(findings, 'doubled'),
@@ -61,4 +111,24 @@ test('an adapter that drops one record in 1000, doubles one, and swaps answers: 
   })
   // The run must have had something to find.
   expect(Object.values(sabotage).map((names: string[]) => names.length > 0)).toEqual([true, true, true])
+})
+
+test('an adapter that writes an answer anew when the batch comes again: changed replies', async () => {
+  const handlers = { behind: passOn, before: renderAnew(3, 0.5) }
+  const { findings } = await findingsBetween(3, handlers, {
+    records: 600,
+    replayShare: 0.5,
+    journal: journalInFolder(),
+  })
+  expect(new Set(findings.map(({ kind }) => kind))).toEqual(new Set(['changedReply']))
+})
+
+test('an adapter that answers not applied after it has posted: false answers', async () => {
+  const denied: string[] = []
+  const handlers = { behind: passOn, before: denyReplies(4, 0.1, denied) }
+  const { findings } = await findingsBetween(4, handlers, { records: 600, journal: journalInFolder() })
+  expect(new Set(findings.map(({ kind, because }) => `${kind}: ${because}`))).toEqual(
+    new Set(['falseAnswer: told not applied, but the service had it']),
+  )
+  expect(findings.map(({ of }) => of)).toEqual(expect.arrayContaining(denied))
 })

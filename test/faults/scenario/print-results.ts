@@ -21,6 +21,8 @@ const columns: readonly Column[] = [
   ['at failpoint', (each) => each.failpoints],
   ['recovering', (each) => each.recovering],
   ['idle', (each) => each.kills - each.busy - each.recovering],
+  ['pauses', (each) => each.pauses],
+  ['clock steps', (each) => each.clockSteps],
   ['broken', (each) => each.broken],
   ['storms', (each) => each.storms],
   ['store crashes', (each) => each.storeCrashes],
@@ -54,7 +56,12 @@ export function printResults(results: readonly RunResult[]): string {
   const details = results.flatMap(({ name, seed, findings, crashes }) => [
     ...findings
       .slice(0, MAX_SHOWN)
-      .map(({ kind, of, because }) => `${name} (seed ${seed}): ${kind} ${of}: ${because}`),
+      .map(({ kind, of, because, story }) =>
+        [
+          `${name} (seed ${seed}): ${kind} ${of}: ${because}`,
+          ...(story === undefined ? [] : [`    ${story}`]),
+        ].join('\n'),
+      ),
     ...crashes.slice(0, MAX_SHOWN).map((crash) => `${name} (seed ${seed}): crash: ${crash}`),
   ])
   return [...table, ...details, ''].join('\n')

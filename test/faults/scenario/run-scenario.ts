@@ -4,22 +4,27 @@ import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { startCli } from '../../cli/run-cli.ts'
 import { type Checked, checkHistory } from '../check/check-history.ts'
-import { startLoad, usualLoad } from '../load/load.ts'
+import { startClockSteps } from '../clocks/clock-steps.ts'
+import { createSequence, startLoad, usualLoad } from '../load/load.ts'
 import type { Samples } from '../load/write.ts'
 import { drawFaults } from '../proxy/fault.ts'
 import { type FaultCounts, type FaultProxy, startFaultProxy } from '../proxy/fault-proxy.ts'
+import type { Pauses } from '../pauses/pauses.ts'
+import { createForwardLog } from '../proxy/forwards.ts'
 import type { Supervisor, SupervisorCounts } from '../supervisor/supervisor.ts'
 import { startStoreCrashes } from './crash-store.ts'
-import type { Scenario } from './scenario.ts'
+import { pauseProcesses } from './pause-processes.ts'
+import type { Scenario, StoredValues } from './scenario.ts'
 import { settle } from './settle.ts'
 import { startInstances } from './start-instances.ts'
 import { startStorms } from './storms.ts'
 
-/** When a run ends: after this time, or earlier when so many processes were killed. */
+/** When a run ends: after this time, or earlier when so many processes were killed and paused. */
 export interface RunBounds {
   readonly seed: number
   readonly forMs: number
   readonly kills?: number
+  readonly pauses?: number
   /** When the faults are over, every record must be final within this time, for its client and in the journal. */
   readonly settleMs: number
 }
@@ -34,12 +39,18 @@ export interface RunResult extends Checked, Omit<SupervisorCounts, 'startMs'> {
   readonly broken: number
   readonly storms: number
   readonly storeCrashes: number
+  /** Times that a process stood still. */
+  readonly pauses: number
+  /** Times that a clock was stepped. */
+  readonly clockSteps: number
   readonly records: number
   readonly replays: number
   /** From the end of the faults until every record was final. */
   readonly settledMs: number
 }
 
+/** Batches that are sent once more when all is final. */
+const REPLAYS = 100
 /** What a write may still do in the background when every client has its answer shows within this time. */
 const GRACE_MS = 1_500
 
@@ -52,9 +63,13 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     const sandbox = startCli(['sandbox', '--port', '0', '--on-existing', onExisting, ...service])
     closing.push(() => sandbox.stop())
     const sandboxUrl = /ready (\S+)/.exec(await sandbox.until(/ready \S+\n/))?.[1] ?? ''
+    if (scenario.values !== undefined) await setValues(sandboxUrl, scenario.values)
+    const tick = createSequence()
+    const log = createForwardLog(tick)
     const behind = await startFaultProxy({
       targets: [Number(new URL(sandboxUrl).port)],
       plan: drawFaults(createRandom(seed, 'behind'), scenario.behind ?? {}),
+      onForward: log.onForward,
     })
     closing.push(() => behind.close())
     const instances = await startInstances(scenario, behind.url, seed)
@@ -67,7 +82,7 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     closing.push(() => before.close())
     const proxies = [before, behind, ...(storeWay === undefined ? [] : [storeWay])]
     const samples = await readSamples(sandboxUrl, scenario.lastEvents)
-    const load = startLoad({ ...usualLoad, ...scenario.load, seed, url: before.url, samples })
+    const load = startLoad({ ...usualLoad, ...scenario.load, seed, url: before.url, samples, tick })
     closing.push(() => load.close())
     const storms = startStorms(sandboxUrl, scenario.storms ?? [], createRandom(seed, 'storms'))
     const server = postgres?.server
@@ -76,7 +91,12 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
         ? undefined
         : startStoreCrashes(server, scenario.storeLivesMs)
 
-    await untilOver(bounds, () => countAll(supervisors).kills)
+    const clockSteps = startClockSteps(createRandom(seed, 'clocks'), instances.clocks)
+    const pauses = pauseProcesses(scenario, instances, sandbox.pid ?? 0, seed)
+
+    await untilOver(bounds, () => countAll(supervisors).kills, pauses)
+    await pauses?.stop()
+    await clockSteps.stop()
     await storms.stop()
     await crashes?.stop()
     for (const proxy of proxies) proxy.stopFaults()
@@ -84,9 +104,12 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     const check = async (): Promise<Checked> =>
       checkHistory(load.history(), (await readJson(`${sandboxUrl}/_sandbox/effects`)) as EffectEntry[], {
         oneMark: onExisting === 'conflict',
+        alters: scenario.values !== undefined,
+        forwards: log.forwards(),
       })
     const metricsUrl = scenario.store === 'none' ? undefined : `${supervisors[0]?.url ?? ''}/metrics`
     const { settledMs, ledger } = await settle(load, check, metricsUrl, bounds.settleMs)
+    if (scenario.store !== 'none') await load.replayLast(REPLAYS)
     await delay(GRACE_MS)
     const history = load.history()
     const { findings, overtaken } = await check()
@@ -97,6 +120,8 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
       broken: countBroken(proxies),
       storms: storms.count(),
       storeCrashes: crashes?.count() ?? 0,
+      pauses: pauses?.count() ?? 0,
+      clockSteps: clockSteps.count(),
       records: history.writes.length,
       replays: history.replays,
       overtaken,
@@ -108,9 +133,12 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
   }
 }
 
-async function untilOver({ forMs, kills }: RunBounds, killed: () => number): Promise<void> {
+async function untilOver(bounds: RunBounds, killed: () => number, paused?: Pauses): Promise<void> {
+  const { forMs, kills = 0, pauses = 0 } = bounds
+  const isBounded = kills + pauses > 0
   const endMs = performance.now() + forMs
-  while (performance.now() < endMs && (kills === undefined || killed() < kills)) await delay(50)
+  const isEnough = (): boolean => isBounded && killed() >= kills && (paused?.count() ?? 0) >= pauses
+  while (performance.now() < endMs && !isEnough()) await delay(50)
 }
 
 function countAll(supervisors: readonly Supervisor[]): SupervisorCounts {
@@ -132,6 +160,17 @@ function countAll(supervisors: readonly Supervisor[]): SupervisorCounts {
 async function readSamples(sandboxUrl: string, lastEvents = Infinity): Promise<Samples> {
   const samples = (await readJson(`${sandboxUrl}/_sandbox/samples`)) as Samples
   return { ...samples, events: samples.events.slice(-lastEvents) }
+}
+
+async function setValues(sandboxUrl: string, values: StoredValues): Promise<void> {
+  const headers = { 'Content-Type': 'application/json' }
+  const reply = await fetch(`${sandboxUrl}/_sandbox/values`, {
+    method: 'PUT',
+    headers,
+    body: JSON.stringify(values),
+  })
+  const text = await reply.text()
+  if (!reply.ok) throw new Error(`the sandbox takes no such values: ${text}`)
 }
 
 async function readJson(url: string): Promise<unknown> {

@@ -1,3 +1,4 @@
+import type { ClockKind } from '../clocks/clock-file.ts'
 import type { LoadOptions } from '../load/load.ts'
 import type { FaultShares } from '../proxy/fault.ts'
 import type { KillPlan } from '../supervisor/supervisor.ts'
@@ -11,6 +12,12 @@ export interface Scenario {
   readonly instances?: number
   /** Processes of each adapter. Default 1. */
   readonly workers?: number
+  /** Default 10 s. */
+  readonly leaseMs?: number
+  /** How processes are paused, for 0.2 to 5 leases; undefined: they are not. */
+  readonly pauses?: ScenarioPauses
+  /** Clocks are stepped by hours, ahead and back, in this way; undefined: they are not. */
+  readonly clock?: ClockKind
   /** How the processes are killed; undefined: they live. */
   readonly kills?: Pick<KillPlan, 'failpointShare' | 'lifeMs'>
   /** Storms of the service. */
@@ -23,6 +30,8 @@ export interface Scenario {
   readonly writeMode?: 'single' | 'batch'
   /** What the service does with a second mark of the same learner and session. Default `replace`. */
   readonly onExisting?: 'replace' | 'duplicate' | 'conflict'
+  /** What the service makes of values, as `PUT /_sandbox/values` takes it. */
+  readonly values?: StoredValues
   /** More arguments of the service. */
   readonly service?: readonly string[]
   /** Only so many of its events are written to, the latest. Default all. */
@@ -38,10 +47,35 @@ export interface Scenario {
   >
 }
 
+/** Rules for stored values (docs/sandbox.md). */
+export type StoredValues = Readonly<Record<string, unknown>>
+
+/** Pauses of a scenario. */
+export interface ScenarioPauses {
+  /** Processes that may stand still at the same time. */
+  readonly lanes: number
+  /** Between two pauses of a lane, at most. */
+  readonly gapMs: number
+  /** The service and the store stand still too, for short times. */
+  readonly others?: boolean
+}
+
 /** Clients that leave the machine some time. */
 const calm = { thinkMs: 200 } as const
 /** Batches that are soon answered: more of the time goes into starts and ends of processes. */
 const small = { maxRecords: 7 } as const
+
+/** Kills and lost answers before a service that stores other values than it was sent. */
+function altered(name: string, values: StoredValues): Scenario {
+  return {
+    name,
+    store: 'sqlite',
+    values,
+    kills: { failpointShare: 0.3, lifeMs: [100, 900] },
+    behind: { resetBefore: 0.03, resetAfter: 0.15, truncate: 0.05 },
+    load: small,
+  }
+}
 
 /** The scenarios of `npm run test:faults`. */
 export const scenarios = {
@@ -130,6 +164,83 @@ export const scenarios = {
     kills: { failpointShare: 0.3, lifeMs: [100, 1_500] },
     storeWay: { refuse: 0.05, cut: 0.3, halt: 0.15 },
     behind: { resetAfter: 0.02 },
+  },
+  clocks: {
+    name: 'clocks stepped, SQLite',
+    store: 'sqlite',
+    instances: 2,
+    leaseMs: 2_000,
+    clock: 'injected',
+    kills: { failpointShare: 0.3, lifeMs: [500, 3_000] },
+    behind: { resetBefore: 0.02, resetAfter: 0.05, stall: 0.1 },
+    load: small,
+  },
+  systemClocks: {
+    name: 'clocks of the system stepped while processes are paused, SQLite',
+    store: 'sqlite',
+    instances: 2,
+    leaseMs: 2_000,
+    clock: 'system',
+    pauses: { lanes: 1, gapMs: 600 },
+    behind: { resetAfter: 0.05, stall: 0.1 },
+    load: small,
+  },
+  clocksTogether: {
+    name: 'clocks of three instances stepped apart, PostgreSQL',
+    store: 'postgres',
+    instances: 3,
+    leaseMs: 2_000,
+    clock: 'injected',
+    pauses: { lanes: 1, gapMs: 600 },
+    kills: { failpointShare: 0.2, lifeMs: [1_000, 8_000] },
+    behind: { resetBefore: 0.01, resetAfter: 0.02, stall: 0.1 },
+    load: small,
+  },
+  cutTimes: altered('times cut to seconds', { times: 'seconds', nulls: ['minutesLateToZero'] }),
+  roundedTimes: altered('times rounded as SQL does', { times: 'sqlDatetime', comments: ['trim'] }),
+  roundedMinutes: altered('times rounded to minutes', {
+    times: 'roundMinutes',
+    comments: ['nfc', 'crlfToLf'],
+  }),
+  ownTimesAhead: altered('own times, ahead', {
+    clock: 'server',
+    offsetMs: 90_000,
+    comments: ['collapse', { cut: 40 }],
+  }),
+  ownTimesBehind: altered('own times, behind', { clock: 'server', offsetMs: -90_000, nulls: ['zeroToNull'] }),
+  hiddenValues: altered('values altered, echoed as posted', {
+    times: 'roundSeconds',
+    comments: ['trim', 'nfd', 'lfToCrlf', { cut: 64 }],
+    nulls: ['minutesLateToZero'],
+    echo: 'posted',
+  }),
+  paused: {
+    name: 'three instances paused, SQLite',
+    store: 'sqlite',
+    instances: 3,
+    leaseMs: 1_000,
+    pauses: { lanes: 3, gapMs: 400 },
+    behind: { resetBefore: 0.02, resetAfter: 0.02, stall: 0.1 },
+    load: small,
+  },
+  pausedWorkers: {
+    name: 'workers and their parent paused, SQLite',
+    store: 'sqlite',
+    workers: 3,
+    leaseMs: 1_000,
+    pauses: { lanes: 2, gapMs: 600, others: true },
+    behind: { resetAfter: 0.02, stall: 0.1 },
+    load: small,
+  },
+  pausedTogether: {
+    name: 'three instances paused and killed, PostgreSQL',
+    store: 'postgres',
+    instances: 3,
+    leaseMs: 1_000,
+    pauses: { lanes: 3, gapMs: 600, others: true },
+    kills: { failpointShare: 0.2, lifeMs: [1_000, 8_000] },
+    behind: { resetBefore: 0.01, resetAfter: 0.01, stall: 0.1 },
+    load: { ...small, connections: 12 },
   },
   together: {
     name: 'three instances, PostgreSQL',

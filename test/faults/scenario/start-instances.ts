@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
 import { drawFaults } from '../proxy/fault.ts'
+import { clockSettings, setClock } from '../clocks/clock-file.ts'
 import { type FaultProxy, startFaultProxy } from '../proxy/fault-proxy.ts'
 import { type KillPlan, startSupervisor, type Supervisor } from '../supervisor/supervisor.ts'
 import { countOpen } from './count-open.ts'
@@ -17,6 +18,8 @@ export interface Instances {
   readonly postgres: TestPostgres | undefined
   /** What lies between adapters and store, where there is such a thing. */
   readonly storeWay: FaultProxy | undefined
+  /** Files with the clocks of the machines, where these can be stepped. */
+  readonly clocks: readonly string[]
   close(): Promise<void>
 }
 
@@ -30,13 +33,17 @@ export async function startInstances(scenario: Scenario, v3Url: string, seed: nu
   const file = scenario.store === 'none' ? 'none' : `sqlite:${join(folder, 'journal.db')}`
   const storeUrl = (await postgres?.createDatabase()) ?? file
   const storeWay = await placeBefore(storeUrl, scenario, seed)
-  const { writeMode = 'single', readBackAfterMs = [50, 100, 200] } = scenario
+  const { writeMode = 'single', readBackAfterMs = [50, 100, 200], leaseMs } = scenario
   const v3 = { budgetMs: 10_000, readBackAfterMs, writeMode }
   const config = {
     upstreams: { v3: { baseUrl: v3Url, timeouts } },
     partners: [{ id: 'acme', match: { any: true }, v3 }],
-    journal: { url: storeWay?.url ?? storeUrl },
+    journal: { url: storeWay?.url ?? storeUrl, ...(leaseMs === undefined ? {} : { leaseMs }) },
   }
+  const machines =
+    scenario.clock === undefined ? 0 : scenario.store === 'postgres' ? (scenario.instances ?? 1) : 1
+  const clocks = Array.from({ length: machines }, (_, number) => join(folder, `clock-${number}`))
+  for (const clock of clocks) setClock(clock, 0)
   const supervisors: Supervisor[] = []
   for (let number = 0; number < (scenario.instances ?? 1); number += 1) {
     const random = createRandom(seed, `kills ${number}`)
@@ -52,15 +59,18 @@ export async function startInstances(scenario: Scenario, v3Url: string, seed: nu
             mayMissStore: scenario.storeWay !== undefined,
             ...(scenario.store === 'none' ? {} : { countOpen: count }),
           }
-    supervisors.push(
-      await startSupervisor({ config, plan, args: ['--workers', String(scenario.workers ?? 1)] }),
-    )
+    // Instances on one file are on one machine, and share its clock.
+    const clock = clocks[store === 'sqlite' ? 0 : number]
+    const settings = scenario.clock === undefined ? {} : clockSettings(scenario.clock, clock ?? '')
+    const args = ['--workers', String(scenario.workers ?? 1)]
+    supervisors.push(await startSupervisor({ config, plan, args, ...settings }))
   }
   storeWay?.beginFaults()
   return {
     supervisors,
     postgres,
     storeWay: storeWay?.proxy,
+    clocks,
     close: async () => {
       await Promise.all(supervisors.map((each) => each.close()))
       await storeWay?.proxy.close()

@@ -31,15 +31,18 @@ export interface LifeOptions {
   /** More arguments of `serve`. */
   readonly args: readonly string[]
   readonly failpoint?: Failpoint | undefined
+  /** Modules that are loaded into the program. */
+  readonly imports?: readonly string[]
   readonly env: Readonly<Record<string, string>>
 }
 
 const MAX_LOG = 4_000
 
 /** Starts the built adapter. */
-export function startLife({ configFile, args, failpoint, env }: LifeOptions): Life {
+export function startLife({ configFile, args, failpoint, imports = [], env }: LifeOptions): Life {
   const startedMs = performance.now()
-  const loaded = failpoint === undefined ? [] : ['--import', preload]
+  const modules = failpoint === undefined ? imports : [...imports, preload]
+  const loaded = modules.flatMap((path) => ['--import', path])
   const child = spawn(process.execPath, [...loaded, main, 'serve', '--config', configFile, ...args], {
     env: {
       ...process.env,

@@ -26,6 +26,8 @@ export interface SupervisorOptions {
   /** Members of the configuration besides `listen`. */
   readonly config: object
   readonly env?: Readonly<Record<string, string>>
+  /** Modules that are loaded into the program. */
+  readonly imports?: readonly string[]
   /** More arguments of `serve`. */
   readonly args?: readonly string[]
   /** Undefined: nobody kills it. */
@@ -54,6 +56,8 @@ export interface Supervisor {
   readonly port: number
   readonly url: string
   counts(): SupervisorCounts
+  /** The process that lives now; with workers, their parent. */
+  pid(): number
   /** Kills it once more; the next process is ready, and lives on. */
   spare(): Promise<void>
   /** Kills the process with SIGTERM and resolves when it is gone. */
@@ -73,6 +77,7 @@ const missedStore = /The journal \S+ cannot be opened/
 export async function startSupervisor({
   config,
   env = {},
+  imports = [],
   args = [],
   plan,
 }: SupervisorOptions): Promise<Supervisor> {
@@ -86,7 +91,7 @@ export async function startSupervisor({
   const tally = { kills: 0, failpoints: 0, busy: 0, beforeReady: 0, recovering: 0 }
   let killing = true
   const isKilling = (): boolean => killing
-  const begin = (failpoint?: Failpoint): Life => startLife({ configFile, args, failpoint, env })
+  const begin = (failpoint?: Failpoint): Life => startLife({ configFile, args, failpoint, imports, env })
   const live = async (plan: KillPlan, life: Life, failpoint: Failpoint | undefined): Promise<void> => {
     const doom = createDoom(plan, failpoint)
     const early =
@@ -137,6 +142,7 @@ export async function startSupervisor({
   return {
     port,
     url: `http://127.0.0.1:${port}`,
+    pid: () => current.pid,
     counts: () => ({ ...tally, startMs: mean(starts), crashes }),
     spare: async () => {
       await endKilling()

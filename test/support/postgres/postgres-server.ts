@@ -15,6 +15,8 @@ export interface PostgresServer {
   /** `postgres://…`, of the database `postgres`. */
   readonly url: string
   readonly port: number
+  /** Of the process that all others of the server come from; undefined while it is down. */
+  pid(): number | undefined
   /** Starts it again and resolves when it takes connections. */
   start(): Promise<void>
   /** Shuts down in order; open connections are cut. */
@@ -70,6 +72,7 @@ export async function startPostgresServer(
   return {
     url: `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`,
     port,
+    pid: () => child?.pid,
     start,
     stop: () => end('SIGINT'),
     crash: () => end('SIGQUIT'),

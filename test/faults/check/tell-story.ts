@@ -1,0 +1,24 @@
+import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
+import type { Answer, WriteHistory } from '../load/history.ts'
+import type { Forward } from '../proxy/forwards.ts'
+
+/** Describes what happened to a write, in the order of the run: when it was sent, forwarded to the service and answered. */
+export function tellStory(
+  { write, batch, position, sends, answers }: WriteHistory,
+  effects: readonly EffectEntry[],
+  forwards: readonly Forward[],
+): string {
+  const steps: [at: number, text: string][] = [
+    ...sends.map((at): [number, string] => [at, 'sent']),
+    ...forwards.map(({ at, status }): [number, string] => [at, `forwarded (${status ?? 'no answer'})`]),
+    ...answers.map(({ at, answer }): [number, string] => [at, `answered ${describe(answer)}`]),
+  ]
+  const inOrder = steps.toSorted(([one], [other]) => one - other).map(([at, text]) => `${at} ${text}`)
+  const key = `learner ${write.learner.slice(-6)}, event ${write.event.slice(-6)}`
+  const recorded = effects.map(({ seq }) => seq).join(', ')
+  return `batch ${batch} record ${position}, ${key}: ${inOrder.join('; ')}; effects: ${recorded}`
+}
+
+function describe(answer: Answer): string {
+  return answer.kind === 'refused' ? `refused ${answer.status}` : answer.kind
+}

@@ -1,0 +1,66 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+import { expect, onTestFinished, test } from 'vitest'
+
+import { createRandom } from '../../../src/sandbox/random.ts'
+import { type ClockKind, clockSettings, missingSystemClock, setClock } from './clock-file.ts'
+import { startClockSteps } from './clock-steps.ts'
+
+type Times = [now: number, wall: number, forward: number, epoch: number]
+
+/** A process whose clock is in a file; the last times that it printed. */
+function startTeller(kind: ClockKind): { file: string; last: () => Times } {
+  const folder = mkdtempSync(join(tmpdir(), 'markbridge-clock-'))
+  const file = join(folder, 'clock')
+  setClock(file, 0)
+  const { imports, env } = clockSettings(kind, file)
+  const program = fileURLToPath(new URL('programs/tell-time.ts', import.meta.url))
+  const args = [...imports.flatMap((path) => ['--import', path]), program]
+  const child = spawn(process.execPath, args, {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => {
+    child.kill('SIGKILL')
+    rmSync(folder, { recursive: true })
+  })
+  let last: Times = [0, 0, 0, 0]
+  createInterface(child.stdout).on('line', (line) => (last = JSON.parse(line) as Times))
+  return { file, last: () => last }
+}
+
+const kinds: ClockKind[] = missingSystemClock() === undefined ? ['injected', 'system'] : ['injected']
+
+test.each(kinds)('a clock that is stepped while the process runs, %s', async (kind) => {
+  const { file, last } = startTeller(kind)
+  const hoursOff = (wall: number): number => Math.round((wall - Date.now()) / 3_600_000)
+  for (const hours of [0, 3, -5]) {
+    setClock(file, hours * 3_600)
+    await expect
+      .poll(() => last().slice(0, 2).map(hoursOff), { interval: 5, timeout: 10_000 })
+      .toEqual([hours, hours])
+    const [, , forward, epoch] = last()
+    expect([forward > 0 && forward < 60_000, epoch]).toEqual([true, 0])
+  }
+})
+
+test('steps go both ways, and end with the true time', async () => {
+  const { file, last } = startTeller('injected')
+  await expect.poll(() => last()[0], { interval: 5, timeout: 10_000 }).toBeGreaterThan(0)
+  const steps = startClockSteps(createRandom(1, 'clocks'), [file])
+  const seen = new Set<number>()
+  const look = (): number[] => {
+    const off = last()[0] - Date.now()
+    if (Math.abs(off) > 2_000) seen.add(Math.sign(off))
+    return [...seen].sort()
+  }
+  await expect.poll(look, { interval: 10, timeout: 20_000 }).toEqual([-1, 1])
+  await steps.stop()
+  expect(steps.count()).toBeGreaterThan(1)
+  await expect.poll(() => Math.abs(last()[0] - Date.now()) < 500, { interval: 10, timeout: 5_000 }).toBe(true)
+})

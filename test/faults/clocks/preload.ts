@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs'
+
+import { clockVariable } from './clock-file.ts'
+
+// Loaded with --import into the built program: its wall clock is off by what a file says, which may change at any time. Time
+// that only runs forward (performance.now, process.hrtime, timers) goes on as it is.
+
+const path = process.env[clockVariable] ?? ''
+const POLL_MS = 10
+const Original = Date
+let offsetMs = 0
+
+class SteppedDate extends Original {
+  constructor(...parameters: unknown[]) {
+    if (parameters.length === 0) super(SteppedDate.now())
+    else super(...(parameters as [number]))
+  }
+
+  static override now(): number {
+    return Original.now() + offsetMs
+  }
+}
+
+function readOffset(): void {
+  try {
+    offsetMs = Number(readFileSync(path, 'latin1')) * 1_000
+  } catch {
+    // It is not there any longer: the run is over.
+  }
+}
+
+if (path !== '') {
+  readOffset()
+  setInterval(readOffset, POLL_MS).unref()
+  globalThis.Date = SteppedDate as unknown as DateConstructor
+}
