@@ -51,6 +51,8 @@ export interface Metrics {
   counting(events: Events): Events
   readonly called: (call: CallSeen) => void
   readonly queued: (turn: TurnSeen) => void
+  /** Told how long after the loss of an answer a read-back showed the mark, ms. */
+  readonly visible: (afterMs: number) => void
   /** Adds a gauge; a reading that fails counts as none. */
   addGauge<Label extends string = never>(
     gauge: GaugeOptions<Label>,
@@ -71,6 +73,7 @@ export function createMetrics(): Metrics {
   const calls = histogram('v3_call_duration', 'From a call to V3 to the head of its reply.', ['kind', 'status']) // prettier-ignore
   const waits = histogram('queue_wait', 'Time in the queue of calls that left.', ['priority'])
   const turnedAway = counter('queue_refused_total', 'Calls that left the queue unsent.', ['priority', 'reason']) // prettier-ignore
+  const visible = histogram('read_back_visible', 'From the loss of an answer to the read that showed the mark.', []) // prettier-ignore
   let observesProcess = false
   const observeProcess = (): void => {
     if (!observesProcess) collectDefaultMetrics({ register: registry })
@@ -89,6 +92,7 @@ export function createMetrics(): Metrics {
       if (refused === undefined) waits.observe({ priority }, waitedMs / 1_000)
       else turnedAway.inc({ priority, reason: refused })
     },
+    visible: (afterMs) => visible.observe(afterMs / 1_000),
     addGauge: (options, read) => addGauge(registry, options, read),
     render: async () => {
       observeProcess()

@@ -9,6 +9,7 @@ import type { Clock, V3Client, V3Credentials, V3Reader } from '../v3/index.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Authorisation } from './partner.ts'
+import type { EchoLearning } from './writes/echo-learning.ts'
 import type { Orphans } from './writes/orphans.ts'
 import type { Waiting } from './writes/waiting.ts'
 
@@ -36,6 +37,10 @@ export interface ProxyContext {
    * finishes them.
    */
   readonly orphans: Orphans
+  /** What V3 makes of the values of marks, as far as its answers show it. */
+  readonly echoes: EchoLearning
+  /** Told how long after the loss of an answer a read showed the mark, ms. */
+  readonly onVisible: (afterMs: number) => void
   readonly limits: BatchLimits
   readonly byteBudget: ByteBudget
   readonly inFlight: InFlight

@@ -18,6 +18,23 @@ export {
 } from './errors.ts'
 export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
 export { createRowReader, type ReadRow, type ReadRules } from './read-rules.ts'
-export { compareReadBack, type ReadBack, toReadBackFilter } from './read-back.ts'
+export {
+  compareReadBack,
+  type ConfirmedMark,
+  type ReadBack,
+  type ReadBackKnowledge,
+  toReadBackFilter,
+} from './read-back.ts'
+export {
+  type Echo,
+  type EchoProfile,
+  formatProfile,
+  freshProfile,
+  isSameProfile,
+  joinProfiles,
+  learnEcho,
+  parseProfile,
+  turnSkew,
+} from './echo-profile.ts'
 export { toV3RegistrationQuery } from './registration.ts'
 export { writeLegacyMetadata, writeLegacyServiceDocument } from './legacy-documents.ts'

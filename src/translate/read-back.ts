@@ -1,14 +1,40 @@
+import type { FlatReply } from '../v2/record/flat-reply.ts'
 import type { V3Record, V3Reply } from '../v3/record/v3-record.ts'
+import { type Echo, type EchoProfile, freshProfile, skewOf } from './echo-profile.ts'
 import { createRowReader } from './read-rules.ts'
+import { isCutComment, isSameComment } from './stored-comment.ts'
+import { coarsestMs, fittingTimes, KEPT_TIMES, OWN_TIME, parseTime } from './stored-time.ts'
 
 /**
- * What a read of one learner and event tells of a write whose outcome is not known. `applied`: the mark stands, with the
- * service's own id. `absent`: it does not, as far as this read goes. `overwritten`: somebody else wrote a newer mark, which
- * must stand. `unclear`: the answer cannot be read.
+ * What a read of one learner and event says of a write whose outcome is not known. `applied`: the mark that stands is what was
+ * posted. `absent`: it is not, as far as this read goes. `overwritten`: a newer mark of somebody else stands, and must.
+ * `unclear`: the answer cannot be read.
  */
 export type ReadBack =
-  | { readonly kind: 'applied'; readonly reply: V3Reply }
+  | {
+      readonly kind: 'applied'
+      readonly reply: V3Reply
+      /** False when the mark may be an older one with the same content: only a read that is not stale decides then. */
+      readonly certain: boolean
+      /** Set where the mark carries the very millisecond that was posted: how the service stores its values. */
+      readonly proof: Echo['shown'] | undefined
+    }
   | { readonly kind: 'absent' | 'overwritten' | 'unclear' }
+
+/** The mark that was confirmed last for a learner and event, with its time as the service showed it. */
+export interface ConfirmedMark {
+  readonly externalId: string
+  readonly recordedOn: string
+}
+
+/** What is known besides the answer. */
+export interface ReadBackKnowledge {
+  readonly profile: EchoProfile
+  /** False where `RecordedOn` is not sent (`bodyProfile: minimal`): then the service's own time is what it shows. */
+  readonly timeSent: boolean
+  /** An older mark of this learner and event that the journal confirmed. */
+  readonly confirmed: ConfirmedMark | undefined
+}
 
 /** The query that reads one learner and event; without a leading `?`, not encoded. */
 export function toReadBackFilter({ Attendee, Event }: V3Record): string {
@@ -24,41 +50,126 @@ const readRow = createRowReader({
   histories: false,
 })
 
+const nothingKnown: ReadBackKnowledge = { profile: freshProfile, timeSent: true, confirmed: undefined }
+
 /**
- * Sets the V3 answer to `toReadBackFilter` against what was posted. Equal values of an older `RecordedOn` are an earlier mark
- * of the same kind, not this one. The booleans are not compared: the service knows them from the code.
+ * Compares the mark that stands in the V3 answer to `toReadBackFilter` with what was posted, under what is known of the
+ * service. `posted.RecordedOn` is the time of receipt, also where it was not sent. The booleans are not compared: the service
+ * knows them from the code.
  */
-export function compareReadBack(posted: V3Record, answer: unknown): ReadBack {
+export function compareReadBack(
+  posted: V3Record,
+  answer: unknown,
+  knowledge: ReadBackKnowledge = nothingKnown,
+): ReadBack {
+  const row = findStanding(posted, answer)
+  if (row === 'unclear') return { kind: 'unclear' }
+  if (row === undefined) return { kind: 'absent' }
+  const content = compareContent(posted, row, knowledge.profile)
+  const isConfirmed = isConfirmedMark(row, knowledge.confirmed)
+  const age = compareAge(posted, row, knowledge)
+  if (content === 'other' || (content === 'alike' && !mayBeAlike(age, knowledge)))
+    return { kind: age === 'newer' && !isConfirmed ? 'overwritten' : 'absent' }
+  if (age === 'older' || (isConfirmed && age !== 'same')) return { kind: 'absent' }
+  const certain = (age === 'same' || age === 'newer') && !isConfirmed
+  const proof = certain && knowledge.timeSent ? proofOf(posted, row) : undefined
+  return { kind: 'applied', reply: toReply(row), certain, proof }
+}
+
+/** The mark that counts of several for one learner and event: the newest, and of equally old ones the last. */
+function findStanding(posted: V3Record, answer: unknown): FlatReply | 'unclear' | undefined {
   const rows = rowsOf(answer)
-  if (rows === undefined) return { kind: 'unclear' }
-  const postedMs = timeOf(posted.RecordedOn)
-  let newer = false
+  if (rows === undefined) return 'unclear'
+  let standing: FlatReply | undefined
+  let standingMs = -Infinity
   for (const row of rows) {
     const flat = readRow(row)
-    if (flat === 'unreadable') return { kind: 'unclear' }
+    if (flat === 'unreadable') return 'unclear'
     if (flat === 'unmarked' || !isAbout(posted, flat)) continue
-    const ageMs = timeOf(flat.RecordedOn) - postedMs
-    const same =
-      sameId(flat.SchoolAttendanceCode, posted.AttendanceCode.ExternalID) &&
-      flat.MinutesLate === (posted.Qualifier.MinutesLate ?? null) &&
-      (flat.Comment ?? '') === (posted.Qualifier.Comment ?? '')
-    if (same && !(ageMs < 0)) {
-      const { ExternalID, Present, Absent, RecordedOn, ChangeProcessName, AttendableEventStart } = flat
-      const RecordedBy = flat.RecordedBy === null ? null : { ExternalID: flat.RecordedBy }
-      const reply = {
-        ExternalID,
-        Present,
-        Absent,
-        RecordedOn,
-        ChangeProcessName,
-        AttendableEventStart,
-        RecordedBy,
-      }
-      return { kind: 'applied', reply }
-    }
-    if (ageMs > 0) newer = true
+    const ms = parseTime(flat.RecordedOn)
+    const orderMs = Number.isNaN(ms) ? -Infinity : ms
+    if (orderMs < standingMs) continue
+    standing = flat
+    standingMs = orderMs
   }
-  return { kind: newer ? 'overwritten' : 'absent' }
+  return standing
+}
+
+/**
+ * `same`: the row holds what the service makes of the posted values. `alike`: it may, if the service cuts comments or changes
+ * values by a rule that is not known.
+ */
+function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile): 'same' | 'alike' | 'other' {
+  if (!sameId(row.SchoolAttendanceCode, posted.AttendanceCode.ExternalID)) return 'other'
+  const minutes = posted.Qualifier.MinutesLate ?? null
+  const sameMinutes =
+    row.MinutesLate === minutes || (!profile.nullsKept && (row.MinutesLate ?? 0) === (minutes ?? 0))
+  if (!sameMinutes && !profile.minutesOpaque) return 'other'
+  const [before, after] = [posted.Qualifier.Comment ?? '', row.Comment ?? '']
+  const { cutLength, wholeLength } = profile
+  if (isSameComment(before, after)) return sameMinutes ? 'same' : 'alike'
+  if (profile.commentsOpaque) return 'alike'
+  if (cutLength !== undefined && isCutComment(before, after, cutLength)) return sameMinutes ? 'same' : 'alike'
+  // Blanks may have been trimmed where a comment was cut: the length that was seen is the least.
+  const least = cutLength === undefined ? wholeLength : Math.max(wholeLength, cutLength + 1)
+  return isCutComment(before, after, undefined, least) ? 'alike' : 'other'
+}
+
+/** `likelyOlder`: by the client's time, which the service seems to keep. `unknown`: nothing tells. */
+type Age = 'same' | 'newer' | 'older' | 'likelyOlder' | 'unknown'
+
+function compareAge(posted: V3Record, row: FlatReply, { profile, timeSent }: ReadBackKnowledge): Age {
+  const [postedMs, rowMs] = [parseTime(posted.RecordedOn), parseTime(row.RecordedOn)]
+  if (Number.isNaN(postedMs) || Number.isNaN(rowMs)) return 'unknown'
+  const kept = timeSent ? profile.times & KEPT_TIMES : 0
+  if (fittingTimes(postedMs, rowMs, kept) !== 0) return 'same'
+  if ((profile.times & OWN_TIME) === 0 && timeSent) return rowMs < postedMs ? 'older' : 'newer'
+  if (kept === 0) return compareOwnTime(postedMs, rowMs, profile)
+  if (rowMs > postedMs) return 'newer'
+  if (!profile.timeSeen) return 'unknown'
+  return postedMs - rowMs > MAX_HIDDEN_SKEW_MS ? 'older' : 'likelyOlder'
+}
+
+/** A service that repeats the posted time and stores its own is not expected to be further behind: a day and some hours. */
+const MAX_HIDDEN_SKEW_MS = 26 * 3_600_000
+
+/** By the service's own time: between the two ends of the skew nothing is certain. */
+function compareOwnTime(postedMs: number, rowMs: number, profile: EchoProfile): Age {
+  const skew = skewOf(profile)
+  if (skew === undefined) return 'unknown'
+  if (rowMs - skew.least + coarsestMs < postedMs) return 'older'
+  return rowMs - skew.most > postedMs ? 'newer' : 'unknown'
+}
+
+/** Values that are merely alike are the posted ones where the time does not speak against it. */
+function mayBeAlike(age: Age, { profile, timeSent }: ReadBackKnowledge): boolean {
+  if (age === 'same') return true
+  if (age !== 'newer' && age !== 'unknown') return false
+  // A service that keeps the client's time would show that.
+  return !timeSent || !profile.timeSeen || (profile.times & KEPT_TIMES) === 0
+}
+
+/** True for the row of a mark that was confirmed before: then it is not the one that was posted, or equals it. */
+function isConfirmedMark(row: FlatReply, confirmed: ConfirmedMark | undefined): boolean {
+  return (
+    confirmed !== undefined &&
+    sameId(row.ExternalID, confirmed.externalId) &&
+    row.RecordedOn === confirmed.recordedOn
+  )
+}
+
+/** A service of its own clock meets the posted millisecond only by chance. */
+function proofOf(posted: V3Record, row: FlatReply): Echo['shown'] | undefined {
+  const ms = parseTime(row.RecordedOn)
+  if (ms % 1_000 === 0 || ms !== parseTime(posted.RecordedOn)) return undefined
+  const { RecordedOn, MinutesLate, Comment } = row
+  return { RecordedOn, Qualifier: { MinutesLate, Comment } }
+}
+
+function toReply(row: FlatReply): V3Reply {
+  const { ExternalID, Present, Absent, RecordedOn, ChangeProcessName, AttendableEventStart } = row
+  const RecordedBy = row.RecordedBy === null ? null : { ExternalID: row.RecordedBy }
+  return { ExternalID, Present, Absent, RecordedOn, ChangeProcessName, AttendableEventStart, RecordedBy }
 }
 
 function rowsOf(answer: unknown): readonly unknown[] | undefined {
@@ -78,9 +189,4 @@ function isAbout(
 
 function sameId(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase()
-}
-
-/** NaN where there is none: every comparison with it is false. */
-function timeOf(text: string | null | undefined): number {
-  return text === null || text === undefined ? Number.NaN : Date.parse(text)
 }

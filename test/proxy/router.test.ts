@@ -11,6 +11,7 @@ import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import {
   createByteBudget,
+  createEchoLearning,
   createInFlight,
   createProxyApp,
   createWaiting,
@@ -38,6 +39,8 @@ async function statusOf(start: string, ready = true): Promise<string> {
     waiting: createWaiting(createNoJournal(), systemClock),
     clients: new Map(),
     orphans: new Map(),
+    echoes: createEchoLearning(() => 0),
+    onVisible: () => undefined,
     clock: systemClock,
     limits: defaultBatchLimits,
     byteBudget: createByteBudget(1),

@@ -18,7 +18,9 @@ describe('compareReadBack', () => {
     ['the mark without a time', [{ ...row, RecordedOn: null }], 'applied'],
     ['the mark of a service that sets the booleans itself', [{ ...row, Present: false }], 'applied'],
     ['the mark beside another', [{ ...row, ...otherCode }, row], 'applied'],
-    ['an equal mark from before', [{ ...row, RecordedOn: earlier }], 'absent'],
+    ['an equal mark that may be stamped by a clock behind', [{ ...row, RecordedOn: earlier }], 'applied'],
+    ['the mark under an older one', [row, { ...row, ...otherCode, RecordedOn: earlier }], 'applied'],
+    ['the mark below a newer one', [row, { ...row, ...otherCode, RecordedOn: later }], 'overwritten'],
     ['another code from before', [{ ...row, ...otherCode, RecordedOn: earlier }], 'absent'],
     ['other minutes', [{ ...row, Qualifier: { MinutesLate: 5 }, RecordedOn: earlier }], 'absent'],
     ['another comment', [{ ...row, Qualifier: { Comment: 'x' }, RecordedOn: earlier }], 'absent'],
@@ -38,6 +40,8 @@ describe('compareReadBack', () => {
   it("gives the service's own id and times", () => {
     expect(compareReadBack(posted, { value: [row] })).toEqual({
       kind: 'applied',
+      certain: true,
+      proof: undefined,
       reply: {
         ExternalID: guid(77),
         Present: true,

@@ -1,5 +1,5 @@
-import { compareReadBack, toReadBackFilter } from '../../translate/index.ts'
-import type { PostOutcome, ReadOutcome, UnknownReason, V3Record } from '../../v3/index.ts'
+import { compareReadBack, type ReadBackKnowledge, toReadBackFilter } from '../../translate/index.ts'
+import type { PostOutcome, ReadOutcome, UnknownReason, V3Record, V3Reply } from '../../v3/index.ts'
 import type { PostOnce } from './send.ts'
 
 /** What finding out about a lost write uses. */
@@ -16,6 +16,12 @@ export interface ReadBackParts {
    * not applied only when a look does not find it that is later than the write by all of them.
    */
   readonly spacingMs: readonly number[]
+  /** What is known of V3 and of this learner and event; asked for each comparison. Default nothing. */
+  readonly knowledge?: (record: V3Record) => ReadBackKnowledge
+  /** A mark that shows how V3 stores the values of this record. */
+  readonly onProof?: (record: V3Record, shown: Pick<V3Reply, 'RecordedOn' | 'Qualifier'>) => void
+  /** The time from the loss of an answer to the first read that shows the mark, ms. */
+  readonly onVisible?: (afterMs: number) => void
 }
 
 type Seen = ReturnType<typeof compareReadBack>
@@ -33,7 +39,7 @@ export function createReadBack(
   parts: ReadBackParts,
 ): (record: V3Record, post: PostOnce, reason: UnknownReason, sentMs?: number) => Promise<PostOutcome> {
   const allMs = parts.spacingMs.reduce((sum, ms) => sum + ms, 0)
-  const look = async (record: V3Record, sentMs = parts.nowMs()): Promise<Seen> => {
+  const readBack = async (record: V3Record, sentMs = parts.nowMs()): Promise<Seen> => {
     const query = `$filter=${encodeURIComponent(toReadBackFilter(record))}`
     const sureMs = sentMs + allMs
     let seen = unclear
@@ -44,10 +50,20 @@ export function createReadBack(
       await parts.wait(pauseMs)
       const isSure = parts.nowMs() >= sureMs
       const outcome = await parts.read(query)
-      seen = outcome.kind === 'read' ? compareReadBack(record, outcome.json) : unclear
-      if (seen.kind === 'applied' || seen.kind === 'overwritten') return seen
+      seen =
+        outcome.kind === 'read' ? compareReadBack(record, outcome.json, parts.knowledge?.(record)) : unclear
+      if (seen.kind === 'overwritten' || (seen.kind === 'applied' && seen.certain)) return seen
       if (outcome.kind === 'refused') return unclear
       if (isSure && seen.kind !== 'unclear') return seen
+    }
+    return seen
+  }
+  const look = async (record: V3Record, sentMs?: number): Promise<Seen> => {
+    const lostMs = parts.nowMs()
+    const seen = await readBack(record, sentMs)
+    if (seen.kind === 'applied') {
+      if (seen.proof !== undefined) parts.onProof?.(record, seen.proof)
+      if (sentMs === undefined) parts.onVisible?.(parts.nowMs() - lostMs)
     }
     return seen
   }

@@ -7,6 +7,7 @@ import {
   type UnknownReason,
   type UpstreamError,
   type V3Record,
+  type V3Reply,
   type V3Writes,
 } from '../../v3/index.ts'
 
@@ -39,6 +40,8 @@ export interface SendOptions {
     reason: UnknownReason,
     sentMs?: number,
   ) => Promise<PostOutcome>
+  /** Told of each record that V3 accepted, with its answer. */
+  readonly onAccepted?: (key: string, record: V3Record, reply: V3Reply) => void
   /** By the clock, when those that are looked for first were sent last at the latest. Default now. */
   readonly sentMs?: number | undefined
   /** False: nothing may be sent from here any longer. */
@@ -119,9 +122,15 @@ function start(task: WriteTask, options: SendOptions, onOutcome: (outcome: PostO
   }
   const body = encodeRecord(record, options.bodyProfile)
   const check = (outcome: PostOutcome, told: (outcome: PostOutcome) => void): void => {
-    // An answer that speaks of another record tells nothing of this one.
-    const strange = outcome.kind === 'accepted' && !isReplyTo(record, outcome.reply)
-    told(strange ? { kind: 'unknown', reason: 'otherRecord' } : outcome)
+    if (outcome.kind === 'accepted') {
+      // An answer that speaks of another record says nothing of this one.
+      if (!isReplyTo(record, outcome.reply)) {
+        told({ kind: 'unknown', reason: 'otherRecord' })
+        return
+      }
+      options.onAccepted?.(task.key, record, outcome.reply)
+    }
+    told(outcome)
   }
   const post: PostOnce = (told) => {
     writes.post(body, (outcome) => {

@@ -42,6 +42,8 @@ export function createSending(
   background?: InBackground,
 ): Sending {
   const { partner, pace, renew } = authorisation
+  const { echoes } = context
+  const timeSent = partner.bodyProfile === 'full'
   const concurrency = background?.concurrency ?? partner.concurrency
   let queuedMs = 0
   let current: V3Writes | undefined
@@ -67,9 +69,15 @@ export function createSending(
         nowMs: () => context.clock.nowMs(),
         leftMs: () => writes.leftMs(),
         spacingMs: partner.readBackAfterMs,
+        knowledge: (record) => echoes.knowledge(record, timeSent),
+        onProof: (record, shown) => echoes.readBack(record, shown),
+        onVisible: context.onVisible,
       })
       const { bodyProfile } = partner
-      const options = { writes, concurrency, bodyProfile, resolve, maySend, sentMs: background?.sinceMs }
+      const onAccepted: SendOptions['onAccepted'] = (key, record, reply) =>
+        echoes.accepted(key, record, timeSent, reply)
+      const sentMs = background?.sinceMs
+      const options = { writes, concurrency, bodyProfile, resolve, onAccepted, maySend, sentMs }
       const denial = await sendAll(tasks, options, (position, outcome) => {
         onOutcome(position, seen(outcome))
       })

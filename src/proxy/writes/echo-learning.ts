@@ -1,0 +1,63 @@
+import {
+  type Echo,
+  type EchoProfile,
+  freshProfile,
+  learnEcho,
+  type ReadBackKnowledge,
+} from '../../translate/index.ts'
+import type { V3Record, V3Reply } from '../../v3/index.ts'
+import { createConfirmedMarks, keyOf } from './confirmed-marks.ts'
+
+/** What is learned of V3 from its answers, for the comparison of marks that are read back. */
+export interface EchoLearning {
+  /** V3 accepted a record. `timeSent`: its body had `RecordedOn`. */
+  accepted(key: string, posted: V3Record, timeSent: boolean, reply: V3Reply): void
+  /** A mark that was read back and is certainly the one that was posted. */
+  readBack(posted: V3Record, shown: Echo['shown']): void
+  /** What is known for the comparison of this record. */
+  knowledge(record: V3Record, timeSent: boolean): ReadBackKnowledge
+  profile(): EchoProfile
+  /** Replaces the profile by one that holds more. */
+  use(profile: EchoProfile): void
+}
+
+/** After so many answers without news one in `EVERY` is looked at. */
+const STABLE_AFTER = 256
+const EVERY = 16
+
+/** Creates what learns of one V3 service. `onNews` is called when the profile has changed. */
+export function createEchoLearning(nowMs: () => number, onNews: () => void = () => undefined): EchoLearning {
+  const marks = createConfirmedMarks()
+  let profile = freshProfile
+  let withoutNews = 0
+  const learn = (echo: Echo): void => {
+    const next = learnEcho(profile, echo)
+    if (next === profile) {
+      withoutNews += 1
+      return
+    }
+    profile = next
+    withoutNews = 0
+    onNews()
+  }
+  return {
+    accepted: (key, posted, timeSent, reply) => {
+      marks.confirmed(key, reply)
+      if (withoutNews > STABLE_AFTER && withoutNews % EVERY !== 0) {
+        withoutNews += 1
+        return
+      }
+      const postedOn = timeSent ? (posted.RecordedOn ?? undefined) : undefined
+      learn({ posted, postedOn, shown: reply, nowMs: nowMs(), proven: false })
+    },
+    readBack: (posted, shown) => {
+      const postedOn = posted.RecordedOn ?? undefined
+      learn({ posted, postedOn, shown, nowMs: undefined, proven: true })
+    },
+    knowledge: (record, timeSent) => ({ profile, timeSent, confirmed: marks.of(keyOf(record)) }),
+    profile: () => profile,
+    use: (next) => {
+      profile = next
+    },
+  }
+}

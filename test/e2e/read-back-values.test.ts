@@ -1,0 +1,139 @@
+import { request } from 'undici'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
+import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
+import { batchOf, failuresOf, postBatch, readBatchReply } from '../support/batch-request.ts'
+import { onePartner, startAdapter } from '../support/start-adapter.ts'
+
+const COUNT = 40
+const FEW = 10
+/** Every rule for times changes it. */
+const now = '2026-06-10T10:00:31.754Z'
+
+interface Samples {
+  readonly learners: string[]
+  readonly events: string[]
+  readonly codes: { readonly id: string }[]
+}
+
+let sandbox: Sandbox
+let url = ''
+beforeAll(async () => {
+  sandbox = createSandbox({ now })
+  url = (await sandbox.listen()).url
+})
+afterAll(() => sandbox.close())
+
+async function control(method: 'GET' | 'PUT' | 'POST', route: string, body?: object): Promise<unknown> {
+  const headers = { 'Content-Type': 'application/json' }
+  const text = body === undefined ? null : JSON.stringify(body)
+  const reply = await request(`${url}/_sandbox/${route}`, { method, headers, body: text })
+  expect(reply.statusCode).toBeLessThan(300)
+  return reply.statusCode === 204 ? reply.body.dump() : reply.body.json()
+}
+
+/** Marks whose values every rule changes. */
+async function marksOf(count: number) {
+  const { learners, events, codes } = (await control('GET', 'samples')) as Samples
+  return Array.from({ length: count }, (_, index) => ({
+    Present: true,
+    Absent: false,
+    Learner: learners[index % 20],
+    AttendableEvent: events[index < 20 ? 2 : 3],
+    SchoolAttendanceCode: codes[0]?.id,
+    MinutesLate: index % 2 === 0 ? null : index,
+    Comment: index % 3 === 0 ? null : ` no. ${index} \r\n e\u0301t\u00e9  ${'long '.repeat(12)}`,
+  }))
+}
+
+const rules: readonly (readonly [string, object])[] = [
+  ['keeps them', {}],
+  ['cuts times to seconds', { times: 'seconds' }],
+  ['rounds times to seconds', { times: 'roundSeconds' }],
+  ['rounds times like SQL', { times: 'sqlDatetime' }],
+  ['cuts times to minutes', { times: 'minutes' }],
+  ['rounds times to minutes', { times: 'roundMinutes' }],
+  ['stamps its own time', { clock: 'server' }],
+  ['stamps its own time, an hour ahead', { clock: 'server', offsetMs: 3_600_000 }],
+  ['stamps its own time, an hour behind', { clock: 'server', offsetMs: -3_600_000 }],
+  ['trims comments', { comments: ['trim'] }],
+  ['cuts comments', { comments: [{ cut: 20 }] }],
+  ['cuts and trims comments', { comments: [{ cut: 9 }, 'trim'] }],
+  ['composes characters', { comments: ['nfc'] }],
+  ['decomposes characters', { comments: ['nfd'] }],
+  ['changes CRLF to LF', { comments: ['crlfToLf'] }],
+  ['changes LF to CRLF', { comments: ['lfToCrlf'] }],
+  ['joins blanks', { comments: ['collapse'] }],
+  ['stores null as 0 and ""', { nulls: ['minutesLateToZero', 'commentToEmpty'] }],
+  ['stores "" and 0 as null', { nulls: ['zeroToNull', 'emptyToNull'] }],
+  [
+    'does many of them at once, behind',
+    {
+      times: 'seconds',
+      clock: 'server',
+      offsetMs: -7_200_000,
+      comments: ['trim', 'nfc', 'crlfToLf'],
+      nulls: ['minutesLateToZero', 'commentToEmpty'],
+    },
+  ],
+]
+
+/** Of each kind some, where the way to V3 is another. */
+const someRules = rules.filter((_, index) => index % 3 === 2)
+
+interface Losing {
+  readonly count: number
+  readonly v3: object
+  /** Part of the path of the calls that are applied without an answer. */
+  readonly path?: string
+  /** So many marks are answered before. */
+  readonly answered?: number
+}
+
+/** Posts marks that are applied without an answer: what the client gets, and how often marks were written. */
+async function lose(values: object, { count, v3, path = 'AttendanceRecords', answered = 0 }: Losing) {
+  await control('POST', 'reset')
+  await control('PUT', 'values', values)
+  const partner = onePartner({ v3: { readBackAfterMs: [5, 10, 20], ...v3 } })
+  const adapter = await startAdapter(url, partner, { nowMs: () => Date.parse(now) - 3 })
+  const marks = await marksOf(answered + count)
+  const send = async (some: object[]): Promise<unknown> =>
+    failuresOf(readBatchReply(await postBatch(adapter, batchOf(some), sandboxHeaders)))
+  if (answered > 0) await send(marks.slice(0, answered))
+  await control('PUT', 'faults', [{ method: 'POST', kind: 'reset', apply: true, path, count }])
+  const answers = await send(marks.slice(answered))
+  const effects = (await control('GET', 'effects')) as unknown[]
+  return { answers, written: effects.length - answered }
+}
+
+const once = (count: number): unknown => ({
+  answers: Array(count).fill({ status: 201, codes: 'record' }),
+  written: count,
+})
+
+describe('a write whose answer is lost, to a service that', () => {
+  it.each(rules)('%s is found: one by one', async (_what, values) => {
+    expect(await lose(values, { count: COUNT, v3: { writeMode: 'single' } })).toEqual(once(COUNT))
+  })
+
+  it.each(rules)('%s is found after others were answered', async (_what, values) => {
+    const v3 = { writeMode: 'single' }
+    expect(await lose(values, { count: FEW, v3, answered: FEW })).toEqual(once(FEW))
+  })
+
+  it.each(someRules)('%s and repeats what was posted is found', async (_what, values) => {
+    const repeating = { ...values, echo: 'posted' }
+    const v3 = { writeMode: 'single' }
+    expect(await lose(repeating, { count: FEW, v3, answered: FEW })).toEqual(once(FEW))
+  })
+
+  it.each(someRules)('%s is found: in a V3 batch', async (_what, values) => {
+    expect(await lose(values, { count: FEW, v3: { writeMode: 'batch' }, path: '$batch' })).toEqual(once(FEW))
+  })
+
+  it.each(someRules)('%s is found: with the minimal body', async (_what, values) => {
+    const v3 = { writeMode: 'single', bodyProfile: 'minimal' }
+    expect(await lose(values, { count: FEW, v3 })).toEqual(once(FEW))
+  })
+})

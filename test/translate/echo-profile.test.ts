@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest'
+
+import {
+  type EchoProfile,
+  formatProfile,
+  freshProfile,
+  joinProfiles,
+  learnEcho,
+  parseProfile,
+  skewOf,
+  turnSkew,
+} from '../../src/translate/echo-profile.ts'
+import { OWN_TIME } from '../../src/translate/stored-time.ts'
+import { nestedRecord } from '../proxy/writes/planned-record.ts'
+
+const postedOn = '2026-06-10T10:00:31.254Z'
+const nowMs = Date.parse('2026-06-10T10:00:31.300Z')
+const record = { ...nestedRecord(1), RecordedOn: postedOn }
+const withComment = (Comment: string | null, MinutesLate: number | null = null) => ({
+  ...record,
+  Qualifier: { MinutesLate, Comment },
+})
+
+const seeTime = (profile: EchoProfile, RecordedOn: string, proven = false): EchoProfile =>
+  learnEcho(profile, { posted: record, postedOn, shown: { RecordedOn }, nowMs, proven })
+const seeComment = (
+  profile: EchoProfile,
+  before: string,
+  after: string | null,
+  proven = false,
+): EchoProfile =>
+  learnEcho(profile, {
+    posted: withComment(before),
+    postedOn,
+    shown: { Qualifier: { MinutesLate: null, Comment: after } },
+    nowMs,
+    proven,
+  })
+
+describe('learnEcho', () => {
+  it('learns nothing about what is stored from an answer that repeats what was posted', () => {
+    const seen = seeTime(freshProfile, postedOn)
+    expect(seen).toEqual({ ...freshProfile, timeSeen: true })
+    expect(seeTime(seen, postedOn)).toBe(seen)
+    expect(seeComment(seen, 'a comment', 'a comment')).toBe(seen)
+  })
+
+  it.each([
+    ['cut to seconds', '2026-06-10T10:00:31Z', 2 | 4],
+    ['rounded by SQL', '2026-06-10T10:00:31.253Z', 8],
+    ['cut to minutes', '2026-06-10T10:00:00Z', 16],
+    ['rounded to minutes', '2026-06-10T10:01:00Z', 32],
+  ])('a time that was %s excludes the other rules of the client’s time', (_how, shown, times) => {
+    expect(seeTime(freshProfile, shown).times).toBe(times | OWN_TIME)
+  })
+
+  it('learns a clock of the service with its skew, and forgets old windows', () => {
+    const behind = seeTime(freshProfile, '2026-06-10T09:00:31.290Z')
+    expect(behind).toMatchObject({ times: OWN_TIME, skew: { least: -3_600_010, most: -3_600_010 } })
+    const turned = turnSkew(seeTime(behind, '2026-06-10T09:00:31.295Z'))
+    expect(skewOf(turned)).toEqual({ least: -3_600_010, most: -3_600_005 })
+    expect(skewOf(turnSkew(seeTime(turned, '2026-06-10T10:00:31.301Z')))).toEqual({ least: 1, most: 1 })
+  })
+
+  it('learns the skew from marks that were posted without a time', () => {
+    const shown = { RecordedOn: '2026-06-10T10:00:32.300Z' }
+    const sample = { posted: record, postedOn: undefined, shown, nowMs, proven: false }
+    expect(learnEcho(freshProfile, sample)).toEqual({ ...freshProfile, skew: { least: 1_000, most: 1_000 } })
+  })
+
+  it('a mark that was read back with its millisecond proves the client’s time', () => {
+    expect(seeTime(freshProfile, postedOn, true).times & OWN_TIME).toBe(0)
+  })
+
+  it('begins anew where the service contradicts what was learned', () => {
+    const kept = seeTime(freshProfile, postedOn, true)
+    expect(seeTime(kept, '2026-06-10T09:00:31.290Z')).toMatchObject({ epoch: 1, times: OWN_TIME })
+    const whole = seeComment(freshProfile, 'x'.repeat(30), 'x'.repeat(30), true)
+    expect(whole).toMatchObject({ wholeLength: 30 })
+    expect(seeComment(whole, 'x'.repeat(30), 'x'.repeat(20))).toMatchObject({ epoch: 1, cutLength: 20 })
+  })
+
+  it('learns where comments are cut, and that they are changed by an unknown rule', () => {
+    const once = seeComment(freshProfile, 'one two three four', 'one two')
+    expect(once).toMatchObject({ commentsShown: true, cutLength: 7 })
+    expect(seeComment(once, 'abcdefghijkl', 'abcdefgh')).toMatchObject({ cutLength: 8 })
+    expect(seeComment(freshProfile, 'a & b', 'a &amp; b')).toMatchObject({ commentsOpaque: true })
+    expect(seeComment(freshProfile, ' a\r\n', 'a')).toMatchObject({
+      commentsOpaque: false,
+      cutLength: undefined,
+    })
+  })
+
+  it('learns what becomes of missing minutes', () => {
+    const see = (posted: number | null, stored: number | null, proven: boolean): EchoProfile =>
+      learnEcho(freshProfile, {
+        posted: withComment(null, posted),
+        postedOn,
+        shown: { Qualifier: { MinutesLate: stored, Comment: null } },
+        nowMs,
+        proven,
+      })
+    expect(see(null, null, false)).toBe(freshProfile)
+    expect(see(null, null, true)).toMatchObject({ nullsKept: true })
+    expect(see(null, 0, false)).toBe(freshProfile)
+    expect(see(7, 5, false)).toMatchObject({ minutesOpaque: true })
+  })
+})
+
+describe('a profile of several instances', () => {
+  const own = seeTime(freshProfile, '2026-06-10T09:00:31.290Z')
+  const cut = seeComment(freshProfile, 'one two three four', 'one two')
+
+  it('holds what each of them learned', () => {
+    const joined = joinProfiles(own, cut)
+    expect(joined).toMatchObject({ times: OWN_TIME, cutLength: 7, skew: { least: -3_600_010 } })
+    expect(joinProfiles(joined, own)).toBe(joined)
+    expect(joinProfiles({ ...freshProfile, epoch: 1 }, own)).toEqual({ ...freshProfile, epoch: 1 })
+  })
+
+  it('survives its text', () => {
+    for (const profile of [freshProfile, own, cut, turnSkew(own)])
+      expect(parseProfile(formatProfile(profile))).toEqual(profile)
+    for (const text of ['', '[]', '{}', '{"epoch":0,"times":1,"wholeLength":0}'])
+      expect(parseProfile(text)).toBeUndefined()
+  })
+})

@@ -1,0 +1,139 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import { createStoredValues, readValueRules } from '../../src/sandbox/control/stored-values.ts'
+import { freshProfile, learnEcho } from '../../src/translate/echo-profile.ts'
+import { compareReadBack, type ReadBackKnowledge } from '../../src/translate/read-back.ts'
+import type { V3Record } from '../../src/v3/index.ts'
+import { nestedRecord } from '../proxy/writes/planned-record.ts'
+import { guid } from '../support/batch-request.ts'
+
+const comment = fc.option(
+  fc
+    .array(
+      fc.oneof(
+        fc.constantFrom(
+          ' ',
+          '\r\n',
+          '\n',
+          '\t',
+          'é',
+          'e\u0301',
+          '\u1e9b\u0323',
+          '\ud83d\ude00',
+          "O'Neil",
+          '&',
+        ),
+        fc.string({ minLength: 1, maxLength: 8 }),
+      ),
+      { maxLength: 30 },
+    )
+    .map((parts) => parts.join('')),
+)
+const minutes = fc.option(fc.integer({ min: 0, max: 400 }))
+const receivedMs = Date.parse('2026-06-10T10:00:00Z')
+const record = fc
+  .record({ comment, minutes, atMs: fc.integer({ min: receivedMs, max: receivedMs + 86_400_000 }) })
+  .map(({ comment, minutes, atMs }): V3Record => ({
+    ...nestedRecord(1),
+    RecordedOn: new Date(atMs).toISOString(),
+    Qualifier: { MinutesLate: minutes, Comment: comment },
+  }))
+
+const rules = fc
+  .record({
+    times: fc.constantFrom('keep', 'seconds', 'roundSeconds', 'sqlDatetime', 'minutes', 'roundMinutes'),
+    clock: fc.constantFrom('client', 'server'),
+    offsetMs: fc.integer({ min: -7_200_000, max: 7_200_000 }),
+    comments: fc.uniqueArray(
+      fc.constantFrom('trim', 'trimEnd', 'collapse', 'nfc', 'nfd', 'crlfToLf', 'lfToCrlf'),
+      { maxLength: 3 },
+    ),
+    nulls: fc.subarray(['minutesLateToZero', 'commentToEmpty', 'emptyToNull']),
+  })
+  .map(readValueRules)
+
+/** What the stand-in service stores of a record under some rules. */
+function store(posted: V3Record, ruled: ReturnType<typeof readValueRules>, latencyMs: number) {
+  const values = createStoredValues()
+  values.set(ruled)
+  const recordedOn = Date.parse(posted.RecordedOn ?? '')
+  const { MinutesLate = null, Comment = null } = posted.Qualifier
+  const { stored } = values.store(
+    { minutesLate: MinutesLate, comment: Comment, recordedOn },
+    recordedOn + latencyMs,
+  )
+  return {
+    ...posted,
+    ExternalID: guid(77),
+    RecordedOn: new Date(stored.recordedOn).toISOString(),
+    Qualifier: { MinutesLate: stored.minutesLate, Comment: stored.comment },
+  }
+}
+
+const kindOf = (posted: V3Record, row: object, knowledge?: ReadBackKnowledge): string =>
+  compareReadBack(posted, { value: [row] }, knowledge).kind
+
+const learned = (posted: V3Record, row: ReturnType<typeof store>, latencyMs: number): ReadBackKnowledge => {
+  const postedOn = posted.RecordedOn ?? undefined
+  const nowMs = Date.parse(posted.RecordedOn ?? '') + latencyMs
+  const profile = learnEcho(freshProfile, { posted, postedOn, shown: row, nowMs, proven: false })
+  return { profile, timeSent: true, confirmed: undefined }
+}
+
+describe('compareReadBack', () => {
+  it('recognises every mark in what a service made of it, before and after it learned', () => {
+    fc.assert(
+      fc.property(record, record, rules, fc.integer({ min: 0, max: 5_000 }), (posted, other, ruled, ms) => {
+        const row = store(posted, ruled, ms)
+        expect(kindOf(posted, row)).toBe('applied')
+        expect(kindOf(posted, row, learned(other, store(other, ruled, ms), ms))).toBe('applied')
+        expect(kindOf(posted, row, { profile: freshProfile, timeSent: false, confirmed: undefined })).toBe(
+          'applied',
+        )
+      }),
+    )
+  })
+
+  it('recognises a comment that was cut, before and after it learned where', () => {
+    const long = fc.string({ minLength: 30, maxLength: 60, unit: fc.constantFrom('a', 'é', ' ', 'x', '\n') })
+    const text = long.map((tail) => `w${tail}z`)
+    fc.assert(
+      fc.property(
+        record,
+        text,
+        text,
+        fc.integer({ min: 3, max: 20 }),
+        rules,
+        (posted, one, two, cut, ruled) => {
+          const cutting = { ...ruled, comments: [...ruled.comments, { cut }, 'trim' as const] }
+          const withText = (Comment: string): V3Record => ({
+            ...posted,
+            Qualifier: { ...posted.Qualifier, Comment },
+          })
+          const row = store(withText(one), cutting, 5)
+          expect(kindOf(withText(one), row)).toBe('applied')
+          const known = learned(withText(two), store(withText(two), cutting, 5), 5)
+          expect(kindOf(withText(one), row, known)).toBe('applied')
+        },
+      ),
+    )
+  })
+
+  it('keeps different intents apart', () => {
+    const words = fc.stringMatching(/^[a-z]{1,12}( [a-z]{1,12}){0,3}$/)
+    fc.assert(
+      fc.property(record, words, words, rules, (posted, one, two, ruled) => {
+        fc.pre(one !== two && !two.startsWith(one))
+        const with1 = { ...posted, Qualifier: { MinutesLate: 1, Comment: one } }
+        const row = store(with1, ruled, 5)
+        for (const intent of [
+          { ...with1, Qualifier: { MinutesLate: 1, Comment: two } },
+          { ...with1, Qualifier: { MinutesLate: 2, Comment: one } },
+          { ...with1, AttendanceCode: { ExternalID: guid(999) } },
+        ])
+          expect(kindOf(intent, row)).not.toBe('applied')
+      }),
+    )
+  })
+})
