@@ -138,7 +138,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     const open = overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events, pace))
     const journal = await open()
     addJournalGauges(metrics, journal, systemClock)
-    const context = { ...shared, journal, waiting: createWaiting(journal, systemClock) }
+    const linkSecret = linkSecretOf(config) ?? journal.linkSecret
+    const context = { ...shared, journal, linkSecret, waiting: createWaiting(journal, systemClock) }
     const recovery = createRecovery(context, (id, shown) => {
       const partner = partners.find((candidate) => candidate.id === id)
       return partner === undefined ? 'partner' : authoriseWithout(partner, throttles, identify, shown)
@@ -199,6 +200,11 @@ interface Running {
   readonly journal: Journal
   readonly recovery: Recovery
   readonly server: Server
+}
+
+/** The configured secret of next links, for instances that share no journal. */
+function linkSecretOf({ listen }: Config): Uint8Array | undefined {
+  return listen.linkSecret === undefined ? undefined : Buffer.from(listen.linkSecret.reveal())
 }
 
 /** Whether requests are welcome, and if not why. */

@@ -176,6 +176,9 @@ export const configSchema = z.strictObject({
             ),
         )
         .default([]),
+      linkSecret: secret
+        .refine((own) => own.reveal() === '' || own.reveal().length >= 32, 'must have 32 characters or more')
+        .optional(),
       metrics: z.enum(['loopback', 'any']).default('loopback'),
       // Longer than a batch has by default: a stop then cuts no batch off.
       drainMs: ms.default(100_000),

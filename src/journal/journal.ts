@@ -135,6 +135,8 @@ export type Balance = { readonly partner: string; readonly received: number } & 
 export interface Journal {
   /** False for a journal that keeps nothing: it looks at no payload, credentials, ids or content. */
   readonly durable: boolean
+  /** A secret for what the adapter hands out and takes back. All instances of one journal have the same, after a restart too. */
+  readonly linkSecret: Uint8Array
   /** Makes a batch durable before anything of it is sent. Error: `ADP_JOURNAL_UNAVAILABLE`. */
   begin(batch: NewBatch): Promise<Begun>
   /** The batch that `begin` would know this one for; undefined: it would be new. Keeps nothing. */

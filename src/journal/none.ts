@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto'
+
 import type { Balance, Begun, Journal, NewBatch, RecordRef, RecordState, Reopened } from './journal.ts'
 
 /** What is in memory of a batch while one of its records is open; a settled record's key is undefined. */
@@ -14,6 +16,7 @@ const NOTHING: ReadonlyMap<number, readonly RecordRef[]> = new Map()
  * the totals since the start; no batch is ever `known`, nothing can be loaded, and nothing is due.
  */
 export function createNoJournal(): Journal {
+  const linkSecret = randomBytes(32)
   let batches = 0
   const open = new Map<number, OpenBatch>()
   /** The open records of each key, oldest first. */
@@ -69,6 +72,7 @@ export function createNoJournal(): Journal {
 
   return {
     durable: false,
+    linkSecret,
     begin: (batch) => Promise.resolve(begin(batch)),
     find: () => Promise.resolve(undefined),
     answered: () => undefined,

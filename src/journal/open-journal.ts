@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 
 import { AdapterError } from '../errors.ts'
 import { takeLease } from './lease/lease.ts'
@@ -59,6 +59,7 @@ export async function openJournalOn(
       store,
       keys,
       hashKey: createKeyHash(salt),
+      linkSecret: createHmac('sha256', salt).update('markbridge next links').digest(),
       clock,
       identity,
       takeLease: (watch) => takeLease({ store, clock, leaseMs, identity, ...watch }),

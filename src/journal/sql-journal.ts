@@ -28,6 +28,8 @@ export interface JournalEvents {
 export interface SqlJournalOptions {
   readonly store: Store
   readonly keys: readonly JournalKey[]
+  /** Derived from the journal's salt. */
+  readonly linkSecret: Uint8Array
   readonly hashKey: (key: string) => Uint8Array
   readonly clock: JournalClock
   readonly identity: ProcessIdentity
@@ -106,6 +108,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
   }
   return {
     durable: true,
+    linkSecret: options.linkSecret,
     pace: createSharedPace(store, options.hashKey, (question) => availability.ask(question)),
     answered: (batch) => {
       answered.push(batch)

@@ -29,6 +29,8 @@ export interface ProxyContext {
   readonly upstream: string
   readonly reads: ReadServices
   readonly journal: Journal
+  /** Signs next links; the same in all instances of an adapter. */
+  readonly linkSecret: Uint8Array
   readonly waiting: Waiting
   /** What the client of each partner showed last: it finishes writes whose own credentials are not kept. */
   readonly clients: Map<string, V3Credentials>

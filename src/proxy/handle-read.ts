@@ -8,7 +8,7 @@ import { serviceRoot } from './read-request.ts'
 import { readHistories } from './read-histories.ts'
 import { collectPage } from './read-page.ts'
 import { answerRead, authoriseRead, queryOf, type ReadAnswer } from './read-session.ts'
-import { decodeReadToken, encodeReadToken, type ReadToken } from './read-token.ts'
+import { decodeReadToken, encodeReadToken, type ReadToken, strangeToken } from './read-token.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
 
 /** Marks of one answer at most (service-facts 1). */
@@ -33,17 +33,19 @@ export async function handleRead(
 
 async function readPage(
   context: ProxyContext,
-  { partner, credentials }: Authorisation,
+  authorisation: Authorisation,
   request: IncomingMessage,
   prefix: string,
   session: ReadSession,
 ): Promise<ReadAnswer> {
+  const { partner } = authorisation
   const { planner } = context.reads
+  const signer = { secret: context.linkSecret, owner: linkOwner(authorisation) }
   const rawQuery = queryOf(request)
   const tokenText = planner.tokenOf(rawQuery)
-  const token =
-    tokenText === undefined ? firstPage(rawQuery) : decodeReadToken(tokenText, credentials.subscriptionKey)
+  const token = tokenText === undefined ? firstPage(rawQuery) : decodeReadToken(tokenText, signer)
   const plan = planner.plan(token.query, partner.reads)
+  if (token.window >= plan.queries.length) throw strangeToken()
   const first = tokenText === undefined
   const left = first ? plan.top : token.rest
   const { size, rest } = pageSize(request, left)
@@ -59,9 +61,7 @@ async function readPage(
   const root = `${serviceRoot(request, prefix)}/V2/Attendance`
   const { metadata } = readPreferences('', request.headers.accept ?? '')
   const next =
-    page.next === undefined
-      ? undefined
-      : encodeReadToken({ ...page.next, query: token.query, rest }, credentials.subscriptionKey)
+    page.next === undefined ? undefined : encodeReadToken({ ...page.next, query: token.query, rest }, signer)
   const body = encodeFlatPage({
     context: `${root}/$metadata#AttendanceRecords`,
     metadata,
@@ -71,6 +71,11 @@ async function readPage(
     dataEnvelope: partner.dataEnvelope,
   })
   return { body, metadata, rows: rows.length }
+}
+
+/** Whom the links of an answer are for: one client of the partner. */
+function linkOwner({ partner, client }: Authorisation): string {
+  return JSON.stringify([partner.id, client.subscriptionKey])
 }
 
 function firstPage(query: string): ReadToken {

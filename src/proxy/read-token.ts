@@ -15,47 +15,63 @@ export interface ReadToken extends ReadPosition {
 const MAX_TOKEN_CHARACTERS = 65_536
 const MAX_STATE_BYTES = 262_144
 const SIGNATURE_BYTES = 16
+/** The query of V3's next link, as it goes into a request line. */
+const QUERY = /^[\x21-\x7e]+$/
 
-/**
- * Writes a token that nobody can alter unseen: signed with the subscription key that V3 is called with, which every instance
- * knows and which other partners do not have.
- */
-export function encodeReadToken(token: ReadToken, key: string): string {
-  const { query, rest, window, link, offset } = token
-  const state = deflateRawSync(JSON.stringify([query, rest ?? null, window, link ?? null, offset]))
-  return Buffer.concat([sign(state, key), state]).toString('base64url')
+/** What a token is signed with. */
+export interface TokenSigner {
+  /** A secret of the adapter that all its instances know. */
+  readonly secret: Uint8Array
+  /** Whose link it is: another owner's token has another signature. */
+  readonly owner: string
 }
 
-/** Reads a token. Error: `ADP_QUERY` for one that was altered, cut, or made for another subscription key. */
-export function decodeReadToken(text: string, key: string): ReadToken {
+/** Writes a token that cannot be altered or made up: no client knows the secret that signs it. */
+export function encodeReadToken(token: ReadToken, signer: TokenSigner): string {
+  const { query, rest, window, link, offset } = token
+  const state = deflateRawSync(JSON.stringify([query, rest ?? null, window, link ?? null, offset]))
+  return Buffer.concat([sign(state, signer), state]).toString('base64url')
+}
+
+/**
+ * Reads a token. Error: `ADP_QUERY` for one that was altered, cut, made up or given to another owner. Its content is checked as
+ * well, in case that a secret became known.
+ */
+export function decodeReadToken(text: string, signer: TokenSigner): ReadToken {
   const bytes = text.length > MAX_TOKEN_CHARACTERS ? Buffer.alloc(0) : Buffer.from(text, 'base64url')
   const signature = bytes.subarray(0, SIGNATURE_BYTES)
   const state = bytes.subarray(SIGNATURE_BYTES)
   // Base64 has spare bits at its end: only the text that was written counts.
   const whole = signature.length === SIGNATURE_BYTES && bytes.toString('base64url') === text
-  if (!whole || !timingSafeEqual(signature, sign(state, key))) throw strange()
-  const values: unknown = JSON.parse(inflateRawSync(state, { maxOutputLength: MAX_STATE_BYTES }).toString())
-  const [query, rest, window, link, offset]: readonly unknown[] = Array.isArray(values)
-    ? (values as unknown[])
-    : []
-  if (typeof query !== 'string' || typeof window !== 'number' || typeof offset !== 'number') throw strange()
-  return {
-    query,
-    rest: typeof rest === 'number' ? rest : undefined,
-    window,
-    link: typeof link === 'string' ? link : undefined,
-    offset,
+  if (!whole || !timingSafeEqual(signature, sign(state, signer))) throw strangeToken()
+  const [query, rest, window, link, offset] = readState(state)
+  if (typeof query !== 'string' || !isCount(window) || !isCount(offset)) throw strangeToken()
+  if (rest !== null && !isCount(rest)) throw strangeToken()
+  if (link !== null && !(typeof link === 'string' && QUERY.test(link))) throw strangeToken()
+  return { query, rest: rest ?? undefined, window, link: link ?? undefined, offset }
+}
+
+function readState(state: Buffer): readonly unknown[] {
+  try {
+    const json = inflateRawSync(state, { maxOutputLength: MAX_STATE_BYTES }).toString()
+    const values: unknown = JSON.parse(json)
+    return Array.isArray(values) ? (values as unknown[]) : []
+  } catch {
+    throw strangeToken()
   }
 }
 
-function sign(state: Buffer, key: string): Buffer {
-  return createHmac('sha256', `markbridge next link ${key}`)
-    .update(state)
-    .digest()
-    .subarray(0, SIGNATURE_BYTES)
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0
 }
 
-function strange(): AdapterError {
+function sign(state: Buffer, { secret, owner }: TokenSigner): Buffer {
+  const key = createHmac('sha256', secret).update('markbridge next link ').update(owner).digest()
+  return createHmac('sha256', key).update(state).digest().subarray(0, SIGNATURE_BYTES)
+}
+
+/** The error of a token that cannot be used. */
+export function strangeToken(): AdapterError {
   return new AdapterError('ADP_QUERY', 'The next link is not one of this adapter, or was altered.', {
     at: { path: '$skiptoken' },
   })

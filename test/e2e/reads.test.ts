@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
+import { Secret } from '../../src/config/index.ts'
 import { anyText, fixed, sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
 import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { type AdapterSettings, onePartner, startAdapter } from '../support/start-adapter.ts'
@@ -80,11 +81,12 @@ describe('a V2 read', () => {
   })
 
   it('follows its next links on another instance, and refuses one that was altered', async () => {
-    const { sandbox, read, get } = await startReads()
+    const listen = { port: 0, linkSecret: new Secret('s'.repeat(32)) }
+    const { sandbox, read, get } = await startReads({ listen })
     const query = `$filter=${week}&$top=25&$orderby=Learner`.replaceAll(' ', '%20')
     const first = await read(query, { Prefer: 'odata.maxpagesize=10' })
     const link = local(first['@odata.nextLink'])
-    const other = await startAdapter(sandbox.url)
+    const other = await startAdapter(sandbox.url, { listen })
     const pages = [first]
     for (let path: string | undefined = link; path !== undefined;) {
       const reply = await other.request('GET', path, {

@@ -1,3 +1,6 @@
+import { createHmac } from 'node:crypto'
+import { deflateRawSync } from 'node:zlib'
+
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
@@ -7,35 +10,68 @@ const tokens = fc.record({
   query: fc.string(),
   rest: fc.option(fc.nat(), { nil: undefined }),
   window: fc.nat(41),
-  link: fc.option(fc.string(), { nil: undefined }),
+  link: fc.option(fc.stringMatching(/^[!-~]+$/), { nil: undefined }),
   offset: fc.nat(),
 })
 const token: ReadToken = { query: '$filter=true', rest: 5, window: 1, link: '$skiptoken=7', offset: 3 }
 const refusal = expect.objectContaining({ code: 'ADP_QUERY', status: 400 }) as Error
 
+const signer = { secret: Buffer.from('secret of the adapter'), owner: 'acme' }
+
+/** A token with the right signature around any state, as somebody who knew the secret could make it. */
+function signed(state: Buffer): string {
+  const key = createHmac('sha256', signer.secret)
+    .update('markbridge next link ')
+    .update(signer.owner)
+    .digest()
+  const signature = createHmac('sha256', key).update(state).digest().subarray(0, 16)
+  return Buffer.concat([signature, state]).toString('base64url')
+}
+
+const signedJson = (value: unknown): string => signed(deflateRawSync(JSON.stringify(value)))
+
 describe('a next link', () => {
-  it('comes back as it was written, with the same key', () => {
+  it('comes back as it was written, with the same secret and owner', () => {
     fc.assert(
-      fc.property(tokens, fc.string(), (own, key) => {
-        expect(decodeReadToken(encodeReadToken(own, key), key)).toEqual(own)
+      fc.property(tokens, fc.string(), (own, owner) => {
+        const mine = { ...signer, owner }
+        expect(decodeReadToken(encodeReadToken(own, mine), mine)).toEqual(own)
       }),
     )
+    expect(decodeReadToken(signedJson(['q', null, 0, null, 0]), signer).query).toBe('q')
   })
 
   it('is refused when any of its characters is another, or missing', () => {
-    const text = encodeReadToken(token, 'key')
+    const text = encodeReadToken(token, signer)
     for (let at = 0; at < text.length; at += 1) {
       const other = text[at] === 'A' ? 'B' : 'A'
       for (const altered of [text.slice(0, at) + other + text.slice(at + 1), text.slice(0, at)])
-        expect(() => decodeReadToken(altered, 'key')).toThrow(refusal)
+        expect(() => decodeReadToken(altered, signer)).toThrow(refusal)
     }
   })
 
   it.each([
-    ['another key', encodeReadToken(token, 'other')],
+    ['another secret', encodeReadToken(token, { ...signer, secret: Buffer.from('client-key') })],
+    ['another owner', encodeReadToken(token, { ...signer, owner: 'other' })],
     ['characters of no token', '$%&'],
+    ['nothing', ''],
     ['more than a link can have', 'A'.repeat(70_000)],
+    ['a state that cannot be inflated', signed(Buffer.from('no deflate'))],
+    ['a state that inflates to too much', signed(deflateRawSync(Buffer.alloc(10_000_000)))],
+    ['no JSON', signed(deflateRawSync('{'))],
+    ['no list', signedJson({ query: 'q' })],
+    ['no members', signedJson([])],
+    ['a query that is no text', signedJson([1, null, 0, null, 0])],
+    ['a negative rest', signedJson(['q', -1, 0, null, 0])],
+    ['a rest that is no integer', signedJson(['q', 1.5, 0, null, 0])],
+    ['a negative window', signedJson(['q', null, -1, null, 0])],
+    ['a window that is a text', signedJson(['q', null, '0', null, 0])],
+    ['an offset too large for a number', signedJson(['q', null, 0, null, 1e300])],
+    ['a negative offset', signedJson(['q', null, 0, null, -1])],
+    ['a link that is no text', signedJson(['q', null, 0, {}, 0])],
+    ['an empty link', signedJson(['q', null, 0, '', 0])],
+    ['a link with a line end', signedJson(['q', null, 0, 'a\r\nX: y', 0])],
   ])('is refused with %s', (_name, text) => {
-    expect(() => decodeReadToken(text, 'key')).toThrow(refusal)
+    expect(() => decodeReadToken(text, signer)).toThrow(refusal)
   })
 })

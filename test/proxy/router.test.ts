@@ -36,6 +36,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     },
     upstream: 'http://x/',
     journal: createNoJournal(),
+    linkSecret: Buffer.alloc(32),
     waiting: createWaiting(createNoJournal(), systemClock),
     clients: new Map(),
     orphans: new Map(),
