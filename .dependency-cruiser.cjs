@@ -20,6 +20,7 @@ const allowed = {
     'observability',
     'http',
     'errors',
+    'npm:express',
     'npm:http-proxy-middleware',
     'npm:micromatch',
     'npm:zod',

@@ -1,6 +1,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 
+import express, { type NextFunction, type Request, type Response } from 'express'
+
 import { AdapterError } from '../errors.ts'
+import type { Events } from '../observability/events.ts'
 import { refuseMethod } from './allowed-paths.ts'
 import type { ProxyContext } from './context.ts'
 import { sendError } from './error-reply.ts'
@@ -56,9 +59,16 @@ const routes: readonly Route[] = [
 
 const operationMethods = ['GET', 'HEAD']
 
+/** What the middleware of one request hand on. */
+interface Locals extends Record<string, unknown> {
+  target: RequestTarget
+}
+type ProxyResponse = Response<unknown, Locals>
+
 /**
- * Creates the adapter's listener: health, metrics, the translated V2 paths, and pass-through for the rest. The target of every
- * request is read once, by one rule, and its method is checked before credentials are and before anything leaves.
+ * Creates the adapter's listener, an Express application: health, metrics, the translated V2 paths, and pass-through for the
+ * rest. The target of every request is read once, by one rule, and its method is checked before credentials are and before
+ * anything leaves. Routes compare that target, not Express's own reading, which takes any case and a slash at the end.
  */
 export function createProxyApp(
   context: ProxyContext,
@@ -66,14 +76,43 @@ export function createProxyApp(
   readiness: () => Readiness,
   metrics: MetricsPage,
 ): RequestListener {
+  const { events } = context
   const operations = createOperations(readiness, metrics)
-  const serve = async (
-    target: RequestTarget,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> => {
+  const app = express()
+  app.disable('x-powered-by')
+  app.disable('etag')
+  app.use(async (request, response: ProxyResponse, next) => {
+    const operation = operations.get(response.locals.target.rawPath)
+    if (operation === undefined) next()
+    else if (operationMethods.includes(request.method)) await operation(request, response)
+    else throw refuseMethod(response, operationMethods)
+  })
+  app.use((request, _response, next) => {
+    replaceForwarding(request, context.trustedProxies)
+    next()
+  })
+  // Not of health and metrics: a reader of the metrics would always see its own request under way.
+  app.use((request, response: ProxyResponse) =>
+    context.inFlight.run(async () => {
+      try {
+        await serve(request, response)
+      } catch (cause) {
+        answerFailure(cause, response, events)
+      }
+      // A reply is under way until its last byte has left, or its client.
+      if (!response.closed && !response.destroyed)
+        await new Promise((resolve) => response.once('close', resolve))
+    }),
+  )
+  // No error reaches Express's own page, which shows stacks. Express knows such a handler by its four parameters.
+  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- the fourth parameter is what makes it an error handler
+  app.use((cause: unknown, _request: Request, response: Response, _next: NextFunction) => {
+    answerFailure(cause, response, events)
+  })
+
+  const serve = async (request: Request, response: ProxyResponse): Promise<void> => {
     checkHost(request)
-    const { path, rawPath } = target
+    const { path, rawPath } = response.locals.target
     const exact = respelt(operations, path)
     if (exact !== undefined) throw new AdapterError('ADP_NOT_FOUND', `This path is not served; ${exact} is.`)
     const route = routes.find(({ pattern }) => pattern.test(path))
@@ -82,48 +121,22 @@ export function createProxyApp(
       await passThrough.handle(request, response, await context.authorise(request))
       return
     }
-    const handle = route.handlers[request.method ?? '']
+    const handle = route.handlers[request.method]
     if (handle === undefined) throw refuseMethod(response, Object.keys(route.handlers))
     await handle(context, request, response, pathBefore(rawPath, route.segments), passThrough)
   }
   return (request, response) => {
-    let target: RequestTarget
+    // Before Express: its own parser answers a target that it cannot read with a page of its own.
     try {
-      target = takeTarget(request)
+      app(request, Object.assign(response, { locals: { target: takeTarget(request) } }))
     } catch (cause) {
-      sendError(response, cause, context.events)
-      return
+      sendError(response, cause, events)
     }
-    const operation = operations.get(target.rawPath)
-    if (operation === undefined) {
-      replaceForwarding(request, context.trustedProxies)
-      void context.inFlight.run(async () => {
-        await guard(context, response, () => serve(target, request, response))
-        // A reply is under way until its last byte has left, or its client.
-        if (!response.closed && !response.destroyed)
-          await new Promise((resolve) => response.once('close', resolve))
-      })
-      return
-    }
-    // Not counted among the requests under way: a reader of the metrics would always see itself.
-    void guard(context, response, () => {
-      if (!operationMethods.includes(request.method ?? '')) throw refuseMethod(response, operationMethods)
-      return operation(request, response)
-    })
   }
 }
 
-/** Every refusal ends in one place; no error goes past it. */
-async function guard(
-  { events }: Pick<ProxyContext, 'events'>,
-  response: ServerResponse,
-  work: () => Promise<void>,
-): Promise<void> {
-  try {
-    await work()
-  } catch (cause) {
-    if (!isAbandoned(cause, response)) sendError(response, cause, events)
-  }
+function answerFailure(cause: unknown, response: ServerResponse, events: Events): void {
+  if (!isAbandoned(cause, response)) sendError(response, cause, events)
 }
 
 /** True when the client went away while its call waited: there is no reply to send, and nothing failed. */

@@ -37,7 +37,7 @@ describe('GET /metrics', () => {
     }
     const names = Object.keys(expected)
     expect(Object.fromEntries(names.map((name) => [name, seen.get(name)]))).toEqual(expected)
-    expect(seen.get('markbridge_queue_wait_seconds_sum{priority="read"}')).toBeGreaterThan(0.9)
+    expect(seen.get('markbridge_queue_wait_seconds_sum{priority="read"}')).toBeGreaterThan(0)
     expect(seen.get('process_start_time_seconds')).toBeGreaterThan(0)
   })
 
