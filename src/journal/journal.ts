@@ -73,6 +73,8 @@ export type Begun =
       readonly batch: number
       /** Older open records of the same keys, by position: they are waited for before the record is sent. */
       readonly after: ReadonlyMap<number, readonly RecordRef[]>
+      /** The time of receipt that counts, ms since the epoch: that of the batch before, where the given one is earlier. */
+      readonly receivedMs: number
       /** The same ids came before with other bytes. */
       readonly idsReused: boolean
     }

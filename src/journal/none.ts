@@ -18,6 +18,7 @@ const NOTHING: ReadonlyMap<number, readonly RecordRef[]> = new Map()
 export function createNoJournal(): Journal {
   const linkSecret = randomBytes(32)
   let batches = 0
+  let latestMs = 0
   const open = new Map<number, OpenBatch>()
   /** The open records of each key, oldest first. */
   const byKey = new Map<string, RecordRef[]>()
@@ -32,6 +33,7 @@ export function createNoJournal(): Journal {
   }
   const begin = (batch: NewBatch): Begun => {
     const number = ++batches
+    latestMs = Math.max(latestMs, batch.receivedMs)
     const counts = totalsOf(batch.partner)
     const keys: (string | undefined)[] = []
     let after: Map<number, readonly RecordRef[]> | undefined
@@ -57,7 +59,7 @@ export function createNoJournal(): Journal {
     counts.open += sent
     counts.refused += keys.length - sent
     if (sent > 0) open.set(number, { partner: batch.partner, keys, open: sent })
-    return { kind: 'new', batch: number, after: after ?? NOTHING, idsReused: false }
+    return { kind: 'new', batch: number, receivedMs: latestMs, after: after ?? NOTHING, idsReused: false }
   }
   const release = (batch: number, position: number, key: string): void => {
     const waiting = byKey.get(key)

@@ -7,7 +7,7 @@ import { connect, placeOf } from '../../src/journal/postgres/connect.ts'
 import { toPostgresFault } from '../../src/journal/postgres/postgres-fault.ts'
 import { toBegin } from '../../src/journal/store/operations.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
-import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
+import { batchOf, beginNew, confirmed, START_MS, statesOf } from './batches.ts'
 
 const patience = { patienceMs: 1_000, settlePatienceMs: 20_000, leaseMs: 60_000 }
 
@@ -199,8 +199,8 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(await commit(more)).toEqual({
       ok: true,
       results: [
-        { kind: 'new', batch: one, after: [], idsReused: false },
-        { kind: 'new', batch: two, after: [0, one, 0], idsReused: false },
+        { kind: 'new', batch: one, after: [], receivedMs: START_MS, idsReused: false },
+        { kind: 'new', batch: two, after: [0, one, 0], receivedMs: START_MS, idsReused: false },
       ],
     })
     expect(await journal.balances()).toMatchObject([{ received: 2, open: 2 }])

@@ -12,6 +12,7 @@ import { type SealedRow, toBuffer, writeSealed } from './sealed-rows.ts'
 interface Fresh {
   readonly batch: number
   readonly operation: BeginOperation
+  readonly receivedMs: number
   readonly open: number
 }
 
@@ -23,7 +24,9 @@ export async function beginBatches(
   operations: readonly BeginOperation[],
 ): Promise<readonly BeginResult[]> {
   const before = await readBefore(client, operations)
-  const numbers = await takeNumbers(client, operations.length)
+  const { numbers, latestMs } = await takeNumbers(client, operations.length)
+  // Times of receipt never run backwards, whatever a clock does: the mark that came later is never the older one.
+  let receiptMs = latestMs
   const fresh: Fresh[] = []
   const retiring: number[] = []
   const found = operations.map((operation, index) => {
@@ -37,10 +40,14 @@ export async function beginBatches(
     if (known !== undefined) return { kind: 'known', batch: known.batch, running: known.running } as const
     const batch = numbers[index] ?? 0
     const open = keys.length - refused.positions.length
-    fresh.push({ batch, operation, open })
+    receiptMs = Math.max(receiptMs, receivedMs)
+    fresh.push({ batch, operation, receivedMs: receiptMs, open })
     if (name !== undefined)
-      before.set(name, [{ batch, content, receivedMs, running: open > 0, answered: false }, ...left])
-    return { kind: 'new', batch, idsReused } as const
+      before.set(name, [
+        { batch, content, receivedMs: receiptMs, running: open > 0, answered: false },
+        ...left,
+      ])
+    return { kind: 'new', batch, receivedMs: receiptMs, idsReused } as const
   })
   await retireBatches(client, retiring)
   if (fresh.length > 0) await writeBatches(client, context, ledger, fresh)
@@ -106,13 +113,19 @@ export async function noteAnswered(client: PoolClient, batches: readonly number[
 }
 
 /** Numbers in the order of the lock: they are taken before the rows are written, since encryption binds them. */
-async function takeNumbers(client: PoolClient, count: number): Promise<readonly number[]> {
-  const { rows } = await client.query<{ id: number }>({
+async function takeNumbers(
+  client: PoolClient,
+  count: number,
+): Promise<{ readonly numbers: readonly number[]; readonly latestMs: number }> {
+  const { rows } = await client.query<{ id: number; latest: number | null }>({
     name: 'journal-numbers',
-    text: `select nextval(pg_get_serial_sequence('journal_batches', 'id')) as id from generate_series(1, $1::int)`,
+    text: `select nextval(pg_get_serial_sequence('journal_batches', 'id')) as id,
+        (select received_ms from journal_batches order by id desc limit 1) as latest
+      from generate_series(1, $1::int)`,
     values: [count],
   })
-  return rows.map(({ id }) => id).sort((one, other) => one - other)
+  const numbers = rows.map(({ id }) => id).sort((one, other) => one - other)
+  return { numbers, latestMs: rows[0]?.latest ?? 0 }
 }
 
 async function writeBatches(
@@ -136,7 +149,7 @@ async function writeBatches(
       fresh.map(({ operation }) => operation.owner),
       fresh.map(({ operation: { ids } }) => (ids === undefined ? null : toBuffer(ids))),
       fresh.map(({ operation }) => toBuffer(operation.content)),
-      fresh.map(({ operation }) => operation.receivedMs),
+      fresh.map(({ receivedMs }) => receivedMs),
       fresh.map(({ open }) => open),
     ],
   })

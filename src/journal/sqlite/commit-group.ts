@@ -90,11 +90,19 @@ function begin(
   operation: BeginOperation,
 ): BeginResult {
   const { on, secrets } = context
-  const { partner, owner, ids, content, receivedMs, payload, credentials, keys, refused } = operation
+  const { partner, owner, ids, content, payload, credentials, keys, refused } = operation
   const earlier = ids === undefined ? [] : on.sameIds.all(ids, owner).map(toSameIds)
-  const { known, idsReused, retired } = judgeArrival(content, receivedMs, context.replayForMs, earlier)
+  const { known, idsReused, retired } = judgeArrival(
+    content,
+    operation.receivedMs,
+    context.replayForMs,
+    earlier,
+  )
   for (const one of retired) on.retire.run(one)
   if (known !== undefined) return { kind: 'known', batch: known.batch, running: known.running }
+  // Times of receipt never run backwards, whatever a clock does: the mark that came later is never the older one.
+  const latest = Number(on.latestReceipt.get()?.['received_ms'] ?? 0)
+  const receivedMs = Math.max(operation.receivedMs, latest)
   const open = keys.length - refused.positions.length
   const { lastInsertRowid } = on.insertBatch.run(
     partner,
@@ -120,7 +128,7 @@ function begin(
   ledger.move(partner, undefined, 2, refused.positions.length)
   // With setReturnArrays each row is an array, which the types do not say.
   const after = (on.olderOpen.all(batch) as unknown as number[][]).flat()
-  return { kind: 'new', batch, after, idsReused }
+  return { kind: 'new', batch, receivedMs, after, idsReused }
 }
 
 function toSameIds(row: Readonly<Record<string, unknown>>): SameIds {

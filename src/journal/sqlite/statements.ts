@@ -6,6 +6,7 @@ import { MAX_SAME_IDS } from '../same-ids.ts'
 export interface GroupStatements {
   readonly instance: StatementSync
   readonly sameIds: StatementSync
+  readonly latestReceipt: StatementSync
   readonly retire: StatementSync
   readonly answered: StatementSync
   readonly insertBatch: StatementSync
@@ -51,6 +52,7 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
       `select id, content, received_ms, open, answered from journal_batches
        where ids = ? and owner_id = ? and retired = 0 order by id desc limit ${MAX_SAME_IDS}`,
     ),
+    latestReceipt: prepare('select received_ms from journal_batches order by id desc limit 1'),
     retire: prepare('update journal_batches set retired = 1 where id = ?'),
     answered: prepare(
       'update journal_batches set answered = 1 where id in (select value from json_each(?)) and answered = 0',

@@ -63,6 +63,7 @@ export type BeginResult =
       readonly kind: 'new'
       readonly batch: number
       readonly after: readonly number[]
+      readonly receivedMs: number
       readonly idsReused: boolean
     }
   | Extract<Begun, { kind: 'known' }>

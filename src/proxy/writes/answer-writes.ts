@@ -3,7 +3,7 @@ import type { BatchIdentity, NewRecord } from '../../journal/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
 import { answerKnown } from './answer-known.ts'
-import type { Plan } from './plan.ts'
+import { type Plan, redate } from './plan.ts'
 import type { OpenReply } from './reply-stream.ts'
 import { type Answered, runForClient } from './run.ts'
 import { createSending, overBudgetSeconds } from './sending.ts'
@@ -39,7 +39,7 @@ export async function answerWrites(
 ): Promise<Answered> {
   const { journal } = context
   const { partner, client } = authorisation
-  const { request, body, receivedMs, plan } = planned
+  const { request, body, plan } = planned
   const replyId = context.newId()
   const texts = toTexts(request, context.newId)
   const dropped = !plan.outcomesShown && partner.mismatch === 'drop'
@@ -74,16 +74,18 @@ export async function answerWrites(
   faults.forEach((fault, index) => {
     if (fault !== undefined) reply.settle(index, fault)
   })
+  const { receivedMs } = begun
+  const dated = redate(plan, planned.receivedMs, receivedMs)
   const tasks = toTasks(
-    plan.records,
-    dropped ? [] : plan.records.keys(),
+    dated.records,
+    dropped ? [] : dated.records.keys(),
     begun.after,
     () => 'post',
     (older) => context.waiting.until(older, partner.budgetMs),
   )
   const tally = await runForClient(context, partner, sending, reply, {
     batch: begun.batch,
-    records: plan.records,
+    records: dated.records,
     tasks,
     after: begun.after,
     texts,

@@ -74,6 +74,18 @@ export function planWrites(
   }
 }
 
+/** The plan with another time of receipt; a time that a client gave a record itself stays. */
+export function redate(plan: Plan, fromMs: number, receivedMs: number): Plan {
+  if (fromMs === receivedMs) return plan
+  const [before, RecordedOn] = [new Date(fromMs).toISOString(), new Date(receivedMs).toISOString()]
+  const records = plan.records.map((planned) =>
+    planned.record?.RecordedOn === before
+      ? { ...planned, record: { ...planned.record, RecordedOn } }
+      : planned,
+  )
+  return { ...plan, records }
+}
+
 /**
  * Plans a request that was journaled. Its records were let in when it came: limits that were lowered since then, or what a
  * partner leaves out of records now, are no reason to refuse one that may have been sent.

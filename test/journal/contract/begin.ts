@@ -42,6 +42,20 @@ export function describeBegin({ name, promise }: Subject): void {
       expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: false })
     })
 
+    promise('never lets times of receipt run backwards', async (journal) => {
+      const begin = async (receivedMs: number): Promise<unknown[]> => {
+        const begun = await journal.begin(batchOf(['a'], { receivedMs }))
+        if (begun.kind !== 'new') return []
+        return [begun.receivedMs - START_MS, ((await journal.load(begun.batch))?.receivedMs ?? 0) - START_MS]
+      }
+      expect(await begin(START_MS + 5)).toEqual([5, 5])
+      expect(await begin(START_MS - HOUR_MS)).toEqual([5, 5])
+      expect(await begin(START_MS + 6)).toEqual([6, 6])
+      const atOnce = [9, 7, 8].map((ms) => batchOf(['a'], { receivedMs: START_MS + ms }))
+      const begun = await Promise.all(atOnce.map((batch) => journal.begin(batch)))
+      expect(begun.map((one) => (one.kind === 'new' ? one.receivedMs - START_MS : one))).toEqual([9, 9, 9])
+    })
+
     promise('knows one of two that come at the same moment', async (journal) => {
       const twice = await Promise.all([1, 2].map(() => journal.begin(batchOf(['a'], { name: 'one' }))))
       expect(twice.map(({ kind }) => kind)).toEqual(['new', 'known'])
