@@ -9,6 +9,7 @@ import { callsPerSecondOf, type Config } from './config/index.ts'
 import { createAddressList } from './http/address-list.ts'
 import { answerUnreadable, refuseTunnel } from './http/answer-unreadable.ts'
 import { startListening, stopServing } from './http/server.ts'
+import { createSlowClients } from './http/slow-clients.ts'
 import type { Journal } from './journal/index.ts'
 import { createEvents, type Events } from './observability/events.ts'
 import { createLogger } from './observability/logger.ts'
@@ -23,6 +24,7 @@ import {
   createPassThrough,
   createProxyApp,
   createRecovery,
+  createShares,
   createWaiting,
   type Readiness,
   type Recovery,
@@ -30,9 +32,12 @@ import {
 import { createReadPlanner } from './translate/index.ts'
 import { defaultBatchLimits } from './v2/index.ts'
 import {
+  createFairGate,
   createThrottles,
+  createSharedReader,
   createV3Client,
   createV3Reader,
+  type FairGate,
   systemClock,
   type V3Credentials,
 } from './v3/index.ts'
@@ -44,6 +49,10 @@ import {
 const CLIENT_IDLE_MS = 75_000
 /** Room for a next link (64 KiB) and for a filter over a class; Node's 16 KiB are too few. */
 const MAX_HEADER_BYTES = 131_072
+/** The longest time for a whole request; the minimum rate ends slow ones earlier. */
+const REQUEST_MS = 300_000
+/** How often Node looks for requests whose headers or body take too long. */
+const TIMEOUT_CHECK_MS = 1_000
 
 /** Parts that a caller may replace, mostly to observe or to fix time and ids. */
 export interface AppOverrides {
@@ -88,7 +97,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     onCall: metrics.called,
   }
   const client = createV3Client(upstream)
-  const reads = { planner: createReadPlanner(nowMs), reader: createV3Reader(upstream), clock: systemClock }
   const pace = createPaceSharing()
   const throttles = createThrottles(
     systemClock,
@@ -100,11 +108,32 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       }),
     config.journal.url === 'none' ? undefined : pace.turnsOf,
   )
+  const shares = createShares()
+  const { maxInFlightBytes, slowClients } = config.limits
+  const byteBudget = createByteBudget(maxInFlightBytes, () =>
+    metrics.shareRefused({ resource: 'bytes', reason: 'share' }),
+  )
+  const gateOf = (resource: 'pass_through' | 'read'): FairGate =>
+    createFairGate({
+      places: v3.connections,
+      clock: systemClock,
+      onRefusal: (reason) => metrics.shareRefused({ resource, reason }),
+    })
+  const gates = { pass_through: gateOf('pass_through'), read: gateOf('read') }
+  const reads = {
+    planner: createReadPlanner(nowMs),
+    reader: createSharedReader(createV3Reader(upstream), gates.read, v3.timeouts.acquireMs),
+    clock: systemClock,
+  }
   const passThrough = createPassThrough({
     baseUrl: v3.baseUrl,
     allow: config.passThrough.allow,
     rewriteLinks: config.passThrough.rewriteLinks,
     connections: v3.connections,
+    gate: gates.pass_through,
+    acquireMs: v3.timeouts.acquireMs,
+    shares,
+    byteBudget,
     timeoutMs: v3.timeouts.headersMs,
     onCall: metrics.called,
     events,
@@ -123,7 +152,9 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     echoes: createEchoLearning(nowMs),
     onVisible: metrics.visible,
     limits: { ...defaultBatchLimits, ...config.limits },
-    byteBudget: createByteBudget(config.limits.maxInFlightBytes),
+    byteBudget,
+    shares,
+    slowClients: createSlowClients(slowClients, systemClock),
     inFlight: createInFlight(),
     trustedProxies: createAddressList(config.listen.trustedProxies),
     serviceHosts: [v3.baseUrl.hostname.toLowerCase()],
@@ -133,7 +164,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     newId: overrides.newId ?? randomUUID,
   }
   let ready = false
-  addGauges(metrics, shared, throttles)
+  addGauges(metrics, shared, throttles, gates)
   const start = async (): Promise<Running> => {
     const open = overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events, pace))
     const journal = await open()
@@ -146,8 +177,20 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     })
     const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
     const app = createProxyApp(context, passThrough, () => readinessOf(ready, journal), page)
-    const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES }, app)
-    server.on('clientError', answerUnreadable)
+    const { headersMs } = slowClients
+    const server = createServer(
+      {
+        maxHeaderSize: MAX_HEADER_BYTES,
+        headersTimeout: headersMs,
+        requestTimeout: Math.max(REQUEST_MS, headersMs),
+        connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, headersMs),
+      },
+      app,
+    )
+    server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+      if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') events.slowClient({ phase: 'headers' })
+      answerUnreadable(error, socket)
+    })
     server.on('connect', (_request, socket) => refuseTunnel(socket))
     server.keepAliveTimeout = CLIENT_IDLE_MS
     // A kept connection may still ask while the adapter stops: it is answered, and then closed.

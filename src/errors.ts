@@ -40,6 +40,7 @@ export const errorRules = {
   ADP_TOKEN: request(401),
   ADP_FORBIDDEN: request(403),
   ADP_QUERY: request(400),
+  ADP_SLOW_CLIENT: { class: 'request', status: 408, retryable: true, exposed: true },
   // One record: the others proceed (batch-wire F22, F23, 4).
   ADP_METHOD: record(405),
   ADP_JSON: record(400),

@@ -23,6 +23,7 @@ describe('errorRules', () => {
   it('product 3: an unknown outcome is never to be sent again as it is', () => {
     expect(errorRules.ADP_OUTCOME_UNKNOWN).toMatchObject({ status: 504, retryable: false })
     expect(codes.filter((code) => errorRules[code].retryable)).toEqual([
+      'ADP_SLOW_CLIENT',
       'ADP_UPSTREAM_UNAVAILABLE',
       'ADP_BUDGET_EXCEEDED',
       'ADP_JOURNAL_UNAVAILABLE',

@@ -2,7 +2,7 @@ import { AdapterError } from '../errors.ts'
 import type { Balance, Journal } from '../journal/index.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { ProxyContext } from '../proxy/index.ts'
-import type { Clock, Throttles } from '../v3/index.ts'
+import type { Clock, FairGate, Throttles } from '../v3/index.ts'
 
 /** Who looks at the metrics waits no longer for a journal that does not answer. */
 const JOURNAL_MS = 2_000
@@ -15,12 +15,17 @@ export function addGauges(
   metrics: Metrics,
   { inFlight, byteBudget }: Pick<ProxyContext, 'inFlight' | 'byteBudget'>,
   throttles: Throttles,
+  gates: Readonly<Record<'pass_through' | 'read', FairGate>>,
 ): void {
   metrics.addGauge({ name: 'in_flight_requests', help: 'Requests that are being handled.' }, () =>
     inFlight.count(),
   )
   metrics.addGauge({ name: 'in_flight_bytes', help: 'Bytes of request bodies that are held.' }, () =>
     byteBudget.held(),
+  )
+  metrics.addGauge(
+    { name: 'connections_in_use', help: 'Connections to V3 that a request holds.', labels: ['kind'] },
+    () => Object.entries(gates).map(([kind, gate]) => ({ labels: { kind }, value: gate.held() })),
   )
   metrics.addGauge(
     { name: 'queue_length', help: 'Calls that wait for their turn.', labels: ['priority'] },

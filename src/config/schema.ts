@@ -191,6 +191,7 @@ export const configSchema = z.strictObject({
       timeouts: z
         .strictObject({
           connectMs: ms.default(5_000),
+          acquireMs: ms.default(10_000),
           headersMs: ms.default(20_000),
           // As long as headersMs: undici keeps one timer for both then.
           bodyMs: ms.default(20_000),
@@ -205,6 +206,14 @@ export const configSchema = z.strictObject({
       maxPartHeaderBytes: bytes.default(65_536),
       maxPartBytes: bytes.default(1_048_576),
       maxInFlightBytes: bytes.default(268_435_456),
+      slowClients: z
+        .strictObject({
+          minBytesPerSecond: bytes.default(512),
+          headersMs: ms.default(20_000),
+          uploadMs: ms.default(10_000),
+          replyMs: ms.default(30_000),
+        })
+        .prefault({}),
     })
     .prefault({}),
   journal: journalSchema.prefault({}),

@@ -16,6 +16,7 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
   const rows = counter('read_rows_total', 'Recorded marks in the answers to V2 reads.', ['partner'])
   const pages = counter('read_pages_total', 'Answers of V3 that were read for V2 reads.', ['partner'])
   const refusals = counter('requests_refused_total', 'Requests that were refused as a whole.', ['code'])
+  const slow = counter('slow_clients_total', 'Clients that were cut off for being too slow.', ['phase'])
   const denials = counter('credentials_denied_total', 'Writes whose credentials V3 denied.', ['partner'])
   const failures = counter('pass_through_failures_total', 'Passed requests without a whole reply.', ['reason']) // prettier-ignore
   const internal = counter('internal_errors_total', 'Errors that nobody foresaw.', [])
@@ -74,6 +75,10 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
     journalLeaseLost: () => {
       events.journalLeaseLost()
       leasesLost.inc()
+    },
+    slowClient: (event) => {
+      events.slowClient(event)
+      slow.inc(event)
     },
     credentialsDenied: (event) => {
       events.credentialsDenied(event)

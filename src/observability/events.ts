@@ -83,6 +83,8 @@ export interface Events {
   journalRecovered(): void
   /** Other instances took this one for dead, and may have finished its batches. */
   journalLeaseLost(): void
+  /** A client was cut off because it sent its headers or its body, or read its reply, too slowly. */
+  slowClient(event: { readonly phase: 'headers' | 'upload' | 'reply' }): void
   credentialsDenied(event: { readonly status: number; readonly partner: string }): void
   passThroughFailed(event: { readonly reason: 'unreachable' | 'brokenReply' }): void
   /** An error that nobody foresaw: its class and stack, which hold no data, but not its message. */
@@ -116,6 +118,7 @@ export function createEvents(logger: Logger): Events {
     journalFailed: (event) => logger.error(event, 'journal failed'),
     journalRecovered: () => logger.info('journal recovered'),
     journalLeaseLost: () => logger.error('journal lease lost'),
+    slowClient: (event) => logger.warn(event, 'slow client cut off'),
     credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),
     passThroughFailed: (event) => logger.warn(event, 'pass-through failed'),
     internalError: (event) => logger.error(event, 'internal error'),

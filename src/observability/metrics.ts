@@ -19,6 +19,12 @@ export interface TurnSeen {
   readonly refused: 'full' | 'deadline' | 'gone' | undefined
 }
 
+/** A client that got nothing because its share, or its time to wait for it, was spent. */
+export interface ShareRefusal {
+  readonly resource: 'pass_through' | 'read' | 'bytes'
+  readonly reason: 'share' | 'wait' | 'gone'
+}
+
 /** A gauge that is read when somebody asks. */
 export interface GaugeOptions<Label extends string> {
   /** Without `markbridge_`. */
@@ -53,6 +59,7 @@ export interface Metrics {
   readonly queued: (turn: TurnSeen) => void
   /** Told how long after the loss of an answer a read-back showed the mark, ms. */
   readonly visible: (afterMs: number) => void
+  readonly shareRefused: (refusal: ShareRefusal) => void
   /** Adds a gauge; a reading that fails counts as none. */
   addGauge<Label extends string = never>(
     gauge: GaugeOptions<Label>,
@@ -74,6 +81,7 @@ export function createMetrics(): Metrics {
   const waits = histogram('queue_wait', 'Time in the queue of calls that left.', ['priority'])
   const turnedAway = counter('queue_refused_total', 'Calls that left the queue unsent.', ['priority', 'reason']) // prettier-ignore
   const visible = histogram('read_back_visible', 'From the loss of an answer to the read that showed the mark.', []) // prettier-ignore
+  const refusals = counter('shares_refused_total', 'Requests whose client had no share left.', ['resource', 'reason']) // prettier-ignore
   let observesProcess = false
   const observeProcess = (): void => {
     if (!observesProcess) collectDefaultMetrics({ register: registry })
@@ -93,6 +101,7 @@ export function createMetrics(): Metrics {
       else turnedAway.inc({ priority, reason: refused })
     },
     visible: (afterMs) => visible.observe(afterMs / 1_000),
+    shareRefused: ({ resource, reason }) => refusals.inc({ resource, reason }),
     addGauge: (options, read) => addGauge(registry, options, read),
     render: async () => {
       observeProcess()

@@ -1,30 +1,58 @@
-import { AdapterError } from '../errors.ts'
+import type { ServerResponse } from 'node:http'
 
-/** Bytes of request bodies that are held at the same time, over all requests. */
-export interface ByteBudget {
-  /** Takes bytes; error `ADP_OVERLOADED` when the budget is spent. */
+import { AdapterError } from '../errors.ts'
+import { createQuota, holderOf, type Share } from '../v3/index.ts'
+
+/** The bytes that one request holds in memory. */
+export interface HeldBytes {
+  /** Takes bytes; error `ADP_OVERLOADED` when the budget, or the share of the client in it, is spent. */
   take(count: number): void
-  release(count: number): void
+  /** Gives everything back; more than once changes nothing. */
+  release(): void
+}
+
+/** Bytes of request bodies and complete replies that are held at the same time, over all requests. */
+export interface ByteBudget {
+  open(share: Share): HeldBytes
   /** What is taken now. */
   held(): number
 }
 
-/** Creates a budget of `maxBytes`. Refusing early with 503 keeps the memory bounded whatever the clients send. */
-export function createByteBudget(maxBytes: number): ByteBudget {
-  let held = 0
+/** Releases when the reply has left or its client has: as long as it lasts, request and reply are in memory. */
+export function releaseAfterReply(held: HeldBytes, response: ServerResponse): void {
+  if (response.closed) held.release()
+  else response.once('close', () => held.release())
+}
+
+/**
+ * Creates a budget of `maxBytes`, divided between clients. Refusing early with 503 keeps the memory bounded whatever the
+ * clients send; `onRefusal` counts the refusals.
+ */
+export function createByteBudget(maxBytes: number, onRefusal?: () => void): ByteBudget {
+  const quota = createQuota(maxBytes)
   return {
-    take: (count) => {
-      if (held + count > maxBytes) {
-        throw new AdapterError(
-          'ADP_OVERLOADED',
-          'Too many batches are under way. Nothing was posted; send it again later.',
-        )
+    open: (share) => {
+      const holder = holderOf(share)
+      let held = 0
+      return {
+        take: (count) => {
+          if (count === 0) return
+          if (!quota.mayTake(holder, count)) {
+            onRefusal?.()
+            throw new AdapterError(
+              'ADP_OVERLOADED',
+              'Too many bytes of this client, or of all clients, are being processed. Nothing was sent; try again later.',
+            )
+          }
+          quota.take(holder, count)
+          held += count
+        },
+        release: () => {
+          quota.release(holder, held)
+          held = 0
+        },
       }
-      held += count
     },
-    release: (count) => {
-      held -= count
-    },
-    held: () => held,
+    held: () => quota.held(),
   }
 }

@@ -5,18 +5,20 @@ import type { Journal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
 import type { ReadPlanner } from '../translate/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
-import type { Clock, V3Client, V3Credentials, V3Reader } from '../v3/index.ts'
+import type { Clock, SharedReader, V3Client, V3Credentials } from '../v3/index.ts'
 import type { ByteBudget } from './byte-budget.ts'
+import type { SlowClients } from '../http/slow-clients.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Authorisation } from './partner.ts'
 import type { EchoLearning } from './writes/echo-learning.ts'
+import type { Shares } from './shares.ts'
 import type { Orphans } from './writes/orphans.ts'
 import type { Waiting } from './writes/waiting.ts'
 
 /** What reads of V2 use. */
 export interface ReadServices {
   readonly planner: ReadPlanner
-  readonly reader: V3Reader
+  readonly reader: SharedReader
   /** What budgets of time are counted with. */
   readonly clock: Clock
 }
@@ -45,6 +47,8 @@ export interface ProxyContext {
   readonly onVisible: (afterMs: number) => void
   readonly limits: BatchLimits
   readonly byteBudget: ByteBudget
+  readonly shares: Shares
+  readonly slowClients: SlowClients
   readonly inFlight: InFlight
   /** Host names besides the request's own that absolute URLs inside a batch may have (batch-wire F21). */
   readonly serviceHosts: readonly string[]

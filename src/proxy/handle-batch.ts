@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 import { createBatchEncoder } from '../v2/index.ts'
+import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import type { Partner } from './partner.ts'
 import { checkHost, hostName, readRequest, serviceRoot } from './read-request.ts'
@@ -25,8 +26,9 @@ export async function handleBatch(
   const host = checkHost(request)
   const authorisation = await context.authorise(request)
   const { partner } = authorisation
-  const { body, held } = await readRequest(request, context.limits.maxBodyBytes, context.byteBudget)
+  const held = context.byteBudget.open(context.shares.of(authorisation))
   try {
+    const body = await readRequest(request, context.limits.maxBodyBytes, held)
     const write: WriteRequest = {
       kind: 'batch',
       contentType: request.headers['content-type'],
@@ -75,7 +77,7 @@ export async function handleBatch(
       queuedMs,
     })
   } finally {
-    context.byteBudget.release(held)
+    releaseAfterReply(held, response)
   }
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
+import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import { checkHost, readRequest, serviceRoot } from './read-request.ts'
 import { answerWrites } from './writes/answer-writes.ts'
@@ -21,36 +22,39 @@ export async function handleRecord(
   checkHost(request)
   const authorisation = await context.authorise(request)
   const { partner } = authorisation
-  const { maxPartBytes } = context.limits
-  const { body, held } = await readRequest(request, maxPartBytes, context.byteBudget)
-  context.byteBudget.release(held)
-  const write: WriteRequest = {
-    kind: 'record',
-    contentType: request.headers['content-type'],
-    serviceHosts: [],
-    context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
-    layout: 'flat',
-    dataEnvelope: partner.dataEnvelope,
-    msgtypeResponse: partner.msgtypeResponse,
-    prefer: [request.headers['prefer'] ?? []].flat().join(),
-    accept: request.headers.accept ?? '',
+  const held = context.byteBudget.open(context.shares.of(authorisation))
+  try {
+    const body = await readRequest(request, context.limits.maxPartBytes, held)
+    const write: WriteRequest = {
+      kind: 'record',
+      contentType: request.headers['content-type'],
+      serviceHosts: [],
+      context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
+      layout: 'flat',
+      dataEnvelope: partner.dataEnvelope,
+      msgtypeResponse: partner.msgtypeResponse,
+      prefer: [request.headers['prefer'] ?? []].flat().join(),
+      accept: request.headers.accept ?? '',
+    }
+    const plan = planWrites(write, body, partner, receivedMs, context.limits)
+    const { tally, queuedMs, replayed } = await answerWrites(
+      context,
+      authorisation,
+      { request: write, body, receivedMs, plan },
+      (_form, _newId, timing) => createRecordReply(response, timing),
+    )
+    context.events.batchAnswered({
+      ...tally,
+      partner: partner.id,
+      records: 1,
+      changesets: 0,
+      outcomesShown: true,
+      unmappedFields: plan.unmappedFields,
+      replayed,
+      durationMs: context.nowMs() - receivedMs,
+      queuedMs,
+    })
+  } finally {
+    releaseAfterReply(held, response)
   }
-  const plan = planWrites(write, body, partner, receivedMs, context.limits)
-  const { tally, queuedMs, replayed } = await answerWrites(
-    context,
-    authorisation,
-    { request: write, body, receivedMs, plan },
-    (_form, _newId, timing) => createRecordReply(response, timing),
-  )
-  context.events.batchAnswered({
-    ...tally,
-    partner: partner.id,
-    records: 1,
-    changesets: 0,
-    outcomesShown: true,
-    unmappedFields: plan.unmappedFields,
-    replayed,
-    durationMs: context.nowMs() - receivedMs,
-    queuedMs,
-  })
 }

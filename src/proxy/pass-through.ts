@@ -1,11 +1,14 @@
-import { Agent as HttpAgent, type IncomingMessage, ServerResponse } from 'node:http'
+import { Agent as HttpAgent, type ClientRequest, type IncomingMessage, ServerResponse } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 
 import { createProxyMiddleware, proxyEventsPlugin } from 'http-proxy-middleware'
 
 import { AdapterError } from '../errors.ts'
-import type { OnCall, V3Credentials } from '../v3/index.ts'
+import { bodyArrival } from '../http/body-arrival.ts'
+import type { FairGate, OnCall, Share, V3Credentials } from '../v3/index.ts'
 import { type AllowedPath, createAllowedPaths, readMethods, refuseMethod } from './allowed-paths.ts'
+import type { ByteBudget, HeldBytes } from './byte-budget.ts'
+import { enterGate } from './enter-gate.ts'
 import { sendError } from './error-reply.ts'
 import { forwardHeaders } from './forward-headers.ts'
 import type { Authorisation } from './partner.ts'
@@ -13,6 +16,7 @@ import { openPassage, type Passage, type PassageOptions } from './passage.ts'
 import { serviceRoot } from './read-request.ts'
 import { relayReply } from './relay-reply.ts'
 import { pathOf } from './request-target.ts'
+import type { Shares } from './shares.ts'
 
 const MAX_LISTENERS = 32
 
@@ -23,6 +27,12 @@ export interface PassThroughOptions extends PassageOptions {
   /** Turn the upstream's absolute links in JSON bodies into the adapter's. */
   readonly rewriteLinks: boolean
   readonly connections: number
+  /** The gate in front of these connections. */
+  readonly gate: FairGate
+  /** Longest wait for a connection, ms. */
+  readonly acquireMs: number
+  readonly shares: Shares
+  readonly byteBudget: ByteBudget
   /** Longest silence of the upstream. */
   readonly timeoutMs: number
   /** Hears of every call that left. */
@@ -37,7 +47,20 @@ export interface PassThrough {
    * what is not on the list, `ADP_BUDGET_EXCEEDED` or `ADP_OVERLOADED` (503) for what would wait too long.
    */
   handle(request: IncomingMessage, response: ServerResponse, authorisation: Authorisation): Promise<void>
+  /** What to answer when the upload of this request is given up: it may have been applied where a part of it was sent on. */
+  uploadLost(request: IncomingMessage): AdapterError
   close(): void
+}
+
+/** One request on its way: whose it is, and the connection that it uses now. */
+interface Passing {
+  readonly passage: Passage
+  readonly share: Share
+  readonly authorisation: Authorisation
+  /** What of its body waits for a connection. */
+  readonly held: HeldBytes
+  leave: () => void
+  outgoing: ClientRequest | undefined
 }
 
 /**
@@ -54,9 +77,9 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
   const agent = secure ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions)
   const methodsOf = createAllowedPaths(options.allow)
   const connected = new WeakSet<IncomingMessage>()
-  const passages = new WeakMap<IncomingMessage, Passage>()
+  const underWay = new WeakMap<IncomingMessage, Passing>()
   const fail = (request: IncomingMessage, response: ServerResponse, cause?: Error): void => {
-    if (response.destroyed) return // the client left, or this was told already
+    if (response.destroyed || response.writableEnded) return // the client left, or has its answer
     if (response.headersSent) {
       events.passThroughFailed({ reason: 'brokenReply' })
       response.destroy()
@@ -77,6 +100,11 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     plugins: [proxyEventsPlugin],
     on: {
       proxyReq: (outgoing, request, response) => {
+        const passing = underWay.get(request)
+        if (passing !== undefined) {
+          passing.outgoing = outgoing
+          outgoing.once('close', passing.leave)
+        }
         const { socket } = outgoing
         if (socket?.connecting === true) {
           socket.once(secure ? 'secureConnect' : 'connect', () => connected.add(request))
@@ -99,17 +127,19 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
         })
       },
       proxyRes: (upstream, request, response) => {
-        const passage = passages.get(request)
-        if (upstream.statusCode === 429) passage?.holdBack(upstream.headers['retry-after'])
-        const renewed = upstream.statusCode === 401 ? passage?.renew() : undefined
-        if (passage !== undefined && renewed !== undefined) {
+        const passing = underWay.get(request)
+        const { statusCode = 0 } = upstream
+        if (statusCode === 429) passing?.passage.holdBack(upstream.headers['retry-after'])
+        if (passing !== undefined && statusCode < 400) options.shares.accept(passing.authorisation)
+        const renewed = statusCode === 401 ? passing?.passage.renew() : undefined
+        if (passing !== undefined && renewed !== undefined) {
           upstream.resume()
-          void sendAgain(passage, renewed, request, response)
+          void sendAgain(passing, renewed, request, response)
           return
         }
         const links = options.rewriteLinks ? { from: target, to: serviceRoot(request, '') } : undefined
         try {
-          relayReply(upstream, response, links, passage?.added ?? [], () => fail(request, response))
+          relayReply(upstream, response, links, passing?.passage.added ?? [], () => fail(request, response))
         } catch (cause) {
           upstream.destroy()
           fail(request, response, cause instanceof Error ? cause : undefined)
@@ -120,16 +150,34 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       },
     },
   })
+  /** Sends the request in its turn, over a connection of its client's share. */
+  const send = async (
+    passing: Passing,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> => {
+    const { turns, signal } = passing.passage
+    await turns.take()
+    passing.outgoing = undefined
+    const waitMs = Math.min(options.acquireMs, turns.leftMs())
+    passing.leave = await enterGate(options.gate, passing.share, waitMs, signal)
+    passing.held.release()
+    try {
+      await middleware(request, response)
+    } catch (cause) {
+      passing.leave()
+      throw cause
+    }
+  }
   const sendAgain = async (
-    { turns }: Passage,
+    passing: Passing,
     renewed: Promise<V3Credentials>,
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> => {
     try {
       request.headers.authorization = (await renewed).authorization
-      await turns.take()
-      await middleware(request, response)
+      await send(passing, request, response)
     } catch (cause) {
       if (!response.destroyed) sendError(response, cause, events) // else nobody is left to be told
     }
@@ -151,9 +199,33 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       // The proxy, the pipeline and the turns all listen for its end, and some twice when it is sent again.
       response.setMaxListeners(MAX_LISTENERS)
       const passage = openPassage(options, authorisation, request, response)
-      passages.set(request, passage)
-      await passage.turns.take()
-      await middleware(request, response)
+      const share = options.shares.of(authorisation)
+      const passing: Passing = {
+        passage,
+        share,
+        authorisation,
+        held: options.byteBudget.open(share),
+        leave: () => undefined,
+        outgoing: undefined,
+      }
+      underWay.set(request, passing)
+      response.once('close', () => {
+        // With a request to the upstream its end counts: it is a little later.
+        if (passing.outgoing === undefined) passing.leave()
+      })
+      try {
+        // A client that takes its time for a body holds no connection meanwhile.
+        await bodyArrival(request, (count) => passing.held.take(count))
+        await send(passing, request, response)
+      } finally {
+        passing.held.release()
+      }
+    },
+    uploadLost: (request) => {
+      const sent = connected.has(request)
+      const error = sent && !SAFE_METHODS.includes(request.method) ? partlySent() : slowUpload()
+      underWay.get(request)?.outgoing?.destroy(error)
+      return error
     },
     close: () => agent.destroy(),
   }
@@ -170,5 +242,19 @@ function lossOf(method: string | undefined, sent: boolean, cause: Error | undefi
     'ADP_OUTCOME_UNKNOWN',
     'No answer came after the request was sent. It may have been applied: look it up first.',
     { cause },
+  )
+}
+
+function slowUpload(): AdapterError {
+  return new AdapterError(
+    'ADP_SLOW_CLIENT',
+    'The body of the request arrived too slowly. Nothing was applied; send it again.',
+  )
+}
+
+function partlySent(): AdapterError {
+  return new AdapterError(
+    'ADP_OUTCOME_UNKNOWN',
+    'The body of the request arrived too slowly, and a part of it had been sent on. It may have been applied: look it up first.',
   )
 }

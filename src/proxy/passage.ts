@@ -11,6 +11,8 @@ export interface Passage {
   readonly turns: Turns
   /** Credentials of the calls that are not the client's own. */
   readonly added: readonly string[]
+  /** Aborts when the client has gone. */
+  readonly signal: AbortSignal
   /** Holds the key's calls back, as the service asked with this reply (429), for the budget of a request at the most. */
   holdBack(retryAfter: string | undefined): void
   /**
@@ -60,6 +62,7 @@ export function openPassage(
   return {
     turns,
     added,
+    signal,
     holdBack: (retryAfter) => {
       const retryAfterMs = readRetryAfter(retryAfter, '', nowMs())
       const waitMs = retryWaitMs({ kind: 'notApplied', reason: 'throttled', retryAfterMs }, 0)

@@ -2,33 +2,19 @@ import type { IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 import { readBody } from '../http/body.ts'
-import type { ByteBudget } from './byte-budget.ts'
+import type { HeldBytes } from './byte-budget.ts'
 
 /**
- * Reads a request body within the limit of one request and the budget of all. `held` is what the budget gave; the caller
- * releases it when the request is answered. Errors as `readBody`, and `ADP_OVERLOADED`.
+ * Reads a request body within the limit of one request and the budget of all. The caller releases `held` when the request is
+ * answered. Errors as `readBody`, and `ADP_OVERLOADED`.
  */
-export async function readRequest(
-  request: IncomingMessage,
-  maxBytes: number,
-  budget: ByteBudget,
-): Promise<{ body: Buffer; held: number }> {
-  let held = 0
-  try {
-    const body = await readBody(request, {
-      maxBytes,
-      contentEncoding: request.headers['content-encoding'],
-      contentLength: request.headers['content-length'],
-      onBytes: (count) => {
-        budget.take(count)
-        held += count
-      },
-    })
-    return { body, held }
-  } catch (cause) {
-    budget.release(held)
-    throw cause
-  }
+export function readRequest(request: IncomingMessage, maxBytes: number, held: HeldBytes): Promise<Buffer> {
+  return readBody(request, {
+    maxBytes,
+    contentEncoding: request.headers['content-encoding'],
+    contentLength: request.headers['content-length'],
+    onBytes: (count) => held.take(count),
+  })
 }
 
 // RFC 3986 3.2.2, 3.2.3, as far as names and addresses in use go: it is written into links of the reply.

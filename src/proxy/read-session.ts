@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AdapterError } from '../errors.ts'
 import type { ReadAnswered } from '../observability/events.ts'
 import type { MetadataLevel } from '../v2/index.ts'
+import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import type { Authorisation } from './partner.ts'
 import { checkHost } from './read-request.ts'
@@ -26,6 +27,9 @@ export async function authoriseRead(
   return context.authorise(request)
 }
 
+/** What a read uses of the context. */
+type ReadContext = Pick<ProxyContext, 'reads' | 'byteBudget' | 'shares' | 'events' | 'nowMs'>
+
 /** What the log says of a read whose client went away. */
 const CLIENT_GONE = 499
 
@@ -35,17 +39,21 @@ const CLIENT_GONE = 499
  * refusal. Errors: those of `read`.
  */
 export async function answerRead(
-  { reads, events, nowMs }: Pick<ProxyContext, 'reads' | 'events' | 'nowMs'>,
-  { partner, credentials, renew, pace }: Authorisation,
+  { reads, byteBudget, shares, events, nowMs }: ReadContext,
+  authorisation: Authorisation,
   response: ServerResponse,
   kind: ReadAnswered['kind'],
   read: (session: ReadSession) => Promise<ReadAnswer>,
 ): Promise<void> {
   const startedMs = nowMs()
+  const { partner, credentials, renew, pace } = authorisation
   const { reader, clock } = reads
+  const share = shares.of(authorisation)
+  const held = byteBudget.open(share)
   const signal = untilGone(response)
   const turns = openTurns({ pace, priority: 'read', budgetMs: partner.budgetMs, clock, signal })
-  const session: ReadSession = { reader, credentials, renew, turns, signal, pages: 0 }
+  const onAccepted = (): void => shares.accept(authorisation)
+  const session: ReadSession = { reader, share, credentials, renew, turns, signal, onAccepted, pages: 0 }
   const finish = (status: number, rows: number): void => {
     const queuedMs = turns.queuedMs()
     if (pace !== undefined) response.setHeader('Server-Timing', `queue;dur=${queuedMs}`)
@@ -62,12 +70,15 @@ export async function answerRead(
   }
   try {
     const { body, metadata, rows } = await read(session)
+    held.take(Buffer.byteLength(body))
     finish(200, rows)
     sendJson(response, 200, body, metadata)
   } catch (cause) {
     const status = cause instanceof AdapterError ? cause.status : 500
     finish(signal.aborted ? CLIENT_GONE : status, 0)
     throw cause
+  } finally {
+    releaseAfterReply(held, response)
   }
 }
 

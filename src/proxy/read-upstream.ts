@@ -2,20 +2,25 @@ import { AdapterError, type ErrorDetail } from '../errors.ts'
 import {
   type ReadOutcome,
   retryWaitMs,
+  type Share,
+  type SharedReader,
   type UpstreamError,
   type V3Credentials,
-  type V3Reader,
 } from '../v3/index.ts'
+import { noConnection } from './enter-gate.ts'
 import type { Turns } from './turns.ts'
 
 /** One read of a client: whose it is, until when, and what ends it early. */
 export interface ReadSession {
-  readonly reader: V3Reader
+  readonly reader: SharedReader
+  readonly share: Share
   /** Replaced by `renew`, so that later pages go with the new token. */
   credentials: V3Credentials
   /** Credentials with a new token, once the service refused the one above; undefined: the token is the client's. */
   renew: (() => Promise<V3Credentials>) | undefined
   readonly turns: Turns
+  /** Called with each answer that shows that V3 has accepted the credentials. */
+  readonly onAccepted?: () => void
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal
   /** Answers of V3 that were read. */
@@ -32,7 +37,9 @@ export async function readUpstream(session: ReadSession, resource: string, query
   const { reader, turns, signal } = session
   for (let attempt = 0; ;) {
     await turns.take()
-    const outcome = await reader.get(resource, query, session.credentials, signal)
+    const outcome = await reader.get(resource, query, session.credentials, signal, session.share)
+    if (outcome.kind === 'busy') throw noConnection()
+    if (outcome.kind === 'read') session.onAccepted?.()
     const { renew } = session
     if (renew !== undefined && outcome.kind === 'refused' && outcome.error.status === 401) {
       session.renew = undefined

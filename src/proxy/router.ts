@@ -22,6 +22,7 @@ import { createOperations, type Readiness, respelt } from './operations.ts'
 import type { PassThrough } from './pass-through.ts'
 import { checkHost } from './read-request.ts'
 import { pathBefore, type RequestTarget, takeTarget } from './request-target.ts'
+import { watchClient } from './watch-client.ts'
 
 type Handle = (
   context: ProxyContext,
@@ -94,6 +95,7 @@ export function createProxyApp(
   // Not of health and metrics: a reader of the metrics would always see its own request under way.
   app.use((request, response: ProxyResponse) =>
     context.inFlight.run(async () => {
+      watchClient(context, passThrough, request, response)
       try {
         await serve(request, response)
       } catch (cause) {
@@ -136,10 +138,11 @@ export function createProxyApp(
 }
 
 function answerFailure(cause: unknown, response: ServerResponse, events: Events): void {
-  if (!isAbandoned(cause, response)) sendError(response, cause, events)
+  if (!isOver(cause, response)) sendError(response, cause, events)
 }
 
-/** True when the client went away while its call waited: there is no reply to send, and nothing failed. */
-function isAbandoned(cause: unknown, response: ServerResponse): boolean {
+/** True when there is no reply to send: the client went away while its call waited, or was answered for being too slow. */
+function isOver(cause: unknown, response: ServerResponse): boolean {
+  if (response.writableEnded && response.statusCode >= 400) return true
   return response.destroyed && cause instanceof Error && cause.name === 'AbortError'
 }

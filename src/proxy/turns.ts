@@ -15,6 +15,8 @@ export interface Turns {
    * makes them. False, at once, when the wait would end after the budget; the key is held back for the budget then.
    */
   pause(ms: number, wholeKey: boolean): Promise<boolean>
+  /** The time that is left of the budget, ms. */
+  leftMs(): number
   /** The time that the calls so far stood in the queue, one after another, ms. */
   queuedMs(): number
 }
@@ -61,6 +63,7 @@ export function openTurns({ pace, priority, budgetMs, clock, signal }: TurnOptio
       })
       return true
     },
+    leftMs,
     queuedMs: () => Math.round(queuedMs),
   }
 }

@@ -40,7 +40,10 @@ describe('loadConfig', () => {
     expect(config).toMatchObject({
       listen: { host: '127.0.0.1', port: 8080 },
       upstreams: {
-        v3: { connections: 32, timeouts: { connectMs: 5_000, headersMs: 20_000, bodyMs: 20_000 } },
+        v3: {
+          connections: 32,
+          timeouts: { connectMs: 5_000, acquireMs: 10_000, headersMs: 20_000, bodyMs: 20_000 },
+        },
       },
       limits: {
         maxBodyBytes: 33_554_432,
@@ -48,6 +51,7 @@ describe('loadConfig', () => {
         maxPartHeaderBytes: 65_536,
         maxPartBytes: 1_048_576,
         maxInFlightBytes: 268_435_456,
+        slowClients: { minBytesPerSecond: 512, headersMs: 20_000, uploadMs: 10_000, replyMs: 30_000 },
       },
       partners: [
         { id: 'default', match: { any: true }, stage: 'v3', layout: 'flat', unmappedFields: 'report' },

@@ -2,16 +2,35 @@ import { expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createByteBudget } from '../../src/proxy/byte-budget.ts'
+import { soleShare } from '../../src/v3/index.ts'
 
-it('gives what is left, refuses more, and takes back', () => {
-  const budget = createByteBudget(10)
-  budget.take(4)
-  budget.take(6)
-  budget.take(0)
-  expect(budget.held()).toBe(10)
-  expect(() => budget.take(1)).toThrow(AdapterError)
-  budget.release(4)
-  budget.take(3) // what was refused was not counted
-  budget.take(1)
-  expect(() => budget.take(1)).toThrow(/^Too many batches are under way/)
+const newcomer = { ...soleShare, isAccepted: () => false }
+
+it('gives one client nearly all, keeps a part for the next, and takes back', () => {
+  let refusals = 0
+  const budget = createByteBudget(900, () => (refusals += 1))
+  const [first, second] = [budget.open(soleShare), budget.open(soleShare)]
+  first.take(600)
+  second.take(100)
+  second.take(0)
+  expect(budget.held()).toBe(700)
+  expect(() => second.take(113)).toThrow(AdapterError)
+  expect(() => second.take(20)).not.toThrow() // what was refused was not counted
+  const other = budget.open({ ...soleShare, owner: 'other' })
+  other.take(70)
+  expect(() => second.take(70)).toThrow(/^Too many bytes of this client/)
+  first.release()
+  first.release()
+  expect(budget.held()).toBe(190)
+  second.take(10)
+  expect(refusals).toBe(2)
+})
+
+it('gives a quarter to all clients together that V3 has not accepted', () => {
+  const budget = createByteBudget(1_000)
+  const [first, second] = [budget.open(newcomer), budget.open({ ...newcomer, owner: 'other' })]
+  first.take(200)
+  second.take(50)
+  expect(() => second.take(1)).toThrow(AdapterError)
+  expect(() => budget.open(soleShare).take(600)).not.toThrow()
 })

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createByteBudget } from '../../src/proxy/byte-budget.ts'
+import { soleShare } from '../../src/v3/index.ts'
 import { checkHost, hostName, readRequest, serviceRoot } from '../../src/proxy/read-request.ts'
 
 /** A request as far as it is looked at. */
@@ -65,19 +66,20 @@ describe('readRequest', () => {
 
   it('takes its bytes from the budget and leaves them to the caller to release', async () => {
     const budget = createByteBudget(10)
-    const { body: bytes, held } = await readRequest(body('abc', 'def'), 100, budget)
-    expect([bytes.toString(), held]).toEqual(['abcdef', 6])
-    expect(() => budget.take(5)).toThrow(AdapterError)
-    budget.release(held)
-    budget.take(10)
+    const held = budget.open(soleShare)
+    const bytes = await readRequest(body('abc', 'def'), 100, held)
+    expect([bytes.toString(), budget.held()]).toEqual(['abcdef', 6])
+    held.release()
+    expect(budget.held()).toBe(0)
   })
 
   it.each([
     ['the budget', 100, 5, 'ADP_OVERLOADED'],
     ['the limit', 5, 100, 'ADP_TOO_LARGE'],
-  ])('gives its bytes back when %s refuses it', async (_name, maxBytes, maxHeld, code) => {
+  ])('takes no more when %s refuses it', async (_name, maxBytes, maxHeld, code) => {
     const budget = createByteBudget(maxHeld)
-    await expect(readRequest(body('abc', 'def'), maxBytes, budget)).rejects.toMatchObject({ code })
-    budget.take(maxHeld)
+    const reading = readRequest(body('abc', 'def'), maxBytes, budget.open(soleShare))
+    await expect(reading).rejects.toMatchObject({ code })
+    expect(budget.held()).toBe(3)
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { AdapterError } from '../../src/errors.ts'
 import { type ReadSession, readUpstream } from '../../src/proxy/read-upstream.ts'
 import { openTurns } from '../../src/proxy/turns.ts'
-import { createThrottles, type ReadOutcome, type V3Credentials } from '../../src/v3/index.ts'
+import { createThrottles, type ReadOutcome, soleShare, type V3Credentials } from '../../src/v3/index.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 const page: ReadOutcome = { kind: 'read', json: { value: [] } }
@@ -52,6 +52,7 @@ async function read(
       },
       close: () => Promise.resolve(),
     },
+    share: soleShare,
     credentials: renewed(0),
     renew: renews ? () => Promise.resolve(renewed((tokens += 1))) : undefined,
     turns: openTurns({ pace, priority: 'read', budgetMs, clock, signal }),

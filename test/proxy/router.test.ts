@@ -14,6 +14,7 @@ import {
   createEchoLearning,
   createInFlight,
   createProxyApp,
+  createShares,
   createWaiting,
   type ProxyContext,
 } from '../../src/proxy/index.ts'
@@ -45,6 +46,8 @@ async function statusOf(start: string, ready = true): Promise<string> {
     clock: systemClock,
     limits: defaultBatchLimits,
     byteBudget: createByteBudget(1),
+    shares: createShares(),
+    slowClients: { watch: () => undefined },
     inFlight: createInFlight(),
     serviceHosts: [],
     trustedProxies: createAddressList([]),
@@ -59,6 +62,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
   const passThrough = {
     checkMethod: () => undefined,
     handle: () => Promise.resolve(),
+    uploadLost: refuse,
     close: () => undefined,
   }
   const server = createServer(

@@ -48,6 +48,7 @@ export function createSending(
   let queuedMs = 0
   let current: V3Writes | undefined
   let denied = false
+  let accepted = false
   const seen = <Outcome extends ReadOutcome | PostOutcome>(outcome: Outcome): Outcome => {
     if (outcome.kind === 'refused' && isDenial(outcome.error)) denied = true
     return outcome
@@ -79,6 +80,10 @@ export function createSending(
       const sentMs = background?.sinceMs
       const options = { writes, concurrency, bodyProfile, resolve, onAccepted, maySend, sentMs }
       const denial = await sendAll(tasks, options, (position, outcome) => {
+        if (outcome.kind === 'accepted' && !accepted) {
+          accepted = true
+          context.shares.accept(authorisation)
+        }
         onOutcome(position, seen(outcome))
       })
       denied ||= denial !== undefined
@@ -109,12 +114,13 @@ function toAdapterError(cause: unknown): AdapterError {
 /** A read for a write that was lost: it stands with the writes in the throttle's line, and ends with their budget. */
 async function readPaced(
   context: ProxyContext,
-  { pace }: Authorisation,
+  authorisation: Authorisation,
   credentials: V3Credentials,
   query: string,
   leftMs: number,
 ): Promise<ReadOutcome> {
   const startedMs = context.clock.nowMs()
+  const { pace } = authorisation
   if (pace !== undefined) {
     const { throttle, share } = pace
     const { admitted } = await throttle.acquire('write', throttle.nowMs() + leftMs, share)
@@ -122,7 +128,9 @@ async function readPaced(
   }
   const signal = AbortSignal.timeout(Math.max(1, Math.round(leftMs - (context.clock.nowMs() - startedMs))))
   try {
-    return await context.reads.reader.get('AttendanceRecords', query, credentials, signal)
+    const share = context.shares.of(authorisation)
+    const outcome = await context.reads.reader.get('AttendanceRecords', query, credentials, signal, share)
+    return outcome.kind === 'busy' ? nothingRead : outcome
   } catch {
     // The time was over: what was not read is not known.
     return nothingRead

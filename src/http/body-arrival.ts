@@ -1,0 +1,41 @@
+import type { IncomingMessage } from 'node:http'
+
+import { AdapterError } from '../errors.ts'
+
+/**
+ * Resolves once the whole body has arrived, or as much of it as the request keeps without a reader (64 KiB); also when the
+ * client goes away. Nothing is taken out: whoever reads the request later gets every byte. `onBytes` is called with what
+ * arrived since the last call and may throw to refuse the rest.
+ */
+export function bodyArrival(request: IncomingMessage, onBytes: (count: number) => void): Promise<void> {
+  if (!hasBody(request)) return Promise.resolve()
+  return new Promise((resolve, reject) => {
+    let counted = 0
+    const end = (settle: () => void): void => {
+      request.off('readable', check).off('close', stop).off('error', stop)
+      settle()
+    }
+    const stop = (): void => end(resolve)
+    const check = (): void => {
+      const { readableLength } = request
+      try {
+        onBytes(readableLength - counted)
+      } catch (cause) {
+        if (!(cause instanceof AdapterError)) throw cause
+        end(() => reject(cause))
+        return
+      }
+      counted = readableLength
+      if (request.complete || readableLength >= request.readableHighWaterMark) end(resolve)
+    }
+    request.on('readable', check).once('close', stop).once('error', stop)
+    check()
+  })
+}
+
+/** RFC 9112 6.3: a request has a body when one of the two fields says so. */
+function hasBody({ headers, complete }: IncomingMessage): boolean {
+  return (
+    !complete && (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0)
+  )
+}

@@ -1,0 +1,124 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** How slow a client may be. */
+export interface PaceRules {
+  /** Mean rate of an upload and of the reading of a reply, over each of the windows below. */
+  readonly minBytesPerSecond: number
+  /** Window of uploads. */
+  readonly uploadMs: number
+  /** Window of replies: longer, since the kernel reports what was read in large steps. */
+  readonly replyMs: number
+}
+
+/** What a slow client was doing. */
+export type SlowPhase = 'upload' | 'reply'
+
+/** Time as the watch uses it. */
+export interface WatchClock {
+  nowMs(): number
+  after(delayMs: number, act: () => void): () => void
+}
+
+/** Watches requests whose clients may be too slow. */
+export interface SlowClients {
+  /** Calls `onSlow` once when the client of this exchange is too slow; the watch ends when the response closes. */
+  watch(request: IncomingMessage, response: ServerResponse, onSlow: (phase: SlowPhase) => void): void
+}
+
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly socket: Socket
+  readonly onSlow: (phase: SlowPhase) => void
+  phase: SlowPhase | undefined
+  /** Bytes that had passed when the current window began. */
+  passed: number
+  sinceMs: number
+}
+
+/** The watch looks this many times in the shorter window. */
+const LOOKS = 4
+
+/**
+ * Creates the watch: one timer for all exchanges. The time in which the other side is not ready does not count: an upload that
+ * the adapter does not read, a reply of which nothing is left to send.
+ */
+export function createSlowClients(rules: PaceRules, clock: WatchClock): SlowClients {
+  const exchanges = new Set<Exchange>()
+  const everyMs = Math.ceil(Math.min(rules.uploadMs, rules.replyMs) / LOOKS)
+  let cancel: (() => void) | undefined
+  const look = (): void => {
+    cancel = undefined
+    for (const exchange of exchanges) {
+      if (!isTooSlow(exchange, rules, clock.nowMs())) continue
+      exchanges.delete(exchange)
+      exchange.onSlow(exchange.phase ?? 'upload')
+    }
+    if (exchanges.size > 0) cancel = clock.after(everyMs, look)
+  }
+  return {
+    watch: (request, response, onSlow) => {
+      const { socket } = request
+      const exchange: Exchange = {
+        request,
+        response,
+        socket,
+        onSlow,
+        phase: undefined,
+        passed: 0,
+        sinceMs: 0,
+      }
+      exchanges.add(exchange)
+      response.once('close', () => {
+        exchanges.delete(exchange)
+        if (exchanges.size > 0) return
+        cancel?.()
+        cancel = undefined
+      })
+      cancel ??= clock.after(everyMs, look)
+    },
+  }
+}
+
+function isTooSlow(exchange: Exchange, rules: PaceRules, nowMs: number): boolean {
+  const phase = phaseOf(exchange)
+  const passed = passedBytes(exchange.socket, phase)
+  const windowMs = phase === 'reply' ? rules.replyMs : rules.uploadMs
+  const wanted = (rules.minBytesPerSecond * windowMs) / 1_000
+  if (phase === undefined || phase !== exchange.phase || passed - exchange.passed >= wanted) {
+    exchange.phase = phase
+    exchange.passed = passed
+    exchange.sinceMs = nowMs
+    return false
+  }
+  return nowMs - exchange.sinceMs >= windowMs
+}
+
+/** What the client has to do now; undefined: nothing, it waits for the adapter. */
+function phaseOf({ request, response, socket }: Exchange): SlowPhase | undefined {
+  if (unsentBytes(response, socket) > 0) return 'reply'
+  // A buffer that is full stops the socket: then the adapter, or the service behind it, is the slow one.
+  if (!request.complete && request.readableLength < request.readableHighWaterMark) return 'upload'
+  return undefined
+}
+
+/** libuv's own counters: Node's public ones count a chunk when it is handed over, however long the client takes to read it. */
+interface StreamHandle {
+  readonly bytesWritten: number
+  readonly writeQueueSize: number
+}
+
+function handleOf(socket: Socket): StreamHandle | undefined {
+  return (socket as { readonly _handle?: StreamHandle | null })._handle ?? undefined
+}
+
+function unsentBytes(response: ServerResponse, socket: Socket): number {
+  return response.writableLength + socket.writableLength + (handleOf(socket)?.writeQueueSize ?? 0)
+}
+
+function passedBytes(socket: Socket, phase: SlowPhase | undefined): number {
+  if (phase !== 'reply') return socket.bytesRead
+  const handle = handleOf(socket)
+  return handle === undefined ? socket.bytesWritten : handle.bytesWritten - handle.writeQueueSize
+}

@@ -1,0 +1,190 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+import { type Answer, startRawUpstream, startUpstream } from '../support/scripted-upstream.ts'
+import { startAdapter } from '../support/start-adapter.ts'
+import { client, crowd, metric, requestOf, timed, underWay } from './support/crowd.ts'
+
+/** Answers as a service that knows one token. */
+const judge: Answer = ({ headers }, response) => {
+  response.statusCode = headers.authorization === 'bearer good' ? 200 : 401
+  response.end('{}')
+}
+
+/** As `judge`, and as soon as the head of a request has come. */
+function startJudge(): ReturnType<typeof startRawUpstream> {
+  return startRawUpstream((request, response) => {
+    request.on('error', () => undefined).resume()
+    request.once('end', () => {
+      response.statusCode = request.headers.authorization === 'bearer good' ? 200 : 401
+      response.end('{}')
+    })
+  })
+}
+
+const a = client('key-a')
+const b = client('key-b')
+
+/** Sends one more byte over each connection again and again, as 1 byte per 5 s does, only faster. */
+function dribble(clients: readonly { send(text: string): void }[], everyMs: number): void {
+  const timer = setInterval(() => {
+    for (const one of clients) one.send('x')
+  }, everyMs)
+  onTestFinished(() => clearInterval(timer))
+}
+
+describe('32 slow uploads of one client', () => {
+  it.each([
+    ['a wrong token and small bodies', client('key-a', 'bad'), 1_000, 1],
+    ['an accepted token and small bodies', a, 1_000, 1],
+    ['a wrong token and large bodies', client('key-a', 'bad'), 1_000_000, 200_000],
+    ['an accepted token and large bodies', a, 1_000_000, 200_000],
+  ])('leave another its pass-through: %s', async (_name, headers, length, sent) => {
+    const upstream = await startJudge()
+    const adapter = await startAdapter(upstream.url)
+    for (const own of [a, b]) await adapter.request('GET', '/V3/x', { headers: own })
+    const slow = await crowd(
+      adapter,
+      32,
+      requestOf('PATCH /V3/LearnerPersonals', headers, `Content-Length: ${length}\r\n`, 'x'.repeat(sent)),
+    )
+    dribble(slow, 500)
+    await underWay(adapter, 32)
+    for (let count = 0; count < 5; count += 1) {
+      const reply = await timed(adapter.request('GET', '/V3/x', { headers: b }))
+      expect(reply.status).toBe(200)
+    }
+    const write = await timed(adapter.request('PATCH', '/V3/LearnerPersonals', { headers: b, body: '{}' }))
+    expect(write.status).toBe(200)
+  })
+
+  it('get 408, and 504 where a part of a write was sent on; their connections become free', async () => {
+    const upstream = await startJudge()
+    const adapter = await startAdapter(upstream.url, {
+      limits: { slowClients: { uploadMs: 400, minBytesPerSecond: 100 } },
+    })
+    const [small] = await crowd(
+      adapter,
+      1,
+      requestOf('PATCH /V3/LearnerPersonals', a, 'Content-Length: 1000\r\n', 'x'),
+    )
+    const large = 'Content-Length: 1000000\r\n'
+    const [write] = await crowd(
+      adapter,
+      1,
+      requestOf('PATCH /V3/LearnerPersonals', a, large, 'x'.repeat(200_000)),
+    )
+    const [read] = await crowd(adapter, 1, requestOf('GET /V3/x', a, large, 'x'.repeat(200_000)))
+    if (small === undefined || write === undefined || read === undefined) throw new Error('no clients')
+    dribble([small, write, read], 100)
+    const [refused, unknown, safe] = await Promise.all([small, write, read].map((one) => one.untilClosed()))
+    expect(refused).toMatch(/^HTTP\/1\.1 408 [^]*Connection: close[^]*"code":"ADP_SLOW_CLIENT"/)
+    expect(unknown).toMatch(/^HTTP\/1\.1 504 [^]*"code":"ADP_OUTCOME_UNKNOWN"/)
+    expect(safe).toMatch(/^HTTP\/1\.1 408 [^]*"code":"ADP_SLOW_CLIENT"/)
+    expect(await metric(adapter, 'slow_clients_total', { phase: 'upload' })).toBe(3)
+    await expect.poll(() => metric(adapter, 'connections_in_use', { kind: 'pass_through' })).toBe(0)
+  })
+
+  it('are as slow as they like while the service is the slow one', async () => {
+    const upstream = await startRawUpstream((request, response) => {
+      setTimeout(() => request.resume().once('end', () => response.end('late')), 1_500)
+    })
+    const adapter = await startAdapter(upstream.url, { limits: { slowClients: { uploadMs: 200 } } })
+    const reply = await adapter.request('PATCH', '/V3/LearnerPersonals', {
+      headers: a,
+      body: Buffer.alloc(20_000_000),
+    })
+    expect([reply.status, reply.text]).toEqual([200, 'late'])
+  })
+})
+
+describe('32 slow readers', () => {
+  const size = 16_000_000
+  const body = Buffer.alloc(size, 'x')
+  const large: Answer = ({ url }, response) => {
+    if (url === '/V3/large') response.end(body)
+    else response.end('{}')
+  }
+
+  it('leave another its pass-through', async () => {
+    const upstream = await startUpstream(large)
+    const adapter = await startAdapter(upstream.url, { v3: { connections: 8 } })
+    for (const own of [a, b]) await adapter.request('GET', '/V3/x', { headers: own })
+    const slow = await crowd(adapter, 32, '')
+    for (const one of slow) {
+      one.socket.pause()
+      one.send(requestOf('GET /V3/large', a))
+    }
+    await expect.poll(() => metric(adapter, 'connections_in_use'), { timeout: 10_000 }).toBe(7)
+    const reply = await timed(adapter.request('GET', '/V3/x', { headers: b }))
+    expect(reply.status).toBe(200)
+  })
+
+  it('are cut off, and their connections become free', async () => {
+    const upstream = await startUpstream(large)
+    const adapter = await startAdapter(upstream.url, {
+      limits: { slowClients: { replyMs: 400, minBytesPerSecond: 1_000_000 } },
+    })
+    const slow = await crowd(adapter, 4, '')
+    for (const one of slow) {
+      one.socket.pause()
+      one.send(requestOf('GET /V3/large', a))
+    }
+    await expect
+      .poll(() => metric(adapter, 'slow_clients_total', { phase: 'reply' }), { timeout: 20_000 })
+      .toBe(4)
+    await expect.poll(() => metric(adapter, 'connections_in_use', { kind: 'pass_through' })).toBe(0)
+  })
+
+  it('keep their reply as long as they read it fast enough', async () => {
+    const upstream = await startUpstream(large)
+    const adapter = await startAdapter(upstream.url, {
+      limits: { slowClients: { replyMs: 5_000, minBytesPerSecond: 1_000 } },
+    })
+    const [one] = await crowd(adapter, 1, requestOf('GET /V3/large', a, 'Connection: close\r\n'))
+    let received = 0
+    one?.socket.removeAllListeners('data').on('data', (chunk: Buffer) => {
+      received += chunk.length
+      one.socket.pause()
+      setTimeout(() => one.socket.resume(), 1)
+    })
+    await one?.untilClosed()
+    expect(received).toBeGreaterThan(size)
+  })
+})
+
+describe('connections', () => {
+  it('serve one client alone nearly all at once, and refuse what waits too long, before anything is sent', async () => {
+    const held: (() => void)[] = []
+    const upstream = await startUpstream((seen, response) => {
+      if (seen.url === '/V3/x') return judge(seen, response)
+      held.push(() => response.end('{}'))
+      return undefined
+    })
+    const adapter = await startAdapter(upstream.url, { v3: { timeouts: { acquireMs: 300 } } })
+    await adapter.request('GET', '/V3/x', { headers: a })
+    const slow = await crowd(adapter, 40, requestOf('GET /V3/held', a, 'Connection: close\r\n'))
+    await upstream.arrived(1 + 28)
+    const newcomer = await timed(adapter.request('GET', '/V3/x', { headers: b }))
+    expect(newcomer.status).toBe(200)
+    const refused = await Promise.race(slow.map((one) => one.untilClosed()))
+    expect(refused).toMatch(/^HTTP\/1\.1 503 [^]*Retry-After: 5[^]*"code":"ADP_OVERLOADED"/)
+    await expect.poll(() => metric(adapter, 'shares_refused_total')).toBe(12)
+    expect(held.length).toBe(28)
+    for (const answer of held) answer()
+    const replies = await Promise.all(slow.map((one) => one.untilClosed()))
+    expect(replies.filter((text) => text.startsWith('HTTP/1.1 200')).length).toBe(28)
+  })
+
+  it('are a quarter for all clients together that V3 has not accepted', async () => {
+    const upstream = await startUpstream((_seen, response) => void setTimeout(() => response.end('{}'), 300))
+    const adapter = await startAdapter(upstream.url)
+    await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        crowd(adapter, 1, requestOf('GET /V3/x', client(`key-${index}`, 'bad'))),
+      ),
+    )
+    await upstream.arrived(8)
+    expect(await metric(adapter, 'connections_in_use', { kind: 'pass_through' })).toBe(8)
+    expect(upstream.seen.length).toBe(8)
+  })
+})
