@@ -11,7 +11,7 @@ export async function openConfiguredJournal(
 ): Promise<Journal> {
   const url = journalUrlOf(config)
   if (url === 'none') return createNoJournal()
-  const { replayForMs, keepPayloadsMs, keepRecordsMs, leaseMs } = config
+  const { replayForMs, keepPayloadsMs, keepRecordsMs, leaseMs, markFile } = config
   const journal = await openJournal({
     url,
     keys: journalKeysOf(config),
@@ -19,6 +19,7 @@ export async function openConfiguredJournal(
     keepPayloadsMs,
     keepRecordsMs,
     leaseMs,
+    markFile,
     events: {
       failed: (reason) => events.journalFailed({ reason }),
       recovered: () => events.journalRecovered(),

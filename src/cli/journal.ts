@@ -1,8 +1,16 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 
-import { journalUrlOf, loadConfig, parseConfig } from '../config/index.ts'
+import { type JournalConfig, journalUrlOf, loadConfig, parseConfig } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
-import { type JournalInspector, openInspector, type RecordState, type Retention } from '../journal/index.ts'
+import {
+  adoptJournal,
+  examineJournal,
+  type JournalInspector,
+  openInspector,
+  type RecordState,
+  type Retention,
+} from '../journal/index.ts'
+import { formatAdopted, formatCondition } from './journal-adopt.ts'
 import { formatBalances, formatBatch, formatBatches, formatDeadLetters } from './journal-text.ts'
 import { readCount } from './options.ts'
 
@@ -13,8 +21,9 @@ Examples:
   markbridge journal show 42
   markbridge journal reconcile
   markbridge journal purge --config markbridge.yaml
+  markbridge journal adopt --config markbridge.yaml
 
-All of them work while the adapter serves. Nothing of what a client sent is shown, so no key is needed.`
+All but adopt work while the adapter serves. Nothing of what a client sent is shown, so no key is needed.`
 
 interface Target {
   readonly journal?: string
@@ -31,7 +40,7 @@ interface ListOptions extends Target {
   readonly deadLetters?: boolean
 }
 
-/** Adds `journal ls`, `show`, `reconcile`, `dismiss` and `purge`. */
+/** Adds `journal ls`, `show`, `reconcile`, `dismiss`, `purge` and `adopt`. */
 export function addJournal(program: Command, exitWith: (status: number) => void): void {
   const journal = program
     .command('journal')
@@ -104,6 +113,7 @@ export function addJournal(program: Command, exitWith: (status: number) => void)
         print(options, { dismissed }, () => `${dismissed} dead letter(s) dismissed.`)
       }),
     )
+  addAdopt(journal, exitWith)
   withTarget(journal.command('purge'))
     .description('forget what the time to keep it is over for, as the adapter does every hour')
     .action((options: Target) =>
@@ -119,6 +129,26 @@ export function addJournal(program: Command, exitWith: (status: number) => void)
     )
 }
 
+function addAdopt(journal: Command, exitWith: (status: number) => void): void {
+  withTarget(journal.command('adopt'))
+    .description(
+      'accept that the journal was damaged, lost or replaced by an old copy; prints what that means',
+    )
+    .option('--yes', 'accept it')
+    .action(async (options: Target & { readonly yes?: boolean }) => {
+      const { url, journal: config } = await resolveTarget(options)
+      const target = { url, markFile: config.markFile }
+      const condition = await examineJournal(target)
+      if (options.yes !== true) {
+        print(options, { condition, adopted: null }, () => formatCondition(condition, config.replayForMs))
+        exitWith(1)
+        return
+      }
+      const adopted = await adoptJournal(target, condition, config.replayForMs, Date.now())
+      print(options, { condition, adopted }, () => formatAdopted(adopted))
+    })
+}
+
 function withTarget(command: Command): Command {
   return command
     .option('--config <file>', 'configuration file that names the journal')
@@ -126,10 +156,11 @@ function withTarget(command: Command): Command {
     .option('--json', 'print one JSON document')
 }
 
-async function withInspector(
-  { config: path, journal: url }: Target,
-  work: (inspector: JournalInspector, retention: Retention) => Promise<void>,
-): Promise<void> {
+/** The journal that is named, and the rest of its section. */
+async function resolveTarget({ config: path, journal: url }: Target): Promise<{
+  readonly url: string
+  readonly journal: JournalConfig
+}> {
   const { journal } =
     path === undefined
       ? // The journal is all that is asked for here; an address of V3 is needed in every configuration.
@@ -141,7 +172,15 @@ async function withInspector(
   const address = journalUrlOf(journal)
   if (address === 'none')
     throw new AdapterError('ADP_USAGE', 'With journal: none there is nothing to look into.')
-  const inspector = await openInspector(address)
+  return { url: address, journal }
+}
+
+async function withInspector(
+  target: Target,
+  work: (inspector: JournalInspector, retention: Retention) => Promise<void>,
+): Promise<void> {
+  const { url, journal } = await resolveTarget(target)
+  const inspector = await openInspector(url, journal.markFile)
   try {
     await work(inspector, journal)
   } finally {

@@ -46,9 +46,14 @@ export const journalSchema = z
     replayForMs: span.default(hours(24)),
     keepPayloadsMs: span.default(hours(7 * 24)),
     keepRecordsMs: span.default(hours(90 * 24)),
+    markFile: z.string().min(1).optional(),
     leaseMs: z.int().min(1_000).max(600_000).default(10_000),
   })
   .superRefine((journal, context) => {
+    if (journal.markFile !== undefined && !isPostgres(journalUrlOf(journal))) {
+      const message = 'is for a PostgreSQL journal: an SQLite journal keeps its mark beside its file'
+      context.addIssue({ code: 'custom', path: ['markFile'], message })
+    }
     const order = ['replayForMs', 'keepPayloadsMs', 'keepRecordsMs'] as const
     order.slice(1).forEach((longer, index) => {
       const shorter = order[index] ?? 'replayForMs'
@@ -61,7 +66,7 @@ export const journalSchema = z
 export type JournalConfig = z.infer<typeof journalSchema>
 
 /** The address of the journal, secret or not. */
-export function journalUrlOf({ url: address }: JournalConfig): string {
+export function journalUrlOf({ url: address }: Pick<JournalConfig, 'url'>): string {
   return address instanceof Secret ? address.reveal() : address
 }
 

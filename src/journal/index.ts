@@ -1,3 +1,10 @@
+export {
+  adoptJournal,
+  type Adopted,
+  type AdoptOptions,
+  examineJournal,
+  type JournalCondition,
+} from './adopt.ts'
 export type {
   Balance,
   BatchIdentity,

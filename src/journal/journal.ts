@@ -139,6 +139,11 @@ export interface Journal {
   readonly durable: boolean
   /** A secret for what the adapter hands out and takes back. All instances of one journal have the same, after a restart too. */
   readonly linkSecret: Uint8Array
+  /**
+   * While the wall clock is before this time (ms since the epoch), new records are looked for in V3 before they are posted: the
+   * journal may have lost what was sent before.
+   */
+  readonly readBackUntilMs: number
   /** Makes a batch durable before anything of it is sent. Error: `ADP_JOURNAL_UNAVAILABLE`. */
   begin(batch: NewBatch): Promise<Begun>
   /** The batch that `begin` would know this one for; undefined: it would be new. Keeps nothing. */

@@ -75,6 +75,7 @@ export function createNoJournal(): Journal {
   return {
     durable: false,
     linkSecret,
+    readBackUntilMs: 0,
     begin: (batch) => Promise.resolve(begin(batch)),
     find: () => Promise.resolve(undefined),
     answered: () => undefined,

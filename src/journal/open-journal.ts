@@ -3,7 +3,8 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { AdapterError } from '../errors.ts'
 import { takeLease } from './lease/lease.ts'
 import { ownIdentity } from './lease/process-identity.ts'
-import { migrate } from './schema/migrate.ts'
+import { findContradiction } from './high-water/check-mark.ts'
+import { migrate, type OpenedTables } from './schema/migrate.ts'
 import { createSqlJournal, type DurableJournal, type JournalEvents } from './sql-journal.ts'
 import { type JournalClock, systemClock } from './store/clock.ts'
 import { damagedStore } from './store/damage.ts'
@@ -27,6 +28,8 @@ export interface JournalOptions {
   readonly leaseMs?: number
   /** How long `begin` and `reopen` wait for a journal that cannot be written. Default 5 s. */
   readonly patienceMs?: number
+  /** Where a PostgreSQL journal keeps its mark. */
+  readonly markFile?: string | undefined
   /** How long `settle` does. Default 60 s. */
   readonly settlePatienceMs?: number
   readonly clock?: JournalClock
@@ -42,8 +45,9 @@ const PATIENCE_MS = 5_000
  * address, the keys or the version do not fit; `ADP_JOURNAL_UNAVAILABLE` where it cannot be reached or written.
  */
 export async function openJournal(options: JournalOptions): Promise<DurableJournal> {
-  const { url, patienceMs = PATIENCE_MS, replayForMs = REPLAY_MS, clock = systemClock } = options
-  return openJournalOn(openStore(url, { patienceMs, replayForMs, wallMs: () => clock.wallMs() }), options)
+  const { url, patienceMs = PATIENCE_MS, replayForMs = REPLAY_MS, clock = systemClock, markFile } = options
+  const store = openStore(url, { patienceMs, replayForMs, wallMs: () => clock.wallMs(), markFile })
+  return openJournalOn(store, options)
 }
 
 /** `openJournal` on a store that was created already; it is closed with the journal, and where this fails. */
@@ -53,13 +57,14 @@ export async function openJournalOn(
 ): Promise<DurableJournal> {
   const { keys = [], replayForMs = REPLAY_MS, leaseMs = 10_000, clock = systemClock } = options
   try {
-    const salt = await openTables(store, keys, clock.wallMs() + replayForMs)
+    const { salt, readBackUntilMs } = await openTables(store, keys, clock.wallMs() + replayForMs)
     const identity = ownIdentity()
     return await createSqlJournal({
       store,
       keys,
       hashKey: createKeyHash(salt),
       linkSecret: createHmac('sha256', salt).update('markbridge next links').digest(),
+      readBackUntilMs,
       clock,
       identity,
       takeLease: (watch) => takeLease({ store, clock, leaseMs, identity, ...watch }),
@@ -88,17 +93,29 @@ export async function openJournalOn(
   }
 }
 
-/** Brings the tables up to date and hands the store what it needs to write them. Resolves with the salt. */
+/**
+ * Checks that the journal is the one of its mark, brings its tables up to date, and hands the store what it needs to write them.
+ * Errors: `ADP_JOURNAL_DAMAGED` with nothing changed; those of `migrate` and `checkKeys`.
+ */
 async function openTables(
   store: Store,
   keys: readonly JournalKey[],
   replayUntilMs: number,
-): Promise<Uint8Array> {
+): Promise<OpenedTables> {
   checkKeyLengths(keys)
-  const salt = await migrate(store.exclusively, store.dialect, () => randomBytes(16), replayUntilMs)
-  await checkKeys(store.exclusively, keys, salt)
-  await store.prepare({ salt, key: keys[0] })
-  return salt
+  expectSound(store, await store.findDamage())
+  const opened = await migrate(store.exclusively, store.dialect, {
+    newSalt: () => randomBytes(16),
+    replayUntilMs,
+    check: async (db) => expectSound(store, await findContradiction(db, store.dialect, store.mark)),
+  })
+  await checkKeys(store.exclusively, keys, opened.salt)
+  await store.prepare({ salt: opened.salt, mark: opened.mark, key: keys[0] })
+  return opened
+}
+
+function expectSound(store: Store, damage: string | undefined): void {
+  if (damage !== undefined) throw damagedStore(store.place, damage)
 }
 
 function checkKeyLengths(keys: readonly JournalKey[]): void {

@@ -31,6 +31,7 @@ export interface SqlJournalOptions {
   /** Derived from the journal's salt. */
   readonly linkSecret: Uint8Array
   readonly hashKey: (key: string) => Uint8Array
+  readonly readBackUntilMs: number
   readonly clock: JournalClock
   readonly identity: ProcessIdentity
   readonly takeLease: (watch: LeaseWatch) => Promise<Lease>
@@ -52,23 +53,35 @@ const NOTE_ANSWERED_MS = 25
 /** Creates the journal of a store whose tables are up to date, and takes its lease. */
 export async function createSqlJournal(options: SqlJournalOptions): Promise<DurableJournal> {
   const { store, keys, clock, patienceMs, settlePatienceMs, events } = options
-  const availability = createAvailability(store, (failure) => {
+  const availability = createAvailability(store, clock, (failure) => {
     if (failure === undefined) events?.recovered()
     else events?.failed(failure)
   })
   /** What was opened again after its caller had been told that it could not be: nobody sends it. */
   const left: TakenOver[] = []
+  /** Commits an empty group; `availability` sees what becomes of it. */
+  let probe = (): void => undefined
   const lease = await options.takeLease({
     onRenewal: (error) => {
-      if (error === undefined) availability.reached()
-      else availability.failed(store.toFault(error))
+      if (error === undefined) availability.reached('query')
+      else availability.failed(store.toFault(error), 'query')
+      // Without it nothing would be written while clients are kept away, and the end of the failure would not be seen.
+      if (error === undefined && availability.needsCommit()) probe()
     },
     onLost: () => {
       left.length = 0
       events?.leaseLost()
+      // The database may be an old copy that does not know this instance.
+      probe()
     },
   })
   const lanes = createCommitLanes({ store, clock, lease, availability })
+  probe = () => {
+    lanes
+      .of('probe')
+      .submit({ kind: 'probe' }, patienceMs)
+      .catch(() => undefined)
+  }
   const stopPurging = repeat(clock, options.purgeEveryMs, () =>
     availability.ask(() => purge(store, options.retention, clock.wallMs())),
   )
@@ -103,12 +116,13 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     stopPurging()
     noteAnswered()
     await lanes.idle()
-    await lease.end().catch((error: unknown) => availability.failed(store.toFault(error)))
+    await lease.end().catch((error: unknown) => availability.failed(store.toFault(error), 'query'))
     await store.close()
   }
   return {
     durable: true,
     linkSecret: options.linkSecret,
+    readBackUntilMs: options.readBackUntilMs,
     pace: createSharedPace(store, options.hashKey, (question) => availability.ask(question)),
     answered: (batch) => {
       answered.push(batch)

@@ -113,3 +113,54 @@ test.each([
   expect(result.status).toBe(status)
   expect(result.stderr).toContain(text)
 })
+
+test('adopt says what is wrong and what accepting it means, and accepts it only with --yes', async () => {
+  const lost = join(folder, 'lost.db')
+  const first = await openJournal({ url: `sqlite:${lost}` })
+  await beginNew(first, batchOf(['a']))
+  await first.close()
+  await rm(lost)
+  const adopt = (...args: string[]) => runCli(['journal', ...args, '--journal', `sqlite:${lost}`])
+  const refused = await adopt('ls')
+  expect(refused.status).toBe(1)
+  expect(refused.stderr).toMatch(
+    /lost\.db is damaged or was replaced: the file is gone, .*journal adopt\.\n$/,
+  )
+  const asked = await adopt('adopt')
+  expect(asked.status).toBe(1)
+  expect(asked.stdout).toMatch(/the file is gone.*\n.*new journal is begun[^]*For 24 h[^]*--yes/)
+  await expect(openJournal({ url: `sqlite:${lost}` })).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
+  const adopted = await adopt('adopt', '--yes')
+  expect([adopted.status, adopted.stderr]).toEqual([0, ''])
+  const next = await openJournal({ url: `sqlite:${lost}` })
+  expect(next.readBackUntilMs).toBeGreaterThan(Date.now() + 86_000_000)
+  await next.close()
+})
+
+test('adopt sets aside what cannot be used, and keeps what can', async () => {
+  const broken = join(folder, 'broken.db')
+  await writeFile(broken, 'no database'.repeat(1_000))
+  const { status, stdout } = await runCli(['journal', 'adopt', '--yes', '--journal', `sqlite:${broken}`])
+  expect({ status, says: stdout }).toEqual({
+    status: 0,
+    says: expect.stringMatching(/^Kept as .*broken\.db\.damaged-\S+\nThe journal is accepted/) as unknown,
+  })
+  const used = join(folder, 'used.db')
+  const first = await openJournal({ url: `sqlite:${used}` })
+  await beginNew(first, batchOf(['a']))
+  await first.close()
+  await rm(`${used}.mark`)
+  const asked = await runCli(['journal', 'adopt', '--json', '--journal', `sqlite:${used}`])
+  expect(JSON.parse(asked.stdout)).toMatchObject({
+    condition: {
+      usable: true,
+      batches: 1,
+      openRecords: 1,
+      damage: expect.stringContaining('missing') as unknown,
+    },
+  })
+  expect((await runCli(['journal', 'adopt', '--yes', '--journal', `sqlite:${used}`])).status).toBe(0)
+  const next = await openJournal({ url: `sqlite:${used}` })
+  expect(await next.balances()).toMatchObject([{ open: 1 }])
+  await next.close()
+})

@@ -3,15 +3,17 @@ import { expect, it } from 'vitest'
 import { AdapterError } from '../../src/errors.ts'
 import { createAvailability } from '../../src/journal/store/availability.ts'
 import type { Fault } from '../../src/journal/store/fault.ts'
+import { createManualClock } from '../support/manual-clock.ts'
 
 /** An availability whose store fails as told, and what it said of itself. */
 function start() {
+  const clock = createManualClock()
   const said: (string | undefined)[] = []
   const toFault = (error: unknown): Fault => error as Fault
-  const availability = createAvailability({ toFault }, (failure) => said.push(failure))
+  const availability = createAvailability({ toFault }, clock, (failure) => said.push(failure))
   const ask = (fault: unknown): Promise<unknown> =>
     availability.ask(() => (fault === undefined ? Promise.resolve('answer') : Promise.reject(fault as Error)))
-  return { availability, said, ask }
+  return { availability, said, ask, clock }
 }
 
 const gone: Fault = { kind: 'transient', message: 'the database cannot be reached' }
@@ -29,6 +31,45 @@ it('tells once that the store is gone, and once that it is back', async () => {
   expect(await ask(undefined)).toBe('answer')
   expect(availability.isAvailable()).toBe(true)
   expect(said).toEqual(['the database cannot be reached', undefined])
+})
+
+it('says once that a store fails and answers by turns, and that it is back when it has been calm', async () => {
+  const { availability, said, clock } = start()
+  for (let second = 0; second < 60; second += 1) {
+    availability.failed({ ...gone, message: 'the disk is full' }, 'commit')
+    availability.reached('query')
+    await clock.pass(500)
+    availability.reached('commit')
+    await clock.pass(500)
+  }
+  expect(said).toEqual(['the disk is full', undefined, 'the disk is full'])
+  expect(availability.isAvailable()).toBe(false)
+  await clock.pass(2_000)
+  expect(said).toEqual(['the disk is full', undefined, 'the disk is full', undefined])
+  expect(availability.isAvailable()).toBe(true)
+})
+
+it('does not take an answer for a commit', () => {
+  const { availability, said } = start()
+  availability.failed(gone, 'commit')
+  availability.reached('query')
+  expect([availability.isAvailable(), availability.needsCommit()]).toEqual([false, true])
+  availability.reached('commit')
+  expect([availability.isAvailable(), availability.needsCommit()]).toEqual([true, false])
+  expect(said).toHaveLength(2)
+})
+
+it('has codes of their own for damage and for a statement that the store does not understand', async () => {
+  const { availability, said, ask } = start()
+  await expect(ask({ kind: 'damaged', message: 'its file was deleted' })).rejects.toMatchObject({
+    code: 'ADP_JOURNAL_DAMAGED',
+    status: 503,
+  })
+  await expect(ask({ kind: 'internal', message: 'internal error' })).rejects.toMatchObject({
+    code: 'ADP_INTERNAL',
+  })
+  expect(said).toEqual(['its file was deleted'])
+  expect(availability.isAvailable()).toBe(false)
 })
 
 it.each<[string, Fault]>([

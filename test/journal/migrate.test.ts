@@ -1,7 +1,10 @@
+import { rm } from 'node:fs/promises'
+
 import { sql } from 'kysely'
 import { expect, it } from 'vitest'
 
 import { openJournal } from '../../src/journal/index.ts'
+import { migrations } from '../../src/journal/schema/migrations.ts'
 import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
 
@@ -20,8 +23,9 @@ it('makes its tables in an empty file, and finds them again', async () => {
   })
   const meta = await store.db.selectFrom('journal_meta').selectAll().orderBy('name').execute()
   expect(meta).toEqual([
+    { name: 'identity', value: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
     { name: 'salt', value: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
-    { name: 'schema', value: '3' },
+    { name: 'schema', value: String(migrations.length) },
   ])
 })
 
@@ -37,7 +41,11 @@ it('brings the tables of an older version up to date, and keeps what is in them'
     older.store.db,
   )
   await sql`update journal_meta set value = '1' where name = 'schema'`.execute(older.store.db)
+  await sql`drop table journal_commits`.execute(older.store.db)
+  await sql`delete from journal_meta where name = 'identity'`.execute(older.store.db)
   await older.journal.close()
+  // That version kept no mark; the migration begins one.
+  await rm(`${file}.mark`)
   const before = Date.now()
   const { journal, store } = await openSqlite(file)
   expect(await statesOf(journal, batch)).toEqual(['open'])
@@ -69,7 +77,7 @@ it('is refused when a newer version has changed it, and stays as it is', async (
     await expect(openJournal({ url: `sqlite:${file}` })).rejects.toMatchObject({
       code: 'ADP_CONFIGURATION',
       message:
-        'The journal has version 99 and this program knows up to 3: a newer one has changed it. ' +
+        `The journal has version 99 and this program knows up to ${migrations.length}: a newer one has changed it. ` +
         'Start that version again, or name another journal.',
     })
   }

@@ -1,6 +1,7 @@
 import { Pool, type PoolClient } from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 
+import { createHighWater } from '../../src/journal/high-water/high-water.ts'
 import { openJournal } from '../../src/journal/index.ts'
 import { createCommitGroups } from '../../src/journal/postgres/commit-groups.ts'
 import { connect, placeOf } from '../../src/journal/postgres/connect.ts'
@@ -88,6 +89,14 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     }
   }
 
+  /** What groups are committed with, for the journal at `url`. */
+  const commitOptions = async (url: string) => {
+    const [row] = await query(url, "select value from journal_meta where name = 'identity'")
+    const mark = { identity: String(row?.['value']), commits: 0 }
+    const secrets = { salt: Buffer.alloc(16), key: undefined, mark }
+    return [createHighWater(mark, undefined), secrets, 86_400_000] as const
+  }
+
   it('refuses what it cannot keep while the server is gone, and settles when it is back', async ({
     skip,
   }) => {
@@ -164,11 +173,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     if (server === undefined) return skip()
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
-    const commit = createCommitGroups(
-      cutAtCommit(url, false),
-      { salt: Buffer.alloc(16), key: undefined },
-      86_400_000,
-    )
+    const commit = createCommitGroups(cutAtCommit(url, false), ...(await commitOptions(url)))
     const group = { instance: 1, nowMs: 0, operations: [toBegin(batchOf(['a'], { name: 'one' }))] }
     expect(await commit(group)).toMatchObject({ ok: false, fault: { kind: 'doubtful' } })
     await server.crash()
@@ -191,7 +196,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
     const pool = cutAtCommit(url, written)
-    const commit = createCommitGroups(pool, { salt: Buffer.alloc(16), key: undefined }, 86_400_000)
+    const commit = createCommitGroups(pool, ...(await commitOptions(url)))
     const group = { instance: 1, nowMs: 0, operations: [toBegin(batchOf(['a'], { name: 'one' }))] }
     expect(await commit(group)).toMatchObject({ ok: false, fault: { kind: 'doubtful' } })
     const more = { ...group, operations: [...group.operations, toBegin(batchOf(['a'], { name: 'two' }))] }

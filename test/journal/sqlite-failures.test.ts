@@ -136,7 +136,7 @@ describe('an SQLite journal that cannot be written', () => {
         await writeFile(file, 'no database'.repeat(1_000))
       },
       'ADP_JOURNAL_DAMAGED',
-      /^The journal sqlite:.*journal\.db is damaged: the file is no database\./,
+      /^The journal sqlite:.*journal\.db is damaged or was replaced: the file is no database\./,
     ],
   ])('tells that the file %s', async (_what, make, code, text) => {
     const file = `${await makeFolder()}/journal.db`

@@ -1,8 +1,11 @@
 import { AdapterError } from '../../errors.ts'
 import type { DueRecords } from '../journal.ts'
 import { purge, type Purged, type Retention } from '../purge.ts'
+import { findContradiction } from '../high-water/check-mark.ts'
 import { checkVersion } from '../schema/migrate.ts'
 import { createAvailability } from '../store/availability.ts'
+import { systemClock } from '../store/clock.ts'
+import { damagedStore } from '../store/damage.ts'
 import { openStore } from '../store/open-store.ts'
 import { dismissDeadLetters, makeDue } from './change-records.ts'
 import { type CheckedBalance, checkBalances } from './check-balances.ts'
@@ -42,18 +45,29 @@ const PATIENCE_MS = 10_000
  * Opens a journal that is there, without a lease and without changing its tables. Errors: `ADP_CONFIGURATION` for an address
  * that is none or a journal of another version; `ADP_JOURNAL_UNAVAILABLE`.
  */
-export async function openInspector(url: string): Promise<JournalInspector> {
-  const store = openStore(url, { patienceMs: PATIENCE_MS, replayForMs: 0, wallMs: Date.now, existing: true })
-  const availability = createAvailability(store, () => undefined)
+export async function openInspector(url: string, markFile?: string): Promise<JournalInspector> {
+  const store = openStore(url, {
+    patienceMs: PATIENCE_MS,
+    replayForMs: 0,
+    wallMs: Date.now,
+    existing: true,
+    markFile,
+  })
+  const availability = createAvailability(store, systemClock, () => undefined)
   const ask = <Result>(question: () => Promise<Result>): Promise<Result> => availability.ask(question)
   try {
+    const damage =
+      (await store.findDamage()) ?? (await findContradiction(store.db, store.dialect, store.mark))
+    if (damage !== undefined) throw damagedStore(store.place, damage)
     await checkVersion(store.db)
   } catch (error) {
     await store.close()
     if (error instanceof AdapterError) throw error
+    const fault = store.toFault(error)
+    if (fault.kind === 'damaged') throw damagedStore(store.place, fault.message, error)
     throw new AdapterError(
       'ADP_JOURNAL_UNAVAILABLE',
-      `There is no journal at ${store.place}: ${store.toFault(error).message}.`,
+      `There is no journal at ${store.place}: ${fault.message}.`,
       { cause: error },
     )
   }

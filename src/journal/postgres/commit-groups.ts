@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 
-import type { Pool, PoolClient } from 'pg'
+import type { Pool, PoolClient, QueryResult } from 'pg'
 
+import type { HighWater } from '../high-water/high-water.ts'
 import { markOf } from '../schema/marks.ts'
 import { createKeyHash } from '../store/hash-key.ts'
 import { createLedgerChanges, type LedgerChanges } from '../store/ledger-changes.ts'
@@ -32,6 +33,7 @@ const ROLLED_BACK: Committed = {
 /** Creates what makes a group durable in PostgreSQL: one transaction. Never rejects. */
 export function createCommitGroups(
   pool: Pool,
+  highWater: HighWater,
   secrets: StoreSecrets,
   replayForMs: number,
 ): (group: Group) => Promise<Committed> {
@@ -50,7 +52,7 @@ export function createCommitGroups(
     replayForMs,
   })
   const commitOrdered = async (client: PoolClient, group: Group): Promise<Committed> => {
-    await client.query('begin')
+    const commits = await beginCounted(client, highWater, slotOf(group.instance, 0))
     await client.query('select pg_advisory_xact_lock($1)', [ORDER_LOCK])
     if (doubt !== undefined) {
       if (await isThere(client, doubt.mark)) for (const one of doubt.results) resolved.set(...one)
@@ -70,6 +72,7 @@ export function createCommitGroups(
     const mark = await leaveMark(client, group.instance)
     try {
       if (!(await commit(client))) return ROLLED_BACK
+      highWater.reached(commits)
     } catch (cause) {
       doubt = { mark, results }
       return { ok: false, fault: { ...toPostgresFault(cause), kind: 'doubtful' } }
@@ -83,7 +86,7 @@ export function createCommitGroups(
     const settles = group.operations.map((one) => (one.kind === 'settle' ? one : undefined))
     const allLost = new Set<number>()
     for (;;) {
-      await client.query('begin')
+      const commits = await beginCounted(client, highWater, slotOf(group.instance, slot))
       const ledger = createLedgerChanges()
       const { lost, late } = await settleRecords(
         client,
@@ -99,6 +102,7 @@ export function createCommitGroups(
       await writeLedger(client, ledger, slotOf(group.instance, slot))
       // Settles are made again where the answer of the commit is lost: the same outcome twice changes nothing.
       if (!(await commit(client))) return ROLLED_BACK
+      highWater.reached(commits)
       return { ok: true, results: settles.map((_, index) => (allLost.has(index) ? 'lost' : 'done')) }
     }
   }
@@ -127,6 +131,27 @@ async function withClient(pool: Pool, work: (client: PoolClient) => Promise<Comm
     client?.release(true)
     return { ok: false, fault: toPostgresFault(error) }
   }
+}
+
+/** Begins a transaction that counts itself. One round trip: the statements go as one text, whose numbers are our own. */
+async function beginCounted(client: PoolClient, highWater: HighWater, slot: number): Promise<number> {
+  const known = highWater.known()
+  const results: unknown = await client.query(
+    `begin;
+    insert into journal_commits as c (slot, commits) values (${slot}, 1)
+      on conflict (slot) do update set commits = c.commits + 1;
+    select (select value from journal_meta where name = 'identity') as identity,
+      (select sum(commits)::bigint from journal_commits) as commits`,
+  )
+  // pg gives one result for each statement of a text, which its types do not say.
+  const found = Array.isArray(results) ? (results as QueryResult<CommitRow>[]).at(-1)?.rows[0] : undefined
+  return highWater.check(found, known)
+}
+
+/** What `beginCounted` reads. */
+interface CommitRow {
+  readonly identity: string | null
+  readonly commits: number | null
 }
 
 /** True when it is durable: PostgreSQL answers COMMIT with ROLLBACK where an error came before. */
@@ -204,6 +229,8 @@ async function runOrdered(
       results.set(operation, 'done')
     } else if (operation.kind === 'withdraw') {
       results.set(operation, await withdrawBatch(client, context, ledger, operation.batch))
+    } else if (operation.kind === 'probe') {
+      results.set(operation, 'done')
     }
   }
 }

@@ -1,3 +1,4 @@
+import { damageOf } from '../store/damage.ts'
 import type { Fault } from '../store/fault.ts'
 
 /** SQLSTATE classes and codes (PostgreSQL, appendix A) that an operator can act on; a longer prefix counts first. */
@@ -15,6 +16,10 @@ const messages: readonly (readonly [prefix: string, message: string])[] = [
 
 /** What an error of `pg` means. */
 export function toPostgresFault(error: unknown): Fault {
+  const damage = damageOf(error)
+  if (damage !== undefined) {
+    return { kind: 'damaged', message: damage.what, isolated: damage.isolated, cause: error }
+  }
   const code = errorCode(error)
   const isState = /^[0-9A-Z]{5}$/.test(code)
   const known = isState ? messages.find(([prefix]) => code.startsWith(prefix)) : undefined

@@ -1,6 +1,8 @@
 import { Kysely, PostgresDialect, sql } from 'kysely'
 
 import { AdapterError } from '../../errors.ts'
+import { createHighWater, type HighWater } from '../high-water/high-water.ts'
+import { openMarkFile } from '../high-water/mark-file.ts'
 import type { JournalTables } from '../schema/tables.ts'
 import type { Committed, Group, Store } from '../store/store.ts'
 import { createCommitGroups, ORDER_LOCK, SETTLERS } from './commit-groups.ts'
@@ -12,12 +14,17 @@ export interface PostgresOptions {
   /** How long a connection and a statement may take. */
   readonly timeoutMs: number
   readonly replayForMs: number
+  /** Where the mark is kept; undefined: in memory alone. */
+  readonly markFile: string | undefined
 }
 
 /** Creates the store of a PostgreSQL database, which several instances may share. Needs PostgreSQL 13. */
-export function createPostgresStore({ url, timeoutMs, replayForMs }: PostgresOptions): Store {
+export function createPostgresStore({ url, timeoutMs, replayForMs, markFile }: PostgresOptions): Store {
   const pool = connect(url, timeoutMs)
   const db = new Kysely<JournalTables>({ dialect: new PostgresDialect({ pool }) })
+  // An instance on a machine of its own begins without a file: there is nothing to set the journal against yet.
+  const mark = markFile === undefined ? undefined : { path: markFile, required: false }
+  let highWater: HighWater | undefined
   let commitGroups: ((group: Group) => Promise<Committed>) | undefined
   return {
     dialect: 'postgres',
@@ -28,10 +35,16 @@ export function createPostgresStore({ url, timeoutMs, replayForMs }: PostgresOpt
         await sql`select pg_advisory_xact_lock(${ORDER_LOCK})`.execute(transaction)
         return work(transaction)
       }),
+    mark,
+    findDamage: () => Promise.resolve(undefined),
     settlers: SETTLERS,
     nowMs: () => sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`,
     prepare: (secrets) => {
-      commitGroups = createCommitGroups(pool, secrets, replayForMs)
+      highWater = createHighWater(
+        secrets.mark,
+        mark === undefined ? undefined : openMarkFile(mark.path, secrets.mark),
+      )
+      commitGroups = createCommitGroups(pool, highWater, secrets, replayForMs)
       return Promise.resolve()
     },
     commit: (group) => {
@@ -39,6 +52,10 @@ export function createPostgresStore({ url, timeoutMs, replayForMs }: PostgresOpt
       throw new AdapterError('ADP_INTERNAL', 'The journal was not prepared.')
     },
     toFault: toPostgresFault,
-    close: () => db.destroy(),
+    close: () => {
+      highWater?.close()
+      highWater = undefined
+      return db.destroy()
+    },
   }
 }

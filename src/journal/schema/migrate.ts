@@ -1,6 +1,8 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 
 import { AdapterError } from '../../errors.ts'
+import { readKept } from '../high-water/check-mark.ts'
+import type { HighWaterMark } from '../high-water/mark-file.ts'
 import { type Dialect, migrations } from './migrations.ts'
 import type { JournalTables } from './tables.ts'
 
@@ -9,18 +11,34 @@ export type Exclusively = <Result>(
   work: (transaction: Transaction<JournalTables>) => Promise<Result>,
 ) => Promise<Result>
 
+/** What a journal says of itself once its tables are up to date. */
+export interface OpenedTables {
+  readonly salt: Uint8Array
+  readonly mark: HighWaterMark
+  /** Milliseconds since the epoch; 0: never. */
+  readonly readBackUntilMs: number
+}
+
+/** What the tables are opened with. */
+export interface MigrateOptions {
+  readonly newSalt: () => Uint8Array
+  /** A batch that came before may be sent again until then; ms since the epoch. */
+  readonly replayUntilMs: number
+  /** Looks at the tables before anything is changed. */
+  readonly check: (db: Kysely<JournalTables>) => Promise<void>
+}
+
 /**
- * Creates the tables or brings them up to date, in one transaction; resolves with the journal's salt. Error:
- * `ADP_CONFIGURATION` for tables of a newer version: nothing is changed then. A batch that came before `replayUntilMs` may be
- * sent again until then; ms since the epoch.
+ * Creates the tables or brings them up to date, in one transaction. Error:
+ * `ADP_CONFIGURATION` for tables of a newer version: nothing is changed then.
  */
 export async function migrate(
   exclusively: Exclusively,
   dialect: Dialect,
-  newSalt: () => Uint8Array,
-  replayUntilMs: number,
-): Promise<Uint8Array> {
+  { newSalt, replayUntilMs, check }: MigrateOptions,
+): Promise<OpenedTables> {
   return exclusively(async (db) => {
+    await check(db)
     await db.schema
       .createTable('journal_meta')
       .ifNotExists()
@@ -31,12 +49,22 @@ export async function migrate(
     if (version > migrations.length) throw newerVersion(version)
     for (const step of migrations.slice(version)) await step(db, { dialect, replayUntilMs })
     await writeMeta(db, 'schema', String(migrations.length))
-    const salt = await readMeta(db, 'salt')
-    if (salt !== undefined) return Buffer.from(salt, 'hex')
-    const fresh = newSalt()
-    await writeMeta(db, 'salt', Buffer.from(fresh).toString('hex'))
-    return fresh
+    const kept = await readKept(db, dialect)
+    if (typeof kept === 'string') throw new AdapterError('ADP_INTERNAL', 'The journal has no commits table.')
+    return {
+      salt: await saltOf(db, newSalt),
+      mark: kept,
+      readBackUntilMs: Number((await readMeta(db, 'read_back_until')) ?? 0),
+    }
   })
+}
+
+async function saltOf(db: Kysely<JournalTables>, newSalt: () => Uint8Array): Promise<Uint8Array> {
+  const salt = await readMeta(db, 'salt')
+  if (salt !== undefined) return Buffer.from(salt, 'hex')
+  const fresh = newSalt()
+  await writeMeta(db, 'salt', Buffer.from(fresh).toString('hex'))
+  return fresh
 }
 
 /** Sees to it that the tables are those that this program knows. Error: `ADP_CONFIGURATION`. */
@@ -57,12 +85,12 @@ const newerVersion = (version: number): AdapterError =>
       'changed it. Start that version again, or name another journal.',
   )
 
-async function readMeta(db: Kysely<JournalTables>, name: string): Promise<string | undefined> {
+export async function readMeta(db: Kysely<JournalTables>, name: string): Promise<string | undefined> {
   const row = await db.selectFrom('journal_meta').select('value').where('name', '=', name).executeTakeFirst()
   return row?.value
 }
 
-async function writeMeta(db: Kysely<JournalTables>, name: string, value: string): Promise<void> {
+export async function writeMeta(db: Kysely<JournalTables>, name: string, value: string): Promise<void> {
   await db
     .insertInto('journal_meta')
     .values({ name, value })

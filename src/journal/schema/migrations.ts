@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto'
+
 import { type ColumnDefinitionBuilder, type Kysely, sql } from 'kysely'
 
 import type { JournalTables } from './tables.ts'
@@ -16,7 +18,7 @@ export interface MigrationContext {
 export type Migration = (db: Kysely<JournalTables>, context: MigrationContext) => Promise<void>
 
 /** All steps, oldest first; one that was released is never changed. The version of a journal is how many it has. */
-export const migrations: readonly Migration[] = [createTables, createPace, addOwners]
+export const migrations: readonly Migration[] = [createTables, createPace, addOwners, createCommits]
 
 const required = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull()
 const counter = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull().defaultTo(0)
@@ -141,4 +143,18 @@ async function addOwners(db: Kysely<JournalTables>, { replayUntilMs }: Migration
   await sql`create index journal_batches_ids on journal_batches (ids) where ids is not null and retired = 0`.execute(
     db,
   )
+}
+
+/** What tells a journal from any other, and how far it has come. */
+async function createCommits(db: Kysely<JournalTables>): Promise<void> {
+  await db.schema
+    .createTable('journal_commits')
+    .addColumn('slot', 'integer', (column) => column.primaryKey())
+    .addColumn('commits', 'bigint', required)
+    .execute()
+  await db.insertInto('journal_commits').values({ slot: 0, commits: 0 }).execute()
+  await db
+    .insertInto('journal_meta')
+    .values({ name: 'identity', value: randomBytes(16).toString('hex') })
+    .execute()
 }

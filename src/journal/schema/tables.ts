@@ -6,9 +6,9 @@ import type { Generated } from 'kysely'
  */
 export interface JournalTables {
   /**
-   * `schema`: version of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys.
-   * `read_back_until`: ms since the epoch; until then records are read back before they are posted. In PostgreSQL also the mark
-   * of the last ordered group of each instance.
+   * `schema`: version of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. `identity`: what tells
+   * this journal from any other. `read_back_until`: until then (ms since the epoch) new records are looked for in V3 before they
+   * are posted. In PostgreSQL also the mark of the last ordered group of each instance.
    */
   readonly journal_meta: { readonly name: string; readonly value: string }
   /** Keys that something here is encrypted with; `proof` tells another key of the same id. */
@@ -23,6 +23,13 @@ export interface JournalTables {
   readonly journal_answers: SealedTable & { readonly id: Generated<number> }
   readonly journal_ledger: LedgerTable
   readonly journal_pace: PaceTable
+  readonly journal_commits: CommitTable
+}
+
+/** Groups that were committed: the number is the sum over slots, since those that commit at the same time change different rows. */
+interface CommitTable {
+  readonly slot: number
+  readonly commits: number
 }
 
 interface InstanceTable {

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 
+import type { HighWater } from '../high-water/high-water.ts'
 import { judgeArrival, type SameIds } from '../same-ids.ts'
 import { packAnswers } from '../store/answer-pack.ts'
 import { createKeyHash } from '../store/hash-key.ts'
@@ -17,6 +18,12 @@ import { toSqliteFault } from './sqlite-fault.ts'
 import { createSettling } from './settling.ts'
 import { type GroupStatements, prepareStatements } from './statements.ts'
 
+/** The columns of `countCommit`. */
+interface CommitRow {
+  readonly identity: unknown
+  readonly commits: unknown
+}
+
 interface Context {
   readonly on: GroupStatements
   readonly secrets: StoreSecrets
@@ -24,9 +31,17 @@ interface Context {
   readonly replayForMs: number
 }
 
+/** What a transaction is checked against. */
+export interface Watch {
+  /** Checks the files. */
+  readonly check: () => void
+  readonly highWater: HighWater
+}
+
 /** Creates what makes a group durable: one transaction, one fsync. Never throws. */
 export function createCommitGroup(
   database: DatabaseSync,
+  { check, highWater }: Watch,
   secrets: StoreSecrets,
   replayForMs: number,
 ): (group: Group) => Committed {
@@ -37,7 +52,10 @@ export function createCommitGroup(
     const lost = new Set<number>()
     try {
       for (;;) {
+        check()
+        const known = highWater.known()
         database.exec('BEGIN IMMEDIATE')
+        const commits = highWater.check(on.countCommit.get() as CommitRow | undefined, known)
         if (on.instance.get(group.instance) === undefined) {
           database.exec('ROLLBACK')
           return { ok: false, fault: { kind: 'expired', message: 'another instance has taken over' } }
@@ -45,6 +63,7 @@ export function createCommitGroup(
         const results = runGroup(context, group, lost)
         if (results !== undefined) {
           database.exec('COMMIT')
+          highWater.reached(commits)
           return { ok: true, results }
         }
         database.exec('ROLLBACK')
@@ -76,7 +95,9 @@ function runGroup(context: Context, group: Group, lost: Set<number>): OperationR
     if (operation.kind === 'begin') results.push(begin(context, ledger, group, operation))
     else if (operation.kind === 'reopen') results.push(reopen(context, ledger, group.instance, operation))
     else if (operation.kind === 'answered') results.push(noteAnswered(on, operation.batches))
-    else results.push(withdraw(on, ledger, group.instance, operation.batch))
+    else if (operation.kind === 'withdraw')
+      results.push(withdraw(on, ledger, group.instance, operation.batch))
+    else results.push('done')
   }
   settling.flush()
   for (const [partner, changes] of ledger.list()) on.ledger.run(partner, ...changes)

@@ -4,6 +4,9 @@ import { DatabaseSync } from 'node:sqlite'
 
 import type { WorkerStart } from './worker-messages.ts'
 
+/** Where the mark of a journal lies: beside its file. */
+export const markFileOf = (path: string): string => `${path}.mark`
+
 /**
  * Opens the file of a journal, readable for its owner alone, and creates it where there is none. A commit is on the disk
  * before it returns: synchronous FULL, since WAL with NORMAL makes no fsync at all.

@@ -1,3 +1,4 @@
+import { damageOf } from '../store/damage.ts'
 import type { Fault } from '../store/fault.ts'
 
 /** Primary result codes of SQLite (sqlite.org/rescode.html) that an operator can act on. */
@@ -23,6 +24,10 @@ const SHORT_READ = 522
 
 /** What an error of node:sqlite means. Also for one that was sent by another thread, which keeps no members of its own. */
 export function toSqliteFault(error: unknown): Fault {
+  const damaged = damageOf(error)
+  if (damaged !== undefined) {
+    return { kind: 'damaged', message: damaged.what, isolated: damaged.isolated, cause: error }
+  }
   const extended = errorCode(error)
   const code = extended & 0xff
   const damage = extended === SHORT_READ ? 'the database file is cut short' : damages[code]

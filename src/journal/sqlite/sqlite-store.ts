@@ -1,8 +1,12 @@
+import { statSync } from 'node:fs'
+
 import { Kysely, sql, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
 
+import { findMissingFile } from '../high-water/check-mark.ts'
 import type { JournalTables } from '../schema/tables.ts'
 import type { Store } from '../store/store.ts'
 import { startDatabaseThread } from './database-thread.ts'
+import { markFileOf } from './open-database.ts'
 import { toSqliteFault } from './sqlite-fault.ts'
 import { createThreadDriver } from './thread-driver.ts'
 import { createTurns } from './turns.ts'
@@ -18,9 +22,24 @@ export interface SqliteOptions {
   readonly wallMs: () => number
 }
 
+/** A file of this size is read whole in a fraction of a second. */
+const CHECKED_BYTES = 64 * 1024 * 1024
+
+/**
+ * Checks the pages of a file that is not large. In a larger one SQLite finds a broken page when it reads it, and the checksums of
+ * rows what SQLite does not see.
+ */
+async function findBrokenPage(db: Kysely<JournalTables>, path: string): Promise<string | undefined> {
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  if (size === 0 || size > CHECKED_BYTES) return undefined
+  const { rows } = await sql<{ quick_check: string }>`pragma quick_check(1)`.execute(db)
+  return rows[0]?.quick_check === 'ok' ? undefined : 'its file has broken pages (PRAGMA quick_check)'
+}
+
 /** Creates the store of one SQLite file, which a thread of its own holds. Several processes may share the file. */
 export function createSqliteStore(options: SqliteOptions): Store {
   const { path, existing, busyMs, replayForMs, wallMs } = options
+  const mark = { path: markFileOf(path), required: true }
   const thread = startDatabaseThread({ path, existing, busyMs, replayForMs })
   const turns = createTurns()
   const db = new Kysely<JournalTables>({
@@ -35,6 +54,8 @@ export function createSqliteStore(options: SqliteOptions): Store {
     dialect: 'sqlite',
     place: `sqlite:${path}`,
     db,
+    mark,
+    findDamage: async () => findMissingFile(path, mark.path) ?? (await findBrokenPage(db, path)),
     exclusively: (work) => db.transaction().execute(work),
     settlers: 0,
     nowMs: () => sql<number>`${Math.round(wallMs())}`,

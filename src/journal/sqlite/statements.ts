@@ -5,6 +5,7 @@ import { MAX_SAME_IDS } from '../same-ids.ts'
 /** The statements of a group, prepared once. */
 export interface GroupStatements {
   readonly instance: StatementSync
+  readonly countCommit: StatementSync
   readonly sameIds: StatementSync
   readonly latestReceipt: StatementSync
   readonly retire: StatementSync
@@ -48,6 +49,10 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
   const put = 'on conflict (batch) do update set key_id = excluded.key_id, body = excluded.body'
   return {
     instance: prepare('select 1 from journal_instances where id = ?'),
+    countCommit: prepare(
+      `update journal_commits set commits = commits + 1 where slot = 0
+       returning commits, (select value from journal_meta where name = 'identity') as identity`,
+    ),
     sameIds: prepare(
       `select id, content, received_ms, open, answered from journal_batches
        where ids = ? and owner_id = ? and retired = 0 order by id desc limit ${MAX_SAME_IDS}`,

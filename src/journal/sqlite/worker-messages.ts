@@ -1,3 +1,4 @@
+import type { Damage } from '../store/damage.ts'
 import type { Committed, Group, StoreSecrets } from '../store/store.ts'
 
 /** What the thread of the database is started with. */
@@ -30,6 +31,7 @@ export interface QueryAnswer {
 export interface WorkerFailure {
   readonly message: string
   readonly errcode: number
+  readonly damage?: Damage
 }
 
 /** What the thread answers. */

@@ -2,9 +2,13 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 
+import { createHighWater, type HighWater } from '../high-water/high-water.ts'
+import { openMarkFile } from '../high-water/mark-file.ts'
+import { damageOf } from '../store/damage.ts'
 import type { Committed, Group } from '../store/store.ts'
 import { createCommitGroup } from './commit-group.ts'
-import { openDatabase } from './open-database.ts'
+import { createFileGuard, type FileGuard } from './file-guard.ts'
+import { markFileOf, openDatabase } from './open-database.ts'
 import type {
   QueryAnswer,
   WorkerAnswer,
@@ -15,14 +19,27 @@ import type {
 
 const start = workerData as WorkerStart
 let database: DatabaseSync | undefined
+let guard: FileGuard | undefined
+let highWater: HighWater | undefined
 let commitGroup: ((group: Group) => Committed) | undefined
 
 /** Opened by the first question, so that a file that cannot be opened is an answer. */
-const open = (): DatabaseSync => (database ??= openDatabase(start))
+const open = (): DatabaseSync => {
+  if (database !== undefined) return database
+  database = openDatabase(start)
+  guard = createFileGuard(start.path)
+  return database
+}
+
+const expectIntact = (): void => {
+  open()
+  guard?.check()
+}
 
 const query = (text: string, parameters: readonly unknown[]): QueryAnswer => {
   // An error may have ended the transaction already (a full disk does): then nothing is left to roll back.
   if (text === 'ROLLBACK' && !open().isTransaction) return { rows: [], changes: 0 }
+  if (text !== 'ROLLBACK') expectIntact()
   const statement = open().prepare(text)
   // What Kysely binds comes from this program, and the messages keep its types.
   const values = parameters as readonly SQLInputValue[]
@@ -36,11 +53,22 @@ const answer = (question: WorkerQuestion): WorkerAnswer => {
     case 'query':
       return { id, kind: 'query', answer: query(question.sql, question.parameters) }
     case 'prepare':
-      commitGroup = createCommitGroup(open(), question.secrets, start.replayForMs)
+      highWater = createHighWater(
+        question.secrets.mark,
+        openMarkFile(markFileOf(start.path), question.secrets.mark),
+      )
+      commitGroup = createCommitGroup(
+        open(),
+        { check: expectIntact, highWater },
+        question.secrets,
+        start.replayForMs,
+      )
       return { id, kind: 'done' }
     case 'commit':
       return { id, kind: 'commit', committed: sendable(commitGroup?.(question.group) ?? notPrepared) }
     case 'close':
+      highWater?.close()
+      highWater = undefined
       database?.close()
       database = undefined
       return { id, kind: 'done' }
@@ -55,10 +83,14 @@ const sendable = (committed: Committed): Committed =>
     ? committed
     : { ok: false, fault: { ...committed.fault, cause: toFailure(committed.fault.cause) } }
 
-const toFailure = (error: unknown): WorkerFailure => ({
-  message: error instanceof Error ? error.message : String(error),
-  errcode: error instanceof Error && 'errcode' in error ? Number(error.errcode) : errnoCode(error),
-})
+const toFailure = (error: unknown): WorkerFailure => {
+  const damage = damageOf(error)
+  return {
+    message: error instanceof Error ? error.message : String(error),
+    errcode: error instanceof Error && 'errcode' in error ? Number(error.errcode) : errnoCode(error),
+    ...(damage === undefined ? {} : { damage }),
+  }
+}
 
 /** The folder or the file could not be made: as if SQLite could not open it. */
 const errnoCode = (error: unknown): number => (error instanceof Error && 'syscall' in error ? 14 : 0)

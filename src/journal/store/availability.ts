@@ -1,58 +1,97 @@
 import { AdapterError } from '../../errors.ts'
+import type { JournalClock } from './clock.ts'
 import { damagedJournal } from './damage.ts'
 import type { Fault } from './fault.ts'
 import type { Store } from './store.ts'
 
+/** How the store was asked: a full disk answers questions and takes no group. */
+export type Access = 'commit' | 'query'
+
 /** Whether the store could be reached the last time that it was asked. */
 export interface Availability {
   isAvailable(): boolean
-  reached(): void
-  failed(fault: Fault): void
-  /** Runs a question to the store. Error: `ADP_JOURNAL_UNAVAILABLE` for every error of the driver. */
+  /** True while the last commit failed: only another commit shows that the store takes writes again. */
+  needsCommit(): boolean
+  reached(by: Access): void
+  failed(fault: Fault, by: Access): void
+  /**
+   * Runs a question to the store. Errors: `ADP_JOURNAL_UNAVAILABLE`; `ADP_JOURNAL_DAMAGED`; `ADP_INTERNAL` for a statement that
+   * the store does not understand.
+   */
   ask<Result>(question: () => Promise<Result>): Promise<Result>
 }
 
-/** Errors of the journal itself, which say nothing of whether the store can be reached. */
-const settled: ReadonlySet<string> = new Set(['ADP_CONFIGURATION', 'ADP_JOURNAL_DAMAGED'])
+/** A failure that comes so soon after a recovery is the same one again. */
+const RELAPSE_MS = 60_000
+/** How long the store must do without a failure after its first relapse; each one doubles it, up to the longest. */
+const FIRST_CALM_MS = 2_000
+const LONGEST_CALM_MS = 300_000
 
-/** Creates the memory of it; `onChange` is told when it changes, with the reason where it fails. */
+/** Errors of the journal itself, which say nothing of whether the store can be reached. */
+const ownErrors: ReadonlySet<string> = new Set(['ADP_CONFIGURATION', 'ADP_JOURNAL_DAMAGED'])
+
+/**
+ * Creates the memory of it. `onChange` is called when it changes, with the reason where it fails: a store that fails and answers by
+ * turns is reported once, and as recovered only after it has been calm for longer and longer.
+ */
 export function createAvailability(
   store: Pick<Store, 'toFault'>,
+  clock: Pick<JournalClock, 'nowMs' | 'after'>,
   onChange: (failure: string | undefined) => void,
 ): Availability {
+  const failing = new Set<Access>()
   let available = true
-  const reached = (): void => {
-    if (available) return
+  let recoveredMs = -Infinity
+  let calmMs = 0
+  let cancel: (() => void) | undefined
+  const recover = (): void => {
+    cancel = undefined
     available = true
+    recoveredMs = clock.nowMs()
     onChange(undefined)
   }
-  const failed = (fault: Fault): void => {
-    // Others in the way, or data that cannot be stored: the store itself is well.
-    if (!available || fault.contended === true || fault.kind === 'refused') return
+  const reached = (by: Access): void => {
+    if (available) return
+    failing.delete(by)
+    if (by === 'commit') failing.clear()
+    if (failing.size > 0 || cancel !== undefined) return
+    if (calmMs === 0) recover()
+    else cancel = clock.after(calmMs, recover)
+  }
+  const failed = (fault: Fault, by: Access): void => {
+    // Others in the way, data that cannot be stored, or one damaged row: the store itself is well.
+    if (fault.contended === true || fault.isolated === true || fault.kind === 'refused') return
+    failing.add(by)
+    cancel?.()
+    cancel = undefined
+    if (!available) return
     available = false
+    const isRelapse = clock.nowMs() - recoveredMs < RELAPSE_MS + calmMs
+    calmMs = isRelapse ? Math.min(Math.max(FIRST_CALM_MS, calmMs * 2), LONGEST_CALM_MS) : 0
     onChange(fault.message)
   }
   return {
     isAvailable: () => available,
+    needsCommit: () => failing.has('commit'),
     reached,
     failed,
     ask: async (question) => {
       try {
         const result = await question()
-        reached()
+        reached('query')
         return result
       } catch (error) {
-        if (error instanceof AdapterError && settled.has(error.code)) throw error
+        if (error instanceof AdapterError && ownErrors.has(error.code)) throw error
         const fault = store.toFault(error)
-        failed(fault)
-        if (fault.kind === 'damaged') throw damagedJournal(fault.message, error)
-        if (fault.kind === 'internal')
-          throw new AdapterError('ADP_INTERNAL', `The journal cannot be read: ${fault.message}.`, {
-            cause: error,
-          })
-        const message = `The journal cannot be read: ${fault.message}.`
-        throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', message, { cause: error })
+        failed(fault, 'query')
+        throw toError(fault, error)
       }
     },
   }
+}
+
+function toError({ kind, message }: Fault, cause: unknown): AdapterError {
+  if (kind === 'damaged') return damagedJournal(message, cause)
+  const code = kind === 'internal' ? 'ADP_INTERNAL' : 'ADP_JOURNAL_UNAVAILABLE'
+  return new AdapterError(code, `The journal cannot be read: ${message}.`, { cause })
 }

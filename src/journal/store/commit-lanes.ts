@@ -40,8 +40,8 @@ export function createCommitLanes({ store, clock, lease, availability }: LaneOpt
       concurrency,
       commit: async (operations) => {
         const committed = await commit(operations)
-        if (committed.ok) availability.reached()
-        else availability.failed(committed.fault)
+        if (committed.ok) availability.reached('commit')
+        else availability.failed(committed.fault, 'commit')
         return committed
       },
     })

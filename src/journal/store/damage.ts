@@ -1,20 +1,51 @@
 import { AdapterError } from '../../errors.ts'
 
+/** What is damaged. */
+export interface Damage {
+  /** For the operator, without any value: `its file was deleted`. */
+  readonly what: string
+  /** True: one batch is concerned, and the rest of the journal is well. */
+  readonly isolated: boolean
+}
+
 /** The error for whoever opens a damaged journal: what is wrong, where, and what to do. */
 export function damagedStore(place: string, what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
-    `The journal ${place} is damaged: ${what}. Starting on it could post marks twice. ` +
+    `The journal ${place} is damaged or was replaced: ${what}. Writes on it could be posted twice. ` +
       'Restore the journal with the files beside it, or see what accepting the loss means: markbridge journal adopt.',
     { cause },
   )
 }
 
-/** The error for a request that met a damaged journal, or a damaged row of it. `what` holds no value. */
+/** The error for a request that met a damaged journal. `what` holds no value. */
 export function damagedJournal(what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
-    `The journal is damaged: ${what}. Nothing was sent. An operator has to repair it or to accept the loss (markbridge journal adopt).`,
-    { cause },
+    `The journal is damaged or was replaced: ${what}. Nothing was sent. Its operator has to restore it or to accept the loss.`,
+    { cause, details: [{ code: 'ADP_JOURNAL_DAMAGED', message: what, target: 'journal' }] },
   )
+}
+
+/** The error for a request that met a damaged row. `what` names the table and the batch. */
+export function damagedRow(what: string, cause?: unknown): AdapterError {
+  return new AdapterError(
+    'ADP_JOURNAL_DAMAGED',
+    `The journal is damaged: ${what}. Nothing was sent and nothing is answered from it. Its operator has to accept the loss.`,
+    { cause, details: [{ code: 'ADP_JOURNAL_DAMAGED', message: what, target: 'row' }] },
+  )
+}
+
+/** The damage that an error tells of, also one that was sent by another thread; undefined: it tells of something else. */
+export function damageOf(error: unknown): Damage | undefined {
+  if (error instanceof AdapterError) {
+    const [detail] = error.details
+    if (error.code !== 'ADP_JOURNAL_DAMAGED' || detail === undefined) return undefined
+    return { what: detail.message, isolated: detail.target === 'row' }
+  }
+  if (typeof error !== 'object' || error === null || !('damage' in error)) return undefined
+  const { damage } = error
+  if (typeof damage !== 'object' || damage === null) return undefined
+  if (!('what' in damage) || !('isolated' in damage)) return undefined
+  return { what: String(damage.what), isolated: damage.isolated === true }
 }

@@ -11,4 +11,6 @@ export interface Fault {
   readonly cause?: unknown
   /** True: others were in the way, and the store itself is well. */
   readonly contended?: boolean
+  /** True: one operation is concerned, and the store itself is well. */
+  readonly isolated?: boolean
 }

@@ -1,6 +1,6 @@
 import { AdapterError } from '../../errors.ts'
 import type { JournalClock } from './clock.ts'
-import { damagedJournal } from './damage.ts'
+import { damagedJournal, damagedRow } from './damage.ts'
 import type { Fault } from './fault.ts'
 import type { Operation, OperationResult } from './operations.ts'
 import type { Committed } from './store.ts'
@@ -106,7 +106,8 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
   const fail = (entries: readonly Entry[], fault: Fault): void => {
     lastFault = fault
     const final = isFinal(fault)
-    if (final && (entries.length === 1 || fault.kind === 'damaged')) {
+    const ofAll = fault.kind === 'damaged' && fault.isolated !== true
+    if (final && (entries.length === 1 || ofAll)) {
       for (const { cancelDeadline, abandoned, reject } of entries) {
         cancelDeadline()
         if (!abandoned) reject(toFinalError(fault))
@@ -168,8 +169,8 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
 /** True where trying again changes nothing. */
 const isFinal = ({ kind }: Fault): boolean => kind === 'refused' || kind === 'internal' || kind === 'damaged'
 
-function toFinalError({ kind, message, cause }: Fault): AdapterError {
-  if (kind === 'damaged') return damagedJournal(message, cause)
+function toFinalError({ kind, message, cause, isolated }: Fault): AdapterError {
+  if (kind === 'damaged') return (isolated === true ? damagedRow : damagedJournal)(message, cause)
   return new AdapterError('ADP_INTERNAL', `The journal cannot store this: ${message}.`, { cause })
 }
 

@@ -10,17 +10,19 @@ export interface StoreOptions {
   readonly wallMs: () => number
   /** True: an SQLite file is opened only where there is one. */
   readonly existing?: boolean
+  /** Where a PostgreSQL journal keeps its mark; an SQLite file has it beside it. */
+  readonly markFile?: string | undefined
 }
 
 /** Creates the store that an address names; nothing is opened yet. Error: `ADP_CONFIGURATION`. */
 export function openStore(url: string, options: StoreOptions): Store {
-  const { patienceMs, replayForMs, wallMs, existing = false } = options
+  const { patienceMs, replayForMs, wallMs, existing = false, markFile } = options
   const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
   if (path !== undefined && path !== ':memory:') {
     return createSqliteStore({ path, existing, busyMs: Math.ceil(patienceMs / 2), replayForMs, wallMs })
   }
   if (/^postgres(?:ql)?:\/\//.test(url)) {
-    return createPostgresStore({ url, timeoutMs: Math.ceil(patienceMs / 2), replayForMs })
+    return createPostgresStore({ url, timeoutMs: Math.ceil(patienceMs / 2), replayForMs, markFile })
   }
   throw new AdapterError(
     'ADP_CONFIGURATION',

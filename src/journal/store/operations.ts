@@ -53,9 +53,14 @@ export interface AnsweredOperation {
   readonly batches: readonly number[]
 }
 
+/** Changes nothing: its commit shows whether the store takes writes, and is the one of its mark. */
+export interface ProbeOperation {
+  readonly kind: 'probe'
+}
+
 /** One change of the journal. Those that wait together are made in one transaction. */
 export type Operation =
-  BeginOperation | SettleOperation | ReopenOperation | WithdrawOperation | AnsweredOperation
+  BeginOperation | SettleOperation | ReopenOperation | WithdrawOperation | AnsweredOperation | ProbeOperation
 
 /** What a `begin` found. `after`: position, batch and position of an older open record, in threes. */
 export type BeginResult =

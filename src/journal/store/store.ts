@@ -1,5 +1,7 @@
 import type { Kysely, RawBuilder } from 'kysely'
 
+import type { MarkPlace } from '../high-water/check-mark.ts'
+import type { HighWaterMark } from '../high-water/mark-file.ts'
 import type { Exclusively } from '../schema/migrate.ts'
 import type { JournalTables } from '../schema/tables.ts'
 import type { Fault } from './fault.ts'
@@ -19,10 +21,11 @@ export type Committed =
   | { readonly ok: true; readonly results: readonly OperationResult[] }
   | { readonly ok: false; readonly fault: Fault }
 
-/** The salt of the journal, and the key that encrypts. */
+/** The salt of the journal, the key that encrypts, and how far the journal has come. */
 export interface StoreSecrets {
   readonly salt: Uint8Array
   readonly key: JournalKey | undefined
+  readonly mark: HighWaterMark
 }
 
 /** A key of AES-256 with its name. */
@@ -40,6 +43,10 @@ export interface Store {
   /** For everything that is not on the way of a record. Rejects with the driver's own errors. */
   readonly db: Kysely<JournalTables>
   readonly exclusively: Exclusively
+  /** Where its mark is kept; undefined: in memory alone. */
+  readonly mark: MarkPlace | undefined
+  /** What is wrong with the database itself; undefined: nothing that is found in a bounded time. To be asked before `db` is used. */
+  findDamage(): Promise<string | undefined>
   /** How many groups of settles may run beside the others; 0: all groups run one after another. */
   readonly settlers: number
   /** The time that leases are measured in, as SQL. */

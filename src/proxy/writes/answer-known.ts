@@ -115,8 +115,12 @@ async function resume(
   const tally = await runForClient(context, partner, sending, reply, {
     batch,
     records: plan.records,
-    tasks: toTasks(plan.records, positions, reopened, firstOfAgain(stored.records), (older) =>
-      context.waiting.until(older, partner.budgetMs),
+    tasks: toTasks(
+      plan.records,
+      positions,
+      reopened,
+      firstOfAgain(stored.records, isReadBackFirst(context)),
+      (older) => context.waiting.until(older, partner.budgetMs),
     ),
     after: reopened,
     texts: toTexts(request.request, context.newId),
@@ -137,10 +141,17 @@ async function resume(
   }
 }
 
-/** `readBack` for a record that may have been applied when it was sent before. */
-export function firstOfAgain(records: readonly StoredRecord[]): (position: number) => WriteTask['first'] {
-  return (position) => (mayHaveLeft(records[position]) ? 'readBack' : 'post')
+/** `readBack` for a record that may have been applied when it was sent before, and for all where the journal may not know it. */
+export function firstOfAgain(
+  records: readonly StoredRecord[],
+  isAll: boolean,
+): (position: number) => WriteTask['first'] {
+  return (position) => (isAll || mayHaveLeft(records[position]) ? 'readBack' : 'post')
 }
+
+/** True while the journal may have lost what was sent before. */
+export const isReadBackFirst = ({ journal, nowMs }: Pick<ProxyContext, 'journal' | 'nowMs'>): boolean =>
+  nowMs() < journal.readBackUntilMs
 
 function settleStored(stored: Loaded, plan: Plan, reply: Reply): void {
   const settled = stored.records.filter(({ state }) => state !== 'open')

@@ -2,7 +2,7 @@ import { AdapterError } from '../../errors.ts'
 import type { BatchIdentity, NewRecord } from '../../journal/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
-import { answerKnown } from './answer-known.ts'
+import { answerKnown, isReadBackFirst } from './answer-known.ts'
 import { type Plan, redate } from './plan.ts'
 import type { OpenReply } from './reply-stream.ts'
 import { type Answered, runForClient } from './run.ts'
@@ -80,7 +80,7 @@ export async function answerWrites(
     dated.records,
     dropped ? [] : dated.records.keys(),
     begun.after,
-    () => 'post',
+    () => (isReadBackFirst(context) ? 'readBack' : 'post'),
     (older) => context.waiting.until(older, partner.budgetMs),
   )
   const tally = await runForClient(context, partner, sending, reply, {

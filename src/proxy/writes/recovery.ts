@@ -5,7 +5,7 @@ import type { Reopened, StoredBatch } from '../../journal/index.ts'
 import type { V3Credentials } from '../../v3/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation, Partner } from '../partner.ts'
-import { firstOfAgain } from './answer-known.ts'
+import { firstOfAgain, isReadBackFirst } from './answer-known.ts'
 import { giveUp, type GivenUpReason } from './give-up.ts'
 import { leaveBehind } from './orphans.ts'
 import { type Plan, planStored } from './plan.ts'
@@ -113,8 +113,12 @@ export function createRecovery(
       {
         batch,
         records: plan.records,
-        tasks: toTasks(plan.records, positions, opened, firstOfAgain(records), (older) =>
-          context.waiting.until(older, authorisation.partner.budgetMs),
+        tasks: toTasks(
+          plan.records,
+          positions,
+          opened,
+          firstOfAgain(records, isReadBackFirst(context)),
+          (older) => context.waiting.until(older, authorisation.partner.budgetMs),
         ),
         after: opened,
         texts: toTexts(request.request, context.newId),

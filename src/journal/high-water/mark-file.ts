@@ -1,0 +1,94 @@
+import { closeSync, constants, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { crc32 } from 'node:zlib'
+
+/** How far a journal had come: which journal it is, and how many groups were committed to it. */
+export interface HighWaterMark {
+  /** Random, chosen when the journal was created. */
+  readonly identity: string
+  readonly commits: number
+}
+
+/** A mark that was read; `unreadable`: the file is there and holds something else. */
+export type FoundMark = HighWaterMark | 'missing' | 'unreadable'
+
+/** A mark file that is open for writing. */
+export interface MarkFile {
+  /** Overwrites the mark without an fsync: after a power cut it may lag behind the journal, but it never leads. */
+  write(mark: HighWaterMark): void
+  close(): void
+}
+
+/** One block of a disk, so that a mark is on it as a whole or not at all. */
+const LENGTH = 256
+const TITLE = 'markbridge journal mark'
+
+/** Reads the mark at `path`. Another process may be writing it: what does not fit together is read again. */
+export function readMark(path: string): FoundMark {
+  for (let attempt = 0; attempt < 5; attempt += 1) {
+    const text = readText(path)
+    if (text === undefined) return 'missing'
+    const mark = parseMark(text)
+    if (mark !== undefined) return mark
+  }
+  return 'unreadable'
+}
+
+/** Opens the mark file at `path`; one that is not there is created with `mark`, and is on the disk before this returns. */
+export function openMarkFile(path: string, mark: HighWaterMark): MarkFile {
+  const isNew = readText(path) === undefined
+  const file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)
+  const write = (next: HighWaterMark): void => {
+    writeSync(file, formatMark(next), 0, LENGTH, 0)
+  }
+  if (isNew) {
+    write(mark)
+    fsyncSync(file)
+    syncFolder(dirname(path))
+  }
+  return { write, close: () => closeSync(file) }
+}
+
+/** Replaces the mark at `path`, durably. */
+export function replaceMark(path: string, mark: HighWaterMark): void {
+  const file = openMarkFile(path, mark)
+  try {
+    file.write(mark)
+  } finally {
+    file.close()
+  }
+  const synced = openSync(path, 'r+')
+  fsyncSync(synced)
+  closeSync(synced)
+}
+
+function formatMark({ identity, commits }: HighWaterMark): Buffer {
+  const text = `${TITLE} ${identity} ${commits}`
+  return Buffer.from(`${text} ${checkOf(text)}`.padEnd(LENGTH - 1) + '\n')
+}
+
+function parseMark(line: string): HighWaterMark | undefined {
+  const [, text = '', identity = '', commits = '', check] =
+    /^(markbridge journal mark ([0-9a-f]{32}) (\d{1,16})) ([0-9a-f]{8}) *\n$/.exec(line) ?? []
+  return check === undefined || check !== checkOf(text) ? undefined : { identity, commits: Number(commits) }
+}
+
+const checkOf = (text: string): string => crc32(text).toString(16).padStart(8, '0')
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+function syncFolder(path: string): void {
+  const folder = openSync(path, 'r')
+  try {
+    fsyncSync(folder)
+  } finally {
+    closeSync(folder)
+  }
+}

@@ -1,0 +1,166 @@
+import { cp, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
+
+import { describe, expect, it, vi } from 'vitest'
+
+import { openInspector, openJournal } from '../../src/journal/index.ts'
+import { readMark } from '../../src/journal/high-water/mark-file.ts'
+import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
+import { makeFolder, openSqlite } from './open-sqlite.ts'
+import { startInstance } from './start-instance.ts'
+
+const patience = { patienceMs: 2_000, leaseMs: 600 }
+
+/** A journal with one batch that was answered, and what it told. */
+async function openUsed() {
+  const file = `${await makeFolder()}/journal.db`
+  const heard: string[] = []
+  const events = {
+    failed: (reason: string) => heard.push(`failed: ${reason}`),
+    recovered: () => heard.push('recovered'),
+    leaseLost: () => heard.push('lease lost'),
+  }
+  const { journal, store } = await openSqlite(file, { ...patience, events })
+  const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
+  await journal.settle(batch, [confirmed(0)])
+  return { file, journal, store, heard, batch }
+}
+
+const refusal = (text: RegExp) => ({
+  code: 'ADP_JOURNAL_DAMAGED',
+  message: expect.stringMatching(text) as unknown,
+})
+
+describe('an SQLite journal whose file changes while it is in use', () => {
+  it.each<[string, (file: string) => Promise<void>, RegExp, 'whole'?]>([
+    ['deleted', (file) => rm(file), /deleted or renamed/],
+    ['renamed', (file) => rename(file, `${file}.away`), /deleted or renamed/],
+    ['emptied', (file) => truncate(file), /cut short|damaged/, 'whole'],
+    [
+      'replaced',
+      async (file) => {
+        await rename(file, `${file}.away`)
+        await writeFile(file, '')
+      },
+      /another file has taken its place/,
+    ],
+    ['robbed of its log', (file) => rm(`${file}-wal`), /log \(-wal\) was deleted/, 'whole'],
+  ])(
+    'that was %s: takes no write, is not ready, says it once, and does not start again',
+    async (_what, change, text, after) => {
+      const { file, journal, heard, batch } = await openUsed()
+      await change(file)
+      await expect(journal.begin(batchOf(['b']))).rejects.toMatchObject({ ...refusal(text), status: 503 })
+      await expect(journal.begin(batchOf(['c']))).rejects.toMatchObject(refusal(text))
+      await expect(journal.load(batch)).rejects.toMatchObject(refusal(text))
+      expect(journal.isAvailable()).toBe(false)
+      // Without a lease nothing more may be sent of what was begun before.
+      await vi.waitFor(() => expect(journal.lease()).toBeUndefined(), 5_000)
+      expect(heard).toEqual([expect.stringMatching(text)])
+      await journal.close()
+      // An orderly end writes what was in the log, also one that has no name any longer, to the file: then nothing is lost.
+      if (after === 'whole') {
+        expect(await statesOf((await openSqlite(file)).journal, batch)).toEqual(['confirmed'])
+        return
+      }
+      await expect(openJournal({ url: `sqlite:${file}` })).rejects.toMatchObject(
+        refusal(/is damaged or was replaced: .*mark file.*markbridge journal adopt/),
+      )
+    },
+  )
+
+  it('that was moved away and back goes on', async () => {
+    const { file, journal, heard, batch } = await openUsed()
+    await rename(file, `${file}.away`)
+    await expect(journal.begin(batchOf(['b']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
+    await rename(`${file}.away`, file)
+    expect(await journal.begin(batchOf(['a'], { name: 'one' }))).toMatchObject({ kind: 'known', batch })
+    expect(heard).toEqual([expect.stringMatching(/^failed/), 'recovered'])
+  })
+
+  it('is noticed without any traffic', async () => {
+    const { file, journal, heard } = await openUsed()
+    await rm(file)
+    await vi.waitFor(() => expect(heard).toHaveLength(1), 5_000)
+    expect(journal.isAvailable()).toBe(false)
+  })
+})
+
+describe('an SQLite journal at its start', () => {
+  /** Ends a process that has committed twice and more, and gives what it left. */
+  async function leftBehind() {
+    const file = `${await makeFolder()}/journal.db`
+    const killed = await startInstance(`sqlite:${file}`)
+    await killed.tell({ do: 'begin', keys: ['a'] })
+    await cp(file, `${file}.old`)
+    await cp(`${file}-wal`, `${file}.old-wal`)
+    await killed.tell({ do: 'settle', batch: 1, positions: [0] })
+    await killed.tell({ do: 'begin', keys: ['b'] })
+    await killed.kill()
+    return file
+  }
+
+  it.each<[string, (file: string) => Promise<void>, RegExp]>([
+    ['whose file is gone', (file) => rm(file), /the file is gone/],
+    [
+      'whose files are all gone but the mark',
+      (file) => Promise.all([rm(file), rm(`${file}-wal`)]).then(),
+      /the file is gone/,
+    ],
+    ['whose file is empty', (file) => truncate(file), /the file is empty/],
+    [
+      'which is an old copy',
+      async (file) => {
+        await rename(`${file}.old`, file)
+        await rename(`${file}.old-wal`, `${file}-wal`)
+        await rm(`${file}-shm`)
+      },
+      /old copy with 1 commit\(s\), and .* counts 3/,
+    ],
+    ['which lost its log', (file) => rm(`${file}-wal`), /it is empty|old copy|no database/],
+    [
+      'which lost the end of its log',
+      async (file) => truncate(`${file}-wal`, (await stat(`${file}-wal`)).size - 100),
+      /old copy with 2 commit\(s\), and .* counts 3/,
+    ],
+    [
+      'with a bit flipped in its log',
+      async (file) => {
+        const log = await readFile(`${file}-wal`)
+        log[log.length - 200] = (log.at(-200) ?? 0) ^ 1
+        await writeFile(`${file}-wal`, log)
+      },
+      /old copy with 2 commit\(s\), and .* counts 3/,
+    ],
+    ['whose mark is gone', (file) => rm(`${file}.mark`), /mark file .* is missing/],
+    ['whose mark cannot be read', (file) => writeFile(`${file}.mark`, 'x'), /mark file .* cannot be read/],
+    [
+      'with the mark of another',
+      async (file) => {
+        const { file: other } = await openUsed()
+        await cp(`${other}.mark`, `${file}.mark`)
+      },
+      /another journal than the one of its mark file/,
+    ],
+  ])('%s is refused, also for whoever looks into it, and stays as it is', async (_what, change, text) => {
+    const file = await leftBehind()
+    await change(file)
+    for (let time = 0; time < 2; time += 1) {
+      await expect(openJournal({ url: `sqlite:${file}` })).rejects.toMatchObject(refusal(text))
+      await expect(openInspector(`sqlite:${file}`)).rejects.toMatchObject(refusal(text))
+    }
+  })
+
+  it('starts after kill -9, whatever its mark lags behind', async () => {
+    const file = await leftBehind()
+    expect(readMark(`${file}.mark`)).toMatchObject({ commits: 3 })
+    // After a power cut the last marks may be missing.
+    const mark = await readFile(`${file}.mark`)
+    const { journal } = await openSqlite(file)
+    await beginNew(journal, batchOf(['c']))
+    await journal.close()
+    await writeFile(`${file}.mark`, mark)
+    const again = await openSqlite(file)
+    expect(await statesOf(again.journal, 1)).toEqual(['confirmed'])
+    expect((await stat(`${file}.mark`)).mode & 0o777).toBe(0o600)
+  })
+})
