@@ -16,6 +16,7 @@ import { createLogger } from './observability/logger.ts'
 import { createMetrics, type MetricsSnapshot, type MetricsText } from './observability/metrics.ts'
 import {
   authoriseWithout,
+  createActiveRecords,
   createAuthorise,
   createByteBudget,
   createIdentify,
@@ -151,6 +152,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     orphans: new Map(),
     echoes: createEchoLearning(nowMs),
     onVisible: metrics.visible,
+    active: createActiveRecords(),
     limits: { ...defaultBatchLimits, ...config.limits },
     byteBudget,
     shares,

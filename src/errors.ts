@@ -56,11 +56,11 @@ export const errorRules = {
   // A record that was not applied before a newer one of its learner and event was: it never will be.
   ADP_SUPERSEDED: { class: 'upstream', status: 409, retryable: false, exposed: true },
   ADP_OUTCOME_UNKNOWN: { class: 'upstream', status: 504, retryable: false, exposed: true },
-  // Markbridge itself. With JOURNAL_LOST another instance finishes the batch: the same bytes again get its answer.
+  // Markbridge itself. With JOURNAL_LOST the records may have been applied: the same bytes again get their answer.
   ADP_JOURNAL_UNAVAILABLE: { class: 'internal', status: 503, retryable: true, exposed: true },
   // The journal is not what it was: an operator restores it or accepts the loss, then the same bytes may be sent again.
   ADP_JOURNAL_DAMAGED: { class: 'internal', status: 503, retryable: true, exposed: true },
-  ADP_JOURNAL_LOST: { class: 'internal', status: 503, retryable: true, exposed: true },
+  ADP_JOURNAL_LOST: { class: 'internal', status: 504, retryable: false, exposed: true },
   ADP_OVERLOADED: { class: 'internal', status: 503, retryable: true, exposed: true },
   ADP_CONFIGURATION: { class: 'configuration', status: 500, retryable: false, exposed: true },
   ADP_USAGE: { class: 'configuration', status: 500, retryable: false, exposed: true },

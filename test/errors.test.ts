@@ -12,7 +12,7 @@ describe('errorRules', () => {
       record: [400, 405],
       upstream: [400, 504],
       configuration: [500, 500],
-      internal: [500, 503],
+      internal: [500, 504],
     }
     const [least = 0, most = 0] = range[rule.class]
     expect(rule.status).toBeGreaterThanOrEqual(least)
@@ -21,14 +21,14 @@ describe('errorRules', () => {
   })
 
   it('product 3: an unknown outcome is never to be sent again as it is', () => {
-    expect(errorRules.ADP_OUTCOME_UNKNOWN).toMatchObject({ status: 504, retryable: false })
+    for (const code of ['ADP_OUTCOME_UNKNOWN', 'ADP_JOURNAL_LOST'] as const)
+      expect(errorRules[code]).toMatchObject({ status: 504, retryable: false })
     expect(codes.filter((code) => errorRules[code].retryable)).toEqual([
       'ADP_SLOW_CLIENT',
       'ADP_UPSTREAM_UNAVAILABLE',
       'ADP_BUDGET_EXCEEDED',
       'ADP_JOURNAL_UNAVAILABLE',
       'ADP_JOURNAL_DAMAGED',
-      'ADP_JOURNAL_LOST',
       'ADP_OVERLOADED',
     ])
   })

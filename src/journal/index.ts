@@ -13,6 +13,7 @@ export type {
   Journal,
   NewBatch,
   NewRecord,
+  Opened,
   RecordRef,
   RecordState,
   Reopened,

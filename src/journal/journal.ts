@@ -71,6 +71,8 @@ export type Begun =
   | {
       readonly kind: 'new'
       readonly batch: number
+      /** The lease under which it was begun: it belongs to this instance as long as that is held. */
+      readonly lease: number
       /** Older open records of the same keys, by position: they are waited for before the record is sent. */
       readonly after: ReadonlyMap<number, readonly RecordRef[]>
       /** The time of receipt that counts, ms since the epoch: that of the batch before, where the given one is earlier. */
@@ -116,9 +118,18 @@ export interface DueRecords {
 /** Records that were opened again, with the older and still open records of their keys. */
 export type Reopened = ReadonlyMap<number, readonly RecordRef[]>
 
+/** What `reopen` opened. */
+export interface Opened {
+  /** The lease under which the records were opened. */
+  readonly lease: number
+  readonly after: Reopened
+}
+
 /** A batch that nobody sends, with the older and still open records of the keys of its open records. */
 export interface TakenOver {
   readonly batch: number
+  /** The lease under which it was taken over. */
+  readonly lease: number
   readonly after: Reopened
 }
 
@@ -156,15 +167,16 @@ export interface Journal {
   answered(batch: number): void
   /**
    * Makes outcomes durable. Tries again while the journal cannot be reached. Errors: `ADP_JOURNAL_UNAVAILABLE` when it gave
-   * up, `ADP_JOURNAL_LOST` when another instance has taken the batch over: then nobody may be told the outcome from here.
+   * up, `ADP_JOURNAL_LOST` when another instance has taken the batch over: then nobody may be told the outcome from here. The
+   * same error where this instance holds the batch again, but not under `lease`: another run finishes it then.
    */
-  settle(batch: number, outcomes: readonly Settled[]): Promise<void>
+  settle(batch: number, outcomes: readonly Settled[], lease?: number): Promise<void>
   /**
    * Opens records of a batch again that are not final, for this instance. Left out is what is final, is open, or has a newer
    * record of its key that is open or may have been applied. `credentials` replace those that are kept. Those that are opened
    * together are kept in order by their sender, and each waits for an older one of its batch that was open before.
    */
-  reopen(batch: number, positions: readonly number[], credentials: string | undefined): Promise<Reopened>
+  reopen(batch: number, positions: readonly number[], credentials: string | undefined): Promise<Opened>
   /** Reads one batch; undefined: it is not kept any longer. */
   load(batch: number): Promise<StoredBatch | undefined>
   /** Those of the records that are still open: what a newer record of the same key waits for. */
@@ -172,18 +184,28 @@ export interface Journal {
   /** Open records of these batches that an open record of the same key in a newer batch waits for. */
   blocking(batches: readonly number[]): Promise<readonly RecordRef[]>
   /**
-   * Takes over the batches with open records whose instance is gone, oldest first. Each is to be loaded and finished. Also gives
-   * what `reopen` opened after it had failed for its caller.
+   * Takes over the batches with open records whose instance is gone, oldest first. Each is to be loaded and finished.
    */
   takeOver(): Promise<readonly TakenOver[]>
+  /**
+   * Finds the batches of this instance with open records that nothing in this process works on, for whatever reason, oldest
+   * first; `isAttended` says what is worked on. A batch is found by the second call at the earliest, and never while a call that
+   * may have opened its records has not been answered.
+   */
+  findAbandoned(isAttended: (batch: number) => boolean): Promise<readonly TakenOver[]>
   /** Records whose time has come, oldest first; they are opened with `reopen`. */
   due(nowMs: number, limit: number): Promise<readonly DueRecords[]>
   balances(): Promise<readonly Balance[]>
   /**
    * The number of this instance's lease; undefined when it may have been taken for dead: it must not send anything then. Once a
-   * lease was lost, what was begun or taken over under it belongs to others, also when there is a new one. Costs nothing to ask.
+   * lease was lost, what was begun or taken over under it belongs to others, also when there is a new one. Reads two clocks.
    */
   lease(): number | undefined
+  /**
+   * Renews the lease now and gives its number, which is a new one where others took this instance for dead; undefined when the
+   * journal does not say in time. Never rejects.
+   */
+  renewLease(): Promise<number | undefined>
   /** False while the last try to reach the store failed. */
   isAvailable(): boolean
   /** Ends the lease and closes the store; what is open is left to others, or to the next start. */

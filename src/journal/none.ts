@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
-import type { Balance, Begun, Journal, NewBatch, RecordRef, RecordState, Reopened } from './journal.ts'
+import type { Balance, Begun, Journal, NewBatch, RecordRef, RecordState } from './journal.ts'
 
 /** What is in memory of a batch while one of its records is open; a settled record's key is undefined. */
 interface OpenBatch {
@@ -9,6 +9,8 @@ interface OpenBatch {
   open: number
 }
 
+/** Nobody else can have it: it always holds. */
+const LEASE = 1
 const NOTHING: ReadonlyMap<number, readonly RecordRef[]> = new Map()
 
 /**
@@ -59,7 +61,14 @@ export function createNoJournal(): Journal {
     counts.open += sent
     counts.refused += keys.length - sent
     if (sent > 0) open.set(number, { partner: batch.partner, keys, open: sent })
-    return { kind: 'new', batch: number, receivedMs: latestMs, after: after ?? NOTHING, idsReused: false }
+    return {
+      kind: 'new',
+      batch: number,
+      lease: LEASE,
+      receivedMs: latestMs,
+      after: after ?? NOTHING,
+      idsReused: false,
+    }
   }
   const release = (batch: number, position: number, key: string): void => {
     const waiting = byKey.get(key)
@@ -95,14 +104,16 @@ export function createNoJournal(): Journal {
       if (kept.open === 0) open.delete(batch)
       return Promise.resolve()
     },
-    reopen: () => Promise.resolve<Reopened>(NOTHING),
+    reopen: () => Promise.resolve({ lease: LEASE, after: NOTHING }),
     load: () => Promise.resolve(undefined),
     stillOpen: (records) => Promise.resolve(records.filter(isOpen)),
     blocking: () => Promise.resolve([]),
     takeOver: () => Promise.resolve([]),
+    findAbandoned: () => Promise.resolve([]),
     due: () => Promise.resolve([]),
     balances: () => Promise.resolve([...totals].map(([partner, counts]) => toBalance(partner, counts))),
-    lease: () => 1,
+    lease: () => LEASE,
+    renewLease: () => Promise.resolve(LEASE),
     isAvailable: () => true,
     close: () => Promise.resolve(),
   }

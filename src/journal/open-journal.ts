@@ -67,6 +67,7 @@ export async function openJournalOn(
       readBackUntilMs,
       clock,
       identity,
+      leaseMs,
       takeLease: (watch) => takeLease({ store, clock, leaseMs, identity, ...watch }),
       patienceMs: options.patienceMs ?? PATIENCE_MS,
       settlePatienceMs: options.settlePatienceMs ?? 60_000,

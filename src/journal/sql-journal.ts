@@ -1,10 +1,11 @@
 import { AdapterError } from '../errors.ts'
 import { readBalances } from './balances.ts'
 import { findBatch } from './find-batch.ts'
-import type { Journal, TakenOver } from './journal.ts'
+import { createAbandonedSearch } from './find-abandoned.ts'
+import type { Journal } from './journal.ts'
 import type { Lease, LeaseWatch } from './lease/lease.ts'
 import type { ProcessIdentity } from './lease/process-identity.ts'
-import { takeOver } from './lease/take-over.ts'
+import { createTakeOver } from './lease/take-over.ts'
 import type { SharedPace } from './pace/pace.ts'
 import { createSharedPace } from './pace/shared-pace.ts'
 import { purge, type Retention } from './purge.ts'
@@ -13,7 +14,7 @@ import { readBlocking, readDue, readStillOpen } from './read-records.ts'
 import { createAvailability } from './store/availability.ts'
 import type { JournalClock } from './store/clock.ts'
 import { createCommitLanes } from './store/commit-lanes.ts'
-import { type OperationResult, toBegin, toBegun, toColumns, toReopened } from './store/operations.ts'
+import { type OperationResult, toBegin, toBegun, toColumns, toOpened } from './store/operations.ts'
 import type { JournalKey, Store } from './store/store.ts'
 
 /** What a journal may tell while it runs; texts hold no value of a record. */
@@ -34,6 +35,7 @@ export interface SqlJournalOptions {
   readonly readBackUntilMs: number
   readonly clock: JournalClock
   readonly identity: ProcessIdentity
+  readonly leaseMs: number
   readonly takeLease: (watch: LeaseWatch) => Promise<Lease>
   readonly patienceMs: number
   readonly settlePatienceMs: number
@@ -52,13 +54,11 @@ const NOTE_ANSWERED_MS = 25
 
 /** Creates the journal of a store whose tables are up to date, and takes its lease. */
 export async function createSqlJournal(options: SqlJournalOptions): Promise<DurableJournal> {
-  const { store, keys, clock, patienceMs, settlePatienceMs, events } = options
+  const { store, keys, clock, leaseMs, patienceMs, settlePatienceMs, events } = options
   const availability = createAvailability(store, clock, (failure) => {
     if (failure === undefined) events?.recovered()
     else events?.failed(failure)
   })
-  /** What was opened again after its caller had been told that it could not be: nobody sends it. */
-  const left: TakenOver[] = []
   /** Commits an empty group; `availability` sees what becomes of it. */
   let probe = (): void => undefined
   const lease = await options.takeLease({
@@ -69,13 +69,14 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       if (error === undefined && availability.needsCommit()) probe()
     },
     onLost: () => {
-      left.length = 0
       events?.leaseLost()
       // The database may be an old copy that does not know this instance.
       probe()
     },
   })
   const lanes = createCommitLanes({ store, clock, lease, availability })
+  const abandoned = createAbandonedSearch(store)
+  const takeOver = createTakeOver({ store, clock, leaseMs, own: options.identity })
   probe = () => {
     lanes
       .of('probe')
@@ -88,6 +89,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
   /** Whoever began it was told that nothing was kept, so nothing is. */
   const withdraw = (result: OperationResult): void => {
     if (typeof result === 'string' || !('kind' in result) || result.kind !== 'new') return
+    abandoned.exclude(result.batch)
     lanes
       .of('withdraw')
       .submit({ kind: 'withdraw', batch: result.batch }, settlePatienceMs)
@@ -131,13 +133,17 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     begin: async (batch) => {
       // First, in the same group: what is answered before this batch came may be retired by it.
       noteAnswered()
-      const result = await lanes.of('begin').submit(toBegin(batch), patienceMs, withdraw)
+      const endCall = abandoned.beginCall()
+      const result = await lanes.of('begin').submit(toBegin(batch), patienceMs, (ended, late) => {
+        endCall()
+        if (late && ended !== undefined) withdraw(ended)
+      })
       if (typeof result === 'string' || !('kind' in result)) throw unexpected()
       return toBegun(result)
     },
     find: (batch) => availability.ask(() => findBatch(store.db, batch, options.retention.replayForMs)),
-    settle: async (batch, outcomes) => {
-      const operation = { kind: 'settle', batch, ...toColumns(outcomes) } as const
+    settle: async (batch, outcomes, under) => {
+      const operation = { kind: 'settle', batch, lease: under, ...toColumns(outcomes) } as const
       const result = await lanes.of('settle').submit(operation, settlePatienceMs)
       if (result === 'lost') throw lost()
     },
@@ -145,23 +151,29 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       // Oldest first: a record is left out when a newer one of its key is open.
       const inOrder = [...positions].sort((one, other) => one - other)
       const operation = { kind: 'reopen', batch, positions: inOrder, credentials } as const
-      const result = await lanes.of('reopen').submit(operation, patienceMs, (late) => {
-        if (typeof late !== 'string' && 'opened' in late && late.opened.length > 0)
-          left.push({ batch, after: toReopened(late) })
-      })
+      // What is opened after this has failed is found as abandoned.
+      const result = await lanes.of('reopen').submit(operation, patienceMs, abandoned.beginCall())
       if (typeof result === 'string' || !('opened' in result)) throw unexpected()
-      return toReopened(result)
+      return toOpened(result)
     },
     load: (batch) => availability.ask(() => readBatch(store.db, batch, keys)),
     blocking: (batches) => availability.ask(() => readBlocking(store.db, batches)),
     stillOpen: (records) => availability.ask(() => readStillOpen(store.db, records)),
-    takeOver: async () => {
-      const taken = await availability.ask(() => takeOver(store, lease.instance(), options.identity))
-      return [...left.splice(0), ...taken]
-    },
+    takeOver: () => availability.ask(() => takeOver(lease.instance())),
+    findAbandoned: (isAttended) => availability.ask(() => abandoned.find(lease.instance(), isAttended)),
     due: (nowMs, limit) => availability.ask(() => readDue(store.db, nowMs, limit)),
     balances: () => availability.ask(() => readBalances(store.db)),
     lease: () => (lease.holds() ? lease.instance() : undefined),
+    renewLease: async () => {
+      try {
+        await lease.renew()
+        // That renewal may have been sent before this process was stopped.
+        if (!lease.holds()) await lease.renew()
+      } catch (error) {
+        availability.failed(store.toFault(error), 'query')
+      }
+      return lease.holds() ? lease.instance() : undefined
+    },
     isAvailable: () => availability.isAvailable(),
     close: () => (closed ??= close()),
   }
@@ -186,5 +198,5 @@ const unexpected = (): AdapterError =>
 const lost = (): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_LOST',
-    'Another instance has taken this batch over and finishes it. Send the same bytes again to get its answer.',
+    'Another instance has taken this batch over and finishes it. Its records may have been applied: send the same batch again for the answer.',
   )

@@ -10,6 +10,7 @@ import type { ByteBudget } from './byte-budget.ts'
 import type { SlowClients } from '../http/slow-clients.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Authorisation } from './partner.ts'
+import type { ActiveRecords } from './writes/active-records.ts'
 import type { EchoLearning } from './writes/echo-learning.ts'
 import type { Shares } from './shares.ts'
 import type { Orphans } from './writes/orphans.ts'
@@ -45,6 +46,8 @@ export interface ProxyContext {
   readonly echoes: EchoLearning
   /** Told how long after the loss of an answer a read showed the mark, ms. */
   readonly onVisible: (afterMs: number) => void
+  /** The records that runs of this process work on. */
+  readonly active: ActiveRecords
   readonly limits: BatchLimits
   readonly byteBudget: ByteBudget
   readonly shares: Shares

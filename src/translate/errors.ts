@@ -82,7 +82,7 @@ const notAppliedCodes: Readonly<Record<NotAppliedReason, ErrorCode>> = {
   throttled: 'ADP_UPSTREAM_UNAVAILABLE',
   unavailable: 'ADP_UPSTREAM_UNAVAILABLE',
   stopped: 'ADP_UPSTREAM_UNAVAILABLE',
-  leaseLost: 'ADP_JOURNAL_LOST',
+  leaseLost: 'ADP_JOURNAL_UNAVAILABLE',
   redirected: 'ADP_UPSTREAM_PROTOCOL',
   batchRefused: 'ADP_UPSTREAM_PROTOCOL',
   budget: 'ADP_BUDGET_EXCEEDED',
@@ -93,7 +93,8 @@ const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
   notConnected: 'The service cannot be reached. The record was not sent; send it again later.',
   throttled: 'The service takes no more calls now (429). The record was not applied; send it again later.',
   unavailable: 'The service is not available. The record was not applied; send it again later.',
-  leaseLost: 'Another instance has taken over. The record was not sent from here; send the same batch again.',
+  leaseLost:
+    'The journal did not say in time that this instance may still send. The record was not sent; send it again later.',
   stopped: 'The record was not sent, because the service refused the credentials of this batch.',
   redirected: 'The service answered with a redirect. The record was not applied; check the base address.',
   batchRefused:

@@ -113,5 +113,5 @@ test('it does not leave at all when that outcome cannot be kept', async () => {
   const { reply, posted } = await postOn(settle)
   const got = await reply
   await got.body?.cancel()
-  expect([got.status, posted()]).toEqual([503, [[1, undefined], [2, undefined]]]) // prettier-ignore
+  expect([got.status, posted()]).toEqual([504, [[1, undefined], [2, undefined]]]) // prettier-ignore
 })

@@ -67,7 +67,7 @@ it('product 3: sends nothing again of a batch whose answer is not kept any longe
   }))
   expect((await postBatch(adapter, batch)).status).toBe(200)
   const again = await postBatch(adapter, batch)
-  expect([again.status, JSON.parse(again.text)]).toMatchObject([503, { error: { code: 'ADP_JOURNAL_LOST' } }])
+  expect([again.status, JSON.parse(again.text)]).toMatchObject([504, { error: { code: 'ADP_JOURNAL_LOST' } }])
   expect(upstream.seen.length).toBe(3)
 })
 

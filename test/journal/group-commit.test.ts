@@ -104,7 +104,7 @@ describe('group commit', () => {
 
   it('tells of an operation that was made durable after its caller had given up', async () => {
     const { lane, clock, settle, groups } = createLane(['wait'])
-    const late: OperationResult[] = []
+    const late: (OperationResult | undefined)[] = []
     const failed = expect(
       lane.submit(operation(1), 100, (result) => late.push(result)),
     ).rejects.toMatchObject({
@@ -121,7 +121,7 @@ describe('group commit', () => {
 
   it('goes on with what may have been kept when the store is gone after that, also when its caller has given up', async () => {
     const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }, transient])
-    const late: OperationResult[] = []
+    const late: (OperationResult | undefined)[] = []
     const refused = lane.submit(operation(1), 60, (result) => late.push(result))
     const told = expect(refused).rejects.toMatchObject({ code: 'ADP_JOURNAL_UNAVAILABLE' })
     await turn()
@@ -136,7 +136,7 @@ describe('group commit', () => {
 
   it('asks again what became of a commit without an answer, also for a caller that has given up', async () => {
     const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }])
-    const late: OperationResult[] = []
+    const late: (OperationResult | undefined)[] = []
     const failed = expect(lane.submit(operation(1), 10, (result) => late.push(result))).rejects.toMatchObject(
       {
         code: 'ADP_JOURNAL_UNAVAILABLE',

@@ -34,14 +34,15 @@ describe('a lease', () => {
     expect(one.lease()).toBeUndefined()
   })
 
-  it('that has ended hands the batches to others, and nothing may be told from here any longer', async () => {
+  it('that was not renewed for longer than that takes hands the batches to others, and nothing may be told from here any longer', async () => {
     const { one, two, clocks, lost, passReal } = await openTwo()
     const batch = await beginNew(one, batchOf(['a', 'b']))
     await one.settle(batch, [confirmed(0)])
-    await clocks[1].pass(8_999)
     expect(await two.takeOver()).toEqual([])
-    await clocks[1].pass(3_002)
-    expect(await two.takeOver()).toEqual([{ batch, after: new Map([[1, []]]) }])
+    await clocks[1].pass(10_799)
+    expect(await two.takeOver()).toEqual([])
+    await clocks[1].pass(1)
+    expect(await two.takeOver()).toMatchObject([{ batch, after: new Map([[1, []]]) }])
     await expect(one.settle(batch, [confirmed(1)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
     // What it settled before is its own still.
     await one.settle(batch, [confirmed(0)])
@@ -52,12 +53,96 @@ describe('a lease', () => {
 
   it('that was taken is found out by the next batch, which belongs to a new number', async () => {
     const { one, two, clocks, lost } = await openTwo()
-    await clocks[1].pass(12_001)
+    expect(await two.takeOver()).toEqual([])
+    await clocks[1].pass(10_800)
     expect(await two.takeOver()).toEqual([])
     const batch = await beginNew(one, batchOf(['a']))
     expect(lost).toEqual(['lost'])
     await one.settle(batch, [confirmed(0)])
     expect(await two.balances()).toMatchObject([{ received: 1, confirmed: 1 }])
+  })
+
+  it('does not settle what it opened before it was lost, once the batch has come back to the same process', async () => {
+    const { one, two, clocks, lost } = await openTwo()
+    const begun = await one.begin(batchOf(['a']))
+    if (begun.kind !== 'new') throw new Error('known')
+    await two.takeOver()
+    await clocks[1].pass(10_800)
+    expect(await two.takeOver()).toMatchObject([{ batch: begun.batch }])
+    await two.close()
+    await one.renewLease()
+    expect(lost).toEqual(['lost'])
+    const [again] = await one.takeOver()
+    expect(again).toMatchObject({ batch: begun.batch, lease: one.lease() })
+    await expect(one.settle(begun.batch, [confirmed(0)], begun.lease)).rejects.toMatchObject({
+      code: 'ADP_JOURNAL_LOST',
+    })
+    await one.settle(begun.batch, [confirmed(0)], again?.lease)
+  })
+
+  it.each([
+    ['forward by hours', 3 * 3_600_000],
+    ['back by hours', -3 * 3_600_000],
+    ['forward by a little more than clocks drift', 451],
+    ['back by as little', -451],
+  ])('is in doubt once the wall clock was set %s, and renewed at once where it matters', async (_how, ms) => {
+    const { one, clocks } = await openTwo()
+    const lease = one.lease()
+    expect(lease).toBeDefined()
+    clocks[0].setWall(ms)
+    expect(one.lease()).toBeUndefined()
+    expect(await one.renewLease()).toBe(lease)
+    expect(one.lease()).toBe(lease)
+  })
+
+  it('is in doubt where the monotonic clock stood while the machine was suspended', async () => {
+    const { one, two, clocks } = await openTwo()
+    const batch = await beginNew(one, batchOf(['a']))
+    await two.takeOver()
+    // The host goes on for a minute; the first instance sees that by its wall clock alone.
+    await clocks[1].pass(60_000)
+    expect(await two.takeOver()).toMatchObject([{ batch }])
+    clocks[0].setWall(60_000)
+    expect(one.lease()).toBeUndefined()
+    expect(await one.renewLease()).not.toBe(1)
+  })
+
+  it.each([
+    ['forward', 3 * 3_600_000],
+    ['back', -3 * 3_600_000],
+  ])('that is renewed outlasts a wall clock that is set %s by hours, for everybody', async (_how, ms) => {
+    const { one, two, clocks } = await openTwo()
+    await beginNew(one, batchOf(['a']))
+    await two.takeOver()
+    for (const clock of clocks) clock.setWall(ms)
+    expect(await two.takeOver()).toEqual([])
+    for (let round = 0; round < 8; round += 1) {
+      await clocks[1].pass(3_000)
+      await one.renewLease()
+      expect(await two.takeOver()).toEqual([])
+    }
+  })
+
+  it('of a dead instance does not last longer because the wall clock was set back', async () => {
+    const { one, two, clocks } = await openTwo()
+    const batch = await beginNew(one, batchOf(['a']))
+    await two.takeOver()
+    clocks[1].setWall(-3 * 3_600_000)
+    await clocks[1].pass(10_800)
+    expect(await two.takeOver()).toMatchObject([{ batch }])
+  })
+
+  it('that was lost takes nothing over', async () => {
+    const { one, two, clocks } = await openTwo()
+    const batch = await beginNew(two, batchOf(['a']))
+    await two.takeOver()
+    await clocks[1].pass(10_800)
+    expect(await two.takeOver()).toEqual([])
+    await two.close()
+    // The second had removed the first before it ended.
+    expect(await one.takeOver()).toEqual([])
+    await one.renewLease()
+    expect(await one.takeOver()).toMatchObject([{ batch }])
   })
 
   it('that could not be renewed is tried again soon', async () => {

@@ -40,6 +40,7 @@ it('brings the tables of an older version up to date, and keeps what is in them'
   await sql`create index journal_batches_ids on journal_batches (ids) where ids is not null`.execute(
     older.store.db,
   )
+  await sql`alter table journal_instances drop column lease_ms`.execute(older.store.db)
   await sql`update journal_meta set value = '1' where name = 'schema'`.execute(older.store.db)
   await sql`drop table journal_commits`.execute(older.store.db)
   await sql`delete from journal_meta where name = 'identity'`.execute(older.store.db)

@@ -172,7 +172,9 @@ async function reopen(journal: Journal, batches: readonly ModelBatch[], batch: M
     return [position, older.filter((one) => !reopened.includes(one)).map(toRef)] as const
   })
   const positions = batch.records.map(({ position }) => position)
-  expect(await journal.reopen(batch.number, positions.reverse(), undefined)).toEqual(new Map(expected))
+  expect((await journal.reopen(batch.number, positions.reverse(), undefined)).after).toEqual(
+    new Map(expected),
+  )
 }
 
 function balancesOf(records: readonly ModelRecord[]): Balance[] {

@@ -49,5 +49,13 @@ export async function openSqlite(
 /** The clock of a journal, turned by hand. */
 export function createJournalClock() {
   const clock = createManualClock()
-  return { ...clock, wallMs: () => START_MS + clock.nowMs() }
+  let steppedMs = 0
+  return {
+    ...clock,
+    wallMs: () => START_MS + steppedMs + clock.nowMs(),
+    /** Sets the wall clock forward or back. */
+    setWall: (ms: number): void => {
+      steppedMs += ms
+    },
+  }
 }

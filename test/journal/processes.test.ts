@@ -16,7 +16,7 @@ describe('after kill -9', () => {
     expect(await killed.tell({ do: 'begin', keys: ['c', 'd'] })).toBe(3)
     await killed.kill()
     const { journal } = await openSqlite(file)
-    expect(await journal.takeOver()).toEqual([
+    expect(await journal.takeOver()).toMatchObject([
       { batch: 2, after: new Map([[0, []], [2, []]]) }, // prettier-ignore
       { batch: 3, after: new Map([[0, [{ batch: 2, position: 2 }]], [1, []]]) }, // prettier-ignore
     ])

@@ -10,6 +10,7 @@ import { createNoJournal } from '../../src/journal/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import {
+  createActiveRecords,
   createByteBudget,
   createEchoLearning,
   createInFlight,
@@ -43,6 +44,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     orphans: new Map(),
     echoes: createEchoLearning(() => 0),
     onVisible: () => undefined,
+    active: createActiveRecords(),
     clock: systemClock,
     limits: defaultBatchLimits,
     byteBudget: createByteBudget(1),

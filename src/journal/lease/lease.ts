@@ -21,7 +21,10 @@ export interface LeaseOptions extends LeaseWatch {
 export interface Lease {
   /** Its number, which owns what it begins. */
   instance(): number
-  /** False when others may have taken it for dead, seen from here. */
+  /**
+   * True while no other instance can have taken over: the last renewal was sent less than the lease, minus its margin, ago by
+   * the monotonic clock, and the wall clock agrees. Two clock reads; meant to be asked before each POST.
+   */
   holds(): boolean
   /** Takes a new number where the old one is gone; resolves once that is sure. */
   renew(): Promise<void>
@@ -31,6 +34,11 @@ export interface Lease {
 
 /** This share of the lease is not counted on, since clocks and networks differ. */
 const MARGIN = 0.2
+/**
+ * The two clocks may differ by this share of the lease since the last renewal. A larger difference is a machine that was
+ * suspended, where the monotonic clock stands, or a wall clock that was set: neither says how much time has passed.
+ */
+const MAX_DRIFT = 0.05
 /** What failed is tried again after this share of the usual time: without a lease nothing may be sent. */
 const HASTE = 0.15
 
@@ -40,33 +48,50 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
   const { db } = store
   const everyMs = leaseMs / 3
   let instance = 0
-  let heldUntilMs = -Infinity
+  /** When the last renewal that worked was sent; undefined: the place was lost. */
+  let sent: { readonly monotonicMs: number; readonly wallMs: number } | undefined
   let ended = false
   let cancel = (): void => undefined
   let renewal: Promise<void> | undefined
 
+  const readClocks = (): typeof sent => ({ monotonicMs: clock.nowMs(), wallMs: clock.wallMs() })
   const register = async (): Promise<void> => {
-    const startedMs = clock.nowMs()
+    const before = readClocks()
     const { id } = await db
       .insertInto('journal_instances')
-      .values(({ eb }) => ({ ...identity, lease_until: eb(store.nowMs(), '+', leaseMs) }))
+      .values(({ eb }) => ({
+        ...identity,
+        lease_until: eb(store.nowMs(), '+', leaseMs),
+        lease_ms: leaseMs,
+      }))
       .returning('id')
       .executeTakeFirstOrThrow()
     instance = id
-    heldUntilMs = startedMs + leaseMs * (1 - MARGIN)
+    sent = before
   }
   const renewOnce = async (): Promise<void> => {
-    const startedMs = clock.nowMs()
+    const before = readClocks()
     const [result] = await db
       .updateTable('journal_instances')
-      .set(({ eb }) => ({ lease_until: eb(store.nowMs(), '+', leaseMs) }))
+      // Others watch this value change: it is never the one before, whatever the wall clock does.
+      .set(({ eb }) => {
+        const until = eb(store.nowMs(), '+', leaseMs)
+        return {
+          lease_until: eb
+            .case()
+            .when('lease_until', '=', until)
+            .then(eb(until, '+', 1))
+            .else(until)
+            .end(),
+        }
+      })
       .where('id', '=', instance)
       .execute()
     if (result?.numUpdatedRows === 1n) {
-      heldUntilMs = startedMs + leaseMs * (1 - MARGIN)
+      sent = before
       return
     }
-    heldUntilMs = -Infinity
+    sent = undefined
     await register()
     onLost()
   }
@@ -87,7 +112,12 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
   tick(everyMs)
   return {
     instance: () => instance,
-    holds: () => !ended && clock.nowMs() < heldUntilMs,
+    holds: () => {
+      if (ended || sent === undefined) return false
+      const elapsedMs = clock.nowMs() - sent.monotonicMs
+      const driftMs = clock.wallMs() - sent.wallMs - elapsedMs
+      return elapsedMs < leaseMs * (1 - MARGIN) && Math.abs(driftMs) <= leaseMs * MAX_DRIFT
+    },
     renew,
     end: async () => {
       ended = true

@@ -2,41 +2,104 @@ import type { Kysely } from 'kysely'
 
 import type { RecordRef, TakenOver } from '../journal.ts'
 import type { JournalTables } from '../schema/tables.ts'
+import type { JournalClock } from '../store/clock.ts'
 import type { Store } from '../store/store.ts'
 import { isGone, type ProcessIdentity } from './process-identity.ts'
 
+export interface TakeOverOptions {
+  readonly store: Store
+  readonly clock: JournalClock
+  /** Of this instance; for others that do not say theirs. */
+  readonly leaseMs: number
+  readonly own: ProcessIdentity
+}
+
+/** An instance as it was seen last. */
+interface Sighting {
+  readonly leaseUntil: number
+  /** By the monotonic clock, when this value was seen first. */
+  readonly sinceMs: number
+}
+
+/** A lease that was not renewed for this many times its length has ended. Its holder counts on less than one. */
+const PATIENCE = 1.2
+
 /**
- * Makes `instance` the owner of the batches with open records whose instance is gone: its lease has ended, its process is not
- * there any longer, or it has given up its place. Resolves with them, oldest first; `after` has every open record.
+ * Creates what makes an instance the owner of the batches with open records whose instance is gone: its process is not there
+ * any longer, it has given up its place, or it was seen not to renew its lease for longer than that takes. Resolves with them,
+ * oldest first; `after` has every open record.
+ *
+ * The time that an unchanged lease is watched is measured by this instance's own monotonic clock. Times that others wrote are
+ * only compared for equality: a wall clock that is set forward ends no lease, and one that is set back prolongs none.
  */
-export function takeOver(
-  store: Store,
+export function createTakeOver(
+  options: TakeOverOptions,
+): (instance: number) => Promise<readonly TakenOver[]> {
+  const { store, clock, leaseMs, own } = options
+  let sightings = new Map<number, Sighting>()
+  return (instance) =>
+    store.exclusively(async (db) => {
+      const all = await db
+        .selectFrom('journal_instances')
+        .select(['id', 'host', 'boot', 'pid', 'started', 'lease_until as leaseUntil', 'lease_ms as leaseMs'])
+        .execute()
+      const nowMs = clock.nowMs()
+      const last = sightings
+      sightings = new Map()
+      const gone: { readonly id: number; readonly leaseUntil: number }[] = []
+      for (const one of all) {
+        const { id, leaseUntil } = one
+        if (id === instance) continue
+        const seen = last.get(id)
+        const sinceMs = seen?.leaseUntil === leaseUntil ? seen.sinceMs : nowMs
+        sightings.set(id, { leaseUntil, sinceMs })
+        if (isGone(one, own) || nowMs - sinceMs >= (one.leaseMs ?? leaseMs) * PATIENCE) gone.push(one)
+      }
+      // Others took this instance for dead: what it took now would belong to nobody.
+      if (!all.some(({ id }) => id === instance)) return []
+      for (const { id, leaseUntil } of gone) {
+        // It may have renewed its lease since it was read.
+        const unchanged = db.deleteFrom('journal_instances').where('id', '=', id)
+        await unchanged.where('lease_until', '=', leaseUntil).execute()
+      }
+      const taken = await db
+        .updateTable('journal_batches')
+        .set({ owner: instance })
+        .where('open', '>', 0)
+        .where('owner', '<>', instance)
+        .where('owner', 'not in', (eb) => eb.selectFrom('journal_instances').select('id'))
+        .returning('id')
+        .execute()
+      return readOpen(
+        db,
+        instance,
+        taken.map(({ id }) => id),
+      )
+    })
+}
+
+/** The batches of `instance` that have open records. */
+export async function readOwnOpen(db: Kysely<JournalTables>, instance: number): Promise<readonly number[]> {
+  const rows = await db
+    .selectFrom('journal_batches')
+    .select('id')
+    .where('owner', '=', instance)
+    .where('open', '>', 0)
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/** The open records of batches that `instance` owns, oldest batch first. */
+export async function readOpen(
+  db: Kysely<JournalTables>,
   instance: number,
-  own: ProcessIdentity,
+  ids: readonly number[],
 ): Promise<readonly TakenOver[]> {
-  return store.exclusively(async (db) => {
-    const others = await db
-      .selectFrom('journal_instances')
-      .select(['id', 'host', 'boot', 'pid', 'started'])
-      .select((eb) => eb.case().when('lease_until', '<', store.nowMs()).then(1).else(0).end().as('expired'))
-      .where('id', '<>', instance)
-      .execute()
-    const gone = others.filter((other) => other.expired === 1 || isGone(other, own)).map(({ id }) => id)
-    if (gone.length > 0) await db.deleteFrom('journal_instances').where('id', 'in', gone).execute()
-    const taken = await db
-      .updateTable('journal_batches')
-      .set({ owner: instance })
-      .where('open', '>', 0)
-      .where('owner', '<>', instance)
-      .where('owner', 'not in', (eb) => eb.selectFrom('journal_instances').select('id'))
-      .returning('id')
-      .execute()
-    const batches: TakenOver[] = []
-    for (const batch of taken.map(({ id }) => id).sort((one, other) => one - other)) {
-      batches.push({ batch, after: await readOlderOpen(db, batch) })
-    }
-    return batches
-  })
+  const batches: TakenOver[] = []
+  for (const batch of [...ids].sort((one, other) => one - other)) {
+    batches.push({ batch, lease: instance, after: await readOlderOpen(db, batch) })
+  }
+  return batches
 }
 
 /** The open records of a batch, each with the older open records of its key. */

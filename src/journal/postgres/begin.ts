@@ -47,7 +47,7 @@ export async function beginBatches(
         { batch, content, receivedMs: receiptMs, running: open > 0, answered: false },
         ...left,
       ])
-    return { kind: 'new', batch, receivedMs: receiptMs, idsReused } as const
+    return { kind: 'new', batch, lease: context.instance, receivedMs: receiptMs, idsReused } as const
   })
   await retireBatches(client, retiring)
   if (fresh.length > 0) await writeBatches(client, context, ledger, fresh)

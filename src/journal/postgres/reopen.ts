@@ -20,7 +20,8 @@ export async function reopenRecords(
   { batch, positions, credentials }: ReopenOperation,
 ): Promise<ReopenResult> {
   const row = await lockBatch(client, batch)
-  if (row === undefined || (row.open > 0 && row.owner !== instance)) return { opened: [], after: [] }
+  if (row === undefined || (row.open > 0 && row.owner !== instance))
+    return { lease: instance, opened: [], after: [] }
   const states = await client.query<{ position: number; state: number }>(
     `select position, state from journal_records where batch = $1 and position = any($2::int[])
      order by position for no key update`,
@@ -36,7 +37,7 @@ export async function reopenRecords(
     [batch, positions],
   )
   const opened = rows.map(({ position }) => position).sort((one, other) => one - other)
-  if (opened.length === 0) return { opened, after: [] }
+  if (opened.length === 0) return { lease: instance, opened, after: [] }
   const stateOf = new Map(states.rows.map(({ position, state }) => [position, state]))
   for (const position of opened) ledger.move(row.partner, stateOf.get(position), 0)
   await client.query('update journal_batches set owner = $2, open = open + $3 where id = $1', [
@@ -57,7 +58,7 @@ export async function reopenRecords(
      where r.batch = $1 and r.position = any($2::int[]) order by r.position, o.batch, o.position`,
     [batch, opened],
   )
-  return { opened, after: older.rows.flatMap((one) => [one.position, one.batch, one.older]) }
+  return { lease: instance, opened, after: older.rows.flatMap((one) => [one.position, one.batch, one.older]) }
 }
 
 /** Removes a batch that was begun too late. */

@@ -11,6 +11,7 @@ import { type SealedRow, writeSealed } from './sealed-rows.ts'
 interface Outcome {
   readonly operation: number
   readonly batch: number
+  readonly lease: number | undefined
   readonly position: number
   readonly state: number
   readonly again: number | null
@@ -40,7 +41,9 @@ export async function settleRecords(
   const changed = await writeOutcomes(
     client,
     context,
-    outcomes.filter(({ batch }) => partners.has(batch)),
+    outcomes.filter(
+      ({ batch, lease }) => partners.has(batch) && (lease === undefined || lease === context.instance),
+    ),
   )
   const kept = new Set(changed)
   const lost = await findLost(
@@ -61,10 +64,11 @@ export async function settleRecords(
 
 function toOutcomes(operation: SettleOperation | undefined, index: number): Outcome[] {
   if (operation === undefined) return []
-  const { batch, states, again, reasons, deadLetters, superseded, answers } = operation
+  const { batch, lease, states, again, reasons, deadLetters, superseded, answers } = operation
   return operation.positions.map((position, at) => ({
     operation: index,
     batch,
+    lease,
     position,
     state: states[at] ?? 2,
     again: again[at] ?? null,

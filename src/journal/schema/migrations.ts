@@ -18,7 +18,13 @@ export interface MigrationContext {
 export type Migration = (db: Kysely<JournalTables>, context: MigrationContext) => Promise<void>
 
 /** All steps, oldest first; one that was released is never changed. The version of a journal is how many it has. */
-export const migrations: readonly Migration[] = [createTables, createPace, addOwners, createCommits]
+export const migrations: readonly Migration[] = [
+  createTables,
+  createPace,
+  addOwners,
+  createCommits,
+  addLeaseLength,
+]
 
 const required = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull()
 const counter = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull().defaultTo(0)
@@ -157,4 +163,8 @@ async function createCommits(db: Kysely<JournalTables>): Promise<void> {
     .insertInto('journal_meta')
     .values({ name: 'identity', value: randomBytes(16).toString('hex') })
     .execute()
+}
+
+async function addLeaseLength(db: Kysely<JournalTables>): Promise<void> {
+  await db.schema.alterTable('journal_instances').addColumn('lease_ms', 'bigint').execute()
 }

@@ -40,7 +40,10 @@ interface InstanceTable {
   readonly pid: number
   /** When the process started, as the machine counts; empty where there is none to read. */
   readonly started: string
+  /** Changes with every renewal. */
   readonly lease_until: number
+  /** The length of its lease; null for an instance of an older version. */
+  readonly lease_ms: number | null
 }
 
 interface BatchTable {

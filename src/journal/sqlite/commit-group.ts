@@ -149,7 +149,7 @@ function begin(
   ledger.move(partner, undefined, 2, refused.positions.length)
   // With setReturnArrays each row is an array, which the types do not say.
   const after = (on.olderOpen.all(batch) as unknown as number[][]).flat()
-  return { kind: 'new', batch, receivedMs, after, idsReused }
+  return { kind: 'new', batch, lease: group.instance, receivedMs, after, idsReused }
 }
 
 function toSameIds(row: Readonly<Record<string, unknown>>): SameIds {
@@ -202,7 +202,7 @@ function reopen(
   const { on } = context
   const row = on.batch.get(batch)
   if (row === undefined || (Number(row['open']) > 0 && row['owner'] !== instance)) {
-    return { opened: [], after: [] }
+    return { lease: instance, opened: [], after: [] }
   }
   const states = new Map(on.statesOf.all(batch) as unknown as [number, number][])
   const opened = new Set<number>()
@@ -214,11 +214,11 @@ function reopen(
     const older = on.olderOpenOf.all(batch, position) as unknown as [number, number, number][]
     after.push(...older.filter(([, of, at]) => of !== batch || !opened.has(at)).flat())
   }
-  if (opened.size === 0) return { opened: [], after }
+  if (opened.size === 0) return { lease: instance, opened: [], after }
   on.own.run(instance, batch)
   on.count.get(opened.size, 0, batch)
   putCredentials(context, batch, credentials)
-  return { opened: [...opened], after }
+  return { lease: instance, opened: [...opened], after }
 }
 
 function withdraw(on: GroupStatements, ledger: LedgerChanges, instance: number, batch: number): 'done' {

@@ -90,7 +90,8 @@ export function createSettling(
       const { batch, positions, states, again, answers } = operation
       const change = changeOf(batch)
       if (change === undefined) return 'lost'
-      if (!change.owned) return positions.every((_, index) => isKept(operation, index)) ? 'done' : 'lost'
+      const isOwn = change.owned && (operation.lease === undefined || operation.lease === instance)
+      if (!isOwn) return positions.every((_, index) => isKept(operation, index)) ? 'done' : 'lost'
       for (let from = 0, end = 0; from < positions.length; from = end) {
         end = endOfRun(operation, from)
         const state = states[from] ?? REFUSED

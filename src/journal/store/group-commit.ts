@@ -13,17 +13,17 @@ export interface GroupCommitOptions {
   readonly commit: (operations: readonly Operation[]) => Promise<Committed>
 }
 
+/** `result` is undefined for an operation that is not durable and never will be; `late`: its caller was told that it failed. */
+export type OnEnd = (result: OperationResult | undefined, late: boolean) => void
+
 /** Operations that wait for the store; those that wait at the same moment go in one transaction. */
 export interface GroupCommit {
   /**
-   * Resolves once the operation is durable. Error: `ADP_JOURNAL_UNAVAILABLE` after `patienceMs`. An operation that is made
-   * durable after that all the same is given to `tooLate`.
+   * Resolves once the operation is durable. Error: `ADP_JOURNAL_UNAVAILABLE` after `patienceMs`. `onEnd` is called once, when it
+   * is known what became of the operation: for one that its caller was told has failed this may be later, and it may have
+   * become durable all the same.
    */
-  submit(
-    operation: Operation,
-    patienceMs: number,
-    tooLate?: (result: OperationResult) => void,
-  ): Promise<OperationResult>
+  submit(operation: Operation, patienceMs: number, onEnd?: OnEnd): Promise<OperationResult>
   /**
    * Resolves when nobody waits any longer. To be called before the store is closed: what is in doubt and has no caller any
    * longer is not tried again.
@@ -35,7 +35,7 @@ interface Entry {
   readonly operation: Operation
   readonly resolve: (result: OperationResult) => void
   readonly reject: (error: AdapterError) => void
-  readonly tooLate: ((result: OperationResult) => void) | undefined
+  readonly onEnd: OnEnd | undefined
   readonly cancelDeadline: () => void
   /** `sent`: nobody knows yet whether it is durable. */
   state: 'waiting' | 'sent'
@@ -98,8 +98,8 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     entries.forEach((entry, index) => {
       const result = results[index] ?? 'lost'
       entry.cancelDeadline()
-      if (entry.abandoned) entry.tooLate?.(result)
-      else entry.resolve(result)
+      entry.onEnd?.(result, entry.abandoned)
+      if (!entry.abandoned) entry.resolve(result)
     })
     plan()
   }
@@ -108,8 +108,9 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     const final = isFinal(fault)
     const ofAll = fault.kind === 'damaged' && fault.isolated !== true
     if (final && (entries.length === 1 || ofAll)) {
-      for (const { cancelDeadline, abandoned, reject } of entries) {
+      for (const { cancelDeadline, abandoned, onEnd, reject } of entries) {
         cancelDeadline()
+        onEnd?.(undefined, abandoned)
         if (!abandoned) reject(toFinalError(fault))
       }
       plan()
@@ -119,6 +120,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     // What may be durable is tried again also when nobody waits: only so it can be undone.
     for (const entry of entries) entry.doubtful ||= fault.kind === 'doubtful'
     const kept = entries.filter(({ abandoned, doubtful }) => !abandoned || (doubtful && !ending))
+    for (const entry of entries) if (!kept.includes(entry)) entry.onEnd?.(undefined, true)
     for (const entry of kept) entry.state = entry.doubtful ? 'sent' : 'waiting'
     queue = [...kept, ...queue]
     if (final) {
@@ -131,7 +133,10 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
   }
   const expire = (entry: Entry): void => {
     entry.abandoned = true
-    if (entry.state === 'waiting') queue = queue.filter((one) => one !== entry)
+    if (entry.state === 'waiting') {
+      queue = queue.filter((one) => one !== entry)
+      entry.onEnd?.(undefined, true)
+    }
     const why = lastFault?.message ?? 'it does not answer'
     const message = `The journal cannot be written: ${why}. Nothing was sent for what it could not keep.`
     entry.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', message, { cause: lastFault?.cause }))
@@ -139,14 +144,14 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     wakeIdle()
   }
   return {
-    submit: (operation, patienceMs, tooLate) =>
+    submit: (operation, patienceMs, onEnd) =>
       new Promise((resolve, reject) => {
         const cancelDeadline = clock.after(patienceMs, () => expire(entry))
         const entry: Entry = {
           operation,
           resolve,
           reject,
-          tooLate,
+          onEnd,
           cancelDeadline,
           state: 'waiting',
           doubtful: false,

@@ -1,4 +1,4 @@
-import type { Begun, NewBatch, RecordRef, Reopened, Settled } from '../journal.ts'
+import type { Begun, NewBatch, Opened, RecordRef, Settled } from '../journal.ts'
 import { stateCodes, toAgainCode } from '../schema/state-codes.ts'
 
 /** Outcomes by column: cheap to hand to another thread, and the form that PostgreSQL's `unnest` takes. */
@@ -31,6 +31,8 @@ export interface BeginOperation {
 export interface SettleOperation extends OutcomeColumns {
   readonly kind: 'settle'
   readonly batch: number
+  /** The lease under which the records were opened; undefined: whichever the instance has now. */
+  readonly lease: number | undefined
 }
 
 /** `reopen` as a store runs it. */
@@ -67,6 +69,8 @@ export type BeginResult =
   | {
       readonly kind: 'new'
       readonly batch: number
+      /** The instance that owns it. */
+      readonly lease: number
       readonly after: readonly number[]
       readonly receivedMs: number
       readonly idsReused: boolean
@@ -75,6 +79,8 @@ export type BeginResult =
 
 /** What a `reopen` did: the positions that are open now, and `after` as for `begin`. */
 export interface ReopenResult {
+  /** The instance that owns what was opened. */
+  readonly lease: number
   readonly opened: readonly number[]
   readonly after: readonly number[]
 }
@@ -160,7 +166,7 @@ export function toBegun(result: BeginResult): Begun {
 }
 
 /** The port's form of a `reopen`: every position that was opened is in it. */
-export function toReopened({ opened, after }: ReopenResult): Reopened {
+export function toOpened({ lease, opened, after }: ReopenResult): Opened {
   const refs = toAfter(after)
-  return new Map(opened.map((position) => [position, refs.get(position) ?? []]))
+  return { lease, after: new Map(opened.map((position) => [position, refs.get(position) ?? []])) }
 }

@@ -1,5 +1,5 @@
 import { AdapterError } from '../../errors.ts'
-import type { RecordRef, StoredBatch, StoredRecord } from '../../journal/index.ts'
+import type { Opened, StoredBatch, StoredRecord } from '../../journal/index.ts'
 import type { BatchTally } from '../../observability/events.ts'
 import type { PartReply } from '../../v2/index.ts'
 import type { ProxyContext } from '../context.ts'
@@ -42,10 +42,9 @@ export async function answerKnown(
       const again = stored.records.filter((record) => isWorthAnother(record, plan))
       const positions = again.map(({ position }) => position)
       const reopened =
-        again.length === 0
-          ? new Map<number, readonly RecordRef[]>()
-          : await journal.reopen(batch, positions, JSON.stringify(client))
-      if (reopened.size > 0) return resume(context, authorisation, { stored, plan, reopened, reply, sending })
+        again.length === 0 ? undefined : await journal.reopen(batch, positions, JSON.stringify(client))
+      if (reopened !== undefined && reopened.after.size > 0)
+        return resume(context, authorisation, { stored, plan, reopened, reply, sending })
       if (again.length > 0) stored = (await load(context, batch)) ?? stored
       if (stored.records.every(({ state }) => state !== 'open')) break
       continue
@@ -97,7 +96,7 @@ function isWorthAnother({ position, state, again, superseded }: StoredRecord, pl
 interface Resumed {
   readonly stored: Loaded
   readonly plan: Plan
-  readonly reopened: ReadonlyMap<number, readonly RecordRef[]>
+  readonly reopened: Opened
   readonly reply: Reply
   readonly sending: Sending
 }
@@ -108,21 +107,23 @@ async function resume(
   { partner }: Authorisation,
   { stored, plan, reopened, reply, sending }: Resumed,
 ): Promise<Answered> {
+  const { lease, after } = reopened
   const { batch, receivedMs, request } = stored
-  const rest = stored.records.filter(({ position }) => !reopened.has(position))
+  const rest = stored.records.filter(({ position }) => !after.has(position))
   settleParts(stored, rest, plan, reply)
-  const positions = [...reopened.keys()].sort((one, other) => one - other)
+  const positions = [...after.keys()].sort((one, other) => one - other)
   const tally = await runForClient(context, partner, sending, reply, {
     batch,
+    lease,
     records: plan.records,
     tasks: toTasks(
       plan.records,
       positions,
-      reopened,
+      after,
       firstOfAgain(stored.records, isReadBackFirst(context)),
       (older) => context.waiting.until(older, partner.budgetMs),
     ),
-    after: reopened,
+    after,
     texts: toTexts(request.request, context.newId),
     followUp: { outcomesShown: plan.outcomesShown, clientWaits: true, receivedMs },
   })

@@ -85,6 +85,7 @@ export async function answerWrites(
   )
   const tally = await runForClient(context, partner, sending, reply, {
     batch: begun.batch,
+    lease: begun.lease,
     records: dated.records,
     tasks,
     after: begun.after,
@@ -137,7 +138,7 @@ function identityOf(
 const forgotten = (): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_LOST',
-    'This batch came before, and what was answered is not kept any longer. Nothing was sent again.',
+    'This batch came before and may have been applied; its answer is not kept any longer. Nothing was sent again.',
   )
 
 /**

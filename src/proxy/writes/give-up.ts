@@ -20,6 +20,7 @@ export async function giveUp(
   stored: StoredBatch,
   positions: readonly number[],
   reason: GivenUpReason,
+  lease: number,
 ): Promise<void> {
   const { batch, partner, records } = stored
   const outcomes = positions.map((position): Settled => {
@@ -27,7 +28,7 @@ export async function giveUp(
     const answer = answerOf(unknown ? mayStand : neverSent, context.newId())
     return { position, state: unknown ? 'unknown' : 'refused', answer, reason, deadLetter: true }
   })
-  await context.journal.settle(batch, outcomes)
+  await context.journal.settle(batch, outcomes, lease)
   context.waiting.settled(batch, positions)
   const unknown = outcomes.filter(({ state }) => state === 'unknown').length
   const notApplied = outcomes.length - unknown

@@ -4,6 +4,8 @@ import type { Reopened } from '../../journal/index.ts'
 export interface Orphan {
   /** Each of them with the older records that it waits for. */
   readonly after: Reopened
+  /** The lease under which they belong to this instance. */
+  readonly lease: number
   /** By the clock, ms: nobody has sent any of them since. */
   readonly sinceMs: number
 }
@@ -11,8 +13,15 @@ export interface Orphan {
 /** Orphans by the number of their batch. */
 export type Orphans = Map<number, Orphan>
 
-/** Leaves open records of a batch to the background, besides those that it has of this batch. */
-export function leaveBehind(orphans: Orphans, batch: number, left: Reopened, nowMs: number): void {
-  const after = new Map([...(orphans.get(batch)?.after ?? []), ...left])
-  orphans.set(batch, { after, sinceMs: nowMs })
+/** Leaves open records of a batch to the background, besides those that it has of this batch under the same lease. */
+export function leaveBehind(
+  orphans: Orphans,
+  batch: number,
+  left: Reopened,
+  lease: number,
+  nowMs: number,
+): void {
+  const before = orphans.get(batch)
+  const after = new Map([...(before?.lease === lease ? before.after : []), ...left])
+  orphans.set(batch, { after, lease, sinceMs: nowMs })
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 
 import { AdapterError } from '../../errors.ts'
-import type { Reopened, StoredBatch } from '../../journal/index.ts'
+import type { Opened, StoredBatch } from '../../journal/index.ts'
 import type { V3Credentials } from '../../v3/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation, Partner } from '../partner.ts'
@@ -72,8 +72,6 @@ export function createRecovery(
   const resting = new Map<number, Rest>()
   /** Batches of which the service denied the credentials. */
   const denied = new Set<number>()
-  /** The lease under which `orphans` came. */
-  let lease: number | undefined
   /** Due records that could not be finished when they were last seen: they must not hide the others. */
   let dueResting = 0
   /** What is to be done, the first at the end. */
@@ -83,27 +81,29 @@ export function createRecovery(
   let timer: (() => void) | undefined
 
   /** As `giveUp`; what could not be kept stays for the next time. */
-  const end = async (stored: StoredBatch, opened: Reopened, reason: GivenUpReason): Promise<void> => {
-    if (opened.size === 0) return
+  const end = async (stored: StoredBatch, { lease, after }: Opened, reason: GivenUpReason): Promise<void> => {
+    if (after.size === 0) return
     const { batch } = stored
     try {
-      await giveUp(context, stored, [...opened.keys()], reason)
+      await giveUp(context, stored, [...after.keys()], reason, lease)
     } catch (cause) {
-      leaveBehind(orphans, batch, opened, clock.nowMs())
+      leaveBehind(orphans, batch, after, lease, clock.nowMs())
       throw cause
     }
   }
   const finish = async (
     { stored, authorisation }: Prepared,
-    opened: Reopened,
+    opened: Opened,
     sinceMs?: number,
   ): Promise<void> => {
     const { batch, receivedMs, records } = stored
     if (typeof authorisation === 'string') return end(stored, opened, authorisation)
     const planned = planAgain(stored, authorisation.partner)
     const isReadable = (position: number): boolean => planned?.plan.records[position]?.record !== undefined
-    const positions = [...opened.keys()].filter(isReadable).sort((one, other) => one - other)
-    await end(stored, new Map([...opened].filter(([position]) => !isReadable(position))), 'unreadable')
+    const { lease, after } = opened
+    const positions = [...after.keys()].filter(isReadable).sort((one, other) => one - other)
+    const unreadable = new Map([...after].filter(([position]) => !isReadable(position)))
+    await end(stored, { lease, after: unreadable }, 'unreadable')
     if (planned === undefined || positions.length === 0) return
     const { request, plan } = planned
     const sending = createSending(context, authorisation, { concurrency: RECORDS_AT_A_TIME, sinceMs })
@@ -112,15 +112,16 @@ export function createRecovery(
       sending,
       {
         batch,
+        lease,
         records: plan.records,
         tasks: toTasks(
           plan.records,
           positions,
-          opened,
+          after,
           firstOfAgain(records, isReadBackFirst(context)),
           (older) => context.waiting.until(older, authorisation.partner.budgetMs),
         ),
-        after: opened,
+        after,
         texts: toTexts(request.request, context.newId),
         followUp: { outcomesShown: plan.outcomesShown, clientWaits: false, receivedMs },
       },
@@ -172,8 +173,9 @@ export function createRecovery(
     }
     const orphan = orphans.get(batch)
     if (orphan === undefined) return true
-    await finish(ready, openOf(ready.stored, orphan.after), orphan.sinceMs)
+    // What cannot be finished now comes back.
     orphans.delete(batch)
+    await finish(ready, openOf(ready.stored, orphan), orphan.sinceMs)
     return true
   }
   const run = (next: Work): void => {
@@ -187,8 +189,6 @@ export function createRecovery(
           const code = cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL'
           context.events.recoveryFailed({ code })
           resting.set(batch, { missing: undefined, untilMs: clock.nowMs() + AFTER_FAILURE_MS })
-          // Another instance has it now.
-          if (code === 'ADP_JOURNAL_LOST') orphans.delete(batch)
         },
       )
       .finally(() => {
@@ -207,18 +207,26 @@ export function createRecovery(
   }
   const takeOver = async (): Promise<void> => {
     const taken = await journal.takeOver()
+    const isAttended = (batch: number): boolean =>
+      running.has(batch) || orphans.has(batch) || context.active.has(batch)
+    const abandoned = await journal.findAbandoned(isAttended)
     const now = journal.lease()
-    // What came under a lease that was lost is taken over anew, here or elsewhere.
-    if (now !== undefined && lease !== undefined && now !== lease) orphans.clear()
-    lease = now ?? lease
-    for (const { batch, after } of taken) leaveBehind(orphans, batch, after, clock.nowMs())
+    if (now !== undefined) {
+      context.active.keepOnly(now)
+      // What came under a lease that was lost is taken over anew, here or elsewhere.
+      for (const [batch, { lease }] of orphans) if (lease !== now) orphans.delete(batch)
+    }
+    for (const { batch, after, lease } of [...taken, ...abandoned])
+      leaveBehind(orphans, batch, after, lease, clock.nowMs())
   }
   const tick = async (): Promise<void> => {
     await takeOver()
     const due = await journal.due(context.nowMs(), DUE_AT_A_TIME + dueResting)
     const mayRun = (batch: number): boolean => !running.has(batch) && !isResting(batch)
     dueResting = due.reduce((sum, { batch, positions }) => sum + (isResting(batch) ? positions.length : 0), 0)
-    const left = [...orphans.keys()].map((batch): Work => ({ batch, positions: undefined }))
+    const left = [...orphans.keys()]
+      .filter((batch) => !context.active.has(batch))
+      .map((batch): Work => ({ batch, positions: undefined }))
     queue = [...left, ...due].filter(({ batch }) => mayRun(batch)).reverse()
     fill()
   }
@@ -260,8 +268,8 @@ function planAgain(
 }
 
 /** Those of the records that are open still, each with the older ones that it waits for. */
-function openOf({ records }: StoredBatch, after: Reopened): Reopened {
-  return new Map([...after].filter(([position]) => records[position]?.state === 'open'))
+function openOf({ records }: StoredBatch, { lease, after }: Opened): Opened {
+  return { lease, after: new Map([...after].filter(([position]) => records[position]?.state === 'open')) }
 }
 
 function readCredentials(text: string | undefined): V3Credentials | undefined {

@@ -5,10 +5,11 @@ import type { PartReply } from '../../v2/index.ts'
 import type { PostOutcome, UpstreamError } from '../../v3/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Partner } from '../partner.ts'
+import type { Claim } from './active-records.ts'
 import { leaveBehind } from './orphans.ts'
 import type { PlannedRecord } from './plan.ts'
 import type { Reply } from './reply-stream.ts'
-import type { OnOutcome, WriteTask } from './send.ts'
+import type { OnOutcome, Permission, WriteTask } from './send.ts'
 import type { Sending } from './sending.ts'
 import { settleRecord, type SettleContext } from './settle.ts'
 import { waitForKept } from './tasks.ts'
@@ -18,6 +19,8 @@ import { type FollowUp, toSettled } from './to-settled.ts'
 export interface Run {
   /** The batch's number in the journal. */
   readonly batch: number
+  /** The lease under which its records were opened. */
+  readonly lease: number
   readonly records: readonly PlannedRecord[]
   readonly tasks: readonly WriteTask[]
   /** The older records that those of the tasks wait for. */
@@ -36,7 +39,7 @@ export interface RunEnd {
 }
 
 /** What a run uses of the context. */
-export type RunContext = Pick<ProxyContext, 'journal' | 'waiting' | 'orphans' | 'clock' | 'nowMs'>
+export type RunContext = Pick<ProxyContext, 'journal' | 'waiting' | 'active' | 'orphans' | 'clock' | 'nowMs'>
 
 /**
  * Sends the records of a run and makes each outcome durable before anybody is told. Outcomes that come in the same moment
@@ -49,31 +52,67 @@ export async function runWrites(
   run: Run,
   onSettled: OnSettled,
 ): Promise<RunEnd> {
+  const claim = context.active.claim(
+    run.batch,
+    run.tasks.map(({ position }) => position),
+    run.lease,
+  )
+  const [own, others] = partition(run.tasks, ({ position }) => claim.positions.has(position))
+  // Another run of this process has them: the background looks at them when it has ended.
+  leave(context, run, others)
   try {
-    return await sendAndSettle(context, sending, run, onSettled)
+    return await sendAndSettle(context, sending, { ...run, tasks: own }, claim, onSettled)
   } catch (cause) {
+    // Where this instance has the batch all the same, the background finds it.
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') throw cause
     // As long as this instance lives, nobody else takes them over.
-    const left = run.tasks.map(({ position }) => [position, run.after.get(position) ?? []] as const)
-    leaveBehind(context.orphans, run.batch, new Map(left), context.clock.nowMs())
+    leave(context, run, own)
     throw new AdapterError(
       'ADP_OUTCOME_UNKNOWN',
       'The records were sent, and what became of them could not be kept. Send the same batch again for its answer.',
       { cause },
     )
+  } finally {
+    claim.end()
   }
+}
+
+/** Leaves tasks of a run to the background. */
+function leave({ orphans, clock }: RunContext, run: Run, tasks: readonly WriteTask[]): void {
+  if (tasks.length === 0) return
+  const after = new Map(tasks.map(({ position }) => [position, run.after.get(position) ?? []]))
+  leaveBehind(orphans, run.batch, after, run.lease, clock.nowMs())
+}
+
+function partition<Item>(
+  items: readonly Item[],
+  isFirst: (item: Item) => boolean,
+): [first: readonly Item[], second: readonly Item[]] {
+  return [items.filter(isFirst), items.filter((item) => !isFirst(item))]
 }
 
 async function sendAndSettle(
   context: RunContext,
   sending: Pick<Sending, 'sendAll'>,
   run: Run,
+  claim: Claim,
   onSettled: OnSettled,
 ): Promise<RunEnd> {
+  const { journal } = context
   const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
-  const ledger = createSettler(context, run.batch, onSettled)
-  const tasks = waitForKept(run.tasks, (position) => ledger.kept(position))
-  const lease = context.journal.lease()
+  const ledger = createSettler(context, run, claim, onSettled)
+  const lost = claim.lost.then(() => false)
+  const unlessLost = (task: WriteTask): WriteTask =>
+    task.after === undefined ? task : { ...task, after: Promise.race([task.after, lost]) }
+  const tasks = waitForKept(run.tasks.map(unlessLost), (position) => ledger.kept(position))
+  const permission: Permission = {
+    // What cannot be kept is for the background.
+    maySend: () => journal.lease() === run.lease && !ledger.hasFailed(),
+    renew: async () => {
+      const held = ledger.hasFailed() ? 0 : (journal.lease() ?? (await journal.renewLease()))
+      return held === run.lease
+    },
+  }
   const onOutcome: OnOutcome = (position, outcome) => {
     const planned = run.records[position]
     if (planned === undefined) return
@@ -81,15 +120,10 @@ async function sendAndSettle(
     tally[outcome.kind] += 1
     ledger.settle(toSettled(position, outcome, reply, { ...run.followUp, nowMs: context.nowMs() }), reply)
   }
-  const denial = await sending.sendAll(
-    tasks,
-    onOutcome,
-    // Under a new lease others may be sending the same records; what cannot be kept is for the background.
-    () => lease !== undefined && lease === context.journal.lease() && !ledger.hasFailed(),
-  )
+  const denial = await sending.sendAll(tasks, onOutcome, permission)
   await ledger.flushed()
   if (denial !== undefined) {
-    await context.journal.settle(run.batch, run.tasks.map(deniedTask(context, run)))
+    await journal.settle(run.batch, run.tasks.map(deniedTask(context, run)), run.lease)
     context.waiting.settled(
       run.batch,
       run.tasks.map(({ position }) => position),
@@ -178,7 +212,12 @@ interface Settler {
   flushed(): Promise<void>
 }
 
-function createSettler(context: RunContext, batch: number, onSettled: OnSettled): Settler {
+function createSettler(
+  context: RunContext,
+  { batch, lease }: Run,
+  claim: Claim,
+  onSettled: OnSettled,
+): Settler {
   let outcomes: Settled[] = []
   let replies: PartReply[] = []
   let flushing: Promise<void> | undefined
@@ -194,11 +233,12 @@ function createSettler(context: RunContext, batch: number, onSettled: OnSettled)
       const [group, told] = [outcomes, replies]
       outcomes = []
       replies = []
-      await context.journal.settle(batch, group)
+      await context.journal.settle(batch, group, lease)
+      const positions = group.map(({ position }) => position)
+      claim.release(positions)
       told.forEach((reply, index) => {
         onSettled(group[index]?.position ?? -1, reply)
       })
-      const positions = group.map(({ position }) => position)
       context.waiting.settled(batch, positions)
       release(positions, true)
     }

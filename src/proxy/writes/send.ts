@@ -2,6 +2,7 @@ import { isReplyTo } from '../../translate/index.ts'
 import {
   type BodyProfile,
   encodeRecord,
+  type NotApplied,
   type PostOutcome,
   runOrdered,
   type UnknownReason,
@@ -44,15 +45,22 @@ export interface SendOptions {
   readonly onAccepted?: (key: string, record: V3Record, reply: V3Reply) => void
   /** By the clock, when those that are looked for first were sent last at the latest. Default now. */
   readonly sentMs?: number | undefined
-  /** False: nothing may be sent from here any longer. */
-  readonly maySend: () => boolean
+  readonly permission: Permission
+}
+
+/** Whether the records of a run may still be posted from this process. */
+export interface Permission {
+  /** False while others may have taken over. Asked when a POST goes to its socket, so it must cost next to nothing. */
+  maySend(): boolean
+  /** Asks the journal after `maySend` gave false; resolves false where the records are not this run's any longer. */
+  renew(): Promise<boolean>
 }
 
 /** Posts one record, and again where it was not applied and that may help. */
 export type PostOnce = (onOutcome: (outcome: PostOutcome) => void) => void
 
-const budgetSpent: PostOutcome = { kind: 'notApplied', reason: 'budget', retryAfterMs: undefined }
-const leaseLost: PostOutcome = { kind: 'notApplied', reason: 'leaseLost', retryAfterMs: undefined }
+const budgetSpent: NotApplied = { kind: 'notApplied', reason: 'budget', retryAfterMs: undefined }
+const leaseLost: NotApplied = { kind: 'notApplied', reason: 'leaseLost', retryAfterMs: undefined }
 
 /**
  * Sends records and reports each outcome. Returns the upstream's error when it denied the credentials before anything else
@@ -109,17 +117,47 @@ function sendOne(task: WriteTask, options: SendOptions, onOutcome: (outcome: Pos
   else
     void task.after.then((inTime) => {
       if (inTime) start(task, options, onOutcome)
-      else onOutcome(budgetSpent)
+      else onOutcome(notSent(task, options.permission.maySend() ? budgetSpent : leaseLost))
     })
 }
 
+/** What becomes of a record that is not sent now: one that may have been applied before is unknown still. */
+function notSent({ first }: WriteTask, why: NotApplied): PostOutcome {
+  return first === 'readBack' ? { kind: 'unknown', reason: 'connectionLost' } : why
+}
+
 function start(task: WriteTask, options: SendOptions, onOutcome: (outcome: PostOutcome) => void): void {
-  const { writes, resolve, maySend } = options
-  const { record } = task
-  if (!maySend()) {
-    onOutcome(leaseLost)
-    return
+  const { permission } = options
+  if (permission.maySend()) sendNow(task, options, onOutcome)
+  else
+    void permission.renew().then((isOurs) => {
+      if (isOurs) sendNow(task, options, onOutcome)
+      else onOutcome(notSent(task, leaseLost))
+    })
+}
+
+/** Posts a record again that was not applied, as long as that may help; one that was stopped waits for the journal's word. */
+async function postAgain(
+  body: string,
+  first: NotApplied,
+  { writes, permission }: SendOptions,
+): Promise<PostOutcome> {
+  let last = first
+  for (;;) {
+    const stopped = last.reason === 'leaseLost'
+    if (stopped && (writes.leftMs() <= 0 || !(await permission.renew()))) return last
+    const outcome = await (stopped
+      ? new Promise<PostOutcome>((resolve) => writes.post(body, resolve))
+      : writes.repost(body, last))
+    if (outcome.kind !== 'notApplied') return outcome
+    if (!stopped && outcome.reason !== 'leaseLost') return outcome
+    last = outcome
   }
+}
+
+function sendNow(task: WriteTask, options: SendOptions, onOutcome: (outcome: PostOutcome) => void): void {
+  const { writes, resolve } = options
+  const { record } = task
   const body = encodeRecord(record, options.bodyProfile)
   const check = (outcome: PostOutcome, told: (outcome: PostOutcome) => void): void => {
     if (outcome.kind === 'accepted') {
@@ -136,7 +174,7 @@ function start(task: WriteTask, options: SendOptions, onOutcome: (outcome: PostO
     writes.post(body, (outcome) => {
       if (outcome.kind !== 'notApplied') check(outcome, told)
       else
-        void writes.repost(body, outcome).then((last) => {
+        void postAgain(body, outcome, options).then((last) => {
           check(last, told)
         })
     })

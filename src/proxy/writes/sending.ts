@@ -3,7 +3,14 @@ import type { PostOutcome, ReadOutcome, UpstreamError, V3Credentials, V3Writes }
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
 import { createReadBack } from './read-back.ts'
-import { isDenial, type OnOutcome, sendAll, type SendOptions, type WriteTask } from './send.ts'
+import {
+  isDenial,
+  type OnOutcome,
+  type Permission,
+  sendAll,
+  type SendOptions,
+  type WriteTask,
+} from './send.ts'
 
 /** The sending of the records of one request. */
 export interface Sending {
@@ -14,7 +21,7 @@ export interface Sending {
   sendAll(
     tasks: readonly WriteTask[],
     onOutcome: OnOutcome,
-    maySend: SendOptions['maySend'],
+    permission: Permission,
   ): Promise<UpstreamError | AdapterError | undefined>
   /** True once the service denied the credentials to one of the calls, reads included. */
   denied(): boolean
@@ -58,9 +65,11 @@ export function createSending(
     credentials: V3Credentials,
     tasks: readonly WriteTask[],
     onOutcome: OnOutcome,
-    maySend: SendOptions['maySend'],
+    permission: Permission,
   ): Promise<UpstreamError | undefined> => {
-    const writes = context.v3.openWrites(credentials, partner.budgetMs, pace, partner.batch)
+    const writes = context.v3.openWrites(credentials, partner.budgetMs, pace, partner.batch, () =>
+      permission.maySend(),
+    )
     current = writes
     try {
       const resolve = createReadBack({
@@ -78,7 +87,7 @@ export function createSending(
       const onAccepted: SendOptions['onAccepted'] = (key, record, reply) =>
         echoes.accepted(key, record, timeSent, reply)
       const sentMs = background?.sinceMs
-      const options = { writes, concurrency, bodyProfile, resolve, onAccepted, maySend, sentMs }
+      const options = { writes, concurrency, bodyProfile, resolve, onAccepted, permission, sentMs }
       const denial = await sendAll(tasks, options, (position, outcome) => {
         if (outcome.kind === 'accepted' && !accepted) {
           accepted = true
@@ -95,11 +104,11 @@ export function createSending(
     }
   }
   return {
-    sendAll: async (tasks, onOutcome, maySend) => {
-      const denial = await sendWith(authorisation.credentials, tasks, onOutcome, maySend)
+    sendAll: async (tasks, onOutcome, permission) => {
+      const denial = await sendWith(authorisation.credentials, tasks, onOutcome, permission)
       if (renew === undefined || denial?.status !== 401) return denial
       const renewed = await renew().catch(toAdapterError)
-      return renewed instanceof AdapterError ? renewed : sendWith(renewed, tasks, onOutcome, maySend)
+      return renewed instanceof AdapterError ? renewed : sendWith(renewed, tasks, onOutcome, permission)
     },
     denied: () => denied,
     queuedMs: () => Math.round(queued()),

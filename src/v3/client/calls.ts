@@ -39,8 +39,16 @@ export interface Calls {
   close(): void
 }
 
-/** Opens the calls of one batch. After `budgetMs` what has not left is `notApplied`, what has left is `unknown`. */
-export function openCalls(budgetMs: number, clock: Clock, pace: Pace | undefined): Calls {
+/**
+ * Opens the calls of one batch. After `budgetMs` what has not left is `notApplied`, what has left is `unknown`. `maySend` is
+ * asked when a request goes to its socket; on false it is `notApplied`.
+ */
+export function openCalls(
+  budgetMs: number,
+  clock: Clock,
+  pace: Pace | undefined,
+  maySend?: () => boolean,
+): Calls {
   // Slots that are used again: a Set copies itself as it turns over, and its copies keep every handler from the collector.
   const inFlight: (Expirable | undefined)[] = []
   const free: number[] = []
@@ -59,7 +67,7 @@ export function openCalls(budgetMs: number, clock: Clock, pace: Pace | undefined
   }
   const sendNow: Calls['send'] = (dispatch, body, reader, onOutcome) => {
     const slot = free.pop() ?? inFlight.length
-    const handler = new PostHandler(reader, slot, onOutcome, release)
+    const handler = new PostHandler(reader, slot, onOutcome, release, maySend)
     inFlight[slot] = handler
     if (spent) handler.expire()
     else dispatch(handler, body)

@@ -43,6 +43,7 @@ export class PostHandler<Outcome> implements ConnectionUser, Expirable {
   private readonly onOutcome: (outcome: Outcome | Unanswered) => void
   private readonly release: (slot: number) => void
   private readonly reader: ReplyReader<Outcome>
+  private readonly maySend: () => boolean
   private controller: Dispatcher.DispatchController | undefined
   private startedMs = 0
   private status = 0
@@ -52,17 +53,22 @@ export class PostHandler<Outcome> implements ConnectionUser, Expirable {
   private bytes = 0
   private done = false
 
-  /** `release` is called with the slot before the outcome is told. */
+  /**
+   * `release` is called with the slot before the outcome is told. `maySend` is asked when the request goes to its socket: on
+   * false it does not.
+   */
   constructor(
     reader: ReplyReader<Outcome>,
     slot: number,
     onOutcome: (outcome: Outcome | Unanswered) => void,
     release: (slot: number) => void,
+    maySend: () => boolean = () => true,
   ) {
     this.reader = reader
     this.slot = slot
     this.onOutcome = onOutcome
     this.release = release
+    this.maySend = maySend
   }
 
   isDone(): boolean {
@@ -82,6 +88,11 @@ export class PostHandler<Outcome> implements ConnectionUser, Expirable {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // Expired while its connection was being made: it must not leave now. Thrown, because an abort would close the connection.
     if (this.done) throw new AdapterError('ADP_BUDGET_EXCEEDED', 'The record expired before it was sent.')
+    // undici writes to the socket in the turn of the event loop in which it calls this: nothing can come in between.
+    if (!this.maySend()) {
+      this.finish({ kind: 'notApplied', reason: 'leaseLost', retryAfterMs: undefined })
+      throw new AdapterError('ADP_JOURNAL_LOST', 'The lease ended before the record was sent.')
+    }
     this.controller = controller
     if (this.reader.onAnswered !== undefined) this.startedMs = performance.now()
   }

@@ -56,9 +56,16 @@ export interface V3Writes {
 export interface V3Client {
   /**
    * Opens the writes of one batch. After `budgetMs` what has not left is `notApplied`, what has left is `unknown`. Without
-   * `pace` nothing is held back; with `batch` the posts of one turn are joined into `$batch` calls.
+   * `pace` nothing is held back; with `batch` the posts of one turn are joined into `$batch` calls. `maySend` is asked when a
+   * request goes to its socket: on false it does not, and is `notApplied` (`leaseLost`).
    */
-  openWrites(credentials: V3Credentials, budgetMs: number, pace?: Pace, batch?: BatchChoice): V3Writes
+  openWrites(
+    credentials: V3Credentials,
+    budgetMs: number,
+    pace?: Pace,
+    batch?: BatchChoice,
+    maySend?: () => boolean,
+  ): V3Writes
   /** How many calls so many records take, as far as the upstream has shown what it can. */
   callsFor(records: number, batch?: BatchChoice): number
   /** Waits for what is in flight, then closes the connections. */
@@ -134,7 +141,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
       },
     })
   return {
-    openWrites: (credentials, budgetMs, pace, batch) => {
+    openWrites: (credentials, budgetMs, pace, batch, maySend) => {
       const headers = [
         'content-type', 'application/json',
         'accept', 'application/json',
@@ -144,7 +151,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
       ] // prettier-ignore
       const dispatch: Dispatch = (handler, body) =>
         connections.dispatch({ path, method: 'POST', headers, body }, handler)
-      const calls = openCalls(budgetMs, clock, pace)
+      const calls = openCalls(budgetMs, clock, pace, maySend)
       const postOne: Post = (body, onOutcome) => {
         calls.send<PostOutcome>(dispatch, body, single, onOutcome)
       }

@@ -12,7 +12,7 @@ if (text !== undefined && text !== '') {
   const hit = (kind: FailpointKind): void => {
     if (kind !== failpoint.kind) return
     count += 1
-    if (count === failpoint.nth) process.kill(process.pid, 'SIGKILL')
+    if (count === failpoint.nth) process.kill(process.pid, failpoint.signal ?? 'SIGKILL')
   }
   if (failpoint.kind === 'beforeCommit' || failpoint.kind === 'afterCommit') {
     if (failpoint.store === 'sqlite') (await import('./watch-sqlite.ts')).watchSqlite(hit)

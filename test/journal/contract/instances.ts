@@ -19,7 +19,7 @@ export function describeInstances({ name, promise }: Subject): void {
         [1, [{ batch: before, position: 0 }]],
         [2, []],
       ])
-      expect(await journal.takeOver()).toEqual([{ batch: left, after }])
+      expect(await journal.takeOver()).toMatchObject([{ batch: left, after }])
       expect(await journal.takeOver()).toEqual([])
       expect(await statesOf(journal, left)).toEqual(['confirmed', 'open', 'open'])
       await journal.settle(left, [confirmed(1), confirmed(2)])

@@ -18,7 +18,7 @@ export function describeReopen({ name, promise }: Subject): void {
           confirmed(2),
           { position: 3, state: 'refused', answer: 'later', again: 'resend' },
         ])
-        expect(await journal.reopen(batch, [0, 1, 2, 3, 4], undefined)).toEqual(
+        expect((await journal.reopen(batch, [0, 1, 2, 3, 4], undefined)).after).toEqual(
           new Map([
             [0, [{ batch: old, position: 1 }]],
             [3, []],
@@ -33,7 +33,7 @@ export function describeReopen({ name, promise }: Subject): void {
           superseded: false,
           attempts: 2,
         })
-        expect(await journal.reopen(batch, [0, 3], undefined)).toEqual(new Map())
+        expect((await journal.reopen(batch, [0, 3], undefined)).after).toEqual(new Map())
         await journal.settle(batch, [confirmed(0, 'second')])
         expect((await journal.load(batch))?.records[0]).toMatchObject({
           answer: 'second',
@@ -53,9 +53,9 @@ export function describeReopen({ name, promise }: Subject): void {
         batch,
         [0, 1, 2, 3].map((position) => ({ position, ...parked })),
       )
-      expect(await journal.reopen(batch, [0], undefined)).toEqual(new Map([[0, []]]))
+      expect((await journal.reopen(batch, [0], undefined)).after).toEqual(new Map([[0, []]]))
       // Those that are opened together have one sender, who keeps their order.
-      expect(await journal.reopen(batch, [3, 2, 1], undefined)).toEqual(
+      expect((await journal.reopen(batch, [3, 2, 1], undefined)).after).toEqual(
         new Map([
           [1, []],
           [2, [{ batch, position: 0 }]],
@@ -71,7 +71,7 @@ export function describeReopen({ name, promise }: Subject): void {
         [0, 1].map((position) => ({ position, state: 'parked', answer: 'ok', again: START_MS })),
       )
       await beginNew(journal, batchOf(['a']))
-      expect(await journal.reopen(old, [0, 1], undefined)).toEqual(new Map([[1, []]]))
+      expect((await journal.reopen(old, [0, 1], undefined)).after).toEqual(new Map([[1, []]]))
     })
 
     promise('leaves out a record with a newer one of its key that may have been applied', async (journal) => {
@@ -80,19 +80,19 @@ export function describeReopen({ name, promise }: Subject): void {
       const newer = await beginNew(journal, batchOf(['a']))
       const unknown = { position: 0, state: 'unknown', answer: 'lost' } as const
       await journal.settle(newer, [{ ...unknown, again: START_MS }])
-      expect(await journal.reopen(old, [0], undefined)).toEqual(new Map())
-      expect(await journal.reopen(newer, [0], undefined)).toEqual(new Map([[0, []]]))
+      expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map())
+      expect((await journal.reopen(newer, [0], undefined)).after).toEqual(new Map([[0, []]]))
       await journal.settle(newer, [unknown])
-      expect(await journal.reopen(old, [0], undefined)).toEqual(new Map([[0, []]]))
+      expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map([[0, []]]))
     })
 
     promise('leaves a batch alone that another instance is working on', async (journal, opener) => {
       const batch = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(batch, [{ position: 0, state: 'parked', answer: 'ok', again: START_MS }])
       const other = await opener.open()
-      expect(await other.reopen(batch, [0], undefined)).toEqual(new Map())
+      expect((await other.reopen(batch, [0], undefined)).after).toEqual(new Map())
       await journal.settle(batch, [confirmed(1)])
-      expect(await other.reopen(batch, [0], undefined)).toEqual(new Map([[0, []]]))
+      expect((await other.reopen(batch, [0], undefined)).after).toEqual(new Map([[0, []]]))
       await expect(journal.settle(batch, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       await other.settle(batch, [confirmed(0)])
     })

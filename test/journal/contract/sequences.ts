@@ -25,7 +25,7 @@ export function describeSequences({ name, runs, withOpener, promise }: Subject):
           )
           const all = [...keys.keys()]
           const opened =
-            begun.kind === 'new' ? all : [...(await own.reopen(begun.batch, all, undefined)).keys()]
+            begun.kind === 'new' ? all : [...(await own.reopen(begun.batch, all, undefined)).after.keys()]
           const outcomes = opened.map((position): Settled => {
             const state = states[pick(4)] ?? 'confirmed'
             return { position, state, answer: 'answer', again: state === 'confirmed' ? undefined : START_MS }

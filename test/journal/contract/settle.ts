@@ -126,7 +126,7 @@ export function describeSettle({ name, promise }: Subject): void {
       ])
       expect((await journal.load(old))?.records[0]).toMatchObject({ reason: 'superseded', answer: 'ok' })
       expect(await journal.due(START_MS + HOUR_MS, 10)).toEqual([])
-      expect(await journal.reopen(old, [0, 1, 2], undefined)).toEqual(new Map())
+      expect((await journal.reopen(old, [0, 1, 2], undefined)).after).toEqual(new Map())
       expect(await journal.balances()).toEqual([
         { partner: 'acme', received: 4, open: 1, confirmed: 0, refused: 2, unknown: 1, parked: 0 },
         { partner: 'other', received: 4, open: 1, confirmed: 3, refused: 0, unknown: 0, parked: 0 },

@@ -4,7 +4,12 @@ import { AdapterError } from '../../../src/errors.ts'
 import { createNoJournal, type Journal, type StoredBatch } from '../../../src/journal/index.ts'
 import { createEvents } from '../../../src/observability/events.ts'
 import { createLogger } from '../../../src/observability/logger.ts'
-import { createRecovery, createWaiting, type ProxyContext } from '../../../src/proxy/index.ts'
+import {
+  createActiveRecords,
+  createRecovery,
+  createWaiting,
+  type ProxyContext,
+} from '../../../src/proxy/index.ts'
 import type { Authorisation } from '../../../src/proxy/partner.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
@@ -39,6 +44,7 @@ function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authoris
     journal,
     clock,
     orphans: new Map(),
+    active: createActiveRecords(),
     waiting: createWaiting(journal, clock),
     newId: () => 'id',
     clients: new Map([['here', client]]),
@@ -57,7 +63,7 @@ const numbers = (count: number): number[] => Array.from({ length: count }, (_, i
 
 describe('recovery', () => {
   it('finishes what it can, however many batches wait for their partner', async () => {
-    let taken = [...numbers(40), 1_000].map((batch) => ({ batch, after: new Map([[0, []]]) }))
+    let taken = [...numbers(40), 1_000].map((batch) => ({ batch, lease: 1, after: new Map([[0, []]]) }))
     const { clock, context, loaded } = startRecovery({
       takeOver: () => Promise.resolve(taken.splice(0)),
     })
@@ -70,7 +76,8 @@ describe('recovery', () => {
 
   it('begins the next batch as soon as one has ended', async () => {
     const { clock, context } = startRecovery({})
-    for (const batch of numbers(64)) context.orphans.set(1_000 + batch, { after: new Map(), sinceMs: 0 })
+    for (const batch of numbers(64))
+      context.orphans.set(1_000 + batch, { lease: 1, after: new Map(), sinceMs: 0 })
     await clock.pass(1_001)
     expect([...context.orphans.keys()]).toEqual([])
   })
@@ -84,7 +91,7 @@ describe('recovery', () => {
       reopen: (batch) => {
         reopened.push(batch)
         due.splice(due.indexOf(batch), 1)
-        return Promise.resolve(new Map())
+        return Promise.resolve({ lease: 1, after: new Map() })
       },
     })
     await clock.pass(60_000)
@@ -94,7 +101,7 @@ describe('recovery', () => {
   it('lets a batch that failed rest for 5 s', async () => {
     const failing = () => Promise.reject(new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.'))
     const { clock, context, log } = startRecovery({}, failing)
-    context.orphans.set(1_000, { after: new Map([[0, []]]), sinceMs: 0 })
+    context.orphans.set(1_000, { lease: 1, after: new Map([[0, []]]), sinceMs: 0 })
     await clock.pass(11_500)
     expect(log.length).toBe(3)
     expect([...context.orphans.keys()]).toEqual([1_000])
@@ -118,7 +125,7 @@ describe('recovery', () => {
       },
       () => Promise.reject(new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.')),
     )
-    context.orphans.set(1_000, { after: new Map([[0, []]]), sinceMs: 0 })
+    context.orphans.set(1_000, { lease: 1, after: new Map([[0, []]]), sinceMs: 0 })
     await clock.pass(20_000)
     expect(settled).toEqual([])
     await clock.pass(day)
@@ -133,7 +140,7 @@ describe('recovery', () => {
     const { clock, context } = startRecovery(
       {
         due: () => Promise.resolve(due.splice(0)),
-        reopen: () => Promise.resolve(new Map([[0, []]])),
+        reopen: () => Promise.resolve({ lease: 1, after: new Map([[0, []]]) }),
         load: (batch) => {
           const record = { position: 0, answer: undefined, reason: undefined, again: undefined } as const
           const records = [{ ...record, state: 'open' as const, superseded: false, attempts: 1 }]
@@ -155,26 +162,49 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 
-  it('leaves to others what came under a lease that was lost, and what it was told is lost', async () => {
+  it('leaves to others what came under a lease that was lost, and keeps what came under the new one', async () => {
     let lease = 1
     const { clock, context } = startRecovery({
       lease: () => lease,
-      load: () => Promise.reject(new AdapterError('ADP_JOURNAL_LOST', 'Gone.')),
+      load: () => Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'Later.')),
     })
     await clock.pass(1)
-    context.orphans.set(1, { after: new Map(), sinceMs: 0 })
-    await clock.pass(1_000)
-    expect([...context.orphans.keys()]).toEqual([])
-    await clock.pass(5_000)
-    context.orphans.set(2, { after: new Map(), sinceMs: 0 })
     lease = 2
+    context.orphans.set(1, { lease: 1, after: new Map(), sinceMs: 0 })
+    context.orphans.set(2, { lease: 2, after: new Map(), sinceMs: 0 })
     await clock.pass(1_000)
-    expect([...context.orphans.keys()]).toEqual([])
+    expect([...context.orphans.keys()]).toEqual([2])
+  })
+
+  it('takes up what the journal finds abandoned, and says what is worked on', async () => {
+    const attended: boolean[] = []
+    const { clock, context } = startRecovery({
+      findAbandoned: (isAttended) => {
+        attended.push(isAttended(3), isAttended(4), isAttended(5))
+        return Promise.resolve([{ batch: 6, lease: 1, after: new Map([[0, []]]) }])
+      },
+    })
+    const claim = context.active.claim(3, [0], 1)
+    context.orphans.set(4, { lease: 1, after: new Map(), sinceMs: 0 })
+    await clock.pass(1)
+    expect([attended, [...context.orphans.keys()]]).toEqual([[true, true, false], [4, 6]]) // prettier-ignore
+    claim.end()
+  })
+
+  it('leaves a batch alone while a run of this process has records of it', async () => {
+    const { clock, context, loaded } = startRecovery({})
+    const claim = context.active.claim(1_000, [0], 1)
+    context.orphans.set(1_000, { lease: 1, after: new Map([[1, []]]), sinceMs: 0 })
+    await clock.pass(3_000)
+    expect(loaded).toEqual([])
+    claim.end()
+    await clock.pass(1_000)
+    expect(loaded).toEqual([1_000])
   })
 
   it('forgets a batch that was withdrawn', async () => {
     const { clock, context } = startRecovery({ load: () => Promise.resolve(undefined) })
-    context.orphans.set(1, { after: new Map(), sinceMs: 0 })
+    context.orphans.set(1, { lease: 1, after: new Map(), sinceMs: 0 })
     await clock.pass(2_000)
     expect([...context.orphans.keys()]).toEqual([])
   })

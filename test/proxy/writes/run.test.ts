@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 
 import { AdapterError } from '../../../src/errors.ts'
 import { createNoJournal, type Journal } from '../../../src/journal/index.ts'
-import { createWaiting } from '../../../src/proxy/index.ts'
+import { createActiveRecords, createWaiting } from '../../../src/proxy/index.ts'
 import { type RunContext, runWrites } from '../../../src/proxy/writes/run.ts'
 import type { Sending } from '../../../src/proxy/writes/sending.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
@@ -21,14 +21,15 @@ async function run(own: Partial<Journal>, beforeEach: (position: number) => void
     journal,
     waiting: createWaiting(journal, createManualClock()),
     orphans: new Map(),
+    active: createActiveRecords(),
     clock: createManualClock(),
     nowMs: () => 0,
   }
   const sending: Pick<Sending, 'sendAll'> = {
-    sendAll: async (tasks, onOutcome, maySend) => {
+    sendAll: async (tasks, onOutcome, permission) => {
       for (const { position } of tasks) {
         beforeEach(position)
-        const may = maySend()
+        const may = permission.maySend() || (await permission.renew())
         if (may) sent.push(position)
         onOutcome(
           position,
@@ -47,6 +48,7 @@ async function run(own: Partial<Journal>, beforeEach: (position: number) => void
     sending,
     {
       batch: 7,
+      lease: 1,
       records: positions.map((n) => plannedRecord(n)),
       tasks: positions.map((position) => ({
         position,
@@ -77,6 +79,24 @@ it('sends nothing more under a new lease: others may have taken the batch over',
     if (position === 1) lease = 2
   })
   expect(sent).toEqual([0])
+})
+
+it.each([
+  ['goes on where it still is the same', 1, positions],
+  ['sends nothing more where it is a new one', 2, [0]],
+  ['sends nothing more where the journal does not say', undefined, [0]],
+])('renews a lease that is in doubt, and %s', async (_what, renewed, sent) => {
+  let lease: number | undefined = 1
+  const held = await run(
+    {
+      lease: () => lease,
+      renewLease: () => Promise.resolve((lease = renewed)),
+    },
+    (position) => {
+      if (position === 1) lease = undefined
+    },
+  )
+  expect(held.sent).toEqual(sent)
 })
 
 it.each([

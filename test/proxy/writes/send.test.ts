@@ -26,7 +26,7 @@ const options: Omit<SendOptions, 'writes'> = {
   concurrency: 1,
   bodyProfile: 'full',
   resolve: (_record, _post, reason) => Promise.resolve({ kind: 'unknown', reason }),
-  maySend: () => true,
+  permission: { maySend: () => true, renew: () => Promise.resolve(true) },
 }
 const taskOf = (n: number, key = String(n), own: Partial<WriteTask> = {}): WriteTask => ({
   position: n,
@@ -243,10 +243,39 @@ describe('one record', () => {
     })
   })
 
+  const lost = { maySend: () => false, renew: () => Promise.resolve(false) }
+
   it('sends nothing once it may not', async () => {
     const writes = answer(outcomes.accepted)
-    const outcome = await outcomeOf({ writes, maySend: () => false })
+    const outcome = await outcomeOf({ writes, permission: lost })
     expect(outcome).toMatchObject({ kind: 'notApplied', reason: 'leaseLost' })
+  })
+
+  it('says of one that may have been applied before that this is unknown, whatever keeps it from being sent', async () => {
+    const writes = answer(outcomes.accepted)
+    const before = taskOf(1, '1', { first: 'readBack' })
+    expect(await outcomeOf({ writes, permission: lost }, before)).toMatchObject({ kind: 'unknown' })
+    const late = { ...before, after: Promise.resolve(false) }
+    expect(await outcomeOf({ writes }, late)).toMatchObject({ kind: 'unknown' })
+  })
+
+  it('posts again what was stopped at its socket, once the journal says that it may', async () => {
+    const posts: string[] = []
+    const stopped: PostOutcome = { kind: 'notApplied', reason: 'leaseLost', retryAfterMs: undefined }
+    const writes: V3Writes = {
+      ...neverAgain,
+      post: (body, onOutcome) => {
+        posts.push(body)
+        onOutcome(posts.length < 3 ? stopped : outcomes.accepted)
+      },
+    }
+    const renewals: boolean[] = []
+    const renew = (): Promise<boolean> => Promise.resolve(renewals.push(true) > 0)
+    const outcome = await outcomeOf({ writes, permission: { maySend: () => true, renew } })
+    expect([outcome, posts.length, renewals.length]).toEqual([outcomes.accepted, 3, 2])
+    posts.length = 0
+    expect(await outcomeOf({ writes, permission: { ...lost, maySend: () => true } })).toBe(stopped)
+    expect(posts.length).toBe(1)
   })
 
   it.each([outcomes.accepted, outcomes.refused, outcomes.notApplied])(

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+
+import { startSandbox } from '../sandbox/start-sandbox.ts'
+import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
+import { journalFile } from './support/journal-file.ts'
+import { sandboxRegister } from './support/sandbox-register.ts'
+import { startStopping } from './support/stopping-adapter.ts'
+
+const MARKS = 12
+
+/** Two instances on one journal: the first stands still at its `nth` post for longer than its lease; the second finishes. */
+async function pauseAt(url: string, nth: number, v3: object) {
+  const sandbox = await startSandbox()
+  const register = await sandboxRegister(sandbox, MARKS)
+  const config = {
+    upstreams: { v3: { baseUrl: sandbox.url } },
+    journal: { url, leaseMs: 1_000, keys: [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }] },
+    partners: [{ id: 'acme', match: { any: true }, v3: { readBackAfterMs: [10, 20], ...v3 } }],
+  }
+  const pausing = await startStopping(config, {
+    kind: 'beforeSend',
+    nth,
+    store: 'sqlite',
+    signal: 'SIGSTOP',
+  })
+  const other = await startStopping(config)
+  const reply = pausing.post(register.batch, register.headers)
+  reply.catch(() => undefined)
+  await pausing.stopped()
+  await vi.waitFor(async () => expect(await register.written()).toHaveLength(MARKS), { timeout: 20_000 })
+  await other.logged('records finished in the background')
+  pausing.goOn()
+  const { status, text } = await reply
+  const resent = await other.post(register.batch, register.headers)
+  // After its end nothing can leave any longer.
+  await pausing.close()
+  return { status, text, resent, written: await register.written(), register }
+}
+
+type Mode = readonly [what: string, nth: number, v3: object]
+
+const modes: readonly Mode[] = [
+  ['one by one, at its first post', 1, {}],
+  ['one by one, in the middle', 6, {}],
+  ['one by one, behind others on one connection', 2, { concurrency: 1 }],
+  ['in a $batch', 1, { writeMode: 'batch', maxBatchRecords: 4 }],
+]
+/** Not with SQLite: the instance may stand still while it reserves its place in the line, and then holds the file's lock. */
+const paced: Mode = ['behind the rate', 3, { callsPerSecond: 5, concurrency: 4 }]
+
+function describePauses(store: string, tried: readonly Mode[], makeUrl: () => Promise<string>): void {
+  describe(`product 3, ${store}: an instance that stood still for longer than its lease`, () => {
+    it.each(tried)('posts nothing that another has taken over: %s', async (_mode, nth, v3) => {
+      const { status, text, resent, written, register } = await pauseAt(await makeUrl(), nth, v3)
+      expect(written).toEqual(register.learners)
+      expect([status, text]).toEqual([504, expect.stringContaining('ADP_JOURNAL_LOST')])
+      expect([resent.status, resent.text.match(/HTTP\/1\.1 201/g)]).toMatchObject([200, { length: MARKS }])
+    })
+  })
+}
+
+describePauses('SQLite', modes, () => Promise.resolve(journalFile().url))
+
+describe.skipIf(missingPostgres() !== undefined)('with a server', () => {
+  let postgres: TestPostgres
+  beforeAll(async () => {
+    postgres = await startPostgres()
+  })
+  afterAll(() => postgres.close())
+  describePauses('PostgreSQL', [...modes, paced], () => postgres.createDatabase())
+})

@@ -1,0 +1,88 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { Pool } from 'undici'
+import { onTestFinished, vi } from 'vitest'
+
+import { type Failpoint, failpointVariable, formatFailpoint } from '../../faults/failpoints/failpoint.ts'
+import { type BatchText, batchPath } from '../../support/batch-request.ts'
+
+const path = (name: string): string => fileURLToPath(new URL(`../../../${name}`, import.meta.url))
+
+/** The adapter in a process of its own, which can stand still. */
+export interface StoppingAdapter {
+  /** Posts a batch; resolves with the status and the text of the reply. */
+  post(batch: BatchText, headers: Record<string, string>): Promise<{ status: number; text: string }>
+  /** Resolves once the process stands still. */
+  stopped(): Promise<void>
+  stop(): void
+  goOn(): void
+  /** Resolves once an event was logged. */
+  logged(text: string): Promise<void>
+  /** Resolves when the process has ended after SIGTERM: everything that it began has ended too. */
+  close(): Promise<void>
+}
+
+/** Starts the built adapter on a configuration; with `failpoint` it stops itself at that moment. */
+export async function startStopping(config: object, failpoint?: Failpoint): Promise<StoppingAdapter> {
+  const folder = mkdtempSync(join(tmpdir(), 'markbridge-stopping-'))
+  const file = join(folder, 'markbridge.yaml')
+  writeFileSync(file, JSON.stringify({ listen: { port: 0 }, ...config }))
+  const preload = failpoint === undefined ? [] : ['--import', path('test/faults/failpoints/preload.ts')]
+  const child = spawn(process.execPath, [...preload, path('dist/cli/main.js'), 'serve', '--config', file], {
+    env: {
+      ...process.env,
+      JOURNAL_KEY: 'ab'.repeat(32),
+      [failpointVariable]: failpoint === undefined ? '' : formatFailpoint(failpoint),
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let printed = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (printed += text))
+  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const seen = (text: string | RegExp): Promise<void> =>
+    vi.waitFor(
+      () => {
+        if (printed.search(text) < 0) throw new Error(`not logged: ${String(text)} in ${printed}`)
+      },
+      { timeout: 20_000 },
+    )
+  await seen(/adapter ready \S+/)
+  const pool = new Pool(/adapter ready (\S+)/.exec(printed)?.[1] ?? '', { headersTimeout: 0 })
+  onTestFinished(async () => {
+    child.kill('SIGCONT')
+    child.kill('SIGKILL')
+    await gone
+    await pool.destroy()
+    rmSync(folder, { recursive: true })
+  })
+  const { pid = 0 } = child
+  return {
+    post: async ({ headers: own, body }, headers) => {
+      const request = { method: 'POST', path: batchPath, headers: { ...own, ...headers }, body } as const
+      const reply = await pool.request(request)
+      return { status: reply.statusCode, text: await reply.body.text() }
+    },
+    stopped: () =>
+      vi.waitFor(
+        () => {
+          // proc(5), field 3.
+          const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+          if (stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'T')
+            throw new Error('the process goes on')
+        },
+        { timeout: 20_000 },
+      ),
+    stop: () => void child.kill('SIGSTOP'),
+    goOn: () => void child.kill('SIGCONT'),
+    logged: (text) => seen(text),
+    close: async () => {
+      child.kill('SIGTERM')
+      await gone
+    },
+  }
+}
