@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 
 import { addGauges, addJournalGauges } from './app/gauges.ts'
+import { createEchoKeeper, type EchoKeeper } from './app/keep-echoes.ts'
 import { openConfiguredJournal } from './app/open-journal.ts'
 import { createPaceSharing } from './app/share-pace.ts'
 import { toPartner } from './app/to-partner.ts'
@@ -171,6 +172,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     const open = overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events, pace))
     const journal = await open()
     addJournalGauges(metrics, journal, systemClock)
+    const keeper = createEchoKeeper(shared.echoes, journal, v3.baseUrl, systemClock)
+    await keeper.load()
     const linkSecret = linkSecretOf(config) ?? journal.linkSecret
     const context = { ...shared, journal, linkSecret, waiting: createWaiting(journal, systemClock) }
     const recovery = createRecovery(context, (id, shown) => {
@@ -199,7 +202,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     server.prependListener('request', (_request, response) => {
       if (!ready) response.shouldKeepAlive = false
     })
-    return { journal, recovery, server }
+    return { journal, recovery, server, keeper }
   }
   let running: Promise<Running> | undefined
   const stop = async (): Promise<void> => {
@@ -212,6 +215,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
         onExpired: () => events.drainExpired({ requests: shared.inFlight.count() }),
       })
       await parts.recovery.stop()
+      await parts.keeper.stop()
     }
     passThrough.close()
     await Promise.all([client.close(), reads.reader.close()])
@@ -222,7 +226,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const close = (): Promise<void> => (stopped ??= stop())
   return {
     listen: async () => {
-      const { server, recovery } = await (running ??= start())
+      const { server, recovery, keeper } = await (running ??= start())
       const port = await startListening(server, config.listen.port, config.listen.host).catch(
         async (cause: unknown) => {
           await close()
@@ -230,6 +234,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
         },
       )
       recovery.start()
+      keeper.start()
       ready = true
       const { host } = config.listen
       const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
@@ -242,6 +247,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
 }
 
 interface Running {
+  readonly keeper: EchoKeeper
   readonly journal: Journal
   readonly recovery: Recovery
   readonly server: Server

@@ -193,9 +193,12 @@ export interface Journal {
    * may have opened its records has not been answered.
    */
   findAbandoned(isAttended: (batch: number) => boolean): Promise<readonly TakenOver[]>
-  /** Records whose time has come, oldest first; they are opened with `reopen`. */
+  /** Records whose time has come, or lies so far ahead that a clock was set back since, oldest first; they are opened with `reopen`. */
   due(nowMs: number, limit: number): Promise<readonly DueRecords[]>
   balances(): Promise<readonly Balance[]>
+  /** A text that all instances keep under a name, without a value of a mark; undefined: none. */
+  readNote(name: string): Promise<string | undefined>
+  writeNote(name: string, text: string): Promise<void>
   /**
    * The number of this instance's lease; undefined when it may have been taken for dead: it must not send anything then. Once a
    * lease was lost, what was begun or taken over under it belongs to others, also when there is a new one. Reads two clocks.

@@ -111,6 +111,8 @@ export function createNoJournal(): Journal {
     takeOver: () => Promise.resolve([]),
     findAbandoned: () => Promise.resolve([]),
     due: () => Promise.resolve([]),
+    readNote: () => Promise.resolve(undefined),
+    writeNote: () => Promise.resolve(),
     balances: () => Promise.resolve([...totals].map(([partner, counts]) => toBalance(partner, counts))),
     lease: () => LEASE,
     renewLease: () => Promise.resolve(LEASE),

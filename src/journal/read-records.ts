@@ -60,6 +60,9 @@ export async function readBlocking(
 const toRow = ({ batch, position }: RecordRef): RawBuilder<unknown> =>
   sql`(cast(${batch} as bigint), cast(${position} as integer))`
 
+/** No record is put off for longer: what waits longer was put off by a clock that was set back since. */
+const LONGEST_WAIT_MS = 660_000
+
 /** Records whose time has come, those first that wait longest. */
 export async function readDue(
   db: Kysely<JournalTables>,
@@ -72,7 +75,9 @@ export async function readDue(
     .where('live', '=', 1)
     .where('state', '<>', sql.lit(0))
     .where('again', '>=', sql.lit(0))
-    .where('again', '<=', Math.floor(nowMs))
+    .where((eb) =>
+      eb.or([eb('again', '<=', Math.floor(nowMs)), eb('again', '>', Math.floor(nowMs) + LONGEST_WAIT_MS)]),
+    )
     .orderBy('again')
     .orderBy('batch')
     .orderBy('position')

@@ -7,6 +7,7 @@ import type { Lease, LeaseWatch } from './lease/lease.ts'
 import type { ProcessIdentity } from './lease/process-identity.ts'
 import { createTakeOver } from './lease/take-over.ts'
 import type { SharedPace } from './pace/pace.ts'
+import { readNote, writeNote } from './notes.ts'
 import { createSharedPace } from './pace/shared-pace.ts'
 import { purge, type Retention } from './purge.ts'
 import { readBatch } from './read-batch.ts'
@@ -162,6 +163,8 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     takeOver: () => availability.ask(() => takeOver(lease.instance())),
     findAbandoned: (isAttended) => availability.ask(() => abandoned.find(lease.instance(), isAttended)),
     due: (nowMs, limit) => availability.ask(() => readDue(store.db, nowMs, limit)),
+    readNote: (name) => availability.ask(() => readNote(store.db, name)),
+    writeNote: (name, text) => availability.ask(() => writeNote(store.db, name, text)),
     balances: () => availability.ask(() => readBalances(store.db)),
     lease: () => (lease.holds() ? lease.instance() : undefined),
     renewLease: async () => {

@@ -161,8 +161,10 @@ export function joinProfiles(one: EchoProfile, other: EchoProfile): EchoProfile 
     // Rules that exclude each other were learned of a service that changed: then each may hold.
     times: (one.times & other.times) === 0 ? allTimes : one.times & other.times,
     timeSeen: one.timeSeen || other.timeSeen,
-    skew: joinSkews(one.skew, other.skew),
-    skewBefore: joinSkews(one.skewBefore, other.skewBefore),
+    // Each instance has a clock of its own.
+    ...(skewOf(one) === undefined
+      ? { skew: other.skew, skewBefore: other.skewBefore }
+      : { skew: one.skew, skewBefore: one.skewBefore }),
     commentsShown: one.commentsShown || other.commentsShown,
     wholeLength: Math.max(one.wholeLength, other.wholeLength),
     cutLength: maxOf(one.cutLength, other.cutLength),
@@ -171,10 +173,6 @@ export function joinProfiles(one: EchoProfile, other: EchoProfile): EchoProfile 
     nullsKept: one.nullsKept || other.nullsKept,
   }
   return isSameProfile(one, joined) ? one : joined
-}
-
-function joinSkews(one: Skew | undefined, other: Skew | undefined): Skew | undefined {
-  return skewOf({ ...freshProfile, skew: one, skewBefore: other })
 }
 
 function maxOf(one: number | undefined, other: number | undefined): number | undefined {

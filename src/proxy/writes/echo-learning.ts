@@ -25,8 +25,8 @@ export interface EchoLearning {
 const STABLE_AFTER = 256
 const EVERY = 16
 
-/** Creates what learns of one V3 service. `onNews` is called when the profile has changed. */
-export function createEchoLearning(nowMs: () => number, onNews: () => void = () => undefined): EchoLearning {
+/** Creates what learns of one V3 service. */
+export function createEchoLearning(nowMs: () => number): EchoLearning {
   const marks = createConfirmedMarks()
   let profile = freshProfile
   let withoutNews = 0
@@ -38,7 +38,6 @@ export function createEchoLearning(nowMs: () => number, onNews: () => void = () 
     }
     profile = next
     withoutNews = 0
-    onNews()
   }
   return {
     accepted: (key, posted, timeSent, reply) => {

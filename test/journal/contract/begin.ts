@@ -56,6 +56,15 @@ export function describeBegin({ name, promise }: Subject): void {
       expect(begun.map((one) => (one.kind === 'new' ? one.receivedMs - START_MS : one))).toEqual([9, 9, 9])
     })
 
+    promise('keeps a note for all instances, the latest text of each name', async (journal, opener) => {
+      const other = await opener.open()
+      expect(await journal.readNote('a')).toBeUndefined()
+      await journal.writeNote('a', 'one')
+      await other.writeNote('a', 'two')
+      await other.writeNote('b', 'three')
+      expect([await journal.readNote('a'), await other.readNote('b')]).toEqual(['two', 'three'])
+    })
+
     promise('knows one of two that come at the same moment', async (journal) => {
       const twice = await Promise.all([1, 2].map(() => journal.begin(batchOf(['a'], { name: 'one' }))))
       expect(twice.map(({ kind }) => kind)).toEqual(['new', 'known'])

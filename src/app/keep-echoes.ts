@@ -1,0 +1,68 @@
+import type { Journal } from '../journal/index.ts'
+import type { EchoLearning } from '../proxy/index.ts'
+import { formatProfile, joinProfiles, parseProfile, turnSkew } from '../translate/index.ts'
+import type { Clock } from '../v3/index.ts'
+
+/** What keeps the profile of a service in the journal. */
+export interface EchoKeeper {
+  /** Takes over what was learned before; nothing where the journal cannot be read. */
+  load(): Promise<void>
+  /** Saves and loads from time to time, until it is stopped. */
+  start(): void
+  /** Saves what is new, and ends. */
+  stop(): Promise<void>
+}
+
+const SAVE_EVERY_MS = 5_000
+/** Every so many saves the profile is read as well: other instances learn, too. */
+const LOAD_EVERY = 12
+const SKEW_WINDOW_MS = 3_600_000
+
+/** Creates the keeper of one service's profile. It never stands in the way of a request; a failure is made up for later. */
+export function createEchoKeeper(
+  echoes: Pick<EchoLearning, 'profile' | 'use'>,
+  journal: Pick<Journal, 'readNote' | 'writeNote'>,
+  baseUrl: URL,
+  clock: Clock,
+): EchoKeeper {
+  const name = `echo profile of ${baseUrl.origin}${baseUrl.pathname}`
+  let kept = echoes.profile()
+  let timer: (() => void) | undefined
+  let rounds = 0
+  let windowFromMs = clock.nowMs()
+  let running: Promise<void> | undefined
+
+  const synchronise = async (): Promise<void> => {
+    const text = await journal.readNote(name)
+    const stored = text === undefined ? undefined : parseProfile(text)
+    const own = echoes.profile()
+    const joined = stored === undefined ? own : joinProfiles(own, stored)
+    if (joined !== own) echoes.use(joined)
+    if (formatProfile(joined) !== text) await journal.writeNote(name, formatProfile(joined))
+    kept = joined
+  }
+  const turn = (): void => {
+    if (clock.nowMs() - windowFromMs < SKEW_WINDOW_MS) return
+    windowFromMs = clock.nowMs()
+    if (echoes.profile().skew !== undefined) echoes.use(turnSkew(echoes.profile()))
+  }
+  const plan = (): void => {
+    timer = clock.after(SAVE_EVERY_MS, () => {
+      turn()
+      rounds += 1
+      const isDue = echoes.profile() !== kept || rounds % LOAD_EVERY === 0
+      // The journal reports its own failures; what was not kept is new the next time as well.
+      running = isDue ? synchronise().catch(() => undefined) : undefined
+      plan()
+    })
+  }
+  return {
+    load: () => synchronise().catch(() => undefined),
+    start: plan,
+    stop: async () => {
+      timer?.()
+      await running
+      if (echoes.profile() !== kept) await synchronise().catch(() => undefined)
+    },
+  }
+}

@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest'
+
+import { createEchoKeeper } from '../../src/app/keep-echoes.ts'
+import { createNoJournal } from '../../src/journal/index.ts'
+import { createEchoLearning } from '../../src/proxy/index.ts'
+import { systemClock } from '../../src/v3/index.ts'
+import { guid } from '../support/batch-request.ts'
+import { nestedRecord } from '../proxy/writes/planned-record.ts'
+
+const nowMs = Date.parse('2026-06-10T11:00:00Z')
+const baseUrl = new URL('http://user:secret@v3.example/api')
+
+/** An instance that shares its notes with others. */
+function startInstance(notes: Map<string, string>) {
+  const journal = {
+    ...createNoJournal(),
+    readNote: (name: string) => Promise.resolve(notes.get(name)),
+    writeNote: (name: string, text: string) => {
+      notes.set(name, text)
+      return Promise.resolve()
+    },
+  }
+  const echoes = createEchoLearning(() => nowMs)
+  return { echoes, keeper: createEchoKeeper(echoes, journal, baseUrl, systemClock) }
+}
+
+describe('createEchoKeeper', () => {
+  it('hands what one instance learned to the next', async () => {
+    const notes = new Map<string, string>()
+    const one = startInstance(notes)
+    await one.keeper.load()
+    const reply = { ExternalID: guid(7), RecordedOn: '2026-06-10T10:30:00.5Z' }
+    one.echoes.accepted('key', nestedRecord(1), true, reply)
+    await one.keeper.stop()
+    const next = startInstance(notes)
+    await next.keeper.load()
+    expect(next.echoes.profile()).toEqual(one.echoes.profile())
+    expect(next.echoes.profile().skew).toEqual({ least: -1_799_500, most: -1_799_500 })
+    expect([...notes.keys()]).toEqual(['echo profile of http://v3.example/api'])
+  })
+
+  it('goes on without a journal that cannot be read, and with a note that says nothing', async () => {
+    const notes = new Map([['echo profile of http://v3.example/api', 'x']])
+    const { echoes, keeper } = startInstance(notes)
+    await keeper.load()
+    expect(echoes.profile().timeSeen).toBe(false)
+    const broken = createEchoKeeper(
+      echoes,
+      { readNote: () => Promise.reject(new Error('no')), writeNote: () => Promise.resolve() },
+      baseUrl,
+      systemClock,
+    )
+    await broken.load()
+    await broken.stop()
+  })
+})
