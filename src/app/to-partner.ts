@@ -8,7 +8,7 @@ export function toPartner(partner: PartnerConfig, callsPerSecond: number | undef
   const { subscriptionKey } = v3
   return {
     id: partner.id,
-    match: partner.match,
+    match: toMatch(partner.match),
     identityClaims: partner.identity.claims,
     layout: partner.layout,
     ...partner.quirks,
@@ -38,6 +38,12 @@ export function toPartner(partner: PartnerConfig, callsPerSecond: number | undef
     subscriptionKey: subscriptionKey === undefined ? undefined : () => subscriptionKey.reveal(),
     tokens: toTokens(v3.auth),
   }
+}
+
+function toMatch(match: PartnerConfig['match']): Partner['match'] {
+  if (!('header' in match)) return match
+  const { name, value } = match.header
+  return { header: { name, value: value.reveal() } }
 }
 
 /** The tokens of a partner with client credentials; the schema has seen to it that they are complete. */

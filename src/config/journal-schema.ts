@@ -41,7 +41,6 @@ export const journalSchema = z
         }),
       )
       .max(16)
-      .refine((keys) => new Set(keys.map(({ id }) => id)).size === keys.length, 'must not have an id twice')
       .default([]),
     replayForMs: span.default(hours(24)),
     keepPayloadsMs: span.default(hours(7 * 24)),

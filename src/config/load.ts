@@ -1,9 +1,8 @@
 import { readFile } from 'node:fs/promises'
 
-import { parse, YAMLParseError } from 'yaml'
-
 import { AdapterError } from '../errors.ts'
-import { parseConfig } from './parse.ts'
+import { parseConfig, refuseConfig } from './parse.ts'
+import { readYaml, type YamlFile } from './read-yaml.ts'
 import { resolveSecrets } from './resolve-secrets.ts'
 import type { Config } from './schema.ts'
 
@@ -18,17 +17,20 @@ export interface ConfigFlags {
 
 /**
  * Loads the configuration: a YAML file, then flags over it. `{ env: NAME }` and `{ file: path }` stand for a secret and are
- * resolved here; nothing else reads the environment. Errors: `ADP_CONFIGURATION` with the file's name and line, or with
- * every fault of the content.
+ * resolved here; nothing else reads the environment. Error: `ADP_CONFIGURATION` with every fault of the file, each with line
+ * and column where it has them.
  */
 export async function loadConfig(path: string | undefined, flags: ConfigFlags = {}): Promise<Config> {
-  const input = path === undefined ? {} : await readYaml(path)
-  const { value, faults } = await resolveSecrets(withFlags(input, flags), {
+  const file = path === undefined ? noFile : readYaml(await readText(path))
+  if (file.value === undefined && path !== undefined) throw refuseConfig(file.faults, path)
+  const { value, faults } = await resolveSecrets(withFlags(file.value ?? {}, flags), {
     env: (name) => process.env[name],
     file: (secret) => readFile(secret, 'utf8').catch(() => undefined),
   })
-  return parseConfig(value, faults)
+  return parseConfig(value, [...file.faults, ...faults], file.positionOf)
 }
+
+const noFile: YamlFile = { value: {}, faults: [], positionOf: () => undefined }
 
 /** What the environment says besides the secrets that a file names. */
 export interface Environment {
@@ -47,17 +49,6 @@ export function readEnvironment(): Environment {
     logLevel: read('MARKBRIDGE_LOG_LEVEL'),
     subscriptionKey: read('MARKBRIDGE_SUBSCRIPTION_KEY'),
     token: read('MARKBRIDGE_TOKEN'),
-  }
-}
-
-async function readYaml(path: string): Promise<unknown> {
-  const text = await readText(path)
-  try {
-    return (parse(text, { logLevel: 'error' }) as unknown) ?? {}
-  } catch (cause) {
-    const line = cause instanceof YAMLParseError ? (cause.linePos?.[0].line ?? 1) : 1
-    // The parser's own message quotes the line, which may hold a secret; so do its warnings.
-    throw new AdapterError('ADP_CONFIGURATION', `${path}: line ${line} is not YAML.`, { at: { path } })
   }
 }
 

@@ -1,21 +1,40 @@
 import type * as z from 'zod'
 
 import { AdapterError, type ErrorDetail } from '../errors.ts'
+import { findConflicts } from './find-conflicts.ts'
+import type { FileFault, FilePosition } from './read-yaml.ts'
 import { type Config, configSchema } from './schema.ts'
 
 /**
  * Checks a configuration and fills in defaults. Error: `ADP_CONFIGURATION` with every fault at once, each with its path; an
  * unknown key names the nearest known one. `earlier` are faults that are known already. No fault repeats a value: one may
- * be a secret in the wrong place.
+ * be a secret in the wrong place. `positionOf` tells where in the file a key stands.
  */
-export function parseConfig(input: unknown, earlier: readonly ErrorDetail[] = []): Config {
+export function parseConfig(
+  input: unknown,
+  earlier: readonly FileFault[] = [],
+  positionOf: (target: string) => FilePosition | undefined = () => undefined,
+): Config {
   const result = configSchema.safeParse(input)
-  if (result.success && earlier.length === 0) return result.data
-  const details = [...earlier, ...(result.error?.issues.flatMap((issue) => toDetails(issue)) ?? [])]
-  const list = details.map((detail) => `  ${detail.target ?? ''}: ${detail.message}`).join('\n')
-  throw new AdapterError('ADP_CONFIGURATION', `The configuration has ${details.length} fault(s):\n${list}`, {
-    details,
+  const issues = result.error?.issues.flatMap((issue) => toDetails(issue)) ?? []
+  const faults: FileFault[] = [...earlier, ...issues, ...findConflicts(input)]
+  if (result.success && faults.length === 0) return result.data
+  throw refuseConfig(faults.map((fault) => ({ ...positionOf(fault.target ?? ''), ...fault })))
+}
+
+/** The error of a configuration with these faults; `path` is the file, for faults that lie in the file as a whole. */
+export function refuseConfig(faults: readonly FileFault[], path?: string): AdapterError {
+  const list = faults.map(({ target, message, line, column }) => {
+    const place = line === undefined ? '' : `line ${line}, column ${column ?? 1}`
+    const words = target === undefined ? place : place === '' ? target : `${target} (${place})`
+    return `  ${words === '' ? (path ?? '') : words}: ${message}`
   })
+  const subject = path === undefined ? 'The configuration' : path
+  return new AdapterError(
+    'ADP_CONFIGURATION',
+    `${subject} has ${faults.length} fault(s):\n${list.join('\n')}`,
+    { details: faults, ...(path === undefined ? {} : { at: { path } }) },
+  )
 }
 
 function toDetails(issue: z.core.$ZodIssue): ErrorDetail[] {

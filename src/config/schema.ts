@@ -3,6 +3,7 @@ import * as z from 'zod'
 import { journalSchema } from './journal-schema.ts'
 import { parseAddressRange } from '../http/address-list.ts'
 import { isLoopback } from '../http/loopback.ts'
+import { readTarget } from '../http/request-target.ts'
 import { Secret } from './secret.ts'
 
 /** Node's timers fire at once for more. */
@@ -53,32 +54,33 @@ const keyHashes = z
   )
   .transform((given) => [given].flat().map((text) => text.toLowerCase()))
 
+/** Whoever knows it writes as the partner, so it is not shown. */
+const headerValue = z
+  .union([z.string().min(1), secret], 'must be a text, { env: NAME } or { file: path }')
+  .transform((value) => (typeof value === 'string' ? new Secret(value) : value))
+
+const unreachablePrefix =
+  'must be a path as it is after decoding: no escapes, dot segments, parameters, blanks or empty segments'
+
+/** True for a prefix that paths can have; requests with any other are refused. */
+function isPlainPath(prefix: string): boolean {
+  try {
+    const { query, authority } = readTarget(encodeURI(prefix))
+    return !prefix.includes('%') && query === '' && authority === undefined
+  } catch {
+    return false
+  }
+}
+
 const match = z.union(
   [
     z.strictObject({ any: z.literal(true) }),
     z.strictObject({ subscriptionKeySha256: keyHashes }),
-    z.strictObject({ header: z.strictObject({ name: z.string().min(1), value: z.string().min(1) }) }),
-    z.strictObject({ pathPrefix: z.string().startsWith('/') }),
+    z.strictObject({ header: z.strictObject({ name: z.string().min(1), value: headerValue }) }),
+    z.strictObject({ pathPrefix: z.string().startsWith('/').refine(isPlainPath, unreachablePrefix) }),
   ],
   'needs exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix',
 )
-
-/** What client credentials cannot do without (service-facts 11). */
-const forClient = ['tokenUrl', 'clientId', 'clientSecret', 'scope'] as const
-
-function checkAuth(
-  auth: { readonly mode: string; readonly organisation?: string | undefined } & {
-    readonly [Key in (typeof forClient)[number]]?: unknown
-  },
-  context: z.RefinementCtx,
-): void {
-  const isClient = auth.mode === 'clientCredentials'
-  for (const key of isClient ? forClient : ([...forClient, 'organisation'] as const)) {
-    if ((auth[key] === undefined) !== isClient) continue
-    const message = isClient ? 'is required for clientCredentials' : 'is for mode clientCredentials only'
-    context.addIssue({ code: 'custom', path: [key], message })
-  }
-}
 
 const partnerV3 = z.strictObject({
   writeMode: z.enum(['single', 'batch', 'auto']).default('single'),
@@ -116,7 +118,6 @@ const partnerV3 = z.strictObject({
       scope: z.string().min(1).optional(),
       organisation: z.string().min(1).optional(),
     })
-    .superRefine(checkAuth)
     .prefault({}),
 })
 
@@ -135,6 +136,7 @@ const partner = z.strictObject({
     .string()
     .regex(/^[a-z0-9][a-z0-9._-]{0,62}$/i, 'must be 1 to 63 letters, digits, dots, dashes or underscores'),
   match,
+  clients: z.literal('open', 'must be open, or left out').optional(),
   identity: z
     .strictObject({
       claims: z.array(z.string().min(1).max(255)).max(16).default(['iss', 'client_id', 'organisation']),
@@ -154,11 +156,6 @@ const partner = z.strictObject({
   reads: partnerReads.prefault({}),
   v3: partnerV3.prefault({}),
 })
-
-/** With tokens of the adapter's own, the partner's key is all that a client shows: something secret must tell who it is. */
-function isOpen({ match, v3 }: z.output<typeof partner>): boolean {
-  return v3.auth.mode === 'clientCredentials' && !('subscriptionKeySha256' in match || 'header' in match)
-}
 
 /** The configuration file; every key has a default except the address of V3. */
 export const configSchema = z.strictObject({
@@ -220,20 +217,7 @@ export const configSchema = z.strictObject({
   partners: z
     .array(partner)
     .min(1)
-    .default(() => [partner.parse({ id: 'default', match: { any: true } })])
-    .superRefine((partners, context) => {
-      const seen = new Set<string>()
-      partners.forEach((own, index) => {
-        const { id } = own
-        if (isOpen(own)) {
-          const message =
-            'must be subscriptionKeySha256 or header for clientCredentials: else anybody could write with them'
-          context.addIssue({ code: 'custom', path: [index, 'match'], message })
-        }
-        if (seen.has(id)) context.addIssue({ code: 'custom', path: [index, 'id'], message: 'is used twice' })
-        seen.add(id)
-      })
-    }),
+    .default(() => [partner.parse({ id: 'default', match: { any: true } })]),
   passThrough: z
     .strictObject({
       allow: z.array(allowedPath).default(() => [...defaultAllow]),

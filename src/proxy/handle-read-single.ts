@@ -7,7 +7,7 @@ import type { ProxyContext } from './context.ts'
 import type { Authorisation } from './partner.ts'
 import { readHistories } from './read-histories.ts'
 import { serviceRoot } from './read-request.ts'
-import { pathOf } from './request-target.ts'
+import { pathOf } from '../http/request-target.ts'
 import { answerRead, authoriseRead, queryOf, type ReadAnswer } from './read-session.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
 

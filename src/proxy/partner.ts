@@ -5,7 +5,7 @@ import { AdapterError } from '../errors.ts'
 import type { ReadRules, RecordMapping } from '../translate/index.ts'
 import type { BatchChoice, BodyProfile, Pace, Throttles, TokenSource, V3Credentials } from '../v3/index.ts'
 import type { ClientIdentity, Identify } from './owner.ts'
-import { pathOf } from './request-target.ts'
+import { pathOf } from '../http/request-target.ts'
 
 /** How a request is known to be a partner's. */
 export type PartnerMatch =

@@ -15,7 +15,7 @@ import type { Authorisation } from './partner.ts'
 import { openPassage, type Passage, type PassageOptions } from './passage.ts'
 import { serviceRoot } from './read-request.ts'
 import { relayReply } from './relay-reply.ts'
-import { pathOf } from './request-target.ts'
+import { pathOf } from '../http/request-target.ts'
 import type { Shares } from './shares.ts'
 
 const MAX_LISTENERS = 32

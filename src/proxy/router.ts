@@ -21,7 +21,7 @@ import { handleRecord } from './handle-record.ts'
 import { createOperations, type Readiness, respelt } from './operations.ts'
 import type { PassThrough } from './pass-through.ts'
 import { checkHost } from './read-request.ts'
-import { pathBefore, type RequestTarget, takeTarget } from './request-target.ts'
+import { pathBefore, type RequestTarget, takeTarget } from '../http/request-target.ts'
 import { watchClient } from './watch-client.ts'
 
 type Handle = (

@@ -21,7 +21,7 @@ async function file(name: string, text: string): Promise<string> {
 
 const good = `
 upstreams: { v3: { baseUrl: "http://127.0.0.1:4010" } }
-partners: [{ id: acme, match: { any: true }, v3: { subscriptionKey: { env: ACME_V3_KEY } } }]
+partners: [{ id: acme, match: { any: true }, clients: open, v3: { subscriptionKey: { env: ACME_V3_KEY } } }]
 `
 
 test('config check names the partners of a valid file', async () => {
@@ -34,6 +34,14 @@ test('config check names the partners of a valid file', async () => {
 
 test('config print shows defaults and never a secret', async () => {
   const path = await file('print.yaml', good)
+  const header = 'partners: [{ id: acme, match: { header: { name: X-Partner, value: top-secret } } }]\n'
+  const withHeader = await file(
+    'header.yaml',
+    `upstreams: { v3: { baseUrl: "http://127.0.0.1:4010" } }\n${header}`,
+  )
+  const printed = await runCli(['config', 'print', withHeader])
+  expect(printed.stdout).toMatch(/name: X-Partner\n\s+value: "\[secret\]"/)
+  expect(printed.stdout).not.toContain('top-secret')
   for (const args of [[], ['--json']]) {
     const { status, stdout } = await runCli(['config', 'print', path, ...args], { ACME_V3_KEY: 'top-secret' })
     expect(status).toBe(0)
@@ -47,8 +55,10 @@ test('config check names all faults at once and exits 2', async () => {
   const path = await file('bad.yaml', 'listn: {}\nupstreams: { v3: { baseUrl: "ftp://x" } }\n')
   const { status, stderr } = await runCli(['config', 'check', path])
   expect(status).toBe(2)
-  expect(stderr).toContain('listn: is not a key of the configuration; did you mean listen?')
-  expect(stderr).toContain('upstreams.v3.baseUrl: must be an http or https address')
+  expect(stderr).toContain(
+    'listn (line 1, column 1): is not a key of the configuration; did you mean listen?',
+  )
+  expect(stderr).toContain('upstreams.v3.baseUrl (line 2, column 20): must be an http or https address')
 })
 
 test('config check warns of a journal that is shared and has no key', async () => {

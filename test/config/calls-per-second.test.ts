@@ -4,7 +4,12 @@ import { callsPerSecondOf, parseConfig, printConfig, Secret } from '../../src/co
 
 /** The rate of each partner. */
 function rates(baseUrl: string, ...settings: object[]): (number | undefined)[] {
-  const partners = settings.map((v3, index) => ({ id: `p${index}`, match: { pathPrefix: `/${index}` }, v3 }))
+  const partners = settings.map((v3, index) => ({
+    id: `p${index}`,
+    match: { pathPrefix: `/${index}` },
+    clients: 'open',
+    v3,
+  }))
   const config = parseConfig({ upstreams: { v3: { baseUrl } }, partners })
   return config.partners.map((partner) => callsPerSecondOf(partner, config))
 }

@@ -56,7 +56,7 @@ describe('journal', () => {
     ],
     [
       { keys: ['a', 'a'].map((id) => ({ id, key: new Secret('0'.repeat(64)) })) },
-      ['journal.keys: must not have an id twice'],
+      ['journal.keys[1].id: is used twice'],
     ],
   ])('%j: %j', (journal, faults) => {
     expect(faultsOf(journal)).toEqual(faults)

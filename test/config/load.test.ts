@@ -115,15 +115,49 @@ describe('loadConfig', () => {
   })
 
   it.each([
-    ['an open quote', 'a: 1\nb: "hush\nc: 2\n', 4],
-    ['a tab', 'a: 1\nb:\n\tc: hush\n', 3],
-    ['a key twice', 'a: hush\nb: 1\na: hush\n', 3],
-    ['two documents', 'a: 1\n---\nb: hush\n', 2],
-    ['an alias of nothing', 'a: *hush\n', 1],
-  ])('names the line of a YAML error, never its text: %s', async (_name, text, line) => {
+    [
+      'an open quote',
+      'a: 1\nb: "hush\nc: 2\n',
+      ['line 4, column 1: a quote, bracket, brace, colon or comma is missing'],
+    ],
+    ['a tab', 'a: 1\nb:\n\tc: hush\n', ['line 3, column 1: a tab is used for indentation']],
+    [
+      'two documents',
+      'a: 1\n---\nb: hush\n',
+      ['line 2, column 1: a second document begins; the file must have one'],
+    ],
+    ['an alias of nothing', 'a: *hush\n', ['line 1, column 4: an alias names no anchor before it']],
+    [
+      'several faults',
+      'a: "\\q hush"\nb: @hush\nc: [1, 2\n',
+      [
+        'line 1, column 5: a text in double quotes has an unknown escape',
+        'line 2, column 4: a text begins with a character that needs quotes',
+        'line 4, column 1: the indentation does not fit the lines before',
+      ],
+    ],
+    [
+      'an alias inside its anchor',
+      'partners: &hush\n  - *hush\n',
+      ['line 2, column 5: an alias stands inside what it names'],
+    ],
+    [
+      'an alias inside its anchor, deeper',
+      'a: &hush { b: [{ c: *hush }] }\n',
+      ['line 1, column 21: an alias stands inside what it names'],
+    ],
+    [
+      'aliases that multiply',
+      `a: &a [hush]\n${['b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name, at) => `${name}: &${name} [${`*${'abcdefg'.charAt(at)},`.repeat(9)}]`).join('\n')}\n`,
+      ['PATH: its aliases stand for more than 100 times what is written'],
+    ],
+    ['no end of nesting', '['.repeat(100_000), ['line 1, column 795: the file is nested too deeply']],
+  ])('names line, column and cause of a YAML error, never its text: %s', async (_name, text, faults) => {
     const path = await file('broken.yaml', text)
     const error = await faultOf(loadConfig(path))
-    expect(error.message).toBe(`${path}: line ${line} is not YAML.`)
+    const [head, ...lines] = error.message.split('\n')
+    expect(head).toMatch(/ has \d+ fault\(s\):$/)
+    expect(lines.map((line) => line.trim().replace(path, 'PATH'))).toEqual(faults)
     expect(JSON.stringify([error.details, error.at, String(error.cause)])).not.toContain('hush')
   })
 
@@ -135,9 +169,52 @@ describe('loadConfig', () => {
   })
 })
 
+describe('the place of a fault', () => {
+  it('is line and column of its key, of all faults at once, whatever else is broken', async () => {
+    const text = [
+      'upstreams: { v3: { baseUrl: "ftp://hush" } }',
+      'journal:',
+      '  keys:',
+      '    - { id: k1, key: { env: UNSET_KEY } }',
+      '    - { id: k1, key: hush }',
+      'partners:',
+      '  - id: acme',
+      '    match: { any: true }',
+      '    v3:',
+      '      budgetMS: 5',
+      '      subscriptionKey: { env: UNSET_KEY }',
+      '  - id: acme',
+      '    id: other',
+      '    match: { pathPrefix: /x }',
+      '  - match: { header: { name: X-Partner, value: hush } }',
+      'listen: { prot: 1 }',
+      '',
+    ].join('\n')
+    const error = await faultOf(loadConfig(await file('places.yaml', text)))
+    const lines = error.message.split('\n').slice(1)
+    expect(lines.map((line) => line.trim().split(';')[0])).toEqual([
+      'line 13, column 5: a key is there twice',
+      'journal.keys[0].key (line 4, column 17): the environment variable UNSET_KEY is not set',
+      'partners[0].v3.subscriptionKey (line 11, column 7): the environment variable UNSET_KEY is not set',
+      'listen.prot (line 16, column 11): is not a key of the configuration',
+      'upstreams.v3.baseUrl (line 1, column 20): must be an http or https address',
+      'journal.keys[1].key (line 5, column 17): must be { env: NAME } or { file: path }, never the key itself',
+      'partners[0].v3.budgetMS (line 10, column 7): is not a key of the configuration',
+      'partners[2].id (line 15, column 5): is required',
+      'journal.keys[1].id (line 5, column 9): is used twice',
+      expect.stringMatching(
+        /^partners\[0\]\.match \(line 8, column 5\): must be subscriptionKeySha256 or header: any/,
+      ),
+      'partners[1].match (line 14, column 5): no request reaches this partner: an earlier one matches first',
+      'partners[2].match (line 15, column 5): no request reaches this partner: an earlier one matches first',
+    ])
+    expect(JSON.stringify([error.message, error.details])).not.toContain('hush')
+  })
+})
+
 describe('secrets', () => {
   const partner = (secret: string): string =>
-    `${v3}partners: [{ id: acme, match: { any: true }, v3: { subscriptionKey: ${secret} } }]\n`
+    `${v3}partners: [{ id: acme, match: { any: true }, clients: open, v3: { subscriptionKey: ${secret} } }]\n`
 
   it('come from the environment or a file and are never printed', async () => {
     vi.stubEnv('ACME_KEY', 'hush-env')
@@ -155,7 +232,9 @@ describe('secrets', () => {
 
   it('must not stand in the file itself, and are not repeated', async () => {
     const error = await faultOf(loadConfig(await file('inline.yaml', partner('hush'))))
-    expect(error.message).toContain('partners[0].v3.subscriptionKey: must be { env: NAME } or { file: path }')
+    expect(error.message).toMatch(
+      /partners\[0\]\.v3\.subscriptionKey \(line 2, column \d+\): must be \{ env: NAME \} or \{ file: path \}/,
+    )
     expect(JSON.stringify([error.message, error.details])).not.toContain('hush')
   })
 
@@ -170,7 +249,8 @@ describe('secrets', () => {
       `{ file: ${await file('blank', ' \n')} }`,
     ]
     const list = partners.map(
-      (secret, index) => `  - { id: p${index}, match: { any: true }, v3: { subscriptionKey: ${secret} } }\n`,
+      (secret, index) =>
+        `  - { id: p${index}, match: { pathPrefix: /p${index} }, clients: open, v3: { subscriptionKey: ${secret} } }\n`,
     )
     const error = await faultOf(
       loadConfig(await file('many.yaml', `${v3}listn: {}\npartners:\n${list.join('')}`)),

@@ -13,6 +13,8 @@ const client = {
   clientSecret: new Secret('s'),
   scope: 'x',
 }
+const lent =
+  'must be subscriptionKeySha256 or header: any and pathPrefix lend the key or token of this partner to whoever knows the address. clients: open of the partner accepts that'
 const acme = { id: 'acme', match: { any: true } }
 
 /** `target: message` of each fault; empty for a configuration that is valid. */
@@ -67,6 +69,8 @@ describe('parseConfig', () => {
       'passThrough.allow[0]: Invalid string: must start with "/"',
       'passThrough.rewriteLinks: Invalid input: expected boolean, received string',
       'colour: is not a key of the configuration',
+      'partners[1].id: is used twice',
+      'partners[1].match: no request reaches this partner: an earlier one matches first',
     ])
   })
 
@@ -81,7 +85,7 @@ describe('parseConfig', () => {
     [{ upstreams: { v3: {} } }, 'upstreams.v3.baseUrl: is required'],
     [{ upstreams, partners: [{ match: { any: true } }] }, 'partners[0].id: is required'],
     [{ upstreams, partners: [] }, 'partners: Too small: expected array to have >=1 items'],
-    [{ upstreams, partners: [acme, { ...acme }] }, 'partners[1].id: is used twice'],
+    [{ upstreams, partners: [{ ...keyed, id: 'acme' }, { ...acme }] }, 'partners[1].id: is used twice'],
     [{ upstreams: { v3: { baseUrl: 'http://u:hush@v3.test' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment'],
     [{ upstreams: { v3: { baseUrl: 'http://v3.test/?a=hush' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment'],
     [{ upstreams, partners: [{ ...acme, v3: { budgetMs: 2_147_483_648 } }] }, 'partners[0].v3.budgetMs: Too big: expected number to be <=2147483647'],
@@ -92,7 +96,10 @@ describe('parseConfig', () => {
     [{ upstreams, partners: [{ ...keyed, v3: { auth: { ...client, tokenUrl: 'http://id.test/connect/token' } } }] }, 'partners[0].v3.auth.tokenUrl: must be https: a secret is sent there'],
     [{ upstreams, partners: [{ ...keyed, v3: { auth: { organisation: 'o' } } }] }, 'partners[0].v3.auth.organisation: is for mode clientCredentials only'],
     [{ upstreams, passThrough: { allow: [{ path: '/x', methods: ['TRACE'] }] } }, 'passThrough.allow[0]: must be a pattern that starts with "/", or { path: pattern, methods: [GET, …] }'],
-    [{ upstreams, partners: [{ ...acme, v3: { auth: client } }] }, 'partners[0].match: must be subscriptionKeySha256 or header for clientCredentials: else anybody could write with them'],
+    [{ upstreams, partners: [{ ...acme, v3: { auth: client } }] }, `partners[0].match: ${lent}`],
+    [{ upstreams, partners: [{ id: 'a', match: { pathPrefix: '/a' }, v3: { subscriptionKey: new Secret('s') } }] }, `partners[0].match: ${lent}`],
+    [{ upstreams, partners: [{ ...acme, clients: 'all' }] }, 'partners[0].clients: must be open, or left out'],
+    [{ upstreams, journal: { keys: [{ id: 'k', key: new Secret('00'.repeat(32)) }, { id: 'k', key: new Secret('11'.repeat(32)) }] } }, 'journal.keys[1].id: is used twice'],
   ] // prettier-ignore
   it.each(hints)('%j: %s', (input, fault) => {
     expect(faultsOf(input)).toEqual([fault])
@@ -120,22 +127,23 @@ describe('parseConfig', () => {
 
   it('takes every way to match a partner, and secrets', () => {
     const matches = [
-      { any: true },
       { subscriptionKeySha256: ['AB'.repeat(32), 'cd'.repeat(32)] },
-      { subscriptionKeySha256: 'AB'.repeat(32) },
+      { subscriptionKeySha256: 'EF'.repeat(32) },
       { header: { name: 'X-Partner', value: 'acme' } },
       { pathPrefix: '/acme' },
+      { any: true },
     ]
     const partners = matches.map((match, index) => ({
       id: `p${index}`,
       match,
+      clients: 'open',
       v3: { subscriptionKey: new Secret('k') },
     }))
     const config = parseConfig({ upstreams, partners })
     expect(config.partners.map(({ match }) => match)).toEqual([
-      { any: true },
       { subscriptionKeySha256: ['ab'.repeat(32), 'cd'.repeat(32)] },
-      { subscriptionKeySha256: ['ab'.repeat(32)] },
+      { subscriptionKeySha256: ['ef'.repeat(32)] },
+      { header: { name: 'X-Partner', value: new Secret('acme') } },
       ...matches.slice(3),
     ])
     expect(config.partners[0]?.v3).toMatchObject({

@@ -10,6 +10,7 @@ it('prints the whole configuration as a file that could be loaded again, but for
       {
         id: 'acme',
         match: { any: true },
+        clients: 'open',
         changeProcessName: null,
         v3: { subscriptionKey: new Secret('hush') },
       },

@@ -24,7 +24,7 @@ describe('warningsOf', () => {
     ['no journal', { url: 'none' }, 1, undefined, 0],
     ['a shared journal with a key', { ...shared, keys }, 4, undefined, 0],
     ['partners of which the adapter has all credentials', shared, 1, [independent], 0],
-    ['one partner of which it has not', shared, 1, [independent, dependent], 1],
+    ['one partner of which it has not', shared, 1, [independent, { ...dependent, match: { header: { name: 'x-partner', value: 'b' } } }], 1],
   ] // prettier-ignore
   it.each(rows)('of %s', (_what, journal, workers, partners, warnings) => {
     const upstreams = { v3: { baseUrl: 'http://v3.test' } }

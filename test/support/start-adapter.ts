@@ -93,5 +93,5 @@ export async function startAdapter(
 
 /** One partner that takes every key, with these choices. */
 export function onePartner(choices: object): { partners: object[] } {
-  return { partners: [{ id: 'acme', match: { any: true }, ...choices }] }
+  return { partners: [{ id: 'acme', match: { any: true }, clients: 'open', ...choices }] }
 }

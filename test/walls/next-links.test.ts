@@ -32,7 +32,7 @@ async function statusOf(adapter: Adapter, path: string, key: string): Promise<nu
 
 test('a next link of one client is none of another, also where both are called with one V3 key', async () => {
   const sandbox = await startSandbox({ keys: ['x', 'y'] })
-  const partners = [{ id: 'all', match: { any: true }, v3: { subscriptionKey: new Secret('sandbox') } }]
+  const partners = [{ id: 'all', match: { any: true }, clients: 'open', v3: { subscriptionKey: new Secret('sandbox') } }]
   const adapter = await startAdapter(sandbox.url, { partners })
   const link = await firstLink(adapter, 'x')
   expect(await statusOf(adapter, link, 'y')).toBe(400)

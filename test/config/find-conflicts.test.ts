@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest'
+
+import { parseConfig, Secret } from '../../src/config/index.ts'
+import { AdapterError } from '../../src/errors.ts'
+
+const one = 'aa'.repeat(32)
+const two = 'bb'.repeat(32)
+const header = (name: string, value: string | Secret): object => ({ header: { name, value } })
+const hashes = (subscriptionKeySha256: string | string[]): object => ({ subscriptionKeySha256 })
+
+/** Indexes of the partners that have a fault, with these ways to match. */
+function faulty(matches: readonly object[]): number[] {
+  const partners = matches.map((match, index) => ({ id: `p${index}`, match }))
+  try {
+    parseConfig({ upstreams: { v3: { baseUrl: 'http://v3.test' } }, partners })
+    return []
+  } catch (error) {
+    if (!(error instanceof AdapterError)) throw error
+    return error.details.map(({ target }) => Number(/\d+/.exec(target ?? '')?.[0]))
+  }
+}
+
+describe('a partner that no request reaches', () => {
+  const rows: [what: string, matches: object[], faulty: number[]][] = [
+    ['after any', [{ any: true }, hashes(one), header('X', 'a'), { pathPrefix: '/a' }, { any: true }], [1, 2, 3, 4]],
+    ['after the prefix of all', [{ pathPrefix: '/' }, hashes(one), { any: true }], [1, 2]],
+    ['under an earlier prefix', [{ pathPrefix: '/a' }, { pathPrefix: '/a/b' }, { pathPrefix: '/A/' }, { pathPrefix: '/ab' }], [1, 2]],
+    ['a prefix before the one around it', [{ pathPrefix: '/a/b' }, { pathPrefix: '/a' }], []],
+    ['the same hash, in any case', [hashes(one), hashes(one.toUpperCase()), hashes(two)], [1]],
+    ['a list of hashes that are all taken', [hashes([one]), hashes([two]), hashes([two, one])], [2]],
+    ['a list with one that is taken', [hashes(one), hashes([two, one])], [1]],
+    ['the same header, its name in any case', [header('X-P', 'a'), header('x-p', 'a'), header('x-p', 'A'), header('y', 'a')], [1]],
+    ['the same header, its value from a secret', [header('X-P', new Secret('a')), header('x-p', 'a')], [1]],
+    ['ways that differ', [hashes(one), header('X', 'a'), { pathPrefix: '/a' }, { any: true }], []],
+  ] // prettier-ignore
+  it.each(rows)('%s', (_what, matches, expected) => {
+    expect(faulty(matches)).toEqual(expected)
+  })
+
+  it.each(['/a/../b', '/a//b', '/a%20b', '/a;x', '/a?b', '/a#b', '/a. ', '/a\\b', '//a'])(
+    'a prefix that no path has: %s',
+    (pathPrefix) => {
+      expect(faulty([{ pathPrefix }])).toEqual([0])
+    },
+  )
+
+  it.each(['/', '/a', '/a/', '/a b/c', '/caf\u00e9'])('a prefix that paths have: %s', (pathPrefix) => {
+    expect(faulty([{ pathPrefix }])).toEqual([])
+  })
+})
