@@ -1,6 +1,7 @@
 import express, { Router } from 'express'
 import type { NextFunction, Request, Response } from 'express'
 import { AdapterError } from '../../errors.ts'
+import { isLoopback, isLoopbackAddress } from '../../http/loopback.ts'
 import type { Clock } from '../clock.ts'
 import { odataError } from '../edge/reply.ts'
 import { sendReply } from '../edge/send.ts'
@@ -13,18 +14,19 @@ import type { FaultPlan } from './fault-plan.ts'
 import { collectSamples } from './samples.ts'
 import { readValueRules } from './stored-values.ts'
 
-/** A peer on this machine. Control answers nobody else. */
-function isLoopback(request: Request): boolean {
-  const address = request.socket.remoteAddress ?? ''
-  return address === '::1' || address.replace(/^::ffff:/, '').startsWith('127.')
-}
-
-/**
- * A page of another site that makes the browser ask, which a local caller alone would let in. Browsers say so; programs say
- * nothing (Fetch Metadata 2.4).
- */
-function isForeignPage(request: Request): boolean {
-  return request.headers['sec-fetch-site'] === 'cross-site'
+/** Why control refuses a request: its code and message. Undefined: it is a local program, or a page of the sandbox itself. */
+function refusalOf({ headers, socket }: Request): readonly [code: string, message: string] | undefined {
+  const { host = '', origin } = headers
+  if (!isLoopbackAddress(socket.remoteAddress ?? ''))
+    return ['LoopbackOnly', 'Control answers this machine only.']
+  // A page whose name was resolved to this machine (DNS rebinding) asks for its own name.
+  if (!isLoopback(host.replace(/:\d*$/, '')))
+    return ['ForeignHost', 'Control answers requests to a loopback name or address only.']
+  // Browsers say where a request comes from; programs say nothing (Fetch Metadata 2.4, Fetch 3.2).
+  const site = headers['sec-fetch-site'] ?? 'none'
+  const isOwnSite = site === 'none' || site === 'same-origin'
+  const isOwnOrigin = origin === undefined || origin === `http://${host}`
+  return isOwnSite && isOwnOrigin ? undefined : ['ForeignPage', 'Control answers no page of another site.']
 }
 
 /** What control steers. */
@@ -40,10 +42,9 @@ export interface ControlParts {
 export function createControlRoutes({ school, clock, faults, reset }: ControlParts): Router {
   const router = Router()
   router.use((request, response, next) => {
-    if (!isLoopback(request)) refuse(response, 'LoopbackOnly', 'Control answers this machine only.')
-    else if (isForeignPage(request))
-      refuse(response, 'ForeignPage', 'Control answers no page of another site.')
-    else next()
+    const refusal = refusalOf(request)
+    if (refusal === undefined) next()
+    else refuse(response, ...refusal)
   })
   router.get('/samples', (_request, response) => void response.json(collectSamples(school)))
   router.get('/effects', (request, response) => {

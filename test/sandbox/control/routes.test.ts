@@ -69,21 +69,37 @@ test('credentials of the data service are not asked for', async () => {
   expect([reply.statusCode, await reply.body.json()]).toEqual([200, []])
 })
 
-test.each([
-  ['GET', '/_sandbox/samples'],
-  ['POST', '/_sandbox/reset'],
-] as const)('a page of another site cannot %s %s through a browser', async (method, path) => {
-  const { json } = await startSandbox()
-  const asked = async (site: string): Promise<unknown[]> => {
-    const { status, body } = await json(method, path, { headers: { 'Sec-Fetch-Site': site } })
-    return [site, status, status === 403 ? body : undefined]
+const foreign = (code: string): RegExp => new RegExp(`^403 .*"code":"${code}"`)
+const callers: [who: string, headers: Record<string, string>, refused: RegExp | undefined][] = [
+  ['a program', {}, undefined],
+  ['a program with a local name', { Host: 'localhost:4010' }, undefined],
+  ['a program with another local name', { Host: 'sandbox.localhost' }, undefined],
+  ['a program with an address', { Host: '[::1]:4010' }, undefined],
+  ['a typed address', { 'Sec-Fetch-Site': 'none' }, undefined],
+  ['a page of the sandbox', { Host: 'localhost:4010', Origin: 'http://localhost:4010', 'Sec-Fetch-Site': 'same-origin' }, undefined],
+  ['a rebound name', { Host: 'evil.test:4010' }, foreign('ForeignHost')],
+  ['a rebound name, from its own page', { Host: 'evil.test', Origin: 'http://evil.test', 'Sec-Fetch-Site': 'same-origin' }, foreign('ForeignHost')],
+  ['a name that begins like a local one', { Host: 'localhost.evil.test' }, foreign('ForeignHost')],
+  ['an address of another machine', { Host: '192.0.2.1:4010' }, foreign('ForeignHost')],
+  ['another site', { 'Sec-Fetch-Site': 'cross-site' }, foreign('ForeignPage')],
+  ['another port of this machine', { 'Sec-Fetch-Site': 'same-site' }, foreign('ForeignPage')],
+  ['an unknown site', { 'Sec-Fetch-Site': 'new-word' }, foreign('ForeignPage')],
+  ['a page of an old browser', { Origin: 'https://evil.test' }, foreign('ForeignPage')],
+  ['a local page of an old browser', { Host: 'localhost:4010', Origin: 'http://localhost:3000' }, foreign('ForeignPage')],
+  ['a sandboxed frame', { Origin: 'null' }, foreign('ForeignPage')],
+] // prettier-ignore
+test.each(callers)('control and %s', async (_who, headers, refused) => {
+  const { pool } = await startSandbox()
+  const routes = [
+    ['GET', '/_sandbox/samples'],
+    ['GET', '/_SANDBOX/effects'],
+    ['POST', '/_sandbox/reset'],
+    ['DELETE', '/_sandbox/faults'],
+  ] as const
+  for (const [method, path] of routes) {
+    const reply = await pool.request({ method, path, headers })
+    const text = `${reply.statusCode} ${await reply.body.text()}`
+    if (refused === undefined) expect(text).toMatch(/^20[04] /)
+    else expect(text).toMatch(refused)
   }
-  const ok = method === 'GET' ? 200 : 204
-  expect(await asked('cross-site')).toEqual([
-    'cross-site',
-    403,
-    { error: { code: 'ForeignPage', message: 'Control answers no page of another site.' } },
-  ])
-  for (const site of ['same-origin', 'same-site', 'none'])
-    expect(await asked(site)).toEqual([site, ok, undefined])
 })
