@@ -9,6 +9,7 @@ import { toPartner } from './app/to-partner.ts'
 import { callsPerSecondOf, type Config } from './config/index.ts'
 import { createAddressList } from './http/address-list.ts'
 import { answerUnreadable, refuseTunnel } from './http/answer-unreadable.ts'
+import { createSlicing } from './http/slices.ts'
 import { startListening, stopServing } from './http/server.ts'
 import { createSlowClients } from './http/slow-clients.ts'
 import type { Journal } from './journal/index.ts'
@@ -124,7 +125,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const gates = { pass_through: gateOf('pass_through'), read: gateOf('read') }
   const reads = {
     planner: createReadPlanner(nowMs),
-    reader: createSharedReader(createV3Reader(upstream), gates.read, v3.timeouts.acquireMs),
+    reader: createSharedReader(createV3Reader(upstream), gates.read, v3.timeouts.acquireMs, systemClock),
     clock: systemClock,
   }
   const passThrough = createPassThrough({
@@ -158,6 +159,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     byteBudget,
     shares,
     slowClients: createSlowClients(slowClients, systemClock),
+    slicing: createSlicing(),
     inFlight: createInFlight(),
     trustedProxies: createAddressList(config.listen.trustedProxies),
     serviceHosts: [v3.baseUrl.hostname.toLowerCase()],

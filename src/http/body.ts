@@ -2,6 +2,8 @@ import type { Readable, Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 
 import { AdapterError } from '../errors.ts'
+import { Pieces } from './pieces.ts'
+import type { Slices } from './slices.ts'
 
 export interface BodyOptions {
   /** Bytes of the body after decompression. */
@@ -12,14 +14,21 @@ export interface BodyOptions {
   readonly contentLength?: string | undefined
   /** Called with the size of each chunk before it is kept; may throw to refuse the rest. */
   readonly onBytes?: (count: number) => void
+  /** Cuts the joining of a large body; undefined: it is joined at once. */
+  readonly slices?: Slices | undefined
 }
 
-/** Chunks that are kept as they came: more than a body of 32 MiB has at 64 KiB each. */
-const MAX_CHUNKS = 1_024
+/**
+ * Compressed, batches of real records shrink to a thirtieth at the least, the same record over and over to a hundredth; zeros
+ * shrink to a thousandth.
+ */
+const MAX_INFLATION = 200
+/** Up to here the ratio does not count: it costs little. */
+const FREE_BYTES = 1_048_576
 
 /**
  * Reads a request body whole, decompressed (batch-wire F27, F29). The size limit holds for the decompressed bytes and is
- * decided while reading, so that a small gzip cannot become a large buffer.
+ * decided while reading, so that a small gzip cannot become a large buffer, and one that grows beyond `MAX_INFLATION` is refused.
  * Errors: `ADP_TOO_LARGE`, `ADP_CONTENT_ENCODING`, `ADP_BODY` (broken compression, or the client went away).
  */
 export async function readBody(stream: Readable, options: BodyOptions): Promise<Buffer> {
@@ -27,6 +36,11 @@ export async function readBody(stream: Readable, options: BodyOptions): Promise<
   const decompress = decompressorFor(contentEncoding)
   if (decompress === undefined && Number(options.contentLength) > maxBytes) throw tooLarge(maxBytes)
   const pieces = new Pieces()
+  let compressed = 0
+  if (decompress !== undefined)
+    stream.on('data', (chunk: Buffer) => {
+      compressed += chunk.length
+    })
   const source = decompress === undefined ? stream : stream.pipe(decompress)
   // pipe() passes no errors on: a client that goes away must end the reading too.
   const onLost = (cause?: Error): void => {
@@ -36,6 +50,8 @@ export async function readBody(stream: Readable, options: BodyOptions): Promise<
   try {
     for await (const chunk of source as AsyncIterable<Buffer>) {
       if (pieces.size + chunk.length > maxBytes) throw tooLarge(maxBytes)
+      const inflates = decompress !== undefined && pieces.size > FREE_BYTES
+      if (inflates && pieces.size > compressed * MAX_INFLATION) throw inflated()
       options.onBytes?.(chunk.length)
       pieces.add(chunk)
     }
@@ -50,32 +66,7 @@ export async function readBody(stream: Readable, options: BodyOptions): Promise<
   } finally {
     stream.off('error', onLost).off('aborted', onLost)
   }
-  return pieces.join()
-}
-
-/**
- * The bytes read so far. Chunks are put together now and then: a client that sends each byte as a chunk of its own would
- * else cost a hundred times the bytes that the limits count.
- */
-class Pieces {
-  size = 0
-  private blocks: Buffer[] = []
-  private chunks: Buffer[] = []
-
-  add(chunk: Buffer): void {
-    this.size += chunk.length
-    this.chunks.push(chunk)
-    if (this.chunks.length < MAX_CHUNKS) return
-    this.blocks.push(Buffer.concat(this.chunks))
-    this.chunks = []
-  }
-
-  join(): Buffer {
-    const [first, ...others] = [...this.blocks, ...this.chunks]
-    return first !== undefined && others.length === 0
-      ? first
-      : Buffer.concat([...this.blocks, ...this.chunks])
-  }
+  return options.slices === undefined ? pieces.join() : pieces.joinInSlices(options.slices)
 }
 
 function decompressorFor(contentEncoding: string | undefined): Transform | undefined {
@@ -89,6 +80,13 @@ function decompressorFor(contentEncoding: string | undefined): Transform | undef
 
 function tooLarge(maxBytes: number): AdapterError {
   return new AdapterError('ADP_TOO_LARGE', `The body has more than ${maxBytes} bytes. Send smaller batches.`)
+}
+
+function inflated(): AdapterError {
+  return new AdapterError(
+    'ADP_TOO_LARGE',
+    `The compressed body grows to more than ${MAX_INFLATION} times its size. Send it without compression, or smaller batches.`,
+  )
 }
 
 function lost(): AdapterError {

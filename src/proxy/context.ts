@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
 import type { AddressList } from '../http/address-list.ts'
+import type { Slicing } from '../http/slices.ts'
 import type { Journal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
 import type { ReadPlanner } from '../translate/index.ts'
@@ -52,6 +53,7 @@ export interface ProxyContext {
   readonly byteBudget: ByteBudget
   readonly shares: Shares
   readonly slowClients: SlowClients
+  readonly slicing: Slicing
   readonly inFlight: InFlight
   /** Host names besides the request's own that absolute URLs inside a batch may have (batch-wire F21). */
   readonly serviceHosts: readonly string[]

@@ -23,12 +23,13 @@ export async function handleBatch(
   prefix: string,
 ): Promise<void> {
   const receivedMs = context.nowMs()
+  const slices = context.slicing.open()
   const host = checkHost(request)
   const authorisation = await context.authorise(request)
   const { partner } = authorisation
   const held = context.byteBudget.open(context.shares.of(authorisation))
   try {
-    const body = await readRequest(request, context.limits.maxBodyBytes, held)
+    const body = await readRequest(request, context.limits.maxBodyBytes, held, slices)
     const write: WriteRequest = {
       kind: 'batch',
       contentType: request.headers['content-type'],
@@ -40,7 +41,7 @@ export async function handleBatch(
       prefer: '',
       accept: '',
     }
-    const plan = planWrites(write, body, partner, receivedMs, context.limits)
+    const plan = await planWrites(write, body, partner, receivedMs, context.limits, slices)
     const { records, changesets, outcomesShown, unmappedFields } = plan
     const openReply: OpenReply = ({ layout, msgtypeResponse }, newId, timing) =>
       outcomesShown
@@ -51,7 +52,7 @@ export async function handleBatch(
             timing,
           )
         : createMismatchReply(response, newId)
-    const planned = { request: write, body, receivedMs, plan }
+    const planned = { request: write, body, receivedMs, plan, slices }
     const seconds = secondsOverBudget(context, authorisation, plan)
     // What came before has its answer, or comes to it without all of its records being posted again.
     const answer = seconds === undefined ? answerWrites : answerAgain

@@ -19,12 +19,13 @@ export async function handleRecord(
   prefix: string,
 ): Promise<void> {
   const receivedMs = context.nowMs()
+  const slices = context.slicing.open()
   checkHost(request)
   const authorisation = await context.authorise(request)
   const { partner } = authorisation
   const held = context.byteBudget.open(context.shares.of(authorisation))
   try {
-    const body = await readRequest(request, context.limits.maxPartBytes, held)
+    const body = await readRequest(request, context.limits.maxPartBytes, held, slices)
     const write: WriteRequest = {
       kind: 'record',
       contentType: request.headers['content-type'],
@@ -36,11 +37,11 @@ export async function handleRecord(
       prefer: [request.headers['prefer'] ?? []].flat().join(),
       accept: request.headers.accept ?? '',
     }
-    const plan = planWrites(write, body, partner, receivedMs, context.limits)
+    const plan = await planWrites(write, body, partner, receivedMs, context.limits, slices)
     const { tally, queuedMs, replayed } = await answerWrites(
       context,
       authorisation,
-      { request: write, body, receivedMs, plan },
+      { request: write, body, receivedMs, plan, slices },
       (_form, _newId, timing) => createRecordReply(response, timing),
     )
     context.events.batchAnswered({

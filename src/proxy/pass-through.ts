@@ -33,7 +33,7 @@ export interface PassThroughOptions extends PassageOptions {
   readonly acquireMs: number
   readonly shares: Shares
   readonly byteBudget: ByteBudget
-  /** Longest silence of the upstream. */
+  /** Longest silence of the upstream, and the time from the end of the request to the status line. */
   readonly timeoutMs: number
   /** Hears of every call that left. */
   readonly onCall: OnCall
@@ -111,16 +111,25 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
         } else {
           connected.add(request)
         }
+        // Whatever trickles in before the status line: once the request has left whole, that line must come in time.
+        let cancel = (): void => undefined
+        outgoing.once('finish', () => {
+          cancel = clock.after(options.timeoutMs, () =>
+            outgoing.destroy(new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No status line came in time.')),
+          )
+        })
         const startedMs = clock.nowMs()
         let answered = false
         const seen = (status: number | undefined): void =>
           onCall({ kind: 'passThrough', status, durationMs: clock.nowMs() - startedMs })
         outgoing.once('response', ({ statusCode }) => {
+          cancel()
           answered = true
           seen(statusCode)
         })
         // After an upgrade that nobody asked for there is neither a reply nor an error.
         outgoing.once('close', () => {
+          cancel()
           if (answered) return
           if (connected.has(request)) seen(undefined)
           fail(request, response)

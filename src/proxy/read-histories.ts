@@ -6,6 +6,8 @@ import { type ReadSession, readUpstream } from './read-upstream.ts'
 
 /** Pages of one query at most: forty marks that were changed five hundred times each. */
 const MAX_PAGES = 20
+/** States of all marks of one answer: a hundred changes of each of a thousand marks. */
+const MAX_STATES = 100_000
 
 /** `withHistories` where the partner wants it and the client's `$select` has it; else the marks as they are. */
 export function readHistories(
@@ -28,6 +30,7 @@ export async function withHistories(
   fetch: (query: string) => Promise<unknown>,
 ): Promise<FlatRow[]> {
   const states = new Map<string, FlatReply[]>(marks.map((mark) => [historyKey(mark), []]))
+  let count = 0
   for (const first of toHistoryQueries(marks)) {
     let query: string | undefined = first
     for (let page = 0; query !== undefined; page += 1) {
@@ -35,6 +38,8 @@ export async function withHistories(
       const json = await fetch(query)
       if (json === undefined) throw broken('is missing: it has no StatutoryAttendanceRecordHistorys')
       const { rows, link } = readCollection(json)
+      count += rows.length
+      if (count > MAX_STATES) throw broken('holds more states than an answer may')
       for (const row of rows) {
         const state = toHistory(row)
         if (state === undefined) throw broken('holds a row that is no state of a mark')

@@ -37,7 +37,14 @@ export async function readUpstream(session: ReadSession, resource: string, query
   const { reader, turns, signal } = session
   for (let attempt = 0; ;) {
     await turns.take()
-    const outcome = await reader.get(resource, query, session.credentials, signal, session.share)
+    const outcome = await reader.get(
+      resource,
+      query,
+      session.credentials,
+      signal,
+      turns.leftMs(),
+      session.share,
+    )
     if (outcome.kind === 'busy') throw noConnection()
     if (outcome.kind === 'read') session.onAccepted?.()
     const { renew } = session
@@ -69,6 +76,11 @@ function answerOf(outcome: Exclude<ReadOutcome, { kind: 'unavailable' }>): unkno
       throw new AdapterError(
         'ADP_UPSTREAM_PROTOCOL',
         `The service's answer cannot be read (status ${outcome.status}).`,
+      )
+    case 'overdue':
+      throw new AdapterError(
+        'ADP_BUDGET_EXCEEDED',
+        "The service's answer was not whole within the time for a read. Read again later, or less at a time.",
       )
     case 'refused':
       if (outcome.error.status === 404) return undefined

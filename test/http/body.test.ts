@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
@@ -83,8 +84,20 @@ describe('readBody', () => {
     })
     expect(await codeOf(reading)).toBe('ADP_TOO_LARGE')
     expect(seen).toBeLessThanOrEqual(100_000)
-    const large = { maxBytes: 20_000_000, contentEncoding: 'gzip', contentLength: '30000000' }
-    expect((await read([bomb], large)).length).toBe(20_000_000)
+    const random = randomBytes(10_000)
+    const repeated = gzipSync(Buffer.concat(Array<Buffer>(100).fill(random)))
+    const large = { maxBytes: 1_000_000, contentEncoding: 'gzip', contentLength: '30000000' }
+    expect((await read([repeated], large)).length).toBe(1_000_000)
+  })
+
+  it('batch-wire F27: refuses what grows to more than 200 times its size, once it is large', async () => {
+    const options = { maxBytes: 33_554_432, contentEncoding: 'gzip' }
+    let seen = 0
+    const bomb = gzipSync(Buffer.alloc(30_000_000))
+    const reading = read([bomb], { ...options, onBytes: (count) => (seen += count) })
+    expect(await codeOf(reading)).toBe('ADP_TOO_LARGE')
+    expect(seen).toBeLessThan(bomb.length * 200 + 65_536)
+    expect((await read([gzipSync(Buffer.alloc(1_000_000))], options)).length).toBe(1_000_000)
   })
 
   it('reports each chunk before it is kept, and lets the caller refuse', async () => {

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
+import { createSlicing } from '../../src/http/slices.ts'
 import { createByteBudget } from '../../src/proxy/byte-budget.ts'
 import { soleShare } from '../../src/v3/index.ts'
 import { checkHost, hostName, readRequest, serviceRoot } from '../../src/proxy/read-request.ts'
@@ -56,6 +57,7 @@ it.each([
 })
 
 describe('readRequest', () => {
+  const slices = createSlicing().open()
   function body(...chunks: string[]): IncomingMessage {
     const stream = Readable.from(
       chunks.map((chunk) => Buffer.from(chunk)),
@@ -67,7 +69,7 @@ describe('readRequest', () => {
   it('takes its bytes from the budget and leaves them to the caller to release', async () => {
     const budget = createByteBudget(10)
     const held = budget.open(soleShare)
-    const bytes = await readRequest(body('abc', 'def'), 100, held)
+    const bytes = await readRequest(body('abc', 'def'), 100, held, slices)
     expect([bytes.toString(), budget.held()]).toEqual(['abcdef', 6])
     held.release()
     expect(budget.held()).toBe(0)
@@ -78,7 +80,7 @@ describe('readRequest', () => {
     ['the limit', 5, 100, 'ADP_TOO_LARGE'],
   ])('takes no more when %s refuses it', async (_name, maxBytes, maxHeld, code) => {
     const budget = createByteBudget(maxHeld)
-    const reading = readRequest(body('abc', 'def'), maxBytes, budget.open(soleShare))
+    const reading = readRequest(body('abc', 'def'), maxBytes, budget.open(soleShare), slices)
     await expect(reading).rejects.toMatchObject({ code })
     expect(budget.held()).toBe(3)
   })

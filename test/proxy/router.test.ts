@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createAddressList } from '../../src/http/address-list.ts'
+import { createSlicing } from '../../src/http/slices.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
@@ -50,6 +51,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     byteBudget: createByteBudget(1),
     shares: createShares(),
     slowClients: { watch: () => undefined },
+    slicing: createSlicing(),
     inFlight: createInFlight(),
     serviceHosts: [],
     trustedProxies: createAddressList([]),

@@ -1,4 +1,5 @@
 import { AdapterError } from '../../errors.ts'
+import type { Slices } from '../../http/slices.ts'
 import type { Opened, StoredBatch, StoredRecord } from '../../journal/index.ts'
 import type { BatchTally } from '../../observability/events.ts'
 import type { PartReply } from '../../v2/index.ts'
@@ -26,6 +27,7 @@ export async function answerKnown(
   authorisation: Authorisation,
   batch: number,
   openReply: OpenReply,
+  slices: Slices,
 ): Promise<Answered | undefined> {
   const { journal, clock } = context
   const { partner, client } = authorisation
@@ -34,7 +36,7 @@ export async function answerKnown(
   let stored = await load(context, batch)
   if (stored === undefined) return undefined
   const { request, replyId } = stored.request
-  const plan = planStored(stored.request, partner, stored.receivedMs)
+  const plan = await planStored(stored.request, partner, stored.receivedMs, slices)
   const reply = openReply(request, createReplyIds(replyId), () => sending.timing())
   for (;;) {
     const open = stored.records.filter(({ state }) => state === 'open')
@@ -44,12 +46,12 @@ export async function answerKnown(
       const reopened =
         again.length === 0 ? undefined : await journal.reopen(batch, positions, JSON.stringify(client))
       if (reopened !== undefined && reopened.after.size > 0)
-        return resume(context, authorisation, { stored, plan, reopened, reply, sending })
+        return resume(context, authorisation, { stored, plan, reopened, reply, sending, slices })
       if (again.length > 0) stored = (await load(context, batch)) ?? stored
       if (stored.records.every(({ state }) => state !== 'open')) break
       continue
     }
-    if (stored.records.some(({ state }) => state !== 'open')) settleStored(stored, plan, reply)
+    if (stored.records.some(({ state }) => state !== 'open')) await settleStored(stored, plan, reply, slices)
     const leftMs = deadlineMs - clock.nowMs()
     const next = open
       .slice(0, Math.ceil(open.length * SHARE_AT_A_TIME))
@@ -64,8 +66,8 @@ export async function answerKnown(
     if (stored === undefined)
       throw new AdapterError('ADP_JOURNAL_LOST', 'The batch was withdrawn. Send it again.')
   }
-  settleStored(stored, plan, reply)
-  reply.end()
+  await settleStored(stored, plan, reply, slices)
+  await reply.end()
   return { tally: tallyOf(stored.records), queuedMs: sending.queuedMs(), replayed: true, batch }
 }
 
@@ -99,18 +101,19 @@ interface Resumed {
   readonly reopened: Opened
   readonly reply: Reply
   readonly sending: Sending
+  readonly slices: Slices
 }
 
 /** Sends what was opened again, and answers the rest from the journal. */
 async function resume(
   context: ProxyContext,
   { partner }: Authorisation,
-  { stored, plan, reopened, reply, sending }: Resumed,
+  { stored, plan, reopened, reply, sending, slices }: Resumed,
 ): Promise<Answered> {
   const { lease, after } = reopened
   const { batch, receivedMs, request } = stored
   const rest = stored.records.filter(({ position }) => !after.has(position))
-  settleParts(stored, rest, plan, reply)
+  await settleParts(stored, rest, plan, reply, slices)
   const positions = [...after.keys()].sort((one, other) => one - other)
   const tally = await runForClient(context, partner, sending, reply, {
     batch,
@@ -127,7 +130,7 @@ async function resume(
     texts: toTexts(request.request, context.newId),
     followUp: { outcomesShown: plan.outcomesShown, clientWaits: true, receivedMs },
   })
-  reply.end()
+  await reply.end()
   const before = tallyOf(rest)
   return {
     tally: {
@@ -154,21 +157,31 @@ export function firstOfAgain(
 export const isReadBackFirst = ({ journal, nowMs }: Pick<ProxyContext, 'journal' | 'nowMs'>): boolean =>
   nowMs() < journal.readBackUntilMs
 
-function settleStored(stored: Loaded, plan: Plan, reply: Reply): void {
+async function settleStored(stored: Loaded, plan: Plan, reply: Reply, slices: Slices): Promise<void> {
   const settled = stored.records.filter(({ state }) => state !== 'open')
-  settleParts(stored, settled, plan, reply)
+  await settleParts(stored, settled, plan, reply, slices)
   reply.begin()
 }
 
 const neverSent = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined } as const
 
-function settleParts({ request }: Loaded, records: readonly StoredRecord[], plan: Plan, reply: Reply): void {
+/** What a stored answer costs, in bytes of a batch. */
+const ANSWER_WORK = 1_024
+
+async function settleParts(
+  { request }: Loaded,
+  records: readonly StoredRecord[],
+  plan: Plan,
+  reply: Reply,
+  slices: Slices,
+): Promise<void> {
   // The same answer has the same ids.
   const texts = toTexts(request.request, createReplyIds(request.replyId))
   for (const record of records) {
     const planned = plan.records[record.position]
     if (planned === undefined) continue
     reply.settle(record.position, partOf(record, planned, texts))
+    if (slices.spend(ANSWER_WORK)) await slices.next()
   }
 }
 

@@ -1,5 +1,7 @@
 import { AdapterError } from '../../errors.ts'
+import type { Slices } from '../../http/slices.ts'
 import type { BatchIdentity, NewRecord } from '../../journal/index.ts'
+import type { PartReply } from '../../v2/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
 import { answerKnown, isReadBackFirst } from './answer-known.ts'
@@ -24,6 +26,7 @@ export interface PlannedRequest {
   readonly body: Buffer
   readonly receivedMs: number
   readonly plan: Plan
+  readonly slices: Slices
 }
 
 /**
@@ -39,29 +42,34 @@ export async function answerWrites(
 ): Promise<Answered> {
   const { journal } = context
   const { partner, client } = authorisation
-  const { request, body, plan } = planned
+  const { request, body, plan, slices } = planned
   const replyId = context.newId()
   const texts = toTexts(request, context.newId)
   const dropped = !plan.outcomesShown && partner.mismatch === 'drop'
-  const faults = plan.records.map((record) =>
-    record.faults === undefined ? undefined : settleFault(record, texts),
-  )
-  const records = plan.records.map(({ key }, index): NewRecord => {
-    const fault = faults[index]
-    if (fault !== undefined) return { key: '', refused: { answer: encodeAnswer(fault), reason: 'fault' } }
-    return dropped ? { key: '', refused: { answer: undefined, reason: 'dropped' } } : { key }
-  })
+  const faults = new Map<number, PartReply>()
+  const records: NewRecord[] = []
+  for (const record of plan.records) {
+    if (record.faults === undefined) {
+      const own = { key: record.key }
+      records.push(dropped ? { key: '', refused: { answer: undefined, reason: 'dropped' } } : own)
+      continue
+    }
+    const fault = settleFault(record, texts)
+    faults.set(records.length, fault)
+    records.push({ key: '', refused: { answer: encodeAnswer(fault), reason: 'fault' } })
+    if (slices.spend(FAULT_WORK)) await slices.next()
+  }
   const batch = {
-    ...identityOf(context, authorisation, planned),
+    ...(await identityOf(context, authorisation, planned)),
     partner: partner.id,
     credentials: JSON.stringify(client),
     records,
-    payload: journal.durable ? encodeStoredRequest({ request, replyId, body }) : NOTHING,
+    payload: journal.durable ? await encodeStoredRequest({ request, replyId, body }, slices) : NOTHING,
   }
   context.clients.set(partner.id, client)
   let begun = await journal.begin(batch)
   while (begun.kind === 'known') {
-    const answered = await answerKnown(context, authorisation, begun.batch, openReply)
+    const answered = await answerKnown(context, authorisation, begun.batch, openReply, slices)
     if (answered !== undefined) return answered
     // It was withdrawn meanwhile: the journal had kept it after its client was told that it could not.
     const before = begun.batch
@@ -71,9 +79,7 @@ export async function answerWrites(
   if (begun.idsReused) context.events.batchIdsReused({ partner: partner.id })
   const sending = createSending(context, authorisation)
   const reply = openReply(request, createReplyIds(replyId), () => sending.timing())
-  faults.forEach((fault, index) => {
-    if (fault !== undefined) reply.settle(index, fault)
-  })
+  for (const [index, fault] of faults) reply.settle(index, fault)
   const { receivedMs } = begun
   const dated = redate(plan, planned.receivedMs, receivedMs)
   const tasks = toTasks(
@@ -92,8 +98,8 @@ export async function answerWrites(
     texts,
     followUp: { outcomesShown: plan.outcomesShown, clientWaits: true, receivedMs },
   })
-  reply.end()
-  const refused = faults.filter((fault) => fault !== undefined).length
+  await reply.end()
+  const refused = faults.size
   return {
     tally: {
       ...tally,
@@ -118,21 +124,26 @@ export async function answerAgain(
 ): Promise<Answered | undefined> {
   const { partner, client } = authorisation
   context.clients.set(partner.id, client)
-  const batch = await context.journal.find(identityOf(context, authorisation, planned))
-  return batch === undefined ? undefined : answerKnown(context, authorisation, batch, openReply)
+  const batch = await context.journal.find(await identityOf(context, authorisation, planned))
+  return batch === undefined
+    ? undefined
+    : answerKnown(context, authorisation, batch, openReply, planned.slices)
 }
 
+/** What the answer to a record that is refused costs, in bytes of a batch. */
+const FAULT_WORK = 4_096
 const NOTHING = new Uint8Array(0)
 
 /** What the journal knows a request by. */
-function identityOf(
+async function identityOf(
   { journal, upstream }: ProxyContext,
   { owner }: Authorisation,
-  { body, plan, receivedMs }: PlannedRequest,
-): BatchIdentity {
+  { body, plan, receivedMs, slices }: PlannedRequest,
+): Promise<BatchIdentity> {
   if (!journal.durable) return { owner, ids: undefined, content: NOTHING, receivedMs }
   const ids = plan.ids === undefined ? undefined : digestIds(owner, plan.ids)
-  return { owner, ids, content: digestRequest(owner, upstream, plan.ids?.boundary, body), receivedMs }
+  const content = await digestRequest(owner, upstream, plan.ids?.boundary, body, slices)
+  return { owner, ids, content, receivedMs }
 }
 
 const forgotten = (): AdapterError =>

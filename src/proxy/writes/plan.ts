@@ -1,11 +1,12 @@
+import { type Slices, SLICE_WORK } from '../../http/slices.ts'
 import { toV3Record } from '../../translate/index.ts'
 import {
   type BatchLimits,
   type BatchPart,
-  decodeBatch,
   decodeRecordBytes,
   type FlatRecord,
   noBatchLimits,
+  openBatchDecoding,
   type RecordFault,
   readBoundary,
   readPreferences,
@@ -13,6 +14,9 @@ import {
 import type { V3Record } from '../../v3/index.ts'
 import type { Partner } from '../partner.ts'
 import type { BatchIds, StoredRequest, WriteRequest } from './stored-request.ts'
+
+/** What planning one record costs, in bytes of a batch. */
+const PLAN_WORK = 512
 
 /** What one record says about how it wants to be answered. */
 export type Answering = Pick<
@@ -46,25 +50,30 @@ export interface Plan {
  * Reads a write request whole and decides what is posted for each record, without doing it. `receivedMs` becomes the time of
  * the marks. Errors as `decodeBatch`, for an envelope of which nothing may be posted.
  */
-export function planWrites(
+export async function planWrites(
   request: WriteRequest,
   body: Buffer,
   partner: Partner,
   receivedMs: number,
   limits: BatchLimits,
-): Plan {
+  slices: Slices,
+): Promise<Plan> {
   const recordedOn = new Date(receivedMs).toISOString()
   if (request.kind === 'record') return planSingle(request, body, partner, recordedOn, limits)
-  const batch = decodeBatch(body, request.contentType, {
+  const decoding = openBatchDecoding(body, request.contentType, {
     limits,
     serviceHosts: new Set(request.serviceHosts),
   })
+  while (!decoding.advance(SLICE_WORK)) await slices.next()
+  const batch = decoding.batch()
   let unmappedFields = 0
-  const records = batch.parts.map((part) => {
+  const records: PlannedRecord[] = []
+  for (const part of batch.parts) {
     const planned = planRecord(part, part.record, part.faults, partner, recordedOn)
     unmappedFields += planned.unmapped
-    return planned.record
-  })
+    records.push(planned.record)
+    if (slices.spend(PLAN_WORK)) await slices.next()
+  }
   return {
     records,
     unmappedFields,
@@ -90,7 +99,12 @@ export function redate(plan: Plan, fromMs: number, receivedMs: number): Plan {
  * Plans a request that was journaled. Its records were let in when it came: limits that were lowered since then, or what a
  * partner leaves out of records now, are no reason to refuse one that may have been sent.
  */
-export function planStored({ request, body }: StoredRequest, partner: Partner, receivedMs: number): Plan {
+export function planStored(
+  { request, body }: StoredRequest,
+  partner: Partner,
+  receivedMs: number,
+  slices: Slices,
+): Promise<Plan> {
   const { mapping } = partner
   const unmappedFields = mapping.unmappedFields === 'strict' ? 'report' : mapping.unmappedFields
   return planWrites(
@@ -99,6 +113,7 @@ export function planStored({ request, body }: StoredRequest, partner: Partner, r
     { ...partner, mapping: { ...mapping, unmappedFields } },
     receivedMs,
     noBatchLimits,
+    slices,
   )
 }
 

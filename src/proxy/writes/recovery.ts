@@ -1,6 +1,7 @@
 import * as z from 'zod'
 
 import { AdapterError } from '../../errors.ts'
+import type { Slices } from '../../http/slices.ts'
 import type { Opened, StoredBatch } from '../../journal/index.ts'
 import type { V3Credentials } from '../../v3/index.ts'
 import type { ProxyContext } from '../context.ts'
@@ -98,7 +99,7 @@ export function createRecovery(
   ): Promise<void> => {
     const { batch, receivedMs, records } = stored
     if (typeof authorisation === 'string') return end(stored, opened, authorisation)
-    const planned = planAgain(stored, authorisation.partner)
+    const planned = await planAgain(stored, authorisation.partner, context.slicing.open())
     const isReadable = (position: number): boolean => planned?.plan.records[position]?.record !== undefined
     const { lease, after } = opened
     const positions = [...after.keys()].filter(isReadable).sort((one, other) => one - other)
@@ -253,14 +254,15 @@ export function createRecovery(
 }
 
 /** Undefined for a request that this version cannot read: so it will be the next time. */
-function planAgain(
+async function planAgain(
   { payload, receivedMs }: StoredBatch,
   partner: Partner,
-): { readonly request: StoredRequest; readonly plan: Plan } | undefined {
+  slices: Slices,
+): Promise<{ readonly request: StoredRequest; readonly plan: Plan } | undefined> {
   if (payload === undefined) return undefined
   try {
     const request = decodeStoredRequest(payload)
-    return { request, plan: planStored(request, partner, receivedMs) }
+    return { request, plan: await planStored(request, partner, receivedMs, slices) }
   } catch (cause) {
     if (cause instanceof AdapterError) return undefined
     throw cause

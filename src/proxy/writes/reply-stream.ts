@@ -11,8 +11,8 @@ export interface Reply {
   begin(): void
   /** True once the status line has left: the request can only be answered part by part then. */
   hasLeft(): boolean
-  /** Writes what is left and ends the reply; every record has been settled by then. */
-  end(): void
+  /** Writes what is left and ends the reply; every record has been settled by then. Resolves once all was handed over. */
+  end(): Promise<void>
 }
 
 /**
@@ -27,6 +27,9 @@ export type OpenReply = (
 
 /** How long a settled part may wait for others: a write of its own, which wakes the client, costs more than posting a record. */
 const COALESCE_MS = 25
+/** What leaves in one write: more would hold up others. */
+const MAX_PARTS = 1_000
+const MAX_CHARACTERS = 1_048_576
 
 /**
  * Streams a batch reply (batch-wire A7): parts are written in request order as soon as all before them are known, while
@@ -72,9 +75,15 @@ export class ReplyStream implements Reply {
     if (this.begun) this.schedule()
   }
 
-  end(): void {
+  async end(): Promise<void> {
     this.begun = true
-    const text = this.takeReady() + this.encoder.close(this.changesets)
+    let text = this.takeReady()
+    while (this.replies[this.next] !== undefined) {
+      this.write(text)
+      await new Promise((resolve) => setImmediate(resolve))
+      text = this.takeReady()
+    }
+    text += this.encoder.close(this.changesets)
     this.writeHead()
     if (!this.response.destroyed) this.response.end(text, 'utf8')
   }
@@ -84,16 +93,26 @@ export class ReplyStream implements Reply {
     this.scheduled = true
     setTimeout(() => {
       this.scheduled = false
-      const text = this.takeReady()
-      if (text === '' || this.response.destroyed || this.response.writableEnded) return
-      this.writeHead()
-      this.response.write(text, 'utf8')
+      this.write(this.takeReady())
+      this.schedule()
     }, COALESCE_MS)
   }
 
+  private write(text: string): void {
+    if (text === '' || this.response.destroyed || this.response.writableEnded) return
+    this.writeHead()
+    this.response.write(text, 'utf8')
+  }
+
+  /** The parts that are ready, as many as one turn of the event loop may write. */
   private takeReady(): string {
     let text = ''
-    for (let reply = this.replies[this.next]; reply !== undefined; reply = this.replies[this.next]) {
+    const end = this.next + MAX_PARTS
+    for (
+      let reply = this.replies[this.next];
+      reply !== undefined && this.next < end && text.length < MAX_CHARACTERS;
+      reply = this.replies[this.next]
+    ) {
       text += this.encoder.part(reply)
       this.replies[this.next] = undefined
       this.next += 1
@@ -117,9 +136,10 @@ export function createMismatchReply(response: ServerResponse, newId: () => strin
     hasLeft: () => false,
     end: () => {
       const { contentType, body } = encodeMismatch(newId)
-      if (response.destroyed) return
+      if (response.destroyed) return Promise.resolve()
       response.writeHead(200, { 'Content-Type': contentType, 'Content-Length': Buffer.byteLength(body) })
       response.end(body)
+      return Promise.resolve()
     },
   }
 }
@@ -137,6 +157,6 @@ export function createRecordReply(response: ServerResponse, timing: () => string
     },
     begin: () => undefined,
     hasLeft: () => response.headersSent,
-    end: () => undefined,
+    end: () => Promise.resolve(),
   }
 }

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import * as z from 'zod'
 
 import { AdapterError } from '../../errors.ts'
+import type { Slices } from '../../http/slices.ts'
 
 /** What decides, besides the body, what a write request posts and how it is answered. */
 export interface WriteRequest {
@@ -52,9 +53,26 @@ const schema = z.object({
   replyId: z.string(),
 })
 
+/** From this size on the bytes are shared with the thread of the journal, not copied to it. */
+const SHARED_FROM = 1_048_576
+/** How many bytes are copied or hashed at once; either costs a quarter of decoding them. */
+const CHUNK = 1_048_576
+const CHUNK_WORK = CHUNK / 4
+
 /** Bytes for the journal: one line of JSON, then the body as it came. */
-export function encodeStoredRequest({ request, replyId, body }: StoredRequest): Buffer {
-  return Buffer.concat([Buffer.from(`${JSON.stringify({ request, replyId })}\n`), body])
+export async function encodeStoredRequest(
+  { request, replyId, body }: StoredRequest,
+  slices: Slices,
+): Promise<Buffer> {
+  const head = Buffer.from(`${JSON.stringify({ request, replyId })}\n`)
+  if (body.length < SHARED_FROM) return Buffer.concat([head, body])
+  const bytes = Buffer.from(new SharedArrayBuffer(head.length + body.length))
+  head.copy(bytes)
+  for (let from = 0; from < body.length; from += CHUNK) {
+    body.copy(bytes, head.length + from, from, from + CHUNK)
+    if (slices.spend(CHUNK_WORK)) await slices.next()
+  }
+  return bytes
 }
 
 /** The inverse of `encodeStoredRequest`. Error: `ADP_INTERNAL` for bytes that it did not write. */
@@ -78,16 +96,19 @@ function parseHead(text: string): z.infer<typeof schema> {
  * the header writes it: what the adapter is called by, or its configuration, makes no other request of the same bytes. How it
  * is answered follows from the first one. `upstream` is the base address of V3.
  */
-export function digestRequest(
+export async function digestRequest(
   owner: string,
   upstream: string,
   boundary: string | undefined,
   body: Buffer,
-): Buffer {
-  return createHash('sha256')
-    .update(`${JSON.stringify([owner, upstream, boundary ?? null])}\n`)
-    .update(body)
-    .digest()
+  slices: Slices,
+): Promise<Buffer> {
+  const hash = createHash('sha256').update(`${JSON.stringify([owner, upstream, boundary ?? null])}\n`)
+  for (let from = 0; from < body.length; from += CHUNK) {
+    hash.update(body.subarray(from, from + CHUNK))
+    if (slices.spend(CHUNK_WORK)) await slices.next()
+  }
+  return hash.digest()
 }
 
 /** SHA-256 over the ids that a client gave its batch. */

@@ -110,13 +110,7 @@ class BatchDecoder implements BatchDecoding {
   }
 
   advance(work: number): boolean {
-    let left = work
-    while (this.boundary === undefined) {
-      if (left <= 0) return false
-      const step = this.choosing.next()
-      if (step.done === true) this.open(step.value)
-      else left -= SEARCH_STEP_WORK
-    }
+    let left = this.search(work)
     while (left > 0) {
       const range = this.next()
       if (range === undefined) return true
@@ -128,6 +122,18 @@ class BatchDecoder implements BatchDecoding {
   batch(): Batch {
     const { headerBoundary, boundary = headerBoundary, changesets, parts } = this
     return { boundary, changesets, idsAgree: idsAgree(headerBoundary, [boundary, ...changesets]), parts }
+  }
+
+  /** Searches the boundary, once; returns what is left of the work. */
+  private search(work: number): number {
+    if (this.boundary !== undefined) return work
+    for (let left = work; left > 0; left -= SEARCH_STEP_WORK) {
+      const step = this.choosing.next()
+      if (step.done !== true) continue
+      this.open(step.value)
+      return left
+    }
+    return 0
   }
 
   private open(boundary: string): void {
@@ -150,9 +156,10 @@ class BatchDecoder implements BatchDecoding {
     this.inner = undefined
     const outer = this.outer?.next()
     if (outer === undefined || outer.done === true) return undefined
+    const { length } = this.parts
     this.readOuterPart(outer.value)
     // A changeset's bytes count with its parts.
-    return this.inner === undefined ? outer.value : NO_BYTES
+    return this.parts.length > length ? outer.value : NO_BYTES
   }
 
   private readOuterPart(range: PartRange): void {

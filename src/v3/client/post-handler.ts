@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { type Dispatcher, errors } from 'undici'
 
 import { AdapterError } from '../../errors.ts'
+import { Pieces } from '../../http/pieces.ts'
 import type { PostOutcome, UnknownReason } from '../errors/post-outcome.ts'
 import type { ConnectionUser } from './connections.ts'
 
@@ -27,6 +28,8 @@ export interface ReplyReader<Outcome> {
   readonly onAnswered?: ((status: number | undefined, durationMs: number) => void) | undefined
 }
 
+const NO_BYTES = Buffer.alloc(0)
+
 /** What a budget can end. */
 export interface Expirable {
   expire(): void
@@ -49,7 +52,9 @@ export class PostHandler<Outcome> implements ConnectionUser, Expirable {
   private status = 0
   private retryAfter: string | undefined
   private contentType: string | undefined
-  private chunks: Buffer[] = []
+  /** The only chunk, of most replies. */
+  private first: Buffer | undefined
+  private pieces: Pieces | undefined
   private bytes = 0
   private done = false
 
@@ -112,13 +117,17 @@ export class PostHandler<Outcome> implements ConnectionUser, Expirable {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.bytes += chunk.length
     if (this.bytes > this.reader.maxReplyBytes) controller.abort(new errors.ResponseExceededMaxSizeError())
-    else this.chunks.push(chunk)
+    else if (this.pieces !== undefined) this.pieces.add(chunk)
+    else if (this.first === undefined) this.first = chunk
+    else {
+      this.pieces = new Pieces()
+      this.pieces.add(this.first)
+      this.pieces.add(chunk)
+    }
   }
 
   onResponseEnd(): void {
-    const [first] = this.chunks
-    const body = this.chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.chunks)
-    this.finish(this.read(body), true)
+    this.finish(this.read(this.pieces?.join() ?? this.first ?? NO_BYTES), true)
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
@@ -129,7 +138,7 @@ export class PostHandler<Outcome> implements ConnectionUser, Expirable {
     if (this.status === 0) this.reader.onAnswered?.(undefined, performance.now() - this.startedMs)
     if (this.status >= 300) {
       // The status line came; only the explanation was lost.
-      this.finish(this.read(Buffer.alloc(0)))
+      this.finish(this.read(NO_BYTES))
     } else {
       this.finish({ kind: 'unknown', reason: reasonOf(error) })
     }
@@ -143,7 +152,8 @@ export class PostHandler<Outcome> implements ConnectionUser, Expirable {
   private finish(outcome: Outcome | Unanswered, replied = false): void {
     if (this.done) return
     this.done = true
-    this.chunks = []
+    this.first = undefined
+    this.pieces = undefined
     this.release(this.slot)
     this.onDone?.(replied)
     this.onOutcome(outcome)

@@ -1,12 +1,13 @@
 import { type Dispatcher, errors, Pool } from 'undici'
 
 import { parseJson, readUpstreamError, type UpstreamError } from '../errors/upstream-error.ts'
+import { collectReply, ReplyOverdueError } from './collect-reply.ts'
 import { observeReads } from './observe-reads.ts'
 import { readRetryAfter } from './read-outcome.ts'
 import type { V3ClientOptions, V3Credentials } from './v3-client.ts'
 
-/** A page of 1000 records is about half of one MiB; more than this is no page. */
-const MAX_PAGE_BYTES = 33_554_432
+/** A page of 1000 records is about half of one MiB; more than this is no page, and would take too long to parse. */
+const MAX_PAGE_BYTES = 4_194_304
 
 /** What became of one GET. */
 export type ReadOutcome =
@@ -20,14 +21,23 @@ export type ReadOutcome =
     }
   /** An answer that is none: cut off, not JSON, a redirect, a failure of the service. */
   | { readonly kind: 'broken'; readonly status: number }
+  /** The time for it was over before it was whole. */
+  | { readonly kind: 'overdue' }
 
 /** The reads of one V3 upstream. */
 export interface V3Reader {
   /**
    * GETs below `/Attendance/V3/`: `resource` is a set or an entity of one, `query` raw and without `?`. One page is
-   * held at a time, so the caller's pace is V3's. Rejects only when `signal` aborts.
+   * held at a time, so the caller's pace is V3's. It ends after `timeoutMs`, however the answer trickles in. Rejects only when
+   * `signal` aborts (undefined: it never does).
    */
-  get(resource: string, query: string, credentials: V3Credentials, signal: AbortSignal): Promise<ReadOutcome>
+  get(
+    resource: string,
+    query: string,
+    credentials: V3Credentials,
+    signal: AbortSignal | undefined,
+    timeoutMs: number,
+  ): Promise<ReadOutcome>
   close(): Promise<void>
 }
 
@@ -40,16 +50,15 @@ export function createV3Reader(options: V3ClientOptions): V3Reader {
     connect: { timeout: timeouts.connectMs },
     headersTimeout: timeouts.headersMs,
     bodyTimeout: timeouts.bodyMs,
-    maxResponseSize: MAX_PAGE_BYTES,
     keepAliveTimeout: 4_000,
   })
   const upstream = onCall === undefined ? pool : pool.compose(observeReads(onCall, () => clock.nowMs()))
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}/Attendance/V3/`
   return {
-    get: async (resource, query, credentials, signal) => {
+    get: async (resource, query, credentials, signal, timeoutMs) => {
       let status = 0
       try {
-        const reply = await upstream.request({
+        const request: Dispatcher.DispatchOptions = {
           method: 'GET',
           path: `${root}${resource}${query === '' ? '' : `?${query}`}`,
           headers: {
@@ -57,12 +66,20 @@ export function createV3Reader(options: V3ClientOptions): V3Reader {
             authorization: credentials.authorization,
             'ocp-apim-subscription-key': credentials.subscriptionKey,
           },
+        }
+        const reply = await collectReply(upstream, request, {
+          maxBytes: MAX_PAGE_BYTES,
+          clock,
+          timeoutMs,
           signal,
+          onStatus: (own) => {
+            status = own
+          },
         })
-        status = reply.statusCode
-        return toOutcome(status, reply.headers['retry-after'], await reply.body.text(), nowMs())
+        return toOutcome(status, reply.headers['retry-after'], reply.body.toString('utf8'), nowMs())
       } catch (cause) {
-        if (signal.aborted) throw cause
+        if (signal?.aborted === true) throw cause
+        if (cause instanceof ReplyOverdueError) return { kind: 'overdue' }
         return lossOf(cause, status)
       }
     },
@@ -72,7 +89,7 @@ export function createV3Reader(options: V3ClientOptions): V3Reader {
 
 function toOutcome(
   status: number,
-  retryAfter: Dispatcher.ResponseData['headers'][string],
+  retryAfter: string | string[] | undefined,
   body: string,
   nowMs: number,
 ): ReadOutcome {

@@ -75,7 +75,7 @@ export interface V3Client {
 /** An upstream's answer to one record is small. */
 const MAX_REPLY_BYTES = 1_048_576
 /** What a part of a batch reply adds to that. */
-const MAX_PART_BYTES = 65_536
+const MAX_PART_BYTES = 8_192
 /** Batches under way at the same time: one is answered while the next is made up. */
 const BATCHES_AT_A_TIME = 2
 

@@ -1,6 +1,5 @@
 import { journalKeysOf, parseConfig } from '../../../src/config/index.ts'
 import { openJournal, type Settled } from '../../../src/journal/index.ts'
-import { encodeStoredRequest } from '../../../src/proxy/writes/stored-request.ts'
 import { type BatchText, flatRecord, guid } from '../../support/batch-request.ts'
 import { clientHeaders } from '../../support/start-adapter.ts'
 import type { JournalSection } from './journal-file.ts'
@@ -22,7 +21,7 @@ export const payloadOf = ({ headers, body }: BatchText): Buffer => {
     prefer: '',
     accept: '',
   } as const
-  return encodeStoredRequest({ request, replyId: guid(1), body: Buffer.from(body) })
+  return Buffer.from(`${JSON.stringify({ request, replyId: guid(1) })}\n${body}`)
 }
 
 /** What an instance leaves in its journal. */

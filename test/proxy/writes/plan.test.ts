@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import type { Partner } from '../../../src/proxy/partner.ts'
+import { createSlicing } from '../../../src/http/slices.ts'
 import { type Plan, planWrites } from '../../../src/proxy/writes/plan.ts'
 import type { WriteRequest } from '../../../src/proxy/writes/stored-request.ts'
 import { defaultBatchLimits } from '../../../src/v2/index.ts'
@@ -40,6 +41,8 @@ const partner: Partner = {
   tokens: undefined,
 }
 
+const slices = createSlicing().open()
+
 const request: WriteRequest = {
   kind: 'batch',
   contentType: undefined,
@@ -52,7 +55,7 @@ const request: WriteRequest = {
   accept: '',
 }
 
-function planOf(records: readonly (object | string)[], own: Partial<Partner> = {}): Plan {
+function planOf(records: readonly (object | string)[], own: Partial<Partner> = {}): Promise<Plan> {
   const { headers, body } = batchOf(records)
   return planWrites(
     { ...request, contentType: headers['Content-Type'] },
@@ -60,12 +63,13 @@ function planOf(records: readonly (object | string)[], own: Partial<Partner> = {
     { ...partner, ...own },
     Date.parse(at),
     defaultBatchLimits,
+    slices,
   )
 }
 
 describe('planWrites', () => {
-  it('decides what is posted, in the order of the batch', () => {
-    const { records, unmappedFields } = planOf([
+  it('decides what is posted, in the order of the batch', async () => {
+    const { records, unmappedFields } = await planOf([
       flatRecord(1),
       '{"Present"',
       flatRecord(2, { Mood: 1, Other: 2 }),
@@ -79,13 +83,13 @@ describe('planWrites', () => {
     expect(records.map(({ answering }) => answering.contentId)).toEqual(['1', '2', '3'])
   })
 
-  it('counts, and refuses, what no rule consumes, as the partner has it', () => {
+  it('counts, and refuses, what no rule consumes, as the partner has it', async () => {
     const mapping = { ...partner.mapping, unmappedFields: 'strict' } as const
-    const { records } = planOf([flatRecord(1, { Mood: 1 }), flatRecord(2)], { mapping })
+    const { records } = await planOf([flatRecord(1, { Mood: 1 }), flatRecord(2)], { mapping })
     expect(records.map(({ faults }) => faults?.[0]?.code)).toEqual(['ADP_UNMAPPED_FIELD', undefined])
   })
 
-  it('gives one key to records of one learner and event, whatever the case of the guids', () => {
+  it('gives one key to records of one learner and event, whatever the case of the guids', async () => {
     const Learner = 'abcdefab-0000-4000-8000-000000000001'
     const records = [
       { Learner },
@@ -93,43 +97,47 @@ describe('planWrites', () => {
       { Learner, AttendableEvent: guid(5) },
       {},
     ]
-    const keys = planOf(records.map((fields) => flatRecord(1, fields))).records.map(({ key }) => key)
+    const plan = await planOf(records.map((fields) => flatRecord(1, fields)))
+    const keys = plan.records.map(({ key }) => key)
     expect(keys[0]).toBe(keys[1])
     expect(new Set(keys).size).toBe(3)
   })
 
-  it('gives every record the time of receipt and the name of the process', () => {
-    const { records } = planOf([flatRecord(1), flatRecord(2)])
+  it('gives every record the time of receipt and the name of the process', async () => {
+    const { records } = await planOf([flatRecord(1), flatRecord(2)])
     expect(records.map(({ record }) => [record?.RecordedOn, record?.ChangeProcessName])).toEqual(
       Array(2).fill([at, 'Acme']),
     )
   })
 
-  it('names a batch by its ids, and a single record by nothing', () => {
+  it('names a batch by its ids, and a single record by nothing', async () => {
     const { headers, body } = batchOf([flatRecord(1)], { batch: 'b 1', changeset: 'c', boundary: '"b 1"' })
     const own = { ...request, contentType: headers['Content-Type'] }
-    expect(planWrites(own, Buffer.from(body), partner, 0, defaultBatchLimits).ids).toEqual({
+    const plan = await planWrites(own, Buffer.from(body), partner, 0, defaultBatchLimits, slices)
+    expect(plan.ids).toEqual({
       boundary: 'b 1',
       envelope: ['b 1', 'c'],
     })
-    const single = planWrites(
+    const single = await planWrites(
       { ...request, kind: 'record' },
       Buffer.from(JSON.stringify(flatRecord(3))),
       partner,
       Date.parse(at),
       defaultBatchLimits,
+      slices,
     )
     expect(single).toMatchObject({ ids: undefined, outcomesShown: true, changesets: 0 })
     expect(single.records[0]?.record?.Attendee.ExternalID).toBe(guid(3))
   })
 
-  it('refuses a single record that is not UTF-8', () => {
-    const { records } = planWrites(
+  it('refuses a single record that is not UTF-8', async () => {
+    const { records } = await planWrites(
       { ...request, kind: 'record' },
       Buffer.from([0xff]),
       partner,
       0,
       defaultBatchLimits,
+      slices,
     )
     expect(records[0]?.faults?.[0]?.code).toBe('ADP_CHARSET')
   })

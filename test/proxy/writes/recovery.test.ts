@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { AdapterError } from '../../../src/errors.ts'
+import { createSlicing } from '../../../src/http/slices.ts'
 import { createNoJournal, type Journal, type StoredBatch } from '../../../src/journal/index.ts'
 import { createEvents } from '../../../src/observability/events.ts'
 import { createLogger } from '../../../src/observability/logger.ts'
@@ -45,6 +46,7 @@ function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authoris
     clock,
     orphans: new Map(),
     active: createActiveRecords(),
+    slicing: createSlicing(),
     waiting: createWaiting(journal, clock),
     newId: () => 'id',
     clients: new Map([['here', client]]),

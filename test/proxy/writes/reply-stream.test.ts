@@ -56,7 +56,7 @@ describe('ReplyStream', () => {
           reply.settle(index, part(index))
           if (step % 2 === 0) await turn()
         }
-        reply.end()
+        await reply.end()
         const expected = order.map((_, index) => `${index} [${index}]`)
         expect(readReply(await client.untilClosed())).toEqual(expected)
       }),
@@ -77,7 +77,7 @@ describe('ReplyStream', () => {
     reply.begin()
     expect(await client.until('[0]')).not.toContain('[1]')
     reply.settle(1, part(1))
-    reply.end()
+    await reply.end()
     expect(await client.untilClosed()).toContain('[1]')
   })
 
@@ -94,7 +94,7 @@ describe('ReplyStream', () => {
     reply.settle(0, part(0))
     await turn()
     reply.settle(1, part(1))
-    reply.end()
+    await reply.end()
     expect(response.headersSent).toBe(false)
   })
 })

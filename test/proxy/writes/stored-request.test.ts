@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../../src/errors.ts'
+import { createSlicing } from '../../../src/http/slices.ts'
 import {
   createReplyIds,
   decodeStoredRequest,
@@ -23,12 +24,14 @@ const request: WriteRequest = {
   accept: '',
 }
 
+const slices = createSlicing().open()
+
 describe('a stored request', () => {
-  it('is read back as it was, whatever its bytes', () => {
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 200 }), fc.uuid(), (bytes, replyId) => {
+  it('is read back as it was, whatever its bytes', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.uuid(), async (bytes, replyId) => {
         const stored = { request, replyId, body: Buffer.from(bytes) }
-        expect(decodeStoredRequest(encodeStoredRequest(stored))).toEqual(stored)
+        expect(decodeStoredRequest(await encodeStoredRequest(stored, slices))).toEqual(stored)
       }),
     )
     const without = {
@@ -36,7 +39,14 @@ describe('a stored request', () => {
       replyId: 'r',
       body: Buffer.from('\n\n'),
     }
-    expect(decodeStoredRequest(encodeStoredRequest(without))).toEqual(without)
+    expect(decodeStoredRequest(await encodeStoredRequest(without, slices))).toEqual(without)
+  })
+
+  it('that is large is read back as it was, and shared with other threads', async () => {
+    const stored = { request, replyId: 'r', body: Buffer.alloc(3_000_000, 'abc') }
+    const bytes = await encodeStoredRequest(stored, slices)
+    expect(bytes.buffer).toBeInstanceOf(SharedArrayBuffer)
+    expect(decodeStoredRequest(bytes).body.equals(stored.body)).toBe(true)
   })
 
   it('that is none is an error of its own', () => {
@@ -44,10 +54,15 @@ describe('a stored request', () => {
   })
 })
 
-it('digests owner, service, boundary and bytes', () => {
-  const digest = (owner: string, upstream: string, boundary: string | undefined, body: string): string =>
-    digestRequest(owner, upstream, boundary, Buffer.from(body)).toString('hex')
-  expect(digest('o', 'u', 'x', 'b')).toBe(digest('o', 'u', 'x', 'b'))
+it('digests owner, service, boundary and bytes', async () => {
+  const digest = async (
+    owner: string,
+    upstream: string,
+    boundary: string | undefined,
+    body: string,
+  ): Promise<string> =>
+    (await digestRequest(owner, upstream, boundary, Buffer.from(body), slices)).toString('hex')
+  expect(await digest('o', 'u', 'x', 'b')).toBe(await digest('o', 'u', 'x', 'b'))
   const all = [
     digest('o', 'u', 'x', 'b'),
     digest('p', 'u', 'x', 'b'),
@@ -56,7 +71,7 @@ it('digests owner, service, boundary and bytes', () => {
     digest('o', 'u', undefined, 'b'),
     digest('o', 'u', 'x', 'c'),
   ]
-  expect(new Set(all).size).toBe(6)
+  expect(new Set(await Promise.all(all)).size).toBe(6)
 })
 
 it('digests the owner with every id of a batch', () => {

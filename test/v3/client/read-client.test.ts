@@ -18,7 +18,7 @@ function reader(url: string, timeouts: { headersMs?: number; bodyMs?: number } =
 }
 
 const get = (v3: V3Reader, signal = new AbortController().signal): Promise<ReadOutcome> =>
-  v3.get('AttendanceRecords', '$top=1', credentials, signal)
+  v3.get('AttendanceRecords', '$top=1', credentials, signal, 20_000)
 
 const unavailable = (
   reason: 'notConnected' | 'throttled' | 'unavailable',
@@ -32,8 +32,8 @@ describe('createV3Reader', () => {
     const upstream = await startUpstream(replyWith(200, { value: [] }))
     const v3 = reader(`${upstream.url}/base/`)
     const { signal } = new AbortController()
-    await v3.get('AttendanceRecords', '', credentials, signal)
-    await v3.get('AttendanceRecords(id)', '$select=Comment', credentials, signal)
+    await v3.get('AttendanceRecords', '', credentials, signal, 20_000)
+    await v3.get('AttendanceRecords(id)', '$select=Comment', credentials, signal, 20_000)
     expect(
       upstream.seen.map(({ method, url, headers }) => [
         method,

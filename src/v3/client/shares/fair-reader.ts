@@ -1,5 +1,6 @@
 import type { ReadOutcome, V3Reader } from '../read-client.ts'
 import type { V3Credentials } from '../v3-client.ts'
+import type { Clock } from '../clock.ts'
 import type { FairGate } from './fair-gate.ts'
 import type { Share } from './share.ts'
 
@@ -8,28 +9,35 @@ export type SharedReadOutcome = ReadOutcome | { readonly kind: 'busy' }
 
 /** A reader whose connections are divided between owners. */
 export interface SharedReader {
-  /** As `V3Reader.get`, with a connection of this share. */
+  /** As `V3Reader.get`, with a connection of this share; the wait for it is part of `timeoutMs`. */
   get(
     resource: string,
     query: string,
     credentials: V3Credentials,
-    signal: AbortSignal,
+    signal: AbortSignal | undefined,
+    timeoutMs: number,
     share: Share,
   ): Promise<SharedReadOutcome>
   close(): Promise<void>
 }
 
 /** Creates it over a reader with as many connections as the gate has places; no call waits longer than `acquireMs`. */
-export function createSharedReader(reader: V3Reader, gate: FairGate, acquireMs: number): SharedReader {
+export function createSharedReader(
+  reader: V3Reader,
+  gate: FairGate,
+  acquireMs: number,
+  clock: Clock,
+): SharedReader {
   return {
-    get: async (resource, query, credentials, signal, share) => {
-      const entry = await gate.enter(share, acquireMs, signal)
+    get: async (resource, query, credentials, signal, timeoutMs, share) => {
+      const deadlineMs = clock.nowMs() + timeoutMs
+      const entry = await gate.enter(share, Math.min(acquireMs, Math.max(0, timeoutMs)), signal)
       if (typeof entry !== 'function') {
-        signal.throwIfAborted()
+        signal?.throwIfAborted()
         return { kind: 'busy' }
       }
       try {
-        return await reader.get(resource, query, credentials, signal)
+        return await reader.get(resource, query, credentials, signal, deadlineMs - clock.nowMs())
       } finally {
         entry()
       }

@@ -1,0 +1,47 @@
+import type { Slices } from './slices.ts'
+
+/** Chunks that are kept as they came. */
+const MAX_CHUNKS = 256
+/** Copying a byte costs a small part of decoding it. */
+const COPY_COST = 1 / 4
+
+/**
+ * The bytes read so far of a body. Chunks are joined now and then: a sender that sends each byte as a chunk of its own would
+ * else cost a hundred times the bytes that the limits count.
+ */
+export class Pieces {
+  size = 0
+  private blocks: Buffer[] = []
+  private chunks: Buffer[] = []
+
+  add(chunk: Buffer): void {
+    this.size += chunk.length
+    this.chunks.push(chunk)
+    if (this.chunks.length < MAX_CHUNKS) return
+    this.blocks.push(Buffer.concat(this.chunks))
+    this.chunks = []
+    // Blocks of tiny chunks are small too.
+    if (this.blocks.length % MAX_CHUNKS === 0 && this.size < this.blocks.length * MAX_CHUNKS * MAX_CHUNKS)
+      this.blocks = [Buffer.concat(this.blocks)]
+  }
+
+  join(): Buffer {
+    const all = [...this.blocks, ...this.chunks]
+    const [first] = all
+    return first !== undefined && all.length === 1 ? first : Buffer.concat(all)
+  }
+
+  /** `join` for large bodies: others run between the copies. */
+  async joinInSlices(slices: Slices): Promise<Buffer> {
+    const all = [...this.blocks, ...this.chunks]
+    const [first] = all
+    if (first !== undefined && all.length === 1) return first
+    const joined = Buffer.allocUnsafe(this.size)
+    let at = 0
+    for (const piece of all) {
+      at += piece.copy(joined, at)
+      if (slices.spend(piece.length * COPY_COST)) await slices.next()
+    }
+    return joined
+  }
+}

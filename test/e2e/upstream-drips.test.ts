@@ -1,0 +1,53 @@
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+
+import { expect, it, onTestFinished } from 'vitest'
+
+import { onePartner, startAdapter } from '../support/start-adapter.ts'
+
+/** A service that answers with `first` and then sends `again` every 20 ms, until the other side has gone. */
+async function startDripping(first: string, again: string): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => {
+      socket.write(first)
+      const timer = setInterval(() => {
+        if (socket.destroyed) clearInterval(timer)
+        else socket.write(again)
+      }, 20)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const ways: [what: string, first: string, again: string][] = [
+  ['headers', 'HTTP/1.1 200 OK\r\nX: ', 'x'],
+  ['interim responses', '', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
+]
+it.each(ways)(
+  'a passed-through request waits no longer than headersMs for a service that drips %s',
+  async (_, first, again) => {
+    const v3 = { timeouts: { headersMs: 300 } }
+    const adapter = await startAdapter(await startDripping(first, again), { v3 })
+    const get = await adapter.request('GET', '/Learner/V3/Learners')
+    expect([get.status, get.text]).toEqual([503, expect.stringContaining('ADP_UPSTREAM_UNAVAILABLE')])
+    const patch = await adapter.request('PATCH', '/Learner/V3/LearnerPersonals', { body: '{}' })
+    expect([patch.status, patch.text]).toEqual([504, expect.stringContaining('ADP_OUTCOME_UNKNOWN')])
+  },
+)
+
+it('a read of V2 ends with its budget, however the answer of the service drips', async () => {
+  const body = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+  const url = await startDripping(body, '1\r\n \r\n')
+  const adapter = await startAdapter(url, onePartner({ v3: { budgetMs: 400 } }))
+  const filter = encodeURIComponent(
+    'AttendableEventStart ge 2025-01-01T00:00:00Z and AttendableEventStart le 2025-01-02T00:00:00Z',
+  )
+  const reply = await adapter.request('GET', `/V2/Attendance/AttendanceRecords?$filter=${filter}`)
+  expect([reply.status, reply.text]).toEqual([503, expect.stringContaining('ADP_BUDGET_EXCEEDED')])
+})

@@ -1,0 +1,127 @@
+import { once } from 'node:events'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+import {
+  createV3Client,
+  createV3Reader,
+  type PostOutcome,
+  type ReadOutcome,
+  systemClock,
+} from '../../../src/v3/index.ts'
+
+const credentials = { authorization: 'bearer t', subscriptionKey: 'k' }
+const BUDGET_MS = 400
+
+/** A service that does with each connection what the test says once a request has begun; `closed`: the client closed one. */
+async function startRaw(serve: (socket: Socket) => void): Promise<{ url: URL; closed: Promise<void> }> {
+  let close = (): void => undefined
+  const closed = new Promise<void>((resolve) => (close = resolve))
+  const sockets: Socket[] = []
+  const server = createServer((socket) => {
+    sockets.push(socket)
+    socket.on('error', () => undefined)
+    socket.once('close', close)
+    socket.once('data', () => {
+      serve(socket)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return { url: new URL(`http://127.0.0.1:${port}`), closed }
+}
+
+/** Writes the text again and again until the other side has gone. */
+function drip(socket: Socket, text: string): void {
+  const timer = setInterval(() => {
+    if (socket.destroyed) clearInterval(timer)
+    else socket.write(text)
+  }, 20)
+}
+
+function optionsFor(baseUrl: URL) {
+  return {
+    baseUrl,
+    connections: 1,
+    timeouts: { connectMs: 5_000, headersMs: 5_000, bodyMs: 5_000 },
+    nowMs: Date.now,
+    clock: systemClock,
+  }
+}
+
+async function read(url: URL, timeoutMs: number): Promise<ReadOutcome> {
+  const reader = createV3Reader(optionsFor(url))
+  onTestFinished(() => reader.close())
+  return reader.get('AttendanceRecords', '', credentials, undefined, timeoutMs)
+}
+
+async function post(url: URL): Promise<PostOutcome> {
+  const client = createV3Client(optionsFor(url))
+  onTestFinished(() => client.close())
+  const writes = client.openWrites(credentials, BUDGET_MS)
+  const outcome = await new Promise<PostOutcome>((resolve) => {
+    writes.post('{}', resolve)
+  })
+  writes.close()
+  return outcome
+}
+
+const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n'
+
+describe('a service that never comes to an end', () => {
+  const ways: [what: string, first: string, again: string][] = [
+    ['one byte of the body after another', HEAD, '1\r\n \r\n'],
+    ['one interim response after another', '', 'HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n'],
+    ['one byte of the headers after another', 'HTTP/1.1 200 OK\r\nX: ', 'x'],
+    ['one byte of a trailer after another', `${HEAD}2\r\n{}\r\n0\r\nX: `, 'x'],
+  ]
+  it.each(ways)('sends %s: a read and a write end with their budget', async (_, first, again) => {
+    const serve = (socket: Socket): void => {
+      socket.write(first)
+      drip(socket, again)
+    }
+    const forRead = await startRaw(serve)
+    expect(await read(forRead.url, BUDGET_MS)).toEqual({ kind: 'overdue' })
+    await forRead.closed
+    const forWrite = await startRaw(serve)
+    expect(await post(forWrite.url)).toEqual({ kind: 'unknown', reason: 'timeout' })
+    await forWrite.closed
+  })
+})
+
+describe('a service whose reply is large', () => {
+  /** `count` bytes of JSON, each in a chunk of its own. */
+  const inBytes = (count: number): string => `${HEAD}${'1\r\n \r\n'.repeat(count)}2\r\n{}\r\n0\r\n\r\n`
+
+  it('is no page beyond 4 MiB, and the connection is closed', async () => {
+    const service = await startRaw((socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 31000000\r\n\r\n${' '.repeat(5_000_000)}`)
+    })
+    expect(await read(service.url, 20_000)).toEqual({ kind: 'broken', status: 200 })
+    await service.closed
+  })
+
+  it('costs memory by its bytes, also where each is a chunk of its own', async () => {
+    const service = await startRaw((socket) => {
+      socket.write(inBytes(400_000))
+    })
+    const used = (): number => {
+      const { heapUsed, external, arrayBuffers } = process.memoryUsage()
+      return heapUsed + external + arrayBuffers
+    }
+    const before = used()
+    let most = 0
+    const timer = setInterval(() => (most = Math.max(most, used() - before)), 5)
+    const outcome = await read(service.url, 28_000)
+    clearInterval(timer)
+    expect(outcome).toEqual({ kind: 'read', json: {} })
+    // The service's own text is 2.4 MB of it.
+    expect(most).toBeLessThan(60_000_000)
+  })
+})
