@@ -84,8 +84,11 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       .submit({ kind: 'probe' }, patienceMs)
       .catch(() => undefined)
   }
+  // A wall clock that jumps ahead while the process runs must not delete anything.
+  const openedMs = clock.wallMs() - clock.nowMs()
+  const retentionMs = (): number => Math.min(clock.wallMs(), openedMs + clock.nowMs())
   const stopPurging = repeat(clock, options.purgeEveryMs, () =>
-    availability.ask(() => purge(store, options.retention, clock.wallMs())),
+    availability.ask(() => purge(store, options.retention, retentionMs())),
   )
   /** Whoever began it was told that nothing was kept, so nothing is. */
   const withdraw = (result: OperationResult): void => {

@@ -112,3 +112,16 @@ it('is done every hour by whoever has the journal open', async () => {
   await clock.pass(2 * 3_600_000)
   await expect.poll(() => journal.load(batch), { timeout: 10_000 }).toBeUndefined()
 })
+
+it('deletes nothing because the wall clock jumped ahead', async () => {
+  const clock = createJournalClock()
+  const file = `${await makeFolder()}/journal.db`
+  const { journal } = await openSqlite(file, { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS })
+  const old = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS - DAY_MS - 1 }))
+  const batch = await beginNew(journal, batchOf(['a']))
+  for (const one of [old, batch]) await journal.settle(one, [confirmed(0)])
+  clock.setWall(400 * DAY_MS)
+  await clock.pass(3_600_000)
+  await expect.poll(() => journal.load(old), { timeout: 10_000 }).toBeUndefined()
+  expect(await journal.load(batch)).toBeDefined()
+})
