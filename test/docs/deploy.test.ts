@@ -113,11 +113,36 @@ test.each([
     expect(secondsOf(text, wait) * 1_000).toBeGreaterThan(defaults.partners[0]?.v3.budgetMs ?? Infinity)
     expect(secondsOf(text, idle)).toBeLessThan(75)
     expect(text.replaceAll(/^\s*#.*$/gm, '')).not.toMatch(forbidden)
-    for (const path of ['/metrics', '/healthz', '/readyz']) expect(text).toContain(path)
   },
 )
 
 test('nginx.conf takes as much as the adapter does', async () => {
   const megabytes = /^\s*client_max_body_size (\d+)m;$/m.exec(await read('nginx.conf'))?.[1]
   expect(Number(megabytes) * 1_048_576).toBe(defaults.limits.maxBodyBytes)
+})
+
+/** The pattern with which a file keeps operational paths from clients. */
+async function operationalPattern(file: string, line: RegExp): Promise<RegExp> {
+  return new RegExp(line.exec(await read(file))?.[1] ?? 'no pattern', 'i')
+}
+
+/** What nginx compares: the path decoded, its slashes merged, its dot segments resolved. */
+const nginxPath = (path: string): string =>
+  new URL(decodeURIComponent(path).replace(/\/+/g, '/'), 'http://x').pathname
+/** What HAProxy compares after url_dec and lower. */
+const haproxyPath = (path: string): string => decodeURIComponent(path).toLowerCase()
+
+const operational = ['/metrics', '/METRICS', '/metrics/', '/%6detrics', '//metrics', '/./metrics', '/Healthz', '/healthz;x', '/readyz/', '/READY%5a', '/%2e/readyz', '/metrics%20', '/metrics.'] // prettier-ignore
+const others = ['/V3/metrics', '/metricsx', '/V2/Attendance/$batch', '/healthzone/V2/Attendance/$batch', '/readyz-school/V3/LearnerIdentifiers'] // prettier-ignore
+test.each([
+  { file: 'nginx.conf', line: /location ~\* (\S+) \{ return 404; \}/, seen: nginxPath },
+  {
+    file: 'haproxy.cfg',
+    line: /return status 404 if \{ path,url_dec,lower -m reg (\S+) \}/,
+    seen: haproxyPath,
+  },
+])('$file keeps operational paths from clients in every spelling', async ({ file, line, seen }) => {
+  const pattern = await operationalPattern(file, line)
+  expect(operational.filter((path) => !pattern.test(seen(path)))).toEqual([])
+  expect(others.filter((path) => pattern.test(seen(path)))).toEqual([])
 })
