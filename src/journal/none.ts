@@ -39,6 +39,8 @@ export function createNoJournal(): Journal {
     const counts = totalsOf(batch.partner)
     const keys: (string | undefined)[] = []
     let after: Map<number, readonly RecordRef[]> | undefined
+    /** What the records of each key wait for: one list for all of them. */
+    let olderOf: Map<string, readonly RecordRef[]> | undefined
     let sent = 0
     batch.records.forEach(({ key, refused }, position) => {
       if (refused !== undefined) {
@@ -54,7 +56,9 @@ export function createNoJournal(): Journal {
         return
       }
       // Records of the same batch keep their order without the journal.
-      const older = before.filter((one) => one.batch !== number)
+      const older = olderOf?.get(key) ?? before.filter((one) => one.batch !== number)
+      olderOf ??= new Map()
+      olderOf.set(key, older)
       if (older.length > 0) (after ??= new Map()).set(position, older)
       before.push(ref)
     })

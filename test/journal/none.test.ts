@@ -42,6 +42,15 @@ describe('a journal without a store', () => {
     ])
   })
 
+  it('gives thousands of records of one key one list of what they wait for', async () => {
+    const journal = createNoJournal()
+    const keys = Array<string>(20_000).fill('a')
+    await begin(journal, ...keys)
+    const after = (await begin(journal, ...keys)) as Record<number, readonly unknown[]>
+    expect(after[0]).toHaveLength(20_000)
+    expect([Object.keys(after).length, new Set(Object.values(after)).size]).toEqual([20_000, 1])
+  })
+
   it('takes no batch for one that came before', async () => {
     const journal = createNoJournal()
     expect(await journal.begin(batchOf('a'))).toMatchObject({ kind: 'new', batch: 1, idsReused: false })

@@ -14,12 +14,18 @@ export function toTasks(
   wait: (older: readonly RecordRef[]) => Promise<boolean>,
 ): WriteTask[] {
   const tasks: WriteTask[] = []
+  // Records of one key may share one list.
+  const waits = new Map<readonly RecordRef[], Promise<boolean>>()
   for (const position of positions) {
     const planned = records[position]
     if (planned?.record === undefined) continue
     const { record, key } = planned
     const older = after.get(position)
-    const waited = older === undefined || older.length === 0 ? undefined : wait(older)
+    let waited = older === undefined ? undefined : waits.get(older)
+    if (waited === undefined && older !== undefined && older.length > 0) {
+      waited = wait(older)
+      waits.set(older, waited)
+    }
     tasks.push({ position, record, key, first: firstOf(position), after: waited })
   }
   return tasks
