@@ -18,6 +18,8 @@ export default defineConfig({
     testTimeout: 30_000,
     // Many tests wait for time to pass: more of them than cores keep both busy.
     maxWorkers: 4,
+    // Of the tests of one file that may run side by side: each of them starts processes of its own.
+    maxConcurrency: 2,
     // No module has state of its own: loading all of them anew for each file would take longer than most files do.
     isolate: false,
     sequence: { sequencer: LongestFirst },

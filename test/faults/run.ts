@@ -36,8 +36,8 @@ type Part = readonly [name: keyof typeof scenarios, share: number]
  */
 const tracks: readonly (readonly Part[])[] = [
   [['killed', 0.42], ['killedInStorms', 0.1], ['killedWhileStale', 0.1], ['duplicates', 0.08], ['cutTimes', 0.05], ['roundedTimes', 0.05], ['ownTimesAhead', 0.05], ['hiddenValues', 0.05]],
-  [['killed', 0.38], ['batched', 0.08], ['conflicts', 0.1], ['workers', 0.05], ['retries', 0.04], ['pausedWorkers', 0.12], ['roundedMinutes', 0.04], ['ownTimesBehind', 0.04], ['clocks', 0.06]],
-  [['together', 0.1], ['storeBroken', 0.1], ['restarted', 0.06], ['killed', 0.08], ['broken', 0.04], ['storms', 0.05], ['paused', 0.18], ['pausedTogether', 0.16], ['systemClocks', 0.06], ['clocksTogether', 0.06]],
+  [['killed', 0.34], ['batched', 0.08], ['conflicts', 0.1], ['workers', 0.05], ['retries', 0.04], ['damaged', 0.06], ['pausedWorkers', 0.12], ['roundedMinutes', 0.04], ['ownTimesBehind', 0.04], ['clocks', 0.06]],
+  [['together', 0.1], ['storeBroken', 0.1], ['restarted', 0.06], ['killed', 0.08], ['broken', 0.04], ['storms', 0.05], ['paused', 0.18], ['pausedTogether', 0.16], ['systemClocks', 0.05], ['clocksTogether', 0.06]],
 ] // prettier-ignore
 
 const seed = Number(values.seed)

@@ -5,11 +5,11 @@ import { printResults } from './scenario/print-results.ts'
 import { type RunBounds, type RunResult, runScenario } from './scenario/run-scenario.ts'
 import { type Scenario, scenarios } from './scenario/scenario.ts'
 
-/** `npm run test:faults` in short: a scenario of each kind, for seconds, side by side: each waits for starts most of its time. */
+/** `npm run test:faults` in short: a scenario of each kind, for seconds, two side by side: each waits for starts most of its time. */
 const seed = 1
 /** As `npm run test:faults`. */
 const settleMs = 60_000
-const timeout = 120_000
+const timeout = 180_000
 
 async function runShort(
   scenario: Scenario,
@@ -32,6 +32,22 @@ describe.concurrent('nothing lost, nothing doubled (product contract 3)', () => 
     const { before, load } = scenarios.retries
     const { broken, replays } = await runShort({ ...scenarios.broken, before, load }, { forMs: 3_000 })
     expect([broken > 5, replays > 2]).toEqual([true, true])
+  })
+
+  test('while the service stores other values and its answers are lost', { timeout }, async () => {
+    const { broken } = await runShort(scenarios.cutTimes, { forMs: 6_000, kills: 2 })
+    expect(broken).toBeGreaterThan(0)
+  })
+
+  test('while instances stand still for longer than their lease and clocks jump', { timeout }, async () => {
+    const paused = { ...scenarios.paused, instances: 2, clock: 'injected' } as const
+    const { pauses } = await runShort(paused, { forMs: 10_000, pauses: 4 })
+    expect(pauses).toBeGreaterThan(0)
+  })
+
+  test('while the file of its journal is damaged', { timeout }, async () => {
+    const { damages } = await runShort({ ...scenarios.damaged, service: [] }, { forMs: 6_000, kills: 2 })
+    expect(damages).toBeGreaterThan(0)
   })
 
   test.skipIf(missingPostgres() !== undefined)(

@@ -10,11 +10,20 @@ import { tellStory } from './tell-story.ts'
  * What went wrong with a write: told created but never recorded (`lost`); recorded more than once (`doubled`); told what is
  * not so (`falseAnswer`); recorded after a newer write of the same learner and session (`order`); without a final answer at
  * the end (`unsettled`); recorded but never sent, or with other values (`stranger`); answered otherwise the second time
- * (`changedReply`). Or with the journal as a whole: its totals are wrong (`ledger`).
+ * (`changedReply`). Or with the journal as a whole: its totals are wrong (`ledger`), or it was used although it was damaged
+ * (`trusted`).
  */
 export interface Finding {
   readonly kind:
-    'lost' | 'doubled' | 'falseAnswer' | 'order' | 'unsettled' | 'stranger' | 'changedReply' | 'ledger'
+    | 'lost'
+    | 'doubled'
+    | 'falseAnswer'
+    | 'order'
+    | 'unsettled'
+    | 'stranger'
+    | 'changedReply'
+    | 'ledger'
+    | 'trusted'
   /** Name of the write; of a batch `batch <number>`. */
   readonly of: string
   readonly because: string

@@ -26,6 +26,8 @@ export interface LoadOptions extends Pick<
   readonly maxRecords: number
   /** Pause of a client before each batch, at most. Default none: as fast as it is answered. */
   readonly thinkMs?: number
+  /** No two writes are of the same learner and session. */
+  readonly uniqueKeys?: boolean
   /** Share of the finished batches that are sent once more. */
   readonly replayShare: number
 }
@@ -64,7 +66,7 @@ export function createSequence(): () => number {
 /** Starts clients that post batches until they are stopped. */
 export function startLoad(options: LoadOptions): Load {
   const { seed, connections, maxRecords, tick = createSequence() } = options
-  const nextWrite = createWrites(createRandom(seed, 'writes'), options.samples)
+  const nextWrite = createWrites(createRandom(seed, 'writes'), options.samples, options.uniqueKeys)
   const sizes = createRandom(seed, 'sizes')
   const batches: SentBatch[] = []
   const changedReplays: number[] = []

@@ -50,7 +50,7 @@ export function nameIn(comment: unknown): string | undefined {
 }
 
 /** Draws writes one after another: most of any learner and session, a share of a few that are written over and over. */
-export function createWrites(random: Random, samples: Samples): () => Write {
+export function createWrites(random: Random, samples: Samples, uniqueKeys = false): () => Write {
   const [firstLearner = '', ...learners] = samples.learners
   const [firstEvent = '', ...events] = samples.events
   const [firstCode = '', ...codes] = samples.codes.map(({ id }) => id)
@@ -59,9 +59,21 @@ export function createWrites(random: Random, samples: Samples): () => Write {
     random.pick([firstEvent, ...events]),
   ]
   const hot = Array.from({ length: HOT_KEYS }, drawKey)
+  const used = new Set<string>()
+  const drawUnused = (): readonly [string, string] => {
+    for (;;) {
+      const key = drawKey()
+      const name = key.join(' ')
+      if (used.has(name) && used.size < samples.learners.length * samples.events.length) continue
+      used.add(name)
+      return key
+    }
+  }
+  const drawAny = (): readonly [string, string] =>
+    random.chance(HOT_SHARE) ? (hot[random.below(HOT_KEYS)] ?? drawKey()) : drawKey()
   let count = 0
   return () => {
-    const [learner, event] = random.chance(HOT_SHARE) ? (hot[random.below(HOT_KEYS)] ?? drawKey()) : drawKey()
+    const [learner, event] = uniqueKeys ? drawUnused() : drawAny()
     const valid = !random.chance(INVALID_SHARE)
     const present = random.chance(0.9)
     count += 1

@@ -144,3 +144,12 @@ export function denyReplies(
     return { status: 503, contentType: 'application/json', body: '{}' }
   }
 }
+
+/** Between adapter and service: the comments of marks that are read are none that a service makes of those that were sent. */
+export function disguiseReads(): (exchange: Exchange) => Promise<HttpAnswer> {
+  return async ({ method, path, forward }) => {
+    const reply = await forward()
+    if (method !== 'GET' || !path.includes('/AttendanceRecords')) return reply
+    return { ...reply, body: reply.body.replaceAll('"Comment":"', '"Comment":"not this one: ') }
+  }
+}

@@ -5,17 +5,20 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
+import { createRandom } from '../../../src/sandbox/random.ts'
 import { startAdapter } from '../../support/start-adapter.ts'
 import { startSandbox } from '../../sandbox/start-sandbox.ts'
 import { checkHistory, type Finding } from '../check/check-history.ts'
 import { createSequence, type Load, startLoad, usualLoad } from '../load/load.ts'
 import type { Samples } from '../load/write.ts'
+import { drawFaults } from '../proxy/fault.ts'
 import { startFaultProxy } from '../proxy/fault-proxy.ts'
 import { createForwardLog } from '../proxy/forwards.ts'
 import {
   breakReplies,
   breakWrites,
   denyReplies,
+  disguiseReads,
   type Exchange,
   type HttpAnswer,
   placeBetween,
@@ -37,6 +40,8 @@ interface BetweenOptions {
   readonly records?: number
   readonly replayShare?: number
   readonly journal?: string
+  /** Share of the answers of the service that are lost. */
+  readonly lostAnswers?: number
 }
 
 /** The URL of a journal in a folder of its own. */
@@ -50,7 +55,7 @@ function journalInFolder(): string {
 async function findingsBetween(
   seed: number,
   handlers: { behind: Handler; before: Handler },
-  { records = RECORDS, replayShare = 0, journal = 'none' }: BetweenOptions = {},
+  { records = RECORDS, replayShare = 0, journal = 'none', lostAnswers = 0 }: BetweenOptions = {},
 ): Promise<{ findings: readonly Finding[]; load: Load }> {
   const sandbox = await startSandbox()
   const tick = createSequence()
@@ -62,7 +67,13 @@ async function findingsBetween(
   onTestFinished(() => watched.close())
   const behind = await placeBetween(watched.url, handlers.behind)
   onTestFinished(() => behind.close())
-  const adapter = await startAdapter(behind.url, { journal: { url: journal } })
+  const losing = await startFaultProxy({
+    targets: [Number(new URL(behind.url).port)],
+    plan: drawFaults(createRandom(seed, 'answers'), { resetAfter: lostAnswers }),
+  })
+  onTestFinished(() => losing.close())
+  const partners = [{ id: 'default', match: { any: true }, v3: { readBackAfterMs: [20, 50] } }]
+  const adapter = await startAdapter(losing.url, { journal: { url: journal }, partners })
   const before = await placeBetween(adapter.url, handlers.before)
   onTestFinished(() => before.close())
   const samples = (await sandbox.json('GET', '/_sandbox/samples')).body as Samples
@@ -131,4 +142,14 @@ test('an adapter that answers not applied after it has posted: false answers', a
     new Set(['falseAnswer: told not applied, but the service had it']),
   )
   expect(findings.map(({ of }) => of)).toEqual(expect.arrayContaining(denied))
+})
+
+test('an adapter that does not recognise its own mark when it reads it back: doubled records', async () => {
+  const handlers = { behind: disguiseReads(), before: passOn }
+  const { findings } = await findingsBetween(5, handlers, {
+    records: 300,
+    journal: journalInFolder(),
+    lostAnswers: 0.1,
+  })
+  expect(named(findings, 'doubled').length).toBeGreaterThan(5)
 })

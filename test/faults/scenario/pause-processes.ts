@@ -3,9 +3,8 @@ import { descendantsOf, type Pauses, type PauseTarget, startPauses } from '../pa
 import type { Scenario } from './scenario.ts'
 import type { Instances } from './start-instances.ts'
 
-/** A pause lasts between these shares of a lease. */
-const LEAST_LEASES = 0.2
-const MOST_LEASES = 5
+/** A pause lasts between so many leases. */
+const USUAL_LEASES = [0.2, 5] as const
 /** Service and store must not outlast what an adapter waits for them. */
 const MAX_OTHERS_MS = 1_200
 const USUAL_LEASE_MS = 10_000
@@ -27,6 +26,7 @@ export function pauseProcesses(
     if (workers === 1) return [all]
     return [all, { pids: () => [pid()] }, ...Array.from({ length: workers }, (_, number) => worker(number))]
   })
+  const [least, most] = pauses.leases ?? USUAL_LEASES
   const server = postgres?.server
   const store = (): number[] => {
     const pid = server?.pid()
@@ -40,7 +40,7 @@ export function pauseProcesses(
     random: createRandom(seed, 'pauses'),
     targets: pauses.others === true ? [...adapters, ...others] : adapters,
     lanes: pauses.lanes,
-    lastMs: [LEAST_LEASES * leaseMs, MOST_LEASES * leaseMs],
+    lastMs: [least * leaseMs, most * leaseMs],
     gapMs: pauses.gapMs,
   })
 }

@@ -10,6 +10,7 @@ const kinds: Finding['kind'][] = [
   'stranger',
   'changedReply',
   'ledger',
+  'trusted',
 ]
 const MAX_SHOWN = 20
 
@@ -23,6 +24,7 @@ const columns: readonly Column[] = [
   ['idle', (each) => each.kills - each.busy - each.recovering],
   ['pauses', (each) => each.pauses],
   ['clock steps', (each) => each.clockSteps],
+  ['damages', (each) => each.damages],
   ['broken', (each) => each.broken],
   ['storms', (each) => each.storms],
   ['store crashes', (each) => each.storeCrashes],

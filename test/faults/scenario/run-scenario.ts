@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { startCli } from '../../cli/run-cli.ts'
-import { type Checked, checkHistory } from '../check/check-history.ts'
+import { type Checked, checkHistory, type Finding } from '../check/check-history.ts'
 import { startClockSteps } from '../clocks/clock-steps.ts'
 import { createSequence, startLoad, usualLoad } from '../load/load.ts'
 import type { Samples } from '../load/write.ts'
@@ -43,6 +43,8 @@ export interface RunResult extends Checked, Omit<SupervisorCounts, 'startMs'> {
   readonly pauses: number
   /** Times that a clock was stepped. */
   readonly clockSteps: number
+  /** Times that the journal was damaged. */
+  readonly damages: number
   readonly records: number
   readonly replays: number
   /** From the end of the faults until every record was final. */
@@ -109,9 +111,11 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
       })
     const metricsUrl = scenario.store === 'none' ? undefined : `${supervisors[0]?.url ?? ''}/metrics`
     const { settledMs, ledger } = await settle(load, check, metricsUrl, bounds.settleMs)
-    if (scenario.store !== 'none') await load.replayLast(REPLAYS)
+    if (scenario.store !== 'none' && scenario.damaged !== true) await load.replayLast(REPLAYS)
     await delay(GRACE_MS)
     const history = load.history()
+    // What was answered is lost with a journal, and is rendered anew from what the service has.
+    const isExpected = ({ kind }: Finding): boolean => scenario.damaged !== true || kind !== 'changedReply'
     const { findings, overtaken } = await check()
     return {
       name: scenario.name,
@@ -122,10 +126,11 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
       storeCrashes: crashes?.count() ?? 0,
       pauses: pauses?.count() ?? 0,
       clockSteps: clockSteps.count(),
+      damages: instances.damage?.count() ?? 0,
       records: history.writes.length,
       replays: history.replays,
       overtaken,
-      findings: [...findings, ...ledger],
+      findings: [...findings.filter(isExpected), ...ledger, ...(instances.damage?.findings() ?? [])],
       settledMs,
     }
   } finally {

@@ -18,6 +18,8 @@ export interface Scenario {
   readonly pauses?: ScenarioPauses
   /** Clocks are stepped by hours, ahead and back, in this way; undefined: they are not. */
   readonly clock?: ClockKind
+  /** Modules that are loaded into the adapters: faults of their own. */
+  readonly imports?: readonly string[]
   /** How the processes are killed; undefined: they live. */
   readonly kills?: Pick<KillPlan, 'failpointShare' | 'lifeMs'>
   /** Storms of the service. */
@@ -38,12 +40,17 @@ export interface Scenario {
   readonly lastEvents?: number
   /** PostgreSQL crashes and starts again, this long after it was ready. */
   readonly storeLivesMs?: number
+  /** The journal's file is damaged between and during the lives of the adapter; what is left of it is adopted. */
+  readonly damaged?: boolean
   /** Faults of the connections between adapter and PostgreSQL. */
   readonly storeWay?: FaultShares
   /** Pauses before the adapter looks for a lost write. Together longer than a read is stale. Default 50, 100, 200 ms. */
   readonly readBackAfterMs?: readonly number[]
   readonly load?: Partial<
-    Pick<LoadOptions, 'connections' | 'maxRecords' | 'maxAttempts' | 'impatience' | 'replayShare' | 'thinkMs'>
+    Pick<
+      LoadOptions,
+      'connections' | 'maxRecords' | 'maxAttempts' | 'impatience' | 'replayShare' | 'thinkMs' | 'uniqueKeys'
+    >
   >
 }
 
@@ -54,6 +61,8 @@ export type StoredValues = Readonly<Record<string, unknown>>
 export interface ScenarioPauses {
   /** Processes that may stand still at the same time. */
   readonly lanes: number
+  /** How long a pause lasts, in leases. Default 0.2 to 5. */
+  readonly leases?: readonly [number, number]
   /** Between two pauses of a lane, at most. */
   readonly gapMs: number
   /** The service and the store stand still too, for short times. */
@@ -214,12 +223,23 @@ export const scenarios = {
     nulls: ['minutesLateToZero'],
     echo: 'posted',
   }),
+  damaged: {
+    name: 'journal damaged, SQLite',
+    store: 'sqlite',
+    damaged: true,
+    service: ['--scale', 'school', '--db', ':memory:'],
+    kills: { failpointShare: 0, lifeMs: [200, 800] },
+    behind: { resetAfter: 0.02 },
+    // What a lost journal knew of two marks for the same learner and session cannot be read back from the service.
+    load: { ...small, uniqueKeys: true, replayShare: 0, thinkMs: 200 },
+  },
   paused: {
     name: 'three instances paused, SQLite',
     store: 'sqlite',
     instances: 3,
     leaseMs: 1_000,
-    pauses: { lanes: 3, gapMs: 400 },
+    // One of them is always there to take over.
+    pauses: { lanes: 2, gapMs: 300 },
     behind: { resetBefore: 0.02, resetAfter: 0.02, stall: 0.1 },
     load: small,
   },
@@ -237,7 +257,7 @@ export const scenarios = {
     store: 'postgres',
     instances: 3,
     leaseMs: 1_000,
-    pauses: { lanes: 3, gapMs: 600, others: true },
+    pauses: { lanes: 2, gapMs: 300, others: true },
     kills: { failpointShare: 0.2, lifeMs: [1_000, 8_000] },
     behind: { resetBefore: 0.01, resetAfter: 0.01, stall: 0.1 },
     load: { ...small, connections: 12 },

@@ -6,6 +6,7 @@ import { createRandom } from '../../../src/sandbox/random.ts'
 import { startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
 import { drawFaults } from '../proxy/fault.ts'
 import { clockSettings, setClock } from '../clocks/clock-file.ts'
+import { createJournalDamage, type JournalDamage } from '../damage/damage-journal.ts'
 import { type FaultProxy, startFaultProxy } from '../proxy/fault-proxy.ts'
 import { type KillPlan, startSupervisor, type Supervisor } from '../supervisor/supervisor.ts'
 import { countOpen } from './count-open.ts'
@@ -20,6 +21,8 @@ export interface Instances {
   readonly storeWay: FaultProxy | undefined
   /** Files with the clocks of the machines, where these can be stepped. */
   readonly clocks: readonly string[]
+  /** What damages the journal, where something does. */
+  readonly damage: JournalDamage | undefined
   close(): Promise<void>
 }
 
@@ -44,6 +47,10 @@ export async function startInstances(scenario: Scenario, v3Url: string, seed: nu
     scenario.clock === undefined ? 0 : scenario.store === 'postgres' ? (scenario.instances ?? 1) : 1
   const clocks = Array.from({ length: machines }, (_, number) => join(folder, `clock-${number}`))
   for (const clock of clocks) setClock(clock, 0)
+  const damage =
+    scenario.damaged === true
+      ? createJournalDamage(join(folder, 'journal.db'), createRandom(seed, 'damage'))
+      : undefined
   const supervisors: Supervisor[] = []
   for (let number = 0; number < (scenario.instances ?? 1); number += 1) {
     const random = createRandom(seed, `kills ${number}`)
@@ -57,11 +64,15 @@ export async function startInstances(scenario: Scenario, v3Url: string, seed: nu
             random,
             store,
             mayMissStore: scenario.storeWay !== undefined,
-            ...(scenario.store === 'none' ? {} : { countOpen: count }),
+            ...(damage === undefined ? {} : { betweenLives: damage.betweenLives }),
+            ...(scenario.store === 'none' || damage !== undefined ? {} : { countOpen: count }),
           }
     // Instances on one file are on one machine, and share its clock.
     const clock = clocks[store === 'sqlite' ? 0 : number]
-    const settings = scenario.clock === undefined ? {} : clockSettings(scenario.clock, clock ?? '')
+    const settings =
+      scenario.clock === undefined
+        ? { imports: scenario.imports ?? [] }
+        : clockSettings(scenario.clock, clock ?? '')
     const args = ['--workers', String(scenario.workers ?? 1)]
     supervisors.push(await startSupervisor({ config, plan, args, ...settings }))
   }
@@ -71,6 +82,7 @@ export async function startInstances(scenario: Scenario, v3Url: string, seed: nu
     postgres,
     storeWay: storeWay?.proxy,
     clocks,
+    damage,
     close: async () => {
       await Promise.all(supervisors.map((each) => each.close()))
       await storeWay?.proxy.close()

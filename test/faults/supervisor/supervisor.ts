@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type { Random } from '../../../src/sandbox/random.ts'
 import { freePort } from '../../support/free-port.ts'
+import type { AdapterPlace } from '../damage/damage-journal.ts'
 import { type Failpoint, failpointKinds } from '../failpoints/failpoint.ts'
 import { type Life, type LifeEnd, startLife } from './run-life.ts'
 
@@ -18,6 +19,8 @@ export interface KillPlan {
   readonly lifeMs: readonly [number, number]
   /** True: a start may end because the store cannot be reached; then the next one follows. */
   readonly mayMissStore?: boolean
+  /** Called when a process is gone, before the next one starts. */
+  readonly betweenLives?: (begin: () => Life, place: AdapterPlace) => Promise<void>
   /** Records that a process which is gone has left open. Default: that is not asked. */
   readonly countOpen?: (pid: number) => Promise<number>
 }
@@ -83,6 +86,7 @@ export async function startSupervisor({
 }: SupervisorOptions): Promise<Supervisor> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-supervisor-'))
   const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
   const configFile = join(folder, 'markbridge.yaml')
   // JSON is YAML.
   writeFileSync(configFile, JSON.stringify({ listen: { port }, ...config }))
@@ -122,6 +126,7 @@ export async function startSupervisor({
     let failpoint: Failpoint | undefined
     while (isKilling()) {
       await live(plan, current, failpoint)
+      if (isKilling()) await plan.betweenLives?.(begin, { url, configFile })
       failpoint = isKilling() ? drawFailpoint(plan) : undefined
       current = begin(failpoint)
     }
@@ -141,7 +146,7 @@ export async function startSupervisor({
   }
   return {
     port,
-    url: `http://127.0.0.1:${port}`,
+    url,
     pid: () => current.pid,
     counts: () => ({ ...tally, startMs: mean(starts), crashes }),
     spare: async () => {
