@@ -34,6 +34,8 @@ export interface ReadBackKnowledge {
   readonly timeSent: boolean
   /** An older mark of this learner and event that the journal confirmed. */
   readonly confirmed: ConfirmedMark | undefined
+  /** The record may have been posted long before it came this time: a mark with its content counts, however old. */
+  readonly anyAge?: boolean
 }
 
 /** The query that reads one learner and event; without a leading `?`, not encoded. */
@@ -70,7 +72,8 @@ export function compareReadBack(
   const age = compareAge(posted, row, knowledge)
   if (content === 'other' || (content === 'alike' && !mayBeAlike(age, knowledge)))
     return { kind: age === 'newer' && !isConfirmed ? 'overwritten' : 'absent' }
-  if (age === 'older' || (isConfirmed && age !== 'same')) return { kind: 'absent' }
+  const isOlder = age === 'older' && !(knowledge.anyAge === true && content === 'same')
+  if (isOlder || (isConfirmed && age !== 'same')) return { kind: 'absent' }
   const certain = (age === 'same' || age === 'newer') && !isConfirmed
   const proof = certain && knowledge.timeSent ? proofOf(posted, row) : undefined
   return { kind: 'applied', reply: toReply(row), certain, proof }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { compareReadBack, toReadBackFilter } from '../../src/translate/index.ts'
+import { freshProfile } from '../../src/translate/echo-profile.ts'
 import { guid } from '../support/batch-request.ts'
 import { nestedRecord } from '../proxy/writes/planned-record.ts'
 
@@ -56,6 +57,16 @@ describe('compareReadBack', () => {
       reply: { RecordedBy: null },
     })
   })
+})
+
+it('takes a mark of any age for one that may have been posted long ago', () => {
+  const profile = { ...freshProfile, times: 1, timeSeen: true }
+  const kindFor = (anyAge: boolean, standing: object): string =>
+    compareReadBack(posted, { value: [standing] }, { profile, timeSent: true, confirmed: undefined, anyAge })
+      .kind
+  const old = { ...row, RecordedOn: '2026-06-10T09:00:00Z' }
+  expect([kindFor(false, old), kindFor(true, old)]).toEqual(['absent', 'applied'])
+  expect(kindFor(true, { ...old, ...otherCode })).toBe('absent')
 })
 
 it('asks for the learner and the event', () => {

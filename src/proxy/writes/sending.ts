@@ -79,7 +79,10 @@ export function createSending(
         nowMs: () => context.clock.nowMs(),
         leftMs: () => writes.leftMs(),
         spacingMs: partner.readBackAfterMs,
-        knowledge: (record) => echoes.knowledge(record, timeSent),
+        knowledge: (record) => ({
+          ...echoes.knowledge(record, timeSent),
+          anyAge: context.nowMs() < context.journal.readBackUntilMs,
+        }),
         onProof: (record, shown) => echoes.readBack(record, shown),
         onVisible: context.onVisible,
       })
