@@ -11,7 +11,7 @@ export async function openConfiguredJournal(
 ): Promise<Journal> {
   const url = journalUrlOf(config)
   if (url === 'none') return createNoJournal()
-  const { replayForMs, keepPayloadsMs, keepRecordsMs, leaseMs, markFile } = config
+  const { replayForMs, keepPayloadsMs, keepRecordsMs, leaseMs, markFile, plaintext } = config
   const journal = await openJournal({
     url,
     keys: journalKeysOf(config),
@@ -20,6 +20,7 @@ export async function openConfiguredJournal(
     keepRecordsMs,
     leaseMs,
     markFile,
+    plaintext,
     events: {
       failed: (reason) => events.journalFailed({ reason }),
       recovered: () => events.journalRecovered(),

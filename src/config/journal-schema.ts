@@ -45,6 +45,7 @@ export const journalSchema = z
     replayForMs: span.default(hours(24)),
     keepPayloadsMs: span.default(hours(7 * 24)),
     keepRecordsMs: span.default(hours(90 * 24)),
+    plaintext: z.enum(['accept', 'refuse']).default('refuse'),
     markFile: z.string().min(1).optional(),
     leaseMs: z.int().min(1_000).max(600_000).default(10_000),
   })

@@ -23,6 +23,7 @@ export type {
   TakenOver,
   Verdict,
 } from './journal.ts'
+export { isDamagedBatch } from './store/damage.ts'
 export { createNoJournal } from './none.ts'
 export { type JournalOptions, openJournal } from './open-journal.ts'
 export type { PaceLimit, SharedPace } from './pace/pace.ts'

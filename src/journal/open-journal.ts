@@ -11,6 +11,7 @@ import { damagedStore } from './store/damage.ts'
 import { createKeyHash } from './store/hash-key.ts'
 import { checkKeys } from './store/key-check.ts'
 import { openStore } from './store/open-store.ts'
+import type { Unsealing } from './store/seal.ts'
 import type { JournalKey, Store } from './store/store.ts'
 
 export interface JournalOptions {
@@ -30,6 +31,8 @@ export interface JournalOptions {
   readonly patienceMs?: number
   /** Where a PostgreSQL journal keeps its mark. */
   readonly markFile?: string | undefined
+  /** With keys: whether what is not encrypted is read. Default `refuse`; `accept` while rows from before the keys are kept. */
+  readonly plaintext?: 'accept' | 'refuse'
   /** How long `settle` does. Default 60 s. */
   readonly settlePatienceMs?: number
   readonly clock?: JournalClock
@@ -56,12 +59,17 @@ export async function openJournalOn(
   options: Omit<JournalOptions, 'url'>,
 ): Promise<DurableJournal> {
   const { keys = [], replayForMs = REPLAY_MS, leaseMs = 10_000, clock = systemClock } = options
+  const plaintextAccepted = options.plaintext === 'accept'
   try {
-    const { salt, readBackUntilMs } = await openTables(store, keys, clock.wallMs() + replayForMs)
+    const { salt, readBackUntilMs } = await openTables(
+      store,
+      { keys, plaintextAccepted },
+      clock.wallMs() + replayForMs,
+    )
     const identity = ownIdentity()
     return await createSqlJournal({
       store,
-      keys,
+      unsealing: { keys, plaintextAccepted },
       hashKey: createKeyHash(salt),
       linkSecret: createHmac('sha256', salt).update('markbridge next links').digest(),
       readBackUntilMs,
@@ -100,7 +108,7 @@ export async function openJournalOn(
  */
 async function openTables(
   store: Store,
-  keys: readonly JournalKey[],
+  { keys, plaintextAccepted }: Unsealing,
   replayUntilMs: number,
 ): Promise<OpenedTables> {
   checkKeyLengths(keys)
@@ -110,7 +118,7 @@ async function openTables(
     replayUntilMs,
     check: async (db) => expectSound(store, await findContradiction(db, store.dialect, store.mark)),
   })
-  await checkKeys(store.exclusively, keys, opened.salt)
+  await checkKeys(store.exclusively, keys, opened.salt, plaintextAccepted)
   await store.prepare({ salt: opened.salt, mark: opened.mark, key: keys[0] })
   return opened
 }

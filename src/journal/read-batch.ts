@@ -4,14 +4,13 @@ import type { StoredBatch } from './journal.ts'
 import { recordStates, toAgain } from './schema/state-codes.ts'
 import type { JournalTables } from './schema/tables.ts'
 import { unpackAnswers } from './store/answer-pack.ts'
-import { unseal } from './store/seal.ts'
-import type { JournalKey } from './store/store.ts'
+import { type Unsealing, unseal } from './store/seal.ts'
 
 /** Reads one batch as it is at one moment; undefined: there is none of this number. */
 export function readBatch(
   db: Kysely<JournalTables>,
   batch: number,
-  keys: readonly JournalKey[],
+  how: Unsealing,
 ): Promise<StoredBatch | undefined> {
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   return reading.execute(async (at) => {
@@ -44,18 +43,19 @@ export function readBatch(
       .where('batch', '=', batch)
       .orderBy('id')
       .execute()
+    const of = { batch, owner: row.owner_id }
     const answers = new Map<number, string>()
-    for (const pack of packs) unpackAnswers(unseal(pack, keys, 'answers', batch), answers)
+    for (const pack of packs) unpackAnswers(unseal(pack, how, 'answers', of), answers)
     return {
       batch,
       partner: row.partner,
       owner: row.owner_id,
       receivedMs: row.received_ms,
-      payload: payload === undefined ? undefined : unseal(payload, keys, 'payload', batch),
+      payload: payload === undefined ? undefined : unseal(payload, how, 'payload', of),
       credentials:
         credentials === undefined
           ? undefined
-          : Buffer.from(unseal(credentials, keys, 'credentials', batch)).toString(),
+          : Buffer.from(unseal(credentials, how, 'credentials', of)).toString(),
       records: records.map(({ position, state, again, reason, superseded, attempts }) => ({
         position,
         state: recordStates[state] ?? 'unknown',

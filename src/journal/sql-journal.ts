@@ -16,7 +16,8 @@ import { createAvailability } from './store/availability.ts'
 import type { JournalClock } from './store/clock.ts'
 import { createCommitLanes } from './store/commit-lanes.ts'
 import { type OperationResult, toBegin, toBegun, toColumns, toOpened } from './store/operations.ts'
-import type { JournalKey, Store } from './store/store.ts'
+import type { Unsealing } from './store/seal.ts'
+import type { Store } from './store/store.ts'
 
 /** What a journal may tell while it runs; texts hold no value of a record. */
 export interface JournalEvents {
@@ -29,7 +30,7 @@ export interface JournalEvents {
 
 export interface SqlJournalOptions {
   readonly store: Store
-  readonly keys: readonly JournalKey[]
+  readonly unsealing: Unsealing
   /** Derived from the journal's salt. */
   readonly linkSecret: Uint8Array
   readonly hashKey: (key: string) => Uint8Array
@@ -55,7 +56,7 @@ const NOTE_ANSWERED_MS = 25
 
 /** Creates the journal of a store whose tables are up to date, and takes its lease. */
 export async function createSqlJournal(options: SqlJournalOptions): Promise<DurableJournal> {
-  const { store, keys, clock, leaseMs, patienceMs, settlePatienceMs, events } = options
+  const { store, unsealing, clock, leaseMs, patienceMs, settlePatienceMs, events } = options
   const availability = createAvailability(store, clock, (failure) => {
     if (failure === undefined) events?.recovered()
     else events?.failed(failure)
@@ -160,7 +161,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       if (typeof result === 'string' || !('opened' in result)) throw unexpected()
       return toOpened(result)
     },
-    load: (batch) => availability.ask(() => readBatch(store.db, batch, keys)),
+    load: (batch) => availability.ask(() => readBatch(store.db, batch, unsealing)),
     blocking: (batches) => availability.ask(() => readBlocking(store.db, batches)),
     stillOpen: (records) => availability.ask(() => readStillOpen(store.db, records)),
     takeOver: () => availability.ask(() => takeOver(lease.instance())),

@@ -24,6 +24,7 @@ describe('journal', () => {
       keepPayloadsMs: 604_800_000,
       keepRecordsMs: 7_776_000_000,
       leaseMs: 10_000,
+      plaintext: 'refuse',
     })
   })
 

@@ -1,8 +1,10 @@
 import { rm } from 'node:fs/promises'
+import { DatabaseSync } from 'node:sqlite'
 
 import { expect, it, onTestFinished, vi } from 'vitest'
 
-import { adoptJournal, examineJournal } from '../../src/journal/index.ts'
+import { adoptJournal, examineJournal, openInspector, openJournal } from '../../src/journal/index.ts'
+import { batchOf as openBatch } from '../journal/batches.ts'
 import { batchOf, failuresOf, flatRecords, postBatch, readBatchReply } from '../support/batch-request.ts'
 import { echoOf, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { onePartner, startAdapter } from '../support/start-adapter.ts'
@@ -55,4 +57,66 @@ it('product 3: a journal that was deleted in use answers 503, is not ready, and 
   onTestFinished(() => again.app.close())
   expect(failuresOf(readBatchReply(await postBatch(again, batch)))).toEqual([created, created, created])
   expect(posts()).toBe(3)
+})
+
+/** Runs SQL on the file of a journal, as somebody does who can write to the disk. */
+function tamper(url: string, sql: string): void {
+  const database = new DatabaseSync(url.replace('sqlite:', ''))
+  database.exec(sql)
+  database.close()
+}
+
+it.each([
+  ['forged in plaintext', true, "update journal_answers set key_id = null, body = cast('[0,2]\n{}' as blob)"],
+  [
+    'changed under a key',
+    true,
+    "update journal_answers set body = substr(body, 1, length(body) - 1) || x'00'",
+  ],
+  [
+    'changed on the disk',
+    false,
+    "update journal_answers set body = substr(body, 1, length(body) - 1) || x'00'",
+  ],
+  ['whose request was changed', false, "update journal_payloads set body = x'00' || substr(body, 2)"],
+])('product 3: a stored answer that was %s is given to nobody', async (_what, encrypted, sql) => {
+  const upstream = await startStamping()
+  const journal = journalFile({ encrypted })
+  const adapter = await startAdapter(upstream.url, { ...onePartner({}), journal })
+  const first = await postBatch(adapter, batch)
+  expect(first.status).toBe(200)
+  tamper(journal.url, sql)
+  const again = await postBatch(adapter, batch)
+  expect([again.status, JSON.parse(again.text)]).toMatchObject([
+    503,
+    { error: { code: 'ADP_JOURNAL_DAMAGED' } },
+  ])
+  // One batch is concerned: others are taken.
+  expect((await adapter.request('GET', '/readyz')).status).toBe(200)
+  expect((await postBatch(adapter, batchOf(flatRecords(2)))).status).toBe(200)
+})
+
+it('product 3: open records of a request that was changed under a key become dead letters at once', async () => {
+  const upstream = await startStamping()
+  const journal = journalFile({ encrypted: true })
+  const key = { id: 'k1', key: Buffer.from('ab'.repeat(32), 'hex') }
+  const left = await openJournal({ url: journal.url, keys: [key] })
+  await left.begin(openBatch(['a', 'b']))
+  await left.close()
+  tamper(journal.url, "update journal_payloads set body = substr(body, 1, length(body) - 1) || x'00'")
+  const adapter = await startAdapter(upstream.url, { ...onePartner({}), journal })
+  const inspector = await openInspector(journal.url)
+  onTestFinished(() => inspector.close())
+  await vi.waitFor(
+    async () =>
+      expect(await inspector.deadLetters({ limit: 9 })).toMatchObject([
+        { position: 0, state: 'unknown', reason: 'damaged' },
+        { position: 1, state: 'unknown', reason: 'damaged' },
+      ]),
+    { timeout: 10_000 },
+  )
+  expect(upstream.seen).toEqual([])
+  expect(adapter.events().filter(({ msg }) => msg === 'recovery failed')).toMatchObject([
+    { code: 'ADP_JOURNAL_DAMAGED' },
+  ])
 })

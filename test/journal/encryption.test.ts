@@ -7,6 +7,9 @@ import { batchOf, beginNew } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
 
 const key = { id: 'k1', key: Buffer.alloc(32, 3) }
+const of = { batch: 7, owner: 'one' }
+const withKey = { keys: [key], plaintextAccepted: false }
+const withoutKey = { keys: [], plaintextAccepted: false }
 
 /** Everything that is on the disk of a journal that is open. */
 async function bytesOf(file: string): Promise<string> {
@@ -37,33 +40,58 @@ it.each([
 
 it.each([{ key: undefined }, { key }])('compresses what is large, encrypted or not ($key.id)', (given) => {
   const large = Buffer.from('{"mark":"one of many"}'.repeat(1_000))
-  const sealed = seal(large, given.key, 'payload', 7)
+  const sealed = seal(large, given.key, 'payload', of)
   expect(sealed.body.length).toBeLessThan(large.length / 10)
-  expect(Buffer.from(unseal(sealed, [key], 'payload', 7))).toEqual(large)
-})
-
-it('reads what was kept as it came, and names what was damaged', () => {
-  const large = Buffer.from('{"mark":"one of many"}'.repeat(1_000))
-  expect(unseal({ keyId: null, body: large }, [], 'payload', 7)).toBe(large)
-  const { body } = seal(large, undefined, 'payload', 7)
-  expect(() => unseal({ keyId: null, body: body.subarray(0, 20) }, [], 'payload', 7)).toThrow(
-    expect.objectContaining({ code: 'ADP_INTERNAL' }),
+  expect(Buffer.from(unseal(sealed, given.key === undefined ? withoutKey : withKey, 'payload', of))).toEqual(
+    large,
   )
 })
 
-it('binds what is encrypted to its batch and its kind', () => {
+const damaged = expect.objectContaining({ code: 'ADP_JOURNAL_DAMAGED' }) as Error
+
+it('reads what an older version kept as it came, and refuses every change of what it keeps itself', () => {
+  const large = Buffer.from('{"mark":"one of many"}'.repeat(1_000))
+  expect(unseal({ keyId: null, body: large }, withoutKey, 'payload', of)).toBe(large)
+  const { keyId, body } = seal(large, undefined, 'payload', of)
+  const attempts = [
+    () => unseal({ keyId, body: body.subarray(0, 20) }, withoutKey, 'payload', of),
+    () => unseal({ keyId, body: body.subarray(0, 2) }, withoutKey, 'payload', of),
+    () => unseal({ keyId, body }, withoutKey, 'answers', of),
+    () => unseal({ keyId, body }, withoutKey, 'payload', { ...of, owner: 'two' }),
+    ...Array.from({ length: body.length }, (_, at) => () => {
+      const flipped = Buffer.from(body)
+      flipped[at] = (flipped[at] ?? 0) ^ (1 << (at % 8))
+      return unseal({ keyId, body: flipped }, withoutKey, 'payload', of)
+    }),
+  ]
+  for (const attempt of attempts) expect(attempt).toThrow(damaged)
+})
+
+it('reads no plaintext once there are keys, unless that was said', () => {
+  const { keyId, body } = seal(Buffer.from('forged'), undefined, 'answers', of)
+  for (const id of [keyId, null]) {
+    expect(() => unseal({ keyId: id, body }, withKey, 'answers', of)).toThrow(damaged)
+  }
+  const accepting = { ...withKey, plaintextAccepted: true }
+  expect(Buffer.from(unseal({ keyId, body }, accepting, 'answers', of)).toString()).toBe('forged')
+})
+
+it('binds what is encrypted to its batch, its owner and its kind', () => {
   const plain = Buffer.from('text')
-  const sealed = seal(plain, key, 'payload', 7)
-  expect(Buffer.from(unseal(sealed, [key], 'payload', 7)).toString()).toBe('text')
+  const sealed = seal(plain, key, 'payload', of)
+  expect(Buffer.from(unseal(sealed, withKey, 'payload', of)).toString()).toBe('text')
   const changed = Buffer.from(sealed.body)
   changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1
   for (const attempt of [
-    () => unseal(sealed, [key], 'payload', 8),
-    () => unseal(sealed, [key], 'answers', 7),
-    () => unseal({ ...sealed, body: changed }, [key], 'payload', 7),
-    () => unseal({ ...sealed, body: changed.subarray(0, 5) }, [key], 'payload', 7),
-    () => unseal(sealed, [], 'payload', 7),
+    () => unseal(sealed, withKey, 'payload', { ...of, batch: 8 }),
+    () => unseal(sealed, withKey, 'payload', { ...of, owner: 'two' }),
+    () => unseal(sealed, withKey, 'answers', of),
+    () => unseal({ ...sealed, body: changed }, withKey, 'payload', of),
+    () => unseal({ ...sealed, body: changed.subarray(0, 5) }, withKey, 'payload', of),
   ])
-    expect(attempt).toThrow(expect.objectContaining({ code: 'ADP_CONFIGURATION' }))
-  expect(seal(plain, key, 'payload', 7).body).not.toEqual(sealed.body)
+    expect(attempt).toThrow(damaged)
+  expect(() => unseal(sealed, withoutKey, 'payload', of)).toThrow(
+    expect.objectContaining({ code: 'ADP_CONFIGURATION' }),
+  )
+  expect(seal(plain, key, 'payload', of).body).not.toEqual(sealed.body)
 })

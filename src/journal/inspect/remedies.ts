@@ -16,6 +16,7 @@ const remedies: Readonly<Record<string, string>> = {
   dropped:
     'The ids of header and body differed, and the partner is set to drop such records. Use one id, or quirks.mismatch: post.',
   unreadable: `This version of Markbridge cannot read its request. ${sendNew}`,
+  damaged: `The journal's row of its request or its answers was changed or damaged; markbridge journal ls says whether more is. ${sendNew}`,
   noCredentials: `Its partner sent nothing for a day, and the journal has no key to keep credentials with: set journal.keys. ${sendNew}`,
   noPartner: `Its partner was not in the configuration for a day. ${sendNew}`,
   noToken: `The token endpoint gave no token for a day. Check the partner's client credentials. ${sendNew}`,

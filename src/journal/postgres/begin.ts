@@ -158,12 +158,13 @@ async function writeBatches(
   const answers: SealedRow[] = []
   for (const { batch, operation, open } of fresh) {
     const { partner, refused } = operation
-    payloads.push({ batch, ...seal(operation.payload, key, 'payload', batch) })
+    const of = { batch, owner: operation.owner }
+    payloads.push({ batch, ...seal(operation.payload, key, 'payload', of) })
     if (key !== undefined && operation.credentials !== undefined && open > 0) {
-      credentials.push({ batch, ...seal(Buffer.from(operation.credentials), key, 'credentials', batch) })
+      credentials.push({ batch, ...seal(Buffer.from(operation.credentials), key, 'credentials', of) })
     }
     const pack = packAnswers(refused.positions, refused.answers)
-    if (pack !== undefined) answers.push({ batch, ...seal(pack, key, 'answers', batch) })
+    if (pack !== undefined) answers.push({ batch, ...seal(pack, key, 'answers', of) })
     ledger.move(partner, undefined, 0, open)
     ledger.move(partner, undefined, 2, refused.positions.length)
   }

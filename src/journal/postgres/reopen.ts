@@ -8,6 +8,7 @@ import { writeSealed } from './sealed-rows.ts'
 
 interface BatchRow {
   readonly partner: string
+  readonly owner_id: string
   readonly owner: number
   readonly open: number
 }
@@ -47,7 +48,7 @@ export async function reopenRecords(
   ])
   if (key !== undefined && credentials !== undefined) {
     await writeSealed(client, 'credentials', [
-      { batch, ...seal(Buffer.from(credentials), key, 'credentials', batch) },
+      { batch, ...seal(Buffer.from(credentials), key, 'credentials', { batch, owner: row.owner_id }) },
     ])
   }
   const older = await client.query<{ position: number; batch: number; older: number }>(
@@ -85,7 +86,7 @@ export async function withdrawBatch(
 
 async function lockBatch(client: PoolClient, batch: number): Promise<BatchRow | undefined> {
   const { rows } = await client.query<BatchRow>(
-    'select partner, owner, open from journal_batches where id = $1 for no key update',
+    'select partner, owner_id, owner, open from journal_batches where id = $1 for no key update',
     [batch],
   )
   return rows[0]

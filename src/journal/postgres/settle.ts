@@ -21,6 +21,12 @@ interface Outcome {
   readonly answer: string | undefined
 }
 
+/** A batch of this instance. */
+interface OwnedBatch {
+  readonly partner: string
+  readonly owner_id: string
+}
+
 interface Counts {
   open: number
   live: number
@@ -37,12 +43,12 @@ export async function settleRecords(
   operations: readonly (SettleOperation | undefined)[],
 ): Promise<{ readonly lost: ReadonlySet<number>; readonly late: boolean }> {
   const outcomes = operations.flatMap(toOutcomes)
-  const partners = await lockOwned(client, context.instance, outcomes)
+  const owned = await lockOwned(client, context.instance, outcomes)
   const changed = await writeOutcomes(
     client,
     context,
     outcomes.filter(
-      ({ batch, lease }) => partners.has(batch) && (lease === undefined || lease === context.instance),
+      ({ batch, lease }) => owned.has(batch) && (lease === undefined || lease === context.instance),
     ),
   )
   const kept = new Set(changed)
@@ -53,12 +59,12 @@ export async function settleRecords(
   if (changed.some(({ operation }) => lost.has(operation))) return { lost, late: true }
   const counts = new Map<number, Counts>()
   for (const { batch, state, again } of changed) {
-    ledger.move(partners.get(batch) ?? '', 0, state)
+    ledger.move(owned.get(batch)?.partner ?? '', 0, state)
     add(counts, batch, -1, again === null ? -1 : 0)
   }
   await supersede(client, context, ledger, counts, changed)
   await writeCounts(client, counts)
-  await writeAnswers(client, context, changed)
+  await writeAnswers(client, context, changed, owned)
   return { lost, late: false }
 }
 
@@ -92,11 +98,11 @@ async function lockOwned(
   client: PoolClient,
   instance: number,
   outcomes: readonly Outcome[],
-): Promise<ReadonlyMap<number, string>> {
+): Promise<ReadonlyMap<number, OwnedBatch>> {
   const confirmed = outcomes.filter(({ state }) => state === 1)
-  const { rows } = await client.query<{ id: number; partner: string; owner: number }>({
+  const { rows } = await client.query<OwnedBatch & { id: number; owner: number }>({
     name: 'journal-lock',
-    text: `select id, partner, owner from journal_batches where id in (
+    text: `select id, partner, owner_id, owner from journal_batches where id in (
         select unnest($1::bigint[])
         union select o.batch from unnest($2::bigint[], $3::int[]) as u (batch, position)
           join journal_records r on r.batch = u.batch and r.position = u.position
@@ -109,7 +115,7 @@ async function lockOwned(
       confirmed.map(({ position }) => position),
     ],
   })
-  return new Map(rows.filter(({ owner }) => owner === instance).map(({ id, partner }) => [id, partner]))
+  return new Map(rows.filter(({ owner }) => owner === instance).map((row) => [row.id, row]))
 }
 
 /** Writes what is still open, and gives those outcomes. */
@@ -219,6 +225,7 @@ async function writeAnswers(
   client: PoolClient,
   { key }: WriteContext,
   changed: readonly Outcome[],
+  owned: ReadonlyMap<number, OwnedBatch>,
 ): Promise<void> {
   const byBatch = new Map<number, Outcome[]>()
   for (const outcome of changed) {
@@ -231,7 +238,8 @@ async function writeAnswers(
       outcomes.map(({ position }) => position),
       outcomes.map(({ answer }) => answer),
     )
-    return pack === undefined ? [] : [{ batch, ...seal(pack, key, 'answers', batch) }]
+    const of = { batch, owner: owned.get(batch)?.owner_id ?? '' }
+    return pack === undefined ? [] : [{ batch, ...seal(pack, key, 'answers', of) }]
   })
   await writeSealed(client, 'answers', rows)
 }

@@ -12,7 +12,7 @@ import type {
   ReopenOperation,
   ReopenResult,
 } from '../store/operations.ts'
-import { seal } from '../store/seal.ts'
+import { seal, type SealedFor } from '../store/seal.ts'
 import type { Committed, Group, StoreSecrets } from '../store/store.ts'
 import { toSqliteFault } from './sqlite-fault.ts'
 import { createSettling } from './settling.ts'
@@ -136,13 +136,13 @@ function begin(
     open,
   )
   const batch = Number(lastInsertRowid)
-  const sealed = seal(payload, secrets.key, 'payload', batch)
+  const sealed = seal(payload, secrets.key, 'payload', { batch, owner })
   on.insertPayload.run(batch, sealed.keyId, sealed.body)
-  if (open > 0) putCredentials(context, batch, credentials)
+  if (open > 0) putCredentials(context, { batch, owner }, credentials)
   insertRecords(context, batch, operation, group.nowMs)
   const pack = packAnswers(refused.positions, refused.answers)
   if (pack !== undefined) {
-    const answers = seal(pack, secrets.key, 'answers', batch)
+    const answers = seal(pack, secrets.key, 'answers', { batch, owner })
     on.insertAnswers.run(batch, answers.keyId, answers.body)
   }
   ledger.move(partner, undefined, 0, open)
@@ -187,10 +187,10 @@ function insertRecords(
 }
 
 /** Credentials are kept only where they can be encrypted. */
-function putCredentials({ on, secrets }: Context, batch: number, credentials: string | undefined): void {
+function putCredentials({ on, secrets }: Context, of: SealedFor, credentials: string | undefined): void {
   if (secrets.key === undefined || credentials === undefined) return
-  const { keyId, body } = seal(Buffer.from(credentials), secrets.key, 'credentials', batch)
-  on.putCredentials.run(batch, keyId, body)
+  const { keyId, body } = seal(Buffer.from(credentials), secrets.key, 'credentials', of)
+  on.putCredentials.run(of.batch, keyId, body)
 }
 
 function reopen(
@@ -217,7 +217,7 @@ function reopen(
   if (opened.size === 0) return { lease: instance, opened: [], after }
   on.own.run(instance, batch)
   on.count.get(opened.size, 0, batch)
-  putCredentials(context, batch, credentials)
+  putCredentials(context, { batch, owner: String(row['owner_id']) }, credentials)
   return { lease: instance, opened: [...opened], after }
 }
 

@@ -19,6 +19,7 @@ export interface Settling {
 /** What the settles of one batch have in common; written when all of the group are known. */
 interface BatchChange {
   readonly partner: string
+  readonly ownerId: string
   readonly owned: boolean
   open: number
   live: number
@@ -45,6 +46,7 @@ export function createSettling(
     if (row === undefined) return undefined
     const change = {
       partner: String(row['partner']),
+      ownerId: String(row['owner_id']),
       owned: row['owner'] === instance,
       open: 0,
       live: 0,
@@ -124,7 +126,7 @@ export function createSettling(
         }
         const pack = packAnswers(change.positions, change.answers)
         if (pack === undefined) continue
-        const { keyId, body } = seal(pack, secrets.key, 'answers', batch)
+        const { keyId, body } = seal(pack, secrets.key, 'answers', { batch, owner: change.ownerId })
         on.insertAnswers.run(batch, keyId, body)
       }
       changes.clear()

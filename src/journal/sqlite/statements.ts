@@ -85,7 +85,7 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
       `${OPEN_OF_KEY} and r.position = ? and (o.batch < r.batch or (o.batch = r.batch and o.position < r.position))
        order by o.batch, o.position`,
     ),
-    batch: prepare('select partner, owner, open, live from journal_batches where id = ?'),
+    batch: prepare('select partner, owner_id, owner, open, live from journal_batches where id = ?'),
     record: prepare('select state, reason from journal_records where batch = ? and position = ?'),
     settle: prepare(
       `update journal_records set state = ?, live = ?, again = ?, reason = ?, dead_letter = ?,

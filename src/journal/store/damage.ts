@@ -36,6 +36,9 @@ export function damagedRow(what: string, cause?: unknown): AdapterError {
   )
 }
 
+/** True for an error that concerns one batch, whose rows nobody can trust any longer. */
+export const isDamagedBatch = (error: unknown): boolean => damageOf(error)?.isolated === true
+
 /** The damage that an error tells of, also one that was sent by another thread; undefined: it tells of something else. */
 export function damageOf(error: unknown): Damage | undefined {
   if (error instanceof AdapterError) {

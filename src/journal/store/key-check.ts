@@ -1,7 +1,10 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
+import type { Kysely } from 'kysely'
+
 import { AdapterError } from '../../errors.ts'
 import type { Exclusively } from '../schema/migrate.ts'
+import type { JournalTables } from '../schema/tables.ts'
 import { missingKey } from './seal.ts'
 import type { JournalKey } from './store.ts'
 
@@ -16,9 +19,11 @@ export async function checkKeys(
   exclusively: Exclusively,
   keys: readonly JournalKey[],
   salt: Uint8Array,
+  plaintextAccepted: boolean,
 ): Promise<void> {
   await exclusively(async (db) => {
     const known = await db.selectFrom('journal_keys').selectAll().execute()
+    if (known.length === 0 && keys.length > 0 && !plaintextAccepted) await refusePlaintext(db)
     for (const { id, proof } of known) {
       const given = keys.find((key) => key.id === id)
       if (given !== undefined) {
@@ -41,6 +46,17 @@ export async function checkKeys(
       .values({ id: first.id, proof: proofOf(first, salt) })
       .execute()
   })
+}
+
+/** A journal that gets its first key has rows that were never encrypted. */
+async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
+  const row = await db.selectFrom('journal_payloads').select('batch').limit(1).executeTakeFirst()
+  if (row === undefined) return
+  throw new AdapterError(
+    'ADP_CONFIGURATION',
+    'The journal holds requests from before it had keys, which are not encrypted. Set journal.plaintext: accept until ' +
+      'journal.keepPayloadsMs is over, then take it out.',
+  )
 }
 
 /** Tells keys apart without telling anything of them. */

@@ -1,7 +1,8 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 
 import { AdapterError } from '../../errors.ts'
+import { damagedRow } from './damage.ts'
 import type { JournalKey } from './store.ts'
 
 /** Bytes as they are stored. */
@@ -13,8 +14,26 @@ export interface Sealed {
 const NONCE = 12
 const TAG = 16
 
-/** What a blob belongs to; bound to it, so that none can be moved to another batch. */
+/** What a blob is. */
 export type SealedPlace = 'payload' | 'credentials' | 'answers'
+
+/** The batch that a blob belongs to, and the owner of the batch; bound to both, so that none can be moved to another. */
+export interface SealedFor {
+  readonly batch: number
+  /** Empty for a batch from before there were owners. */
+  readonly owner: string
+}
+
+/** How blobs are read. */
+export interface Unsealing {
+  readonly keys: readonly JournalKey[]
+  /** True: what is not encrypted is read although there are keys. */
+  readonly plaintextAccepted: boolean
+}
+
+/** `keyId` of a blob that is not encrypted and begins with a checksum; null: one of a version that kept no checksums. */
+const CHECKED = ''
+const CHECKSUM = 4
 
 /** A request of thirty records shrinks to a tenth, its answers to a quarter; what is less than a page is not worth the time. */
 const COMPRESS_FROM = 4_096
@@ -27,18 +46,18 @@ const FAST = {
 /** How a frame of Zstandard begins (RFC 8878, 3.1.1); what is kept as it came begins with a bracket of JSON. */
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
-/** Compresses what is large, then encrypts with AES-256-GCM where there is a key: nonce, tag, ciphertext. */
+/** Compresses what is large, then encrypts with AES-256-GCM where there is a key (nonce, tag, ciphertext), or adds a checksum. */
 export function seal(
   plain: Uint8Array,
   key: JournalKey | undefined,
   place: SealedPlace,
-  batch: number,
+  of: SealedFor,
 ): Sealed {
   const bytes = plain.length < COMPRESS_FROM ? plain : compress(plain)
-  if (key === undefined) return { keyId: null, body: bytes }
+  if (key === undefined) return { keyId: CHECKED, body: Buffer.concat([checksumOf(bytes, place, of), bytes]) }
   const nonce = randomBytes(NONCE)
   const cipher = createCipheriv('aes-256-gcm', key.key, nonce)
-  cipher.setAAD(placeOf(place, batch))
+  cipher.setAAD(placeOf(place, of))
   const text = cipher.update(bytes)
   cipher.final()
   return { keyId: key.id, body: Buffer.concat([nonce, cipher.getAuthTag(), text]) }
@@ -47,45 +66,46 @@ export function seal(
 const compress = (plain: Uint8Array): Uint8Array =>
   zstdCompressSync(plain, { params: FAST, pledgedSrcSize: plain.length })
 
-/** Undoes `seal`. Errors: `ADP_CONFIGURATION` without the key, or where it does not fit; `ADP_INTERNAL` for damaged bytes. */
-export function unseal(
-  { keyId, body }: Sealed,
-  keys: readonly JournalKey[],
-  place: SealedPlace,
-  batch: number,
-): Uint8Array {
-  return decompress(decrypt({ keyId, body }, keys, place, batch))
+/** Undoes `seal`. Errors: `ADP_CONFIGURATION` without the key; `ADP_JOURNAL_DAMAGED` for bytes that `seal` did not write. */
+export function unseal(sealed: Sealed, how: Unsealing, place: SealedPlace, of: SealedFor): Uint8Array {
+  return decompress(open(sealed, how, place, of), place, of)
 }
 
-function decrypt(
+function open(
   { keyId, body }: Sealed,
-  keys: readonly JournalKey[],
+  { keys, plaintextAccepted }: Unsealing,
   place: SealedPlace,
-  batch: number,
+  of: SealedFor,
 ): Uint8Array {
-  if (keyId === null) return body
+  // A column of SQLite may hold another type than its own.
+  if (!isBytes(body)) throw damagedRow(`the ${place} of batch ${of.batch} does not hold bytes`)
+  if (keyId === null || keyId === CHECKED) {
+    if (keys.length > 0 && !plaintextAccepted) {
+      throw damagedRow(`the ${place} of batch ${of.batch} is not encrypted, although the journal has keys`)
+    }
+    if (keyId === null) return body
+    const bytes = body.subarray(CHECKSUM)
+    if (Buffer.compare(body.subarray(0, CHECKSUM), checksumOf(bytes, place, of)) === 0) return bytes
+    throw damagedRow(`the checksum of the ${place} of batch ${of.batch} is wrong`)
+  }
   const key = keys.find(({ id }) => id === keyId)
   if (key === undefined) throw missingKey(keyId)
   try {
     const cipher = createDecipheriv('aes-256-gcm', key.key, body.subarray(0, NONCE))
-    cipher.setAAD(placeOf(place, batch))
+    cipher.setAAD(placeOf(place, of))
     cipher.setAuthTag(body.subarray(NONCE, NONCE + TAG))
     return Buffer.concat([cipher.update(body.subarray(NONCE + TAG)), cipher.final()])
   } catch (cause) {
-    throw new AdapterError(
-      'ADP_CONFIGURATION',
-      `What the journal keeps under key ${keyId} does not fit that key: it is another one, or the journal was changed.`,
-      { cause },
-    )
+    throw damagedRow(`the ${place} of batch ${of.batch} was changed: it does not fit key ${keyId}`, cause)
   }
 }
 
-function decompress(bytes: Uint8Array): Uint8Array {
+function decompress(bytes: Uint8Array, place: SealedPlace, { batch }: SealedFor): Uint8Array {
   if (Buffer.compare(bytes.subarray(0, ZSTD.length), ZSTD) !== 0) return bytes
   try {
     return zstdDecompressSync(bytes)
   } catch (cause) {
-    throw new AdapterError('ADP_INTERNAL', 'The journal holds bytes that were damaged.', { cause })
+    throw damagedRow(`the ${place} of batch ${batch} cannot be decompressed`, cause)
   }
 }
 
@@ -97,4 +117,14 @@ export function missingKey(keyId: string): AdapterError {
   )
 }
 
-const placeOf = (place: SealedPlace, batch: number): Buffer => Buffer.from(`${place}/${batch}`)
+function placeOf(place: SealedPlace, { batch, owner }: SealedFor): Buffer {
+  return Buffer.from(owner === '' ? `${place}/${batch}` : `${place}/${batch}/${owner}`)
+}
+
+const isBytes = (value: unknown): value is Uint8Array => value instanceof Uint8Array
+
+function checksumOf(bytes: Uint8Array, place: SealedPlace, of: SealedFor): Buffer {
+  const checksum = Buffer.allocUnsafe(CHECKSUM)
+  checksum.writeUInt32BE(crc32(bytes, crc32(placeOf(place, of))))
+  return checksum
+}

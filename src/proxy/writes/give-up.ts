@@ -1,4 +1,4 @@
-import type { Settled, StoredBatch, StoredRecord } from '../../journal/index.ts'
+import type { Opened, Settled, StoredBatch, StoredRecord } from '../../journal/index.ts'
 import { defaultErrorMapping, type FailedOutcome, toV2Failure } from '../../translate/index.ts'
 import { encodeErrorArray } from '../../v2/index.ts'
 import type { ProxyContext } from '../context.ts'
@@ -40,6 +40,26 @@ export async function giveUp(
     notApplied,
     unknown,
   })
+}
+
+/**
+ * Ends open records of a batch whose rows are damaged, so that nothing of it can be read: dead letters of unknown outcome. A client
+ * that sends the batch again is answered `ADP_JOURNAL_DAMAGED`. Errors: those of `Journal.settle`.
+ */
+export async function giveUpDamaged(
+  { journal, waiting }: Pick<ProxyContext, 'journal' | 'waiting'>,
+  batch: number,
+  { after, lease }: Opened,
+): Promise<void> {
+  const positions = [...after.keys()]
+  if (positions.length === 0) return
+  const end = { state: 'unknown', answer: undefined, reason: 'damaged', deadLetter: true } as const
+  await journal.settle(
+    batch,
+    positions.map((position) => ({ position, ...end })),
+    lease,
+  )
+  waiting.settled(batch, positions)
 }
 
 /** True for a record that may have been applied when it was sent before. */

@@ -2,12 +2,12 @@ import * as z from 'zod'
 
 import { AdapterError } from '../../errors.ts'
 import type { Slices } from '../../http/slices.ts'
-import type { Opened, StoredBatch } from '../../journal/index.ts'
+import { isDamagedBatch, type Opened, type StoredBatch } from '../../journal/index.ts'
 import type { V3Credentials } from '../../v3/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation, Partner } from '../partner.ts'
 import { firstOfAgain, isReadBackFirst } from './answer-known.ts'
-import { giveUp, type GivenUpReason } from './give-up.ts'
+import { giveUp, giveUpDamaged, type GivenUpReason } from './give-up.ts'
 import { leaveBehind } from './orphans.ts'
 import { type Plan, planStored } from './plan.ts'
 import { runWrites } from './run.ts'
@@ -179,9 +179,24 @@ export function createRecovery(
     await finish(ready, openOf(ready.stored, orphan), orphan.sinceMs)
     return true
   }
+  /** As `work`; records of a batch that cannot be read are ended, since no later attempt can read it either. */
+  const workOrEnd = async (next: Work): Promise<boolean> => {
+    try {
+      return await work(next)
+    } catch (cause) {
+      if (!isDamagedBatch(cause)) throw cause
+      const { batch, positions } = next
+      const opened =
+        positions === undefined ? orphans.get(batch) : await journal.reopen(batch, positions, undefined)
+      if (opened !== undefined) await giveUpDamaged(context, batch, opened)
+      orphans.delete(batch)
+      context.events.recoveryFailed({ code: 'ADP_JOURNAL_DAMAGED' })
+      return true
+    }
+  }
   const run = (next: Work): void => {
     const { batch } = next
-    const job = work(next)
+    const job = workOrEnd(next)
       .then(
         (isDone) => {
           if (isDone) resting.delete(batch)

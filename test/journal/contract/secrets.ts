@@ -33,6 +33,25 @@ export function describeSecrets({ name, withOpener, promise }: Subject): void {
   })
 
   describe(`${name}: encryption`, () => {
+    it('that gets its first key is refused until what it holds in plaintext is accepted', () =>
+      withOpener(async (opener) => {
+        const before = await opener.open()
+        const batch = await beginNew(before, batchOf(['a']))
+        await before.close()
+        await expect(opener.open({ keys: [key] })).rejects.toMatchObject({
+          code: 'ADP_CONFIGURATION',
+          message: expect.stringContaining('journal.plaintext: accept') as unknown,
+        })
+        const accepting = await opener.open({ keys: [key], plaintext: 'accept' })
+        expect(textOf(await accepting.load(batch))).toBe('payload of a')
+        const sealed = await beginNew(accepting, batchOf(['b']))
+        await accepting.close()
+        const strict = await opener.open({ keys: [key] })
+        expect(textOf(await strict.load(sealed))).toBe('payload of b')
+        await expect(strict.load(batch)).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED', status: 503 })
+        expect(strict.isAvailable()).toBe(true)
+      }))
+
     it('reads with every key of the list and writes with the first', () =>
       withOpener(async (opener) => {
         const [first, second] = [key, { id: 'k2', key: Buffer.alloc(32, 9) }]
