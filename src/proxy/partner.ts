@@ -112,13 +112,11 @@ async function authorisePartner(
   identify: Identify,
   client: V3Credentials,
 ): Promise<Authorisation> {
-  const { id, callsPerSecond, tokens } = partner
+  const { callsPerSecond, tokens } = partner
   const { authorization } = client
   const subscriptionKey = partner.subscriptionKey?.() ?? client.subscriptionKey
   const pace =
-    callsPerSecond === undefined
-      ? undefined
-      : { throttle: throttles.of(subscriptionKey, callsPerSecond), share: id }
+    callsPerSecond === undefined ? undefined : { throttle: throttles.of(subscriptionKey, callsPerSecond) }
   const identity = identify(partner, client)
   const who = { partner, client, owner: identity.owner, identity, pace }
   if (tokens === undefined)

@@ -207,8 +207,8 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       if (options.rewriteLinks) request.headers['accept-encoding'] = 'identity'
       // The proxy, the pipeline and the turns all listen for its end, and some twice when it is sent again.
       response.setMaxListeners(MAX_LISTENERS)
-      const passage = openPassage(options, authorisation, request, response)
       const share = options.shares.of(authorisation)
+      const passage = openPassage(options, share, authorisation, request, response)
       const passing: Passing = {
         passage,
         share,

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { Events, PassedThrough } from '../observability/events.ts'
-import { type Clock, readRetryAfter, retryWaitMs, type V3Credentials } from '../v3/index.ts'
+import { type Clock, readRetryAfter, retryWaitMs, type Share, type V3Credentials } from '../v3/index.ts'
 import { addedCredentials } from './added-credentials.ts'
 import type { Authorisation } from './partner.ts'
 import { openTurns, type Turns, untilGone } from './turns.ts'
@@ -36,6 +36,7 @@ const CLIENT_GONE = 499
 /** Opens the passage of a request: its turns, what its reply means for others, and the event at its end. */
 export function openPassage(
   { events, clock, nowMs }: PassageOptions,
+  share: Share,
   { partner, pace, renew, credentials, client }: Authorisation,
   request: IncomingMessage,
   response: ServerResponse,
@@ -47,7 +48,7 @@ export function openPassage(
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
   const signal = untilGone(response)
   const priority = isRead ? 'read' : 'write'
-  const turns = openTurns({ pace, priority, budgetMs: partner.budgetMs, clock, signal })
+  const turns = openTurns({ pace, share, priority, budgetMs: partner.budgetMs, clock, signal })
   let mayRenew = renew
   const added = addedCredentials(credentials, client)
   signal.addEventListener('abort', () =>

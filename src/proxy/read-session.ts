@@ -51,7 +51,7 @@ export async function answerRead(
   const share = shares.of(authorisation)
   const held = byteBudget.open(share)
   const signal = untilGone(response)
-  const turns = openTurns({ pace, priority: 'read', budgetMs: partner.budgetMs, clock, signal })
+  const turns = openTurns({ pace, share, priority: 'read', budgetMs: partner.budgetMs, clock, signal })
   const onAccepted = (): void => shares.accept(authorisation)
   const session: ReadSession = { reader, share, credentials, renew, turns, signal, onAccepted, pages: 0 }
   const finish = (status: number, rows: number): void => {

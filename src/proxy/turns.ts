@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
-import type { CallPriority, Clock, Pace } from '../v3/index.ts'
+import type { CallPriority, Clock, Pace, Share } from '../v3/index.ts'
 
 /** The turns of the calls that one request of a client makes, one after another. */
 export interface Turns {
@@ -24,6 +24,8 @@ export interface Turns {
 export interface TurnOptions {
   /** Undefined: nothing holds the calls back, only the budget counts. */
   readonly pace: Pace | undefined
+  /** Whose calls these are. */
+  readonly share: Share
   readonly priority: CallPriority
   /** Time for all calls of the request. */
   readonly budgetMs: number
@@ -33,7 +35,7 @@ export interface TurnOptions {
 }
 
 /** Opens the turns of one request at the pace of its partner. */
-export function openTurns({ pace, priority, budgetMs, clock, signal }: TurnOptions): Turns {
+export function openTurns({ pace, share, priority, budgetMs, clock, signal }: TurnOptions): Turns {
   const deadlineMs = clock.nowMs() + budgetMs
   const leftMs = (): number => deadlineMs - clock.nowMs()
   let queuedMs = 0
@@ -42,7 +44,7 @@ export function openTurns({ pace, priority, budgetMs, clock, signal }: TurnOptio
       signal.throwIfAborted()
       if (leftMs() <= 0) throw overBudget()
       if (pace === undefined) return
-      const { throttle, share } = pace
+      const { throttle } = pace
       const admission = await throttle.acquire(priority, throttle.nowMs() + leftMs(), share, signal)
       queuedMs += admission.waitedMs
       if (admission.admitted) return

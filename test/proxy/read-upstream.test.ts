@@ -40,9 +40,7 @@ async function read(
   const calls: [number, string][] = []
   let tokens = 0
   const pace =
-    callsPerSecond === undefined
-      ? undefined
-      : { throttle: createThrottles(clock).of('key', callsPerSecond), share: 'acme' }
+    callsPerSecond === undefined ? undefined : { throttle: createThrottles(clock).of('key', callsPerSecond) }
   const { signal } = new AbortController()
   const session: ReadSession = {
     reader: {
@@ -55,7 +53,7 @@ async function read(
     share: soleShare,
     credentials: renewed(0),
     renew: renews ? () => Promise.resolve(renewed((tokens += 1))) : undefined,
-    turns: openTurns({ pace, priority: 'read', budgetMs, clock, signal }),
+    turns: openTurns({ pace, share: soleShare, priority: 'read', budgetMs, clock, signal }),
     signal,
     pages: 0,
   }

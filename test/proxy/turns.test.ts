@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { openTurns, type Turns } from '../../src/proxy/turns.ts'
-import { createThrottles, type Throttle } from '../../src/v3/index.ts'
+import { createThrottles, soleShare, type Throttle } from '../../src/v3/index.ts'
 import { createManualClock, type ManualClock } from '../support/manual-clock.ts'
 
 interface Started {
@@ -17,8 +17,8 @@ function start({ paced = true, budgetMs = 10_000 } = {}): Started {
   const clock = createManualClock()
   const throttle = createThrottles(clock).of('key', 1)
   const gone = new AbortController()
-  const pace = paced ? { throttle, share: 'acme' } : undefined
-  const turns = openTurns({ pace, priority: 'read', budgetMs, clock, signal: gone.signal })
+  const pace = paced ? { throttle } : undefined
+  const turns = openTurns({ pace, share: soleShare, priority: 'read', budgetMs, clock, signal: gone.signal })
   return { clock, throttle, turns, gone }
 }
 

@@ -1,5 +1,13 @@
 import { AdapterError } from '../../errors.ts'
-import type { PostOutcome, ReadOutcome, UpstreamError, V3Credentials, V3Writes } from '../../v3/index.ts'
+import type {
+  Pace,
+  PostOutcome,
+  ReadOutcome,
+  UpstreamError,
+  Share,
+  V3Credentials,
+  V3Writes,
+} from '../../v3/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
 import { createReadBack } from './read-back.ts'
@@ -50,6 +58,7 @@ export function createSending(
 ): Sending {
   const { partner, pace, renew } = authorisation
   const { echoes } = context
+  const share = context.shares.of(authorisation)
   const timeSent = partner.bodyProfile === 'full'
   const concurrency = background?.concurrency ?? partner.concurrency
   let queuedMs = 0
@@ -67,14 +76,13 @@ export function createSending(
     onOutcome: OnOutcome,
     permission: Permission,
   ): Promise<UpstreamError | undefined> => {
-    const writes = context.v3.openWrites(credentials, partner.budgetMs, pace, partner.batch, () =>
-      permission.maySend(),
-    )
+    const maySend = (): boolean => permission.maySend()
+    const writes = context.v3.openWrites(credentials, partner.budgetMs, pace, partner.batch, maySend, share)
     current = writes
     try {
       const resolve = createReadBack({
         read: async (query) =>
-          seen(await readPaced(context, authorisation, credentials, query, writes.leftMs())),
+          seen(await readPaced(context, pace, share, credentials, query, writes.leftMs())),
         wait: (ms) => new Promise((done) => context.clock.after(ms, done)),
         nowMs: () => context.clock.nowMs(),
         leftMs: () => writes.leftMs(),
@@ -126,21 +134,20 @@ function toAdapterError(cause: unknown): AdapterError {
 /** A read for a write that was lost: it stands with the writes in the throttle's line, and ends with their budget. */
 async function readPaced(
   context: ProxyContext,
-  authorisation: Authorisation,
+  pace: Pace | undefined,
+  share: Share,
   credentials: V3Credentials,
   query: string,
   leftMs: number,
 ): Promise<ReadOutcome> {
   const startedMs = context.clock.nowMs()
-  const { pace } = authorisation
   if (pace !== undefined) {
-    const { throttle, share } = pace
+    const { throttle } = pace
     const { admitted } = await throttle.acquire('write', throttle.nowMs() + leftMs, share)
     if (!admitted) return nothingRead
   }
   // It goes on whatever its client does.
   const left = leftMs - (context.clock.nowMs() - startedMs)
-  const share = context.shares.of(authorisation)
   const outcome = await context.reads.reader.get(
     'AttendanceRecords',
     query,

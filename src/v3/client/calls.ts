@@ -2,13 +2,12 @@ import type { PostOutcome } from '../errors/post-outcome.ts'
 import type { Clock } from './clock.ts'
 import { type Expirable, PostHandler, type ReplyReader, type Unanswered } from './post-handler.ts'
 import { type NotApplied, retryWaitMs } from './retry.ts'
+import { type Share, soleShare } from './shares/share.ts'
 import type { Throttle } from './throttle.ts'
 
 /** The pace of a partner's writes. */
 export interface Pace {
   readonly throttle: Throttle
-  /** Whose calls these are; partners with one key take turns. */
-  readonly share: string
 }
 
 /** Hands a body to the connections; the handler is told what becomes of it. */
@@ -48,6 +47,7 @@ export function openCalls(
   clock: Clock,
   pace: Pace | undefined,
   maySend?: () => boolean,
+  share: Share = soleShare,
 ): Calls {
   // Slots that are used again: a Set copies itself as it turns over, and its copies keep every handler from the collector.
   const inFlight: (Expirable | undefined)[] = []
@@ -73,7 +73,7 @@ export function openCalls(
     else dispatch(handler, body)
   }
   const sendPaced =
-    ({ throttle, share }: Pace): Calls['send'] =>
+    ({ throttle }: Pace): Calls['send'] =>
     (dispatch, body, reader, onOutcome) => {
       const ownDeadlineMs = throttle.nowMs() + deadlineMs - clock.nowMs()
       void throttle.acquire('write', ownDeadlineMs, share).then((admission) => {

@@ -1,5 +1,9 @@
 import { Client, type Dispatcher, errors } from 'undici'
 
+import { FairLine } from './shares/fair-line.ts'
+import { createQuota } from './shares/quota.ts'
+import { holderOf, type Share, soleShare } from './shares/share.ts'
+
 /** A request's handler, as far as its connection goes. */
 export interface ConnectionUser extends Dispatcher.DispatchHandler {
   /** True once it needs no connection any longer. */
@@ -11,8 +15,11 @@ export interface ConnectionUser extends Dispatcher.DispatchHandler {
 
 /** Connections to one upstream, with one request at a time on each. */
 export interface Connections {
-  /** Sends a request over a free connection, or over the next that becomes free, in the order of the calls. */
-  dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser): void
+  /**
+   * Sends a request over a free connection, or over the next that becomes free for its share: owners take turns, those of one
+   * owner go in the order of the calls.
+   */
+  dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser, share?: Share): void
   /** Waits for the requests that came before, then closes the connections; a request that comes later is told an error. */
   close(): Promise<void>
 }
@@ -21,11 +28,14 @@ interface Connection {
   readonly client: Client
   readonly onDone: (replied: boolean) => void
   busy: boolean
+  /** Whose share it counts to while it is busy. */
+  holder: string
   /** While it is given requests: one that ends at once must not give it the next from within, thousands would nest. */
   feeding: boolean
 }
 
 interface Waiting {
+  readonly share: Share
   readonly request: Dispatcher.DispatchOptions
   readonly user: ConnectionUser
 }
@@ -39,15 +49,19 @@ interface Waiting {
 export function createConnections(origin: string, count: number, options: Client.Options): Connections {
   const all: Connection[] = []
   const free: Connection[] = []
-  const waiting: Waiting[] = []
+  const waiting = new FairLine<Waiting>()
+  const quota = createQuota(count)
+  const mayServe = (holder: string): boolean => quota.mayTake(holder)
   let closing: Promise<void> | undefined
   let whenNoneWaits: (() => void) | undefined
 
   const feed = (connection: Connection): void => {
     connection.feeding = true
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const { request, user } = next
+    for (let next = waiting.shift(mayServe); next !== undefined; next = waiting.shift(mayServe)) {
+      const { request, user, share } = next
       if (user.isDone()) continue
+      connection.holder = holderOf(share)
+      quota.take(connection.holder)
       user.onDone = connection.onDone
       connection.client.dispatch(request, user)
       connection.busy = !user.isDone()
@@ -55,41 +69,56 @@ export function createConnections(origin: string, count: number, options: Client
     }
     connection.feeding = false
     if (!connection.busy) free.push(connection)
-    if (waiting.length === 0) whenNoneWaits?.()
+    if (waiting.size === 0) whenNoneWaits?.()
+  }
+  /** What one owner gives back may be enough for several calls of others. */
+  const feedOthers = (): void => {
+    while (waiting.size > 0) {
+      const connection = free.pop() ?? (all.length < count ? open() : undefined)
+      if (connection === undefined) return
+      feed(connection)
+      if (!connection.busy) return
+    }
+  }
+  const feedAll = (connection: Connection): void => {
+    feed(connection)
+    feedOthers()
   }
   const open = (): Connection => {
     const connection: Connection = {
       client: new Client(origin, options),
       onDone: (replied) => {
         connection.busy = false
+        quota.release(connection.holder)
         if (connection.feeding) return
         // In the middle of a failure undici takes no other request.
-        if (replied) feed(connection)
+        if (replied) feedAll(connection)
         else
           queueMicrotask(() => {
-            feed(connection)
+            feedAll(connection)
           })
       },
       busy: false,
+      holder: '',
       feeding: false,
     }
     all.push(connection)
     return connection
   }
   const closeAll = async (): Promise<void> => {
-    if (waiting.length > 0)
+    if (waiting.size > 0)
       await new Promise<void>((resolve) => {
         whenNoneWaits = resolve
       })
     await Promise.all(all.map(({ client }) => client.close()))
   }
   return {
-    dispatch: (request, user) => {
+    dispatch: (request, user, share = soleShare) => {
       if (closing !== undefined) {
         user.onResponseError(undefined, new errors.ClientClosedError())
         return
       }
-      waiting.push({ request, user })
+      waiting.push({ share, request, user })
       const connection = free.pop() ?? (all.length < count ? open() : undefined)
       if (connection !== undefined) feed(connection)
     },

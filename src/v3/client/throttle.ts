@@ -1,9 +1,11 @@
 import type { Clock } from './clock.ts'
+import { createQuota } from './shares/quota.ts'
+import { holderOf, type Share, soleShare } from './shares/share.ts'
 import { createLocalTurns, createSharedTurns, type SharedTurns, toTurnLimit } from './turns.ts'
 import { type CallPriority, createWaitingLine, type Waiter } from './waiting-line.ts'
 
 /**
- * Whether a call may leave. `full`: too many wait already. `deadline`: it would not have left in time. `gone`: whoever asked
+ * Whether a call may leave. `full`: too many of its owner, or of all, wait already. `deadline`: it would not have left in time. `gone`: whoever asked
  * has given up. In all three cases nothing must be sent.
  */
 export type Admission =
@@ -17,7 +19,7 @@ export interface ThrottleOptions {
   /** Calls that may leave in any second; a fraction means one call in more than a second. */
   readonly callsPerSecond: number
   readonly clock: Clock
-  /** Calls that may wait at the same time; more are turned away. Default 1000. */
+  /** Calls that may wait at the same time, divided between owners; more are turned away. Default 1000. */
   readonly maxWaiting?: number
   /** Hears what became of every call that asked. */
   readonly onAdmission?: OnAdmission
@@ -29,7 +31,7 @@ export interface ThrottleOptions {
  * The pace of the calls with one subscription key (service-facts 9). Whoever calls the upstream asks first:
  *
  * ```ts
- * const { admitted } = await throttle.acquire('read', throttle.nowMs() + budgetMs, partner.id)
+ * const { admitted } = await throttle.acquire('read', throttle.nowMs() + budgetMs, share)
  * if (!admitted) throw new AdapterError('ADP_OVERLOADED', …) // 503: nothing was sent
  * const reply = await pool.request(…)
  * if (reply.statusCode === 429) throttle.penalise(waitMs) // then acquire again, or give up
@@ -40,15 +42,10 @@ export interface ThrottleOptions {
 export interface Throttle {
   /**
    * Resolves when the call may leave, or when it is clear that it may not. Never rejects. Calls leave by priority; within one
-   * priority the shares (partners) take turns, and each share keeps its order. `deadlineMs` is a time of `nowMs()`; `signal`
+   * priority partners take turns, within a partner its owners, and an owner keeps its order. `deadlineMs` is a time of `nowMs()`; `signal`
    * gives the place in the line back.
    */
-  acquire(
-    priority: CallPriority,
-    deadlineMs: number,
-    share?: string,
-    signal?: AbortSignal,
-  ): Promise<Admission>
+  acquire(priority: CallPriority, deadlineMs: number, share?: Share, signal?: AbortSignal): Promise<Admission>
   /** Holds every call back for `ms`, because the upstream answered 429. Never shortens an earlier hold. */
   penalise(ms: number): void
   /** How long `calls` writes that came now would take to leave, with what waits before them. */
@@ -72,6 +69,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   let heldUntilMs = -Infinity
   let cancelWake: (() => void) | undefined
   const line = createWaitingLine()
+  const places = createQuota(maxWaiting)
 
   /** Undefined: `pump` is called when it is known. */
   const waitMs = (): number | undefined => {
@@ -93,7 +91,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     }
   }
   return {
-    acquire: (priority, deadlineMs, share = '', signal) => {
+    acquire: (priority, deadlineMs, share = soleShare, signal) => {
       const sinceMs = clock.nowMs()
       const end = (admission: Admission): Admission => {
         onAdmission?.(priority, admission)
@@ -106,9 +104,11 @@ export function createThrottle(options: ThrottleOptions): Throttle {
         turns.take()
         return Promise.resolve(end({ admitted: true, waitedMs: 0 }))
       }
-      if (line.size() >= maxWaiting) return Promise.resolve(refuse('full'))
+      const holder = holderOf(share)
+      if (!places.mayTake(holder)) return Promise.resolve(refuse('full'))
       return new Promise((resolve) => {
         const settle = (): void => {
+          places.release(holder)
           cancelDeadline()
           signal?.removeEventListener('abort', onGone)
         }
@@ -128,6 +128,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
         const onGone = (): void => leave('gone')
         const cancelDeadline = clock.after(Math.max(0, deadlineMs - sinceMs), () => leave('deadline'))
         signal?.addEventListener('abort', onGone)
+        places.take(holder)
         line.push(waiter)
         pump()
       })

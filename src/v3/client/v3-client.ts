@@ -10,6 +10,7 @@ import type { OnCall } from './observe-reads.ts'
 import type { ReplyReader } from './post-handler.ts'
 import { readOutcome } from './read-outcome.ts'
 import type { NotApplied } from './retry.ts'
+import { type Share, soleShare } from './shares/share.ts'
 
 /** Where V3 is and how patient the client is. */
 export interface V3ClientOptions {
@@ -57,7 +58,7 @@ export interface V3Client {
   /**
    * Opens the writes of one batch. After `budgetMs` what has not left is `notApplied`, what has left is `unknown`. Without
    * `pace` nothing is held back; with `batch` the posts of one turn are joined into `$batch` calls. `maySend` is asked when a
-   * request goes to its socket: on false it does not, and is `notApplied` (`leaseLost`).
+   * request goes to its socket: on false it does not, and is `notApplied` (`leaseLost`). `share` says whose connections it uses.
    */
   openWrites(
     credentials: V3Credentials,
@@ -65,6 +66,7 @@ export interface V3Client {
     pace?: Pace,
     batch?: BatchChoice,
     maySend?: () => boolean,
+    share?: Share,
   ): V3Writes
   /** How many calls so many records take, as far as the upstream has shown what it can. */
   callsFor(records: number, batch?: BatchChoice): number
@@ -114,6 +116,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
     { authorization, subscriptionKey }: V3Credentials,
     calls: Calls,
     sendOne: Post,
+    share: Share,
   ): Post =>
     createBatchPosts({
       choice,
@@ -131,7 +134,11 @@ export function createV3Client(options: V3ClientOptions): V3Client {
           'ocp-apim-subscription-key', subscriptionKey,
         ] // prettier-ignore
         const dispatch: Dispatch = (handler, text) =>
-          connections.dispatch({ path: `${root}/$batch`, method: 'POST', headers, body: text }, handler)
+          connections.dispatch(
+            { path: `${root}/$batch`, method: 'POST', headers, body: text },
+            handler,
+            share,
+          )
         const reader: ReplyReader<BatchResult> = {
           onAnswered: onBatchAnswered,
           maxReplyBytes: MAX_REPLY_BYTES + records.length * MAX_PART_BYTES,
@@ -141,7 +148,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
       },
     })
   return {
-    openWrites: (credentials, budgetMs, pace, batch, maySend) => {
+    openWrites: (credentials, budgetMs, pace, batch, maySend, share = soleShare) => {
       const headers = [
         'content-type', 'application/json',
         'accept', 'application/json',
@@ -150,13 +157,13 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         'ocp-apim-subscription-key', credentials.subscriptionKey,
       ] // prettier-ignore
       const dispatch: Dispatch = (handler, body) =>
-        connections.dispatch({ path, method: 'POST', headers, body }, handler)
-      const calls = openCalls(budgetMs, clock, pace, maySend)
+        connections.dispatch({ path, method: 'POST', headers, body }, handler, share)
+      const calls = openCalls(budgetMs, clock, pace, maySend, share)
       const postOne: Post = (body, onOutcome) => {
         calls.send<PostOutcome>(dispatch, body, single, onOutcome)
       }
       const joined = isBatch(batch) ? batch : undefined
-      const post = joined === undefined ? postOne : joinedPost(joined, credentials, calls, postOne)
+      const post = joined === undefined ? postOne : joinedPost(joined, credentials, calls, postOne, share)
       return {
         atATime: joined === undefined ? undefined : joined.maxRecords * BATCHES_AT_A_TIME,
         post,

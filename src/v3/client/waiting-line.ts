@@ -1,3 +1,6 @@
+import { FairLine } from './shares/fair-line.ts'
+import type { Share } from './shares/share.ts'
+
 /** What a call is for; the first kind goes before the second, the second before the third. */
 export type CallPriority = 'write' | 'read' | 'comparison'
 
@@ -5,11 +8,11 @@ export type CallPriority = 'write' | 'read' | 'comparison'
 export interface Waiter {
   readonly priority: CallPriority
   /** Whose call it is. */
-  readonly share: string
+  readonly share: Share
   admit(): void
 }
 
-/** Calls that wait: by priority, within a priority the shares in turns, within a share in order. */
+/** Calls that wait: by priority, within a priority partners and their owners in turns, within an owner in order. */
 export interface WaitingLine {
   push(waiter: Waiter): void
   /** Takes out the one whose turn it is; undefined when nobody waits. */
@@ -23,45 +26,19 @@ const priorities: readonly CallPriority[] = ['write', 'read', 'comparison']
 
 /** Creates an empty line. */
 export function createWaitingLine(): WaitingLine {
-  // A Map keeps the order of its keys: the share that was served goes to the end.
-  const lines: Record<CallPriority, Map<string, Set<Waiter>>> = {
-    write: new Map(),
-    read: new Map(),
-    comparison: new Map(),
-  }
-  const counts: Record<CallPriority, number> = { write: 0, read: 0, comparison: 0 }
-  const takeFrom = (priority: CallPriority): Waiter | undefined => {
-    const shares = lines[priority]
-    const [turn] = shares
-    if (turn === undefined) return undefined
-    const [share, waiting] = turn
-    const [first] = waiting
-    shares.delete(share)
-    if (first === undefined) return undefined
-    waiting.delete(first)
-    if (waiting.size > 0) shares.set(share, waiting)
-    counts[priority] -= 1
-    return first
+  const lines: Readonly<Record<CallPriority, FairLine<Waiter>>> = {
+    write: new FairLine(),
+    read: new FairLine(),
+    comparison: new FairLine(),
   }
   return {
-    push: (waiter) => {
-      const shares = lines[waiter.priority]
-      const waiting = shares.get(waiter.share) ?? new Set()
-      shares.set(waiter.share, waiting.add(waiter))
-      counts[waiter.priority] += 1
-    },
+    push: (waiter) => lines[waiter.priority].push(waiter),
     shift: () => {
-      const priority = priorities.find((one) => counts[one] > 0)
-      return priority === undefined ? undefined : takeFrom(priority)
+      const priority = priorities.find((one) => lines[one].size > 0)
+      return priority === undefined ? undefined : lines[priority].shift()
     },
-    remove: (waiter) => {
-      const shares = lines[waiter.priority]
-      const waiting = shares.get(waiter.share)
-      if (waiting?.delete(waiter) !== true) return
-      if (waiting.size === 0) shares.delete(waiter.share)
-      counts[waiter.priority] -= 1
-    },
-    size: () => counts.write + counts.read + counts.comparison,
-    sizeOf: (priority) => counts[priority],
+    remove: (waiter) => lines[waiter.priority].remove(waiter),
+    size: () => lines.write.size + lines.read.size + lines.comparison.size,
+    sizeOf: (priority) => lines[priority].size,
   }
 }

@@ -1,10 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
+import type { Share } from '../../../src/v3/client/shares/share.ts'
 import { type CallPriority } from '../../../src/v3/client/waiting-line.ts'
 import { createThrottle, type Throttle } from '../../../src/v3/client/throttle.ts'
 import { createThrottles } from '../../../src/v3/client/throttles.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+
+/** The share of an owner `partner` or `partner/owner`; with `?` at the end it is a newcomer. */
+function shareOf(owner = 'a'): Share {
+  return { partner: owner.charAt(0), owner, isAccepted: () => !owner.endsWith('?') }
+}
 
 /** Asks for a call and writes down when it left, or why it did not. */
 function ask(
@@ -18,7 +24,7 @@ function ask(
   }: { priority?: CallPriority; share?: string; deadlineMs?: number } = {},
 ): void {
   void throttle
-    .acquire(priority, deadlineMs, share)
+    .acquire(priority, deadlineMs, shareOf(share))
     .then((admission) =>
       log.push([admission.admitted ? name : `${name} ${admission.reason}`, throttle.nowMs()]),
     )
@@ -90,6 +96,27 @@ describe('createThrottle', () => {
     expect(log.map(([name]) => name).join('')).toBe('aabcaba')
   })
 
+  it('lets the owners of a partner take turns, and all newcomers have one together', async () => {
+    const { clock, throttle, log } = start(1)
+    const shares = ['a', 'a/x', 'a/x', 'a/x', 'a/y', 'b', 'a/1?', 'a/2?', 'a/3?']
+    for (const share of shares) ask(throttle, log, share, { share })
+    await clock.pass(10_000)
+    expect(log.map(([name]) => name)).toEqual(['a', 'a/x', 'b', 'a/1?', 'a/y', 'a/2?', 'a/x', 'a/3?', 'a/x'])
+  })
+
+  it('keeps places in the line for other owners: one alone has eight ninths, newcomers a quarter', async () => {
+    const { clock, throttle, log } = start(1, 90)
+    for (let call = 0; call < 100; call += 1) ask(throttle, log, 'flood?', { share: 'a/1?' })
+    for (let call = 0; call < 100; call += 1) ask(throttle, log, 'many', { share: 'a/x' })
+    ask(throttle, log, 'other', { share: 'a/y' })
+    await clock.pass(0)
+    expect([throttle.waiting('write'), log.filter(([name]) => name === 'flood? full').length]).toEqual([
+      83, 77,
+    ])
+    await clock.pass(10_000)
+    expect(log.filter(([name]) => name === 'other')).toEqual([['other', 4_200]])
+  })
+
   it('turns away what would leave too late, or what is one too many, and gives its place to others', async () => {
     const { clock, throttle, log } = start(1, 2)
     ask(throttle, log, 'now')
@@ -107,12 +134,12 @@ describe('createThrottle', () => {
     const { clock, throttle, log } = start(1)
     const gone = new AbortController()
     ask(throttle, log, 'now')
-    const left = throttle.acquire('read', Infinity, 'a', gone.signal)
+    const left = throttle.acquire('read', Infinity, shareOf(), gone.signal)
     ask(throttle, log, 'next')
     await clock.pass(100)
     gone.abort()
     await clock.pass(5_000)
-    expect([await left, await throttle.acquire('write', Infinity, 'a', gone.signal)]).toEqual([
+    expect([await left, await throttle.acquire('write', Infinity, shareOf(), gone.signal)]).toEqual([
       { admitted: false, waitedMs: 100, reason: 'gone' },
       { admitted: false, waitedMs: 0, reason: 'gone' },
     ])

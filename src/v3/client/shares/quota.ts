@@ -26,14 +26,15 @@ const SMALLEST_DIVIDED = 4
  */
 export function createQuota(capacity: number): Quota {
   const holdings = new Map<string, number>()
-  const newcomersLimit = Math.max(1, Math.floor(capacity * NEWCOMERS_FRACTION))
+  const newcomersLimit = Math.floor(capacity * NEWCOMERS_FRACTION)
   let free = capacity
   return {
     mayTake: (holder, count = 1) => {
       if (count > free) return false
       const own = holdings.get(holder) ?? 0
+      if (capacity < SMALLEST_DIVIDED) return true
       if (holder === NEWCOMERS && own + count > newcomersLimit) return false
-      return capacity < SMALLEST_DIVIDED || own <= TIMES_FREE * (free - count)
+      return own <= TIMES_FREE * (free - count)
     },
     take: (holder, count = 1) => {
       free -= count
