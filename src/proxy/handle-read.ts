@@ -40,7 +40,7 @@ async function readPage(
 ): Promise<ReadAnswer> {
   const { partner } = authorisation
   const { planner } = context.reads
-  const signer = { secret: context.linkSecret, owner: linkOwner(authorisation) }
+  const signer = { secret: context.linkSecret, owner: authorisation.owner }
   const rawQuery = queryOf(request)
   const tokenText = planner.tokenOf(rawQuery)
   const token = tokenText === undefined ? firstPage(rawQuery) : decodeReadToken(tokenText, signer)
@@ -71,11 +71,6 @@ async function readPage(
     dataEnvelope: partner.dataEnvelope,
   })
   return { body, metadata, rows: rows.length }
-}
-
-/** Whom the links of an answer are for: one client of the partner. */
-function linkOwner({ partner, client }: Authorisation): string {
-  return JSON.stringify([partner.id, client.subscriptionKey])
 }
 
 function firstPage(query: string): ReadToken {
