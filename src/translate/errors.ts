@@ -110,6 +110,8 @@ const unknownTexts: Readonly<Record<UnknownReason, string>> = {
   unreadableReply: 'The answer to the record cannot be read. It may have been applied: look it up first.',
   serverError: 'The service failed while it handled the record. It may have been applied: look it up first.',
   otherRecord: 'The answer speaks of another record. This one may have been applied: look it up first.',
+  stillTried:
+    'The record was not applied yet, and the adapter still tries: send the same batch again later for the answer.',
   overwritten:
     'No answer came, and meanwhile somebody else wrote a newer mark, which stands: look it up first.',
 }

@@ -123,7 +123,7 @@ describe('group commit', () => {
     const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }, transient])
     const late: (OperationResult | undefined)[] = []
     const refused = lane.submit(operation(1), 60, (result) => late.push(result))
-    const told = expect(refused).rejects.toMatchObject({ code: 'ADP_JOURNAL_UNAVAILABLE' })
+    const told = expect(refused).rejects.toMatchObject({ code: 'ADP_OUTCOME_UNKNOWN' })
     await turn()
     await clock.pass(50)
     await turn()
@@ -139,7 +139,7 @@ describe('group commit', () => {
     const late: (OperationResult | undefined)[] = []
     const failed = expect(lane.submit(operation(1), 10, (result) => late.push(result))).rejects.toMatchObject(
       {
-        code: 'ADP_JOURNAL_UNAVAILABLE',
+        code: 'ADP_OUTCOME_UNKNOWN',
       },
     )
     await turn()
@@ -159,7 +159,7 @@ describe('group commit', () => {
       const gone = Array.from({ length: 20 }, (): Fault => ({ ...transient, kind }))
       const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, ...gone])
       const told = expect(lane.submit(operation(1), 60)).rejects.toMatchObject({
-        code: 'ADP_JOURNAL_UNAVAILABLE',
+        code: 'ADP_OUTCOME_UNKNOWN',
       })
       await turn()
       if (kind === 'doubtful') {

@@ -138,8 +138,15 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
       entry.onEnd?.(undefined, true)
     }
     const why = lastFault?.message ?? 'it does not answer'
-    const message = `The journal cannot be written: ${why}. Nothing was sent for what it could not keep.`
-    entry.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', message, { cause: lastFault?.cause }))
+    // An answer of the store was lost: it may be kept, and then it may be sent when this process dies before it is undone.
+    const [code, effect] = entry.doubtful
+      ? ([
+          'ADP_OUTCOME_UNKNOWN',
+          'It may be kept all the same: send the same batch again for the answer.',
+        ] as const)
+      : (['ADP_JOURNAL_UNAVAILABLE', 'Nothing was sent for what it could not keep.'] as const)
+    const message = `The journal cannot be written: ${why}. ${effect}`
+    entry.reject(new AdapterError(code, message, { cause: lastFault?.cause }))
     if (ending) queue = queue.filter(({ abandoned }) => !abandoned)
     wakeIdle()
   }

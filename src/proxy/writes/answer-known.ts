@@ -18,11 +18,30 @@ import { decodeAnswer } from './to-settled.ts'
 
 /**
  * Answers a batch that came before: with the stored parts, byte for byte; while it is still running, with each part as it
- * becomes known. Records that were not applied are sent again, those whose outcome is unknown are looked for again.
- * Resolves undefined when it is not there any longer. Errors: `ADP_BUDGET_EXCEEDED` when the other sender takes longer than the
- * budget; those of `Journal.reopen`.
+ * becomes known. Records that were not applied are sent again, those whose outcome is unknown are looked for again. "Not
+ * applied" is said only of records that no background will post. Resolves undefined when it is not there any longer. Errors:
+ * `ADP_OUTCOME_UNKNOWN` when the other sender takes longer than the budget, and when the journal cannot be asked: the batch may
+ * have been applied.
  */
 export async function answerKnown(
+  context: ProxyContext,
+  authorisation: Authorisation,
+  batch: number,
+  openReply: OpenReply,
+  slices: Slices,
+): Promise<Answered | undefined> {
+  try {
+    return await answerStored(context, authorisation, batch, openReply, slices)
+  } catch (cause) {
+    if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') throw cause
+    const message = 'This batch came before and may have been applied, and the journal cannot be asked now.'
+    throw new AdapterError('ADP_OUTCOME_UNKNOWN', `${message} Send the same batch again for its answer.`, {
+      cause,
+    })
+  }
+}
+
+async function answerStored(
   context: ProxyContext,
   authorisation: Authorisation,
   batch: number,
@@ -38,20 +57,29 @@ export async function answerKnown(
   const { request, replyId } = stored.request
   const plan = await planStored(stored.request, partner, stored.receivedMs, slices)
   const reply = openReply(request, createReplyIds(replyId), () => sending.timing())
+  /** Records that were to be opened again once: what others do with them then is their answer. */
+  const tried = new Set<number>()
+  const isRetryable = (record: StoredRecord): boolean =>
+    !tried.has(record.position) && isWorthAnother(record, plan)
   for (;;) {
     const open = stored.records.filter(({ state }) => state === 'open')
-    if (open.length === 0) {
-      const again = stored.records.filter((record) => isWorthAnother(record, plan))
+    const isFinal = (record: StoredRecord): boolean => !isHeld(record) && !isRetryable(record)
+    await settleFinal(stored, plan, reply, isFinal, slices)
+    const again = open.length === 0 ? stored.records.filter(isRetryable) : []
+    if (open.length === 0 && again.length === 0) break
+    if (again.length > 0) {
+      for (const { position } of again) tried.add(position)
+      const before = stored
       const positions = again.map(({ position }) => position)
-      const reopened =
-        again.length === 0 ? undefined : await journal.reopen(batch, positions, JSON.stringify(client))
-      if (reopened !== undefined && reopened.after.size > 0)
-        return resume(context, authorisation, { stored, plan, reopened, reply, sending, slices })
-      if (again.length > 0) stored = (await load(context, batch)) ?? stored
-      if (stored.records.every(({ state }) => state !== 'open')) break
+      const reopened = await journal.reopen(batch, positions, JSON.stringify(client))
+      stored = (await load(context, batch)) ?? stored
+      if (reopened.after.size === 0) continue
+      // What others took meanwhile is answered when they have settled it.
+      await settleFinal(stored, plan, reply, (record) => !isHeld(record), slices)
+      await resume(context, authorisation, { before, stored, plan, reopened, reply, sending, slices })
+      stored = (await load(context, batch)) ?? stored
       continue
     }
-    if (stored.records.some(({ state }) => state !== 'open')) await settleStored(stored, plan, reply, slices)
     const leftMs = deadlineMs - clock.nowMs()
     const next = open
       .slice(0, Math.ceil(open.length * SHARE_AT_A_TIME))
@@ -59,14 +87,14 @@ export async function answerKnown(
     const ended = leftMs > 0 && (await context.waiting.until(next, leftMs))
     if (!ended)
       throw new AdapterError(
-        'ADP_BUDGET_EXCEEDED',
-        'The same batch is still being sent. Nothing was sent twice; send it again later for its answer.',
+        'ADP_OUTCOME_UNKNOWN',
+        'The same batch is still being sent, and its records may be applied. Send it again later for its answer.',
       )
     stored = await load(context, batch)
     if (stored === undefined)
-      throw new AdapterError('ADP_JOURNAL_LOST', 'The batch was withdrawn. Send it again.')
+      throw new AdapterError('ADP_JOURNAL_LOST', 'The batch is not kept any longer. Send it again.')
   }
-  await settleStored(stored, plan, reply, slices)
+  await settleParts(stored, stored.records, plan, reply, slices)
   await reply.end()
   return { tally: tallyOf(stored.records), queuedMs: sending.queuedMs(), replayed: true, batch }
 }
@@ -95,7 +123,14 @@ function isWorthAnother({ position, state, again, superseded }: StoredRecord, pl
   return again === 'resend' || (plan.outcomesShown && again !== undefined && state !== 'confirmed')
 }
 
+/** True for a record that the background may still post or find: it is open, or due at some time. */
+function isHeld({ state, again, superseded }: StoredRecord): boolean {
+  return state === 'open' || (typeof again === 'number' && !superseded)
+}
+
 interface Resumed {
+  /** The batch before its records were opened again, and after that. */
+  readonly before: Loaded
   readonly stored: Loaded
   readonly plan: Plan
   readonly reopened: Opened
@@ -104,18 +139,20 @@ interface Resumed {
   readonly slices: Slices
 }
 
-/** Sends what was opened again, and answers the rest from the journal. */
+/** Sends what was opened again, and answers it. */
 async function resume(
   context: ProxyContext,
   { partner }: Authorisation,
-  { stored, plan, reopened, reply, sending, slices }: Resumed,
-): Promise<Answered> {
+  { before, stored, plan, reopened, reply, sending }: Resumed,
+): Promise<void> {
   const { lease, after } = reopened
   const { batch, receivedMs, request } = stored
-  const rest = stored.records.filter(({ position }) => !after.has(position))
-  await settleParts(stored, rest, plan, reply, slices)
   const positions = [...after.keys()].sort((one, other) => one - other)
-  const tally = await runForClient(context, partner, sending, reply, {
+  const firstOf = firstOfAgain(before.records, isReadBackFirst(context))
+  // Another run may have sent it between the two reads: then it was opened once more.
+  const isUnchanged = (position: number): boolean =>
+    stored.records[position]?.attempts === (before.records[position]?.attempts ?? 0) + 1
+  await runForClient(context, partner, sending, reply, {
     batch,
     lease,
     records: plan.records,
@@ -123,26 +160,13 @@ async function resume(
       plan.records,
       positions,
       after,
-      firstOfAgain(stored.records, isReadBackFirst(context)),
+      (position) => (isUnchanged(position) ? firstOf(position) : 'readBack'),
       (older) => context.waiting.until(older, partner.budgetMs),
     ),
     after,
     texts: toTexts(request.request, context.newId),
     followUp: { outcomesShown: plan.outcomesShown, clientWaits: true, receivedMs },
   })
-  await reply.end()
-  const before = tallyOf(rest)
-  return {
-    tally: {
-      accepted: before.accepted + tally.accepted,
-      refused: before.refused + tally.refused,
-      notApplied: before.notApplied + tally.notApplied,
-      unknown: before.unknown + tally.unknown,
-    },
-    queuedMs: sending.queuedMs(),
-    replayed: true,
-    batch,
-  }
 }
 
 /** `readBack` for a record that may have been applied when it was sent before, and for all where the journal may not know it. */
@@ -157,12 +181,21 @@ export function firstOfAgain(
 export const isReadBackFirst = ({ journal, nowMs }: Pick<ProxyContext, 'journal' | 'nowMs'>): boolean =>
   nowMs() < journal.readBackUntilMs
 
-async function settleStored(stored: Loaded, plan: Plan, reply: Reply, slices: Slices): Promise<void> {
-  const settled = stored.records.filter(({ state }) => state !== 'open')
-  await settleParts(stored, settled, plan, reply, slices)
+/** Answers the records that `isFinal` chooses, and lets the reply begin when there are any. */
+async function settleFinal(
+  stored: Loaded,
+  plan: Plan,
+  reply: Reply,
+  isFinal: (record: StoredRecord) => boolean,
+  slices: Slices,
+): Promise<void> {
+  const final = stored.records.filter(isFinal)
+  if (final.length === 0) return
+  await settleParts(stored, final, plan, reply, slices)
   reply.begin()
 }
 
+const mayBePosted = { kind: 'unknown', reason: 'stillTried' } as const
 const neverSent = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined } as const
 
 /** What a stored answer costs, in bytes of a batch. */
@@ -189,6 +222,8 @@ function partOf(record: StoredRecord, planned: PlannedRecord, texts: SettleConte
   // Told that it was not applied, its client would send it again for ever.
   if (record.superseded && (record.state === 'refused' || record.state === 'parked'))
     return settleSuperseded(planned, texts)
+  // Its stored answer says that it was not applied; the background may post it at any time.
+  if (record.state === 'parked' && isHeld(record)) return settleRecord(planned, mayBePosted, texts)
   // Without an answer of its own a record was denied together with its whole batch.
   return decodeAnswer(planned, record) ?? settleRecord(planned, neverSent, texts)
 }

@@ -3,10 +3,16 @@ import type { V3Reply } from '../record/v3-record.ts'
 
 /**
  * Why nothing can be said of a write: it left, and no readable answer came back. `overwritten`: read back, it is not there,
- * but a newer mark of somebody else is.
+ * but a newer mark of somebody else is. `stillTried`: it has not been applied so far, and the background may post it.
  */
 export type UnknownReason =
-  'connectionLost' | 'timeout' | 'unreadableReply' | 'serverError' | 'otherRecord' | 'overwritten'
+  | 'connectionLost'
+  | 'timeout'
+  | 'unreadableReply'
+  | 'serverError'
+  | 'otherRecord'
+  | 'overwritten'
+  | 'stillTried'
 
 /** Why a write was not made. */
 export type NotAppliedReason =
