@@ -20,6 +20,7 @@ import {
   authoriseWithout,
   createActiveRecords,
   createAuthorise,
+  createAcceptedCredentials,
   createByteBudget,
   createIdentify,
   createEchoLearning,
@@ -28,6 +29,7 @@ import {
   createProxyApp,
   createRecovery,
   createShares,
+  createTokenVerdicts,
   createWaiting,
   type Readiness,
   type Recovery,
@@ -42,7 +44,6 @@ import {
   createV3Reader,
   type FairGate,
   systemClock,
-  type V3Credentials,
 } from './v3/index.ts'
 
 /**
@@ -128,7 +129,9 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     reader: createSharedReader(createV3Reader(upstream), gates.read, v3.timeouts.acquireMs, systemClock),
     clock: systemClock,
   }
+  const accepted = createAcceptedCredentials()
   const passThrough = createPassThrough({
+    accepted,
     baseUrl: v3.baseUrl,
     allow: config.passThrough.allow,
     rewriteLinks: config.passThrough.rewriteLinks,
@@ -145,12 +148,21 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   })
   const partners = config.partners.map((partner) => toPartner(partner, callsPerSecondOf(partner, config)))
   const identify = createIdentify()
+  /** How long a lost write of a partner is looked for; of one that is not configured any longer, as long as of any. */
+  const lookForMs = (id: string): number => {
+    const known = partners.filter((partner) => partner.id === id)
+    const times = (known.length === 0 ? partners : known).map(({ readBackAfterMs }) =>
+      readBackAfterMs.reduce((sum, ms) => sum + ms, 0),
+    )
+    return Math.max(...times)
+  }
   const shared = {
     authorise: createAuthorise(partners, throttles, identify),
     v3: client,
     upstream: v3.baseUrl.href,
     reads,
-    clients: new Map<string, V3Credentials>(),
+    accepted,
+    verdicts: createTokenVerdicts(nowMs),
     orphans: new Map(),
     echoes: createEchoLearning(nowMs),
     onVisible: metrics.visible,
@@ -178,10 +190,14 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     await keeper.load()
     const linkSecret = linkSecretOf(config) ?? journal.linkSecret
     const context = { ...shared, journal, linkSecret, waiting: createWaiting(journal, systemClock) }
-    const recovery = createRecovery(context, (id, shown) => {
-      const partner = partners.find((candidate) => candidate.id === id)
-      return partner === undefined ? 'partner' : authoriseWithout(partner, throttles, identify, shown)
-    })
+    const recovery = createRecovery(
+      context,
+      (id, shown) => {
+        const partner = partners.find((candidate) => candidate.id === id)
+        return partner === undefined ? 'partner' : authoriseWithout(partner, throttles, identify, shown)
+      },
+      lookForMs,
+    )
     const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
     const app = createProxyApp(context, passThrough, () => readinessOf(ready, journal), page)
     const { headersMs } = slowClients

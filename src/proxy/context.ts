@@ -6,7 +6,8 @@ import type { Journal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
 import type { ReadPlanner } from '../translate/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
-import type { Clock, SharedReader, V3Client, V3Credentials } from '../v3/index.ts'
+import type { Clock, SharedReader, V3Client } from '../v3/index.ts'
+import type { AcceptedCredentials } from './accepted-credentials.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { SlowClients } from '../http/slow-clients.ts'
 import type { InFlight } from './in-flight.ts'
@@ -15,6 +16,7 @@ import type { ActiveRecords } from './writes/active-records.ts'
 import type { EchoLearning } from './writes/echo-learning.ts'
 import type { Shares } from './shares.ts'
 import type { Orphans } from './writes/orphans.ts'
+import type { TokenVerdicts } from './writes/token-verdicts.ts'
 import type { Waiting } from './writes/waiting.ts'
 
 /** What reads of V2 use. */
@@ -36,8 +38,10 @@ export interface ProxyContext {
   /** Signs next links; the same in all instances of an adapter. */
   readonly linkSecret: Uint8Array
   readonly waiting: Waiting
-  /** What the client of each partner showed last: it finishes writes whose own credentials are not kept. */
-  readonly clients: Map<string, V3Credentials>
+  /** What finishes writes whose own credentials are not kept. */
+  readonly accepted: AcceptedCredentials
+  /** What the service said of tokens that asked for stored answers. */
+  readonly verdicts: TokenVerdicts
   /**
    * Open records that nobody sends: of instances that are gone, and of runs of this one that came to no end. The background
    * finishes them.

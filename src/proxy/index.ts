@@ -1,3 +1,4 @@
+export { createAcceptedCredentials } from './accepted-credentials.ts'
 export { createByteBudget } from './byte-budget.ts'
 export type { ProxyContext } from './context.ts'
 export { createInFlight } from './in-flight.ts'
@@ -10,4 +11,5 @@ export { createEchoLearning, type EchoLearning } from './writes/echo-learning.ts
 export { createShares } from './shares.ts'
 export { createRecovery, type Recovery } from './writes/recovery.ts'
 export { createActiveRecords } from './writes/active-records.ts'
+export { createTokenVerdicts } from './writes/token-verdicts.ts'
 export { createWaiting } from './writes/waiting.ts'

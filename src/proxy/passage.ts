@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { Events, PassedThrough } from '../observability/events.ts'
 import { type Clock, readRetryAfter, retryWaitMs, type Share, type V3Credentials } from '../v3/index.ts'
+import type { AcceptedCredentials } from './accepted-credentials.ts'
 import { addedCredentials } from './added-credentials.ts'
 import type { Authorisation } from './partner.ts'
 import { openTurns, type Turns, untilGone } from './turns.ts'
@@ -24,6 +25,7 @@ export interface Passage {
 
 export interface PassageOptions {
   readonly events: Events
+  readonly accepted: AcceptedCredentials
   readonly clock: Clock
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
@@ -35,12 +37,13 @@ const CLIENT_GONE = 499
 
 /** Opens the passage of a request: its turns, what its reply means for others, and the event at its end. */
 export function openPassage(
-  { events, clock, nowMs }: PassageOptions,
+  { events, accepted, clock, nowMs }: PassageOptions,
   share: Share,
-  { partner, pace, renew, credentials, client }: Authorisation,
+  authorisation: Authorisation,
   request: IncomingMessage,
   response: ServerResponse,
 ): Passage {
+  const { partner, pace, renew, credentials, client } = authorisation
   const startedMs = nowMs()
   const { headers } = request
   const method: PassedThrough['method'] = methods.find((one) => one === request.method) ?? 'other'
@@ -51,15 +54,16 @@ export function openPassage(
   const turns = openTurns({ pace, share, priority, budgetMs: partner.budgetMs, clock, signal })
   let mayRenew = renew
   const added = addedCredentials(credentials, client)
-  signal.addEventListener('abort', () =>
+  signal.addEventListener('abort', () => {
+    if (isAcceptance(response, request.url)) accepted.accept(authorisation)
     events.passedThrough({
       partner: partner.id,
       method,
       status: response.headersSent ? response.statusCode : CLIENT_GONE,
       durationMs: nowMs() - startedMs,
       queuedMs: turns.queuedMs(),
-    }),
-  )
+    })
+  })
   return {
     turns,
     added,
@@ -80,4 +84,9 @@ export function openPassage(
       return undefined
     },
   }
+}
+
+/** True for a reply that the service gives to a token that it accepts; metadata may be there for everybody. */
+function isAcceptance({ headersSent, statusCode }: ServerResponse, url = ''): boolean {
+  return headersSent && statusCode >= 200 && statusCode < 300 && !/(?:\$|%24)metadata/i.test(url)
 }

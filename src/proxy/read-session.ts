@@ -28,7 +28,7 @@ export async function authoriseRead(
 }
 
 /** What a read uses of the context. */
-type ReadContext = Pick<ProxyContext, 'reads' | 'byteBudget' | 'shares' | 'events' | 'nowMs'>
+type ReadContext = Pick<ProxyContext, 'reads' | 'byteBudget' | 'shares' | 'accepted' | 'events' | 'nowMs'>
 
 /** What the log says of a read whose client went away. */
 const CLIENT_GONE = 499
@@ -39,20 +39,23 @@ const CLIENT_GONE = 499
  * refusal. Errors: those of `read`.
  */
 export async function answerRead(
-  { reads, byteBudget, shares, events, nowMs }: ReadContext,
+  { reads, byteBudget, shares, accepted, events, nowMs }: ReadContext,
   authorisation: Authorisation,
   response: ServerResponse,
   kind: ReadAnswered['kind'],
   read: (session: ReadSession) => Promise<ReadAnswer>,
 ): Promise<void> {
-  const startedMs = nowMs()
   const { partner, credentials, renew, pace } = authorisation
+  const startedMs = nowMs()
   const { reader, clock } = reads
   const share = shares.of(authorisation)
   const held = byteBudget.open(share)
   const signal = untilGone(response)
   const turns = openTurns({ pace, share, priority: 'read', budgetMs: partner.budgetMs, clock, signal })
-  const onAccepted = (): void => shares.accept(authorisation)
+  const onAccepted = (): void => {
+    shares.accept(authorisation)
+    accepted.accept(authorisation)
+  }
   const session: ReadSession = { reader, share, credentials, renew, turns, signal, onAccepted, pages: 0 }
   const finish = (status: number, rows: number): void => {
     const queuedMs = turns.queuedMs()

@@ -12,11 +12,13 @@ import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import {
   createActiveRecords,
+  createAcceptedCredentials,
   createByteBudget,
   createEchoLearning,
   createInFlight,
   createProxyApp,
   createShares,
+  createTokenVerdicts,
   createWaiting,
   type ProxyContext,
 } from '../../src/proxy/index.ts'
@@ -41,7 +43,8 @@ async function statusOf(start: string, ready = true): Promise<string> {
     journal: createNoJournal(),
     linkSecret: Buffer.alloc(32),
     waiting: createWaiting(createNoJournal(), systemClock),
-    clients: new Map(),
+    accepted: createAcceptedCredentials(),
+    verdicts: createTokenVerdicts(Date.now),
     orphans: new Map(),
     echoes: createEchoLearning(() => 0),
     onVisible: () => undefined,

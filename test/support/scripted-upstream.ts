@@ -102,8 +102,18 @@ export function replyWith(
   }
 }
 
-/** Answers 201 with the posted record and an id of its own, as the service does (service.md 4). */
+/**
+ * Answers 201 with the posted record and an id of its own, as the service does (service.md 4). A read of one learner and event
+ * finds a row of them.
+ */
 export const echoRecord: Answer = (seen, response) => {
+  if (seen.method === 'GET') {
+    const [Attendee, Event] = [...decodeURIComponent(seen.url).matchAll(/ExternalID eq (\S+)/g)].map(
+      ([, ExternalID]) => ({ ExternalID }),
+    )
+    void replyWith(200, { value: [{ Attendee, Event }] })(seen, response)
+    return
+  }
   response.writeHead(201, { 'Content-Type': 'application/json' }).end(echoOf(seen))
 }
 

@@ -21,6 +21,7 @@ const remedies: Readonly<Record<string, string>> = {
   noPartner: `Its partner was not in the configuration for a day. ${sendNew}`,
   noToken: `The token endpoint gave no token for a day. Check the partner's client credentials. ${sendNew}`,
   superseded: 'Nothing: a newer mark for the same learner and event was confirmed.',
+  gaveWay: `Nobody had credentials to finish it, and a newer mark for the same learner and event waited for it: that one stands. Set journal.keys, so that credentials are kept.`,
   overwritten:
     'Somebody else has set another mark since. Compare both in the service and keep the right one.',
   notConnected:

@@ -3,9 +3,12 @@ import type { Slices } from '../../http/slices.ts'
 import type { Opened, StoredBatch, StoredRecord } from '../../journal/index.ts'
 import type { BatchTally } from '../../observability/events.ts'
 import type { PartReply } from '../../v2/index.ts'
+import { isSameCredentials } from '../accepted-credentials.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
+import { checkToken } from './check-token.ts'
 import { mayHaveLeft } from './give-up.ts'
+import { leaveBehind } from './orphans.ts'
 import { type Plan, type PlannedRecord, planStored } from './plan.ts'
 import type { OpenReply, Reply } from './reply-stream.ts'
 import { type Answered, runForClient } from './run.ts'
@@ -21,7 +24,7 @@ import { decodeAnswer } from './to-settled.ts'
  * becomes known. Records that were not applied are sent again, those whose outcome is unknown are looked for again. "Not
  * applied" is said only of records that no background will post. Resolves undefined when it is not there any longer. Errors:
  * `ADP_OUTCOME_UNKNOWN` when the other sender takes longer than the budget, and when the journal cannot be asked: the batch may
- * have been applied.
+ * have been applied; those of `checkToken`.
  */
 export async function answerKnown(
   context: ProxyContext,
@@ -51,7 +54,7 @@ async function answerStored(
   const { journal, clock } = context
   const { partner, client } = authorisation
   const deadlineMs = clock.nowMs() + partner.budgetMs
-  const sending = createSending(context, authorisation)
+  const sending = createSending(context, authorisation, batch)
   let stored = await load(context, batch)
   if (stored === undefined) return undefined
   const { request, replyId } = stored.request
@@ -61,7 +64,10 @@ async function answerStored(
   const tried = new Set<number>()
   const isRetryable = (record: StoredRecord): boolean =>
     !tried.has(record.position) && isWorthAnother(record, plan)
+  /** True once the service has judged this token for the batch. */
+  let isChecked = false
   for (;;) {
+    isChecked ||= await checkToken(context, authorisation, stored, plan)
     const open = stored.records.filter(({ state }) => state === 'open')
     const isFinal = (record: StoredRecord): boolean => !isHeld(record) && !isRetryable(record)
     await settleFinal(stored, plan, reply, isFinal, slices)
@@ -71,12 +77,20 @@ async function answerStored(
       for (const { position } of again) tried.add(position)
       const before = stored
       const positions = again.map(({ position }) => position)
-      const reopened = await journal.reopen(batch, positions, JSON.stringify(client))
+      const reopened = await journal.reopen(batch, positions, toKeep(context, authorisation, stored))
       stored = (await load(context, batch)) ?? stored
       if (reopened.after.size === 0) continue
+      context.accepted.sends(batch, client)
+      try {
+        isChecked ||= await checkToken(context, authorisation, stored, plan)
+      } catch (cause) {
+        leaveBehind(context.orphans, batch, reopened.after, reopened.lease, clock.nowMs())
+        throw cause
+      }
       // What others took meanwhile is answered when they have settled it.
       await settleFinal(stored, plan, reply, (record) => !isHeld(record), slices)
       await resume(context, authorisation, { before, stored, plan, reopened, reply, sending, slices })
+      isChecked = true
       stored = (await load(context, batch)) ?? stored
       continue
     }
@@ -97,6 +111,20 @@ async function answerStored(
   await settleParts(stored, stored.records, plan, reply, slices)
   await reply.end()
   return { tally: tallyOf(stored.records), queuedMs: sending.queuedMs(), replayed: true, batch }
+}
+
+/**
+ * The credentials that the journal keeps from now on: those of an owner whom the service knows, or any where it has none.
+ * Others may be wrong, and must not take the place of those that the batch came with.
+ */
+function toKeep(
+  { accepted, verdicts }: ProxyContext,
+  { owner, client, identity }: Authorisation,
+  { batch, credentials }: StoredBatch,
+): string | undefined {
+  const isKnown =
+    verdicts.isAccepted(batch, identity) || accepted.of(owner).some((one) => isSameCredentials(one, client))
+  return isKnown || credentials === undefined ? JSON.stringify(client) : undefined
 }
 
 /** A batch is read anew once this share of its open records has ended: parts come soon, and large ones are read a few times. */

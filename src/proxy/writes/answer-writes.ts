@@ -66,7 +66,6 @@ export async function answerWrites(
     records,
     payload: journal.durable ? await encodeStoredRequest({ request, replyId, body }, slices) : NOTHING,
   }
-  context.clients.set(partner.id, client)
   let begun = await journal.begin(batch)
   while (begun.kind === 'known') {
     const answered = await answerKnown(context, authorisation, begun.batch, openReply, slices)
@@ -77,7 +76,8 @@ export async function answerWrites(
     if (begun.kind === 'known' && begun.batch === before) throw forgotten()
   }
   if (begun.idsReused) context.events.batchIdsReused({ partner: partner.id })
-  const sending = createSending(context, authorisation)
+  context.accepted.sends(begun.batch, client)
+  const sending = createSending(context, authorisation, begun.batch)
   const reply = openReply(request, createReplyIds(replyId), () => sending.timing())
   for (const [index, fault] of faults) reply.settle(index, fault)
   const { receivedMs } = begun
@@ -98,6 +98,7 @@ export async function answerWrites(
     texts,
     followUp: { outcomesShown: plan.outcomesShown, clientWaits: true, receivedMs },
   })
+  if (tally.unknown === 0 && tally.notApplied === 0) context.accepted.finished(begun.batch)
   await reply.end()
   const refused = faults.size
   return {
@@ -122,8 +123,6 @@ export async function answerAgain(
   planned: PlannedRequest,
   openReply: OpenReply,
 ): Promise<Answered | undefined> {
-  const { partner, client } = authorisation
-  context.clients.set(partner.id, client)
   const batch = await context.journal.find(await identityOf(context, authorisation, planned))
   return batch === undefined
     ? undefined

@@ -1,3 +1,4 @@
+import { errorRules } from '../../errors.ts'
 import type { Opened, Settled, StoredBatch, StoredRecord } from '../../journal/index.ts'
 import { defaultErrorMapping, type FailedOutcome, toV2Failure } from '../../translate/index.ts'
 import { encodeErrorArray } from '../../v2/index.ts'
@@ -60,6 +61,29 @@ export async function giveUpDamaged(
     lease,
   )
   waiting.settled(batch, positions)
+}
+
+/**
+ * Ends open records that cannot be finished and that newer records of their keys wait for: they stay unknown and are never
+ * posted again. Errors: those of `Journal.settle`.
+ */
+export async function giveWay(
+  context: Pick<ProxyContext, 'journal' | 'waiting' | 'events' | 'newId'>,
+  { batch, partner, lease }: { readonly batch: number; readonly partner: string; readonly lease: number },
+  positions: readonly number[],
+): Promise<void> {
+  const code = 'ADP_SUPERSEDED'
+  const message =
+    'A newer mark of this learner and event took the place of this one, which could not be finished without credentials of its client. Whether it was applied before is not known.'
+  const outcomes = positions.map((position): Settled => {
+    const json = encodeErrorArray([{ code, message }], context.newId())
+    const answer = encodeAnswer({ status: errorRules[code].status, json })
+    return { position, state: 'unknown', answer, reason: 'gaveWay', superseded: true, deadLetter: true }
+  })
+  await context.journal.settle(batch, outcomes, lease)
+  context.waiting.settled(batch, positions)
+  const unknown = positions.length
+  context.events.recovered({ partner, records: unknown, accepted: 0, refused: 0, notApplied: 0, unknown })
 }
 
 /** True for a record that may have been applied when it was sent before. */

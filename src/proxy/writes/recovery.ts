@@ -4,10 +4,11 @@ import { AdapterError } from '../../errors.ts'
 import type { Slices } from '../../http/slices.ts'
 import { isDamagedBatch, type Opened, type StoredBatch } from '../../journal/index.ts'
 import type { V3Credentials } from '../../v3/index.ts'
+import { isSameCredentials } from '../accepted-credentials.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation, Partner } from '../partner.ts'
 import { firstOfAgain, isReadBackFirst } from './answer-known.ts'
-import { giveUp, giveUpDamaged, type GivenUpReason } from './give-up.ts'
+import { giveUp, giveUpDamaged, type GivenUpReason, giveWay } from './give-up.ts'
 import { leaveBehind } from './orphans.ts'
 import { type Plan, planStored } from './plan.ts'
 import { runWrites } from './run.ts'
@@ -40,7 +41,7 @@ export type Missing = 'credentials' | 'partner'
 
 /** Why a batch is left alone, and how long: something is missing (by `nowMs`), or it failed just now (by the clock). */
 type Rest =
-  | { readonly missing: Missing; readonly partner: string; readonly untilMs: number }
+  | { readonly missing: Missing; readonly partner: string; readonly owner: string; readonly untilMs: number }
   | { readonly missing: undefined; readonly untilMs: number }
 
 /** A batch that is to be finished: these of its records, which are due, or those that were left open. */
@@ -60,19 +61,21 @@ interface Prepared {
 /**
  * Creates the background of the journal (product contract 3): it takes over open records of instances that are gone and
  * looks for them in V3 before it posts them; it tries parked records again, and settles unknown ones. A batch goes with the
- * credentials that came with it, where the journal may keep them and as long as the service takes them, else with those that
- * the partner's client showed last; without any it waits for the partner's next request, but not longer than other writes are
- * tried again. `authorise` says what is missing for one that cannot be asked for.
+ * credentials that it came with, where they are kept and as long as the service takes them, else with others of its owner that
+ * the service has accepted, and never with those of another owner. Without any it waits for its client, but not longer than
+ * other writes are tried again, and where newer marks of the same learner and event wait for it, only as long as a lost
+ * write is looked for. `authorise` says what is missing for one that cannot be asked for; `lookForMs` is that time.
  */
 export function createRecovery(
   context: ProxyContext,
   authorise: (partner: string, client: V3Credentials | undefined) => Promise<Authorisation> | Missing,
+  lookForMs: (partner: string) => number,
 ): Recovery {
-  const { journal, clock, orphans } = context
+  const { journal, clock, orphans, accepted } = context
   const running = new Map<number, Promise<void>>()
   const resting = new Map<number, Rest>()
-  /** Batches of which the service denied the credentials. */
-  const denied = new Set<number>()
+  /** Credentials that the service denied, by batch. */
+  const denied = new Map<number, readonly V3Credentials[]>()
   /** Due records that could not be finished when they were last seen: they must not hide the others. */
   let dueResting = 0
   /** What is to be done, the first at the end. */
@@ -107,7 +110,7 @@ export function createRecovery(
     await end(stored, { lease, after: unreadable }, 'unreadable')
     if (planned === undefined || positions.length === 0) return
     const { request, plan } = planned
-    const sending = createSending(context, authorisation, { concurrency: RECORDS_AT_A_TIME, sinceMs })
+    const sending = createSending(context, authorisation, batch, { concurrency: RECORDS_AT_A_TIME, sinceMs })
     const { tally } = await runWrites(
       context,
       sending,
@@ -128,9 +131,45 @@ export function createRecovery(
       },
       () => undefined,
     )
-    if (sending.denied()) denied.add(batch)
+    if (sending.denied()) denied.set(batch, [authorisation.client, ...(denied.get(batch) ?? [])].slice(0, 8))
     else denied.delete(batch)
     context.events.recovered({ ...tally, partner: stored.partner, records: positions.length })
+  }
+  /** What a batch may be finished with: first what the service has not denied for it. */
+  const credentialsFor = ({ batch, owner, credentials }: StoredBatch): V3Credentials | undefined => {
+    const known = [readCredentials(credentials), accepted.senderOf(batch), ...accepted.of(owner)]
+    const candidates = known.filter((one) => one !== undefined)
+    const refused = denied.get(batch) ?? []
+    return candidates.find((one) => !refused.some((other) => isSameCredentials(one, other))) ?? candidates[0]
+  }
+  /** Ends what cannot be finished, where newer records have waited for it long enough. */
+  const letNewerPass = async (): Promise<void> => {
+    const partners = new Map<number, string>()
+    for (const [batch, { sinceMs }] of orphans) {
+      const rest = resting.get(batch)
+      if (rest?.missing === undefined || running.has(batch) || context.active.has(batch)) continue
+      if (!isResting(batch)) continue
+      if (clock.nowMs() >= sinceMs + lookForMs(rest.partner)) partners.set(batch, rest.partner)
+    }
+    if (partners.size === 0) return
+    const positions = new Map<number, number[]>()
+    for (const { batch, position } of await journal.blocking([...partners.keys()])) {
+      const own = orphans.get(batch)?.after.has(position) === true
+      if (own) positions.set(batch, [...(positions.get(batch) ?? []), position])
+    }
+    for (const [batch, blocking] of positions) {
+      const orphan = orphans.get(batch)
+      if (orphan === undefined) continue
+      const whose = { batch, partner: partners.get(batch) ?? '', lease: orphan.lease }
+      await giveWay(context, whose, blocking).catch((cause: unknown) => {
+        // Another instance has it now, and does this there.
+        if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') return
+        throw cause
+      })
+      const left = new Map([...orphan.after].filter(([position]) => !blocking.includes(position)))
+      if (left.size === 0) orphans.delete(batch)
+      else orphans.set(batch, { ...orphan, after: left })
+    }
   }
   /** Loads a batch with the authorisation to finish it; undefined while there is none and it may still come. */
   const prepare = async (batch: number): Promise<Prepared | undefined> => {
@@ -140,12 +179,10 @@ export function createRecovery(
       orphans.delete(batch)
       return undefined
     }
-    const { partner } = stored
+    const { partner, owner } = stored
     const untilMs = givenUpMs(stored.receivedMs)
     const isLate = context.nowMs() >= untilMs
-    const [own, latest] = [readCredentials(stored.credentials), context.clients.get(partner)]
-    const client = denied.has(batch) ? (latest ?? own) : (own ?? latest)
-    const authorised = authorise(partner, client)
+    const authorised = authorise(partner, credentialsFor(stored))
     if (typeof authorised !== 'string') {
       const authorisation = await (isLate ? authorised.catch(() => 'noToken' as const) : authorised)
       return { stored, authorisation }
@@ -153,16 +190,16 @@ export function createRecovery(
     const missing = authorised
     if (isLate) return { stored, authorisation: missing === 'partner' ? 'noPartner' : 'noCredentials' }
     if (resting.get(batch)?.missing !== missing) context.events.recoveryWaits({ partner, missing })
-    resting.set(batch, { missing, partner, untilMs })
+    resting.set(batch, { missing, partner, owner, untilMs })
     return undefined
   }
   const isResting = (batch: number): boolean => {
     const rest = resting.get(batch)
     if (rest === undefined) return false
     if (rest.missing === undefined) return clock.nowMs() < rest.untilMs
-    return (
-      context.nowMs() < rest.untilMs && (rest.missing === 'partner' || !context.clients.has(rest.partner))
-    )
+    if (context.nowMs() >= rest.untilMs) return false
+    if (rest.missing === 'partner') return true
+    return accepted.senderOf(batch) === undefined && accepted.of(rest.owner).length === 0
   }
   /** Finishes what is open of a batch; resolves false when it has to wait for its partner. */
   const work = async ({ batch, positions }: Work): Promise<boolean> => {
@@ -237,6 +274,7 @@ export function createRecovery(
   }
   const tick = async (): Promise<void> => {
     await takeOver()
+    await letNewerPass()
     const due = await journal.due(context.nowMs(), DUE_AT_A_TIME + dueResting)
     const mayRun = (batch: number): boolean => !running.has(batch) && !isResting(batch)
     dueResting = due.reduce((sum, { batch, positions }) => sum + (isResting(batch) ? positions.length : 0), 0)

@@ -173,7 +173,7 @@ export async function runForClient(
 }
 
 /** What a client is told whose credentials the service denied before it took anything. */
-function toDenialError(denial: UpstreamError): AdapterError {
+export function toDenialError(denial: UpstreamError): AdapterError {
   const told = denial.entries[0]?.message ?? ''
   const message = told === '' ? `The service denied the credentials (${denial.status}).` : told
   return new AdapterError(denial.status === 401 ? 'ADP_TOKEN' : 'ADP_FORBIDDEN', message)

@@ -54,6 +54,7 @@ export interface InBackground {
 export function createSending(
   context: ProxyContext,
   authorisation: Authorisation,
+  batch: number,
   background?: InBackground,
 ): Sending {
   const { partner, pace, renew } = authorisation
@@ -66,8 +67,19 @@ export function createSending(
   let denied = false
   let accepted = false
   const seen = <Outcome extends ReadOutcome | PostOutcome>(outcome: Outcome): Outcome => {
-    if (outcome.kind === 'refused' && isDenial(outcome.error)) denied = true
+    if (outcome.kind === 'refused') noteDenial(outcome.error)
+    else if (outcome.kind === 'accepted' && !accepted) {
+      accepted = true
+      context.shares.accept(authorisation)
+      context.verdicts.accept(batch, authorisation.identity)
+      context.accepted.accept(authorisation)
+    } else if (outcome.kind === 'read') context.accepted.accept(authorisation)
     return outcome
+  }
+  const noteDenial = (error: UpstreamError): void => {
+    if (!isDenial(error)) return
+    denied = true
+    if (error.status === 401 && renew === undefined) context.accepted.deny(authorisation)
   }
   const queued = (): number => Math.max(queuedMs, current?.queuedMs() ?? 0)
   const sendWith = async (
@@ -100,13 +112,9 @@ export function createSending(
       const sentMs = background?.sinceMs
       const options = { writes, concurrency, bodyProfile, resolve, onAccepted, permission, sentMs }
       const denial = await sendAll(tasks, options, (position, outcome) => {
-        if (outcome.kind === 'accepted' && !accepted) {
-          accepted = true
-          context.shares.accept(authorisation)
-        }
         onOutcome(position, seen(outcome))
       })
-      denied ||= denial !== undefined
+      if (denial !== undefined) noteDenial(denial)
       return denial
     } finally {
       queuedMs = queued()
@@ -132,7 +140,7 @@ function toAdapterError(cause: unknown): AdapterError {
 }
 
 /** A read for a write that was lost: it stands with the writes in the throttle's line, and ends with their budget. */
-async function readPaced(
+export async function readPaced(
   context: ProxyContext,
   pace: Pace | undefined,
   share: Share,

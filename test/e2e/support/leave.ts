@@ -27,6 +27,7 @@ export const payloadOf = ({ headers, body }: BatchText): Buffer => {
 /** What an instance leaves in its journal. */
 export interface Left {
   readonly partner?: string
+  readonly owner?: string
   readonly payload: Buffer
   /** The learners of its records. */
   readonly learners: readonly number[]
@@ -38,7 +39,7 @@ export interface Left {
 /** Makes a journal as an instance leaves it that dies while it sends a batch. */
 export async function leave(
   section: JournalSection,
-  { partner = 'default', payload, learners, settled = [], crashes = 0 }: Left,
+  { partner = 'default', owner = 'the client that died', payload, learners, settled = [], crashes = 0 }: Left,
 ): Promise<void> {
   const { journal: config } = parseConfig({
     upstreams: { v3: { baseUrl: 'http://v3.test' } },
@@ -49,7 +50,7 @@ export async function leave(
   const { Authorization: authorization, 'Ocp-Apim-Subscription-Key': subscriptionKey } = clientHeaders
   const begun = await journal.begin({
     partner,
-    owner: 'the client that died',
+    owner,
     ids: undefined,
     content: Buffer.alloc(32),
     receivedMs: Date.now(),

@@ -7,6 +7,7 @@ import { createEvents } from '../../../src/observability/events.ts'
 import { createLogger } from '../../../src/observability/logger.ts'
 import {
   createActiveRecords,
+  createAcceptedCredentials,
   createRecovery,
   createWaiting,
   type ProxyContext,
@@ -41,6 +42,9 @@ function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authoris
     },
     ...own,
   }
+  const accepted = createAcceptedCredentials()
+  const identity = { owner: 'here', credentialsHash: 'h', isNamed: true, expiresMs: undefined }
+  accepted.accept({ owner: 'here', identity, client })
   const context = {
     journal,
     clock,
@@ -49,12 +53,15 @@ function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authoris
     slicing: createSlicing(),
     waiting: createWaiting(journal, clock),
     newId: () => 'id',
-    clients: new Map([['here', client]]),
+    accepted,
     events: createEvents(createLogger('info', { write: (line) => log.push(line) })),
     nowMs: () => clock.nowMs(),
   } as Partial<ProxyContext> as ProxyContext
-  const recovery = createRecovery(context, (_partner, shown) =>
-    shown === undefined ? 'credentials' : (authorise?.() ?? Promise.resolve({} as Authorisation)),
+  const recovery = createRecovery(
+    context,
+    (_partner, shown) =>
+      shown === undefined ? 'credentials' : (authorise?.() ?? Promise.resolve({} as Authorisation)),
+    () => 3_000,
   )
   recovery.start()
   onTestFinished(() => recovery.stop())

@@ -1,0 +1,259 @@
+import { DatabaseSync } from 'node:sqlite'
+
+import { describe, expect, it, vi } from 'vitest'
+
+import {
+  batchOf,
+  failuresOf,
+  flatRecord,
+  flatRecords,
+  guid,
+  postBatch,
+  readBatchReply,
+} from '../support/batch-request.ts'
+import {
+  type Answer,
+  echoRecord,
+  replyWith,
+  type SeenRequest,
+  startUpstream,
+} from '../support/scripted-upstream.ts'
+import { type Adapter, startAdapter } from '../support/start-adapter.ts'
+import { journalFile, type JournalSection } from './support/journal-file.ts'
+import { leave, payloadOf } from './support/leave.ts'
+
+const created = { status: 201, codes: 'record' }
+const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+const jwt = (claims: object): string => `Bearer ${encode({ alg: 'none' })}.${encode(claims)}.c2ln`
+const tokenOf = (organisation: string, more: object = {}): string =>
+  jwt({ iss: 'https://sts.test', client_id: 'app', organisation, ...more })
+const as = (Authorization: string): Record<string, string> => ({ Authorization })
+const quick = { partners: [{ id: 'default', match: { any: true }, v3: { readBackAfterMs: [10, 20] } }] }
+const batch = batchOf(flatRecords(3))
+
+/** A service that shows every mark that was posted to tokens of `accepted`, and denies others. */
+function serve(accepted: (authorization: string) => boolean, answer: Answer = echoRecord) {
+  const rows: object[] = []
+  return startUpstream((seen, response) => {
+    if (!accepted(String(seen.headers.authorization)))
+      return replyWith(401, { statusCode: 401, message: 'Wrong token.' })(seen, response)
+    if (seen.method === 'GET')
+      return replyWith(200, { value: rows.filter((row) => isAsked(seen, row)) })(seen, response)
+    rows.push({ ...(JSON.parse(seen.body) as object), ExternalID: guid(rows.length + 77) })
+    return answer(seen, response)
+  })
+}
+
+function isAsked({ url }: SeenRequest, row: object): boolean {
+  const { Attendee } = row as { Attendee: { ExternalID: string } }
+  return decodeURIComponent(url).includes(Attendee.ExternalID)
+}
+const posts = (seen: readonly SeenRequest[]): readonly SeenRequest[] =>
+  seen.filter(({ method }) => method === 'POST')
+const reads = (seen: readonly SeenRequest[]): readonly SeenRequest[] =>
+  seen.filter(({ method }) => method === 'GET')
+const codeOf = ({ text }: { readonly text: string }): unknown =>
+  (JSON.parse(text) as { error?: { code?: unknown }; message?: unknown }).error?.code
+
+function statesIn({ url }: JournalSection): unknown {
+  const database = new DatabaseSync(url.slice('sqlite:'.length), { readOnly: true })
+  const rows = database
+    .prepare('SELECT state, superseded FROM journal_records ORDER BY batch, position')
+    .all()
+  database.close()
+  return rows.map(({ state, superseded }) => [state, superseded])
+}
+
+describe('product 3: a stored answer', () => {
+  const known = [tokenOf('school-1'), tokenOf('school-1', { jti: 'renewed' }), 'bearer of another client']
+  const start = async () => {
+    const upstream = await serve((token) => known.includes(token))
+    return { upstream, adapter: await startAdapter(upstream.url, { journal: journalFile() }) }
+  }
+
+  it('is given to the token that it was accepted under without asking the service', async () => {
+    const { upstream, adapter } = await start()
+    const first = await postBatch(adapter, batch, as(tokenOf('school-1')))
+    expect((await postBatch(adapter, batch, as(tokenOf('school-1')))).text).toBe(first.text)
+    expect(upstream.seen.length).toBe(3)
+  })
+
+  it('is given to a renewed token after one read, which is remembered', async () => {
+    const { upstream, adapter } = await start()
+    const first = await postBatch(adapter, batch, as(tokenOf('school-1')))
+    const renewed = as(tokenOf('school-1', { jti: 'renewed' }))
+    const replies = await Promise.all([1, 2].map(() => postBatch(adapter, batch, renewed)))
+    replies.push(await postBatch(adapter, batch, renewed))
+    expect(replies.map(({ text }) => text)).toEqual(Array(3).fill(first.text))
+    expect([posts(upstream.seen).length, reads(upstream.seen).length]).toEqual([3, 1])
+  })
+
+  it("is not given to a token that the service denies, which gets the service's words, once asked", async () => {
+    const { upstream, adapter } = await start()
+    await postBatch(adapter, batch, as(tokenOf('school-1')))
+    for (let time = 0; time < 2; time += 1) {
+      const forged = await postBatch(adapter, batch, as(tokenOf('school-1', { jti: 'forged' })))
+      expect([forged.status, JSON.parse(forged.text)]).toEqual([
+        401,
+        { statusCode: 401, message: 'Wrong token.' },
+      ])
+    }
+    expect(reads(upstream.seen).length).toBe(1)
+  })
+
+  it.each([
+    ['opaque token', { Authorization: 'bearer wrong' }],
+    ['subscription key', { 'Ocp-Apim-Subscription-Key': 'wrong', Authorization: 'bearer wrong' }],
+  ])('is not given to another %s with the same bytes', async (_what, headers) => {
+    const upstream = await serve((token) => token === 'bearer right')
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    await postBatch(adapter, batch, as('bearer right'))
+    const stolen = await postBatch(adapter, batch, headers)
+    expect(stolen.status).toBe(401)
+    expect(stolen.text).not.toContain('ExternalID')
+  })
+
+  it('is not given to a token that cannot see its marks', async () => {
+    const upstream = await startUpstream((seen, response) =>
+      (seen.method === 'GET' ? replyWith(200, { value: [] }) : echoRecord)(seen, response),
+    )
+    const adapter = await startAdapter(upstream.url, { journal: journalFile(), ...quick })
+    await postBatch(adapter, batch, as('bearer one'))
+    const other = await postBatch(adapter, batch, as('bearer two'))
+    expect([other.status, codeOf(other)]).toEqual([403, undefined])
+    // The read may have been stale: it was repeated as for a lost write.
+    expect(reads(upstream.seen).length).toBe(3)
+  })
+
+  it.each([
+    ['fails', replyWith(500)],
+    ['is busy', replyWith(429)],
+    ['resets', ((_seen, response) => void response.socket?.destroy()) satisfies Answer],
+  ])('is 504 and never 503 for an unchecked token while the service %s', async (_what, answer) => {
+    const upstream = await startUpstream((seen, response) =>
+      (seen.method === 'GET' ? answer : echoRecord)(seen, response),
+    )
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const first = await postBatch(adapter, batch, as('bearer one'))
+    const other = await postBatch(adapter, batch, as('bearer two'))
+    expect([other.status, codeOf(other)]).toEqual([504, 'ADP_OUTCOME_UNKNOWN'])
+    expect((await postBatch(adapter, batch, as('bearer one'))).text).toBe(first.text)
+    expect(posts(upstream.seen).length).toBe(3)
+  })
+
+  it('needs no check where it holds nothing of the service', async () => {
+    const upstream = await serve((token) => token === 'bearer right')
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const broken = batchOf(['{"Learner":'])
+    const first = await postBatch(adapter, broken, as('bearer right'))
+    expect((await postBatch(adapter, broken, as('bearer wrong'))).text).toBe(first.text)
+    const mismatch = batchOf(flatRecords(1), { batch: 'b1', boundary: 'b2' })
+    const one = await postBatch(adapter, mismatch, as('bearer right'))
+    expect((await postBatch(adapter, mismatch, as('bearer wrong'))).text).toBe(one.text)
+    expect(reads(upstream.seen)).toEqual([])
+  })
+
+  it('is checked as well while the batch is running', async () => {
+    const held: (() => void)[] = []
+    const upstream = await serve(
+      (token) => token === 'bearer right',
+      (seen, response) => void held.push(() => void echoRecord(seen, response)),
+    )
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const first = postBatch(adapter, batch, as('bearer right'))
+    await upstream.arrived(3)
+    expect((await postBatch(adapter, batch, as('bearer wrong'))).status).toBe(401)
+    for (const answer of held) answer()
+    expect(failuresOf(readBatchReply(await first))).toEqual([created, created, created])
+  })
+
+  it('is given without a check where the adapter has tokens of its own', async () => {
+    const upstream = await startUpstream((seen, response) =>
+      (seen.url === '/token'
+        ? replyWith(200, { access_token: 'own', expires_in: 3600, token_type: 'Bearer' })
+        : echoRecord)(seen, response),
+    )
+    const { createHash } = await import('node:crypto')
+    const { Secret } = await import('../../src/config/index.ts')
+    const match = { subscriptionKeySha256: createHash('sha256').update('client-key').digest('hex') }
+    const client = { clientId: 'app', clientSecret: new Secret('s'), scope: 'attendance' }
+    const auth = { mode: 'clientCredentials', tokenUrl: `${upstream.url}/token`, ...client }
+    const adapter = await startAdapter(upstream.url, {
+      journal: journalFile(),
+      partners: [{ id: 'acme', match, v3: { auth } }],
+    })
+    const first = await postBatch(adapter, batch, as('bearer one'))
+    expect((await postBatch(adapter, batch, as('bearer two'))).text).toBe(first.text)
+    expect(reads(upstream.seen)).toEqual([])
+  })
+})
+
+describe('product 3: what a client left open', () => {
+  const left = { payload: payloadOf(batchOf(flatRecords(1))), learners: [1] }
+  const newer = batchOf([flatRecord(1, { MinutesLate: 7 })], { batch: 'newer', boundary: 'newer' })
+  const tokensOf = (seen: readonly SeenRequest[]): unknown[] =>
+    seen.map(({ headers }) => headers.authorization)
+  const finished = (adapter: Adapter): Promise<void> =>
+    vi.waitFor(
+      () => expect(adapter.events().map(({ msg }) => msg)).toContain('records finished in the background'),
+      { timeout: 15_000 },
+    )
+
+  it('is not finished with the credentials of another client, and delays its mark for seconds only', async () => {
+    const upstream = await serve(() => true)
+    const journal = journalFile()
+    await leave(journal, left)
+    const adapter = await startAdapter(upstream.url, { journal, ...quick })
+    const startedMs = performance.now()
+    const reply = await postBatch(adapter, newer, as('bearer of another client'))
+    expect(failuresOf(readBatchReply(reply))).toEqual([created])
+    expect(performance.now() - startedMs).toBeLessThan(20_000)
+    // One call alone: that of the newer mark.
+    expect(posts(upstream.seen).map(({ body }) => /"MinutesLate":(\w+)/.exec(body)?.[1])).toEqual(['7'])
+    expect(reads(upstream.seen)).toEqual([])
+    expect(statesIn(journal)).toEqual([
+      [3, 1],
+      [1, 0],
+    ])
+  })
+
+  it('stays open while nobody waits for it and its client may come', async () => {
+    const upstream = await serve(() => true)
+    const journal = journalFile()
+    await leave(journal, left)
+    const adapter = await startAdapter(upstream.url, { journal, ...quick })
+    const other = batchOf([flatRecord(2)], { batch: 'other', boundary: 'other' })
+    await postBatch(adapter, other, as('bearer of another client'))
+    await vi.waitFor(() => expect(adapter.events().map(({ msg }) => msg)).toContain('recovery waits'), {
+      timeout: 15_000,
+    })
+    expect(statesIn(journal)).toEqual([
+      [0, 0],
+      [1, 0],
+    ])
+  })
+
+  it('is finished with a token of the same client that the service has accepted', async () => {
+    const upstream = await serve((token) => token !== tokenOf('school-1', { jti: 'forged' }))
+    const journal = journalFile()
+    const { createIdentify } = await import('../../src/proxy/owner.ts')
+    const rules = {
+      id: 'default',
+      match: { any: true },
+      identityClaims: ['iss', 'client_id', 'organisation'],
+      tokens: undefined,
+    }
+    const client = { authorization: tokenOf('school-1'), subscriptionKey: 'client-key' }
+    await leave(journal, { ...left, owner: createIdentify()(rules, client).owner })
+    const adapter = await startAdapter(upstream.url, { journal, ...quick })
+    const other = (name: string) => batchOf([flatRecord(2)], { batch: name, boundary: name })
+    // Neither a forged token nor one of another school.
+    await postBatch(adapter, other('a'), as(tokenOf('school-1', { jti: 'forged' })))
+    await postBatch(adapter, other('b'), as(tokenOf('school-2')))
+    await postBatch(adapter, other('c'), as(tokenOf('school-1', { jti: 'renewed' })))
+    await finished(adapter)
+    const own = upstream.seen.filter(({ url, body }) => `${decodeURIComponent(url)}${body}`.includes(guid(1)))
+    expect(new Set(tokensOf(own))).toEqual(new Set([tokenOf('school-1', { jti: 'renewed' })]))
+    expect(posts(own).length).toBe(1)
+  })
+})
