@@ -129,17 +129,17 @@ function compareAge(posted: V3Record, row: FlatReply, { profile, timeSent }: Rea
   if ((profile.times & OWN_TIME) === 0 && timeSent) return rowMs < postedMs ? 'older' : 'newer'
   if (kept === 0) return compareOwnTime(postedMs, rowMs, profile)
   if (rowMs > postedMs) return 'newer'
-  if (!profile.timeSeen) return 'unknown'
-  return postedMs - rowMs > MAX_HIDDEN_SKEW_MS ? 'older' : 'likelyOlder'
+  if (postedMs - rowMs > MAX_UNSEEN_SKEW_MS) return 'older'
+  return profile.timeSeen ? 'likelyOlder' : 'unknown'
 }
 
-/** A service that repeats the posted time and stores its own is not expected to be further behind: a day and some hours. */
-const MAX_HIDDEN_SKEW_MS = 26 * 3_600_000
+/** A clock of the service that was not seen is not expected to be further off than this: a wrong time zone and some hours. */
+const MAX_UNSEEN_SKEW_MS = 26 * 3_600_000
 
 /** By the service's own time: between the two ends of the skew nothing is certain. */
 function compareOwnTime(postedMs: number, rowMs: number, profile: EchoProfile): Age {
   const skew = skewOf(profile)
-  if (skew === undefined) return 'unknown'
+  if (skew === undefined) return postedMs - rowMs > MAX_UNSEEN_SKEW_MS ? 'older' : 'unknown'
   if (rowMs - skew.least + coarsestMs < postedMs) return 'older'
   return rowMs - skew.most > postedMs ? 'newer' : 'unknown'
 }
