@@ -12,6 +12,8 @@ import { type CliResult, runCli } from './run-cli.ts'
 let folder: string
 let url: string
 let journal: Journal
+/** Long enough to stay ahead while the file runs, and no longer than records are put off. */
+const dueMs = Date.now() + 600_000
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'markbridge-cli-'))
   url = `sqlite:${join(folder, 'journal.db')}`
@@ -22,7 +24,7 @@ beforeAll(async () => {
     { position: 1, state: 'refused', answer: 'no', reason: 'ATT_VAL_2\u001b[2J', deadLetter: true },
   ])
   await beginNew(journal, batchOf(['c'], { receivedMs: START_MS + 3_600_000 }))
-  await journal.settle(2, [{ position: 0, state: 'parked', answer: 'ok', reason: 'throttled', again: 4e12 }])
+  await journal.settle(2, [{ position: 0, state: 'parked', answer: 'ok', reason: 'throttled', again: dueMs }])
 })
 afterAll(async () => {
   await journal.close()
@@ -39,7 +41,7 @@ test('ls lists batches and totals', async () => {
     status: 0,
     lines: [
       'batch  received                  partner  records  open  confirmed  refused  unknown  parked  dead  next due',
-      '2      2026-09-01T01:00:00.000Z  acme     1        0     0          0        0        1       0     2096-10-02T07:06:40.000Z',
+      `2      2026-09-01T01:00:00.000Z  acme     1        0     0          0        0        1       0     ${new Date(dueMs).toISOString()}`,
       '1      2026-09-01T00:00:00.000Z  acme     2        0     1          1        0        0       1',
       '',
       'partner  received  open  confirmed  refused  unknown  parked  holds',

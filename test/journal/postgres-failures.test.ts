@@ -209,8 +209,8 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(await commit(more)).toEqual({
       ok: true,
       results: [
-        { kind: 'new', batch: one, after: [], receivedMs: START_MS, idsReused: false },
-        { kind: 'new', batch: two, after: [0, one, 0], receivedMs: START_MS, idsReused: false },
+        { kind: 'new', batch: one, after: [], lease: 1, receivedMs: START_MS, idsReused: false },
+        { kind: 'new', batch: two, after: [0, one, 0], lease: 1, receivedMs: START_MS, idsReused: false },
       ],
     })
     expect(await journal.balances()).toMatchObject([{ received: 2, open: 2 }])
