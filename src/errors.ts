@@ -55,6 +55,8 @@ export const errorRules = {
   ADP_BUDGET_EXCEEDED: { class: 'upstream', status: 503, retryable: true, exposed: true },
   // A record that was not applied before a newer one of its learner and event was: it never will be.
   ADP_SUPERSEDED: { class: 'upstream', status: 409, retryable: false, exposed: true },
+  // As above, but whether it was applied before it gave way is not known.
+  ADP_SUPERSEDED_UNKNOWN: { class: 'upstream', status: 409, retryable: false, exposed: true },
   ADP_OUTCOME_UNKNOWN: { class: 'upstream', status: 504, retryable: false, exposed: true },
   // Markbridge itself. With JOURNAL_LOST the records may have been applied: the same bytes again get their answer.
   ADP_JOURNAL_UNAVAILABLE: { class: 'internal', status: 503, retryable: true, exposed: true },

@@ -72,7 +72,7 @@ export async function giveWay(
   { batch, partner, lease }: { readonly batch: number; readonly partner: string; readonly lease: number },
   positions: readonly number[],
 ): Promise<void> {
-  const code = 'ADP_SUPERSEDED'
+  const code = 'ADP_SUPERSEDED_UNKNOWN'
   const message =
     'A newer mark of this learner and event took the place of this one, which could not be finished without credentials of its client. Whether it was applied before is not known.'
   const outcomes = positions.map((position): Settled => {

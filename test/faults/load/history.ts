@@ -15,6 +15,8 @@ export type Answer =
   | { readonly kind: 'refused'; readonly status: number }
   /** A newer mark stands: this one was not applied and never will be. */
   | { readonly kind: 'superseded' }
+  /** A newer mark took its place: it never will be applied, and may have been before. */
+  | { readonly kind: 'gaveWay' }
   | { readonly kind: 'notApplied' }
   /** The request as a whole was turned away. */
   | { readonly kind: 'busy' }
@@ -51,7 +53,7 @@ export interface History {
   readonly changedParts: readonly ChangedPart[]
 }
 
-const finalKinds: readonly Answer['kind'][] = ['created', 'refused', 'superseded']
+const finalKinds: readonly Answer['kind'][] = ['created', 'refused', 'superseded', 'gaveWay']
 
 /** Final: its client has nothing more to do, and is never told anything else. */
 export function isFinalAnswer({ kind }: Answer): boolean {

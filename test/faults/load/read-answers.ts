@@ -40,6 +40,7 @@ export function partsOf({ status, contentType, body }: WholeReply): string[] {
 }
 
 function readPart(part: DecodedReply): Answer {
+  if (part.status === 409 && part.body.includes('"ADP_SUPERSEDED_UNKNOWN"')) return { kind: 'gaveWay' }
   if (part.status === 409 && part.body.includes('"ADP_SUPERSEDED"')) return { kind: 'superseded' }
   if (part.status !== 201) return answerOf(part.status)
   const record = flatRecord.parse(JSON.parse(part.body))
