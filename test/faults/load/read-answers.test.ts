@@ -26,7 +26,7 @@ const whole = (status: number): WholeReply => ({
 
 test.each([
   ['a part for each record', batchReply([201, record], [400, []], [503, []], [504, []]), [{ kind: 'created', mark }, { kind: 'refused', status: 400 }, { kind: 'notApplied' }, { kind: 'unknown' }]],
-  ['a record that came too late, and one that is refused with the same status', batchReply([409, [{ code: 'ADP_SUPERSEDED' }]], [409, [{ code: 'ADP_SUPERSEDED_UNKNOWN' }]], [409, [{ code: 'CONFLICT' }]], [503, []], [504, []]), [{ kind: 'superseded' }, { kind: 'gaveWay' }, { kind: 'refused', status: 409 }, { kind: 'notApplied' }, { kind: 'unknown' }]],
+  ['a record that came too late, and one that is refused with the same status', batchReply([409, [{ code: 'ADP_SUPERSEDED' }]], [409, [{ code: 'ADP_SUPERSEDED_UNKNOWN' }]], [409, [{ code: 'CONFLICT' }]], [504, []]), [{ kind: 'superseded' }, { kind: 'gaveWay' }, { kind: 'refused', status: 409 }, { kind: 'unknown' }]],
   ['a request that was turned away', whole(503), Array(4).fill({ kind: 'busy' })],
   ['a request that was refused', whole(400), Array(4).fill({ kind: 'refused', status: 400 })],
   ['a request of which nobody knows', whole(500), Array(4).fill({ kind: 'unknown' })],
