@@ -13,6 +13,8 @@ export interface AcceptedCredentials {
   deny(client: JudgedClient): void
   /** Credentials of this owner that the service accepted, the newest first; none where tokens do not name their client. */
   of(owner: string): readonly V3Credentials[]
+  /** The credentials of this hash, where the service accepted them: tokens that do not name their client are known by it alone. */
+  withHash(hash: string): V3Credentials | undefined
   /** A client sends the records of a batch with these credentials. */
   sends(batch: number, client: V3Credentials): void
   /** The credentials that the records of a batch were sent with last; undefined: not known to this process. */
@@ -25,6 +27,7 @@ const MAX_OWNERS = 4_096
 /** Of one owner: several machines of a client may hold a token each. */
 const PER_OWNER = 4
 const MAX_BATCHES = 10_000
+const MAX_OPAQUE = 4_096
 
 interface Accepted {
   readonly hash: string
@@ -34,21 +37,27 @@ interface Accepted {
 /** Creates the credentials of a process that has seen none. */
 export function createAcceptedCredentials(): AcceptedCredentials {
   const owners = new BoundedMap<string, readonly Accepted[]>(MAX_OWNERS)
+  const opaque = new BoundedMap<string, V3Credentials>(MAX_OPAQUE)
   const senders = new BoundedMap<number, V3Credentials>(MAX_BATCHES)
   const without = (owner: string, hash: string): readonly Accepted[] =>
     (owners.get(owner) ?? []).filter((one) => one.hash !== hash)
   return {
     accept: ({ owner, identity, client }) => {
-      // An opaque token may be of any client that has the key.
-      if (!identity.isNamed) return
       const hash = identity.credentialsHash
+      // An opaque token may be of any client that has the key.
+      if (!identity.isNamed) {
+        if (!opaque.has(hash)) opaque.set(hash, client)
+        return
+      }
       if (owners.get(owner)?.[0]?.hash === hash) return
       owners.set(owner, [{ hash, credentials: client }, ...without(owner, hash)].slice(0, PER_OWNER))
     },
     deny: ({ owner, identity }) => {
+      opaque.delete(identity.credentialsHash)
       if (owners.has(owner)) owners.set(owner, without(owner, identity.credentialsHash))
     },
     of: (owner) => (owners.get(owner) ?? []).map(({ credentials }) => credentials),
+    withHash: (hash) => opaque.get(hash),
     sends: (batch, client) => {
       senders.set(batch, client)
     },

@@ -2,6 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 
 import { describe, expect, it, vi } from 'vitest'
 
+import { createIdentify } from '../../src/proxy/owner.ts'
 import {
   batchOf,
   failuresOf,
@@ -191,6 +192,13 @@ describe('product 3: a stored answer', () => {
 describe('product 3: what a client left open', () => {
   const left = { payload: payloadOf(batchOf(flatRecords(1))), learners: [1] }
   const newer = batchOf([flatRecord(1, { MinutesLate: 7 })], { batch: 'newer', boundary: 'newer' })
+  const rules = {
+    id: 'default',
+    match: { any: true },
+    identityClaims: ['iss', 'client_id', 'organisation'],
+    tokens: undefined,
+  }
+  const identify = createIdentify()
   const tokensOf = (seen: readonly SeenRequest[]): unknown[] =>
     seen.map(({ headers }) => headers.authorization)
   const finished = (adapter: Adapter): Promise<void> =>
@@ -236,15 +244,8 @@ describe('product 3: what a client left open', () => {
   it('is finished with a token of the same client that the service has accepted', async () => {
     const upstream = await serve((token) => token !== tokenOf('school-1', { jti: 'forged' }))
     const journal = journalFile()
-    const { createIdentify } = await import('../../src/proxy/owner.ts')
-    const rules = {
-      id: 'default',
-      match: { any: true },
-      identityClaims: ['iss', 'client_id', 'organisation'],
-      tokens: undefined,
-    }
     const client = { authorization: tokenOf('school-1'), subscriptionKey: 'client-key' }
-    await leave(journal, { ...left, owner: createIdentify()(rules, client).owner })
+    await leave(journal, { ...left, owner: identify(rules, client).owner })
     const adapter = await startAdapter(upstream.url, { journal, ...quick })
     const other = (name: string) => batchOf([flatRecord(2)], { batch: name, boundary: name })
     // Neither a forged token nor one of another school.
@@ -254,6 +255,24 @@ describe('product 3: what a client left open', () => {
     await finished(adapter)
     const own = upstream.seen.filter(({ url, body }) => `${decodeURIComponent(url)}${body}`.includes(guid(1)))
     expect(new Set(tokensOf(own))).toEqual(new Set([tokenOf('school-1', { jti: 'renewed' })]))
+    expect(posts(own).length).toBe(1)
+  })
+
+  it('is finished with the opaque token that it came with, once the service has accepted that token', async () => {
+    const upstream = await serve(() => true)
+    const journal = journalFile()
+    const client = { authorization: 'bearer the same', subscriptionKey: 'client-key' }
+    const { owner, credentialsHash } = identify(rules, client)
+    const payload = payloadOf(batchOf(flatRecords(1)), credentialsHash)
+    await leave(journal, { ...left, owner, payload })
+    const adapter = await startAdapter(upstream.url, { journal, ...quick })
+    const other = (name: string) => batchOf([flatRecord(2)], { batch: name, boundary: name })
+    // One of another client with the same key has the same owner, and finishes nothing.
+    await postBatch(adapter, other('a'), as('bearer of another client'))
+    await postBatch(adapter, other('b'), as('bearer the same'))
+    await finished(adapter)
+    const own = upstream.seen.filter(({ url, body }) => `${decodeURIComponent(url)}${body}`.includes(guid(1)))
+    expect(new Set(tokensOf(own))).toEqual(new Set(['bearer the same']))
     expect(posts(own).length).toBe(1)
   })
 })

@@ -41,7 +41,7 @@ export async function answerWrites(
   openReply: OpenReply,
 ): Promise<Answered> {
   const { journal } = context
-  const { partner, client } = authorisation
+  const { partner, client, identity } = authorisation
   const { request, body, plan, slices } = planned
   const replyId = context.newId()
   const texts = toTexts(request, context.newId)
@@ -64,7 +64,9 @@ export async function answerWrites(
     partner: partner.id,
     credentials: JSON.stringify(client),
     records,
-    payload: journal.durable ? await encodeStoredRequest({ request, replyId, body }, slices) : NOTHING,
+    payload: journal.durable
+      ? await encodeStoredRequest({ request, replyId, sender: identity.credentialsHash, body }, slices)
+      : NOTHING,
   }
   let begun = await journal.begin(batch)
   while (begun.kind === 'known') {

@@ -14,7 +14,7 @@ import { type Plan, planStored } from './plan.ts'
 import { runWrites } from './run.ts'
 import { createSending } from './sending.ts'
 import { toTexts } from './settle.ts'
-import { decodeStoredRequest, type StoredRequest } from './stored-request.ts'
+import { decodeStoredRequest, readSender, type StoredRequest } from './stored-request.ts'
 import { toTasks } from './tasks.ts'
 import { givenUpMs } from './to-settled.ts'
 
@@ -41,7 +41,14 @@ export type Missing = 'credentials' | 'partner'
 
 /** Why a batch is left alone, and how long: something is missing (by `nowMs`), or it failed just now (by the clock). */
 type Rest =
-  | { readonly missing: Missing; readonly partner: string; readonly owner: string; readonly untilMs: number }
+  | {
+      readonly missing: Missing
+      readonly partner: string
+      readonly owner: string
+      /** The hash of the credentials that the batch came with. */
+      readonly sender: string | undefined
+      readonly untilMs: number
+    }
   | { readonly missing: undefined; readonly untilMs: number }
 
 /** A batch that is to be finished: these of its records, which are due, or those that were left open. */
@@ -62,8 +69,8 @@ interface Prepared {
  * Creates the background of the journal (product contract 3): it takes over open records of instances that are gone and
  * looks for them in V3 before it posts them; it tries parked records again, and settles unknown ones. A batch goes with the
  * credentials that it came with, where they are kept and as long as the service takes them, else with others of its owner that
- * the service has accepted, and never with those of another owner. Without any it waits for its client, but not longer than
- * other writes are tried again, and where newer marks of the same learner and event wait for it, only as long as a lost
+ * the service has accepted, or with the very ones that it came with once a client shows them again; never with those of another
+ * owner. Without any it waits for its client, but not longer than other writes are tried again, and where newer marks of the same learner and event wait for it, only as long as a lost
  * write is looked for. `authorise` says what is missing for one that cannot be asked for; `lookForMs` is that time.
  */
 export function createRecovery(
@@ -136,8 +143,12 @@ export function createRecovery(
     context.events.recovered({ ...tally, partner: stored.partner, records: positions.length })
   }
   /** What a batch may be finished with: first what the service has not denied for it. */
-  const credentialsFor = ({ batch, owner, credentials }: StoredBatch): V3Credentials | undefined => {
-    const known = [readCredentials(credentials), accepted.senderOf(batch), ...accepted.of(owner)]
+  const credentialsFor = (
+    { batch, owner, credentials }: StoredBatch,
+    sender: string | undefined,
+  ): V3Credentials | undefined => {
+    const shown = sender === undefined ? undefined : accepted.withHash(sender)
+    const known = [readCredentials(credentials), accepted.senderOf(batch), shown, ...accepted.of(owner)]
     const candidates = known.filter((one) => one !== undefined)
     const refused = denied.get(batch) ?? []
     return candidates.find((one) => !refused.some((other) => isSameCredentials(one, other))) ?? candidates[0]
@@ -182,7 +193,8 @@ export function createRecovery(
     const { partner, owner } = stored
     const untilMs = givenUpMs(stored.receivedMs)
     const isLate = context.nowMs() >= untilMs
-    const authorised = authorise(partner, credentialsFor(stored))
+    const sender = readSender(stored.payload)
+    const authorised = authorise(partner, credentialsFor(stored, sender))
     if (typeof authorised !== 'string') {
       const authorisation = await (isLate ? authorised.catch(() => 'noToken' as const) : authorised)
       return { stored, authorisation }
@@ -190,7 +202,7 @@ export function createRecovery(
     const missing = authorised
     if (isLate) return { stored, authorisation: missing === 'partner' ? 'noPartner' : 'noCredentials' }
     if (resting.get(batch)?.missing !== missing) context.events.recoveryWaits({ partner, missing })
-    resting.set(batch, { missing, partner, owner, untilMs })
+    resting.set(batch, { missing, partner, owner, sender, untilMs })
     return undefined
   }
   const isResting = (batch: number): boolean => {
@@ -199,7 +211,8 @@ export function createRecovery(
     if (rest.missing === undefined) return clock.nowMs() < rest.untilMs
     if (context.nowMs() >= rest.untilMs) return false
     if (rest.missing === 'partner') return true
-    return accepted.senderOf(batch) === undefined && accepted.of(rest.owner).length === 0
+    if (accepted.senderOf(batch) !== undefined || accepted.of(rest.owner).length > 0) return false
+    return rest.sender === undefined || accepted.withHash(rest.sender) === undefined
   }
   /** Finishes what is open of a batch; resolves false when it has to wait for its partner. */
   const work = async ({ batch, positions }: Work): Promise<boolean> => {

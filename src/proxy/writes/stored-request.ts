@@ -35,6 +35,8 @@ export interface StoredRequest {
   readonly request: WriteRequest
   /** Names the reply: all ids in it follow from this one, so that it can be written again byte for byte. */
   readonly replyId: string
+  /** SHA-256 of the key and token that it came with: tells whether a client shows the same ones. Undefined in older journals. */
+  readonly sender: string | undefined
   readonly body: Buffer
 }
 
@@ -51,6 +53,7 @@ const schema = z.object({
     accept: z.string(),
   }),
   replyId: z.string(),
+  sender: z.string().optional(),
 })
 
 /** From this size on the bytes are shared with the thread of the journal, not copied to it. */
@@ -61,10 +64,10 @@ const CHUNK_WORK = CHUNK / 4
 
 /** Bytes for the journal: one line of JSON, then the body as it came. */
 export async function encodeStoredRequest(
-  { request, replyId, body }: StoredRequest,
+  { request, replyId, sender, body }: StoredRequest,
   slices: Slices,
 ): Promise<Buffer> {
-  const head = Buffer.from(`${JSON.stringify({ request, replyId })}\n`)
+  const head = Buffer.from(`${JSON.stringify({ request, replyId, sender })}\n`)
   if (body.length < SHARED_FROM) return Buffer.concat([head, body])
   const bytes = Buffer.from(new SharedArrayBuffer(head.length + body.length))
   head.copy(bytes)
@@ -79,8 +82,24 @@ export async function encodeStoredRequest(
 export function decodeStoredRequest(payload: Uint8Array): StoredRequest {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
   const end = bytes.indexOf(0x0a)
-  const { request, replyId } = parseHead(bytes.toString('utf8', 0, Math.max(end, 0)))
-  return { request: { ...request, contentType: request.contentType }, replyId, body: bytes.subarray(end + 1) }
+  const { request, replyId, sender } = parseHead(bytes.toString('utf8', 0, Math.max(end, 0)))
+  return {
+    request: { ...request, contentType: request.contentType },
+    replyId,
+    sender,
+    body: bytes.subarray(end + 1),
+  }
+}
+
+/** The `sender` of a request that is kept; undefined where it cannot be read. */
+export function readSender(payload: Uint8Array | undefined): string | undefined {
+  if (payload === undefined) return undefined
+  try {
+    return decodeStoredRequest(payload).sender
+  } catch {
+    // Whoever finishes the request finds that it cannot be read, and ends it.
+    return undefined
+  }
 }
 
 function parseHead(text: string): z.infer<typeof schema> {

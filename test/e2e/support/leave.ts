@@ -8,8 +8,8 @@ const keyOf = (learner: number): string => {
   const { Learner, AttendableEvent } = flatRecord(learner) as { Learner: string; AttendableEvent: string }
   return `${Learner} ${AttendableEvent}`.toLowerCase()
 }
-/** A batch as the journal keeps it. */
-export const payloadOf = ({ headers, body }: BatchText): Buffer => {
+/** A batch as the journal keeps it; `sender` is the hash of the credentials that it came with. */
+export const payloadOf = ({ headers, body }: BatchText, sender?: string): Buffer => {
   const request = {
     kind: 'batch',
     contentType: headers['Content-Type'],
@@ -21,7 +21,7 @@ export const payloadOf = ({ headers, body }: BatchText): Buffer => {
     prefer: '',
     accept: '',
   } as const
-  return Buffer.from(`${JSON.stringify({ request, replyId: guid(1) })}\n${body}`)
+  return Buffer.from(`${JSON.stringify({ request, replyId: guid(1), sender })}\n${body}`)
 }
 
 /** What an instance leaves in its journal. */

@@ -30,20 +30,21 @@ describe('a stored request', () => {
   it('is read back as it was, whatever its bytes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.uuid(), async (bytes, replyId) => {
-        const stored = { request, replyId, body: Buffer.from(bytes) }
+        const stored = { request, replyId, sender: 'hash', body: Buffer.from(bytes) }
         expect(decodeStoredRequest(await encodeStoredRequest(stored, slices))).toEqual(stored)
       }),
     )
     const without = {
       request: { ...request, contentType: undefined },
       replyId: 'r',
+      sender: undefined,
       body: Buffer.from('\n\n'),
     }
     expect(decodeStoredRequest(await encodeStoredRequest(without, slices))).toEqual(without)
   })
 
   it('that is large is read back as it was, and shared with other threads', async () => {
-    const stored = { request, replyId: 'r', body: Buffer.alloc(3_000_000, 'abc') }
+    const stored = { request, replyId: 'r', sender: undefined, body: Buffer.alloc(3_000_000, 'abc') }
     const bytes = await encodeStoredRequest(stored, slices)
     expect(bytes.buffer).toBeInstanceOf(SharedArrayBuffer)
     expect(decodeStoredRequest(bytes).body.equals(stored.body)).toBe(true)
