@@ -176,7 +176,13 @@ export interface Journal {
    * record of its key that is open or may have been applied. `credentials` replace those that are kept. Those that are opened
    * together are kept in order by their sender, and each waits for an older one of its batch that was open before.
    */
-  reopen(batch: number, positions: readonly number[], credentials: string | undefined): Promise<Opened>
+  reopen(
+    batch: number,
+    positions: readonly number[],
+    credentials: string | undefined,
+    /** `evenDamaged`: to end what nobody can trust any longer, never to send it. */
+    how?: 'evenDamaged',
+  ): Promise<Opened>
   /** Reads one batch; undefined: it is not kept any longer. */
   load(batch: number): Promise<StoredBatch | undefined>
   /** Those of the records that are still open: what a newer record of the same key waits for. */

@@ -1,6 +1,7 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 
 import { isOldMark, markPattern } from './schema/marks.ts'
+import { changeOfBatch, changeOfRecord } from './schema/row-sums.ts'
 import { RESEND } from './schema/state-codes.ts'
 import type { JournalTables } from './schema/tables.ts'
 import type { Store } from './store/store.ts'
@@ -102,7 +103,7 @@ async function expireResends(db: Kysely<JournalTables>, beforeMs: number): Promi
   for (const id of ids) {
     const { numUpdatedRows } = await db
       .updateTable('journal_records')
-      .set({ live: 0, again: null })
+      .set({ live: 0, again: null, sum: sql.raw(changeOfRecord({ live: '0', again: 'null' })) })
       .where('batch', '=', id)
       .where('live', '=', 1)
       .where('again', '=', RESEND)
@@ -110,7 +111,10 @@ async function expireResends(db: Kysely<JournalTables>, beforeMs: number): Promi
       .executeTakeFirst()
     const { live } = await db
       .updateTable('journal_batches')
-      .set((eb) => ({ live: eb('live', '-', Number(numUpdatedRows)) }))
+      .set((eb) => ({
+        live: eb('live', '-', Number(numUpdatedRows)),
+        sum: sql.raw(changeOfBatch({ live: `live - ${Number(numUpdatedRows)}` })),
+      }))
       .where('id', '=', id)
       .returning('live')
       .executeTakeFirstOrThrow()

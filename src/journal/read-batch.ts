@@ -1,9 +1,11 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 
 import type { StoredBatch } from './journal.ts'
+import { intactRecord, summedBatchColumns } from './schema/row-sums.ts'
 import { recordStates, toAgain } from './schema/state-codes.ts'
 import type { JournalTables } from './schema/tables.ts'
 import { unpackAnswers } from './store/answer-pack.ts'
+import { damagedRecord, expectIntactBatch } from './store/damage.ts'
 import { type Unsealing, unseal } from './store/seal.ts'
 
 /** Reads one batch as it is at one moment; undefined: there is none of this number. */
@@ -16,10 +18,11 @@ export function readBatch(
   return reading.execute(async (at) => {
     const row = await at
       .selectFrom('journal_batches')
-      .select(['partner', 'owner_id', 'received_ms'])
+      .select([...summedBatchColumns, 'sum'])
       .where('id', '=', batch)
       .executeTakeFirst()
     if (row === undefined) return undefined
+    expectIntactBatch(batch, row)
     const sealed = ['key_id as keyId', 'body'] as const
     const payload = await at
       .selectFrom('journal_payloads')
@@ -34,9 +37,11 @@ export function readBatch(
     const records = await at
       .selectFrom('journal_records')
       .select(['position', 'state', 'again', 'reason', 'superseded', 'attempts'])
+      .select(sql.raw<number>(intactRecord()).as('intact'))
       .where('batch', '=', batch)
       .orderBy('position')
       .execute()
+    if (records.some(({ intact }) => intact !== 1)) throw damagedRecord(batch)
     const packs = await at
       .selectFrom('journal_answers')
       .select(sealed)

@@ -1,12 +1,13 @@
 import { type Kysely, type RawBuilder, sql, type SqlBool } from 'kysely'
 
 import type { DueRecords, RecordRef } from './journal.ts'
+import { intactRecord } from './schema/row-sums.ts'
 import type { JournalTables } from './schema/tables.ts'
 
 /** So many references go into one statement: databases bound their parameters. */
 const REFS_PER_STATEMENT = 1_000
 
-/** Those of the records that are open, in the given order. */
+/** Those of the records that are open, in the given order; what is damaged may be open still. */
 export async function readStillOpen(
   db: Kysely<JournalTables>,
   records: readonly RecordRef[],
@@ -17,7 +18,7 @@ export async function readStillOpen(
     const rows = await db
       .selectFrom('journal_records')
       .select(['batch', 'position'])
-      .where('state', '=', 0)
+      .where(sql.raw<SqlBool>(`(state = 0 or ${intactRecord()} = 0)`))
       .where(sql<SqlBool>`(batch, position) in (values ${sql.join(refs.map(toRow))})`)
       .execute()
     for (const { batch, position } of rows) open.add(`${batch}/${position}`)

@@ -152,10 +152,11 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       const result = await lanes.of('settle').submit(operation, settlePatienceMs)
       if (result === 'lost') throw lost()
     },
-    reopen: async (batch, positions, credentials) => {
+    reopen: async (batch, positions, credentials, how) => {
       // Oldest first: a record is left out when a newer one of its key is open.
       const inOrder = [...positions].sort((one, other) => one - other)
-      const operation = { kind: 'reopen', batch, positions: inOrder, credentials } as const
+      const evenDamaged = how === 'evenDamaged'
+      const operation = { kind: 'reopen', batch, positions: inOrder, credentials, evenDamaged } as const
       // What is opened after this has failed is found as abandoned.
       const result = await lanes.of('reopen').submit(operation, patienceMs, abandoned.beginCall())
       if (typeof result === 'string' || !('opened' in result)) throw unexpected()

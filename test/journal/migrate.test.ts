@@ -35,8 +35,10 @@ it('brings the tables of an older version up to date, and keeps what is in them'
   const batch = await beginNew(older.journal, batchOf(['a']))
   await sql`drop table journal_pace`.execute(older.store.db)
   await sql`drop index journal_batches_ids`.execute(older.store.db)
-  for (const column of ['owner_id', 'answered', 'retired'])
+  for (const column of ['owner_id', 'answered', 'retired', 'sum'])
     await sql.raw(`alter table journal_batches drop column ${column}`).execute(older.store.db)
+  for (const column of ['sum', 'key_copy'])
+    await sql.raw(`alter table journal_records drop column ${column}`).execute(older.store.db)
   await sql`create index journal_batches_ids on journal_batches (ids) where ids is not null`.execute(
     older.store.db,
   )
@@ -53,6 +55,9 @@ it('brings the tables of an older version up to date, and keeps what is in them'
   const { journal, store } = await openSqlite(file)
   expect(await statesOf(journal, batch)).toEqual(['open'])
   expect((await journal.load(batch))?.owner).toBe('')
+  expect(await journal.takeOver()).toMatchObject([{ batch }])
+  await journal.settle(batch, [confirmed(0)])
+  expect(await statesOf(journal, batch)).toEqual(['confirmed'])
   // Its batches cannot be recognised any longer: until none can come again, records are read back before they are posted.
   const [until] = await store.db
     .selectFrom('journal_meta')

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 
 import type { DueRecords } from '../journal.ts'
+import { changeOfRecord } from '../schema/row-sums.ts'
 import type { JournalTables } from '../schema/tables.ts'
 
 /**
@@ -12,9 +13,13 @@ export async function makeDue(
   nowMs: number,
   batch: number | undefined,
 ): Promise<readonly DueRecords[]> {
+  const soon = Math.floor(nowMs)
   const rows = await db
     .updateTable('journal_records')
-    .set((eb) => ({ again: eb.case().when('again', '>', nowMs).then(nowMs).else(eb.ref('again')).end() }))
+    .set((eb) => ({
+      again: eb.case().when('again', '>', soon).then(soon).else(eb.ref('again')).end(),
+      sum: sql.raw(changeOfRecord({ again: `case when again > ${soon} then ${soon} else again end` })),
+    }))
     .where('live', '=', 1)
     .where('state', '<>', sql.lit(0))
     .where('again', '>=', sql.lit(0))
@@ -36,7 +41,7 @@ export async function dismissDeadLetters(
 ): Promise<number> {
   const { numUpdatedRows } = await db
     .updateTable('journal_records')
-    .set({ dead_letter: 0 })
+    .set({ dead_letter: 0, sum: sql.raw(changeOfRecord({ dead_letter: '0' })) })
     .where('batch', '=', batch)
     .where('dead_letter', '=', 1)
     .$if(positions !== undefined, (query) => query.where('position', 'in', [...(positions ?? [])]))

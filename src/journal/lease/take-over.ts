@@ -1,6 +1,7 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 
 import type { RecordRef, TakenOver } from '../journal.ts'
+import { changeOfBatch } from '../schema/row-sums.ts'
 import type { JournalTables } from '../schema/tables.ts'
 import type { JournalClock } from '../store/clock.ts'
 import type { Store } from '../store/store.ts'
@@ -64,7 +65,7 @@ export function createTakeOver(
       }
       const taken = await db
         .updateTable('journal_batches')
-        .set({ owner: instance })
+        .set({ owner: instance, sum: sql.raw(changeOfBatch({ owner: String(instance) })) })
         .where('open', '>', 0)
         .where('owner', '<>', instance)
         .where('owner', 'not in', (eb) => eb.selectFrom('journal_instances').select('id'))

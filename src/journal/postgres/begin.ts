@@ -1,7 +1,17 @@
 import type { PoolClient } from 'pg'
 
 import { judgeArrival, MAX_SAME_IDS, type SameIds } from '../same-ids.ts'
+import {
+  changeOfBatch,
+  DROP_SUMS,
+  OLDER_VERSION,
+  sumOfBatch,
+  sumOfRecord,
+  type SummedBatch,
+  summedBatchColumns,
+} from '../schema/row-sums.ts'
 import { packAnswers } from '../store/answer-pack.ts'
+import { expectIntactBatch } from '../store/damage.ts'
 import type { LedgerChanges } from '../store/ledger-changes.ts'
 import type { BeginOperation, BeginResult } from '../store/operations.ts'
 import { seal } from '../store/seal.ts'
@@ -24,7 +34,7 @@ export async function beginBatches(
   operations: readonly BeginOperation[],
 ): Promise<readonly BeginResult[]> {
   const before = await readBefore(client, operations)
-  const { numbers, latestMs } = await takeNumbers(client, operations.length)
+  const { numbers, latestMs, isOlderServed } = await takeNumbers(client, operations.length)
   // Times of receipt never run backwards, whatever a clock does: the mark that came later is never the older one.
   let receiptMs = latestMs
   const fresh: Fresh[] = []
@@ -51,6 +61,7 @@ export async function beginBatches(
   })
   await retireBatches(client, retiring)
   if (fresh.length > 0) await writeBatches(client, context, ledger, fresh)
+  if (isOlderServed) await dropSums(client, fresh)
   const after = await readOlderOpen(client, fresh)
   return found.map((one) => (one.kind === 'known' ? one : { ...one, after: after.get(one.batch) ?? [] }))
 }
@@ -64,17 +75,12 @@ async function readBefore(
 ): Promise<Map<string, readonly SameIds[]>> {
   const ids = operations.flatMap((one) => (one.ids === undefined ? [] : [toBuffer(one.ids)]))
   if (ids.length === 0) return new Map()
-  const { rows } = await client.query<{
-    id: number
-    owner_id: string
-    ids: Buffer
-    content: Buffer
-    received_ms: number
-    open: number
-    answered: number
-  }>({
+  const names = new Set(operations.map((one) => (one.ids === undefined ? '' : nameOf(one.owner, one.ids))))
+  const { rows } = await client.query<
+    SummedBatch & { readonly id: number; readonly ids: Buffer; readonly sum: number | null }
+  >({
     name: 'journal-before',
-    text: `select b.id, b.owner_id, b.ids, b.content, b.received_ms, b.open, b.answered
+    text: `select b.id, b.sum, ${summedBatchColumns.map((column) => `b.${column}`).join()}
       from (select distinct unnest($1::bytea[]) as ids) as u
       cross join lateral (select * from journal_batches where ids = u.ids and retired = 0
         order by id desc limit ${MAX_SAME_IDS}) as b
@@ -84,6 +90,7 @@ async function readBefore(
   const before = new Map<string, SameIds[]>()
   for (const row of rows) {
     const name = nameOf(row.owner_id, row.ids)
+    if (names.has(name)) expectIntactBatch(row.id, row)
     const one = {
       batch: row.id,
       content: row.content,
@@ -100,14 +107,18 @@ async function readBefore(
 
 async function retireBatches(client: PoolClient, batches: readonly number[]): Promise<void> {
   if (batches.length === 0) return
-  await client.query('update journal_batches set retired = 1 where id = any($1::bigint[])', [batches])
+  await client.query(
+    `update journal_batches set retired = 1, sum = ${changeOfBatch({ retired: '1' })} where id = any($1::bigint[])`,
+    [batches],
+  )
 }
 
 /** Notes that the replies of these batches were written out whole. */
 export async function noteAnswered(client: PoolClient, batches: readonly number[]): Promise<void> {
   await client.query({
     name: 'journal-answered',
-    text: 'update journal_batches set answered = 1 where id = any($1::bigint[]) and answered = 0',
+    text: `update journal_batches set answered = 1, sum = ${changeOfBatch({ answered: '1' })}
+      where id = any($1::bigint[]) and answered = 0`,
     values: [batches],
   })
 }
@@ -116,16 +127,26 @@ export async function noteAnswered(client: PoolClient, batches: readonly number[
 async function takeNumbers(
   client: PoolClient,
   count: number,
-): Promise<{ readonly numbers: readonly number[]; readonly latestMs: number }> {
-  const { rows } = await client.query<{ id: number; latest: number | null }>({
+): Promise<{
+  readonly numbers: readonly number[]
+  readonly latestMs: number
+  readonly isOlderServed: boolean
+}> {
+  const { rows } = await client.query<{ id: number; latest: number | null; older: boolean }>({
     name: 'journal-numbers',
     text: `select nextval(pg_get_serial_sequence('journal_batches', 'id')) as id,
-        (select received_ms from journal_batches order by id desc limit 1) as latest
+        (select received_ms from journal_batches order by id desc limit 1) as latest, ${OLDER_VERSION} as older
       from generate_series(1, $1::int)`,
     values: [count],
   })
   const numbers = rows.map(({ id }) => id).sort((one, other) => one - other)
-  return { numbers, latestMs: rows[0]?.latest ?? 0 }
+  return { numbers, latestMs: rows[0]?.latest ?? 0, isOlderServed: rows[0]?.older === true }
+}
+
+function toRow({ operation, receivedMs, open }: Fresh, owner: number): SummedBatch {
+  const { partner, ids = null, content } = operation
+  const fixed = { partner, owner_id: operation.owner, ids, content, received_ms: receivedMs }
+  return { ...fixed, owner, open, live: open, answered: 0, retired: 0 }
 }
 
 async function writeBatches(
@@ -137,11 +158,11 @@ async function writeBatches(
   const { instance, key } = context
   await client.query({
     name: 'journal-begin',
-    text: `insert into journal_batches (id, partner, owner_id, ids, content, received_ms, owner, open, live)
+    text: `insert into journal_batches (id, partner, owner_id, ids, content, received_ms, owner, open, live, sum)
       overriding system value
-      select id, partner, owner_id, ids, content, received_ms, $1, open, open
-      from unnest($2::bigint[], $3::text[], $4::text[], $5::bytea[], $6::bytea[], $7::bigint[], $8::int[])
-        as n (id, partner, owner_id, ids, content, received_ms, open)`,
+      select id, partner, owner_id, ids, content, received_ms, $1, open, open, sum
+      from unnest($2::bigint[], $3::text[], $4::text[], $5::bytea[], $6::bytea[], $7::bigint[], $8::int[], $9::bigint[])
+        as n (id, partner, owner_id, ids, content, received_ms, open, sum)`,
     values: [
       instance,
       fresh.map(({ batch }) => batch),
@@ -151,6 +172,7 @@ async function writeBatches(
       fresh.map(({ operation }) => toBuffer(operation.content)),
       fresh.map(({ receivedMs }) => receivedMs),
       fresh.map(({ open }) => open),
+      fresh.map((one) => sumOfBatch(toRow(one, instance))),
     ],
   })
   const payloads: SealedRow[] = []
@@ -173,6 +195,23 @@ async function writeBatches(
   await writeSealed(client, 'answers', answers)
   await writeRecords(client, context, fresh)
 }
+
+/** While an older version is served, which does not know of sums. */
+async function dropSums(client: PoolClient, fresh: readonly Fresh[]): Promise<void> {
+  const batches = fresh.map(({ batch }) => batch)
+  for (const text of DROP_SUMS) await client.query(`${text} = any($1::bigint[])`, [batches])
+}
+
+const INSERTED_SUM = sumOfRecord({
+  batch: 'batch',
+  position: 'position',
+  state: 'state',
+  live: 'case state when 0 then 1 else 0 end',
+  again: 'null',
+  attempts: '1',
+  superseded: '0',
+  dead_letter: '0',
+})
 
 async function writeRecords(
   client: PoolClient,
@@ -198,8 +237,8 @@ async function writeRecords(
   }
   await client.query({
     name: 'journal-records',
-    text: `insert into journal_records (batch, position, key, state, live, reason, settled_ms)
-      select batch, position, key, state, case state when 0 then 1 else 0 end, reason,
+    text: `insert into journal_records (batch, position, key, key_copy, state, live, sum, reason, settled_ms)
+      select batch, position, key, key, state, case state when 0 then 1 else 0 end, ${INSERTED_SUM}, reason,
         case state when 0 then null else $6::bigint end
       from unnest($1::bigint[], $2::int[], $3::bytea[], $4::int[], $5::text[])
         as n (batch, position, key, state, reason)`,

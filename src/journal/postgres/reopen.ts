@@ -1,36 +1,44 @@
 import type { PoolClient } from 'pg'
 
+import {
+  changeOfBatch,
+  changeOfRecord,
+  intactRecord,
+  type SummedBatch,
+  summedBatchColumns,
+} from '../schema/row-sums.ts'
+import { damagedRecord, expectIntactBatch } from '../store/damage.ts'
 import type { LedgerChanges } from '../store/ledger-changes.ts'
 import type { ReopenOperation, ReopenResult } from '../store/operations.ts'
 import { seal } from '../store/seal.ts'
 import type { WriteContext } from './context.ts'
 import { writeSealed } from './sealed-rows.ts'
 
-interface BatchRow {
-  readonly partner: string
-  readonly owner_id: string
-  readonly owner: number
-  readonly open: number
-}
+type BatchRow = SummedBatch & { readonly sum: number | null }
 
 /** Opens records of a batch again. The caller holds the lock under which all begin. */
 export async function reopenRecords(
   client: PoolClient,
   { instance, key }: WriteContext,
   ledger: LedgerChanges,
-  { batch, positions, credentials }: ReopenOperation,
+  { batch, positions, credentials, evenDamaged }: ReopenOperation,
 ): Promise<ReopenResult> {
   const row = await lockBatch(client, batch)
   if (row === undefined || (row.open > 0 && row.owner !== instance))
     return { lease: instance, opened: [], after: [] }
-  const states = await client.query<{ position: number; state: number }>(
-    `select position, state from journal_records where batch = $1 and position = any($2::int[])
+  const states = await client.query<{ position: number; state: number; intact: number }>(
+    `select position, state, ${intactRecord()} as intact from journal_records where batch = $1
      order by position for no key update`,
-    [batch, positions],
+    [batch],
   )
+  if (!evenDamaged) {
+    expectIntactBatch(batch, row)
+    if (states.rows.some(({ intact }) => intact !== 1)) throw damagedRecord(batch)
+  }
   // What it was settled with last stays, so that it can be read while it is open.
   const { rows } = await client.query<{ position: number }>(
-    `update journal_records r set state = 0, attempts = attempts + 1
+    `update journal_records r set state = 0, attempts = attempts + 1,
+       sum = ${changeOfRecord({ state: '0', attempts: 'r.attempts + 1' }, 'r.')}
      where batch = $1 and position = any($2::int[]) and state <> 0 and live = 1 and not exists (
        select 1 from journal_records n where n.key = r.key and n.live = 1 and n.state in (0, 3)
          and (n.batch, n.position) > (r.batch, r.position))
@@ -41,11 +49,11 @@ export async function reopenRecords(
   if (opened.length === 0) return { lease: instance, opened, after: [] }
   const stateOf = new Map(states.rows.map(({ position, state }) => [position, state]))
   for (const position of opened) ledger.move(row.partner, stateOf.get(position), 0)
-  await client.query('update journal_batches set owner = $2, open = open + $3 where id = $1', [
-    batch,
-    instance,
-    opened.length,
-  ])
+  await client.query(
+    `update journal_batches set owner = $2, open = open + $3,
+       sum = ${changeOfBatch({ owner: '$2::bigint', open: 'open + $3' })} where id = $1`,
+    [batch, instance, opened.length],
+  )
   if (key !== undefined && credentials !== undefined) {
     await writeSealed(client, 'credentials', [
       { batch, ...seal(Buffer.from(credentials), key, 'credentials', { batch, owner: row.owner_id }) },
@@ -86,7 +94,7 @@ export async function withdrawBatch(
 
 async function lockBatch(client: PoolClient, batch: number): Promise<BatchRow | undefined> {
   const { rows } = await client.query<BatchRow>(
-    'select partner, owner_id, owner, open from journal_batches where id = $1 for no key update',
+    `select ${summedBatchColumns.join()}, sum from journal_batches where id = $1 for no key update`,
     [batch],
   )
   return rows[0]

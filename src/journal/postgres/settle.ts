@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg'
 
+import { changeOfBatch, changeOfRecord } from '../schema/row-sums.ts'
 import { packAnswers } from '../store/answer-pack.ts'
 import type { LedgerChanges } from '../store/ledger-changes.ts'
 import type { SettleOperation } from '../store/operations.ts'
@@ -118,6 +119,21 @@ async function lockOwned(
   return new Map(rows.filter(({ owner }) => owner === instance).map((row) => [row.id, row]))
 }
 
+const SETTLED = {
+  state: 'u.state',
+  live: 'case when u.again is null then 0 else 1 end',
+  again: 'u.again',
+  dead_letter: 'u.dead_letter',
+  superseded: 'u.superseded',
+}
+
+const SUPERSEDED = {
+  state: 'case o.state when 4 then 2 else o.state end',
+  live: '0',
+  again: 'null',
+  superseded: '1',
+}
+
 /** Writes what is still open, and gives those outcomes. */
 async function writeOutcomes(
   client: PoolClient,
@@ -129,7 +145,8 @@ async function writeOutcomes(
     name: 'journal-settle',
     text: `update journal_records r set state = u.state, again = u.again, reason = u.reason,
         live = case when u.again is null then 0 else 1 end, dead_letter = u.dead_letter,
-        superseded = u.superseded, settled_ms = $8
+        superseded = u.superseded, settled_ms = $8,
+        sum = ${changeOfRecord(SETTLED, 'r.')}
       from unnest($1::int[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::text[], $7::int[], $9::int[])
         as u (n, batch, position, state, again, reason, dead_letter, superseded)
       where r.batch = u.batch and r.position = u.position and r.state = 0
@@ -184,6 +201,7 @@ async function supersede(
   const { rows } = await client.query<{ batch: number; partner: string; parked: boolean }>({
     name: 'journal-supersede',
     text: `update journal_records o set live = 0, again = null, superseded = 1, settled_ms = $3,
+        sum = ${changeOfRecord(SUPERSEDED, 'o.')},
         state = case o.state when 4 then 2 else o.state end,
         reason = case o.state when 4 then 'superseded' else o.reason end
       from unnest($1::bigint[], $2::int[]) as u (batch, position)
@@ -203,7 +221,8 @@ async function writeCounts(client: PoolClient, counts: ReadonlyMap<number, Count
   if (counts.size === 0) return
   const { rows } = await client.query<{ id: number; live: number }>({
     name: 'journal-counts',
-    text: `update journal_batches b set open = b.open + u.open, live = b.live + u.live
+    text: `update journal_batches b set open = b.open + u.open, live = b.live + u.live,
+        sum = ${changeOfBatch({ open: 'b.open + u.open', live: 'b.live + u.live' }, 'b.')}
       from unnest($1::bigint[], $2::int[], $3::int[]) as u (id, open, live)
       where b.id = u.id returning b.id, b.live`,
     values: [

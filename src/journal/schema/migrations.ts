@@ -24,6 +24,7 @@ export const migrations: readonly Migration[] = [
   addOwners,
   createCommits,
   addLeaseLength,
+  addRowSums,
 ]
 
 const required = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull()
@@ -167,4 +168,12 @@ async function createCommits(db: Kysely<JournalTables>): Promise<void> {
 
 async function addLeaseLength(db: Kysely<JournalTables>): Promise<void> {
   await db.schema.alterTable('journal_instances').addColumn('lease_ms', 'bigint').execute()
+}
+
+/** Rows from before have none: they are read as they are until they are purged. */
+async function addRowSums(db: Kysely<JournalTables>, { dialect }: MigrationContext): Promise<void> {
+  await db.schema.alterTable('journal_batches').addColumn('sum', 'bigint').execute()
+  await db.schema.alterTable('journal_records').addColumn('sum', 'bigint').execute()
+  const bytes = dialect === 'sqlite' ? 'blob' : 'bytea'
+  await db.schema.alterTable('journal_records').addColumn('key_copy', bytes).execute()
 }

@@ -64,6 +64,8 @@ interface BatchTable {
   readonly answered: number
   /** 1 once its client used its ids for another batch after it had the answer: it is never found again. */
   readonly retired: number
+  /** A checksum of the others (row-sums.ts); null in a row of a version that kept none. */
+  readonly sum: number | null
 }
 
 interface RecordTable {
@@ -82,6 +84,10 @@ interface RecordTable {
   readonly superseded: number
   readonly dead_letter: number
   readonly settled_ms: number | null
+  /** A checksum of what decides (row-sums.ts); null in a row of a version that kept none. */
+  readonly sum: number | null
+  /** `key` once more, since no SQL of both databases makes a checksum of bytes. */
+  readonly key_copy: Uint8Array | null
 }
 
 interface SealedTable {

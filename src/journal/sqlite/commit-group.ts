@@ -2,8 +2,10 @@ import type { DatabaseSync } from 'node:sqlite'
 
 import type { HighWater } from '../high-water/high-water.ts'
 import { judgeArrival, type SameIds } from '../same-ids.ts'
+import { type SummedBatch, sumOfBatch } from '../schema/row-sums.ts'
 import { packAnswers } from '../store/answer-pack.ts'
 import { createKeyHash } from '../store/hash-key.ts'
+import { damagedRecord, expectIntactBatch } from '../store/damage.ts'
 import { createLedgerChanges, type LedgerChanges } from '../store/ledger-changes.ts'
 import type {
   BeginOperation,
@@ -24,11 +26,18 @@ interface CommitRow {
   readonly commits: unknown
 }
 
+/** A batch as its statements read it. */
+type BatchRow = SummedBatch & { readonly id: number; readonly sum: number | null }
+
 interface Context {
   readonly on: GroupStatements
   readonly secrets: StoreSecrets
   readonly hashKey: (key: string) => Uint8Array
   readonly replayForMs: number
+}
+
+interface GroupContext extends Context {
+  readonly isOlderServed: boolean
 }
 
 /** What a transaction is checked against. */
@@ -56,11 +65,12 @@ export function createCommitGroup(
         const known = highWater.known()
         database.exec('BEGIN IMMEDIATE')
         const commits = highWater.check(on.countCommit.get() as CommitRow | undefined, known)
-        if (on.instance.get(group.instance) === undefined) {
+        const own = on.instance.get(group.instance)
+        if (own === undefined) {
           database.exec('ROLLBACK')
           return { ok: false, fault: { kind: 'expired', message: 'another instance has taken over' } }
         }
-        const results = runGroup(context, group, lost)
+        const results = runGroup({ ...context, isOlderServed: own['older'] === 1 }, group, lost)
         if (results !== undefined) {
           database.exec('COMMIT')
           highWater.reached(commits)
@@ -76,7 +86,7 @@ export function createCommitGroup(
 }
 
 /** Runs the operations in their order; undefined: one was lost halfway and is in `lost` now. */
-function runGroup(context: Context, group: Group, lost: Set<number>): OperationResult[] | undefined {
+function runGroup(context: GroupContext, group: Group, lost: Set<number>): OperationResult[] | undefined {
   const { on, secrets } = context
   const ledger = createLedgerChanges()
   const settling = createSettling(on, secrets, ledger, group)
@@ -105,7 +115,7 @@ function runGroup(context: Context, group: Group, lost: Set<number>): OperationR
 }
 
 function begin(
-  context: Context,
+  context: GroupContext,
   ledger: LedgerChanges,
   group: Group,
   operation: BeginOperation,
@@ -125,6 +135,7 @@ function begin(
   const latest = Number(on.latestReceipt.get()?.['received_ms'] ?? 0)
   const receivedMs = Math.max(operation.receivedMs, latest)
   const open = keys.length - refused.positions.length
+  const newBatch = { partner, content, owner: group.instance, answered: 0, retired: 0 }
   const { lastInsertRowid } = on.insertBatch.run(
     partner,
     owner,
@@ -134,12 +145,14 @@ function begin(
     group.instance,
     open,
     open,
+    sumOfBatch({ ...newBatch, owner_id: owner, ids: ids ?? null, received_ms: receivedMs, open, live: open }),
   )
   const batch = Number(lastInsertRowid)
   const sealed = seal(payload, secrets.key, 'payload', { batch, owner })
   on.insertPayload.run(batch, sealed.keyId, sealed.body)
   if (open > 0) putCredentials(context, { batch, owner }, credentials)
   insertRecords(context, batch, operation, group.nowMs)
+  if (context.isOlderServed) for (const statement of on.dropSums) statement.run(batch)
   const pack = packAnswers(refused.positions, refused.answers)
   if (pack !== undefined) {
     const answers = seal(pack, secrets.key, 'answers', { batch, owner })
@@ -153,13 +166,14 @@ function begin(
 }
 
 function toSameIds(row: Readonly<Record<string, unknown>>): SameIds {
-  const { content } = row
+  const batch = row as unknown as BatchRow
+  expectIntactBatch(batch.id, batch)
   return {
-    batch: Number(row['id']),
-    content: content instanceof Uint8Array ? content : new Uint8Array(0),
-    receivedMs: Number(row['received_ms']),
-    running: Number(row['open']) > 0,
-    answered: row['answered'] === 1,
+    batch: batch.id,
+    content: batch.content,
+    receivedMs: batch.received_ms,
+    running: batch.open > 0,
+    answered: batch.answered === 1,
   }
 }
 
@@ -179,11 +193,11 @@ function insertRecords(
   const all = Buffer.concat(hashes)
   let from = 0
   for (const [index, position] of refused.positions.entries()) {
-    if (from < position) on.insertOpen.run(from, position - 1, batch, all)
+    if (from < position) on.insertOpen.run(from, position - 1, batch, all, all, batch)
     on.insertRefused.run(batch, position, hashes[position] ?? null, refused.reasons[index] ?? null, nowMs)
     from = position + 1
   }
-  if (from < keys.length) on.insertOpen.run(from, keys.length - 1, batch, all)
+  if (from < keys.length) on.insertOpen.run(from, keys.length - 1, batch, all, all, batch)
 }
 
 /** Credentials are kept only where they can be encrypted. */
@@ -197,14 +211,19 @@ function reopen(
   context: Context,
   ledger: LedgerChanges,
   instance: number,
-  { batch, positions, credentials }: ReopenOperation,
+  { batch, positions, credentials, evenDamaged }: ReopenOperation,
 ): ReopenResult {
   const { on } = context
   const row = on.batch.get(batch)
   if (row === undefined || (Number(row['open']) > 0 && row['owner'] !== instance)) {
     return { lease: instance, opened: [], after: [] }
   }
-  const states = new Map(on.statesOf.all(batch) as unknown as [number, number][])
+  const rows = on.statesOf.all(batch) as unknown as [number, number, number][]
+  if (!evenDamaged) {
+    expectIntactBatch(batch, row as unknown as BatchRow)
+    if (rows.some(([, , intact]) => intact !== 1)) throw damagedRecord(batch)
+  }
+  const states = new Map(rows.map(([position, state]) => [position, state]))
   const opened = new Set<number>()
   const after: number[] = []
   for (const position of positions) {
@@ -215,8 +234,8 @@ function reopen(
     after.push(...older.filter(([, of, at]) => of !== batch || !opened.has(at)).flat())
   }
   if (opened.size === 0) return { lease: instance, opened: [], after }
-  on.own.run(instance, batch)
-  on.count.get(opened.size, 0, batch)
+  on.own.run(instance, instance, batch)
+  on.count.get(opened.size, 0, opened.size, 0, batch)
   putCredentials(context, { batch, owner: String(row['owner_id']) }, credentials)
   return { lease: instance, opened: [...opened], after }
 }

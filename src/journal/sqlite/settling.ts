@@ -73,14 +73,16 @@ export function createSettling(
     const next = again[from] ?? null
     const outcome = [states[from] ?? REFUSED, next === null ? 0 : 1, next, reasons[from] ?? null] as const
     const flags = [deadLetters[from] ?? 0, superseded[from] ?? 0] as const
-    return Number(on.settle.run(...outcome, ...flags, nowMs, batch, first).changes)
+    return Number(
+      on.settle.run(...outcome, ...flags, nowMs, ...outcome.slice(0, 3), ...flags, batch, first).changes,
+    )
   }
   const supersede = (batch: number, from: number, to: number): void => {
     // Each once, also where several records of its key were confirmed. With setReturnArrays each row is an array, which the types do not say.
     for (const row of on.superseded.all(batch, from, to) as unknown as number[][]) {
       const [older = 0, position = 0, state = 0] = row
       const after = state === PARKED ? REFUSED : state
-      on.supersede.run(after, nowMs, older, position)
+      on.supersede.run(after, nowMs, after, older, position)
       const change = changeOf(older)
       if (change === undefined) continue
       change.live -= 1
@@ -121,7 +123,7 @@ export function createSettling(
       }
       for (const [batch, change] of changes) {
         if (change.open !== 0 || change.live !== 0) {
-          const left = on.count.get(change.open, change.live, batch)
+          const left = on.count.get(change.open, change.live, change.open, change.live, batch)
           if (left?.['live'] === 0) on.dropCredentials.run(batch)
         }
         const pack = packAnswers(change.positions, change.answers)

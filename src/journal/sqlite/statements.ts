@@ -1,6 +1,15 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 
 import { MAX_SAME_IDS } from '../same-ids.ts'
+import {
+  changeOfBatch,
+  changeOfRecord,
+  DROP_SUMS,
+  intactRecord,
+  OLDER_VERSION,
+  sumOfRecord,
+  summedBatchColumns,
+} from '../schema/row-sums.ts'
 
 /** The statements of a group, prepared once. */
 export interface GroupStatements {
@@ -12,6 +21,7 @@ export interface GroupStatements {
   readonly answered: StatementSync
   readonly insertBatch: StatementSync
   readonly insertPayload: StatementSync
+  readonly dropSums: readonly StatementSync[]
   readonly putCredentials: StatementSync
   readonly insertOpen: StatementSync
   readonly insertRefused: StatementSync
@@ -38,6 +48,16 @@ const OPEN_OF_KEY = `
   join journal_records o indexed by journal_records_live on o.key = r.key and o.live = 1 and o.state = 0
   where r.batch = ? and r.state = 0`
 
+/** Of a record that is inserted; a place and a batch have these names in its statement. */
+const INSERTED = {
+  batch: 'batch',
+  position: 'position',
+  again: 'null',
+  attempts: '1',
+  superseded: '0',
+  dead_letter: '0',
+}
+
 /** Prepares the statements; their text is not built from anything that a client sent. */
 export function prepareStatements(database: DatabaseSync): GroupStatements {
   const prepare = (text: string): StatementSync => database.prepare(text)
@@ -48,36 +68,43 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
   }
   const put = 'on conflict (batch) do update set key_id = excluded.key_id, body = excluded.body'
   return {
-    instance: prepare('select 1 from journal_instances where id = ?'),
+    instance: prepare(`select ${OLDER_VERSION} as older from journal_instances where id = ?`),
     countCommit: prepare(
       `update journal_commits set commits = commits + 1 where slot = 0
        returning commits, (select value from journal_meta where name = 'identity') as identity`,
     ),
     sameIds: prepare(
-      `select id, content, received_ms, open, answered from journal_batches
+      `select id, ${summedBatchColumns.join()}, sum from journal_batches
        where ids = ? and owner_id = ? and retired = 0 order by id desc limit ${MAX_SAME_IDS}`,
     ),
     latestReceipt: prepare('select received_ms from journal_batches order by id desc limit 1'),
-    retire: prepare('update journal_batches set retired = 1 where id = ?'),
+    retire: prepare(
+      `update journal_batches set retired = 1, sum = ${changeOfBatch({ retired: '1' })} where id = ?`,
+    ),
     answered: prepare(
-      'update journal_batches set answered = 1 where id in (select value from json_each(?)) and answered = 0',
+      `update journal_batches set answered = 1, sum = ${changeOfBatch({ answered: '1' })}
+       where id in (select value from json_each(?)) and answered = 0`,
     ),
     insertBatch: prepare(
-      `insert into journal_batches (partner, owner_id, ids, content, received_ms, owner, open, live)
-       values (?, ?, ?, ?, ?, ?, ?, ?)`,
+      `insert into journal_batches (partner, owner_id, ids, content, received_ms, owner, open, live, sum)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
+    dropSums: DROP_SUMS.map((text) => prepare(`${text} = ?`)),
     insertPayload: prepare('insert into journal_payloads (batch, key_id, body) values (?, ?, ?)'),
     putCredentials: prepare(`insert into journal_credentials (batch, key_id, body) values (?, ?, ?) ${put}`),
-    // The first position and the last, the batch, and the keys of all its records, 16 bytes each. Numbered parameters (?1) are
-    // not used: which argument they take differs between versions of node:sqlite.
+    // The first position and the last, the batch, the keys of all its records, 16 bytes each, twice, and the batch again. Numbered
+    // parameters (?1) are not used: which argument they take differs between versions of node:sqlite.
     insertOpen: prepare(
-      `with recursive places (position) as (select ? union all select position + 1 from places where position < ?)
-       insert into journal_records (batch, position, key, state, live)
-       select ?, position, substr(?, 16 * position + 1, 16), 0, 1 from places`,
+      `with recursive places (position) as (
+         select cast(? as integer) union all select position + 1 from places where position < ?)
+       insert into journal_records (batch, position, key, key_copy, state, live, sum)
+       select ?, position, substr(?, 16 * position + 1, 16), substr(?, 16 * position + 1, 16), 0, 1,
+         ${sumOfRecord({ ...INSERTED, batch: '?', state: '0', live: '1' })} from places`,
     ),
     insertRefused: prepare(
-      `insert into journal_records (batch, position, key, state, live, reason, settled_ms)
-       values (?, ?, ?, 2, 0, ?, ?)`,
+      `insert into journal_records (batch, position, key, key_copy, state, live, reason, settled_ms, sum)
+       select batch, position, key, key, 2, 0, reason, settled_ms, ${sumOfRecord({ ...INSERTED, state: '2', live: '0' })}
+       from (select ? as batch, ? as position, ? as key, ? as reason, ? as settled_ms)`,
     ),
     olderOpen: rows(`${OPEN_OF_KEY} and o.batch < r.batch order by r.position, o.batch, o.position`),
     // What others opened of its own batch, it waits for as well.
@@ -85,15 +112,17 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
       `${OPEN_OF_KEY} and r.position = ? and (o.batch < r.batch or (o.batch = r.batch and o.position < r.position))
        order by o.batch, o.position`,
     ),
-    batch: prepare('select partner, owner_id, owner, open, live from journal_batches where id = ?'),
+    batch: prepare(`select ${summedBatchColumns.join()}, sum from journal_batches where id = ?`),
     record: prepare('select state, reason from journal_records where batch = ? and position = ?'),
     settle: prepare(
       `update journal_records set state = ?, live = ?, again = ?, reason = ?, dead_letter = ?,
-         superseded = ?, settled_ms = ?
+         superseded = ?, settled_ms = ?,
+         sum = ${changeOfRecord({ state: '?', live: '?', again: '?', dead_letter: '?', superseded: '?' }, '', { state: '0' })}
        where batch = ? and position = ? and state = 0`,
     ),
     confirm: prepare(
-      `update journal_records set state = 1, live = 0, again = null, reason = null, dead_letter = 0, settled_ms = ?
+      `update journal_records set state = 1, live = 0, again = null, reason = null, dead_letter = 0, settled_ms = ?,
+         sum = ${changeOfRecord({ state: '1', live: '0', again: 'null', dead_letter: '0' }, '', { state: '0' })}
        where batch = ? and position between ? and ? and state = 0`,
     ),
     superseded: rows(
@@ -105,23 +134,29 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
     ),
     supersede: prepare(
       `update journal_records set live = 0, again = null, superseded = 1, state = ?,
-         reason = iif(state = 4, 'superseded', reason), settled_ms = ?
+         reason = iif(state = 4, 'superseded', reason), settled_ms = ?,
+         sum = ${changeOfRecord({ live: '0', again: 'null', superseded: '1', state: '?' })}
        where batch = ? and position = ?`,
     ),
-    count: prepare('update journal_batches set open = open + ?, live = live + ? where id = ? returning live'),
+    count: prepare(
+      `update journal_batches set open = open + ?, live = live + ?,
+         sum = ${changeOfBatch({ open: 'open + ?', live: 'live + ?' })}
+       where id = ? returning live`,
+    ),
     dropCredentials: prepare('delete from journal_credentials where batch = ?'),
     insertAnswers: prepare('insert into journal_answers (batch, key_id, body) values (?, ?, ?)'),
-    own: prepare('update journal_batches set owner = ? where id = ?'),
+    own: prepare(`update journal_batches set owner = ?, sum = ${changeOfBatch({ owner: '?' })} where id = ?`),
     // What it was settled with last stays, so that it can be read while it is open.
     reopen: prepare(
-      `update journal_records set state = 0, attempts = attempts + 1
+      `update journal_records set state = 0, attempts = attempts + 1,
+         sum = ${changeOfRecord({ state: '0', attempts: 'attempts + 1' })}
        where batch = ? and position = ? and state <> 0 and live = 1 and not exists (
          select 1 from journal_records n indexed by journal_records_live
          where n.key = journal_records.key and n.live = 1 and n.state in (0, 3)
            and (n.batch, n.position) > (journal_records.batch, journal_records.position))
        returning key`,
     ),
-    statesOf: rows('select position, state from journal_records where batch = ?'),
+    statesOf: rows(`select position, state, ${intactRecord()} from journal_records where batch = ?`),
     withdraw: ['records', 'answers', 'payloads', 'credentials']
       .map((table) => prepare(`delete from journal_${table} where batch = ?`))
       .concat(prepare('delete from journal_batches where id = ?')),

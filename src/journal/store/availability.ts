@@ -1,6 +1,6 @@
 import { AdapterError } from '../../errors.ts'
 import type { JournalClock } from './clock.ts'
-import { damagedJournal } from './damage.ts'
+import { damagedJournal, damagedRow } from './damage.ts'
 import type { Fault } from './fault.ts'
 import type { Store } from './store.ts'
 
@@ -90,8 +90,8 @@ export function createAvailability(
   }
 }
 
-function toError({ kind, message }: Fault, cause: unknown): AdapterError {
-  if (kind === 'damaged') return damagedJournal(message, cause)
+function toError({ kind, message, isolated }: Fault, cause: unknown): AdapterError {
+  if (kind === 'damaged') return (isolated === true ? damagedRow : damagedJournal)(message, cause)
   const code = kind === 'internal' ? 'ADP_INTERNAL' : 'ADP_JOURNAL_UNAVAILABLE'
   return new AdapterError(code, `The journal cannot be read: ${message}.`, { cause })
 }

@@ -1,4 +1,5 @@
 import { AdapterError } from '../../errors.ts'
+import { isIntactBatch, type SummedBatch } from '../schema/row-sums.ts'
 
 /** What is damaged. */
 export interface Damage {
@@ -36,6 +37,15 @@ export function damagedRow(what: string, cause?: unknown): AdapterError {
   )
 }
 
+/** The error for records that are not as they were written. */
+export const damagedRecord = (batch: number): AdapterError =>
+  damagedRow(`the checksum of a record of batch ${batch} is wrong`)
+
+/** Error: `ADP_JOURNAL_DAMAGED` for the row of a batch that is not as it was written. */
+export function expectIntactBatch(batch: number, row: SummedBatch & { readonly sum: number | null }): void {
+  if (!isIntactBatch(row)) throw damagedRow(`the checksum of batch ${batch} is wrong`)
+}
+
 /** True for an error that concerns one batch, whose rows nobody can trust any longer. */
 export const isDamagedBatch = (error: unknown): boolean => damageOf(error)?.isolated === true
 
@@ -45,6 +55,9 @@ export function damageOf(error: unknown): Damage | undefined {
     const [detail] = error.details
     if (error.code !== 'ADP_JOURNAL_DAMAGED' || detail === undefined) return undefined
     return { what: detail.message, isolated: detail.target === 'row' }
+  }
+  if (error instanceof RangeError && 'code' in error && error.code === 'ERR_OUT_OF_RANGE') {
+    return { what: 'a row holds a number that is never written', isolated: true }
   }
   if (typeof error !== 'object' || error === null || !('damage' in error)) return undefined
   const { damage } = error

@@ -41,6 +41,8 @@ export interface ReopenOperation {
   readonly batch: number
   readonly positions: readonly number[]
   readonly credentials: string | undefined
+  /** Also where a checksum is wrong: they are opened to be ended. */
+  readonly evenDamaged: boolean
 }
 
 /** Undoes a `begin` whose caller was told that nothing was kept. */

@@ -237,7 +237,11 @@ export function createRecovery(
       if (!isDamagedBatch(cause)) throw cause
       const { batch, positions } = next
       const opened =
-        positions === undefined ? orphans.get(batch) : await journal.reopen(batch, positions, undefined)
+        positions === undefined
+          ? orphans.get(batch)
+          : await journal.reopen(batch, positions, undefined, 'evenDamaged')
+      // What the journal cannot say of any record stays as it is.
+      if (opened?.after.size === 0) throw cause
       if (opened !== undefined) await giveUpDamaged(context, batch, opened)
       orphans.delete(batch)
       context.events.recoveryFailed({ code: 'ADP_JOURNAL_DAMAGED' })
