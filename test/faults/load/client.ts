@@ -90,8 +90,8 @@ export function createLoadClient(options: ClientOptions): LoadClient {
     replay: async (batch) => {
       const reply = await send(batch, options.patienceMs)
       const { finished } = batch
-      // A journal that is away cannot answer: that is no other answer.
-      if (reply === undefined || finished === undefined || reply.status === 503) return undefined
+      // A journal that is away cannot answer, nor may a process that cannot ask the service about the token: neither is another answer.
+      if (reply === undefined || finished === undefined || [503, 504].includes(reply.status)) return undefined
       return isSame(reply, finished)
     },
     close: () => client.destroy(),

@@ -63,7 +63,7 @@ export async function startInstances(scenario: Scenario, v3Url: string, seed: nu
             ...scenario.kills,
             random,
             store,
-            mayMissStore: scenario.storeWay !== undefined,
+            mayMissStore: scenario.storeWay !== undefined || scenario.pauses?.others === true,
             ...(damage === undefined ? {} : { betweenLives: damage.betweenLives }),
             ...(scenario.store === 'none' || damage !== undefined ? {} : { countOpen: count }),
           }
