@@ -45,7 +45,7 @@ describe('product 3: a write whose answer is lost', () => {
     ],
   ])('is looked for and told as what it is: %s', async (_name, faults) => {
     const sandbox = await startSandbox()
-    const partners = onePartner({ v3: { readBackAfterMs: [20, 40, 60] } })
+    const partners = onePartner({ v3: { readBackAfterMs: [20, 40, 800] } })
     const adapter = await startAdapter(sandbox.url, { ...partners, v3: { timeouts: { headersMs: 500 } } })
     const register = await sandboxRegister(sandbox, 4)
     await setFaults(sandbox, faults)
