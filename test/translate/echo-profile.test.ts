@@ -107,6 +107,68 @@ describe('learnEcho', () => {
   })
 })
 
+describe('learnEcho, of what an answer leaves out or takes back', () => {
+  const bare = (shown: object, posted = record): EchoProfile =>
+    learnEcho(freshProfile, { posted, postedOn, shown, nowMs: undefined, proven: false })
+
+  it.each([
+    ['no qualifier', { Qualifier: null }],
+    ['no time and no values', {}],
+    ['a time that is none', { RecordedOn: 'yesterday' }],
+  ])('learns nothing from %s', (_what, shown) => {
+    expect(bare(shown)).toBe(freshProfile)
+  })
+
+  it('learns no skew from a mark that was read back', () => {
+    expect(bare({ RecordedOn: '2026-06-10T09:00:31.290Z' })).toMatchObject({
+      times: OWN_TIME,
+      skew: undefined,
+    })
+  })
+
+  it('keeps the length of a cut until a longer comment is stored whole', () => {
+    const cut = seeComment(freshProfile, 'one two three four', 'one two')
+    expect(seeComment(cut, 'short', 'short')).toMatchObject({ epoch: 0, cutLength: 7, wholeLength: 5 })
+    expect(seeComment(cut, 'abcdefgh ijkl', 'abcd')).toMatchObject({ cutLength: 7 })
+    expect(seeComment(cut, 'one two three', 'one two three')).toMatchObject({
+      epoch: 1,
+      cutLength: undefined,
+    })
+  })
+
+  it('counts an empty comment and none as one', () => {
+    expect(seeComment(freshProfile, '', null)).toBe(freshProfile)
+  })
+
+  it('says once that values are changed by an unknown rule', () => {
+    const opaque = seeComment(freshProfile, 'a & b', 'a &amp; b')
+    expect(seeComment(opaque, 'c & d', 'c &amp; d')).toBe(opaque)
+    const minutes = (profile: EchoProfile): EchoProfile =>
+      learnEcho(profile, {
+        posted: withComment(null, 7),
+        postedOn,
+        shown: { Qualifier: { MinutesLate: 5 } },
+        nowMs,
+        proven: false,
+      })
+    expect(minutes(minutes(freshProfile))).toEqual({ ...freshProfile, minutesOpaque: true })
+  })
+
+  it('takes back that missing minutes are kept', () => {
+    const see = (profile: EchoProfile, stored: number | null): EchoProfile =>
+      learnEcho(profile, {
+        posted: withComment(null),
+        postedOn,
+        shown: { Qualifier: { MinutesLate: stored } },
+        nowMs,
+        proven: true,
+      })
+    const kept = see(freshProfile, null)
+    expect(see(kept, null)).toBe(kept)
+    expect(see(kept, 0)).toMatchObject({ epoch: 1, nullsKept: false })
+  })
+})
+
 describe('a profile of several instances', () => {
   const own = seeTime(freshProfile, '2026-06-10T09:00:31.290Z')
   const cut = seeComment(freshProfile, 'one two three four', 'one two')
@@ -116,12 +178,31 @@ describe('a profile of several instances', () => {
     expect(joined).toMatchObject({ times: OWN_TIME, cutLength: 7, skew: { least: -3_600_010 } })
     expect(joinProfiles(joined, own)).toBe(joined)
     expect(joinProfiles({ ...freshProfile, epoch: 1 }, own)).toEqual({ ...freshProfile, epoch: 1 })
+    expect(joinProfiles(own, { ...freshProfile, epoch: 1 })).toEqual({ ...freshProfile, epoch: 1 })
+    expect(joinProfiles(cut, { ...cut, cutLength: 9 })).toMatchObject({ cutLength: 9 })
+  })
+
+  it('lets every rule hold where what they learned excludes each other', () => {
+    const [seconds, minutes] = [
+      { ...freshProfile, times: 2 },
+      { ...freshProfile, times: 16 },
+    ]
+    expect(joinProfiles(seconds, minutes).times).toBe(freshProfile.times)
+    expect(parseProfile(formatProfile({ ...freshProfile, times: 0 }))?.times).toBe(freshProfile.times)
   })
 
   it('survives its text', () => {
     for (const profile of [freshProfile, own, cut, turnSkew(own)])
       expect(parseProfile(formatProfile(profile))).toEqual(profile)
-    for (const text of ['', '[]', '{}', '{"epoch":0,"times":1,"wholeLength":0}'])
+    for (const text of [
+      '',
+      '5',
+      'null',
+      '[]',
+      '{}',
+      '{"epoch":0.5,"times":1,"wholeLength":0}',
+      '{"epoch":0,"times":1,"wholeLength":0}',
+    ])
       expect(parseProfile(text)).toBeUndefined()
   })
 })

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { compareReadBack, toReadBackFilter } from '../../src/translate/index.ts'
 import { freshProfile } from '../../src/translate/echo-profile.ts'
+import { OWN_TIME } from '../../src/translate/stored-time.ts'
 import { guid } from '../support/batch-request.ts'
 import { nestedRecord } from '../proxy/writes/planned-record.ts'
 
@@ -73,4 +74,53 @@ it('asks for the learner and the event', () => {
   expect(toReadBackFilter(posted)).toBe(
     `Attendee/ExternalID eq ${guid(1)} and Event/ExternalID eq ${guid(900)}`,
   )
+})
+
+describe('compareReadBack, under what is known of the service', () => {
+  const known = (profile: object, more: object = {}) => ({
+    profile: { ...freshProfile, ...profile },
+    timeSent: true,
+    confirmed: undefined,
+    ...more,
+  })
+  const longAgo = '2026-06-08T10:00:00Z'
+  const older = { ...row, RecordedOn: earlier }
+  const hourBehind = { least: -3_600_000, most: -3_600_000 }
+
+  it.each([
+    ['a mark of days before, of a clock that was not seen', known({}), { ...row, RecordedOn: longAgo }, 'absent'],
+    ['the same where no time is sent', known({}, { timeSent: false }), { ...row, RecordedOn: longAgo }, 'absent'],
+    ['a mark from before, of a service that keeps times', known({ times: 1, timeSeen: true }), older, 'absent'],
+    ['a mark from after, of such a service', known({ times: 1 }), { ...row, ...otherCode, RecordedOn: later }, 'overwritten'],
+    ['a mark of any age after a loss', known({ times: 1 }, { anyAge: true }), older, 'applied'],
+    ['a mark of a clock an hour behind', known({ times: OWN_TIME, skew: hourBehind }), older, 'applied'],
+    ['one that is older than that clock allows', known({ times: OWN_TIME, skew: hourBehind }), { ...row, RecordedOn: '2026-06-10T08:00:00Z' }, 'absent'],
+    ['a mark without a time that somebody can read', known({}), { ...row, RecordedOn: 'yesterday' }, 'applied'],
+    ['the mark that was confirmed before', known({}, { confirmed: { externalId: row.ExternalID, recordedOn: earlier } }), older, 'absent'],
+    ['its id with another time', known({}, { confirmed: { externalId: row.ExternalID, recordedOn: later } }), older, 'applied'],
+  ])('tells %s', (_what, knowledge, value, kind) => {
+    expect(compareReadBack(posted, { value: [value] }, knowledge).kind).toBe(kind)
+  }) // prettier-ignore
+
+  it.each([
+    ['minutes that an unknown rule changed', { minutesOpaque: true }, { MinutesLate: 5 }, 'applied'],
+    ['a comment that an unknown rule changed', { commentsOpaque: true }, { Comment: 'x' }, 'applied'],
+    ['no minutes as none, where they are kept', { nullsKept: true }, { MinutesLate: 0 }, 'overwritten'],
+    ['no minutes as 0, where that may be', {}, { MinutesLate: 0 }, 'applied'],
+  ])('tells %s', (_what, profile, Qualifier, kind) => {
+    const value = [
+      { ...row, RecordedOn: later, Qualifier: { MinutesLate: null, Comment: null, ...Qualifier } },
+    ]
+    const plain = { ...posted, Qualifier: { MinutesLate: null, Comment: null } }
+    expect(compareReadBack(plain, { value }, known(profile)).kind).toBe(kind)
+  })
+
+  it('gives what proves the stored form, where the mark carries the posted millisecond', () => {
+    const exact = { ...posted, RecordedOn: '2026-06-10T10:00:00.123Z' }
+    const value = [{ ...row, RecordedOn: exact.RecordedOn }]
+    expect(compareReadBack(exact, { value }, known({}))).toMatchObject({
+      kind: 'applied',
+      proof: { RecordedOn: exact.RecordedOn },
+    })
+  })
 })
