@@ -16,6 +16,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/build.ts'],
     testTimeout: 30_000,
+    // A PostgreSQL server that is busy takes a while to stop.
+    hookTimeout: 60_000,
     // Many tests wait for time to pass: more of them than cores keep both busy.
     maxWorkers: 4,
     // Of the tests of one file that may run side by side: each of them starts processes of its own.
