@@ -23,6 +23,7 @@ export function parseAddressRange(text: string): Range | undefined {
 
 /** Creates the set of addresses in `ranges`. An IPv4 address is the same one when it comes mapped into IPv6. */
 export function createAddressList(ranges: readonly string[]): AddressList {
+  if (ranges.length === 0) return { has: () => false }
   const list = new BlockList()
   for (const text of ranges) {
     const range = parseAddressRange(text)

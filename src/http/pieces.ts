@@ -2,6 +2,8 @@ import type { Slices } from './slices.ts'
 
 /** Chunks that are kept as they came. */
 const MAX_CHUNKS = 256
+/** From this size on, on average, they are kept for good: joining them would only copy them once more. */
+const LARGE_CHUNK = 4_096
 /** Copying a byte costs a small part of decoding it. */
 const COPY_COST = 1 / 4
 
@@ -13,15 +15,19 @@ export class Pieces {
   size = 0
   private blocks: Buffer[] = []
   private chunks: Buffer[] = []
+  private chunksSize = 0
 
   add(chunk: Buffer): void {
     this.size += chunk.length
+    this.chunksSize += chunk.length
     this.chunks.push(chunk)
     if (this.chunks.length < MAX_CHUNKS) return
-    this.blocks.push(Buffer.concat(this.chunks))
+    if (this.chunksSize >= MAX_CHUNKS * LARGE_CHUNK) this.blocks.push(...this.chunks)
+    else this.blocks.push(Buffer.concat(this.chunks))
     this.chunks = []
+    this.chunksSize = 0
     // Blocks of tiny chunks are small too.
-    if (this.blocks.length % MAX_CHUNKS === 0 && this.size < this.blocks.length * MAX_CHUNKS * MAX_CHUNKS)
+    if (this.blocks.length % MAX_CHUNKS === 0 && this.size < this.blocks.length * LARGE_CHUNK)
       this.blocks = [Buffer.concat(this.blocks)]
   }
 

@@ -24,6 +24,8 @@ const ENCODED_DELIMITER = /%(?:2f|5c|3f|23)/i
  * segment ends in a dot).
  */
 const AMBIGUOUS = /[%\\;]|\/\/|\/\s|[\s.](?:\/|$)/u
+/** A path that all servers read alike, without an escape: most paths, and all of the V2 interface. */
+const PLAIN = /^(?:\/[\w$-]+)+\/?$/
 /** Beyond ASCII only letters, marks and digits: no controls, no invisible characters, no look-alikes of `/` and `.`. */
 const UNUSUAL = /[\u0000-\u001f\u007f]|[^\u0000-\u007f\p{L}\p{M}\p{N}]/u
 
@@ -32,6 +34,7 @@ const UNUSUAL = /[\u0000-\u001f\u007f]|[^\u0000-\u007f\p{L}\p{M}\p{N}]/u
  * path, and for every other form.
  */
 export function readTarget(url: string): RequestTarget {
+  if (PLAIN.test(url)) return { path: url, rawPath: url, query: '', authority: undefined }
   if (!VISIBLE_ASCII.test(url) || url.includes('#')) throw ambiguous()
   const [, authority, rest = url] = ABSOLUTE.exec(url) ?? []
   const at = rest.indexOf('?')
@@ -60,11 +63,14 @@ export function takeTarget(request: IncomingMessage): RequestTarget {
 
 /** The path with its last `count` segments removed; a slash at its end belongs to the last one. */
 export function pathBefore(path: string, count: number): string {
-  return path.replace(/\/$/, '').split('/').slice(0, -count).join('/')
+  let end = path.endsWith('/') ? path.length - 1 : path.length
+  for (let left = count; left > 0 && end > 0; left -= 1) end = path.lastIndexOf('/', end - 1)
+  return path.slice(0, Math.max(end, 0))
 }
 
 /** Decodes once. A percent sign that is left would be another escape, or a bad one, to a server that decodes twice. */
 function decodePath(rawPath: string): string {
+  if (PLAIN.test(rawPath)) return rawPath
   let path
   try {
     path = decodeURIComponent(rawPath)

@@ -12,6 +12,8 @@ export interface Slices {
 /** Gives each request its slices. */
 export interface Slicing {
   open(): Slices
+  /** Runs work that no request has slices for in a turn of its own, after the slices that were asked for before it. */
+  readonly later: (act: () => void) => void
 }
 
 /**
@@ -25,7 +27,12 @@ export function createSlicing(): Slicing {
     if (line.length > 0) setImmediate(turn)
     begin?.()
   }
+  const later = (act: () => void): void => {
+    line.push(act)
+    if (line.length === 1) setImmediate(turn)
+  }
   return {
+    later,
     open: () => {
       let spent = 0
       return {
@@ -35,10 +42,7 @@ export function createSlicing(): Slicing {
         },
         next: () => {
           spent = 0
-          return new Promise((resolve) => {
-            line.push(resolve)
-            if (line.length === 1) setImmediate(turn)
-          })
+          return new Promise(later)
         },
       }
     },

@@ -35,6 +35,8 @@ interface Exchange {
   /** Bytes that had passed when the current window began. */
   passed: number
   sinceMs: number
+  /** True once its client was found too slow. */
+  isOver: boolean
 }
 
 /** The watch looks this many times in the shorter window. */
@@ -45,17 +47,19 @@ const LOOKS = 4
  * the adapter does not read, a reply of which nothing is left to send.
  */
 export function createSlowClients(rules: PaceRules, clock: WatchClock): SlowClients {
-  const exchanges = new Set<Exchange>()
+  // Slots that are used again: a Set copies its table as it turns over, and the copies keep requests from the collector.
+  const exchanges: (Exchange | undefined)[] = []
+  const free: number[] = []
   const everyMs = Math.ceil(Math.min(rules.uploadMs, rules.replyMs) / LOOKS)
   let cancel: (() => void) | undefined
   const look = (): void => {
     cancel = undefined
     for (const exchange of exchanges) {
-      if (!isTooSlow(exchange, rules, clock.nowMs())) continue
-      exchanges.delete(exchange)
+      if (exchange === undefined || exchange.isOver || !isTooSlow(exchange, rules, clock.nowMs())) continue
+      exchange.isOver = true
       exchange.onSlow(exchange.phase ?? 'upload')
     }
-    if (exchanges.size > 0) cancel = clock.after(everyMs, look)
+    if (exchanges.length > free.length) cancel = clock.after(everyMs, look)
   }
   return {
     watch: (request, response, onSlow) => {
@@ -68,11 +72,14 @@ export function createSlowClients(rules: PaceRules, clock: WatchClock): SlowClie
         phase: undefined,
         passed: 0,
         sinceMs: 0,
+        isOver: false,
       }
-      exchanges.add(exchange)
+      const slot = free.pop() ?? exchanges.length
+      exchanges[slot] = exchange
       response.once('close', () => {
-        exchanges.delete(exchange)
-        if (exchanges.size > 0) return
+        exchanges[slot] = undefined
+        free.push(slot)
+        if (exchanges.length > free.length) return
         cancel?.()
         cancel = undefined
       })

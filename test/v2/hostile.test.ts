@@ -26,11 +26,12 @@ describe('decodeBatch reads hostile input in linear time', () => {
     ['lines that nearly are delimiters', 'ADP_LIMIT', () => record(`{}\n${fill('--bb\n')}`)],
     ['lines that nearly are delimiters before the first', 'ADP_LIMIT', () => fill('--bb\n')],
     ['delimiters with text behind', 'ADP_LIMIT', () => record(`{}\n${fill('--b x\n')}`)],
+    ['delimiters with blanks and text behind', 'ADP_LIMIT', () => record(`{}\n${fill(`--b${' '.repeat(250)}x\n`)}`)],
     ['delimiters within a line', 1, () => record(`{}\n${fill('x--b--')}`)],
     ['a row of dashes, the boundary is dashes', 'ADP_TRUNCATED', () => `-------\n${fill('-')}`, '-----'],
     ['short rows of dashes, the boundary is dashes', 'ADP_LIMIT', () => `-------\n${fill('--------\n')}`, '-----'],
     ['a boundary of 70 characters, nearly repeated', 1, () => record(`{}\n${fill(`--${'b'.repeat(69)}\n`)}`).replaceAll(/^--b(?=$|--$)/gm, `--${'b'.repeat(70)}`), 'b'.repeat(70)],
-    ['opening lines that look like headers', 'ADP_TRUNCATED', () => `${Array.from({ length: 150_000 }, (_, n) => `--a${n}:`).join('\n')}\n`],
+    ['opening lines that look like headers', 'ADP_TRUNCATED', () => `${Array.from({ length: 75_000 }, (_, n) => `--a${n}:`).join('\n')}\n`],
     ['opening lines of many boundaries', 'ADP_LIMIT', () => Array.from({ length: SIZE / 8 }, (_, n) => `--a${n}\n--a${n}--\n`).join('')],
     ['delimiters without parts', 'ADP_PART_TYPE', () => `${fill('--b\n')}--b--`],
     ['empty changesets', 'ADP_TOO_LARGE', () => `${fill('--b\nContent-Type: multipart/mixed; boundary=c\n\n--c--\n')}--b--`],
@@ -96,15 +97,15 @@ describe('decodeBatch reads hostile input in linear time', () => {
   })
 
   it('searches the boundary in shares of the work', () => {
-    const bytes = Buffer.from(`${'--a\n'.repeat(100_000)}--b\n${LINE}`)
+    const bytes = Buffer.from(`${'--a\n'.repeat(75_000)}--b\n${LINE}`)
     const decoding = openBatchDecoding(bytes, 'multipart/mixed; boundary=b')
     let shares = 0
     const share = (): boolean => decoding.advance(1_048_576)
     expect(() => {
       while (!share()) shares += 1
     }).toThrow(AdapterError)
-    // Two searches through 100,000 lines, 2,000 lines a share.
-    expect(shares).toBeGreaterThanOrEqual(90)
+    // Two searches through 75,000 lines, 2,000 lines a share.
+    expect(shares).toBeGreaterThanOrEqual(70)
   })
 
   it('batch-wire F27: takes the most records that a batch may hold, and no more', () => {

@@ -16,19 +16,19 @@ export interface Delimiter {
   readonly closing: boolean
 }
 
-/** Counts lines that begin as a delimiter and are none, over all finders of one body. */
+/** Counts lines that begin as a delimiter and are none, and the blanks at their ends, over all finders of one body. */
 export class NearDelimiters {
   private count = 0
   private readonly max: number
 
   constructor(maxParts: number) {
     // The delimiters of an inner boundary that begins with the outer one are such lines: three for each record at the most.
-    this.max = 8 * maxParts + 64
+    this.max = 4 * maxParts + 64
   }
 
-  /** Error: `ADP_LIMIT` at the limit. */
-  add(offset: number): void {
-    this.count += 1
+  /** `blanks`: how many were read at the end of the line. Error: `ADP_LIMIT` at the limit. */
+  add(offset: number, blanks: number): void {
+    this.count += 1 + blanks
     if (this.count <= this.max) return
     throw new AdapterError(
       'ADP_LIMIT',
@@ -63,23 +63,26 @@ export function createDelimiterFinder(
       if (found !== undefined) return found
     }
     for (let at = bytes.indexOf(needle, from); at !== -1 && at < to; at = bytes.indexOf(needle, at + 1)) {
-      const found = readRest(bytes, at + 1, at + 1 + text, to, maxPadding)
+      const found = readRest(bytes, at + 1, at + 1 + text, to, maxPadding, near)
       if (found !== undefined) return found
-      near?.add(at + 1)
     }
     return undefined
   }
 }
 
-/** Reads what follows the boundary text; undefined where the line is not a delimiter. */
+/** Reads what follows the boundary text; undefined where the line is not a delimiter, which `near` counts. */
 function readRest(
   bytes: Buffer,
   start: number,
   after: number,
   to: number,
   maxPadding: number,
+  near?: NearDelimiters,
 ): Delimiter | undefined {
-  if (after > to) return undefined
+  if (after > to) {
+    near?.add(start, 0)
+    return undefined
+  }
   const closing = after + 1 < to && bytes[after] === DASH && bytes[after + 1] === DASH
   const text = closing ? after + 2 : after
   let at = text
@@ -92,7 +95,9 @@ function readRest(
   if (at >= to) return { start, end: to, closing }
   if (bytes[at] === CR) at += 1
   if (at >= to) return { start, end: to, closing }
-  return bytes[at] === LF ? { start, end: at + 1, closing } : undefined
+  if (bytes[at] === LF) return { start, end: at + 1, closing }
+  near?.add(start, at - text)
+  return undefined
 }
 
 /** The end of a part's content: the line end before a delimiter belongs to the delimiter (RFC 2046 5.1.1). */

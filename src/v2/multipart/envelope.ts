@@ -36,7 +36,7 @@ export function* chooseBoundary(
   // The usual body opens with the header's delimiter: no line with two dashes before it.
   if (own !== undefined && bytes.indexOf('--', from) === limit) return headerBoundary
   // A record in a changeset of its own has three such lines.
-  const maxLines = 8 * limits.maxParts + 64
+  const maxLines = 4 * limits.maxParts + 64
   const candidates = yield* collectTokens(bytes, from, limit, maxLines)
   const closes = yield* collectCloses(bytes, from, candidates, headerBoundary, maxLines)
   let framing: string | undefined
@@ -80,7 +80,7 @@ function* collectTokens(
   for (const line of dashLines(bytes, from, limit, maxLines)) {
     if (line.index % LINES_PER_STEP === LINES_PER_STEP - 1) yield
     if (!tokens.has(line.token) && isBoundary(line.token)) {
-      tokens.set(line.token, { start: line.start, declares: declares(line.end) })
+      tokens.set(line.token, { start: line.start, declares: yield* declares(line.end) })
     }
   }
   return tokens
@@ -132,14 +132,17 @@ function* dashLines(
  * Creates the question whether one of the header lines at an offset is of MIME content; a line that is no header ends the
  * search. To be asked for one line after another: lines that look like headers are read once for all that stand above them.
  */
-function createDeclares(bytes: Buffer): (from: number) => boolean {
+function createDeclares(bytes: Buffer): (from: number) => Generator<void, boolean> {
   let readTo = 0
   let declares = false
-  return (from) => {
+  return function* (from) {
     // The search before read past here, so it ended where this one would.
     if (from < readTo) return declares
     declares = false
+    let lines = 0
     for (let at = from; at < bytes.length; at = readTo) {
+      lines += 1
+      if (lines % LINES_PER_STEP === 0) yield
       const start = bytes.toString('latin1', at, at + MAX_NAME_BYTES)
       declares = /^content-(type|transfer-encoding|id)[ \t]*:/i.test(start)
       if (declares || !/^([!#$%&'*+\-.^_`|~0-9a-z]+[ \t]*:|[ \t]+[^ \t\r\n])/i.test(start)) break

@@ -73,7 +73,7 @@ describe('chooseBoundary', () => {
   )
 
   it('batch-wire F27: limits the lines that may be delimiters', () => {
-    const lines = Array.from({ length: 223 }, (_, n) => `--t${n}\n`)
+    const lines = Array.from({ length: 143 }, (_, n) => `--t${n}\n`)
     expect(choose(lines.slice(1).join('') + FLAT('B'), 'B')).toBe('B')
     expect(faultOf(() => choose(lines.join('') + FLAT('B'), 'B'))).toEqual({
       code: 'ADP_LIMIT',
