@@ -6,11 +6,11 @@ import { AdapterError } from '../../errors.ts'
 import { Pieces } from '../../http/pieces.ts'
 import type { Clock } from './clock.ts'
 
-/** A reply, read whole. */
+/** A reply, read whole; its body is not joined yet, since many replies may end in one turn of the event loop. */
 export interface CollectedReply {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  readonly body: Buffer
+  readonly body: Pieces
 }
 
 export interface CollectOptions {
@@ -101,7 +101,7 @@ class CollectHandler implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     if (!this.finish()) return
-    this.resolve({ status: this.status, headers: this.headers, body: this.pieces.join() })
+    this.resolve({ status: this.status, headers: this.headers, body: this.pieces })
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {

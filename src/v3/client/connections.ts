@@ -55,26 +55,32 @@ export function createConnections(origin: string, count: number, options: Client
   let closing: Promise<void> | undefined
   let whenNoneWaits: (() => void) | undefined
 
-  const feed = (connection: Connection): void => {
+  const serve = (connection: Connection, { request, user, share }: Waiting): void => {
+    if (user.isDone()) return
+    connection.holder = holderOf(share)
+    quota.take(connection.holder)
+    user.onDone = connection.onDone
+    connection.client.dispatch(request, user)
+    connection.busy = !user.isDone()
+  }
+  /** Serves `first`, which may pass those that wait, or those in their turn. */
+  const feed = (connection: Connection, first?: Waiting): void => {
     connection.feeding = true
-    for (let next = waiting.shift(mayServe); next !== undefined; next = waiting.shift(mayServe)) {
-      const { request, user, share } = next
-      if (user.isDone()) continue
-      connection.holder = holderOf(share)
-      quota.take(connection.holder)
-      user.onDone = connection.onDone
-      connection.client.dispatch(request, user)
-      connection.busy = !user.isDone()
-      if (connection.busy) break
+    if (first !== undefined) serve(connection, first)
+    while (!connection.busy) {
+      const next = waiting.shift(mayServe)
+      if (next === undefined) break
+      serve(connection, next)
     }
     connection.feeding = false
     if (!connection.busy) free.push(connection)
     if (waiting.size === 0) whenNoneWaits?.()
   }
+  const takeFree = (): Connection | undefined => free.pop() ?? (all.length < count ? open() : undefined)
   /** What one owner gives back may be enough for several calls of others. */
   const feedOthers = (): void => {
     while (waiting.size > 0) {
-      const connection = free.pop() ?? (all.length < count ? open() : undefined)
+      const connection = takeFree()
       if (connection === undefined) return
       feed(connection)
       if (!connection.busy) return
@@ -118,9 +124,12 @@ export function createConnections(origin: string, count: number, options: Client
         user.onResponseError(undefined, new errors.ClientClosedError())
         return
       }
-      waiting.push({ share, request, user })
-      const connection = free.pop() ?? (all.length < count ? open() : undefined)
-      if (connection !== undefined) feed(connection)
+      const call = { share, request, user }
+      const alone = waiting.size === 0 && mayServe(holderOf(share))
+      if (!alone) waiting.push(call)
+      const connection = takeFree()
+      if (connection !== undefined) feed(connection, alone ? call : undefined)
+      else if (alone) waiting.push(call)
     },
     close: () => (closing ??= closeAll()),
   }

@@ -24,11 +24,15 @@ export interface ReplyReader<Outcome> {
   readonly read: (reply: UpstreamReply) => Outcome
   /** More than this is no answer. */
   readonly maxReplyBytes: number
+  /** Reads a large reply in a turn of the event loop of its own; undefined: at once. */
+  readonly later?: ((act: () => void) => void) | undefined
   /** Hears of the status line, or of its absence, and of the time since the request left, ms. */
   readonly onAnswered?: ((status: number | undefined, durationMs: number) => void) | undefined
 }
 
 const NO_BYTES = Buffer.alloc(0)
+/** Many replies may arrive in one turn of the event loop. Those of this size are read in one turn each. */
+const LARGE_REPLY_BYTES = 32_768
 
 /** What a budget can end. */
 export interface Expirable {
@@ -127,7 +131,12 @@ export class PostHandler<Outcome> implements ConnectionUser, Expirable {
   }
 
   onResponseEnd(): void {
-    this.finish(this.read(this.pieces?.join() ?? this.first ?? NO_BYTES), true)
+    const { later } = this.reader
+    if (later === undefined || this.bytes < LARGE_REPLY_BYTES) this.readReply()
+    else
+      later(() => {
+        if (!this.done) this.readReply()
+      })
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
@@ -142,6 +151,10 @@ export class PostHandler<Outcome> implements ConnectionUser, Expirable {
     } else {
       this.finish({ kind: 'unknown', reason: reasonOf(error) })
     }
+  }
+
+  private readReply(): void {
+    this.finish(this.read(this.pieces?.join() ?? this.first ?? NO_BYTES), true)
   }
 
   private read(body: Buffer): Outcome {

@@ -1,13 +1,17 @@
 import { type Dispatcher, errors, Pool } from 'undici'
 
-import { parseJson, readUpstreamError, type UpstreamError } from '../errors/upstream-error.ts'
+import { readUpstreamError, type UpstreamError } from '../errors/upstream-error.ts'
 import { collectReply, ReplyOverdueError } from './collect-reply.ts'
 import { observeReads } from './observe-reads.ts'
+import { parsePage } from './parse-page.ts'
 import { readRetryAfter } from './read-outcome.ts'
 import type { V3ClientOptions, V3Credentials } from './v3-client.ts'
 
-/** A page of 1000 records is about half of one MiB; more than this is no page, and would take too long to parse. */
+/** A page of 1000 records is about half of one MiB; more than this is no page. */
 const MAX_PAGE_BYTES = 4_194_304
+
+/** A larger reply is joined and parsed in a turn of the event loop of its own. */
+const LARGE_BYTES = 65_536
 
 /** What became of one GET. */
 export type ReadOutcome =
@@ -43,7 +47,7 @@ export interface V3Reader {
 
 /** Creates the reader over a pool of its own: long reads must not stand in the way of writes. */
 export function createV3Reader(options: V3ClientOptions): V3Reader {
-  const { baseUrl, timeouts, nowMs, clock, onCall } = options
+  const { baseUrl, timeouts, nowMs, clock, onCall, later } = options
   const pool = new Pool(baseUrl.origin, {
     connections: options.connections,
     pipelining: 1,
@@ -76,7 +80,10 @@ export function createV3Reader(options: V3ClientOptions): V3Reader {
             status = own
           },
         })
-        return toOutcome(status, reply.headers['retry-after'], reply.body.toString('utf8'), nowMs())
+        if (later !== undefined && reply.body.size > LARGE_BYTES) await new Promise<void>(later)
+        const body = reply.body.join()
+        if (isRead(status)) return await toPage(status, body, later)
+        return toFailure(status, reply.headers['retry-after'], body.toString('utf8'), nowMs())
       } catch (cause) {
         if (signal?.aborted === true) throw cause
         if (cause instanceof ReplyOverdueError) return { kind: 'overdue' }
@@ -87,16 +94,19 @@ export function createV3Reader(options: V3ClientOptions): V3Reader {
   }
 }
 
-function toOutcome(
+const isRead = (status: number): boolean => status >= 200 && status < 300
+
+async function toPage(status: number, body: Buffer, later: V3ClientOptions['later']): Promise<ReadOutcome> {
+  const json = await parsePage(body, later)
+  return json === undefined ? { kind: 'broken', status } : { kind: 'read', json }
+}
+
+function toFailure(
   status: number,
   retryAfter: string | string[] | undefined,
   body: string,
   nowMs: number,
 ): ReadOutcome {
-  if (status >= 200 && status < 300) {
-    const json = parseJson(body)
-    return json === undefined ? { kind: 'broken', status } : { kind: 'read', json }
-  }
   if (status === 429 || status === 503 || status === 408) {
     const header = Array.isArray(retryAfter) ? retryAfter[0] : retryAfter
     const reason = status === 429 ? 'throttled' : 'unavailable'

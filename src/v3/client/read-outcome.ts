@@ -2,6 +2,9 @@ import { parseJson, readUpstreamError } from '../errors/upstream-error.ts'
 import { isV3Reply } from '../record/is-v3-reply.ts'
 import type { PostOutcome } from '../errors/post-outcome.ts'
 
+/** The answer to one record has about thirty brackets and commas. */
+const MAX_REPLY_NODES = 4_096
+
 /**
  * Reads the answer to a POST. Only a 2xx with a readable record counts as accepted; a 2xx with HTML, nothing or broken JSON
  * tells that something happened, not what. 500, 502 and 504 may come after the write was applied.
@@ -14,7 +17,7 @@ export function readOutcome(
   nowMs: number,
 ): PostOutcome {
   if (status >= 200 && status < 300) {
-    const reply = parseJson(body)
+    const reply = parseJson(body, MAX_REPLY_NODES)
     return isV3Reply(reply) ? { kind: 'accepted', reply } : { kind: 'unknown', reason: 'unreadableReply' }
   }
   if (status === 429 || status === 503 || status === 408) {

@@ -11,6 +11,8 @@ export interface OrderedTasks {
   start(index: number, done: (index: number) => void): void
   /** Asked before each task: once true, no further task starts. */
   stopped(): boolean
+  /** Asked after each start: what the next one waits for, so that large tasks do not start in one turn; undefined: nothing. */
+  pause?(): Promise<void> | undefined
 }
 
 /**
@@ -35,6 +37,7 @@ export function runOrdered(tasks: OrderedTasks): Promise<void> {
     let held = 0
     const released = new Set<number>()
     let pumping = false
+    let pausing = false
     const done = (index: number): void => {
       running -= 1
       const next = successor[index] ?? -1
@@ -57,10 +60,19 @@ export function runOrdered(tasks: OrderedTasks): Promise<void> {
         if (!pumping) pump()
       })
     }
+    const goOn = (): void => {
+      pausing = false
+      pump()
+    }
     const pump = (): void => {
       // A task that ends at once must not start the next one from within: thousands would nest.
       pumping = true
-      while (taken < ready.length && running < concurrency && !tasks.stopped()) begin(ready[taken++] ?? -1)
+      while (!pausing && taken < ready.length && running < concurrency && !tasks.stopped()) {
+        begin(ready[taken++] ?? -1)
+        const pause = tasks.pause?.()
+        if (pause !== undefined) void pause.then(goOn, goOn)
+        pausing = pause !== undefined
+      }
       pumping = false
       if (running === 0 && (tasks.stopped() || (held === 0 && taken === ready.length))) resolve()
     }

@@ -30,6 +30,8 @@ export interface V3ClientOptions {
   readonly clock: Clock
   /** Hears of every call that left; none by default. */
   readonly onCall?: OnCall
+  /** Runs work in a turn of the event loop of its own; by default it is done at once. */
+  readonly later?: (act: () => void) => void
 }
 
 /** The credentials of the outer request, mapped for the upstream; inner ones are never forwarded (batch-wire F24). */
@@ -94,7 +96,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
     bodyTimeout: timeouts.bodyMs,
     keepAliveTimeout: 4_000,
   })
-  const { onCall } = options
+  const { onCall, later } = options
   const observe = (kind: 'write' | 'batch'): ReplyReader<unknown>['onAnswered'] =>
     onCall && ((status, durationMs) => onCall({ kind, status, durationMs }))
   const onBatchAnswered = observe('batch')
@@ -108,6 +110,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
     batch !== undefined && (batch.mode === 'batch' || capabilities[batch.format].isOpen())
   const single: ReplyReader<PostOutcome> = {
     onAnswered: observe('write'),
+    later,
     maxReplyBytes: MAX_REPLY_BYTES,
     read: ({ status, body, retryAfter }) => readOutcome(status, body.toString('utf8'), retryAfter, nowMs()),
   }
@@ -141,6 +144,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
           )
         const reader: ReplyReader<BatchResult> = {
           onAnswered: onBatchAnswered,
+          later,
           maxReplyBytes: MAX_REPLY_BYTES + records.length * MAX_PART_BYTES,
           read: (reply) => readBatchReply(reply, records.length, nowMs()),
         }

@@ -107,6 +107,24 @@ describe('a service whose reply is large', () => {
     await service.closed
   })
 
+  it('is read in a turn of the event loop of its own', async () => {
+    const body = `{"ExternalID":"x"${' '.repeat(40_000)}}`
+    const service = await startRaw((socket) => {
+      socket.write(`HTTP/1.1 201 Created\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+    })
+    const { promise: asked, resolve: ask } = Promise.withResolvers<() => void>()
+    const client = createV3Client({ ...optionsFor(service.url), later: ask })
+    onTestFinished(() => client.close())
+    const writes = client.openWrites(credentials, 20_000)
+    const outcomes: PostOutcome[] = []
+    writes.post('{}', (outcome) => outcomes.push(outcome))
+    const read = await asked
+    expect(outcomes).toEqual([])
+    read()
+    writes.close()
+    expect(outcomes).toMatchObject([{ kind: expect.stringMatching(/accepted|unknown/) as string }])
+  })
+
   it('costs memory by its bytes, also where each is a chunk of its own', async () => {
     const service = await startRaw((socket) => {
       socket.write(inBytes(400_000))

@@ -104,4 +104,31 @@ describe('runOrdered', () => {
     expect((await run([], 4, [0])).started).toEqual([])
     expect((await run(distinct, 4, [0], 0)).started).toEqual([])
   })
+
+  it('starts no task during a pause, and goes on after it whatever has ended meanwhile', async () => {
+    const started: number[] = []
+    const ends: (() => void)[] = []
+    const pauses: (() => void)[] = []
+    const whole = runOrdered({
+      count: 4,
+      concurrency: 3,
+      keyOf: String,
+      start: (index, done) => {
+        started.push(index)
+        ends.push(() => done(index))
+      },
+      stopped: () => false,
+      pause: () => new Promise((resolve) => pauses.push(resolve)),
+    })
+    expect(started).toEqual([0])
+    ends[0]?.()
+    expect(started).toEqual([0])
+    for (const count of [2, 3, 4]) {
+      pauses.at(-1)?.()
+      await Promise.resolve()
+      expect(started).toHaveLength(count)
+    }
+    for (const end of ends.slice(1)) end()
+    await whole
+  })
 })

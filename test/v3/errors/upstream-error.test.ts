@@ -32,6 +32,11 @@ describe('readUpstreamError', () => {
     expect(readUpstreamError(400, JSON.stringify(body))).toEqual({ status: 400, form, entries })
   })
 
+  it('reads no body that is longer than any error', () => {
+    const body = JSON.stringify({ error: { code: 'a', message: 'b'.repeat(70_000) } })
+    expect(readUpstreamError(400, body)).toEqual({ status: 400, form: 'unreadable', entries: [] })
+  })
+
   it.each(['', '<html>', '{"error":', '\u0000', '[{]'])('takes %j for unreadable', (body) => {
     expect(readUpstreamError(422, body)).toEqual({ status: 422, form: 'unreadable', entries: [] })
   })
@@ -46,5 +51,15 @@ describe('parseJson', () => {
     ['undefined', undefined],
   ])('gives the value of %j', (text, value) => {
     expect(parseJson(text)).toEqual(value)
+  })
+
+  it.each([
+    ['a string', `{"a":${JSON.stringify('"[,{\\'.repeat(40_000))}}`, true],
+    ['brackets', `${'['.repeat(40_000)}${']'.repeat(40_000)}`, false],
+    ['members', `{${Array.from({ length: 20_000 }, (_, n) => `"${n}":1`).join()}}`, false],
+    ['few members and blanks', `{"a":1,"b":[]}${' '.repeat(70_000)}`, true],
+  ])('limits the brackets and commas of a long text: %s', (_what, text, isRead) => {
+    expect(parseJson(text, 100) !== undefined).toBe(isRead)
+    expect(parseJson(text)).toBeDefined()
   })
 })

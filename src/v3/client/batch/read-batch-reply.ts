@@ -24,6 +24,9 @@ const jsonReply = z.object({
   ),
 })
 
+/** The answers to a few hundred records have no more brackets and commas. */
+const MAX_BATCH_NODES = 32_768
+
 const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 
 /**
@@ -46,7 +49,7 @@ export function readBatchReply(reply: UpstreamReply, count: number, nowMs: numbe
 
 function readAnswers(body: Buffer, contentType: string | undefined): AnswerPart[] | undefined {
   if (!/^application\/json\b/i.test(contentType ?? '')) return readMultipartAnswers(body, contentType)
-  const reply = jsonReply.safeParse(parseJson(body.toString('utf8')))
+  const reply = jsonReply.safeParse(parseJson(body.toString('utf8'), MAX_BATCH_NODES))
   return reply.data?.responses.map(({ id, status, headers, body: own }) => ({
     id,
     status,

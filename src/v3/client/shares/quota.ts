@@ -25,26 +25,29 @@ const SMALLEST_DIVIDED = 4
  * each further one lowers the limit of the others, and the last unit goes to a holder that has none.
  */
 export function createQuota(capacity: number): Quota {
-  const holdings = new Map<string, number>()
+  const holdings = new Map<string, { held: number }>()
   const newcomersLimit = Math.floor(capacity * NEWCOMERS_FRACTION)
   let free = capacity
   return {
     mayTake: (holder, count = 1) => {
       if (count > free) return false
-      const own = holdings.get(holder) ?? 0
+      const own = holdings.get(holder)?.held ?? 0
       if (capacity < SMALLEST_DIVIDED) return true
       if (holder === NEWCOMERS && own + count > newcomersLimit) return false
       return own <= TIMES_FREE * (free - count)
     },
     take: (holder, count = 1) => {
       free -= count
-      holdings.set(holder, (holdings.get(holder) ?? 0) + count)
+      const own = holdings.get(holder)
+      if (own === undefined) holdings.set(holder, { held: count })
+      else own.held += count
     },
     release: (holder, count = 1) => {
       free += count
-      const own = (holdings.get(holder) ?? 0) - count
-      if (own > 0) holdings.set(holder, own)
-      else holdings.delete(holder)
+      const own = holdings.get(holder)
+      if (own === undefined) return
+      own.held -= count
+      if (own.held <= 0) holdings.delete(holder)
     },
     held: () => capacity - free,
   }

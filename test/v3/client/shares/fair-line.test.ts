@@ -60,6 +60,25 @@ describe('a fair line', () => {
     expect(line.size).toBe(1)
   })
 
+  it('keeps the order of an owner that is accepted while it waits', () => {
+    const line = lineOf('a/3? 1', 'a/3? 2')
+    accepted.add('a/3?')
+    line.push(item('a/3? 3'))
+    expect(drain(line)).toEqual(['a/3? 1', 'a/3? 2', 'a/3? 3'])
+  })
+
+  it('keeps the order of many items while others come and go', () => {
+    const line = new FairLine<Named>()
+    const [pushed, taken]: [string[], string[]] = [[], []]
+    for (let index = 0; index < 1_000; index += 1) {
+      const name = `a/x ${index}`
+      pushed.push(name)
+      line.push(item(name))
+      if (index % 3 > 0) taken.push(line.shift()?.name ?? '')
+    }
+    expect([...taken, ...drain(line)]).toEqual(pushed)
+  })
+
   it('lets anybody leave, wherever it is', () => {
     const line = new FairLine<Named>()
     const items = ['a/x 1', 'a/x 2', 'a/2? 1'].map(item)
