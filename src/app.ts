@@ -92,6 +92,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const events = metrics.counting(
     overrides.events ?? createEvents(createLogger(overrides.logLevel ?? 'info', undefined, overrides.worker)),
   )
+  const slicing = createSlicing()
   const upstream = {
     baseUrl: v3.baseUrl,
     connections: v3.connections,
@@ -99,6 +100,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     nowMs,
     clock: systemClock,
     onCall: metrics.called,
+    later: slicing.later,
   }
   const client = createV3Client(upstream)
   const pace = createPaceSharing()
@@ -171,7 +173,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     byteBudget,
     shares,
     slowClients: createSlowClients(slowClients, systemClock),
-    slicing: createSlicing(),
+    slicing,
     inFlight: createInFlight(),
     trustedProxies: createAddressList(config.listen.trustedProxies),
     serviceHosts: [v3.baseUrl.hostname.toLowerCase()],

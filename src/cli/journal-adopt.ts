@@ -4,13 +4,18 @@ const time = (ms: number): string => new Date(ms).toISOString()
 
 /** What is wrong with a journal, what accepting it means, and how. */
 export function formatCondition(condition: JournalCondition, replayForMs: number): string {
-  const { place, damage, usable, batches, openRecords } = condition
+  const { place, damage, usable, batches, openRecords, damagedBatches } = condition
   const hours = Math.ceil(replayForMs / 360_000) / 10
   return [
     `journal ${place}: ${damage ?? 'nothing contradicts that this is the journal that was used last'}.`,
     usable
       ? `It holds ${batches} batch(es) with ${openRecords} open record(s), which are kept.`
       : 'Nothing of it can be used: a new journal is begun, and its files, if there are any, are kept under another name.',
+    ...(damagedBatches === 0
+      ? []
+      : [
+          `Of these, ${damagedBatches} batch(es) have rows that are not as they were written: nothing of them is answered or sent.`,
+        ]),
     '',
     'Accepting the loss means:',
     '- A batch that the journal does not know any longer is not answered from it when its client sends it again.',

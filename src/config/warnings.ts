@@ -10,7 +10,7 @@ export function warningsOf(config: Config, workers: number): readonly string[] {
   const sharers = workers > 1 ? `${workers} workers share the journal` : 'instances can share the journal'
   return [
     `${sharers} and journal.keys is empty: without a key it keeps no credentials, so a write that a crash cut off waits for its ` +
-      "partner's next request to the very process that took it over, and is given up after a day. Add a key to journal.keys.",
+      'client to send the same batch or the same token again, and is given up after a day. Add a key to journal.keys.',
   ]
 }
 

@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, renameSync } from 'node:fs'
 
+import { readAge } from './ageing.ts'
+import { findDamagedRows } from './check-rows.ts'
 import { findContradiction, readKept } from './high-water/check-mark.ts'
 import { replaceMark } from './high-water/mark-file.ts'
-import { migrate, writeMeta } from './schema/migrate.ts'
+import { migrate, readMeta, writeMeta } from './schema/migrate.ts'
+import { migrations } from './schema/migrations.ts'
 import { openStore } from './store/open-store.ts'
 import type { Store } from './store/store.ts'
 
@@ -21,6 +24,8 @@ export interface JournalCondition {
   readonly usable: boolean
   readonly batches: number
   readonly openRecords: number
+  /** Batches with a row that is not as it was written. */
+  readonly damagedBatches: number
 }
 
 /** What became of a journal whose loss was accepted. */
@@ -38,7 +43,7 @@ export async function examineJournal(options: AdoptOptions): Promise<JournalCond
   const store = openAny(options, true)
   const { place } = store
   const unusable = (damage: string): JournalCondition => {
-    return { place, damage, usable: false, batches: 0, openRecords: 0 }
+    return { place, damage, usable: false, batches: 0, openRecords: 0, damagedBatches: 0 }
   }
   try {
     const broken = await store.findDamage()
@@ -53,7 +58,14 @@ export async function examineJournal(options: AdoptOptions): Promise<JournalCond
       .selectFrom('journal_batches')
       .select(({ fn }) => fn.sum<number | string | null>('open').as('open'))
       .executeTakeFirstOrThrow()
-    return { place, damage, usable: true, batches: Number(batches), openRecords: Number(open ?? 0) }
+    return {
+      place,
+      damage,
+      usable: true,
+      batches: Number(batches),
+      openRecords: Number(open ?? 0),
+      damagedBatches: await countDamaged(store.db),
+    }
   } catch (error) {
     const fault = store.toFault(error)
     if (fault.kind === 'damaged' || store.dialect === 'sqlite') return unusable(fault.message)
@@ -61,6 +73,13 @@ export async function examineJournal(options: AdoptOptions): Promise<JournalCond
   } finally {
     await store.close()
   }
+}
+
+/** Checks all rows. Those of an older version, which kept no checksums, count as whole. */
+async function countDamaged(db: Store['db']): Promise<number> {
+  if ((await readMeta(db, 'schema')) !== String(migrations.length)) return 0
+  const all = { sinceMs: -Infinity, afterBatch: 0, nowMs: Date.now(), batches: Infinity }
+  return (await findDamagedRows(db, all)).batches
 }
 
 /**
@@ -89,6 +108,7 @@ export async function adoptJournal(
     await store.exclusively(async (db) => {
       await writeMeta(db, 'identity', identity)
       await writeMeta(db, 'read_back_until', String(readBackUntilMs))
+      await writeMeta(db, 'read_back_from_age', String(await readAge(db)))
     })
     if (store.mark !== undefined) replaceMark(store.mark.path, { identity, commits: opened.mark.commits })
     return { readBackUntilMs, setAside }

@@ -1,16 +1,15 @@
 import type { Kysely } from 'kysely'
 
 import type { BatchIdentity } from './journal.ts'
-import { judgeArrival, MAX_SAME_IDS } from './same-ids.ts'
+import { judgeArrival, MAX_SAME_IDS, type Recognition, toSameIds } from './same-ids.ts'
 import { summedBatchColumns } from './schema/row-sums.ts'
 import type { JournalTables } from './schema/tables.ts'
-import { expectIntactBatch } from './store/damage.ts'
 
 /** The number under which `begin` would know the batch now; undefined: it would be new. */
 export async function findBatch(
   db: Kysely<JournalTables>,
   { owner, ids, content, receivedMs }: BatchIdentity,
-  replayForMs: number,
+  recognition: Recognition,
 ): Promise<number | undefined> {
   if (ids === undefined) return undefined
   const rows = await db
@@ -22,15 +21,5 @@ export async function findBatch(
     .orderBy('id', 'desc')
     .limit(MAX_SAME_IDS)
     .execute()
-  const earlier = rows.map((row) => {
-    expectIntactBatch(row.id, row)
-    return {
-      batch: row.id,
-      content: row.content,
-      receivedMs: row.received_ms,
-      running: row.open > 0,
-      answered: row.answered === 1,
-    }
-  })
-  return judgeArrival(content, Math.round(receivedMs), replayForMs, earlier).known?.batch
+  return judgeArrival(content, Math.round(receivedMs), recognition, rows.map(toSameIds)).known?.batch
 }

@@ -14,6 +14,7 @@ export type {
   NewBatch,
   NewRecord,
   Opened,
+  OlderOpen,
   RecordRef,
   RecordState,
   Reopened,

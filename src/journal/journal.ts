@@ -11,6 +11,9 @@ export interface RecordRef {
   readonly position: number
 }
 
+/** The nearest older open record of a key, if any. `damaged`: the row of the newer record is damaged, so its key is not known. */
+export type OlderOpen = RecordRef | 'damaged' | undefined
+
 /** A batch that is about to be sent. The journal reads none of its bytes. */
 export interface NewBatch {
   readonly partner: string
@@ -73,7 +76,10 @@ export type Begun =
       readonly batch: number
       /** The lease under which it was begun: it belongs to this instance as long as that is held. */
       readonly lease: number
-      /** Older open records of the same keys, by position: they are waited for before the record is sent. */
+      /**
+       * For each position whose key has older open records in other batches: the nearest of them. The record is sent only after it
+       * has ended and `olderOpen` finds no other one: records do not end in their order.
+       */
       readonly after: ReadonlyMap<number, readonly RecordRef[]>
       /** The time of receipt that counts, ms since the epoch: that of the batch before, where the given one is earlier. */
       readonly receivedMs: number
@@ -115,7 +121,7 @@ export interface DueRecords {
   readonly positions: readonly number[]
 }
 
-/** Records that were opened again, with the older and still open records of their keys. */
+/** Records that were opened again, each with the nearest older open record of its key, where there is one. */
 export type Reopened = ReadonlyMap<number, readonly RecordRef[]>
 
 /** What `reopen` opened. */
@@ -125,7 +131,7 @@ export interface Opened {
   readonly after: Reopened
 }
 
-/** A batch that nobody sends, with the older and still open records of the keys of its open records. */
+/** An orphaned batch; for each of its open records the nearest older open record in another batch. */
 export interface TakenOver {
   readonly batch: number
   /** The lease under which it was taken over. */
@@ -140,7 +146,8 @@ export type Balance = { readonly partner: string; readonly received: number } & 
 
 /**
  * The durable memory of writes. Every record is in it before it is sent, and its outcome before its client is told. What
- * cannot be kept is refused with `ADP_JOURNAL_UNAVAILABLE` (503), and then nothing may be sent.
+ * cannot be kept is refused with `ADP_JOURNAL_UNAVAILABLE` (503), or `ADP_OUTCOME_UNKNOWN` (504) while it may be kept all the
+ * same, and then nothing may be sent.
  *
  * Several instances may share one journal: the order of `begin` is the order of writes for all of them. An instance owns the
  * batches that it began or took over, as long as it renews its lease.
@@ -155,7 +162,10 @@ export interface Journal {
    * journal may have lost what was sent before.
    */
   readonly readBackUntilMs: number
-  /** Makes a batch durable before anything of it is sent. Error: `ADP_JOURNAL_UNAVAILABLE`. */
+  /**
+   * Makes a batch durable before anything of it is sent. Errors: `ADP_JOURNAL_UNAVAILABLE` where it certainly is not and never will
+   * be; `ADP_OUTCOME_UNKNOWN` where it may be, and then others may send it.
+   */
   begin(batch: NewBatch): Promise<Begun>
   /** The batch that `begin` would know this one for; undefined: it would be new. Keeps nothing. */
   find(batch: BatchIdentity): Promise<number | undefined>
@@ -180,11 +190,13 @@ export interface Journal {
     batch: number,
     positions: readonly number[],
     credentials: string | undefined,
-    /** `evenDamaged`: to end what nobody can trust any longer, never to send it. */
+    /** `evenDamaged` also opens damaged records, which may then be settled but never sent. */
     how?: 'evenDamaged',
   ): Promise<Opened>
   /** Reads one batch; undefined: it is not kept any longer. */
   load(batch: number): Promise<StoredBatch | undefined>
+  /** For each of the records the nearest older open one of its key, also of its own batch. */
+  olderOpen(records: readonly RecordRef[]): Promise<readonly OlderOpen[]>
   /** Those of the records that are still open: what a newer record of the same key waits for. */
   stillOpen(records: readonly RecordRef[]): Promise<readonly RecordRef[]>
   /** Open records of these batches that an open record of the same key in a newer batch waits for. */
@@ -199,6 +211,13 @@ export interface Journal {
    * may have opened its records has not been answered.
    */
   findAbandoned(isAttended: (batch: number) => boolean): Promise<readonly TakenOver[]>
+  /**
+   * Asks the instance that has a batch to hand it over to this one, which can finish it. A client may reach another instance each
+   * time than the one that lacks its credentials.
+   */
+  askFor(batch: number): Promise<void>
+  /** Hands those of these batches over that live instances asked for; gives the batches that are not this instance's any longer. */
+  handOver(batches: readonly number[]): Promise<readonly number[]>
   /** Records whose time has come, or lies so far ahead that a clock was set back since, oldest first; they are opened with `reopen`. */
   due(nowMs: number, limit: number): Promise<readonly DueRecords[]>
   balances(): Promise<readonly Balance[]>

@@ -2,10 +2,19 @@ import { randomBytes } from 'node:crypto'
 
 import type { Balance, Begun, Journal, NewBatch, RecordRef, RecordState } from './journal.ts'
 
-/** What is in memory of a batch while one of its records is open; a settled record's key is undefined. */
+/** An open record, linked with the open ones of its key. */
+interface Entry extends RecordRef {
+  readonly key: string
+  older: Entry | undefined
+  newer: Entry | undefined
+  /** The nearest older one in another batch, when it was begun; the records of one key share one list. */
+  readonly after: readonly RecordRef[] | undefined
+}
+
+/** What is in memory of a batch while one of its records is open; a settled record's entry is undefined. */
 interface OpenBatch {
   readonly partner: string
-  readonly keys: (string | undefined)[]
+  readonly entries: (Entry | undefined)[]
   open: number
 }
 
@@ -22,8 +31,8 @@ export function createNoJournal(): Journal {
   let batches = 0
   let latestMs = 0
   const open = new Map<number, OpenBatch>()
-  /** The open records of each key, oldest first. */
-  const byKey = new Map<string, RecordRef[]>()
+  /** The newest open record of each key. */
+  const newest = new Map<string, Entry>()
   const totals = new Map<string, Record<RecordState, number>>()
 
   const totalsOf = (partner: string): Record<RecordState, number> => {
@@ -37,34 +46,27 @@ export function createNoJournal(): Journal {
     const number = ++batches
     latestMs = Math.max(latestMs, batch.receivedMs)
     const counts = totalsOf(batch.partner)
-    const keys: (string | undefined)[] = []
+    const entries: (Entry | undefined)[] = []
     let after: Map<number, readonly RecordRef[]> | undefined
-    /** What the records of each key wait for: one list for all of them. */
-    let olderOf: Map<string, readonly RecordRef[]> | undefined
     let sent = 0
     batch.records.forEach(({ key, refused }, position) => {
       if (refused !== undefined) {
-        keys.push(undefined)
+        entries.push(undefined)
         return
       }
-      keys.push(key)
       sent += 1
-      const ref = { batch: number, position }
-      const before = byKey.get(key)
-      if (before === undefined) {
-        byKey.set(key, [ref])
-        return
-      }
-      // Records of the same batch keep their order without the journal.
-      const older = olderOf?.get(key) ?? before.filter((one) => one.batch !== number)
-      olderOf ??= new Map()
-      olderOf.set(key, older)
-      if (older.length > 0) (after ??= new Map()).set(position, older)
-      before.push(ref)
+      const older = newest.get(key)
+      // Records of the same batch keep their order without the journal, and wait for the same one.
+      const before = older === undefined || older.batch === number ? older?.after : [toRef(older)]
+      if (before !== undefined) (after ??= new Map()).set(position, before)
+      const entry: Entry = { batch: number, position, key, older, newer: undefined, after: before }
+      if (older !== undefined) older.newer = entry
+      newest.set(key, entry)
+      entries.push(entry)
     })
     counts.open += sent
-    counts.refused += keys.length - sent
-    if (sent > 0) open.set(number, { partner: batch.partner, keys, open: sent })
+    counts.refused += entries.length - sent
+    if (sent > 0) open.set(number, { partner: batch.partner, entries, open: sent })
     return {
       kind: 'new',
       batch: number,
@@ -74,16 +76,13 @@ export function createNoJournal(): Journal {
       idsReused: false,
     }
   }
-  const release = (batch: number, position: number, key: string): void => {
-    const waiting = byKey.get(key)
-    if (waiting === undefined || waiting.length === 1) {
-      byKey.delete(key)
-      return
-    }
-    const index = waiting.findIndex((one) => one.batch === batch && one.position === position)
-    waiting.splice(index, 1)
+  const release = ({ key, older, newer }: Entry): void => {
+    if (older !== undefined) older.newer = newer
+    if (newer !== undefined) newer.older = older
+    else if (older !== undefined) newest.set(key, older)
+    else newest.delete(key)
   }
-  const isOpen = ({ batch, position }: RecordRef): boolean => open.get(batch)?.keys[position] !== undefined
+  const entryOf = ({ batch, position }: RecordRef): Entry | undefined => open.get(batch)?.entries[position]
 
   return {
     durable: false,
@@ -97,23 +96,32 @@ export function createNoJournal(): Journal {
       if (kept === undefined) return Promise.resolve()
       const counts = totalsOf(kept.partner)
       for (const { position, state } of outcomes) {
-        const key = kept.keys[position]
-        if (key === undefined) continue
-        kept.keys[position] = undefined
+        const entry = kept.entries[position]
+        if (entry === undefined) continue
+        kept.entries[position] = undefined
         kept.open -= 1
         counts.open -= 1
         counts[state] += 1
-        release(batch, position, key)
+        release(entry)
       }
       if (kept.open === 0) open.delete(batch)
       return Promise.resolve()
     },
     reopen: () => Promise.resolve({ lease: LEASE, after: NOTHING }),
     load: () => Promise.resolve(undefined),
-    stillOpen: (records) => Promise.resolve(records.filter(isOpen)),
+    olderOpen: (records) =>
+      Promise.resolve(
+        records.map((record) => {
+          const older = entryOf(record)?.older
+          return older === undefined ? undefined : toRef(older)
+        }),
+      ),
+    stillOpen: (records) => Promise.resolve(records.filter((record) => entryOf(record) !== undefined)),
     blocking: () => Promise.resolve([]),
     takeOver: () => Promise.resolve([]),
     findAbandoned: () => Promise.resolve([]),
+    askFor: () => Promise.resolve(),
+    handOver: () => Promise.resolve([]),
     due: () => Promise.resolve([]),
     readNote: () => Promise.resolve(undefined),
     writeNote: () => Promise.resolve(),
@@ -124,6 +132,8 @@ export function createNoJournal(): Journal {
     close: () => Promise.resolve(),
   }
 }
+
+const toRef = ({ batch, position }: RecordRef): RecordRef => ({ batch, position })
 
 function toBalance(partner: string, counts: Readonly<Record<RecordState, number>>): Balance {
   const { open, confirmed, refused, unknown, parked } = counts

@@ -1,6 +1,8 @@
 import { createHmac, randomBytes } from 'node:crypto'
 
 import { AdapterError } from '../errors.ts'
+import { type Ageing, openAgeing } from './ageing.ts'
+import { type DamagedRows, findDamagedRows } from './check-rows.ts'
 import { takeLease } from './lease/lease.ts'
 import { ownIdentity } from './lease/process-identity.ts'
 import { findContradiction } from './high-water/check-mark.ts'
@@ -61,19 +63,27 @@ export async function openJournalOn(
   const { keys = [], replayForMs = REPLAY_MS, leaseMs = 10_000, clock = systemClock } = options
   const plaintextAccepted = options.plaintext === 'accept'
   try {
-    const { salt, readBackUntilMs } = await openTables(
+    const { salt, readBackUntilMs, readBackFromAgeMs } = await openTables(
       store,
       { keys, plaintextAccepted },
       clock.wallMs() + replayForMs,
     )
+    const ageing = await openAgeing({ store, clock, replayForMs })
+    const damaged = await checkRows(store, clock.wallMs() - replayForMs, clock.wallMs(), ageing)
+    if (damaged.batches > 0) options.events?.rowsDamaged(damaged.batches)
     const identity = ownIdentity()
     return await createSqlJournal({
       store,
       unsealing: { keys, plaintextAccepted },
       hashKey: createKeyHash(salt),
       linkSecret: createHmac('sha256', salt).update('markbridge next links').digest(),
-      readBackUntilMs,
+      readBack: {
+        untilMs: Math.max(readBackUntilMs, damaged.batches > 0 ? damaged.receivedMs + replayForMs : 0),
+        untilAgeMs: readBackFromAgeMs === undefined ? 0 : readBackFromAgeMs + replayForMs,
+        untilForgotten: damaged.newest,
+      },
       clock,
+      ageing,
       identity,
       leaseMs,
       takeLease: (watch) => takeLease({ store, clock, leaseMs, identity, ...watch }),
@@ -122,6 +132,21 @@ async function openTables(
   await store.prepare({ salt: opened.salt, mark: opened.mark, key: keys[0] })
   return opened
 }
+
+/** The newest batches that are checked at the start, which takes a second or two. */
+const CHECKED_BATCHES = 10_000
+
+/**
+ * Checks the rows of batches that may come again, as far as there are not too many. A damaged one may not be recognised any longer, so
+ * until it is forgotten new records are looked for before they are posted.
+ */
+const checkRows = (
+  { db }: Store,
+  sinceMs: number,
+  nowMs: number,
+  ageing: Pick<Ageing, 'forgottenBatch'>,
+): Promise<DamagedRows> =>
+  findDamagedRows(db, { sinceMs, afterBatch: ageing.forgottenBatch(), nowMs, batches: CHECKED_BATCHES })
 
 function expectSound(store: Store, damage: string | undefined): void {
   if (damage !== undefined) throw damagedStore(store.place, damage)

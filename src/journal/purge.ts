@@ -1,5 +1,6 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 
+import { dropRequests } from './lease/hand-over.ts'
 import { isOldMark, markPattern } from './schema/marks.ts'
 import { changeOfBatch, changeOfRecord } from './schema/row-sums.ts'
 import { RESEND } from './schema/state-codes.ts'
@@ -28,8 +29,16 @@ const STEP = 50
 /** Longer than clocks differ. */
 const PACE_MS = 3_600_000
 
-/** Forgets what is older than `retention` says, in small steps. Records that are open or due keep their batch. */
-export async function purge(store: Store, retention: Retention, nowMs: number): Promise<Purged> {
+/**
+ * Forgets what is older than `retention` says, in small steps. Records that are open or due keep their batch, and batches above
+ * `forgottenBatch` are kept whole: `nowMs` is a wall clock, which may have been set forward.
+ */
+export async function purge(
+  store: Store,
+  retention: Retention,
+  nowMs: number,
+  forgottenBatch = Infinity,
+): Promise<Purged> {
   const { replayForMs, keepPayloadsMs, keepRecordsMs } = retention
   // Keys may come from clients: what holds nobody back is not kept.
   await store.db
@@ -38,12 +47,19 @@ export async function purge(store: Store, retention: Retention, nowMs: number): 
     .where('held_until', '<', nowMs - PACE_MS)
     .execute()
   await dropMarks(store.db)
+  await dropRequests(store.db)
   await overwriteDeleted(store, true)
   try {
     return {
-      expired: await inSteps(store, (db) => expireResends(db, nowMs - replayForMs)),
-      payloads: await inSteps(store, (db) => dropPayloads(db, nowMs - keepPayloadsMs)),
-      batches: await inSteps(store, (db) => dropBatches(db, nowMs - keepRecordsMs)),
+      expired: await inSteps(store, (db) =>
+        expireResends(olderThan(db, nowMs - replayForMs, forgottenBatch), db),
+      ),
+      payloads: await inSteps(store, (db) =>
+        dropPayloads(olderThan(db, nowMs - keepPayloadsMs, forgottenBatch), db),
+      ),
+      batches: await inSteps(store, (db) =>
+        dropBatches(olderThan(db, nowMs - keepRecordsMs, forgottenBatch), db),
+      ),
     }
   } finally {
     await overwriteDeleted(store, false)
@@ -80,16 +96,22 @@ async function inSteps(store: Store, step: (db: Kysely<JournalTables>) => Promis
 
 type Found = SelectQueryBuilder<JournalTables, 'journal_batches', { id: number }>
 
-const olderThan = (db: Kysely<JournalTables>, beforeMs: number): Found =>
-  db.selectFrom('journal_batches').select('id').where('received_ms', '<', beforeMs).orderBy('id').limit(STEP)
+const olderThan = (db: Kysely<JournalTables>, beforeMs: number, forgottenBatch: number): Found =>
+  db
+    .selectFrom('journal_batches')
+    .select('id')
+    .where('received_ms', '<', beforeMs)
+    .$if(forgottenBatch !== Infinity, (query) => query.where('id', '<=', forgottenBatch))
+    .orderBy('id')
+    .limit(STEP)
 
 async function numbers(found: Found): Promise<number[]> {
   return (await found.execute()).map(({ id }) => id)
 }
 
-async function expireResends(db: Kysely<JournalTables>, beforeMs: number): Promise<number> {
+async function expireResends(older: Found, db: Kysely<JournalTables>): Promise<number> {
   const ids = await numbers(
-    olderThan(db, beforeMs)
+    older
       .where('live', '>', 0)
       .where('id', 'in', (eb) =>
         eb
@@ -123,11 +145,9 @@ async function expireResends(db: Kysely<JournalTables>, beforeMs: number): Promi
   return ids.length
 }
 
-async function dropPayloads(db: Kysely<JournalTables>, beforeMs: number): Promise<number> {
+async function dropPayloads(older: Found, db: Kysely<JournalTables>): Promise<number> {
   const ids = await numbers(
-    olderThan(db, beforeMs)
-      .where('live', '=', 0)
-      .where('id', 'in', (eb) => eb.selectFrom('journal_payloads').select('batch')),
+    older.where('live', '=', 0).where('id', 'in', (eb) => eb.selectFrom('journal_payloads').select('batch')),
   )
   if (ids.length === 0) return 0
   for (const table of ['journal_payloads', 'journal_credentials', 'journal_answers'] as const) {
@@ -136,8 +156,8 @@ async function dropPayloads(db: Kysely<JournalTables>, beforeMs: number): Promis
   return ids.length
 }
 
-async function dropBatches(db: Kysely<JournalTables>, beforeMs: number): Promise<number> {
-  const ids = await numbers(olderThan(db, beforeMs).where('live', '=', 0))
+async function dropBatches(older: Found, db: Kysely<JournalTables>): Promise<number> {
+  const ids = await numbers(older.where('live', '=', 0))
   if (ids.length === 0) return 0
   const tables = ['journal_payloads', 'journal_credentials', 'journal_answers', 'journal_records'] as const
   for (const table of tables) await db.deleteFrom(table).where('batch', 'in', ids).execute()

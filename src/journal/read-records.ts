@@ -39,14 +39,19 @@ export async function readBlocking(
       .where('o.batch', 'in', batches.slice(from, from + REFS_PER_STATEMENT))
       .where('o.state', '=', sql.lit(0))
       .where((eb) =>
-        eb.exists(
+        // Not "exists": PostgreSQL may join for that, which reads all that is live.
+        eb(
           eb
             .selectFrom('journal_records as n')
-            .select('n.position')
+            .select('n.batch')
             .whereRef('n.key', '=', 'o.key')
             .where('n.live', '=', sql.lit(1))
             .where('n.state', '=', sql.lit(0))
-            .whereRef('n.batch', '>', 'o.batch'),
+            .whereRef('n.batch', '>', 'o.batch')
+            .orderBy('n.batch')
+            .limit(sql.lit(1)),
+          'is not',
+          null,
         ),
       )
       .orderBy('o.batch')

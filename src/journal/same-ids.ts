@@ -1,3 +1,6 @@
+import type { SummedBatch } from './schema/row-sums.ts'
+import { expectIntactBatch } from './store/damage.ts'
+
 /** A batch with the ids of another one, as the tables have it. */
 export interface SameIds {
   readonly batch: number
@@ -5,6 +8,18 @@ export interface SameIds {
   readonly receivedMs: number
   readonly running: boolean
   readonly answered: boolean
+}
+
+/** Reads the row of such a batch. Error: `ADP_JOURNAL_DAMAGED` where it is not as it was written. */
+export function toSameIds(row: SummedBatch & { readonly id: number; readonly sum: number | null }): SameIds {
+  expectIntactBatch(row.id, row)
+  return {
+    batch: row.id,
+    content: row.content,
+    receivedMs: row.received_ms,
+    running: row.open > 0,
+    answered: row.answered === 1,
+  }
 }
 
 /** What the batches with the ids of one that arrives mean for it. */
@@ -20,14 +35,23 @@ export interface Arrival {
 /** Batches of one owner with the same ids that are looked through, the newest first. */
 export const MAX_SAME_IDS = 100
 
+/** How long a batch is recognised. */
+export interface Recognition {
+  readonly replayForMs: number
+  /** Batches with a higher number are recognised whatever the wall clock says. */
+  readonly forgottenBatch: number
+}
+
 /** Decides which batch is the same. `earlier`: batches of the same owner and ids that are not retired, the newest first. */
 export function judgeArrival(
   content: Uint8Array,
   receivedMs: number,
-  replayForMs: number,
+  { replayForMs, forgottenBatch }: Recognition,
   earlier: readonly SameIds[],
 ): Arrival {
-  const recent = earlier.filter((one) => receivedMs - one.receivedMs < replayForMs)
+  const recent = earlier.filter(
+    (one) => one.batch > forgottenBatch || receivedMs - one.receivedMs < replayForMs,
+  )
   const isSame = (one: SameIds): boolean => Buffer.compare(content, one.content) === 0
   const others = recent.filter((one) => !isSame(one))
   return {

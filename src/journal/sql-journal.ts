@@ -1,8 +1,10 @@
 import { AdapterError } from '../errors.ts'
+import { type Ageing, ageingStepMs } from './ageing.ts'
 import { readBalances } from './balances.ts'
 import { findBatch } from './find-batch.ts'
 import { createAbandonedSearch } from './find-abandoned.ts'
 import type { Journal } from './journal.ts'
+import { askForBatch, handOverBatches } from './lease/hand-over.ts'
 import type { Lease, LeaseWatch } from './lease/lease.ts'
 import type { ProcessIdentity } from './lease/process-identity.ts'
 import { createTakeOver } from './lease/take-over.ts'
@@ -10,6 +12,7 @@ import type { SharedPace } from './pace/pace.ts'
 import { readNote, writeNote } from './notes.ts'
 import { createSharedPace } from './pace/shared-pace.ts'
 import { purge, type Retention } from './purge.ts'
+import { readOlderOpen } from './older-open.ts'
 import { readBatch } from './read-batch.ts'
 import { readBlocking, readDue, readStillOpen } from './read-records.ts'
 import { createAvailability } from './store/availability.ts'
@@ -26,6 +29,18 @@ export interface JournalEvents {
   recovered(): void
   /** Others took this instance for dead and may have finished its batches. */
   leaseLost(): void
+  /** Called at the start with the number of batches that have damaged rows. */
+  rowsDamaged(batches: number): void
+}
+
+/** Until when new records are looked for in V3 before they are posted: all have to be reached. */
+export interface ReadBackPhase {
+  /** Milliseconds since the epoch; 0: never. */
+  readonly untilMs: number
+  /** The age of the journal, ms; 0: never. A wall clock that is set forward does not end the phase. */
+  readonly untilAgeMs: number
+  /** The batch that must have been forgotten; 0: none. */
+  readonly untilForgotten: number
 }
 
 export interface SqlJournalOptions {
@@ -34,8 +49,9 @@ export interface SqlJournalOptions {
   /** Derived from the journal's salt. */
   readonly linkSecret: Uint8Array
   readonly hashKey: (key: string) => Uint8Array
-  readonly readBackUntilMs: number
+  readonly readBack: ReadBackPhase
   readonly clock: JournalClock
+  readonly ageing: Ageing
   readonly identity: ProcessIdentity
   readonly leaseMs: number
   readonly takeLease: (watch: LeaseWatch) => Promise<Lease>
@@ -56,7 +72,8 @@ const NOTE_ANSWERED_MS = 25
 
 /** Creates the journal of a store whose tables are up to date, and takes its lease. */
 export async function createSqlJournal(options: SqlJournalOptions): Promise<DurableJournal> {
-  const { store, unsealing, clock, leaseMs, patienceMs, settlePatienceMs, events } = options
+  const { store, unsealing, clock, leaseMs, patienceMs, settlePatienceMs, events, ageing, readBack } = options
+  const { replayForMs } = options.retention
   const availability = createAvailability(store, clock, (failure) => {
     if (failure === undefined) events?.recovered()
     else events?.failed(failure)
@@ -76,7 +93,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       probe()
     },
   })
-  const lanes = createCommitLanes({ store, clock, lease, availability })
+  const lanes = createCommitLanes({ store, clock, lease, availability, ageing })
   const abandoned = createAbandonedSearch(store)
   const takeOver = createTakeOver({ store, clock, leaseMs, own: options.identity })
   probe = () => {
@@ -89,8 +106,9 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
   const openedMs = clock.wallMs() - clock.nowMs()
   const retentionMs = (): number => Math.min(clock.wallMs(), openedMs + clock.nowMs())
   const stopPurging = repeat(clock, options.purgeEveryMs, () =>
-    availability.ask(() => purge(store, options.retention, retentionMs())),
+    availability.ask(() => purge(store, options.retention, retentionMs(), ageing.forgottenBatch())),
   )
+  const stopAgeing = repeat(clock, ageingStepMs(replayForMs), () => availability.ask(() => ageing.note()))
   /** Whoever began it was told that nothing was kept, so nothing is. */
   const withdraw = (result: OperationResult): void => {
     if (typeof result === 'string' || !('kind' in result) || result.kind !== 'new') return
@@ -121,15 +139,22 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
   let closed: Promise<void> | undefined
   const close = async (): Promise<void> => {
     stopPurging()
+    stopAgeing()
     noteAnswered()
     await lanes.idle()
+    // What is not noted makes the journal younger, and batches are recognised for longer.
+    await ageing.note().catch((error: unknown) => availability.failed(store.toFault(error), 'query'))
     await lease.end().catch((error: unknown) => availability.failed(store.toFault(error), 'query'))
     await store.close()
   }
   return {
     durable: true,
     linkSecret: options.linkSecret,
-    readBackUntilMs: options.readBackUntilMs,
+    get readBackUntilMs() {
+      const isOver =
+        ageing.ageMs() >= readBack.untilAgeMs && ageing.forgottenBatch() >= readBack.untilForgotten
+      return isOver ? readBack.untilMs : Infinity
+    },
     pace: createSharedPace(store, options.hashKey, (question) => availability.ask(question)),
     answered: (batch) => {
       answered.push(batch)
@@ -146,7 +171,10 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       if (typeof result === 'string' || !('kind' in result)) throw unexpected()
       return toBegun(result)
     },
-    find: (batch) => availability.ask(() => findBatch(store.db, batch, options.retention.replayForMs)),
+    find: (batch) =>
+      availability.ask(() =>
+        findBatch(store.db, batch, { replayForMs, forgottenBatch: ageing.forgottenBatch() }),
+      ),
     settle: async (batch, outcomes, under) => {
       const operation = { kind: 'settle', batch, lease: under, ...toColumns(outcomes) } as const
       const result = await lanes.of('settle').submit(operation, settlePatienceMs)
@@ -164,9 +192,12 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     },
     load: (batch) => availability.ask(() => readBatch(store.db, batch, unsealing)),
     blocking: (batches) => availability.ask(() => readBlocking(store.db, batches)),
+    olderOpen: (records) => availability.ask(() => readOlderOpen(store.db, records)),
     stillOpen: (records) => availability.ask(() => readStillOpen(store.db, records)),
     takeOver: () => availability.ask(() => takeOver(lease.instance())),
     findAbandoned: (isAttended) => availability.ask(() => abandoned.find(lease.instance(), isAttended)),
+    askFor: (batch) => availability.ask(() => askForBatch(store.db, batch, lease.instance())),
+    handOver: (batches) => availability.ask(() => handOverBatches(store, batches, lease.instance())),
     due: (nowMs, limit) => availability.ask(() => readDue(store.db, nowMs, limit)),
     readNote: (name) => availability.ask(() => readNote(store.db, name)),
     writeNote: (name, text) => availability.ask(() => writeNote(store.db, name, text)),

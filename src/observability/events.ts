@@ -83,6 +83,8 @@ export interface Events {
   journalRecovered(): void
   /** Other instances took this one for dead, and may have finished its batches. */
   journalLeaseLost(): void
+  /** At the start rows of the journal were found damaged: new records are read back before they are posted. */
+  journalRowsDamaged(event: { readonly batches: number }): void
   /** A client was cut off because it sent its headers or its body, or read its reply, too slowly. */
   slowClient(event: { readonly phase: 'headers' | 'upload' | 'reply' }): void
   credentialsDenied(event: { readonly status: number; readonly partner: string }): void
@@ -118,6 +120,7 @@ export function createEvents(logger: Logger): Events {
     journalFailed: (event) => logger.error(event, 'journal failed'),
     journalRecovered: () => logger.info('journal recovered'),
     journalLeaseLost: () => logger.error('journal lease lost'),
+    journalRowsDamaged: (event) => logger.error(event, 'journal rows damaged'),
     slowClient: (event) => logger.warn(event, 'slow client cut off'),
     credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),
     passThroughFailed: (event) => logger.warn(event, 'pass-through failed'),

@@ -10,16 +10,18 @@ import { startInstance } from './start-instance.ts'
 
 const patience = { patienceMs: 2_000, leaseMs: 600 }
 
+const eventsTo = (heard: string[]) => ({
+  failed: (reason: string) => heard.push(`failed: ${reason}`),
+  recovered: () => heard.push('recovered'),
+  leaseLost: () => heard.push('lease lost'),
+  rowsDamaged: (batches: number) => heard.push(`damaged: ${batches}`),
+})
+
 /** A journal with one batch that was answered, and what it told. */
 async function openUsed() {
   const file = `${await makeFolder()}/journal.db`
   const heard: string[] = []
-  const events = {
-    failed: (reason: string) => heard.push(`failed: ${reason}`),
-    recovered: () => heard.push('recovered'),
-    leaseLost: () => heard.push('lease lost'),
-  }
-  const { journal, store } = await openSqlite(file, { ...patience, events })
+  const { journal, store } = await openSqlite(file, { ...patience, events: eventsTo(heard) })
   const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
   await journal.settle(batch, [confirmed(0)])
   return { file, journal, store, heard, batch }
@@ -148,6 +150,36 @@ describe('an SQLite journal at its start', () => {
       await expect(openJournal({ url: `sqlite:${file}` })).rejects.toMatchObject(refusal(text))
       await expect(openInspector(`sqlite:${file}`)).rejects.toMatchObject(refusal(text))
     }
+  })
+
+  it('is refused where one bit of its file differs in what a batch or a record is looked for by', async () => {
+    const file = `${await makeFolder()}/journal.db`
+    const first = await openSqlite(file)
+    await beginNew(first.journal, batchOf(['a'], { name: 'one', receivedMs: Date.now() }))
+    const { ids } = await first.store.db.selectFrom('journal_batches').select('ids').executeTakeFirstOrThrow()
+    const { key } = await first.store.db.selectFrom('journal_records').select('key').executeTakeFirstOrThrow()
+    await first.journal.close()
+    const whole = await readFile(file)
+    /** In the table and in its index, and the key once more as its copy. */
+    const places = [Buffer.from(ids ?? []), Buffer.from(key)].flatMap((bytes) => {
+      const found: number[] = []
+      for (let at = whole.indexOf(bytes); at >= 0; at = whole.indexOf(bytes, at + 1)) found.push(at)
+      return found
+    })
+    expect(places).toHaveLength(5)
+    let indexes = 0
+    for (const place of places) {
+      const changed = Buffer.from(whole)
+      changed[place] = (whole[place] ?? 0) ^ 1
+      await writeFile(file, changed)
+      const heard: string[] = []
+      const opened = await openSqlite(file, { events: eventsTo(heard) }).catch((error: unknown) => error)
+      if (opened instanceof Error) {
+        expect(opened).toMatchObject(refusal(/an index of its file does not fit its table/))
+        indexes += 1
+      } else expect(heard).toEqual(['damaged: 1'])
+    }
+    expect(indexes).toBe(4)
   })
 
   it('starts after kill -9, whatever its mark lags behind', async () => {

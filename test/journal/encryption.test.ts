@@ -1,8 +1,9 @@
+import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 
 import { expect, it } from 'vitest'
 
-import { seal, unseal } from '../../src/journal/store/seal.ts'
+import { seal, sealAside, unseal } from '../../src/journal/store/seal.ts'
 import { batchOf, beginNew } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
 
@@ -38,20 +39,22 @@ it.each([
   expect(disk).not.toContain(key.key.toString('latin1'))
 })
 
-it.each([{ key: undefined }, { key }])('compresses what is large, encrypted or not ($key.id)', (given) => {
-  const large = Buffer.from('{"mark":"one of many"}'.repeat(1_000))
-  const sealed = seal(large, given.key, 'payload', of)
-  expect(sealed.body.length).toBeLessThan(large.length / 10)
-  expect(Buffer.from(unseal(sealed, given.key === undefined ? withoutKey : withKey, 'payload', of))).toEqual(
-    large,
-  )
-})
+it.each([{ key: undefined }, { key }])(
+  'compresses what is large, encrypted or not ($key.id)',
+  async (given) => {
+    const large = Buffer.from('{"mark":"one of many"}'.repeat(1_000))
+    const sealed = seal(large, given.key, 'payload', of)
+    expect(sealed.body.length).toBeLessThan(large.length / 10)
+    const how = given.key === undefined ? withoutKey : withKey
+    expect(Buffer.from(await unseal(sealed, how, 'payload', of))).toEqual(large)
+  },
+)
 
 const damaged = expect.objectContaining({ code: 'ADP_JOURNAL_DAMAGED' }) as Error
 
-it('reads what an older version kept as it came, and refuses every change of what it keeps itself', () => {
+it('reads what an older version kept as it came, and refuses every change of what it keeps itself', async () => {
   const large = Buffer.from('{"mark":"one of many"}'.repeat(1_000))
-  expect(unseal({ keyId: null, body: large }, withoutKey, 'payload', of)).toBe(large)
+  expect(await unseal({ keyId: null, body: large }, withoutKey, 'payload', of)).toBe(large)
   const { keyId, body } = seal(large, undefined, 'payload', of)
   const attempts = [
     () => unseal({ keyId, body: body.subarray(0, 20) }, withoutKey, 'payload', of),
@@ -64,22 +67,22 @@ it('reads what an older version kept as it came, and refuses every change of wha
       return unseal({ keyId, body: flipped }, withoutKey, 'payload', of)
     }),
   ]
-  for (const attempt of attempts) expect(attempt).toThrow(damaged)
+  for (const attempt of attempts) await expect(attempt()).rejects.toThrow(damaged)
 })
 
-it('reads no plaintext once there are keys, unless that was said', () => {
+it('reads no plaintext once there are keys, unless that was said', async () => {
   const { keyId, body } = seal(Buffer.from('forged'), undefined, 'answers', of)
   for (const id of [keyId, null]) {
-    expect(() => unseal({ keyId: id, body }, withKey, 'answers', of)).toThrow(damaged)
+    await expect(unseal({ keyId: id, body }, withKey, 'answers', of)).rejects.toThrow(damaged)
   }
   const accepting = { ...withKey, plaintextAccepted: true }
-  expect(Buffer.from(unseal({ keyId, body }, accepting, 'answers', of)).toString()).toBe('forged')
+  expect(Buffer.from(await unseal({ keyId, body }, accepting, 'answers', of)).toString()).toBe('forged')
 })
 
-it('binds what is encrypted to its batch, its owner and its kind', () => {
+it('binds what is encrypted to its batch, its owner and its kind', async () => {
   const plain = Buffer.from('text')
   const sealed = seal(plain, key, 'payload', of)
-  expect(Buffer.from(unseal(sealed, withKey, 'payload', of)).toString()).toBe('text')
+  expect(Buffer.from(await unseal(sealed, withKey, 'payload', of)).toString()).toBe('text')
   const changed = Buffer.from(sealed.body)
   changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1
   for (const attempt of [
@@ -89,9 +92,24 @@ it('binds what is encrypted to its batch, its owner and its kind', () => {
     () => unseal({ ...sealed, body: changed }, withKey, 'payload', of),
     () => unseal({ ...sealed, body: changed.subarray(0, 5) }, withKey, 'payload', of),
   ])
-    expect(attempt).toThrow(damaged)
-  expect(() => unseal(sealed, withoutKey, 'payload', of)).toThrow(
+    await expect(attempt()).rejects.toThrow(damaged)
+  await expect(unseal(sealed, withoutKey, 'payload', of)).rejects.toThrow(
     expect.objectContaining({ code: 'ADP_CONFIGURATION' }),
   )
   expect(seal(plain, key, 'payload', of).body).not.toEqual(sealed.body)
 })
+
+it.each([{ key: undefined }, { key }])(
+  'reads what is large as it was written in parts ($key.id)',
+  async (given) => {
+    const how = given.key === undefined ? withoutKey : withKey
+    for (const large of [randomBytes(9_000_000), Buffer.alloc(9_000_000, 'mark'), randomBytes(100_000)]) {
+      const sealed = await sealAside(large, given.key, 'payload', of)
+      expect(sealed.keyId).toBe(seal(large, given.key, 'payload', of).keyId)
+      expect(Buffer.compare(await unseal(sealed, how, 'payload', of), large)).toBe(0)
+      const changed = Buffer.from(sealed.body)
+      changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1
+      await expect(unseal({ ...sealed, body: changed }, how, 'payload', of)).rejects.toThrow(damaged)
+    }
+  },
+)

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
-import type { Fault } from '../../src/journal/store/fault.ts'
+import { type CommitGate, passGate } from '../../src/journal/store/commit-gate.ts'
+import { type Fault, gaveUp } from '../../src/journal/store/fault.ts'
 import { createGroupCommit } from '../../src/journal/store/group-commit.ts'
 import { type Operation, type OperationResult, toBegin } from '../../src/journal/store/operations.ts'
 import type { Committed } from '../../src/journal/store/store.ts'
@@ -8,12 +9,14 @@ import { batchOf, beginNew, confirmed } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
 const operation = (batch: number): Operation => ({ kind: 'withdraw', batch })
+const beginning = (key: string): Operation => toBegin(batchOf([key]))
 const transient: Fault = { kind: 'transient', message: 'the disk is full' }
 
 /** A store that answers as told, group by group, and then that all is well. */
 function createLane(answers: (Fault | 'wait')[], concurrency = 1) {
   const clock = createJournalClock()
   const groups: (readonly Operation[])[] = []
+  const gates: CommitGate[] = []
   const waiting: ((committed: Committed) => void)[] = []
   const done = (operations: readonly Operation[]): Committed => ({
     ok: true,
@@ -22,18 +25,22 @@ function createLane(answers: (Fault | 'wait')[], concurrency = 1) {
   const lane = createGroupCommit({
     clock,
     concurrency,
-    commit: (operations) => {
+    commit: (operations, gate) => {
       groups.push(operations)
+      gates.push(gate)
       const answer = answers.shift()
       if (answer === 'wait') return new Promise((resolve) => waiting.push(resolve))
       return Promise.resolve(answer === undefined ? done(operations) : { ok: false, fault: answer })
     },
   })
-  const settle = (operations: readonly Operation[]): void => waiting.shift()?.(done(operations))
+  const answer = (committed: Committed): void => waiting.shift()?.(committed)
+  const settle = (operations: readonly Operation[]): void => answer(done(operations))
   return {
     clock,
     groups,
+    gates,
     lane,
+    answer,
     settle,
     numbers: () => groups.map((group) => group.map((one) => ('batch' in one ? one.batch : 0))),
   }
@@ -103,20 +110,51 @@ describe('group commit', () => {
   })
 
   it('tells of an operation that was made durable after its caller had given up', async () => {
-    const { lane, clock, settle, groups } = createLane(['wait'])
+    const { lane, clock, settle, groups, gates } = createLane(['wait'])
     const late: (OperationResult | undefined)[] = []
     const failed = expect(
-      lane.submit(operation(1), 100, (result) => late.push(result)),
-    ).rejects.toMatchObject({
-      code: 'ADP_JOURNAL_UNAVAILABLE',
-    })
+      lane.submit(beginning('a'), 100, (result) => late.push(result)),
+    ).rejects.toMatchObject({ code: 'ADP_OUTCOME_UNKNOWN' })
     await turn()
+    expect(gates.map(passGate)).toEqual([true])
     await clock.pass(100)
     await failed
     expect(late).toEqual([])
     settle(groups[0] ?? [])
     await lane.idle()
     expect(late).toEqual(['done'])
+  })
+
+  it('stops the commit of a batch whose caller gives up, and makes the others of its group durable', async () => {
+    const { lane, clock, groups, gates, answer } = createLane(['wait'])
+    const ends: (OperationResult | undefined)[] = []
+    const short = expect(
+      lane.submit(beginning('a'), 100, (result) => ends.push(result)),
+    ).rejects.toMatchObject({
+      code: 'ADP_JOURNAL_UNAVAILABLE',
+    })
+    const long = lane.submit(beginning('b'), 1_000)
+    await turn()
+    await clock.pass(100)
+    await short
+    expect(gates.map(passGate)).toEqual([false])
+    answer({ ok: false, fault: gaveUp })
+    await turn()
+    await clock.pass(50)
+    expect(await long).toBe('done')
+    expect(groups.map((group) => group.length)).toEqual([2, 1])
+    expect(ends).toEqual([undefined])
+  })
+
+  it('does not say "not kept" of what may have been when the store turns out to be damaged', async () => {
+    const damaged: Fault = { kind: 'damaged', message: 'its file is gone' }
+    const { lane, clock } = createLane([{ ...transient, kind: 'doubtful' }, damaged])
+    const told = expect(lane.submit(beginning('a'), 1_000)).rejects.toMatchObject({
+      code: 'ADP_OUTCOME_UNKNOWN',
+    })
+    await turn()
+    await clock.pass(50)
+    await told
   })
 
   it('goes on with what may have been kept when the store is gone after that, also when its caller has given up', async () => {

@@ -11,7 +11,13 @@ async function openTwo() {
   const file = `${await makeFolder()}/journal.db`
   const clocks = [createJournalClock(), createJournalClock()] as const
   const lost: string[] = []
-  const events = { failed: () => undefined, recovered: () => undefined, leaseLost: () => lost.push('lost') }
+  const ignore = (): void => undefined
+  const events = {
+    failed: ignore,
+    recovered: ignore,
+    rowsDamaged: ignore,
+    leaseLost: () => lost.push('lost'),
+  }
   const one = await openSqlite(file, { clock: clocks[0], leaseMs: 9_000, events })
   const two = await openSqlite(file, { clock: clocks[1], leaseMs: 9_000 })
   /** What a turned clock sets off goes to the file and back. */

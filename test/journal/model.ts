@@ -88,6 +88,10 @@ export async function followScript(journal: Journal, script: readonly Act[]): Pr
       own.map(({ state, superseded }) => [state, superseded]),
     )
   }
+  const older = records.map((own) =>
+    records.findLast((one) => one.key === own.key && isOpen(one) && isOlder(one, own)),
+  )
+  expect(await journal.olderOpen(records.map(toRef))).toEqual(older.map((one) => one && toRef(one)))
   expect(await journal.stillOpen(records.map(toRef))).toEqual(records.filter(isOpen).map(toRef))
 }
 
@@ -117,7 +121,10 @@ async function begin(
   }
   const open = batches.flatMap((one) => one.records).filter(isOpen)
   const after = keys.flatMap((key, position) => {
-    const older = open.filter((one) => one.key === key).map(toRef)
+    const older = open
+      .filter((one) => one.key === key)
+      .slice(-1)
+      .map(toRef)
     return older.length === 0 ? [] : [[position, older]]
   })
   expect(begun).toMatchObject({ kind: 'new', idsReused: others.length > 0 })
@@ -169,7 +176,8 @@ async function reopen(journal: Journal, batches: readonly ModelBatch[], batch: M
   const expected = reopened.map(({ position, key }) => {
     const own = { batch: batch.number, position }
     const older = all.filter((one) => one.key === key && isOpen(one) && isOlder(one, own))
-    return [position, older.filter((one) => !reopened.includes(one)).map(toRef)] as const
+    const others = older.filter((one) => !reopened.includes(one))
+    return [position, others.slice(-1).map(toRef)] as const
   })
   const positions = batch.records.map(({ position }) => position)
   expect((await journal.reopen(batch.number, positions.reverse(), undefined)).after).toEqual(

@@ -23,18 +23,18 @@ describe('a journal without a store', () => {
     const journal = createNoJournal()
     expect(await begin(journal, 'a', 'b', 'a')).toEqual({})
     expect(await begin(journal, 'c', 'a')).toEqual({
-      1: [
-        { batch: 1, position: 0 },
-        { batch: 1, position: 2 },
-      ],
+      1: [{ batch: 1, position: 2 }],
     })
     await journal.settle(1, [{ position: 0, state: 'confirmed', answer: undefined }])
     expect(await begin(journal, 'a')).toEqual({
-      0: [
-        { batch: 1, position: 2 },
-        { batch: 2, position: 1 },
-      ],
+      0: [{ batch: 2, position: 1 }],
     })
+    const third = { batch: 3, position: 0 }
+    expect(await journal.olderOpen([third, { batch: 2, position: 1 }, { batch: 1, position: 2 }])).toEqual([
+      { batch: 2, position: 1 },
+      { batch: 1, position: 2 },
+      undefined,
+    ])
     const asked = [0, 1, 2].map((position) => ({ batch: 1, position }))
     expect(await journal.stillOpen(asked)).toEqual([
       { batch: 1, position: 1 },
@@ -47,8 +47,13 @@ describe('a journal without a store', () => {
     const keys = Array<string>(20_000).fill('a')
     await begin(journal, ...keys)
     const after = (await begin(journal, ...keys)) as Record<number, readonly unknown[]>
-    expect(after[0]).toHaveLength(20_000)
+    expect(after[0]).toEqual([{ batch: 1, position: 19_999 }])
     expect([Object.keys(after).length, new Set(Object.values(after)).size]).toEqual([20_000, 1])
+    const all = keys.map((_, position) => ({ position, state: 'confirmed', answer: undefined }) as const)
+    await journal.settle(1, all)
+    expect(await journal.olderOpen([{ batch: 2, position: 0 }])).toEqual([undefined])
+    await journal.settle(2, all)
+    expect(await begin(journal, 'a')).toEqual({})
   })
 
   it('takes no batch for one that came before', async () => {

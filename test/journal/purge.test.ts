@@ -101,27 +101,59 @@ it('keeps the marks of the last hundred instances', async () => {
   )
 })
 
+type OpenedJournal = Awaited<ReturnType<typeof openSqlite>>
+
+/** Lets hours pass, so that in each of them the journal does what it does now and then. */
+async function passHours(
+  clock: ReturnType<typeof createJournalClock>,
+  { store }: OpenedJournal,
+  hours: number,
+) {
+  for (let hour = 0; hour < hours; hour += 1) {
+    await clock.pass(3_600_000)
+    await store.exclusively(() => Promise.resolve())
+  }
+}
+
 it('is done every hour by whoever has the journal open', async () => {
   const clock = createJournalClock()
   const file = `${await makeFolder()}/journal.db`
-  const { journal } = await openSqlite(file, { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS })
+  const opened = await openSqlite(file, { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS })
+  const { journal } = opened
   const batch = await beginNew(journal, batchOf(['a']))
   await journal.settle(batch, [confirmed(0)])
-  await clock.pass(DAY_MS)
+  await passHours(clock, opened, 24)
   await expect.poll(() => journal.load(batch), { timeout: 10_000 }).toBeDefined()
-  await clock.pass(2 * 3_600_000)
+  await passHours(clock, opened, 3)
   await expect.poll(() => journal.load(batch), { timeout: 10_000 }).toBeUndefined()
 })
 
 it('deletes nothing because the wall clock jumped ahead', async () => {
   const clock = createJournalClock()
   const file = `${await makeFolder()}/journal.db`
-  const { journal } = await openSqlite(file, { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS })
-  const old = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS - DAY_MS - 1 }))
+  const opened = await openSqlite(file, { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS })
+  const { journal } = opened
+  const old = await beginNew(journal, batchOf(['a']))
+  await journal.settle(old, [confirmed(0)])
+  await passHours(clock, opened, 12)
   const batch = await beginNew(journal, batchOf(['a']))
-  for (const one of [old, batch]) await journal.settle(one, [confirmed(0)])
+  await journal.settle(batch, [confirmed(0)])
   clock.setWall(400 * DAY_MS)
-  await clock.pass(3_600_000)
+  await passHours(clock, opened, 15)
   await expect.poll(() => journal.load(old), { timeout: 10_000 }).toBeUndefined()
   expect(await journal.load(batch)).toBeDefined()
+})
+
+it('deletes nothing because the wall clock was ahead when the process started', async () => {
+  const clock = createJournalClock()
+  const file = `${await makeFolder()}/journal.db`
+  const options = { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS }
+  const { journal } = await openSqlite(file, options)
+  const batch = await beginNew(journal, batchOf(['a']))
+  await journal.settle(batch, [confirmed(0)])
+  await journal.close()
+  clock.setWall(400 * DAY_MS)
+  const next = await openSqlite(file, options)
+  await passHours(clock, next, 3)
+  expect(await next.journal.load(batch)).toMatchObject({ records: [{ answer: 'answer 0' }] })
 })

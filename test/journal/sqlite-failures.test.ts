@@ -10,7 +10,7 @@ import { openJournalOn } from '../../src/journal/open-journal.ts'
 import { openStore } from '../../src/journal/store/open-store.ts'
 import type { Store } from '../../src/journal/store/store.ts'
 import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
-import { makeFolder, openSqlite } from './open-sqlite.ts'
+import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
 const patience = { patienceMs: 400, settlePatienceMs: 5_000 }
 const told = () => {
@@ -21,6 +21,7 @@ const told = () => {
       failed: (reason: string) => heard.push(`failed: ${reason}`),
       recovered: () => heard.push('recovered'),
       leaseLost: () => heard.push('lease lost'),
+      rowsDamaged: (batches: number) => heard.push(`damaged: ${batches}`),
     },
   }
 }
@@ -41,9 +42,7 @@ describe('an SQLite journal that cannot be written', () => {
     await journal.settle(batch, [refused, confirmed(1)])
     let goOn = (): void => undefined
     slow = new Promise((resolve) => (goOn = resolve))
-    await expect(journal.reopen(batch, [0], undefined)).rejects.toMatchObject({
-      code: 'ADP_JOURNAL_UNAVAILABLE',
-    })
+    await expect(journal.reopen(batch, [0], undefined)).rejects.toMatchObject({ code: 'ADP_OUTCOME_UNKNOWN' })
     const abandoned = () => journal.findAbandoned(() => false)
     expect([await abandoned(), await abandoned()]).toEqual([[], []])
     goOn()
@@ -51,6 +50,57 @@ describe('an SQLite journal that cannot be written', () => {
     await abandoned()
     expect(await abandoned()).toMatchObject([{ batch, after: new Map([[0, []]]) }])
     expect(await journal.findAbandoned(() => true)).toEqual([])
+  })
+
+  it('does not say "not applied" of a batch that it may have kept, and that another finishes when this process dies', async () => {
+    const file = `${await makeFolder()}/journal.db`
+    const store = openStore(`sqlite:${file}`, { patienceMs: 400, replayForMs: 1_000, wallMs: Date.now })
+    let isCommitted = false
+    const commit: Store['commit'] = async (group) => {
+      const committed = await store.commit(group)
+      if (group.operations[0]?.kind !== 'begin') return committed
+      isCommitted = true
+      // The answer never comes: this process dies.
+      return new Promise(() => undefined)
+    }
+    const journal = await openJournalOn({ ...store, commit }, patience)
+    await expect(journal.begin(batchOf(['a']))).rejects.toMatchObject({
+      code: 'ADP_OUTCOME_UNKNOWN',
+      status: 504,
+    })
+    expect(isCommitted).toBe(true)
+    await store.close()
+    const clock = createJournalClock()
+    const { journal: next } = await openSqlite(file, { clock })
+    await next.takeOver()
+    await clock.pass(20_000)
+    expect(await next.takeOver()).toMatchObject([{ after: new Map([[0, []]]) }])
+  })
+
+  it('keeps nothing of a batch of which it says so, also when the store goes on and the process dies', async () => {
+    const file = `${await makeFolder()}/journal.db`
+    const store = openStore(`sqlite:${file}`, { patienceMs: 400, replayForMs: 1_000, wallMs: Date.now })
+    let goOn = (): void => undefined
+    const slow = new Promise<void>((resolve) => (goOn = resolve))
+    let ended: Promise<unknown> | undefined
+    const commit: Store['commit'] = async (group) => {
+      if (group.operations[0]?.kind !== 'begin') return new Promise(() => undefined)
+      await slow
+      ended = store.commit(group)
+      await ended
+      return new Promise(() => undefined)
+    }
+    const journal = await openJournalOn({ ...store, commit }, patience)
+    await expect(journal.begin(batchOf(['a']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_UNAVAILABLE' })
+    goOn()
+    await vi.waitFor(() => expect(ended).toBeDefined())
+    await ended
+    const { batches } = await store.db
+      .selectFrom('journal_batches')
+      .select(({ fn }) => fn.countAll().as('batches'))
+      .executeTakeFirstOrThrow()
+    await store.close()
+    expect(Number(batches)).toBe(0)
   })
 
   it('makes an fsync for each commit, in a file for its owner alone', async () => {

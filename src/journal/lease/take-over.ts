@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 
-import type { RecordRef, TakenOver } from '../journal.ts'
+import type { TakenOver } from '../journal.ts'
+import { readOlderOfBatch } from '../older-open.ts'
 import { changeOfBatch } from '../schema/row-sums.ts'
 import type { JournalTables } from '../schema/tables.ts'
 import type { JournalClock } from '../store/clock.ts'
@@ -98,38 +99,7 @@ export async function readOpen(
 ): Promise<readonly TakenOver[]> {
   const batches: TakenOver[] = []
   for (const batch of [...ids].sort((one, other) => one - other)) {
-    batches.push({ batch, lease: instance, after: await readOlderOpen(db, batch) })
+    batches.push({ batch, lease: instance, after: await readOlderOfBatch(db, batch) })
   }
   return batches
-}
-
-/** The open records of a batch, each with the older open records of its key. */
-async function readOlderOpen(
-  db: Kysely<JournalTables>,
-  batch: number,
-): Promise<ReadonlyMap<number, readonly RecordRef[]>> {
-  const rows = await db
-    .selectFrom('journal_records as r')
-    .leftJoin('journal_records as o', (join) =>
-      join
-        .onRef('o.key', '=', 'r.key')
-        .on('o.live', '=', 1)
-        .on('o.state', '=', 0)
-        .onRef('o.batch', '<', 'r.batch'),
-    )
-    .select(['r.position', 'o.batch as olderBatch', 'o.position as olderPosition'])
-    .where('r.batch', '=', batch)
-    .where('r.state', '=', 0)
-    .orderBy('r.position')
-    .orderBy('o.batch')
-    .orderBy('o.position')
-    .execute()
-  const after = new Map<number, RecordRef[]>()
-  for (const { position, olderBatch, olderPosition } of rows) {
-    const refs = after.get(position) ?? []
-    if (olderBatch !== null && olderPosition !== null)
-      refs.push({ batch: olderBatch, position: olderPosition })
-    after.set(position, refs)
-  }
-  return after
 }

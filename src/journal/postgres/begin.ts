@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
 
-import { judgeArrival, MAX_SAME_IDS, type SameIds } from '../same-ids.ts'
+import { judgeArrival, MAX_SAME_IDS, type SameIds, toSameIds } from '../same-ids.ts'
 import {
   changeOfBatch,
   DROP_SUMS,
@@ -11,11 +11,11 @@ import {
   summedBatchColumns,
 } from '../schema/row-sums.ts'
 import { packAnswers } from '../store/answer-pack.ts'
-import { expectIntactBatch } from '../store/damage.ts'
 import type { LedgerChanges } from '../store/ledger-changes.ts'
-import type { BeginOperation, BeginResult } from '../store/operations.ts'
-import { seal } from '../store/seal.ts'
+import { type BeginOperation, type BeginResult, forAllOfKey, type Three } from '../store/operations.ts'
+import { seal, sealAside } from '../store/seal.ts'
 import type { WriteContext } from './context.ts'
+import { newestOf } from './newest-of.ts'
 import { type SealedRow, toBuffer, writeSealed } from './sealed-rows.ts'
 
 /** A batch of the group that is new. */
@@ -43,7 +43,7 @@ export async function beginBatches(
     const { owner, ids, content, receivedMs, keys, refused } = operation
     const name = ids === undefined ? undefined : nameOf(owner, ids)
     const earlier = (name === undefined ? undefined : before.get(name)) ?? []
-    const { known, idsReused, retired } = judgeArrival(content, receivedMs, context.replayForMs, earlier)
+    const { known, idsReused, retired } = judgeArrival(content, receivedMs, context, earlier)
     retiring.push(...retired)
     const left = earlier.filter(({ batch }) => !retired.includes(batch))
     if (name !== undefined) before.set(name, left)
@@ -90,14 +90,8 @@ async function readBefore(
   const before = new Map<string, SameIds[]>()
   for (const row of rows) {
     const name = nameOf(row.owner_id, row.ids)
-    if (names.has(name)) expectIntactBatch(row.id, row)
-    const one = {
-      batch: row.id,
-      content: row.content,
-      receivedMs: row.received_ms,
-      running: row.open > 0,
-      answered: row.answered === 1,
-    }
+    if (!names.has(name)) continue
+    const one = toSameIds(row)
     const list = before.get(name)
     if (list === undefined) before.set(name, [one])
     else list.push(one)
@@ -181,12 +175,12 @@ async function writeBatches(
   for (const { batch, operation, open } of fresh) {
     const { partner, refused } = operation
     const of = { batch, owner: operation.owner }
-    payloads.push({ batch, ...seal(operation.payload, key, 'payload', of) })
+    payloads.push({ batch, ...(await sealAside(operation.payload, key, 'payload', of)) })
     if (key !== undefined && operation.credentials !== undefined && open > 0) {
       credentials.push({ batch, ...seal(Buffer.from(operation.credentials), key, 'credentials', of) })
     }
     const pack = packAnswers(refused.positions, refused.answers)
-    if (pack !== undefined) answers.push({ batch, ...seal(pack, key, 'answers', of) })
+    if (pack !== undefined) answers.push({ batch, ...(await sealAside(pack, key, 'answers', of)) })
     ledger.move(partner, undefined, 0, open)
     ledger.move(partner, undefined, 2, refused.positions.length)
   }
@@ -213,28 +207,49 @@ const INSERTED_SUM = sumOfRecord({
   dead_letter: '0',
 })
 
+/** Records whose keys are hashed, and that are written, in one turn of the event loop. */
+const RECORDS_PER_STATEMENT = 2_000
+
 async function writeRecords(
   client: PoolClient,
   context: WriteContext,
   fresh: readonly Fresh[],
 ): Promise<void> {
-  const { hashKey, nowMs } = context
-  const batches: number[] = []
-  const positions: number[] = []
-  const keys: Buffer[] = []
-  const states: number[] = []
-  const reasons: (string | null)[] = []
+  const { hashKey } = context
+  let rows = noRows()
   for (const { batch, operation } of fresh) {
     const { positions: refused, reasons: why } = operation.refused
     const reasonOf = new Map(refused.map((position, index) => [position, why[index] ?? null]))
-    operation.keys.forEach((key, position) => {
-      batches.push(batch)
-      positions.push(position)
-      keys.push(toBuffer(hashKey(key)))
-      states.push(reasonOf.has(position) ? 2 : 0)
-      reasons.push(reasonOf.get(position) ?? null)
-    })
+    for (const [position, key] of operation.keys.entries()) {
+      rows.batches.push(batch)
+      rows.positions.push(position)
+      rows.keys.push(toBuffer(hashKey(key)))
+      rows.states.push(reasonOf.has(position) ? 2 : 0)
+      rows.reasons.push(reasonOf.get(position) ?? null)
+      if (rows.keys.length < RECORDS_PER_STATEMENT) continue
+      await insertRecords(client, context, rows)
+      rows = noRows()
+    }
   }
+  if (rows.keys.length > 0) await insertRecords(client, context, rows)
+}
+
+/** Rows of records by column. */
+interface RecordRows {
+  readonly batches: number[]
+  readonly positions: number[]
+  readonly keys: Buffer[]
+  readonly states: number[]
+  readonly reasons: (string | null)[]
+}
+
+const noRows = (): RecordRows => ({ batches: [], positions: [], keys: [], states: [], reasons: [] })
+
+async function insertRecords(
+  client: PoolClient,
+  { nowMs }: WriteContext,
+  { batches, positions, keys, states, reasons }: RecordRows,
+): Promise<void> {
   await client.query({
     name: 'journal-records',
     text: `insert into journal_records (batch, position, key, key_copy, state, live, sum, reason, settled_ms)
@@ -246,12 +261,12 @@ async function writeRecords(
   })
 }
 
-/** By batch: position, batch and position of an older open record, in threes. */
+/** By batch: position, batch and position of the nearest older open record, in threes. */
 async function readOlderOpen(
   client: PoolClient,
   fresh: readonly Fresh[],
 ): Promise<ReadonlyMap<number, readonly number[]>> {
-  const after = new Map<number, number[]>()
+  const after = new Map<number, readonly number[]>()
   if (fresh.length === 0) return after
   const { rows } = await client.query<{
     batch: number
@@ -260,17 +275,19 @@ async function readOlderOpen(
     older_position: number
   }>({
     name: 'journal-older',
-    text: `select r.batch, r.position, o.batch as older, o.position as older_position
-      from journal_records r
-      join journal_records o on o.key = r.key and o.live = 1 and o.state = 0 and o.batch < r.batch
-      where r.batch = any($1::bigint[]) and r.state = 0
-      order by r.batch, r.position, o.batch, o.position`,
+    text: `select f.batch, f.position, o.batch as older, o.position as older_position
+      from (select batch, key, min(position) as position from journal_records
+        where batch = any($1::bigint[]) and state = 0 group by batch, key) f
+      cross join lateral ${newestOf('f.key', 0, 'n.batch < f.batch')} o`,
     values: [fresh.map(({ batch }) => batch)],
   })
-  for (const { batch, position, older, older_position: olderPosition } of rows) {
-    const threes = after.get(batch) ?? []
-    threes.push(position, older, olderPosition)
-    after.set(batch, threes)
+  const found = new Map<number, Three[]>()
+  for (const row of rows) {
+    const threes = found.get(row.batch) ?? []
+    threes.push([row.position, row.older, row.older_position])
+    found.set(row.batch, threes)
   }
+  for (const { batch: number, operation } of fresh)
+    after.set(number, forAllOfKey(operation.keys, found.get(number) ?? []))
   return after
 }

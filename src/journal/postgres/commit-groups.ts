@@ -4,6 +4,8 @@ import type { Pool, PoolClient, QueryResult } from 'pg'
 
 import type { HighWater } from '../high-water/high-water.ts'
 import { markOf } from '../schema/marks.ts'
+import { passGate } from '../store/commit-gate.ts'
+import { gaveUp } from '../store/fault.ts'
 import { createKeyHash } from '../store/hash-key.ts'
 import { createLedgerChanges, type LedgerChanges } from '../store/ledger-changes.ts'
 import type { BeginOperation, Operation, OperationResult, SettleOperation } from '../store/operations.ts'
@@ -44,9 +46,10 @@ export function createCommitGroups(
   /** Results of operations that turned out to be durable. */
   const resolved = new Map<Operation, OperationResult>()
 
-  const contextOf = ({ instance, nowMs }: Group): WriteContext => ({
+  const contextOf = ({ instance, nowMs, forgottenBatch }: Group): WriteContext => ({
     instance,
     nowMs,
+    forgottenBatch,
     key: secrets.key,
     hashKey,
     replayForMs,
@@ -70,6 +73,7 @@ export function createCommitGroups(
     }
     await writeLedger(client, ledger, slotOf(group.instance, 0))
     const mark = await leaveMark(client, group.instance)
+    if (!passGate(group.gate)) return giveUp(client)
     try {
       if (!(await commit(client))) return ROLLED_BACK
       highWater.reached(commits)
@@ -100,6 +104,7 @@ export function createCommitGroups(
         continue
       }
       await writeLedger(client, ledger, slotOf(group.instance, slot))
+      if (!passGate(group.gate)) return giveUp(client)
       // Settles are made again where the answer of the commit is lost: the same outcome twice changes nothing.
       if (!(await commit(client))) return ROLLED_BACK
       highWater.reached(commits)
@@ -116,6 +121,11 @@ export function createCommitGroups(
         freeSlots.push(slot)
       }
     })
+}
+
+async function giveUp(client: PoolClient): Promise<Committed> {
+  await client.query('rollback')
+  return { ok: false, fault: gaveUp }
 }
 
 /** Runs work on a connection, which is not used again after an error. */

@@ -8,4 +8,5 @@ export interface WriteContext {
   readonly key: JournalKey | undefined
   readonly hashKey: (key: string) => Uint8Array
   readonly replayForMs: number
+  readonly forgottenBatch: number
 }

@@ -12,6 +12,7 @@ import type { LedgerChanges } from '../store/ledger-changes.ts'
 import type { ReopenOperation, ReopenResult } from '../store/operations.ts'
 import { seal } from '../store/seal.ts'
 import type { WriteContext } from './context.ts'
+import { newestOf } from './newest-of.ts'
 import { writeSealed } from './sealed-rows.ts'
 
 type BatchRow = SummedBatch & { readonly sum: number | null }
@@ -35,14 +36,22 @@ export async function reopenRecords(
     expectIntactBatch(batch, row)
     if (states.rows.some(({ intact }) => intact !== 1)) throw damagedRecord(batch)
   }
-  // What it was settled with last stays, so that it can be read while it is open.
+  // What it was settled with last stays, so that it can be read while it is open. For each key its newest record that is open or
+  // may have been applied is looked for once.
   const { rows } = await client.query<{ position: number }>(
-    `update journal_records r set state = 0, attempts = attempts + 1,
+    `with wanted as materialized (
+       select position, key from journal_records
+       where batch = $1 and position = any($2::int[]) and state <> 0 and live = 1),
+     standing as materialized (
+       select k.key, n.batch, n.position from (select distinct key from wanted) k
+       left join lateral (select * from (${newestOf('k.key', 0)} union all ${newestOf('k.key', 3)}) as both_states
+         order by batch desc, position desc limit 1) n on true)
+     update journal_records r set state = 0, attempts = attempts + 1,
        sum = ${changeOfRecord({ state: '0', attempts: 'r.attempts + 1' }, 'r.')}
-     where batch = $1 and position = any($2::int[]) and state <> 0 and live = 1 and not exists (
-       select 1 from journal_records n where n.key = r.key and n.live = 1 and n.state in (0, 3)
-         and (n.batch, n.position) > (r.batch, r.position))
-     returning position`,
+     from wanted w join standing s on s.key = w.key
+     where r.batch = $1 and r.position = w.position and r.state <> 0 and r.live = 1
+       and (s.batch is null or (s.batch, s.position) <= (r.batch, r.position))
+     returning r.position`,
     [batch, positions],
   )
   const opened = rows.map(({ position }) => position).sort((one, other) => one - other)
@@ -60,11 +69,12 @@ export async function reopenRecords(
     ])
   }
   const older = await client.query<{ position: number; batch: number; older: number }>(
-    `select r.position, o.batch, o.position as older from journal_records r
-     join journal_records o on o.key = r.key and o.live = 1 and o.state = 0
-       and (o.batch, o.position) < (r.batch, r.position)
-       and not (o.batch = r.batch and o.position = any($2::int[]))
-     where r.batch = $1 and r.position = any($2::int[]) order by r.position, o.batch, o.position`,
+    `with opened as materialized (
+       select position, key from journal_records where batch = $1 and position = any($2::int[])),
+     nearest as materialized (
+       select f.key, n.batch, n.position from (select key, min(position) as position from opened group by key) f
+       cross join lateral ${newestOf('f.key', 0, '(n.batch, n.position) < ($1, f.position)')} n)
+     select r.position, n.batch, n.position as older from opened r join nearest n on n.key = r.key order by r.position`,
     [batch, opened],
   )
   return { lease: instance, opened, after: older.rows.flatMap((one) => [one.position, one.batch, one.older]) }

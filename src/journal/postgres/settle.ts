@@ -4,7 +4,7 @@ import { changeOfBatch, changeOfRecord } from '../schema/row-sums.ts'
 import { packAnswers } from '../store/answer-pack.ts'
 import type { LedgerChanges } from '../store/ledger-changes.ts'
 import type { SettleOperation } from '../store/operations.ts'
-import { seal } from '../store/seal.ts'
+import { sealAside } from '../store/seal.ts'
 import type { WriteContext } from './context.ts'
 import { type SealedRow, writeSealed } from './sealed-rows.ts'
 
@@ -107,8 +107,7 @@ async function lockOwned(
         select unnest($1::bigint[])
         union select o.batch from unnest($2::bigint[], $3::int[]) as u (batch, position)
           join journal_records r on r.batch = u.batch and r.position = u.position
-          join journal_records o on o.key = r.key and o.live = 1 and o.state <> 0
-            and (o.batch, o.position) < (r.batch, r.position))
+          cross join lateral ${olderClosed('o.batch')} o)
       order by id for no key update`,
     values: [
       [...new Set(outcomes.map(({ batch }) => batch))],
@@ -118,6 +117,14 @@ async function lockOwned(
   })
   return new Map(rows.filter(({ owner }) => owner === instance).map((row) => [row.id, row]))
 }
+
+/**
+ * SQL for what a confirmed record `r` supersedes, as a subquery: steps into the index of live records that read these rows alone.
+ */
+const olderClosed = (columns: string): string =>
+  `(select ${columns} from (values (1), (2), (3), (4)) as s (state) cross join lateral (
+      select ${columns} from journal_records o where o.key = r.key and o.live = 1 and o.state = s.state
+        and (o.batch, o.position) < (r.batch, r.position) offset 0) as o)`
 
 const SETTLED = {
   state: 'u.state',
@@ -204,10 +211,10 @@ async function supersede(
         sum = ${changeOfRecord(SUPERSEDED, 'o.')},
         state = case o.state when 4 then 2 else o.state end,
         reason = case o.state when 4 then 'superseded' else o.reason end
-      from unnest($1::bigint[], $2::int[]) as u (batch, position)
-      join journal_records r on r.batch = u.batch and r.position = u.position, journal_batches b
-      where o.key = r.key and o.live = 1 and o.state <> 0 and (o.batch, o.position) < (r.batch, r.position)
-        and b.id = o.batch
+      from (select distinct l.batch, l.position from unnest($1::bigint[], $2::int[]) as u (batch, position)
+        join journal_records r on r.batch = u.batch and r.position = u.position
+        cross join lateral ${olderClosed('o.batch, o.position')} l) as u, journal_batches b
+      where o.batch = u.batch and o.position = u.position and o.live = 1 and o.state <> 0 and b.id = o.batch
       returning o.batch, b.partner, o.state = 2 and o.reason is not distinct from 'superseded' as parked`,
     values: [confirmed.map(({ batch }) => batch), confirmed.map(({ position }) => position), nowMs],
   })
@@ -252,13 +259,14 @@ async function writeAnswers(
     if (list === undefined) byBatch.set(outcome.batch, [outcome])
     else list.push(outcome)
   }
-  const rows = [...byBatch].flatMap(([batch, outcomes]): SealedRow[] => {
+  const rows: SealedRow[] = []
+  for (const [batch, outcomes] of byBatch) {
     const pack = packAnswers(
       outcomes.map(({ position }) => position),
       outcomes.map(({ answer }) => answer),
     )
     const of = { batch, owner: owned.get(batch)?.owner_id ?? '' }
-    return pack === undefined ? [] : [{ batch, ...seal(pack, key, 'answers', of) }]
-  })
+    if (pack !== undefined) rows.push({ batch, ...(await sealAside(pack, key, 'answers', of)) })
+  }
   await writeSealed(client, 'answers', rows)
 }

@@ -17,6 +17,8 @@ export interface OpenedTables {
   readonly mark: HighWaterMark
   /** Milliseconds since the epoch; 0: never. */
   readonly readBackUntilMs: number
+  /** The age of the journal when what it may have lost was accepted, ms; undefined: nothing was. */
+  readonly readBackFromAgeMs: number | undefined
 }
 
 /** What the tables are opened with. */
@@ -55,6 +57,7 @@ export async function migrate(
       salt: await saltOf(db, newSalt),
       mark: kept,
       readBackUntilMs: Number((await readMeta(db, 'read_back_until')) ?? 0),
+      readBackFromAgeMs: await readNumber(db, 'read_back_from_age'),
     }
   })
 }
@@ -88,6 +91,11 @@ const newerVersion = (version: number): AdapterError =>
 export async function readMeta(db: Kysely<JournalTables>, name: string): Promise<string | undefined> {
   const row = await db.selectFrom('journal_meta').select('value').where('name', '=', name).executeTakeFirst()
   return row?.value
+}
+
+async function readNumber(db: Kysely<JournalTables>, name: string): Promise<number | undefined> {
+  const text = await readMeta(db, name)
+  return text === undefined ? undefined : Number(text)
 }
 
 export async function writeMeta(db: Kysely<JournalTables>, name: string, value: string): Promise<void> {

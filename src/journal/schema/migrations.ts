@@ -25,6 +25,7 @@ export const migrations: readonly Migration[] = [
   createCommits,
   addLeaseLength,
   addRowSums,
+  orderLiveRecords,
 ]
 
 const required = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull()
@@ -138,7 +139,8 @@ async function addOwners(db: Kysely<JournalTables>, { replayUntilMs }: Migration
   const before = await db.selectFrom('journal_batches').select('id').limit(1).executeTakeFirst()
   if (before !== undefined) {
     const until = { name: 'read_back_until', value: String(Math.ceil(replayUntilMs)) }
-    await db.insertInto('journal_meta').values(until).execute()
+    const fromAge = { name: 'read_back_from_age', value: '0' }
+    await db.insertInto('journal_meta').values([until, fromAge]).execute()
   }
   await db.schema
     .alterTable('journal_batches')
@@ -176,4 +178,15 @@ async function addRowSums(db: Kysely<JournalTables>, { dialect }: MigrationConte
   await db.schema.alterTable('journal_records').addColumn('sum', 'bigint').execute()
   const bytes = dialect === 'sqlite' ? 'blob' : 'bytea'
   await db.schema.alterTable('journal_records').addColumn('key_copy', bytes).execute()
+}
+
+/**
+ * The live records of a key in their order, those of each state by themselves: the nearest open one is found in one step, however
+ * many of its key are live.
+ */
+async function orderLiveRecords(db: Kysely<JournalTables>): Promise<void> {
+  await db.schema.dropIndex('journal_records_live').execute()
+  await sql`create index journal_records_live on journal_records (key, state, batch, position) where live = 1`.execute(
+    db,
+  )
 }

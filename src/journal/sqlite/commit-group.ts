@@ -1,22 +1,26 @@
 import type { DatabaseSync } from 'node:sqlite'
 
 import type { HighWater } from '../high-water/high-water.ts'
-import { judgeArrival, type SameIds } from '../same-ids.ts'
+import { judgeArrival, toSameIds } from '../same-ids.ts'
 import { type SummedBatch, sumOfBatch } from '../schema/row-sums.ts'
 import { packAnswers } from '../store/answer-pack.ts'
 import { createKeyHash } from '../store/hash-key.ts'
+import { hasPassed, passGate } from '../store/commit-gate.ts'
 import { damagedRecord, expectIntactBatch } from '../store/damage.ts'
+import { gaveUp } from '../store/fault.ts'
 import { createLedgerChanges, type LedgerChanges } from '../store/ledger-changes.ts'
-import type {
-  BeginOperation,
-  BeginResult,
-  OperationResult,
-  ReopenOperation,
-  ReopenResult,
+import {
+  type BeginOperation,
+  type BeginResult,
+  forAllOfKey,
+  type OperationResult,
+  type ReopenOperation,
+  type ReopenResult,
+  type Three,
 } from '../store/operations.ts'
 import { seal, type SealedFor } from '../store/seal.ts'
 import type { Committed, Group, StoreSecrets } from '../store/store.ts'
-import { toSqliteFault } from './sqlite-fault.ts'
+import { toCommitFault, toSqliteFault } from './sqlite-fault.ts'
 import { createSettling } from './settling.ts'
 import { type GroupStatements, prepareStatements } from './statements.ts'
 
@@ -71,6 +75,10 @@ export function createCommitGroup(
           return { ok: false, fault: { kind: 'expired', message: 'another instance has taken over' } }
         }
         const results = runGroup({ ...context, isOlderServed: own['older'] === 1 }, group, lost)
+        if (results !== undefined && !passGate(group.gate)) {
+          database.exec('ROLLBACK')
+          return { ok: false, fault: gaveUp }
+        }
         if (results !== undefined) {
           database.exec('COMMIT')
           highWater.reached(commits)
@@ -80,7 +88,7 @@ export function createCommitGroup(
       }
     } catch (error) {
       if (database.isTransaction) database.exec('ROLLBACK')
-      return { ok: false, fault: toSqliteFault(error) }
+      return { ok: false, fault: (hasPassed(group.gate) ? toCommitFault : toSqliteFault)(error) }
     }
   }
 }
@@ -122,11 +130,12 @@ function begin(
 ): BeginResult {
   const { on, secrets } = context
   const { partner, owner, ids, content, payload, credentials, keys, refused } = operation
-  const earlier = ids === undefined ? [] : on.sameIds.all(ids, owner).map(toSameIds)
+  const earlier =
+    ids === undefined ? [] : on.sameIds.all(ids, owner).map((row) => toSameIds(row as unknown as BatchRow))
   const { known, idsReused, retired } = judgeArrival(
     content,
     operation.receivedMs,
-    context.replayForMs,
+    { replayForMs: context.replayForMs, forgottenBatch: group.forgottenBatch },
     earlier,
   )
   for (const one of retired) on.retire.run(one)
@@ -160,21 +169,15 @@ function begin(
   }
   ledger.move(partner, undefined, 0, open)
   ledger.move(partner, undefined, 2, refused.positions.length)
-  // With setReturnArrays each row is an array, which the types do not say.
-  const after = (on.olderOpen.all(batch) as unknown as number[][]).flat()
+  const after = readOlder(on, batch, keys)
   return { kind: 'new', batch, lease: group.instance, receivedMs, after, idsReused }
 }
 
-function toSameIds(row: Readonly<Record<string, unknown>>): SameIds {
-  const batch = row as unknown as BatchRow
-  expectIntactBatch(batch.id, batch)
-  return {
-    batch: batch.id,
-    content: batch.content,
-    receivedMs: batch.received_ms,
-    running: batch.open > 0,
-    answered: batch.answered === 1,
-  }
+/** The nearest older open records, in threes. Most batches have none, which costs less to find out. */
+function readOlder(on: GroupStatements, batch: number, keys: readonly string[]): readonly number[] {
+  if (on.hasOlder.get(batch) === undefined) return []
+  // With setReturnArrays each row is an array, which the types do not say.
+  return forAllOfKey(keys, on.nearestOlder.all(batch) as unknown as Three[])
 }
 
 function noteAnswered(on: GroupStatements, batches: readonly number[]): 'done' {
@@ -218,33 +221,83 @@ function reopen(
   if (row === undefined || (Number(row['open']) > 0 && row['owner'] !== instance)) {
     return { lease: instance, opened: [], after: [] }
   }
-  const rows = on.statesOf.all(batch) as unknown as [number, number, number][]
+  const records = recordsOf(on, batch)
   if (!evenDamaged) {
     expectIntactBatch(batch, row as unknown as BatchRow)
-    if (rows.some(([, , intact]) => intact !== 1)) throw damagedRecord(batch)
+    if (records.some(({ isIntact }) => !isIntact)) throw damagedRecord(batch)
   }
-  const states = new Map(rows.map(([position, state]) => [position, state]))
-  const opened = new Set<number>()
+  const wanted = new Set(positions)
+  const opened: number[] = []
   const after: number[] = []
-  for (const position of positions) {
-    if (on.reopen.get(batch, position) === undefined) continue
-    opened.add(position)
-    ledger.move(String(row['partner']), states.get(position), 0)
-    const older = on.olderOpenOf.all(batch, position) as unknown as [number, number, number][]
-    after.push(...older.filter(([, of, at]) => of !== batch || !opened.has(at)).flat())
+  const places = new Map<string, KeyPlaces>()
+  for (const { position, state, isLive, key } of records) {
+    if (state === 0 || !isLive || !wanted.has(position)) continue
+    const name = key.toString('latin1')
+    let place = places.get(name)
+    if (place === undefined) {
+      place = findPlaces(on, key, batch, position)
+      places.set(name, place)
+    }
+    if (position < place.from) continue
+    on.reopen.run(batch, position)
+    opened.push(position)
+    ledger.move(String(row['partner']), state, 0)
+    if (place.older !== undefined) after.push(position, ...place.older)
   }
-  if (opened.size === 0) return { lease: instance, opened: [], after }
+  if (opened.length === 0) return { lease: instance, opened, after }
   on.own.run(instance, instance, batch)
-  on.count.get(opened.size, 0, opened.size, 0, batch)
+  on.count.get(opened.length, 0, opened.length, 0, batch)
   putCredentials(context, { batch, owner: String(row['owner_id']) }, credentials)
-  return { lease: instance, opened: [...opened], after }
+  return { lease: instance, opened, after }
+}
+
+interface RecordRow {
+  readonly position: number
+  readonly state: number
+  readonly isLive: boolean
+  readonly key: Buffer
+  readonly isIntact: boolean
+}
+
+/** The records of a batch, oldest first. */
+function recordsOf(on: GroupStatements, batch: number): readonly RecordRow[] {
+  const rows = on.recordsOf.all(batch) as unknown as [number, number, number, unknown, number][]
+  return rows.map(([position, state, live, key, intact]) => ({
+    position,
+    state,
+    isLive: live === 1,
+    // A damaged column of SQLite may hold another type than its own.
+    key: Buffer.from(key instanceof Uint8Array ? key : []),
+    isIntact: intact === 1,
+  }))
+}
+
+/** What decides for all records of one key in a batch that are to be opened again. */
+interface KeyPlaces {
+  /** The first position that has no newer record which is open or may have been applied. */
+  readonly from: number
+  /** Batch and position of the nearest older open record; those that are opened together are none. */
+  readonly older: Two | undefined
+}
+
+type Two = readonly [batch: number, position: number]
+
+/** Asks once for each key; `first` is the oldest of its records that are to be opened. */
+function findPlaces(on: GroupStatements, key: Uint8Array, batch: number, first: number): KeyPlaces {
+  const [standingBatch, standing] = (on.newestStanding.get({ key }) as unknown as Two | undefined) ?? [0, 0]
+  if (standingBatch > batch) return { from: Infinity, older: undefined }
+  const from = standingBatch === batch ? standing : 0
+  // One of this batch that is open is older than all that are opened.
+  const upTo = standingBatch === batch ? Math.max(first, standing + 1) : first
+  const older = on.nearestOlderOf.get(key, batch, upTo) as unknown as Two | undefined
+  return { from, older }
 }
 
 function withdraw(on: GroupStatements, ledger: LedgerChanges, instance: number, batch: number): 'done' {
   const row = on.batch.get(batch)
   // Taken over meanwhile: it is finished there.
   if (row === undefined || row['owner'] !== instance) return 'done'
-  for (const [, state] of on.statesOf.all(batch) as unknown as [number, number][]) {
+  for (const { state } of recordsOf(on, batch)) {
     ledger.remove(String(row['partner']), state, 1)
   }
   for (const statement of on.withdraw) statement.run(batch)

@@ -44,6 +44,17 @@ export function toSqliteFault(error: unknown): Fault {
   return { kind: refused ? 'refused' : 'transient', message, cause: error }
 }
 
+/**
+ * What an error of COMMIT means. After IOERR the transaction may be in the log as a whole, where it is found when this process dies
+ * before another one takes its place there.
+ */
+export function toCommitFault(error: unknown): Fault {
+  const fault = toSqliteFault(error)
+  return fault.kind === 'transient' && (errorCode(error) & 0xff) === 10
+    ? { ...fault, kind: 'doubtful' }
+    : fault
+}
+
 function errorCode(error: unknown): number {
   if (typeof error !== 'object' || error === null || !('errcode' in error)) return 0
   return Number(error.errcode)

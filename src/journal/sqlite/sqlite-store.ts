@@ -4,6 +4,7 @@ import { Kysely, sql, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } f
 
 import { findMissingFile } from '../high-water/check-mark.ts'
 import type { JournalTables } from '../schema/tables.ts'
+import { hasPassed } from '../store/commit-gate.ts'
 import type { Store } from '../store/store.ts'
 import { startDatabaseThread } from './database-thread.ts'
 import { markFileOf } from './open-database.ts'
@@ -26,14 +27,18 @@ export interface SqliteOptions {
 const CHECKED_BYTES = 64 * 1024 * 1024
 
 /**
- * Checks the pages of a file that is not large. In a larger one SQLite finds a broken page when it reads it, and the checksums of
+ * Checks the pages and indexes of a file that is not large. In a larger one SQLite finds a broken page when it reads it, and the checksums of
  * rows what SQLite does not see.
  */
 async function findBrokenPage(db: Kysely<JournalTables>, path: string): Promise<string | undefined> {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
   if (size === 0 || size > CHECKED_BYTES) return undefined
-  const { rows } = await sql<{ quick_check: string }>`pragma quick_check(1)`.execute(db)
-  return rows[0]?.quick_check === 'ok' ? undefined : 'its file has broken pages (PRAGMA quick_check)'
+  const { rows } = await sql<{ integrity_check: string }>`pragma integrity_check(1)`.execute(db)
+  const found = rows[0]?.integrity_check ?? ''
+  if (found === 'ok') return undefined
+  return / (missing from|in) index /.test(found)
+    ? 'an index of its file does not fit its table (PRAGMA integrity_check)'
+    : 'its file has broken pages (PRAGMA integrity_check)'
 }
 
 /** Creates the store of one SQLite file, which a thread of its own holds. Several processes may share the file. */
@@ -65,7 +70,9 @@ export function createSqliteStore(options: SqliteOptions): Store {
       try {
         return await thread.commit(group)
       } catch (error) {
-        return { ok: false, fault: toSqliteFault(error) }
+        const fault = toSqliteFault(error)
+        // The thread has ended while it committed.
+        return { ok: false, fault: hasPassed(group.gate) ? { ...fault, kind: 'doubtful' } : fault }
       } finally {
         end()
       }

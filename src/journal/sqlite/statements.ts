@@ -10,6 +10,7 @@ import {
   sumOfRecord,
   summedBatchColumns,
 } from '../schema/row-sums.ts'
+import { fromPlace, placeOf } from '../store/place.ts'
 
 /** The statements of a group, prepared once. */
 export interface GroupStatements {
@@ -25,8 +26,10 @@ export interface GroupStatements {
   readonly putCredentials: StatementSync
   readonly insertOpen: StatementSync
   readonly insertRefused: StatementSync
-  readonly olderOpen: StatementSync
-  readonly olderOpenOf: StatementSync
+  readonly hasOlder: StatementSync
+  readonly nearestOlder: StatementSync
+  readonly nearestOlderOf: StatementSync
+  readonly newestStanding: StatementSync
   readonly batch: StatementSync
   readonly record: StatementSync
   readonly settle: StatementSync
@@ -38,15 +41,12 @@ export interface GroupStatements {
   readonly insertAnswers: StatementSync
   readonly own: StatementSync
   readonly reopen: StatementSync
-  readonly statesOf: StatementSync
+  readonly recordsOf: StatementSync
   readonly withdraw: readonly StatementSync[]
   readonly ledger: StatementSync
 }
 
-const OPEN_OF_KEY = `
-  select r.position, o.batch, o.position from journal_records r
-  join journal_records o indexed by journal_records_live on o.key = r.key and o.live = 1 and o.state = 0
-  where r.batch = ? and r.state = 0`
+const LIVE_OF_KEY = 'from journal_records o indexed by journal_records_live where o.live = 1 and o.key'
 
 /** Of a record that is inserted; a place and a batch have these names in its statement. */
 const INSERTED = {
@@ -66,6 +66,7 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
     statement.setReturnArrays(true)
     return statement
   }
+  const older = fromPlace('f.older')
   const put = 'on conflict (batch) do update set key_id = excluded.key_id, body = excluded.body'
   return {
     instance: prepare(`select ${OLDER_VERSION} as older from journal_instances where id = ?`),
@@ -106,11 +107,36 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
        select batch, position, key, key, 2, 0, reason, settled_ms, ${sumOfRecord({ ...INSERTED, state: '2', live: '0' })}
        from (select ? as batch, ? as position, ? as key, ? as reason, ? as settled_ms)`,
     ),
-    olderOpen: rows(`${OPEN_OF_KEY} and o.batch < r.batch order by r.position, o.batch, o.position`),
+    // Ends at the first one.
+    hasOlder: prepare(
+      `select 1 from journal_records r
+       join journal_records o indexed by journal_records_live
+         on o.key = r.key and o.live = 1 and o.state = 0 and o.batch < +r.batch
+       where r.batch = ? and r.state = 0 limit 1`,
+    ),
+    // For each key once, not for each record: a batch may have thousands of one key.
+    nearestOlder: rows(
+      `select f.position, ${older.batch}, ${older.position} from (
+         select min(r.position) as position, (
+           select ${placeOf('o')} ${LIVE_OF_KEY} = r.key and o.state = 0 and o.batch < +r.batch
+           order by o.batch desc, o.position desc limit 1) as older
+         from journal_records r where r.batch = ? and r.state = 0 group by r.key) f
+       where f.older is not null`,
+    ),
+    // What was opened or may have been applied: nothing older of the key is opened again.
+    newestStanding: rows(
+      `select * from (
+         select * from (select o.batch, o.position ${LIVE_OF_KEY} = :key and o.state = 0
+           order by o.batch desc, o.position desc limit 1)
+         union all
+         select * from (select o.batch, o.position ${LIVE_OF_KEY} = :key and o.state = 3
+           order by o.batch desc, o.position desc limit 1))
+       order by batch desc, position desc limit 1`,
+    ),
     // What others opened of its own batch, it waits for as well.
-    olderOpenOf: rows(
-      `${OPEN_OF_KEY} and r.position = ? and (o.batch < r.batch or (o.batch = r.batch and o.position < r.position))
-       order by o.batch, o.position`,
+    nearestOlderOf: rows(
+      `select o.batch, o.position ${LIVE_OF_KEY} = ? and o.state = 0 and (o.batch, o.position) < (?, ?)
+       order by o.batch desc, o.position desc limit 1`,
     ),
     batch: prepare(`select ${summedBatchColumns.join()}, sum from journal_batches where id = ?`),
     record: prepare('select state, reason from journal_records where batch = ? and position = ?'),
@@ -128,9 +154,9 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
     superseded: rows(
       `select distinct o.batch, o.position, o.state from journal_records r
        join journal_records o indexed by journal_records_live
-         on o.key = r.key and o.live = 1 and o.state <> 0
+         on o.key = r.key and o.live = 1 and o.state in (1, 2, 3, 4)
        where r.batch = ? and r.position between ? and ? and r.state = 1
-         and (o.batch < r.batch or (o.batch = r.batch and o.position < r.position))`,
+         and (o.batch, o.position) < (+r.batch, +r.position)`,
     ),
     supersede: prepare(
       `update journal_records set live = 0, again = null, superseded = 1, state = ?,
@@ -150,13 +176,11 @@ export function prepareStatements(database: DatabaseSync): GroupStatements {
     reopen: prepare(
       `update journal_records set state = 0, attempts = attempts + 1,
          sum = ${changeOfRecord({ state: '0', attempts: 'attempts + 1' })}
-       where batch = ? and position = ? and state <> 0 and live = 1 and not exists (
-         select 1 from journal_records n indexed by journal_records_live
-         where n.key = journal_records.key and n.live = 1 and n.state in (0, 3)
-           and (n.batch, n.position) > (journal_records.batch, journal_records.position))
-       returning key`,
+       where batch = ? and position = ? and state <> 0 and live = 1`,
     ),
-    statesOf: rows(`select position, state, ${intactRecord()} from journal_records where batch = ?`),
+    recordsOf: rows(
+      `select position, state, live, key, ${intactRecord()} from journal_records where batch = ? order by position`,
+    ),
     withdraw: ['records', 'answers', 'payloads', 'credentials']
       .map((table) => prepare(`delete from journal_${table} where batch = ?`))
       .concat(prepare('delete from journal_batches where id = ?')),

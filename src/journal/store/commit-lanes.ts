@@ -1,6 +1,8 @@
+import type { Ageing } from '../ageing.ts'
 import type { Lease } from '../lease/lease.ts'
 import type { Availability } from './availability.ts'
 import type { JournalClock } from './clock.ts'
+import type { CommitGate } from './commit-gate.ts'
 import { createGroupCommit, type GroupCommit } from './group-commit.ts'
 import type { Operation } from './operations.ts'
 import type { Committed, Store } from './store.ts'
@@ -10,6 +12,7 @@ export interface LaneOptions {
   readonly clock: JournalClock
   readonly lease: Lease
   readonly availability: Availability
+  readonly ageing: Pick<Ageing, 'forgottenBatch'>
 }
 
 /** The ways to the store. */
@@ -20,11 +23,17 @@ export interface CommitLanes {
 }
 
 /** Creates the lanes of a store. */
-export function createCommitLanes({ store, clock, lease, availability }: LaneOptions): CommitLanes {
-  const commitAs = (operations: readonly Operation[]): Promise<Committed> =>
-    store.commit({ instance: lease.instance(), nowMs: Math.round(clock.wallMs()), operations })
-  const commit = async (operations: readonly Operation[]): Promise<Committed> => {
-    const committed = await commitAs(operations)
+export function createCommitLanes({ store, clock, lease, availability, ageing }: LaneOptions): CommitLanes {
+  const commitAs = (operations: readonly Operation[], gate: CommitGate): Promise<Committed> =>
+    store.commit({
+      instance: lease.instance(),
+      nowMs: Math.round(clock.wallMs()),
+      forgottenBatch: ageing.forgottenBatch(),
+      operations,
+      gate,
+    })
+  const commit = async (operations: readonly Operation[], gate: CommitGate): Promise<Committed> => {
+    const committed = await commitAs(operations, gate)
     if (committed.ok || committed.fault.kind !== 'expired') return committed
     // Others took this instance for dead: what it begins from now on belongs to a new number.
     try {
@@ -32,14 +41,14 @@ export function createCommitLanes({ store, clock, lease, availability }: LaneOpt
     } catch (error) {
       return { ok: false, fault: { ...store.toFault(error), kind: 'transient' } }
     }
-    return commitAs(operations)
+    return commitAs(operations, gate)
   }
   const createLane = (concurrency: number): GroupCommit =>
     createGroupCommit({
       clock,
       concurrency,
-      commit: async (operations) => {
-        const committed = await commit(operations)
+      commit: async (operations, gate) => {
+        const committed = await commit(operations, gate)
         if (committed.ok) availability.reached('commit')
         else availability.failed(committed.fault, 'commit')
         return committed

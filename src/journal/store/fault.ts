@@ -14,3 +14,6 @@ export interface Fault {
   /** True: one operation is concerned, and the store itself is well. */
   readonly isolated?: boolean
 }
+
+/** Why a group was rolled back whose gate was closed. */
+export const gaveUp: Fault = { kind: 'transient', message: 'it does not answer in time' }

@@ -1,5 +1,6 @@
 import { AdapterError } from '../../errors.ts'
 import type { JournalClock } from './clock.ts'
+import { closeGate, type CommitGate, createCommitGate } from './commit-gate.ts'
 import { damagedJournal, damagedRow } from './damage.ts'
 import type { Fault } from './fault.ts'
 import type { Operation, OperationResult } from './operations.ts'
@@ -9,8 +10,8 @@ export interface GroupCommitOptions {
   readonly clock: JournalClock
   /** Groups that may run at the same time; 1 keeps the order of the calls. */
   readonly concurrency: number
-  /** Makes a group durable. Never rejects. */
-  readonly commit: (operations: readonly Operation[]) => Promise<Committed>
+  /** Makes a group durable, unless its gate is closed before. Never rejects. */
+  readonly commit: (operations: readonly Operation[], gate: CommitGate) => Promise<Committed>
 }
 
 /** `result` is undefined for an operation that is not durable and never will be; `late`: its caller was told that it failed. */
@@ -19,9 +20,8 @@ export type OnEnd = (result: OperationResult | undefined, late: boolean) => void
 /** Operations that wait for the store; those that wait at the same moment go in one transaction. */
 export interface GroupCommit {
   /**
-   * Resolves once the operation is durable. Error: `ADP_JOURNAL_UNAVAILABLE` after `patienceMs`. `onEnd` is called once, when it
-   * is known what became of the operation: for one that its caller was told has failed this may be later, and it may have
-   * become durable all the same.
+   * Resolves once the operation is durable. Errors after `patienceMs`: `ADP_JOURNAL_UNAVAILABLE` where it certainly is not and will
+   * not be, else `ADP_OUTCOME_UNKNOWN`. `onEnd` is called once, when it is known what became of the operation.
    */
   submit(operation: Operation, patienceMs: number, onEnd?: OnEnd): Promise<OperationResult>
   /**
@@ -39,6 +39,8 @@ interface Entry {
   readonly cancelDeadline: () => void
   /** `sent`: nobody knows yet whether it is durable. */
   state: 'waiting' | 'sent'
+  /** Of the last attempt. */
+  gate: CommitGate | undefined
   /** It once was sent without an answer: until there is one, it may be durable. */
   doubtful: boolean
   /** Its caller was told that it failed. */
@@ -76,9 +78,14 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     if (alone > 0) alone -= 1
     const entries = queue.slice(0, size)
     queue = queue.slice(size)
-    for (const entry of entries) entry.state = 'sent'
+    const gate = createCommitGate()
+    for (const entry of entries) {
+      entry.state = 'sent'
+      entry.gate = gate
+    }
     running += 1
-    void commit(entries.map(({ operation }) => operation)).then((committed) => {
+    const operations = entries.map(({ operation }) => operation)
+    void commit(operations, gate).then((committed) => {
       running -= 1
       if (committed.ok) succeed(entries, committed.results)
       else fail(entries, committed.fault)
@@ -108,10 +115,10 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     const final = isFinal(fault)
     const ofAll = fault.kind === 'damaged' && fault.isolated !== true
     if (final && (entries.length === 1 || ofAll)) {
-      for (const { cancelDeadline, abandoned, onEnd, reject } of entries) {
+      for (const { cancelDeadline, abandoned, doubtful, onEnd, reject } of entries) {
         cancelDeadline()
         onEnd?.(undefined, abandoned)
-        if (!abandoned) reject(toFinalError(fault))
+        if (!abandoned) reject(doubtful ? mayBeKept(fault) : toFinalError(fault))
       }
       plan()
       return
@@ -133,20 +140,15 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
   }
   const expire = (entry: Entry): void => {
     entry.abandoned = true
+    // A settle is not stopped: its request answers "unknown" in either case.
+    const isStopped =
+      entry.operation.kind === 'begin' && entry.gate !== undefined && !entry.doubtful && closeGate(entry.gate)
+    const isKnown = entry.state === 'waiting' || isStopped
     if (entry.state === 'waiting') {
       queue = queue.filter((one) => one !== entry)
       entry.onEnd?.(undefined, true)
     }
-    const why = lastFault?.message ?? 'it does not answer'
-    // An answer of the store was lost: it may be kept, and then it may be sent when this process dies before it is undone.
-    const [code, effect] = entry.doubtful
-      ? ([
-          'ADP_OUTCOME_UNKNOWN',
-          'It may be kept all the same: send the same batch again for the answer.',
-        ] as const)
-      : (['ADP_JOURNAL_UNAVAILABLE', 'Nothing was sent for what it could not keep.'] as const)
-    const message = `The journal cannot be written: ${why}. ${effect}`
-    entry.reject(new AdapterError(code, message, { cause: lastFault?.cause }))
+    entry.reject(isKnown ? isNotKept(lastFault) : mayBeKept(lastFault))
     if (ending) queue = queue.filter(({ abandoned }) => !abandoned)
     wakeIdle()
   }
@@ -161,6 +163,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
           onEnd,
           cancelDeadline,
           state: 'waiting',
+          gate: undefined,
           doubtful: false,
           abandoned: false,
         }
@@ -180,6 +183,23 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
 
 /** True where trying again changes nothing. */
 const isFinal = ({ kind }: Fault): boolean => kind === 'refused' || kind === 'internal' || kind === 'damaged'
+
+const isNotKept = (fault: Fault | undefined): AdapterError =>
+  new AdapterError(
+    'ADP_JOURNAL_UNAVAILABLE',
+    `The journal cannot be written: ${fault?.message ?? NO_ANSWER}. Nothing was sent for what it could not keep.`,
+    { cause: fault?.cause },
+  )
+
+/** The store may have kept it; it may be sent when this process dies before it is undone. */
+const mayBeKept = (fault: Fault | undefined): AdapterError =>
+  new AdapterError(
+    'ADP_OUTCOME_UNKNOWN',
+    `The journal cannot be written: ${fault?.message ?? NO_ANSWER}. It may be kept all the same: send the same batch again for the answer.`,
+    { cause: fault?.cause },
+  )
+
+const NO_ANSWER = 'it does not answer'
 
 function toFinalError({ kind, message, cause, isolated }: Fault): AdapterError {
   if (kind === 'damaged') return (isolated === true ? damagedRow : damagedJournal)(message, cause)

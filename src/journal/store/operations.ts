@@ -66,7 +66,7 @@ export interface ProbeOperation {
 export type Operation =
   BeginOperation | SettleOperation | ReopenOperation | WithdrawOperation | AnsweredOperation | ProbeOperation
 
-/** What a `begin` found. `after`: position, batch and position of an older open record, in threes. */
+/** What a `begin` found. `after`: position, batch and position of the nearest older open record, in threes. */
 export type BeginResult =
   | {
       readonly kind: 'new'
@@ -146,17 +146,35 @@ export function toBegin(batch: NewBatch): BeginOperation {
   }
 }
 
+/** A position, and batch and position of an older open record. */
+export type Three = readonly [position: number, batch: number, older: number]
+
+/** What one record of each key waits for, for all records of that key, as one list of threes. */
+export function forAllOfKey(keys: readonly string[], found: readonly Three[]): readonly number[] {
+  if (found.length === 0) return []
+  const byKey = new Map(found.map((three) => [keys[three[0]], three]))
+  const [first] = found.reduce((least, three) => (three[0] < least[0] ? three : least))
+  const all: number[] = []
+  for (let position = first; position < keys.length; position += 1) {
+    const three = byKey.get(keys[position])
+    if (three !== undefined && three[0] <= position) all.push(position, three[1], three[2])
+  }
+  return all
+}
+
 const NOTHING: ReadonlyMap<number, readonly RecordRef[]> = new Map()
 
-/** Threes as a map by position. */
+/** Threes as a map by position; those that wait for the same record share one list. */
 export function toAfter(after: readonly number[]): ReadonlyMap<number, readonly RecordRef[]> {
   if (after.length === 0) return NOTHING
-  const map = new Map<number, RecordRef[]>()
+  const map = new Map<number, readonly RecordRef[]>()
+  const lists = new Map<string, readonly RecordRef[]>()
   for (let at = 0; at + 2 < after.length; at += 3) {
-    const [position = 0, batch = 0, older = 0] = after.slice(at, at + 3)
-    const refs = map.get(position)
-    if (refs === undefined) map.set(position, [{ batch, position: older }])
-    else refs.push({ batch, position: older })
+    const [position, batch, older] = [after[at] ?? 0, after[at + 1] ?? 0, after[at + 2] ?? 0]
+    const name = `${batch}/${older}`
+    const list = lists.get(name) ?? [{ batch, position: older }]
+    lists.set(name, list)
+    map.set(position, list)
   }
   return map
 }

@@ -1,5 +1,14 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import {
+  constants,
+  crc32,
+  zstdCompress,
+  zstdCompressSync,
+  zstdDecompress,
+  zstdDecompressSync,
+} from 'node:zlib'
 
 import { AdapterError } from '../../errors.ts'
 import { damagedRow } from './damage.ts'
@@ -43,6 +52,12 @@ const FAST = {
   [constants.ZSTD_c_windowLog]: 15,
   [constants.ZSTD_c_hashLog]: 12,
 }
+/** What is larger is compressed by zlib's threads, where the caller serves others meanwhile. */
+const ASYNC_FROM = 65_536
+/** A frame of this size holds a few MiB at the most. */
+const DECOMPRESS_ASYNC_FROM = 4_096
+/** How many bytes are checked or decrypted in one turn of the event loop. */
+const CHUNK = 4_194_304
 /** How a frame of Zstandard begins (RFC 8878, 3.1.1); what is kept as it came begins with a bracket of JSON. */
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
@@ -53,7 +68,50 @@ export function seal(
   place: SealedPlace,
   of: SealedFor,
 ): Sealed {
-  const bytes = plain.length < COMPRESS_FROM ? plain : compress(plain)
+  return protect(plain.length < COMPRESS_FROM ? plain : compress(plain), key, place, of)
+}
+
+/** `seal` for a thread that serves others: it does not wait for the compression of what is large. */
+export async function sealAside(
+  plain: Uint8Array,
+  key: JournalKey | undefined,
+  place: SealedPlace,
+  of: SealedFor,
+): Promise<Sealed> {
+  if (plain.length < ASYNC_FROM) return seal(plain, key, place, of)
+  const bytes = await compressAside(plain, { params: FAST, pledgedSrcSize: plain.length })
+  return bytes.length < CHUNK ? protect(bytes, key, place, of) : protectInChunks(bytes, key, place, of)
+}
+
+/** `protect` for what is large: others run between the chunks, and after the last one. */
+async function protectInChunks(
+  bytes: Uint8Array,
+  key: JournalKey | undefined,
+  place: SealedPlace,
+  of: SealedFor,
+): Promise<Sealed> {
+  await nextTurn()
+  const nonce = randomBytes(NONCE)
+  const cipher = key === undefined ? undefined : createCipheriv('aes-256-gcm', key.key, nonce)
+  cipher?.setAAD(placeOf(place, of))
+  let sum = crc32(placeOf(place, of))
+  let end = cipher === undefined ? CHECKSUM : NONCE + TAG
+  const body = Buffer.allocUnsafe(end + bytes.length)
+  for await (const chunk of chunksOf(bytes)) {
+    if (cipher === undefined) sum = crc32(chunk, sum)
+    body.set(cipher?.update(chunk) ?? chunk, end)
+    end += chunk.length
+  }
+  cipher?.final()
+  body.set(cipher === undefined ? toChecksum(sum) : Buffer.concat([nonce, cipher.getAuthTag()]))
+  await nextTurn()
+  return { keyId: key?.id ?? CHECKED, body }
+}
+
+const compressAside = promisify(zstdCompress)
+const decompressAside = promisify(zstdDecompress)
+
+function protect(bytes: Uint8Array, key: JournalKey | undefined, place: SealedPlace, of: SealedFor): Sealed {
   if (key === undefined) return { keyId: CHECKED, body: Buffer.concat([checksumOf(bytes, place, of), bytes]) }
   const nonce = randomBytes(NONCE)
   const cipher = createCipheriv('aes-256-gcm', key.key, nonce)
@@ -66,17 +124,22 @@ export function seal(
 const compress = (plain: Uint8Array): Uint8Array =>
   zstdCompressSync(plain, { params: FAST, pledgedSrcSize: plain.length })
 
-/** Undoes `seal`. Errors: `ADP_CONFIGURATION` without the key; `ADP_JOURNAL_DAMAGED` for bytes that `seal` did not write. */
-export function unseal(sealed: Sealed, how: Unsealing, place: SealedPlace, of: SealedFor): Uint8Array {
-  return decompress(open(sealed, how, place, of), place, of)
+/** Undoes `seal`; others run between the parts of a large blob. Errors: `ADP_CONFIGURATION` without the key; `ADP_JOURNAL_DAMAGED` for bytes that `seal` did not write. */
+export async function unseal(
+  sealed: Sealed,
+  how: Unsealing,
+  place: SealedPlace,
+  of: SealedFor,
+): Promise<Uint8Array> {
+  return decompress(await open(sealed, how, place, of), place, of)
 }
 
-function open(
+async function open(
   { keyId, body }: Sealed,
   { keys, plaintextAccepted }: Unsealing,
   place: SealedPlace,
   of: SealedFor,
-): Uint8Array {
+): Promise<Uint8Array> {
   // A column of SQLite may hold another type than its own.
   if (!isBytes(body)) throw damagedRow(`the ${place} of batch ${of.batch} does not hold bytes`)
   if (keyId === null || keyId === CHECKED) {
@@ -85,7 +148,9 @@ function open(
     }
     if (keyId === null) return body
     const bytes = body.subarray(CHECKSUM)
-    if (Buffer.compare(body.subarray(0, CHECKSUM), checksumOf(bytes, place, of)) === 0) return bytes
+    let sum = crc32(placeOf(place, of))
+    for await (const chunk of chunksOf(bytes)) sum = crc32(chunk, sum)
+    if (Buffer.compare(body.subarray(0, CHECKSUM), toChecksum(sum)) === 0) return bytes
     throw damagedRow(`the checksum of the ${place} of batch ${of.batch} is wrong`)
   }
   const key = keys.find(({ id }) => id === keyId)
@@ -94,16 +159,27 @@ function open(
     const cipher = createDecipheriv('aes-256-gcm', key.key, body.subarray(0, NONCE))
     cipher.setAAD(placeOf(place, of))
     cipher.setAuthTag(body.subarray(NONCE, NONCE + TAG))
-    return Buffer.concat([cipher.update(body.subarray(NONCE + TAG)), cipher.final()])
+    const plain: Buffer[] = []
+    for await (const chunk of chunksOf(body.subarray(NONCE + TAG))) plain.push(cipher.update(chunk))
+    return Buffer.concat([...plain, cipher.final()])
   } catch (cause) {
     throw damagedRow(`the ${place} of batch ${of.batch} was changed: it does not fit key ${keyId}`, cause)
   }
 }
 
-function decompress(bytes: Uint8Array, place: SealedPlace, { batch }: SealedFor): Uint8Array {
+/** The bytes in chunks, between which others run. */
+async function* chunksOf(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  yield bytes.subarray(0, CHUNK)
+  for (let from = CHUNK; from < bytes.length; from += CHUNK) {
+    await nextTurn()
+    yield bytes.subarray(from, from + CHUNK)
+  }
+}
+
+async function decompress(bytes: Uint8Array, place: SealedPlace, { batch }: SealedFor): Promise<Uint8Array> {
   if (Buffer.compare(bytes.subarray(0, ZSTD.length), ZSTD) !== 0) return bytes
   try {
-    return zstdDecompressSync(bytes)
+    return bytes.length < DECOMPRESS_ASYNC_FROM ? zstdDecompressSync(bytes) : await decompressAside(bytes)
   } catch (cause) {
     throw damagedRow(`the ${place} of batch ${batch} cannot be decompressed`, cause)
   }
@@ -124,7 +200,11 @@ function placeOf(place: SealedPlace, { batch, owner }: SealedFor): Buffer {
 const isBytes = (value: unknown): value is Uint8Array => value instanceof Uint8Array
 
 function checksumOf(bytes: Uint8Array, place: SealedPlace, of: SealedFor): Buffer {
+  return toChecksum(crc32(bytes, crc32(placeOf(place, of))))
+}
+
+function toChecksum(sum: number): Buffer {
   const checksum = Buffer.allocUnsafe(CHECKSUM)
-  checksum.writeUInt32BE(crc32(bytes, crc32(placeOf(place, of))))
+  checksum.writeUInt32BE(sum)
   return checksum
 }

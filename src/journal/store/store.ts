@@ -4,6 +4,7 @@ import type { MarkPlace } from '../high-water/check-mark.ts'
 import type { HighWaterMark } from '../high-water/mark-file.ts'
 import type { Exclusively } from '../schema/migrate.ts'
 import type { JournalTables } from '../schema/tables.ts'
+import type { CommitGate } from './commit-gate.ts'
 import type { Fault } from './fault.ts'
 import type { Operation, OperationResult } from './operations.ts'
 
@@ -13,7 +14,11 @@ export interface Group {
   readonly instance: number
   /** Milliseconds since the epoch. */
   readonly nowMs: number
+  /** Batches up to this number are not recognised any longer where the wall clock says the same. */
+  readonly forgottenBatch: number
   readonly operations: readonly Operation[]
+  /** To be passed right before the commit. */
+  readonly gate: CommitGate
 }
 
 /** The results in the order of the operations, or why there are none. */

@@ -1,9 +1,17 @@
-import { describe, expect } from 'vitest'
+import { describe, expect, vi } from 'vitest'
 
+import type { Reopened } from '../../../src/journal/journal.ts'
 import { afterOf, batchOf, beginNew, confirmed, START_MS, textOf } from '../batches.ts'
+import { createJournalClock } from '../open-sqlite.ts'
 import type { Subject } from './subject.ts'
 
 const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** Records of one key: what costs a row for each pair of them takes a hundred million rows. */
+const MANY = 20_000
+
+/** How many records there are, and the lists that they share. */
+const sizesOf = (after: Reopened): unknown => ({ records: after.size, lists: [...new Set(after.values())] })
 
 /** How a journal begins batches. */
 export function describeBegin({ name, promise }: Subject): void {
@@ -90,14 +98,13 @@ export function describeBegin({ name, promise }: Subject): void {
     )
 
     promise('finds what it would know, and begins nothing', async (journal) => {
-      const [one, later] = [batchOf(['a'], { name: 'one' }), START_MS + 24 * HOUR_MS]
+      const one = batchOf(['a'], { name: 'one' })
       expect(await journal.find(one)).toBeUndefined()
       const batch = await beginNew(journal, one)
       const others = [
         batchOf(['a'], { name: 'one', owner: 'another client' }),
         batchOf(['b'], { name: 'one' }),
         batchOf(['a'], { name: 'two' }),
-        batchOf(['a'], { name: 'one', receivedMs: later }),
         batchOf(['a']),
       ]
       expect(await Promise.all([one, ...others].map((each) => journal.find(each)))).toEqual([
@@ -109,34 +116,110 @@ export function describeBegin({ name, promise }: Subject): void {
       expect(await journal.balances()).toMatchObject([{ received: 2 }])
     })
 
-    promise('forgets that a batch came when the time to replay it is over', async (journal) => {
+    promise('forgets that a batch came when the time to replay it is over', async (_journal, opener) => {
+      const clock = createJournalClock()
+      const journal = await opener.open({ clock, leaseMs: DAY_MS })
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
-      const later = (hours: number) =>
-        journal.begin(batchOf(['a'], { name: 'one', receivedMs: START_MS + hours * HOUR_MS }))
-      expect(await later(23)).toEqual({ kind: 'known', batch, running: true })
-      expect(await later(24)).toMatchObject({ kind: 'new', idsReused: false })
+      const later = () => batchOf(['a'], { name: 'one', receivedMs: clock.wallMs() })
+      await clock.pass(DAY_MS - HOUR_MS)
+      expect(await journal.begin(later())).toEqual({ kind: 'known', batch, running: true })
+      // The age of the journal is noted now and then: what began since the last note is remembered for a little longer.
+      const begun = vi.waitFor(
+        async () => {
+          await clock.pass(HOUR_MS)
+          expect(await journal.find(later())).toBeUndefined()
+          return journal.begin(later())
+        },
+        { timeout: 10_000, interval: 50 },
+      )
+      expect(await begun).toMatchObject({ kind: 'new', idsReused: false })
     })
 
-    promise('tells the older open records of the same keys, not those of the same batch', async (journal) => {
+    promise(
+      'recognises a batch for the time to replay it, whatever its wall clock does',
+      async (_journal, opener) => {
+        const clock = createJournalClock()
+        const one = batchOf(['a'], { name: 'one' })
+        const late = () => batchOf(['a'], { name: 'one', receivedMs: clock.wallMs() })
+        const journal = await opener.open({ clock, leaseMs: DAY_MS })
+        const batch = await beginNew(journal, one)
+        clock.setWall(30 * HOUR_MS)
+        expect([await journal.find(late()), await journal.begin(late())]).toEqual([
+          batch,
+          { kind: 'known', batch, running: true },
+        ])
+        await clock.pass(2 * HOUR_MS)
+        await journal.close()
+        // A process that starts with a wrong clock has never seen another time.
+        const next = await opener.open({ clock, leaseMs: DAY_MS })
+        expect([await next.find(late()), await next.begin(late())]).toEqual([
+          batch,
+          { kind: 'known', batch, running: true },
+        ])
+      },
+    )
+
+    promise(
+      'tells the nearest older open record of each key, not those of the same batch',
+      async (journal) => {
+        const one = await beginNew(journal, batchOf(['a', 'b', 'a']))
+        const begun = await journal.begin(batchOf(['c', 'a', 'b']))
+        expect(afterOf(begun)).toEqual({
+          1: [{ batch: one, position: 2 }],
+          2: [{ batch: one, position: 1 }],
+        })
+        await journal.settle(one, [confirmed(0), { ...confirmed(1), state: 'unknown', again: START_MS }])
+        expect(afterOf(await journal.begin(batchOf(['a', 'b'])))).toEqual({
+          0: [{ batch: begun.batch, position: 1 }],
+          1: [{ batch: begun.batch, position: 2 }],
+        })
+        const all = [0, 1, 2].map((position) => ({ batch: one, position }))
+        expect(await journal.stillOpen(all)).toEqual([{ batch: one, position: 2 }])
+      },
+    )
+
+    promise('orders thousands of records of one key at the cost of one row each', async (journal, opener) => {
+      const keys = Array<string>(MANY).fill('a')
+      const one = await beginNew(journal, batchOf(keys))
+      const begun = await journal.begin(batchOf(keys))
+      if (begun.kind !== 'new') throw new Error('the batch is known')
+      const nearest = { batch: one, position: MANY - 1 }
+      expect(sizesOf(begun.after)).toEqual({ records: MANY, lists: [[nearest]] })
+      const own = { batch: begun.batch, position: 0 }
+      expect(await journal.olderOpen([own, nearest])).toEqual([nearest, { ...nearest, position: MANY - 2 }])
+
+      await journal.settle(
+        begun.batch,
+        keys.map((_, position) => ({ position, state: 'parked', answer: 'ok', again: START_MS })),
+      )
+      const { after } = await journal.reopen(begun.batch, [...keys.keys()], undefined)
+      expect(sizesOf(after)).toEqual({ records: MANY, lists: [[nearest]] })
+
+      await journal.close()
+      const taken = await (await opener.open()).takeOver()
+      expect(taken.map((each) => sizesOf(each.after))).toEqual([
+        { records: MANY, lists: [[]] },
+        { records: MANY, lists: [[nearest]] },
+      ])
+    })
+
+    promise('tells which older record is left when the nearest has ended before its own', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'a']))
-      const begun = await journal.begin(batchOf(['c', 'a', 'b']))
+      const two = await beginNew(journal, batchOf(['a']))
+      const begun = await journal.begin(batchOf(['b', 'a', 'c']))
       expect(afterOf(begun)).toEqual({
-        1: [
-          { batch: one, position: 0 },
-          { batch: one, position: 2 },
-        ],
-        2: [{ batch: one, position: 1 }],
+        0: [{ batch: one, position: 1 }],
+        1: [{ batch: two, position: 0 }],
       })
-      await journal.settle(one, [confirmed(0), { ...confirmed(1), state: 'unknown', again: START_MS }])
-      expect(afterOf(await journal.begin(batchOf(['a', 'b'])))).toEqual({
-        0: [
-          { batch: one, position: 2 },
-          { batch: begun.batch, position: 1 },
-        ],
-        1: [{ batch: begun.batch, position: 2 }],
-      })
-      const all = [0, 1, 2].map((position) => ({ batch: one, position }))
-      expect(await journal.stillOpen(all)).toEqual([{ batch: one, position: 2 }])
+      await journal.settle(two, [{ position: 0, state: 'refused', answer: 'late', again: 'resend' }])
+      const own = [2, 0, 1].map((position) => ({ batch: begun.batch, position }))
+      const older = (position: number): unknown => ({ batch: one, position })
+      expect(await journal.olderOpen(own)).toEqual([undefined, older(1), older(2)])
+      expect(await journal.olderOpen([{ batch: one, position: 2 }])).toEqual([older(0)])
+      await journal.settle(one, [confirmed(2)])
+      expect(await journal.olderOpen(own)).toEqual([undefined, older(1), older(0)])
+      await journal.settle(one, [confirmed(0), confirmed(1)])
+      expect(await journal.olderOpen(own)).toEqual([undefined, undefined, undefined])
     })
   })
 }

@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest'
+
+import { adoptJournal } from '../../src/journal/adopt.ts'
+import { openAgeing } from '../../src/journal/ageing.ts'
+import { beginNew, batchOf, START_MS } from './batches.ts'
+import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+it('reads back before posting for the whole time after a loss was accepted, whatever the wall clock does', async () => {
+  const file = `${await makeFolder()}/journal.db`
+  const before = await openSqlite(file)
+  await before.journal.close()
+  await adoptJournal({ url: `sqlite:${file}` }, { usable: true }, DAY_MS, START_MS)
+  const clock = createJournalClock()
+  const { journal } = await openSqlite(file, { clock })
+  const mayHaveLost = (): boolean => clock.wallMs() < journal.readBackUntilMs
+  clock.setWall(30 * HOUR_MS)
+  expect(mayHaveLost()).toBe(true)
+  await clock.pass(DAY_MS - 1)
+  expect(mayHaveLost()).toBe(true)
+  await clock.pass(1)
+  expect(mayHaveLost()).toBe(false)
+})
+
+it('is measured once where several instances have the journal open, and goes on after a restart', async () => {
+  const file = `${await makeFolder()}/journal.db`
+  const clock = createJournalClock()
+  const { journal, store } = await openSqlite(file, { clock })
+  const open = () => openAgeing({ store, clock, replayForMs: DAY_MS })
+  const [one, other] = [await open(), await open()]
+  const batch = await beginNew(journal, batchOf(['a']))
+  for (let hour = 0; hour < 12; hour += 1) {
+    await clock.pass(HOUR_MS)
+    await one.note()
+    await other.note()
+  }
+  const next = await open()
+  expect([one.ageMs(), next.ageMs(), next.forgottenBatch()]).toEqual([12 * HOUR_MS, 12 * HOUR_MS, 0])
+  await clock.pass(12 * HOUR_MS)
+  await next.note()
+  expect(next.forgottenBatch()).toBe(0)
+  await clock.pass(HOUR_MS)
+  await next.note()
+  expect(next.forgottenBatch()).toBe(batch)
+})

@@ -1,0 +1,163 @@
+import { readFile, rm, stat, writeFile } from 'node:fs/promises'
+
+import { Client } from 'pg'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+
+import {
+  adoptJournal,
+  examineJournal,
+  type Journal,
+  openInspector,
+  openJournal,
+} from '../../src/journal/index.ts'
+import { readMark } from '../../src/journal/high-water/mark-file.ts'
+import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
+import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
+import { makeFolder } from './open-sqlite.ts'
+
+const nameOf = (url: string): string => new URL(url).pathname.slice(1)
+const refusal = (text: RegExp) => ({
+  code: 'ADP_JOURNAL_DAMAGED',
+  message: expect.stringMatching(text) as unknown,
+})
+const DAY_MS = 86_400_000
+
+describe.skipIf(missingPostgres() !== undefined)(
+  'a PostgreSQL journal that was restored from an old dump',
+  () => {
+    let postgres: TestPostgres
+    beforeAll(async () => {
+      postgres = await startPostgres()
+    })
+    afterAll(() => postgres.close())
+
+    /** Runs statements on the server, outside of the database of the journal. */
+    const administer = async (url: string, ...texts: string[]): Promise<void> => {
+      const server = new URL(url)
+      server.pathname = '/postgres'
+      const client = new Client({ connectionString: server.href })
+      await client.connect()
+      try {
+        for (const text of texts) await client.query(text)
+      } finally {
+        await client.end()
+      }
+    }
+    /** What a dump holds and a restore brings back: a copy of the database as it is now. */
+    const dump = (url: string): Promise<void> =>
+      administer(url, `create database ${nameOf(url)}_dump template ${nameOf(url)}`)
+    const restore = (url: string): Promise<void> =>
+      administer(
+        url,
+        `drop database ${nameOf(url)} with (force)`,
+        `alter database ${nameOf(url)}_dump rename to ${nameOf(url)}`,
+      )
+    const open = async (url: string, markFile?: string): Promise<Journal> => {
+      const journal = await openJournal({
+        url,
+        patienceMs: 5_000,
+        ...(markFile === undefined ? {} : { markFile }),
+      })
+      onTestFinished(() => journal.close())
+      return journal
+    }
+    const write = async (journal: Journal, name: string): Promise<number> => {
+      const batch = await beginNew(journal, batchOf([name], { name }))
+      await journal.settle(batch, [confirmed(0)])
+      return batch
+    }
+    /** A journal that was dumped after one batch and has a second one since. */
+    const openDumped = async (markFile?: string) => {
+      const url = await postgres.createDatabase()
+      const first = await open(url, markFile)
+      await write(first, 'one')
+      await first.close()
+      await dump(url)
+      const journal = await open(url, markFile)
+      await write(journal, 'two')
+      return { url, journal }
+    }
+
+    it('is noticed by a process that had it open: it writes nothing more', async () => {
+      const { url, journal } = await openDumped()
+      await restore(url)
+      await expect(journal.begin(batchOf(['three']))).rejects.toMatchObject({
+        ...refusal(/it went back by \d+ commit\(s\) while it was in use/),
+        status: 503,
+      })
+      expect(journal.isAvailable()).toBe(false)
+      await journal.close()
+      // Nothing but the memory of that process knew.
+      const next = await open(url)
+      expect(await next.begin(batchOf(['two'], { name: 'two' }))).toMatchObject({ kind: 'new' })
+    })
+
+    it('is refused at the start where a mark file remembers, and stays as it is until it is adopted', async () => {
+      const markFile = `${await makeFolder()}/journal.mark`
+      const { url, journal } = await openDumped(markFile)
+      await journal.close()
+      const mark = readMark(markFile)
+      expect(mark).toMatchObject({ commits: expect.any(Number) as unknown })
+      await restore(url)
+      const text = /an old copy with \d+ commit\(s\), and its mark file .*journal\.mark counts \d+ commit/
+      for (let time = 0; time < 2; time += 1)
+        await expect(openJournal({ url, markFile })).rejects.toMatchObject(refusal(text))
+      expect(readMark(markFile)).toEqual(mark)
+      const condition = await examineJournal({ url, markFile })
+      expect(condition).toMatchObject({
+        damage: expect.stringMatching(text) as unknown,
+        usable: true,
+        batches: 1,
+      })
+
+      const nowMs = Date.now()
+      const adopted = await adoptJournal({ url, markFile }, condition, DAY_MS, nowMs)
+      expect(adopted).toEqual({ readBackUntilMs: nowMs + DAY_MS, setAside: [] })
+      const next = await open(url, markFile)
+      // The age of the journal has to pass as well.
+      expect(next.readBackUntilMs).toBeGreaterThanOrEqual(nowMs + DAY_MS)
+      expect(await statesOf(next, 1)).toEqual(['confirmed'])
+      expect(await next.begin(batchOf(['two'], { name: 'two' }))).toMatchObject({ kind: 'new' })
+      expect((await examineJournal({ url, markFile })).damage).toBeUndefined()
+    })
+
+    it('is told from an empty database and from another journal', async () => {
+      const markFile = `${await makeFolder()}/journal.mark`
+      const { url, journal } = await openDumped(markFile)
+      await journal.close()
+      const empty = await postgres.createDatabase()
+      await expect(openJournal({ url: empty, markFile })).rejects.toMatchObject(
+        refusal(/it is empty, and its mark/),
+      )
+      const other = await postgres.createDatabase()
+      await (await open(other)).close()
+      await expect(openJournal({ url: other, markFile })).rejects.toMatchObject(
+        refusal(/another journal than the one of its mark file/),
+      )
+      await (await open(url, markFile)).close()
+    })
+
+    it('keeps a mark that may lag and is begun anew where it is missing, since it lies on another machine', async () => {
+      const markFile = `${await makeFolder()}/journal.mark`
+      const { url, journal } = await openDumped(markFile)
+      const before = await readFile(markFile)
+      await write(journal, 'three')
+      expect(await readFile(markFile)).not.toEqual(before)
+      expect((await stat(markFile)).mode & 0o777).toBe(0o600)
+      await journal.close()
+      const last = readMark(markFile)
+      // After a power cut the last marks may be missing.
+      await writeFile(markFile, before)
+      await (await open(url, markFile)).close()
+      await rm(markFile)
+      const again = await open(url, markFile)
+      await write(again, 'four')
+      const mark = readMark(markFile)
+      if (typeof last === 'string' || typeof mark === 'string') throw new Error('there is no mark')
+      expect(mark.identity).toBe(last.identity)
+      expect(mark.commits).toBeGreaterThan(last.commits)
+      const inspector = await openInspector(url)
+      await inspector.close()
+    })
+  },
+)

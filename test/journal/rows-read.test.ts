@@ -1,0 +1,149 @@
+import { Client } from 'pg'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+
+import { type Journal, openJournal } from '../../src/journal/index.ts'
+import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
+import { batchOf, beginNew, confirmed, START_MS } from './batches.ts'
+
+/** Live records of one key in the smaller and the larger journal. */
+const [FEW, MANY] = [100, 2_100]
+/** Records of other keys, so that the server finds it worthwhile to use an index. */
+const OTHERS = 30_000
+/** Done so often, so that a row for each live record cannot hide. */
+const TIMES = 20
+
+/** `newest` is the batch of the newest live record; `time` counts from 0. */
+type Work = (journal: Journal, newest: number, time: number) => Promise<unknown>
+
+/** Writes what a journal has after a long time: final records of other keys, and `live` parked ones of key `a`, each in its batch. */
+async function fill(client: Client, journal: Journal, live: number): Promise<number> {
+  const batch = await beginNew(journal, batchOf(['a', 'b']))
+  await journal.settle(batch, [
+    { position: 0, state: 'parked', answer: 'later', again: START_MS },
+    confirmed(1),
+  ])
+  await client.query(
+    `insert into journal_batches (partner, owner_id, content, received_ms, owner, open, live)
+     select partner, owner_id, content, received_ms, owner, 0, 1 from journal_batches, generate_series(2, ${live})`,
+  )
+  await client.query(
+    `insert into journal_records (batch, position, key, key_copy, state, live, again)
+     select b.id, r.position, r.key, r.key, r.state, r.live, r.again from journal_batches b, journal_records r
+     where b.id > r.batch and r.position = 0`,
+  )
+  await client.query(
+    `insert into journal_records (batch, position, key, key_copy, state, live)
+     select r.batch, n, decode(md5(n::text), 'hex'), decode(md5(n::text), 'hex'), r.state, 0
+     from journal_records r, generate_series(2, ${OTHERS}) n where r.position = 1`,
+  )
+  await client.query('analyze')
+  const { rows } = await client.query<{ newest: number }>(
+    'select max(id)::int as newest from journal_batches',
+  )
+  return rows[0]?.newest ?? NaN
+}
+
+/** Entries of indexes and rows of tables that all connections of a database have read. */
+async function countRead(client: Client): Promise<number> {
+  // A server process reports the last of what it read when it ends.
+  await vi.waitFor(
+    async () => {
+      const { rows } = await client.query<{ others: number }>(
+        `select count(*)::int as others from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
+      )
+      expect(rows[0]?.others).toBe(0)
+    },
+    { timeout: 30_000 },
+  )
+  const { rows } = await client.query<{ read: number }>(
+    `select (select sum(seq_tup_read) from pg_stat_user_tables where relname like 'journal%')::int
+       + (select sum(idx_tup_read) from pg_stat_user_indexes where relname like 'journal%')::int as read`,
+  )
+  return rows[0]?.read ?? NaN
+}
+
+describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one record', () => {
+  let postgres: TestPostgres
+  beforeAll(async () => {
+    postgres = await startPostgres()
+  })
+  afterAll(() => postgres.close())
+
+  const readBy = async (live: number, work: Work): Promise<number> => {
+    const url = await postgres.createDatabase()
+    const client = new Client({ connectionString: url })
+    await client.connect()
+    try {
+      const first = await openJournal({ url })
+      const newest = await fill(client, first, live)
+      await first.close()
+      const before = await countRead(client)
+      // Its rows are checked whenever it is opened.
+      await (await openJournal({ url })).close()
+      const opened = await countRead(client)
+      const journal = await openJournal({ url })
+      for (let time = 0; time < TIMES; time += 1) await work(journal, newest, time)
+      await journal.close()
+      return (await countRead(client)) - opened - (opened - before)
+    } finally {
+      await client.end()
+    }
+  }
+  const expectGrowth = async (perLiveRecord: number, work: Work): Promise<void> => {
+    const more = (await readBy(MANY, work)) - (await readBy(FEW, work))
+    // One row a time for each live record would be forty thousand. Opening and closing reads a few thousand, not always the same.
+    expect(more).toBeLessThan(perLiveRecord * (MANY - FEW) + 10_000)
+  }
+  const parked = { position: 0, state: 'parked', answer: 'later', again: START_MS } as const
+
+  it.each<readonly [string, number, Work]>([
+    ['begun', 0, (journal) => beginNew(journal, batchOf(['a']))],
+    [
+      'settled and supersedes none',
+      0,
+      async (journal) =>
+        journal.settle(await beginNew(journal, batchOf(['b'])), [{ ...parked, state: 'refused' }]),
+    ],
+    [
+      'opened again',
+      0,
+      async (journal, newest) => {
+        await journal.reopen(newest, [0], undefined)
+        await journal.settle(newest, [parked])
+      },
+    ],
+    [
+      'asked for newer ones that wait for it',
+      0,
+      async (journal) => {
+        const batch = await beginNew(journal, batchOf(['a']))
+        await journal.blocking([batch])
+      },
+    ],
+    [
+      'asked for older ones that it waits for',
+      0,
+      async (journal) => {
+        const batch = await beginNew(journal, batchOf(['a']))
+        await journal.olderOpen([{ batch, position: 0 }])
+      },
+    ],
+    [
+      'confirmed while newer ones are parked',
+      0,
+      async (journal, _newest, time) => {
+        expect((await journal.reopen(time + 1, [0], undefined)).after.size).toBe(1)
+        await journal.settle(time + 1, [confirmed(0)])
+      },
+    ],
+    // What is superseded is written, and is read for that; once.
+    [
+      'confirmed and supersedes all',
+      30,
+      async (journal) => journal.settle(await beginNew(journal, batchOf(['a'])), [confirmed(0)]),
+    ],
+  ])('does not grow with the live records of its key where it is %s', (_, perLiveRecord, work) =>
+    expectGrowth(perLiveRecord, work),
+  )
+})
