@@ -2,6 +2,8 @@
 export class BoundedMap<Key, Value> {
   private readonly entries = new Map<Key, Value>()
   private readonly maxEntries: number
+  /** The key that was used last: it need not be moved to the end. */
+  private latest: Key | undefined
 
   constructor(maxEntries: number) {
     this.maxEntries = maxEntries
@@ -9,15 +11,17 @@ export class BoundedMap<Key, Value> {
 
   get(key: Key): Value | undefined {
     const value = this.entries.get(key)
-    if (value === undefined) return undefined
+    if (value === undefined || key === this.latest) return value
     this.entries.delete(key)
     this.entries.set(key, value)
+    this.latest = key
     return value
   }
 
   set(key: Key, value: Value): void {
-    this.entries.delete(key)
+    if (key !== this.latest) this.entries.delete(key)
     this.entries.set(key, value)
+    this.latest = key
     if (this.entries.size <= this.maxEntries) return
     for (const oldest of this.entries.keys()) {
       this.entries.delete(oldest)
@@ -31,5 +35,6 @@ export class BoundedMap<Key, Value> {
 
   delete(key: Key): void {
     this.entries.delete(key)
+    if (key === this.latest) this.latest = undefined
   }
 }

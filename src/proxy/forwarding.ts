@@ -10,9 +10,13 @@ const FORWARDING =
 const OVERRIDE =
   /^(?:x-(?:http-)?method(?:-override)?|x-original-.*|x-rewrite-.*|x-envoy-original-path|(?:x-|x-waws-)unencoded-url)$/
 
+/** What is taken out of every request. */
+const REMOVED = new RegExp(`${FORWARDING.source}|${OVERRIDE.source}`)
+
 /** Servers that hand headers on as variables read `X_Forwarded_For` and `X-Forwarded-For` as one field. */
 function plainName(name: string): string {
-  return name.toLowerCase().replaceAll('_', '-')
+  const lower = name.toLowerCase()
+  return lower.includes('_') ? lower.replaceAll('_', '-') : lower
 }
 
 /** True for a request that a proxy has sent on, by what the proxy adds to it. */
@@ -33,8 +37,7 @@ export function replaceForwarding(request: IncomingMessage, trusted: AddressList
   const encrypted = 'encrypted' in socket && socket.encrypted === true
   const hops = isTrusted ? believed(itemsOf(headers['x-forwarded-for']), trusted) : []
   for (const name of Object.keys(headers)) {
-    const plain = plainName(name)
-    if (FORWARDING.test(plain) || OVERRIDE.test(plain)) Reflect.deleteProperty(headers, name)
+    if (REMOVED.test(plainName(name))) Reflect.deleteProperty(headers, name)
   }
   headers['x-forwarded-for'] = [...hops, peer].filter((hop) => hop !== '').join(', ')
   headers['x-forwarded-proto'] = scheme === 'https' || encrypted ? 'https' : 'http'

@@ -1,7 +1,7 @@
 /** The requests that are being handled, also those whose client went away. */
 export interface InFlight {
-  /** Runs a handler and counts it until it ends. */
-  run(work: () => Promise<void>): Promise<void>
+  /** Counts a request until the function that is returned is called. */
+  enter(): () => void
   /** Resolves when nothing is being handled; ask it only when no new request can come. */
   idle(): Promise<void>
   /** Requests that are being handled now. */
@@ -12,18 +12,16 @@ export interface InFlight {
 export function createInFlight(): InFlight {
   let count = 0
   let waiting: (() => void)[] = []
+  const leave = (): void => {
+    count -= 1
+    if (count > 0) return
+    for (const wake of waiting) wake()
+    waiting = []
+  }
   return {
-    run: async (work) => {
+    enter: () => {
       count += 1
-      try {
-        await work()
-      } finally {
-        count -= 1
-        if (count === 0) {
-          for (const wake of waiting) wake()
-          waiting = []
-        }
-      }
+      return leave
     },
     idle: () => (count === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
     count: () => count,

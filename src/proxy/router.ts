@@ -93,19 +93,19 @@ export function createProxyApp(
     next()
   })
   // Not of health and metrics: a reader of the metrics would always see its own request under way.
-  app.use((request, response: ProxyResponse) =>
-    context.inFlight.run(async () => {
-      watchClient(context, passThrough, request, response)
-      try {
-        await serve(request, response)
-      } catch (cause) {
-        answerFailure(cause, response, events)
-      }
-      // A reply is under way until its last byte has left, or its client.
-      if (!response.closed && !response.destroyed)
-        await new Promise((resolve) => response.once('close', resolve))
-    }),
-  )
+  app.use(async (request, response: ProxyResponse) => {
+    const leave = context.inFlight.enter()
+    watchClient(context, passThrough, request, response)
+    try {
+      await serve(request, response)
+    } catch (cause) {
+      answerFailure(cause, response, events)
+    } finally {
+      // A reply is under way until its last byte has left, or its client. Not awaited: that would keep all that the request held.
+      if (response.closed || response.destroyed) leave()
+      else response.once('close', leave)
+    }
+  })
   // No error reaches Express's own page, which shows stacks. Express knows such a handler by its four parameters.
   // eslint-disable-next-line @typescript-eslint/no-unused-vars -- the fourth parameter is what makes it an error handler
   app.use((cause: unknown, _request: Request, response: Response, _next: NextFunction) => {

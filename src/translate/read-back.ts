@@ -1,6 +1,6 @@
 import type { FlatReply } from '../v2/record/flat-reply.ts'
 import type { V3Record, V3Reply } from '../v3/record/v3-record.ts'
-import { type Echo, type EchoProfile, freshProfile, skewOf } from './echo-profile.ts'
+import { type Echo, type EchoProfile, freshProfile, type Skew, skewOf } from './echo-profile.ts'
 import { createRowReader } from './read-rules.ts'
 import { isCutComment, isSameComment } from './stored-comment.ts'
 import { coarsestMs, fittingTimes, KEPT_TIMES, OWN_TIME, parseTime } from './stored-time.ts'
@@ -118,7 +118,7 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
   return isCutComment(before, after, undefined, least) ? 'alike' : 'other'
 }
 
-/** `likelyOlder`: by the client's time, which the service seems to keep. `unknown`: nothing tells. */
+/** `likelyOlder`: by the client's time, which the service seems to keep, or by far. `unknown`: nothing tells. */
 type Age = 'same' | 'newer' | 'older' | 'likelyOlder' | 'unknown'
 
 function compareAge(posted: V3Record, row: FlatReply, { profile, timeSent }: ReadBackKnowledge): Age {
@@ -127,21 +127,29 @@ function compareAge(posted: V3Record, row: FlatReply, { profile, timeSent }: Rea
   const kept = timeSent ? profile.times & KEPT_TIMES : 0
   if (fittingTimes(postedMs, rowMs, kept) !== 0) return 'same'
   if ((profile.times & OWN_TIME) === 0 && timeSent) return rowMs < postedMs ? 'older' : 'newer'
-  if (kept === 0) return compareOwnTime(postedMs, rowMs, profile)
+  const skew = kept === 0 ? skewOf(profile) : undefined
+  if (skew !== undefined) return compareOwnTime(postedMs, rowMs, skew)
+  if (postedMs - rowMs > MAX_UNSEEN_SKEW_MS) return isOfSameProcess(posted, row) ? 'likelyOlder' : 'older'
+  if (kept === 0) return 'unknown'
   if (rowMs > postedMs) return 'newer'
-  if (postedMs - rowMs > MAX_UNSEEN_SKEW_MS) return 'older'
   return profile.timeSeen ? 'likelyOlder' : 'unknown'
 }
 
-/** A clock of the service that was not seen is not expected to be further off than this: a wrong time zone and some hours. */
+/** A clock of the service that was not seen is hardly further off than this: a wrong time zone and some hours. */
 const MAX_UNSEEN_SKEW_MS = 26 * 3_600_000
 
 /** By the service's own time: between the two ends of the skew nothing is certain. */
-function compareOwnTime(postedMs: number, rowMs: number, profile: EchoProfile): Age {
-  const skew = skewOf(profile)
-  if (skew === undefined) return postedMs - rowMs > MAX_UNSEEN_SKEW_MS ? 'older' : 'unknown'
-  if (rowMs - skew.least + coarsestMs < postedMs) return 'older'
-  return rowMs - skew.most > postedMs ? 'newer' : 'unknown'
+function compareOwnTime(postedMs: number, rowMs: number, { least, most }: Skew): Age {
+  if (rowMs - least + coarsestMs < postedMs) return 'older'
+  return rowMs - most > postedMs ? 'newer' : 'unknown'
+}
+
+/**
+ * True for a mark that may be of this very client: the time of another program's mark is its own, but one of this client that seems
+ * to be days old may have been posted just now, to a service whose clock is that far behind.
+ */
+function isOfSameProcess(posted: V3Record, row: FlatReply): boolean {
+  return row.ChangeProcessName !== null && row.ChangeProcessName === posted.ChangeProcessName
 }
 
 /** Values that are merely alike are the posted ones where the time does not speak against it. */

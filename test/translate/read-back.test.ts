@@ -88,8 +88,13 @@ describe('compareReadBack, under what is known of the service', () => {
   const hourBehind = { least: -3_600_000, most: -3_600_000 }
 
   it.each([
-    ['a mark of days before, of a clock that was not seen', known({}), { ...row, RecordedOn: longAgo }, 'absent'],
-    ['the same where no time is sent', known({}, { timeSent: false }), { ...row, RecordedOn: longAgo }, 'absent'],
+    ['a mark of days before, of a clock that was not seen', known({}), { ...row, RecordedOn: longAgo }, 'applied'],
+    ['one of a service that repeats posted times', known({ timeSeen: true }), { ...row, RecordedOn: longAgo }, 'applied'],
+    ['one where no time is sent', known({}, { timeSent: false }), { ...row, RecordedOn: longAgo }, 'applied'],
+    ['one of a service that keeps times', known({ times: 1, timeSeen: true }), { ...row, RecordedOn: longAgo }, 'absent'],
+    ['one of days before of another program', known({}), { ...row, ChangeProcessName: 'Another program', RecordedOn: longAgo }, 'absent'],
+    ['one of days before that is merely alike', known({ commentsOpaque: true }), { ...row, Qualifier: { ...row.Qualifier, Comment: 'other' }, RecordedOn: longAgo }, 'absent'],
+    ['the mark of days before that was confirmed', known({}, { confirmed: { externalId: row.ExternalID, recordedOn: longAgo } }), { ...row, RecordedOn: longAgo }, 'absent'],
     ['a mark from before, of a service that keeps times', known({ times: 1, timeSeen: true }), older, 'absent'],
     ['a mark from after, of such a service', known({ times: 1 }), { ...row, ...otherCode, RecordedOn: later }, 'overwritten'],
     ['a mark of any age after a loss', known({ times: 1 }, { anyAge: true }), older, 'applied'],

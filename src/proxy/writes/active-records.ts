@@ -2,15 +2,16 @@
 interface ActiveRun {
   readonly lease: number
   readonly positions: Set<number>
-  readonly end: () => void
+  /** Ends what waits for the loss of the lease; undefined: nothing does. */
+  onLost: (() => void) | undefined
 }
 
 /** The records of one run among those that this process works on. */
 export interface Claim {
-  /** Those that no other run has; only these may be worked on. */
-  readonly positions: ReadonlySet<number>
-  /** Resolves when the lease of the run is lost: what it waits for is others' business then. */
-  readonly lost: Promise<void>
+  /** True while the record is this run's and its outcome is not durable; only such records may be worked on. */
+  has(position: number): boolean
+  /** Resolves false when the lease of the run is lost: what it waits for is others' business then. */
+  lost(): Promise<false>
   /** Gives records back whose outcome is durable. */
   release(positions: Iterable<number>): void
   /** Gives back all that are left. */
@@ -45,18 +46,23 @@ export function createActiveRecords(): ActiveRecords {
       for (const position of positions) {
         if (!taken.some((run) => run.positions.has(position))) own.add(position)
       }
-      const { promise: lost, resolve: end } = Promise.withResolvers<undefined>()
-      const run: ActiveRun = { lease, positions: own, end: () => end(undefined) }
+      const run: ActiveRun = { lease, positions: own, onLost: undefined }
+      let lost: Promise<false> | undefined
       if (own.size > 0) runs.set(batch, others.add(run))
       return {
-        positions: new Set(own),
-        lost,
+        has: (position) => own.has(position),
+        lost: () =>
+          (lost ??= new Promise((resolve) => {
+            run.onLost = () => resolve(false)
+          })),
         release: (settled) => {
           for (const position of settled) own.delete(position)
           if (own.size === 0) leave(batch, run)
         },
         end: () => {
           own.clear()
+          // A map keeps what it once held from the collector, as its table is copied: here all that the run holds.
+          run.onLost = undefined
           leave(batch, run)
         },
       }
@@ -64,7 +70,7 @@ export function createActiveRecords(): ActiveRecords {
     has: (batch) => runs.has(batch),
     keepOnly: (lease) => {
       for (const list of runs.values()) {
-        for (const run of list) if (run.lease !== lease) run.end()
+        for (const run of list) if (run.lease !== lease) run.onLost?.()
       }
     },
   }

@@ -1,4 +1,4 @@
-import { AdapterError } from '../../errors.ts'
+import { AdapterError, type ErrorCode } from '../../errors.ts'
 import type { Slices } from '../../http/slices.ts'
 import type { Opened, StoredBatch, StoredRecord } from '../../journal/index.ts'
 import type { BatchTally } from '../../observability/events.ts'
@@ -23,8 +23,8 @@ import { decodeAnswer } from './to-settled.ts'
  * Answers a batch that came before: with the stored parts, byte for byte; while it is still running, with each part as it
  * becomes known. Records that were not applied are sent again, those whose outcome is unknown are looked for again. "Not
  * applied" is said only of records that no background will post. Resolves undefined when it is not there any longer. Errors:
- * `ADP_OUTCOME_UNKNOWN` when the other sender takes longer than the budget, and when the journal cannot be asked: the batch may
- * have been applied; those of `checkToken`.
+ * `ADP_OUTCOME_UNKNOWN` when the other sender takes longer than the budget, and when the journal cannot be asked or is damaged: the
+ * batch may have been applied; those of `checkToken`.
  */
 export async function answerKnown(
   context: ProxyContext,
@@ -36,12 +36,29 @@ export async function answerKnown(
   try {
     return await answerStored(context, authorisation, batch, openReply, slices)
   } catch (cause) {
-    if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') throw cause
-    const message = 'This batch came before and may have been applied, and the journal cannot be asked now.'
-    throw new AdapterError('ADP_OUTCOME_UNKNOWN', `${message} Send the same batch again for its answer.`, {
-      cause,
-    })
+    throw toKnownError(cause)
   }
+}
+
+/** A failure of the journal as it is told for a batch that came before: its records may have been applied, so never as 503. */
+export function toKnownError(cause: unknown): unknown {
+  if (!(cause instanceof AdapterError)) return cause
+  const text = unreadable[cause.code]
+  if (text === undefined) return cause
+  return new AdapterError(
+    'ADP_OUTCOME_UNKNOWN',
+    `This batch came before and may have been applied, ${text}`,
+    {
+      cause,
+      details: cause.details,
+    },
+  )
+}
+
+const unreadable: Partial<Record<ErrorCode, string>> = {
+  ADP_JOURNAL_UNAVAILABLE: 'and the journal cannot be asked now. Send the same batch again for its answer.',
+  ADP_JOURNAL_DAMAGED:
+    'and what the journal keeps of it is damaged, so nothing is answered from it. Nothing was sent again. Look up in the service what became of its records.',
 }
 
 async function answerStored(
@@ -66,6 +83,7 @@ async function answerStored(
     !tried.has(record.position) && isWorthAnother(record, plan)
   /** True once the service has judged this token for the batch. */
   let isChecked = false
+  let hasAsked = false
   for (;;) {
     isChecked ||= await checkToken(context, authorisation, stored, plan)
     const open = stored.records.filter(({ state }) => state === 'open')
@@ -98,8 +116,12 @@ async function answerStored(
     const next = open
       .slice(0, Math.ceil(open.length * SHARE_AT_A_TIME))
       .map(({ position }) => ({ batch, position }))
-    const ended = leftMs > 0 && (await context.waiting.until(next, leftMs))
-    if (!ended)
+    const patienceMs = hasAsked ? leftMs : Math.min(leftMs, ASK_AFTER_MS)
+    const ended = leftMs > 0 && (await context.waiting.until(next, patienceMs))
+    if (!ended && patienceMs < leftMs) {
+      hasAsked = true
+      if (isChecked) await askForOrphan(context, batch, client)
+    } else if (!ended)
       throw new AdapterError(
         'ADP_OUTCOME_UNKNOWN',
         'The same batch is still being sent, and its records may be applied. Send it again later for its answer.',
@@ -125,6 +147,20 @@ function toKeep(
   const isKnown =
     verdicts.isAccepted(batch, identity) || accepted.of(owner).some((one) => isSameCredentials(one, client))
   return isKnown || credentials === undefined ? JSON.stringify(client) : undefined
+}
+
+/** A batch that is not finished by then may be in an instance that has no credentials for it. */
+const ASK_AFTER_MS = 1_000
+
+/** Asks for a batch that another instance may be unable to finish, with credentials that the service accepted for it. */
+async function askForOrphan(
+  { journal, accepted, active, orphans }: ProxyContext,
+  batch: number,
+  client: Authorisation['client'],
+): Promise<void> {
+  if (active.has(batch) || orphans.has(batch)) return
+  accepted.sends(batch, client)
+  await journal.askFor(batch)
 }
 
 /** A batch is read anew once this share of its open records has ended: parts come soon, and large ones are read a few times. */
@@ -189,7 +225,7 @@ async function resume(
       positions,
       after,
       (position) => (isUnchanged(position) ? firstOf(position) : 'readBack'),
-      (older) => context.waiting.until(older, partner.budgetMs),
+      (position, older) => context.waiting.untilFirst({ batch, position }, older, partner.budgetMs),
     ),
     after,
     texts: toTexts(request.request, context.newId),

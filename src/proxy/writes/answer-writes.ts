@@ -1,10 +1,10 @@
 import { AdapterError } from '../../errors.ts'
 import type { Slices } from '../../http/slices.ts'
-import type { BatchIdentity, NewRecord } from '../../journal/index.ts'
+import { type BatchIdentity, isDamagedBatch, type NewRecord } from '../../journal/index.ts'
 import type { PartReply } from '../../v2/index.ts'
 import type { ProxyContext } from '../context.ts'
 import type { Authorisation } from '../partner.ts'
-import { answerKnown, isReadBackFirst } from './answer-known.ts'
+import { answerKnown, isReadBackFirst, toKnownError } from './answer-known.ts'
 import { type Plan, redate } from './plan.ts'
 import type { OpenReply } from './reply-stream.ts'
 import { type Answered, runForClient } from './run.ts'
@@ -31,8 +31,9 @@ export interface PlannedRequest {
 
 /**
  * Journals a write request, sends its records and answers each; a request that came before is answered from the journal
- * (product contract 3). Errors, with nothing sent: `ADP_JOURNAL_UNAVAILABLE`, `ADP_TOKEN` and `ADP_FORBIDDEN` when the
- * upstream denied the credentials.
+ * (product contract 3). Errors, with nothing sent: `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, `ADP_TOKEN` and
+ * `ADP_FORBIDDEN` when the upstream denied the credentials. `ADP_OUTCOME_UNKNOWN` where the journal may have kept the batch, or may
+ * know it and cannot read what it keeps.
  */
 export async function answerWrites(
   context: ProxyContext,
@@ -52,6 +53,7 @@ export async function answerWrites(
     if (record.faults === undefined) {
       const own = { key: record.key }
       records.push(dropped ? { key: '', refused: { answer: undefined, reason: 'dropped' } } : own)
+      if (slices.spend(RECORD_WORK)) await slices.next()
       continue
     }
     const fault = settleFault(record, texts)
@@ -68,13 +70,13 @@ export async function answerWrites(
       ? await encodeStoredRequest({ request, replyId, sender: identity.credentialsHash, body }, slices)
       : NOTHING,
   }
-  let begun = await journal.begin(batch)
+  let begun = await unlessDamaged(journal.begin(batch))
   while (begun.kind === 'known') {
     const answered = await answerKnown(context, authorisation, begun.batch, openReply, slices)
     if (answered !== undefined) return answered
     // It was withdrawn meanwhile: the journal had kept it after its client was told that it could not.
     const before = begun.batch
-    begun = await journal.begin(batch)
+    begun = await unlessDamaged(journal.begin(batch))
     if (begun.kind === 'known' && begun.batch === before) throw forgotten()
   }
   if (begun.idsReused) context.events.batchIdsReused({ partner: partner.id })
@@ -82,14 +84,14 @@ export async function answerWrites(
   const sending = createSending(context, authorisation, begun.batch)
   const reply = openReply(request, createReplyIds(replyId), () => sending.timing())
   for (const [index, fault] of faults) reply.settle(index, fault)
-  const { receivedMs } = begun
+  const { batch: number, receivedMs } = begun
   const dated = redate(plan, planned.receivedMs, receivedMs)
   const tasks = toTasks(
     dated.records,
     dropped ? [] : dated.records.keys(),
     begun.after,
     () => (isReadBackFirst(context) ? 'readBack' : 'post'),
-    (older) => context.waiting.until(older, partner.budgetMs),
+    (position, older) => context.waiting.untilFirst({ batch: number, position }, older, partner.budgetMs),
   )
   const tally = await runForClient(context, partner, sending, reply, {
     batch: begun.batch,
@@ -125,12 +127,14 @@ export async function answerAgain(
   planned: PlannedRequest,
   openReply: OpenReply,
 ): Promise<Answered | undefined> {
-  const batch = await context.journal.find(await identityOf(context, authorisation, planned))
+  const batch = await unlessDamaged(context.journal.find(await identityOf(context, authorisation, planned)))
   return batch === undefined
     ? undefined
     : answerKnown(context, authorisation, batch, openReply, planned.slices)
 }
 
+/** What listing a record for the journal costs, in bytes of a batch. */
+const RECORD_WORK = 64
 /** What the answer to a record that is refused costs, in bytes of a batch. */
 const FAULT_WORK = 4_096
 const NOTHING = new Uint8Array(0)
@@ -145,6 +149,15 @@ async function identityOf(
   const ids = plan.ids === undefined ? undefined : digestIds(owner, plan.ids)
   const content = await digestRequest(owner, upstream, plan.ids?.boundary, body, slices)
   return { owner, ids, content, receivedMs }
+}
+
+/** The row of a batch with the same ids may be damaged: then this one may have come before. */
+async function unlessDamaged<Result>(asked: Promise<Result>): Promise<Result> {
+  try {
+    return await asked
+  } catch (cause) {
+    throw isDamagedBatch(cause) ? toKnownError(cause) : cause
+  }
 }
 
 const forgotten = (): AdapterError =>

@@ -55,7 +55,10 @@ function isFromService({ state, again, superseded, reason }: StoredRecord): bool
   return state === 'refused' && again !== 'resend' && !superseded && reason !== 'denied'
 }
 
-/** Reads a mark of the batch; a read may be stale, so it is repeated before it counts against the client. */
+/**
+ * Reads a mark of the batch. A read may be stale and a connection may break, so the read is repeated before it counts against the
+ * client.
+ */
 async function askService(
   context: ProxyContext,
   authorisation: Authorisation,
@@ -72,15 +75,18 @@ async function askService(
   const record = readable === undefined ? undefined : posted(readable)
   if (record === undefined) return 'accepted'
   const query = `$filter=${encodeURIComponent(toReadBackFilter(record))}`
+  let wasRead = false
   for (const pauseMs of [0, ...partner.readBackAfterMs]) {
     if (pauseMs > 0) await new Promise<void>((resolve) => void clock.after(pauseMs, resolve))
     const leftMs = endMs - clock.nowMs()
     if (leftMs <= 0) throw unchecked()
     const outcome = await readPaced(context, pace, share, credentials, query, leftMs)
     if (outcome.kind === 'refused' && isDenial(outcome.error)) return toDenialError(outcome.error)
-    if (outcome.kind !== 'read') throw unchecked()
+    wasRead = outcome.kind === 'read'
+    if (outcome.kind !== 'read') continue
     if (confirmed === undefined || hasRow(outcome.json, record)) return 'accepted'
   }
+  if (!wasRead) throw unchecked()
   return new AdapterError(
     'ADP_FORBIDDEN',
     'The answer to this batch is kept, and the service does not show its marks to this token. Send the batch with a token of the client that sent it first.',

@@ -7,7 +7,7 @@ export interface ConfirmedMarks {
   of(key: string): ConfirmedMark | undefined
 }
 
-/** As many keys are kept at the least, and twice as many at the most: some 15 MB. */
+/** As many keys are kept at the least, and twice as many at the most: some 5 MB. */
 const KEPT_KEYS = 8_192
 
 /** What orders the marks of one learner and event: the key of their records. */
@@ -17,20 +17,17 @@ export function keyOf({ Attendee, Event }: V3Record): string {
 
 /** Creates an empty memory. Old keys go by whole generations, so that keeping one costs a single entry. */
 export function createConfirmedMarks(keptKeys = KEPT_KEYS): ConfirmedMarks {
-  let young = new Map<string, V3Reply>()
-  let old = new Map<string, V3Reply>()
+  let young = new Map<string, ConfirmedMark | undefined>()
+  let old = new Map<string, ConfirmedMark | undefined>()
   return {
-    confirmed: (key, reply) => {
+    confirmed: (key, { ExternalID: externalId, RecordedOn: recordedOn }) => {
       if (young.size >= keptKeys) {
         old = young
         young = new Map()
       }
-      young.set(key, reply)
+      // Not the reply, which the garbage collector would have to copy with all that it holds.
+      young.set(key, typeof recordedOn === 'string' ? { externalId, recordedOn } : undefined)
     },
-    of: (key) => {
-      const reply = young.get(key) ?? old.get(key)
-      if (typeof reply?.RecordedOn !== 'string') return undefined
-      return { externalId: reply.ExternalID, recordedOn: reply.RecordedOn }
-    },
+    of: (key) => (young.has(key) ? young.get(key) : old.get(key)),
   }
 }

@@ -32,12 +32,9 @@ export function createEchoLearning(nowMs: () => number): EchoLearning {
   let withoutNews = 0
   const learn = (echo: Echo): void => {
     const next = learnEcho(profile, echo)
-    if (next === profile) {
-      withoutNews += 1
-      return
-    }
+    const isNews = next !== profile && !isWidenedSkew(next, profile)
     profile = next
-    withoutNews = 0
+    withoutNews = isNews ? 0 : withoutNews + 1
   }
   return {
     accepted: (key, posted, timeSent, reply) => {
@@ -59,4 +56,9 @@ export function createEchoLearning(nowMs: () => number): EchoLearning {
       profile = next
     },
   }
+}
+
+/** A clock that drifts away from ours widens the skew with every answer: no reason to examine them all. */
+function isWidenedSkew(next: EchoProfile, { skew }: EchoProfile): boolean {
+  return next.skew !== undefined && skew !== undefined && next.skew !== skew
 }

@@ -45,7 +45,7 @@ export async function giveUp(
 
 /**
  * Ends open records of a batch whose rows are damaged, so that nothing of it can be read: dead letters of unknown outcome. A client
- * that sends the batch again is answered `ADP_JOURNAL_DAMAGED`. Errors: those of `Journal.settle`.
+ * that sends the batch again is answered `ADP_OUTCOME_UNKNOWN`. Errors: those of `Journal.settle`.
  */
 export async function giveUpDamaged(
   { journal, waiting }: Pick<ProxyContext, 'journal' | 'waiting'>,

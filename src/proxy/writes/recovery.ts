@@ -70,8 +70,8 @@ interface Prepared {
  * looks for them in V3 before it posts them; it tries parked records again, and settles unknown ones. A batch goes with the
  * credentials that it came with, where they are kept and as long as the service takes them, else with others of its owner that
  * the service has accepted, or with the very ones that it came with once a client shows them again; never with those of another
- * owner. Without any it waits for its client, but not longer than other writes are tried again, and where newer marks of the same learner and event wait for it, only as long as a lost
- * write is looked for. `authorise` says what is missing for one that cannot be asked for; `lookForMs` is that time.
+ * owner. Without credentials a batch waits for its client, but not longer than other writes are tried again. Where newer marks of
+ * the same learner and event wait for it, it delays them only as long as a lost write is looked for. `authorise` says what is missing for one that cannot be asked for; `lookForMs` is that time.
  */
 export function createRecovery(
   context: ProxyContext,
@@ -130,7 +130,8 @@ export function createRecovery(
           positions,
           after,
           firstOfAgain(records, isReadBackFirst(context)),
-          (older) => context.waiting.until(older, authorisation.partner.budgetMs),
+          (position, older) =>
+            context.waiting.untilFirst({ batch, position }, older, authorisation.partner.budgetMs),
         ),
         after,
         texts: toTexts(request.request, context.newId),
@@ -180,6 +181,21 @@ export function createRecovery(
       const left = new Map([...orphan.after].filter(([position]) => !blocking.includes(position)))
       if (left.size === 0) orphans.delete(batch)
       else orphans.set(batch, { ...orphan, after: left })
+    }
+  }
+  /** Hands batches without credentials over to instances that have some for them, since a client showed them there. */
+  const handOver = async (): Promise<void> => {
+    const held = [...orphans.keys()].filter(
+      (batch) =>
+        resting.get(batch)?.missing === 'credentials' &&
+        isResting(batch) &&
+        !running.has(batch) &&
+        !context.active.has(batch),
+    )
+    if (held.length === 0) return
+    for (const batch of await journal.handOver(held)) {
+      orphans.delete(batch)
+      resting.delete(batch)
     }
   }
   /** Loads a batch with the authorisation to finish it; undefined while there is none and it may still come. */
@@ -291,6 +307,7 @@ export function createRecovery(
   }
   const tick = async (): Promise<void> => {
     await takeOver()
+    await handOver()
     await letNewerPass()
     const due = await journal.due(context.nowMs(), DUE_AT_A_TIME + dueResting)
     const mayRun = (batch: number): boolean => !running.has(batch) && !isResting(batch)

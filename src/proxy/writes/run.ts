@@ -29,6 +29,9 @@ export interface Run {
   readonly followUp: Omit<FollowUp, 'nowMs'>
 }
 
+/** A run of more records is claimed in one turn of the event loop and begun in the next. */
+const MANY = 1_000
+
 /** Told of each record once it is settled for good, with its part of the reply. */
 export type OnSettled = (position: number, reply: PartReply) => void
 
@@ -39,7 +42,10 @@ export interface RunEnd {
 }
 
 /** What a run uses of the context. */
-export type RunContext = Pick<ProxyContext, 'journal' | 'waiting' | 'active' | 'orphans' | 'clock' | 'nowMs'>
+export type RunContext = Pick<
+  ProxyContext,
+  'journal' | 'waiting' | 'active' | 'orphans' | 'clock' | 'nowMs' | 'slicing'
+>
 
 /**
  * Sends the records of a run and makes each outcome durable before anybody is told. Outcomes that come in the same moment
@@ -57,10 +63,11 @@ export async function runWrites(
     run.tasks.map(({ position }) => position),
     run.lease,
   )
-  const [own, others] = partition(run.tasks, ({ position }) => claim.positions.has(position))
+  const [own, others] = partition(run.tasks, ({ position }) => claim.has(position))
   // Another run of this process has them: the background looks at them when it has ended.
   leave(context, run, others)
   try {
+    if (own.length > MANY) await context.slicing.open().next()
     return await sendAndSettle(context, sending, { ...run, tasks: own }, claim, onSettled)
   } catch (cause) {
     // Where this instance has the batch all the same, the background finds it.
@@ -101,9 +108,8 @@ async function sendAndSettle(
   const { journal } = context
   const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
   const ledger = createSettler(context, run, claim, onSettled)
-  const lost = claim.lost.then(() => false)
   const unlessLost = (task: WriteTask): WriteTask =>
-    task.after === undefined ? task : { ...task, after: Promise.race([task.after, lost]) }
+    task.after === undefined ? task : { ...task, after: Promise.race([task.after, claim.lost()]) }
   const tasks = waitForKept(run.tasks.map(unlessLost), (position) => ledger.kept(position))
   const permission: Permission = {
     // What cannot be kept is for the background.

@@ -1,3 +1,4 @@
+import type { Slices } from '../../http/slices.ts'
 import { isReplyTo } from '../../translate/index.ts'
 import {
   type BodyProfile,
@@ -46,6 +47,8 @@ export interface SendOptions {
   /** By the clock, when those that are looked for first were sent last at the latest. Default now. */
   readonly sentMs?: number | undefined
   readonly permission: Permission
+  /** Cuts the sending of large records. */
+  readonly slices: Slices
 }
 
 /** Whether the records of a run may still be posted from this process. */
@@ -101,6 +104,7 @@ export async function sendAll(
         })
       },
       stopped,
+      pause: () => (options.slices.spend(0) ? options.slices.next() : undefined),
     })
   // While nothing but denials has come, no further record is sent.
   await run(tasks, () => denied.size > 0)
@@ -159,6 +163,7 @@ function sendNow(task: WriteTask, options: SendOptions, onOutcome: (outcome: Pos
   const { writes, resolve } = options
   const { record } = task
   const body = encodeRecord(record, options.bodyProfile)
+  options.slices.spend(body.length)
   const check = (outcome: PostOutcome, told: (outcome: PostOutcome) => void): void => {
     if (outcome.kind === 'accepted') {
       // An answer that speaks of another record says nothing of this one.

@@ -60,6 +60,7 @@ export function createSending(
   const { partner, pace, renew } = authorisation
   const { echoes } = context
   const share = context.shares.of(authorisation)
+  const slices = context.slicing.open()
   const timeSent = partner.bodyProfile === 'full'
   const concurrency = background?.concurrency ?? partner.concurrency
   let queuedMs = 0
@@ -110,7 +111,7 @@ export function createSending(
       const onAccepted: SendOptions['onAccepted'] = (key, record, reply) =>
         echoes.accepted(key, record, timeSent, reply)
       const sentMs = background?.sinceMs
-      const options = { writes, concurrency, bodyProfile, resolve, onAccepted, permission, sentMs }
+      const options = { writes, concurrency, bodyProfile, resolve, onAccepted, permission, sentMs, slices }
       const denial = await sendAll(tasks, options, (position, outcome) => {
         onOutcome(position, seen(outcome))
       })

@@ -4,14 +4,15 @@ import type { WriteTask } from './send.ts'
 
 /**
  * The tasks of the records at `positions`, in their order; one that is refused without being posted has none. `after` names
- * older open records of the same key, for which `wait` waits.
+ * the nearest older open record of the same key, for which `wait` waits: once for all records that share a list, with the first
+ * of them, which is the oldest.
  */
 export function toTasks(
   records: readonly PlannedRecord[],
   positions: Iterable<number>,
   after: ReadonlyMap<number, readonly RecordRef[]>,
   firstOf: (position: number) => WriteTask['first'],
-  wait: (older: readonly RecordRef[]) => Promise<boolean>,
+  wait: (position: number, older: readonly RecordRef[]) => Promise<boolean>,
 ): WriteTask[] {
   const tasks: WriteTask[] = []
   // Records of one key may share one list.
@@ -23,7 +24,7 @@ export function toTasks(
     const older = after.get(position)
     let waited = older === undefined ? undefined : waits.get(older)
     if (waited === undefined && older !== undefined && older.length > 0) {
-      waited = wait(older)
+      waited = wait(position, older)
       waits.set(older, waited)
     }
     tasks.push({ position, record, key, first: firstOf(position), after: waited })

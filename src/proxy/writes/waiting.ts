@@ -1,10 +1,16 @@
-import type { Journal, RecordRef } from '../../journal/index.ts'
+import type { Journal, OlderOpen, RecordRef } from '../../journal/index.ts'
 import type { Clock } from '../../v3/index.ts'
 
 /** Waiting for records that others are sending. */
 export interface Waiting {
   /** Resolves true once none of the records is open any longer, false when the time is spent first. Never rejects. */
   until(records: readonly RecordRef[], timeoutMs: number): Promise<boolean>
+  /**
+   * Resolves true once no older record of the key of `own` is open; false when the time is spent first, or when the journal cannot
+   * say. `older` are those that are known; when they have ended, the journal is asked for others, since records do not end in their
+   * order. Never rejects.
+   */
+  untilFirst(own: RecordRef, older: readonly RecordRef[], timeoutMs: number): Promise<boolean>
   /** Says that records were settled by this process. */
   settled(batch: number, positions: Iterable<number>): void
 }
@@ -15,11 +21,18 @@ interface Waiter {
   readonly end: (inTime: boolean) => void
 }
 
+/** Asks what is older than a record. */
+interface Question {
+  readonly own: RecordRef
+  readonly resolve: (older: OlderOpen) => void
+  readonly reject: (cause: unknown) => void
+}
+
 /** How often the journal is asked for records of other instances. */
 const POLL_MS = 200
 
 /** Creates the place where requests wait for older records of the same learner and event, or for a batch's other sender. */
-export function createWaiting(journal: Pick<Journal, 'stillOpen'>, clock: Clock): Waiting {
+export function createWaiting(journal: Pick<Journal, 'stillOpen' | 'olderOpen'>, clock: Clock): Waiting {
   const byName = new Map<string, Set<Waiter>>()
   /** Records that were not asked for yet. */
   let fresh = new Map<string, RecordRef>()
@@ -67,28 +80,67 @@ export function createWaiting(journal: Pick<Journal, 'stillOpen'>, clock: Clock)
           )
       })
   }
-  return {
-    until: (records, timeoutMs) =>
-      new Promise((resolve) => {
-        const waiter: Waiter = {
-          open: new Map(records.map((record) => [nameOf(record), record])),
-          end: (inTime) => {
-            cancel()
-            for (const name of waiter.open.keys()) leave(waiter, name)
-            resolve(inTime)
+  let questions: Question[] = []
+  /** Questions of the same moment share one call. */
+  const olderOf = (own: RecordRef): Promise<OlderOpen> =>
+    new Promise((resolve, reject) => {
+      questions.push({ own, resolve, reject })
+      if (questions.length > 1) return
+      queueMicrotask(() => {
+        const asked = questions
+        questions = []
+        journal.olderOpen(asked.map((question) => question.own)).then(
+          (found) => {
+            for (const [index, question] of asked.entries()) question.resolve(found[index])
           },
+          (cause: unknown) => {
+            for (const question of asked) question.reject(cause)
+          },
+        )
+      })
+    })
+  const pause = (delayMs: number): Promise<void> =>
+    new Promise((resolve) => {
+      clock.after(delayMs, resolve)
+    })
+  const until: Waiting['until'] = (records, timeoutMs) =>
+    new Promise((resolve) => {
+      const waiter: Waiter = {
+        open: new Map(records.map((record) => [nameOf(record), record])),
+        end: (inTime) => {
+          cancel()
+          for (const name of waiter.open.keys()) leave(waiter, name)
+          resolve(inTime)
+        },
+      }
+      const cancel = clock.after(timeoutMs, () => {
+        waiter.end(false)
+      })
+      for (const [name, record] of waiter.open) {
+        const others = byName.get(name)
+        if (others === undefined) byName.set(name, new Set([waiter]))
+        else others.add(waiter)
+        fresh.set(name, record)
+      }
+      queueMicrotask(lookOn)
+    })
+  return {
+    until,
+    untilFirst: async (own, older, timeoutMs) => {
+      const deadlineMs = clock.nowMs() + timeoutMs
+      for (let known = older; ;) {
+        const leftMs = deadlineMs - clock.nowMs()
+        if (leftMs <= 0 || !(await until(known, leftMs))) return false
+        try {
+          const next = await olderOf(own)
+          if (next === undefined || next === 'damaged') return next === undefined
+          known = [next]
+        } catch {
+          // The journal cannot be reached: asked again until the time is spent.
+          await pause(Math.min(POLL_MS, Math.max(0, deadlineMs - clock.nowMs())))
         }
-        const cancel = clock.after(timeoutMs, () => {
-          waiter.end(false)
-        })
-        for (const [name, record] of waiter.open) {
-          const others = byName.get(name)
-          if (others === undefined) byName.set(name, new Set([waiter]))
-          else others.add(waiter)
-          fresh.set(name, record)
-        }
-        queueMicrotask(lookOn)
-      }),
+      }
+    },
     settled: (batch, positions) => {
       if (byName.size === 0) return
       for (const position of positions) isSettled(nameOf({ batch, position }))

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 
 import { AdapterError } from '../../../src/errors.ts'
+import { createSlicing } from '../../../src/http/slices.ts'
 import { createNoJournal, type Journal } from '../../../src/journal/index.ts'
 import { createActiveRecords, createWaiting } from '../../../src/proxy/index.ts'
 import { type RunContext, runWrites } from '../../../src/proxy/writes/run.ts'
@@ -24,6 +25,7 @@ async function run(own: Partial<Journal>, beforeEach: (position: number) => void
     active: createActiveRecords(),
     clock: createManualClock(),
     nowMs: () => 0,
+    slicing: createSlicing(),
   }
   const sending: Pick<Sending, 'sendAll'> = {
     sendAll: async (tasks, onOutcome, permission) => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
+import { createSlicing } from '../../../src/http/slices.ts'
 import { isDenial, sendAll, type SendOptions, type WriteTask } from '../../../src/proxy/writes/send.ts'
 import type { PostOutcome, UpstreamError, V3Writes } from '../../../src/v3/index.ts'
 import { guid } from '../../support/batch-request.ts'
@@ -27,6 +28,7 @@ const options: Omit<SendOptions, 'writes'> = {
   bodyProfile: 'full',
   resolve: (_record, _post, reason) => Promise.resolve({ kind: 'unknown', reason }),
   permission: { maySend: () => true, renew: () => Promise.resolve(true) },
+  slices: createSlicing().open(),
 }
 const taskOf = (n: number, key = String(n), own: Partial<WriteTask> = {}): WriteTask => ({
   position: n,
