@@ -2,7 +2,13 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createApp, parseConfig } from '../../src/index.ts'
-import { createNoJournal, type Journal, openJournal } from '../../src/journal/index.ts'
+import {
+  createNoJournal,
+  type Journal,
+  type NewBatch,
+  openJournal,
+  type OlderOpen,
+} from '../../src/journal/index.ts'
 import { batchOf, batchPath, flatRecord, guid, postBatch, readBatchReply } from '../support/batch-request.ts'
 import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { clientHeaders, onePartner, type Reply, startAdapter } from '../support/start-adapter.ts'
@@ -114,4 +120,41 @@ test('it does not leave at all when that outcome cannot be kept', async () => {
   const got = await reply
   await got.body?.cancel()
   expect([got.status, posted()]).toEqual([504, [[1, undefined], [2, undefined]]]) // prettier-ignore
+})
+
+test('a record waits for every older one of its learner and event, also when the nearest ends before its own older one', async () => {
+  const upstream = await startUpstream(echoRecord)
+  const kept = createNoJournal()
+  const [older, begun]: [OlderOpen[], NewBatch[]] = [[], []]
+  const adapter = await startAdapter(upstream.url, onePartner({}), {
+    openJournal: () =>
+      Promise.resolve({
+        ...kept,
+        begin: (batch) => {
+          begun.push(batch)
+          return kept.begin(batch)
+        },
+        olderOpen: async (records) => {
+          const found = await kept.olderOpen(records)
+          older.push(...found)
+          return found
+        },
+      }),
+  })
+  const one = batchOf([flatRecord(1)])
+  await postBatch(adapter, one)
+  const [sent] = begun
+  if (sent === undefined) throw new Error('nothing was begun')
+  // Two that somebody else is sending: the second gives up while the first is under way still.
+  const [first, second] = [await kept.begin(sent), await kept.begin(sent)]
+  const reply = postBatch(adapter, batchOf([flatRecord(1, { Comment: 'the newest' })]))
+  await vi.waitFor(() => expect(begun).toHaveLength(2), { timeout: 5_000 })
+  await kept.settle(second.batch, [{ position: 0, state: 'refused', answer: undefined, again: 'resend' }])
+  await vi.waitFor(() => expect(older).toEqual([{ batch: first.batch, position: 0 }]), { timeout: 5_000 })
+  await adapter.request('GET', '/healthz')
+  expect(upstream.seen).toHaveLength(1)
+  await kept.settle(first.batch, [{ position: 0, state: 'confirmed', answer: undefined }])
+  expect(readBatchReply(await reply).map(({ status }) => status)).toEqual([201])
+  expect(older).toEqual([{ batch: first.batch, position: 0 }, undefined])
+  expect(upstream.seen).toHaveLength(2)
 })

@@ -150,7 +150,7 @@ describe('product 3: what an instance left open', () => {
     expect(failuresOf(readBatchReply(reply))).toEqual([created, created, created])
     const effects = await sandbox.json('GET', '/_sandbox/effects')
     const comments = (effects.body as { comment: string | null }[]).map(({ comment }) => comment)
-    expect(comments).toEqual([null, null, null, 'newer', 'newer', 'newer'])
+    expect(comments).toEqual(['register', 'register', 'register', 'newer', 'newer', 'newer'])
     // It was never looked for: those credentials may be of another client.
     expect(statesIn(journal)).toEqual([3, 3, 3, 1, 1, 1])
   })

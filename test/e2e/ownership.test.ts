@@ -134,12 +134,29 @@ describe('product 3: a stored answer', () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.method === 'GET' ? answer : echoRecord)(seen, response),
     )
-    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const adapter = await startAdapter(upstream.url, { journal: journalFile(), ...quick })
     const first = await postBatch(adapter, batch, as('bearer one'))
     const other = await postBatch(adapter, batch, as('bearer two'))
     expect([other.status, codeOf(other)]).toEqual([504, 'ADP_OUTCOME_UNKNOWN'])
     expect((await postBatch(adapter, batch, as('bearer one'))).text).toBe(first.text)
     expect(posts(upstream.seen).length).toBe(3)
+  })
+
+  it('is given to an unchecked token after a read that failed once', async () => {
+    let failures = 0
+    const upstream = await startUpstream((seen, response) => {
+      if (seen.method !== 'GET') return echoRecord(seen, response)
+      if (failures++ === 0) return void response.socket?.destroy()
+      return replyWith(200, { value: posts(upstream.seen).map(({ body }) => JSON.parse(body) as object) })(
+        seen,
+        response,
+      )
+    })
+    const adapter = await startAdapter(upstream.url, { journal: journalFile(), ...quick })
+    const first = await postBatch(adapter, batch, as('bearer one'))
+    const other = await postBatch(adapter, batch, as('bearer two'))
+    expect([other.status, other.text]).toEqual([200, first.text])
+    expect([posts(upstream.seen).length, reads(upstream.seen).length]).toEqual([3, 2])
   })
 
   it('needs no check where it holds nothing of the service', async () => {

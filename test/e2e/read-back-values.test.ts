@@ -128,6 +128,13 @@ describe('a write whose answer is lost, to a service that', () => {
     expect(await lose(repeating, { count: FEW, v3, answered: FEW })).toEqual(once(FEW))
   })
 
+  it('stamps its own time, days behind, and repeats what was posted is found', async () => {
+    const behind = { clock: 'server', offsetMs: -3 * 86_400_000, echo: 'posted', comments: ['trim'] }
+    const v3 = { writeMode: 'single' }
+    for (const answered of [0, FEW])
+      expect(await lose(behind, { count: FEW, v3, answered })).toEqual(once(FEW))
+  })
+
   it.each(someRules)('%s is found: in a V3 batch', async (_what, values) => {
     expect(await lose(values, { count: FEW, v3: { writeMode: 'batch' }, path: '$batch' })).toEqual(once(FEW))
   })

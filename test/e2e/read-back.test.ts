@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { startSandbox } from '../sandbox/start-sandbox.ts'
 import { failuresOf, postBatch, readBatchReply } from '../support/batch-request.ts'
+import { readSamples } from '../support/read-samples.ts'
 import { onePartner, startAdapter } from '../support/start-adapter.ts'
 import { sandboxRegister } from './support/sandbox-register.ts'
 
@@ -55,6 +56,39 @@ describe('product 3: a write whose answer is lost', () => {
     const ids = parts.map(({ json }) => (json as { ExternalID?: string }).ExternalID)
     expect(new Set(ids).size).toBe(4)
   })
+
+  it.each([
+    { after: 'the last read', readBackAfterMs: [20, 40, 60], effects: 1, seen: 1, leastSeconds: 0.12 },
+    {
+      after: 'all reads, which is the documented bound',
+      readBackAfterMs: [20, 40],
+      effects: 2,
+      seen: 0,
+      leastSeconds: 0,
+    },
+  ])(
+    'is measured, and posted again only where it shows after $after',
+    async ({ readBackAfterMs, effects, seen, leastSeconds }) => {
+      const sandbox = await startSandbox()
+      const adapter = await startAdapter(sandbox.url, onePartner({ v3: { readBackAfterMs } }))
+      const register = await sandboxRegister(sandbox, 1)
+      const faults = [
+        { ...post, kind: 'reset', apply: true, count: 1 },
+        { ...read, kind: 'staleRead', count: 2 },
+      ]
+      await setFaults(sandbox, faults)
+      const parts = readBatchReply(await postBatch(adapter, register.batch, register.headers))
+      expect(failuresOf(parts)).toEqual(created(1))
+      expect((await register.written()).length).toBe(effects)
+      const samples = await readSamples(adapter)
+      const [count = 0, sum = 0] = ['count', 'sum'].map((name) =>
+        samples.get(`markbridge_read_back_visible_seconds_${name}`),
+      )
+      expect(count).toBe(seen)
+      expect(sum).toBeGreaterThanOrEqual(leastSeconds)
+      expect(sum).toBeLessThan(3)
+    },
+  )
 
   it('stays unknown when V3 cannot be read', async () => {
     const sandbox = await startSandbox()

@@ -2,35 +2,47 @@ import { parseArgs } from 'node:util'
 
 import { growthMiB, runPieces } from './fuzz/check-run.ts'
 import { startTarget } from './fuzz/start-target.ts'
+import { printHolds } from './holds/print-holds.ts'
 
 /**
  * `npm run test:walls`: a hundred thousand requests, most of them broken, against the whole listener, for a nightly run.
  * `--requests n` sends more or fewer, `--seed n` draws the same again. Exit status 1 for a 500, a reply that never came, an
  * error that the adapter did not expect, or memory that grows.
+ *
+ * `--holds` prints instead how long requests at the limits hold the event loop; `--journal url` chooses the journal, `--only
+ * text` the requests whose names match. Exit status 1 for a reply with another status than it should have.
  */
 const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: String(1 + Math.floor(Math.random() * 9_999)) },
     requests: { type: 'string', default: '100000' },
+    holds: { type: 'boolean', default: false },
+    journal: { type: 'string', default: 'none' },
+    only: { type: 'string', default: '' },
   },
 })
 /** Room for caches that fill and for what the collector has not looked at. */
 const GROWTH_MIB = 64
 
-const seed = Number(values.seed)
-const target = await startTarget()
-const report = await runPieces(target, {
-  seed,
-  requests: Number(values.requests),
-  piece: 10_000,
-  concurrency: 64,
-  onPiece: (line) => console.log(line),
-})
-const status = await target.close()
-console.log(JSON.stringify({ seed, ...report, findings: report.findings.slice(0, 20) }, null, 2))
-const grows = report.memoryMiB.length >= 6 && growthMiB(report.memoryMiB) > GROWTH_MIB
-const isSound = report.findings.length === 0 && report.internalErrors.length === 0 && status === 0 && !grows
-console.log(
-  `${isSound ? 'sound' : 'NOT SOUND'}: ${report.findings.length} findings, memory ${growthMiB(report.memoryMiB)} MiB, exit ${status ?? '-'}`,
-)
+async function runFuzz(): Promise<boolean> {
+  const seed = Number(values.seed)
+  const target = await startTarget()
+  const report = await runPieces(target, {
+    seed,
+    requests: Number(values.requests),
+    piece: 10_000,
+    concurrency: 64,
+    onPiece: (line) => console.log(line),
+  })
+  const status = await target.close()
+  console.log(JSON.stringify({ seed, ...report, findings: report.findings.slice(0, 20) }, null, 2))
+  const grows = report.memoryMiB.length >= 6 && growthMiB(report.memoryMiB) > GROWTH_MIB
+  const isSound = report.findings.length === 0 && report.internalErrors.length === 0 && status === 0 && !grows
+  console.log(
+    `${isSound ? 'sound' : 'NOT SOUND'}: ${report.findings.length} findings, memory ${growthMiB(report.memoryMiB)} MiB, exit ${status ?? '-'}`,
+  )
+  return isSound
+}
+
+const isSound = await (values.holds ? printHolds(values.journal, new RegExp(values.only)) : runFuzz())
 process.exitCode = isSound ? 0 : 1

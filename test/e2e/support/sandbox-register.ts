@@ -27,6 +27,8 @@ export async function sandboxRegister(
     AttendableEvent: samples.events[0],
     SchoolAttendanceCode: samples.codes[0]?.id,
     MinutesLate: null,
+    // The learners have marks of that session already: equal ones would be taken for those that are lost.
+    Comment: 'register',
   }))
   return {
     batch: batchOf(records),

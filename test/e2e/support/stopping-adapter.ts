@@ -14,10 +14,13 @@ const path = (name: string): string => fileURLToPath(new URL(`../../../${name}`,
 
 /** The adapter in a process of its own, which can stand still. */
 export interface StoppingAdapter {
+  readonly url: string
   /** Posts a batch; resolves with the status and the text of the reply. */
   post(batch: BatchText, headers: Record<string, string>): Promise<{ status: number; text: string }>
   /** Resolves once the process stands still. */
   stopped(): Promise<void>
+  /** Resolves once the process is gone. */
+  ended(): Promise<void>
   stop(): void
   goOn(): void
   /** Resolves once an event was logged. */
@@ -26,12 +29,17 @@ export interface StoppingAdapter {
   close(): Promise<void>
 }
 
-/** Starts the built adapter on a configuration; with `failpoint` it stops itself at that moment. */
-export async function startStopping(config: object, failpoint?: Failpoint): Promise<StoppingAdapter> {
+/** Starts the built adapter on a configuration; with `failpoint` it stops itself at that moment. `imports` are loaded into it. */
+export async function startStopping(
+  config: object,
+  failpoint?: Failpoint,
+  imports: readonly string[] = [],
+): Promise<StoppingAdapter> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-stopping-'))
   const file = join(folder, 'markbridge.yaml')
   writeFileSync(file, JSON.stringify({ listen: { port: 0 }, ...config }))
-  const preload = failpoint === undefined ? [] : ['--import', path('test/faults/failpoints/preload.ts')]
+  const modules = failpoint === undefined ? imports : [path('test/faults/failpoints/preload.ts'), ...imports]
+  const preload = modules.flatMap((module) => ['--import', module])
   const child = spawn(process.execPath, [...preload, path('dist/cli/main.js'), 'serve', '--config', file], {
     env: {
       ...process.env,
@@ -52,7 +60,8 @@ export async function startStopping(config: object, failpoint?: Failpoint): Prom
       { timeout: 20_000 },
     )
   await seen(/adapter ready \S+/)
-  const pool = new Pool(/adapter ready (\S+)/.exec(printed)?.[1] ?? '', { headersTimeout: 0 })
+  const url = /adapter ready (\S+)/.exec(printed)?.[1] ?? ''
+  const pool = new Pool(url, { headersTimeout: 0 })
   onTestFinished(async () => {
     child.kill('SIGCONT')
     child.kill('SIGKILL')
@@ -62,6 +71,7 @@ export async function startStopping(config: object, failpoint?: Failpoint): Prom
   })
   const { pid = 0 } = child
   return {
+    url,
     post: async ({ headers: own, body }, headers) => {
       const request = { method: 'POST', path: batchPath, headers: { ...own, ...headers }, body } as const
       const reply = await pool.request(request)
@@ -77,6 +87,7 @@ export async function startStopping(config: object, failpoint?: Failpoint): Prom
         },
         { timeout: 20_000 },
       ),
+    ended: () => gone,
     stop: () => void child.kill('SIGSTOP'),
     goOn: () => void child.kill('SIGCONT'),
     logged: (text) => seen(text),

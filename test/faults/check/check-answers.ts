@@ -1,5 +1,11 @@
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
-import { type Answer, type CreatedMark, isFinalAnswer, type WriteHistory } from '../load/history.ts'
+import {
+  type Answer,
+  type CreatedMark,
+  holdsOutcome,
+  isFinalAnswer,
+  type WriteHistory,
+} from '../load/history.ts'
 import { nameIn, type Write } from '../load/write.ts'
 import type { Forward } from '../proxy/forwards.ts'
 import type { Finding } from './check-history.ts'
@@ -22,7 +28,7 @@ export function checkAnswers(
   excuses: Excuses,
 ): Finding[] {
   const { write, answers } = own
-  const told = answers.map(({ answer }) => answer).filter(({ kind }) => kind !== 'busy')
+  const told = answers.map(({ answer }) => answer).filter(holdsOutcome)
   const because =
     told.map((answer) => checkAnswer(write, answer, effects, excuses)).find((fault) => fault !== undefined) ??
     checkSequence(told, effects) ??

@@ -40,6 +40,7 @@ const refused: Answer = { kind: 'refused', status: 400 }
 const notApplied: Answer = { kind: 'notApplied' }
 const busy: Answer = { kind: 'busy' }
 const unknown: Answer = { kind: 'unknown' }
+const noOutcome: Answer = { kind: 'noOutcome' }
 const superseded: Answer = { kind: 'superseded' }
 const invalid = { write: { valid: false } }
 
@@ -48,7 +49,7 @@ function check(writes: WriteHistory[], effects: EffectEntry[], more: Partial<His
   return findings.map(({ kind, of, because }) => `${kind} ${of}: ${because}`)
 }
 
-const calm: History = { writes: [], replays: 0, changedReplays: [], changedParts: [] }
+const calm: History = { writes: [], replays: 0, changedReplays: [], missingReplays: [], changedParts: [] }
 const none: string[] = []
 const rows: [name: string, writes: WriteHistory[], effects: EffectEntry[], findings: string[]][] = [
   ['created and recorded once', [sent('a', 1, [[2, created('a')]])], [effect('a', 1)], none],
@@ -69,6 +70,8 @@ const rows: [name: string, writes: WriteHistory[], effects: EffectEntry[], findi
   ['created with another code', [sent('a', 1, [[2, created('a', { code: 'code-2' })]])], [effect('a', 1)], ['falseAnswer a: told created with another code']],
   ['created with an id of another mark', [sent('a', 1, [[2, created('a', { externalId: 'id-2' })]])], [effect('a', 1)], ['falseAnswer a: told created with an id that it does not have']],
   ['created and then unknown', [sent('a', 1, [[2, created('a')], [3, unknown]])], [effect('a', 1)], ['falseAnswer a: told created and then unknown']],
+  ['created, with a reply without an outcome between', [sent('a', 1, [[2, noOutcome], [3, created('a')], [4, noOutcome], [5, created('a')]])], [effect('a', 1)], none],
+  ['without an outcome to the end', [sent('a', 1, [[2, noOutcome]])], [effect('a', 1)], ['unsettled a: told noOutcome at last, recorded 1 times']],
   ['recorded, but never sent', [], [effect('x', 1)], ['stranger x: recorded, but no client sent it']],
   ['recorded without its name', [], [effect('x', 1, { comment: null })], ['stranger effect 1: recorded, but no client sent it']],
   ['recorded with other values', [sent('a', 1, [[2, created('a')]])], [effect('a', 1, { code: 'code-2', minutesLate: 3 })], ['stranger a: recorded with another code, minutesLate']],
@@ -154,6 +157,12 @@ test('a finished batch that is answered otherwise the second time', () => {
   ])
 })
 
+test('a finished batch that is not answered again', () => {
+  expect(check([], [], { missingReplays: [5] })).toEqual([
+    'changedReply batch 5: the same batch, finished, was not answered again though nothing was broken',
+  ])
+})
+
 const supersededOnes: [name: string, older: WriteHistory, effects: EffectEntry[], findings: string[]][] = [
   ['and it was', sent('old', 1, [[2, notApplied], [9, superseded]]), [effect('new', 1)], none],
   ['though it was recorded', sent('old', 1, [[2, notApplied], [9, superseded]]), [effect('old', 1), effect('new', 2)], ['falseAnswer old: told superseded, but recorded']],
@@ -201,3 +210,14 @@ test.each(overtakings)(
     ])
   },
 )
+
+test('a write that went to the service with the token of another client was lent', () => {
+  const write = sent('a', 1, [[4, created('a')]], { token: 'one' })
+  const find = (token: string): string[] => {
+    const forwards = new Map([['a', [{ at: 2, status: 201, token }]]])
+    return checkHistory({ ...calm, writes: [write] }, [effect('a', 1)], { forwards }).findings.map(
+      ({ kind }) => kind,
+    )
+  }
+  expect([find('one'), find('other')]).toEqual([[], ['lent']])
+})

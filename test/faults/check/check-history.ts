@@ -10,7 +10,7 @@ import { tellStory } from './tell-story.ts'
  * What went wrong with a write: told created but never recorded (`lost`); recorded more than once (`doubled`); told what is
  * not so (`falseAnswer`); recorded after a newer write of the same learner and session (`order`); without a final answer at
  * the end (`unsettled`); recorded but never sent, or with other values (`stranger`); answered otherwise the second time
- * (`changedReply`). Or with the journal as a whole: its totals are wrong (`ledger`), or it was used although it was damaged
+ * (`changedReply`); sent to the service with the token of another client (`lent`). Or with the journal as a whole: its totals are wrong (`ledger`), or it was used although it was damaged
  * (`trusted`).
  */
 export interface Finding {
@@ -22,6 +22,7 @@ export interface Finding {
     | 'unsettled'
     | 'stranger'
     | 'changedReply'
+    | 'lent'
     | 'ledger'
     | 'trusted'
   /** Name of the write; of a batch `batch <number>`. */
@@ -70,12 +71,18 @@ export function checkHistory(
         forwards: forwards?.get(own.write.name) ?? (forwards === undefined ? undefined : []),
       }),
     ),
+    ...writes.flatMap((own) => checkToken(own, forwards?.get(own.write.name) ?? [])),
     ...checkOrder(writes, effectsOf),
     ...checkStrangers(writes, effects),
     ...history.changedReplays.map((batch): Finding => ({
       kind: 'changedReply',
       of: `batch ${batch}`,
       because: 'the same batch, finished, was answered with other bytes',
+    })),
+    ...history.missingReplays.map((batch): Finding => ({
+      kind: 'changedReply',
+      of: `batch ${batch}`,
+      because: 'the same batch, finished, was not answered again though nothing was broken',
     })),
     ...history.changedParts.map(({ name: of, first, later }): Finding => ({
       kind: 'changedReply',
@@ -126,6 +133,12 @@ function checkEnd(own: WriteHistory, effects: readonly EffectEntry[], { wasOvert
   // What became of it cannot be seen any longer behind the newer one.
   if (isFinal(own) || (last === 'unknown' && wasOvertaken(own))) return []
   return [{ kind: 'unsettled', of, because: `told ${last} at last, recorded ${effects.length} times` }]
+}
+
+/** What one client sent goes to the service with its own token only. */
+function checkToken({ write, token }: WriteHistory, forwards: readonly Forward[]): Finding[] {
+  const isLent = token !== undefined && forwards.some((forward) => forward.token !== token)
+  return isLent ? [{ kind: 'lent', of: write.name, because: 'sent with the token of another client' }] : []
 }
 
 function checkStrangers(writes: readonly WriteHistory[], effects: readonly EffectEntry[]): Finding[] {

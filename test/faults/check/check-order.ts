@@ -1,5 +1,5 @@
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
-import type { WriteHistory } from '../load/history.ts'
+import type { Answer, WriteHistory } from '../load/history.ts'
 import type { Finding } from './check-history.ts'
 
 /**
@@ -56,8 +56,11 @@ function keyOf({ write }: WriteHistory): string {
   return `${write.learner} ${write.event}`
 }
 
+/** After these answers a client has reason to send a newer one: the older one is recorded, or may be. */
+const placingKinds: readonly Answer['kind'][] = ['created', 'unknown', 'noOutcome']
+
 function isBefore(older: WriteHistory, newer: WriteHistory): boolean {
   if (older.batch === newer.batch) return older.position < newer.position
-  const placed = older.answers.find(({ answer: { kind } }) => kind === 'created' || kind === 'unknown')
+  const placed = older.answers.find(({ answer: { kind } }) => placingKinds.includes(kind))
   return placed !== undefined && placed.at < newer.sentAt
 }

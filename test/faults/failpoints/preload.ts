@@ -12,7 +12,9 @@ if (text !== undefined && text !== '') {
   const hit = (kind: FailpointKind): void => {
     if (kind !== failpoint.kind) return
     count += 1
-    if (count === failpoint.nth) process.kill(process.pid, failpoint.signal ?? 'SIGKILL')
+    if (count !== failpoint.nth) return
+    if (failpoint.signal === 'SIGSTOP' && failpoint.store === 'sqlite') finishTransactions()
+    process.kill(process.pid, failpoint.signal ?? 'SIGKILL')
   }
   if (failpoint.kind === 'beforeCommit' || failpoint.kind === 'afterCommit') {
     if (failpoint.store === 'sqlite') (await import('./watch-sqlite.ts')).watchSqlite(hit)
@@ -21,6 +23,14 @@ if (text !== undefined && text !== '') {
   } else {
     ;(await import('./watch-undici.ts')).watchUndici(hit)
   }
+}
+
+/**
+ * Blocks this thread while the journal's thread finishes its work. A process that is stopped inside a transaction holds the lock
+ * on the file, and no other instance could take over.
+ */
+function finishTransactions(): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
 }
 
 /** The journal's thread asks for no arguments of the process; this file is given to it all the same. */

@@ -4,13 +4,22 @@ import { Client } from 'undici'
 
 import type { Random } from '../../../src/sandbox/random.ts'
 import { batchPath, type BatchText } from '../../support/batch-request.ts'
-import { type Answer, type ChangedPart, isFinal, isFinalAnswer, type WriteHistory } from './history.ts'
+import {
+  type Answer,
+  type ChangedPart,
+  holdsOutcome,
+  isFinal,
+  isFinalAnswer,
+  type WriteHistory,
+} from './history.ts'
 import { partsOf, readAnswers, type WholeReply } from './read-answers.ts'
 
 /** A batch with what its client has seen of it. */
 export interface SentBatch {
   readonly number: number
   readonly text: BatchText
+  /** The bearer token of the client that it belongs to; every request with it has this one. */
+  readonly token: string
   readonly writes: readonly WriteHistory[]
   /** When each of its requests left. */
   readonly sends: number[]
@@ -41,14 +50,12 @@ export interface ClientOptions {
 export interface LoadClient {
   /** Sends the bytes of a batch until every record has its final answer or the attempts (default `maxAttempts`) are spent. */
   deliver(batch: SentBatch, attempts?: number): Promise<void>
-  /** Sends a finished batch once more; true: the reply was the first one byte for byte; undefined: none came. */
+  /** Sends a finished batch once more; true: the reply was the first one byte for byte; undefined: none came that holds an outcome. */
   replay(batch: SentBatch): Promise<boolean | undefined>
   close(): Promise<void>
 }
 
 const IMPATIENT_MS = 40
-/** The sandbox's own, which holds everything. */
-const credentials = { 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 'Bearer sandbox' }
 
 /** Creates a client. Its retries are those of a legacy client: the same bytes, after any reply that is not final. */
 export function createLoadClient(options: ClientOptions): LoadClient {
@@ -60,7 +67,7 @@ export function createLoadClient(options: ClientOptions): LoadClient {
       const reply = await client.request({
         path: batchPath,
         method: 'POST',
-        headers: { ...credentials, ...batch.text.headers },
+        headers: { ...credentialsOf(batch), ...batch.text.headers },
         body: batch.text.body,
         signal: AbortSignal.timeout(patienceMs),
       })
@@ -90,12 +97,19 @@ export function createLoadClient(options: ClientOptions): LoadClient {
     replay: async (batch) => {
       const reply = await send(batch, options.patienceMs)
       const { finished } = batch
-      // A journal that is away cannot answer, nor may a process that cannot ask the service about the token: neither is another answer.
-      if (reply === undefined || finished === undefined || [503, 504].includes(reply.status)) return undefined
-      return isSame(reply, finished)
+      const answers = reply === undefined ? undefined : readWhole(reply, batch)
+      if (reply === undefined || answers === undefined || finished === undefined) return undefined
+      // A journal that is away cannot answer, nor may a process that cannot ask the service about the token: neither is another
+      // answer. Any other reply is, also one that says that the answer is not kept any longer.
+      return answers.every(holdsOutcome) ? isSame(reply, finished) : undefined
     },
     close: () => client.destroy(),
   }
+}
+
+/** With a key of the sandbox. */
+function credentialsOf({ token }: SentBatch): Record<string, string> {
+  return { 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: `Bearer ${token}` }
 }
 
 /** A reply that breaks off tells nothing, also when the connection hides that it did. */
@@ -114,7 +128,7 @@ function compareParts(batch: SentBatch, answers: readonly Answer[], parts: reado
     const later = parts[index] ?? ''
     if (first === undefined) {
       if (isFinalAnswer(answer)) batch.finalParts[index] = later
-    } else if (answer.kind !== 'busy' && first !== later) {
+    } else if (holdsOutcome(answer) && first !== later) {
       const name = batch.writes[index]?.write.name ?? ''
       if (batch.changed.every((each) => each.name !== name)) batch.changed.push({ name, first, later })
     }

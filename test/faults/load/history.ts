@@ -20,11 +20,15 @@ export type Answer =
   | { readonly kind: 'notApplied' }
   /** The request as a whole was turned away. */
   | { readonly kind: 'busy' }
+  /** The reply as a whole says that the outcome is not known at present: it neither gives nor changes an answer. */
+  | { readonly kind: 'noOutcome' }
   | { readonly kind: 'unknown' }
 
 /** One write as its client saw it. Times are positions in one sequence that all clients of a run share. */
 export interface WriteHistory {
   readonly write: Write
+  /** The token that its client sends; undefined where all have the same. */
+  readonly token?: string
   /** Number of its batch and its place there. */
   readonly batch: number
   readonly position: number
@@ -49,11 +53,18 @@ export interface History {
   readonly replays: number
   /** Those of them, by number, whose reply was not the first one byte for byte. */
   readonly changedReplays: readonly number[]
+  /** Batches that were final and whose reply could not be had again, though nothing was broken any longer. */
+  readonly missingReplays: readonly number[]
   /** Final answers that came again with other bytes. */
   readonly changedParts: readonly ChangedPart[]
 }
 
 const finalKinds: readonly Answer['kind'][] = ['created', 'refused', 'superseded', 'gaveWay']
+
+/** False for a reply that as a whole held no outcome of any record: what was answered before stands. */
+export function holdsOutcome({ kind }: Answer): boolean {
+  return kind !== 'busy' && kind !== 'noOutcome'
+}
 
 /** Final: its client has nothing more to do, and is never told anything else. */
 export function isFinalAnswer({ kind }: Answer): boolean {

@@ -21,6 +21,8 @@ export interface LoadOptions extends Pick<
   /** Numbers requests and answers. Default: a sequence of its own. */
   readonly tick?: () => number
   readonly samples: Samples
+  /** Tokens that the clients take in turns. Default: the one of the sandbox that holds everything. */
+  readonly tokens?: readonly string[]
   /** Clients at the same time. */
   readonly connections: number
   readonly maxRecords: number
@@ -43,6 +45,9 @@ export const usualLoad = {
   replayShare: 0.05,
 } as const satisfies Partial<LoadOptions>
 
+/** A batch that is final is asked for so often when nothing is broken any longer. */
+const SURE_REPLAYS = 8
+
 /** Clients at work. */
 export interface Load {
   /** Records sent so far. */
@@ -51,7 +56,10 @@ export interface Load {
   stop(): Promise<void>
   /** Sends every batch that has records without a final answer once more. To be called after `stop`. */
   sendOpen(): Promise<void>
-  /** Sends the last `count` batches of those that are final throughout once more. To be called after `stop`. */
+  /**
+   * Sends the last `count` batches of those that are final throughout once more, until each reply came whole. To be called after
+   * `stop`, when nothing is broken any longer.
+   */
   replayLast(count: number): Promise<void>
   history(): History
   close(): Promise<void>
@@ -65,28 +73,38 @@ export function createSequence(): () => number {
 
 /** Starts clients that post batches until they are stopped. */
 export function startLoad(options: LoadOptions): Load {
-  const { seed, connections, maxRecords, tick = createSequence() } = options
+  const { seed, connections, maxRecords, tick = createSequence(), tokens = ['sandbox'] } = options
   const nextWrite = createWrites(createRandom(seed, 'writes'), options.samples, options.uniqueKeys)
   const sizes = createRandom(seed, 'sizes')
   const batches: SentBatch[] = []
   const changedReplays: number[] = []
+  const missingReplays: number[] = []
   let replays = 0
   let stopped = false
-  const nextBatch = (): SentBatch => {
+  const nextBatch = (token: string): SentBatch => {
     const writes = Array.from({ length: 1 + sizes.below(maxRecords) }, nextWrite)
-    const batch = composeBatch(seed, batches.length, writes, tick())
+    const batch = composeBatch({ seed, number: batches.length, token }, writes, tick())
     batches.push(batch)
     return batch
   }
-  const replay = async (client: LoadClient, batch: SentBatch): Promise<void> => {
+  /** Resolves false where no reply came that holds an outcome. */
+  const replay = async (client: LoadClient, batch: SentBatch): Promise<boolean> => {
     const same = await client.replay(batch)
     if (same !== undefined) replays += 1
     if (same === false) changedReplays.push(batch.number)
+    return same !== undefined
   }
-  const work = async (client: LoadClient, random: Random): Promise<void> => {
+  const replayForSure = async (client: LoadClient, batch: SentBatch): Promise<void> => {
+    for (let count = 0; count < SURE_REPLAYS; count += 1) {
+      if (await replay(client, batch)) return
+      await delay(options.maxDelayMs)
+    }
+    missingReplays.push(batch.number)
+  }
+  const work = async (client: LoadClient, random: Random, token: string): Promise<void> => {
     while (!stopped) {
       if (options.thinkMs !== undefined) await delay(random.below(options.thinkMs))
-      const batch = nextBatch()
+      const batch = nextBatch(token)
       await client.deliver(batch)
       if (batch.finished === undefined || !random.chance(options.replayShare)) continue
       await replay(client, batch)
@@ -95,7 +113,7 @@ export function startLoad(options: LoadOptions): Load {
   const clients = Array.from({ length: connections }, (_, number) => {
     const random = createRandom(seed, `client ${number}`)
     const client = createLoadClient({ ...options, random, tick })
-    return { client, work: work(client, random) }
+    return { client, work: work(client, random, tokens[number % tokens.length] ?? '') }
   })
   /** Has all clients work on a queue until it is empty. */
   const drain = async (
@@ -120,11 +138,12 @@ export function startLoad(options: LoadOptions): Load {
         (client, batch) => client.deliver(batch, 1),
       ),
     replayLast: (count) =>
-      drain(batches.filter(({ finished }) => finished !== undefined).slice(-count), replay),
+      drain(batches.filter(({ finished }) => finished !== undefined).slice(-count), replayForSure),
     history: () => ({
       writes: batches.flatMap(({ writes }) => writes),
       replays,
       changedReplays,
+      missingReplays,
       changedParts: batches.flatMap(({ changed }) => changed),
     }),
     close: async () => {
@@ -135,17 +154,25 @@ export function startLoad(options: LoadOptions): Load {
 }
 
 /** The ids of a batch tell it from every other one of the same seed. */
-function composeBatch(seed: number, number: number, writes: readonly Write[], sentAt: number): SentBatch {
+function composeBatch(
+  { seed, number, token }: { readonly seed: number; readonly number: number; readonly token: string },
+  writes: readonly Write[],
+  sentAt: number,
+): SentBatch {
   const id = guid(seed * 10_000_000 + number)
   const text = batchOf(writes.map(flatRecordOf), { batch: `batch_${id}`, changeset: `changeset_${id}` })
   const sends: number[] = []
   return {
     number,
     text,
+    token,
     sends,
     finished: undefined,
     finalParts: [],
     changed: [],
-    writes: writes.map((write, position) => ({ write, batch: number, position, sentAt, sends, answers: [] })),
+    writes: writes.map((write, position) => ({
+      ...{ write, token, batch: number, position, sentAt, sends },
+      answers: [],
+    })),
   }
 }

@@ -18,10 +18,10 @@ function batchReply(...parts: [status: number, body: unknown][]): WholeReply {
   return { status: 200, contentType: 'multipart/mixed; boundary=b', body }
 }
 
-const whole = (status: number): WholeReply => ({
+const whole = (status: number, code = 'ADP_INTERNAL'): WholeReply => ({
   status,
   contentType: 'application/json',
-  body: Buffer.from('{}'),
+  body: Buffer.from(JSON.stringify({ error: { code } })),
 })
 
 test.each([
@@ -29,6 +29,8 @@ test.each([
   ['a record that came too late, and one that is refused with the same status', batchReply([409, [{ code: 'ADP_SUPERSEDED' }]], [409, [{ code: 'ADP_SUPERSEDED_UNKNOWN' }]], [409, [{ code: 'CONFLICT' }]], [504, []]), [{ kind: 'superseded' }, { kind: 'gaveWay' }, { kind: 'refused', status: 409 }, { kind: 'unknown' }]],
   ['a request that was turned away', whole(503), Array(4).fill({ kind: 'busy' })],
   ['a request that was refused', whole(400), Array(4).fill({ kind: 'refused', status: 400 })],
+  ['a batch whose outcome cannot be given out at present', whole(504, 'ADP_OUTCOME_UNKNOWN'), Array(4).fill({ kind: 'noOutcome' })],
+  ['a batch whose answer was lost', whole(504, 'ADP_JOURNAL_LOST'), Array(4).fill({ kind: 'unknown' })],
   ['a request of which nobody knows', whole(500), Array(4).fill({ kind: 'unknown' })],
 ])('%s', (_name, reply, answers) => {
   expect(readAnswers(reply, 4)).toEqual(answers)

@@ -19,12 +19,14 @@ const flatRecord = z.object({
 })
 
 /**
- * Reads what each of `count` records was told. A reply that is no batch reply tells the same of all of them; a 503 of that
- * kind speaks of the request alone, not of what an earlier one with the same bytes has done.
+ * Reads what each of `count` records was told. A reply that is no batch reply tells the same of all of them. Two of that kind
+ * hold no outcome of any record: 503 speaks of the request alone, not of what an earlier one with the same bytes has done; 504
+ * with `ADP_OUTCOME_UNKNOWN` says that the outcome cannot be given out at present.
  */
-export function readAnswers({ status, contentType, body }: WholeReply, count: number): Answer[] {
+export function readAnswers(reply: WholeReply, count: number): Answer[] {
+  const { status, contentType, body } = reply
   if (status !== 200) {
-    const answer: Answer = status === 503 ? { kind: 'busy' } : answerOf(status)
+    const answer = readWholeAnswer(reply)
     return Array.from({ length: count }, () => answer)
   }
   const parts = decodeBatchReply(body, contentType)
@@ -37,6 +39,11 @@ export function partsOf({ status, contentType, body }: WholeReply): string[] {
   const boundary = /boundary="?([^";]+)/.exec(contentType ?? '')?.[1]
   if (status !== 200 || boundary === undefined) return []
   return body.toString('latin1').split(`--${boundary}`).slice(1, -1)
+}
+
+function readWholeAnswer({ status, body }: WholeReply): Answer {
+  if (status === 503) return { kind: 'busy' }
+  return status === 504 && body.includes('"ADP_OUTCOME_UNKNOWN"') ? { kind: 'noOutcome' } : answerOf(status)
 }
 
 function readPart(part: DecodedReply): Answer {

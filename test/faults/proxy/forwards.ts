@@ -6,6 +6,8 @@ export interface Forward {
   readonly at: number
   /** Of the answer; undefined where none came. */
   readonly status: number | undefined
+  /** The bearer token that it had. */
+  readonly token?: string | undefined
 }
 
 /** What was sent on to the service, by the name of the write. */
@@ -23,7 +25,10 @@ export function createForwardLog(tick: () => number): ForwardLog {
   return {
     onForward: (bytes) => {
       const text = bytes.toString('latin1')
-      const entry: { at: number; status: number | undefined } = { at: tick(), status: undefined }
+      const token = /^authorization: *bearer +(\S+)/im.exec(text)?.[1]
+      const entry: { at: number; status: number | undefined; token: string | undefined } = {
+        ...{ at: tick(), status: undefined, token },
+      }
       if (text.startsWith('POST ')) {
         for (const name of new Set(text.match(everyName))) {
           const entries = byName.get(name)

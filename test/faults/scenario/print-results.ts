@@ -9,6 +9,7 @@ const kinds: Finding['kind'][] = [
   'unsettled',
   'stranger',
   'changedReply',
+  'lent',
   'ledger',
   'trusted',
 ]
@@ -39,9 +40,51 @@ const times: readonly Column[] = [
   ['settled ms', (each) => each.settledMs],
 ]
 
-/** True when nothing went wrong. */
-export function isSound({ findings, crashes }: RunResult): boolean {
-  return findings.length === 0 && crashes.length === 0
+/** Names of results that are numbers. */
+type Counted = {
+  [Name in keyof RunResult]: RunResult[Name] extends number ? Name : never
+}[keyof RunResult]
+
+/** The sum of one number over all runs. */
+export function sumOf(results: readonly RunResult[], name: Counted): number {
+  return results.reduce((sum, each) => sum + each[name], 0)
+}
+
+/** How many findings there are of each kind; kinds without one are left out. */
+export function countFindings(
+  results: readonly RunResult[],
+): readonly (readonly [kind: Finding['kind'], count: number])[] {
+  const findings = results.flatMap((each) => each.findings)
+  return kinds
+    .map((kind) => [kind, findings.filter((one) => one.kind === kind).length] as const)
+    .filter(([, count]) => count > 0)
+}
+
+/** One line for each run: what happened to it, and what was found. */
+export function printSummary(results: readonly RunResult[]): string {
+  const head = ['scenario', 'seed', 'kills', 'pauses', 'clock steps', 'damages', 'records', 'start s', 'final s', 'findings'] // prettier-ignore
+  const seconds = (ms: number): string => (ms / 1_000).toFixed(1)
+  const rows = results.map((each) => [
+    each.name,
+    ...[each.seed, each.kills, each.pauses, each.clockSteps, each.damages, each.records].map(String),
+    seconds(each.startMs),
+    seconds(each.settledMs),
+    describeFindings(each),
+  ])
+  return alignColumns([head, ...rows]).join('\n')
+}
+
+function describeFindings(result: RunResult): string {
+  const found = countFindings([result]).map(([kind, count]) => `${count} ${kind}`)
+  const crashes = result.crashes.length
+  return [...found, ...(crashes > 0 ? [`${crashes} crashes`] : [])].join(', ') || 'none'
+}
+
+function alignColumns(cells: readonly (readonly string[])[]): string[] {
+  const widths = (cells[0] ?? []).map((_, column) =>
+    Math.max(...cells.map((row) => row[column]?.length ?? 0)),
+  )
+  return cells.map((row) => row.map((cell, column) => cell.padStart(widths[column] ?? 0)).join('  '))
 }
 
 /** A table with one line for each run and one for all of them, then what was found and how to run it again. */
@@ -53,8 +96,7 @@ export function printResults(results: readonly RunResult[]): string {
     ...[...columns, ...times].map(([, value]) => String(Math.round(value(each)))),
   ])
   const cells = [head, ...rows, ...(results.length > 1 ? [sumUp(results)] : [])]
-  const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
-  const table = cells.map((row) => row.map((cell, column) => cell.padStart(widths[column] ?? 0)).join('  '))
+  const table = alignColumns(cells)
   const details = results.flatMap(({ name, seed, findings, crashes }) => [
     ...findings
       .slice(0, MAX_SHOWN)

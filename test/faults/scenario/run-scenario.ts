@@ -15,6 +15,7 @@ import type { Supervisor, SupervisorCounts } from '../supervisor/supervisor.ts'
 import { startStoreCrashes } from './crash-store.ts'
 import { pauseProcesses } from './pause-processes.ts'
 import type { Scenario, StoredValues } from './scenario.ts'
+import { describeOpen } from './describe-open.ts'
 import { settle } from './settle.ts'
 import { startInstances } from './start-instances.ts'
 import { startStorms } from './storms.ts'
@@ -27,6 +28,8 @@ export interface RunBounds {
   readonly pauses?: number
   /** When the faults are over, every record must be final within this time, for its client and in the journal. */
   readonly settleMs: number
+  /** Receives the logs of the adapters; default: they are not kept. */
+  readonly logFolder?: string | undefined
 }
 
 /** What happened in a run. */
@@ -74,7 +77,7 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
       onForward: log.onForward,
     })
     closing.push(() => behind.close())
-    const instances = await startInstances(scenario, behind.url, seed)
+    const instances = await startInstances(scenario, behind.url, seed, bounds.logFolder)
     closing.push(() => instances.close())
     const { supervisors, postgres, storeWay } = instances
     const before = await startFaultProxy({
@@ -84,7 +87,12 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     closing.push(() => before.close())
     const proxies = [before, behind, ...(storeWay === undefined ? [] : [storeWay])]
     const samples = await readSamples(sandboxUrl, scenario.lastEvents)
-    const load = startLoad({ ...usualLoad, ...scenario.load, seed, url: before.url, samples, tick })
+    const load = startLoad({
+      ...usualLoad,
+      ...scenario.load,
+      ...(scenario.clients === undefined ? {} : { tokens: await issueTokens(sandboxUrl, scenario.clients) }),
+      ...{ seed, url: before.url, samples, tick },
+    })
     closing.push(() => load.close())
     const storms = startStorms(sandboxUrl, scenario.storms ?? [], createRandom(seed, 'storms'))
     const server = postgres?.server
@@ -111,6 +119,7 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
       })
     const metricsUrl = scenario.store === 'none' ? undefined : `${supervisors[0]?.url ?? ''}/metrics`
     const { settledMs, ledger } = await settle(load, check, metricsUrl, bounds.settleMs)
+    const openOnes = ledger.length === 0 ? '' : await describeOpen(instances.storeUrl)
     if (scenario.store !== 'none' && scenario.damaged !== true) await load.replayLast(REPLAYS)
     await delay(GRACE_MS)
     const history = load.history()
@@ -130,7 +139,11 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
       records: history.writes.length,
       replays: history.replays,
       overtaken,
-      findings: [...findings.filter(isExpected), ...ledger, ...(instances.damage?.findings() ?? [])],
+      findings: [
+        ...findings.filter(isExpected),
+        ...ledger.map((finding): Finding => ({ ...finding, story: openOnes })),
+        ...(instances.damage?.findings() ?? []),
+      ],
       settledMs,
     }
   } finally {
@@ -176,6 +189,22 @@ async function setValues(sandboxUrl: string, values: StoredValues): Promise<void
   })
   const text = await reply.text()
   if (!reply.ok) throw new Error(`the sandbox takes no such values: ${text}`)
+}
+
+/** Tokens that hold everything, each of its own. */
+async function issueTokens(sandboxUrl: string, count: number): Promise<string[]> {
+  const body = new URLSearchParams({
+    grant_type: 'client_credentials',
+    client_id: 'sandbox',
+    client_secret: 'sandbox',
+    scope: 'attendance',
+    acr_values: 'orgselected:school',
+  })
+  const issue = async (): Promise<string> => {
+    const reply = await fetch(`${sandboxUrl}/connect/token`, { method: 'POST', body })
+    return ((await reply.json()) as { access_token: string }).access_token
+  }
+  return Promise.all(Array.from({ length: count }, issue))
 }
 
 async function readJson(url: string): Promise<unknown> {

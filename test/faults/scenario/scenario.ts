@@ -22,6 +22,8 @@ export interface Scenario {
   readonly imports?: readonly string[]
   /** How the processes are killed; undefined: they live. */
   readonly kills?: Pick<KillPlan, 'failpointShare' | 'lifeMs'>
+  /** So many clients have a token each, which no other may be served with. Default: all have the same. */
+  readonly clients?: number
   /** Storms of the service. */
   readonly storms?: readonly StormName[]
   /** Faults of the connections between adapter and service. */
@@ -106,6 +108,14 @@ export const scenarios = {
     kills: { failpointShare: 0.4, lifeMs: [50, 600] },
     storms: ['stale', 'late'],
     readBackAfterMs: [100, 300, 600],
+  },
+  clients: {
+    name: 'killed, clients with tokens of their own',
+    store: 'sqlite',
+    clients: 4,
+    kills: { failpointShare: 0.3, lifeMs: [100, 900] },
+    behind: { resetBefore: 0.03, resetAfter: 0.05 },
+    load: small,
   },
   duplicates: {
     name: 'a service that keeps duplicates',

@@ -17,6 +17,8 @@ export interface Instances {
   readonly supervisors: readonly Supervisor[]
   /** The store's server, where it is one that can be crashed. */
   readonly postgres: TestPostgres | undefined
+  /** Where the journal is, past whatever lies before it. */
+  readonly storeUrl: string
   /** What lies between adapters and store, where there is such a thing. */
   readonly storeWay: FaultProxy | undefined
   /** Files with the clocks of the machines, where these can be stepped. */
@@ -29,8 +31,13 @@ export interface Instances {
 /** Patience that fits faults of a test. */
 const timeouts = { connectMs: 1_000, headersMs: 1_500, bodyMs: 1_500 }
 
-/** Starts the adapters of a scenario in front of the service at `v3Url`, on a store of their own. */
-export async function startInstances(scenario: Scenario, v3Url: string, seed: number): Promise<Instances> {
+/** Starts the adapters of a scenario in front of the service at `v3Url`, on a store of their own. They log to `logFolder`. */
+export async function startInstances(
+  scenario: Scenario,
+  v3Url: string,
+  seed: number,
+  logFolder: string | undefined,
+): Promise<Instances> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-journal-'))
   const postgres = scenario.store === 'postgres' ? await startPostgres() : undefined
   const file = scenario.store === 'none' ? 'none' : `sqlite:${join(folder, 'journal.db')}`
@@ -51,6 +58,8 @@ export async function startInstances(scenario: Scenario, v3Url: string, seed: nu
     scenario.damaged === true
       ? createJournalDamage(join(folder, 'journal.db'), createRandom(seed, 'damage'))
       : undefined
+  const logFileOf = (number: number): string | undefined =>
+    logFolder === undefined ? undefined : join(logFolder, `${seed}-adapter-${number}.log`)
   const supervisors: Supervisor[] = []
   for (let number = 0; number < (scenario.instances ?? 1); number += 1) {
     const random = createRandom(seed, `kills ${number}`)
@@ -69,17 +78,17 @@ export async function startInstances(scenario: Scenario, v3Url: string, seed: nu
           }
     // Instances on one file are on one machine, and share its clock.
     const clock = clocks[store === 'sqlite' ? 0 : number]
-    const settings =
-      scenario.clock === undefined
-        ? { imports: scenario.imports ?? [] }
-        : clockSettings(scenario.clock, clock ?? '')
+    const { imports, env } =
+      scenario.clock === undefined ? { imports: [], env: {} } : clockSettings(scenario.clock, clock ?? '')
+    const settings = { imports: [...imports, ...(scenario.imports ?? [])], env }
     const args = ['--workers', String(scenario.workers ?? 1)]
-    supervisors.push(await startSupervisor({ config, plan, args, ...settings }))
+    supervisors.push(await startSupervisor({ config, plan, args, logFile: logFileOf(number), ...settings }))
   }
   storeWay?.beginFaults()
   return {
     supervisors,
     postgres,
+    storeUrl,
     storeWay: storeWay?.proxy,
     clocks,
     damage,

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { appendFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 import { type Failpoint, failpointVariable, formatFailpoint } from '../failpoints/failpoint.ts'
@@ -34,12 +35,14 @@ export interface LifeOptions {
   /** Modules that are loaded into the program. */
   readonly imports?: readonly string[]
   readonly env: Readonly<Record<string, string>>
+  /** Receives all that it logs. */
+  readonly logFile?: string | undefined
 }
 
 const MAX_LOG = 4_000
 
 /** Starts the built adapter. */
-export function startLife({ configFile, args, failpoint, imports = [], env }: LifeOptions): Life {
+export function startLife({ configFile, args, failpoint, imports = [], env, logFile }: LifeOptions): Life {
   const startedMs = performance.now()
   const modules = failpoint === undefined ? imports : [...imports, preload]
   const loaded = modules.flatMap((path) => ['--import', path])
@@ -54,6 +57,7 @@ export function startLife({ configFile, args, failpoint, imports = [], env }: Li
   })
   let log = ''
   child.stderr.on('data', (chunk: Buffer) => {
+    if (logFile !== undefined) appendFileSync(logFile, chunk)
     log = (log + chunk.toString()).slice(-MAX_LOG)
   })
   const ended = new Promise<LifeEnd>((resolve) => {

@@ -33,6 +33,8 @@ export interface SupervisorOptions {
   readonly imports?: readonly string[]
   /** More arguments of `serve`. */
   readonly args?: readonly string[]
+  /** Receives all that its processes log; default: that is not kept. */
+  readonly logFile?: string | undefined
   /** Undefined: nobody kills it. */
   readonly plan: KillPlan | undefined
 }
@@ -82,6 +84,7 @@ export async function startSupervisor({
   env = {},
   imports = [],
   args = [],
+  logFile,
   plan,
 }: SupervisorOptions): Promise<Supervisor> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-supervisor-'))
@@ -95,7 +98,8 @@ export async function startSupervisor({
   const tally = { kills: 0, failpoints: 0, busy: 0, beforeReady: 0, recovering: 0 }
   let killing = true
   const isKilling = (): boolean => killing
-  const begin = (failpoint?: Failpoint): Life => startLife({ configFile, args, failpoint, imports, env })
+  const begin = (failpoint?: Failpoint): Life =>
+    startLife({ configFile, args, failpoint, imports, env, logFile })
   const live = async (plan: KillPlan, life: Life, failpoint: Failpoint | undefined): Promise<void> => {
     const doom = createDoom(plan, failpoint)
     const early =

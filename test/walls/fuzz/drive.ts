@@ -73,7 +73,8 @@ const GIVE_UP_MS = 50
 async function exchange(port: number, bytes: Buffer, random: Random): Promise<Exchanged> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true })
   const received: Buffer[] = []
-  const isHead = bytes.subarray(0, 5).toString() === 'HEAD '
+  // Empty lines before a request are passed over (RFC 9112 2.2).
+  const isHead = /^[\r\n]*HEAD /.test(bytes.toString('latin1', 0, 64))
   const end = untilEnd(socket, (chunk) => {
     received.push(chunk)
     const all = Buffer.concat(received)

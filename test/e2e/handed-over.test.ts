@@ -1,0 +1,31 @@
+import { expect, it, vi } from 'vitest'
+
+import { startSandbox } from '../sandbox/start-sandbox.ts'
+import { journalFile } from './support/journal-file.ts'
+import { sandboxRegister } from './support/sandbox-register.ts'
+import { startStopping } from './support/stopping-adapter.ts'
+
+const MARKS = 6
+
+it('product 3: a batch is finished through the instance that its client reaches, also when another took it over', async () => {
+  const sandbox = await startSandbox()
+  const register = await sandboxRegister(sandbox, MARKS)
+  const config = {
+    upstreams: { v3: { baseUrl: sandbox.url } },
+    // Without a key the journal keeps no credentials, and the token of the client names nobody.
+    journal: { url: journalFile().url, leaseMs: 1_000 },
+    partners: [{ id: 'acme', match: { any: true }, v3: { readBackAfterMs: [10, 20], budgetMs: 4_000 } }],
+  }
+  const dying = await startStopping(config, { kind: 'beforeSend', nth: 3, store: 'sqlite' })
+  await dying.post(register.batch, register.headers).catch(() => 'broken off')
+  await dying.ended()
+  const withoutCredentials = await startStopping(config)
+  await withoutCredentials.logged('recovery waits')
+  const reached = await startStopping(config)
+  const resend = async (): Promise<unknown> => {
+    const { status, text } = await reached.post(register.batch, register.headers)
+    return [status, text.match(/HTTP\/1\.1 201/g)?.length]
+  }
+  await vi.waitFor(async () => expect(await resend()).toEqual([200, MARKS]), { timeout: 20_000 })
+  expect(await register.written()).toEqual(register.learners)
+})

@@ -1,0 +1,13 @@
+import { breakModules } from '../break-module.ts'
+
+// Compares marks that are read back as if the service stored each value exactly as it was posted.
+
+const exact = `{ ...profile, times: 1, timeSeen: true, commentsShown: true, wholeLength: 1e9, cutLength: undefined, nullsKept: true }`
+
+breakModules([
+  {
+    module: 'proxy/writes/echo-learning.js',
+    from: '({ profile, timeSent,',
+    to: `({ profile: ${exact}, timeSent,`,
+  },
+])

@@ -1,0 +1,142 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+import { onTestFinished } from 'vitest'
+
+import { freePort } from '../free-port.ts'
+
+/** A load balancer that `deploy/` has a configuration for. */
+export interface Balancer {
+  readonly program: 'nginx' | 'haproxy'
+  /** Name of the file in `deploy/`. */
+  readonly file: string
+  /** The configuration for this machine: as it is in `deploy/`, but for addresses, certificate and folders. */
+  readonly adapt: (text: string, place: BalancerPlace) => string
+  readonly args: (configFile: string, folder: string) => readonly string[]
+}
+
+interface BalancerPlace {
+  readonly port: number
+  readonly adapterPort: number
+  /** For everything that it writes. */
+  readonly folder: string
+}
+
+/** The addresses of the instances in the files of `deploy/`. */
+const INSTANCE = /10\.0\.0\.1[123]:8080/g
+const START_MS = 10_000
+
+export const nginx: Balancer = {
+  program: 'nginx',
+  file: 'nginx.conf',
+  adapt: (text, { port, adapterPort, folder }) => {
+    const site = replaceEach(text, [
+      [/listen 443 ssl;/g, `listen 127.0.0.1:${port};`],
+      [/^\s*ssl_certificate(?:_key)? .*$/gm, ''],
+      [INSTANCE, `127.0.0.1:${adapterPort}`],
+      [/\/dev\/shm\/markbridge-nginx/g, `${folder}/bodies`],
+    ])
+    const folders = ['proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+      (name) => `${name}_temp_path ${folder}/${name};`,
+    )
+    return [
+      ...(process.getuid?.() === 0 ? ['user root;'] : []),
+      `daemon off; worker_processes 1; pid ${folder}/nginx.pid; error_log stderr warn;`,
+      'events { worker_connections 256; }',
+      `http { access_log off; ${folders.join(' ')}`,
+      site,
+      '}',
+    ].join('\n')
+  },
+  args: (configFile, folder) => ['-p', folder, '-c', configFile],
+}
+
+export const haproxy: Balancer = {
+  program: 'haproxy',
+  file: 'haproxy.cfg',
+  adapt: (text, { port, adapterPort }) =>
+    replaceEach(text, [
+      [/bind :443 ssl crt \S+/g, `bind 127.0.0.1:${port}`],
+      [INSTANCE, `127.0.0.1:${adapterPort}`],
+    ]),
+  args: (configFile) => ['-db', '-f', configFile],
+}
+
+/** Why the tests of this load balancer are skipped, for `describe.skipIf`; undefined where it is installed. Said once on standard error. */
+export function missingBalancer({ program }: Balancer): string | undefined {
+  if (findProgram(program) !== undefined) return undefined
+  console.warn(`SKIPPED: tests that need ${program} (Debian: apt-get install ${program}).`)
+  return `${program} is not installed`
+}
+
+/** Starts it with its file of `deploy/` in front of the adapter on `adapterPort`, until the end of the test. Resolves with its port. */
+export async function startBalancer(balancer: Balancer, adapterPort: number): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), `markbridge-${balancer.program}-`))
+  const port = await freePort()
+  const path = fileURLToPath(new URL(`../../../deploy/${balancer.file}`, import.meta.url))
+  const configFile = join(folder, balancer.file)
+  writeFileSync(configFile, balancer.adapt(readFileSync(path, 'utf8'), { port, adapterPort, folder }))
+  const child = spawn(findProgram(balancer.program) ?? '', balancer.args(configFile, folder), {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const exited = once(child, 'exit')
+  const kill = (): void => void child.kill('SIGTERM')
+  // A run that is broken off leaves no server behind.
+  process.once('exit', kill)
+  onTestFinished(async () => {
+    process.off('exit', kill)
+    kill()
+    await exited
+    rmSync(folder, { recursive: true, force: true })
+  })
+  await untilListening(child, port)
+  return port
+}
+
+/** The program in PATH or where Debian puts servers. */
+function findProgram(name: string): string | undefined {
+  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
+  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
+}
+
+/** Replaces every match. Error where there is none: the file has changed, and the test must follow. */
+function replaceEach(text: string, changes: readonly (readonly [RegExp, string])[]): string {
+  return changes.reduce((before, [pattern, replacement]) => {
+    const after = before.replaceAll(pattern, replacement)
+    if (after === before) throw new Error(`${String(pattern)} is not in the file of deploy/`)
+    return after
+  }, text)
+}
+
+async function untilListening(child: ChildProcess, port: number): Promise<void> {
+  let printed = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (chunk: Buffer) => (printed = (printed + chunk.toString('utf8')).slice(-4_000)))
+  }
+  const endMs = performance.now() + START_MS
+  while (!(await isListening(port))) {
+    if (child.exitCode !== null || performance.now() > endMs) {
+      throw new Error(`the load balancer did not start: ${printed}`)
+    }
+    await delay(10)
+  }
+}
+
+function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => {
+      resolve(false)
+    })
+  })
+}

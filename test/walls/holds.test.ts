@@ -1,0 +1,85 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+import { hostileReads } from './holds/hostile-reads.ts'
+import type { HostileRequest } from './holds/hostile-request.ts'
+import { hostileWrites, resent, warmUp } from './holds/hostile-writes.ts'
+import { type Hold, openStage, type Stage } from './holds/measure-holds.ts'
+
+/** `npm run test:walls -- --holds` prints the milliseconds; here only proportions count, which no slow machine changes. */
+const LARGE_WRITES = [
+  '20,000 empty records',
+  '31 records of 1 MiB',
+  '31 records of 500 K escapes',
+  'lines with another delimiter each',
+  '500 parts of folded headers',
+]
+const LARGE_PAGES = ['V3 answers rows with names of their own', 'V3 answers 32 reads with 5,000 marks each']
+/** The collector of garbage may lengthen one turn. */
+const TRIES = 3
+
+async function start(journal: string): Promise<Stage> {
+  const stage = await openStage(journal)
+  onTestFinished(() => stage.close())
+  await stage.measure(warmUp())
+  return stage
+}
+
+const named = (list: readonly (() => HostileRequest)[], names: readonly string[]): HostileRequest[] =>
+  list.map((make) => make()).filter(({ name }) => names.includes(name))
+
+/** One turn is a small part of the work, and others were answered between the turns. */
+async function expectSliced(stage: Stage, hostile: HostileRequest): Promise<void> {
+  let hold = await stage.measure(hostile)
+  expectStatus(hostile, hold)
+  for (let count = 1; count < TRIES && !isSliced(hold); count += 1) hold = await stage.measure(hostile)
+  const { name, longestMs, totalMs, neighbours } = hold
+  expect.soft(isSliced(hold), `${name}: ${longestMs} of ${totalMs} ms, ${neighbours} others`).toBe(true)
+}
+
+const isSliced = ({ longestMs, totalMs, neighbours }: Hold): boolean =>
+  longestMs < totalMs / 3 && neighbours >= 3
+
+function expectStatus({ name, status }: HostileRequest, { replies }: Hold): void {
+  expect
+    .soft(
+      replies.map((reply) => reply.status),
+      name,
+    )
+    .toEqual(replies.map(() => status))
+}
+
+describe('what one client sends does not keep others from being answered', { timeout: 120_000 }, () => {
+  it('large requests, and large pages of V3, are handled in many turns', async () => {
+    const stage = await start('none')
+    for (const hostile of [...named(hostileWrites, LARGE_WRITES), ...named(hostileReads, LARGE_PAGES)])
+      await expectSliced(stage, hostile)
+  })
+
+  it('large batches are journaled, and answered from the journal, in many turns', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'markbridge-holds-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const stage = await start(`sqlite:${join(folder, 'journal.db')}`)
+    for (const hostile of named(hostileWrites, LARGE_WRITES.slice(0, 2))) {
+      const first = await stage.measure(hostile)
+      expectStatus(hostile, first)
+      await expectSliced(stage, resent(hostile))
+    }
+  })
+
+  it('heads and pages at their limits cost a fraction of what a large batch costs', async () => {
+    const stage = await start('none')
+    const [large] = named(hostileWrites, ['31 records of 1 MiB'])
+    const most = large === undefined ? 0 : (await stage.measure(large)).totalMs / 2
+    for (const make of hostileReads) {
+      const hostile = make()
+      if (LARGE_PAGES.includes(hostile.name)) continue
+      const hold = await stage.measure(hostile)
+      expectStatus(hostile, hold)
+      expect.soft(hold.totalMs, hostile.name).toBeLessThan(most)
+    }
+  })
+})

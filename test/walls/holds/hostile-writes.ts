@@ -1,0 +1,169 @@
+import { randomBytes } from 'node:crypto'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+
+import { batchPath, guid } from '../../support/batch-request.ts'
+import { credentials, type HostileRequest, times } from './hostile-request.ts'
+import type { OutsideRequest } from './outside-world.ts'
+
+const MIB = 1_048_576
+/** The parts that one batch may have. */
+const PARTS = 20_000
+
+function post(contentType: string, body: string): OutsideRequest {
+  const headers = { ...credentials, 'Content-Type': contentType }
+  return { method: 'POST', path: batchPath, headers, body: Buffer.from(body) }
+}
+
+const raw = (boundary: string, body: string): OutsideRequest =>
+  post(`multipart/mixed; boundary=${boundary}`, body)
+
+let batches = 0
+/** A batch of one changeset with ids of its own. */
+function batchOf(records: readonly string[], epilogue = ''): OutsideRequest {
+  batches += 1
+  const [batch, changeset] = [`batch_${guid(batches)}`, `changeset_${guid(batches)}`]
+  const parts = records.map(
+    (json, index) =>
+      `--${changeset}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\nContent-ID: ${index + 1}\r\n\r\n` +
+      `POST /x/AttendanceRecords HTTP/1.1\r\nContent-Type: application/json\r\n\r\n${json}\r\n`,
+  )
+  const head = `--${batch}\r\nContent-Type: multipart/mixed; boundary=${changeset}\r\n\r\n`
+  return post(
+    `multipart/mixed; boundary=${batch}`,
+    `${head}${parts.join('')}--${changeset}--\r\n--${batch}--\r\n${epilogue}`,
+  )
+}
+
+const record = (n: number, fields: object = {}): string =>
+  JSON.stringify({
+    Present: true,
+    Absent: false,
+    Learner: guid(n),
+    AttendableEvent: guid(9),
+    SchoolAttendanceCode: guid(8),
+    MinutesLate: null,
+    ...fields,
+  })
+
+const members = (count: number): string => `{${times(count, (index) => `"${index.toString(36)}":1`).join()}}`
+
+function gzipped(request: OutsideRequest): OutsideRequest {
+  const body = gzipSync(request.body ?? '')
+  return { ...request, headers: { ...request.headers, 'Content-Encoding': 'gzip' }, body }
+}
+
+function brotli(request: OutsideRequest): OutsideRequest {
+  const body = brotliCompressSync(request.body ?? '', { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } })
+  return { ...request, headers: { ...request.headers, 'Content-Encoding': 'br' }, body }
+}
+
+const filler = (bytes: number, text = '\0'): string => text.repeat(bytes / text.length)
+
+/** Writes at the limits; each is made when it is asked for, since they are large. */
+export const hostileWrites: readonly (() => HostileRequest)[] = [
+  () => ({ name: '20,000 records', status: 200, requests: [batchOf(times(PARTS, record))] }),
+  () => ({
+    name: '20,000 records of one key',
+    status: 200,
+    requests: [batchOf(times(PARTS, () => record(1)))],
+  }),
+  () => ({
+    name: '20,000 records with 40 unmapped members',
+    status: 200,
+    requests: [batchOf(times(PARTS, (n) => record(n, Object.fromEntries(times(40, (k) => [`f${k}`, 1])))))],
+  }),
+  () => ({ name: '20,000 empty records', status: 200, requests: [batchOf(times(PARTS, () => ''))] }),
+  () => ({
+    name: '20,000 empty parts',
+    status: 400,
+    requests: [raw('b', `${'--b\r\n\r\n'.repeat(PARTS)}--b--\r\n`)],
+  }),
+  () => ({
+    name: '20,000 changesets',
+    status: 200,
+    requests: [
+      raw(
+        'b',
+        `${times(PARTS, (n) => `--b\r\nContent-Type: multipart/mixed; boundary=c${n}\r\n\r\n--c${n}--\r\n`).join('')}--b--\r\n`,
+      ),
+    ],
+  }),
+  () => ({
+    name: '31 records of 1 MiB',
+    status: 200,
+    requests: [batchOf(times(31, (n) => record(n, { Comment: 'x'.repeat(MIB - 1_000) })))],
+  }),
+  () => ({ name: 'a record of 2.2 M members', status: 200, requests: [batchOf([members(2_200_000)])] }),
+  () => ({
+    name: '31 records of 1 MiB that do not compress',
+    status: 200,
+    requests: [batchOf(times(31, (n) => record(n, { Comment: randomBytes(0.74 * MIB).toString('base64') })))],
+  }),
+  () => ({
+    name: '31 records of 500 K escapes',
+    status: 200,
+    requests: [
+      batchOf(times(31, (n) => record(n, { Comment: '#' }).replace('#', '\\n'.repeat(500 * 1_024)))),
+    ],
+  }),
+  () => ({
+    name: '31 records nested in brackets',
+    status: 200,
+    requests: [batchOf(times(31, () => `{"x":${'['.repeat(500_000)}${']'.repeat(500_000)}}`))],
+  }),
+  () => ({
+    name: 'lines that look like a delimiter',
+    status: 400,
+    requests: [raw('b', `--b\r\n\r\n${'--bx\n'.repeat(6 * MIB)}\r\n--b--\r\n`)],
+  }),
+  () => ({
+    name: 'lines with another delimiter each',
+    status: 400,
+    requests: [raw('b', `${times(150_000, (n) => `--a${n}:\r\n`).join('')}--b\r\n\r\n--b--\r\n`)],
+  }),
+  () => ({
+    name: 'delimiters with padding',
+    status: 400,
+    requests: [raw('b', `--b\r\n\r\n${`--b${' '.repeat(250)}x\n`.repeat(130_000)}--b--\r\n`)],
+  }),
+  () => ({
+    name: '500 parts of folded headers',
+    status: 200,
+    requests: [
+      raw(
+        'b',
+        `${times(500, (n) => `--b\r\nContent-Type: application/http\r\nX: y\r\n${times(90, () => ` ${'z'.repeat(700)}`).join('\r\n')}\r\n\r\nPOST /AttendanceRecords HTTP/1.1\r\n\r\n${record(n)}\r\n`).join('')}--b--\r\n`,
+      ),
+    ],
+  }),
+  () => ({
+    name: '32 MiB of zeros in gzip',
+    status: 413,
+    requests: [gzipped(batchOf([record(1)], filler(32 * MIB - 5_000)))],
+  }),
+  () => ({
+    name: '31 MiB of line ends in gzip',
+    status: 413,
+    requests: [gzipped(batchOf([record(1)], filler(31 * MIB, '\r\n--')))],
+  }),
+  () => ({
+    name: '31 MiB in brotli',
+    status: 413,
+    requests: [brotli(batchOf([record(1)], filler(31 * MIB, 'ab')))],
+  }),
+  () => ({
+    name: 'one record of 90,000 members',
+    status: 400,
+    requests: [{ ...post('application/json', members(90_000)), path: '/V2/Attendance/AttendanceRecords' }],
+  }),
+]
+
+/** The same request once more, which a journal answers. */
+export function resent(hostile: HostileRequest): HostileRequest {
+  return { ...hostile, name: `${hostile.name}, again` }
+}
+
+/** A class's batch: it loads what the adapter loads with the first one. */
+export function warmUp(): HostileRequest {
+  return { name: 'a batch of 30 records', status: 200, requests: [batchOf(times(30, record))] }
+}

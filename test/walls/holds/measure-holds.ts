@@ -1,0 +1,55 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+
+import { createApp, parseConfig } from '../../../src/index.ts'
+import { createEvents } from '../../../src/observability/events.ts'
+import { createLogger } from '../../../src/observability/logger.ts'
+import type { HostileRequest } from './hostile-request.ts'
+import type { OutsideReply, OutsideResult, OutsideRun } from './outside-world.ts'
+import { type Turns, watchTurns } from './watch-turns.ts'
+
+/** What a hostile request did to the others. */
+export interface Hold extends Turns {
+  readonly name: string
+  readonly replies: readonly OutsideReply[]
+  /** Requests of a neighbour that were answered meanwhile. */
+  readonly neighbours: number
+  readonly wallMs: number
+}
+
+/** An adapter in this thread; its clients and its service have another one. */
+export interface Stage {
+  measure(hostile: HostileRequest): Promise<Hold>
+  close(): Promise<void>
+}
+
+/** Starts the adapter over a journal. */
+export async function openStage(journal: string, settings: object = {}): Promise<Stage> {
+  const world = new Worker(new URL('outside-world.ts', import.meta.url))
+  const [v3] = (await once(world, 'message')) as [number]
+  const config = parseConfig({
+    listen: { port: 0 },
+    journal: { url: journal },
+    upstreams: { v3: { baseUrl: `http://127.0.0.1:${v3}` } },
+    partners: [{ id: 'default', match: { any: true } }],
+    ...settings,
+  })
+  const app = createApp(config, { events: createEvents(createLogger('error', { write: () => undefined })) })
+  const { port } = await app.listen()
+  return {
+    measure: async ({ name, requests, page, drips = false }) => {
+      const run: OutsideRun = { port, requests, page, drips }
+      // The bodies are copied to the other thread before the first turn is measured.
+      world.postMessage(run)
+      const take = watchTurns()
+      const startedMs = performance.now()
+      const [result] = (await once(world, 'message')) as [OutsideResult]
+      const wallMs = performance.now() - startedMs
+      return { name, ...result, ...take(), wallMs }
+    },
+    close: async () => {
+      await world.terminate()
+      await app.close()
+    },
+  }
+}

@@ -1,0 +1,47 @@
+import { setFlagsFromString } from 'node:v8'
+
+import { hostileReads } from './hostile-reads.ts'
+import type { HostileRequest } from './hostile-request.ts'
+import { hostileWrites, resent, warmUp } from './hostile-writes.ts'
+import { openStage, type Stage } from './measure-holds.ts'
+
+/** What no request may take from the others on a quiet machine, ms. */
+const LIMIT_MS = 50
+
+/**
+ * Prints how long each hostile request holds the event loop of an adapter with this journal: processor time of the longest turn
+ * and of all turns, the requests of a neighbour that were answered meanwhile, and the time that passed. `!` stands before more
+ * than 50 ms. Resolves false where a reply has another status than it should have.
+ */
+export async function printHolds(journal: string, only: RegExp): Promise<boolean> {
+  // As the command line does.
+  setFlagsFromString('--no-allocation-site-pretenuring')
+  const stage = await openStage(journal)
+  console.log(' longest ms   all ms   others  passed ms')
+  let isSound = await printHold(stage, warmUp())
+  for (const make of [...hostileWrites, ...hostileReads]) {
+    const one = make()
+    if (!only.test(one.name)) continue
+    isSound = (await printHold(stage, one)) && isSound
+    if (journal !== 'none' && hostileWrites.includes(make))
+      isSound = (await printHold(stage, resent(one))) && isSound
+  }
+  await stage.close()
+  return isSound
+}
+
+async function printHold(stage: Stage, wanted: HostileRequest): Promise<boolean> {
+  const { longestMs, totalMs, neighbours, wallMs, replies } = await stage.measure(wanted)
+  const isSound = replies.every(({ status }) => status === wanted.status)
+  const columns = [
+    `${longestMs > LIMIT_MS ? '!' : ''}${longestMs.toFixed(1)}`.padStart(11),
+    totalMs.toFixed(0).padStart(8),
+    String(neighbours).padStart(8),
+    wallMs.toFixed(0).padStart(10),
+  ]
+  const statuses = [...new Set(replies.map(({ status }) => status))].join()
+  console.log(
+    `${columns.join(' ')}  ${wanted.name}: ${statuses}${isSound ? '' : ` INSTEAD OF ${wanted.status}`}`,
+  )
+  return isSound
+}
