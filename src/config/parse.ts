@@ -1,6 +1,7 @@
 import type * as z from 'zod'
 
 import { AdapterError, type ErrorDetail } from '../errors.ts'
+import { describeIssue } from './describe-issue.ts'
 import { findConflicts } from './find-conflicts.ts'
 import type { FileFault, FilePosition } from './read-yaml.ts'
 import { type Config, configSchema } from './schema.ts'
@@ -15,19 +16,26 @@ export function parseConfig(
   earlier: readonly FileFault[] = [],
   positionOf: (target: string) => FilePosition | undefined = () => undefined,
 ): Config {
-  const result = configSchema.safeParse(input)
+  const result = configSchema.safeParse(input, { error: describeIssue })
   const issues = result.error?.issues.flatMap((issue) => toDetails(issue)) ?? []
   const faults: FileFault[] = [...earlier, ...issues, ...findConflicts(input)]
   if (result.success && faults.length === 0) return result.data
-  throw refuseConfig(faults.map((fault) => ({ ...positionOf(fault.target ?? ''), ...fault })))
+  throw refuseConfig(inOrder(faults.map((fault) => ({ ...positionOf(fault.target ?? ''), ...fault }))))
+}
+
+/** As a reader of the file meets them; those without a place stay in front. */
+function inOrder(faults: readonly FileFault[]): FileFault[] {
+  return faults.toSorted(
+    (one, other) => (one.line ?? 0) - (other.line ?? 0) || (one.column ?? 0) - (other.column ?? 0),
+  )
 }
 
 /** The error of a configuration with these faults; `path` is the file, for faults that lie in the file as a whole. */
 export function refuseConfig(faults: readonly FileFault[], path?: string): AdapterError {
   const list = faults.map(({ target, message, line, column }) => {
     const place = line === undefined ? '' : `line ${line}, column ${column ?? 1}`
-    const words = target === undefined ? place : place === '' ? target : `${target} (${place})`
-    return `  ${words === '' ? (path ?? '') : words}: ${message}`
+    const words = (target ?? '') === '' ? place : place === '' ? target : `${target} (${place})`
+    return `  ${words === '' || words === undefined ? (path ?? 'the file') : words}: ${message}`
   })
   const subject = path === undefined ? 'The configuration' : path
   return new AdapterError(
@@ -51,10 +59,7 @@ function toDetails(issue: z.core.$ZodIssue): ErrorDetail[] {
       }
     })
   }
-  const missing =
-    issue.code === 'invalid_type' && issue.input === undefined && /received undefined/.test(issue.message)
-  const message = missing ? 'is required' : issue.message
-  return [{ code: issue.code, message, target: formatPath(issue.path) }]
+  return [{ code: issue.code, message: issue.message, target: formatPath(issue.path) }]
 }
 
 /** `partners[0].v3.budgetMs` */

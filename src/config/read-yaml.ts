@@ -55,6 +55,9 @@ const causes: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_COLLECTION_TYPE: 'a tag does not fit its value',
 }
 
+/** What leaves the rest readable, so that its faults are found as well. */
+const harmless: ReadonlySet<ErrorCode> = new Set(['DUPLICATE_KEY', 'MULTIPLE_DOCS'])
+
 /** Reads YAML. Every fault has its line, its column and its cause in words; none quotes the file. */
 export function readYaml(text: string): YamlFile {
   const lines = new LineCounter()
@@ -77,8 +80,7 @@ export function readYaml(text: string): YamlFile {
     }))
     const aliases = wrongAliases(document)
     for (const { message, offset } of aliases) faults.push({ code: 'yaml', message, ...at(offset) })
-    // A key that is there twice leaves the rest readable.
-    const isReadable = aliases.length === 0 && document.errors.every(({ code }) => code === 'DUPLICATE_KEY')
+    const isReadable = aliases.length === 0 && document.errors.every(({ code }) => harmless.has(code))
     const value: unknown = isReadable ? document.toJS() : undefined
     return {
       value,

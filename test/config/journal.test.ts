@@ -46,7 +46,7 @@ describe('journal', () => {
       ['journal.keepPayloadsMs: must not be shorter than replayForMs'],
     ],
     [{ keepRecordsMs: 10 }, ['journal.keepRecordsMs: must not be shorter than keepPayloadsMs']],
-    [{ leaseMs: 999 }, ['journal.leaseMs: Too small: expected number to be >=1000']],
+    [{ leaseMs: 999 }, ['journal.leaseMs: must be at least 1000']],
     [
       { keys: [{ id: 'a', key: 'in clear' }] },
       ['journal.keys[0].key: must be { env: NAME } or { file: path }, never the key itself'],

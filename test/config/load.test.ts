@@ -85,10 +85,13 @@ describe('loadConfig', () => {
 
   it.each([
     ['a list', '- 1\n'],
-    ['text', 'hello\n'],
-  ])('refuses %s', async (_name, text) => {
+    ['a text', 'hello\n'],
+  ])('refuses %s', async (name, text) => {
     const error = await faultOf(loadConfig(await file('other.yaml', text)))
-    expect([error.code, error.details.length]).toEqual(['ADP_CONFIGURATION', 1])
+    expect([error.code, error.message]).toEqual([
+      'ADP_CONFIGURATION',
+      `The configuration has 1 fault(s):\n  the file: must be a mapping of keys, not ${name}`,
+    ])
   })
 
   it.each([
@@ -123,8 +126,12 @@ describe('loadConfig', () => {
     ['a tab', 'a: 1\nb:\n\tc: hush\n', ['line 3, column 1: a tab is used for indentation']],
     [
       'two documents',
-      'a: 1\n---\nb: hush\n',
-      ['line 2, column 1: a second document begins; the file must have one'],
+      'colour: 1\n---\nb: hush\n',
+      [
+        'upstreams.v3.baseUrl: is required',
+        expect.stringMatching(/^colour \(line 1, column 1\): is not a key/),
+        'line 2, column 1: a second document begins; the file must have one',
+      ],
     ],
     ['an alias of nothing', 'a: *hush\n', ['line 1, column 4: an alias names no anchor before it']],
     [
@@ -193,20 +200,20 @@ describe('the place of a fault', () => {
     const error = await faultOf(loadConfig(await file('places.yaml', text)))
     const lines = error.message.split('\n').slice(1)
     expect(lines.map((line) => line.trim().split(';')[0])).toEqual([
-      'line 13, column 5: a key is there twice',
-      'journal.keys[0].key (line 4, column 17): the environment variable UNSET_KEY is not set',
-      'partners[0].v3.subscriptionKey (line 11, column 7): the environment variable UNSET_KEY is not set',
-      'listen.prot (line 16, column 11): is not a key of the configuration',
       'upstreams.v3.baseUrl (line 1, column 20): must be an http or https address',
-      'journal.keys[1].key (line 5, column 17): must be { env: NAME } or { file: path }, never the key itself',
-      'partners[0].v3.budgetMS (line 10, column 7): is not a key of the configuration',
-      'partners[2].id (line 15, column 5): is required',
+      'journal.keys[0].key (line 4, column 17): the environment variable UNSET_KEY is not set',
       'journal.keys[1].id (line 5, column 9): is used twice',
+      'journal.keys[1].key (line 5, column 17): must be { env: NAME } or { file: path }, never the key itself',
       expect.stringMatching(
         /^partners\[0\]\.match \(line 8, column 5\): must be subscriptionKeySha256 or header: any/,
       ),
+      'partners[0].v3.budgetMS (line 10, column 7): is not a key of the configuration',
+      'partners[0].v3.subscriptionKey (line 11, column 7): the environment variable UNSET_KEY is not set',
+      'line 13, column 5: a key is there twice',
       'partners[1].match (line 14, column 5): no request reaches this partner: an earlier one matches first',
+      'partners[2].id (line 15, column 5): is required',
       'partners[2].match (line 15, column 5): no request reaches this partner: an earlier one matches first',
+      'listen.prot (line 16, column 11): is not a key of the configuration',
     ])
     expect(JSON.stringify([error.message, error.details])).not.toContain('hush')
   })
@@ -256,12 +263,12 @@ describe('secrets', () => {
       loadConfig(await file('many.yaml', `${v3}listn: {}\npartners:\n${list.join('')}`)),
     )
     expect(error.details.map(({ target, message }) => `${target ?? ''}: ${message}`)).toEqual([
+      'listn: is not a key of the configuration; did you mean listen?',
       'partners[0].v3.subscriptionKey: the environment variable EMPTY is not set',
       'partners[1].v3.subscriptionKey: the environment variable UNSET_NAME is not set',
       'partners[2].v3.subscriptionKey: holds a line end or another control character',
       `partners[3].v3.subscriptionKey: the file ${join(folder, 'none')} cannot be read`,
       `partners[4].v3.subscriptionKey: the file ${join(folder, 'blank')} is empty`,
-      'listn: is not a key of the configuration; did you mean listen?',
     ])
     expect(error.message).not.toContain('hush')
     expect(error.message).toMatch(/^The configuration has 6 fault\(s\):\n/)
