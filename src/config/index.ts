@@ -1,4 +1,5 @@
 export { callsPerSecondOf } from './calls-per-second.ts'
+export { createConfigJsonSchema } from './json-schema.ts'
 export { journalKeysOf, journalUrlOf, type JournalConfig } from './journal-schema.ts'
 export { type ConfigFlags, loadConfig, readEnvironment } from './load.ts'
 export { parseConfig } from './parse.ts'

@@ -2,9 +2,11 @@ import * as z from 'zod'
 
 import { Secret } from './secret.ts'
 
+/** For editors, which know no more of an address: `isAddress` decides. */
+const URL_PATTERN = '^(none|sqlite:(?!:memory:$).+|postgres(ql)?://.+)$'
 const url = z
   .union(
-    [z.string(), z.instanceof(Secret)],
+    [z.string().meta({ pattern: URL_PATTERN }), z.instanceof(Secret)],
     'must be sqlite:<file>, postgres://… or none, or { env: NAME } or { file: path } with such an address',
   )
   .refine(isAddress, 'must be sqlite:<file>, postgres://<host>/<database> or none')

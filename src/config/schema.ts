@@ -12,6 +12,7 @@ const ms = z.int().positive().max(MAX_TIMER_MS)
 const bytes = z.int().positive()
 const httpUrl = z
   .string()
+  .meta({ pattern: '^[Hh][Tt][Tt][Pp][Ss]?:' })
   .refine(
     (text) => /^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : ''),
     'must be an http or https address',
@@ -46,8 +47,9 @@ const secret = z.instanceof(Secret, {
 })
 
 /** One hash, or the hashes of keys that one client changes between. */
+const keyHash = z.string().meta({ pattern: '^[0-9a-fA-F]{64}$' })
 const keyHashes = z
-  .union([z.string(), z.array(z.string()).min(1).max(32)])
+  .union([keyHash, z.array(keyHash).min(1).max(32)])
   .refine(
     (given) => [given].flat().every((text) => /^[0-9a-f]{64}$/i.test(text)),
     'must be 64 hexadecimal digits, or a list of such',
@@ -89,7 +91,10 @@ const partnerV3 = z.strictObject({
   concurrency: z.int().min(1).max(1024).default(16),
   budgetMs: ms.default(90_000),
   callsPerSecond: z
-    .union([z.number(), z.literal('none')], 'must be a number above 0 and up to 1000, or none')
+    .union(
+      [z.number().meta({ exclusiveMinimum: 0, maximum: 1_000 }), z.literal('none')],
+      'must be a number above 0 and up to 1000, or none',
+    )
     .refine(
       (rate) => rate === 'none' || (rate > 0 && rate <= 1_000),
       'must be a number above 0 and up to 1000, or none',
@@ -121,7 +126,7 @@ const partnerV3 = z.strictObject({
     .prefault({}),
 })
 
-const guid = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i, 'must be a guid')
+const guid = z.string().regex(/^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, 'must be a guid')
 
 const partnerReads = z.strictObject({
   wideRange: z.enum(['split', 'refuse']).default('split'),
@@ -134,7 +139,10 @@ const partnerReads = z.strictObject({
 const partner = z.strictObject({
   id: z
     .string()
-    .regex(/^[a-z0-9][a-z0-9._-]{0,62}$/i, 'must be 1 to 63 letters, digits, dots, dashes or underscores'),
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/,
+      'must be 1 to 63 letters, digits, dots, dashes or underscores',
+    ),
   match,
   clients: z.literal('open', 'must be open, or left out').optional(),
   identity: z

@@ -1,0 +1,66 @@
+import * as z from 'zod'
+
+import { optionDocs } from './option-docs.ts'
+import { configSchema } from './schema.ts'
+
+/** The members of a JSON Schema that the configuration's uses. */
+export interface JsonSchemaNode {
+  $schema?: string
+  title?: string
+  description?: string
+  format?: string
+  type?: string
+  pattern?: string
+  properties?: Record<string, JsonSchemaNode>
+  required?: readonly string[]
+  additionalProperties?: boolean
+  items?: JsonSchemaNode
+  anyOf?: JsonSchemaNode[]
+  default?: unknown
+}
+
+const secretSource = (name: 'env' | 'file', description: string): JsonSchemaNode => ({
+  type: 'object',
+  properties: { [name]: { type: 'string', description } },
+  required: [name],
+  additionalProperties: false,
+})
+
+/** What stands in the file for a secret; loading has replaced it before the schema is checked. */
+const secret: readonly JsonSchemaNode[] = [
+  secretSource('env', 'Name of the environment variable that holds the secret.'),
+  secretSource('file', 'Path of the file that holds the secret.'),
+]
+
+/**
+ * The configuration file as a JSON Schema (draft-07, which the YAML language server and most editors read), with the meaning
+ * and the default of every key. It knows single values; what lies between them, such as a partner that no request reaches, is
+ * found by `config check` alone.
+ */
+export function createConfigJsonSchema(): JsonSchemaNode {
+  const schema = z.toJSONSchema(configSchema, {
+    io: 'input',
+    target: 'draft-7',
+    unrepresentable: 'any',
+    override: ({ zodSchema, jsonSchema }) => {
+      // The only custom type of the configuration is Secret.
+      if (zodSchema._zod.def.type === 'custom') Object.assign(jsonSchema, { anyOf: structuredClone(secret) })
+      // A name of zod's own, which validators refuse; the pattern beside it says the same.
+      if (jsonSchema.format === 'starts_with') delete jsonSchema.format
+    },
+  }) as JsonSchemaNode
+  describe(schema, '')
+  return { ...schema, title: 'Configuration of Markbridge' }
+}
+
+/** Gives every key its text of `optionDocs`. */
+function describe(node: JsonSchemaNode, path: string): void {
+  for (const [name, child] of Object.entries(node.properties ?? {})) {
+    const inner = path === '' ? name : `${path}.${name}`
+    const text = optionDocs[inner]
+    if (text !== undefined) child.description = text
+    describe(child, inner)
+  }
+  for (const choice of node.anyOf ?? []) describe(choice, path)
+  if (node.items !== undefined) describe(node.items, `${path}[]`)
+}

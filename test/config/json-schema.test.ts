@@ -1,0 +1,118 @@
+import { readFile } from 'node:fs/promises'
+
+import Ajv from 'ajv'
+import { parse, parseAllDocuments } from 'yaml'
+import { describe, expect, it } from 'vitest'
+
+import { parseConfig } from '../../src/config/index.ts'
+import { createConfigJsonSchema, type JsonSchemaNode } from '../../src/config/json-schema.ts'
+import { optionDocs } from '../../src/config/option-docs.ts'
+
+const read = (name: string): Promise<string> => readFile(new URL(`../../${name}`, import.meta.url), 'utf8')
+
+const schema = createConfigJsonSchema()
+const ajv = new Ajv({ allErrors: true })
+const validate = ajv.compile(schema)
+
+/** The faults that an editor would show: `<path> <message>`. */
+function faultsOf(input: unknown): string[] {
+  return validate(input) === true
+    ? []
+    : (validate.errors ?? []).map(({ dataPath, message }) => `${dataPath} ${message ?? ''}`)
+}
+
+const upstreams = { v3: { baseUrl: 'http://v3.test' } }
+const withPartner = (members: object): object => ({
+  upstreams,
+  partners: [{ id: 'a', match: { any: true }, ...members }],
+})
+
+/** Every key with the sections around it: `partners[].v3.budgetMs`. */
+function keysOf(node: JsonSchemaNode, path = ''): [string, JsonSchemaNode][] {
+  const own = Object.entries(node.properties ?? {}).flatMap(([name, child]): [string, JsonSchemaNode][] => {
+    const inner = path === '' ? name : `${path}.${name}`
+    return [[inner, child], ...keysOf(child, inner)]
+  })
+  const choices = (node.anyOf ?? []).flatMap((choice) => keysOf(choice, path))
+  const items = node.items === undefined ? [] : keysOf(node.items, `${path}[]`)
+  return [...own, ...choices, ...items]
+}
+
+describe('createConfigJsonSchema', () => {
+  it('is a JSON Schema of draft-07', () => {
+    expect(schema.$schema).toBe('http://json-schema.org/draft-07/schema#')
+    expect(ajv.validateSchema(schema)).toBe(true)
+  })
+
+  it('accepts the example configurations', async () => {
+    const readme = await read('README.md')
+    const example = parse(/^```yaml\n([^]*?)^```$/m.exec(readme)?.[1] ?? '') as object
+    expect(faultsOf(example)).toEqual([])
+    const auth = parse(/^```yaml auth\n([^]*?)^```$/m.exec(readme)?.[1] ?? '') as object
+    expect(faultsOf(withPartner({ v3: auth }))).toEqual([])
+    const operations = await read('docs/operations.md')
+    const journal = parse(/^```yaml\n([^]*?)^```$/m.exec(operations)?.[1] ?? '') as object
+    expect(faultsOf({ upstreams, ...journal })).toEqual([])
+    const [first] = parseAllDocuments(await read('deploy/kubernetes.yaml'))
+    const map = first?.toJS() as { data: Record<string, string> }
+    expect(faultsOf(parse(map.data['markbridge.yaml'] ?? ''))).toEqual([])
+  })
+
+  it.each<[what: string, input: object]>([
+    ['an id in capitals', withPartner({ id: 'Acme' })],
+    ['a hash in capitals', withPartner({ match: { subscriptionKeySha256: 'AB'.repeat(32) } })],
+    ['hashes', withPartner({ match: { subscriptionKeySha256: ['ab'.repeat(32), 'cd'.repeat(32)] } })],
+    [
+      'guids in capitals',
+      withPartner({ reads: { unmarkedCodes: ['AAAAAAAA-0000-4000-8000-00000000000A'] } }),
+    ],
+    ['a path prefix', withPartner({ match: { pathPrefix: '/acme' } })],
+    ['no rate', withPartner({ v3: { callsPerSecond: 'none' } })],
+    ['a rate', withPartner({ v3: { callsPerSecond: 2.5 } })],
+    ['an address of PostgreSQL', { upstreams, journal: { url: 'postgres://db.test/journal' } }],
+    ['a pattern with methods', { upstreams, passThrough: { allow: [{ path: '/x', methods: ['PUT'] }] } }],
+  ])('accepts %s, as the program does', (_, input) => {
+    expect(parseConfig(input)).toBeDefined()
+    expect(faultsOf(input)).toEqual([])
+  })
+
+  it.each<[what: string, input: object, path: string]>([
+    ['an unknown key', { upstreams, listn: {} }, ''],
+    ['no address of V3', {}, ''],
+    ['another scheme', { upstreams: { v3: { baseUrl: 'ftp://x' } } }, '.upstreams.v3.baseUrl'],
+    ['a port that is none', { upstreams, listen: { port: 70_000 } }, '.listen.port'],
+    ['a text for a number', withPartner({ v3: { budgetMs: 'long' } }), '.partners[0].v3.budgetMs'],
+    ['a secret in the file', withPartner({ v3: { subscriptionKey: 'abc' } }), '.partners[0].v3.subscriptionKey'],
+    ['a secret of both kinds', withPartner({ v3: { subscriptionKey: { env: 'A', file: 'b' } } }), '.partners[0].v3.subscriptionKey'],
+    ['two ways to match', withPartner({ match: { any: true, pathPrefix: '/x' } }), '.partners[0].match'],
+    ['a hash that is none', withPartner({ match: { subscriptionKeySha256: 'abc' } }), '.partners[0].match'],
+    ['a rate of zero', withPartner({ v3: { callsPerSecond: 0 } }), '.partners[0].v3.callsPerSecond'],
+    ['a journal in memory only', { upstreams, journal: { url: 'sqlite::memory:' } }, '.journal.url'],
+  ])('refuses %s, as the program does', (_, input, path) => {
+    expect(() => parseConfig(input)).toThrow()
+    expect(faultsOf(input).map((fault) => fault.split(' ', 1)[0])).toContain(path)
+  }) // prettier-ignore
+
+  it('describes every key, and has its default', () => {
+    const keys = keysOf(schema)
+    const names = new Set(keys.map(([name]) => name).filter((name) => !/\.(?:env|file)$/.test(name)))
+    expect([...names].filter((name) => optionDocs[name] === undefined)).toEqual([])
+    expect(Object.keys(optionDocs).filter((name) => !names.has(name))).toEqual([])
+    expect(keys.filter(([, { description }]) => description === undefined)).toEqual([])
+    const port = keys.find(([name]) => name === 'listen.port')?.[1]
+    expect(port).toMatchObject({ type: 'integer', default: 8080, maximum: 65_535 })
+  })
+
+  it('shows the form of a secret, wherever one may stand', () => {
+    const keys = new Map(keysOf(schema))
+    for (const name of [
+      'listen.linkSecret',
+      'journal.keys[].key',
+      'partners[].v3.subscriptionKey',
+      'partners[].v3.auth.clientSecret',
+    ])
+      // prettier-ignore
+      expect(Object.keys(keys.get(name)?.anyOf?.[0]?.properties ?? {})).toEqual(['env'])
+    expect(JSON.stringify(schema)).not.toContain('starts_with')
+  })
+})
