@@ -1,25 +1,36 @@
 import type { Command } from 'commander'
 
-import { loadConfig, printConfig, warningsOf } from '../config/index.ts'
+import { createConfigJsonSchema, loadConfig, printConfig, warningsOf } from '../config/index.ts'
+import { AdapterError } from '../errors.ts'
 
 const examples = `
 Examples:
   markbridge config check markbridge.yaml
   markbridge config print markbridge.yaml
-  markbridge config print markbridge.yaml --json`
+  markbridge config print markbridge.yaml --json
+  markbridge config schema > markbridge.schema.json
 
-/** Adds `config check` and `config print`. */
-export function addConfig(program: Command): void {
+Exit status: 0 when the file is valid, 2 when it is not.`
+
+/** Adds `config check`, `config print` and `config schema`. */
+export function addConfig(program: Command, exitWith: (status: number) => void): void {
   const config = program
     .command('config')
-    .description('check a configuration file, or print it with all defaults')
+    .description('check a configuration file, print it with all defaults, or print its JSON Schema')
     .addHelpText('after', examples)
   config
     .command('check <file>')
     .description('read the file and its secrets, and name every fault at once')
     .option('--json', 'print one JSON document')
     .action(async (file: string, options: { json?: boolean }) => {
-      const loaded = await loadConfig(file)
+      const loaded = await loadConfig(file).catch((cause: unknown) => {
+        if (options.json !== true || !(cause instanceof AdapterError)) throw cause
+        const { message, details } = cause
+        const faults = details.length > 0 ? details : [{ code: 'file', message }]
+        console.log(JSON.stringify({ valid: false, faults }))
+        exitWith(2)
+      })
+      if (loaded === undefined) return
       const partners = loaded.partners.map(({ id }) => id)
       const warnings = warningsOf(loaded, 1)
       if (options.json === true) {
@@ -36,5 +47,11 @@ export function addConfig(program: Command): void {
     .action(async (file: string, options: { json?: boolean }) => {
       const loaded = await loadConfig(file)
       console.log(options.json === true ? JSON.stringify(loaded, null, 2) : printConfig(loaded).trimEnd())
+    })
+  config
+    .command('schema')
+    .description('print the JSON Schema of the configuration file, for editors')
+    .action(() => {
+      console.log(JSON.stringify(createConfigJsonSchema(), null, 2))
     })
 }

@@ -2,8 +2,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+import Ajv from 'ajv'
+import { parse } from 'yaml'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
+import { createConfigJsonSchema } from '../../src/config/index.ts'
 import { runCli } from './run-cli.ts'
 
 let folder: string
@@ -70,4 +73,38 @@ test('config check warns of a journal that is shared and has no key', async () =
   expect(checked).toEqual({ status: 0, stdout: expect.stringMatching(warning) as unknown, stderr: '' })
   const json = await runCli(['config', 'check', path, '--json'])
   expect(JSON.parse(json.stdout)).toMatchObject({ valid: true, warnings: [expect.any(String)] })
+})
+
+test('config check --json has every fault with its line and column', async () => {
+  const path = await file(
+    'bad.json.yaml',
+    'listen: { port: no }\nupstreams: { v3: { baseUrl: "ftp://x" } }\n',
+  )
+  const { status, stdout, stderr } = await runCli(['config', 'check', path, '--json'])
+  expect({ status, stderr, document: JSON.parse(stdout) as unknown }).toEqual({
+    status: 2,
+    stderr: '',
+    document: {
+      valid: false,
+      faults: [
+        { code: 'invalid_type', target: 'listen.port', line: 1, column: 11, message: 'must be a number, not a text' }, // prettier-ignore
+        { code: 'custom', target: 'upstreams.v3.baseUrl', line: 2, column: 20, message: 'must be an http or https address' }, // prettier-ignore
+      ],
+    },
+  })
+  const missing = await runCli(['config', 'check', '/nowhere.yaml', '--json'])
+  expect(missing.status).toBe(2)
+  expect(JSON.parse(missing.stdout)).toEqual({
+    valid: false,
+    faults: [{ code: 'file', message: 'The configuration file /nowhere.yaml cannot be read.' }],
+  })
+})
+
+test('config schema prints the JSON Schema that validates the file', async () => {
+  const { status, stdout, stderr } = await runCli(['config', 'schema'])
+  const schema = JSON.parse(stdout) as object
+  expect({ status, stderr, schema }).toEqual({ status: 0, stderr: '', schema: createConfigJsonSchema() })
+  const validate = new Ajv().compile(schema)
+  expect(validate(parse(good))).toBe(true)
+  expect(validate(parse(good.replace('subscriptionKey', 'subscriptionKeys')))).toBe(false)
 })
