@@ -176,7 +176,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     slicing,
     inFlight: createInFlight(),
     trustedProxies: createAddressList(config.listen.trustedProxies),
-    serviceHosts: [v3.baseUrl.hostname.toLowerCase()],
     events,
     clock: systemClock,
     nowMs,

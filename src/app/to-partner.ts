@@ -11,6 +11,7 @@ export function toPartner(partner: PartnerConfig, callsPerSecond: number | undef
     match: toMatch(partner.match),
     identityClaims: partner.identity.claims,
     layout: partner.layout,
+    serviceHosts: partner.serviceHosts,
     ...partner.quirks,
     mapping: {
       attendeeType: v3.attendeeType,

@@ -136,6 +136,15 @@ const partnerReads = z.strictObject({
   histories: z.boolean().default(false),
 })
 
+/** A host name as URLs have it, so that it can be compared: lower case, no port, IPv6 in brackets. */
+const hostName = z
+  .string()
+  .refine(
+    (text) => /^(?:[^/?#@:\\\s]+|\[[0-9a-f:.]+\])$/i.test(text) && URL.canParse(`http://${text}`),
+    'must be a host name without scheme, port and path, such as service.example',
+  )
+  .transform((text) => new URL(`http://${text}`).hostname)
+
 const partner = z.strictObject({
   id: z
     .string()
@@ -152,6 +161,7 @@ const partner = z.strictObject({
     .prefault({}),
   stage: z.literal('v3', 'must be v3: this version serves that stage only').default('v3'),
   layout: z.enum(['flat', 'nested', 'auto']).default('flat'),
+  serviceHosts: z.array(hostName).min(1).max(100).optional(),
   quirks: z
     .strictObject({
       dataEnvelope: z.boolean().default(false),

@@ -59,8 +59,6 @@ export interface ProxyContext {
   readonly slowClients: SlowClients
   readonly slicing: Slicing
   readonly inFlight: InFlight
-  /** Host names besides the request's own that absolute URLs inside a batch may have (batch-wire F21). */
-  readonly serviceHosts: readonly string[]
   /** Proxies whose forwarding headers are believed. */
   readonly trustedProxies: AddressList
   readonly events: Events

@@ -5,7 +5,7 @@ import { createBatchEncoder } from '../v2/index.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import type { Partner } from './partner.ts'
-import { checkHost, hostName, readRequest, serviceRoot } from './read-request.ts'
+import { checkHost, readRequest, serviceRoot } from './read-request.ts'
 import { answerAgain, answerWrites, secondsOverBudget } from './writes/answer-writes.ts'
 import { planWrites } from './writes/plan.ts'
 import { createMismatchReply, type OpenReply, ReplyStream } from './writes/reply-stream.ts'
@@ -24,7 +24,7 @@ export async function handleBatch(
 ): Promise<void> {
   const receivedMs = context.nowMs()
   const slices = context.slicing.open()
-  const host = checkHost(request)
+  checkHost(request)
   const authorisation = await context.authorise(request)
   const { partner } = authorisation
   const held = context.byteBudget.open(context.shares.of(authorisation))
@@ -33,7 +33,7 @@ export async function handleBatch(
     const write: WriteRequest = {
       kind: 'batch',
       contentType: request.headers['content-type'],
-      serviceHosts: [hostName(host), ...context.serviceHosts],
+      serviceHosts: partner.serviceHosts,
       context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
       layout: layoutFor(partner, request),
       dataEnvelope: partner.dataEnvelope,

@@ -29,7 +29,7 @@ export async function handleRecord(
     const write: WriteRequest = {
       kind: 'record',
       contentType: request.headers['content-type'],
-      serviceHosts: [],
+      serviceHosts: undefined,
       context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
       layout: 'flat',
       dataEnvelope: partner.dataEnvelope,

@@ -22,6 +22,8 @@ export interface Partner {
   /** Claims of the bearer token, where it is a JWT, that separate one owner from another. */
   readonly identityClaims: readonly string[]
   readonly layout: 'flat' | 'nested' | 'auto'
+  /** Host names, in lower case, that absolute URLs inside a batch may have; undefined: any (batch-wire F21). */
+  readonly serviceHosts: readonly string[] | undefined
   /** Answers with a record or a page are in the `d` of OData V2. */
   readonly dataEnvelope: boolean
   /** Parts of a batch reply are `application/http; msgtype=response`. */

@@ -154,6 +154,24 @@ describe('parseConfig', () => {
     })
   })
 
+  it.each([
+    ['Service.EXAMPLE', 'service.example'],
+    ['10.0.0.7', '10.0.0.7'],
+    ['[2001:DB8::7]', '[2001:db8::7]'],
+  ])('takes %s as a host of absolute URLs in a batch', (host, name) => {
+    const { partners } = parseConfig({ upstreams, partners: [{ ...acme, serviceHosts: [host] }] })
+    expect(partners[0]?.serviceHosts).toEqual([name])
+  })
+
+  it.each(['https://a.example', 'a.example:8080', 'a.example/x', 'user@a.example', '2001:db8::7', 'a b', ''])(
+    'refuses %j as such a host',
+    (host) => {
+      expect(faultsOf({ upstreams, partners: [{ ...acme, serviceHosts: [host] }] })).toEqual([
+        'partners[0].serviceHosts[0]: must be a host name without scheme, port and path, such as service.example',
+      ])
+    },
+  )
+
   it('adds faults that are known already', () => {
     const earlier = [{ code: 'secret', message: 'is empty', target: 'x' }]
     expect(() => parseConfig({ upstreams }, earlier)).toThrow(

@@ -24,6 +24,16 @@ describe('one record on its own', () => {
     expect(adapter.events().at(-1)).toMatchObject({ msg: 'batch answered', records: 1, accepted: 1 })
   })
 
+  it('is read with a slash at the end of the path', async () => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url)
+    const reply = await adapter.request('POST', `${path}/`, { body: JSON.stringify(flatRecord(1)) })
+    expect([reply.status, upstream.seen.length]).toEqual([201, 1])
+    expect(JSON.parse(reply.text)).toMatchObject({
+      '@odata.context': `${adapter.url}/x/V2/Attendance/$metadata#AttendanceRecords/$entity`,
+    })
+  })
+
   it.each([401, 403])(
     'a denial of the service (%i) is the answer, in the form of the gateway',
     async (status) => {

@@ -26,6 +26,7 @@ function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string
     match,
     identityClaims: [],
     layout: 'flat',
+    serviceHosts: undefined,
     dataEnvelope: false,
     msgtypeResponse: false,
     mismatch: 'post',

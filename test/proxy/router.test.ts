@@ -56,7 +56,6 @@ async function statusOf(start: string, ready = true): Promise<string> {
     slowClients: { watch: () => undefined },
     slicing: createSlicing(),
     inFlight: createInFlight(),
-    serviceHosts: [],
     trustedProxies: createAddressList([]),
     events: createEvents(createLogger('silent')),
     nowMs: () => 0,

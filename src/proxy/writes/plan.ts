@@ -62,7 +62,7 @@ export async function planWrites(
   if (request.kind === 'record') return planSingle(request, body, partner, recordedOn, limits)
   const decoding = openBatchDecoding(body, request.contentType, {
     limits,
-    serviceHosts: new Set(request.serviceHosts),
+    ...(request.serviceHosts === undefined ? {} : { serviceHosts: new Set(request.serviceHosts) }),
   })
   while (!decoding.advance(SLICE_WORK)) await slices.next()
   const batch = decoding.batch()

@@ -10,8 +10,8 @@ export interface WriteRequest {
   /** `batch`: a multipart body; `record`: one flat record. */
   readonly kind: 'batch' | 'record'
   readonly contentType: string | undefined
-  /** Host names that absolute URLs inside the batch may have (batch-wire F21). */
-  readonly serviceHosts: readonly string[]
+  /** Host names that absolute URLs inside the batch may have; undefined: any (batch-wire F21). */
+  readonly serviceHosts: readonly string[] | undefined
   /** Absolute context URL of one record. */
   readonly context: string
   readonly layout: 'flat' | 'nested'
@@ -44,7 +44,7 @@ const schema = z.object({
   request: z.object({
     kind: z.enum(['batch', 'record']),
     contentType: z.string().optional(),
-    serviceHosts: z.array(z.string()),
+    serviceHosts: z.array(z.string()).optional(),
     context: z.string(),
     layout: z.enum(['flat', 'nested']),
     dataEnvelope: z.boolean(),
@@ -84,7 +84,7 @@ export function decodeStoredRequest(payload: Uint8Array): StoredRequest {
   const end = bytes.indexOf(0x0a)
   const { request, replyId, sender } = parseHead(bytes.toString('utf8', 0, Math.max(end, 0)))
   return {
-    request: { ...request, contentType: request.contentType },
+    request: { ...request, contentType: request.contentType, serviceHosts: request.serviceHosts },
     replyId,
     sender,
     body: bytes.subarray(end + 1),

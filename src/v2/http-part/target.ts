@@ -6,9 +6,10 @@ export type TargetKind = 'collection' | 'entity'
 const COLLECTION = 'attendancerecords'
 
 /**
- * Checks the request target of a part (batch-wire F21): relative, absolute path, or absolute URL of this service. It is
- * only checked, never followed. `serviceHosts` are host names in lower case without port; undefined accepts any.
- * Errors: `ADP_TARGET` for another host, a path outside the attendance records, or a `..` segment, also when encoded.
+ * Checks the request target of a part (batch-wire F21): relative, absolute path, or absolute URL, with or without a slash at its
+ * end. It is only checked, never followed, and a client that changed its base address may still write the old host: `serviceHosts`
+ * are the host names that count, in lower case without port; undefined: any. Errors: `ADP_TARGET` for another host, a path
+ * outside the attendance records, or a `..` segment, also when encoded.
  */
 export function checkTarget(
   target: string,
@@ -20,7 +21,8 @@ export function checkTarget(
   if (decoded.includes('\\') || decoded.split('/').includes('..')) {
     throw fault('leaves the service by a ".." segment or a backslash', at)
   }
-  const last = decoded.slice(decoded.lastIndexOf('/') + 1).toLowerCase()
+  const whole = decoded.endsWith('/') ? decoded.slice(0, -1) : decoded
+  const last = whole.slice(whole.lastIndexOf('/') + 1).toLowerCase()
   if (last === COLLECTION) return 'collection'
   if (last.startsWith(`${COLLECTION}(`) && last.endsWith(')')) return 'entity'
   throw fault('is outside the attendance records of this service', at)
@@ -33,14 +35,14 @@ function stripOrigin(
 ): string {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(target)?.[1]?.toLowerCase()
   if (scheme === undefined) {
-    if (target.startsWith('//')) throw fault('names another host', at)
+    if (target.startsWith('//')) throw fault('begins with "//", which is no path of this service', at)
     return target
   }
   if (scheme !== 'http' && scheme !== 'https') throw fault('has a scheme that is not HTTP', at)
   const url = URL.canParse(target) ? new URL(target) : undefined
   if (url === undefined) throw fault('is not a URL', at)
   if (serviceHosts !== undefined && !serviceHosts.has(url.hostname.toLowerCase()))
-    throw fault('names another host', at)
+    throw fault('names a host that is not among serviceHosts of the partner', at)
   // The text after the authority, not url.pathname: that has its ".." segments already resolved.
   return /^[^:]+:\/*[^/?#\\]*(.*)$/.exec(target)?.[1] ?? ''
 }

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 
+import { parseConfig } from '../../../src/config/index.ts'
 import { AdapterError } from '../../../src/errors.ts'
 import { readBody } from '../../../src/http/body.ts'
 import { type Batch, decodeBatch, defaultBatchLimits } from '../../../src/v2/index.ts'
@@ -12,10 +13,14 @@ export interface Refusal {
 }
 
 /** Decodes the body of a fixture; throws what it is refused for. */
-export function decodeBody({ request, limits }: Fixture, body: Buffer): Batch {
+export function decodeBody({ request, limits, partner }: Fixture, body: Buffer): Batch {
+  const { serviceHosts } = parseConfig({
+    upstreams: { v3: { baseUrl: 'http://v3.example' } },
+    partners: [{ id: 'partner', match: { any: true }, ...partner }],
+  }).partners[0] ?? { serviceHosts: undefined }
   return decodeBatch(body, headerOf(request, 'content-type'), {
     limits: { ...defaultBatchLimits, ...limits },
-    serviceHosts: new Set([headerOf(request, 'host') ?? '']),
+    ...(serviceHosts === undefined ? {} : { serviceHosts: new Set(serviceHosts) }),
   })
 }
 

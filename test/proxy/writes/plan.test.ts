@@ -13,6 +13,7 @@ const partner: Partner = {
   match: { any: true },
   identityClaims: [],
   layout: 'flat',
+  serviceHosts: undefined,
   dataEnvelope: false,
   msgtypeResponse: false,
   mismatch: 'post',

@@ -16,13 +16,15 @@ describe('checkTarget', () => {
     ['AttendanceRecords(1d0f6e2c-7a3b-4c5d-8e9f-a0b1c2d3e4f5)', 'entity'],
     ['./AttendanceRecords', 'collection'],
     ['/a..b/AttendanceRecords', 'collection'],
+    ['/a/AttendanceRecords/', 'collection'],
+    ['http://service.example/x/AttendanceRecords/?a=b', 'collection'],
   ]
   it.each(accepted)('batch-wire F21: accepts %j as %s', (target, kind) => {
     expect(checkTarget(target, hosts, {})).toBe(kind)
   })
 
   const refused = [
-    '/Learners', 'AttendanceRecords/', 'AttendanceRecords(1', 'XAttendanceRecords', '', '*',
+    '/Learners', 'AttendanceRecords//', 'AttendanceRecords(1', 'XAttendanceRecords', '', '*',
     '../AttendanceRecords', '/a/../AttendanceRecords', '/a/%2e%2E/AttendanceRecords', '/a/%252e%252e/AttendanceRecords',
     '/a%5c..%5cAttendanceRecords', '/a\\AttendanceRecords', '%', '%25', '%c0%af/AttendanceRecords',
     '//other.example/AttendanceRecords', 'http://other.example/AttendanceRecords', 'ftp://service.example/AttendanceRecords',
@@ -37,7 +39,18 @@ describe('checkTarget', () => {
     })
   })
 
-  it('accepts any host where none is configured', () => {
-    expect(checkTarget('https://other.example/AttendanceRecords', undefined, {})).toBe('collection')
+  it.each(['https://old.example/AttendanceRecords', 'http://[::1]:4010/x/AttendanceRecords/'])(
+    'batch-wire F21: accepts the host of %j where none is configured',
+    (target) => {
+      expect(checkTarget(target, undefined, {})).toBe('collection')
+    },
+  )
+
+  it.each([
+    'https://old.example/Learners',
+    'https://old.example/../AttendanceRecords',
+    '//old.example/AttendanceRecords',
+  ])('batch-wire F21: refuses the path of %j whatever its host', (target) => {
+    expect(faultOf(() => checkTarget(target, undefined, {})).code).toBe('ADP_TARGET')
   })
 })
