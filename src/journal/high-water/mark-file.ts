@@ -1,4 +1,17 @@
-import { closeSync, constants, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { crc32 } from 'node:zlib'
 
@@ -36,17 +49,27 @@ export function readMark(path: string): FoundMark {
 
 /** Opens the mark file at `path`; one that is not there is created with `mark`, and is on the disk before this returns. */
 export function openMarkFile(path: string, mark: HighWaterMark): MarkFile {
-  const isNew = readText(path) === undefined
-  const file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)
+  if (!existsSync(path)) createMark(path, mark)
+  const file = openSync(path, constants.O_RDWR)
   const write = (next: HighWaterMark): void => {
     writeSync(file, formatMark(next), 0, LENGTH, 0)
   }
-  if (isNew) {
-    write(mark)
-    fsyncSync(file)
-    syncFolder(dirname(path))
-  }
   return { write, close: () => closeSync(file) }
+}
+
+/** Creates the file with all that it holds, so that no other instance reads one that is empty. The first of several wins. */
+function createMark(path: string, mark: HighWaterMark): void {
+  const draft = `${path}.${randomBytes(8).toString('hex')}`
+  writeFileSync(draft, formatMark(mark), { mode: 0o600, flag: 'wx', flush: true })
+  try {
+    linkSync(draft, path)
+  } catch (error) {
+    // A file system without hard links.
+    if (!isErrno(error, 'EEXIST')) renameSync(draft, path)
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  syncFolder(dirname(path))
 }
 
 /** Replaces the mark at `path`, durably. */
@@ -79,10 +102,13 @@ function readText(path: string): string | undefined {
   try {
     return readFileSync(path, 'latin1')
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    if (isErrno(error, 'ENOENT')) return undefined
     throw error
   }
 }
+
+const isErrno = (error: unknown, code: string): boolean =>
+  error instanceof Error && 'code' in error && error.code === code
 
 function syncFolder(path: string): void {
   const folder = openSync(path, 'r')

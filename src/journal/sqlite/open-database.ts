@@ -2,6 +2,7 @@ import { accessSync, closeSync, constants, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
+import { isBusy } from './sqlite-fault.ts'
 import type { WorkerStart } from './worker-messages.ts'
 
 /** Where the mark of a journal lies: beside its file. */
@@ -17,6 +18,22 @@ export function openDatabase({ path, existing, busyMs }: Omit<WorkerStart, 'repl
   // The files beside it (-wal, -shm) get the same rights from SQLite.
   closeSync(openSync(path, 'a', 0o600))
   const database = new DatabaseSync(path, { timeout: busyMs })
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+  useWal(database, busyMs)
   return database
+}
+
+const RETRY_AFTER_MS = 10
+
+/** SQLite does not wait `busyMs` where two connections turn a new file to WAL at the same moment: one of them is refused at once. */
+function useWal(database: DatabaseSync, busyMs: number): void {
+  const untilMs = performance.now() + busyMs
+  for (;;) {
+    try {
+      database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+      return
+    } catch (error) {
+      if (!isBusy(error) || performance.now() >= untilMs) throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_AFTER_MS)
+    }
+  }
 }

@@ -55,6 +55,11 @@ export function toCommitFault(error: unknown): Fault {
     : fault
 }
 
+/** True where another connection holds the lock that was needed (BUSY). */
+export function isBusy(error: unknown): boolean {
+  return (errorCode(error) & 0xff) === 5
+}
+
 function errorCode(error: unknown): number {
   if (typeof error !== 'object' || error === null || !('errcode' in error)) return 0
   return Number(error.errcode)
