@@ -66,6 +66,8 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'partners[].stage': 'Where the partner is on its way from V2 to V3.',
   'partners[].layout':
     'Layout of batch replies: flat (the legacy contract), nested (generic OData clients), or auto (by the request).',
+  'partners[].serviceHosts':
+    'Host names that absolute URLs inside a batch may have, without scheme and port; left out: any.',
   'partners[].quirks': 'What a client needs beyond the documented interface.',
   'partners[].quirks.dataEnvelope': 'Records in {"d":…}, pages in {"d":{"results":[…]}}.',
   'partners[].quirks.msgtypeResponse': 'Parts of a batch reply are application/http; msgtype=response.',
