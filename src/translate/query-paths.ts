@@ -1,4 +1,4 @@
-import { type Expr, type PathExpr, type PropertySegment, QueryError } from '../odata/index.ts'
+import { type Expr, type PathExpr, type PropertySegment, QueryError, type TypeExpr } from '../odata/index.ts'
 
 /** Where each filterable field of the flat record is in a V3 record (service.md 9.3). */
 const v3Paths: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
@@ -50,13 +50,30 @@ export function toV3Expression(node: Expr, aliases: Aliases): Expr {
         return refuse('A cast to this type', node.position)
       return { ...node, operand: inner(node.operand) }
     case 'isof':
-      return refuse('isof', node.position)
+      return toV3TypeTest(node, inner)
     case 'object':
       return refuse('A JSON object', node.position)
     case 'path':
       return toV3Path(node, aliases)
   }
 }
+
+/**
+ * The flat type derives from none and none from it (OData URL conventions 5.1.1.11.2), so what is asked of the record itself is
+ * known here; its fields have the same primitive types in V3.
+ */
+function toV3TypeTest(node: TypeExpr, inner: (expression: Expr) => Expr): Expr {
+  const { operand, typeName, position } = node
+  const field = operand === undefined || isRecordItself(operand) ? undefined : operand
+  if (field !== undefined && typeName.startsWith('Edm.')) return { ...node, operand: inner(field) }
+  const value = field === undefined && typeName.endsWith('.AttendanceRecord')
+  return { kind: 'literal', type: 'Edm.Boolean', value: String(value), position }
+}
+
+const isRecordItself = (node: Expr): boolean =>
+  node.kind === 'path' &&
+  ['$it', '$this'].includes(node.root.kind) &&
+  node.segments.every(({ kind }) => kind === 'typeCast')
 
 function toV3Path(node: PathExpr, aliases: Aliases): Expr {
   const { root, segments, position } = node
@@ -67,7 +84,8 @@ function toV3Path(node: PathExpr, aliases: Aliases): Expr {
       : toV3Expression(value, aliases)
   }
   if (root.kind === '$root' || root.kind === 'variable') return refuse('$root or a variable', position)
-  const [first, ...rest] = segments
+  // A cast to the type that a value has changes nothing, and others have been refused by the check.
+  const [first, ...rest] = segments.filter(({ kind }) => kind !== 'typeCast')
   if (first?.kind !== 'property') return refuse(describe(first?.kind ?? root.kind), position)
   const names = v3Paths.get(first.name)
   const [beyond] = rest

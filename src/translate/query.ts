@@ -121,7 +121,8 @@ function toV3Query(options: QueryOptions, window: Window | undefined, rules: Rea
   const own = inOption('$filter', () =>
     toV3Expression(options.filter ?? literal('Edm.Boolean', 'true'), aliases),
   )
-  const conditions = [own]
+  // Its conditions beside those added here: one level less for a service that bounds the depth.
+  const conditions = own.kind === 'and' ? [...own.operands] : [own]
   const start = member('AttendableEventStart')
   if (window !== undefined)
     conditions.push(
@@ -137,7 +138,9 @@ function toV3Query(options: QueryOptions, window: Window | undefined, rules: Rea
   const orderby = inOption('$orderby', () =>
     options.orderby?.map((item) => ({ ...item, expression: toV3Expression(item.expression, aliases) })),
   )
-  const filter: Expr = conditions.length === 1 ? own : { kind: 'and', operands: conditions, position: 0 }
+  const [only, ...more] = conditions
+  const filter: Expr =
+    only !== undefined && more.length === 0 ? only : { kind: 'and', operands: conditions, position: 0 }
   return printQuery({ filter, ...(orderby === undefined ? {} : { orderby }) })
 }
 

@@ -21,6 +21,12 @@ describe('a flat expression in nested paths', () => {
     ['MinutesLate in [1,2]', 'Qualifier/MinutesLate in [1,2]'],
     ['case(Present:MinutesLate,true:0) gt 1', 'case(Present: Qualifier/MinutesLate,true: 0) gt 1'],
     ["cast(Comment,Edm.String) eq 'x'", "cast(Qualifier/Comment,Edm.String) eq 'x'"],
+    ["Svc.AttendanceRecord/Comment eq 'x'", "Qualifier/Comment eq 'x'"],
+    ['$it/Svc.AttendanceRecord/Learner eq null', 'Attendee/ExternalID eq null'],
+    ['isof(Comment,Edm.String)', 'isof(Qualifier/Comment,Edm.String)'],
+    ['isof(Comment,Svc.AttendanceRecord)', 'false'],
+    ['isof(Svc.AttendanceRecord) and isof($it,Svc.AttendanceRecord)', 'true and true'],
+    ['isof($it,Edm.String) or isof(Edm.String)', 'false or false'],
     [
       'RecordedBy ne null and (Present or not Absent)',
       'RecordedBy/ExternalID ne null and (Present or not Absent)',
@@ -40,7 +46,6 @@ describe('a flat expression in nested paths', () => {
   it.each([
     ['cast(Svc.Thing) eq null', 'A cast to this type', 0],
     ['cast(Comment,Svc.Thing) eq null', 'A cast to this type', 0],
-    ['isof(Comment,Edm.String)', 'isof', 0],
     ['{"a":1} eq null', 'A JSON object', 0],
     ['$root/People eq null', '$root or a variable', 0],
     ['@missing eq 1', '@missing', 0],

@@ -64,7 +64,7 @@ describe('the V3 query of a V2 read', () => {
     const wide =
       'AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-30T00:00:00Z'
     const window = (from: string, to: string): string =>
-      `$filter=(${wide}) and AttendableEventStart ge ${from}T00:00:00Z and AttendableEventStart lt ${to}T00:00:00Z`
+      `$filter=${wide} and AttendableEventStart ge ${from}T00:00:00Z and AttendableEventStart lt ${to}T00:00:00Z`
     const windows = [
       window('2026-01-01', '2026-04-01'),
       window('2026-04-01', '2026-06-30'),
@@ -105,7 +105,6 @@ describe('the V3 query of a V2 read', () => {
       '$filter=Present and AttendanceHistorys/any()',
       'AttendanceHistorys/any() has no counterpart in V3 ($filter, character 12)',
     ],
-    ['$filter=isof(Comment,Edm.String)', 'isof has no counterpart in V3 ($filter, character 0)'],
     ['$filter=Pupil eq null', 'Pupil'],
     ['$filter=true&$orderby=Learner,AttendanceHistorys/$count', '($orderby, character 8)'],
     ['$filter=true&$expand=x', '$expand'],
