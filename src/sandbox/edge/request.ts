@@ -40,19 +40,20 @@ const areas: Readonly<Record<string, Route['area']>> = { learner: 'Learner', att
  */
 export function findRoute(path: string): Route | undefined {
   const raw = path.split('/')
-  const at = raw.findIndex((segment) => VERSION.test(segment))
-  const version = versionOf(raw[at])
-  if (version === undefined) return undefined
-  const after = areas[raw[at + 1]?.toLowerCase() ?? '']
-  const odata = raw[at - 1]?.toLowerCase() === 'odata' ? 1 : 0
-  const before = raw[at - 1 - odata]?.toLowerCase() ?? ''
+  // RFC 3986 6.2.2.2: an encoded letter is the letter, before the resource too.
+  const decoded = raw.map(decode)
+  const segments = decoded.filter((segment) => segment !== undefined)
+  const at = segments.findIndex((segment) => VERSION.test(segment))
+  const version = versionOf(segments[at])
+  if (version === undefined || segments.length < raw.length) return undefined
+  const after = areas[segments[at + 1]?.toLowerCase() ?? '']
+  const odata = segments[at - 1]?.toLowerCase() === 'odata' ? 1 : 0
+  const before = segments[at - 1 - odata]?.toLowerCase() ?? ''
   const area = after ?? areas[before] ?? (before.startsWith('attendanceservice') ? 'Attendance' : 'Learner')
   const end = at + (after === undefined ? 1 : 2)
-  const resource = raw.slice(end).map(decode)
-  const known = resource.filter((segment) => segment !== undefined)
-  if (known.length < resource.length) return undefined
-  if (known.at(-1) === '') known.pop()
-  return { area, version, root: raw.slice(0, end).join('/'), resource: known }
+  const resource = segments.slice(end)
+  if (resource.at(-1) === '') resource.pop()
+  return { area, version, root: raw.slice(0, end).join('/'), resource }
 }
 
 /** The service root that `@odata.context` of an answer names. */

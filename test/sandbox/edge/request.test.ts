@@ -11,11 +11,12 @@ test.each([
   ['/AttendanceServiceFarm1/OData/V1/A', 'Attendance', 1, '/AttendanceServiceFarm1/OData/V1', ['A']],
   ['/V3', 'Learner', 3, '/V3', []],
   ['/V3/', 'Learner', 3, '/V3', []],
+  ['/%c3%a9/%562/%41ttendance/X', 'Attendance', 2, '/%c3%a9/%562/%41ttendance', ['X']],
   ['/V3/X(a=1,b=2)/Y', 'Learner', 3, '/V3', ['X(a=1,b=2)', 'Y']],
 ] as const)('%s is the %s service, version %i, at %s', (path, area, version, root, resource) => {
   expect(findRoute(path)).toEqual({ area, version, root, resource })
 })
 
-test.each(['/', '', '/Learner', '/V4/X', '/V3/%zz'])('%j is no path of the service', (path) => {
+test.each(['/', '', '/Learner', '/V4/X', '/V3/%zz', '/%zz/V3/X'])('%j is no path of the service', (path) => {
   expect(findRoute(path)).toBeUndefined()
 })
