@@ -2,6 +2,7 @@ import type { Readable, Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 
 import { AdapterError } from '../errors.ts'
+import { formatBytes } from './format-bytes.ts'
 import { Pieces } from './pieces.ts'
 import type { Slices } from './slices.ts'
 
@@ -34,7 +35,8 @@ const FREE_BYTES = 1_048_576
 export async function readBody(stream: Readable, options: BodyOptions): Promise<Buffer> {
   const { maxBytes, contentEncoding } = options
   const decompress = decompressorFor(contentEncoding)
-  if (decompress === undefined && Number(options.contentLength) > maxBytes) throw tooLarge(maxBytes)
+  if (decompress === undefined && Number(options.contentLength) > maxBytes)
+    throw tooLarge(maxBytes, Number(options.contentLength))
   const pieces = new Pieces()
   let compressed = 0
   if (decompress !== undefined)
@@ -78,8 +80,12 @@ function decompressorFor(contentEncoding: string | undefined): Transform | undef
   throw new AdapterError('ADP_CONTENT_ENCODING', 'Content-Encoding must be gzip, deflate, br or none.')
 }
 
-function tooLarge(maxBytes: number): AdapterError {
-  return new AdapterError('ADP_TOO_LARGE', `The body has more than ${maxBytes} bytes. Send smaller batches.`)
+/** `bytes`: the size of the body, where it is known before all of it was read. */
+export function tooLarge(maxBytes: number, bytes?: number): AdapterError {
+  const limit = formatBytes(maxBytes)
+  const size =
+    bytes === undefined ? `more than ${limit}, the limit` : `${formatBytes(bytes)}, the limit is ${limit}`
+  return new AdapterError('ADP_TOO_LARGE', `The body has ${size}. Send smaller batches.`)
 }
 
 function inflated(): AdapterError {

@@ -1,6 +1,8 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
+import { tooLarge } from '../../http/body.ts'
+import { formatBytes } from '../../http/format-bytes.ts'
 import { parseMediaType } from '../../http/media-type.ts'
 import { checkTransferEncoding, type PartHead } from '../http-part/head.ts'
 import { readHeaders, valuesOf } from '../http-part/headers.ts'
@@ -58,15 +60,11 @@ export function openBatchDecoding(
   const limits = options.limits ?? defaultBatchLimits
   const headerBoundary = readBoundary(contentType)
   if (bytes.length > limits.maxBodyBytes) {
-    throw new AdapterError(
-      'ADP_TOO_LARGE',
-      `The body has more than ${limits.maxBodyBytes} bytes. Send smaller batches.`,
-    )
+    throw tooLarge(limits.maxBodyBytes, bytes.length)
   }
   return new BatchDecoder(bytes, headerBoundary, limits, options.serviceHosts)
 }
 
-const MIB = 1_048_576
 /** What a part of few bytes costs, in bytes. */
 const MIN_PART_WORK = 1_024
 /** What a step of the search for the boundary costs. */
@@ -270,17 +268,14 @@ function refused(fault: RecordFault): RecordResult {
 }
 
 function tooLong(part: number, bytes: number, limit: number): RecordFault {
-  const message = `Part ${part} has a record of ${formatBytes(bytes)}; the limit is ${formatBytes(limit)}.`
+  const message = `Part ${part} has a record of ${formatBytes(bytes)}, the limit is ${formatBytes(limit)}.`
   return { code: 'ADP_RECORD_LIMIT', message }
 }
 
-/** `1 MiB`, `1.2 MiB`, `512 bytes`: rounded up, so that what is over a limit also reads so. */
-function formatBytes(bytes: number): string {
-  return bytes < MIB ? `${bytes} bytes` : `${Math.ceil((bytes / MIB) * 10) / 10} MiB`
-}
-
 function tooMany(what: string, limits: BatchLimits, at: ErrorLocation): AdapterError {
-  return new AdapterError('ADP_TOO_LARGE', `The batch has more than ${limits.maxParts} ${what}.`, { at })
+  return new AdapterError('ADP_TOO_LARGE', `The batch has more than ${limits.maxParts} ${what}, the limit.`, {
+    at,
+  })
 }
 
 function noBlankLine(at: ErrorLocation): AdapterError {

@@ -1,6 +1,6 @@
-import { AdapterError, type ErrorLocation } from '../../errors.ts'
+import type { ErrorLocation } from '../../errors.ts'
 import { type HeadOptions, type PartHead, readHead } from '../http-part/head.ts'
-import type { HeaderLines } from '../http-part/headers.ts'
+import { type HeaderLines, overLimit } from '../http-part/headers.ts'
 
 /** The head of the last part in bytes, around the text of its Content-ID. */
 interface Template {
@@ -52,11 +52,7 @@ export class PartReader {
   read(start: number, mime: HeaderLines, contentStart: number, end: number, at: ErrorLocation): PartHead {
     const head = readHead(this.bytes, mime, contentStart, end, this.options, at)
     if (head.bodyStart - start > this.options.limits.maxPartHeaderBytes) {
-      throw new AdapterError(
-        'ADP_LIMIT',
-        `The headers of a part have more than ${this.options.limits.maxPartHeaderBytes} bytes.`,
-        { at },
-      )
+      throw overLimit(this.options.limits, at)
     }
     this.template = this.toTemplate(start, mime, head)
     return head

@@ -1,7 +1,8 @@
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
+import { formatBytes } from '../../http/format-bytes.ts'
 import type { BatchLimits } from '../limits.ts'
 import { readCharset, type RecordCharset } from '../record/record-text.ts'
-import { type HeaderLines, lineEnd, readHeaders, valuesOf } from './headers.ts'
+import { type HeaderLines, lineEnd, partOf, readHeaders, valuesOf } from './headers.ts'
 import { type Preferences, readPreferences } from './preferences.ts'
 import { checkTarget, type TargetKind } from './target.ts'
 
@@ -90,9 +91,10 @@ function readRequestLine(
   options: HeadOptions,
 ): Pick<PartHead, 'method' | 'target'> {
   if (to - from > options.limits.maxPartHeaderBytes) {
+    const limit = formatBytes(options.limits.maxPartHeaderBytes)
     throw new AdapterError(
       'ADP_LIMIT',
-      `A request line has more than ${options.limits.maxPartHeaderBytes} bytes.`,
+      `${partOf(at)} has a request line of more than ${limit}, the limit.`,
       {
         at,
       },

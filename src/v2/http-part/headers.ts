@@ -1,4 +1,5 @@
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
+import { formatBytes } from '../../http/format-bytes.ts'
 import type { BatchLimits } from '../limits.ts'
 
 const LF = 0x0a
@@ -37,10 +38,12 @@ export function readHeaders(
   for (let count = 0; position < to; count += 1) {
     const { text: end, next } = lineEnd(bytes, position, to)
     if (end === position) return { lines, end: next, closed: true }
-    if (next - from > limits.maxPartHeaderBytes)
-      throw overLimit(`${limits.maxPartHeaderBytes} bytes`, position, at)
+    if (next - from > limits.maxPartHeaderBytes) throw overLimit(limits, { ...at, offset: position })
     // Folded lines count too: each is joined to the one before it.
-    if (count === limits.maxHeaderLines) throw overLimit(`${limits.maxHeaderLines} lines`, position, at)
+    if (count === limits.maxHeaderLines) {
+      const message = `${partOf(at)} has more than ${limits.maxHeaderLines} header lines, the limit.`
+      throw new AdapterError('ADP_LIMIT', message, { at: { ...at, offset: position } })
+    }
     refuseControls(bytes, position, end, at)
     const first = bytes[position]
     const last = lines.at(-1)
@@ -90,8 +93,13 @@ function badLine(what: string, offset: number, at: ErrorLocation): AdapterError 
   )
 }
 
-function overLimit(what: string, offset: number, at: ErrorLocation): AdapterError {
-  return new AdapterError('ADP_LIMIT', `The headers of a part have more than ${what}.`, {
-    at: { ...at, offset },
-  })
+/** The error of a part whose headers are too long. */
+export function overLimit(limits: BatchLimits, at: ErrorLocation): AdapterError {
+  const limit = formatBytes(limits.maxPartHeaderBytes)
+  return new AdapterError('ADP_LIMIT', `${partOf(at)} has headers of more than ${limit}, the limit.`, { at })
+}
+
+/** The part that an error is about, as the beginning of a sentence. */
+export function partOf({ part }: ErrorLocation): string {
+  return part === undefined ? 'A part' : `Part ${part}`
 }
