@@ -10,7 +10,7 @@ import { callsPerSecondOf, type Config } from './config/index.ts'
 import { createAddressList } from './http/address-list.ts'
 import { answerUnreadable, refuseTunnel } from './http/answer-unreadable.ts'
 import { createSlicing } from './http/slices.ts'
-import { startListening, stopServing } from './http/server.ts'
+import { MAX_HEADER_BYTES, startListening, stopServing } from './http/server.ts'
 import { createSlowClients } from './http/slow-clients.ts'
 import type { Journal } from './journal/index.ts'
 import { createEvents, type Events } from './observability/events.ts'
@@ -51,8 +51,6 @@ import {
  * moment it closes and repeat a batch.
  */
 const CLIENT_IDLE_MS = 75_000
-/** Room for a next link (64 KiB) and for a filter over a class; Node's 16 KiB are too few. */
-const MAX_HEADER_BYTES = 131_072
 /** The longest time for a whole request; the minimum rate ends slow ones earlier. */
 const REQUEST_MS = 300_000
 /** How often Node looks for requests whose headers or body take too long. */

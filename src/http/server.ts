@@ -4,6 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import { AdapterError } from '../errors.ts'
 
+/** Room for a next link (64 KiB) and for a filter over a class; Node's 16 KiB are too few. */
+export const MAX_HEADER_BYTES = 131_072
+
 /** Starts to listen; resolves with the port in use. Error: `ADP_CONFIGURATION` where it cannot. */
 export function startListening(server: Server, port: number, host: string): Promise<number> {
   return new Promise((resolve, reject) => {

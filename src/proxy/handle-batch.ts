@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
+import { checkHost } from '../http/host.ts'
 import { createBatchEncoder } from '../v2/index.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import type { Partner } from './partner.ts'
-import { checkHost, readRequest, serviceRoot } from './read-request.ts'
+import { readRequest, serviceRoot } from './read-request.ts'
 import { answerAgain, answerWrites, secondsOverBudget } from './writes/answer-writes.ts'
 import { planWrites } from './writes/plan.ts'
 import { createMismatchReply, type OpenReply, ReplyStream } from './writes/reply-stream.ts'

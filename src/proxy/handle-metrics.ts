@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AdapterError } from '../errors.ts'
 import { isLoopback, isLoopbackAddress } from '../http/loopback.ts'
 import { isForwarded } from './forwarding.ts'
-import { hostName } from './read-request.ts'
+import { hostName } from '../http/host.ts'
 
 /** Who may read the metrics, and where they come from. */
 export interface MetricsPage {

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
+import { checkHost } from '../http/host.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
-import { checkHost, readRequest, serviceRoot } from './read-request.ts'
+import { readRequest, serviceRoot } from './read-request.ts'
 import { answerWrites } from './writes/answer-writes.ts'
 import { planWrites } from './writes/plan.ts'
 import { createRecordReply } from './writes/reply-stream.ts'

@@ -5,6 +5,7 @@ import { AdapterError } from '../errors.ts'
 import type { ReadRules, RecordMapping } from '../translate/index.ts'
 import type { BatchChoice, BodyProfile, Pace, Throttles, TokenSource, V3Credentials } from '../v3/index.ts'
 import type { ClientIdentity, Identify } from './owner.ts'
+import { readClientCredentials } from '../http/client-credentials.ts'
 import { pathOf } from '../http/request-target.ts'
 
 /** How a request is known to be a partner's. */
@@ -66,8 +67,6 @@ export interface Authorisation {
   readonly renew: (() => Promise<V3Credentials>) | undefined
 }
 
-const KEY_HEADER = 'ocp-apim-subscription-key'
-
 /**
  * Finds the partner of a request and its credentials: those of the outer request alone (batch-wire F24).
  * Errors: `ADP_SUBSCRIPTION_KEY` without a key or for a key of nobody, `ADP_TOKEN` without a bearer token; the service
@@ -79,28 +78,15 @@ export function createAuthorise(
   identify: Identify,
 ): (request: IncomingMessage) => Promise<Authorisation> {
   return async (request) => {
-    const key = request.headers[KEY_HEADER]
-    if (typeof key !== 'string' || key === '') {
-      throw new AdapterError(
-        'ADP_SUBSCRIPTION_KEY',
-        'Access denied due to missing subscription key. Make sure to include subscription key when making requests to an API.',
-      )
-    }
-    const { authorization } = request.headers
-    if (authorization === undefined || !/^bearer +\S/i.test(authorization)) {
-      throw new AdapterError(
-        'ADP_TOKEN',
-        'Access denied due to missing access token. Send "Authorization: bearer <token>".',
-      )
-    }
-    const partner = partners.find((candidate) => matches(candidate.match, request, key))
+    const client = readClientCredentials(request.headers)
+    const partner = partners.find(({ match }) => matches(match, request, client.subscriptionKey))
     if (partner === undefined) {
       throw new AdapterError(
         'ADP_SUBSCRIPTION_KEY',
         'Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.',
       )
     }
-    return authorisePartner(partner, throttles, identify, { authorization, subscriptionKey: key })
+    return authorisePartner(partner, throttles, identify, client)
   }
 }
 

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
+import { checkHost } from '../http/host.ts'
 import type { ReadAnswered } from '../observability/events.ts'
 import type { MetadataLevel } from '../v2/index.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import type { Authorisation } from './partner.ts'
-import { checkHost } from './read-request.ts'
 import type { ReadSession } from './read-upstream.ts'
 import { openTurns, untilGone } from './turns.ts'
 

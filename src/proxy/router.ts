@@ -20,8 +20,9 @@ import { handleRead } from './handle-read.ts'
 import { handleRecord } from './handle-record.ts'
 import { createOperations, type Readiness, respelt } from './operations.ts'
 import type { PassThrough } from './pass-through.ts'
-import { checkHost } from './read-request.ts'
+import { checkHost } from '../http/host.ts'
 import { pathBefore, type RequestTarget, takeTarget } from '../http/request-target.ts'
+import { batchPath } from '../v2/index.ts'
 import { watchClient } from './watch-client.ts'
 
 type Handle = (
@@ -42,7 +43,7 @@ interface Route {
 }
 
 const routes: readonly Route[] = [
-  { pattern: /\/v2\/attendance\/\$batch\/?$/i, segments: 3, handlers: { POST: handleBatch } },
+  { pattern: batchPath, segments: 3, handlers: { POST: handleBatch } },
   {
     pattern: /\/v2\/attendance\/attendancerecords\/?$/i,
     segments: 3,

@@ -12,6 +12,7 @@ export {
   encodeMismatch,
   type PartReply,
 } from './batch/encode-batch.ts'
+export { batchPath } from './batch-path.ts'
 export { readBoundary } from './multipart/boundary.ts'
 export { type MetadataLevel, type Preferences, readPreferences } from './http-part/preferences.ts'
 export { type BatchLimits, defaultBatchLimits, noBatchLimits } from './limits.ts'

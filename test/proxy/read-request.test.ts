@@ -3,11 +3,10 @@ import { Readable } from 'node:stream'
 
 import { describe, expect, it } from 'vitest'
 
-import { AdapterError } from '../../src/errors.ts'
 import { createSlicing } from '../../src/http/slices.ts'
 import { createByteBudget } from '../../src/proxy/byte-budget.ts'
 import { soleShare } from '../../src/v3/index.ts'
-import { checkHost, hostName, readRequest, serviceRoot } from '../../src/proxy/read-request.ts'
+import { readRequest, serviceRoot } from '../../src/proxy/read-request.ts'
 
 /** A request as far as it is looked at. */
 function request(rawHeaders: readonly string[]): IncomingMessage {
@@ -16,37 +15,6 @@ function request(rawHeaders: readonly string[]): IncomingMessage {
   )
   return { rawHeaders, headers: Object.fromEntries(pairs) } as unknown as IncomingMessage
 }
-
-describe('checkHost', () => {
-  it.each([
-    'a',
-    'A.example:80',
-    '127.0.0.1:8080',
-    '[::1]',
-    '[2001:db8::1]:443',
-    'under_score',
-    'a:',
-    'x-1.test',
-  ])('takes %s', (host) => {
-    expect(checkHost(request(['X', 'y', 'HOST', host]))).toBe(host)
-  })
-
-  it.each([
-    [[]], [['Host', '']], [['Host', 'a', 'host', 'a']], [['Host', 'a', 'Host', 'b']],
-    ...['a b', 'a/b', 'a\\b', 'u@a', 'a?b', 'a#b', 'a"b', 'a<b', 'a:b', 'a:123456', '::1', '[::1', '[x]', 'caf\u00e9', 'a,b', 'a\tb'].map((host) => [['Host', host]]),
-  ])('RFC 9112 3.2: refuses %j', (headers) => {
-    expect(() => checkHost(request(headers))).toThrow(AdapterError)
-  }) // prettier-ignore
-})
-
-it.each([
-  ['A.test:80', 'a.test'],
-  ['[::1]:80', '[::1]'],
-  ['[::1]', '[::1]'],
-  ['a:', 'a'],
-])('hostName of %s is %s', (host, name) => {
-  expect(hostName(host)).toBe(name)
-})
 
 it.each([
   [[], 'http'],

@@ -1,0 +1,31 @@
+import type { IncomingHttpHeaders } from 'node:http'
+
+import { AdapterError } from '../errors.ts'
+
+/** What every client shows (service.md 5). */
+export interface ClientCredentials {
+  readonly subscriptionKey: string
+  readonly authorization: string
+}
+
+/**
+ * The credentials in the headers of a request; whether they are worth anything is for others to judge.
+ * Errors: `ADP_SUBSCRIPTION_KEY` without a key, `ADP_TOKEN` without a bearer token.
+ */
+export function readClientCredentials(headers: IncomingHttpHeaders): ClientCredentials {
+  const subscriptionKey = headers['ocp-apim-subscription-key']
+  if (typeof subscriptionKey !== 'string' || subscriptionKey === '') {
+    throw new AdapterError(
+      'ADP_SUBSCRIPTION_KEY',
+      'Access denied due to missing subscription key. Make sure to include subscription key when making requests to an API.',
+    )
+  }
+  const { authorization } = headers
+  if (authorization === undefined || !/^bearer +\S/i.test(authorization)) {
+    throw new AdapterError(
+      'ADP_TOKEN',
+      'Access denied due to missing access token. Send "Authorization: bearer <token>".',
+    )
+  }
+  return { subscriptionKey, authorization }
+}
