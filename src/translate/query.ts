@@ -44,17 +44,17 @@ const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
 const limits = { maxLength: 32_768, maxDepth: 100 }
 /** About ten years: a school keeps no more, and each window is a call at least. */
 const MAX_WINDOWS = 42
-const refused = ['search', 'schemaversion', 'expand'] as const
+const refused = ['search', 'schemaversion'] as const
 
 /** Creates the planner; the model is indexed once. `nowMs` gives the time that `now()` is checked with. */
 export function createReadPlanner(nowMs: () => number): ReadPlanner {
   const index = createModelIndex(attendanceV2Model)
-  const check = (options: QueryOptions): TypedQuery => {
+  const check = (options: QueryOptions): TypedQuery => checkQuery(options, TYPE, index, { now: nowMs() })
+  const checkForm = (options: QueryOptions): void => {
     for (const name of refused)
       if (options[name] !== undefined) throw new QueryError('The option is not supported', 0, `$${name}`)
     if (options.format !== undefined && !/^(?:json$|application\/json)/i.test(options.format))
       throw new QueryError('Only JSON is offered', 0, '$format')
-    return checkQuery(options, TYPE, index, { now: nowMs() })
   }
   return {
     tokenOf: (rawQuery) => {
@@ -66,10 +66,11 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
     },
     plan: (rawQuery, rules) => {
       const { options } = parseQuery(rawQuery, limits)
-      const typed = check(options)
-      if (options.filter === undefined || typed.filter === undefined)
+      checkForm(options)
+      if (options.filter === undefined)
         throw new QueryError('A read of attendance records needs a $filter', 0, '$filter')
-      const windows = planWindows(typed, typed.filter, rules)
+      const typed = check(options)
+      const windows = planWindows(typed, rules)
       return {
         queries: (windows ?? [undefined]).map((window) => toV3Query(options, window, rules)),
         select: typed.select === undefined ? undefined : new Set(typed.select.keys()),
@@ -81,6 +82,7 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
     },
     selectOf: (rawQuery) => {
       const { select, ...others } = parseQuery(rawQuery, limits).options
+      checkForm(others)
       const [other] = Object.keys(others).filter((name) => name !== 'format')
       if (other !== undefined) throw new QueryError('The option does not go with a key', 0, `$${other}`)
       const typed = check(select === undefined ? {} : { select })
@@ -90,12 +92,8 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
 }
 
 /** The windows of a long range, in the order that `$orderby` asks for; undefined where one read is enough. */
-function planWindows(
-  typed: TypedQuery,
-  filter: NonNullable<TypedQuery['filter']>,
-  rules: ReadRules,
-): readonly Window[] | undefined {
-  const range = dateRangeOf(filter)
+function planWindows(typed: TypedQuery, rules: ReadRules): readonly Window[] | undefined {
+  const range = typed.filter === undefined ? {} : dateRangeOf(typed.filter)
   const bounded = range.fromMs !== undefined && range.toMs !== undefined
   const count = bounded ? windowCount(range) : 1
   if (count > MAX_WINDOWS || (rules.wideRange === 'refuse' && splitRange(range) !== undefined)) {
