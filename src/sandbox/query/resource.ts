@@ -1,4 +1,4 @@
-import { parseResourcePath, QueryError } from '../../odata/index.ts'
+import { isGuid, parseResourcePath, QueryError } from '../../odata/index.ts'
 import type { KeyPart, PathSegment } from '../../odata/index.ts'
 
 /** A resource path: an entity set, the key of one of its entities, and what follows. */
@@ -27,7 +27,7 @@ export function readResource(segments: readonly string[]): Resource | undefined 
 }
 
 /**
- * The values of a key predicate in the order of the key's names, as text: guids in lower case, enumeration members by
+ * The values of a key predicate in the order of the key's names, as text: guids in lower case, in apostrophes or not, enumeration members by
  * name. Undefined where the predicate does not fit the key: nothing is found then.
  */
 export function keyValues(parts: readonly KeyPart[], names: readonly string[]): string[] | undefined {
@@ -43,5 +43,5 @@ export function keyValues(parts: readonly KeyPart[], names: readonly string[]): 
 function keyText({ value }: KeyPart): string | undefined {
   if (value.kind === 'enum') return value.members.length === 1 ? value.members[0] : undefined
   if (value.kind === 'alias') return undefined
-  return value.type === 'Edm.Guid' ? value.value.toLowerCase() : value.value
+  return isGuid(value.value) ? value.value.toLowerCase() : value.value
 }
