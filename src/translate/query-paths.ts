@@ -78,10 +78,16 @@ const isRecordItself = (node: Expr): boolean =>
 function toV3Path(node: PathExpr, aliases: Aliases): Expr {
   const { root, segments, position } = node
   if (root.kind === 'alias') {
+    if (segments.length > 0) return refuse(`@${root.name}`, position)
     const value = aliases.get(root.name)
-    return value === undefined || segments.length > 0
-      ? refuse(`@${root.name}`, position)
-      : toV3Expression(value, aliases)
+    // An alias without a value is null (OData URL conventions 5.3).
+    if (value === undefined) return { kind: 'literal', type: 'null', value: 'null', position }
+    // Positions inside its value lie in another text, so a fault is placed where the alias is used.
+    try {
+      return toV3Expression(value, aliases)
+    } catch (error) {
+      throw error instanceof QueryError ? error.movedTo(position) : error
+    }
   }
   if (root.kind === '$root' || root.kind === 'variable') return refuse('$root or a variable', position)
   // A cast to the type that a value has changes nothing, and others have been refused by the check.

@@ -43,19 +43,31 @@ describe('a flat expression in nested paths', () => {
     expect(refusal("@a eq 'x'", values)).toBe("Qualifier/Comment eq 'x'")
   })
 
+  it('takes an alias without a value for null (OData URL conventions 5.3)', () => {
+    expect(refusal('RecordedBy eq @nobody and @some', new Map([['some', parseFilter('@none eq 1')]]))).toBe(
+      'RecordedBy/ExternalID eq null and null eq 1',
+    )
+  })
+
   it.each([
     ['cast(Svc.Thing) eq null', 'A cast to this type', 0],
     ['cast(Comment,Svc.Thing) eq null', 'A cast to this type', 0],
     ['{"a":1} eq null', 'A JSON object', 0],
     ['$root/People eq null', '$root or a variable', 0],
-    ['@missing eq 1', '@missing', 0],
+    ['Present and @moody', 'Mood', 12],
     ['Present and @known/ExternalID eq 1', '@known', 12],
     ['AttendanceHistorys/any(h:h/Present)', 'AttendanceHistorys/any()', 0],
     ['Learner/ExternalID eq null', 'Learner/property', 8],
     ['Mood eq 1', 'Mood', 0],
     ['$it eq null', '$it', 0],
   ])('%s is refused by name and place', (filter, what, position) => {
-    const told = refusal(filter, new Map([['known', parseFilter('Learner')]]))
+    const told = refusal(
+      filter,
+      new Map([
+        ['known', parseFilter('Learner')],
+        ['moody', parseFilter('true and true and true and true and Mood')],
+      ]),
+    )
     expect(told).toEqual({ message: `${what} has no counterpart in V3`, position })
   })
 })
