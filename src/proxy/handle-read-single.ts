@@ -1,17 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
-import { createRowReader } from '../translate/index.ts'
-import { createRowEncoder, encodeFlatReply, envelopRecord, readPreferences } from '../v2/index.ts'
+import { createRowReader, readGuidKey } from '../translate/index.ts'
+import { createRowEncoder, envelopRecord, readPreferences } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { Authorisation } from './partner.ts'
 import { readHistories } from './read-histories.ts'
-import { serviceRoot } from './read-request.ts'
-import { pathOf } from '../http/request-target.ts'
-import { answerRead, authoriseRead, queryOf, type ReadAnswer } from './read-session.ts'
+import { pathBefore, pathOf } from '../http/request-target.ts'
+import { addressOf } from './read-request.ts'
+import { answerRead, authoriseRead, jsonType, queryOf, type ReadAnswer } from './read-session.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
-
-const KEY = /\((?:ExternalID=)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)\/?$/i
 
 /**
  * `GET …/V2/Attendance/AttendanceRecords(<id>)`: the recorded mark in the flat form. `ADP_NOT_FOUND` for an id that V3 does not
@@ -21,11 +19,10 @@ export async function handleReadSingle(
   context: ProxyContext,
   request: IncomingMessage,
   response: ServerResponse,
-  prefix: string,
 ): Promise<void> {
   const authorisation = await authoriseRead(context, request)
   await answerRead(context, authorisation, response, 'record', (session) =>
-    readRecord(context, authorisation, request, prefix, session),
+    readRecord(context, authorisation, request, session),
   )
 }
 
@@ -33,11 +30,10 @@ async function readRecord(
   context: ProxyContext,
   { partner }: Authorisation,
   request: IncomingMessage,
-  prefix: string,
   session: ReadSession,
 ): Promise<ReadAnswer> {
   const select = context.reads.planner.selectOf(queryOf(request))
-  const id = KEY.exec(pathOf(request))?.[1]
+  const id = readGuidKey(pathOf(request))
   const json = id === undefined ? undefined : await readUpstream(session, `AttendanceRecords(${id})`, '')
   const mark = json === undefined ? 'unmarked' : createRowReader(partner.reads)(json)
   if (mark === 'unmarked')
@@ -48,13 +44,14 @@ async function readRecord(
       "The service's answer is not the record that was asked for.",
     )
   const [row = mark] = await readHistories(session, partner.reads, select, [mark])
-  const { metadata } = readPreferences('', request.headers.accept ?? '')
-  const url = `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`
-  const body =
-    select === undefined
-      ? encodeFlatReply(row, url, metadata)
-      : withContext(createRowEncoder(select, metadata)(row), metadata === 'minimal' ? url : undefined)
-  return { body: partner.dataEnvelope ? envelopRecord(body) : body, metadata, rows: 1 }
+  const format = context.reads.planner.formatOf(queryOf(request))
+  const { metadata } = readPreferences('', format ?? request.headers.accept ?? '')
+  const url = `${pathBefore(addressOf(request), 1)}/$metadata#AttendanceRecords/$entity`
+  const entity = createRowEncoder(select, metadata)(row)
+  // Full metadata has the type besides the context, not in its place (OData JSON 4.5.1).
+  const body = withContext(entity, metadata === 'none' ? undefined : url)
+  const answer = partner.dataEnvelope ? envelopRecord(body) : body
+  return { body: answer, contentType: jsonType(metadata), rows: 1 }
 }
 
 function withContext(entity: string, url: string | undefined): string {

@@ -1,13 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-import { createRowReader } from '../translate/index.ts'
+import { pathBefore } from '../http/request-target.ts'
+import { createRowReader, type ReadPlan, type ReadRules } from '../translate/index.ts'
 import { createRowEncoder, encodeFlatPage, readPreferences } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { Authorisation } from './partner.ts'
-import { serviceRoot } from './read-request.ts'
+import { addressOf } from './read-request.ts'
 import { readHistories } from './read-histories.ts'
-import { collectPage } from './read-page.ts'
-import { answerRead, authoriseRead, queryOf, type ReadAnswer } from './read-session.ts'
+import { collectPage, type PageSource } from './read-page.ts'
+import { answerRead, authoriseRead, jsonType, queryOf, type ReadAnswer } from './read-session.ts'
 import { decodeReadToken, encodeReadToken, type ReadToken, strangeToken } from './read-token.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
 
@@ -23,19 +24,36 @@ export async function handleRead(
   context: ProxyContext,
   request: IncomingMessage,
   response: ServerResponse,
-  prefix: string,
 ): Promise<void> {
   const authorisation = await authoriseRead(context, request)
   await answerRead(context, authorisation, response, 'collection', (session) =>
-    readPage(context, authorisation, request, prefix, session),
+    readPage(context, authorisation, request, session),
   )
+}
+
+/**
+ * `GET …/V2/Attendance/AttendanceRecords/$count?$filter=…`: the number of recorded marks as a text. Paging and order do not
+ * change it (OData protocol 11.2.10).
+ */
+export async function handleReadCount(
+  context: ProxyContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const authorisation = await authoriseRead(context, request)
+  await answerRead(context, authorisation, response, 'collection', async (session) => {
+    const { reads } = authorisation.partner
+    const plan = context.reads.planner.plan(queryOf(request), reads)
+    const wish = { from: firstPage(''), skip: 0, size: 0, last: true, count: true }
+    const { count } = await collectPage(sourceOf(session, plan, reads), wish)
+    return { body: String(count), contentType: 'text/plain', rows: 0 }
+  })
 }
 
 async function readPage(
   context: ProxyContext,
   authorisation: Authorisation,
   request: IncomingMessage,
-  prefix: string,
   session: ReadSession,
 ): Promise<ReadAnswer> {
   const { partner } = authorisation
@@ -49,28 +67,36 @@ async function readPage(
   const first = tokenText === undefined
   const left = first ? plan.top : token.rest
   const { size, rest } = pageSize(request, left)
-  const page = await collectPage(
-    {
-      fetch: (query) => readUpstream(session, 'AttendanceRecords', query),
-      readRow: createRowReader(partner.reads),
-      plan,
-    },
-    { from: token, skip: first ? plan.skip : 0, size, last: rest === 0, count: first && plan.count },
-  )
+  const page = await collectPage(sourceOf(session, plan, partner.reads), {
+    from: token,
+    skip: first ? plan.skip : 0,
+    size,
+    last: rest === 0,
+    count: first && plan.count,
+  })
   const rows = await readHistories(session, partner.reads, plan.select, page.rows)
-  const root = `${serviceRoot(request, prefix)}/V2/Attendance`
-  const { metadata } = readPreferences('', request.headers.accept ?? '')
+  // The path as the client wrote it: the partner may be found by its prefix.
+  const address = addressOf(request)
+  const { metadata } = readPreferences('', plan.format ?? request.headers.accept ?? '')
   const next =
     page.next === undefined ? undefined : encodeReadToken({ ...page.next, query: token.query, rest }, signer)
   const body = encodeFlatPage({
-    context: `${root}/$metadata#AttendanceRecords`,
+    context: `${pathBefore(address, 1)}/$metadata#AttendanceRecords`,
     metadata,
     rows: rows.map(createRowEncoder(plan.select, metadata)),
     count: first && plan.count ? page.count : undefined,
-    next: next === undefined ? undefined : `${root}/AttendanceRecords?$skiptoken=${next}`,
+    next: next === undefined ? undefined : `${address}?$skiptoken=${next}`,
     dataEnvelope: partner.dataEnvelope,
   })
-  return { body, metadata, rows: rows.length }
+  return { body, contentType: jsonType(metadata), rows: rows.length }
+}
+
+function sourceOf(session: ReadSession, plan: ReadPlan, rules: ReadRules): PageSource {
+  return {
+    fetch: (query) => readUpstream(session, 'AttendanceRecords', query),
+    readRow: createRowReader(rules),
+    plan,
+  }
 }
 
 function firstPage(query: string): ReadToken {

@@ -14,7 +14,7 @@ import { forwardHeaders } from './forward-headers.ts'
 import type { Authorisation } from './partner.ts'
 import { openPassage, type Passage, type PassageOptions } from './passage.ts'
 import { serviceRoot } from './read-request.ts'
-import { relayReply } from './relay-reply.ts'
+import { type LinkRewriting, relayReply } from './relay-reply.ts'
 import { pathOf } from '../http/request-target.ts'
 import type { Shares } from './shares.ts'
 
@@ -43,10 +43,16 @@ export interface PassThrough {
   /** Error `ADP_METHOD_NOT_ALLOWED` for a method that the path does not take. */
   checkMethod(request: IncomingMessage, response: ServerResponse): void
   /**
-   * Serves an authorised request in its turn, GET and HEAD as reads, others as writes. Errors: `ADP_NOT_FOUND` or `ADP_PATH` for
+   * Serves an authorised request in its turn, GET and HEAD as reads, others as writes. `links` turns paths of V3 into addresses of
+   * the adapter, the first that fits; by default a link keeps its path. Errors: `ADP_NOT_FOUND` or `ADP_PATH` for
    * what is not on the list, `ADP_BUDGET_EXCEEDED` or `ADP_OVERLOADED` (503) for what would wait too long.
    */
-  handle(request: IncomingMessage, response: ServerResponse, authorisation: Authorisation): Promise<void>
+  handle(
+    request: IncomingMessage,
+    response: ServerResponse,
+    authorisation: Authorisation,
+    links?: readonly LinkRewriting[],
+  ): Promise<void>
   /** What to answer when the upload of this request is given up: it may have been applied where a part of it was sent on. */
   uploadLost(request: IncomingMessage): AdapterError
   close(): void
@@ -57,6 +63,7 @@ interface Passing {
   readonly passage: Passage
   readonly share: Share
   readonly authorisation: Authorisation
+  readonly links: readonly LinkRewriting[]
   /** What of its body waits for a connection. */
   readonly held: HeldBytes
   leave: () => void
@@ -146,7 +153,12 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
           void sendAgain(passing, renewed, request, response)
           return
         }
-        const links = options.rewriteLinks ? { from: target, to: serviceRoot(request, '') } : undefined
+        const links = options.rewriteLinks
+          ? [...(passing?.links ?? []), { from: '', to: serviceRoot(request, '') }].map(({ from, to }) => ({
+              from: target + from,
+              to,
+            }))
+          : []
         try {
           relayReply(upstream, response, links, passing?.passage.added ?? [], () => fail(request, response))
         } catch (cause) {
@@ -196,7 +208,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       const methods = methodsOf(pathOf(request)) ?? readMethods
       if (!methods.includes(request.method ?? '')) throw refuseMethod(response, methods)
     },
-    handle: async (request, response, authorisation) => {
+    handle: async (request, response, authorisation, links = []) => {
       if (methodsOf(pathOf(request)) === undefined) {
         throw new AdapterError(
           'ADP_NOT_FOUND',
@@ -213,6 +225,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
         passage,
         share,
         authorisation,
+        links,
         held: options.byteBudget.open(share),
         leave: () => undefined,
         outgoing: undefined,

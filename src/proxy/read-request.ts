@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
 import { readBody } from '../http/body.ts'
+import { readTarget } from '../http/request-target.ts'
 import type { Slices } from '../http/slices.ts'
 import type { HeldBytes } from './byte-budget.ts'
 
@@ -21,6 +22,11 @@ export function readRequest(
     onBytes: (count) => held.take(count),
     slices,
   })
+}
+
+/** The address of what was asked for, as the client wrote its path, without the query. */
+export function addressOf(request: IncomingMessage): string {
+  return serviceRoot(request, readTarget(request.url ?? '').rawPath)
 }
 
 /** The address of the adapter as the client knows it, with `prefix`. The scheme is what `replaceForwarding` left. */

@@ -10,10 +10,10 @@ import type { Authorisation } from './partner.ts'
 import type { ReadSession } from './read-upstream.ts'
 import { openTurns, untilGone } from './turns.ts'
 
-/** The flat answer to a read. */
+/** The answer to a read. */
 export interface ReadAnswer {
   readonly body: string
-  readonly metadata: MetadataLevel
+  readonly contentType: string
   /** Recorded marks in it. */
   readonly rows: number
 }
@@ -72,10 +72,10 @@ export async function answerRead(
     })
   }
   try {
-    const { body, metadata, rows } = await read(session)
+    const { body, contentType, rows } = await read(session)
     held.take(Buffer.byteLength(body))
     finish(200, rows)
-    sendJson(response, 200, body, metadata)
+    sendRead(response, body, contentType)
   } catch (cause) {
     const status = cause instanceof AdapterError ? cause.status : 500
     finish(signal.aborted ? CLIENT_GONE : status, 0)
@@ -92,15 +92,15 @@ export function queryOf(request: IncomingMessage): string {
   return at < 0 ? '' : url.slice(at + 1)
 }
 
-/** Answers with JSON in the way of an OData 4.0 service. */
-export function sendJson(
-  response: ServerResponse,
-  status: number,
-  body: string,
-  metadata: MetadataLevel,
-): void {
-  response.writeHead(status, {
-    'Content-Type': `application/json; odata.metadata=${metadata}`,
+/** The media type of JSON with annotations of this level. */
+export function jsonType(metadata: MetadataLevel): string {
+  return `application/json; odata.metadata=${metadata}`
+}
+
+/** Answers 200 in the way of an OData 4.0 service. */
+export function sendRead(response: ServerResponse, body: string, contentType: string): void {
+  response.writeHead(200, {
+    'Content-Type': contentType,
     'Content-Length': Buffer.byteLength(body),
     'OData-Version': '4.0',
   })

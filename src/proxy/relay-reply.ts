@@ -20,13 +20,13 @@ export interface LinkRewriting {
 export function relayReply(
   upstream: IncomingMessage,
   response: ServerResponse,
-  links: LinkRewriting | undefined,
+  links: readonly LinkRewriting[],
   added: readonly string[],
   onBroken: () => void,
 ): void {
-  const rewriting = links !== undefined && isPlainJson(upstream) ? links : undefined
+  const rewriting = isPlainJson(upstream) ? links : []
   const dropped = new Set([...hopByHopHeaders, ...connectionOptions(upstream.headers.connection)])
-  if (rewriting !== undefined) dropped.add('content-length')
+  if (rewriting.length > 0) dropped.add('content-length')
   const headers: string[] = []
   for (let at = 0; at + 1 < upstream.rawHeaders.length; at += 2) {
     const name = upstream.rawHeaders[at] ?? ''
@@ -41,8 +41,7 @@ export function relayReply(
     onBroken()
   })
   const done = (): void => undefined // both ends are closed by now, each in its own way
-  if (rewriting === undefined) pipeline(upstream, response, done)
-  else pipeline(upstream, createLinkRewriter(rewriting.from, rewriting.to), response, done)
+  pipeline([upstream, ...rewriting.map(({ from, to }) => createLinkRewriter(from, to)), response], done)
 }
 
 function isPlainJson(upstream: IncomingMessage): boolean {

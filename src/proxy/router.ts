@@ -16,7 +16,7 @@ import {
   handleReadServiceDocument,
 } from './handle-read-documents.ts'
 import { handleReadSingle } from './handle-read-single.ts'
-import { handleRead } from './handle-read.ts'
+import { handleRead, handleReadCount } from './handle-read.ts'
 import { handleRecord } from './handle-record.ts'
 import { createOperations, type Readiness, respelt } from './operations.ts'
 import type { PassThrough } from './pass-through.ts'
@@ -54,9 +54,23 @@ const routes: readonly Route[] = [
     segments: 3,
     handlers: { GET: handleReadSingle },
   },
+  {
+    pattern: /\/v2\/attendance\/attendancerecords\/\$count\/?$/i,
+    segments: 4,
+    handlers: { GET: handleReadCount },
+  },
   { pattern: /\/v2\/attendance\/\$metadata\/?$/i, segments: 3, handlers: { GET: handleReadMetadata } },
   { pattern: /\/v2\/attendance\/?$/i, segments: 2, handlers: { GET: handleReadServiceDocument } },
-  { pattern: /\/v2\/learnerregistations\/?$/i, segments: 2, handlers: { GET: handleReadRegistrations } },
+  {
+    pattern: /\/v2\/learnerregistr?ations(?:\([^/]*)?\/?$/i,
+    segments: 2,
+    handlers: { GET: handleReadRegistrations },
+  },
+  {
+    pattern: /\/v2\/learnerregistr?ations\/\$count\/?$/i,
+    segments: 3,
+    handlers: { GET: handleReadRegistrations },
+  },
 ]
 
 const operationMethods = ['GET', 'HEAD']

@@ -17,6 +17,7 @@ export {
   type V2Failure,
 } from './errors.ts'
 export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
+export { readGuidKey } from './read-key.ts'
 export { createRowReader, type ReadRow, type ReadRules } from './read-rules.ts'
 export {
   compareReadBack,

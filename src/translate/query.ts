@@ -25,6 +25,8 @@ export interface ReadPlan {
   /** Recorded marks to answer with, over all pages; undefined: all. */
   readonly top: number | undefined
   readonly count: boolean
+  /** The media type of `$format`, which comes before `Accept` (OData protocol 11.2.12). */
+  readonly format: string | undefined
   /** Whether V3 is asked to leave out rows without a mark, so that its next link promises another mark. */
   readonly narrowed: boolean
 }
@@ -35,8 +37,10 @@ export interface ReadPlanner {
   tokenOf(rawQuery: string): string | undefined
   /** Plans a read of the collection. Errors: `QueryError` (`ADP_QUERY`, 400) with option and character position. */
   plan(rawQuery: string, rules: ReadRules): ReadPlan
-  /** The `$select` of a keyed read, its only option. Errors: `QueryError`. */
+  /** The `$select` of a keyed read, which takes no other option than `$format`. Errors: `QueryError`. */
   selectOf(rawQuery: string): ReadonlySet<string> | undefined
+  /** The `$format` of a query that was checked. */
+  formatOf(rawQuery: string): string | undefined
 }
 
 const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
@@ -77,13 +81,16 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
         skip: typed.skip ?? 0,
         top: typed.top,
         count: typed.count,
+        format: options.format,
         narrowed: rules.filterUpstream,
       }
     },
+    formatOf: (rawQuery) => parseQuery(rawQuery, limits).options.format,
     selectOf: (rawQuery) => {
+      // An alias that nothing uses changes nothing.
       const { select, ...others } = parseQuery(rawQuery, limits).options
       checkForm(others)
-      const [other] = Object.keys(others).filter((name) => name !== 'format')
+      const [other] = Object.keys(others).filter((name) => name !== 'format' && name !== 'aliases')
       if (other !== undefined) throw new QueryError('The option does not go with a key', 0, `$${other}`)
       const typed = check(select === undefined ? {} : { select })
       return typed.select === undefined ? undefined : new Set(typed.select.keys())

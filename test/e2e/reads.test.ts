@@ -272,6 +272,128 @@ describe('a V2 read of one record', () => {
   })
 })
 
+describe('the forms of a V2 read', () => {
+  const spaced = (text: string): string => text.replaceAll(' ', '%20')
+
+  it.each([
+    '(ID)', '(%20ID%20)', '(ExternalID=ID)', '(%20ExternalID%20=%20ID%20)', "('ID')", "(ExternalID='ID')", '(%27ID%27)/',
+    '(UPPER)', "('UPPER')", '(externalid=ID)', "('ID", '(ID,ID)', '(Other=ID)', "('')", '()', '(5)', '(@k)', "('5')", "(guid'ID')",
+  ])('takes the key %s as the legacy face does', async (form) => {
+    const { sandbox, read, get, adapter } = await startReads()
+    const [mark] = (await read(spaced(`$filter=Learner eq ${fixed.learner}&$top=1`))).value
+    const id = String(mark?.['ExternalID'])
+    const path = RECORDS + form.replaceAll('UPPER', id.toUpperCase()).replaceAll('ID', (text, at: number, whole: string) => whole.slice(0, at).endsWith('External') ? text : id)
+    const own = await get(path)
+    const legacy = await sandbox.request('GET', path)
+    expect(own.status).toBe(legacy.status)
+    if (own.status === 200) expect(own.text.replaceAll(adapter.url, sandbox.url)).toBe(legacy.text)
+  }) // prettier-ignore
+
+  it.each([
+    '',
+    '$format=json',
+    '$format=application/json;odata.metadata=minimal',
+    '$select=Learner&format=json',
+    '$format=xml',
+    '$format=atom',
+    '$format=',
+  ])('takes %j with a key as in a collection', async (query) => {
+    const { read, get } = await startReads()
+    const [mark] = (await read(spaced(`$filter=Learner eq ${fixed.learner}&$top=1`))).value
+    const single = await get(`${RECORDS}(${String(mark?.['ExternalID'])})?${query}`)
+    const page = await get(spaced(`${RECORDS}?$filter=Learner eq ${fixed.learner}&$top=1&${query}`))
+    expect(single.status).toBe(page.status)
+    if (single.status === 400) expect(single.text).toBe(page.text)
+  })
+
+  it.each([
+    ['minimal', '', ['@odata.context', 'ExternalID']],
+    ['none', '', ['ExternalID', 'Present']],
+    ['full', '', ['@odata.context', '@odata.type', 'ExternalID']],
+    ['full', '?$select=Learner', ['@odata.context', '@odata.type', 'Learner']],
+  ])('annotates a single mark as Accept asks: %s%s', async (level, query, names) => {
+    const { read, get } = await startReads()
+    const [mark] = (await read(spaced(`$filter=Learner eq ${fixed.learner}&$top=1`))).value
+    const { text, headers } = await get(`${RECORDS}(${String(mark?.['ExternalID'])})${query}`, {
+      Accept: `application/json;odata.metadata=${level}`,
+    })
+    expect(headers['content-type']).toBe(`application/json; odata.metadata=${level}`)
+    expect(Object.keys(JSON.parse(text) as object).slice(0, names.length)).toEqual(names)
+  })
+
+  it('takes the level of $format before that of Accept, on every page', async () => {
+    const { read, get } = await startReads()
+    const full = 'application/json;odata.metadata=full'
+    const headers = { Accept: 'application/json;odata.metadata=minimal', Prefer: 'maxpagesize=1' }
+    const first = await read(spaced(`$filter=Learner eq ${fixed.learner}&$format=${full}`), headers)
+    const next = JSON.parse((await get(local(first['@odata.nextLink']), headers)).text) as Body
+    const single = await get(`${RECORDS}(${String(first.value[0]?.['ExternalID'])})?$format=${full}`, headers)
+    for (const row of [first.value[0], next.value[0], JSON.parse(single.text) as Record<string, unknown>])
+      expect(row).toHaveProperty(['@odata.type'])
+    expect(single.headers['content-type']).toBe('application/json; odata.metadata=full')
+  })
+
+  it.each([
+    ['Learner eq @p', 0],
+    ['RecordedBy ne @p', 1],
+    ['@p', 0],
+    ['(@p eq null)', 1],
+    ['Comment eq @p and @p eq @q', 1],
+  ])('takes an alias without a value for null: %s', async (filter, length) => {
+    const { sandbox, get } = await startReads()
+    const path = spaced(`${RECORDS}?$filter=${filter} and Learner eq ${fixed.learner}&$top=1`)
+    const own = await get(path)
+    const legacy = await sandbox.request('GET', path)
+    expect([own.status, (JSON.parse(own.text) as Body).value.length]).toEqual([200, length])
+    expect((JSON.parse(own.text) as Body).value).toEqual((JSON.parse(legacy.text) as Body).value)
+  })
+
+  it('counts the recorded marks of a filter as the legacy face does', async () => {
+    const { sandbox, adapter, get, read } = await startReads()
+    const all = await read(spaced(`$filter=${week}&$count=true&$top=0`))
+    for (const path of [`${RECORDS}/$count`, '/a/v2/attendance/attendancerecords/%24count/']) {
+      const query = spaced(`$filter=${week}&$top=3&$skip=2&$orderby=Learner`)
+      const own = await get(`${path}?${query}`)
+      expect([own.status, own.headers['content-type'], own.text]).toEqual([200, 'text/plain', String(all['@odata.count'])])
+    }
+    const year = 'AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-10T00:00:00Z'
+    expect(Number((await get(spaced(`${RECORDS}/$count?$filter=${year}`))).text)).toBeGreaterThan(Number(all['@odata.count']))
+    expect((await get(`${RECORDS}/$count`)).status).toBe(400)
+    const unhelped = await startAdapter(sandbox.url, onePartner({ reads: { filterUpstream: false } }))
+    const reply = await unhelped.request('GET', spaced(`${RECORDS}/$count?$filter=${week}`), { headers: sandboxHeaders })
+    expect(reply.text).toBe(String(all['@odata.count']))
+    expect((await adapter.request('POST', `${RECORDS}/$count`, { headers: sandboxHeaders })).status).toBe(405)
+  }) // prettier-ignore
+
+  it.each([
+    '/a/B/v2/attendance/attendancerecords',
+    '/V2/ATTENDANCE/AttendanceRecords/',
+    '/x%2Dy/V2/Attendance/Attendance%52ecords',
+  ])(
+    'keeps the path %s in context and links as the client wrote it, as the legacy face does',
+    async (path) => {
+      const { sandbox, adapter, get } = await startReads()
+      const query = spaced(`?$filter=${week}`)
+      const headers = { Prefer: 'maxpagesize=2' }
+      const own = JSON.parse((await get(path + query, headers)).text) as Body & Record<string, unknown>
+      const legacy = JSON.parse((await sandbox.request('GET', path + query, { headers })).text) as typeof own
+      expect(own['@odata.context']).toBe(String(legacy['@odata.context']).replace(sandbox.url, adapter.url))
+      const [link, other] = [own, legacy].map((body) => String(body['@odata.nextLink']).split('?')[0])
+      expect(link).toBe(other?.replace(sandbox.url, adapter.url))
+      const next = JSON.parse((await get(local(own['@odata.nextLink']), headers)).text) as Body
+      expect(next.value).toHaveLength(2)
+      const id = String(own.value[0]?.['ExternalID'])
+      const key = path.replace(/\/?$/, `(${id})`)
+      const single = await get(key)
+      const theirs = await sandbox.request('GET', key)
+      expect(single.text.replaceAll(adapter.url, sandbox.url)).toBe(theirs.text)
+      const document = path.slice(0, path.replace(/\/$/, '').lastIndexOf('/'))
+      const [mine, legacyOne] = [await get(document), await sandbox.request('GET', document)]
+      expect(mine.text.replaceAll(adapter.url, sandbox.url)).toBe(legacyOne.text)
+    },
+  )
+})
+
 describe('the documents of V2', () => {
   it('$metadata and the service document are those of the legacy face', async () => {
     const { sandbox, adapter, get } = await startReads()
@@ -294,6 +416,39 @@ describe('the documents of V2', () => {
     expect(own.text).not.toContain(sandbox.url)
     expect((await get('/V2/LearnerRegistations?expand=(')).status).toBe(400)
   })
+
+  it.each(['/V2/LearnerRegistations', '/a/B/v2/learnerregistrations', '/V2/LearnerRegistrations'])(
+    '%s has keys, $count, and links that lead back to it, as the legacy face',
+    async (path) => {
+      const { sandbox, adapter, get } = await startReads()
+      const same = async (request: string, headers: Record<string, string> = {}) => {
+        const own = await get(request, headers)
+        const legacy = await sandbox.request('GET', request, { headers })
+        expect([own.status, own.text.replaceAll(adapter.url, sandbox.url)]).toEqual([
+          legacy.status,
+          legacy.text,
+        ])
+        return own
+      }
+      const page = await same(`${path}?$top=3`, { Prefer: 'maxpagesize=2' })
+      const body = JSON.parse(page.text) as Body
+      const link = String(body['@odata.nextLink'])
+      expect(link.startsWith(`${adapter.url}${path}?`)).toBe(true)
+      const rest = JSON.parse((await same(local(link), { Prefer: 'maxpagesize=2' })).text) as Body
+      expect(rest.value).toHaveLength(1)
+      const id = String(body.value[0]?.['ExternalID'])
+      for (const key of [`(${id})`, `(%20${id}%20)`, `('${id}')/`, `(ExternalID=${id.toUpperCase()})`])
+        expect((await same(path + key)).status).toBe(200)
+      for (const key of [`(${fixed.unknown})`, '(5)', '()', `(Other=${id})`])
+        expect((await get(path + key)).status).toBe(404)
+      const expanded = await get(`${path}(${id})?expand=Enrolments`)
+      expect(Object.keys(JSON.parse(expanded.text) as object)).toContain('Enrolments')
+      expect(expanded.text).toContain('EnrolmentStatuses')
+      const count = await same(`${path}/$count`)
+      expect([count.headers['content-type'], Number(count.text) > 20]).toEqual(['text/plain', true])
+      expect((await same(`${path}/$count?$filter=ExternalID%20eq%20${id}`)).text).toBe('1')
+    },
+  )
 
   it.each([
     ['/**/V3/LearnerRegistrations', 200],

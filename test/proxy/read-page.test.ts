@@ -28,6 +28,7 @@ function pagesOf(windows: readonly string[][], narrowed = false) {
     skip: 0,
     top: undefined,
     count: false,
+    format: undefined,
     narrowed,
   }
   const source = {
