@@ -33,6 +33,7 @@ const schema = z.strictObject({
   now: z.iso.datetime({ offset: true }).optional(),
   control: z.boolean().default(true),
   onExisting: z.enum(['replace', 'duplicate', 'conflict']).default('replace'),
+  unmappedFields: z.enum(['report', 'pass', 'strict']).default('report'),
   typeNames: z.enum(['documented', 'later']).default('documented'),
   pageSize: z.int().positive().default(1000),
   maxDays: z.int().positive().default(90),

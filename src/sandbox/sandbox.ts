@@ -103,9 +103,10 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
 }
 
 function toSwitches(settings: SandboxSettings): ServiceSwitches {
-  const { onExisting, typeNames, pageSize, maxDays, unavailable, batch } = settings
+  const { onExisting, unmappedFields, typeNames, pageSize, maxDays, unavailable, batch } = settings
   return {
     onExisting,
+    unmappedFields,
     pageSize,
     maxDays,
     batch,

@@ -1,6 +1,5 @@
 import { createModelIndex } from '../odata/index.ts'
 import { createAttendanceService } from './attendance/attendance-service.ts'
-import type { AttendanceSwitches } from './attendance/attendance-service.ts'
 import { attempt } from './attempt.ts'
 import { answerOperations } from './batch/answer-operations.ts'
 import type { BatchParts } from './batch/answer-operations.ts'
@@ -12,12 +11,13 @@ import { createLearnerEntities } from './learner/learner-entities.ts'
 import { createLearnerService } from './learner/learner-service.ts'
 import type { LearnerSwitches } from './learner/learner-service.ts'
 import { createLegacyService } from './legacy/legacy-service.ts'
+import type { LegacySwitches } from './legacy/legacy-service.ts'
 import { createMetadataService } from './metadata.ts'
 import type { School } from './school.ts'
 import { servedModel } from './served-model.ts'
 
 /** Switches for what is not known of the real service. */
-export interface ServiceSwitches extends AttendanceSwitches, LearnerSwitches {
+export interface ServiceSwitches extends LegacySwitches, LearnerSwitches {
   /** Whether V3 has `$batch`: announced, and never shown (service-facts 3). */
   readonly batch: boolean
 }

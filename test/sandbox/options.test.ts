@@ -11,6 +11,7 @@ test('everything has a default', () => {
     db: ':memory:',
     control: true,
     onExisting: 'replace',
+    unmappedFields: 'report',
     typeNames: 'documented',
     pageSize: 1000,
     maxDays: 90,

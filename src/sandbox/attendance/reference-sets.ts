@@ -2,9 +2,11 @@ import { formatDay, formatInstant } from '../dates.ts'
 import type { Entity } from '../query/compiled-query.ts'
 import type { School } from '../school.ts'
 import type { Mark } from '../store/mark.ts'
+import type { MarkChange } from '../store/marks.ts'
 import { recordTypes, toRecordEntity } from './record-entity.ts'
+import type { RecordView } from './record-entity.ts'
 import { recordedRow } from './augmented-rows.ts'
-import type { Row } from './augmented-rows.ts'
+import type { Row, RowPosition } from './augmented-rows.ts'
 
 const sessionMinutes = { AM: 180, PM: 135 }
 
@@ -43,18 +45,30 @@ export function codeEntities({ codes, ids }: School): Entity[] {
  * write first. `since` leaves out what was written before that instant.
  */
 export function historyEntities(school: School, since = -Infinity): Entity[] {
-  return school.marks.history(since).flatMap(({ mark, changedBy }) => {
-    const row = rowOf(school, mark)
-    if (row === undefined) return []
-    const { ExternalID, ...rest } = toRecordEntity(row.view, recordTypes.documented)
-    return [
-      {
-        ExternalID: school.ids.guid('history', changedBy, mark.seq),
-        AttendanceRecord: ExternalID ?? null,
-        ...rest,
-      },
-    ]
+  return school.marks.history(since).flatMap((change) => {
+    const view = historyView(school, change)
+    if (view === undefined) return []
+    const { ExternalID, ...rest } = toRecordEntity(view, recordTypes.documented)
+    return [{ ExternalID: ExternalID ?? null, AttendanceRecord: change.mark.externalId, ...rest }]
   })
+}
+
+/** The states of one session of a learner as the legacy face shows them, oldest write first and none after `asOf`. */
+export function historyViews(school: School, { learner, session }: RowPosition, asOf?: number): RecordView[] {
+  const { marks } = school
+  if (marks.lastSeq() === 0) return []
+  return marks
+    .historyOf(learner, session)
+    .filter(({ changedBy }) => asOf === undefined || changedBy <= asOf)
+    .map((change) => historyView(school, change))
+    .filter((view) => view !== undefined)
+}
+
+/** A state with an id of its own; undefined where its session is outside the calendar. */
+function historyView(school: School, { mark, changedBy }: MarkChange): RecordView | undefined {
+  const row = rowOf(school, mark)
+  if (row === undefined) return undefined
+  return { ...row.view, externalId: school.ids.guid('history', changedBy, mark.seq) }
 }
 
 /** The row of a stored mark; undefined where its session is outside the calendar. */

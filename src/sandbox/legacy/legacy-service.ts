@@ -5,6 +5,7 @@ import { rowById } from '../attendance/augmented-rows.ts'
 import type { AttendanceSwitches } from '../attendance/attendance-service.ts'
 import { readRecords } from '../attendance/read-records.ts'
 import type { RecordFace } from '../attendance/read-records.ts'
+import { historyViews } from '../attendance/reference-sets.ts'
 import { methodNotAllowed, notFound, refuseDomain } from '../edge/refusals.ts'
 import { jsonReply } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
@@ -17,24 +18,37 @@ import { keyValues, readResource } from '../query/resource.ts'
 import type { School } from '../school.ts'
 import { answerBatch } from './answer-batch.ts'
 import { toFlatReply } from './flat-entity.ts'
+import type { UnmappedPolicy } from './unmapped-fields.ts'
 import { writeFlat } from './write-flat.ts'
+
+/** Switches of the legacy face. */
+export interface LegacySwitches extends AttendanceSwitches {
+  readonly unmappedFields: UnmappedPolicy
+}
 
 /** Creates the obsolete attendance face (service.md 4.2, 9): the batch write, single records, and reads of recorded marks. */
 export function createLegacyService(
   school: School,
-  switches: AttendanceSwitches,
+  switches: LegacySwitches,
 ): (route: Route, request: ServiceRequest) => Reply {
   const index = createModelIndex(attendanceV2Model)
   const typeName = 'AttendanceService.Models.OData.AttendanceRecord'
-  const face = (): RecordFace => ({
+  const face = (asOf: number | undefined): RecordFace => ({
     typeName,
     queryContext: { index, now: school.now() },
-    toEntity: (row) => ({ ...toFlatReply(row.view), AttendanceHistorys: [] }),
+    toEntity: (row) => ({
+      ...toFlatReply(row.view),
+      // Most filters never ask for it, and it costs a query.
+      get AttendanceHistorys() {
+        return historyViews(school, row.position, asOf).map((view) => ({ ...toFlatReply(view) }))
+      },
+    }),
     recordedOnly: true,
   })
 
   const post = (route: Route, request: ServiceRequest, context: string): Reply => {
-    const writer = { school, onExisting: switches.onExisting, actorId: request.principal.actorId, context }
+    const { onExisting, unmappedFields } = switches
+    const writer = { school, onExisting, unmappedFields, actorId: request.principal.actorId, context }
     if (route.resource[0]?.toLowerCase() === '$batch') return answerBatch(writer, request)
     const prefers = readPreferences(request.header('prefer') ?? '', request.header('accept') ?? '')
     const { status, json } = writeFlat(
@@ -51,7 +65,7 @@ export function createLegacyService(
     if (request.method !== 'GET') return methodNotAllowed('GET')
     const row = id === undefined ? undefined : rowById(school, id, request.asOf)
     if (row?.seq === undefined) return notFound
-    const { toEntity, queryContext } = face()
+    const { toEntity, queryContext } = face(request.asOf)
     const query = compileQuery(readQuery(request.query), typeName, queryContext)
     return entityReply(200, contextRoot(route, request), 'AttendanceRecords', query.project(toEntity(row)))
   }
@@ -67,6 +81,6 @@ export function createLegacyService(
     if (resource.key !== undefined) return keyed(keyValues(resource.key, ['ExternalID'])?.[0], route, request)
     if (request.method === 'POST') return post(route, request, context)
     if (request.method !== 'GET') return methodNotAllowed('GET', 'POST')
-    return readRecords(school, face(), switches, route, request)
+    return readRecords(school, face(request.asOf), switches, route, request)
   }
 }

@@ -5,11 +5,14 @@ import { zeroGuid } from '../identity.ts'
 import type { School } from '../school.ts'
 import type { OnExisting } from '../store/marks.ts'
 import { toFlatReply } from './flat-entity.ts'
+import { readUnmapped } from './unmapped-fields.ts'
+import type { UnmappedPolicy } from './unmapped-fields.ts'
 
 /** Who writes, and how what is there already is treated. */
 export interface FlatWriter {
   readonly school: School
   readonly onExisting: OnExisting
+  readonly unmappedFields: UnmappedPolicy
   readonly actorId: string
   /** Context URL of a record. */
   readonly context: string
@@ -26,18 +29,6 @@ export interface FlatAnswer {
   readonly status: number
   readonly json: string
 }
-
-/** Fields of the flat type that a client may post and the service fills in itself (service.md 2.10). */
-const ownFields: ReadonlySet<string> = new Set([
-  ...[
-    'ExternalID',
-    'RecordedOn',
-    'ChangeProcessName',
-    'AttendableEventStart',
-    'RecordedBy',
-    'AttendanceHistorys',
-  ],
-])
 
 /** Codes of this service for faults that the codec found; `ATT_VAL_2` and `ATT_VAL_3` are those that service.md 7 shows. */
 const faultCodes: Readonly<Record<RecordFault['code'], string>> = {
@@ -73,15 +64,8 @@ export function writeFlat(
       faults.map(({ code, message }) => ({ code: faultCodes[code], message })),
     )
   }
-  const strange = (record.unmapped ?? []).filter(({ name }) => !ownFields.has(name) && !name.startsWith('@'))
-  if (strange.length > 0)
-    return refuse(
-      400,
-      strange.map(({ name }) => ({
-        code: 'UNKNOWN_FIELD',
-        message: `The record has no property ${name.slice(0, 64)}.`,
-      })),
-    )
+  const passed = readUnmapped(record.unmapped ?? [], writer.unmappedFields)
+  if (passed.errors.length > 0) return refuse(400, passed.errors)
   if (record.Present && record.Absent)
     return refuse(400, [{ code: 'INVALID_FIELD', message: 'A mark cannot be both Present and Absent.' }])
   const outcome = writeMark(school, 'V2', writer.onExisting, {
@@ -93,9 +77,9 @@ export function writeFlat(
     absent: record.Absent,
     minutesLate: record.MinutesLate ?? null,
     comment: record.Comment ?? null,
-    recordedOn: undefined,
-    changeProcessName: null,
-    recordedBy: writer.actorId,
+    recordedOn: passed.recordedOn,
+    changeProcessName: passed.changeProcessName ?? null,
+    recordedBy: passed.recordedBy ?? writer.actorId,
   })
   if (outcome.kind === 'written')
     return { status: 201, json: encodeFlatReply(toFlatReply(outcome.view), writer.context, metadata) }

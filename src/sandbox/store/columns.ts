@@ -22,8 +22,17 @@ export function integerOrNull(row: Row, column: string): number | null {
 /** The value of a TEXT column that is never null. */
 export function text(row: Row, column: string): string {
   const value = row[column]
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('utf16le')
   if (typeof value !== 'string') throw wrong(column)
   return value
+}
+
+/**
+ * Text as it is stored. SQLite keeps UTF-8, in which a lone surrogate would become U+FFFD: such text is stored as UTF-16 in a
+ * BLOB, which a TEXT column leaves as it is.
+ */
+export function storedText(value: string | null): string | Buffer | null {
+  return value === null || value.isWellFormed() ? value : Buffer.from(value, 'utf16le')
 }
 
 /** The value of a TEXT column, or null. */

@@ -1,7 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Identities } from '../identity.ts'
 import { zeroGuid } from '../identity.ts'
-import { integer, integerOrNull } from './columns.ts'
+import { integer, integerOrNull, storedText } from './columns.ts'
+import type { Row } from './columns.ts'
 import { transact } from './database.ts'
 import { packFlags, readEffect, readMark } from './mark.ts'
 import type { Effect, Face, Mark } from './mark.ts'
@@ -24,6 +25,13 @@ export type WriteResult =
   | { readonly outcome: 'created' | 'replaced'; readonly externalId: string; readonly seq: number }
   | { readonly outcome: 'conflict'; readonly reason: 'marked' | 'idTaken' }
 
+/** A state of a mark, and the write that made or replaced it. */
+export interface MarkChange {
+  readonly mark: Mark
+  /** Number of the effect. */
+  readonly changedBy: number
+}
+
 /** The marks, the log of accepted writes and what each of them replaced. */
 export interface MarkStore {
   /** Applies one write and logs it, both or neither. */
@@ -35,7 +43,9 @@ export interface MarkStore {
   /** Marks that stand and were written at or after an instant, in order of writing; the seeded history is not. */
   changedSince(ms: number): Mark[]
   /** States that writes at or after an instant made or replaced, in order of those writes. */
-  history(ms: number): { readonly mark: Mark; /** Number of the effect. */ readonly changedBy: number }[]
+  history(ms: number): MarkChange[]
+  /** The same for one session of a learner, however long ago. */
+  historyOf(learner: number, session: number): MarkChange[]
   /** The state of a mark's session as it was when `seq` was the last effect; undefined when it had no mark. */
   before(mark: Mark, seq: number): Mark | undefined
   /** Accepted writes after `seq`, in order. */
@@ -69,12 +79,13 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
   const changed = prepare(
     `${marksOf('mark')} WHERE seq > 0 AND seq IN (SELECT seq FROM effect WHERE written_at >= ?) ORDER BY seq`,
   )
-  const changes = prepare(
-    `SELECT replaced_by AS changed_by, ${columns} FROM mark_history
-     UNION ALL SELECT seq AS changed_by, ${columns} FROM mark_history WHERE seq > 0
-     UNION ALL SELECT seq AS changed_by, ${columns} FROM mark WHERE seq > 0
-     ORDER BY changed_by, seq`,
-  )
+  const changesOf = (place: string): string =>
+    `SELECT replaced_by AS changed_by, ${columns} FROM mark_history WHERE ${place}
+     UNION ALL SELECT seq AS changed_by, ${columns} FROM mark_history WHERE seq > 0 AND ${place}
+     UNION ALL SELECT seq AS changed_by, ${columns} FROM mark WHERE seq > 0 AND ${place}
+     ORDER BY changed_by, seq`
+  const changes = prepare(changesOf('true'))
+  const changesOfSession = prepare(changesOf('learner = ?1 AND session = ?2'))
   const firstSince = prepare('SELECT min(seq) AS seq FROM effect WHERE written_at >= ?')
   const previous = prepare(
     `SELECT ${columns} FROM mark_history
@@ -85,6 +96,10 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
   const loadSeq = (): number => integer(maxSeq.get() ?? {}, 'seq')
   let seq = loadSeq()
 
+  const readChange = (row: Row): MarkChange => ({
+    mark: readMark(ids, row),
+    changedBy: integer(row, 'changed_by'),
+  })
   const byId = (externalId: string): Mark | undefined => {
     const stored = byStoredId.get(externalId)
     if (stored !== undefined) return readMark(ids, stored)
@@ -105,7 +120,8 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
     if (replaced === undefined && first !== undefined && onExisting === 'conflict')
       return { outcome: 'conflict', reason: 'marked' }
     const next = seq + 1
-    const externalId = named ? draft.externalId : (replaced?.externalId ?? ids.guid('posted', next))
+    // A mark keeps its id: the one that a client sends names a new mark only.
+    const externalId = replaced?.externalId ?? (named ? draft.externalId : ids.guid('posted', next))
     const flags = packFlags(draft.present, draft.absent)
     const { learner, session, code, minutesLate, comment, recordedOn } = draft
     transact(database, () => {
@@ -114,10 +130,12 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
         remove.run(learner, session, replaced.copy)
       }
       const copy = replaced?.copy ?? rows.length
-      const values = [code, flags, minutesLate, comment, recordedOn] as const
-      insert.run(learner, session, copy, ...values, draft.actor, draft.changeProcessName, externalId, next)
+      const values = [code, flags, minutesLate, storedText(comment), recordedOn] as const
+      const process = storedText(draft.changeProcessName)
+      insert.run(learner, session, copy, ...values, draft.actor, process, externalId, next)
       const sent = draft.posted ?? draft
-      const logged = [code, flags, sent.minutesLate, sent.comment, externalId, draft.writtenAt] as const
+      const note = storedText(sent.comment)
+      const logged = [code, flags, sent.minutesLate, note, externalId, draft.writtenAt] as const
       log.run(next, face, learner, session, ...logged)
     })
     seq = next
@@ -133,9 +151,10 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
       const first = integerOrNull(firstSince.get(ms) ?? {}, 'seq') ?? Infinity
       return changes
         .all()
-        .map((row) => ({ mark: readMark(ids, row), changedBy: integer(row, 'changed_by') }))
+        .map(readChange)
         .filter(({ changedBy }) => changedBy >= first)
     },
+    historyOf: (learner, session) => changesOfSession.all(learner, session).map(readChange),
     before: (mark, at) => {
       const row = previous.get(mark.learner, mark.session, mark.copy, at, at)
       return row === undefined ? undefined : readMark(ids, row)

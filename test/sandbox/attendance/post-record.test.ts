@@ -151,7 +151,7 @@ test.each([
 })
 
 test('an id of the client is kept, and not given to another session', async () => {
-  const { json } = await startSandbox()
+  const { json } = await startSandbox({ onExisting: 'duplicate' })
   const named = { ...full, ExternalID: fixed.unknown }
   expect(await json('POST', path, post(named))).toMatchObject({
     status: 201,
@@ -159,4 +159,31 @@ test('an id of the client is kept, and not given to another session', async () =
   })
   const elsewhere = { ...named, Event: { ExternalID: fixed.afternoon } }
   expect(await json('POST', path, post(elsewhere))).toMatchObject({ status: 409 })
+})
+
+test('a lone surrogate in a text is stored, logged and read back as it is', async () => {
+  const { request } = await startSandbox()
+  const comment = 'a\ud83d\udE00b\ud83d'
+  const body = JSON.stringify({ ...full, ChangeProcessName: '\udc00', Qualifier: { Comment: comment } })
+  expect(body).toContain('b\\ud83d"')
+  const reply = await request('POST', path, { headers: jsonBody, body })
+  expect(reply.text).toContain('b\\ud83d"')
+  const { ExternalID } = JSON.parse(reply.text) as { ExternalID: string }
+  for (const at of [`${path}(${ExternalID})`, '/_sandbox/effects']) {
+    const { text } = await request('GET', at)
+    expect(text).toContain('b\\ud83d"')
+    expect(text).not.toContain('\ufffd')
+  }
+})
+
+test('an id of its own names a new mark and does not rename one that stands', async () => {
+  const { json } = await startSandbox()
+  const named = { ...full, ExternalID: fixed.unknown }
+  const filter = encodeURIComponent(
+    `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`,
+  )
+  const before = (await json('GET', `${path}?$filter=${filter}`)).body as { value: { ExternalID: string }[] }
+  const reply = await json('POST', path, post(named))
+  expect(reply).toMatchObject({ status: 201, body: { ExternalID: before.value[0]?.ExternalID } })
+  expect((await json('GET', `${path}(${fixed.unknown})`)).status).toBe(404)
 })

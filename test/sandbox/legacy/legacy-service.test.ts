@@ -46,7 +46,7 @@ test('each record of a batch has its own answer, in order, and the good ones are
       part(1, record),
       part(2, unknown),
       part(3, '{'),
-      part(4, { ...record, Extra: 1 }),
+      part(4, { ...record, Learner: 1 }),
       part(5, record, 'PUT'),
       part(6, { ...record, Present: true, Absent: true }),
       part(7, { ...record, Learner: fixed.otherLearner.toUpperCase(), Comment: null, MinutesLate: null }),
@@ -94,7 +94,7 @@ test('each record of a batch has its own answer, in order, and the good ones are
       ],
     },
     { contentId: '3', status: 400, body: [error('INVALID_JSON')] },
-    { contentId: '4', status: 400, body: [error('UNKNOWN_FIELD')] },
+    { contentId: '4', status: 400, body: [error('INVALID_FIELD')] },
     { contentId: '5', status: 405, body: [error('METHOD_NOT_ALLOWED')] },
     { contentId: '6', status: 400, body: [error('INVALID_FIELD')] },
     {
@@ -217,4 +217,68 @@ test('both faces write to and read from one store', async () => {
   expect((await json('GET', `/Attendance/V3/AttendanceRecords?$filter=${filter}`)).body).toMatchObject({
     value: [{ Qualifier: { MinutesLate: 5, Comment: 'late bus' } }],
   })
+})
+
+test.each([
+  ['report', 201, { ChangeProcessName: null, RecordedOn: '2026-06-10T10:00:00Z' }],
+  ['pass', 201, { ChangeProcessName: 'Acme', RecordedOn: '2026-03-02T09:05:00Z', RecordedBy: fixed.unknown }],
+  ['strict', 400, [{ ErrorCode: 'UNKNOWN_FIELD' }, {}, {}, { Message: anyText }]],
+] as const)('%s: members beyond the write form are answered %i', async (unmappedFields, status, body) => {
+  const { json } = await startSandbox({ unmappedFields })
+  const more = {
+    Extra: { nested: [1] },
+    RecordedOn: '2026-03-02T09:05:00Z',
+    ChangeProcessName: 'Acme',
+    RecordedBy: fixed.unknown,
+  }
+  const reply = await json('POST', '/V2/Attendance/AttendanceRecords', {
+    headers: jsonBody,
+    body: JSON.stringify({ ...record, ...more }),
+  })
+  expect(reply).toMatchObject({ status, body })
+})
+
+test('a passed member of another form is refused by name', async () => {
+  const { json } = await startSandbox({ unmappedFields: 'pass' })
+  const body = JSON.stringify({ ...record, RecordedOn: 'soon', RecordedBy: 1 })
+  expect(await json('POST', '/V2/Attendance/AttendanceRecords', { headers: jsonBody, body })).toMatchObject({
+    status: 400,
+    body: [{ ErrorCode: 'INVALID_FIELD' }, { ErrorCode: 'INVALID_FIELD' }],
+  })
+})
+
+test('AttendanceHistorys holds the states of the mark that the history of V3 has, in pages and single records', async () => {
+  const { json, request } = await startSandbox()
+  const own = encodeURIComponent(`Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`)
+  const read = async (path: string) => (await json('GET', `/V2/Attendance/${path}`)).body
+  const post = (minutes: number) =>
+    json('POST', '/V2/Attendance/AttendanceRecords', {
+      headers: jsonBody,
+      body: JSON.stringify({ ...record, MinutesLate: minutes }),
+    })
+  expect(await read(`AttendanceRecords?$filter=${own}`)).toMatchObject({ value: [{ AttendanceHistorys: [] }] })
+  await post(5)
+  await post(7)
+  const history = (await json('GET', '/Attendance/V3/StatutoryAttendanceRecordHistorys')).body as {
+    value: { ExternalID: string; AttendanceRecord: string; Qualifier: { MinutesLate: number | null } }[]
+  }
+  const states = history.value.map(({ ExternalID, Qualifier: { MinutesLate } }) => ({
+    ExternalID,
+    MinutesLate,
+    Learner: fixed.learner,
+    AttendableEvent: fixed.morning,
+  }))
+  expect(states.map(({ MinutesLate }) => MinutesLate)).toEqual([null, 5, 5, 7])
+  const page = await read(`AttendanceRecords?$filter=${own}`)
+  expect(page).toMatchObject({ value: [{ MinutesLate: 7, AttendanceHistorys: states }] })
+  const id = String(history.value[0]?.AttendanceRecord)
+  expect(await read(`AttendanceRecords(${id})`)).toMatchObject({ MinutesLate: 7, AttendanceHistorys: states })
+  const late = encodeURIComponent('AttendanceHistorys/any(h:h/MinutesLate eq 5)')
+  expect(await read(`AttendanceRecords?$filter=${own}%20and%20${late}&$select=Learner`)).toMatchObject({
+    value: [{ Learner: fixed.learner }],
+  })
+  // What a stale read does not know yet it does not show.
+  await request('PUT', '/_sandbox/faults', { headers: jsonBody, body: '{"kind":"staleRead"}' })
+  await post(9)
+  expect(await read(`AttendanceRecords?$filter=${own}`)).toEqual(page)
 })
