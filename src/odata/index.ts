@@ -42,4 +42,5 @@ export type { SqlFragment, SqlParameter } from './sql/sql-fragment.ts'
 export type { SqlMapping } from './sql/sql-mapping.ts'
 
 export { toServiceDocument, type ServiceDocument } from './metadata/service-document.ts'
+export { writeCsdlJson } from './metadata/write-csdl-json.ts'
 export { writeEdmx } from './metadata/write-edmx.ts'

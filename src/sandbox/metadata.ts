@@ -1,14 +1,24 @@
 import { attendanceV2Model } from '../model/attendance-v2.ts'
-import { toServiceDocument, writeEdmx } from '../odata/index.ts'
-import type { ServiceModel } from '../odata/index.ts'
+import { toServiceDocument, writeCsdlJson, writeEdmx } from '../odata/index.ts'
+import { acceptedType } from './edge/accepted-type.ts'
 import { methodNotAllowed } from './edge/refusals.ts'
-import { jsonReply } from './edge/reply.ts'
+import { jsonReply, odataError } from './edge/reply.ts'
 import type { Reply } from './edge/reply.ts'
+import { isLegacy } from './edge/request.ts'
 import type { Route, ServiceRequest } from './edge/request.ts'
 import { modelOfArea } from './served-model.ts'
 
 /** Answers `GET <root>/` and `GET <root>/$metadata`; undefined for every other path. */
 export type MetadataService = (route: Route, request: ServiceRequest) => Reply | undefined
+
+/** Forms of `$metadata`, the default one first. */
+const forms = ['application/xml', 'application/json'] as const
+const writers = { 'application/xml': writeEdmx, 'application/json': writeCsdlJson }
+const notAcceptable = odataError(
+  406,
+  'NotAcceptable',
+  `$metadata is offered as ${forms.join(' and ')}. Accept one of them.`,
+)
 
 /** Creates the answers that describe the services; each document is written once. */
 export function createMetadataService(): MetadataService {
@@ -17,24 +27,35 @@ export function createMetadataService(): MetadataService {
     Attendance: modelOfArea('Attendance'),
     Legacy: attendanceV2Model,
   }
-  const documents = new Map<ServiceModel, string>()
-  const edmxOf = (model: ServiceModel): string => {
-    const written = documents.get(model) ?? writeEdmx(model)
-    documents.set(model, written)
+  const documents = new Map<string, string>()
+  const describe = (model: keyof typeof models, form: (typeof forms)[number]): string => {
+    const key = `${model} ${form}`
+    const written = documents.get(key) ?? writers[form](models[model])
+    documents.set(key, written)
     return written
   }
-  return ({ area, version, root, resource }, { method, origin }) => {
+  return (route, request) => {
+    const { area, root, resource } = route
     const [name, ...rest] = resource
     const asksMetadata = name?.toLowerCase() === '$metadata'
     if (rest.length > 0 || (name !== undefined && !asksMetadata)) return undefined
-    if (method !== 'GET') return methodNotAllowed('GET')
-    const model = models[area === 'Attendance' && version < 3 ? 'Legacy' : area]
-    if (asksMetadata)
-      return {
-        status: 200,
-        headers: { 'Content-Type': 'application/xml', 'OData-Version': '4.0' },
-        body: edmxOf(model),
-      }
-    return jsonReply(200, JSON.stringify(toServiceDocument(model, `${origin}${root}/$metadata`)))
+    if (request.method !== 'GET') return methodNotAllowed('GET')
+    const model = isLegacy(route) ? 'Legacy' : area
+    if (asksMetadata) {
+      const form = formOf(request)
+      if (form === undefined) return notAcceptable
+      const headers = { 'Content-Type': form, 'OData-Version': '4.0', Vary: 'Accept' }
+      return { status: 200, headers, body: describe(model, form) }
+    }
+    const document = toServiceDocument(models[model], `${request.origin}${root}/$metadata`)
+    return jsonReply(200, JSON.stringify(document))
   }
+}
+
+/** The form that a client asks for: `$format` wins over `Accept` (OData protocol 8.2.1). */
+function formOf(request: ServiceRequest): (typeof forms)[number] | undefined {
+  const query = new URLSearchParams(request.query)
+  const format = query.get('$format') ?? query.get('format')
+  if (format === null) return acceptedType(request.header('accept'), forms)
+  return forms.find((form) => form === format.toLowerCase() || form === `application/${format.toLowerCase()}`)
 }

@@ -5,7 +5,7 @@ import { answerOperations } from './batch/answer-operations.ts'
 import type { BatchParts } from './batch/answer-operations.ts'
 import { methodNotAllowed, notFound } from './edge/refusals.ts'
 import type { Reply } from './edge/reply.ts'
-import { findRoute } from './edge/request.ts'
+import { findRoute, isLegacy } from './edge/request.ts'
 import type { ServiceRequest } from './edge/request.ts'
 import { createLearnerEntities } from './learner/learner-entities.ts'
 import { createLearnerService } from './learner/learner-service.ts'
@@ -43,12 +43,13 @@ export function createService(
     const description = metadata(route, request)
     if (description !== undefined) return description
     if (route.area === 'Learner') return learner(route, request)
-    return route.version === 3 ? attendance(route, request) : legacy(route, request)
+    return isLegacy(route) ? legacy(route, request) : attendance(route, request)
   }
   const batch: BatchParts = { service: single, attempt: (work) => attempt(school, work), disturb }
   return (request) => {
     const route = findRoute(request.path)
-    const isBatch = route?.version === 3 && route.resource.join('/').toLowerCase() === '$batch'
+    // The learner domains at V1 and V2 have the batch of V3; that of the attendance domain is the legacy one.
+    const isBatch = route?.resource.join('/').toLowerCase() === '$batch' && !isLegacy(route)
     if (!isBatch) return single(request)
     if (!switches.batch) return notFound
     return request.method === 'POST' ? answerOperations(batch, route, request) : methodNotAllowed('POST')

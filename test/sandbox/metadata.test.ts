@@ -39,3 +39,32 @@ test('descriptions are read only', async () => {
   const { json } = await startSandbox()
   expect(await json('POST', '/V3/$metadata')).toMatchObject({ status: 405 })
 })
+
+test.each([
+  [{ Accept: 'application/json' }, '', 'application/json'],
+  [{ Accept: 'application/xml' }, '', 'application/xml'],
+  [{ Accept: 'application/xml' }, '?$format=json', 'application/json'],
+  [{ Accept: 'application/json' }, '?format=application/xml', 'application/xml'],
+])('%j with $metadata%s gets %s', async (headers, query, type) => {
+  const { request } = await startSandbox()
+  for (const path of ['/V3/$metadata', '/Attendance/V3/$metadata', '/V2/Attendance/$metadata']) {
+    const reply = await request('GET', `${path}${query}`, { headers })
+    expect([reply.status, reply.headers['content-type'], reply.headers['vary']]).toEqual([
+      200,
+      type,
+      'Accept',
+    ])
+    expect(reply.text).toMatch(type === 'application/json' ? /^\{"\$Version":"4\.0"/ : /^<\?xml/)
+  }
+})
+
+test.each([
+  [{ Accept: 'text/html' }, ''],
+  [{ Accept: 'application/json' }, '?$format=atom'],
+])('%j with $metadata%s is not acceptable', async (headers, query) => {
+  const { json } = await startSandbox()
+  expect(await json('GET', `/V3/$metadata${query}`, { headers })).toMatchObject({
+    status: 406,
+    body: { error: { code: 'NotAcceptable' } },
+  })
+})

@@ -10,6 +10,7 @@ import type {
   ServiceModel,
   TypeRef,
 } from '../csdl.ts'
+import { bindingsOf } from './navigation-bindings.ts'
 
 type Attributes = Readonly<Record<string, string | undefined>>
 
@@ -84,18 +85,10 @@ function writeFunction(declaration: FunctionDeclaration): string {
   ])
 }
 
-/** Links lead to the one set of their target type; contained targets and types without a set of their own have none. */
 function writeEntitySet(set: EntitySet, model: ServiceModel): string {
-  const { entitySets } = model.container
-  const type = model.schemas
-    .flatMap(({ namespace, entityTypes }) => entityTypes.map((declared) => ({ namespace, declared })))
-    .find(({ namespace, declared }) => `${namespace}.${declared.name}` === set.entityType)
-  const bindings = (type?.declared.navigation ?? []).flatMap((property) => {
-    const targets = entitySets.filter(({ entityType }) => entityType === property.type)
-    const [target] = targets
-    if (property.contained || target === undefined || targets.length > 1) return []
-    return [element('NavigationPropertyBinding', { Path: property.name, Target: target.name })]
-  })
+  const bindings = bindingsOf(set, model).map(({ path, target }) =>
+    element('NavigationPropertyBinding', { Path: path, Target: target }),
+  )
   return element('EntitySet', { Name: set.name, EntityType: set.entityType }, bindings)
 }
 

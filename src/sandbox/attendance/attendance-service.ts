@@ -5,13 +5,13 @@ import { parseDate, parseInstant } from '../../odata/typed/scalar.ts'
 import { methodNotAllowed, notFound, refuseDomain } from '../edge/refusals.ts'
 import { odataError } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
-import { contextRoot } from '../edge/request.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
-import { entityReply } from '../query/collection.ts'
 import { compileQuery } from '../query/compile-query.ts'
 import type { QueryContext } from '../query/compile-query.ts'
 import type { Entity } from '../query/compiled-query.ts'
-import { readEntities } from '../query/read-entities.ts'
+import { presentationOf } from '../query/presentation.ts'
+import { countEntities, readEntities } from '../query/read-entities.ts'
+import { readEntity } from '../query/read-entity.ts'
 import { readQuery } from '../query/read-query.ts'
 import { keyValues, readResource } from '../query/resource.ts'
 import type { Resource } from '../query/resource.ts'
@@ -77,7 +77,8 @@ export function createAttendanceService(
 
   const records = (resource: Resource, route: Route, request: ServiceRequest): Reply => {
     if (resource.key === undefined) {
-      if (request.method === 'POST') return postRecord(school, switches.onExisting, route, request)
+      if (request.method === 'POST')
+        return postRecord(school, switches.onExisting, queryContext().index, route, request)
       if (request.method !== 'GET') return methodNotAllowed('GET', 'POST')
       const face = { typeName: typeName('AttendanceRecord'), toEntity, recordedOnly: false }
       return readRecords(school, { ...face, queryContext: queryContext() }, switches, route, request)
@@ -86,8 +87,12 @@ export function createAttendanceService(
     const [id] = keyValues(resource.key, ['ExternalID']) ?? []
     const row = id === undefined ? undefined : rowById(school, id, request.asOf)
     if (row === undefined) return notFound
-    const query = compileQuery(readQuery(request.query), typeName('AttendanceRecord'), queryContext())
-    return entityReply(200, contextRoot(route, request), 'AttendanceRecords', query.project(toEntity(row)))
+    const about = {
+      typeName: typeName('AttendanceRecord'),
+      context: 'AttendanceRecords',
+      entity: toEntity(row),
+    }
+    return readEntity({ ...resource, ...about }, queryContext(), switches.pageSize, route, request)
   }
 
   const reference = (set: ReferenceSet, resource: Resource, route: Route, request: ServiceRequest): Reply => {
@@ -100,21 +105,29 @@ export function createAttendanceService(
       set.key.every((name, index) => one[name] === values?.[index]),
     )
     if (entity === undefined) return notFound
-    const query = compileQuery(readQuery(request.query), collection.typeName, queryContext())
-    return entityReply(200, contextRoot(route, request), set.name, query.project(entity))
+    const target = { ...resource, ...collection, entity }
+    return readEntity(target, queryContext(), switches.pageSize, route, request)
+  }
+
+  const count = (set: ReferenceSet, request: ServiceRequest): Reply => {
+    if (request.method !== 'GET') return methodNotAllowed('GET')
+    const collection = { typeName: typeName(set.type), context: set.name, entities: set.entities(school) }
+    return countEntities(collection, queryContext(), request)
   }
 
   const changedRecords = (segment: FunctionSegment, route: Route, request: ServiceRequest): Reply => {
     if (request.method !== 'GET') return methodNotAllowed('GET')
-    const since = readStartDate(segment)
+    const since = readStartDate(segment, request)
     if (since === undefined) return startDateRequired
     const options = readQuery(request.query)
     // All marks of a school may have changed: they are read in their own order, or not at all.
     if (options.orderby !== undefined)
       throw new QueryError('Changes come in the order of their writing', 0, '$orderby')
-    const query = compileQuery(options, typeName('AttendanceRecord'), queryContext())
+    const context = queryContext()
+    const presentation = presentationOf(options, route, request, context.index)
+    const query = compileQuery(options, typeName('AttendanceRecord'), context, presentation.describe)
     const source = (after: RowPosition | undefined): Iterable<Row> => changedRows(school, since, after)
-    return pageRows({ source, toEntity, query, options, pageSize: switches.pageSize, route, request })
+    return pageRows({ source, toEntity, query, presentation, options, pageSize: switches.pageSize, request })
   }
 
   const changedEntities = (
@@ -124,7 +137,7 @@ export function createAttendanceService(
     request: ServiceRequest,
   ): Reply => {
     if (request.method !== 'GET') return methodNotAllowed('GET')
-    const since = readStartDate(segment)
+    const since = readStartDate(segment, request)
     if (since === undefined) return startDateRequired
     const collection = { typeName: typeName(type), context: name, entities: list(since) }
     return readEntities(collection, queryContext(), switches.pageSize, route, request)
@@ -134,22 +147,18 @@ export function createAttendanceService(
     const refusal = refuseDomain(request.principal, 'Attendance')
     if (refusal !== undefined) return refusal
     const resource = readResource(route.resource)
-    if (resource === undefined) return notFound
-    const name = resource.set.toLowerCase()
+    if (resource === undefined) return isUnreadableChanges(route) ? startDateRequired : notFound
+    const name = route.isLookup ? lookupName(resource.set.toLowerCase()) : resource.set.toLowerCase()
     const set = referenceSets[name]
     const isRecords = name === 'attendancerecords'
     const [next, ...beyond] = resource.rest
-    if (next === undefined) {
+    if (next === undefined || resource.key !== undefined) {
       if (isRecords) return records(resource, route, request)
       return set === undefined ? notFound : reference(set, resource, route, request)
     }
-    if (
-      next.kind !== 'function' ||
-      !/(^|\.)changes$/i.test(next.name) ||
-      beyond.length > 0 ||
-      resource.key !== undefined
-    )
-      return notFound
+    if (beyond.length > 0 || resource.isRaw) return notFound
+    if (next.kind === '$count' && set !== undefined) return count(set, request)
+    if (next.kind !== 'function' || !/(^|\.)changes$/i.test(next.name)) return notFound
     if (isRecords) return changedRecords(next, route, request)
     const listed = set?.changes
     if (set === undefined || listed === undefined) return notFound
@@ -157,17 +166,32 @@ export function createAttendanceService(
   }
 }
 
+/** A path whose argument is no literal at all, such as a time that no day has. */
+const isUnreadableChanges = ({ resource: [set = '', call = ''] }: Route): boolean =>
+  /^(attendancerecords|statutoryattendancerecordhistorys)$/i.test(set) && /^(\w+\.)*changes\(/i.test(call)
+
+/** Below `/V1/Lookup/Attendance` the lookup may go by its set or by its type (service-facts 7 and 13). */
+function lookupName(name: string): string {
+  return name === 'attendancecode' || name === 'attendancecodes' ? 'attendancelookups' : name
+}
+
 const startDateRequired = odataError(
   400,
   'InvalidQuery',
-  'SIMS.Changes needs startDate, a date or a date and time with offset.',
+  'SIMS.Changes needs the parameter startDate: a date and time with offset such as 2026-03-02T09:00:00Z, a date such as 2026-03-02, or an alias for one.',
 )
 
-/** The one parameter of `SIMS.Changes` in milliseconds; its type is not shown, so a date alone is read too. */
-function readStartDate({ parameters }: FunctionSegment): number | undefined {
+/**
+ * The one parameter of `SIMS.Changes` in milliseconds; its type is not shown, so a date alone is read too. An alias stands
+ * for the value of an option of that name (OData URL conventions 5.3).
+ */
+function readStartDate({ parameters }: FunctionSegment, { query }: ServiceRequest): number | undefined {
   const [parameter, ...more] = parameters
-  if (parameter?.name.toLowerCase() !== 'startdate' || more.length > 0 || parameter.value.kind !== 'literal')
-    return undefined
-  const { value } = parameter.value
-  return parseInstant(value)?.ms ?? parseDate(value)
+  if (parameter?.name.toLowerCase() !== 'startdate' || more.length > 0) return undefined
+  const { value: given } = parameter
+  const isAlias = given.kind === 'path' && given.root.kind === 'alias' && given.segments.length === 0
+  const value = isAlias ? readQuery(query).aliases?.get(given.root.name) : given
+  if (value?.kind !== 'literal') return undefined
+  if (value.type === 'Edm.DateTimeOffset') return parseInstant(value.value)?.ms
+  return value.type === 'Edm.Date' ? parseDate(value.value) : undefined
 }

@@ -1,12 +1,12 @@
 import { QueryError } from '../../odata/index.ts'
 import type { QueryOptions } from '../../odata/index.ts'
 import type { Reply } from '../edge/reply.ts'
-import { contextRoot } from '../edge/request.ts'
-import type { Route, ServiceRequest } from '../edge/request.ts'
+import type { ServiceRequest } from '../edge/request.ts'
 import { collectionReply } from '../query/collection.ts'
 import type { CompiledQuery } from '../query/compiled-query.ts'
 import { nextLink, pageSize, takePage } from '../query/page.ts'
 import type { Entity } from '../query/compiled-query.ts'
+import type { Presentation } from '../query/presentation.ts'
 import { readOffset } from '../query/read-entities.ts'
 import type { Row, RowPosition } from './augmented-rows.ts'
 
@@ -18,10 +18,10 @@ export interface RowPage {
   readonly source: RowSource
   readonly toEntity: (row: Row) => Entity
   readonly query: CompiledQuery
+  readonly presentation: Presentation
   readonly options: QueryOptions
   /** Rows of one answer at most. */
   readonly pageSize: number
-  readonly route: Route
   readonly request: ServiceRequest
 }
 
@@ -51,7 +51,7 @@ export function pageRows(page: RowPage): Reply {
 }
 
 function reply(
-  { query, options, route, request }: RowPage,
+  { query, options, presentation, request }: RowPage,
   rows: readonly FoundRow[],
   count: number,
   token: string | undefined,
@@ -59,9 +59,9 @@ function reply(
 ): Reply {
   const url = `${request.origin}${request.path}`
   return collectionReply({
-    root: contextRoot(route, request),
+    presentation,
     context: 'AttendanceRecords',
-    rows: rows.map(({ entity }) => query.project(entity)),
+    rows: rows.map(({ entity }) => query.project(entity, `${presentation.root}/AttendanceRecords`)),
     count: query.count ? count : undefined,
     next: token === undefined ? undefined : nextLink(url, options, rest, token),
   })

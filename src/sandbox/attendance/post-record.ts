@@ -1,7 +1,10 @@
-import { jsonReply, odataError } from '../edge/reply.ts'
+import { serviceNamespace } from '../../model/notation.ts'
+import type { ModelIndex } from '../../odata/index.ts'
+import { odataError } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
-import { contextRoot } from '../edge/request.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
+import { entityReply } from '../query/collection.ts'
+import { presentationOf } from '../query/presentation.ts'
 import type { School } from '../school.ts'
 import type { OnExisting } from '../store/marks.ts'
 import { readRecordBody } from './read-record-body.ts'
@@ -16,6 +19,7 @@ import { writeMark } from './write-mark.ts'
 export function postRecord(
   school: School,
   onExisting: OnExisting,
+  index: ModelIndex,
   route: Route,
   request: ServiceRequest,
 ): Reply {
@@ -46,10 +50,10 @@ export function postRecord(
     return { status: 204, headers: { ...headers, 'OData-Version': '4.0' }, body: '' }
   }
   const types = { attendee: record.attendee.type, event: record.event.type, code: record.code.type }
-  const body = {
-    '@odata.context': `${contextRoot(route, request)}/$metadata#AttendanceRecords/$entity`,
-    ...toRecordEntity(outcome.view, types),
-    fabricated: null,
-  }
-  return jsonReply(201, JSON.stringify(body), { Location: location })
+  const entity = { ...toRecordEntity(outcome.view, types), fabricated: null }
+  const presentation = presentationOf({}, route, request, index)
+  const type = index.structured(`${serviceNamespace}.AttendanceRecord`)
+  const described = presentation.describe?.(type, entity, entity, '').members ?? entity
+  const reply = entityReply(201, presentation, 'AttendanceRecords/$entity', described)
+  return { ...reply, headers: { ...reply.headers, Location: location } }
 }

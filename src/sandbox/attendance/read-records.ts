@@ -4,6 +4,8 @@ import type { Route, ServiceRequest } from '../edge/request.ts'
 import { compileQuery } from '../query/compile-query.ts'
 import type { QueryContext } from '../query/compile-query.ts'
 import type { Entity } from '../query/compiled-query.ts'
+import type { Describe } from '../query/describe-entity.ts'
+import { presentationOf } from '../query/presentation.ts'
 import { readQuery } from '../query/read-query.ts'
 import type { School } from '../school.ts'
 import { augmentedRows } from './augmented-rows.ts'
@@ -20,6 +22,8 @@ export interface RecordFace {
   readonly toEntity: (row: Row) => Entity
   /** Sessions without a mark are left out (service.md 1.2: the V2 read). */
   readonly recordedOnly: boolean
+  /** Another way to write the full level of annotations. */
+  readonly describe?: Describe
 }
 
 /** Limits of one answer. */
@@ -42,7 +46,8 @@ export function readRecords(
   const options = readQuery(request.query)
   if (options.filter === undefined)
     return odataError(400, 'FilterRequired', 'A GET of attendance records needs a $filter.')
-  const query = compileQuery(options, face.typeName, face.queryContext)
+  const presentation = presentationOf(options, route, request, face.queryContext.index, face.describe)
+  const query = compileQuery(options, face.typeName, face.queryContext, presentation.describe)
   const bounds = query.filter === undefined ? {} : boundsOf(query.filter)
   const refusal = refuseWideRange(bounds, limits.maxDays)
   if (refusal !== undefined) return refusal
@@ -55,5 +60,5 @@ export function readRecords(
   }
   const source = (after: RowPosition | undefined): Iterable<Row> =>
     augmentedRows(school, after === undefined ? rows : { ...rows, after })
-  return pageRows({ source, toEntity, query, options, pageSize: limits.pageSize, route, request })
+  return pageRows({ source, toEntity, query, presentation, options, pageSize: limits.pageSize, request })
 }

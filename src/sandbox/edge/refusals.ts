@@ -7,10 +7,11 @@ import type { Principal } from '../security/gateway.ts'
 /** No resource of the service has the path, or no entity the key. */
 export const notFound: Reply = odataError(404, 'NotFound', 'No resource of the service has this path.')
 
-/** The resource is there, its method is another. */
+/** The resource is there, its method is another. HEAD goes where GET does. */
 export function methodNotAllowed(...methods: string[]): Reply {
-  const reply = odataError(405, 'MethodNotAllowed', `The resource allows ${methods.join(', ')}.`)
-  return { ...reply, headers: { ...reply.headers, Allow: methods.join(', ') } }
+  const allowed = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
+  const reply = odataError(405, 'MethodNotAllowed', `The resource allows ${allowed}.`)
+  return { ...reply, headers: { ...reply.headers, Allow: allowed } }
 }
 
 /** The gateway's answer to a token that is right but lacks a security domain (service-facts 12); undefined: it holds it. */

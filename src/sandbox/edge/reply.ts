@@ -7,10 +7,12 @@ export interface Reply {
   readonly body: string | Buffer
 }
 
-/** Media type of data with the annotations a client needs and no more (OData JSON format 3.1.1). */
-const jsonType = 'application/json; odata.metadata=minimal'
+/** Media type of data: by default with the annotations a client needs and no more (OData JSON format 3.1). */
+export function jsonMediaType(level: 'none' | 'minimal' | 'full' = 'minimal'): string {
+  return `application/json; odata.metadata=${level}`
+}
 
-const odataHeaders = { 'Content-Type': jsonType, 'OData-Version': '4.0' }
+const odataHeaders = { 'Content-Type': jsonMediaType(), 'OData-Version': '4.0' }
 
 /** A JSON answer of the data service; `body` is JSON text. */
 export function jsonReply(

@@ -28,6 +28,13 @@ export interface Route {
   readonly root: string
   /** Decoded segments after the root. */
   readonly resource: readonly string[]
+  /** Whether the root is that of lookups: `/V1/Lookup/Learner` (service-facts 13). */
+  readonly isLookup?: true
+}
+
+/** True for the obsolete face: attendance at V1 and V2, but for the lookups. */
+export function isLegacy({ area, version, isLookup }: Route): boolean {
+  return area === 'Attendance' && version < 3 && isLookup !== true
 }
 
 const VERSION = /^v([123])$/i
@@ -35,7 +42,7 @@ const areas: Readonly<Record<string, Route['area']>> = { learner: 'Learner', att
 
 /**
  * Finds the service root in a path: any prefix, then the area and the version in either order and any case, with
- * `odata` before the version or not (service-facts 13; service.md 4). `undefined` for a path without a version or with broken
+ * `odata` before the version or not, `Lookup` after it or not (service-facts 13; service.md 4). `undefined` for a path without a version or with broken
  * percent-encoding. The area defaults to Learner, and to Attendance in `AttendanceServiceFarm1`.
  */
 export function findRoute(path: string): Route | undefined {
@@ -46,14 +53,17 @@ export function findRoute(path: string): Route | undefined {
   const at = segments.findIndex((segment) => VERSION.test(segment))
   const version = versionOf(segments[at])
   if (version === undefined || segments.length < raw.length) return undefined
-  const after = areas[segments[at + 1]?.toLowerCase() ?? '']
+  const isLookup = segments[at + 1]?.toLowerCase() === 'lookup'
+  const last = isLookup ? at + 1 : at
+  const after = areas[segments[last + 1]?.toLowerCase() ?? '']
   const odata = segments[at - 1]?.toLowerCase() === 'odata' ? 1 : 0
   const before = segments[at - 1 - odata]?.toLowerCase() ?? ''
   const area = after ?? areas[before] ?? (before.startsWith('attendanceservice') ? 'Attendance' : 'Learner')
-  const end = at + (after === undefined ? 1 : 2)
+  const end = last + (after === undefined ? 1 : 2)
   const resource = segments.slice(end)
   if (resource.at(-1) === '') resource.pop()
-  return { area, version, root: raw.slice(0, end).join('/'), resource }
+  const route = { area, version, root: raw.slice(0, end).join('/'), resource }
+  return isLookup ? { ...route, isLookup } : route
 }
 
 /** The service root that `@odata.context` of an answer names. */
@@ -64,7 +74,7 @@ export function contextRoot({ root }: Route, { contextUrl, origin }: ServiceRequ
 /** The face of the service that a path belongs to: attendance at V1 and V2 is the legacy one. */
 export function faceOf(path: string): Face {
   const route = findRoute(path)
-  return route?.area === 'Attendance' && route.version < 3 ? 'V2' : 'V3'
+  return route !== undefined && isLegacy(route) ? 'V2' : 'V3'
 }
 
 function versionOf(segment: string | undefined): Route['version'] | undefined {

@@ -128,7 +128,8 @@ function toServiceRequest(request: Request, body: Buffer, principal: Principal):
   const mark = request.url.indexOf('?')
   const encrypted = 'encrypted' in request.socket
   return {
-    method: request.method,
+    // Node leaves out the body of the answer (RFC 9110 9.3.2).
+    method: request.method === 'HEAD' ? 'GET' : request.method,
     path: mark < 0 ? request.url : request.url.slice(0, mark),
     query: mark < 0 ? '' : request.url.slice(mark + 1),
     header: (name) => single(request.headers[name]),

@@ -1,6 +1,7 @@
 import type { Json } from '../seed/documents/field-rules.ts'
 import { learnerSets } from '../seed/documents/entity-sets.ts'
 import type { LearnerSet } from '../seed/documents/entity-sets.ts'
+import { lookupSets } from '../seed/documents/value-lists.ts'
 import type { School } from '../school.ts'
 import type { Entity } from '../query/compiled-query.ts'
 
@@ -73,4 +74,14 @@ export function findLearnerSet(name: string): LearnerSet | undefined {
   return learnerSets.find((set) =>
     [set.name, ...set.aliases].some((spelling) => spelling.toLowerCase() === wanted),
   )
+}
+
+/** The lookup that a LookupType names, in any case, and the set that holds it: `/V1/Lookup/Learner/Ethnicity`. */
+export function findLookup(name: string): { readonly set: LearnerSet; readonly type: string } | undefined {
+  for (const [setName, types] of Object.entries(lookupSets)) {
+    const type = Object.keys(types).find((one) => one.toLowerCase() === name.toLowerCase())
+    const set = type === undefined ? undefined : findLearnerSet(setName)
+    if (type !== undefined && set !== undefined) return { set, type }
+  }
+  return undefined
 }

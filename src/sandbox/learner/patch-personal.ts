@@ -1,15 +1,16 @@
 import { learnerPersonal } from '../../model/identity.ts'
-import type { Property } from '../../odata/index.ts'
+import { serviceNamespace } from '../../model/notation.ts'
+import type { ModelIndex, Property } from '../../odata/index.ts'
 import { FieldReader, isMembers } from '../attendance/field-reader.ts'
 import type { Members } from '../attendance/field-reader.ts'
 import { parseRelaxedJson } from '../attendance/relaxed-json.ts'
 import { formatInstant } from '../dates.ts'
 import { odataError } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
-import { contextRoot } from '../edge/request.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
 import { entityReply } from '../query/collection.ts'
 import type { Entity } from '../query/compiled-query.ts'
+import { presentationOf } from '../query/presentation.ts'
 import type { School } from '../school.ts'
 import type { Json } from '../seed/documents/field-rules.ts'
 import type { LearnerEntity } from './learner-entities.ts'
@@ -22,6 +23,7 @@ import type { LearnerEntity } from './learner-entities.ts'
 export function patchPersonal(
   school: School,
   found: LearnerEntity,
+  index: ModelIndex,
   route: Route,
   request: ServiceRequest,
 ): Reply {
@@ -34,7 +36,11 @@ export function patchPersonal(
   const entity = { ...found.entity, ...changes }
   school.entities.update('LearnerPersonals', { ...found, body: JSON.stringify(entity) })
   if (/(^|[ ,;])return=representation([ ,;]|$)/i.test(request.header('prefer') ?? '')) {
-    const reply = entityReply(200, contextRoot(route, request), 'LearnerPersonals', withoutLinks(entity))
+    const presentation = presentationOf({}, route, request, index)
+    const shown = withoutLinks(entity)
+    const type = index.structured(`${serviceNamespace}.LearnerPersonal`)
+    const described = presentation.describe?.(type, entity, shown, '').members ?? shown
+    const reply = entityReply(200, presentation, 'LearnerPersonals/$entity', described)
     return { ...reply, headers: { ...reply.headers, 'Preference-Applied': 'return=representation' } }
   }
   return { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }

@@ -1,25 +1,31 @@
 import { attendanceV2Model } from '../../model/attendance-v2.ts'
 import { createModelIndex } from '../../odata/index.ts'
-import { decodeRecordBytes, readPreferences } from '../../v2/index.ts'
+import { decodeRecordBytes, FLAT_TYPE, readPreferences } from '../../v2/index.ts'
 import { rowById } from '../attendance/augmented-rows.ts'
 import type { AttendanceSwitches } from '../attendance/attendance-service.ts'
 import { readRecords } from '../attendance/read-records.ts'
 import type { RecordFace } from '../attendance/read-records.ts'
 import { historyViews } from '../attendance/reference-sets.ts'
 import { methodNotAllowed, notFound, refuseDomain } from '../edge/refusals.ts'
-import { jsonReply } from '../edge/reply.ts'
+import { jsonMediaType, jsonReply } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
 import { contextRoot } from '../edge/request.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
-import { entityReply } from '../query/collection.ts'
-import { compileQuery } from '../query/compile-query.ts'
-import { readQuery } from '../query/read-query.ts'
+import type { Describe } from '../query/describe-entity.ts'
+import { readEntity } from '../query/read-entity.ts'
 import { keyValues, readResource } from '../query/resource.ts'
+import type { Resource } from '../query/resource.ts'
 import type { School } from '../school.ts'
 import { answerBatch } from './answer-batch.ts'
 import { toFlatReply } from './flat-entity.ts'
 import type { UnmappedPolicy } from './unmapped-fields.ts'
 import { writeFlat } from './write-flat.ts'
+
+/** At the full level a flat record has its type and no more, as the replies to its writes do. */
+const describe: Describe = (_type, _entity, shown) => ({
+  members: { '@odata.type': FLAT_TYPE, ...shown },
+  url: '',
+})
 
 /** Switches of the legacy face. */
 export interface LegacySwitches extends AttendanceSwitches {
@@ -44,6 +50,7 @@ export function createLegacyService(
       },
     }),
     recordedOnly: true,
+    describe,
   })
 
   const post = (route: Route, request: ServiceRequest, context: string): Reply => {
@@ -58,16 +65,17 @@ export function createLegacyService(
     )
     return status === 201 && prefers.prefersMinimal
       ? { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
-      : jsonReply(status, json)
+      : jsonReply(status, json, status === 201 ? { 'Content-Type': jsonMediaType(prefers.metadata) } : {})
   }
 
-  const keyed = (id: string | undefined, route: Route, request: ServiceRequest): Reply => {
+  const keyed = (resource: Resource, route: Route, request: ServiceRequest): Reply => {
     if (request.method !== 'GET') return methodNotAllowed('GET')
+    const [id] = keyValues(resource.key ?? [], ['ExternalID']) ?? []
     const row = id === undefined ? undefined : rowById(school, id, request.asOf)
     if (row?.seq === undefined) return notFound
     const { toEntity, queryContext } = face(request.asOf)
-    const query = compileQuery(readQuery(request.query), typeName, queryContext)
-    return entityReply(200, contextRoot(route, request), 'AttendanceRecords', query.project(toEntity(row)))
+    const about = { typeName, context: 'AttendanceRecords', entity: toEntity(row), describe }
+    return readEntity({ ...resource, ...about }, queryContext, switches.pageSize, route, request)
   }
 
   return (route, request) => {
@@ -77,8 +85,9 @@ export function createLegacyService(
     const isBatch = route.resource.length === 1 && route.resource[0]?.toLowerCase() === '$batch'
     if (isBatch) return request.method === 'POST' ? post(route, request, context) : methodNotAllowed('POST')
     const resource = readResource(route.resource)
-    if (resource?.set.toLowerCase() !== 'attendancerecords' || resource.rest.length > 0) return notFound
-    if (resource.key !== undefined) return keyed(keyValues(resource.key, ['ExternalID'])?.[0], route, request)
+    if (resource?.set.toLowerCase() !== 'attendancerecords') return notFound
+    if (resource.key !== undefined) return keyed(resource, route, request)
+    if (resource.rest.length > 0 || resource.isRaw) return notFound
     if (request.method === 'POST') return post(route, request, context)
     if (request.method !== 'GET') return methodNotAllowed('GET', 'POST')
     return readRecords(school, face(request.asOf), switches, route, request)

@@ -1,38 +1,37 @@
-import { jsonReply } from '../edge/reply.ts'
+import { jsonMediaType, jsonReply } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
 import type { Json } from '../seed/documents/field-rules.ts'
+import type { Presentation } from './presentation.ts'
 
 /** A collection answer before it is written. */
 export interface CollectionReply {
-  /** URL of the service root. */
-  readonly root: string
+  readonly presentation: Presentation
   /** What `$metadata#` is followed by. */
   readonly context: string
-  readonly rows: readonly Record<string, Json>[]
+  readonly rows: readonly Json[]
   readonly count?: number | undefined
   readonly next?: string | undefined
 }
 
 /** Writes a collection: context, count where asked for, rows, link to the next page (OData JSON format 12). */
-export function collectionReply({ root, context, rows, count, next }: CollectionReply): Reply {
+export function collectionReply({ presentation, context, rows, count, next }: CollectionReply): Reply {
+  const { root, level } = presentation
   const body = {
-    '@odata.context': `${root}/$metadata#${context}`,
+    ...(level === 'none' ? {} : { '@odata.context': `${root}/$metadata#${context}` }),
     ...(count === undefined ? {} : { '@odata.count': count }),
     value: rows,
     ...(next === undefined ? {} : { '@odata.nextLink': next }),
   }
-  return jsonReply(200, JSON.stringify(body))
+  return jsonReply(200, JSON.stringify(body), { 'Content-Type': jsonMediaType(level) })
 }
 
-/** Writes one entity of a set. */
+/** Writes one entity of a set, or one value: `context` is all that follows `$metadata#`. */
 export function entityReply(
   status: number,
-  root: string,
+  { root, level, entityContext }: Presentation,
   context: string,
   entity: Record<string, Json>,
 ): Reply {
-  return jsonReply(
-    status,
-    JSON.stringify({ '@odata.context': `${root}/$metadata#${context}/$entity`, ...entity }),
-  )
+  const body = entityContext ? { '@odata.context': `${root}/$metadata#${context}`, ...entity } : entity
+  return jsonReply(status, JSON.stringify(body), { 'Content-Type': jsonMediaType(level) })
 }

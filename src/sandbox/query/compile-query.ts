@@ -1,6 +1,7 @@
 import { checkQuery, compileComparator, compilePredicate, QueryError } from '../../odata/index.ts'
 import type { ModelIndex, QueryOptions, StructuredType, TypedQuery, VisitBudget } from '../../odata/index.ts'
 import type { CompiledQuery } from './compiled-query.ts'
+import type { Describe } from './describe-entity.ts'
 import { compileProjection } from './projection.ts'
 
 /** What queries are compiled against. */
@@ -13,14 +14,15 @@ export interface QueryContext {
 /** Items of collections that the conditions of one query may visit together: dozens of times those of a school. */
 const maxVisits = 200_000
 
-/** Checks and compiles query options against a type. Errors: `QueryError` with the option and position. */
+/** Checks and compiles query options against a type; `describe` annotates what is shown. Errors: `QueryError` with the option and position. */
 export function compileQuery(
   options: QueryOptions,
   typeName: string,
   { index, now }: QueryContext,
+  describe?: Describe,
 ): CompiledQuery {
   const checked = checkQuery(options, typeName, index, { now })
-  return compileTyped(checked, index.structured(typeName), index, { left: maxVisits })
+  return compileTyped(checked, index.structured(typeName), index, { left: maxVisits }, describe)
 }
 
 function compileTyped(
@@ -28,6 +30,7 @@ function compileTyped(
   type: StructuredType,
   index: ModelIndex,
   budget: VisitBudget,
+  describe: Describe | undefined,
   outer?: '$expand',
 ): CompiledQuery {
   const { filter, orderby } = query
@@ -41,8 +44,11 @@ function compileTyped(
       orderby.length === 0
         ? undefined
         : inOption(outer ?? '$orderby', compileComparator(orderby, index, budget)),
-    project: compileProjection(query, type, (nested, target) =>
-      compileTyped(nested, target, index, budget, '$expand'),
+    project: compileProjection(
+      query,
+      type,
+      (nested, target) => compileTyped(nested, target, index, budget, describe, '$expand'),
+      describe,
     ),
     skip: query.skip ?? 0,
     top: query.top,

@@ -3,6 +3,7 @@ import type { Selection, StructuredType, TypedExpand, TypedQuery } from '../../o
 import type { Json } from '../seed/documents/field-rules.ts'
 import { findEntities, isEntity } from './compiled-query.ts'
 import type { CompiledQuery, Entity, Projection } from './compiled-query.ts'
+import type { Describe } from './describe-entity.ts'
 
 type Compile = (query: TypedQuery, type: StructuredType) => CompiledQuery
 
@@ -15,18 +16,20 @@ export function compileProjection(
   { select, expand }: TypedQuery,
   type: StructuredType,
   compile: Compile,
+  describe?: Describe,
 ): Projection {
   const properties = [...type.properties.keys()]
   const shown = select === undefined ? properties : properties.filter((name) => select.has(name))
   const links = expand.map((item) => compileLink(item, compile))
-  return (entity) => {
+  return (entity, collectionUrl = '') => {
     const result: Record<string, Json> = {}
     for (const name of shown) {
       const value = entity[name]
       if (value !== undefined) result[name] = selectPart(value, select?.get(name) ?? 'all')
     }
-    for (const link of links) link(entity, result)
-    return result
+    const { members, url } = describe?.(type, entity, result, collectionUrl) ?? { members: result, url: '' }
+    for (const link of links) link(entity, members, url)
+    return members
   }
 }
 
@@ -41,23 +44,24 @@ function selectPart(value: Json, selection: Selection | 'all'): Json {
   return part
 }
 
-type Link = (entity: Entity, result: Record<string, Json>) => void
+type Link = (entity: Entity, result: Record<string, Json>, url: string) => void
 
 function compileLink({ path, property, target, mode, levels, query }: TypedExpand, compile: Compile): Link {
   const { name } = property
   if (path.length > 1 || mode === 'references' || levels !== 1)
     throw new QueryError(`This form of $expand is not supported for ${name}`, 0, '$expand')
   const nested = compile(query, target)
-  return (entity, result) => {
+  return (entity, result, url) => {
     const value = entity[name] ?? null
+    const inside = `${url}/${name}`
     if (!Array.isArray(value)) {
-      result[name] = isEntity(value) ? nested.project(value) : null
+      result[name] = isEntity(value) ? nested.project(value, inside) : null
       return
     }
     const found = findEntities(nested, value.filter(isEntity))
     if (nested.count || mode === 'count') result[`${name}@odata.count`] = found.length
     if (mode === 'count') return
     const end = nested.top === undefined ? undefined : nested.skip + nested.top
-    result[name] = found.slice(nested.skip, end).map((item) => nested.project(item))
+    result[name] = found.slice(nested.skip, end).map((item) => nested.project(item, inside))
   }
 }

@@ -1,7 +1,6 @@
 import { QueryError } from '../../odata/index.ts'
 import type { QueryOptions } from '../../odata/index.ts'
 import type { Reply } from '../edge/reply.ts'
-import { contextRoot } from '../edge/request.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
 import { collectionReply } from './collection.ts'
 import { compileQuery } from './compile-query.ts'
@@ -9,6 +8,9 @@ import { findEntities } from './compiled-query.ts'
 import type { QueryContext } from './compile-query.ts'
 import { nextLink, pageSize, takePage } from './page.ts'
 import type { Entity } from './compiled-query.ts'
+import type { Describe } from './describe-entity.ts'
+import { presentationOf } from './presentation.ts'
+import { plainText } from './raw-value.ts'
 import { readQuery } from './read-query.ts'
 
 /** A collection that is whole in memory, and how it is called. */
@@ -18,6 +20,8 @@ export interface EntityCollection {
   /** What follows `$metadata#`. */
   readonly context: string
   readonly entities: readonly Entity[]
+  /** Another way to write the full level of annotations. */
+  readonly describe?: Describe
 }
 
 /**
@@ -33,18 +37,29 @@ export function readEntities(
 ): Reply {
   const options = readQuery(request.query)
   const offset = readOffset(options)
-  const query = compileQuery(options, collection.typeName, queryContext)
+  const presentation = presentationOf(options, route, request, queryContext.index, collection.describe)
+  const query = compileQuery(options, collection.typeName, queryContext, presentation.describe)
   const items = findEntities(query, collection.entities)
   const size = pageSize(serverPageSize, request.header('prefer'), options.top)
   const page = takePage(items, offset, size)
   const url = `${request.origin}${request.path}`
   return collectionReply({
-    root: contextRoot(route, request),
+    presentation,
     context: collection.context,
-    rows: page.rows.map((entity) => query.project(entity)),
+    rows: page.rows.map((entity) => query.project(entity, `${presentation.root}/${collection.context}`)),
     count: query.count ? items.length : undefined,
     next: page.more ? nextLink(url, options, size.rest, String(offset + page.rows.length)) : undefined,
   })
+}
+
+/** Answers `/$count` of such a collection: how many of its entities match. Errors: `QueryError`. */
+export function countEntities(
+  { typeName, entities }: EntityCollection,
+  queryContext: QueryContext,
+  request: ServiceRequest,
+): Reply {
+  const query = compileQuery(readQuery(request.query), typeName, queryContext)
+  return plainText(String(findEntities(query, entities).length))
 }
 
 /** Where the page begins: the token of an earlier page, or `$skip`. */

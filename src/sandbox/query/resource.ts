@@ -6,20 +6,24 @@ export interface Resource {
   readonly set: string
   readonly key: readonly KeyPart[] | undefined
   readonly rest: readonly PathSegment[]
+  /** Whether `/$value` ends the path. */
+  readonly isRaw: boolean
 }
 
 const limits = { maxLength: 4096, maxDepth: 20 }
 
 /**
  * Reads a resource path (OData URL conventions 4): `Set`, `Set(key)`, `Set(key)/Link`, `Set/NS.Function(…)`,
- * `Set/$count`. Undefined for a path of another form.
+ * `Set/$count`, `Set(key)/Property/$value`. Undefined for a path of another form.
  */
 export function readResource(segments: readonly string[]): Resource | undefined {
   try {
-    const [first, second, ...rest] = parseResourcePath(segments.join('/'), limits)
+    const isRaw = segments.at(-1)?.toLowerCase() === '$value'
+    const path = isRaw ? segments.slice(0, -1) : segments
+    const [first, second, ...rest] = parseResourcePath(path.join('/'), limits)
     if (first?.kind !== 'property') return undefined
-    if (second?.kind === 'key') return { set: first.name, key: second.parts, rest }
-    return { set: first.name, key: undefined, rest: second === undefined ? [] : [second, ...rest] }
+    if (second?.kind === 'key') return { set: first.name, key: second.parts, rest, isRaw }
+    return { set: first.name, key: undefined, rest: second === undefined ? [] : [second, ...rest], isRaw }
   } catch (error) {
     if (error instanceof QueryError) return undefined
     throw error

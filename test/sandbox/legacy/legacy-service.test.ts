@@ -256,7 +256,9 @@ test('AttendanceHistorys holds the states of the mark that the history of V3 has
       headers: jsonBody,
       body: JSON.stringify({ ...record, MinutesLate: minutes }),
     })
-  expect(await read(`AttendanceRecords?$filter=${own}`)).toMatchObject({ value: [{ AttendanceHistorys: [] }] })
+  expect(await read(`AttendanceRecords?$filter=${own}`)).toMatchObject({
+    value: [{ AttendanceHistorys: [] }],
+  })
   await post(5)
   await post(7)
   const history = (await json('GET', '/Attendance/V3/StatutoryAttendanceRecordHistorys')).body as {

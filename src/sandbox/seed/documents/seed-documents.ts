@@ -8,7 +8,7 @@ import { createContacts, createHome } from './contact.ts'
 import { learnerSets } from './entity-sets.ts'
 import type { Json } from './field-rules.ts'
 import { collectGroups } from './groups.ts'
-import { lookupOnlyLists, lookupTypes, valueLists } from './value-lists.ts'
+import { lookupOnlyLists, lookupSets, valueLists } from './value-lists.ts'
 
 /** What the documents are made from. */
 export interface DocumentSeed {
@@ -49,8 +49,7 @@ export function seedDocuments(database: DatabaseSync, { seed, ids, pupils }: Doc
       DisplayOrder: group.displayOrder,
     })
   }
-  seedLookups('LearnerLookups', lookupTypes.learner)
-  seedLookups('LearnerSENLookps', lookupTypes.sen)
+  for (const [name, types] of Object.entries(lookupSets)) seedLookups(name, types)
 
   function seedLookups(set: string, types: Readonly<Record<string, string>>): void {
     for (const [lookupType, list] of Object.entries(types)) {

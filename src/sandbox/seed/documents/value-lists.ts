@@ -131,16 +131,16 @@ export const valueLists: Lists = {
   PersonalEducationPlanDocument: notes,
 }
 
-/** Lists of the lookups of the learner and SEN areas, by LookupType. */
-export const lookupTypes: Readonly<Record<'learner' | 'sen', Readonly<Record<string, string>>>> = {
-  learner: {
+/** Lists of the lookups of the learner and SEN areas, by entity set and LookupType. */
+export const lookupSets: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  LearnerLookups: {
     Ethnicity: 'EthnicityRef',
     Gender: 'GenderRef',
     Language: 'LanguageRef',
     Religion: 'ReligionRef',
     Title: 'TitleRef',
   },
-  sen: {
+  LearnerSENLookps: {
     SENNeedType: 'SENNeedTypeRef',
     SENProvisionType: 'SENProvisionTypeRef',
     SENStatus: 'SENStatusRef',

@@ -1,0 +1,44 @@
+import type { ModelIndex, QueryOptions } from '../../odata/index.ts'
+import { contextRoot } from '../edge/request.ts'
+import type { Route, ServiceRequest } from '../edge/request.ts'
+import { readPreferences } from '../../v2/index.ts'
+import type { MetadataLevel } from '../../v2/index.ts'
+import { describeFully } from './describe-entity.ts'
+import type { Describe } from './describe-entity.ts'
+
+/** How an answer is annotated (OData JSON format 3.1). */
+export interface Presentation {
+  /** URL of the service root. */
+  readonly root: string
+  readonly level: MetadataLevel
+  /** Whether a single entity has `@odata.context`. */
+  readonly entityContext: boolean
+  /** Adds what `odata.metadata=full` asks for; undefined at the other levels. */
+  readonly describe: Describe | undefined
+}
+
+/**
+ * Reads the level that a client asks for: `$format` wins over `Accept` (OData protocol 8.2.1). `describe` is another way to
+ * write the full level, and replaces the context of a single entity then (the legacy face).
+ */
+export function presentationOf(
+  options: QueryOptions,
+  route: Route,
+  request: ServiceRequest,
+  index: ModelIndex,
+  describe?: Describe,
+): Presentation {
+  const wanted = /metadata=/i.test(options.format ?? '') ? options.format : request.header('accept')
+  // OData 4.01 leaves out the prefix `odata.`.
+  const { metadata: level } = readPreferences(
+    '',
+    (wanted ?? '').replace(/(?<![.\w])metadata=/i, 'odata.metadata='),
+  )
+  const root = contextRoot(route, request)
+  return {
+    root,
+    level,
+    entityContext: level === 'minimal' || (level === 'full' && describe === undefined),
+    describe: level === 'full' ? (describe ?? describeFully(root, index)) : undefined,
+  }
+}

@@ -1,0 +1,214 @@
+import { expect, test } from 'vitest'
+import { request } from 'undici'
+import { shareSandbox } from './share-sandbox.ts'
+import { fixed, sandboxHeaders } from './start-sandbox.ts'
+
+const { url, call, read, list } = shareSandbox()
+const learner = `/V3/LearnerIdentifiers(${fixed.learner})`
+const own = encodeURIComponent(
+  `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`,
+)
+const contextOf = (path: string): string => `${url()}/V3/$metadata#${path}`
+
+/** The path of the mark of the first learner on the first fixed morning, on either face. */
+async function markPath(face: 'V2' | 'V3'): Promise<string> {
+  const [row] = await list(`/Attendance/V3/AttendanceRecords?$filter=${own}`)
+  const root = face === 'V2' ? '/V2/Attendance' : '/Attendance/V3'
+  return `${root}/AttendanceRecords(${String(row?.['ExternalID'])})`
+}
+
+test('a property is read alone: primitive, complex, a member of a complex one', async () => {
+  const whole = await read(learner)
+  const at = `LearnerIdentifiers(${fixed.learner})`
+  expect(await read(`${learner}/Surname`)).toEqual({
+    '@odata.context': contextOf(`${at}/Surname`),
+    value: whole['Surname'],
+  })
+  expect(await read(`${learner}/CurrentYearGroup`)).toEqual({
+    '@odata.context': contextOf(`${at}/CurrentYearGroup`),
+    ...(whole['CurrentYearGroup'] as object),
+  })
+  expect(await read(`${learner}/CurrentYearGroup/Description`)).toEqual({
+    '@odata.context': contextOf(`${at}/CurrentYearGroup/Description`),
+    value: 'Year 4',
+  })
+})
+
+test.each([
+  [`${learner}/AgeMonths/$value`, /^\d+$/],
+  [`${learner}/ExternalID/$value`, new RegExp(`^${fixed.learner}$`)],
+  [`${learner}/CurrentYearGroup/Description/$value`, /^Year 4$/],
+  [`/V3/LearnerPersonals(${fixed.learner})/BirthCertificateSeen/%24value`, /^(true|false)$/],
+])('%s is plain text', async (path, text) => {
+  const reply = await request(`${url()}${path}`, { headers: sandboxHeaders })
+  expect([reply.statusCode, reply.headers['content-type']]).toEqual([200, 'text/plain'])
+  expect(await reply.body.text()).toMatch(text)
+})
+
+test('an item of a collection is read by its key, its properties too, and a collection is counted', async () => {
+  const path = `/V3/LearnerMedicals(${fixed.learner})/MedicalProviders`
+  const [provider = {}] = await list(path)
+  const item = `${path}(${String(provider['ExternalID'])})`
+  expect(await read(item)).toEqual({
+    '@odata.context': contextOf(`LearnerMedicals(${fixed.learner})/MedicalProviders/$entity`),
+    ...provider,
+  })
+  expect(await read(`${item}/Type`)).toMatchObject({ value: provider['Type'] })
+  expect(await call('GET', `${path}/$count`)).toEqual({ status: 200, text: '1' })
+})
+
+test('properties of attendance records are read on both faces', async () => {
+  expect(await read(`${await markPath('V3')}/Attendee/ExternalID`)).toMatchObject({ value: fixed.learner })
+  expect(await call('GET', `${await markPath('V3')}/Event/Type/$value`)).toEqual({
+    status: 200,
+    text: 'Attendance.AttendanceSession',
+  })
+  expect(await read(`${await markPath('V2')}/AttendableEvent`)).toMatchObject({ value: fixed.morning })
+  expect(await read(`${await markPath('V2')}/AttendanceHistorys`)).toMatchObject({ value: [] })
+  expect(await read(`/Attendance/V3/StatutoryAttendanceSessions(${fixed.morning})/Session`)).toMatchObject({
+    value: 'AM',
+  })
+})
+
+test('a property that is null has no content', async () => {
+  expect(await call('GET', `${await markPath('V3')}/Qualifier/Comment`)).toEqual({ status: 204, text: '' })
+  expect(await call('GET', `${await markPath('V2')}/Comment/$value`)).toEqual({ status: 204, text: '' })
+})
+
+test.each([
+  `${learner}/Nothing`,
+  `${learner}/Surname/Length`,
+  `${learner}/CurrentYearGroup/$value`,
+  `${learner}/$value`,
+  '/V3/LearnerIdentifiers/$value',
+  '/V3/LearnerIdentifiers/Surname',
+  `/V3/LearnerMedicals(${fixed.learner})/MedicalProviders(${fixed.unknown})`,
+  `/V3/LearnerMedicals(${fixed.learner})/MedicalProviders/Type`,
+])('%s leads nowhere', async (path) => {
+  expect((await call('GET', path)).status).toBe(404)
+})
+
+test('a property is not written to', async () => {
+  expect(
+    (await call('PATCH', `/V3/LearnerPersonals(${fixed.learner})/QuickNote`, 'sandbox', '{}')).status,
+  ).toBe(405)
+})
+
+test.each([
+  ['$filter', "$filter=Surname%20eq%20'x'", ''],
+  ['$top', 'top=1', ''],
+  ['$skip', '$skip=1', ''],
+  ['$count', '$count=true', ''],
+  ['$orderby', '$orderby=Surname', ''],
+  ['$top', '$top=1', '/Surname'],
+  ['$select', '$select=Type', '/CurrentYearGroup'],
+])('%s on one entity or value is refused: %s', async (option, query, below) => {
+  const { status, text } = await call('GET', `${learner}${below}?${query}`)
+  expect(status).toBe(400)
+  expect(JSON.parse(text)).toMatchObject({
+    error: { code: 'InvalidQuery', message: expect.stringContaining('read the collection') as unknown },
+  })
+  expect(text).toContain(option)
+})
+
+test.each(['V2', 'V3'] as const)('$filter and $top on the key of a mark are refused on %s', async (face) => {
+  for (const option of ['$filter=Present', '$top=1'])
+    expect((await call('GET', `${await markPath(face)}?${option}`)).status).toBe(400)
+})
+
+test.each([
+  learner,
+  `${learner}/Surname`,
+  '/V3/LearnerIdentifiers?$top=1',
+  '/V3/$metadata',
+  `/Attendance/V3/AttendanceRecords?$filter=${own}`,
+  '/V3/Nothing',
+])('HEAD %s is answered as GET, without a body', async (path) => {
+  const [head, get] = await Promise.all(
+    (['HEAD', 'GET'] as const).map(async (method) => {
+      const reply = await request(`${url()}${path}`, { method, headers: sandboxHeaders })
+      // Those of the connection differ: undici closes it after HEAD.
+      const ofConnection = ['date', 'connection', 'keep-alive']
+      const headers = Object.fromEntries(
+        Object.entries(reply.headers).filter(([name]) => !ofConnection.includes(name)),
+      )
+      return { status: reply.statusCode, headers, text: await reply.body.text() }
+    }),
+  )
+  expect(head).toEqual({ ...get, text: '' })
+  expect(Number(head?.headers['content-length'])).toBe(Buffer.byteLength(get?.text ?? ''))
+})
+
+test('HEAD of what has no GET says which methods there are', async () => {
+  const reply = await request(`${url()}/V3/$batch`, { method: 'HEAD', headers: sandboxHeaders })
+  expect([reply.statusCode, reply.headers['allow']]).toEqual([405, 'POST'])
+})
+
+test.each([
+  ['/V1/Lookup/Learner/LearnerLookups', 'Learner.Indentifier', 'Ethnicity'],
+  ['/V1/Lookup/Learner/Ethnicity', 'Learner.Indentifier', 'Ethnicity'],
+  ['/stem/v1/lookup/learner/LearnerSENLookups', 'Learner.SEN', 'SENNeedType'],
+  ['/V1/Lookup/Learner/SENStatus', 'Learner.SEN', 'SENStatus'],
+  ['/V1/Lookup/Attendance/AttendanceLookups', 'Attendance', 'AttendanceCode'],
+  ['/V1/Lookup/Attendance/AttendanceCode', 'Attendance', 'AttendanceCode'],
+])('%s is a lookup', async (path, domain, type) => {
+  const rows = await list(path, `only-${domain}`)
+  expect(rows.map(({ LookupType }) => LookupType)).toContain(type)
+  if (path.endsWith(type)) expect(new Set(rows.map(({ LookupType }) => LookupType)).size).toBe(1)
+  expect((await call('GET', path, `all-but-${domain}`)).status).toBe(403)
+  expect((await call('GET', `${path}/$count`)).text).toBe(String(rows.length))
+  const key = `ExternalID=${String(rows[0]?.['ExternalID'])},LookupType='${String(rows[0]?.['LookupType'])}'`
+  expect(await read(`${path}(${encodeURIComponent(key)})/Code`)).toMatchObject({ value: rows[0]?.['Code'] })
+})
+
+test.each([
+  '/V1/Lookup/Learner/LearnerIdentifiers',
+  '/V1/Lookup/Learner/Nothing',
+  '/V1/Lookup/Attendance/Nothing',
+])('%s is no lookup', async (path) => {
+  expect((await call('GET', path)).status).toBe(404)
+})
+
+test.each(['/V1/$batch', '/V3/$batch', '/Attendance/V3/$batch'])(
+  '%s takes a batch of requests',
+  async (path) => {
+    const body = JSON.stringify({
+      requests: [
+        { id: '1', method: 'GET', url: '/V1/LearnerGrants?$top=1' },
+        { id: '2', method: 'GET', url: '/V1/Nothing' },
+      ],
+    })
+    const { status, text } = await call('POST', path, 'sandbox', body, {
+      'Content-Type': 'application/json',
+      Prefer: 'odata.continue-on-error',
+    })
+    expect([status, JSON.parse(text)]).toMatchObject([
+      200,
+      {
+        responses: [
+          { id: '1', status: 200, body: { value: [{}] } },
+          { id: '2', status: 404 },
+        ],
+      },
+    ])
+  },
+)
+
+test.each([
+  ['SIMS.Changes(startDate=@d)?@d=2026-06-09T00:00:00Z', 200],
+  ['SIMS.Changes(startDate=@d)?@d=2026-06-09', 200],
+  ['SIMS.Changes(startDate=2026-06-09T00:00:00%2B01:00)', 200],
+  ['SIMS.Changes(startDate=@d)', 400],
+  ['SIMS.Changes(startDate=@d)?@d=5', 400],
+  ['SIMS.Changes(startDate=@d)?@e=2026-06-09T00:00:00Z', 400],
+  ["SIMS.Changes(startDate='2026-06-09')", 400],
+  ["SIMS.Changes(startDate='2026-06-09T00:00:00Z')", 400],
+  ['SIMS.Changes(startDate=2026-02-30)', 400],
+  ['SIMS.Changes(startDate=2026-06-09T25:00:00Z)', 400],
+  ['SIMS.Changes(startDate=null)', 400],
+  ['SIMS.Changes(startDate=2026)', 400],
+  ['SIMS.Changes()', 400],
+])('%s is answered %i', async (path, status) => {
+  for (const set of ['AttendanceRecords', 'StatutoryAttendanceRecordHistorys'])
+    expect([set, (await call('GET', `/Attendance/V3/${set}/${path}`)).status]).toEqual([set, status])
+})
