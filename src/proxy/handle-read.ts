@@ -100,7 +100,7 @@ function sourceOf(session: ReadSession, plan: ReadPlan, rules: ReadRules): PageS
 }
 
 function firstPage(query: string): ReadToken {
-  return { query, rest: undefined, window: 0, link: undefined, offset: 0 }
+  return { query, rest: undefined, window: 0, link: undefined, given: '' }
 }
 
 /** The smaller of the service's page, what is left of `$top`, and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5). */

@@ -1,15 +1,16 @@
 import { AdapterError } from '../errors.ts'
 import type { ReadPlan, ReadRow } from '../translate/index.ts'
 import type { FlatReply } from '../v2/index.ts'
+import { readGivenRows, writeGivenRows } from './given-rows.ts'
 
-/** Where in V3's answer a page begins: V3's own page and the row in it, so that any instance can go on from there. */
+/** Where in V3's answer a page begins: V3's own page and its rows that come before, so that any instance can go on from there. */
 export interface ReadPosition {
   /** Index of the plan's query. */
   readonly window: number
   /** The query of V3's next link, as V3 gave it; undefined: the first page of the window. */
   readonly link: string | undefined
-  /** Rows of that page that are done. */
-  readonly offset: number
+  /** Rows of that page that were given already, as `writeGivenRows` has them; empty: none. */
+  readonly given: string
 }
 
 /** One page of recorded marks. */
@@ -53,30 +54,37 @@ export async function collectPage(
 ): Promise<CollectedPage> {
   const { size, last } = wish
   const rows: FlatReply[] = []
-  let { window, link, offset } = wish.from
+  let { window, link, given } = wish.from
   let next: ReadPosition | undefined
   let count = 0
   for (;;) {
     const page = readCollection(await fetch(link ?? plan.queries[window] ?? ''))
-    for (; offset < page.rows.length; offset += 1) {
-      const row = readRow(page.rows[offset])
+    const isGiven = readGivenRows(given)
+    const before: FlatReply[] = []
+    const left: FlatReply[] = []
+    for (const each of page.rows) {
+      const row = readRow(each)
       if (row === 'unreadable') throw brokenAnswer('holds a row that is no attendance record')
       if (row === 'unmarked') continue
-      count += 1
-      if (count <= wish.skip) continue
-      if (rows.length < size) rows.push(row)
-      else if (!last) next ??= { window, link, offset }
-      if (next !== undefined && !wish.count) return { rows, next, count }
+      const isOver = isGiven(row)
+      if (!isOver) count += 1
+      if (isOver || count <= wish.skip) before.push(row)
+      else if (rows.length < size) {
+        rows.push(row)
+        before.push(row)
+      } else left.push(row)
     }
+    if (left.length > 0 && !last) next ??= { window, link, given: writeGivenRows(before, left) }
+    if (next !== undefined && !wish.count) return { rows, next, count }
     const full = rows.length === size
     if (full && last && !wish.count) return { rows, next, count }
     if (page.link !== undefined && page.link === link) throw brokenAnswer('has a next link to itself')
-    offset = 0
+    given = ''
     link = page.link
     if (link === undefined) window += 1
     if (window >= plan.queries.length) return { rows, next, count }
     if (full && size > 0 && link !== undefined && plan.narrowed && !wish.count)
-      return { rows, next: { window, link, offset }, count }
+      return { rows, next: { window, link, given }, count }
   }
 }
 

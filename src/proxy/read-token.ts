@@ -12,11 +12,14 @@ export interface ReadToken extends ReadPosition {
   readonly rest: number | undefined
 }
 
-const MAX_TOKEN_CHARACTERS = 65_536
+/** Room for all rows of the largest page of V3 that is read; below the limit of a request's head. */
+const MAX_TOKEN_CHARACTERS = 114_688
 const MAX_STATE_BYTES = 262_144
 const SIGNATURE_BYTES = 16
 /** The query of V3's next link, as it goes into a request line. */
 const QUERY = /^[\x21-\x7e]+$/
+/** Base64url of what `writeGivenRows` writes. */
+const GIVEN = /^[\w-]*$/
 
 /** What a token is signed with. */
 export interface TokenSigner {
@@ -26,11 +29,23 @@ export interface TokenSigner {
   readonly owner: string
 }
 
-/** Writes a token that cannot be altered or made up: no client knows the secret that signs it. */
+/**
+ * Writes a token that cannot be altered or made up: no client knows the secret that signs it. Error: `ADP_QUERY` for a query that
+ * leaves no room for it.
+ */
 export function encodeReadToken(token: ReadToken, signer: TokenSigner): string {
-  const { query, rest, window, link, offset } = token
-  const state = deflateRawSync(JSON.stringify([query, rest ?? null, window, link ?? null, offset]))
-  return Buffer.concat([sign(state, signer), state]).toString('base64url')
+  const { query, rest, window, link, given } = token
+  const state = deflateRawSync(JSON.stringify([query, rest ?? null, window, link ?? null, given]))
+  const text = Buffer.concat([sign(state, signer), state]).toString('base64url')
+  if (text.length > MAX_TOKEN_CHARACTERS)
+    throw new AdapterError(
+      'ADP_QUERY',
+      'The query is too long for a next link. Read with a shorter $filter.',
+      {
+        at: { path: '$filter' },
+      },
+    )
+  return text
 }
 
 /**
@@ -44,11 +59,12 @@ export function decodeReadToken(text: string, signer: TokenSigner): ReadToken {
   // Base64 has spare bits at its end: only the text that was written counts.
   const whole = signature.length === SIGNATURE_BYTES && bytes.toString('base64url') === text
   if (!whole || !timingSafeEqual(signature, sign(state, signer))) throw strangeToken()
-  const [query, rest, window, link, offset] = readState(state)
-  if (typeof query !== 'string' || !isCount(window) || !isCount(offset)) throw strangeToken()
+  const [query, rest, window, link, given] = readState(state)
+  if (typeof query !== 'string' || !isCount(window)) throw strangeToken()
+  if (typeof given !== 'string' || !GIVEN.test(given)) throw strangeToken()
   if (rest !== null && !isCount(rest)) throw strangeToken()
   if (link !== null && !(typeof link === 'string' && QUERY.test(link))) throw strangeToken()
-  return { query, rest: rest ?? undefined, window, link: link ?? undefined, offset }
+  return { query, rest: rest ?? undefined, window, link: link ?? undefined, given }
 }
 
 function readState(state: Buffer): readonly unknown[] {

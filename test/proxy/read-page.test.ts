@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { collectPage, type PageWish } from '../../src/proxy/read-page.ts'
+import { writeGivenRows } from '../../src/proxy/given-rows.ts'
 import type { ReadPlan, ReadRow } from '../../src/translate/index.ts'
 import type { FlatReply } from '../../src/v2/index.ts'
 
@@ -46,7 +47,9 @@ function pagesOf(windows: readonly string[][], narrowed = false) {
   return { fetched, source }
 }
 
-const start = { window: 0, link: undefined, offset: 0 }
+const start = { window: 0, link: undefined, given: '' }
+/** These rows of a page, given already. */
+const given = (ids: string): string => writeGivenRows(Array.from(ids, mark), [])
 const all: PageWish = { from: start, skip: 0, size: 1000, last: false, count: false }
 
 describe('collectPage', () => {
@@ -58,22 +61,22 @@ describe('collectPage', () => {
       'a full page, and where the next mark is',
       { ...all, size: 2 },
       'ab',
-      { window: 0, link: '0.2', offset: 0 },
+      { window: 0, link: '0.2', given: '' },
       3,
     ],
     [
       'a full page that ends in the middle of one of V3',
       { ...all, size: 1 },
       'a',
-      { window: 0, link: undefined, offset: 2 },
+      { window: 0, link: undefined, given: given('a') },
       2,
     ],
     [
       'a full page at the end of a window',
       { ...all, size: 3 },
       'abc',
-      { window: 2, link: undefined, offset: 0 },
-      4,
+      { window: 2, link: undefined, given: '' },
+      5,
     ],
     ['a full page with nothing after it', { ...all, size: 5 }, 'abcde', undefined, 5],
     ['the last page, without a look further', { ...all, size: 2, last: true }, 'ab', undefined, 2],
@@ -82,11 +85,24 @@ describe('collectPage', () => {
       'a page and the count',
       { ...all, size: 2, count: true },
       'ab',
-      { window: 0, link: '0.2', offset: 0 },
+      { window: 0, link: '0.2', given: '' },
       5,
     ],
-    ['the rest', { ...all, from: { window: 0, link: '0.2', offset: 0 } }, 'cde', undefined, 3],
-    ['the rest after a row', { ...all, from: { window: 2, link: undefined, offset: 1 } }, 'e', undefined, 1],
+    ['the rest', { ...all, from: { window: 0, link: '0.2', given: '' } }, 'cde', undefined, 3],
+    [
+      'the rest after a row',
+      { ...all, from: { window: 2, link: undefined, given: given('d') } },
+      'e',
+      undefined,
+      1,
+    ],
+    [
+      'the rest after the last row',
+      { ...all, from: { window: 2, link: undefined, given: given('e') } },
+      'd',
+      undefined,
+      1,
+    ],
   ] as const)('%s', async (_name, wish, ids, next, count) => {
     const page = await collectPage(pagesOf(windows).source, wish)
     expect([page.rows.map((row) => row.ExternalID).join(''), page.next, page.count]).toEqual([
@@ -99,7 +115,7 @@ describe('collectPage', () => {
   it('takes the link of a V3 that leaves unmarked rows out for the promise of another mark', async () => {
     const { fetched, source } = pagesOf([['ab', 'c']], true)
     const page = await collectPage(source, { ...all, size: 2 })
-    expect([page.next, fetched]).toEqual([{ window: 0, link: '0.1', offset: 0 }, ['0.0']])
+    expect([page.next, fetched]).toEqual([{ window: 0, link: '0.1', given: '' }, ['0.0']])
   })
 
   it.each([
