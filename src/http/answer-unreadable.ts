@@ -17,8 +17,13 @@ const LINGER_MS = 1_000
 export function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
   // Every further chunk of the same request is an error too.
   if (error.code === 'ECONNRESET' || !socket.writable) return
-  const [status, message] = answers[error.code ?? ''] ?? [400, 'The request is not valid HTTP.']
+  const [status, message] = unreadableAnswer(error)
   answerOnSocket(socket, status, message)
+}
+
+/** Status and message for what Node's parser found. */
+export function unreadableAnswer(error?: NodeJS.ErrnoException): readonly [status: number, message: string] {
+  return answers[error?.code ?? ''] ?? [400, 'The request is not valid HTTP.']
 }
 
 /** Answers CONNECT, which Node hands over as a bare connection: the adapter opens no tunnels. */

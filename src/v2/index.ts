@@ -31,4 +31,5 @@ export { encodeFlatReply, type FlatReply, type FlatRow } from './record/flat-rep
 export { createRowEncoder, encodeFlatPage, type FlatPage } from './record/flat-rows.ts'
 export { decodeBatchReply, type DecodedReply } from './batch/decode-reply.ts'
 export type { Finding, Severity } from './inspect/finding.ts'
-export { inspectBatch, type Inspection } from './inspect/inspect-batch.ts'
+export { inspectBatch, type Inspection, toFinding, toFindings } from './inspect/inspect-batch.ts'
+export { guessBoundary } from './inspect/guess-boundary.ts'

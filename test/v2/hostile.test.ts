@@ -2,14 +2,10 @@ import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { decodeBatch, decodeRecord, openBatchDecoding } from '../../src/v2/index.ts'
+import { costlyRecords, hostileBodies, LINE, MIME } from './support/hostile.ts'
 
 /** Large enough that work which grows with the square of the input cannot end within a test's time. */
 const SIZE = 8 * 1024 * 1024
-const fill = (piece: string): string => piece.repeat(Math.ceil(SIZE / piece.length))
-
-const MIME = '--b\nContent-Type: application/http\n'
-const LINE = 'POST AttendanceRecords HTTP/1.1\n'
-const record = (json: string): string => `${MIME}\n${LINE}\n${json}\n--b--\n`
 
 /** The number of parts with a record, or the code of the error. */
 function outcome(text: string, boundary: string): number | string {
@@ -22,52 +18,11 @@ function outcome(text: string, boundary: string): number | string {
 }
 
 describe('decodeBatch reads hostile input in linear time', () => {
-  const rows: [what: string, expected: number | string, text: () => string, boundary?: string][] = [
-    ['lines that nearly are delimiters', 'ADP_LIMIT', () => record(`{}\n${fill('--bb\n')}`)],
-    ['lines that nearly are delimiters before the first', 'ADP_LIMIT', () => fill('--bb\n')],
-    ['delimiters with text behind', 'ADP_LIMIT', () => record(`{}\n${fill('--b x\n')}`)],
-    ['delimiters with blanks and text behind', 'ADP_LIMIT', () => record(`{}\n${fill(`--b${' '.repeat(250)}x\n`)}`)],
-    ['delimiters within a line', 1, () => record(`{}\n${fill('x--b--')}`)],
-    ['a row of dashes, the boundary is dashes', 'ADP_TRUNCATED', () => `-------\n${fill('-')}`, '-----'],
-    ['short rows of dashes, the boundary is dashes', 'ADP_LIMIT', () => `-------\n${fill('--------\n')}`, '-----'],
-    ['a boundary of 70 characters, nearly repeated', 1, () => record(`{}\n${fill(`--${'b'.repeat(69)}\n`)}`).replaceAll(/^--b(?=$|--$)/gm, `--${'b'.repeat(70)}`), 'b'.repeat(70)],
-    ['opening lines that look like headers', 'ADP_TRUNCATED', () => `${Array.from({ length: 75_000 }, (_, n) => `--a${n}:`).join('\n')}\n`],
-    ['opening lines of many boundaries', 'ADP_LIMIT', () => Array.from({ length: SIZE / 8 }, (_, n) => `--a${n}\n--a${n}--\n`).join('')],
-    ['delimiters without parts', 'ADP_PART_TYPE', () => `${fill('--b\n')}--b--`],
-    ['empty changesets', 'ADP_TOO_LARGE', () => `${fill('--b\nContent-Type: multipart/mixed; boundary=c\n\n--c--\n')}--b--`],
-    ['a boundary line with long padding', 'ADP_LIMIT', () => `--b${fill(' ')}\n--b--`],
-    ['a header line without end', 'ADP_LIMIT', () => `--b\nA: ${fill('x')}\n--b--`],
-    ['a header name without end', 'ADP_LIMIT', () => `--b\n${fill('x')}\n--b--`],
-    ['a request line without end', 'ADP_LIMIT', () => `${MIME}\nPOST ${fill('x')} HTTP/1.1\n\n{}\n--b--`],
-    ['many header lines', 'ADP_LIMIT', () => `--b\n${fill('A: b\n')}\n--b--`],
-    ['many folded lines', 'ADP_LIMIT', () => `--b\nA: b\n${fill(' c\n')}\n--b--`],
-    ['parts with many folded lines', 'ADP_LIMIT', () => `${fill(`${MIME}${' c\n'.repeat(20_000)}\n`)}--b--`],
-    ['blank lines before the request line', 'ADP_LIMIT', () => `${MIME}\n${fill('\n')}${LINE}\n{}\n--b--`],
-    ['blank lines before the JSON', 1, () => record(fill('\n'))],
-    ['a preamble of blank lines', 1, () => fill('\n') + record('{}')],
-    ['an epilogue of delimiters', 1, () => record('{}') + fill('--b\n')],
-    ['JSON that nests deep', 1, () => record(`{"a":${fill('[')}`)],
-    ['JSON that nests deep in objects', 1, () => record(fill('{"a":'))],
-    ['JSON with many members', 1, () => record(`{${Array.from({ length: SIZE / 16 }, (_, n) => `"a${n}":1`).join()}}`)],
-    ['a member with many members', 1, () => record(`{"a":{${Array.from({ length: SIZE / 16 }, (_, n) => `"a${n}":1`).join()}}}`)],
-    ['a string of escapes', 1, () => record(`{"Comment":"${fill('\\u0041')}"}`)],
-    ['a string that never ends', 1, () => record(`{"Comment":"${fill('x')}`)],
-    ['a long number', 1, () => record(`{"MinutesLate":${fill('1')}}`)],
-    ['a long percent encoding', 'ADP_TARGET', () => `${MIME}\nPOST ${'%25'.repeat(20_000)} HTTP/1.1\n\n{}\n--b--`],
-    ['a long Prefer', 1, () => `${MIME}\n${LINE}Prefer: ${' return'.repeat(9_000)}\n\n{}\n--b--`],
-  ] // prettier-ignore
-  it.each(rows)('%s', (_, expected, text, boundary = 'b') => {
+  it.each(hostileBodies(SIZE))('%s', (_, expected, text, boundary = 'b') => {
     expect(outcome(text(), boundary)).toBe(expected)
   })
 
-  const costly: [what: string, json: string, message: string][] = [
-    ['members', `{${Array.from({ length: 1_001 }, (_, n) => `"a${n}":1`).join()}}`, 'The record has more than 1000 members and array elements.'],
-    ['members of a nested value', `{"a":{${Array.from({ length: 1_000 }, (_, n) => `"a${n}":1`).join()}}}`, 'The record has more than 1000 members and array elements.'],
-    ['array elements', `{"a":[${'1,'.repeat(1_000)}1]}`, 'The record has more than 1000 members and array elements.'],
-    ['escapes', `{"Comment":"${'\\n'.repeat(65_537)}"}`, 'The record has more than 65536 backslash escapes.'],
-    ['escapes of several strings', `{"Comment":"${'\\n'.repeat(40_000)}","b":"${'\\n'.repeat(40_000)}"}`, 'The record has more than 65536 backslash escapes.'],
-  ] // prettier-ignore
-  it.each(costly)('batch-wire F27: refuses a record with too many %s', (_, json, message) => {
+  it.each(costlyRecords)('batch-wire F27: refuses a record with too many %s', (_, json, message) => {
     expect(decodeRecord(json).faults).toEqual([{ code: 'ADP_RECORD_LIMIT', message }])
   })
 

@@ -1,8 +1,10 @@
 import { AdapterError } from '../../errors.ts'
 import type { Batch, BatchPart } from '../batch/batch.ts'
-import { decodeBatch } from '../batch/decode-batch.ts'
+import { decodeBatch, type DecodeOptions } from '../batch/decode-batch.ts'
 import { readBoundary } from '../multipart/boundary.ts'
+import type { RecordFault } from '../record/flat-record.ts'
 import type { Finding } from './finding.ts'
+import { inspectDelimiters, inspectIds } from './inspect-ids.ts'
 import { inspectParts } from './inspect-parts.ts'
 import { remedies } from './remedies.ts'
 
@@ -18,27 +20,44 @@ export interface Inspection {
 
 /**
  * Looks at a batch offline: what the adapter would refuse, and what it accepts although a stricter reader would not
- * (batch-wire 1 and 3). `contentType` is the header that the batch would be sent with. Never throws for a bad batch.
+ * (batch-wire 1 and 3). The decoder is the adapter's own, so nothing is refused here or there alone. `contentType` is the header
+ * that the batch would be sent with. Never throws for a bad batch.
  */
-export function inspectBatch(bytes: Buffer, contentType: string | undefined): Inspection {
+export function inspectBatch(
+  bytes: Buffer,
+  contentType: string | undefined,
+  options: DecodeOptions = {},
+): Inspection {
   const findings = [...inspectStart(bytes), ...inspectContentType(contentType)]
   try {
-    const batch = decodeBatch(bytes, contentType)
+    const batch = decodeBatch(bytes, contentType, options)
     findings.push(
       ...inspectLineEnds(bytes, batch.parts),
       ...inspectIds(batch, contentType),
-      ...batch.parts.flatMap(inspectFaults),
+      ...batch.parts.flatMap((part) => toFindings(part, part.faults ?? [])),
       ...inspectParts(bytes, batch),
     )
     return { batch, findings: inOrder(findings) }
   } catch (cause) {
     if (!(cause instanceof AdapterError)) throw cause
-    findings.push(...inspectLineEnds(bytes, []), toFinding(cause))
+    findings.push(...inspectLineEnds(bytes, []), ...inspectBroken(bytes, contentType), toFinding(cause))
     return { batch: undefined, findings: inOrder(findings) }
   }
 }
 
-function toFinding(error: AdapterError): Finding {
+/** What an envelope that cannot be decoded has beside its error. */
+function inspectBroken(bytes: Buffer, contentType: string | undefined): Finding[] {
+  try {
+    return inspectDelimiters(bytes, readBoundary(contentType))
+  } catch (cause) {
+    // Without a boundary in the header there is nothing to compare.
+    if (cause instanceof AdapterError) return []
+    throw cause
+  }
+}
+
+/** An error of the whole request as a finding. */
+export function toFinding(error: AdapterError): Finding {
   const { offset, part } = error.at
   return {
     severity: 'error',
@@ -102,39 +121,18 @@ function inspectContentType(contentType: string | undefined): Finding[] {
   ]
 }
 
-/** The id rule: a client whose ids differ never sees what became of its records (service.md 4.2; batch-wire 3, F12). */
-function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
-  if (!batch.idsAgree) {
-    return [
-      {
-        severity: 'warning',
-        code: 'idsDiffer',
-        message:
-          'The id in Content-Type is none of the ids in the body. The answer is one 200 without parts per record.',
-        remedy: 'Use the same id in the header and in the body; then every record gets its own status.',
-      },
-    ]
-  }
-  if (readBoundary(contentType) === batch.boundary) return []
-  return [
-    {
-      severity: 'note',
-      code: 'boundaryIsNotOuter',
-      message:
-        'Content-Type names another boundary than the one that frames the body. The ids agree, so it is accepted.',
-      remedy: 'Name the boundary of the first delimiter line, as RFC 2046 has it.',
-    },
-  ]
-}
-
-function inspectFaults(part: BatchPart): Finding[] {
-  return (part.faults ?? []).map((fault) => ({
+/** What a record is refused for, as findings. */
+export function toFindings(
+  { part, start }: Pick<BatchPart, 'part' | 'start'>,
+  faults: readonly RecordFault[],
+): Finding[] {
+  return faults.map((fault) => ({
     severity: 'error',
     code: fault.code,
     message: fault.message,
     remedy: remedies[fault.code] ?? '',
-    part: part.part,
-    offset: part.start,
+    part,
+    offset: start,
   }))
 }
 

@@ -7,15 +7,30 @@ interface Rule {
   readonly severity: Finding['severity']
   readonly message: string
   readonly remedy: string
-  /** `head` is the part's MIME headers and HTTP request up to its body. */
-  readonly applies: (part: BatchPart, head: string) => boolean
+  /** `head` is the part's MIME headers and HTTP request up to its body, `json` reads the body where it has an apostrophe. */
+  readonly applies: (part: BatchPart, head: string, json: () => string) => boolean
 }
 
+const APOSTROPHE = 0x27
 const CREDENTIALS = /^(?:authorization|cookie|host|forwarded|x-forwarded-[a-z]+)[ \t]*:/im
 // Of the HTTP headers alone: among the MIME headers the length is that of the whole part.
 const LENGTH = /^\S+[ \t]+\S+[ \t]+HTTP\/\d[^]*?^content-length[ \t]*:[ \t]*(.*?)[ \t]*\r?$/im
 
+// A string in either quote style: what stands in double quotes may hold apostrophes.
+const STRINGS = /"(?:[^"\\]|\\[^])*"|'/g
+
+function hasSingleQuotes(json: string): boolean {
+  return json.includes("'") && [...json.matchAll(STRINGS)].some(([text]) => text === "'")
+}
+
 const rules: readonly Rule[] = [
+  {
+    code: 'singleQuotes',
+    severity: 'note',
+    message: 'has JSON strings in single quotes; they are read as the service reads them',
+    remedy: 'Use double quotes, as RFC 8259 has it; within single quotes an apostrophe needs a backslash.',
+    applies: (_part, _head, json) => hasSingleQuotes(json()),
+  },
   {
     code: 'noContentId',
     severity: 'note',
@@ -70,8 +85,9 @@ export function inspectParts(bytes: Buffer, batch: Batch): Finding[] {
     const between = bytes.toString('latin1', headStart, part.start)
     const head = between.slice(between.lastIndexOf('\n--') + 1)
     headStart = part.end
+    const json = (): string => readJson(bytes, part)
     for (const rule of rules) {
-      if (!rule.applies(part, head)) continue
+      if (!rule.applies(part, head, json)) continue
       const known = found.get(rule)
       if (known === undefined) found.set(rule, { first: part, count: 1 })
       else known.count += 1
@@ -80,6 +96,13 @@ export function inspectParts(bytes: Buffer, batch: Batch): Finding[] {
   const findings = [...found].map(([rule, { first, count }]) => toFinding(rule, first, count))
   if (batch.parts.length === 0) findings.push(emptyBatch)
   return [...findings, ...repeated(batch.parts, 'contentId'), ...repeated(batch.parts, 'key')]
+}
+
+/** The text of a record that has an apostrophe; empty for all others, and for one that is too long to be read. */
+function readJson(bytes: Buffer, { start, end, faults }: BatchPart): string {
+  const json = bytes.subarray(start, end)
+  const isTooLong = faults?.some(({ code }) => code === 'ADP_RECORD_LIMIT') === true
+  return isTooLong || !json.includes(APOSTROPHE) ? '' : json.toString('utf8')
 }
 
 const emptyBatch: Finding = {

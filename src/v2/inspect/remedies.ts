@@ -19,6 +19,16 @@ export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
     'Post to …/AttendanceServiceFarm1/OData/V1/AttendanceRecords, relative or on the host of the service.',
   ADP_LIMIT: 'Send headers and boundaries of ordinary size, and no lines that only look like delimiters.',
   ADP_TOO_LARGE: 'Split the batch; one batch may be sent using more than one POST.',
+  ADP_CONTENT_ENCODING: 'Compress the body with gzip, deflate or br, or send it as it is.',
+  ADP_BODY: 'Send the body whole, with a Content-Length of its bytes, and its compression complete.',
+  ADP_HOST: 'Send one Host header with a name or an address, and a port where it is needed.',
+  ADP_NOT_FOUND: 'Send the batch to …/V2/Attendance/$batch.',
+  ADP_PATH: 'Send the plain path …/V2/Attendance/$batch.',
+  ADP_METHOD_NOT_ALLOWED: 'Send the batch with POST.',
+  ADP_SUBSCRIPTION_KEY:
+    'Send Ocp-Apim-Subscription-Key on the batch request. Where it was taken out of a recording, any text in its place will do.',
+  ADP_TOKEN:
+    'Send Authorization: bearer <token> on the batch request. Where it was taken out of a recording, any text in its place will do.',
   ADP_METHOD: 'Send only POST in a batch; read with GET outside of it.',
   ADP_JSON: 'Send one JSON object as RFC 8259 has it, each name once.',
   ADP_CHARSET: 'Encode the record in UTF-8.',

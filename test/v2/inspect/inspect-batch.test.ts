@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
+import { defaultBatchLimits } from '../../../src/v2/limits.ts'
 import { decodeBatch } from '../../../src/v2/batch/decode-batch.ts'
 import { inspectBatch } from '../../../src/v2/inspect/inspect-batch.ts'
 import { crlf } from '../support/crlf.ts'
@@ -73,5 +74,46 @@ describe('inspectBatch', () => {
     expect(inspectBatch(crlf(BATCH), undefined).findings).toMatchObject([
       { severity: 'error', code: 'ADP_MEDIA_TYPE' },
     ])
+  })
+
+  const messageOf = (bytes: Buffer, contentType: string, code: string): string | undefined =>
+    inspectBatch(bytes, contentType).findings.find((finding) => finding.code === code)?.message
+
+  it('names both boundaries where header and body differ', () => {
+    expect(messageOf(crlf(BATCH), 'multipart/mixed; boundary=x', 'idsDiffer')).toBe(
+      'Content-Type names the boundary "x"; the body has the boundary "b" and the changeset "c". ' +
+        'Their ids differ, so the answer is one 200 without parts per record.',
+    )
+    expect(messageOf(Buffer.from('--b--'), 'multipart/mixed; boundary=x', 'boundariesDiffer')).toBe(
+      'Content-Type names the boundary "x"; the first delimiter line of the body is that of "b".',
+    )
+    expect(messageOf(crlf(BATCH), 'multipart/mixed; boundary=c', 'boundaryIsNotOuter')).toBe(
+      'Content-Type names the boundary "c", but "b" frames the body. The ids agree, so it is accepted.',
+    )
+    const cut = Buffer.from(BATCH.replace('--b--', ''))
+    expect(messageOf(cut, 'multipart/mixed; boundary=x', 'boundariesDiffer')).toBe(
+      'Content-Type names the boundary "x"; the first delimiter line of the body is that of "b".',
+    )
+    expect(messageOf(cut, HEADER, 'boundariesDiffer')).toBeUndefined()
+  })
+
+  it('names a few of many changesets', () => {
+    const changesets = [1, 2, 3, 4, 5].map((n) =>
+      BATCH.slice(BATCH.indexOf('--b'), BATCH.indexOf('--b--')).replaceAll(/(=|--)c/g, `$1c${n}`),
+    )
+    expect(
+      messageOf(crlf(`${changesets.join('')}--b--\n`), 'multipart/mixed; boundary=x', 'idsDiffer'),
+    ).toContain('the boundary "b" and the changesets "c1", "c2", "c3" and 2 more. Their')
+  })
+
+  it('decodes within the limits and for the hosts that it is given', () => {
+    const limits = { ...defaultBatchLimits, maxPartBytes: 10 }
+    expect(inspectBatch(crlf(BATCH), HEADER, { limits }).findings).toMatchObject([
+      { code: 'ADP_RECORD_LIMIT' },
+    ])
+    const absolute = crlf(BATCH.replace('POST ', 'POST http://other/'))
+    const options = { serviceHosts: new Set(['own']) }
+    expect(inspectBatch(absolute, HEADER, options).findings).toMatchObject([{ code: 'ADP_TARGET' }])
+    expect(inspectBatch(absolute, HEADER).findings).toEqual([])
   })
 })

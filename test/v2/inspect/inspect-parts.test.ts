@@ -27,6 +27,10 @@ describe('inspectParts', () => {
     expect(inspect(part(1) + part(2, exact))).toEqual([])
   })
 
+  it('takes no apostrophe within double quotes for a quote', () => {
+    expect(inspect(part(1, '', record(1, `,"Comment":"it's \\"so\\", isn't it"`)))).toEqual([])
+  })
+
   it('counts the bytes of a record, not those of what is around it', () => {
     const mimeLength = 'Content-Length: 900\n'
     const exact = `Content-Length: ${record(1).length}\n`
@@ -39,6 +43,8 @@ describe('inspectParts', () => {
     ['its own credentials', part(1, 'authorization: bearer x\n'), ['innerHeadersIgnored', 'Part 1 has credentials, host or forwarding headers of its own; they are never forwarded.', 1]],
     ['its own forwarding headers', part(1, 'X-Forwarded-For: x\n'), ['innerHeadersIgnored', 'Part 1 has credentials, host or forwarding headers of its own; they are never forwarded.', 1]],
     ['a Content-Length in characters', part(1, `Content-Length: ${record(1, ',"Comment":"é"').length}\n`, record(1, ',"Comment":"é"')), ['wrongContentLength', 'Part 1 has a Content-Length that is not the length of its body; the delimiter decides.', 1]],
+    ['single quotes', part(1) + part(2, '', record(2).replaceAll('"', "'")), ['singleQuotes', 'Part 2 has JSON strings in single quotes; they are read as the service reads them.', 2]],
+    ['single quotes in a record that is refused', part(1, '', "{'Comment':'it's'}"), ['singleQuotes', 'Part 1 has JSON strings in single quotes; they are read as the service reads them.', 1]],
     ['both flags', part(1, '', record(1).replace('false', 'true')), ['presentAndAbsent', 'Part 1 is both present and absent; the service judges it.', 1]],
     ['other members', part(1, '', record(1, ',"Room":1')) + part(2, '', record(2, ',"Room":1')) + part(3, '', record(3, ',"Room":1')), ['unmappedFields', 'Part 1 has fields that are not of the V2 write form; by default they are left out and counted (so have 2 more).', 1]],
     ['the same Content-ID', part(1) + part(2) + part(2, '', record(3)) + part(2, '', record(4)), ['repeatedContentId', 'Parts 2 and 3 have the same Content-ID; their answers differ by position only.', 3]],

@@ -1,0 +1,49 @@
+import { createServer, type IncomingMessage } from 'node:http'
+import { Duplex } from 'node:stream'
+
+import { AdapterError } from '../errors.ts'
+import { unreadableAnswer } from './answer-unreadable.ts'
+import { MAX_HEADER_BYTES } from './server.ts'
+
+/**
+ * Reads a request from its bytes as the listener does: by Node's own parser with the listener's limit, only that no connection
+ * is there. `read` gets the request with its body still to be read, and what it resolves with is the result.
+ * Error: `ADP_HEADER` for what the listener would refuse before the adapter sees it.
+ */
+export function readRecordedRequest<Result>(
+  bytes: Buffer,
+  read: (request: IncomingMessage) => Promise<Result>,
+): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const refuse = (cause?: NodeJS.ErrnoException): void => {
+      reject(new AdapterError('ADP_HEADER', unreadableAnswer(cause)[1], cause === undefined ? {} : { cause }))
+    }
+    // A request without Host is for the check of Host to refuse.
+    const options = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false }
+    let request: IncomingMessage | undefined
+    const server = createServer(options, (incoming) => {
+      // What follows a whole request is another one.
+      if (request !== undefined) return
+      request = incoming
+      read(incoming)
+        .then(resolve, reject)
+        .finally(() => connection.destroy())
+    })
+    server.on('clientError', (error) => {
+      if (request === undefined) refuse(error)
+      else if (!request.complete) connection.destroy()
+    })
+    const connection = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() })
+    // What is refused without an event, such as CONNECT, only closes.
+    connection.once('close', () => {
+      if (request === undefined) refuse()
+    })
+    server.emit('connection', connection)
+    // After the parser: all bytes are one chunk. The end of the connection would take the body of a whole request away.
+    connection.once('data', () => {
+      if (request?.complete !== true) connection.push(null)
+    })
+    if (bytes.length === 0) connection.destroy()
+    else connection.push(bytes)
+  })
+}

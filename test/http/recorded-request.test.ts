@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+
+import { readBody } from '../../src/http/body.ts'
+import { readRecordedRequest } from '../../src/http/recorded-request.ts'
+
+const read = (text: string): Promise<unknown> =>
+  readRecordedRequest(Buffer.from(text), async (request) => ({
+    method: request.method,
+    url: request.url,
+    type: request.headers['content-type'],
+    body: (await readBody(request, { maxBytes: 1_000, contentEncoding: undefined })).toString(),
+  }))
+
+const HEAD = 'POST /x HTTP/1.1\r\nContent-Type: a/b\r\n'
+
+test.each([
+  ['with its length', `${HEAD}Content-Length: 3\r\n\r\nabc`],
+  ['in chunks', `${HEAD}Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n`],
+  ['with bytes behind it', `${HEAD}Content-Length: 3\r\n\r\nabcdef`],
+  ['that expects 100', `${HEAD}Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc`],
+])('reads a request %s', async (_, text) => {
+  expect(await read(text)).toEqual({ method: 'POST', url: '/x', type: 'a/b', body: 'abc' })
+})
+
+test('leaves a body that ends early to who reads it', async () => {
+  await expect(read(`${HEAD}Content-Length: 9\r\n\r\nabc`)).rejects.toMatchObject({ code: 'ADP_BODY' })
+})
+
+test.each([
+  ['no HTTP', 'hello\r\n\r\n', 'The request is not valid HTTP.'],
+  ['nothing', '', 'The request is not valid HTTP.'],
+  ['half a head', HEAD, 'The request is not valid HTTP.'],
+  ['two lengths', `${HEAD}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`, 'The request is not valid HTTP.'],
+  ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 'The request is not valid HTTP.'],
+  ['a long head', `${HEAD}A: ${'x'.repeat(200_000)}\r\n\r\n`, 'The request line and header fields are too long.'],
+])('refuses %s as the listener does', async (_, text, message) => {
+  await expect(read(text)).rejects.toMatchObject({ code: 'ADP_HEADER', message })
+}) // prettier-ignore
