@@ -1,6 +1,7 @@
 import { type PartnerConfig, Secret } from '../config/index.ts'
 import type { Partner } from '../proxy/index.ts'
 import { createTokenSource, fetchToken, systemClock, type TokenSource } from '../v3/index.ts'
+import { toMapping } from './to-mapping.ts'
 
 /** A partner of the configuration as the proxy needs it. */
 export function toPartner(partner: PartnerConfig, callsPerSecond: number | undefined): Partner {
@@ -13,13 +14,7 @@ export function toPartner(partner: PartnerConfig, callsPerSecond: number | undef
     layout: partner.layout,
     serviceHosts: partner.serviceHosts,
     ...partner.quirks,
-    mapping: {
-      attendeeType: v3.attendeeType,
-      eventType: v3.eventType,
-      codeType: v3.codeType,
-      changeProcessName: partner.changeProcessName,
-      unmappedFields: partner.unmappedFields,
-    },
+    mapping: toMapping(partner),
     reads: partner.reads,
     bodyProfile: v3.bodyProfile,
     concurrency: v3.concurrency,

@@ -1,106 +1,147 @@
 import type { Command } from 'commander'
 
-import { type RecordMapping, toV3Record } from '../translate/index.ts'
-import { type Batch, type Finding, inspectBatch } from '../v2/index.ts'
-import { encodeRecord } from '../v3/record/encode-record.ts'
-import { readBatchFile } from './batch-file.ts'
-
-/** What a partner without own settings gets. */
-const mapping: RecordMapping = {
-  attendeeType: 'Learner.Identifier',
-  eventType: 'Attendance.AttendanceSession',
-  codeType: 'Attendance.Lookup',
-  changeProcessName: 'Markbridge',
-  unmappedFields: 'report',
-}
+import { toMapping } from '../app/to-mapping.ts'
+import { loadConfig, parseConfig, type PartnerConfig } from '../config/index.ts'
+import { AdapterError } from '../errors.ts'
+import { defaultBatchLimits } from '../v2/index.ts'
+import {
+  type CheckedFile,
+  printFile,
+  printSummary,
+  type SkippedFile,
+  summarise,
+  toDocument,
+} from './check-report.ts'
+import { inspectRecording, type InspectSettings } from './recordings/inspect-recording.ts'
+import { findRecordings, type RecordedFiles } from './recordings/read-recordings.ts'
+import { kindOf } from './recordings/recorded-bytes.ts'
 
 const examples = `
+A recording is the body of a batch as send takes it, or a whole HTTP request with its head: request line, headers, blank
+line, body (also in chunks or compressed). In a folder other files, such as recorded replies, are skipped. Offsets count from the
+start of the decompressed body.
+
 Examples:
   markbridge check fixtures/class-register/body.txt
   markbridge check request.http --json
-  markbridge check body.txt --boundary batch_36522ad7-fc75-4b56-8c71-56071383e77b`
+  markbridge check recordings/
+  curl -s https://files.example/batch.txt | markbridge check -
+  markbridge check body.txt --boundary batch_36522ad7-fc75-4b56-8c71-56071383e77b
+  markbridge check recordings/ --config markbridge.yaml --partner acme
 
-/** Adds `check <batch file>`: decodes a batch offline and tells what would be posted and what is wrong. */
+Exit status: 0 when the adapter would accept every record, 1 when it would refuse one or a whole batch, 2 for wrong usage or
+a file that cannot be read.`
+
+interface CheckOptions {
+  readonly boundary?: string
+  readonly config?: string
+  readonly partner?: string
+  readonly findings?: boolean
+  readonly json?: boolean
+}
+
+/** Adds `check <batch file>`: decodes recordings offline, and says what would be posted and what is wrong. */
 export function addCheck(program: Command, exitWith: (status: number) => void): void {
   program
-    .command('check <batch-file>')
+    .command('check <file-or-folder>')
     .description(
-      'decode a batch offline: its records, the V3 records they become, and numbered findings with a remedy',
+      'decode a batch offline: its records, the V3 records they become, and numbered findings with a remedy; - reads standard input',
     )
     .option('--boundary <text>', 'boundary of the Content-Type it would be sent with')
-    .option('--findings', 'print the findings only')
+    .option('--config <file>', 'decide by the limits and the partner of this configuration')
+    .option('--partner <id>', 'the partner of --config that sends it (default: the first)')
+    .option('--findings', 'print the findings only; a folder is always printed so')
     .option('--json', 'print one JSON document')
     .addHelpText('after', examples)
-    .action(async (path: string, options: { boundary?: string; findings?: boolean; json?: boolean }) => {
-      const { body, contentType } = await readBatchFile(path, options.boundary)
-      const { batch, findings } = inspectBatch(body, contentType)
-      const records = batch === undefined ? [] : toLines(batch)
-      if (options.json === true) printJson(path, body, batch, records, findings)
-      else printText(path, body, batch, options.findings === true ? [] : records, findings)
-      exitWith(findings.some(({ severity }) => severity === 'error') ? 1 : 0)
+    .action(async (path: string, options: CheckOptions) => {
+      const settings = await readSettings(options)
+      const found = await findRecordings(path)
+      const { checked, skipped, status } = await checkAll(found, settings, options)
+      if (found.isFolder) printFolder(path, checked, skipped, options.json === true)
+      exitWith(status)
     })
 }
 
-interface RecordLine {
-  readonly part: number
-  readonly contentId: string | null
-  /** The V3 body, null for a record that would be refused. */
-  readonly v3: string | null
-}
-
-function toLines(batch: Batch): RecordLine[] {
-  const recordedOn = new Date().toISOString()
-  return batch.parts.map(({ part, contentId, record }) => {
-    const translated = record === undefined ? undefined : toV3Record(record, mapping, recordedOn).record
-    const v3 = translated === undefined ? null : encodeRecord(translated, 'full')
-    return { part, contentId: contentId ?? null, v3 }
-  })
-}
-
-function printJson(
-  path: string,
-  body: Buffer,
-  batch: Batch | undefined,
-  records: readonly RecordLine[],
-  findings: readonly Finding[],
-): void {
-  const document = {
-    file: path,
-    bytes: body.length,
-    sound: batch !== undefined,
-    idsAgree: batch?.idsAgree ?? null,
-    changesets: batch?.changesets.length ?? null,
-    records: records.map(({ v3, ...line }) => ({
-      ...line,
-      v3: v3 === null ? null : (JSON.parse(v3) as unknown),
-    })),
-    findings: findings.map((finding, index) => ({ number: index + 1, ...finding })),
+async function readSettings({ boundary, config, partner }: CheckOptions): Promise<InspectSettings> {
+  if (config === undefined && partner !== undefined)
+    throw new AdapterError('ADP_USAGE', '--partner names a partner of --config. Give both.')
+  // Without a file: the limits of the adapter's defaults, and what a partner without settings of its own gets.
+  const loaded =
+    config === undefined
+      ? parseConfig({ upstreams: { v3: { baseUrl: 'http://127.0.0.1' } } })
+      : await loadConfig(config)
+  const chosen = choosePartner(loaded.partners, partner)
+  const { serviceHosts, v3 } = chosen
+  return {
+    limits: { ...defaultBatchLimits, ...loaded.limits },
+    serviceHosts: serviceHosts === undefined ? undefined : new Set(serviceHosts),
+    mapping: toMapping(chosen),
+    bodyProfile: v3.bodyProfile,
+    boundary,
   }
-  console.log(JSON.stringify(document, null, 2))
 }
 
-function printText(
+function choosePartner(partners: readonly PartnerConfig[], id: string | undefined): PartnerConfig {
+  const chosen = id === undefined ? partners[0] : partners.find((partner) => partner.id === id)
+  if (chosen !== undefined) return chosen
+  const known = partners.map((partner) => partner.id).join(', ')
+  throw new AdapterError('ADP_USAGE', `The configuration has no partner ${id ?? ''}. It has: ${known}.`)
+}
+
+interface Checked {
+  readonly checked: readonly CheckedFile[]
+  readonly skipped: readonly SkippedFile[]
+  readonly status: number
+}
+
+/** Checks one file after the other, and prints each at once unless all make one document. */
+async function checkAll(
+  { isFolder, files }: RecordedFiles,
+  settings: InspectSettings,
+  { findings, json }: CheckOptions,
+): Promise<Checked> {
+  const checked: CheckedFile[] = []
+  const skipped: SkippedFile[] = []
+  let status = 0
+  const skip = (file: string, reason: string): void => {
+    skipped.push({ file, reason })
+    if (json !== true) console.log(`${file}: skipped, ${reason}`)
+  }
+  for (const { name, read } of files) {
+    try {
+      const bytes = await read()
+      const kind = kindOf(bytes)
+      if (isFolder && kind === 'reply') skip(name, 'an HTTP reply')
+      else if (isFolder && kind === 'else') skip(name, 'neither an HTTP request nor the body of a batch')
+      else {
+        const file: CheckedFile = { file: name, ...(await inspectRecording(bytes, settings)) }
+        checked.push(file)
+        if (file.findings.some(({ severity }) => severity === 'error')) status = Math.max(status, 1)
+        if (json !== true) printFile(file, !isFolder && findings !== true)
+        else if (!isFolder) console.log(JSON.stringify(toDocument(file), null, 2))
+      }
+    } catch (cause) {
+      if (!isFolder || !(cause instanceof AdapterError)) throw cause
+      skip(name, cause.message)
+      status = 2
+    }
+  }
+  return { checked, skipped, status }
+}
+
+function printFolder(
   path: string,
-  body: Buffer,
-  batch: Batch | undefined,
-  records: readonly RecordLine[],
-  findings: readonly Finding[],
+  checked: readonly CheckedFile[],
+  skipped: readonly SkippedFile[],
+  asJson: boolean,
 ): void {
-  const content =
-    batch === undefined
-      ? 'broken: nothing of it would be posted'
-      : `${batch.parts.length} records in ${batch.changesets.length} changeset(s)`
-  console.log(`${path}: ${body.length} bytes, ${content}`)
-  for (const { part, contentId, v3 } of records) {
-    console.log(
-      `part ${part}${contentId === null ? '' : ` (Content-ID ${contentId})`}: ${v3 ?? 'refused, see findings'}`,
+  if (checked.length === 0)
+    throw new AdapterError(
+      'ADP_USAGE',
+      `The folder ${path} has no recording: no HTTP request and no body of a batch.`,
     )
-  }
-  if (findings.length === 0) console.log('no findings')
-  findings.forEach((finding, index) => {
-    const offset = finding.offset === undefined ? '' : ` at offset ${finding.offset}`
-    const part = finding.part === undefined ? '' : ` in part ${finding.part}`
-    console.log(`${index + 1}. ${finding.severity} ${finding.code}${part}${offset}: ${finding.message}`)
-    console.log(`   remedy: ${finding.remedy}`)
-  })
+  const summary = summarise(checked, skipped)
+  if (asJson)
+    console.log(JSON.stringify({ folder: path, files: checked.map(toDocument), skipped, summary }, null, 2))
+  else printSummary(summary)
 }

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -74,6 +74,10 @@ test.each<{ finding: string; edit: (text: string) => string; args?: string[]; st
     finding: 'wrongContentLength',
     edit: (text) => text.replace('Accept-Charset', 'Content-Length: 7\r\nAccept-Charset'),
   },
+  {
+    finding: 'singleQuotes',
+    edit: (text) => text.replace(/\{"@odata[^}]*\}/, (json) => json.replaceAll('"', "'")),
+  },
   { finding: 'presentAndAbsent', edit: (text) => text.replace('"Absent":false', '"Absent":true') },
   { finding: 'ADP_FIELD', edit: (text) => text.replace('"Absent":false', '"Absent":"no"'), status: 1 },
   { finding: 'ADP_JSON', edit: (text) => text.replace('"Absent":false', '"Absent":false,'), status: 1 },
@@ -87,8 +91,120 @@ test.each<{ finding: string; edit: (text: string) => string; args?: string[]; st
 
 test('reads a whole HTTP request as well as a body', async () => {
   const boundary = /^--(\S+)/.exec(body)?.[1] ?? ''
-  const head = `POST /V2/Attendance/$batch HTTP/1.1\r\nHost: adapter\r\nContent-Type: multipart/mixed; boundary=${boundary}\r\n\r\n`
-  const { document } = await check(head + body)
-  expect(document).toMatchObject({ sound: true, idsAgree: true, findings: [] })
-  expect(document.records).toHaveLength(30)
+  const credentials = 'Ocp-Apim-Subscription-Key: k\nAuthorization: bearer t\n'
+  const head = `POST /V2/Attendance/$batch HTTP/1.1\nHost: adapter\n${credentials}Content-Type: multipart/mixed; boundary=${boundary}\n\n`
+  for (const own of [head, head.replaceAll('\n', '\r\n')]) {
+    const { document } = await check(own + body)
+    expect(document).toMatchObject({ sound: true, idsAgree: true, findings: [] })
+    expect(document.records).toHaveLength(30)
+  }
+  const without = await check(head.replace(credentials, '') + body)
+  expect([without.status, without.document.findings.map(({ code }) => code)]).toEqual([
+    1,
+    ['ADP_SUBSCRIPTION_KEY'],
+  ])
+})
+
+test('says how a Content-Length differs from what was recorded', async () => {
+  const request = await readFile(
+    new URL('../../fixtures/class-register/request.http', import.meta.url),
+    'utf8',
+  )
+  const short = await check(
+    request.replace(/Content-Length: (\d+)/, (_, n) => `Content-Length: ${Number(n) + 7}`),
+  )
+  expect(short.status).toBe(1)
+  expect(short.document).toMatchObject({ sound: false, idsAgree: true })
+  expect(short.document.findings).toMatchObject([
+    {
+      code: 'ADP_BODY',
+      message: expect.stringContaining('announces 7 more bytes than the recording has') as unknown,
+    },
+  ])
+  const long = await check(`${request}GET / HTTP/1.1\r\n\r\n`)
+  expect(long.status).toBe(0)
+  expect(long.document.findings).toMatchObject([{ code: 'bytesAfterRequest' }])
+})
+
+test('reads standard input for -', async () => {
+  const { status, stdout } = await runCli(['check', '-'], {}, body)
+  expect(status).toBe(0)
+  expect(stdout).toMatch(/^standard input: \d+ bytes, 30 records in 1 changeset\(s\)\n/)
+  const json = await runCli(['check', '-', '--json'], {}, body)
+  expect(JSON.parse(json.stdout)).toMatchObject({ file: '-', sound: true })
+  const nothing = await runCli(['check', '-'], {}, '')
+  expect([nothing.status, nothing.stdout]).toEqual([1, expect.stringContaining('ADP_TRUNCATED')])
+})
+
+test('a folder: each file in turn, a summary, the status of the worst', async () => {
+  const recordings = join(folder, 'recordings')
+  await mkdir(join(recordings, 'monday'), { recursive: true })
+  const put = (name: string, text: string): Promise<void> => writeFile(join(recordings, name), text)
+  await put('1.txt', body)
+  await put('2.txt', body.replace('"Absent":false', '"Absent":"no"'))
+  await put('monday/3.txt', body.slice(0, 3_000))
+  await put('4-reply.http', 'HTTP/1.1 200 OK\r\n\r\n--b--')
+  await put('notes.md', 'Prose.\n')
+  await put('.hidden', body)
+  const { status, stdout } = await runCli(['check', recordings])
+  const lines = stdout
+    .trimEnd()
+    .split('\n')
+    .filter((line) => !/^(?:\d+\.|   )/.test(line))
+  expect({
+    status,
+    lines: lines.map((line) => line.replace(recordings, 'R').replace(/\d+ bytes/, 'n bytes')),
+  }).toEqual({
+    status: 1,
+    lines: [
+      'R/1.txt: n bytes, 30 records in 1 changeset(s)',
+      'no findings',
+      'R/2.txt: n bytes, 30 records in 1 changeset(s)',
+      'R/4-reply.http: skipped, an HTTP reply',
+      'R/monday/3.txt: n bytes, refused: nothing of it would be posted',
+      'R/notes.md: skipped, neither an HTTP request nor the body of a batch',
+      '3 recordings: 1 accepted, 1 with records that are refused, 1 refused as a whole; 2 other files skipped',
+    ],
+  })
+  const json = JSON.parse((await runCli(['check', recordings, '--json'])).stdout) as Record<string, unknown[]>
+  expect(json).toMatchObject({
+    summary: { recordings: 3, accepted: 1, partlyRefused: 1, refused: 1, skipped: 2 },
+    skipped: [{ reason: 'an HTTP reply' }, {}],
+  })
+  expect(json['files']).toHaveLength(3)
+  const good = await runCli(['check', join(recordings, '1.txt')])
+  expect(good.status).toBe(0)
+  const empty = join(folder, 'empty')
+  await mkdir(empty)
+  const none = await runCli(['check', empty])
+  expect([none.status, none.stderr]).toEqual([2, expect.stringContaining('has no recording')])
+})
+
+test('decides by the limits and the partner of a configuration', async () => {
+  const config = join(folder, 'check.yaml')
+  const partners =
+    'partners: [{ id: plain, match: { pathPrefix: /a } }, { id: strict, match: { any: true }, unmappedFields: strict }]'
+  await writeFile(
+    config,
+    `upstreams: { v3: { baseUrl: "http://v3.test" } }\nlimits: { maxPartBytes: 1024 }\n${partners}\n`,
+  )
+  const extra = body.replace('"Present"', '"Mood":1,"Present"')
+  const plain = await check(extra, '--config', config)
+  const strict = await check(extra, '--config', config, '--partner', 'strict')
+  const codesOf = ({ document }: typeof plain): string[] => document.findings.map(({ code }) => code)
+  expect(codesOf(plain)).not.toContain('ADP_UNMAPPED_FIELD')
+  expect([strict.status, codesOf(strict)]).toEqual([1, expect.arrayContaining(['ADP_UNMAPPED_FIELD'])])
+  const tight = await check(
+    body.replace('"Present"', `"Mood":"${'x'.repeat(1_100)}","Present"`),
+    '--config',
+    config,
+  )
+  expect(tight.document.findings).toMatchObject([
+    {
+      code: 'ADP_RECORD_LIMIT',
+      message: expect.stringMatching(/^Part 1 has a record of 1\.\d KiB, the limit is 1 KiB\.$/) as unknown,
+    },
+  ])
+  const unknown = await runCli(['check', FIXTURE, '--config', config, '--partner', 'none'])
+  expect([unknown.status, unknown.stderr]).toEqual([2, expect.stringContaining('It has: plain, strict.')])
 })

@@ -12,10 +12,14 @@ export interface CliResult {
   readonly stderr: string
 }
 
-/** Runs the built command line to its end. */
-export function runCli(args: readonly string[], env: Record<string, string> = {}): Promise<CliResult> {
+/** Runs the built command line to its end; `input` is what it can read from standard input. */
+export function runCli(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  input = '',
+): Promise<CliResult> {
   return new Promise((resolve) => {
-    execFile(
+    const child = execFile(
       process.execPath,
       [main, ...args],
       { cwd: root, env: { ...usual, ...env } },
@@ -27,6 +31,8 @@ export function runCli(args: readonly string[], env: Record<string, string> = {}
         })
       },
     )
+    // A command that reads nothing may be gone before it is written.
+    child.stdin?.on('error', () => undefined).end(input)
   })
 }
 

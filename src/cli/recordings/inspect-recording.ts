@@ -1,0 +1,92 @@
+import { errorRules } from '../../errors.ts'
+import { type RecordMapping, toV3Record } from '../../translate/index.ts'
+import { type BatchLimits, type BatchPart, type Finding, inspectBatch, toFindings } from '../../v2/index.ts'
+import { type BodyProfile, encodeRecord } from '../../v3/record/encode-record.ts'
+import { contentTypeOf, openRecording } from './open-recording.ts'
+
+/** What the adapter would decide with. */
+export interface InspectSettings {
+  readonly limits: BatchLimits
+  /** Undefined: any. */
+  readonly serviceHosts: ReadonlySet<string> | undefined
+  readonly mapping: RecordMapping
+  readonly bodyProfile: BodyProfile
+  /** In place of the one that the recording names or shows. */
+  readonly boundary: string | undefined
+}
+
+/** A record, and what would be posted for it. */
+export interface InspectedRecord {
+  readonly part: number
+  readonly contentId: string | null
+  /** The V3 body; null for a record that would be refused. */
+  readonly v3: string | null
+}
+
+/** What a recording holds and what the adapter would say of it. */
+export interface InspectedRecording {
+  /** Size of the batch, decompressed; that of the recording where the batch cannot be read. */
+  readonly bytes: number
+  /** False where the adapter would refuse the whole request. */
+  readonly sound: boolean
+  readonly idsAgree: boolean | null
+  readonly changesets: number | null
+  readonly records: readonly InspectedRecord[]
+  readonly findings: readonly Finding[]
+}
+
+/** Looks into a recording: every fault that the adapter would answer, and what a stricter reader would not take. */
+export async function inspectRecording(
+  bytes: Buffer,
+  settings: InspectSettings,
+): Promise<InspectedRecording> {
+  const { limits, serviceHosts, boundary } = settings
+  const opened = await openRecording(bytes, limits.maxBodyBytes)
+  const { body } = opened
+  if (body === undefined)
+    return {
+      bytes: bytes.length,
+      sound: false,
+      idsAgree: null,
+      changesets: null,
+      records: [],
+      findings: opened.findings,
+    }
+  const contentType = boundary === undefined ? opened.contentType : contentTypeOf(boundary)
+  const { batch, findings } = inspectBatch(body, contentType, {
+    limits,
+    ...(serviceHosts === undefined ? {} : { serviceHosts }),
+  })
+  const recordedOn = new Date().toISOString()
+  const planned = (batch?.parts ?? []).map((part) => plan(part, settings, recordedOn))
+  const all = [...opened.findings, ...findings, ...planned.flatMap((one) => one.findings)].sort(
+    (one, other) => (one.offset ?? -1) - (other.offset ?? -1),
+  )
+  return {
+    bytes: body.length,
+    sound: batch !== undefined && !all.some(refusesRequest),
+    idsAgree: batch?.idsAgree ?? null,
+    changesets: batch?.changesets.length ?? null,
+    records: planned.map(({ record }) => record),
+    findings: all,
+  }
+}
+
+/** True for an error for which the whole request is refused, not one record. */
+export function refusesRequest({ severity, code }: Finding): boolean {
+  const rule = Object.entries(errorRules).find(([own]) => own === code)?.[1]
+  return severity === 'error' && rule?.class !== 'record'
+}
+
+/** What would be posted for a part, or what only the partner's settings refuse it for. */
+function plan(
+  part: BatchPart,
+  { mapping, bodyProfile }: InspectSettings,
+  recordedOn: string,
+): { record: InspectedRecord; findings: readonly Finding[] } {
+  const line = { part: part.part, contentId: part.contentId ?? null }
+  if (part.record === undefined) return { record: { ...line, v3: null }, findings: [] }
+  const { record, faults } = toV3Record(part.record, mapping, recordedOn)
+  if (record === undefined) return { record: { ...line, v3: null }, findings: toFindings(part, faults) }
+  return { record: { ...line, v3: encodeRecord(record, bodyProfile) }, findings: [] }
+}

@@ -1,0 +1,103 @@
+import type { IncomingMessage } from 'node:http'
+
+import { AdapterError } from '../../errors.ts'
+import { readBody } from '../../http/body.ts'
+import { readClientCredentials } from '../../http/client-credentials.ts'
+import { checkHost } from '../../http/host.ts'
+import { readRecordedRequest } from '../../http/recorded-request.ts'
+import { takeTarget } from '../../http/request-target.ts'
+import { batchPath, type Finding, guessBoundary, toFinding } from '../../v2/index.ts'
+import { kindOf, toWireBytes } from './recorded-bytes.ts'
+
+/** A batch out of a recording, as the adapter would get it. */
+export interface OpenedRecording {
+  /** Decompressed; undefined where it cannot be read. */
+  readonly body: Buffer | undefined
+  readonly contentType: string | undefined
+  /** What the adapter would refuse the request for before it decodes the batch. */
+  readonly findings: readonly Finding[]
+}
+
+/**
+ * Opens a recording: the body of a batch, or a whole HTTP request. The head of a request is read, and refused, by the
+ * rules of the adapter; a body alone comes with the boundary that it shows itself.
+ */
+export async function openRecording(bytes: Buffer, maxBodyBytes: number): Promise<OpenedRecording> {
+  if (kindOf(bytes) !== 'request')
+    return { body: bytes, contentType: contentTypeOf(guessBoundary(bytes)), findings: [] }
+  const { bytes: wire, missing, extra } = toWireBytes(bytes)
+  const findings = lengthFindings(missing, extra)
+  try {
+    return await readRecordedRequest(wire, (request) => openRequest(request, maxBodyBytes, findings))
+  } catch (cause) {
+    return { body: undefined, contentType: undefined, findings: [...findings, findingOf(cause)] }
+  }
+}
+
+/** The header of a batch with this boundary; without one, of a batch that has none. */
+export function contentTypeOf(boundary = 'none'): string {
+  const isToken = /^[\w'+.-]+$/.test(boundary)
+  return `multipart/mixed; boundary=${isToken ? boundary : `"${boundary.replaceAll(/["\\]/g, '\\$&')}"`}`
+}
+
+async function openRequest(
+  request: IncomingMessage,
+  maxBodyBytes: number,
+  earlier: readonly Finding[],
+): Promise<OpenedRecording> {
+  const findings = [...earlier]
+  const check = (rule: () => void): void => {
+    try {
+      rule()
+    } catch (cause) {
+      findings.push(findingOf(cause))
+    }
+  }
+  check(() => checkTarget(request))
+  check(() => checkHost(request))
+  check(() => readClientCredentials(request.headers))
+  const body = await readBody(request, {
+    maxBytes: maxBodyBytes,
+    contentEncoding: request.headers['content-encoding'],
+    contentLength: request.headers['content-length'],
+  }).catch((cause: unknown) => {
+    findings.push(findingOf(cause))
+    return undefined
+  })
+  return { body, contentType: request.headers['content-type'], findings }
+}
+
+function checkTarget(request: IncomingMessage): void {
+  if (!batchPath.test(takeTarget(request).path)) {
+    throw new AdapterError(
+      'ADP_NOT_FOUND',
+      'The request is not for …/V2/Attendance/$batch, so the adapter does not take it for a batch.',
+    )
+  }
+  if (request.method !== 'POST')
+    throw new AdapterError(
+      'ADP_METHOD_NOT_ALLOWED',
+      'A batch is sent with POST; this request has another method.',
+    )
+}
+
+function lengthFindings(missing: number, extra: number): Finding[] {
+  if (missing > 0) {
+    const message = `Content-Length announces ${missing} more bytes than the recording has. The adapter would wait for them, and post nothing.`
+    return [toFinding(new AdapterError('ADP_BODY', message))]
+  }
+  if (extra === 0) return []
+  return [
+    {
+      severity: 'warning',
+      code: 'bytesAfterRequest',
+      message: `The recording has ${extra} bytes behind the Content-Length of its request. They are not of this batch.`,
+      remedy: 'Record one request in a file; where an editor changed the body, correct Content-Length.',
+    },
+  ]
+}
+
+function findingOf(cause: unknown): Finding {
+  if (cause instanceof AdapterError) return toFinding(cause)
+  throw cause
+}

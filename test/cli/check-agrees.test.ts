@@ -1,0 +1,146 @@
+import { describe, expect, it } from 'vitest'
+
+import { toMapping } from '../../src/app/to-mapping.ts'
+import { inspectRecording } from '../../src/cli/recordings/inspect-recording.ts'
+import { parseConfig } from '../../src/config/index.ts'
+import { type ErrorCode, errorRules } from '../../src/errors.ts'
+import { decodeBatchReply, defaultBatchLimits } from '../../src/v2/index.ts'
+import { loadFixtures } from '../e2e/support/fixture.ts'
+import { exchange } from '../e2e/support/raw-exchange.ts'
+import { headerOf, type RawMessage } from '../e2e/support/raw-message.ts'
+import { batchPath } from '../support/batch-request.ts'
+import { startUpstream } from '../support/scripted-upstream.ts'
+import { startAdapter } from '../support/start-adapter.ts'
+import { batchOf, costlyRecords, hostileBodies } from '../v2/support/hostile.ts'
+
+/** What the adapter, or `check` for it, says of a request. */
+interface Verdict {
+  /** The code that the whole request is refused with. */
+  readonly refused: string | undefined
+  /** Of each record that is refused: its position and its codes. Undefined where the client is not shown them. */
+  readonly parts: readonly (readonly [part: number, codes: string])[] | undefined
+}
+
+interface Refusal {
+  readonly error: { readonly code: string }
+  readonly statusCode: number
+}
+
+interface Settings {
+  readonly partner: object
+  readonly limits: object
+}
+
+/** Sends the request to an adapter in front of a service that accepts every record. */
+async function ask(bytes: Buffer, { partner, limits }: Settings): Promise<Verdict> {
+  const upstream = await startUpstream()
+  const partners = [{ id: 'partner', match: { any: true }, ...partner }]
+  const adapter = await startAdapter(upstream.url, { partners, limits })
+  const reply = await exchange(adapter.port, bytes, [], () => undefined)
+  return readVerdict(reply)
+}
+
+function readVerdict(reply: RawMessage): Verdict {
+  if (!reply.startLine.includes(' 200 ')) {
+    // What the gateway refuses in the service has no code.
+    const { error, statusCode } = JSON.parse(reply.body.toString()) as Partial<Refusal>
+    return { refused: error?.code ?? String(statusCode), parts: [] }
+  }
+  const isHidden = reply.body.includes('changesetresponse_') && !reply.body.includes('HTTP/1.1 ')
+  const parts = decodeBatchReply(reply.body, headerOf(reply, 'content-type')).flatMap((part, index) => {
+    if (part.status < 300) return []
+    const errors = JSON.parse(part.body) as { ErrorCode: string }[]
+    return [[index + 1, errors.map(({ ErrorCode }) => ErrorCode).join()] as const]
+  })
+  return { refused: undefined, parts: isHidden ? undefined : parts }
+}
+
+/** What `check` says of the same bytes. */
+async function check(bytes: Buffer, { partner, limits }: Settings): Promise<Verdict & { codes: string[] }> {
+  const config = parseConfig({
+    upstreams: { v3: { baseUrl: 'http://v3.test' } },
+    partners: [{ id: 'partner', match: { any: true }, ...partner }],
+    limits,
+  })
+  const [own] = config.partners
+  if (own === undefined) throw new Error('no partner')
+  const { sound, records, findings } = await inspectRecording(bytes, {
+    limits: { ...defaultBatchLimits, ...config.limits },
+    serviceHosts: own.serviceHosts === undefined ? undefined : new Set(own.serviceHosts),
+    mapping: toMapping(own),
+    bodyProfile: own.v3.bodyProfile,
+    boundary: undefined,
+  })
+  const errors = findings.filter(({ severity }) => severity === 'error')
+  const parts = records
+    .filter(({ v3 }) => v3 === null)
+    .map(({ part }) => {
+      const codes = errors.filter((error) => error.part === part).map(({ code }) => code)
+      return [part, codes.join()] as const
+    })
+  return {
+    refused: sound ? undefined : 'any',
+    parts: sound ? parts : [],
+    codes: errors.flatMap(({ code }) => [code, String(errorRules[code as ErrorCode].status)]),
+  }
+}
+
+async function expectAgreement(bytes: Buffer, settings: Settings): Promise<void> {
+  const [asked, checked] = await Promise.all([ask(bytes, settings), check(bytes, settings)])
+  expect(checked.refused !== undefined).toBe(asked.refused !== undefined)
+  if (asked.refused !== undefined) expect(checked.codes).toContain(asked.refused)
+  else if (asked.parts !== undefined) expect(checked.parts).toEqual(asked.parts)
+}
+
+const fixtures = await loadFixtures()
+const plain: Settings = { partner: {}, limits: {} }
+const SIZE = 2 * 1_048_576
+
+/** A body as a client sends it, in the head that it is sent with. */
+function requestOf(body: string, boundary: string): Buffer {
+  const lines = [
+    `POST ${batchPath} HTTP/1.1`,
+    'Host: adapter.test',
+    'Ocp-Apim-Subscription-Key: k',
+    'Authorization: bearer t',
+    `Content-Type: multipart/mixed; boundary="${boundary}"`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+  ]
+  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${body}`)
+}
+
+describe('check refuses what the adapter refuses, and nothing else', () => {
+  it.each(fixtures)('fixture $name: $title', async ({ bytes, partner, limits }) => {
+    await expectAgreement(bytes, { partner, limits })
+  })
+
+  it.each(hostileBodies(SIZE))('hostile body: %s', async (_, expected, text, boundary = 'b') => {
+    const bytes = requestOf(text(), boundary)
+    await expectAgreement(bytes, plain)
+    const { codes } = await check(bytes, plain)
+    if (typeof expected === 'string') expect(codes).toContain(expected)
+  })
+
+  it.each(costlyRecords)('hostile record: too many %s', async (_, json) => {
+    await expectAgreement(requestOf(batchOf(json), 'b'), plain)
+  })
+
+  const sound = requestOf(batchOf('{}'), 'b').toString()
+  it.each<[what: string, request: string]>([
+    ['no key', sound.replace(/Ocp.*\r\n/, '')],
+    ['an empty key', sound.replace('Key: k', 'Key: ')],
+    ['no token', sound.replace(/Auth.*\r\n/, '')],
+    ['another scheme than bearer', sound.replace('bearer', 'Basic')],
+    ['no Content-Type', sound.replace(/Content-Type.*\r\n/, '')],
+    ['two hosts', sound.replace('Host', 'Host: a\r\nHost')],
+    ['a host that is none', sound.replace('adapter.test', 'a b')],
+    ['another method', sound.replace('POST /', 'PUT /')],
+    ['a path with a dot segment', sound.replace('/V2/', '/x/../V2/')],
+    ['an absolute target', sound.replace('POST /', 'POST http://other.test/')],
+    ['another encoding', sound.replace('Host', 'Content-Encoding: zstd\r\nHost')],
+    ['an encoding that it has not', sound.replace('Host', 'Content-Encoding: gzip\r\nHost')],
+    ['a folded header', sound.replace('Host: ', 'Host:\r\n ')],
+  ])('request with %s', async (_, request) => {
+    await expectAgreement(Buffer.from(request), plain)
+  })
+})
