@@ -53,6 +53,14 @@ test('none keeps the link to the next page; $format wins over Accept, in the sho
   }
 })
 
+test('$format wins over Accept where it names no level either', async () => {
+  const { request } = await startSandbox()
+  const reply = await request('GET', `/V3/LearnerIdentifiers(${fixed.learner})?$format=json`, {
+    headers: full,
+  })
+  expect(reply.headers['content-type']).toBe('application/json; odata.metadata=minimal')
+})
+
 test('odata.metadata=full shows types, ids and links of an entity', async () => {
   const { json, url } = await startSandbox()
   const { body } = await json(
@@ -135,13 +143,14 @@ test('an answer to a POST has the level that was asked for, on both faces', asyn
 })
 
 test('at the full level a flat record has its type, in pages and alone', async () => {
-  const { json } = await startSandbox()
+  const { json, url } = await startSandbox()
   const page = (await json('GET', `/V2/Attendance/AttendanceRecords?$filter=${flatOwn}`, { headers: full }))
     .body as { value: Members[] }
   expect(annotations(page)).toEqual(['@odata.context', '@odata.type'])
   expect(Object.keys(page.value[0] ?? {}).slice(0, 2)).toEqual(['@odata.type', 'ExternalID'])
   const id = String(page.value[0]?.['ExternalID'])
   const single = await json('GET', `/V2/Attendance/AttendanceRecords(${id})`, { headers: full })
-  expect(single.body).toEqual(page.value[0])
+  const context = `${url}/V2/Attendance/$metadata#AttendanceRecords/$entity`
+  expect(single.body).toEqual({ '@odata.context': context, ...page.value[0] })
   expect(page.value[0]?.['@odata.type']).toBe(flatType)
 })

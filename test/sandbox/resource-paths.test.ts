@@ -57,6 +57,26 @@ test('an item of a collection is read by its key, its properties too, and a coll
   expect(await call('GET', `${path}/$count`)).toEqual({ status: 200, text: '1' })
 })
 
+test.each([
+  ['V3', '/Attendance/V3', 'Attendee/ExternalID', 2],
+  ['V2', '/V2/Attendance', 'Learner', 2],
+])(
+  'records are counted on the %s face: those of a filter, whatever the page',
+  async (_face, root, path, count) => {
+    const start =
+      'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-03T00:00:00Z'
+    const filter = encodeURIComponent(`${path} eq ${fixed.learner} and ${start}`)
+    const records = `${root}/AttendanceRecords/$count`
+    expect(await call('GET', `${records}?$filter=${filter}&$top=1&$skip=1`)).toEqual({
+      status: 200,
+      text: String(count),
+    })
+    expect((await call('GET', records)).status).toBe(400)
+    expect((await call('PATCH', records)).status).toBe(405)
+    expect((await call('GET', `${records}/$count`)).status).toBe(404)
+  },
+)
+
 test('properties of attendance records are read on both faces', async () => {
   expect(await read(`${await markPath('V3')}/Attendee/ExternalID`)).toMatchObject({ value: fixed.learner })
   expect(await call('GET', `${await markPath('V3')}/Event/Type/$value`)).toEqual({

@@ -23,7 +23,7 @@ import { changedRows } from './changed-rows.ts'
 import { pageRows } from './page-rows.ts'
 import { postRecord } from './post-record.ts'
 import type { ReadLimits, RecordFace } from './read-records.ts'
-import { readRecords } from './read-records.ts'
+import { countRecords, readRecords } from './read-records.ts'
 import type { RecordTypes } from './record-entity.ts'
 import { toRecordEntity } from './record-entity.ts'
 import { codeEntities, historyEntities, sessionEntities } from './reference-sets.ts'
@@ -75,13 +75,19 @@ export function createAttendanceService(
   const typeName = (type: string): string => `${serviceNamespace}.${type}`
   const toEntity: RecordFace['toEntity'] = (row) => toRecordEntity(row.view, switches.types)
 
+  const face = (): RecordFace => ({
+    typeName: typeName('AttendanceRecord'),
+    toEntity,
+    recordedOnly: false,
+    queryContext: queryContext(),
+  })
+
   const records = (resource: Resource, route: Route, request: ServiceRequest): Reply => {
     if (resource.key === undefined) {
       if (request.method === 'POST')
         return postRecord(school, switches.onExisting, queryContext().index, route, request)
       if (request.method !== 'GET') return methodNotAllowed('GET', 'POST')
-      const face = { typeName: typeName('AttendanceRecord'), toEntity, recordedOnly: false }
-      return readRecords(school, { ...face, queryContext: queryContext() }, switches, route, request)
+      return readRecords(school, face(), switches, route, request)
     }
     if (request.method !== 'GET') return methodNotAllowed('GET')
     const [id] = keyValues(resource.key, ['ExternalID']) ?? []
@@ -158,6 +164,10 @@ export function createAttendanceService(
     }
     if (beyond.length > 0 || resource.isRaw) return notFound
     if (next.kind === '$count' && set !== undefined) return count(set, request)
+    if (next.kind === '$count' && isRecords)
+      return request.method === 'GET'
+        ? countRecords(school, face(), switches, route, request)
+        : methodNotAllowed('GET')
     if (next.kind !== 'function' || !/(^|\.)changes$/i.test(next.name)) return notFound
     if (isRecords) return changedRecords(next, route, request)
     const listed = set?.changes

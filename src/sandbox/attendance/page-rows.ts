@@ -102,7 +102,11 @@ function firstInOrder(
 }
 
 /** Counts without holding: the rows may be those of a whole school. */
-function countRows({ source, toEntity, query }: RowPage): number {
+export function countRows({
+  source,
+  toEntity,
+  query,
+}: Pick<RowPage, 'source' | 'toEntity' | 'query'>): number {
   let count = 0
   for (const row of source(undefined))
     if (query.filter === undefined || query.matches(toEntity(row))) count += 1

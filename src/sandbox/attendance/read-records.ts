@@ -1,16 +1,19 @@
+import type { QueryOptions } from '../../odata/index.ts'
 import { odataError } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
 import { compileQuery } from '../query/compile-query.ts'
 import type { QueryContext } from '../query/compile-query.ts'
-import type { Entity } from '../query/compiled-query.ts'
+import type { CompiledQuery, Entity } from '../query/compiled-query.ts'
 import type { Describe } from '../query/describe-entity.ts'
 import { presentationOf } from '../query/presentation.ts'
+import type { Presentation } from '../query/presentation.ts'
+import { plainText } from '../query/raw-value.ts'
 import { readQuery } from '../query/read-query.ts'
 import type { School } from '../school.ts'
 import { augmentedRows } from './augmented-rows.ts'
 import type { Row, RowPosition, RowQuery } from './augmented-rows.ts'
-import { pageRows } from './page-rows.ts'
+import { countRows, pageRows } from './page-rows.ts'
 import { boundsOf } from './read-bounds.ts'
 import { refuseWideRange } from './read-range.ts'
 
@@ -32,6 +35,14 @@ export interface ReadLimits {
   readonly maxDays: number
 }
 
+/** A checked read: what to look for, and where. */
+interface OpenedRead {
+  readonly options: QueryOptions
+  readonly query: CompiledQuery
+  readonly presentation: Presentation
+  readonly source: (after: RowPosition | undefined) => Iterable<Row>
+}
+
 /**
  * Answers a GET of attendance records: `$filter` required and narrow, in pages, in order of learner and time unless the
  * client orders otherwise. Only the rows inside the filter's bounds are looked at. Errors: `QueryError`.
@@ -43,6 +54,32 @@ export function readRecords(
   route: Route,
   request: ServiceRequest,
 ): Reply {
+  const opened = openRead(school, face, limits, route, request)
+  const { toEntity } = face
+  return 'status' in opened ? opened : pageRows({ ...opened, toEntity, pageSize: limits.pageSize, request })
+}
+
+/** Answers `AttendanceRecords/$count`, with the same limits; paging and order do not change it (OData protocol 11.2.10). */
+export function countRecords(
+  school: School,
+  face: RecordFace,
+  limits: ReadLimits,
+  route: Route,
+  request: ServiceRequest,
+): Reply {
+  const opened = openRead(school, face, limits, route, request)
+  if ('status' in opened) return opened
+  return plainText(String(countRows({ ...opened, toEntity: face.toEntity })))
+}
+
+/** Checks a read of records. The reply to one that is not narrow enough. Errors: `QueryError`. */
+function openRead(
+  school: School,
+  face: RecordFace,
+  limits: ReadLimits,
+  route: Route,
+  request: ServiceRequest,
+): OpenedRead | Reply {
   const options = readQuery(request.query)
   if (options.filter === undefined)
     return odataError(400, 'FilterRequired', 'A GET of attendance records needs a $filter.')
@@ -52,13 +89,13 @@ export function readRecords(
   const refusal = refuseWideRange(bounds, limits.maxDays)
   if (refusal !== undefined) return refusal
 
-  const { recordedOnly, toEntity } = face
+  const { recordedOnly } = face
   const rows: RowQuery = {
     bounds,
     recordedOnly,
     ...(request.asOf === undefined ? {} : { asOf: request.asOf }),
   }
-  const source = (after: RowPosition | undefined): Iterable<Row> =>
+  const source: OpenedRead['source'] = (after) =>
     augmentedRows(school, after === undefined ? rows : { ...rows, after })
-  return pageRows({ source, toEntity, query, presentation, options, pageSize: limits.pageSize, request })
+  return { options, query, presentation, source }
 }

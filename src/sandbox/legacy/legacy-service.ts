@@ -3,7 +3,7 @@ import { createModelIndex } from '../../odata/index.ts'
 import { decodeRecordBytes, FLAT_TYPE, readPreferences } from '../../v2/index.ts'
 import { rowById } from '../attendance/augmented-rows.ts'
 import type { AttendanceSwitches } from '../attendance/attendance-service.ts'
-import { readRecords } from '../attendance/read-records.ts'
+import { countRecords, readRecords } from '../attendance/read-records.ts'
 import type { RecordFace } from '../attendance/read-records.ts'
 import { historyViews } from '../attendance/reference-sets.ts'
 import { methodNotAllowed, notFound, refuseDomain } from '../edge/refusals.ts'
@@ -87,7 +87,12 @@ export function createLegacyService(
     const resource = readResource(route.resource)
     if (resource?.set.toLowerCase() !== 'attendancerecords') return notFound
     if (resource.key !== undefined) return keyed(resource, route, request)
-    if (resource.rest.length > 0 || resource.isRaw) return notFound
+    const [next, ...beyond] = resource.rest
+    if (beyond.length > 0 || resource.isRaw || (next !== undefined && next.kind !== '$count')) return notFound
+    if (next !== undefined)
+      return request.method === 'GET'
+        ? countRecords(school, face(request.asOf), switches, route, request)
+        : methodNotAllowed('GET')
     if (request.method === 'POST') return post(route, request, context)
     if (request.method !== 'GET') return methodNotAllowed('GET', 'POST')
     return readRecords(school, face(request.asOf), switches, route, request)

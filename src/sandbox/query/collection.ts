@@ -28,10 +28,10 @@ export function collectionReply({ presentation, context, rows, count, next }: Co
 /** Writes one entity of a set, or one value: `context` is all that follows `$metadata#`. */
 export function entityReply(
   status: number,
-  { root, level, entityContext }: Presentation,
+  { root, level }: Presentation,
   context: string,
   entity: Record<string, Json>,
 ): Reply {
-  const body = entityContext ? { '@odata.context': `${root}/$metadata#${context}`, ...entity } : entity
+  const body = level === 'none' ? entity : { '@odata.context': `${root}/$metadata#${context}`, ...entity }
   return jsonReply(status, JSON.stringify(body), { 'Content-Type': jsonMediaType(level) })
 }

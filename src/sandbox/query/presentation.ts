@@ -11,15 +11,13 @@ export interface Presentation {
   /** URL of the service root. */
   readonly root: string
   readonly level: MetadataLevel
-  /** Whether a single entity has `@odata.context`. */
-  readonly entityContext: boolean
   /** Adds what `odata.metadata=full` asks for; undefined at the other levels. */
   readonly describe: Describe | undefined
 }
 
 /**
- * Reads the level that a client asks for: `$format` wins over `Accept` (OData protocol 8.2.1). `describe` is another way to
- * write the full level, and replaces the context of a single entity then (the legacy face).
+ * Reads the level that a client asks for: `$format` wins over `Accept` (OData protocol 8.2.1), also where it names no level.
+ * `describe` is another way to write the full level (the legacy face).
  */
 export function presentationOf(
   options: QueryOptions,
@@ -28,7 +26,7 @@ export function presentationOf(
   index: ModelIndex,
   describe?: Describe,
 ): Presentation {
-  const wanted = /metadata=/i.test(options.format ?? '') ? options.format : request.header('accept')
+  const wanted = options.format ?? request.header('accept')
   // OData 4.01 leaves out the prefix `odata.`.
   const { metadata: level } = readPreferences(
     '',
@@ -38,7 +36,6 @@ export function presentationOf(
   return {
     root,
     level,
-    entityContext: level === 'minimal' || (level === 'full' && describe === undefined),
     describe: level === 'full' ? (describe ?? describeFully(root, index)) : undefined,
   }
 }
