@@ -19,13 +19,7 @@ export {
 export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
 export { readGuidKey } from './read-key.ts'
 export { createRowReader, type ReadRow, type ReadRules } from './read-rules.ts'
-export {
-  compareReadBack,
-  type ConfirmedMark,
-  type ReadBack,
-  type ReadBackKnowledge,
-  toReadBackFilter,
-} from './read-back.ts'
+export { compareReadBack, type ReadBack, type ReadBackKnowledge, toReadBackFilter } from './read-back.ts'
 export {
   type Echo,
   type EchoProfile,

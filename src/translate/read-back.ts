@@ -21,19 +21,13 @@ export type ReadBack =
     }
   | { readonly kind: 'absent' | 'overwritten' | 'unclear' }
 
-/** The mark that was confirmed last for a learner and event, with its time as the service showed it. */
-export interface ConfirmedMark {
-  readonly externalId: string
-  readonly recordedOn: string
-}
-
 /** What is known besides the answer. */
 export interface ReadBackKnowledge {
   readonly profile: EchoProfile
   /** False where `RecordedOn` is not sent (`bodyProfile: minimal`): then the service's own time is what it shows. */
   readonly timeSent: boolean
-  /** An older mark of this learner and event that the journal confirmed. */
-  readonly confirmed: ConfirmedMark | undefined
+  /** True for a mark that the service confirmed for an earlier record, with its time as the service showed it. Default: for none. */
+  readonly isConfirmed?: (externalId: string, recordedOn: string) => boolean
   /** The record may have been posted long before it came this time: a mark with its content counts, however old. */
   readonly anyAge?: boolean
 }
@@ -52,7 +46,7 @@ const readRow = createRowReader({
   histories: false,
 })
 
-const nothingKnown: ReadBackKnowledge = { profile: freshProfile, timeSent: true, confirmed: undefined }
+const nothingKnown: ReadBackKnowledge = { profile: freshProfile, timeSent: true }
 
 /**
  * Compares the mark that stands in the V3 answer to `toReadBackFilter` with what was posted, under what is known of the
@@ -68,7 +62,7 @@ export function compareReadBack(
   if (row === 'unclear') return { kind: 'unclear' }
   if (row === undefined) return { kind: 'absent' }
   const content = compareContent(posted, row, knowledge.profile)
-  const isConfirmed = isConfirmedMark(row, knowledge.confirmed)
+  const isConfirmed = isConfirmedMark(row, knowledge)
   const age = compareAge(posted, row, knowledge)
   if (content === 'other' || (content === 'alike' && !mayBeAlike(age, knowledge)))
     return { kind: age === 'newer' && !isConfirmed ? 'overwritten' : 'absent' }
@@ -161,12 +155,8 @@ function mayBeAlike(age: Age, { profile, timeSent }: ReadBackKnowledge): boolean
 }
 
 /** True for the row of a mark that was confirmed before: then it is not the one that was posted, or equals it. */
-function isConfirmedMark(row: FlatReply, confirmed: ConfirmedMark | undefined): boolean {
-  return (
-    confirmed !== undefined &&
-    sameId(row.ExternalID, confirmed.externalId) &&
-    row.RecordedOn === confirmed.recordedOn
-  )
+function isConfirmedMark({ ExternalID, RecordedOn }: FlatReply, { isConfirmed }: ReadBackKnowledge): boolean {
+  return RecordedOn !== null && isConfirmed?.(ExternalID, RecordedOn) === true
 }
 
 /** A service of its own clock meets the posted millisecond only by chance. */

@@ -30,7 +30,7 @@ describe('createEchoKeeper', () => {
     const one = startInstance(notes)
     await one.keeper.load()
     const reply = { ExternalID: guid(7), RecordedOn: '2026-06-10T10:30:00.5Z' }
-    one.echoes.accepted('key', nestedRecord(1), true, reply)
+    one.echoes.accepted(nestedRecord(1), true, reply)
     await one.keeper.stop()
     const next = startInstance(notes)
     await next.keeper.load()

@@ -63,8 +63,7 @@ describe('compareReadBack', () => {
 it('takes a mark of any age for one that may have been posted long ago', () => {
   const profile = { ...freshProfile, times: 1, timeSeen: true }
   const kindFor = (anyAge: boolean, standing: object): string =>
-    compareReadBack(posted, { value: [standing] }, { profile, timeSent: true, confirmed: undefined, anyAge })
-      .kind
+    compareReadBack(posted, { value: [standing] }, { profile, timeSent: true, anyAge }).kind
   const old = { ...row, RecordedOn: '2026-06-10T09:00:00Z' }
   expect([kindFor(false, old), kindFor(true, old)]).toEqual(['absent', 'applied'])
   expect(kindFor(true, { ...old, ...otherCode })).toBe('absent')
@@ -80,9 +79,10 @@ describe('compareReadBack, under what is known of the service', () => {
   const known = (profile: object, more: object = {}) => ({
     profile: { ...freshProfile, ...profile },
     timeSent: true,
-    confirmed: undefined,
     ...more,
   })
+  const shownAt = (time: string) => (externalId: string, recordedOn: string) =>
+    externalId === row.ExternalID && recordedOn === time
   const longAgo = '2026-06-08T10:00:00Z'
   const older = { ...row, RecordedOn: earlier }
   const hourBehind = { least: -3_600_000, most: -3_600_000 }
@@ -94,15 +94,15 @@ describe('compareReadBack, under what is known of the service', () => {
     ['one of a service that keeps times', known({ times: 1, timeSeen: true }), { ...row, RecordedOn: longAgo }, 'absent'],
     ['one of days before of another program', known({}), { ...row, ChangeProcessName: 'Another program', RecordedOn: longAgo }, 'absent'],
     ['one of days before that is merely alike', known({ commentsOpaque: true }), { ...row, Qualifier: { ...row.Qualifier, Comment: 'other' }, RecordedOn: longAgo }, 'absent'],
-    ['the mark of days before that was confirmed', known({}, { confirmed: { externalId: row.ExternalID, recordedOn: longAgo } }), { ...row, RecordedOn: longAgo }, 'absent'],
+    ['the mark of days before that was confirmed', known({}, { isConfirmed: shownAt(longAgo) }), { ...row, RecordedOn: longAgo }, 'absent'],
     ['a mark from before, of a service that keeps times', known({ times: 1, timeSeen: true }), older, 'absent'],
     ['a mark from after, of such a service', known({ times: 1 }), { ...row, ...otherCode, RecordedOn: later }, 'overwritten'],
     ['a mark of any age after a loss', known({ times: 1 }, { anyAge: true }), older, 'applied'],
     ['a mark of a clock an hour behind', known({ times: OWN_TIME, skew: hourBehind }), older, 'applied'],
     ['one that is older than that clock allows', known({ times: OWN_TIME, skew: hourBehind }), { ...row, RecordedOn: '2026-06-10T08:00:00Z' }, 'absent'],
     ['a mark without a time that somebody can read', known({}), { ...row, RecordedOn: 'yesterday' }, 'applied'],
-    ['the mark that was confirmed before', known({}, { confirmed: { externalId: row.ExternalID, recordedOn: earlier } }), older, 'absent'],
-    ['its id with another time', known({}, { confirmed: { externalId: row.ExternalID, recordedOn: later } }), older, 'applied'],
+    ['the mark that was confirmed before', known({}, { isConfirmed: shownAt(earlier) }), older, 'absent'],
+    ['its id with another time', known({}, { isConfirmed: shownAt(later) }), older, 'applied'],
   ])('tells %s', (_what, knowledge, value, kind) => {
     expect(compareReadBack(posted, { value: [value] }, knowledge).kind).toBe(kind)
   }) // prettier-ignore

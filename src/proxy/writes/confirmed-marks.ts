@@ -1,33 +1,51 @@
-import type { ConfirmedMark } from '../../translate/index.ts'
-import type { V3Record, V3Reply } from '../../v3/index.ts'
-
-/** The marks that V3 confirmed last in this process, by learner and event. */
+/** The marks that V3 confirmed last in this process, each with the time that it showed last. */
 export interface ConfirmedMarks {
-  confirmed(key: string, reply: V3Reply): void
-  of(key: string): ConfirmedMark | undefined
+  add(externalId: string, recordedOn: string): void
+  /** True for a mark that was confirmed with this time. One that was forgotten is false. */
+  has(externalId: string, recordedOn: string): boolean
 }
 
-/** As many keys are kept at the least, and twice as many at the most: some 5 MB. */
-const KEPT_KEYS = 8_192
+/** A new mark takes the place of one of so many: most of the latest tens of thousands are remembered, in 768 KB. */
+const SLOTS = 65_536
 
-/** What orders the marks of one learner and event: the key of their records. */
-export function keyOf({ Attendee, Event }: V3Record): string {
-  return `${Attendee.ExternalID} ${Event.ExternalID}`.toLowerCase()
-}
-
-/** Creates an empty memory. Old keys go by whole generations, so that keeping one costs a single entry. */
-export function createConfirmedMarks(keptKeys = KEPT_KEYS): ConfirmedMarks {
-  let young = new Map<string, ConfirmedMark | undefined>()
-  let old = new Map<string, ConfirmedMark | undefined>()
+/**
+ * Creates an empty memory. It holds hashes outside the heap: an object for each mark costs more time in the garbage collector
+ * than all else that is done with it. A mark is mistaken for another only where 64 bits of ids and 32 bits of times collide.
+ */
+export function createConfirmedMarks(slots = SLOTS): ConfirmedMarks {
+  const ids = new Uint32Array(2 * slots)
+  const times = new Uint32Array(slots)
   return {
-    confirmed: (key, { ExternalID: externalId, RecordedOn: recordedOn }) => {
-      if (young.size >= keptKeys) {
-        old = young
-        young = new Map()
-      }
-      // Not the reply, which the garbage collector would have to copy with all that it holds.
-      young.set(key, typeof recordedOn === 'string' ? { externalId, recordedOn } : undefined)
+    add: (externalId, recordedOn) => {
+      const [id, rest] = [hashId(externalId, SEED), hashId(externalId, OTHER_SEED)]
+      const slot = id % slots
+      ids[2 * slot] = id
+      ids[2 * slot + 1] = rest
+      times[slot] = hashText(recordedOn)
     },
-    of: (key) => (young.has(key) ? young.get(key) : old.get(key)),
+    has: (externalId, recordedOn) => {
+      const [id, rest] = [hashId(externalId, SEED), hashId(externalId, OTHER_SEED)]
+      const slot = id % slots
+      return ids[2 * slot] === id && ids[2 * slot + 1] === rest && times[slot] === hashText(recordedOn)
+    },
   }
+}
+
+// FNV-1a, 32 bits. Ids and times come from the service, which gains nothing by collisions.
+const PRIME = 0x01000193
+const SEED = 0x811c9dc5
+const OTHER_SEED = 0x5bd1e995
+/** Makes the letters A to F small, and changes nothing else in a guid. */
+const LOWER = 0x20
+
+function hashId(text: string, seed: number): number {
+  let hash = seed
+  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ (text.charCodeAt(at) | LOWER), PRIME)
+  return hash >>> 0
+}
+
+function hashText(text: string): number {
+  let hash = SEED
+  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), PRIME)
+  return hash >>> 0
 }

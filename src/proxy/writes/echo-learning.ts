@@ -6,16 +6,16 @@ import {
   type ReadBackKnowledge,
 } from '../../translate/index.ts'
 import type { V3Record, V3Reply } from '../../v3/index.ts'
-import { createConfirmedMarks, keyOf } from './confirmed-marks.ts'
+import { createConfirmedMarks } from './confirmed-marks.ts'
 
 /** What is learned of V3 from its answers, for the comparison of marks that are read back. */
 export interface EchoLearning {
   /** V3 accepted a record. `timeSent`: its body had `RecordedOn`. */
-  accepted(key: string, posted: V3Record, timeSent: boolean, reply: V3Reply): void
+  accepted(posted: V3Record, timeSent: boolean, reply: V3Reply): void
   /** A mark that was read back and is certainly the one that was posted. */
   readBack(posted: V3Record, shown: Echo['shown']): void
-  /** What is known for the comparison of this record. */
-  knowledge(record: V3Record, timeSent: boolean): ReadBackKnowledge
+  /** What is known for the comparison of a record. */
+  knowledge(timeSent: boolean): ReadBackKnowledge
   profile(): EchoProfile
   /** Replaces the profile by one that holds more. */
   use(profile: EchoProfile): void
@@ -37,8 +37,8 @@ export function createEchoLearning(nowMs: () => number): EchoLearning {
     withoutNews = isNews ? 0 : withoutNews + 1
   }
   return {
-    accepted: (key, posted, timeSent, reply) => {
-      marks.confirmed(key, reply)
+    accepted: (posted, timeSent, reply) => {
+      if (typeof reply.RecordedOn === 'string') marks.add(reply.ExternalID, reply.RecordedOn)
       if (withoutNews > STABLE_AFTER && withoutNews % EVERY !== 0) {
         withoutNews += 1
         return
@@ -50,7 +50,11 @@ export function createEchoLearning(nowMs: () => number): EchoLearning {
       const postedOn = posted.RecordedOn ?? undefined
       learn({ posted, postedOn, shown, nowMs: undefined, proven: true })
     },
-    knowledge: (record, timeSent) => ({ profile, timeSent, confirmed: marks.of(keyOf(record)) }),
+    knowledge: (timeSent) => ({
+      profile,
+      timeSent,
+      isConfirmed: (externalId, recordedOn) => marks.has(externalId, recordedOn),
+    }),
     profile: () => profile,
     use: (next) => {
       profile = next

@@ -16,8 +16,8 @@ export interface ReadBackParts {
    * not applied only when a look does not find it that is later than the write by all of them.
    */
   readonly spacingMs: readonly number[]
-  /** What is known of V3 and of this learner and event; asked for each comparison. Default nothing. */
-  readonly knowledge?: (record: V3Record) => ReadBackKnowledge
+  /** What is known of V3; asked for each comparison. Default nothing. */
+  readonly knowledge?: () => ReadBackKnowledge
   /** A mark that shows how V3 stores the values of this record. */
   readonly onProof?: (record: V3Record, shown: Pick<V3Reply, 'RecordedOn' | 'Qualifier'>) => void
   /** The time from the loss of an answer to the first read that shows the mark, ms. */
@@ -50,8 +50,7 @@ export function createReadBack(
       await parts.wait(pauseMs)
       const isSure = parts.nowMs() >= sureMs
       const outcome = await parts.read(query)
-      seen =
-        outcome.kind === 'read' ? compareReadBack(record, outcome.json, parts.knowledge?.(record)) : unclear
+      seen = outcome.kind === 'read' ? compareReadBack(record, outcome.json, parts.knowledge?.()) : unclear
       if (seen.kind === 'overwritten' || (seen.kind === 'applied' && seen.certain)) return seen
       if (outcome.kind === 'refused') return unclear
       if (isSure && seen.kind !== 'unclear') return seen

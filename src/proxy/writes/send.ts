@@ -43,7 +43,7 @@ export interface SendOptions {
     sentMs?: number,
   ) => Promise<PostOutcome>
   /** Told of each record that V3 accepted, with its answer. */
-  readonly onAccepted?: (key: string, record: V3Record, reply: V3Reply) => void
+  readonly onAccepted?: (record: V3Record, reply: V3Reply) => void
   /** By the clock, when those that are looked for first were sent last at the latest. Default now. */
   readonly sentMs?: number | undefined
   readonly permission: Permission
@@ -171,7 +171,7 @@ function sendNow(task: WriteTask, options: SendOptions, onOutcome: (outcome: Pos
         told({ kind: 'unknown', reason: 'otherRecord' })
         return
       }
-      options.onAccepted?.(task.key, record, outcome.reply)
+      options.onAccepted?.(record, outcome.reply)
     }
     told(outcome)
   }

@@ -100,16 +100,16 @@ export function createSending(
         nowMs: () => context.clock.nowMs(),
         leftMs: () => writes.leftMs(),
         spacingMs: partner.readBackAfterMs,
-        knowledge: (record) => ({
-          ...echoes.knowledge(record, timeSent),
+        knowledge: () => ({
+          ...echoes.knowledge(timeSent),
           anyAge: context.nowMs() < context.journal.readBackUntilMs,
         }),
         onProof: (record, shown) => echoes.readBack(record, shown),
         onVisible: context.onVisible,
       })
       const { bodyProfile } = partner
-      const onAccepted: SendOptions['onAccepted'] = (key, record, reply) =>
-        echoes.accepted(key, record, timeSent, reply)
+      const onAccepted: SendOptions['onAccepted'] = (record, reply) =>
+        echoes.accepted(record, timeSent, reply)
       const sentMs = background?.sinceMs
       const options = { writes, concurrency, bodyProfile, resolve, onAccepted, permission, sentMs, slices }
       const denial = await sendAll(tasks, options, (position, outcome) => {
