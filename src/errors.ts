@@ -35,6 +35,7 @@ export const errorRules = {
   ADP_HOST: request(400),
   ADP_PATH: request(400),
   ADP_METHOD_NOT_ALLOWED: request(405),
+  ADP_NOT_ACCEPTABLE: request(406),
   ADP_NOT_FOUND: request(404),
   ADP_SUBSCRIPTION_KEY: request(401),
   ADP_TOKEN: request(401),

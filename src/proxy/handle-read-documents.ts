@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
-import { pathOf, readTarget } from '../http/request-target.ts'
+import { acceptedType } from '../http/accepted-type.ts'
+import { readTarget } from '../http/request-target.ts'
 import {
+  metadataTypes,
   readGuidKey,
   toV3RegistrationQuery,
   writeLegacyMetadata,
@@ -13,14 +15,29 @@ import type { PassThrough } from './pass-through.ts'
 import { addressOf, serviceRoot } from './read-request.ts'
 import { authoriseRead, jsonType, queryOf, sendRead } from './read-session.ts'
 
-/** `GET …/V2/Attendance/$metadata`: the EDMX of the flat type; V3's own names other fields. */
+/** `GET …/V2/Attendance/$metadata`: the flat type, in XML or JSON; V3's own names other fields. Error: `ADP_NOT_ACCEPTABLE`. */
 export async function handleReadMetadata(
   context: ProxyContext,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   await authoriseRead(context, request)
-  sendRead(response, writeLegacyMetadata(), 'application/xml')
+  const type = metadataTypeOf(request)
+  if (type === undefined)
+    throw new AdapterError(
+      'ADP_NOT_ACCEPTABLE',
+      `$metadata is offered as ${metadataTypes.join(' and ')}. Accept one of them.`,
+    )
+  response.setHeader('Vary', 'Accept')
+  sendRead(response, writeLegacyMetadata(type), type)
+}
+
+/** `$format` wins over `Accept` (OData protocol 8.2.1). */
+function metadataTypeOf(request: IncomingMessage): (typeof metadataTypes)[number] | undefined {
+  const query = new URLSearchParams(queryOf(request))
+  const format = (query.get('$format') ?? query.get('format'))?.toLowerCase()
+  if (format === undefined) return acceptedType(request.headers.accept, metadataTypes)
+  return metadataTypes.find((type) => type === format || type === `application/${format}`)
 }
 
 /** `GET …/V2/Attendance/`: the service document. */
@@ -35,39 +52,41 @@ export async function handleReadServiceDocument(
 }
 
 /**
- * `GET …/V2/LearnerRegistations` (spelled so, service.md 1.1) and its correct spelling, alone, with a key or with `/$count`: V3's
- * `LearnerRegistrations` with `$expand` and the V3 expand list, passed through; the path must be on the pass-through's list as
- * any other. Links of the reply lead back to the client's own path.
+ * `GET …/V2/LearnerRegistations` (spelled so, service.md 1.1) and its correct spelling, alone, with a key, or what is below them:
+ * V3's `LearnerRegistrations` with `$expand` and the V3 expand list, passed through; the path must be on the pass-through's list
+ * as any other. Links of the reply lead back to the client's own path.
  */
 export async function handleReadRegistrations(
   context: ProxyContext,
   request: IncomingMessage,
   response: ServerResponse,
-  prefix: string,
+  _prefix: string,
   passThrough: PassThrough,
 ): Promise<void> {
   const authorisation = await authoriseRead(context, request)
   const query = toV3RegistrationQuery(queryOf(request))
-  const path = pathOf(request)
-  const set = REGISTRATIONS.exec(path)?.[1] ?? ''
-  const resource = resourceOf(path)
-  const { rawPath } = readTarget(request.url ?? '')
-  const version = rawPath.slice(prefix.length).split('/')[1] ?? ''
-  const root = serviceRoot(request, `${prefix}/${version}`)
-  request.url = `/V3/LearnerRegistrations${resource}${query === '' ? '' : `?${query}`}`
+  const { path, rawPath } = readTarget(request.url ?? '')
+  const segments = path.replace(/\/$/, '').split('/')
+  const at = segments.findLastIndex((segment) => REGISTRATIONS.test(segment))
+  const [, set = ''] = REGISTRATIONS.exec(segments[at] ?? '') ?? []
+  const address = addressOf(request)
+  const below = rawPath.split('/').slice(at + 1, segments.length)
+  const root = serviceRoot(request, rawPath.split('/').slice(0, at).join('/'))
+  const resource = [`/V3/LearnerRegistrations${keyOf(segments[at] ?? '')}`, ...below].join('/')
+  request.url = `${resource}${query === '' ? '' : `?${query}`}`
   await passThrough.handle(request, response, authorisation, [
+    ...(path.endsWith('/') ? [{ from: `${resource}?`, to: `${address}?` }] : []),
     { from: '/V3/LearnerRegistrations', to: `${root}/${set}` },
     { from: '/V3/$metadata', to: `${root}/$metadata` },
   ])
 }
 
-const REGISTRATIONS = /\/(learnerregistr?ations)[^/]*(?:\/\$count)?\/?$/i
+const REGISTRATIONS = /^(learnerregistr?ations)(?:\(.*)?$/i
 
-/** What follows the set in V3's path: nothing, `/$count`, or the key as V3 writes it. Error: `ADP_NOT_FOUND` for no such key. */
-function resourceOf(path: string): string {
-  if (/\/\$count\/?$/i.test(path)) return '/$count'
-  if (!path.includes('(')) return ''
-  const id = readGuidKey(path)
+/** The key of a set's segment as V3 writes it, or nothing. Error: `ADP_NOT_FOUND` for a key that no registration has. */
+function keyOf(segment: string): string {
+  if (!segment.includes('(')) return ''
+  const id = readGuidKey(segment)
   if (id === undefined)
     throw new AdapterError('ADP_NOT_FOUND', 'There is no learner registration with this key.')
   return `(${id})`

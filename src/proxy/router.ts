@@ -62,13 +62,8 @@ const routes: readonly Route[] = [
   { pattern: /\/v2\/attendance\/\$metadata\/?$/i, segments: 3, handlers: { GET: handleReadMetadata } },
   { pattern: /\/v2\/attendance\/?$/i, segments: 2, handlers: { GET: handleReadServiceDocument } },
   {
-    pattern: /\/v2\/learnerregistr?ations(?:\([^/]*)?\/?$/i,
+    pattern: /\/v2\/learnerregistr?ations(?:\([^/]*)?(?:\/[^/]*)*$/i,
     segments: 2,
-    handlers: { GET: handleReadRegistrations },
-  },
-  {
-    pattern: /\/v2\/learnerregistr?ations\/\$count\/?$/i,
-    segments: 3,
     handlers: { GET: handleReadRegistrations },
   },
 ]
@@ -138,8 +133,13 @@ export function createProxyApp(
       await passThrough.handle(request, response, await context.authorise(request))
       return
     }
-    const handle = route.handlers[request.method]
-    if (handle === undefined) throw refuseMethod(response, Object.keys(route.handlers))
+    // HEAD goes where GET does; Node leaves out the body (RFC 9110 9.3.2).
+    const handle = route.handlers[request.method === 'HEAD' ? 'GET' : request.method]
+    if (handle === undefined)
+      throw refuseMethod(
+        response,
+        Object.keys(route.handlers).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])),
+      )
     await handle(context, request, response, pathBefore(rawPath, route.segments), passThrough)
   }
   return (request, response) => {

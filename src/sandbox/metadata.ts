@@ -1,6 +1,6 @@
+import { acceptedType } from '../http/accepted-type.ts'
 import { attendanceV2Model } from '../model/attendance-v2.ts'
 import { toServiceDocument, writeCsdlJson, writeEdmx } from '../odata/index.ts'
-import { acceptedType } from './edge/accepted-type.ts'
 import { methodNotAllowed } from './edge/refusals.ts'
 import { jsonReply, odataError } from './edge/reply.ts'
 import type { Reply } from './edge/reply.ts'

@@ -32,4 +32,4 @@ export {
   turnSkew,
 } from './echo-profile.ts'
 export { toV3RegistrationQuery } from './registration.ts'
-export { writeLegacyMetadata, writeLegacyServiceDocument } from './legacy-documents.ts'
+export { metadataTypes, writeLegacyMetadata, writeLegacyServiceDocument } from './legacy-documents.ts'

@@ -1,9 +1,12 @@
 import { attendanceV2Model } from '../model/attendance-v2.ts'
-import { toServiceDocument, writeEdmx } from '../odata/index.ts'
+import { toServiceDocument, writeCsdlJson, writeEdmx } from '../odata/index.ts'
 
-/** The EDMX of the obsolete V2 attendance service: the flat type in `AttendanceService.Models.OData` (service.md 9.3). */
-export function writeLegacyMetadata(): string {
-  return writeEdmx(attendanceV2Model)
+/** Media types of `$metadata`, the default one first. */
+export const metadataTypes = ['application/xml', 'application/json'] as const
+
+/** `$metadata` of the obsolete V2 attendance service: the flat type in `AttendanceService.Models.OData` (service.md 9.3). */
+export function writeLegacyMetadata(type: (typeof metadataTypes)[number]): string {
+  return type === 'application/json' ? writeCsdlJson(attendanceV2Model) : writeEdmx(attendanceV2Model)
 }
 
 /** The V2 service document as JSON; `metadataUrl` is the absolute address of its `$metadata`. */

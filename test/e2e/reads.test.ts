@@ -405,6 +405,39 @@ describe('the documents of V2', () => {
     expect((await get('/V2/Attendance/$metadata')).text).toContain('AttendanceService.Models.OData')
   })
 
+  it.each([
+    ['', { Accept: 'application/json' }],
+    ['', { Accept: 'application/json;q=0.2, application/xml' }],
+    ['', { Accept: 'text/html' }],
+    ['?$format=json', {}],
+    ['?format=application/xml', { Accept: 'application/json' }],
+    ['?$format=atom', {}],
+  ])(
+    '$metadata comes in the form that %j and %j ask for, as from the legacy face',
+    async (query, headers) => {
+      const { sandbox, get } = await startReads()
+      const own = await get(`/V2/Attendance/$metadata${query}`, headers)
+      const legacy = await sandbox.request('GET', `/V2/Attendance/$metadata${query}`, { headers })
+      expect(own.status).toBe(legacy.status)
+      if (own.status === 200)
+        expect([own.headers['content-type'], own.text]).toEqual([legacy.headers['content-type'], legacy.text])
+    },
+  )
+
+  it('HEAD answers as GET does, without the body', async () => {
+    const { sandbox, adapter, get } = await startReads()
+    const registration = `/V2/LearnerRegistations(${fixed.learner})`
+    for (const path of ['/V2/Attendance/$metadata', '/V2/Attendance', registration, `${RECORDS}?$filter=x`]) {
+      const head = await adapter.request('HEAD', path, { headers: sandboxHeaders })
+      const { status, headers } = await get(path)
+      expect([path, head.status, head.text]).toEqual([path, status, ''])
+      expect(head.headers['content-type']).toBe(headers['content-type'])
+    }
+    const length = (await adapter.request('HEAD', '/V2/Attendance', { headers: sandboxHeaders })).headers
+    const document = await sandbox.request('GET', '/V2/Attendance')
+    expect(Number(length['content-length'])).toBe(document.text.length)
+  })
+
   it('LearnerRegistations is V3 LearnerRegistrations with its expand list', async () => {
     const { sandbox, get } = await startReads()
     const own = await get('/x/V2/LearnerRegistations?expand=Enrolments,BoarderStatuses&top=2')
@@ -441,6 +474,16 @@ describe('the documents of V2', () => {
         expect((await same(path + key)).status).toBe(200)
       for (const key of [`(${fixed.unknown})`, '(5)', '()', `(Other=${id})`])
         expect((await get(path + key)).status).toBe(404)
+      for (const below of [
+        'UPNHistory',
+        'Enrolments/$count',
+        'UniquePupilNumber',
+        'LocalUPN/$value',
+        'Nothing',
+      ])
+        await same(`${path}(${id})/${below}`)
+      const slash = JSON.parse((await same(`${path}/?$top=1`)).text) as Body
+      expect(slash.value).toHaveLength(1)
       const expanded = await get(`${path}(${id})?expand=Enrolments`)
       expect(Object.keys(JSON.parse(expanded.text) as object)).toContain('Enrolments')
       expect(expanded.text).toContain('EnrolmentStatuses')
