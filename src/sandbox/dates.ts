@@ -6,6 +6,11 @@ export function dayNumber(isoDate: string): number {
   return Math.floor(Date.parse(`${isoDate.slice(0, 10)}T00:00:00Z`) / dayMs)
 }
 
+/** The number of the day that holds an instant in milliseconds. */
+export function dayOf(ms: number): number {
+  return Math.floor(ms / dayMs)
+}
+
 /** `2026-03-02` from the number of a day. */
 export function formatDay(day: number): string {
   return new Date(day * dayMs).toISOString().slice(0, 10)

@@ -3,7 +3,7 @@ import type { StoredValues } from './control/stored-values.ts'
 import type { Identities } from './identity.ts'
 import type { Calendar } from './seed/calendar.ts'
 import type { CodeTable } from './seed/code-table.ts'
-import type { Group } from './seed/documents/groups.ts'
+import type { Pupil } from './seed/pupil.ts'
 import type { Actors } from './store/actors.ts'
 import type { EntityStore } from './store/entities.ts'
 import type { MarkStore } from './store/marks.ts'
@@ -21,8 +21,10 @@ export interface School {
   readonly entities: EntityStore
   /** What the service makes of the values of a mark. */
   readonly storedValues: StoredValues
-  /** Groups of the current learners. */
-  readonly groups: readonly Group[]
+  /** Who the learners are, in order of their numbers. */
+  readonly pupils: readonly Pupil[]
   /** The time of the service, in milliseconds. */
   readonly now: () => number
+  /** The number of its day: ages, roll states, years and groups are those of today. */
+  readonly today: () => number
 }

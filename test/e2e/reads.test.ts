@@ -148,8 +148,8 @@ describe('a V2 read', () => {
     const starts = value.map((row) => String(row['AttendableEventStart']))
     expect(starts).toEqual([...new Set(starts)].sort().reverse())
     const months = new Set(starts.map((start) => start.slice(0, 7)))
-    expect([...months].sort().at(0)).toBe('2026-03')
-    expect(months.size).toBeGreaterThan(1)
+    // Three windows of months that all have marks.
+    expect([...months].sort()).toEqual(['2026-01', '2026-02', '2026-03', '2026-04', '2026-05', '2026-06'])
     const natural = await read(`$filter=${year}`.replaceAll(' ', '%20'))
     expect(natural.value).toEqual(value.toReversed())
     const refused = await get(`${RECORDS}?$filter=${year}&$orderby=Comment`.replaceAll(' ', '%20'))

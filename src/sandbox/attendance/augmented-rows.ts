@@ -1,4 +1,5 @@
 import { dayMs } from '../dates.ts'
+import { isOnRoll } from '../roll.ts'
 import type { School } from '../school.ts'
 import type { Session } from '../seed/calendar.ts'
 import type { Mark } from '../store/mark.ts'
@@ -110,13 +111,9 @@ function* learnerRows(
     const session = school.calendar.byNumber(number)
     if (session === undefined || span.only?.has(number) === false) continue
     for (const mark of marks.slice(begin, at)) yield recordedRow(school, learner, session, mark)
-    if (begin === at && query.recordedOnly !== true && isOnRoll(learner, session))
+    if (begin === at && query.recordedOnly !== true && isOnRoll(learner, session.day))
       yield unmarkedRow(school, learner, session)
   }
-}
-
-function isOnRoll({ admissionDay, leavingDay }: RosterEntry, { day }: Session): boolean {
-  return day >= admissionDay && (leavingDay === null || day <= leavingDay)
 }
 
 /** The marks as they were when `asOf` was the last effect. */

@@ -2,7 +2,10 @@ import type { Json } from '../seed/documents/field-rules.ts'
 import { learnerSets } from '../seed/documents/entity-sets.ts'
 import type { LearnerSet } from '../seed/documents/entity-sets.ts'
 import { lookupSets } from '../seed/documents/value-lists.ts'
+import { groupsOn } from '../seed/documents/groups.ts'
+import type { Group } from '../seed/documents/groups.ts'
 import type { School } from '../school.ts'
+import { asOfToday } from './as-of-today.ts'
 import type { Entity } from '../query/compiled-query.ts'
 
 /** An entity of a learner domain with what the store knows about it. */
@@ -13,7 +16,7 @@ export interface LearnerEntity {
   readonly entity: Entity
 }
 
-/** The entities of the learner domains, read from the store once and kept until one of them changes. */
+/** The entities of the learner domains, read from the store once and kept until one of them or the day changes. */
 export interface LearnerEntities {
   all(set: string): readonly LearnerEntity[]
   byKey(set: string, key: string): LearnerEntity | undefined
@@ -22,34 +25,56 @@ export interface LearnerEntities {
 /** The sets of members; links of LearnerGroup are named like the sets they lead to (service.md 2.2). */
 export const memberSets = learnerSets.filter(({ subject }) => subject === 'learner' || subject === 'contact')
 
+interface KeptSet {
+  readonly version: number
+  readonly day: number
+  readonly list: readonly LearnerEntity[]
+  readonly byKey: ReadonlyMap<string, LearnerEntity>
+}
+
 /** Creates the cache of a school's learner entities. */
 export function createLearnerEntities(school: School): LearnerEntities {
-  const kept = new Map<
-    string,
-    { version: number; list: readonly LearnerEntity[]; byKey: Map<string, LearnerEntity> }
-  >()
-  const load = (set: string) => {
+  const kept = new Map<string, KeptSet>()
+  const load = (set: string): KeptSet => {
     const version = school.entities.version()
+    const day = school.today()
     const found = kept.get(set)
-    if (found?.version === version) return found
-    const list = school.entities.all(set).map(({ learner, key, body }): LearnerEntity => ({
-      learner,
-      key,
-      entity: withMembers(set, key, readEntity(body)),
-    }))
-    const loaded = { version, list, byKey: new Map(list.map((one) => [one.key, one])) }
+    if (found?.version === version && found.day === day) return found
+    const list = set === 'LearnerGroups' ? groups(day) : stored(set, day)
+    const loaded = { version, day, list, byKey: new Map(list.map((one) => [one.key, one])) }
     kept.set(set, loaded)
     return loaded
   }
+  const stored = (set: string, day: number): LearnerEntity[] =>
+    school.entities.all(set).map(({ learner, key, body }): LearnerEntity => {
+      const pupil = school.pupils[learner - 1]
+      const entity = readEntity(body)
+      const shown = pupil === undefined ? entity : asOfToday(set, entity, pupil, day, school.ids)
+      return { learner, key, entity: shown }
+    })
   const all = (set: string): readonly LearnerEntity[] => load(set).list
 
-  /** A group gets its member collections as getters: read where a query follows them, not before. */
-  const withMembers = (set: string, key: string, entity: Record<string, Json>): Entity => {
-    if (set !== 'LearnerGroups') return entity
-    const group = school.groups.find(({ externalId, type }) => key === `${externalId},${type}`)
-    const members = new Set(group?.members)
+  const groups = (day: number): LearnerEntity[] =>
+    groupsOn(day, school.ids, school.pupils)
+      .map((group) => ({
+        learner: 0,
+        key: `${group.externalId},${group.type}`,
+        entity: toEntity(group),
+      }))
+      .sort((one, other) => (one.key < other.key ? -1 : 1))
+
+  /** A group has its member collections as getters: read where a query follows them, not before. */
+  const toEntity = (group: Group): Entity => {
+    const entity: Record<string, Json> = {
+      ExternalID: group.externalId,
+      GroupType: group.type,
+      ShortName: group.shortName,
+      FullName: group.fullName,
+      DisplayOrder: group.displayOrder,
+    }
+    const members = new Set(group.members)
     for (const { name } of memberSets) {
-      // Kept with the group, which is read anew when any entity changes: a filter may come here many times.
+      // Kept with the group, which is made anew when any entity changes: a filter may come here many times.
       let found: Json[] | undefined
       const get = (): Json[] =>
         (found ??= all(name)

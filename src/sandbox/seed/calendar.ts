@@ -1,7 +1,10 @@
-import { dayMs, dayNumber, formatInstant, mondayOf, ukOffsetMinutes } from '../dates.ts'
+import { dayMs, dayNumber, formatInstant, ukOffsetMinutes } from '../dates.ts'
 import type { Identities } from '../identity.ts'
 import { createTerms, schoolYearDates } from './terms.ts'
 import type { DayKind } from './terms.ts'
+
+/** A school day without marks, in the fixed weeks: there the code `-` is seen whatever the day of the run. */
+export const unmarkedDay = dayNumber('2026-03-11')
 
 /** The Monday on which the fixed two weeks of the sandbox begin, the same whatever the day of the run. */
 export const fixedMonday = '2026-03-02'
@@ -31,16 +34,11 @@ export interface Calendar {
   schoolSessions(firstDay: number, days: number): Session[]
 }
 
-/**
- * Creates the calendar: from the first school year with marks (`firstYear`, by default that of the fixed weeks) to the
- * end of the school year of `now`.
- */
-export function createCalendar(ids: Identities, now: number, firstYear?: number): Calendar {
+/** Creates the calendar: from the first school year with marks (`firstYear`) to the end of the school year of `now`. */
+export function createCalendar(ids: Identities, now: number, firstYear: number): Calendar {
   const today = Math.floor(now / dayMs)
   const fixed = dayNumber(fixedMonday)
-  const first = dayNumber(
-    firstYear === undefined ? schoolYearDates(Math.min(today, fixed)).first : `${firstYear}-09-01`,
-  )
+  const first = dayNumber(`${firstYear}-09-01`)
   const last = dayNumber(schoolYearDates(Math.max(today, fixed)).last)
   const kindOf = createTerms()
   const sessions: Session[] = []
@@ -68,9 +66,4 @@ export function createCalendar(ids: Identities, now: number, firstYear?: number)
         .slice(Math.max(0, firstDay * 2 - base), Math.max(0, (firstDay + days) * 2 - base))
         .filter((session) => session.kind === 'school'),
   }
-}
-
-/** The first day of the two weeks around an instant: last week and this one. */
-export function weeksAround(now: number): number {
-  return mondayOf(Math.floor(now / dayMs)) - 7
 }

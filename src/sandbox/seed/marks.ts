@@ -2,15 +2,10 @@ import type { DatabaseSync } from 'node:sqlite'
 import { createRandom } from '../random.ts'
 import { packFlags } from '../store/mark.ts'
 import type { Calendar, Session } from './calendar.ts'
+import { unmarkedDay } from './calendar.ts'
 import type { CodeTable } from './code-table.ts'
 import type { Place } from './plan.ts'
 import { createRegister } from './register.ts'
-
-/** A closed range of days whose registers are filled in. */
-export interface MarkedDays {
-  readonly first: number
-  readonly last: number
-}
 
 /** What the marks are made for, and where they go. */
 export interface MarkSeed {
@@ -18,7 +13,9 @@ export interface MarkSeed {
   readonly places: readonly Place[]
   readonly calendar: Calendar
   readonly codes: CodeTable
-  readonly marked: readonly MarkedDays[]
+  /** The first and last day whose registers are filled in. */
+  readonly first: number
+  readonly last: number
   /** Called after each learner with the share that is done, 0 to 1. */
   readonly onProgress: (share: number) => void
 }
@@ -26,34 +23,53 @@ export interface MarkSeed {
 /** Registers are closed twenty minutes after the session begins. */
 const registerMs = 20 * 60_000
 
-/** Writes the marks that the teachers of the synthetic school recorded. Returns how many. */
-export function seedMarks(database: DatabaseSync, plan: MarkSeed): number {
-  const insert = database.prepare(
-    'INSERT OR IGNORE INTO mark VALUES (?, ?, 0, ?, ?, ?, NULL, ?, ?, NULL, NULL, 0)',
+/**
+ * Writes the marks that the teachers of the synthetic school recorded; a mark that is there already stays. Most are those of a
+ * usual day, which SQLite fills in by itself: that takes a sixth of the time of one statement for each.
+ */
+export function seedMarks(database: DatabaseSync, plan: MarkSeed): void {
+  const { seed, places, calendar, codes, first, last } = plan
+  const sessions = calendar.schoolSessions(first, last - first + 1).filter(({ day }) => day !== unmarkedDay)
+  if (sessions.length === 0) return
+  const usual = { AM: codes.named('/'), PM: codes.named('\\') }
+  openRegisters(database, sessions, usual)
+  const fill = database.prepare(
+    `INSERT OR IGNORE INTO mark
+     SELECT ?1, session, 0, code, 1, NULL, NULL, recorded_on, ?2, NULL, NULL, 0 FROM temp.register
+     WHERE session BETWEEN ?3 AND ?4`,
   )
-  const markDay = createRegister(plan.codes)
-  const days = plan.marked.map(({ first, last }) => plan.calendar.schoolSessions(first, last - first + 1))
-  let count = 0
-  const record = (place: Place, session: Session, code: number, minutesLate: number | null): void => {
-    const category = plan.codes.byNumber(code)?.category
+  const change = database.prepare(
+    'UPDATE mark SET code = ?, flags = ?, minutes_late = ? WHERE learner = ? AND session = ? AND copy = 0 AND seq = 0',
+  )
+  const markDay = createRegister(codes)
+  const mark = (place: Place, session: number, code: number, minutesLate: number | null): void => {
+    const category = codes.byNumber(code)?.category
     const flags = packFlags(category === 'present', category === 'absent')
-    const teacher = 1 + ((place.year * 4 + place.form.charCodeAt(0)) % 24)
-    insert.run(place.learner, session.number, code, flags, minutesLate, session.start + registerMs, teacher)
-    count += 1
+    change.run(code, flags, minutesLate, place.learner, session)
   }
-  for (const place of plan.places) {
-    const last = place.leavingDay ?? Number.MAX_SAFE_INTEGER
-    for (const sessions of days) {
-      for (const session of sessions) {
-        if (session.half === 'PM' || session.day < place.admissionDay || session.day > last) continue
-        // A day's marks depend on the learner and the day alone: other weeks and scales do not change them.
-        const marks = markDay(createRandom(plan.seed, `register ${place.learner} ${session.day}`))
-        record(place, session, marks.am, marks.minutesLate)
-        const afternoon = plan.calendar.byNumber(session.number + 1)
-        if (afternoon !== undefined) record(place, afternoon, marks.pm, null)
-      }
+  for (const place of places) {
+    const { learner, admissionDay, leavingDay } = place
+    const teacher = 1 + ((place.entryYear * 4 + place.form.charCodeAt(0)) % 24)
+    fill.run(learner, teacher, admissionDay * 2, leavingDay * 2 + 1)
+    for (const { half, number, day } of sessions) {
+      if (half === 'PM' || day < admissionDay || day > leavingDay) continue
+      // A day's marks depend on the learner and the day alone: other days and scales do not change them.
+      const marks = markDay(createRandom(seed, `register ${learner} ${day}`))
+      if (marks.am !== usual.AM.number) mark(place, number, marks.am, marks.minutesLate)
+      if (marks.pm !== usual.PM.number) mark(place, number + 1, marks.pm, null)
     }
-    plan.onProgress(place.learner / plan.places.length)
+    plan.onProgress(learner / places.length)
   }
-  return count
+  database.exec('DROP TABLE temp.register')
+}
+
+/** Writes the registers to be filled into a table of their own. */
+function openRegisters(
+  database: DatabaseSync,
+  sessions: readonly Session[],
+  usual: Readonly<Record<Session['half'], { readonly number: number }>>,
+): void {
+  database.exec('CREATE TEMP TABLE register (session INTEGER PRIMARY KEY, code INTEGER, recorded_on INTEGER)')
+  const open = database.prepare('INSERT INTO temp.register VALUES (?, ?, ?)')
+  for (const { number, half, start } of sessions) open.run(number, usual[half].number, start + registerMs)
 }

@@ -1,5 +1,6 @@
 import { dayNumber } from '../dates.ts'
 import { createRandom } from '../random.ts'
+import { yearGroupOn } from '../roll.ts'
 import { boys, girls, surnames } from './names.ts'
 import type { Place } from './plan.ts'
 
@@ -26,7 +27,7 @@ export function createPupil(seed: number, place: Place): Pupil {
   const female = random.chance(0.49)
   const names = female ? girls : boys
   // Year 1 of the school year 2025/26 was born between September 2019 and August 2020.
-  const firstBirthday = dayNumber(`${2020 - place.year}-09-01`)
+  const firstBirthday = dayNumber(`${place.entryYear - 6}-09-01`)
   return {
     ...place,
     forename: random.pick(names),
@@ -38,7 +39,7 @@ export function createPupil(seed: number, place: Place): Pupil {
   }
 }
 
-/** The class of a learner: `4B`. */
-export function className(place: Place): string {
-  return `${place.year}${place.form}`
+/** The class of a learner on a day: `4B`. */
+export function classNameOn(place: Place, day: number): string {
+  return `${yearGroupOn(place, day)}${place.form}`
 }

@@ -67,6 +67,25 @@ export function createTerms(): (day: number) => DayKind {
   }
 }
 
+const kindOf = createTerms()
+
+/** The last school day on or before a day. */
+export function schoolDayBefore(day: number): number {
+  let found = day
+  while (kindOf(found) !== 'school') found -= 1
+  return found
+}
+
+/** The last school days of the `count` terms that ended before a day, the latest first. */
+export function lastDaysOfTerms(day: number, count: number): number[] {
+  const year = schoolYearOf(day)
+  return [year, year - 1]
+    .flatMap((start) => [`${start + 1}-08-31`, `${start + 1}-04-10`, `${start}-12-31`])
+    .map((date) => schoolDayBefore(dayNumber(date)))
+    .filter((last) => last < day)
+    .slice(0, count)
+}
+
 /** The days on which a school year begins and ends, as `YYYY-MM-DD`: 1 September and 31 August. */
 export function schoolYearDates(day: number): { first: string; last: string } {
   const year = schoolYearOf(day)

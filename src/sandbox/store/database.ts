@@ -37,6 +37,20 @@ export function markSeeded(database: DatabaseSync, content: string): void {
   database.prepare("INSERT INTO meta VALUES ('content', ?)").run(contentMark(content))
 }
 
+/** What the database knows of its own seed: the day for which it was laid out, and the last day with marks. */
+export type DayName = 'planned' | 'marked'
+
+/** A day that was kept with `keepDay`; undefined: none. */
+export function readDay(database: DatabaseSync, name: DayName): number | undefined {
+  const value = database.prepare('SELECT value FROM meta WHERE name = ?').get(name)?.['value']
+  return typeof value === 'string' ? Number(value) : undefined
+}
+
+/** Keeps the number of a day. */
+export function keepDay(database: DatabaseSync, name: DayName, day: number): void {
+  database.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)').run(name, String(day))
+}
+
 /** Runs `work` as one transaction, or as part of the one that is open; any error undoes it and goes on to the caller. */
 export function transact<Result>(database: DatabaseSync, work: () => Result): Result {
   if (database.isTransaction) return work()

@@ -6,8 +6,7 @@
 export const schemaStatements = `
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE learner (
-  no INTEGER PRIMARY KEY, external_id TEXT NOT NULL UNIQUE, admission_day INTEGER NOT NULL, leaving_day INTEGER,
-  roll_state TEXT NOT NULL
+  no INTEGER PRIMARY KEY, external_id TEXT NOT NULL UNIQUE, admission_day INTEGER NOT NULL, leaving_day INTEGER NOT NULL
 );
 CREATE TABLE actor (no INTEGER PRIMARY KEY, external_id TEXT NOT NULL UNIQUE);
 CREATE TABLE mark (
@@ -37,4 +36,4 @@ CREATE TABLE entity (
 `
 
 /** Changes whenever the tables or the seeded content do: a file of another version is refused. */
-export const schemaVersion = '2'
+export const schemaVersion = '3'

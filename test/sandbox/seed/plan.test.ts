@@ -1,43 +1,78 @@
-import { expect, test } from 'vitest'
-import { dayNumber } from '../../../src/sandbox/dates.ts'
+import { describe, expect, test } from 'vitest'
+import { dayNumber, schoolYearOf } from '../../../src/sandbox/dates.ts'
+import { rollStateOn, yearGroupOn } from '../../../src/sandbox/roll.ts'
 import { createPlan } from '../../../src/sandbox/seed/plan.ts'
-import { className, createPupil } from '../../../src/sandbox/seed/pupil.ts'
+import { classNameOn, createPupil } from '../../../src/sandbox/seed/pupil.ts'
+import { createTerms } from '../../../src/sandbox/seed/terms.ts'
 
-const school = createPlan(1, 'school')
-const classPlan = createPlan(1, 'class')
+const kindOf = createTerms()
 
-test('learners are numbered from 1 without a gap', () => {
-  for (const { places } of [school, classPlan])
-    expect(places.map(({ learner }) => learner)).toEqual(places.map((_, index) => index + 1))
+/** The first and last days of school years, the fixed weeks, and days between. */
+const days = [
+  '2024-01-10',
+  '2025-09-01',
+  '2026-03-02',
+  '2026-06-10',
+  '2026-08-31',
+  '2026-09-01',
+  '2028-02-29',
+]
+
+describe.each(days)('on %s', (date) => {
+  const today = dayNumber(date)
+  const school = createPlan(1, 'school', today)
+  const classPlan = createPlan(1, 'class', today)
+
+  test('learners are numbered from 1 without a gap', () => {
+    for (const { places } of [school, classPlan])
+      expect(places.map(({ learner }) => learner)).toEqual(places.map((_, index) => index + 1))
+  })
+
+  test.each([
+    ['class', classPlan, { Current: 30, Leaver: 2, Future: 1 }],
+    ['school', school, { Current: 720, Leaver: 60, Future: 30 }],
+  ] as const)('a %s has learners in every state', (_scale, { places }, counts) => {
+    const states = places.map((place) => rollStateOn(place, today))
+    const count = (state: string): number => states.filter((one) => one === state).length
+    expect({ Current: count('Current'), Leaver: count('Leaver'), Future: count('Future') }).toEqual(counts)
+    expect(states).toEqual([...states].sort((one, other) => order.indexOf(one) - order.indexOf(other)))
+  })
+
+  test('the current learners of the class are 4B at both scales', () => {
+    expect(new Set(classPlan.places.slice(0, 30).map((place) => classNameOn(place, today)))).toEqual(
+      new Set(['4B']),
+    )
+    expect(school.places.slice(0, 30)).toEqual(classPlan.places.slice(0, 30))
+  })
+
+  test('dates of enrolment are plausible', () => {
+    for (const place of school.places) {
+      const { admissionDay, leavingDay, entryYear } = place
+      const start = dayNumber(`${entryYear}-09-01`)
+      const end = dayNumber(`${entryYear + 6}-08-31`)
+      expect(admissionDay === start || (admissionDay > start && kindOf(admissionDay) === 'school')).toBe(true)
+      expect(leavingDay).toBeGreaterThan(admissionDay)
+      // The end of a term, after which there is no school for a week, or of Year 6.
+      const rest = [1, 2, 3, 4, 5, 6, 7].map((after) => kindOf(leavingDay + after))
+      expect(leavingDay === end || (kindOf(leavingDay) === 'school' && !rest.includes('school'))).toBe(true)
+      if (rollStateOn(place, today) === 'Current') expect(yearGroupOn(place, today)).toBeLessThanOrEqual(6)
+    }
+  })
+
+  test('a pupil has the age of the year, and is the same each time', () => {
+    for (const place of school.places) {
+      const pupil = createPupil(1, place)
+      expect(pupil).toEqual(createPupil(1, place))
+      // A pupil of Year 1 turns six in the school year.
+      expect(schoolYearOf(pupil.birthDay)).toBe(place.entryYear - 6)
+    }
+  })
 })
 
-test.each([
-  ['class', classPlan, { Current: 30, Leaver: 2, Future: 1 }],
-  ['school', school, { Current: 720, Leaver: 60, Future: 30 }],
-] as const)('a %s has learners in every state', (_scale, { places }, counts) => {
-  const count = (state: string): number => places.filter((place) => place.state === state).length
-  expect({ Current: count('Current'), Leaver: count('Leaver'), Future: count('Future') }).toEqual(counts)
-})
+const order = ['Current', 'Leaver', 'Future']
 
-test('the current learners of the class are 4B at both scales', () => {
-  expect(new Set(classPlan.places.slice(0, 30).map(className))).toEqual(new Set(['4B']))
-  expect(school.places.slice(0, 30)).toEqual(classPlan.places.slice(0, 30))
-})
-
-test('dates of enrolment fit the state', () => {
-  const fixed = dayNumber('2026-03-02')
-  for (const { state, admissionDay, leavingDay } of school.places) {
-    if (state === 'Current') expect([admissionDay < fixed, leavingDay]).toEqual([true, null])
-    if (state === 'Future') expect([admissionDay > fixed, leavingDay]).toEqual([true, null])
-    if (state === 'Leaver') expect(leavingDay).toBeLessThan(fixed)
-  }
-})
-
-test('a pupil has the age of the year, and is the same each time', () => {
-  for (const place of school.places.slice(0, 720)) {
-    const pupil = createPupil(1, place)
-    expect(pupil).toEqual(createPupil(1, place))
-    expect(pupil.birthDay).toBeGreaterThanOrEqual(dayNumber(`${2020 - place.year}-09-01`))
-    expect(pupil.birthDay).toBeLessThan(dayNumber(`${2021 - place.year}-09-01`))
-  }
+test('whoever is in the class of a later year was on roll in the fixed weeks', () => {
+  for (const date of ['2026-11-22', '2027-11-22', '2028-11-22'])
+    for (const place of createPlan(1, 'class', dayNumber(date)).places.slice(0, 30))
+      expect(rollStateOn(place, dayNumber('2026-03-02'))).toBe('Current')
 })

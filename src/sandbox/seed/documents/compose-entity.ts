@@ -5,13 +5,11 @@ import type {
   Property,
   ServiceModel,
 } from '../../../odata/csdl.ts'
-import type { Identities } from '../../identity.ts'
-import { hashName } from '../../random.ts'
 import type { Contact } from './contact.ts'
-import { dateOf, ruleFor } from './field-rules.ts'
+import { dateOf, ruleFor, startOf } from './field-rules.ts'
 import type { FieldContext, Json } from './field-rules.ts'
 import { incidenceOf } from './incidence.ts'
-import { lookupOnlyLists, valueLists } from './value-lists.ts'
+import { listedId, lookupOnlyLists, valueLists } from './value-lists.ts'
 import type { ListedValue } from './value-lists.ts'
 
 /** Who an entity is about. */
@@ -26,11 +24,6 @@ export interface Composer {
 /** Type names whose nested items stand for the contacts themselves. */
 const contactTypes = new Set(['LearnerContact', 'LearnerContactContact'])
 const relationshipTypes = new Set(['LearnerContactRelationship', 'LearnerRelationship'])
-
-/** The id of a listed value, the same wherever it is referred to. */
-export function listedId(ids: Identities, list: string, code: string): string {
-  return ids.guid('lookup', hashName(list), hashName(code))
-}
 
 /** Creates the composer of a model. */
 export function createComposer(model: ServiceModel): Composer {
@@ -148,12 +141,14 @@ const guidLists: Readonly<Record<string, string>> = {
 
 /** A field for which no rule speaks. */
 function primitive(property: Property, context: FieldContext): Json {
-  const { random, ids, pupil, contacts } = context
+  const { random, ids, pupil, contacts, year } = context
   switch (property.type) {
     case 'Edm.Boolean':
       return random.chance(0.05)
     case 'Edm.DateTimeOffset':
-      return random.chance(0.7) ? dateOf(pupil.admissionDay + random.below(300)) : null
+      return random.chance(0.7)
+        ? dateOf(Math.min(pupil.admissionDay + random.below(300), startOf(year)))
+        : null
     case 'Edm.Guid': {
       const list = guidLists[property.name]
       const listed = list === undefined ? undefined : pickListed(list, context)

@@ -1,10 +1,9 @@
-import { dayMs, formatInstant, dayNumber } from '../../dates.ts'
+import { dayMs, dayNumber, formatInstant, mondayOf, schoolYearOf } from '../../dates.ts'
 import type { Identities } from '../../identity.ts'
 import type { Random } from '../../random.ts'
-import { fixedMonday } from '../calendar.ts'
-import { className } from '../pupil.ts'
 import type { Pupil } from '../pupil.ts'
 import type { Contact, Home } from './contact.ts'
+import { listedReference } from './value-lists.ts'
 
 /** A JSON value. */
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
@@ -14,6 +13,8 @@ export interface FieldContext {
   readonly ids: Identities
   readonly random: Random
   readonly pupil: Pupil
+  /** Calendar year of the September in which the school year of the plan began. */
+  readonly year: number
   readonly home: Home
   readonly contacts: readonly Contact[]
   /** The contact that the entity is, or belongs to. */
@@ -27,7 +28,10 @@ export interface FieldContext {
 /** Undefined leaves the choice to the type of the field. */
 type Rule = (context: FieldContext) => Json | undefined
 
-const fixedDay = dayNumber(fixedMonday)
+/** What was recorded lately was so before the school year of the plan, and so before today. */
+export function startOf(year: number): number {
+  return dayNumber(`${year}-09-01`)
+}
 
 /** Midnight of a day as the service writes dates. */
 export function dateOf(day: number): string {
@@ -42,28 +46,12 @@ const share =
     random.chance(probability)
 const recent =
   (days: number): Rule =>
-  ({ random }) =>
-    dateOf(fixedDay - random.below(days))
+  ({ random, year }) =>
+    dateOf(startOf(year) - random.below(days))
 const sometimes =
   (probability: number, text: string): Rule =>
   ({ random }) =>
     random.chance(probability) ? text : null
-const group = (context: FieldContext, kind: string, name: string, description: string): Json => ({
-  Description: description,
-  ExternalID: context.ids.guid('group', groupNumber(name)),
-  Type: `PastoralGroup.Definition.${kind}`,
-})
-
-/** A group's number from its short name: years 1 to 6, classes `1A` to `6D`, houses by their first letter. */
-export function groupNumber(name: string): number {
-  const letter = name.charCodeAt(name.length - 1) - 64
-  return /^\d$/.test(name)
-    ? Number(name)
-    : /^\d/.test(name)
-      ? Number(name.charAt(0)) * 10 + letter
-      : 100 + name.charCodeAt(0)
-}
-
 const title = (gender: 'Female' | 'Male', random: Random): string =>
   gender === 'Male' ? 'Mr' : random.pick(['Mrs', 'Ms', 'Miss'])
 const fullTitle: Rule = ({ contact, random, pupil }) =>
@@ -75,27 +63,19 @@ const fullTitle: Rule = ({ contact, random, pupil }) =>
 const byType: Readonly<Record<string, Rule>> = {
   'LearnerIdentifier.Forename': ({ pupil }) => pupil.forename,
   'LearnerIdentifier.Surname': ({ pupil }) => pupil.surname,
-  'LearnerIdentifier.CurrentYearGroup': (context) =>
-    context.pupil.state === 'Current'
-      ? group(context, 'YearGroup', String(context.pupil.year), `Year ${context.pupil.year}`)
-      : null,
-  'LearnerIdentifier.CurrentPrimaryClass': (context) =>
-    context.pupil.state === 'Current'
-      ? group(context, 'PrimaryClass', className(context.pupil), className(context.pupil))
-      : null,
-  'LearnerIdentifier.CurrentHouse': (context) => {
-    const { state, house } = context.pupil
-    return state === 'Current' && house !== undefined ? group(context, 'House', house, house) : null
-  },
+  // What follows from today is filled in where it is read (learner/as-of-today.ts).
+  'LearnerIdentifier.AgeMonths': () => null,
+  'LearnerIdentifier.OnRollState': () => null,
+  'LearnerIdentifier.CurrentYearGroup': () => null,
+  'LearnerIdentifier.CurrentPrimaryClass': () => null,
+  'LearnerIdentifier.CurrentHouse': () => null,
   'LearnerEnrolment.DateOfAdmission': ({ pupil }) => dateOf(pupil.admissionDay),
-  'LearnerEnrolment.DateOfLeaviing': ({ pupil }) =>
-    pupil.leavingDay === null ? null : dateOf(pupil.leavingDay),
-  'LearnerEnrolment.ReasonForLeaving': leaverOnly,
-  'LearnerEnrolment.GroundsForRemoval': leaverOnly,
-  'LearnerEnrolment.DestinationEstablishment': leaverOnly,
+  'LearnerEnrolment.DateOfLeaviing': ({ pupil }) => dateOf(pupil.leavingDay),
+  'LearnerEnrolment.DestinationStartDate': ({ pupil }) => dateOf(mondayOf(pupil.leavingDay) + 7),
+  'LearnerEnrolment.ReasonForLeaving': ({ pupil, ids }) =>
+    isEndOfPhase(pupil) ? listedReference(ids, 'ReasonForLeavingRef', 'END') : undefined,
   'LearnerEnrolmentStatus.StartDate': ({ pupil }) => dateOf(pupil.admissionDay),
-  'LearnerEnrolmentStatus.EndDate': ({ pupil }) =>
-    pupil.leavingDay === null ? null : dateOf(pupil.leavingDay),
+  'LearnerEnrolmentStatus.EndDate': ({ pupil }) => dateOf(pupil.leavingDay),
   'LearnerPersonal.DateOfBirth': ({ pupil }) => dateOf(pupil.birthDay),
   'LearnerPersonal.DateOfDeath': () => null,
   'LearnerPersonal.Title': () => null,
@@ -103,7 +83,7 @@ const byType: Readonly<Record<string, Rule>> = {
   'LearnerTransport.TravelRoute': ({ random }) => (random.chance(0.1) ? undefined : null),
   'LearnerCultural.DateOfEntryIntoEWBES': ({ random, pupil }) =>
     random.chance(0.08) ? dateOf(pupil.admissionDay) : null,
-  'AttendanceSummary.Year': ({ index }) => `${2024 - index}/${2025 - index}`,
+  'AttendanceSummary.Year': ({ index, year }) => `${year - 1 - index}/${year - index}`,
   'AttendanceSummary.PossibleSessions': () => 380,
   'AttendanceSummary.AttendanceSessions': ({ random }) => 340 + random.below(40),
   'AttendanceSummary.AuthorisedSessions': ({ made }) =>
@@ -113,8 +93,9 @@ const byType: Readonly<Record<string, Rule>> = {
   'SENEvent.EndTime': () => 'PT15H30M',
 }
 
-function leaverOnly({ pupil }: FieldContext): null | undefined {
-  return pupil.leavingDay === null ? null : undefined
+/** Whether the enrolment ends with Year 6. */
+function isEndOfPhase({ entryYear, leavingDay }: Pupil): boolean {
+  return schoolYearOf(leavingDay + 1) === entryYear + 6
 }
 
 /** Rules for fields of this name in every type. */
@@ -129,9 +110,9 @@ const byName: Readonly<Record<string, Rule>> = {
   PreferredForename: ({ pupil }) => pupil.forename,
   PreferredSurname: ({ pupil }) => pupil.surname,
   GenderCategory: ({ pupil }) => pupil.gender,
-  AgeMonths: ({ pupil }) => Math.floor((fixedDay - pupil.birthDay) / 30.4375),
-  OnRollState: ({ pupil }) => pupil.state,
-  DateOfApplication: ({ pupil, random }) => dateOf(pupil.admissionDay - 60 - random.below(200)),
+  // Who starts next September has applied already.
+  DateOfApplication: ({ pupil, random, year }) =>
+    dateOf(Math.min(pupil.admissionDay, startOf(year)) - 60 - random.below(200)),
   DateOfBirth: ({ contact, pupil }) => dateOf((contact ?? pupil).birthDay),
   DateChanged: recent(900),
   StartDate: recent(900),
@@ -139,8 +120,8 @@ const byName: Readonly<Record<string, Rule>> = {
   InformationReceivedDate: recent(900),
   EndDate: ({ made, random }) => endOf(made['StartDate'], random),
   ToDate: ({ made, random }) => endOf(made['FromDate'], random),
-  ReviewDate: ({ random }) => dateOf(fixedDay + random.below(300)),
-  ExpiryDate: ({ random }) => dateOf(fixedDay + random.below(1800)),
+  ReviewDate: ({ random, year }) => dateOf(startOf(year) + random.below(300)),
+  ExpiryDate: ({ random, year }) => dateOf(startOf(year) + random.below(1800)),
   DateCeased: () => null,
   StartTime: () => 'PT14H',
   Salutation: fullTitle,
@@ -175,7 +156,7 @@ const byName: Readonly<Record<string, Rule>> = {
   Rank: ({ index }) => index + 1,
   TenantID: () => 1,
   Amount: ({ random }) => 1000 + random.below(500) + 0.5,
-  LastFSM: ({ random }) => dateOf(fixedDay - random.below(600)),
+  LastFSM: ({ random, year }) => dateOf(startOf(year) - random.below(600)),
   DateAwarded: recent(600),
   CodeNumber: ({ random }) => `500${digits(random, 8)}`,
   Summary: sometimes(0.8, 'Noted by the school office'),

@@ -1,7 +1,7 @@
 import type { Identities } from '../../identity.ts'
-import { className } from '../pupil.ts'
+import { isOnRoll, yearGroupOn } from '../../roll.ts'
+import { classNameOn } from '../pupil.ts'
 import type { Pupil } from '../pupil.ts'
-import { groupNumber } from './field-rules.ts'
 
 /** Group types of the service (service-facts 15). */
 export type GroupType = 'YearGroup' | 'PrimaryClass' | 'House'
@@ -17,9 +17,9 @@ export interface Group {
   readonly members: readonly number[]
 }
 
-/** The groups of the current pupils: years, classes, houses. */
-export function collectGroups(ids: Identities, pupils: readonly Pupil[]): Group[] {
-  const current = pupils.filter(({ state }) => state === 'Current')
+/** The groups of the pupils who are on roll on a day: years, classes, houses. */
+export function groupsOn(day: number, ids: Identities, pupils: readonly Pupil[]): Group[] {
+  const current = pupils.filter((pupil) => isOnRoll(pupil, day))
   const by = (
     type: GroupType,
     nameOf: (pupil: Pupil) => string | undefined,
@@ -39,14 +39,28 @@ export function collectGroups(ids: Identities, pupils: readonly Pupil[]): Group[
   return [
     ...by(
       'YearGroup',
-      ({ year }) => String(year),
+      (pupil) => String(yearGroupOn(pupil, day)),
       (name) => `Year ${name}`,
     ),
-    ...by('PrimaryClass', className, (name) => `Class ${name}`),
+    ...by(
+      'PrimaryClass',
+      (pupil) => classNameOn(pupil, day),
+      (name) => `Class ${name}`,
+    ),
     ...by(
       'House',
       ({ house }) => house,
       (name) => `${name} House`,
     ),
   ]
+}
+
+/** A group's number from its short name: years 1 to 6, classes `1A` to `6D`, houses by their first letter. */
+export function groupNumber(name: string): number {
+  const letter = name.charCodeAt(name.length - 1) - 64
+  return /^\d$/.test(name)
+    ? Number(name)
+    : /^\d/.test(name)
+      ? Number(name.charAt(0)) * 10 + letter
+      : 100 + name.charCodeAt(0)
 }

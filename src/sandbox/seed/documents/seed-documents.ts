@@ -3,22 +3,23 @@ import { servedModel } from '../../served-model.ts'
 import type { Identities } from '../../identity.ts'
 import { createRandom } from '../../random.ts'
 import type { Pupil } from '../pupil.ts'
-import { createComposer, listedId } from './compose-entity.ts'
+import { createComposer } from './compose-entity.ts'
 import { createContacts, createHome } from './contact.ts'
 import { learnerSets } from './entity-sets.ts'
 import type { Json } from './field-rules.ts'
-import { collectGroups } from './groups.ts'
-import { lookupOnlyLists, lookupSets, valueLists } from './value-lists.ts'
+import { listedId, lookupOnlyLists, lookupSets, valueLists } from './value-lists.ts'
 
 /** What the documents are made from. */
 export interface DocumentSeed {
   readonly seed: number
   readonly ids: Identities
   readonly pupils: readonly Pupil[]
+  /** Calendar year of the September in which the school year of the plan began. */
+  readonly year: number
 }
 
 /** Writes the entities of every learner domain. Each depends on the seed, its set and its learner alone. */
-export function seedDocuments(database: DatabaseSync, { seed, ids, pupils }: DocumentSeed): void {
+export function seedDocuments(database: DatabaseSync, { seed, ids, pupils, year }: DocumentSeed): void {
   const insert = database.prepare('INSERT INTO entity VALUES (?, ?, ?, ?, NULL)')
   const put = (set: string, learner: number, key: string, body: Record<string, Json>): void => {
     insert.run(set, learner, key, JSON.stringify(body))
@@ -31,7 +32,7 @@ export function seedDocuments(database: DatabaseSync, { seed, ids, pupils }: Doc
     for (const pupil of pupils) {
       const contacts = createContacts(seed, pupil)
       const random = createRandom(seed, `${name} ${pupil.learner}`)
-      const about = { ids, random, pupil, home: createHome(seed, pupil), contacts }
+      const about = { ids, random, pupil, year, home: createHome(seed, pupil), contacts }
       if (subject === 'learner') {
         put(name, pupil.learner, ids.guid('learner', pupil.learner), composer.compose(type, about))
         continue
@@ -39,15 +40,6 @@ export function seedDocuments(database: DatabaseSync, { seed, ids, pupils }: Doc
       for (const contact of contacts)
         put(name, pupil.learner, ids.guid('contact', contact.number), composer.compose(type, about, contact))
     }
-  }
-  for (const group of collectGroups(ids, pupils)) {
-    put('LearnerGroups', 0, `${group.externalId},${group.type}`, {
-      ExternalID: group.externalId,
-      GroupType: group.type,
-      ShortName: group.shortName,
-      FullName: group.fullName,
-      DisplayOrder: group.displayOrder,
-    })
   }
   for (const [name, types] of Object.entries(lookupSets)) seedLookups(name, types)
 

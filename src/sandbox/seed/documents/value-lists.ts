@@ -1,3 +1,6 @@
+import type { Identities } from '../../identity.ts'
+import { hashName } from '../../random.ts'
+
 /** A value that a reference may point at. */
 export interface ListedValue {
   readonly code: string
@@ -153,4 +156,15 @@ export const lookupSets: Readonly<Record<string, Readonly<Record<string, string>
 export const lookupOnlyLists: Lists = {
   SENReviewStatus: values('PLN=Planned; HEL=Held; CAN=Cancelled'),
   SENReviewType: values('ANN=Annual; INT=Interim; TRA=Transition'),
+}
+
+/** The id of a listed value, the same wherever it is referred to. */
+export function listedId(ids: Identities, list: string, code: string): string {
+  return ids.guid('lookup', hashName(list), hashName(code))
+}
+
+/** A reference to one value of a list. */
+export function listedReference(ids: Identities, list: string, code: string): Record<string, string | null> {
+  const value = valueLists[list]?.find((one) => one.code === code)
+  return { ExternalID: listedId(ids, list, code), Code: code, Description: value?.description ?? null }
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { isGuid } from '../../../../src/odata/index.ts'
+import { dayNumber } from '../../../../src/sandbox/dates.ts'
 import { createIdentities } from '../../../../src/sandbox/identity.ts'
 import { createRandom } from '../../../../src/sandbox/random.ts'
 import { createComposer } from '../../../../src/sandbox/seed/documents/compose-entity.ts'
@@ -12,7 +13,8 @@ import { servedModel } from '../../../../src/sandbox/served-model.ts'
 
 const ids = createIdentities(1)
 const composer = createComposer(servedModel)
-const pupils = createPlan(1, 'school').places.map((place) => createPupil(1, place))
+const { places, year } = createPlan(1, 'school', dayNumber('2026-06-10'))
+const pupils = places.map((place) => createPupil(1, place))
 const typeOf = (set: string): string =>
   servedModel.container.entitySets
     .find(({ name }) => name === set)
@@ -29,7 +31,7 @@ function compose(set: string, learner: number) {
   if (pupil === undefined) throw new TypeError('no pupil')
   const contacts = createContacts(1, pupil)
   const random = createRandom(1, `${set} ${pupil.learner}`)
-  const about = { ids, random, pupil, home: createHome(1, pupil), contacts }
+  const about = { ids, random, pupil, year, home: createHome(1, pupil), contacts }
   const subject = learnerSets.find(({ name }) => name === set)?.subject
   return composer.compose(typeOf(set), about, subject === 'contact' ? contacts[0] : undefined)
 }
