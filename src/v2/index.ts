@@ -29,7 +29,12 @@ export {
 export { envelopRecord } from './record/data-envelope.ts'
 export { encodeFlatReply, type FlatReply, type FlatRow } from './record/flat-reply.ts'
 export { createRowEncoder, encodeFlatPage, type FlatPage } from './record/flat-rows.ts'
-export { decodeBatchReply, type DecodedReply } from './batch/decode-reply.ts'
+export {
+  decodeBatchReply,
+  type DecodedReply,
+  openReplyDecoding,
+  type ReplyDecoding,
+} from './batch/decode-reply.ts'
 export type { Finding, Severity } from './inspect/finding.ts'
 export { inspectBatch, type Inspection, toFinding, toFindings } from './inspect/inspect-batch.ts'
 export { guessBoundary } from './inspect/guess-boundary.ts'

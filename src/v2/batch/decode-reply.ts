@@ -2,7 +2,7 @@ import { AdapterError } from '../../errors.ts'
 import { lineEnd, readHeaders, valuesOf } from '../http-part/headers.ts'
 import { defaultBatchLimits } from '../limits.ts'
 import { readBoundary } from '../multipart/boundary.ts'
-import { type PartRange, splitParts } from '../multipart/parts.ts'
+import { contentEnd, createDelimiterFinder, type Delimiter } from '../multipart/delimiter.ts'
 
 /** One part of a batch reply as a client reads it. */
 export interface DecodedReply {
@@ -13,52 +13,180 @@ export interface DecodedReply {
   readonly body: string
 }
 
+/** A batch reply that is being read while it arrives. */
+export interface ReplyDecoding {
+  /** Takes the next bytes; the parts that are whole by then. */
+  push(chunk: Buffer): DecodedReply[]
+  /** The end of the bytes; the parts that it completes. Error: `ADP_TRUNCATED` for a reply that goes on. */
+  end(): DecodedReply[]
+}
+
 /**
  * Decodes a V2 batch reply, flat or nested (batch-wire 2), as a client would: one entry for each part, in order. The single
  * 200 of the id rule has none. Errors: as `decodeBatch` for the envelope, `ADP_NESTING` for changesets in changesets,
  * `ADP_REQUEST_LINE` for a part without a status line.
  */
 export function decodeBatchReply(bytes: Buffer, contentType: string | undefined): DecodedReply[] {
-  const replies: DecodedReply[] = []
-  readParts(bytes, readBoundary(contentType), { start: 0, end: bytes.length }, false, replies)
-  return replies
+  const decoding = openReplyDecoding(contentType)
+  return [...decoding.push(bytes), ...decoding.end()]
 }
 
-function readParts(
-  bytes: Buffer,
-  boundary: string,
-  range: PartRange,
-  inChangeset: boolean,
-  replies: DecodedReply[],
-): void {
-  const split = { maxPadding: defaultBatchLimits.maxBoundaryPadding, at: {} }
-  for (const part of splitParts(bytes, boundary, range.start, range.end, split)) {
-    const at = { offset: part.start }
-    const mime = readHeaders(bytes, part.start, part.end, defaultBatchLimits, at)
-    const type = valuesOf(mime.lines, 'content-type')[0] ?? ''
-    if (type.startsWith('multipart/')) {
-      // A reply is another's text: its depth is bounded like that of a request.
-      if (inChangeset)
-        throw new AdapterError('ADP_NESTING', 'A changeset of the reply holds another one.', { at })
-      readParts(bytes, readBoundary(type, at), { start: mime.end, end: part.end }, true, replies)
-    } else {
-      replies.push(readReply(bytes, mime.end, part.end, valuesOf(mime.lines, 'content-id')[0]))
+/** As `decodeBatchReply`, for bytes that are still arriving. A part with the length of its body needs no delimiter behind it. */
+export function openReplyDecoding(contentType: string | undefined): ReplyDecoding {
+  return new ReplyDecoder(readBoundary(contentType))
+}
+
+/** The part that is being read. */
+interface OpenPart {
+  /** Offset of its headers. */
+  readonly start: number
+  /** True for the first part of its multipart body: alone and blank, it is none (batch-wire F11). */
+  readonly isFirst: boolean
+  /** It was given out when its last byte came. */
+  isDone: boolean
+}
+
+class ReplyDecoder implements ReplyDecoding {
+  /** The boundary of the batch and, within a changeset, that of the changeset; empty behind the end of the batch. */
+  private readonly boundaries: string[]
+  /** Bytes that are not read yet; `position` is where the search for the next delimiter begins. */
+  private bytes: Buffer = Buffer.alloc(0)
+  private position = 0
+  private part: OpenPart | undefined
+  private isFirst = true
+  private isFinal = false
+
+  constructor(boundary: string) {
+    this.boundaries = [boundary]
+  }
+
+  push(chunk: Buffer): DecodedReply[] {
+    this.bytes = Buffer.concat([this.bytes.subarray(this.position), chunk])
+    if (this.part !== undefined) this.part = { ...this.part, start: 0 }
+    this.position = 0
+    return this.read()
+  }
+
+  end(): DecodedReply[] {
+    this.isFinal = true
+    const replies = this.read()
+    if (this.boundaries.length === 0) return replies
+    const message = 'The reply has no closing delimiter: it is cut off or its boundary is another.'
+    throw new AdapterError('ADP_TRUNCATED', message)
+  }
+
+  private read(): DecodedReply[] {
+    const replies: DecodedReply[] = []
+    for (;;) {
+      const boundary = this.boundaries.at(-1)
+      if (boundary === undefined) return replies
+      const next = this.findDelimiter(boundary)
+      if (this.enterChangeset(next?.start)) continue
+      const reply = next === undefined ? this.takeWhole() : this.takePart(next)
+      if (reply !== undefined) replies.push(reply)
+      if (next === undefined) return replies
+      this.pass(next)
     }
   }
+
+  /** The next delimiter whose line is whole: what follows could make it another line, or a closing one. */
+  private findDelimiter(boundary: string): Delimiter | undefined {
+    const { bytes } = this
+    const found = createDelimiterFinder(
+      bytes,
+      boundary,
+      defaultBatchLimits.maxBoundaryPadding,
+    )(this.position, bytes.length)
+    return found !== undefined && (this.isFinal || bytes[found.end - 1] === LF) ? found : undefined
+  }
+
+  private pass({ end, closing }: Delimiter): void {
+    this.position = end
+    this.part = closing ? undefined : { start: end, isFirst: this.isFirst, isDone: false }
+    this.isFirst = false
+    if (closing) this.boundaries.pop()
+  }
+
+  /** Goes on with the parts of a changeset, once its headers are there. `to`: where the part ends, where that is known. */
+  private enterChangeset(to = this.bytes.length): boolean {
+    const { part } = this
+    if (part === undefined || part.isDone || !hasBlankLine(this.bytes, part.start, to)) return false
+    const at = {}
+    const mime = readHeaders(this.bytes, part.start, to, defaultBatchLimits, at)
+    const type = valuesOf(mime.lines, 'content-type')[0] ?? ''
+    if (!type.startsWith('multipart/')) return false
+    // A reply is another's text: its depth is bounded like that of a request.
+    if (this.boundaries.length > 1)
+      throw new AdapterError('ADP_NESTING', 'A changeset of the reply holds another one.')
+    this.boundaries.push(readBoundary(type, at))
+    this.part = undefined
+    this.isFirst = true
+    this.position = mime.end
+    return true
+  }
+
+  /** The part before a delimiter, unless it was given out or is none. */
+  private takePart({ start, closing }: Delimiter): DecodedReply | undefined {
+    const { part, bytes } = this
+    if (part === undefined || part.isDone) return undefined
+    const end = contentEnd(bytes, part.start, start)
+    if (part.isFirst && closing && bytes.toString('latin1', part.start, end).trim() === '') return undefined
+    return readReply(bytes, part.start, end).reply
+  }
+
+  /** The part that is being read, where its own length says that it is whole and nothing contradicts. */
+  private takeWhole(): DecodedReply | undefined {
+    const { part, bytes } = this
+    if (part === undefined || part.isDone || this.isFinal) return undefined
+    const headEnd = endOfHeads(bytes, part.start)
+    if (headEnd === undefined) return undefined
+    const { reply, length } = readReply(bytes, part.start, bytes.length)
+    const end = headEnd + (length ?? (reply.status === 204 ? 0 : Infinity))
+    if (end > bytes.length || !/^\r?\n?$/.test(bytes.toString('latin1', end, end + 3))) return undefined
+    part.isDone = true
+    return reply
+  }
 }
 
-function readReply(bytes: Buffer, from: number, to: number, mimeId: string | undefined): DecodedReply {
-  const line = lineEnd(bytes, from, to)
-  const status = /^HTTP\/1\.\d (\d{3})(?: |$)/.exec(bytes.toString('latin1', from, line.text))?.[1]
-  if (status === undefined) {
-    throw new AdapterError('ADP_REQUEST_LINE', 'A part of the reply has no status line.', {
-      at: { offset: from },
-    })
+const LF = 0x0a
+
+function hasBlankLine(bytes: Buffer, from: number, to: number): boolean {
+  return endOfHead(bytes, from, to) !== undefined
+}
+
+/** The offset behind the blank line of the first header block. */
+function endOfHead(bytes: Buffer, from: number, to = bytes.length): number | undefined {
+  for (let at = from; at < to;) {
+    const { text, next } = lineEnd(bytes, at, to)
+    if (bytes[next - 1] !== LF) return undefined
+    if (text === at) return next
+    at = next
   }
-  const http = readHeaders(bytes, line.next, to, defaultBatchLimits, { offset: from })
-  return {
-    contentId: mimeId ?? valuesOf(http.lines, 'content-id')[0],
+  return undefined
+}
+
+/** The offset behind the headers of a part and those of the HTTP reply in it, once both are whole. */
+function endOfHeads(bytes: Buffer, from: number): number | undefined {
+  const mimeEnd = endOfHead(bytes, from)
+  return mimeEnd === undefined ? undefined : endOfHead(bytes, mimeEnd)
+}
+
+function readReply(
+  bytes: Buffer,
+  start: number,
+  end: number,
+): { reply: DecodedReply; length: number | undefined } {
+  const mime = readHeaders(bytes, start, end, defaultBatchLimits, {})
+  const line = lineEnd(bytes, mime.end, end)
+  const status = /^HTTP\/1\.\d (\d{3})(?: |$)/.exec(bytes.toString('latin1', mime.end, line.text))?.[1]
+  if (status === undefined)
+    throw new AdapterError('ADP_REQUEST_LINE', 'A part of the reply has no status line.')
+  const http = readHeaders(bytes, line.next, end, defaultBatchLimits, {})
+  const digits = /^\d{1,15}$/.exec(valuesOf(http.lines, 'content-length')[0] ?? '')?.[0]
+  const reply = {
+    contentId: valuesOf(mime.lines, 'content-id')[0] ?? valuesOf(http.lines, 'content-id')[0],
     status: Number(status),
-    body: bytes.toString('utf8', http.end, to).trim(),
+    body: bytes.toString('utf8', http.end, end).trim(),
   }
+  return { reply, length: digits === undefined ? undefined : Number(digits) }
 }

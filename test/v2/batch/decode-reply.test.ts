@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { decodeBatchReply } from '../../../src/v2/batch/decode-reply.ts'
+import { decodeBatchReply, type DecodedReply, openReplyDecoding } from '../../../src/v2/batch/decode-reply.ts'
 import { createBatchEncoder, encodeMismatch, type PartReply } from '../../../src/v2/batch/encode-batch.ts'
 import { crlf } from '../support/crlf.ts'
 import { faultOf } from '../support/fault-of.ts'
@@ -66,6 +66,51 @@ describe('decodeBatchReply', () => {
   ]
   it.each(refused)('refuses %s', (_, text, code) => {
     expect(faultOf(() => decode(text)).code).toBe(code)
+  })
+
+  describe('while it arrives', () => {
+    const encoded = (layout: 'flat' | 'nested'): { contentType: string; pieces: string[] } => {
+      const encoder = createBatchEncoder(layout, () => '1')
+      const pieces = [...replies.map((reply) => encoder.part(reply)), encoder.close(3)]
+      return { contentType: encoder.contentType, pieces }
+    }
+
+    it.each(['flat', 'nested'] as const)('gives each part out with its last byte: %s', (layout) => {
+      const { contentType, pieces } = encoded(layout)
+      const decoding = openReplyDecoding(contentType)
+      const statuses = pieces.map((piece) => decoding.push(Buffer.from(piece)).map(({ status }) => status))
+      expect([...statuses, decoding.end()]).toEqual([[201], [400], [204], [], []])
+    })
+
+    it.each(['flat', 'nested'] as const)('reads the same wherever the bytes are cut: %s', (layout) => {
+      const { contentType, pieces } = encoded(layout)
+      const bytes = Buffer.from(pieces.join(''))
+      const whole = decodeBatchReply(bytes, contentType)
+      const inPieces = (cuts: readonly number[]): DecodedReply[] => {
+        const decoding = openReplyDecoding(contentType)
+        const ends = [...cuts, bytes.length]
+        const parts = ends.flatMap((end, index) => decoding.push(bytes.subarray(ends[index - 1] ?? 0, end)))
+        return [...parts, ...decoding.end()]
+      }
+      expect(inPieces([...bytes.keys()])).toEqual(whole)
+      for (let cut = 1; cut < bytes.length; cut += 1) expect(inPieces([cut])).toEqual(whole)
+    })
+
+    it('waits for the delimiter where the length is wrong, or none is given', () => {
+      for (const length of ['Content-Length: 1\n', 'Content-Length: 99\n', 'Content-Length: x\n', '']) {
+        const decoding = openReplyDecoding('multipart/mixed; boundary=b')
+        expect(decoding.push(crlf(`--b\n${HEAD}\nHTTP/1.1 200 OK\n${length}\n{"a":1}\n`))).toEqual([])
+        expect(decoding.push(crlf('--b--\n')).map(({ body }) => body)).toEqual(['{"a":1}'])
+        expect(decoding.end()).toEqual([])
+      }
+    })
+
+    it('tells that it ended early, after the parts that came', () => {
+      const { contentType, pieces } = encoded('flat')
+      const decoding = openReplyDecoding(contentType)
+      expect(decoding.push(Buffer.from(pieces[0] ?? ''))).toHaveLength(1)
+      expect(faultOf(() => decoding.end()).code).toBe('ADP_TRUNCATED')
+    })
   })
 
   it('refuses a reply that is no batch', () => {
