@@ -142,9 +142,18 @@ class ReplyDecoder implements ReplyDecoding {
     if (headEnd === undefined) return undefined
     const { reply, length } = readReply(bytes, part.start, bytes.length)
     const end = headEnd + (length ?? (reply.status === 204 ? 0 : Infinity))
-    if (end > bytes.length || !/^\r?\n?$/.test(bytes.toString('latin1', end, end + 3))) return undefined
+    if (end > bytes.length || !this.mayEnd(bytes.toString('latin1', end))) return undefined
     part.isDone = true
-    return reply
+    return { ...reply, body: bytes.toString('utf8', headEnd, end).trim() }
+  }
+
+  /** True while what follows a body can become the next delimiter. */
+  private mayEnd(rest: string): boolean {
+    const delimiter = `--${this.boundaries.at(-1) ?? ''}`
+    return ['\r\n', '\n'].some((eol) => {
+      const expected = eol + delimiter
+      return expected.startsWith(rest) || rest.startsWith(expected)
+    })
   }
 }
 

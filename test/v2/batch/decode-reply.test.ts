@@ -108,7 +108,7 @@ describe('decodeBatchReply', () => {
     it('tells that it ended early, after the parts that came', () => {
       const { contentType, pieces } = encoded('flat')
       const decoding = openReplyDecoding(contentType)
-      expect(decoding.push(Buffer.from(pieces[0] ?? ''))).toHaveLength(1)
+      expect(decoding.push(Buffer.from(`${pieces[0] ?? ''}--batchresp`))).toHaveLength(1)
       expect(faultOf(() => decoding.end()).code).toBe('ADP_TRUNCATED')
     })
   })
