@@ -17,6 +17,7 @@ const commands: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
 
 /** Runs the command line and returns the exit status: 0 done, 1 the run failed, 2 wrong usage or configuration. */
 export async function run(argv: readonly string[]): Promise<number> {
+  process.stdout.on('error', dropOutput)
   let status = 0
   const exitWith = (code: number): void => {
     status = code
@@ -36,6 +37,11 @@ export async function run(argv: readonly string[]): Promise<number> {
   } catch (cause) {
     return toStatus(cause)
   }
+}
+
+/** A reader that has enough, such as head, ends no command: what it does goes on, and its exit status counts. */
+function dropOutput(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
 }
 
 function inheritExit(command: Command): void {

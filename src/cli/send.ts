@@ -1,19 +1,28 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { request } from 'undici'
 
-import { readEnvironment } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
-import { type DecodedReply, decodeBatchReply } from '../v2/index.ts'
-import { readBatchFile } from './batch-file.ts'
+import { type Batch, decodeBatch, noBatchLimits } from '../v2/index.ts'
+import { Progress } from './progress.ts'
+import { contentTypeOf, openRecording } from './recordings/open-recording.ts'
+import { readRecordedFile } from './recordings/read-recordings.ts'
+import { kindOf } from './recordings/recorded-bytes.ts'
+import { exitStatusOf, headOf, lineOf, type Outcome, summaryOf, toOutcome } from './sending/outcomes.ts'
+import { postBatch, type PostedBatch } from './sending/post-batch.ts'
 
 const examples = `
+The file is the body of a batch or a whole HTTP request, as check reads it; - reads standard input. Of a request the body and
+Content-Type are sent. Each part is printed as it comes. On a terminal a bar shows the parts so far, their rate and the time left;
+elsewhere standard error has one line for every second in which nothing came. Ctrl+C ends with what is known by then; the adapter
+finishes the batch.
+
 Examples:
   markbridge send fixtures/class-register/body.txt --to http://127.0.0.1:8080
   markbridge send request.http --to 'http://127.0.0.1:8080/some/prefix/V2/Attendance/$batch' --json
   MARKBRIDGE_SUBSCRIPTION_KEY=… MARKBRIDGE_TOKEN=… markbridge send body.txt --to https://adapter.example
 
 Credentials come from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN; without them those of the sandbox are sent.
-Exit status: 0 when every record was accepted, 1 when one was not or its outcome is hidden.`
+Exit status: 0 when every record was accepted; 1 when one was refused, not applied or unknown, or has no answer (the whole batch was
+refused, the ids differ, the reply was cut off, Ctrl+C); 2 for wrong usage or a file that cannot be read.`
 
 interface SendOptions {
   readonly to: URL
@@ -21,25 +30,20 @@ interface SendOptions {
   readonly json?: boolean
 }
 
-/** Adds `send <batch file> --to <url>`: posts a batch as a V2 client does and prints one line for each record. */
+/** Adds `send <batch file> --to <url>`: posts a batch as a V2 client does and prints each part of the reply as it comes. */
 export function addSend(program: Command, exitWith: (status: number) => void): void {
   program
     .command('send <batch-file>')
-    .description('post a batch as a V2 client and print the outcome of each record')
+    .description('post a batch as a V2 client and print the outcome of each record as it comes')
     .requiredOption('--to <url>', 'base address of the adapter, or the whole address of $batch', readAddress)
     .option(
       '--boundary <text>',
       'boundary for the Content-Type, where it is not the first delimiter of the file',
     )
-    .option('--json', 'print one JSON document')
+    .option('--json', 'print one JSON document, once the reply has ended')
     .addHelpText('after', examples)
     .action(async (path: string, options: SendOptions) => {
-      const { body, contentType } = await readBatchFile(path, options.boundary)
-      const { replyType, bytes } = await post(options.to, contentType, body)
-      const replies = decodeBatchReply(bytes, replyType).map(toLine)
-      if (options.json === true) console.log(JSON.stringify({ records: replies }, null, 2))
-      else printTable(replies)
-      exitWith(replies.length > 0 && replies.every(({ status }) => status < 300) ? 0 : 1)
+      exitWith(await send(await readBatch(path, options.boundary), options))
     })
 }
 
@@ -50,82 +54,57 @@ function readAddress(text: string): URL {
   return new URL(`${url.href.replace(/\/+$/, '')}/V2/Attendance/$batch`)
 }
 
-/** Posts the batch and collects the reply, counting parts on a terminal while a long one streams in. */
-async function post(
-  to: URL,
-  contentType: string,
-  body: Buffer,
-): Promise<{ replyType: string; bytes: Buffer }> {
-  const { subscriptionKey, token } = readEnvironment()
-  const headers = {
-    'content-type': contentType,
-    'ocp-apim-subscription-key': subscriptionKey ?? 'sandbox',
-    authorization: `bearer ${token ?? 'sandbox'}`,
+async function readBatch(path: string, boundary: string | undefined): Promise<PostedBatch> {
+  const bytes = await readRecordedFile(path)
+  if (boundary === undefined && kindOf(bytes) === 'else') {
+    throw new AdapterError('ADP_USAGE', `${path} has no delimiter line. Name the boundary with --boundary.`)
   }
-  const reply = await request(to, { method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }).catch(
-    (cause: unknown) => {
-      throw new AdapterError(
-        'ADP_UPSTREAM_UNAVAILABLE',
-        `Nothing answers at ${to.origin}. Is the adapter running?`,
-        { cause },
-      )
-    },
-  )
-  const chunks: Buffer[] = []
-  let parts = 0
-  for await (const chunk of reply.body as AsyncIterable<Buffer>) {
-    chunks.push(chunk)
-    parts += chunk.toString('latin1').split('HTTP/1.1 ').length - 1
-    if (process.stderr.isTTY) process.stderr.write(`\r${parts} parts answered`)
-  }
-  if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
-  const bytes = Buffer.concat(chunks)
-  if (reply.statusCode !== 200) {
-    throw new AdapterError(
-      'ADP_UPSTREAM_REFUSED',
-      `The whole batch was answered ${reply.statusCode}: ${bytes.toString('utf8')}`,
-    )
-  }
-  return { replyType: String(reply.headers['content-type']), bytes }
+  const { body, contentType, findings } = await openRecording(bytes, Infinity)
+  if (body === undefined) throw new AdapterError('ADP_USAGE', `${path}: ${findings.at(-1)?.message ?? ''}`)
+  return { body, contentType: boundary === undefined ? contentType : contentTypeOf(boundary) }
 }
 
-interface ReplyLine {
-  readonly part: number
-  readonly contentId: string | null
-  readonly status: number
-  /** The id that the service gave, null for a record that was not accepted. */
-  readonly externalId: string | null
-  readonly errors: readonly { code: string; message: string }[]
+async function send(batch: PostedBatch, { to, json }: SendOptions): Promise<number> {
+  const parts = decodeHere(batch)?.parts
+  const width = Math.max(10, ...(parts ?? []).map(({ contentId }) => (contentId ?? '').length))
+  const outcomes: Outcome[] = []
+  const stopping = new AbortController()
+  const stop = (): void => stopping.abort()
+  process.once('SIGINT', stop).once('SIGTERM', stop)
+  const progress = new Progress({
+    output: process.stdout,
+    status: process.stderr,
+    total: parts?.length,
+    nowMs: () => performance.now(),
+  })
+  try {
+    const end = await postBatch(to, batch, stopping.signal, (part) => {
+      const outcome = toOutcome(part, outcomes.length + 1)
+      outcomes.push(outcome)
+      const head = outcome.part === 1 ? `${headOf(width)}\n` : ''
+      progress.advance(json === true ? undefined : head + lineOf(outcome, width))
+    })
+    progress.stop()
+    const result = { outcomes, expected: parts?.length, end }
+    if (json === true) printJson(outcomes, parts?.length, end === 'whole')
+    else console.log(summaryOf(result).join('\n'))
+    return exitStatusOf(result)
+  } finally {
+    progress.stop()
+    process.off('SIGINT', stop).off('SIGTERM', stop)
+  }
 }
 
-function toLine(reply: DecodedReply, index: number): ReplyLine {
-  const json: unknown = reply.body === '' ? null : JSON.parse(reply.body)
-  const errors = Array.isArray(json)
-    ? (json as { ErrorCode: string; Message: string }[]).map(({ ErrorCode, Message }) => ({
-        code: ErrorCode,
-        message: Message,
-      }))
-    : []
-  const id =
-    typeof json === 'object' && json !== null && 'ExternalID' in json ? String(json.ExternalID) : null
-  return { part: index + 1, contentId: reply.contentId ?? null, status: reply.status, externalId: id, errors }
+/** The batch as the adapter will decode it; undefined for one that it will refuse. */
+function decodeHere({ body, contentType }: PostedBatch): Batch | undefined {
+  try {
+    return decodeBatch(body, contentType, { limits: noBatchLimits })
+  } catch (cause) {
+    if (cause instanceof AdapterError) return undefined
+    throw cause
+  }
 }
 
-function printTable(lines: readonly ReplyLine[]): void {
-  if (lines.length === 0) {
-    console.log(
-      'Answered 200 without parts: the outcome of each record is hidden (the ids of header and body differ), or the batch was empty.',
-    )
-    return
-  }
-  const width = Math.max(10, ...lines.map(({ contentId }) => (contentId ?? '').length))
-  console.log(`${'part'.padStart(5)}  ${'content-id'.padEnd(width)}  status  outcome`)
-  for (const { part, contentId, status, externalId, errors } of lines) {
-    const outcome = externalId ?? errors.map(({ code, message }) => `${code} ${message}`).join(' | ')
-    console.log(
-      `${String(part).padStart(5)}  ${(contentId ?? '-').padEnd(width)}  ${String(status).padEnd(6)}  ${outcome}`,
-    )
-  }
-  const accepted = lines.filter(({ status }) => status < 300).length
-  console.log(`${accepted} accepted, ${lines.length - accepted} not accepted`)
+function printJson(records: readonly Outcome[], expected: number | undefined, complete: boolean): void {
+  console.log(JSON.stringify({ records, expected: expected ?? null, complete }, null, 2))
 }

@@ -61,7 +61,7 @@ test('send prints one line for each record and exits 1 when one was refused', as
   const lines = stdout.trim().split('\n')
   expect(status).toBe(1)
   expect(lines).toHaveLength(32)
-  expect(lines.at(-1)).toBe('27 accepted, 3 not accepted')
+  expect(lines.at(-1)).toBe('27 accepted, 3 not accepted: 3 refused')
   expect(await effects()).toHaveLength(27)
 })
 
@@ -78,7 +78,7 @@ test('send --json is for programs; a wrong id hides the outcomes, not the effect
     '--json',
   ])
   expect(status).toBe(1)
-  expect(JSON.parse(stdout)).toEqual({ records: [] })
+  expect(JSON.parse(stdout)).toEqual({ records: [], expected: 30, complete: true })
   expect(await effects()).toHaveLength(27)
 })
 

@@ -1,8 +1,8 @@
-import { execFile, spawn } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, execFile, spawn, spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const main = `${root}dist/cli/main.js`
+export const mainOfCli = `${root}dist/cli/main.js`
 /** Compiled code is kept from one process to the next: most of the time of a short one went there. */
 const usual = { ...process.env, NODE_COMPILE_CACHE: `${root}node_modules/.cache/markbridge-cli` }
 
@@ -21,7 +21,7 @@ export function runCli(
   return new Promise((resolve) => {
     const child = execFile(
       process.execPath,
-      [main, ...args],
+      [mainOfCli, ...args],
       { cwd: root, env: { ...usual, ...env } },
       (error, stdout, stderr) => {
         resolve({
@@ -40,6 +40,12 @@ export interface RunningCli {
   readonly pid: number | undefined
   /** What came on standard error so far: the log. */
   errors(): string
+  /** Resolves with everything on standard error so far once it matches. */
+  untilErrors(pattern: RegExp): Promise<string>
+  /** Writes to standard input: in a terminal, what is typed. */
+  type(text: string): void
+  /** Resolves with the exit status and everything that was printed. */
+  ended(): Promise<CliResult>
   /** Resolves with everything printed so far once standard output matches. */
   until(pattern: RegExp): Promise<string>
   /** Resolves with the first line of the log that has these members. */
@@ -50,10 +56,24 @@ export interface RunningCli {
 
 /** Starts the built command line; the caller stops it. */
 export function startCli(args: readonly string[], env: Record<string, string> = {}): RunningCli {
-  const child = spawn(process.execPath, [main, ...args], { cwd: root, env: { ...usual, ...env } })
+  return watch(spawn(process.execPath, [mainOfCli, ...args], { cwd: root, env: { ...usual, ...env } }))
+}
+
+/** True where util-linux's `script` can give a program a terminal. */
+export const hasTerminal = String(spawnSync('script', ['--version']).stdout).includes('util-linux')
+
+/** As `startCli`, in a terminal: everything it prints is the standard output of the result. */
+export function startCliInTerminal(args: readonly string[]): RunningCli {
+  const quoted = [process.execPath, mainOfCli, ...args].map((word) => `'${word.replaceAll("'", "'\\''")}'`)
+  // -e: its exit status is that of the command; the shell is replaced, so that a signal reaches the command alone.
+  return watch(spawn('script', ['-qefc', `exec ${quoted.join(' ')}`, '/dev/null'], { cwd: root, env: usual }))
+}
+
+function watch(child: ChildProcessWithoutNullStreams): RunningCli {
   let printed = ''
   let errors = ''
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  const closed = new Promise((resolve) => child.once('close', resolve))
   child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
   /** Looks now and after each output until there is something. */
@@ -73,6 +93,12 @@ export function startCli(args: readonly string[], env: Record<string, string> = 
   return {
     pid: child.pid,
     errors: () => errors,
+    untilErrors: (pattern) => seen(String(pattern), () => (pattern.test(errors) ? errors : undefined)),
+    type: (text) => child.stdin.write(text),
+    ended: async () => {
+      const [status] = await Promise.all([exited, closed])
+      return { status: status ?? -1, stdout: printed, stderr: errors }
+    },
     until: (pattern) => seen(String(pattern), () => (pattern.test(printed) ? printed : undefined)),
     logged: (members) =>
       seen(JSON.stringify(members), () =>

@@ -1,0 +1,100 @@
+import type { DecodedReply } from '../../v2/index.ts'
+import type { ReplyEnd } from './post-batch.ts'
+
+/** What became of one record, as its part says. */
+export interface Outcome {
+  readonly part: number
+  readonly contentId: string | null
+  readonly status: number
+  /** The id that the service gave, null for a record that was not accepted. */
+  readonly externalId: string | null
+  readonly errors: readonly { readonly code: string; readonly message: string }[]
+}
+
+/** What is known once the reply has come to its end. */
+export interface SendResult {
+  readonly outcomes: readonly Outcome[]
+  /** Records of the batch; undefined for one that cannot be decoded here. */
+  readonly expected: number | undefined
+  readonly end: ReplyEnd
+}
+
+/** Reads the part at `position`, from 1. */
+export function toOutcome({ contentId, status, body }: DecodedReply, position: number): Outcome {
+  const json = parseBody(body)
+  const errors = Array.isArray(json)
+    ? (json as { ErrorCode?: string; Message?: string }[]).map(({ ErrorCode, Message }) => ({
+        code: ErrorCode ?? '',
+        message: Message ?? '',
+      }))
+    : []
+  const isRecord = typeof json === 'object' && json !== null && 'ExternalID' in json
+  const externalId = isRecord ? String(json.ExternalID) : null
+  return { part: position, contentId: contentId ?? null, status, externalId, errors }
+}
+
+function parseBody(body: string): unknown {
+  try {
+    return body === '' ? null : (JSON.parse(body) as unknown)
+  } catch {
+    return null
+  }
+}
+
+/** 0: every record was accepted; 1: one was not, or its outcome is not known here. */
+export function exitStatusOf({ outcomes, expected, end }: SendResult): 0 | 1 {
+  const isComplete =
+    end === 'whole' && (expected === undefined ? outcomes.length > 0 : outcomes.length >= expected)
+  return isComplete && outcomes.every(isAccepted) ? 0 : 1
+}
+
+/** The lines that end the output: what is known, and what to do about what is not. */
+export function summaryOf({ outcomes, expected, end }: SendResult): string[] {
+  if (end === 'whole' && outcomes.length === 0)
+    return [
+      expected === 0
+        ? 'The batch holds no record.'
+        : 'Answered 200 without parts: the outcome of each record is hidden (the ids of header and body differ), or the batch was empty.',
+    ]
+  const accepted = outcomes.filter(isAccepted).length
+  const counts = kinds.flatMap(([name, is]) => {
+    const count = outcomes.filter((outcome) => !isAccepted(outcome) && is(outcome)).length
+    return count === 0 ? [] : [`${count} ${name}`]
+  })
+  const detail = counts.length === 0 ? '' : `: ${counts.join(', ')}`
+  const lines = [`${accepted} accepted, ${outcomes.length - accepted} not accepted${detail}`]
+  const missing = expected === undefined ? undefined : expected - outcomes.length
+  if (end !== 'whole' || (missing ?? 0) > 0) {
+    const why = { whole: 'The reply is whole', 'cut off': 'The reply was cut off', stopped: 'Stopped' }[end]
+    const count = missing === undefined ? 'the other records' : `${missing} of ${expected ?? 0} records`
+    lines.push(
+      `${why}: the outcome of ${count} is not known here. Send the same batch again for the answers: an adapter with a journal posts no record twice.`,
+    )
+  }
+  return lines
+}
+
+function isAccepted({ status }: Outcome): boolean {
+  return status < 300
+}
+
+/** Kinds of what was not accepted; each outcome is of one. */
+const kinds: readonly (readonly [name: string, is: (outcome: Outcome) => boolean])[] = [
+  ['refused', ({ status }) => status < 500],
+  ['unknown', ({ status, errors }) => isUnknown(status, errors)],
+  ['not applied', ({ status, errors }) => status >= 500 && !isUnknown(status, errors)],
+]
+
+function isUnknown(status: number, errors: Outcome['errors']): boolean {
+  return status === 504 || errors.some(({ code }) => code === 'ADP_OUTCOME_UNKNOWN')
+}
+
+/** The head of the table whose lines `lineOf` gives; `width` is that of the Content-IDs. */
+export function headOf(width: number): string {
+  return `${'part'.padStart(5)}  ${'content-id'.padEnd(width)}  status  outcome`
+}
+
+export function lineOf({ part, contentId, status, externalId, errors }: Outcome, width: number): string {
+  const outcome = externalId ?? errors.map(({ code, message }) => `${code} ${message}`).join(' | ')
+  return `${String(part).padStart(5)}  ${(contentId ?? '-').padEnd(width)}  ${String(status).padEnd(6)}  ${outcome}`.trimEnd()
+}

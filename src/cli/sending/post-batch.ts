@@ -1,0 +1,115 @@
+import { request } from 'undici'
+
+import { readEnvironment } from '../../config/index.ts'
+import { AdapterError } from '../../errors.ts'
+import { type DecodedReply, openReplyDecoding } from '../../v2/index.ts'
+
+/** What is posted. */
+export interface PostedBatch {
+  readonly body: Buffer
+  readonly contentType: string | undefined
+}
+
+/** How the reply came to its end: whole, cut off, or given up because `signal` said so. */
+export type ReplyEnd = 'whole' | 'cut off' | 'stopped'
+
+/** Of errors of a connection: nothing can have been received. */
+const NOT_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+/**
+ * Posts a batch as a V2 client does and calls `onPart` for each part of the reply as it comes.
+ * Errors: `ADP_UPSTREAM_UNAVAILABLE` where nothing answers, `ADP_UPSTREAM_REFUSED` for a reply that is no batch reply.
+ */
+export async function postBatch(
+  to: URL,
+  { body, contentType }: PostedBatch,
+  signal: AbortSignal,
+  onPart: (part: DecodedReply) => void,
+): Promise<ReplyEnd> {
+  const { subscriptionKey, token } = readEnvironment()
+  const headers = {
+    ...(contentType === undefined ? {} : { 'content-type': contentType }),
+    'ocp-apim-subscription-key': subscriptionKey ?? 'sandbox',
+    authorization: `bearer ${token ?? 'sandbox'}`,
+  }
+  try {
+    const reply = await request(to, {
+      method: 'POST',
+      headers,
+      body,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      signal,
+    })
+    if (reply.statusCode !== 200) throw refusal(reply.statusCode, await reply.body.text())
+    const decoding = openDecoding(String(reply.headers['content-type']))
+    for await (const chunk of reply.body as AsyncIterable<Buffer>) decoding.push(chunk).forEach(onPart)
+    decoding.end().forEach(onPart)
+    return 'whole'
+  } catch (cause) {
+    return endOf(cause, to, signal)
+  }
+}
+
+function openDecoding(contentType: string): ReturnType<typeof openReplyDecoding> {
+  try {
+    return openReplyDecoding(contentType)
+  } catch (cause) {
+    const message =
+      'The reply is 200, but not a batch reply (multipart/mixed). Is --to the address of an adapter?'
+    throw new AdapterError('ADP_UPSTREAM_REFUSED', message, { cause })
+  }
+}
+
+function endOf(cause: unknown, to: URL, signal: AbortSignal): ReplyEnd {
+  if (signal.aborted) return 'stopped'
+  if (cause instanceof AdapterError) {
+    if (cause.code === 'ADP_TRUNCATED') return 'cut off'
+    throw cause
+  }
+  // Errors of connections have codes; anything else is a fault of this program.
+  if (!(cause instanceof Error && 'code' in cause)) throw cause
+  const code = String(cause.code)
+  if (NOT_SENT.has(code)) {
+    const message = `Nothing answers at ${to.origin}. Is the adapter running?`
+    throw new AdapterError('ADP_UPSTREAM_UNAVAILABLE', message, { cause })
+  }
+  return 'cut off'
+}
+
+/** The error of a batch that was refused as a whole, in the words of the reply. */
+function refusal(status: number, text: string): AdapterError {
+  const { error, message } = parseRefusal(text)
+  const words = error === undefined ? (message ?? text) : `${error.code ?? ''} ${error.message ?? ''}`
+  const place = error?.details?.[0]?.target
+  const where = place === undefined ? '' : ` (${place})`
+  return new AdapterError(
+    'ADP_UPSTREAM_REFUSED',
+    `The whole batch was answered ${status}: ${words.trim()}${where}`,
+  )
+}
+
+interface Refusal {
+  readonly error?: {
+    readonly code?: string
+    readonly message?: string
+    readonly details?: readonly { readonly target?: string }[]
+  }
+  readonly message?: string
+}
+
+function parseRefusal(text: string): Refusal {
+  try {
+    const json: unknown = JSON.parse(text)
+    return typeof json === 'object' && json !== null ? json : {}
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,219 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+
+import { createBatchEncoder, type PartReply } from '../../src/v2/batch/encode-batch.ts'
+import { batchOf, flatRecords, guid } from '../support/batch-request.ts'
+import { echoRecord, startUpstream } from '../support/scripted-upstream.ts'
+import { startAdapter } from '../support/start-adapter.ts'
+import { hasTerminal, mainOfCli, runCli, type RunningCli, startCli, startCliInTerminal } from './run-cli.ts'
+
+const ESCAPE = '\u001b'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'markbridge-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+async function batchFile(text = batchOf(flatRecords(4)).body): Promise<string> {
+  const path = join(folder, 'batch.txt')
+  await writeFile(path, text)
+  return path
+}
+
+/** An adapter whose service holds the third of four records back until `release`; `args` send the four to it. */
+async function holdThird(): Promise<{ args: string[]; release: () => void }> {
+  let release = (): void => undefined
+  const released = new Promise<void>((resolve) => (release = resolve))
+  const upstream = await startUpstream(async (seen, response) => {
+    if (seen.body.includes(guid(3))) await released
+    await echoRecord(seen, response)
+  })
+  const adapter = await startAdapter(upstream.url)
+  onTestFinished(release)
+  return { args: ['send', await batchFile(), '--to', adapter.url], release }
+}
+
+/** A service that answers every batch as `answer` does. */
+async function serve(answer: (response: ServerResponse) => void): Promise<string> {
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => answer(response))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const part = (status: number, errors: object[] = []): PartReply => ({
+  contentId: '1',
+  contentIdInHttp: false,
+  changeset: 1,
+  status,
+  json: status < 300 ? JSON.stringify({ ExternalID: guid(7) }) : JSON.stringify(errors),
+})
+
+/** A reply with these parts, whole or cut off behind the last of them. */
+const replyOf =
+  (parts: readonly PartReply[], isWhole = true) =>
+  (response: ServerResponse): void => {
+    const encoder = createBatchEncoder('flat', () => guid(1))
+    response.writeHead(200, { 'Content-Type': encoder.contentType })
+    response.write(parts.map((reply) => encoder.part(reply)).join(''))
+    if (isWhole) response.end(encoder.close(0))
+    else response.write('--', () => response.destroy())
+  }
+
+const columns = (stdout: string): string[][] =>
+  stdout
+    .split('\n')
+    .filter((line) => /^ +\d+ /.test(line))
+    .map((line) => line.trim().split(/ {2,}/).slice(0, 3))
+
+test('prints each part as it comes, and says every second what it waits for, without a terminal', async () => {
+  const { args, release } = await holdThird()
+  const sending = startCli(args)
+  const early = await sending.until(/^ +2 .*\n/m)
+  expect(columns(early)).toEqual([
+    ['1', '1', '201'],
+    ['2', '2', '201'],
+  ])
+  const waited = await sending.untilErrors(/(?:waiting for the reply: \d s, 2 of 4 parts so far\n){2}/)
+  expect(waited).toMatch(/waiting for the reply: 1 s, 2 of 4 parts so far\nwaiting for the reply: 2 s/)
+  release()
+  const { status, stdout, stderr } = await sending.ended()
+  expect(status).toBe(0)
+  expect(columns(stdout)).toHaveLength(4)
+  expect(stdout).toMatch(/\n4 accepted, 0 not accepted\n$/)
+  expect(stdout + stderr).not.toContain(ESCAPE)
+  expect(stderr).toMatch(/^(?:waiting for the reply: \d s, \d of 4 parts so far\n)+$/)
+})
+
+async function stopped(sending: RunningCli, stop: () => unknown): Promise<void> {
+  await sending.until(/ 2 +2 +201/)
+  stop()
+  const { status, stdout, stderr } = await sending.ended()
+  expect([status, stderr.replaceAll(/waiting for the reply: .*\n/g, '')]).toEqual([1, ''])
+  expect(stdout.replaceAll('\r\n', '\n')).toMatch(
+    /2 accepted, 0 not accepted\nStopped: the outcome of 2 of 4 records is not known here\. Send the same batch again .*\n$/,
+  )
+}
+
+test.each(['SIGINT', 'SIGTERM'] as const)('%s ends it with what is known', async (signal) => {
+  const { args } = await holdThird()
+  const sending = startCli(args)
+  await stopped(sending, () => sending.stop(signal))
+})
+
+test('a second SIGINT needs no reply either, and one before any part says so', async () => {
+  const url = await serve(() => undefined)
+  const sending = startCli(['send', await batchFile(), '--to', url])
+  await sending.untilErrors(/waiting for the reply: 1 s, 0 of 4 parts so far/)
+  expect(await sending.stop('SIGINT')).toBe(1)
+  const { stdout } = await sending.ended()
+  expect(stdout).toMatch(
+    /^0 accepted, 0 not accepted\nStopped: the outcome of 4 of 4 records is not known here/,
+  )
+})
+
+test.runIf(hasTerminal)('a terminal shows a bar with rate and time left, in place', async () => {
+  const { args, release } = await holdThird()
+  const sending = startCliInTerminal(args)
+  await sending.until(/\[-{24}\] 0 of 4 parts/)
+  await sending.until(/\[#{12}-{12}\] 2 of 4 parts, \d+\.\d\/s, \d+ s left/)
+  await sending.until(/\[#{12}-{12}\] waiting for the reply: 2 s, 2 of 4 parts so far/)
+  release()
+  const { status, stdout } = await sending.ended()
+  expect(status).toBe(0)
+  // What is left on the screen: each line after the last time that it was erased.
+  const screen = stdout.split('\r\n').map((line) => line.split(`${ESCAPE}[2K`).at(-1) ?? '')
+  expect(screen.filter((line) => line.includes('parts'))).toEqual([])
+  expect(columns(screen.join('\n'))).toHaveLength(4)
+  expect(screen.at(-2)).toBe('4 accepted, 0 not accepted')
+})
+
+test.runIf(hasTerminal)('Ctrl+C in a terminal ends it with what is known', async () => {
+  const { args } = await holdThird()
+  const sending = startCliInTerminal(args)
+  await stopped(sending, () => sending.type('\u0003'))
+})
+
+test.each<[what: string, parts: PartReply[], status: number, last: RegExp]>([
+  ['accepted', [part(201), part(204), part(201), part(201)], 0, /\n4 accepted, 0 not accepted\n$/],
+  ['refused', [part(201), part(400, [{ ErrorCode: 'ATT_VAL_2', Message: 'No.' }]), part(405), part(409)], 1, /\n1 accepted, 3 not accepted: 3 refused\n$/],
+  ['unknown or not applied', [part(201), part(504, [{ ErrorCode: 'ADP_OUTCOME_UNKNOWN' }]), part(503), part(502)], 1, /\n1 accepted, 3 not accepted: 1 unknown, 2 not applied\n$/],
+  ['fewer than were sent', [part(201)], 1, /\n1 accepted, 0 not accepted\nThe reply is whole: the outcome of 3 of 4 records/],
+])('the exit status follows the worst outcome: %s', async (_, parts, expected, last) => {
+  const url = await serve(replyOf(parts))
+  const { status, stdout } = await runCli(['send', await batchFile(), '--to', url])
+  expect([status, stdout]).toEqual([expected, expect.stringMatching(last)])
+  const json = await runCli(['send', await batchFile(), '--to', url, '--json'])
+  const document = JSON.parse(json.stdout) as { records: unknown[] }
+  expect([json.status, document]).toMatchObject([expected, { expected: 4, complete: true }])
+  expect(document.records).toHaveLength(parts.length)
+}) // prettier-ignore
+
+test('a reply that is cut off leaves what came, and what to do', async () => {
+  const url = await serve(replyOf([part(201), part(201)], false))
+  const { status, stdout, stderr } = await runCli(['send', await batchFile(), '--to', url])
+  expect([status, stderr]).toEqual([1, ''])
+  expect(stdout).toMatch(/\n2 accepted, 0 not accepted\nThe reply was cut off: the outcome of 2 of 4 records/)
+  const json = await runCli(['send', await batchFile(), '--to', url, '--json'])
+  expect(JSON.parse(json.stdout)).toMatchObject({ complete: false, expected: 4, records: [{}, {}] })
+  const silent = await serve((response) => response.destroy())
+  const none = await runCli(['send', await batchFile(), '--to', silent])
+  expect([none.status, none.stdout]).toEqual([1, expect.stringContaining('the outcome of 4 of 4 records')])
+})
+
+test('a batch that is refused as a whole is told in the words of the reply', async () => {
+  const adapter = await startAdapter('http://127.0.0.1:1')
+  const cut = batchOf(flatRecords(4)).body.slice(0, 900)
+  const { status, stderr, stdout } = await runCli(['send', await batchFile(cut), '--to', adapter.url])
+  expect([status, stdout]).toEqual([1, ''])
+  expect(stderr).toMatch(
+    /^markbridge: The whole batch was answered 400: ADP_TRUNCATED .* \(.*offset 900\)\n$/,
+  )
+  const page = await serve((response) => response.end('<html>'))
+  const other = await runCli(['send', await batchFile(), '--to', page])
+  expect([other.status, other.stderr]).toEqual([
+    1,
+    expect.stringContaining('Is --to the address of an adapter?'),
+  ])
+})
+
+test('a reader that goes away early changes neither the sending nor the exit status', async () => {
+  const adapter = await startAdapter((await startUpstream()).url)
+  const args = `send ${await batchFile()} --to ${adapter.url}`
+  const { stdout, stderr } = await promisify(execFile)('bash', [
+    '-c',
+    `'${process.execPath}' '${mainOfCli}' ${args} | true; echo "\${PIPESTATUS[0]}"`,
+  ])
+  expect([stdout, stderr]).toEqual(['0\n', ''])
+})
+
+test('sends a recorded request, and standard input', async () => {
+  const upstream = await startUpstream()
+  const adapter = await startAdapter(upstream.url)
+  for (const name of ['gzip-chunked', 'single-quotes', 'boundary-quoted']) {
+    const path = `fixtures/${name}/request.http`
+    const { status, stdout } = await runCli(['send', path, '--to', adapter.url])
+    expect([name, status, columns(stdout).length > 0]).toEqual([name, 0, true])
+  }
+  const body = await readFile(new URL('../../fixtures/class-register/body.txt', import.meta.url), 'utf8')
+  const piped = await runCli(['send', '-', '--to', adapter.url], {}, body)
+  expect([piped.status, columns(piped.stdout).length]).toEqual([0, 30])
+  const prose = await runCli(['send', '-', '--to', adapter.url], {}, 'Prose.')
+  expect([prose.status, prose.stderr]).toEqual([
+    2,
+    expect.stringContaining('Name the boundary with --boundary'),
+  ])
+})
