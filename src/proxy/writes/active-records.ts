@@ -1,13 +1,16 @@
 /** A run of this process, as far as others must know of it. */
 interface ActiveRun {
   readonly lease: number
-  readonly positions: Set<number>
+  /** 1 at the positions of its records: a set would cost a table for every batch. */
+  readonly positions: Uint8Array
   /** Ends what waits for the loss of the lease; undefined: nothing does. */
   onLost: (() => void) | undefined
 }
 
 /** The records of one run among those that this process works on. */
 export interface Claim {
+  /** True where no other run had any of the positions. */
+  readonly all: boolean
   /** True while the record is this run's and its outcome is not durable; only such records may be worked on. */
   has(position: number): boolean
   /** Resolves false when the lease of the run is lost: what it waits for is others' business then. */
@@ -23,7 +26,8 @@ export interface Claim {
  * it has ended, so that a record is never in two runs: neither in two requests, nor in a request and in the background.
  */
 export interface ActiveRecords {
-  claim(batch: number, positions: Iterable<number>, lease: number): Claim
+  /** `count`: the records of the batch. */
+  claim(batch: number, positions: readonly number[], count: number, lease: number): Claim
   /** True while a run has records of the batch. */
   has(batch: number): boolean
   /** Tells the runs under other leases that theirs is lost. */
@@ -39,28 +43,36 @@ export function createActiveRecords(): ActiveRecords {
     if (others?.size === 0) runs.delete(batch)
   }
   return {
-    claim: (batch, positions, lease) => {
+    claim: (batch, positions, count, lease) => {
       const others = runs.get(batch) ?? new Set<ActiveRun>()
       const taken = [...others]
-      const own = new Set<number>()
+      const own = new Uint8Array(count)
+      let left = 0
       for (const position of positions) {
-        if (!taken.some((run) => run.positions.has(position))) own.add(position)
+        if (own[position] === 1 || taken.some((run) => run.positions[position] === 1)) continue
+        own[position] = 1
+        left += 1
       }
       const run: ActiveRun = { lease, positions: own, onLost: undefined }
       let lost: Promise<false> | undefined
-      if (own.size > 0) runs.set(batch, others.add(run))
+      if (left > 0) runs.set(batch, others.add(run))
       return {
-        has: (position) => own.has(position),
+        all: left === positions.length,
+        has: (position) => own[position] === 1,
         lost: () =>
           (lost ??= new Promise((resolve) => {
             run.onLost = () => resolve(false)
           })),
         release: (settled) => {
-          for (const position of settled) own.delete(position)
-          if (own.size === 0) leave(batch, run)
+          for (const position of settled) {
+            if (own[position] !== 1) continue
+            own[position] = 0
+            left -= 1
+          }
+          if (left === 0) leave(batch, run)
         },
         end: () => {
-          own.clear()
+          own.fill(0)
           // A map keeps what it once held from the collector, as its table is copied: here all that the run holds.
           run.onLost = undefined
           leave(batch, run)

@@ -15,36 +15,44 @@ const SLOTS = 65_536
 export function createConfirmedMarks(slots = SLOTS): ConfirmedMarks {
   const ids = new Uint32Array(2 * slots)
   const times = new Uint32Array(slots)
+  let first = 0
+  let second = 0
+  /** Both hashes of an id in one pass: this is done for every mark. */
+  const hashId = (id: string): void => {
+    let [one, other] = [SEED, OTHER_SEED]
+    for (let at = 0; at < id.length; at += 1) {
+      const code = id.charCodeAt(at) | LOWER
+      one = Math.imul(one ^ code, PRIME)
+      other = Math.imul(other ^ code, OTHER_PRIME)
+    }
+    first = one >>> 0
+    second = other >>> 0
+  }
   return {
     add: (externalId, recordedOn) => {
-      const [id, rest] = [hashId(externalId, SEED), hashId(externalId, OTHER_SEED)]
-      const slot = id % slots
-      ids[2 * slot] = id
-      ids[2 * slot + 1] = rest
-      times[slot] = hashText(recordedOn)
+      hashId(externalId)
+      const slot = first % slots
+      ids[2 * slot] = first
+      ids[2 * slot + 1] = second
+      times[slot] = hashTime(recordedOn)
     },
     has: (externalId, recordedOn) => {
-      const [id, rest] = [hashId(externalId, SEED), hashId(externalId, OTHER_SEED)]
-      const slot = id % slots
-      return ids[2 * slot] === id && ids[2 * slot + 1] === rest && times[slot] === hashText(recordedOn)
+      hashId(externalId)
+      const slot = first % slots
+      return ids[2 * slot] === first && ids[2 * slot + 1] === second && times[slot] === hashTime(recordedOn)
     },
   }
 }
 
 // FNV-1a, 32 bits. Ids and times come from the service, which gains nothing by collisions.
 const PRIME = 0x01000193
+const OTHER_PRIME = 0x85ebca6b
 const SEED = 0x811c9dc5
 const OTHER_SEED = 0x5bd1e995
 /** Makes the letters A to F small, and changes nothing else in a guid. */
 const LOWER = 0x20
 
-function hashId(text: string, seed: number): number {
-  let hash = seed
-  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ (text.charCodeAt(at) | LOWER), PRIME)
-  return hash >>> 0
-}
-
-function hashText(text: string): number {
+function hashTime(text: string): number {
   let hash = SEED
   for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), PRIME)
   return hash >>> 0

@@ -23,7 +23,7 @@ export interface EchoLearning {
 
 /** After so many answers without news one in `EVERY` is looked at. */
 const STABLE_AFTER = 256
-const EVERY = 16
+const EVERY = 64
 
 /** Creates what learns of one V3 service. */
 export function createEchoLearning(nowMs: () => number): EchoLearning {

@@ -61,11 +61,17 @@ export async function runWrites(
   const claim = context.active.claim(
     run.batch,
     run.tasks.map(({ position }) => position),
+    run.records.length,
     run.lease,
   )
-  const [own, others] = partition(run.tasks, ({ position }) => claim.has(position))
+  const own = claim.all ? run.tasks : run.tasks.filter(({ position }) => claim.has(position))
   // Another run of this process has them: the background looks at them when it has ended.
-  leave(context, run, others)
+  if (!claim.all)
+    leave(
+      context,
+      run,
+      run.tasks.filter(({ position }) => !claim.has(position)),
+    )
   try {
     if (own.length > MANY) await context.slicing.open().next()
     return await sendAndSettle(context, sending, { ...run, tasks: own }, claim, onSettled)
@@ -89,13 +95,6 @@ function leave({ orphans, clock }: RunContext, run: Run, tasks: readonly WriteTa
   if (tasks.length === 0) return
   const after = new Map(tasks.map(({ position }) => [position, run.after.get(position) ?? []]))
   leaveBehind(orphans, run.batch, after, run.lease, clock.nowMs())
-}
-
-function partition<Item>(
-  items: readonly Item[],
-  isFirst: (item: Item) => boolean,
-): [first: readonly Item[], second: readonly Item[]] {
-  return [items.filter(isFirst), items.filter((item) => !isFirst(item))]
 }
 
 async function sendAndSettle(
