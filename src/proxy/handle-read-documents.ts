@@ -68,20 +68,19 @@ export async function handleReadRegistrations(
   const { path, rawPath } = readTarget(request.url ?? '')
   const segments = path.replace(/\/$/, '').split('/')
   const at = segments.findLastIndex((segment) => REGISTRATIONS.test(segment))
-  const [, set = ''] = REGISTRATIONS.exec(segments[at] ?? '') ?? []
-  const address = addressOf(request)
-  const below = rawPath.split('/').slice(at + 1, segments.length)
-  const root = serviceRoot(request, rawPath.split('/').slice(0, at).join('/'))
+  const rawSegments = rawPath.split('/')
+  const root = serviceRoot(request, rawSegments.slice(0, at).join('/'))
+  const below = rawSegments.slice(at + 1, segments.length)
   const resource = [`/V3/LearnerRegistrations${keyOf(segments[at] ?? '')}`, ...below].join('/')
-  request.url = `${resource}${query === '' ? '' : `?${query}`}`
-  await passThrough.handle(request, response, authorisation, [
-    ...(path.endsWith('/') ? [{ from: `${resource}?`, to: `${address}?` }] : []),
-    { from: '/V3/LearnerRegistrations', to: `${root}/${set}` },
+  const links = [
+    { from: resource, to: addressOf(request) },
     { from: '/V3/$metadata', to: `${root}/$metadata` },
-  ])
+  ]
+  request.url = `${resource}${query === '' ? '' : `?${query}`}`
+  await passThrough.handle(request, response, authorisation, links)
 }
 
-const REGISTRATIONS = /^(learnerregistr?ations)(?:\(.*)?$/i
+const REGISTRATIONS = /^learnerregistr?ations(?:\(|$)/i
 
 /** The key of a set's segment as V3 writes it, or nothing. Error: `ADP_NOT_FOUND` for a key that no registration has. */
 function keyOf(segment: string): string {
