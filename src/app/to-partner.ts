@@ -1,5 +1,6 @@
 import { type PartnerConfig, Secret } from '../config/index.ts'
 import type { Partner } from '../proxy/index.ts'
+import { isGuid } from '../odata/index.ts'
 import { createTokenSource, fetchToken, systemClock, type TokenSource } from '../v3/index.ts'
 import { toMapping } from './to-mapping.ts'
 
@@ -15,7 +16,8 @@ export function toPartner(partner: PartnerConfig, callsPerSecond: number | undef
     serviceHosts: partner.serviceHosts,
     ...partner.quirks,
     mapping: toMapping(partner),
-    reads: partner.reads,
+    reads: { ...partner.reads, unmarkedCodes: partner.reads.unmarkedCodes.filter(isGuid) },
+    unmarkedLetters: partner.reads.unmarkedCodes.filter((code) => !isGuid(code)),
     bodyProfile: v3.bodyProfile,
     concurrency: v3.concurrency,
     batch:

@@ -78,7 +78,8 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'partners[].reads': 'How V2 reads are translated.',
   'partners[].reads.wideRange': 'A range over 90 days: split into windows, or refuse as V2 did.',
   'partners[].reads.needsRecordedBy': 'A V3 row is a recorded mark only when it names who recorded it.',
-  'partners[].reads.unmarkedCodes': 'Ids of attendance codes that mean "no mark", such as that of -.',
+  'partners[].reads.unmarkedCodes':
+    'Attendance codes that mean "no mark": letters such as -, whose ids the code lookup of V3 has, or ids.',
   'partners[].reads.filterUpstream':
     'Let V3 leave out rows without a recorded mark; false reads them and leaves them out here.',
   'partners[].reads.histories':

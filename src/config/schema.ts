@@ -126,12 +126,21 @@ const partnerV3 = z.strictObject({
     .prefault({}),
 })
 
-const guid = z.string().regex(/^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, 'must be a guid')
+/** Codes have up to three characters (service-facts 7); a guid that lost a digit must not pass for one. */
+const codeOrGuid = z
+  .string()
+  .regex(
+    /^(?:\S{1,10}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$/,
+    'must be an attendance code such as "-", or the guid of one',
+  )
 
 const partnerReads = z.strictObject({
   wideRange: z.enum(['split', 'refuse']).default('split'),
   needsRecordedBy: z.boolean().default(true),
-  unmarkedCodes: z.array(guid).max(100).default([]),
+  unmarkedCodes: z
+    .array(codeOrGuid)
+    .max(100)
+    .default(() => ['-']),
   filterUpstream: z.boolean().default(true),
   histories: z.boolean().default(false),
 })

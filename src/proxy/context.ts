@@ -16,6 +16,7 @@ import type { ActiveRecords } from './writes/active-records.ts'
 import type { EchoLearning } from './writes/echo-learning.ts'
 import type { Shares } from './shares.ts'
 import type { Orphans } from './writes/orphans.ts'
+import type { UnmarkedCodes } from './unmarked-codes.ts'
 import type { TokenVerdicts } from './writes/token-verdicts.ts'
 import type { Waiting } from './writes/waiting.ts'
 
@@ -23,6 +24,7 @@ import type { Waiting } from './writes/waiting.ts'
 export interface ReadServices {
   readonly planner: ReadPlanner
   readonly reader: SharedReader
+  readonly codes: UnmarkedCodes
   /** What budgets of time are counted with. */
   readonly clock: Clock
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
-import { createRowReader, readGuidKey } from '../translate/index.ts'
+import { createRowReader, readGuidKey, type ReadRow } from '../translate/index.ts'
 import { createRowEncoder, envelopRecord, readPreferences } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { Authorisation } from './partner.ts'
@@ -28,14 +28,15 @@ export async function handleReadSingle(
 
 async function readRecord(
   context: ProxyContext,
-  { partner }: Authorisation,
+  authorisation: Authorisation,
   request: IncomingMessage,
   session: ReadSession,
 ): Promise<ReadAnswer> {
+  const { partner } = authorisation
   const select = context.reads.planner.selectOf(queryOf(request))
   const id = readGuidKey(pathOf(request))
   const json = id === undefined ? undefined : await readUpstream(session, `AttendanceRecords(${id})`, '')
-  const mark = json === undefined ? 'unmarked' : createRowReader(partner.reads)(json)
+  const mark = json === undefined ? 'unmarked' : await readMark(context, authorisation, session, json)
   if (mark === 'unmarked')
     throw new AdapterError('ADP_NOT_FOUND', 'There is no attendance record with this id.')
   if (mark === 'unreadable' || mark.ExternalID.toLowerCase() !== id?.toLowerCase())
@@ -52,6 +53,17 @@ async function readRecord(
   const body = withContext(entity, metadata === 'none' ? undefined : url)
   const answer = partner.dataEnvelope ? envelopRecord(body) : body
   return { body: answer, contentType: jsonType(metadata), rows: 1 }
+}
+
+/** The mark in V3's answer; what is none by the rules that need no look-up costs none. */
+async function readMark(
+  { reads: { codes } }: ProxyContext,
+  client: Authorisation,
+  session: ReadSession,
+  json: unknown,
+): Promise<ReadRow> {
+  const mark = createRowReader(client.partner.reads)(json)
+  return typeof mark === 'object' ? createRowReader(await codes.rulesFor(session, client))(json) : mark
 }
 
 function withContext(entity: string, url: string | undefined): string {

@@ -1,16 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { pathBefore } from '../http/request-target.ts'
-import { createRowReader, type ReadPlan, type ReadRules } from '../translate/index.ts'
 import { createRowEncoder, encodeFlatPage, readPreferences } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { Authorisation } from './partner.ts'
 import { addressOf } from './read-request.ts'
 import { readHistories } from './read-histories.ts'
-import { collectPage, type PageSource } from './read-page.ts'
+import { collectPage } from './read-page.ts'
 import { answerRead, authoriseRead, jsonType, queryOf, type ReadAnswer } from './read-session.ts'
 import { decodeReadToken, encodeReadToken, type ReadToken, strangeToken } from './read-token.ts'
-import { type ReadSession, readUpstream } from './read-upstream.ts'
+import { openPageSource } from './read-source.ts'
+import type { ReadSession } from './read-upstream.ts'
 
 /** Marks of one answer at most (service-facts 1). */
 const PAGE_SIZE = 1_000
@@ -42,10 +42,9 @@ export async function handleReadCount(
 ): Promise<void> {
   const authorisation = await authoriseRead(context, request)
   await answerRead(context, authorisation, response, 'collection', async (session) => {
-    const { reads } = authorisation.partner
-    const plan = context.reads.planner.plan(queryOf(request), reads)
+    const source = openPageSource(context.reads, session, authorisation, queryOf(request))
     const wish = { from: firstPage(''), skip: 0, size: 0, last: true, count: true }
-    const { count } = await collectPage(sourceOf(session, plan, reads), wish)
+    const { count } = await collectPage(source, wish)
     return { body: String(count), contentType: 'text/plain', rows: 0 }
   })
 }
@@ -57,17 +56,17 @@ async function readPage(
   session: ReadSession,
 ): Promise<ReadAnswer> {
   const { partner } = authorisation
-  const { planner } = context.reads
   const signer = { secret: context.linkSecret, owner: authorisation.owner }
   const rawQuery = queryOf(request)
-  const tokenText = planner.tokenOf(rawQuery)
+  const tokenText = context.reads.planner.tokenOf(rawQuery)
   const token = tokenText === undefined ? firstPage(rawQuery) : decodeReadToken(tokenText, signer)
-  const plan = planner.plan(token.query, partner.reads)
+  const source = openPageSource(context.reads, session, authorisation, token.query)
+  const { plan } = source
   if (token.window >= plan.queries.length) throw strangeToken()
   const first = tokenText === undefined
   const left = first ? plan.top : token.rest
   const { size, rest } = pageSize(request, left)
-  const page = await collectPage(sourceOf(session, plan, partner.reads), {
+  const page = await collectPage(source, {
     from: token,
     skip: first ? plan.skip : 0,
     size,
@@ -89,14 +88,6 @@ async function readPage(
     dataEnvelope: partner.dataEnvelope,
   })
   return { body, contentType: jsonType(metadata), rows: rows.length }
-}
-
-function sourceOf(session: ReadSession, plan: ReadPlan, rules: ReadRules): PageSource {
-  return {
-    fetch: (query) => readUpstream(session, 'AttendanceRecords', query),
-    readRow: createRowReader(rules),
-    plan,
-  }
 }
 
 function firstPage(query: string): ReadToken {

@@ -33,6 +33,8 @@ export interface Partner {
   readonly mismatch: 'post' | 'drop'
   readonly mapping: RecordMapping
   readonly reads: ReadRules
+  /** Codes besides `reads.unmarkedCodes` that mean "no mark", by their letters: each school has ids of its own. */
+  readonly unmarkedLetters: readonly string[]
   readonly bodyProfile: BodyProfile
   /** Records of one batch that are under way at the same time. */
   readonly concurrency: number

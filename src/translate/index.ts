@@ -16,6 +16,7 @@ export {
   toV2Refusal,
   type V2Failure,
 } from './errors.ts'
+export { codeIdOf, toCodeQuery } from './code-lookup.ts'
 export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
 export { readGuidKey } from './read-key.ts'
 export { createRowReader, type ReadRow, type ReadRules } from './read-rules.ts'

@@ -154,6 +154,24 @@ describe('parseConfig', () => {
     })
   })
 
+  it('takes letters and ids for codes that mean no mark, by default the letter -', () => {
+    const codes = ['-', 'X01', '#W', 'AC00C159-62ce-44b8-ace6-c75caf7505e6']
+    const { partners } = parseConfig({
+      upstreams,
+      partners: [acme, { ...keyed, id: 'b', reads: { unmarkedCodes: codes } }].reverse(),
+    })
+    expect(partners.map(({ reads }) => reads.unmarkedCodes)).toEqual([codes, ['-']])
+  })
+
+  it.each(['', 'a b', 'ac00c159-62ce-44b8-ace6-c75caf7505e', 'much too long'])(
+    'refuses %j as such a code',
+    (code) => {
+      expect(faultsOf({ upstreams, partners: [{ ...acme, reads: { unmarkedCodes: [code] } }] })).toEqual([
+        'partners[0].reads.unmarkedCodes[0]: must be an attendance code such as "-", or the guid of one',
+      ])
+    },
+  )
+
   it.each([
     ['Service.EXAMPLE', 'service.example'],
     ['10.0.0.7', '10.0.0.7'],

@@ -38,6 +38,7 @@ function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string
       filterUpstream: true,
       histories: false,
     },
+    unmarkedLetters: [],
     bodyProfile: 'full',
     concurrency: 1,
     batch: undefined,

@@ -36,6 +36,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     v3: { openWrites: refuse, callsFor: refuse, close: () => Promise.resolve() },
     reads: {
       planner: { tokenOf: refuse, plan: refuse, formatOf: refuse, selectOf: refuse },
+      codes: { knownRules: refuse, rulesFor: refuse },
       reader: { get: refuse, close: () => Promise.resolve() },
       clock: systemClock,
     },

@@ -31,6 +31,7 @@ const partner: Partner = {
     filterUpstream: true,
     histories: false,
   },
+  unmarkedLetters: [],
   bodyProfile: 'minimal',
   concurrency: 4,
   batch: undefined,

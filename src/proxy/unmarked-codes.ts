@@ -1,0 +1,97 @@
+import { AdapterError } from '../errors.ts'
+import { codeIdOf, type ReadRules, toCodeQuery } from '../translate/index.ts'
+import type { Clock } from '../v3/index.ts'
+import { BoundedMap } from './bounded-map.ts'
+import type { Authorisation } from './partner.ts'
+import { readCollection } from './read-page.ts'
+import { type ReadSession, readUpstream } from './read-upstream.ts'
+
+type CodeClient = Pick<Authorisation, 'partner' | 'identity'>
+
+/** Knows the ids of the codes that mean "no mark" and that the configuration names by their letters. */
+export interface UnmarkedCodes {
+  /** The rules as `rulesFor` gives them; undefined where the ids of the letters are not known, or not any more. */
+  knownRules(client: CodeClient): ReadRules | undefined
+  /**
+   * The partner's rules with the ids of its letters, which V3's lookup has (service-facts 7). Asked once for each client, since a
+   * token is for one school and schools have ids of their own, and again after ten minutes. Errors: those of `readUpstream`,
+   * `ADP_UPSTREAM_PROTOCOL` for a service without such a lookup: without the ids a page could hold rows that are no marks.
+   */
+  rulesFor(session: ReadSession, client: CodeClient): Promise<ReadRules>
+}
+
+const LOOKUP = 'AttendanceLookups'
+const REMEMBERED_MS = 600_000
+const MAX_CLIENTS = 4_096
+/** The codes asked for fit in one page; a service that does not filter has a few hundred. */
+const MAX_PAGES = 20
+
+/** Creates the memory of one process, empty. */
+export function createUnmarkedCodes(clock: Pick<Clock, 'nowMs'>): UnmarkedCodes {
+  const known = new BoundedMap<string, { readonly ids: readonly string[]; readonly untilMs: number }>(
+    MAX_CLIENTS,
+  )
+  const nameOf = ({ partner, identity }: CodeClient): string => `${partner.id} ${identity.credentialsHash}`
+  const withIds = ({ partner: { reads } }: CodeClient, ids: readonly string[]): ReadRules => ({
+    ...reads,
+    unmarkedCodes: [...reads.unmarkedCodes, ...ids],
+  })
+  const knownRules = (client: CodeClient): ReadRules | undefined => {
+    if (client.partner.unmarkedLetters.length === 0) return client.partner.reads
+    const remembered = known.get(nameOf(client))
+    return remembered !== undefined && clock.nowMs() < remembered.untilMs
+      ? withIds(client, remembered.ids)
+      : undefined
+  }
+  return {
+    knownRules,
+    rulesFor: async (session, client) => {
+      const rules = knownRules(client)
+      if (rules !== undefined) return rules
+      const ids = await lookUp(session, client.partner.unmarkedLetters)
+      known.set(nameOf(client), { ids, untilMs: clock.nowMs() + REMEMBERED_MS })
+      return withIds(client, ids)
+    },
+  }
+}
+
+async function lookUp(session: ReadSession, letters: readonly string[]): Promise<readonly string[]> {
+  // They are no pages of the answer.
+  const { pages } = session
+  try {
+    return await readIds(session, letters)
+  } catch (cause) {
+    // A token that is refused here would be refused for the marks.
+    if (!(cause instanceof AdapterError) || cause.status === 401 || cause.status === 403) throw cause
+    throw new AdapterError(
+      cause.code,
+      `The code lookup of the service (${LOOKUP}), which has the ids for reads.unmarkedCodes, cannot be read. ${cause.message}`,
+      { cause, details: cause.details },
+    )
+  } finally {
+    session.pages = pages
+  }
+}
+
+async function readIds(session: ReadSession, letters: readonly string[]): Promise<readonly string[]> {
+  const wanted = new Set(letters)
+  const ids: string[] = []
+  let query: string | undefined = toCodeQuery(letters)
+  for (let page = 0; query !== undefined; page += 1) {
+    const json = await readUpstream(session, LOOKUP, query)
+    if (json === undefined)
+      throw new AdapterError(
+        'ADP_UPSTREAM_PROTOCOL',
+        'It does not exist. Name the ids of these codes in reads.unmarkedCodes, or [] for none.',
+      )
+    const { rows, link } = readCollection(json)
+    for (const row of rows) {
+      const id = codeIdOf(row, wanted)
+      if (id !== undefined) ids.push(id)
+    }
+    if (link === query) throw new AdapterError('ADP_UPSTREAM_PROTOCOL', 'It has a next link to itself.')
+    if (page === MAX_PAGES) throw new AdapterError('ADP_UPSTREAM_PROTOCOL', 'It does not end.')
+    query = link
+  }
+  return ids
+}

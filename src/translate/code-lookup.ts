@@ -1,0 +1,40 @@
+import { type Expr, isGuid, printQuery } from '../odata/index.ts'
+
+/** The raw V3 query, without `?`, of the attendance codes with these letters, at least one. */
+export function toCodeQuery(letters: readonly string[]): string {
+  const conditions = letters.map(hasCode)
+  const [only, ...more] = conditions
+  return printQuery({
+    filter:
+      only !== undefined && more.length === 0 ? only : { kind: 'or', operands: conditions, position: 0 },
+  })
+}
+
+/**
+ * The id of an attendance code with one of these letters, from a row of V3's lookup (service-facts 7); undefined for every
+ * other row. The letters are compared as they are: a service may compare without case.
+ */
+export function codeIdOf(row: unknown, letters: ReadonlySet<string>): string | undefined {
+  if (typeof row !== 'object' || row === null) return undefined
+  const { ExternalID: id, Code: code, LookupType: type } = row as Readonly<Record<string, unknown>>
+  // A lookup may hold other things beside codes; a type name may have a namespace (service-facts 14).
+  if (typeof type === 'string' && !/(?:^|\.)AttendanceCode$/i.test(type)) return undefined
+  return typeof id === 'string' && isGuid(id) && typeof code === 'string' && letters.has(code)
+    ? id
+    : undefined
+}
+
+function hasCode(letter: string): Expr {
+  return {
+    kind: 'binary',
+    operator: 'eq',
+    left: {
+      kind: 'path',
+      root: { kind: 'member' },
+      segments: [{ kind: 'property', name: 'Code', position: 0 }],
+      position: 0,
+    },
+    right: { kind: 'literal', type: 'Edm.String', value: letter, position: 0 },
+    position: 0,
+  }
+}
