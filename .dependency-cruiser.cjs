@@ -49,7 +49,7 @@ const allowed = {
     'errors',
     'npm:undici',
   ],
-  index: ['app', 'config', 'v2', 'v3', 'translate', 'odata', 'errors'],
+  index: ['app', 'config', 'sandbox', 'v2', 'v3', 'translate', 'odata', 'errors'],
   // check decodes and translates offline, so it calls the same pure steps as the proxy does.
   cli: [
     'app',

@@ -1,7 +1,7 @@
 export { callsPerSecondOf } from './calls-per-second.ts'
 export { createConfigJsonSchema } from './json-schema.ts'
 export { journalKeysOf, journalUrlOf, type JournalConfig } from './journal-schema.ts'
-export { type ConfigFlags, loadConfig, readEnvironment } from './load.ts'
+export { type ConfigFlags, loadConfig, loadValues, readEnvironment } from './load.ts'
 export { parseConfig } from './parse.ts'
 export { printConfig } from './print.ts'
 export type { Config, PartnerConfig } from './schema.ts'

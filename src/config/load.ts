@@ -1,10 +1,13 @@
 import { readFile } from 'node:fs/promises'
 
+import type * as z from 'zod'
+
 import { AdapterError } from '../errors.ts'
-import { parseConfig, refuseConfig } from './parse.ts'
+import { checkValues, parseConfig, refuseConfig } from './parse.ts'
 import { readYaml, type YamlFile } from './read-yaml.ts'
-import { resolveSecrets } from './resolve-secrets.ts'
+import { resolveSecrets, type SecretSources } from './resolve-secrets.ts'
 import type { Config } from './schema.ts'
+import { Secret } from './secret.ts'
 
 /** Values of the command line; they win over the file. */
 export interface ConfigFlags {
@@ -23,11 +26,41 @@ export interface ConfigFlags {
 export async function loadConfig(path: string | undefined, flags: ConfigFlags = {}): Promise<Config> {
   const file = path === undefined ? noFile : readYaml(await readText(path))
   if (file.value === undefined && path !== undefined) throw refuseConfig(file.faults, path)
-  const { value, faults } = await resolveSecrets(withFlags(file.value ?? {}, flags), {
-    env: (name) => process.env[name],
-    file: (secret) => readFile(secret, 'utf8').catch(() => undefined),
-  })
+  const { value, faults } = await resolveSecrets(withFlags(file.value ?? {}, flags), secretSources)
   return parseConfig(value, [...file.faults, ...faults], file.positionOf)
+}
+
+type Values = Readonly<Record<string, unknown>>
+
+/**
+ * Loads a file of another schema by the same rules; a secret that is named becomes plain text. `complete` adds what the file
+ * leaves out, and what wins over it. Error: `ADP_CONFIGURATION` as above.
+ */
+export async function loadValues<Schema extends z.ZodType>(
+  path: string,
+  schema: Schema,
+  complete: (values: Values) => Values,
+): Promise<z.output<Schema>> {
+  const file = readYaml(await readText(path))
+  if (file.value === undefined) throw refuseConfig(file.faults, path)
+  const { value, faults } = await resolveSecrets(file.value ?? {}, secretSources)
+  const values = isObject(value) ? complete(revealAll(value)) : value
+  return checkValues(schema, values, file.positionOf, [...file.faults, ...faults])
+}
+
+/** The values with every secret in plain text. */
+function revealAll(values: Values): Values {
+  const reveal = (value: unknown): unknown => {
+    if (value instanceof Secret) return value.reveal()
+    if (Array.isArray(value)) return value.map(reveal)
+    return isObject(value) ? revealAll(value) : value
+  }
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, reveal(value)]))
+}
+
+const secretSources: SecretSources = {
+  env: (name) => process.env[name],
+  file: (secret) => readFile(secret, 'utf8').catch(() => undefined),
 }
 
 const noFile: YamlFile = { value: {}, faults: [], positionOf: () => undefined }

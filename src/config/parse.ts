@@ -14,11 +14,27 @@ import { type Config, configSchema } from './schema.ts'
 export function parseConfig(
   input: unknown,
   earlier: readonly FileFault[] = [],
-  positionOf: (target: string) => FilePosition | undefined = () => undefined,
+  positionOf: PositionOf = () => undefined,
 ): Config {
-  const result = configSchema.safeParse(input, { error: describeIssue })
-  const issues = result.error?.issues.flatMap((issue) => toDetails(issue)) ?? []
-  const faults: FileFault[] = [...earlier, ...issues, ...findConflicts(input)]
+  return checkValues(configSchema, input, positionOf, earlier, findConflicts(input))
+}
+
+type PositionOf = (target: string) => FilePosition | undefined
+
+/** The same for the values of any schema; `earlier` and `later` are what was found besides. */
+export function checkValues<Schema extends z.ZodType>(
+  schema: Schema,
+  input: unknown,
+  positionOf: PositionOf,
+  earlier: readonly FileFault[],
+  later: readonly FileFault[] = [],
+): z.output<Schema> {
+  // The input is for hints alone: no message repeats it.
+  const result = schema.safeParse(input, { error: describeIssue, reportInput: true })
+  const issues = result.error?.issues.flatMap((issue) => toDetails(issue, schema)) ?? []
+  // What stands in place of a secret that is missing is not judged as well.
+  const missing = new Set(earlier.flatMap(({ code, target }) => (code === 'secret' ? [target] : [])))
+  const faults: FileFault[] = [...earlier, ...issues.filter(({ target }) => !missing.has(target)), ...later]
   if (result.success && faults.length === 0) return result.data
   throw refuseConfig(inOrder(faults.map((fault) => ({ ...positionOf(fault.target ?? ''), ...fault }))))
 }
@@ -45,9 +61,9 @@ export function refuseConfig(faults: readonly FileFault[], path?: string): Adapt
   )
 }
 
-function toDetails(issue: z.core.$ZodIssue): ErrorDetail[] {
+function toDetails(issue: z.core.$ZodIssue, schema: SchemaNode): ErrorDetail[] {
   if (issue.code === 'unrecognized_keys') {
-    const known = knownKeysAt(issue.path)
+    const known = knownKeysAt(schema, issue.path)
     return issue.keys.map((key) => {
       const near = nearest(key, known)
       const list = known.length === 0 ? 'remove it' : `known keys: ${known.join(', ')}`
@@ -59,7 +75,18 @@ function toDetails(issue: z.core.$ZodIssue): ErrorDetail[] {
       }
     })
   }
-  return [{ code: issue.code, message: issue.message, target: formatPath(issue.path) }]
+  return [{ code: issue.code, message: `${issue.message}${hintOf(issue)}`, target: formatPath(issue.path) }]
+}
+
+/** The nearest of the names that a schema knows for a value: it hands them over as `params.known`. */
+function hintOf(issue: z.core.$ZodIssue): string {
+  const known: unknown = issue.code === 'custom' ? issue.params?.['known'] : undefined
+  if (!Array.isArray(known) || typeof issue.input !== 'string') return ''
+  const near = nearest(
+    issue.input,
+    known.filter((name) => typeof name === 'string'),
+  )
+  return near === undefined ? '' : `; did you mean ${near}?`
 }
 
 /** `partners[0].v3.budgetMs` */
@@ -80,8 +107,8 @@ interface SchemaNode {
 }
 
 /** The keys that the schema has at a path, read from the schema itself so that the hint is never out of date. */
-function knownKeysAt(path: readonly PropertyKey[]): string[] {
-  let node = unwrap(configSchema)
+function knownKeysAt(schema: SchemaNode, path: readonly PropertyKey[]): string[] {
+  let node = unwrap(schema)
   for (const key of path) {
     const definition = node?._zod.def as Definition | undefined
     const next = typeof key === 'number' ? definition?.element : definition?.shape?.[String(key)]

@@ -1,14 +1,13 @@
 import { z } from 'zod'
 import { AdapterError } from '../errors.ts'
-
-const domains = z.array(z.string().min(1))
+import { learnerSets, securityDomains } from './seed/documents/entity-sets.ts'
 
 /** What a caller besides the built-in one may do. */
-const callers = {
+const callersOf = (domain: z.ZodType<string, string>) => ({
   /** Subscription keys. */
   keys: z.array(z.string().min(1)).default([]),
   /** Bearer tokens that never expire. */
-  tokens: z.array(z.strictObject({ token: z.string().min(1), domains })).default([]),
+  tokens: z.array(z.strictObject({ token: z.string().min(1), domains: z.array(domain) })).default([]),
   /** Clients of the token endpoint. */
   clients: z
     .array(
@@ -16,33 +15,49 @@ const callers = {
         id: z.string().min(1),
         secret: z.string().min(1),
         organisation: z.string().min(1).optional(),
-        domains: domains.optional(),
+        domains: z.array(domain).optional(),
       }),
     )
     .default([]),
   /** Calls of one key in a second; absent: no limit. */
   callsPerSecond: z.int().positive().optional(),
-}
-
-const schema = z.strictObject({
-  host: z.string().min(1).default('127.0.0.1'),
-  port: z.int().min(0).max(65535).default(0),
-  seed: z.int().min(0).max(0xffff_ffff).default(1),
-  scale: z.enum(['class', 'school']).default('class'),
-  db: z.string().min(1).default(':memory:'),
-  now: z.iso.datetime({ offset: true }).optional(),
-  control: z.boolean().default(true),
-  onExisting: z.enum(['replace', 'duplicate', 'conflict']).default('replace'),
-  unmappedFields: z.enum(['report', 'pass', 'strict']).default('report'),
-  typeNames: z.enum(['documented', 'later']).default('documented'),
-  pageSize: z.int().positive().default(1000),
-  maxDays: z.int().positive().default(90),
-  batch: z.boolean().default(true),
-  contextUrl: z.url().optional(),
-  unavailable: z.array(z.string()).default([]),
-  ...callers,
-  maxBodyBytes: z.int().positive().default(33_554_432),
 })
+
+const schemaOf = (domain: z.ZodType<string, string>, entitySet: z.ZodType<string, string>) =>
+  z.strictObject({
+    host: z.string().min(1).default('127.0.0.1'),
+    port: z.int().min(0).max(65535).default(0),
+    seed: z.int().min(0).max(0xffff_ffff).default(1),
+    scale: z.enum(['class', 'school']).default('class'),
+    db: z.string().min(1).default(':memory:'),
+    now: z.iso.datetime({ offset: true, error: 'must be a date and time with offset' }).optional(),
+    control: z.boolean().default(true),
+    onExisting: z.enum(['replace', 'duplicate', 'conflict']).default('replace'),
+    unmappedFields: z.enum(['report', 'pass', 'strict']).default('report'),
+    typeNames: z.enum(['documented', 'later']).default('documented'),
+    pageSize: z.int().positive().default(1000),
+    maxDays: z.int().positive().default(90),
+    batch: z.boolean().default(true),
+    contextUrl: z.url({ error: 'must be an absolute URL' }).optional(),
+    unavailable: z.array(entitySet).default([]),
+    ...callersOf(domain),
+    maxBodyBytes: z.int().positive().default(33_554_432),
+  })
+
+const schema = schemaOf(z.string().min(1), z.string())
+
+/** One of the known names; the others are named by their nearest one (config/parse.ts reads `known`). */
+const oneOf = (known: readonly string[], what: string) =>
+  z.string().refine((name) => known.includes(name), { error: `must be ${what}`, params: { known } })
+
+/** The options as a file has them: a permission or an entity set that does not exist is a slip of the pen there. */
+export const sandboxFileSchema = schemaOf(
+  oneOf(securityDomains, 'a permission of the service'),
+  oneOf(
+    learnerSets.flatMap(({ name, aliases }) => [name, ...aliases]),
+    'an entity set of the learner domains',
+  ),
+)
 
 /** Options of `createSandbox`; every one has a default. */
 export type SandboxOptions = z.input<typeof schema>

@@ -8,6 +8,7 @@ import { createFaultPlan } from './control/fault-plan.ts'
 import { createControlRoutes } from './control/routes.ts'
 import { joinFaults } from './edge/disturbance.ts'
 import { createServer } from './edge/server.ts'
+import { findLearnerSet } from './learner/learner-entities.ts'
 import { openSchool } from './open-school.ts'
 import { readOptions } from './options.ts'
 import type { SandboxOptions, SandboxSettings } from './options.ts'
@@ -111,6 +112,6 @@ function toSwitches(settings: SandboxSettings): ServiceSwitches {
     maxDays,
     batch,
     types: recordTypes[typeNames],
-    unavailable: new Set(unavailable),
+    unavailable: new Set(unavailable.map((name) => findLearnerSet(name)?.name ?? name)),
   }
 }

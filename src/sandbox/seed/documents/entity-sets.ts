@@ -53,3 +53,8 @@ export const learnerSets: readonly LearnerSet[] = [
   set('ContactPersonals', 'Learner.ContactDetails', 'contact'),
   set('Contacts', 'Learner.ContactDetails', 'contact'),
 ]
+
+/** Every permission that a call can need (service.md 1.1 and 1.2). */
+export const securityDomains: readonly string[] = [
+  ...new Set([...subDomains, ...learnerSets].map(({ securityDomain }) => securityDomain)),
+]

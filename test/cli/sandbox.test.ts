@@ -1,0 +1,99 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { request } from 'undici'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { runCli, startCli } from './run-cli.ts'
+
+let folder: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'markbridge-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+async function file(name: string, text: string): Promise<string> {
+  const path = join(folder, name)
+  await writeFile(path, text)
+  return path
+}
+
+test('callers, what is unavailable and type names come from a file; options win over it', async () => {
+  const path = await file(
+    'sandbox.yaml',
+    `
+port: 1
+keys: [second]
+tokens:
+  - { token: reader, domains: [Attendance] }
+clients:
+  - { id: app, secret: { env: APP_SECRET }, organisation: "1234", domains: [Learner.Indentifier] }
+unavailable: [LearnerRegistations]
+typeNames: later
+`,
+  )
+  const cli = startCli(['sandbox', '--config', path, '--port', '0'], { APP_SECRET: 'own-secret' })
+  const [, url = ''] = /sandbox ready (\S+)/.exec(await cli.until(/sandbox ready \S+/)) ?? []
+  const get = async (target: string, token: string) => {
+    const headers = { 'Ocp-Apim-Subscription-Key': 'second', Authorization: `bearer ${token}` }
+    const { statusCode, body } = await request(`${url}${target}`, { headers })
+    return { status: statusCode, text: await body.text() }
+  }
+  const marks = await get(
+    '/Attendance/V3/AttendanceRecords?$filter=AttendableEventStart%20eq%202026-03-02T09:00:00Z&$top=1',
+    'reader',
+  )
+  expect(marks.status).toBe(200)
+  expect(marks.text).toContain('Attendance.StatutoryAttendanceSession')
+  expect((await get('/V3/LearnerIdentifiers', 'reader')).status).toBe(403)
+  expect((await get('/V3/LearnerRegistrations', 'sandbox')).status).toBe(501)
+  const { body } = await request(`${url}/connect/token`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+    body: 'grant_type=client_credentials&client_id=app&client_secret=own-secret&scope=s&acr_values=orgselected:1234',
+  })
+  const { access_token: token } = (await body.json()) as { access_token: string }
+  expect((await get('/V3/LearnerIdentifiers?$top=1', token)).status).toBe(200)
+  expect((await get('/V3/LearnerMedicals?$top=1', token)).status).toBe(403)
+  expect(await cli.stop()).toBe(0)
+})
+
+test('all that is wrong with a file is named at once, where it stands, and no value of it', async () => {
+  const path = await file(
+    'bad.yaml',
+    `prot: 4011
+typeNames: latter
+tokens:
+  - { token: hidden-token, domains: [Learner.Identifier] }
+  - { token: x, domain: [Attendance] }
+clients:
+  - id: app
+    secret: { env: NO_SUCH_VARIABLE }
+unavailable: [LearnerWelfare]
+`,
+  )
+  const { status, stdout, stderr } = await runCli(['sandbox', '--config', path])
+  expect([status, stdout]).toEqual([2, ''])
+  expect(stderr.split('\n').slice(1, -1)).toEqual([
+    '  prot (line 1, column 1): is not a key of the configuration; did you mean port?',
+    '  typeNames (line 2, column 1): must be documented or later',
+    '  tokens[0].domains[0] (line 4, column 38): must be a permission of the service; did you mean Learner.Indentifier?',
+    '  tokens[1].domains (line 5, column 5): is required',
+    '  tokens[1].domain (line 5, column 17): is not a key of the configuration; did you mean domains?',
+    '  clients[0].secret (line 8, column 5): the environment variable NO_SUCH_VARIABLE is not set',
+    '  unavailable[0] (line 9, column 15): must be an entity set of the learner domains; did you mean LearnerWelfares?',
+  ])
+  expect(stderr).not.toContain('hidden-token')
+})
+
+test.each([
+  ['a file that is not there', undefined, 'cannot be read'],
+  ['a file that is no mapping', '- a', 'must be a mapping of keys'],
+  ['a file that is no YAML', 'keys: [second]]', 'line 1, column 15: '],
+])('%s is refused', async (_name, text, message) => {
+  const path = text === undefined ? join(folder, 'none.yaml') : await file('other.yaml', text)
+  const { status, stderr } = await runCli(['sandbox', '--config', path])
+  expect([status, stderr]).toEqual([2, expect.stringContaining(message)])
+})
