@@ -1,0 +1,235 @@
+import { unescape } from 'node:querystring'
+
+import { MAX_PAGES, type Pages, type Reply } from './exchange.ts'
+import { type Read, targetOf } from './grammar/read.ts'
+import type { Samples } from './grammar/samples.ts'
+
+/** What two faces answered to one read. */
+export interface Pair {
+  readonly legacy: Pages
+  readonly adapter: Pages
+  /** What a legacy face answers that takes ranges of any length; undefined where the legacy face did not refuse one. */
+  readonly wide: Pages | undefined
+}
+
+/** A difference that is meant. Users read of it, and why it is there, under its name in docs/protocol.md, section 7. */
+export interface Exception {
+  readonly name: string
+  /** A read that has this difference, sent in every run: without one the exception is stale. */
+  readonly example: (samples: Samples) => Partial<Read>
+  /** The pair with this difference taken out; undefined where it does not have it. */
+  readonly settle: (pair: Pair, read: Read) => Pair | undefined
+}
+
+const query = (...options: readonly (readonly [name: string, value: string])[]): Read['options'] =>
+  options.map(([name, value]) => ({ name, value: encodeURIComponent(value) }))
+const filter = (text: string, ...others: readonly (readonly [string, string])[]): Partial<Read> => ({
+  options: query(['$filter', text], ...others),
+})
+const learnerOf = ({ learners }: Samples): string => `Learner eq ${learners[0] ?? ''}`
+
+/** The code of an OData error. */
+function codeOf(pages: Pages): string | undefined {
+  return /^\{"error":\{"code":"([^"]*)"/.exec(pages[0]?.body ?? '')?.[1]
+}
+const messageOf = (pages: Pages): string => pages[0]?.body ?? ''
+const statusOf = (pages: Pages): number => pages[0]?.status ?? 0
+/** The adapter's answer as it is: the whole difference is meant. */
+const agreed = (pair: Pair): Pair => ({ ...pair, legacy: pair.adapter })
+
+/** Codes that the two faces have for one fault. */
+const codes: Readonly<Record<string, string>> = {
+  InvalidQuery: 'ADP_QUERY',
+  FilterRequired: 'ADP_QUERY',
+  DateRangeRequired: 'ADP_UPSTREAM_REFUSED',
+}
+
+/** An OData error without what differs in every one: the code, the form of the place, the media type. */
+function plainError({ status, headers, body }: Reply): Reply {
+  const { error } = JSON.parse(body) as {
+    error: { code: string; message: string; details?: { target?: string }[] }
+  }
+  const targets = (error.details ?? []).map(({ target = '' }) => target.replace(/^offset \d+(?:, )?/, ''))
+  const kept = Object.entries(headers).filter(([name]) => !['content-type', 'odata-version'].includes(name))
+  const plain = {
+    code: codes[error.code] ?? error.code,
+    message: error.message,
+    targets: targets.filter((target) => target !== ''),
+  }
+  return { status, headers: Object.fromEntries(kept), body: JSON.stringify(plain) }
+}
+
+/** Every difference that is meant. */
+export const exceptions: readonly Exception[] = [
+  {
+    name: 'wide range',
+    example: (samples) => filter(`${wideRange} and ${learnerOf(samples)}`, ['$count', 'true']),
+    settle: ({ wide, ...pair }, read) => {
+      if (wide === undefined || statusOf(pair.adapter) !== 200) return undefined
+      if (hasOption(read, /^\$?orderby$/i)) return { legacy: wide, adapter: pair.adapter, wide: undefined }
+      return { legacy: withoutOrder(wide, read), adapter: withoutOrder(pair.adapter, read), wide: undefined }
+    },
+  },
+  {
+    name: 'order of a wide range',
+    example: (samples) => filter(`${wideRange} and ${learnerOf(samples)}`, ['$orderby', 'Comment']),
+    settle: (pair) =>
+      pair.wide !== undefined &&
+      messageOf(pair.adapter).includes('can be ordered by AttendableEventStart first only')
+        ? agreed(pair)
+        : undefined,
+  },
+  {
+    name: 'history in a condition',
+    example: (samples) => filter(`${learnerOf(samples)} and AttendanceHistorys/any()`),
+    settle: (pair) =>
+      /AttendanceHistorys\S* has no counterpart in V3/.test(messageOf(pair.adapter))
+        ? agreed(pair)
+        : undefined,
+  },
+  {
+    name: 'token of a next link',
+    example: (samples) => filter(learnerOf(samples), ['$skiptoken', '1.2.3']),
+    settle: (pair, read) =>
+      statusOf(pair.adapter) === 400 &&
+      /A next link is followed as it is|is not one of this adapter/.test(messageOf(pair.adapter)) &&
+      /skiptoken/i.test(unescape(targetOf(read)))
+        ? agreed(pair)
+        : undefined,
+  },
+  {
+    name: 'ambiguous path',
+    example: () => ({ path: '/V2/Attendance//AttendanceRecords', options: [] }),
+    settle: (pair) => (codeOf(pair.adapter) === 'ADP_PATH' ? agreed(pair) : undefined),
+  },
+  {
+    name: 'credentials of documents',
+    example: () => ({
+      path: '/V2/Attendance/$metadata',
+      options: [],
+      headers: { Authorization: 'Bearer wrong' },
+    }),
+    settle: (pair, read) =>
+      statusOf(pair.legacy) === 401 &&
+      statusOf(pair.adapter) === 200 &&
+      /\/attendance\/?$|metadata\/?$/i.test(unescape(read.path))
+        ? agreed(pair)
+        : undefined,
+  },
+  {
+    name: 'refused before credentials',
+    example: () => ({ ...filter('Nothing'), headers: { Authorization: 'Bearer wrong' } }),
+    settle: (pair) =>
+      statusOf(pair.legacy) === 401 && [400, 404, 405].includes(statusOf(pair.adapter))
+        ? agreed(pair)
+        : undefined,
+  },
+  {
+    name: 'statuses of enrolments',
+    example: () => ({
+      path: '/V2/LearnerRegistations',
+      options: query(['expand', 'Enrolments'], ['$top', '2']),
+    }),
+    settle: (pair, read) => {
+      if (!/learnerregist/i.test(unescape(read.path)) || statusOf(pair.adapter) !== 200) return undefined
+      const without = /,"EnrolmentStatuses(?:@odata\.context)?":(?:\[(?:[^[\]]|\[[^[\]]*\])*\]|"[^"]*")/g
+      const cut = (pages: Pages): Pages =>
+        pages.map((page) => ({ ...page, body: page.body.replaceAll(without, '') }))
+      const adapter = cut(pair.adapter)
+      return JSON.stringify(adapter) === JSON.stringify(pair.adapter)
+        ? undefined
+        : { ...pair, adapter, legacy: cut(pair.legacy) }
+    },
+  },
+  {
+    name: 'place in an expand list',
+    example: () => ({ path: '/V2/LearnerRegistations', options: query(['expand', 'Enrolments,Enrolments']) }),
+    settle: (pair, read) => {
+      if (!/learnerregist/i.test(unescape(read.path)) || codeOf(pair.adapter) !== 'InvalidQuery')
+        return undefined
+      const cut = (pages: Pages): Pages =>
+        pages.map((page) => ({ ...page, body: page.body.replaceAll(/\$expand, character \d+/g, '$expand') }))
+      return { ...pair, legacy: cut(pair.legacy), adapter: cut(pair.adapter) }
+    },
+  },
+  {
+    name: 'path below a record',
+    example: ({ marks }) => ({
+      path: `/V2/Attendance/AttendanceRecords(${marks[0] ?? ''})/Learner`,
+      options: [],
+    }),
+    settle: (pair, read) =>
+      /AttendanceRecords\([^/]*\)\/./i.test(unescape(read.path)) &&
+      [404, 405].includes(statusOf(pair.adapter))
+        ? agreed(pair)
+        : undefined,
+  },
+  {
+    name: 'option with a key',
+    example: ({ marks }) => ({
+      path: `/V2/Attendance/AttendanceRecords(${marks[0] ?? ''})`,
+      options: query(['$count', 'true']),
+    }),
+    settle: (pair, read) =>
+      /AttendanceRecords\(/i.test(unescape(read.path)) &&
+      statusOf(pair.adapter) === 400 &&
+      statusOf(pair.legacy) >= 400
+        ? agreed(pair)
+        : undefined,
+  },
+  {
+    name: 'root of the learner interface',
+    example: () => ({ path: '/V2/', options: [] }),
+    settle: (pair, read) =>
+      /\/V2\/?$/i.test(unescape(read.path)) && statusOf(pair.adapter) === 404 ? agreed(pair) : undefined,
+  },
+  {
+    name: 'words of refusals',
+    example: () => ({ path: '/V2/Attendance/AttendanceRecords/x', options: [] }),
+    settle: ({ legacy, adapter, ...rest }) =>
+      [401, 404, 405, 406].includes(statusOf(adapter)) &&
+      statusOf(legacy) === statusOf(adapter) &&
+      legacy[0]?.headers['allow'] === adapter[0]?.headers['allow']
+        ? { ...rest, legacy: adapter, adapter }
+        : undefined,
+  },
+  {
+    name: 'codes of errors',
+    example: () => filter('Nothing'),
+    settle: ({ legacy, adapter, ...rest }) =>
+      codeOf(legacy) !== undefined && codeOf(adapter) !== undefined && codeOf(legacy) !== codeOf(adapter)
+        ? { ...rest, legacy: legacy.map(plainError), adapter: adapter.map(plainError) }
+        : undefined,
+  },
+  {
+    name: 'length of the V3 filter',
+    example: ({ learners, starts }) =>
+      filter(
+        `AttendableEventStart eq ${starts[0] ?? ''} and (${Array.from({ length: 640 }, () => `Learner eq ${learners[0] ?? ''}`).join(' or ')})`,
+      ),
+    settle: (pair, read) =>
+      targetOf(read).length > 25_000 &&
+      statusOf(pair.legacy) === 200 &&
+      messageOf(pair.adapter).includes('has more than 32768 characters')
+        ? agreed(pair)
+        : undefined,
+  },
+]
+
+const wideRange =
+  'AttendableEventStart ge 2025-12-06T00:00:00Z and AttendableEventStart lt 2026-07-01T00:00:00Z'
+
+const hasOption = ({ options }: Read, name: RegExp): boolean =>
+  options.some((option) => name.test(unescape(option.name)))
+
+/** All pages as one, in no order; without the rows where `$top` or `$skip` chose among them. */
+function withoutOrder(pages: Pages, read: Read): Pages {
+  const [first] = pages
+  if (first?.body.startsWith('{') !== true) return pages
+  const bodies = pages.map(({ body }) => JSON.parse(body) as { value: unknown[]; '@odata.count'?: number })
+  const rows = bodies.flatMap(({ value }) => value.map((row) => JSON.stringify(row)))
+  const isWhole = pages.length < MAX_PAGES && !hasOption(read, /^\$?(?:top|skip)$/i)
+  const [{ '@odata.count': count } = {}] = bodies
+  const all = isWhole ? rows.toSorted() : rows.length
+  return [{ ...first, body: JSON.stringify({ count, pages: pages.length, rows: all }) }]
+}

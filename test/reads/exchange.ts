@@ -1,0 +1,81 @@
+import { Pool } from 'undici'
+
+import { credentials } from './grammar/samples.ts'
+import { type Read, targetOf } from './grammar/read.ts'
+
+/** What of a reply is compared. */
+export interface Reply {
+  readonly status: number
+  /** Header fields that matter to a client, by name. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The body as text, so that the order of members counts; the server's own address and the next link's query left out. */
+  readonly body: string
+}
+
+/** All pages of a read, the last one first refused or without a next link. */
+export type Pages = readonly Reply[]
+
+/** One of the two servers that are compared. */
+export interface Face {
+  readAll(read: Read): Promise<Pages>
+  close(): Promise<void>
+}
+
+const compared = [
+  'content-type',
+  'odata-version',
+  'allow',
+  'preference-applied',
+  'location',
+  'retry-after',
+] as const
+/** Pages of one read at most, of both faces. */
+export const MAX_PAGES = 60
+
+/** A client of the server at `url`. */
+export function openFace(url: string): Face {
+  const pool = new Pool(url, { connections: 4 })
+  const ask = async (
+    method: string,
+    path: string,
+    read: Read,
+  ): Promise<Reply & { next: string | undefined }> => {
+    const given: Record<string, string> = { ...credentials, ...read.headers }
+    const headers = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
+    const reply = await pool.request({ method, path, headers })
+    const text = (await reply.body.text()).replaceAll(url, '{origin}')
+    const next = nextOf(text)
+    return {
+      status: reply.statusCode,
+      headers: Object.fromEntries(
+        compared.flatMap((name) =>
+          reply.headers[name] === undefined ? [] : [[name, String(reply.headers[name])]],
+        ),
+      ),
+      body:
+        next === undefined
+          ? text
+          : text.replace(JSON.stringify(next).slice(1, -1), `${next.split('?', 1)[0] ?? ''}?…`),
+      next,
+    }
+  }
+  return {
+    readAll: async (read) => {
+      const pages: Reply[] = []
+      let path: string | undefined = targetOf(read)
+      while (path !== undefined && pages.length < MAX_PAGES) {
+        const { next, ...page } = await ask(read.method, path, read)
+        pages.push(page)
+        path = next?.replace('{origin}', '')
+      }
+      return pages
+    },
+    close: () => pool.close(),
+  }
+}
+
+function nextOf(text: string): string | undefined {
+  if (!text.includes('@odata.nextLink')) return undefined
+  const body = JSON.parse(text) as { '@odata.nextLink'?: string }
+  return body['@odata.nextLink']
+}

@@ -1,0 +1,17 @@
+import fc from 'fast-check'
+
+import { createBrokenReads } from './broken-reads.ts'
+import { createExpressions } from './expressions.ts'
+import { createGoodReads } from './good-reads.ts'
+import type { Reads } from './read.ts'
+import type { Samples } from './samples.ts'
+
+/** All reads: about two thirds good, one third broken. */
+export function createReads(samples: Samples): Reads {
+  const expressions = createExpressions(samples)
+  const good = createGoodReads(expressions, samples)
+  return fc.oneof(
+    { weight: 2, arbitrary: good },
+    { weight: 1, arbitrary: createBrokenReads(good, expressions, samples) },
+  )
+}

@@ -1,0 +1,25 @@
+import { isDeepStrictEqual } from 'node:util'
+
+import { type Exception, exceptions, type Pair } from './exceptions.ts'
+import type { Read } from './grammar/read.ts'
+
+/** What a pair of answers is: the same, the same but for exceptions, or different. */
+export type Verdict =
+  | { readonly kind: 'equal' }
+  | { readonly kind: 'excepted'; readonly by: readonly Exception[] }
+  | { readonly kind: 'different'; readonly rest: Pair }
+
+/** Compares the answers to a read. */
+export function judge(pair: Pair, read: Read): Verdict {
+  const by: Exception[] = []
+  let rest = pair
+  for (const exception of exceptions) {
+    if (isDeepStrictEqual(rest.legacy, rest.adapter)) break
+    const settled = exception.settle(rest, read)
+    if (settled === undefined) continue
+    by.push(exception)
+    rest = settled
+  }
+  if (!isDeepStrictEqual(rest.legacy, rest.adapter)) return { kind: 'different', rest }
+  return by.length === 0 ? { kind: 'equal' } : { kind: 'excepted', by }
+}

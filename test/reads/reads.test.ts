@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs'
+
+import { expect, it } from 'vitest'
+
+import { exceptions } from './exceptions.ts'
+import { describeDifference } from './print-report.ts'
+import { runReads } from './run-reads.ts'
+
+const READS = 300
+
+it(
+  `${READS} V2 reads from OData's grammar are answered as the legacy face answers them, but for the named exceptions`,
+  { timeout: 120_000 },
+  async () => {
+    const report = await runReads({ reads: READS, seed: 20_261_122, shrink: 3 })
+    expect(report.differences.map(describeDifference)).toEqual([])
+    expect(report.stale).toEqual([])
+    expect(report.equal + report.excepted).toBe(READS)
+    // The reads are worth something: many find records, some need pages, some are broken, few need an exception.
+    const { answers } = report
+    expect(answers['records'] ?? 0).toBeGreaterThan(READS / 6)
+    expect(answers['pages'] ?? 0).toBeGreaterThan(READS / 60)
+    expect(answers['400'] ?? 0).toBeGreaterThan(READS / 6)
+    expect(report.equal).toBeGreaterThan(READS / 2)
+  },
+)
+
+it('docs/protocol.md has a row for each exception, and no other', () => {
+  const document = readFileSync(new URL('../../docs/protocol.md', import.meta.url), 'utf8')
+  const [, table = ''] = document.split('### Where reads differ from V2')
+  const names = [...(table.split('\n## ', 1)[0] ?? '').matchAll(/^\| ([^|`]+?) +\|/gm)].map(
+    ([, name]) => name,
+  )
+  expect(names.slice(1).toSorted()).toEqual(exceptions.map(({ name }) => name).toSorted())
+})
