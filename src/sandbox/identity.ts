@@ -12,7 +12,8 @@ export interface Identities {
 }
 
 const GUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
-const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
+const hex = (value: number, digits: number): string =>
+  (value + 0x1_0000_0000_0000).toString(16).slice(-digits)
 
 /** The guid that asks the service to assign an id (service.md 2.10). */
 export const zeroGuid = '00000000-0000-0000-0000-000000000000'
@@ -22,8 +23,16 @@ export const zeroGuid = '00000000-0000-0000-0000-000000000000'
  * and a record that is stored nowhere (a session without a mark) can still be found by its id.
  */
 export function createIdentities(seed: number): Identities {
-  const guid = (kind: string, first: number, second = 0): string => {
+  const keys = new Map<string, number>()
+  const keyOf = (kind: string): number => {
+    const known = keys.get(kind)
+    if (known !== undefined) return known
     const key = mix32(seed ^ hashName(kind))
+    keys.set(kind, key)
+    return key
+  }
+  const guid = (kind: string, first: number, second = 0): string => {
+    const key = keyOf(kind)
     const head = mix32(first ^ key)
     const tail = mix32(second ^ mix32(key ^ head))
     const check = mix32(head ^ mix32(tail ^ key))
@@ -32,7 +41,7 @@ export function createIdentities(seed: number): Identities {
   }
   const read = (kind: string, text: string): { first: number; second: number } | undefined => {
     if (!GUID.test(text)) return undefined
-    const key = mix32(seed ^ hashName(kind))
+    const key = keyOf(kind)
     const head = Number.parseInt(text.slice(0, 8), 16)
     const first = unmix32(head) ^ key
     const second = unmix32(Number.parseInt(text.slice(28), 16)) ^ mix32(key ^ head)

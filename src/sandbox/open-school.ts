@@ -5,6 +5,7 @@ import type { SandboxSettings } from './options.ts'
 import type { School } from './school.ts'
 import { createCalendar } from './seed/calendar.ts'
 import { createCodeTable } from './seed/code-table.ts'
+import { createSetComposer } from './seed/documents/compose-set.ts'
 import { createPlan } from './seed/plan.ts'
 import { createPupil } from './seed/pupil.ts'
 import { fillRegisters, seedDatabase } from './seed/seed-database.ts'
@@ -34,7 +35,7 @@ export function openSchool(
   const plan = createPlan(seed, scale, readDay(database, 'planned') ?? today)
   const pupils = plan.places.map((place) => createPupil(seed, place))
   const calendar = createCalendar(ids, now(), plan.firstYear)
-  const source = { seed, plan, pupils, ids, calendar, codes, today, onProgress }
+  const source = { seed, plan, ids, calendar, codes, today, onProgress }
   if (fresh) seedDatabase(database, source, content)
   else fillRegisters(database, source)
   return {
@@ -43,7 +44,7 @@ export function openSchool(
     roster: loadRoster(database),
     actors: createActors(database),
     marks: createMarkStore(database, ids),
-    entities: createEntityStore(database),
+    entities: createEntityStore(database, createSetComposer({ seed, ids, pupils, year: plan.year })),
     storedValues: createStoredValues(),
   }
 }

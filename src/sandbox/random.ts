@@ -33,18 +33,33 @@ export function hashName(name: string): number {
   return hash >>> 0
 }
 
-/** Creates the stream called `name` of a seed (SplitMix32). Streams of different names are independent. */
+/** SplitMix32. A class: the registers of a school take hundreds of thousands of streams. */
+class Stream implements Random {
+  private state: number
+
+  constructor(state: number) {
+    this.state = state
+  }
+
+  next(): number {
+    this.state = (this.state + 0x9e3779b9) | 0
+    return mix32(this.state) / 0x1_0000_0000
+  }
+
+  below(bound: number): number {
+    return Math.floor(this.next() * bound)
+  }
+
+  pick<Item>(items: readonly [Item, ...Item[]]): Item {
+    return items[this.below(items.length)] ?? items[0]
+  }
+
+  chance(probability: number): boolean {
+    return this.next() < probability
+  }
+}
+
+/** Creates the stream called `name` of a seed. Streams of different names are independent. */
 export function createRandom(seed: number, name: string): Random {
-  let state = mix32(seed ^ hashName(name))
-  const next = (): number => {
-    state = (state + 0x9e3779b9) | 0
-    return mix32(state) / 0x1_0000_0000
-  }
-  const below = (bound: number): number => Math.floor(next() * bound)
-  return {
-    next,
-    below,
-    pick: (items) => items[below(items.length)] ?? items[0],
-    chance: (probability) => next() < probability,
-  }
+  return new Stream(mix32(seed ^ hashName(name)))
 }

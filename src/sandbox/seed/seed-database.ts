@@ -4,16 +4,13 @@ import type { Identities } from '../identity.ts'
 import { keepDay, markSeeded, readDay, transact } from '../store/database.ts'
 import type { Calendar } from './calendar.ts'
 import type { CodeTable } from './code-table.ts'
-import { seedDocuments } from './documents/seed-documents.ts'
 import { seedMarks } from './marks.ts'
 import type { SchoolPlan } from './plan.ts'
-import type { Pupil } from './pupil.ts'
 
 /** What the database is filled from. */
 export interface SeedSource {
   readonly seed: number
   readonly plan: SchoolPlan
-  readonly pupils: readonly Pupil[]
   readonly ids: Identities
   readonly calendar: Calendar
   readonly codes: CodeTable
@@ -25,16 +22,15 @@ export interface SeedSource {
 /** Staff who take registers; the seeded marks are theirs. */
 const staffCount = 24
 
-/** Fills an empty database: learners, staff, the entities of the learner domains and marks, in one transaction. */
+/** Fills an empty database: learners, staff and marks, in one transaction. */
 export function seedDatabase(database: DatabaseSync, source: SeedSource, content: string): void {
-  const { seed, plan, pupils, ids } = source
+  const { plan, ids } = source
   const insertLearner = database.prepare('INSERT INTO learner VALUES (?, ?, ?, ?)')
   const insertActor = database.prepare('INSERT INTO actor VALUES (?, ?)')
   transact(database, () => {
     for (let staff = 1; staff <= staffCount; staff += 1) insertActor.run(staff, ids.guid('user', staff))
     for (const { learner, admissionDay, leavingDay } of plan.places)
       insertLearner.run(learner, ids.guid('learner', learner), admissionDay, leavingDay)
-    seedDocuments(database, { seed, ids, pupils, year: plan.year })
     fillRegisters(database, source)
     keepDay(database, 'planned', source.today)
     markSeeded(database, content)

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { integer, text } from './columns.ts'
+import { transact } from './database.ts'
 
 /** One entity of a learner domain, as JSON text with everything inside it. */
 export interface StoredEntity {
@@ -22,14 +23,30 @@ export interface EntityStore {
   reload(): void
 }
 
-/** Prepares the statements of the entity table. */
-export function createEntityStore(database: DatabaseSync): EntityStore {
+/** Prepares the statements of the entity table; `compose` makes the entities of a set, which are stored when it is first read. */
+export function createEntityStore(
+  database: DatabaseSync,
+  compose: (set: string) => readonly StoredEntity[] = () => [],
+): EntityStore {
   const all = database.prepare(
     'SELECT learner, key, body FROM entity WHERE entity_set = ? ORDER BY learner, key',
   )
   const update = database.prepare(
     'UPDATE entity SET seeded = coalesce(seeded, body), body = ? WHERE entity_set = ? AND learner = ? AND key = ?',
   )
+  const insert = database.prepare('INSERT INTO entity VALUES (?, ?, ?, ?, NULL)')
+  const keep = database.prepare('INSERT INTO entity_set VALUES (?)')
+  const kept = database.prepare('SELECT name FROM entity_set')
+  const loadKept = (): Set<string> => new Set(kept.all().map((row) => text(row, 'name')))
+  let composed = loadKept()
+  const composeOnce = (set: string): void => {
+    if (composed.has(set)) return
+    transact(database, () => {
+      for (const { learner, key, body } of compose(set)) insert.run(set, learner, key, body)
+      keep.run(set)
+    })
+    composed.add(set)
+  }
   let version = 0
   const read = (row: Parameters<typeof text>[0]): StoredEntity => ({
     learner: integer(row, 'learner'),
@@ -37,13 +54,17 @@ export function createEntityStore(database: DatabaseSync): EntityStore {
     body: text(row, 'body'),
   })
   return {
-    all: (set) => all.all(set).map(read),
+    all: (set) => {
+      composeOnce(set)
+      return all.all(set).map(read)
+    },
     version: () => version,
     update: (set, entity) => {
       update.run(entity.body, set, entity.learner, entity.key)
       version += 1
     },
     reload: () => {
+      composed = loadKept()
       version += 1
     },
     reset: () => {

@@ -1,7 +1,8 @@
 /**
  * The tables of the sandbox. Marks are clustered by learner and session, the order in which they are read; ids that
  * follow from the seed are not stored, so a mark of the seeded history takes about 25 bytes. `mark_history` keeps what
- * was replaced: the audit of changes, the stale reads and the way back to the seeded state.
+ * was replaced: the audit of changes, the stale reads and the way back to the seeded state. `entity_set` has the sets whose
+ * entities are made: each is when it is first read.
  */
 export const schemaStatements = `
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -29,6 +30,7 @@ CREATE TABLE effect (
   written_at INTEGER NOT NULL
 );
 CREATE INDEX effect_written_at ON effect (written_at);
+CREATE TABLE entity_set (name TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE entity (
   entity_set TEXT NOT NULL, learner INTEGER NOT NULL, key TEXT NOT NULL, body TEXT NOT NULL, seeded TEXT,
   PRIMARY KEY (entity_set, learner, key)

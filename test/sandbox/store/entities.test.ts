@@ -71,3 +71,20 @@ test('the roster is found by number and by id', () => {
     undefined,
   ])
 })
+
+test('the entities of a set are made once, when it is first read, and again where that was rolled back', () => {
+  const { database } = openStore()
+  const made: string[] = []
+  const compose = (set: string) => {
+    made.push(set)
+    return [{ learner: 1, key: 'k', body: '{}' }]
+  }
+  const store = createEntityStore(database, compose)
+  database.exec('BEGIN')
+  expect(store.all('A')).toHaveLength(1)
+  database.exec('ROLLBACK')
+  store.reload()
+  expect([store.all('A'), store.all('A'), store.all('B')].map((found) => found.length)).toEqual([1, 1, 1])
+  expect(createEntityStore(database, compose).all('A')).toHaveLength(1)
+  expect(made).toEqual(['A', 'A', 'B'])
+})

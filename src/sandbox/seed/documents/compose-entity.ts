@@ -7,7 +7,7 @@ import type {
 } from '../../../odata/csdl.ts'
 import type { Contact } from './contact.ts'
 import { dateOf, ruleFor, startOf } from './field-rules.ts'
-import type { FieldContext, Json } from './field-rules.ts'
+import type { FieldContext, Json, Rule } from './field-rules.ts'
 import { incidenceOf } from './incidence.ts'
 import { listedId, lookupOnlyLists, valueLists } from './value-lists.ts'
 import type { ListedValue } from './value-lists.ts'
@@ -25,12 +25,30 @@ export interface Composer {
 const contactTypes = new Set(['LearnerContact', 'LearnerContactContact'])
 const relationshipTypes = new Set(['LearnerContactRelationship', 'LearnerRelationship'])
 
+/** A property with what is looked up once for all entities. */
+interface Field {
+  readonly property: Property
+  /** A rule never speaks for a collection. */
+  readonly rule: Rule | undefined
+  /** Last segment of its type. */
+  readonly typeName: string
+}
+
+const fieldOf = (owner: string, property: Property): Field => ({
+  property,
+  rule: property.collection ? undefined : ruleFor(owner, property.name),
+  typeName: lastSegment(property.type),
+})
+
 /** Creates the composer of a model. */
 export function createComposer(model: ServiceModel): Composer {
   const types = new Map<string, EntityType | ComplexType>()
   for (const schema of model.schemas)
     for (const type of [...schema.complexTypes, ...schema.entityTypes]) types.set(type.name, type)
   const enumNames = new Set(model.schemas.flatMap(({ enumTypes }) => enumTypes.map(({ name }) => name)))
+  const fields = new Map(
+    [...types].map(([name, type]) => [name, type.properties.map((one) => fieldOf(name, one))]),
+  )
 
   const compose = (type: string, subject: Subject, contact?: Contact): Record<string, Json> => {
     let count = 0
@@ -42,8 +60,8 @@ export function createComposer(model: ServiceModel): Composer {
       const made: Record<string, Json> = {}
       if (declared === undefined) return made
       const inside = { ...context, made }
-      for (const property of declared.properties)
-        made[property.name] = property.name === 'ExternalID' ? externalId : field(typeName, property, inside)
+      for (const one of fields.get(typeName) ?? [])
+        made[one.property.name] = one.property.name === 'ExternalID' ? externalId : valueOf(one, inside)
       if (
         typeName === 'MedicalProviderRef' ||
         typeName === 'DietaryNeedRef' ||
@@ -67,19 +85,15 @@ export function createComposer(model: ServiceModel): Composer {
       return many(link.name, context).map((inner) => structure(typeName, inner, idOf(typeName)))
     }
 
-    const field = (typeName: string, property: Property, context: FieldContext): Json => {
-      const ruled = ruleFor(typeName, property.name)
-      if (ruled !== undefined && !property.collection) {
-        const value = ruled(context)
-        if (value !== undefined) return value
-      }
-      const name = lastSegment(property.type)
+    const valueOf = ({ property, rule, typeName }: Field, context: FieldContext): Json => {
+      const value = rule?.(context)
+      if (value !== undefined) return value
       if (property.collection) {
         if (property.type === 'Edm.String') return []
-        return many(property.name, context).map((inner) => structured(name, inner))
+        return many(property.name, context).map((inner) => structured(typeName, inner))
       }
       if (property.type.startsWith('Edm.')) return primitive(property, context)
-      return enumNames.has(name) ? null : structured(name, context)
+      return enumNames.has(typeName) ? null : structured(typeName, context)
     }
 
     const structured = (typeName: string, context: FieldContext): Record<string, Json> => {

@@ -26,7 +26,7 @@ export interface FieldContext {
 }
 
 /** Undefined leaves the choice to the type of the field. */
-type Rule = (context: FieldContext) => Json | undefined
+export type Rule = (context: FieldContext) => Json | undefined
 
 /** What was recorded lately was so before the school year of the plan, and so before today. */
 export function startOf(year: number): number {
