@@ -114,8 +114,8 @@ const refused: readonly (readonly [name: string, path: string, place: string])[]
   ['an order of objects', identifiers('$orderby=CurrentHouse'), '$orderby, character 0'],
   ['a negative $skip', identifiers('$skip=-1'), '$skip, character 0'],
   ['a huge $top', identifiers(`$top=${'9'.repeat(400)}`), '$top, character'],
-  ['the same option twice', identifiers('$top=1&top=1'), 'character 7'],
-  ['broken percent-encoding', identifiers('$filter=%ff'), 'character 8'],
+  ['the same option twice', identifiers('$top=1&top=1'), '$top, character 0'],
+  ['broken percent-encoding', identifiers('$filter=%ff'), '$filter, character 0'],
   // The store's own language, wherever a literal goes
   ['SQL after a literal', filtered("Surname eq 'x'; DROP TABLE mark; --'"), '$filter, character 14'],
   ['SQL in place of a name', filtered('(SELECT body FROM entity) ne null'), '$filter, character 8'],

@@ -25,10 +25,15 @@ export class Cursor {
   /** Height of the expression tree that was parsed last: 1 for a leaf. */
   height = 0
   readonly #maxDepth: number
+  readonly #encodedSemicolons: ReadonlySet<number> | undefined
   #depth = 0
 
-  /** Fails on text that is too long. */
-  constructor(text: string, limits: QueryLimits = {}) {
+  /**
+   * Fails on text that is too long. `encodedSemicolons`: where `%3B` stood in the text before it was decoded; undefined for text
+   * that was handed in decoded.
+   */
+  constructor(text: string, limits: QueryLimits = {}, encodedSemicolons?: ReadonlySet<number>) {
+    this.#encodedSemicolons = encodedSemicolons
     const maxLength = limits.maxLength ?? defaultMaxLength
     this.text = text
     this.#maxDepth = limits.maxDepth ?? defaultMaxDepth
@@ -47,6 +52,16 @@ export class Cursor {
   /** Whether the cursor stands inside parentheses or an expression, so that `)` and `;` may end what is being read. */
   get isNested(): boolean {
     return this.#depth > 0
+  }
+
+  /** Whether a semicolon in this text can be told from one that was percent-encoded. */
+  get knowsEncoding(): boolean {
+    return this.#encodedSemicolons !== undefined
+  }
+
+  /** Whether the next character is a semicolon that came as `%3B`: data, where data can stand. */
+  get isAtEncodedSemicolon(): boolean {
+    return this.#encodedSemicolons?.has(this.position) === true
   }
 
   /** Code unit of the next character, NaN at the end. */

@@ -33,3 +33,10 @@ export function findSystemOption(name: string): SystemOption | undefined {
   if (lower.startsWith('$')) return byName.get(lower.slice(1))
   return dollarOnly.has(lower) ? undefined : byName.get(lower)
 }
+
+/** How errors name an option: with `$` in the usual case where it is a system option, else as it was given. */
+export function nameOption(name: string): string {
+  const system = findSystemOption(name)
+  // No longer than a name may be: a reply repeats it.
+  return system === undefined ? name.slice(0, 128) : `$${system}`
+}

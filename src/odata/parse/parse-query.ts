@@ -1,6 +1,6 @@
 import type { Expr, QueryOptions } from '../ast.ts'
 import { Cursor, type QueryLimits } from './cursor.ts'
-import { findSystemOption, type SystemOption } from './option-names.ts'
+import { findSystemOption, nameOption, type SystemOption } from './option-names.ts'
 import { parseFilter } from './parse-filter.ts'
 import { parseOptionAt } from './parse-options.ts'
 import { QueryError } from '../query-error.ts'
@@ -13,6 +13,8 @@ export interface RequestQuery {
   readonly custom: readonly RawOption[]
 }
 
+const none: ReadonlySet<number> = new Set()
+
 /** Runs `parse`, so that a fault names the option it is in. */
 function inOption<T>(option: string, parse: () => T): T {
   try {
@@ -22,8 +24,13 @@ function inOption<T>(option: string, parse: () => T): T {
   }
 }
 
-function parseSystemOption(option: SystemOption, text: string, limits: QueryLimits): QueryOptions {
-  const cursor = new Cursor(text, limits)
+function parseSystemOption(
+  option: SystemOption,
+  text: string,
+  limits: QueryLimits,
+  encodedSemicolons: ReadonlySet<number>,
+): QueryOptions {
+  const cursor = new Cursor(text, limits, encodedSemicolons)
   if (!option.endsWith('token')) cursor.skipBlanks()
   const parsed = parseOptionAt(cursor, option)
   cursor.expectEnd('the end of the option')
@@ -35,7 +42,8 @@ function parseSystemOption(option: SystemOption, text: string, limits: QueryLimi
  * one that is given twice, in whatever spelling, is an error, and so is an unknown name with `$`. `@name=…` is a
  * parameter alias; every other name is a custom option, which the reader of `custom` may take or leave.
  *
- * @throws QueryError (`ADP_QUERY`, 400) with the position in the decoded value of `option`
+ * @throws QueryError (`ADP_QUERY`, 400) with the position in the decoded value of `option`; 0 where the option itself
+ * is the fault; in the raw string, and without an option, for one that has no value
  */
 export function parseQuery(query: string, limits: QueryLimits & SplitQueryOptions = {}): RequestQuery {
   const seen = new Set<string>()
@@ -43,25 +51,30 @@ export function parseQuery(query: string, limits: QueryLimits & SplitQueryOption
   const custom: RawOption[] = []
   let options: QueryOptions = {}
   for (const raw of splitQuery(query, limits)) {
-    const { name, value, position } = raw
+    const { name, value, position, encodedSemicolons = none } = raw
     // $levels belongs into $expand only.
     const found = findSystemOption(name)
     const system = found === 'levels' ? undefined : found
     if (system === undefined && !name.startsWith('@')) {
-      if (name.startsWith('$')) throw new QueryError('The system query option is not known', position)
+      if (name.startsWith('$'))
+        throw new QueryError('The system query option is not known', 0, nameOption(name))
       custom.push(raw)
       continue
     }
     const key = system ?? name
     if (value === undefined) throw new QueryError('Expected "=" after the option', position + name.length)
-    if (seen.has(key)) throw new QueryError('The option is given twice', position)
+    if (seen.has(key)) throw new QueryError('The option is given twice', 0, nameOption(name))
     seen.add(key)
     if (system === undefined)
       aliases.set(
         name.slice(1),
         inOption(name, () => parseFilter(value, limits)),
       )
-    else options = { ...options, ...inOption(`$${system}`, () => parseSystemOption(system, value, limits)) }
+    else
+      options = {
+        ...options,
+        ...inOption(`$${system}`, () => parseSystemOption(system, value, limits, encodedSemicolons)),
+      }
   }
   return { options: aliases.size > 0 ? { ...options, aliases } : options, custom }
 }

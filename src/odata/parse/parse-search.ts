@@ -1,21 +1,39 @@
 import type { SearchExpr } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 
-/** `;` ends the option inside parentheses; in an option of its own it got there percent-encoded and is text. */
 interface SearchReader {
   readonly cursor: Cursor
-  readonly word: RegExp
-  readonly endsWithSemicolon: boolean
+  /**
+   * Whether a semicolon that was not percent-encoded ends the option, as inside parentheses it does and ABNF searchWord says of all.
+   * False for an option of its own in text that was handed in decoded: there it can only be data.
+   */
+  readonly endsAtSemicolon: boolean
 }
 
-const wordPattern = /[^\s'()"][^\s()"]*/y
-const nestedWordPattern = /[^\s'()";][^\s()";]*/y
+const firstCharacters = /[^\s'()";][^\s()";]*/y
+const furtherCharacters = /[^\s()";]+/y
 const phrasePattern = /"[^"]+"/y
 const incompletePattern = /'[^']*(?:''[^']*)*'/y
 
+function isAtEnd({ cursor, endsAtSemicolon }: SearchReader): boolean {
+  return endsAtSemicolon && cursor.sees(';') && !cursor.isAtEncodedSemicolon
+}
+
 /** Whether an expression comes next: the words AND, OR and NOT are operators only before one. */
-function startsExpression({ cursor, endsWithSemicolon }: SearchReader): boolean {
-  return !cursor.atEnd && !cursor.sees(')') && !(endsWithSemicolon && cursor.sees(';'))
+function startsExpression(reader: SearchReader): boolean {
+  return !reader.cursor.atEnd && !reader.cursor.sees(')') && !isAtEnd(reader)
+}
+
+/** Consumes a word; a semicolon that ends nothing is part of it. */
+function eatWord(reader: SearchReader): string | undefined {
+  const { cursor } = reader
+  const start = cursor.position
+  for (let characters = firstCharacters; ; characters = furtherCharacters) {
+    const found = cursor.match(characters) !== undefined
+    const isData = !isAtEnd(reader) && cursor.eat(';')
+    if (!found && !isData) break
+  }
+  return cursor.position === start ? undefined : cursor.text.slice(start, cursor.position)
 }
 
 /** Consumes blanks, the operator word and blanks; or nothing, where the word is a search word or the end follows. */
@@ -56,7 +74,7 @@ function parseUnary(reader: SearchReader): SearchExpr {
   }
   const phrase = cursor.match(phrasePattern)
   if (phrase !== undefined) return { kind: 'term', text: phrase.slice(1, -1), position }
-  const word = cursor.match(reader.word) ?? cursor.fail('Expected a search word or phrase')
+  const word = eatWord(reader) ?? cursor.fail('Expected a search word or phrase')
   return { kind: 'term', text: word, position }
 }
 
@@ -81,10 +99,10 @@ const parseOr = (reader: SearchReader): SearchExpr =>
 /** A search expression up to the end, a `)` or a `;` (OData URL conventions 5.1.7); leaves the cursor there. */
 export function parseSearchAt(cursor: Cursor): SearchExpr {
   cursor.skipBlanks()
-  const { position, isNested } = cursor
+  const { position, isNested, knowsEncoding } = cursor
   const incomplete = cursor.match(incompletePattern)
   if (incomplete !== undefined) {
     return { kind: 'incomplete', text: incomplete.slice(1, -1).replaceAll("''", "'"), position }
   }
-  return parseOr({ cursor, word: isNested ? nestedWordPattern : wordPattern, endsWithSemicolon: isNested })
+  return parseOr({ cursor, endsAtSemicolon: isNested || knowsEncoding })
 }

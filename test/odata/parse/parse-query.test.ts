@@ -34,12 +34,22 @@ describe('splitQuery', () => {
   })
 
   test.each([
-    ['a=%', 2],
-    ['ab=1&c=x%2', 8],
-    ['a=%ff', 2],
-    ['a=%41%zz', 5],
-  ])('refuses the broken encoding of %s at character %i', (query, position) => {
-    expect(() => splitQuery(query)).toThrow(expect.objectContaining({ position, code: 'ADP_QUERY' }))
+    ['a=%', 'a', 0],
+    ['ab=1&c=x%2', 'c', 1],
+    ['%24Filter=%ff', '$filter', 0],
+    ['a=%41%zz', 'a', 1],
+    ['a=%C3%A9+%ff%20%', 'a', 2],
+    ['x=1&a=%C3%A9#b', 'a', 1],
+    ['x=1&a%=1', undefined, 5],
+    ['x=1&a#', undefined, 5],
+  ])('refuses the broken encoding of %s in %s at character %i of its value', (query, option, position) => {
+    expect(() => splitQuery(query)).toThrow(expect.objectContaining({ option, position, code: 'ADP_QUERY' }))
+  })
+
+  test('tells encoded semicolons from others', () => {
+    const [first, second] = splitQuery('a=%C3%A9;%3b+x%3Bb;&b=;')
+    expect([first?.value, [...(first?.encodedSemicolons ?? [])]]).toEqual(['é;; x;b;', [2, 5]])
+    expect(second).not.toHaveProperty('encodedSemicolons')
   })
 })
 
@@ -78,13 +88,21 @@ describe('parseQuery', () => {
   })
 
   test.each([
-    ['$filter=true&$filter=false', undefined, 13],
-    ['$filter=true&filter=false', undefined, 13],
-    ['filter=true&%24FILTER=false', undefined, 12],
-    ['@a=1&@a=2', undefined, 5],
-    ['$fliter=true', undefined, 0],
-    ['x=1&$levels=2', undefined, 4],
-    ['$top', undefined, 4],
+    ['$filter=true&$filter=false', '$filter', 0],
+    ['$filter=true&filter=false', '$filter', 0],
+    ['filter=true&%24FILTER=false', '$filter', 0],
+    ['@a=1&@a=2', '@a', 0],
+    ['$fliter=true', '$fliter', 0],
+    ['x=1&$levels=2', '$levels', 0],
+    ['x=1&top', undefined, 7],
+    ['$top=1&$filter=%zz', '$filter', 0],
+    ['$top=1&$search=a;b', '$search', 1],
+    ['$search=(a;b)', '$search', 2],
+    ['$search=a%20AND;b', '$search', 5],
+    ['$search=a%3Bb;', '$search', 3],
+    ['$search=a#b', '$search', 1],
+    ['$expand=A($search=a;b)', '$expand', 12],
+    ['$expand=A($search=a%3Bb%20;c)', '$expand', 15],
     ['$top=x', '$top', 0],
     ['$top=5&filter=a%20eq', '$filter', 2],
     ['$expand=A($top=x)', '$expand', 7],
@@ -100,5 +118,33 @@ describe('parseQuery', () => {
     expect(() => parseQuery('$filter=a%20eq')).toThrow(
       expect.objectContaining({ at: { offset: 2, path: '$filter' }, code: 'ADP_QUERY' }),
     )
+  })
+
+  test.each([
+    ['$search=a%3Bb', 'a;b'],
+    ['$search=%3Ba%3b%20%3B', ';a; ;'],
+    ['$search=%22a;b%22', 'a;b'],
+    ['$search=a%23b', 'a#b'],
+  ])('takes an encoded semicolon for data: %s', (query, text) => {
+    const { search } = parseQuery(query).options
+    const texts = search?.kind === 'and' ? search.operands : [search]
+    expect(texts.map((term) => (term?.kind === 'term' ? term.text : '')).join(' ')).toBe(text)
+  })
+
+  test.each([
+    ['$expand=Manager($search=a%3Bb)', 'a;b', undefined],
+    ['$expand=Manager($search=a%3Bb;$top=1)', 'a;b', 1],
+    ['$expand=Manager($top=1;$search=%3B)', ';', 1],
+    ["$expand=Manager($search='a%3Bb';$top=2)", 'a;b', 2],
+    // Clients that encode the whole value write the separators so, too (ABNF SEMI): where an option has ended it can be nothing else.
+    ['$expand=Manager(%24search%3Da%20%3B%24top%3D1)', 'a ;$top=1', undefined],
+    ['$expand=Manager(%24top%3D1%3B%24search%3Da)', 'a', 1],
+    ['$expand=Manager(%24search%3D%27a%27%3B%24top%3D3)', 'a', 3],
+  ])('and inside nested options: %s', (query, text, top) => {
+    const [item] = parseQuery(query).options.expand ?? []
+    const { search } = item?.options ?? {}
+    const terms = search?.kind === 'and' ? search.operands : [search]
+    const words = terms.map((term) => (term?.kind === 'term' || term?.kind === 'incomplete' ? term.text : ''))
+    expect([words.join(' '), item?.options.top]).toEqual([text, top])
   })
 })
