@@ -139,11 +139,16 @@ export function formatLocation(at: ErrorLocation): string {
   return words.join(', ')
 }
 
+/** What an error is about: of a query the option, as the service itself has it; its message has the character. */
+function targetOf({ code, at }: AdapterError): string {
+  return code === 'ADP_QUERY' ? (at.path ?? 'query') : formatLocation(at)
+}
+
 /** The JSON body for a whole-request error. An unexpected error shows no text of its own (batch-wire 5). */
 export function toErrorBody(error: AdapterError): ErrorBody {
   const exposed = errorRules[error.code].exposed
   const message = exposed ? error.message : 'The adapter failed on this request. Its log has the cause.'
-  const target = formatLocation(error.at)
+  const target = targetOf(error)
   const own: ErrorDetail[] = target === '' ? [] : [{ code: error.code, message, target }]
   return { error: { code: error.code, message, details: exposed ? [...own, ...error.details] : [] } }
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { Secret } from '../../src/config/index.ts'
 import { anyText, fixed, sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
+import { exchange } from '../support/raw-client.ts'
 import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { type AdapterSettings, onePartner, startAdapter } from '../support/start-adapter.ts'
 
@@ -179,6 +180,62 @@ describe('a V2 read', () => {
     const { get } = await startReads()
     const reply = await get(`${RECORDS}?${query.replaceAll(' ', '%20')}`)
     expect([reply.status, reply.text]).toEqual([400, expect.stringContaining(text)])
+  })
+})
+
+describe('a refused query', () => {
+  const wide = 'AttendableEventStart ge 2025-09-01T00:00:00Z and AttendableEventStart lt 2026-06-10T00:00:00Z'
+  it.each([
+    ['', '$filter'],
+    ['$top=1', '$filter'],
+    ['$filter=Pupil eq 1', '$filter', 'character 0'],
+    ['$filter=Present eq true and Learner eq 5', '$filter', 'character 31'],
+    ['$count=true&$filter=Comment eq %27%C3%A9%C3%A9%27 eq', '$filter', 'character 16'],
+    ['$filter=%ff', '$filter', 'character 0'],
+    ['$top=2&$filter=Present%zz', '$filter', 'character 7'],
+    ['$filter=true&filter=true', '$filter', 'character 0'],
+    ['$filter=true&$top=x', '$top', 'character 0'],
+    ['$filter=@p&@p=(1', '@p', 'character 2'],
+    ['$filter=@p and Present&@p=Mood', '$filter', 'character 0'],
+    ['$filter=true&$orderby=Present,Mood', '$orderby', 'character 8'],
+    ['$filter=true&$select=Learner,Mood', '$select', 'character 8'],
+    ['$filter=true&$search=x', '$search', 'character 0'],
+    ['$filter=true&$search=a;b', '$search', 'character 1'],
+    ['$filter=true&$search=a%3Bb', '$search', 'character 0'],
+    ['$filter=true&$format=xml', '$format', 'character 0'],
+    ['$filter=true&$fliter=true', '$fliter', 'character 0'],
+    ['$filter=true&$top', 'query', 'character 17'],
+    [`$filter=${wide}`, '$filter', ''],
+  ])('has the same body on both faces, but for its codes: %s', async (query, target, place = '') => {
+    const { sandbox, get } = await startReads(onePartner({ reads: { wideRange: 'refuse' } }))
+    const path = `${RECORDS}?${query.replaceAll(' ', '%20')}`
+    const [own, legacy] = [await get(path), await sandbox.request('GET', path)].map(({ status, text }) => ({
+      status,
+      body: JSON.parse(text) as { error: { code: string; message: string; details: object[] } },
+    }))
+    const plain = (message = ''): string => message.replace(/ \(\$filter, character 0\)|\.$/g, '')
+    const message = own?.body.error.message ?? ''
+    expect(message).toContain(place)
+    expect([own?.status, own?.body]).toEqual([
+      400,
+      { error: { code: 'ADP_QUERY', message, details: [{ code: 'ADP_QUERY', message, target }] } },
+    ])
+    const { code = '', message: theirs } = legacy?.body.error ?? {}
+    expect([legacy?.status, legacy?.body]).toEqual([
+      400,
+      { error: { code, message: theirs, details: [{ code, message: theirs, target }] } },
+    ])
+    expect(plain(theirs)).toBe(plain(message))
+  })
+
+  it.each(['$filter=true#x', '$filter=true&$search=a#b'])('is one with "#" in it: %s', async (query) => {
+    const { sandbox, adapter } = await startReads()
+    const head = Object.entries({ Host: 'x.test', ...sandboxHeaders, Connection: 'close' })
+    const request = `GET ${RECORDS}?${query} HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`
+    for (const port of [adapter.port, sandbox.port]) {
+      const reply = await exchange(port, request)
+      expect([reply.slice(0, 12), reply.includes('{"error":{"code":')]).toEqual(['HTTP/1.1 400', true])
+    }
   })
 })
 

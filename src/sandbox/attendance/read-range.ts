@@ -23,3 +23,6 @@ export function refuseWideRange(bounds: ReadBounds, maxDays: number): Reply | un
 
 const refusal = (code: string, message: string): Reply =>
   odataError(400, code, message, [{ code, message, target: '$filter' }])
+
+/** The reply to a read of attendance records without a filter (service.md 4). */
+export const filterRequired = refusal('FilterRequired', 'A read of attendance records needs a $filter.')

@@ -1,5 +1,4 @@
 import type { QueryOptions } from '../../odata/index.ts'
-import { odataError } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
 import type { Route, ServiceRequest } from '../edge/request.ts'
 import { compileQuery } from '../query/compile-query.ts'
@@ -15,7 +14,7 @@ import { augmentedRows } from './augmented-rows.ts'
 import type { Row, RowPosition, RowQuery } from './augmented-rows.ts'
 import { countRows, pageRows } from './page-rows.ts'
 import { boundsOf } from './read-bounds.ts'
-import { refuseWideRange } from './read-range.ts'
+import { filterRequired, refuseWideRange } from './read-range.ts'
 
 /** How a face shows attendance records. */
 export interface RecordFace {
@@ -81,8 +80,7 @@ function openRead(
   request: ServiceRequest,
 ): OpenedRead | Reply {
   const options = readQuery(request.query)
-  if (options.filter === undefined)
-    return odataError(400, 'FilterRequired', 'A GET of attendance records needs a $filter.')
+  if (options.filter === undefined) return filterRequired
   const presentation = presentationOf(options, route, request, face.queryContext.index, face.describe)
   const query = compileQuery(options, face.typeName, face.queryContext, presentation.describe)
   const bounds = query.filter === undefined ? {} : boundsOf(query.filter)

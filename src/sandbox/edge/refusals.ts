@@ -38,10 +38,6 @@ const codes: Readonly<Record<string, string>> = {
 export function faultReply({ code, message, at, status }: AdapterError): Reply {
   if (errorRules[code].class === 'internal') return internalError
   const own = codes[code] ?? 'BadRequest'
-  return odataError(
-    status,
-    own,
-    message,
-    at.path === undefined ? [] : [{ code: own, message, target: at.path }],
-  )
+  const target = code === 'ADP_QUERY' ? (at.path ?? 'query') : at.path
+  return odataError(status, own, message, target === undefined ? [] : [{ code: own, message, target }])
 }
