@@ -73,7 +73,7 @@ export function printFile(checked: CheckedFile, withRecords: boolean): void {
 export function printSummary({ recordings, accepted, partlyRefused, refused, skipped }: CheckSummary): void {
   const count = `${recordings} recording${recordings === 1 ? '' : 's'}`
   console.log(
-    `${count}: ${accepted} accepted, ${partlyRefused} with records that are refused, ${refused} refused as a whole` +
+    `${count}: ${accepted} accepted, ${partlyRefused} refused in part, ${refused} refused as a whole` +
       (skipped === 0 ? '' : `; ${skipped} other file${skipped === 1 ? '' : 's'} skipped`),
   )
 }

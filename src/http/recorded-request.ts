@@ -7,12 +7,14 @@ import { MAX_HEADER_BYTES } from './server.ts'
 
 /**
  * Reads a request from its bytes as the listener does: by Node's own parser with the listener's limit, only that no connection
- * is there. `read` gets the request with its body still to be read, and what it resolves with is the result.
+ * is there. `read` gets the request with its body still to be read, and what it resolves with is the result; by then `onMore` was
+ * called where bytes stand behind the request, with whether they begin another one.
  * Error: `ADP_HEADER` for what the listener would refuse before the adapter sees it.
  */
 export function readRecordedRequest<Result>(
   bytes: Buffer,
   read: (request: IncomingMessage) => Promise<Result>,
+  onMore: (isRequest: boolean) => void = () => undefined,
 ): Promise<Result> {
   return new Promise((resolve, reject) => {
     const refuse = (cause?: NodeJS.ErrnoException): void => {
@@ -22,8 +24,10 @@ export function readRecordedRequest<Result>(
     const options = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false }
     let request: IncomingMessage | undefined
     const server = createServer(options, (incoming) => {
-      // What follows a whole request is another one.
-      if (request !== undefined) return
+      if (request !== undefined) {
+        onMore(true)
+        return
+      }
       request = incoming
       read(incoming)
         .then(resolve, reject)
@@ -31,7 +35,8 @@ export function readRecordedRequest<Result>(
     })
     server.on('clientError', (error) => {
       if (request === undefined) refuse(error)
-      else if (!request.complete) connection.destroy()
+      else if (request.complete) onMore(false)
+      else connection.destroy()
     })
     const connection = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() })
     // What is refused without an event, such as CONNECT, only closes.

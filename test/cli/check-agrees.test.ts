@@ -1,16 +1,20 @@
+import { connect } from 'node:net'
+
 import { describe, expect, it } from 'vitest'
 
 import { toMapping } from '../../src/app/to-mapping.ts'
 import { inspectRecording } from '../../src/cli/recordings/inspect-recording.ts'
 import { parseConfig } from '../../src/config/index.ts'
-import { type ErrorCode, errorRules } from '../../src/errors.ts'
+import { errorRules } from '../../src/errors.ts'
 import { decodeBatchReply, defaultBatchLimits } from '../../src/v2/index.ts'
 import { loadFixtures } from '../e2e/support/fixture.ts'
 import { exchange } from '../e2e/support/raw-exchange.ts'
-import { headerOf, type RawMessage } from '../e2e/support/raw-message.ts'
+import { headerOf, type RawMessage, readMessage } from '../e2e/support/raw-message.ts'
 import { batchPath } from '../support/batch-request.ts'
 import { startUpstream } from '../support/scripted-upstream.ts'
 import { startAdapter } from '../support/start-adapter.ts'
+import { createRandom, type Random } from '../../src/sandbox/random.ts'
+import { mutate } from '../walls/fuzz/mutate.ts'
 import { batchOf, costlyRecords, hostileBodies } from '../v2/support/hostile.ts'
 
 /** What the adapter, or `check` for it, says of a request. */
@@ -55,8 +59,17 @@ function readVerdict(reply: RawMessage): Verdict {
   return { refused: undefined, parts: isHidden ? undefined : parts }
 }
 
+interface Checked extends Verdict {
+  /** The code and the status of every error. */
+  readonly codes: readonly string[]
+  /** The recording was read as if it were better HTTP than it is. */
+  readonly isMended: boolean
+}
+
+const statuses = new Map(Object.entries(errorRules).map(([code, { status }]) => [code, status]))
+
 /** What `check` says of the same bytes. */
-async function check(bytes: Buffer, { partner, limits }: Settings): Promise<Verdict & { codes: string[] }> {
+async function check(bytes: Buffer, { partner, limits }: Settings): Promise<Checked> {
   const config = parseConfig({
     upstreams: { v3: { baseUrl: 'http://v3.test' } },
     partners: [{ id: 'partner', match: { any: true }, ...partner }],
@@ -71,6 +84,7 @@ async function check(bytes: Buffer, { partner, limits }: Settings): Promise<Verd
     bodyProfile: own.v3.bodyProfile,
     boundary: undefined,
   })
+  const isMended = findings.some(({ code }) => code === 'bareLfInHead' || code === 'noContentLength')
   const errors = findings.filter(({ severity }) => severity === 'error')
   const parts = records
     .filter(({ v3 }) => v3 === null)
@@ -81,7 +95,8 @@ async function check(bytes: Buffer, { partner, limits }: Settings): Promise<Verd
   return {
     refused: sound ? undefined : 'any',
     parts: sound ? parts : [],
-    codes: errors.flatMap(({ code }) => [code, String(errorRules[code as ErrorCode].status)]),
+    codes: errors.flatMap(({ code }) => [code, String(statuses.get(code) ?? 400)]),
+    isMended,
   }
 }
 
@@ -143,4 +158,51 @@ describe('check refuses what the adapter refuses, and nothing else', () => {
   ])('request with %s', async (_, request) => {
     await expectAgreement(Buffer.from(request), plain)
   })
+
+  it('requests that are broken somewhere', async () => {
+    // What never becomes whole is answered soon.
+    const limits = { slowClients: { headersMs: 250, uploadMs: 250 } }
+    const adapter = await startAdapter((await startUpstream()).url, { limits })
+    const random = createRandom(1, 'check agrees')
+    const seeds = fixtures.filter(({ name }) => broken.includes(name))
+    for (let run = 0; run < 200; run += 1) {
+      const seed = seeds[random.below(seeds.length)]
+      if (seed === undefined) throw new Error('no fixture to start from')
+      const bytes = breakRequest(seed.bytes, random)
+      const [reply, checked] = await Promise.all([askRaw(adapter.port, bytes), check(bytes, plain)])
+      if (checked.isMended) continue
+      const asked = reply === undefined ? { refused: 'closed', parts: [] } : readVerdict(reply)
+      const verdict = { refused: asked.refused !== undefined, parts: asked.parts ?? checked.parts }
+      const isRefused = checked.refused !== undefined || checked.codes.includes('bytesAfterRequest')
+      expect({ run, refused: isRefused, parts: checked.parts }).toEqual({ run, ...verdict })
+    }
+  })
 })
+
+/** Fixtures that requests are made from by breaking them. */
+const broken = ['blank-lines', 'chunked-transfer', 'gzip-body', 'several-changesets', 'single-quotes']
+
+/** Changes some bytes, of the whole request or of its body, whose length the head then has. */
+function breakRequest(bytes: Buffer, random: Random): Buffer {
+  if (random.chance(0.3)) return mutate(bytes, random)
+  const end = bytes.indexOf('\r\n\r\n') + 4
+  const body = mutate(bytes.subarray(end), random)
+  const head = bytes.toString('latin1', 0, end).replace(/(?<=Content-Length: )\d+/, String(body.length))
+  return Buffer.concat([Buffer.from(head, 'latin1'), body])
+}
+
+/** Writes the bytes and reads what is answered; undefined for nothing. */
+function askRaw(port: number, bytes: Buffer): Promise<RawMessage | undefined> {
+  return new Promise((resolve) => {
+    const received: Buffer[] = []
+    const socket = connect({ port, host: '127.0.0.1' })
+    const read = (): RawMessage | undefined => readMessage(Buffer.concat(received))
+    socket.on('data', (chunk: Buffer) => {
+      received.push(chunk)
+      if (read() !== undefined) socket.destroy()
+    })
+    socket.on('error', () => undefined)
+    socket.on('close', () => resolve(read()))
+    socket.write(bytes)
+  })
+}

@@ -93,16 +93,33 @@ test('reads a whole HTTP request as well as a body', async () => {
   const boundary = /^--(\S+)/.exec(body)?.[1] ?? ''
   const credentials = 'Ocp-Apim-Subscription-Key: k\nAuthorization: bearer t\n'
   const head = `POST /V2/Attendance/$batch HTTP/1.1\nHost: adapter\n${credentials}Content-Type: multipart/mixed; boundary=${boundary}\n\n`
-  for (const own of [head, head.replaceAll('\n', '\r\n')]) {
+  for (const [own, codes] of [
+    [head, ['bareLfInHead', 'noContentLength']],
+    [head.replaceAll('\n', '\r\n'), ['noContentLength']],
+  ] as const) {
     const { document } = await check(own + body)
-    expect(document).toMatchObject({ sound: true, idsAgree: true, findings: [] })
+    expect(document).toMatchObject({ sound: true, idsAgree: true, findings: codes.map((code) => ({ code })) })
     expect(document.records).toHaveLength(30)
   }
   const without = await check(head.replace(credentials, '') + body)
   expect([without.status, without.document.findings.map(({ code }) => code)]).toEqual([
     1,
-    ['ADP_SUBSCRIPTION_KEY'],
+    ['bareLfInHead', 'noContentLength', 'ADP_SUBSCRIPTION_KEY'],
   ])
+})
+
+test('takes a request line with a slip in it for a request, not for a preamble', async () => {
+  const request = await readFile(
+    new URL('../../fixtures/class-register/request.http', import.meta.url),
+    'utf8',
+  )
+  for (const [slip, code] of [
+    [request.replace('HTTP/1.1', 'HTTP/1.1x'), 'ADP_HEADER'],
+    [request.replace('$batch HTTP/1.1', ''), 'ADP_NOT_FOUND'],
+  ] as const) {
+    const { status, document } = await check(slip)
+    expect([status, document.findings.map((finding) => finding.code)]).toEqual([1, [code]])
+  }
 })
 
 test('says how a Content-Length differs from what was recorded', async () => {
@@ -123,7 +140,10 @@ test('says how a Content-Length differs from what was recorded', async () => {
   ])
   const long = await check(`${request}GET / HTTP/1.1\r\n\r\n`)
   expect(long.status).toBe(0)
-  expect(long.document.findings).toMatchObject([{ code: 'bytesAfterRequest' }])
+  expect(long.document.findings).toMatchObject([{ code: 'secondRequest', severity: 'warning' }])
+  const behind = await check(`${request}more`)
+  expect(behind.status).toBe(1)
+  expect(behind.document.findings).toMatchObject([{ code: 'bytesAfterRequest', severity: 'error' }])
 })
 
 test('reads standard input for -', async () => {
@@ -163,7 +183,7 @@ test('a folder: each file in turn, a summary, the status of the worst', async ()
       'R/4-reply.http: skipped, an HTTP reply',
       'R/monday/3.txt: n bytes, refused: nothing of it would be posted',
       'R/notes.md: skipped, neither an HTTP request nor the body of a batch',
-      '3 recordings: 1 accepted, 1 with records that are refused, 1 refused as a whole; 2 other files skipped',
+      '3 recordings: 1 accepted, 1 refused in part, 1 refused as a whole; 2 other files skipped',
     ],
   })
   const json = JSON.parse((await runCli(['check', recordings, '--json'])).stdout) as Record<string, unknown[]>

@@ -22,6 +22,22 @@ test.each([
   expect(await read(text)).toEqual({ method: 'POST', url: '/x', type: 'a/b', body: 'abc' })
 })
 
+test.each([
+  ['', []],
+  ['\r\n\r\n', []],
+  ['GET / HTTP/1.1\r\n\r\n', [true]],
+  ['hello', [false]],
+])('tells what stands behind the request: %j', async (more, expected) => {
+  const seen: boolean[] = []
+  const bytes = Buffer.from(`${HEAD}Content-Length: 3\r\n\r\nabc${more}`)
+  await readRecordedRequest(
+    bytes,
+    () => Promise.resolve(),
+    (isRequest) => seen.push(isRequest),
+  )
+  expect(seen).toEqual(expected)
+})
+
 test('leaves a body that ends early to who reads it', async () => {
   await expect(read(`${HEAD}Content-Length: 9\r\n\r\nabc`)).rejects.toMatchObject({ code: 'ADP_BODY' })
 })

@@ -75,7 +75,7 @@ export async function inspectRecording(
 /** True for an error for which the whole request is refused, not one record. */
 export function refusesRequest({ severity, code }: Finding): boolean {
   const rule = Object.entries(errorRules).find(([own]) => own === code)?.[1]
-  return severity === 'error' && rule?.class !== 'record'
+  return severity === 'error' && rule !== undefined && rule.class !== 'record'
 }
 
 /** What would be posted for a part, or what only the partner's settings refuse it for. */

@@ -25,13 +25,56 @@ export interface OpenedRecording {
 export async function openRecording(bytes: Buffer, maxBodyBytes: number): Promise<OpenedRecording> {
   if (kindOf(bytes) !== 'request')
     return { body: bytes, contentType: contentTypeOf(guessBoundary(bytes)), findings: [] }
-  const { bytes: wire, missing, extra } = toWireBytes(bytes)
-  const findings = lengthFindings(missing, extra)
+  const { bytes: wire, missing, isConverted, isFramed } = toWireBytes(bytes)
+  const findings: Finding[] = []
+  if (isConverted) findings.push(bareLfInHead)
+  if (!isFramed) findings.push(noLength)
+  if (missing > 0) findings.push(toFinding(tooShort(missing)))
+  const onMore = (isRequest: boolean): void => {
+    findings.push(isRequest ? secondRequest : bytesBehind)
+  }
   try {
-    return await readRecordedRequest(wire, (request) => openRequest(request, maxBodyBytes, findings))
+    return await readRecordedRequest(wire, (request) => openRequest(request, maxBodyBytes, findings), onMore)
   } catch (cause) {
     return { body: undefined, contentType: undefined, findings: [...findings, findingOf(cause)] }
   }
+}
+
+const bareLfInHead: Finding = {
+  severity: 'note',
+  code: 'bareLfInHead',
+  message: 'The lines of the head end in a bare LF. They are read as if they ended in CRLF.',
+  remedy: 'Record the bytes as they were sent: with bare LF the request is no valid HTTP.',
+}
+
+const noLength: Finding = {
+  severity: 'note',
+  code: 'noContentLength',
+  message:
+    'The head has neither Content-Length nor Transfer-Encoding. All that follows it is taken for the body.',
+  remedy: 'Record the request with its framing: sent like this it has no body.',
+}
+
+const secondRequest: Finding = {
+  severity: 'warning',
+  code: 'secondRequest',
+  message: 'Behind the request stands another one, which is not checked.',
+  remedy: 'Record one request in a file.',
+}
+
+const bytesBehind: Finding = {
+  severity: 'error',
+  code: 'bytesAfterRequest',
+  message:
+    'Behind the request stand bytes that are none: the connection is answered 400 and closed, and the answer to the batch may be lost.',
+  remedy: 'Where an editor changed the body, correct Content-Length; else record one request in a file.',
+}
+
+function tooShort(missing: number): AdapterError {
+  return new AdapterError(
+    'ADP_BODY',
+    `Content-Length announces ${missing} more bytes than the recording has. The adapter would wait for them, and post nothing.`,
+  )
 }
 
 /** The header of a batch with this boundary; without one, of a batch that has none. */
@@ -43,9 +86,8 @@ export function contentTypeOf(boundary = 'none'): string {
 async function openRequest(
   request: IncomingMessage,
   maxBodyBytes: number,
-  earlier: readonly Finding[],
+  findings: Finding[],
 ): Promise<OpenedRecording> {
-  const findings = [...earlier]
   const check = (rule: () => void): void => {
     try {
       rule()
@@ -79,22 +121,6 @@ function checkTarget(request: IncomingMessage): void {
       'ADP_METHOD_NOT_ALLOWED',
       'A batch is sent with POST; this request has another method.',
     )
-}
-
-function lengthFindings(missing: number, extra: number): Finding[] {
-  if (missing > 0) {
-    const message = `Content-Length announces ${missing} more bytes than the recording has. The adapter would wait for them, and post nothing.`
-    return [toFinding(new AdapterError('ADP_BODY', message))]
-  }
-  if (extra === 0) return []
-  return [
-    {
-      severity: 'warning',
-      code: 'bytesAfterRequest',
-      message: `The recording has ${extra} bytes behind the Content-Length of its request. They are not of this batch.`,
-      remedy: 'Record one request in a file; where an editor changed the body, correct Content-Length.',
-    },
-  ]
 }
 
 function findingOf(cause: unknown): Finding {
