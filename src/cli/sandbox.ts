@@ -17,7 +17,7 @@ Examples:
   markbridge sandbox --config sandbox.yaml
 
 Key and bearer "sandbox" are always accepted. GET /_sandbox/samples names ids to try, GET /_sandbox/effects shows every
-accepted write, POST /_sandbox/reset forgets them. A school (720 learners, 700,000 marks or more) is built
+accepted write, POST /_sandbox/reset forgets them. A school (720 learners, over 680,000 marks) is built
 once, into a file. docs/sandbox.md has the keys of the configuration file: callers, permissions, what is unavailable.`
 
 /** Adds `sandbox`: runs the stand-in service until it is told to stop. */
