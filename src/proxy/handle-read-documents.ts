@@ -72,10 +72,9 @@ export async function handleReadRegistrations(
   const root = serviceRoot(request, rawSegments.slice(0, at).join('/'))
   const below = rawSegments.slice(at + 1, segments.length)
   const resource = [`/V3/LearnerRegistrations${keyOf(segments[at] ?? '')}`, ...below].join('/')
-  const links = [
-    { from: resource, to: addressOf(request) },
-    { from: '/V3/$metadata', to: `${root}/$metadata` },
-  ]
+  // Next links lead to the path that was called, ids and contexts to the set by its name, as those of the legacy face.
+  const isEntity = segments[at]?.includes('(') === true && below.length === 0
+  const links = [...(isEntity ? [] : [{ from: resource, to: addressOf(request) }]), { from: '/V3', to: root }]
   request.url = `${resource}${query === '' ? '' : `?${query}`}`
   await passThrough.handle(request, response, authorisation, links)
 }

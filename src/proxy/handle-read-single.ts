@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 import { createRowReader, readGuidKey, type ReadRow } from '../translate/index.ts'
-import { createRowEncoder, envelopRecord, readPreferences } from '../v2/index.ts'
+import { createRowEncoder, envelopRecord, type FlatReply, readPreferences } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { Authorisation } from './partner.ts'
 import { readHistories } from './read-histories.ts'
@@ -33,17 +33,9 @@ async function readRecord(
   session: ReadSession,
 ): Promise<ReadAnswer> {
   const { partner } = authorisation
+  const mark = await findMark(context, authorisation, session, pathOf(request))
+  // As the legacy face: a mark that is not there is 404, whatever else is wrong.
   const select = context.reads.planner.selectOf(queryOf(request))
-  const id = readGuidKey(pathOf(request))
-  const json = id === undefined ? undefined : await readUpstream(session, `AttendanceRecords(${id})`, '')
-  const mark = json === undefined ? 'unmarked' : await readMark(context, authorisation, session, json)
-  if (mark === 'unmarked')
-    throw new AdapterError('ADP_NOT_FOUND', 'There is no attendance record with this id.')
-  if (mark === 'unreadable' || mark.ExternalID.toLowerCase() !== id?.toLowerCase())
-    throw new AdapterError(
-      'ADP_UPSTREAM_PROTOCOL',
-      "The service's answer is not the record that was asked for.",
-    )
   const [row = mark] = await readHistories(session, partner.reads, select, [mark])
   const format = context.reads.planner.formatOf(queryOf(request))
   const { metadata } = readPreferences('', format ?? request.headers.accept ?? '')
@@ -53,6 +45,26 @@ async function readRecord(
   const body = withContext(entity, metadata === 'none' ? undefined : url)
   const answer = partner.dataEnvelope ? envelopRecord(body) : body
   return { body: answer, contentType: jsonType(metadata), rows: 1 }
+}
+
+/** The recorded mark whose key ends a decoded path. Errors: `ADP_NOT_FOUND`, those of `readUpstream`. */
+export async function findMark(
+  context: ProxyContext,
+  authorisation: Authorisation,
+  session: ReadSession,
+  path: string,
+): Promise<FlatReply> {
+  const id = readGuidKey(path)
+  const json = id === undefined ? undefined : await readUpstream(session, `AttendanceRecords(${id})`, '')
+  const mark = json === undefined ? 'unmarked' : await readMark(context, authorisation, session, json)
+  if (mark === 'unmarked')
+    throw new AdapterError('ADP_NOT_FOUND', 'There is no attendance record with this id.')
+  if (mark === 'unreadable' || mark.ExternalID.toLowerCase() !== id?.toLowerCase())
+    throw new AdapterError(
+      'ADP_UPSTREAM_PROTOCOL',
+      "The service's answer is not the record that was asked for.",
+    )
+  return mark
 }
 
 /** The mark in V3's answer; what is none by the rules that need no look-up costs none. */
@@ -66,7 +78,8 @@ async function readMark(
   return typeof mark === 'object' ? createRowReader(await codes.rulesFor(session, client))(json) : mark
 }
 
-function withContext(entity: string, url: string | undefined): string {
+/** Adds the context to the JSON of an entity or value. */
+export function withContext(entity: string, url: string | undefined): string {
   if (url === undefined) return entity
   const rest = entity.slice(1)
   return `{"@odata.context":${JSON.stringify(url)}${rest === '}' ? '' : ','}${rest}`

@@ -2,7 +2,7 @@ import { Transform } from 'node:stream'
 
 /** Longest name before `@odata.` in an annotation. */
 const MAX_NAME = 200
-const NAME = `"[^"\\\\]{0,${MAX_NAME}}@odata\\.(?:nextLink|context|deltaLink)"\\s{0,16}`
+const NAME = `"[^"\\\\]{0,${MAX_NAME}}@odata\\.(?:nextLink|context|deltaLink|id|(?:edit|read|navigation|association)Link)"\\s{0,16}`
 
 /**
  * A transform for JSON bodies that turns absolute links of the upstream into links of the adapter, so that a client which

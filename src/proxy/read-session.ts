@@ -13,7 +13,8 @@ import { openTurns, untilGone } from './turns.ts'
 /** The answer to a read. */
 export interface ReadAnswer {
   readonly body: string
-  readonly contentType: string
+  /** Undefined: there is no content, 204. */
+  readonly contentType: string | undefined
   /** Recorded marks in it. */
   readonly rows: number
 }
@@ -74,7 +75,7 @@ export async function answerRead(
   try {
     const { body, contentType, rows } = await read(session)
     held.take(Buffer.byteLength(body))
-    finish(200, rows)
+    finish(contentType === undefined ? 204 : 200, rows)
     sendRead(response, body, contentType)
   } catch (cause) {
     const status = cause instanceof AdapterError ? cause.status : 500
@@ -97,8 +98,13 @@ export function jsonType(metadata: MetadataLevel): string {
   return `application/json; odata.metadata=${metadata}`
 }
 
-/** Answers 200 in the way of an OData 4.0 service. */
-export function sendRead(response: ServerResponse, body: string, contentType: string): void {
+/** Answers 200 in the way of an OData 4.0 service, or 204 where nothing has a media type. */
+export function sendRead(response: ServerResponse, body: string, contentType: string | undefined): void {
+  if (contentType === undefined) {
+    response.writeHead(204, { 'OData-Version': '4.0' })
+    response.end()
+    return
+  }
   response.writeHead(200, {
     'Content-Type': contentType,
     'Content-Length': Buffer.byteLength(body),

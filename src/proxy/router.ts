@@ -15,6 +15,7 @@ import {
   handleReadRegistrations,
   handleReadServiceDocument,
 } from './handle-read-documents.ts'
+import { handleReadField } from './handle-read-field.ts'
 import { handleReadSingle } from './handle-read-single.ts'
 import { handleRead, handleReadCount } from './handle-read.ts'
 import { handleRecord } from './handle-record.ts'
@@ -53,6 +54,11 @@ const routes: readonly Route[] = [
     pattern: /\/v2\/attendance\/attendancerecords\([^/]*\/?$/i,
     segments: 3,
     handlers: { GET: handleReadSingle },
+  },
+  {
+    pattern: /\/v2\/attendance\/attendancerecords\([^/]*\)(?:\/[^/]+)+\/?$/i,
+    segments: 4,
+    handlers: { GET: handleReadField },
   },
   {
     pattern: /\/v2\/attendance\/attendancerecords\/\$count\/?$/i,

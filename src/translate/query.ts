@@ -37,8 +37,10 @@ export interface ReadPlanner {
   tokenOf(rawQuery: string): string | undefined
   /** Plans a read of the collection. Errors: `QueryError` (`ADP_QUERY`, 400) with option and character position. */
   plan(rawQuery: string, rules: ReadRules): ReadPlan
-  /** The `$select` of a keyed read, which takes no other option than `$format`. Errors: `QueryError`. */
+  /** The `$select` of a keyed read, which takes no option of collections. Errors: `QueryError`. */
   selectOf(rawQuery: string): ReadonlySet<string> | undefined
+  /** Checks the options of a read of one field. Errors: `QueryError`. */
+  checkValue(rawQuery: string): void
   /** The `$format` of a query that was checked. */
   formatOf(rawQuery: string): string | undefined
 }
@@ -49,6 +51,19 @@ const limits = { maxLength: 32_768, maxDepth: 100 }
 /** About ten years: a school keeps no more, and each window is a call at least. */
 const MAX_WINDOWS = 42
 const refused = ['search', 'schemaversion'] as const
+
+/** Options of a collection, which one entity or value has no use for (OData protocol 11.2.5). */
+const ofCollections = ['filter', 'orderby', 'top', 'skip', 'count', 'skiptoken', 'index'] as const
+
+function refuseOptions(options: QueryOptions, names: readonly (keyof QueryOptions)[]): void {
+  for (const name of names)
+    if (options[name] !== undefined)
+      throw new QueryError(
+        'The path names one entity or value, which this option does not apply to. Leave it out, or read the collection',
+        0,
+        `$${name}`,
+      )
+}
 
 /** Creates the planner; the model is indexed once. `nowMs` gives the time that `now()` is checked with. */
 export function createReadPlanner(nowMs: () => number): ReadPlanner {
@@ -87,13 +102,16 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
     },
     formatOf: (rawQuery) => parseQuery(rawQuery, limits).options.format,
     selectOf: (rawQuery) => {
-      // An alias that nothing uses changes nothing.
-      const { select, ...others } = parseQuery(rawQuery, limits).options
-      checkForm(others)
-      const [other] = Object.keys(others).filter((name) => name !== 'format' && name !== 'aliases')
-      if (other !== undefined) throw new QueryError('The option does not go with a key', 0, `$${other}`)
-      const typed = check(select === undefined ? {} : { select })
+      const { options } = parseQuery(rawQuery, limits)
+      checkForm(options)
+      refuseOptions(options, ofCollections)
+      const typed = check(options)
       return typed.select === undefined ? undefined : new Set(typed.select.keys())
+    },
+    checkValue: (rawQuery) => {
+      const { options } = parseQuery(rawQuery, limits)
+      checkForm(options)
+      refuseOptions(options, [...ofCollections, 'select', 'expand'])
     },
   }
 }

@@ -364,6 +364,26 @@ describe('the forms of a V2 read', () => {
   })
 
   it.each([
+    ...['/Learner', '/MinutesLate', '/Comment/$value', '/Present/$value', '/AttendanceHistorys', '/AttendanceHistorys/$count'],
+    ...['/Learner/', '/Learner?$format=application/json;odata.metadata=none', '/Learner?$select=Present', '/Learner?$format=xml'],
+    ...['/learner', '/constructor', '/Learner/$count', '/AttendanceHistorys/$value', '/$value', '/$ref', '/Learner/x', '?$count=true'],
+    ...['?$top=1&$filter=x', '?$expand=AttendanceHistorys', '?$expand=*'],
+  ])('answers AttendanceRecords(<id>)%s as the legacy face does', async (below) => {
+    const { sandbox, read, get, adapter } = await startReads(onePartner({ reads: { histories: true } }))
+    const [mark] = (await read(spaced(`$filter=Learner eq ${fixed.learner}&$top=1`))).value
+    for (const id of [String(mark?.['ExternalID']), fixed.unknown]) {
+      const path = `${RECORDS}(${id})${below}`
+      const own = await get(path)
+      const legacy = await sandbox.request('GET', path)
+      expect([own.status, own.headers['content-type']?.includes('charset')]).toEqual([legacy.status, own.status >= 400 ? true : own.status === 204 ? undefined : false])
+      if (own.status < 400) {
+        expect(own.headers['content-type']).toBe(legacy.headers['content-type'])
+        expect(own.text.replaceAll(adapter.url, sandbox.url)).toBe(legacy.text)
+      }
+    }
+  }) // prettier-ignore
+
+  it.each([
     ['minimal', '', ['@odata.context', 'ExternalID']],
     ['none', '', ['ExternalID', 'Present']],
     ['full', '', ['@odata.context', '@odata.type', 'ExternalID']],

@@ -22,6 +22,7 @@ describe('createLinkRewriter', () => {
     [`{"@odata.context" : "${from}"}`, `{"@odata.context" : "${to}"}`],
     [`{"@odata.context":"${from}#x","a@odata.deltaLink":\n"${from}?y"}`, `{"@odata.context":"${to}#x","a@odata.deltaLink":\n"${to}?y"}`],
     [`[{"Contacts@odata.nextLink":"${from}/b"},{"Contacts@odata.nextLink":"${from}/c"}]`, `[{"Contacts@odata.nextLink":"${to}/b"},{"Contacts@odata.nextLink":"${to}/c"}]`],
+    [`{"@odata.id":"${from}/A(1)","@odata.editLink":"A(1)","B@odata.navigationLink":"${from}/A(1)/B"}`, `{"@odata.id":"${to}/A(1)","@odata.editLink":"A(1)","B@odata.navigationLink":"${to}/A(1)/B"}`],
   ] // prettier-ignore
   it.each(rows)('turns %s', async (text, expected) => {
     expect(await rewrite([text])).toBe(expected)

@@ -35,7 +35,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     authorise: refuse,
     v3: { openWrites: refuse, callsFor: refuse, close: () => Promise.resolve() },
     reads: {
-      planner: { tokenOf: refuse, plan: refuse, formatOf: refuse, selectOf: refuse },
+      planner: { tokenOf: refuse, plan: refuse, formatOf: refuse, selectOf: refuse, checkValue: refuse },
       codes: { knownRules: refuse, rulesFor: refuse },
       reader: { get: refuse, close: () => Promise.resolve() },
       clock: systemClock,
