@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util'
+
 import { Pool } from 'undici'
 
 import { credentials } from './grammar/samples.ts'
@@ -62,9 +64,17 @@ export function openFace(url: string): Face {
   return {
     readAll: async (read) => {
       const pages: Reply[] = []
+      // HEAD is to be GET without its body, so GET is what is compared.
+      if (read.method === 'HEAD') {
+        const [head, get] = [await ask('HEAD', targetOf(read), read), await ask('GET', targetOf(read), read)]
+        const isSame =
+          head.status === get.status && isDeepStrictEqual(head.headers, get.headers) && head.body === ''
+        if (!isSame) return [{ status: head.status, headers: head.headers, body: 'unlike GET' }]
+      }
+      const method = read.method === 'HEAD' ? 'GET' : read.method
       let path: string | undefined = targetOf(read)
       while (path !== undefined && pages.length < MAX_PAGES) {
-        const { next, ...page } = await ask(read.method, path, read)
+        const { next, ...page } = await ask(method, path, read)
         pages.push(page)
         path = next?.replace('{origin}', '')
       }
