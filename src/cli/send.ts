@@ -66,7 +66,10 @@ async function readBatch(path: string, boundary: string | undefined): Promise<Po
 
 async function send(batch: PostedBatch, { to, json }: SendOptions): Promise<number> {
   const parts = decodeHere(batch)?.parts
-  const width = Math.max(10, ...(parts ?? []).map(({ contentId }) => (contentId ?? '').length))
+  const width = (parts ?? []).reduce(
+    (widest, { contentId }) => Math.max(widest, (contentId ?? '').length),
+    10,
+  )
   const outcomes: Outcome[] = []
   const stopping = new AbortController()
   const stop = (): void => stopping.abort()

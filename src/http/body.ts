@@ -84,7 +84,7 @@ function decompressorFor(contentEncoding: string | undefined): Transform | undef
 export function tooLarge(maxBytes: number, bytes?: number): AdapterError {
   const limit = formatBytes(maxBytes)
   const size =
-    bytes === undefined ? `more than ${limit}, the limit` : `${formatBytes(bytes)}, the limit is ${limit}`
+    bytes === undefined ? `more than ${limit}, the limit` : `${formatBytes(bytes)}; the limit is ${limit}`
   return new AdapterError('ADP_TOO_LARGE', `The body has ${size}. Send smaller batches.`)
 }
 

@@ -222,7 +222,7 @@ test('decides by the limits and the partner of a configuration', async () => {
   expect(tight.document.findings).toMatchObject([
     {
       code: 'ADP_RECORD_LIMIT',
-      message: expect.stringMatching(/^Part 1 has a record of 1\.\d KiB, the limit is 1 KiB\.$/) as unknown,
+      message: expect.stringMatching(/^Part 1 has a record of 1\.\d KiB; the limit is 1 KiB\.$/) as unknown,
     },
   ])
   const unknown = await runCli(['check', FIXTURE, '--config', config, '--partner', 'none'])

@@ -31,7 +31,7 @@ describe('decodeBatch reads hostile input in linear time', () => {
     const text = part(1_048_577) + part(1_048_576) + part(2)
     const { parts } = decodeBatch(Buffer.from(`${text}--b--`), 'multipart/mixed; boundary=b')
     expect(parts.map(({ faults }) => faults?.[0])).toEqual([
-      { code: 'ADP_RECORD_LIMIT', message: 'Part 1 has a record of 1.1 MiB, the limit is 1 MiB.' },
+      { code: 'ADP_RECORD_LIMIT', message: 'Part 1 has a record of 1.1 MiB; the limit is 1 MiB.' },
       { code: 'ADP_FIELD', message: 'Present is required.' },
       { code: 'ADP_FIELD', message: 'Present is required.' },
     ])

@@ -268,7 +268,7 @@ function refused(fault: RecordFault): RecordResult {
 }
 
 function tooLong(part: number, bytes: number, limit: number): RecordFault {
-  const message = `Part ${part} has a record of ${formatBytes(bytes)}, the limit is ${formatBytes(limit)}.`
+  const message = `Part ${part} has a record of ${formatBytes(bytes)}; the limit is ${formatBytes(limit)}.`
   return { code: 'ADP_RECORD_LIMIT', message }
 }
 
