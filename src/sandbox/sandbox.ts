@@ -44,8 +44,8 @@ const keepAliveMs = 75_000
  *
  * Options, with their defaults: `host` '127.0.0.1', `port` 0 (any free one), `seed` 1, `scale` 'class' (30 current
  * learners) or 'school', `db` ':memory:' or a file, `now` (ISO date-time: a clock that stands still; default the
- * machine's clock), `control` true (`/_sandbox`, loopback only), `onExisting` 'replace' | 'duplicate' | 'conflict' (what
- * POST does on a marked session), `typeNames` 'documented' | 'later' (type texts of references in reads), `pageSize` 1000,
+ * machine's clock; it decides ages, roll states, years and how far registers are filled in), `control` true (`/_sandbox`, loopback only), `onExisting` 'replace' | 'duplicate' | 'conflict' (what
+ * POST does on a marked session), `unmappedFields` 'report' | 'pass' | 'strict' (members beyond the flat write form), `typeNames` 'documented' | 'later' (type texts of references in reads), `pageSize` 1000,
  * `maxDays` 90 (longest range of an attendance read), `batch` true (whether V3 has `$batch`),
  * `contextUrl` (a service root that `@odata.context` names instead of the one that was called, as the real service does), `unavailable` [] (entity sets that answer 501), `maxBodyBytes` 32 MiB.
  * Callers besides the built-in one: `keys`, `tokens` [{ token, domains }], `clients` [{ id, secret, organisation, domains }]

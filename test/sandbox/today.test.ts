@@ -113,7 +113,7 @@ test('the same day counts for ages, roll states, years, groups and enrolments, w
   const [enrolment] = await read(`/V3/LearnerRegistrations(${fixed.learner})/Enrolments`)
   expect(enrolment).toMatchObject({
     DateOfLeaviing: '2029-08-31T00:00:00Z',
-    DestinationStartDate: '2029-09-03T00:00:00Z',
+    DestinationStartDate: '2029-09-04T00:00:00Z',
     ReasonForLeaving: { Code: 'END' },
   })
 })

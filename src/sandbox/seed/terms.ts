@@ -76,6 +76,13 @@ export function schoolDayBefore(day: number): number {
   return found
 }
 
+/** The first school day after a day. */
+export function schoolDayAfter(day: number): number {
+  let found = day + 1
+  while (kindOf(found) !== 'school') found += 1
+  return found
+}
+
 /** The last school days of the `count` terms that ended before a day, the latest first. */
 export function lastDaysOfTerms(day: number, count: number): number[] {
   const year = schoolYearOf(day)

@@ -1,7 +1,8 @@
-import { dayMs, dayNumber, formatInstant, mondayOf, schoolYearOf } from '../../dates.ts'
+import { dayMs, dayNumber, formatInstant, schoolYearOf } from '../../dates.ts'
 import type { Identities } from '../../identity.ts'
 import type { Random } from '../../random.ts'
 import type { Pupil } from '../pupil.ts'
+import { schoolDayAfter } from '../terms.ts'
 import type { Contact, Home } from './contact.ts'
 import { listedReference } from './value-lists.ts'
 
@@ -71,7 +72,7 @@ const byType: Readonly<Record<string, Rule>> = {
   'LearnerIdentifier.CurrentHouse': () => null,
   'LearnerEnrolment.DateOfAdmission': ({ pupil }) => dateOf(pupil.admissionDay),
   'LearnerEnrolment.DateOfLeaviing': ({ pupil }) => dateOf(pupil.leavingDay),
-  'LearnerEnrolment.DestinationStartDate': ({ pupil }) => dateOf(mondayOf(pupil.leavingDay) + 7),
+  'LearnerEnrolment.DestinationStartDate': ({ pupil }) => dateOf(schoolDayAfter(pupil.leavingDay)),
   'LearnerEnrolment.ReasonForLeaving': ({ pupil, ids }) =>
     isEndOfPhase(pupil) ? listedReference(ids, 'ReasonForLeavingRef', 'END') : undefined,
   'LearnerEnrolmentStatus.StartDate': ({ pupil }) => dateOf(pupil.admissionDay),
