@@ -15,9 +15,10 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/build.ts'],
-    testTimeout: 30_000,
-    // A PostgreSQL server that is busy takes a while to stop.
-    hookTimeout: 60_000,
+    // Processes and servers start slowly on a machine that is busy: only what hangs may end at these limits.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
     // Many tests wait for time to pass: more of them than cores keep both busy.
     maxWorkers: 4,
     // Of the tests of one file that may run side by side: each of them starts processes of its own.

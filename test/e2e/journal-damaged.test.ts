@@ -42,10 +42,12 @@ it('product 3: a journal that was deleted in use answers 503, is not ready, and 
     { error: { code: 'ADP_JOURNAL_DAMAGED' } },
   ])
   expect((await adapter.request('GET', '/readyz')).status).toBe(503)
-  await vi.waitFor(() =>
-    expect(adapter.events().filter(({ msg }) => msg === 'journal failed')).toMatchObject([
-      { reason: 'its file was deleted or renamed while it was in use' },
-    ]),
+  await vi.waitFor(
+    () =>
+      expect(adapter.events().filter(({ msg }) => msg === 'journal failed')).toMatchObject([
+        { reason: 'its file was deleted or renamed while it was in use' },
+      ]),
+    60_000,
   )
   await adapter.app.close()
   await expect(startAdapter(upstream.url, { ...partner, journal })).rejects.toMatchObject({
@@ -131,7 +133,7 @@ it('product 3: open records of a request that was changed under a key become dea
         { position: 0, state: 'unknown', reason: 'damaged' },
         { position: 1, state: 'unknown', reason: 'damaged' },
       ]),
-    { timeout: 10_000 },
+    { timeout: 60_000 },
   )
   expect(upstream.seen).toEqual([])
   expect(adapter.events().filter(({ msg }) => msg === 'recovery failed')).toMatchObject([

@@ -26,7 +26,7 @@ async function ended({ url }: JournalSection) {
       expect((await parts()).filter(({ state, again }) => state === 'open' || again !== undefined)).toEqual(
         [],
       ),
-    { timeout: 10_000 },
+    { timeout: 60_000 },
   )
   return (await parts()).map(({ state, reason, deadLetter, remedy }) => ({
     state,

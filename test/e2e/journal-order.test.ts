@@ -56,7 +56,7 @@ test('one that its client sends again waits for an older one of its batch that t
   expect(statuses(await postBatch(adapter, both))).toEqual([504, 503])
   ahead = 10_000
   const again = postBatch(adapter, both)
-  await vi.waitFor(() => expect(held).toHaveLength(1), { timeout: 5_000 })
+  await vi.waitFor(() => expect(held).toHaveLength(1), { timeout: 60_000 })
   await adapter.request('GET', '/healthz')
   expect(comments).toEqual(['older', 'newer'])
   held[0]?.()
@@ -101,7 +101,7 @@ test('a newer record of the same learner and event leaves when the outcome of th
   const held = new Promise<void>((resolve) => (release = resolve))
   const settle = vi.fn(() => held)
   const { reply, posted, thereAndBack } = await postOn(settle)
-  await vi.waitFor(() => expect(settle).toHaveBeenCalled())
+  await vi.waitFor(() => expect(settle).toHaveBeenCalled(), 60_000)
   await thereAndBack()
   expect(posted()).toEqual([[1, undefined], [2, undefined]]) // prettier-ignore
   release()
@@ -148,9 +148,9 @@ test('a record waits for every older one of its learner and event, also when the
   // Two that somebody else is sending: the second gives up while the first is under way still.
   const [first, second] = [await kept.begin(sent), await kept.begin(sent)]
   const reply = postBatch(adapter, batchOf([flatRecord(1, { Comment: 'the newest' })]))
-  await vi.waitFor(() => expect(begun).toHaveLength(2), { timeout: 5_000 })
+  await vi.waitFor(() => expect(begun).toHaveLength(2), { timeout: 60_000 })
   await kept.settle(second.batch, [{ position: 0, state: 'refused', answer: undefined, again: 'resend' }])
-  await vi.waitFor(() => expect(older).toEqual([{ batch: first.batch, position: 0 }]), { timeout: 5_000 })
+  await vi.waitFor(() => expect(older).toEqual([{ batch: first.batch, position: 0 }]), { timeout: 60_000 })
   await adapter.request('GET', '/healthz')
   expect(upstream.seen).toHaveLength(1)
   await kept.settle(first.batch, [{ position: 0, state: 'confirmed', answer: undefined }])

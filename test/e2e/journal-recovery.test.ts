@@ -46,7 +46,7 @@ function statesIn({ url }: JournalSection): unknown {
 /** Resolves once an event was logged. */
 async function logged(adapter: Adapter, msg: string, count = 1): Promise<Record<string, unknown>[]> {
   const find = () => adapter.events().filter((event) => event['msg'] === msg)
-  await vi.waitFor(() => expect(find().length).toBeGreaterThanOrEqual(count), { timeout: 15_000 })
+  await vi.waitFor(() => expect(find().length).toBeGreaterThanOrEqual(count), { timeout: 60_000 })
   return find()
 }
 
@@ -93,8 +93,8 @@ describe('product 3: what an instance left open', () => {
     await sandbox.json('PUT', '/_sandbox/faults', { headers, body: JSON.stringify(fault) })
     const dying = await startDying(sandbox.url, journal)
     dying.post(register.batch, register.headers)
-    await vi.waitFor(() => expect(statesIn(journal)).toHaveLength(3))
-    if (applied) await vi.waitFor(async () => expect(await register.written()).toHaveLength(3))
+    await vi.waitFor(() => expect(statesIn(journal)).toHaveLength(3), 60_000)
+    if (applied) await vi.waitFor(async () => expect(await register.written()).toHaveLength(3), 60_000)
     await dying.kill()
     await sandbox.request('DELETE', '/_sandbox/faults')
     return { sandbox, register, journal }

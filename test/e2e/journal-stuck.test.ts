@@ -50,7 +50,7 @@ describe('product 3: what was sent and could not be kept', () => {
     ])
     await vi.waitFor(
       async () => expect(await journal.balances()).toMatchObject([{ open: 0, confirmed: 3 }]),
-      { timeout: 10_000 },
+      { timeout: 60_000 },
     )
     expect(failuresOf(readBatchReply(await postBatch(adapter, batch)))).toEqual([created, created, created])
     expect(upstream.seen.filter(({ method }) => method === 'POST').length).toBe(3)
@@ -93,7 +93,7 @@ it('reads a large batch a few times for a client that joins it, not once for eac
   const first = postBatch(adapter, large)
   await upstream.arrived(1)
   const joined = postBatch(adapter, large)
-  await vi.waitFor(() => expect(loads).toBeGreaterThan(0))
+  await vi.waitFor(() => expect(loads).toBeGreaterThan(0), 60_000)
   open = true
   for (const answer of held) answer()
   const [one, other] = await Promise.all([first, joined])

@@ -72,9 +72,12 @@ test('product 3: nor one that waits for the background while another of its batc
     (whole) => ({ settle: parkFirst(whole), due: () => Promise.resolve([]) }),
   )
   const first = postBatch(adapter, batch)
-  await vi.waitFor(async () => expect(await journal.balances()).toMatchObject([{ parked: 1, open: 1 }]))
+  await vi.waitFor(
+    async () => expect(await journal.balances()).toMatchObject([{ parked: 1, open: 1 }]),
+    60_000,
+  )
   const joined = postBatch(adapter, batch)
-  await vi.waitFor(() => expect(held).toHaveLength(1))
+  await vi.waitFor(() => expect(held).toHaveLength(1), 60_000)
   await adapter.request('GET', '/healthz')
   held[0]?.()
   expect(statuses(await first)).toEqual([503, 201])

@@ -221,7 +221,7 @@ describe('product 3: what a client left open', () => {
   const finished = (adapter: Adapter): Promise<void> =>
     vi.waitFor(
       () => expect(adapter.events().map(({ msg }) => msg)).toContain('records finished in the background'),
-      { timeout: 15_000 },
+      { timeout: 60_000 },
     )
 
   it('is not finished with the credentials of another client, and delays its mark for seconds only', async () => {
@@ -250,7 +250,7 @@ describe('product 3: what a client left open', () => {
     const other = batchOf([flatRecord(2)], { batch: 'other', boundary: 'other' })
     await postBatch(adapter, other, as('bearer of another client'))
     await vi.waitFor(() => expect(adapter.events().map(({ msg }) => msg)).toContain('recovery waits'), {
-      timeout: 15_000,
+      timeout: 60_000,
     })
     expect(statesIn(journal)).toEqual([
       [0, 0],

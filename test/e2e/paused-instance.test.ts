@@ -27,7 +27,7 @@ async function pauseAt(url: string, nth: number, v3: object) {
   // A reply whose first part had left can only break off.
   const reply = pausing.post(register.batch, register.headers).catch(() => 'broken off' as const)
   await pausing.stopped()
-  await vi.waitFor(async () => expect(await register.written()).toHaveLength(MARKS), { timeout: 20_000 })
+  await vi.waitFor(async () => expect(await register.written()).toHaveLength(MARKS), { timeout: 60_000 })
   await other.logged('records finished in the background')
   pausing.goOn()
   const told = await reply

@@ -56,7 +56,7 @@ describe('an SQLite journal whose file changes while it is in use', () => {
       await expect(journal.load(batch)).rejects.toMatchObject(refusal(text))
       expect(journal.isAvailable()).toBe(false)
       // Without a lease nothing more may be sent of what was begun before.
-      await vi.waitFor(() => expect(journal.lease()).toBeUndefined(), 5_000)
+      await vi.waitFor(() => expect(journal.lease()).toBeUndefined(), 60_000)
       expect(heard).toEqual([expect.stringMatching(text)])
       await journal.close()
       // An orderly end writes what was in the log, also one that has no name any longer, to the file: then nothing is lost.
@@ -82,7 +82,7 @@ describe('an SQLite journal whose file changes while it is in use', () => {
   it('is noticed without any traffic', async () => {
     const { file, journal, heard } = await openUsed()
     await rm(file)
-    await vi.waitFor(() => expect(heard).toHaveLength(1), 5_000)
+    await vi.waitFor(() => expect(heard).toHaveLength(1), 60_000)
     expect(journal.isAvailable()).toBe(false)
   })
 })

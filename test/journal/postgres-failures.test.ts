@@ -152,7 +152,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     await journal.begin(batchOf(['b']))
     await vi.waitFor(
       async () => expect(await journal.balances()).toMatchObject([{ received: 1, open: 1 }]),
-      10_000,
+      60_000,
     )
   })
 

@@ -58,7 +58,7 @@ it('two processes share one file: numbers never meet, and each record counts onc
   processes.forEach((one, index) => one.send({ do: 'hammer', name: `process ${index}` }))
   await vi.waitFor(() => {
     for (const { lines } of processes) expect(lines.length).toBeGreaterThan(40)
-  }, 20_000)
+  }, 60_000)
   await Promise.all(processes.map((one) => one.kill()))
   const begun = processes.map(({ lines }) =>
     (lines as { begun?: number }[]).flatMap((line) => line.begun ?? []),

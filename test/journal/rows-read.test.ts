@@ -54,7 +54,7 @@ async function countRead(client: Client): Promise<number> {
       )
       expect(rows[0]?.others).toBe(0)
     },
-    { timeout: 30_000 },
+    { timeout: 60_000 },
   )
   const { rows } = await client.query<{ read: number }>(
     `select (select sum(seq_tup_read) from pg_stat_user_tables where relname like 'journal%')::int

@@ -46,7 +46,10 @@ describe('an SQLite journal that cannot be written', () => {
     const abandoned = () => journal.findAbandoned(() => false)
     expect([await abandoned(), await abandoned()]).toEqual([[], []])
     goOn()
-    await vi.waitFor(async () => expect(await statesOf(journal, batch)).toEqual(['open', 'confirmed']))
+    await vi.waitFor(
+      async () => expect(await statesOf(journal, batch)).toEqual(['open', 'confirmed']),
+      60_000,
+    )
     await abandoned()
     expect(await abandoned()).toMatchObject([{ batch, after: new Map([[0, []]]) }])
     expect(await journal.findAbandoned(() => true)).toEqual([])
@@ -93,7 +96,7 @@ describe('an SQLite journal that cannot be written', () => {
     const journal = await openJournalOn({ ...store, commit }, patience)
     await expect(journal.begin(batchOf(['a']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_UNAVAILABLE' })
     goOn()
-    await vi.waitFor(() => expect(ended).toBeDefined())
+    await vi.waitFor(() => expect(ended).toBeDefined(), 60_000)
     await ended
     const { batches } = await store.db
       .selectFrom('journal_batches')

@@ -115,11 +115,11 @@ describe('clients that do not read their replies', () => {
       one.socket.pause()
       one.send(requestOf(`GET ${path}`, a).repeat(6))
     }
-    await expect.poll(() => metric(adapter, 'in_flight_bytes'), { timeout: 10_000 }).toBeGreaterThan(0)
+    await expect.poll(() => metric(adapter, 'in_flight_bytes'), { timeout: 60_000 }).toBeGreaterThan(0)
     const read = await timed(adapter.request('GET', path, { headers: b }))
     expect(read.status).toBe(200)
     expect(await metric(adapter, 'in_flight_bytes')).toBeLessThan(22_000_000)
-    await expect.poll(() => metric(adapter, 'in_flight_bytes'), { timeout: 20_000 }).toBe(0)
+    await expect.poll(() => metric(adapter, 'in_flight_bytes'), { timeout: 60_000 }).toBe(0)
   })
 })
 

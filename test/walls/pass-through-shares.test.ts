@@ -114,7 +114,7 @@ describe('32 slow readers', () => {
       one.socket.pause()
       one.send(requestOf('GET /V3/large', a))
     }
-    await expect.poll(() => metric(adapter, 'connections_in_use'), { timeout: 10_000 }).toBe(7)
+    await expect.poll(() => metric(adapter, 'connections_in_use'), { timeout: 60_000 }).toBe(7)
     const reply = await timed(adapter.request('GET', '/V3/x', { headers: b }))
     expect(reply.status).toBe(200)
   })
@@ -130,7 +130,7 @@ describe('32 slow readers', () => {
       one.send(requestOf('GET /V3/large', a))
     }
     await expect
-      .poll(() => metric(adapter, 'slow_clients_total', { phase: 'reply' }), { timeout: 20_000 })
+      .poll(() => metric(adapter, 'slow_clients_total', { phase: 'reply' }), { timeout: 60_000 })
       .toBe(4)
     await expect.poll(() => metric(adapter, 'connections_in_use', { kind: 'pass_through' })).toBe(0)
   })

@@ -16,7 +16,7 @@ type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 const COUNT = 20
 /** The machine may be busy. */
-const patient = { timeout: 20_000 }
+const patient = { timeout: 60_000 }
 const allCreated = Array.from({ length: COUNT }, () => ({ status: 201, codes: 'record' }))
 
 async function makeFolder(): Promise<string> {

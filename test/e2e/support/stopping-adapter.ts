@@ -57,7 +57,7 @@ export async function startStopping(
       () => {
         if (printed.search(text) < 0) throw new Error(`not logged: ${String(text)} in ${printed}`)
       },
-      { timeout: 20_000 },
+      { timeout: 60_000 },
     )
   await seen(/adapter ready \S+/)
   const url = /adapter ready (\S+)/.exec(printed)?.[1] ?? ''
@@ -85,7 +85,7 @@ export async function startStopping(
           if (stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'T')
             throw new Error('the process goes on')
         },
-        { timeout: 20_000 },
+        { timeout: 60_000 },
       ),
     ended: () => gone,
     stop: () => void child.kill('SIGSTOP'),

@@ -28,7 +28,7 @@ import { startLife } from '../supervisor/run-life.ts'
 
 const defect = (name: string): string => fileURLToPath(new URL(`defects/${name}.ts`, import.meta.url))
 /** Of a loaded machine. */
-const timeout = 60_000
+const timeout = 180_000
 const kindsOf = (findings: readonly Finding[]): string[] => findings.map(({ kind }) => kind)
 
 /** The sandbox behind a proxy that notes what is sent to it and breaks connections, and clients with these tokens. */

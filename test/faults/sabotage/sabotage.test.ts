@@ -29,7 +29,7 @@ import {
 const RECORDS = 2_000
 
 async function runUntil(load: Load, records: number): Promise<void> {
-  await expect.poll(() => load.records() >= records, { timeout: 25_000, interval: 20 }).toBe(true)
+  await expect.poll(() => load.records() >= records, { timeout: 60_000, interval: 20 }).toBe(true)
   await load.stop()
   await load.sendOpen()
 }

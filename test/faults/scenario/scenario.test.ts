@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { printResults } from './print-results.ts'
 import { runScenario, type RunResult } from './run-scenario.ts'
 
-test('a run without faults: every record is final, nothing is found', { timeout: 60_000 }, async () => {
+test('a run without faults: every record is final, nothing is found', { timeout: 180_000 }, async () => {
   const bounds = { seed: 7, forMs: 1_000, settleMs: 10_000 }
   const load = { impatience: 0, replayShare: 0 }
   const result = await runScenario({ name: 'calm', store: 'none', load }, bounds)
@@ -14,7 +14,7 @@ test('a run without faults: every record is final, nothing is found', { timeout:
   expect(result.records).toBeGreaterThan(100)
 })
 
-test('a run that kills an adapter without a journal finds what that does', { timeout: 90_000 }, async () => {
+test('a run that kills an adapter without a journal finds what that does', { timeout: 180_000 }, async () => {
   const kills = { failpointShare: 0.5, lifeMs: [20, 150] } as const
   const scenario = {
     name: 'forgetful',

@@ -27,7 +27,7 @@ async function supervised(choices: Partial<KillPlan>) {
 test('kills the adapter again and again, and it comes back on the same port', async () => {
   const { supervisor, load } = await supervised({})
   await expect
-    .poll(() => supervisor.counts().kills, { timeout: 20_000, interval: 20 })
+    .poll(() => supervisor.counts().kills, { timeout: 60_000, interval: 20 })
     .toBeGreaterThanOrEqual(4)
   await load.stop()
   await supervisor.spare()
@@ -44,7 +44,7 @@ test('tells kills at work from those that left nothing open', async () => {
   const left = [3, 0]
   const { supervisor, load } = await supervised({ countOpen: async () => left.shift() ?? 0 })
   await expect
-    .poll(() => supervisor.counts().kills, { timeout: 20_000, interval: 20 })
+    .poll(() => supervisor.counts().kills, { timeout: 60_000, interval: 20 })
     .toBeGreaterThanOrEqual(3)
   await load.stop()
   const { kills, busy, recovering } = supervisor.counts()
@@ -54,7 +54,7 @@ test('tells kills at work from those that left nothing open', async () => {
 test('a process with a failpoint kills itself', async () => {
   const { supervisor, load } = await supervised({ failpointShare: 1, lifeMs: [10, 20] })
   await expect
-    .poll(() => supervisor.counts().failpoints, { timeout: 20_000, interval: 20 })
+    .poll(() => supervisor.counts().failpoints, { timeout: 60_000, interval: 20 })
     .toBeGreaterThan(0)
   await load.stop()
   expect(supervisor.counts().crashes).toEqual([])

@@ -130,7 +130,7 @@ export function describeBegin({ name, promise }: Subject): void {
           expect(await journal.find(later())).toBeUndefined()
           return journal.begin(later())
         },
-        { timeout: 10_000, interval: 50 },
+        { timeout: 60_000, interval: 50 },
       )
       expect(await begun).toMatchObject({ kind: 'new', idsReused: false })
     })
