@@ -31,6 +31,8 @@ export function createUnmarkedCodes(clock: Pick<Clock, 'nowMs'>): UnmarkedCodes 
   const known = new BoundedMap<string, { readonly ids: readonly string[]; readonly untilMs: number }>(
     MAX_CLIENTS,
   )
+  /** Look-ups under way: requests of one client at the same time share one. */
+  const asking = new Map<string, Promise<readonly string[]>>()
   const nameOf = ({ partner, identity }: CodeClient): string => `${partner.id} ${identity.credentialsHash}`
   const withIds = ({ partner: { reads } }: CodeClient, ids: readonly string[]): ReadRules => ({
     ...reads,
@@ -48,9 +50,21 @@ export function createUnmarkedCodes(clock: Pick<Clock, 'nowMs'>): UnmarkedCodes 
     rulesFor: async (session, client) => {
       const rules = knownRules(client)
       if (rules !== undefined) return rules
-      const ids = await lookUp(session, client.partner.unmarkedLetters)
-      known.set(nameOf(client), { ids, untilMs: clock.nowMs() + REMEMBERED_MS })
-      return withIds(client, ids)
+      const name = nameOf(client)
+      for (let other = asking.get(name); other !== undefined; other = asking.get(name)) {
+        // What failed for another request, perhaps since its client went away, is asked again for this one.
+        const ids = await other.catch(() => undefined)
+        if (ids !== undefined) return withIds(client, ids)
+      }
+      const answer = lookUp(session, client.partner.unmarkedLetters)
+      asking.set(name, answer)
+      try {
+        const ids = await answer
+        known.set(name, { ids, untilMs: clock.nowMs() + REMEMBERED_MS })
+        return withIds(client, ids)
+      } finally {
+        if (asking.get(name) === answer) asking.delete(name)
+      }
     },
   }
 }

@@ -80,6 +80,26 @@ describe('the codes that mean "no mark"', () => {
     expect(queries.length).toBe(8)
   })
 
+  it('are looked up once for requests at the same time, and again by the others where that fails', async () => {
+    const { clock, session, queries } = openSession()
+    const codes = createUnmarkedCodes(clock)
+    const client = clientOf('one', ['-'])
+    const all = await Promise.all([1, 2, 3].map(() => codes.rulesFor(session, client)))
+    expect(all.map(({ unmarkedCodes }) => unmarkedCodes.length)).toEqual([3, 3, 3])
+    expect(queries.length).toBe(2)
+    await clock.pass(600_000)
+    const gone: ReadSession = {
+      ...session,
+      reader: { ...session.reader, get: () => Promise.reject(new DOMException('gone', 'AbortError')) },
+    }
+    const [first, second] = await Promise.allSettled([
+      codes.rulesFor(gone, client),
+      codes.rulesFor(session, client),
+    ])
+    expect([first.status, second.status]).toEqual(['rejected', 'fulfilled'])
+    expect(queries.length).toBe(4)
+  })
+
   it('need no call where there are ids only', async () => {
     const { clock, session, queries } = openSession()
     const client = clientOf('one', [])
