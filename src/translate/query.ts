@@ -1,3 +1,4 @@
+import { AdapterError } from '../errors.ts'
 import { attendanceV2Model } from '../model/attendance-v2.ts'
 import {
   type BinaryOperator,
@@ -86,8 +87,7 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
     plan: (rawQuery, rules) => {
       const { options } = parseQuery(rawQuery, limits)
       checkForm(options)
-      if (options.filter === undefined)
-        throw new QueryError('A read of attendance records needs a $filter', 0, '$filter')
+      if (options.filter === undefined) throw missingFilter()
       const typed = check(options)
       const windows = planWindows(typed, rules)
       return {
@@ -114,6 +114,13 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
       refuseOptions(options, [...ofCollections, 'select', 'expand'])
     },
   }
+}
+
+/** Of an option that is not there no character can be named. */
+function missingFilter(): AdapterError {
+  return new AdapterError('ADP_QUERY', 'A read of attendance records needs a $filter.', {
+    at: { path: '$filter' },
+  })
 }
 
 /** The windows of a long range, in the order that `$orderby` asks for; undefined where one read is enough. */

@@ -166,7 +166,7 @@ describe('a V2 read', () => {
   })
 
   it.each([
-    ['', '$filter, character 0'],
+    ['', 'needs a $filter.'],
     ['$top=1', 'needs a $filter'],
     ['$filter=Pupil eq 1', 'Pupil'],
     ['$filter=AttendanceHistorys/any(h:h/Present eq true)', 'AttendanceHistorys'],

@@ -100,7 +100,7 @@ describe('the V3 query of a V2 read', () => {
   const wide =
     '$filter=AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-30T00:00:00Z'
   it.each([
-    ['$top=1', 'needs a $filter ($filter, character 0)'],
+    ['$top=1', 'needs a $filter.'],
     [
       '$filter=Present and AttendanceHistorys/any()',
       'AttendanceHistorys/any() has no counterpart in V3 ($filter, character 12)',
