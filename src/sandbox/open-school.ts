@@ -18,7 +18,7 @@ import { loadRoster } from './store/roster.ts'
 /**
  * Opens the school of a seed and scale, and builds it first where the database is new. `now` is the one clock of it: the day
  * on which the sandbox opens decides who is on roll and how far the registers are filled in.
- * `onProgress` hears the share that is built, 0 to 1. Errors: `ADP_USAGE` for a file with other content.
+ * `onProgress` gets the share that is built, 0 to 1. Errors: `ADP_USAGE` for a file with other content.
  */
 export function openSchool(
   settings: SandboxSettings,

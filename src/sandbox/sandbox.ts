@@ -27,7 +27,7 @@ export interface Sandbox {
 
 /** What a sandbox reports while it is made. */
 export interface SandboxHooks {
-  /** The share of the school that is built, 0 to 1; called only where the database is new. */
+  /** The share of the school that is built, 0 to 1; called where the database is new or has registers to fill in. */
   readonly onProgress?: (share: number) => void
   /** A fault of the sandbox itself, which its client reads as status 500. */
   readonly onError?: (error: unknown) => void

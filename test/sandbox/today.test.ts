@@ -25,8 +25,8 @@ function open(date: string, options: SandboxOptions = {}): School {
   return school
 }
 
-/** Days on which a learner has one mark only, no mark although on roll and in school, or a mark although not. */
-function wrongDays(school: School, until: number): string[] {
+/** Sessions that a learner has no mark for, although on roll on a school day before `until`, or has one for otherwise. */
+function wrongSessions(school: School, until: number): string[] {
   const { calendar, roster, marks } = school
   const [first, last] = [calendar.sessions[0]?.number ?? 0, calendar.sessions.at(-1)?.number ?? 0]
   return roster.entries.flatMap((entry) => {
@@ -46,10 +46,10 @@ describe.each([
   ['2025-09-01', '2025-09-01'],
   ['2024-01-10', '2023-09-01'],
 ] as const)('on %s', (date, first) => {
-  test(`whole school years from ${first} are marked up to yesterday, and nobody who was not there`, () => {
+  test(`whole school years from ${first} are marked up to yesterday, for learners on roll only`, () => {
     const school = open(date)
     expect(formatDay(school.calendar.sessions[0]?.day ?? 0)).toBe(first)
-    const wrong = wrongDays(school, dayNumber(date))
+    const wrong = wrongSessions(school, dayNumber(date))
     // One day of the fixed weeks stays open, so that a missing mark can be seen.
     const open11March = wrong.filter((one) => one.endsWith('on 2026-03-11'))
     expect(wrong).toEqual(open11March)
@@ -118,7 +118,23 @@ test('the same day counts for ages, roll states, years, groups and enrolments, w
   })
 })
 
-test('nothing in the documents of pupils lies after the day of its recording', async () => {
+test('an enrolment ends for a reason that fits its end', async () => {
+  const { json } = await startSandbox({ now: '2026-11-22T10:00:00Z', scale: 'school', pageSize: 60 })
+  const filter = encodeURIComponent('Enrolments/any(e:e/DateOfLeaviing ne null)')
+  const { value } = (await json('GET', `/V3/LearnerRegistrations?$filter=${filter}&$expand=Enrolments`))
+    .body as {
+    value: { Enrolments: { DateOfLeaviing: string; ReasonForLeaving: { Code: string } }[] }[]
+  }
+  expect(value).toHaveLength(60)
+  for (const { Enrolments } of value)
+    for (const { DateOfLeaviing, ReasonForLeaving } of Enrolments)
+      expect([DateOfLeaviing, ReasonForLeaving.Code === 'END']).toEqual([
+        DateOfLeaviing,
+        DateOfLeaviing.slice(5, 10) === '08-31',
+      ])
+})
+
+test('learners have applied before today', async () => {
   const school = open('2026-11-22', { scale: 'class' })
   const today = dayNumber('2026-11-22')
   for (const { learner, body } of school.entities.all('LearnerIdentifiers')) {
@@ -136,7 +152,9 @@ test('a file that is opened later has its registers filled up to then, and its p
   first.database.close()
   const later = open('2026-11-22', { db })
   expect(later.pupils.map(({ birthDay }) => birthDay)).toEqual(births)
-  expect(wrongDays(later, dayNumber('2026-11-22')).filter((one) => !one.endsWith('2026-03-11'))).toEqual([])
+  expect(wrongSessions(later, dayNumber('2026-11-22')).filter((one) => !one.endsWith('2026-03-11'))).toEqual(
+    [],
+  )
   const today = later.today()
   expect(
     later.pupils.map((pupil) => rollStateOn(pupil, today)).filter((state) => state === 'Current'),

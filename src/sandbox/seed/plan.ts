@@ -74,7 +74,8 @@ export function createPlan(seed: number, scale: Scale, today: number): SchoolPla
   const yearBefore = firstSeptember(settledYear - 1)
   for (let index = 0; index < others * 2; index += 1) {
     const form = forms[index % 4] ?? 'A'
-    if (index % 2 === 0) add(settledYear - 2 - (index % 4), form, yearBefore, ends[index % ends.length])
+    const pair = Math.floor(index / 2)
+    if (index % 2 === 0) add(settledYear - 2 - (pair % 4), form, yearBefore, ends[pair % ends.length])
     else add(settledYear - 6, form, yearBefore)
   }
   for (let index = 0; index < others; index += 1) {

@@ -71,7 +71,7 @@ describe.each(days)('on %s', (date) => {
 
 const order = ['Current', 'Leaver', 'Future']
 
-test('whoever is in the class of a later year was on roll in the fixed weeks', () => {
+test('the class of a later year was on roll in the fixed weeks', () => {
   for (const date of ['2026-11-22', '2027-11-22', '2028-11-22'])
     for (const place of createPlan(1, 'class', dayNumber(date)).places.slice(0, 30))
       expect(rollStateOn(place, dayNumber('2026-03-02'))).toBe('Current')

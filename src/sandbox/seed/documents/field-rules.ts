@@ -73,8 +73,8 @@ const byType: Readonly<Record<string, Rule>> = {
   'LearnerEnrolment.DateOfAdmission': ({ pupil }) => dateOf(pupil.admissionDay),
   'LearnerEnrolment.DateOfLeaviing': ({ pupil }) => dateOf(pupil.leavingDay),
   'LearnerEnrolment.DestinationStartDate': ({ pupil }) => dateOf(schoolDayAfter(pupil.leavingDay)),
-  'LearnerEnrolment.ReasonForLeaving': ({ pupil, ids }) =>
-    isEndOfPhase(pupil) ? listedReference(ids, 'ReasonForLeavingRef', 'END') : undefined,
+  'LearnerEnrolment.ReasonForLeaving': ({ pupil, ids, random }) =>
+    listedReference(ids, 'ReasonForLeavingRef', isEndOfPhase(pupil) ? 'END' : random.pick(['TRF', 'MOV'])),
   'LearnerEnrolmentStatus.StartDate': ({ pupil }) => dateOf(pupil.admissionDay),
   'LearnerEnrolmentStatus.EndDate': ({ pupil }) => dateOf(pupil.leavingDay),
   'LearnerPersonal.DateOfBirth': ({ pupil }) => dateOf(pupil.birthDay),
