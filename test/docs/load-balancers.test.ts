@@ -141,7 +141,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
       const reply = await pool.request({
         method: 'GET',
         path,
-        headers: { ...headers, Host: 'markbridge.example' },
+        headers: { ...headers, Host: 'markbridge.example:8443' },
       })
       return [reply.statusCode, await reply.body.json()]
     }
@@ -151,7 +151,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
       {
         // HAProxy's file says https in any case.
         '@odata.context': expect.stringMatching(
-          /^https?:\/\/markbridge\.example\/sp-api\/V2\/Attendance\/\$metadata#AttendanceRecords$/,
+          /^https?:\/\/markbridge\.example:8443\/sp-api\/V2\/Attendance\/\$metadata#AttendanceRecords$/,
         ) as unknown,
         value: [{ Learner: fixed.learner }, { Learner: fixed.learner }],
       },
