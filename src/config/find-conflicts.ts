@@ -29,11 +29,11 @@ export function findConflicts(input: unknown): ErrorDetail[] {
 }
 
 function usedTwice(items: readonly Members[], path: string): ErrorDetail[] {
-  return items.flatMap(({ id }, index) =>
-    typeof id === 'string' && items.findIndex((other) => other['id'] === id) < index
-      ? [fault(`${path}[${index}].id`, 'is used twice')]
-      : [],
-  )
+  return items.flatMap(({ id }, index) => {
+    const first = items.findIndex((other) => other['id'] === id)
+    const isTwice = typeof id === 'string' && first < index
+    return isTwice ? [fault(`${path}[${index}].id`, `is the id of ${path}[${first}] as well`)] : []
+  })
 }
 
 /** A path names no client, so a credential that goes with it is open to everybody. */
@@ -61,14 +61,17 @@ function findHidden(partners: readonly Members[], index: number): ErrorDetail[] 
   const own = waysOf(partners[index] ?? {})
   if (own.length === 0) return []
   const earlier = partners.slice(0, index).map(waysOf)
-  const isHidden = own.every((way) => earlier.some((ways) => ways.some((other) => covers(other, way))))
-  if (isHidden)
-    return [
-      fault(`partners[${index}].match`, 'no request reaches this partner: an earlier one matches first'),
-    ]
+  const target = `partners[${index}].match`
+  const before = (way: Way): number => earlier.findIndex((ways) => ways.some((other) => covers(other, way)))
+  const hiders = [...new Set(own.map(before))].sort((one, other) => one - other)
+  if (!hiders.includes(-1)) {
+    const names = hiders.map((at) => `partners[${at}]`).join(' and ')
+    const verb = hiders.length === 1 ? 'matches' : 'match'
+    return [fault(target, `no request reaches this partner: ${names} ${verb} first`)]
+  }
   return own.flatMap((way) =>
-    way.kind === 'hash' && earlier.flat().some((other) => covers(other, way))
-      ? [fault(`partners[${index}].match`, 'has a hash that an earlier partner has as well')]
+    way.kind === 'hash' && before(way) !== -1
+      ? [fault(target, `has a hash that partners[${before(way)}] has as well`)]
       : [],
   )
 }

@@ -1,23 +1,28 @@
 import { describe, expect, it } from 'vitest'
 
 import { parseConfig, Secret } from '../../src/config/index.ts'
-import { AdapterError } from '../../src/errors.ts'
+import { AdapterError, type ErrorDetail } from '../../src/errors.ts'
 
 const one = 'aa'.repeat(32)
 const two = 'bb'.repeat(32)
 const header = (name: string, value: string | Secret): object => ({ header: { name, value } })
 const hashes = (subscriptionKeySha256: string | string[]): object => ({ subscriptionKeySha256 })
 
-/** Indexes of the partners that have a fault, with these ways to match. */
-function faulty(matches: readonly object[]): number[] {
+/** The faults of partners with these ways to match. */
+function faultsOf(matches: readonly object[]): readonly ErrorDetail[] {
   const partners = matches.map((match, index) => ({ id: `p${index}`, match }))
   try {
     parseConfig({ upstreams: { v3: { baseUrl: 'http://v3.test' } }, partners })
     return []
   } catch (error) {
     if (!(error instanceof AdapterError)) throw error
-    return error.details.map(({ target }) => Number(/\d+/.exec(target ?? '')?.[0]))
+    return error.details
   }
+}
+
+/** Indexes of the partners that have a fault. */
+function faulty(matches: readonly object[]): number[] {
+  return faultsOf(matches).map(({ target }) => Number(/\d+/.exec(target ?? '')?.[0]))
 }
 
 describe('a partner that no request reaches', () => {
@@ -35,6 +40,17 @@ describe('a partner that no request reaches', () => {
   ] // prettier-ignore
   it.each(rows)('%s', (_what, matches, expected) => {
     expect(faulty(matches)).toEqual(expected)
+  })
+
+  it('shows which partners match first', () => {
+    const messagesOf = (...matches: object[]): string[] => faultsOf(matches).map(({ message }) => message)
+    expect(messagesOf(header('X', 'a'), { any: true }, hashes(one))).toEqual([
+      'no request reaches this partner: partners[1] matches first',
+    ])
+    expect(messagesOf(hashes([one]), hashes([two]), hashes([two, one]))).toEqual([
+      'no request reaches this partner: partners[0] and partners[1] match first',
+    ])
+    expect(messagesOf(hashes(one), hashes([two, one]))).toEqual(['has a hash that partners[0] has as well'])
   })
 
   it.each(['/a/../b', '/a//b', '/a%20b', '/a;x', '/a?b', '/a#b', '/a. ', '/a\\b', '//a'])(

@@ -57,7 +57,7 @@ describe('journal', () => {
     ],
     [
       { keys: ['a', 'a'].map((id) => ({ id, key: new Secret('0'.repeat(64)) })) },
-      ['journal.keys[1].id: is used twice'],
+      ['journal.keys[1].id: is the id of journal.keys[0] as well'],
     ],
   ])('%j: %j', (journal, faults) => {
     expect(faultsOf(journal)).toEqual(faults)

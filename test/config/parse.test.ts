@@ -69,8 +69,8 @@ describe('parseConfig', () => {
       'passThrough.allow[0]: must begin with "/"',
       'passThrough.rewriteLinks: must be true or false, not a text',
       'colour: is not a key of the configuration',
-      'partners[1].id: is used twice',
-      'partners[1].match: no request reaches this partner: an earlier one matches first',
+      'partners[1].id: is the id of partners[0] as well',
+      'partners[1].match: no request reaches this partner: partners[0] matches first',
     ])
   })
 
@@ -85,7 +85,7 @@ describe('parseConfig', () => {
     [{ upstreams: { v3: {} } }, 'upstreams.v3.baseUrl: is required'],
     [{ upstreams, partners: [{ match: { any: true } }] }, 'partners[0].id: is required'],
     [{ upstreams, partners: [] }, 'partners: must have at least 1 entry'],
-    [{ upstreams, partners: [{ ...keyed, id: 'acme' }, { ...acme }] }, 'partners[1].id: is used twice'],
+    [{ upstreams, partners: [{ ...keyed, id: 'acme' }, { ...acme }] }, 'partners[1].id: is the id of partners[0] as well'],
     [{ upstreams: { v3: { baseUrl: 'http://u:hush@v3.test' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment'],
     [{ upstreams: { v3: { baseUrl: 'http://v3.test/?a=hush' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment'],
     [{ upstreams, partners: [{ ...acme, v3: { budgetMs: 2_147_483_648 } }] }, 'partners[0].v3.budgetMs: must be at most 2147483647'],
@@ -99,7 +99,7 @@ describe('parseConfig', () => {
     [{ upstreams, partners: [{ ...acme, v3: { auth: client } }] }, `partners[0].match: ${lent}`],
     [{ upstreams, partners: [{ id: 'a', match: { pathPrefix: '/a' }, v3: { subscriptionKey: new Secret('s') } }] }, `partners[0].match: ${lent}`],
     [{ upstreams, partners: [{ ...acme, clients: 'all' }] }, 'partners[0].clients: must be open, or left out'],
-    [{ upstreams, journal: { keys: [{ id: 'k', key: new Secret('00'.repeat(32)) }, { id: 'k', key: new Secret('11'.repeat(32)) }] } }, 'journal.keys[1].id: is used twice'],
+    [{ upstreams, journal: { keys: [{ id: 'k', key: new Secret('00'.repeat(32)) }, { id: 'k', key: new Secret('11'.repeat(32)) }] } }, 'journal.keys[1].id: is the id of journal.keys[0] as well'],
   ] // prettier-ignore
   it.each(hints)('%j: %s', (input, fault) => {
     expect(faultsOf(input)).toEqual([fault])
