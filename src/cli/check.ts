@@ -115,7 +115,12 @@ async function checkAll(
       else if (isFolder && kind === 'else') skip(name, 'neither an HTTP request nor the body of a batch')
       else {
         const file: CheckedFile = { file: name, ...(await inspectRecording(bytes, settings)) }
-        checked.push(file)
+        if (isFolder && file.findings.some(({ code }) => code === 'ADP_NOT_FOUND')) {
+          skip(name, 'an HTTP request that is not for $batch')
+          continue
+        }
+        // Of a folder all files are summed up at the end; their records are needed for the document only.
+        checked.push(json === true ? file : { ...file, records: [] })
         if (file.findings.some(({ severity }) => severity === 'error')) status = Math.max(status, 1)
         if (json !== true) printFile(file, !isFolder && findings !== true)
         else if (!isFolder) console.log(JSON.stringify(toDocument(file), null, 2))

@@ -42,7 +42,7 @@ export class Progress {
     this.draw()
   }
 
-  /** Takes the bar away. */
+  /** Removes the bar. */
   stop(): void {
     if (this.isStopped) return
     this.isStopped = true
@@ -69,7 +69,7 @@ export class Progress {
     this.erase()
     const bar = total === undefined || total === 0 ? '' : `${this.bar(total)} `
     const text = this.waitedSeconds() >= 1 ? this.waiting() : this.pace()
-    // One column is left: a full line would wrap, and could not be taken away again. Some terminals do not know their width.
+    // One column is left: a full line would wrap, and could not be erased. Some terminals do not know their width.
     const width = (status.columns ?? 0) > 1 ? (status.columns ?? 0) : 80
     status.write(`${bar}${text}`.slice(0, width - 1))
   }

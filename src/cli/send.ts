@@ -12,7 +12,7 @@ import { postBatch, type PostedBatch } from './sending/post-batch.ts'
 const examples = `
 The file is the body of a batch or a whole HTTP request, as check reads it; - reads standard input. Of a request the body and
 Content-Type are sent. Each part is printed as it comes. On a terminal a bar shows the parts so far, their rate and the time left;
-elsewhere standard error has one line for every second in which nothing came. Ctrl+C ends with what is known by then; the adapter
+elsewhere standard error has one line for every second without a new part. Ctrl+C ends with what is known by then; the adapter
 finishes the batch.
 
 Examples:
@@ -48,7 +48,8 @@ export function addSend(program: Command, exitWith: (status: number) => void): v
 }
 
 function readAddress(text: string): URL {
-  if (!URL.canParse(text)) throw new InvalidArgumentError('It must be an http or https address.')
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
+    throw new InvalidArgumentError('It must be an http or https address.')
   const url = new URL(text)
   if (/\/(?:\$|%24)batch\/?$/i.test(url.pathname)) return url
   return new URL(`${url.href.replace(/\/+$/, '')}/V2/Attendance/$batch`)

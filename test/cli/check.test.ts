@@ -164,6 +164,7 @@ test('a folder: each file in turn, a summary, the status of the worst', async ()
   await put('2.txt', body.replace('"Absent":false', '"Absent":"no"'))
   await put('monday/3.txt', body.slice(0, 3_000))
   await put('4-reply.http', 'HTTP/1.1 200 OK\r\n\r\n--b--')
+  await put('5-read.http', 'GET /V2/Attendance/AttendanceRecords HTTP/1.1\r\nHost: a\r\n\r\n')
   await put('notes.md', 'Prose.\n')
   await put('.hidden', body)
   const { status, stdout } = await runCli(['check', recordings])
@@ -181,15 +182,16 @@ test('a folder: each file in turn, a summary, the status of the worst', async ()
       'no findings',
       'R/2.txt: n bytes, 30 records in 1 changeset(s)',
       'R/4-reply.http: skipped, an HTTP reply',
+      'R/5-read.http: skipped, an HTTP request that is not for $batch',
       'R/monday/3.txt: n bytes, refused: nothing of it would be posted',
       'R/notes.md: skipped, neither an HTTP request nor the body of a batch',
-      '3 recordings: 1 accepted, 1 refused in part, 1 refused as a whole; 2 other files skipped',
+      '3 recordings: 1 accepted, 1 refused in part, 1 refused as a whole; 3 other files skipped',
     ],
   })
   const json = JSON.parse((await runCli(['check', recordings, '--json'])).stdout) as Record<string, unknown[]>
   expect(json).toMatchObject({
-    summary: { recordings: 3, accepted: 1, partlyRefused: 1, refused: 1, skipped: 2 },
-    skipped: [{ reason: 'an HTTP reply' }, {}],
+    summary: { recordings: 3, accepted: 1, partlyRefused: 1, refused: 1, skipped: 3 },
+    skipped: [{ reason: 'an HTTP reply' }, {}, {}],
   })
   expect(json['files']).toHaveLength(3)
   const good = await runCli(['check', join(recordings, '1.txt')])

@@ -33,6 +33,7 @@ test.each([
   { args: ['sandbox', '--seed', 'x'], text: 'whole number' },
   { args: ['send', 'x'], text: "required option '--to <url>'" },
   { args: ['send', 'x', '--to', 'nowhere'], text: 'must be an http or https address' },
+  { args: ['send', 'x', '--to', 'ftp://x'], text: 'must be an http or https address' },
   { args: ['check'], text: 'missing required argument' },
   { args: ['check', '/nowhere/body.txt'], text: 'cannot be read' },
   { args: ['serve'], text: 'upstreams.v3.baseUrl: is required' },

@@ -104,7 +104,7 @@ async function stopped(sending: RunningCli, stop: () => unknown): Promise<void> 
   const { status, stdout, stderr } = await sending.ended()
   expect([status, stderr.replaceAll(/waiting for the reply: .*\n/g, '')]).toEqual([1, ''])
   expect(stdout.replaceAll('\r\n', '\n')).toMatch(
-    /2 accepted, 0 not accepted\nStopped: the outcome of 2 of 4 records is not known here\. Send the same batch again .*\n$/,
+    /2 accepted, 0 not accepted\nStopped: the outcome of 2 of 4 records is unknown\. Send the same batch again .*\n$/,
   )
 }
 
@@ -120,9 +120,7 @@ test('a second SIGINT needs no reply either, and one before any part says so', a
   await sending.untilErrors(/waiting for the reply: 1 s, 0 of 4 parts so far/)
   expect(await sending.stop('SIGINT')).toBe(1)
   const { stdout } = await sending.ended()
-  expect(stdout).toMatch(
-    /^0 accepted, 0 not accepted\nStopped: the outcome of 4 of 4 records is not known here/,
-  )
+  expect(stdout).toMatch(/^0 accepted, 0 not accepted\nStopped: the outcome of 4 of 4 records is unknown/)
 })
 
 test.runIf(hasTerminal)('a terminal shows a bar with rate and time left, in place', async () => {
@@ -151,7 +149,7 @@ test.each<[what: string, parts: PartReply[], status: number, last: RegExp]>([
   ['accepted', [part(201), part(204), part(201), part(201)], 0, /\n4 accepted, 0 not accepted\n$/],
   ['refused', [part(201), part(400, [{ ErrorCode: 'ATT_VAL_2', Message: 'No.' }]), part(405), part(409)], 1, /\n1 accepted, 3 not accepted: 3 refused\n$/],
   ['unknown or not applied', [part(201), part(504, [{ ErrorCode: 'ADP_OUTCOME_UNKNOWN' }]), part(503), part(502)], 1, /\n1 accepted, 3 not accepted: 1 unknown, 2 not applied\n$/],
-  ['fewer than were sent', [part(201)], 1, /\n1 accepted, 0 not accepted\nThe reply is whole: the outcome of 3 of 4 records/],
+  ['fewer than were sent', [part(201)], 1, /\n1 accepted, 0 not accepted\nThe reply has too few parts: the outcome of 3 of 4 records/],
 ])('the exit status follows the worst outcome: %s', async (_, parts, expected, last) => {
   const url = await serve(replyOf(parts))
   const { status, stdout } = await runCli(['send', await batchFile(), '--to', url])

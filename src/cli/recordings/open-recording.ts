@@ -51,14 +51,14 @@ const noLength: Finding = {
   severity: 'note',
   code: 'noContentLength',
   message:
-    'The head has neither Content-Length nor Transfer-Encoding. All that follows it is taken for the body.',
-  remedy: 'Record the request with its framing: sent like this it has no body.',
+    'The head has neither Content-Length nor Transfer-Encoding. Everything after it is read as the body.',
+  remedy: 'Record the request with its framing: on the wire it would have no body.',
 }
 
 const secondRequest: Finding = {
   severity: 'warning',
   code: 'secondRequest',
-  message: 'Behind the request stands another one, which is not checked.',
+  message: 'A second request follows, which is not checked.',
   remedy: 'Record one request in a file.',
 }
 
@@ -66,8 +66,8 @@ const bytesBehind: Finding = {
   severity: 'error',
   code: 'bytesAfterRequest',
   message:
-    'Behind the request stand bytes that are none: the connection is answered 400 and closed, and the answer to the batch may be lost.',
-  remedy: 'Where an editor changed the body, correct Content-Length; else record one request in a file.',
+    'The bytes after the request are not HTTP: the connection is answered 400 and closed, and the answer to the batch may be lost.',
+  remedy: 'Correct Content-Length where an editor changed the body, and record one request in a file.',
 }
 
 function tooShort(missing: number): AdapterError {
@@ -113,7 +113,7 @@ function checkTarget(request: IncomingMessage): void {
   if (!batchPath.test(takeTarget(request).path)) {
     throw new AdapterError(
       'ADP_NOT_FOUND',
-      'The request is not for …/V2/Attendance/$batch, so the adapter does not take it for a batch.',
+      'The request is not for …/V2/Attendance/$batch, so the adapter does not treat it as a batch.',
     )
   }
   if (request.method !== 'POST')

@@ -65,10 +65,14 @@ export function summaryOf({ outcomes, expected, end }: SendResult): string[] {
   const lines = [`${accepted} accepted, ${outcomes.length - accepted} not accepted${detail}`]
   const missing = expected === undefined ? undefined : expected - outcomes.length
   if (end !== 'whole' || (missing ?? 0) > 0) {
-    const why = { whole: 'The reply is whole', 'cut off': 'The reply was cut off', stopped: 'Stopped' }[end]
+    const why = {
+      whole: 'The reply has too few parts',
+      'cut off': 'The reply was cut off',
+      stopped: 'Stopped',
+    }[end]
     const count = missing === undefined ? 'the other records' : `${missing} of ${expected ?? 0} records`
     lines.push(
-      `${why}: the outcome of ${count} is not known here. Send the same batch again for the answers: an adapter with a journal posts no record twice.`,
+      `${why}: the outcome of ${count} is unknown. Send the same batch again to get the answers; an adapter with a journal posts no record twice.`,
     )
   }
   return lines

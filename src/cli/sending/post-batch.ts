@@ -13,7 +13,7 @@ export interface PostedBatch {
 /** How the reply came to its end: whole, cut off, or given up because `signal` said so. */
 export type ReplyEnd = 'whole' | 'cut off' | 'stopped'
 
-/** Of errors of a connection: nothing can have been received. */
+/** Codes of errors by which no connection came about: nothing was sent. */
 const NOT_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -22,6 +22,9 @@ const NOT_SENT = new Set([
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
 ])
+
+/** Codes of a certificate that is not trusted, and of a handshake that failed. */
+const CERTIFICATE = /CERT|SELF_SIGNED|^ERR_(?:TLS|SSL)/
 
 /**
  * Posts a batch as a V2 client does and calls `onPart` for each part of the reply as it comes.
@@ -77,8 +80,11 @@ function endOf(cause: unknown, to: URL, signal: AbortSignal): ReplyEnd {
   // Errors of connections have codes; anything else is a fault of this program.
   if (!(cause instanceof Error && 'code' in cause)) throw cause
   const code = String(cause.code)
-  if (NOT_SENT.has(code)) {
-    const message = `Nothing answers at ${to.origin}. Is the adapter running?`
+  if (code.startsWith('UND_ERR_INVALID')) throw cause
+  if (NOT_SENT.has(code) || CERTIFICATE.test(code)) {
+    const message = CERTIFICATE.test(code)
+      ? `There is no secure connection to ${to.origin} (${code}). Trust its certificate, or name another address.`
+      : `Nothing answers at ${to.origin}. Is the adapter running?`
     throw new AdapterError('ADP_UPSTREAM_UNAVAILABLE', message, { cause })
   }
   return 'cut off'
