@@ -12,7 +12,7 @@ breakModules([
   },
   {
     module: 'proxy/writes/echo-learning.js',
-    from: 'confirmed: marks.of(keyOf(record))',
-    to: 'confirmed: undefined',
+    from: 'marks.has(externalId, recordedOn)',
+    to: 'false',
   },
 ])
