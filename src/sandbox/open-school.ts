@@ -8,7 +8,7 @@ import { createCodeTable } from './seed/code-table.ts'
 import { createSetComposer } from './seed/documents/compose-set.ts'
 import { createPlan } from './seed/plan.ts'
 import { createPupil } from './seed/pupil.ts'
-import { fillRegisters, seedDatabase } from './seed/seed-database.ts'
+import { fillRegisters, refillRegisters, seedDatabase } from './seed/seed-database.ts'
 import { createActors } from './store/actors.ts'
 import { openDatabase, readDay } from './store/database.ts'
 import { createEntityStore } from './store/entities.ts'
@@ -38,13 +38,20 @@ export function openSchool(
   const source = { seed, plan, ids, calendar, codes, today, onProgress }
   if (fresh) seedDatabase(database, source, content)
   else fillRegisters(database, source)
+  const marks = createMarkStore(database, ids)
+  const entities = createEntityStore(database, createSetComposer({ seed, ids, pupils, year: plan.year }))
   return {
-    ...{ database, ids, calendar, codes, pupils, now },
+    ...{ database, ids, calendar, codes, pupils, marks, entities, now },
     today: () => dayOf(now()),
     roster: loadRoster(database),
     actors: createActors(database),
-    marks: createMarkStore(database, ids),
-    entities: createEntityStore(database, createSetComposer({ seed, ids, pupils, year: plan.year })),
     storedValues: createStoredValues(),
+    undoWrites: () => {
+      const written = marks.reset()
+      entities.reset()
+      if (written === undefined) return
+      const [first, last] = [Math.floor(written.first / 2), Math.floor(written.last / 2)]
+      refillRegisters(database, source, { first, last })
+    },
   }
 }

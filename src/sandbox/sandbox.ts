@@ -59,8 +59,7 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
   const school = openSchool(settings, () => clock.now(), hooks.onProgress ?? (() => undefined))
   const faults = createFaultPlan(createRandom(settings.seed, 'faults'))
   const reset = (): void => {
-    school.marks.reset()
-    school.entities.reset()
+    school.undoWrites()
     faults.clear()
     school.storedValues.set(undefined)
   }

@@ -23,6 +23,8 @@ export interface School {
   readonly storedValues: StoredValues
   /** Who the learners are, in order of their numbers. */
   readonly pupils: readonly Pupil[]
+  /** Undoes every write of a client: the school is as it was seeded. */
+  readonly undoWrites: () => void
   /** The time of the service, in milliseconds. */
   readonly now: () => number
   /** The number of its day: ages, roll states, years and groups are those of today. */

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { dayNumber, dayOf, formatDay } from '../../src/sandbox/dates.ts'
+import { zeroGuid } from '../../src/sandbox/identity.ts'
 import { openSchool } from '../../src/sandbox/open-school.ts'
 import { readOptions } from '../../src/sandbox/options.ts'
 import type { SandboxOptions } from '../../src/sandbox/options.ts'
@@ -141,6 +142,42 @@ test('learners have applied before today', async () => {
     const { DateOfApplication } = JSON.parse(body) as Members
     expect([learner, dayOf(Date.parse(String(DateOfApplication))) < today]).toEqual([learner, true])
   }
+})
+
+test('a reset leaves no hole where a client marked a session before its register was filled in', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sandbox-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const db = join(folder, 'class.db')
+  const first = open('2026-06-10', { db })
+  const session = dayNumber('2026-06-10') * 2
+  const draft = {
+    learner: 1,
+    session,
+    code: 1,
+    present: true,
+    absent: false,
+    minutesLate: null,
+    comment: 'own',
+  }
+  const written = {
+    ...draft,
+    recordedOn: 0,
+    actor: 1,
+    changeProcessName: null,
+    externalId: zeroGuid,
+    writtenAt: 0,
+  }
+  first.marks.write(written, 'V3', 'replace')
+  first.database.close()
+  const later = open('2026-06-12', { db })
+  expect(later.marks.range(1, session, session)).toMatchObject([{ comment: 'own', seq: 1 }])
+  later.undoWrites()
+  expect(later.marks.range(1, session, session)).toMatchObject([{ comment: null, seq: 0 }])
+  const fresh = open('2026-06-12')
+  for (const { number } of fresh.roster.entries)
+    expect(later.marks.range(number, session - 40, session + 40)).toEqual(
+      fresh.marks.range(number, session - 40, session + 40),
+    )
 })
 
 test('a file that is opened later has its registers filled up to then, and its pupils have moved up', () => {

@@ -25,6 +25,8 @@ export interface LearnerSwitches {
   readonly unavailable: ReadonlySet<string>
 }
 
+const notAvailable = odataError(501, 'NotAvailable', 'This sub domain is not currently available.')
+
 /** Which sets a root offers: V2 has the registration only (service.md 9), that of the lookups the lookups. */
 const offered = (set: LearnerSet, route: Route): boolean =>
   route.isLookup ? set.subject === 'lookup' : route.version !== 2 || set.name === 'LearnerRegistrations'
@@ -60,6 +62,7 @@ export function createLearnerService(
     const refusal =
       members === undefined ? undefined : refuseDomain(request.principal, members.securityDomain)
     if (refusal !== undefined) return refusal
+    if (members !== undefined && switches.unavailable.has(members.name)) return notAvailable
     const target = { typeName: typeOf(set).qualified, context: set.name, entity: found.entity }
     return readEntity({ ...resource, ...target }, queryContext(), switches.pageSize, route, request)
   }
@@ -71,8 +74,7 @@ export function createLearnerService(
     if (resource === undefined || set === undefined || !offered(set, route)) return notFound
     const refusal = refuseDomain(request.principal, set.securityDomain) ?? refuseMembers(set, request)
     if (refusal !== undefined) return refusal
-    if (switches.unavailable.has(set.name))
-      return odataError(501, 'NotAvailable', 'This sub domain is not currently available.')
+    if (switches.unavailable.has(set.name)) return notAvailable
     const [next, ...beyond] = resource.rest
     if (resource.key === undefined) {
       if (beyond.length > 0 || resource.isRaw) return notFound

@@ -49,3 +49,28 @@ export function fillRegisters(database: DatabaseSync, source: SeedSource): void 
     keepDay(database, 'marked', last)
   })
 }
+
+/**
+ * Fills in the registers of some days again, as far as they are closed: those of a session that a client marked first were left
+ * to it, and are missing once its mark is undone.
+ */
+export function refillRegisters(
+  database: DatabaseSync,
+  { seed, plan, calendar, codes }: SeedSource,
+  days: { readonly first: number; readonly last: number },
+): void {
+  const last = Math.min(days.last, readDay(database, 'marked') ?? -1)
+  if (last < days.first) return
+  const { places } = plan
+  transact(database, () => {
+    seedMarks(database, {
+      seed,
+      places,
+      calendar,
+      codes,
+      first: days.first,
+      last,
+      onProgress: () => undefined,
+    })
+  })
+}

@@ -53,8 +53,11 @@ export interface MarkStore {
   lastSeq(): number
   /** Forgets what memory holds about writes that were rolled back. */
   reload(): void
-  /** Undoes every accepted write: the seeded history stands again and the log is empty. */
-  reset(): void
+  /**
+   * Undoes every accepted write: the seeded history stands again and the log is empty. Returns the first and last session that
+   * was written to; undefined: none.
+   */
+  reset(): { readonly first: number; readonly last: number } | undefined
 }
 
 const columns =
@@ -92,6 +95,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
      WHERE learner = ? AND session = ? AND copy = ? AND replaced_by > ? AND seq <= ? ORDER BY replaced_by LIMIT 1`,
   )
   const effectsAfter = prepare('SELECT * FROM effect WHERE seq > ? ORDER BY seq')
+  const sessionsWritten = prepare('SELECT min(session) AS first, max(session) AS last FROM effect')
   const maxSeq = prepare('SELECT coalesce(max(seq), 0) AS seq FROM effect')
   const loadSeq = (): number => integer(maxSeq.get() ?? {}, 'seq')
   let seq = loadSeq()
@@ -165,6 +169,8 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
       seq = loadSeq()
     },
     reset: () => {
+      const written = sessionsWritten.get() ?? {}
+      const [first, last] = [integerOrNull(written, 'first'), integerOrNull(written, 'last')]
       transact(database, () => {
         database.exec(`
           DELETE FROM mark WHERE seq > 0;
@@ -173,6 +179,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
           DELETE FROM effect;`)
       })
       seq = 0
+      return first === null || last === null ? undefined : { first, last }
     },
   }
 }

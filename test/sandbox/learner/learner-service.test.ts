@@ -154,4 +154,11 @@ test('a domain can be switched to not available', async () => {
   const { json } = await startSandbox({ unavailable: ['LearnerRegistrations'] })
   for (const path of ['/V3/LearnerRegistrations', '/V2/LearnerRegistations'])
     expect(await json('GET', path)).toMatchObject({ status: 501, body: { error: { code: 'NotAvailable' } } })
+  const { body } = await json(
+    'GET',
+    "/V3/LearnerGroups?$filter=GroupType%20eq%20SIMS.GroupTypeEnum'YearGroup'",
+  )
+  const group = `LearnerGroups(ExternalID=${String(rowsOf(body)[0]?.['ExternalID'])},GroupType='YearGroup')`
+  expect((await json('GET', `/V3/${group}/LearnerRegistrations`)).status).toBe(501)
+  expect((await json('GET', `/V3/${group}/LearnerIdentifiers?$top=1`)).status).toBe(200)
 })
