@@ -92,7 +92,10 @@ export const exceptions: readonly Exception[] = [
   {
     name: 'ambiguous path',
     example: () => ({ path: '/V2/Attendance//AttendanceRecords', options: [] }),
-    settle: (pair) => (codeOf(pair.adapter) === 'ADP_PATH' ? agreed(pair) : undefined),
+    settle: (pair) =>
+      codeOf(pair.adapter) === 'ADP_PATH' && [401, 404].includes(statusOf(pair.legacy))
+        ? agreed(pair)
+        : undefined,
   },
   {
     name: 'credentials of documents',

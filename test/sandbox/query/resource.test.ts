@@ -14,12 +14,19 @@ test.each([
   expect([resource?.set, resource?.key !== undefined, resource?.rest.length]).toEqual([set, keyed, rest])
 })
 
-test.each([[['Set(']], [['Set(a=']], [['']], [['$batch']], [['1Set']], [['Set', '']], [['x'.repeat(5000)]]])(
-  '%j is no path',
-  (segments) => {
-    expect(readResource(segments)).toBeUndefined()
-  },
-)
+test.each([
+  [['Set(']],
+  [['Set(a=']],
+  [['']],
+  [['$batch']],
+  [['1Set']],
+  [['Set', '']],
+  [['Set ']],
+  [['Set', ' Link']],
+  [['x'.repeat(5000)]],
+])('%j is no path', (segments) => {
+  expect(readResource(segments)).toBeUndefined()
+})
 
 test.each([
   [`Set(${A})`, ['ExternalID'], [A.toLowerCase()]],
