@@ -265,6 +265,8 @@ describe('AttendanceHistorys', () => {
     const states = [null, 5, 5, 7]
     const [row = {}] = (await read(own)).value
     expect(minutesOf(row)).toEqual(states)
+    const legacy = (await sandbox.json('GET', `/V2/Attendance/AttendanceRecords?${own}`)).body as Body
+    expect(legacy.value).toEqual([row])
     expect(Object.keys((row['AttendanceHistorys'] as object[])[0] ?? {})).toEqual(
       Object.keys(row).slice(0, -1),
     )
