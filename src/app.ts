@@ -127,7 +127,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const gates = { pass_through: gateOf('pass_through'), read: gateOf('read') }
   const reads = {
     planner: createReadPlanner(nowMs),
-    codes: createUnmarkedCodes(systemClock),
+    codes: createUnmarkedCodes(systemClock, events),
     reader: createSharedReader(createV3Reader(upstream), gates.read, v3.timeouts.acquireMs, systemClock),
     clock: systemClock,
   }

@@ -10,6 +10,7 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
   const records = counter('records_total', 'Records of V2 writes as they were first answered.', ['partner', 'outcome']) // prettier-ignore
   const replays = counter('batches_replayed_total', 'Batches that had come before.', ['partner'])
   const reused = counter('batch_ids_reused_total', 'Batches with the ids of another one.', ['partner'])
+  const codesUnknown = counter('unmarked_codes_unknown_total', 'Code lookups that V3 refused or did not have.', ['partner']) // prettier-ignore
   const recovered = counter('records_recovered_total', 'Records that were finished without their client.', ['partner', 'outcome']) // prettier-ignore
   const unrecovered = counter('recovery_failures_total', 'Times that the background could not go on.', ['code']) // prettier-ignore
   const unmapped = counter('unmapped_fields_total', 'Members of records that no rule consumed.', ['partner'])
@@ -59,6 +60,10 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
     batchIdsReused: (event) => {
       events.batchIdsReused(event)
       reused.inc(event)
+    },
+    unmarkedCodesUnknown: (event) => {
+      events.unmarkedCodesUnknown(event)
+      codesUnknown.inc({ partner: event.partner })
     },
     recovered: (event) => {
       events.recovered(event)

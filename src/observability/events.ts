@@ -72,6 +72,8 @@ export interface Events {
   }): void
   /** A batch had the ids of an earlier one and other bytes: it was taken for a new one. */
   batchIdsReused(event: { readonly partner: string }): void
+  /** V3 answered its code lookup with this status: letters in `reads.unmarkedCodes` have no effect for a client of the partner. */
+  unmarkedCodesUnknown(event: { readonly partner: string; readonly status: number }): void
   /** Records of a batch were finished in the background. */
   recovered(event: Recovered): void
   /** Open records of a batch cannot be finished before their partner sends something, or is configured again. */
@@ -114,6 +116,7 @@ export function createEvents(logger: Logger): Events {
     passedThrough: (event) => logger.info(event, 'passed through'),
     requestRefused: (event) => logger.warn(event, 'request refused'),
     batchIdsReused: (event) => logger.warn(event, 'batch ids were used before'),
+    unmarkedCodesUnknown: (event) => logger.warn(event, 'letters in reads.unmarkedCodes have no effect'),
     recovered: (event) => logger.info(event, 'records finished in the background'),
     recoveryWaits: (event) => logger.warn(event, 'recovery waits'),
     recoveryFailed: (event) => logger.error(event, 'recovery failed'),

@@ -1,4 +1,5 @@
 import { AdapterError } from '../errors.ts'
+import type { Events } from '../observability/events.ts'
 import { codeIdOf, type ReadRules, toCodeQuery } from '../translate/index.ts'
 import type { Clock } from '../v3/index.ts'
 import { BoundedMap } from './bounded-map.ts'
@@ -14,8 +15,9 @@ export interface UnmarkedCodes {
   knownRules(client: CodeClient): ReadRules | undefined
   /**
    * The partner's rules with the ids of its letters, which V3's lookup has (service-facts 7). Asked once for each client, since a
-   * token is for one school and schools have ids of their own, and again after ten minutes. Errors: those of `readUpstream`,
-   * `ADP_UPSTREAM_PROTOCOL` for a service without such a lookup: without the ids a page could hold rows that are no marks.
+   * token is for one school and schools have ids of their own, and again after ten minutes. A service that has no such lookup, or
+   * lets the client not read it, leaves the letters out: an event says so. Errors: those of `readUpstream`; a lookup that may be
+   * read again later fails the read, since a page could hold rows that are no marks.
    */
   rulesFor(session: ReadSession, client: CodeClient): Promise<ReadRules>
 }
@@ -27,7 +29,10 @@ const MAX_CLIENTS = 4_096
 const MAX_PAGES = 20
 
 /** Creates the memory of one process, empty. */
-export function createUnmarkedCodes(clock: Pick<Clock, 'nowMs'>): UnmarkedCodes {
+export function createUnmarkedCodes(
+  clock: Pick<Clock, 'nowMs'>,
+  events: Pick<Events, 'unmarkedCodesUnknown'>,
+): UnmarkedCodes {
   const known = new BoundedMap<string, { readonly ids: readonly string[]; readonly untilMs: number }>(
     MAX_CLIENTS,
   )
@@ -56,7 +61,9 @@ export function createUnmarkedCodes(clock: Pick<Clock, 'nowMs'>): UnmarkedCodes 
         const ids = await other.catch(() => undefined)
         if (ids !== undefined) return withIds(client, ids)
       }
-      const answer = lookUp(session, client.partner.unmarkedLetters)
+      const answer = lookUp(session, client.partner.unmarkedLetters, (status) =>
+        events.unmarkedCodesUnknown({ partner: client.partner.id, status }),
+      )
       asking.set(name, answer)
       try {
         const ids = await answer
@@ -69,14 +76,22 @@ export function createUnmarkedCodes(clock: Pick<Clock, 'nowMs'>): UnmarkedCodes 
   }
 }
 
-async function lookUp(session: ReadSession, letters: readonly string[]): Promise<readonly string[]> {
+async function lookUp(
+  session: ReadSession,
+  letters: readonly string[],
+  onMissing: (status: number) => void,
+): Promise<readonly string[]> {
   // They are no pages of the answer.
   const { pages } = session
   try {
-    return await readIds(session, letters)
+    return await readIds(session, letters, onMissing)
   } catch (cause) {
     // A token that is refused here would be refused for the marks.
-    if (!(cause instanceof AdapterError) || cause.status === 401 || cause.status === 403) throw cause
+    if (!(cause instanceof AdapterError) || cause.status === 401) throw cause
+    if (isRefused(cause)) {
+      onMissing(cause.status)
+      return []
+    }
     throw new AdapterError(
       cause.code,
       `The code lookup of the service (${LOOKUP}), which has the ids for reads.unmarkedCodes, cannot be read. ${cause.message}`,
@@ -87,17 +102,25 @@ async function lookUp(session: ReadSession, letters: readonly string[]): Promise
   }
 }
 
-async function readIds(session: ReadSession, letters: readonly string[]): Promise<readonly string[]> {
+/** The service understood the request and says no: the same request has no other answer later. */
+function isRefused({ code, status }: AdapterError): boolean {
+  return status === 403 || (code === 'ADP_UPSTREAM_REFUSED' && status >= 400 && status < 500)
+}
+
+async function readIds(
+  session: ReadSession,
+  letters: readonly string[],
+  onMissing: (status: number) => void,
+): Promise<readonly string[]> {
   const wanted = new Set(letters)
   const ids: string[] = []
   let query: string | undefined = toCodeQuery(letters)
   for (let page = 0; query !== undefined; page += 1) {
     const json = await readUpstream(session, LOOKUP, query)
-    if (json === undefined)
-      throw new AdapterError(
-        'ADP_UPSTREAM_PROTOCOL',
-        'It does not exist. Name the ids of these codes in reads.unmarkedCodes, or [] for none.',
-      )
+    if (json === undefined) {
+      onMissing(404)
+      return []
+    }
     const { rows, link } = readCollection(json)
     for (const row of rows) {
       const id = codeIdOf(row, wanted)

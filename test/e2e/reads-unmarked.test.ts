@@ -120,22 +120,9 @@ describe('a code lookup that fails', () => {
     AttendanceCode: { ExternalID: fixed.present },
   }
   it.each([
-    [
-      'is missing',
-      replyWith(404, { error: { code: 'NotFound', message: 'no' } }),
-      502,
-      'reads.unmarkedCodes',
-    ],
     ['is no collection', replyWith(200, { a: 1 }), 502, 'AttendanceLookups'],
     ['cannot be read', replyWith(500, 'oops'), 502, 'AttendanceLookups'],
-    [
-      'refuses the filter',
-      replyWith(400, { error: { code: 'X1', message: 'bad' } }),
-      400,
-      'AttendanceLookups',
-    ],
     ['is not available', replyWith(503, ''), 503, 'AttendanceLookups'],
-    ['denies the token', replyWith(403, { statusCode: 403, message: 'no permission' }), 403, 'no permission'],
     ['leads to itself', replyWith(200, { value: [], '@odata.nextLink': 'http://x/y?a=1' }), 502, 'to itself'],
   ])('fails the read, and is asked again the next time: it %s', async (_name, answer, status, text) => {
     let fails = true
@@ -157,6 +144,25 @@ describe('a code lookup that fails', () => {
     fails = false
     const reply = await adapter.request('GET', `${RECORDS}?$filter=true`)
     expect([reply.status, (JSON.parse(reply.text) as Body).value.length]).toEqual([200, 1])
+  })
+
+  it.each([
+    ['is missing', replyWith(404, { error: { code: 'NotFound', message: 'no' } }), 404],
+    ['refuses the filter', replyWith(400, { error: { code: 'X1', message: 'bad' } }), 400],
+    ['is refused to the client', replyWith(403, { statusCode: 403, message: 'no permission' }), 403],
+  ])('leaves letters without effect, and says so once: it %s', async (_name, answer, status) => {
+    const upstream = await startUpstream((seen, response) =>
+      (seen.url.includes('Lookups') ? answer : replyWith(200, { value: [mark] }))(seen, response),
+    )
+    const adapter = await startAdapter(upstream.url)
+    for (let times = 0; times < 2; times += 1) {
+      const reply = await adapter.request('GET', `${RECORDS}?$filter=true`)
+      expect([reply.status, (JSON.parse(reply.text) as Body).value.length]).toEqual([200, 1])
+    }
+    expect(upstream.seen.filter(({ url }) => url.includes('Lookups'))).toHaveLength(1)
+    expect(adapter.events().filter(({ msg }) => String(msg).includes('unmarkedCodes'))).toMatchObject([
+      { partner: expect.any(String) as unknown, status },
+    ])
   })
 
   it('costs a read nothing that finds no mark', async () => {

@@ -59,10 +59,12 @@ function openSession() {
   return { clock, session, queries }
 }
 
+const silent = { unmarkedCodesUnknown: () => undefined }
+
 describe('the codes that mean "no mark"', () => {
   it('are looked up over all pages, remembered ten minutes for each client, and are no pages of the answer', async () => {
     const { clock, session, queries } = openSession()
-    const codes = createUnmarkedCodes(clock)
+    const codes = createUnmarkedCodes(clock, silent)
     const client = clientOf('one', ['-'])
     expect(codes.knownRules(client)).toBeUndefined()
     expect((await codes.rulesFor(session, client)).unmarkedCodes).toEqual([given, ...ids])
@@ -82,7 +84,7 @@ describe('the codes that mean "no mark"', () => {
 
   it('are looked up once for requests at the same time, and again by the others where that fails', async () => {
     const { clock, session, queries } = openSession()
-    const codes = createUnmarkedCodes(clock)
+    const codes = createUnmarkedCodes(clock, silent)
     const client = clientOf('one', ['-'])
     const all = await Promise.all([1, 2, 3].map(() => codes.rulesFor(session, client)))
     expect(all.map(({ unmarkedCodes }) => unmarkedCodes.length)).toEqual([3, 3, 3])
@@ -103,7 +105,9 @@ describe('the codes that mean "no mark"', () => {
   it('need no call where there are ids only', async () => {
     const { clock, session, queries } = openSession()
     const client = clientOf('one', [])
-    expect((await createUnmarkedCodes(clock).rulesFor(session, client)).unmarkedCodes).toEqual([given])
+    expect((await createUnmarkedCodes(clock, silent).rulesFor(session, client)).unmarkedCodes).toEqual([
+      given,
+    ])
     expect(queries).toEqual([])
   })
 })
