@@ -60,7 +60,7 @@ function refuseOptions(options: QueryOptions, names: readonly (keyof QueryOption
   for (const name of names)
     if (options[name] !== undefined)
       throw new QueryError(
-        'The path names one entity or value, which this option does not apply to. Leave it out, or read the collection',
+        'The option applies to collections only, and the path names one entity or value: leave it out, or read the collection',
         0,
         `$${name}`,
       )

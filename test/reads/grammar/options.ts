@@ -34,7 +34,11 @@ const list = (item: Text, maxLength: number): Text =>
 function scopes({ literals }: Expressions, samples: Samples): Text {
   const hours = Math.round((samples.toMs - samples.fromMs) / HOUR_MS)
   const range = fc
-    .tuple(fc.nat(hours), fc.constantFrom(24, 24, 48, 96, 24 * 14, 24 * 90, 7), fc.constantFrom('lt', 'le'))
+    .tuple(
+      fc.nat(hours),
+      fc.constantFrom(24, 24, 24, 24, 24, 48, 48, 48, 96, 96, 7, 7, 24 * 14, 24 * 90),
+      fc.constantFrom('lt', 'le'),
+    )
     .map(([begin, length, end]) => {
       const fromMs = samples.fromMs + Math.floor(begin / 12) * 12 * HOUR_MS
       return `AttendableEventStart ge ${formatTime(fromMs)} and AttendableEventStart ${end} ${formatTime(fromMs + length * HOUR_MS)}`
@@ -67,7 +71,10 @@ function scopes({ literals }: Expressions, samples: Samples): Text {
       weight: 1,
       arbitrary: fc.constantFrom(...samples.starts).map((start) => `AttendableEventStart eq ${start}`),
     },
-    { weight: 1, arbitrary: wide },
+    {
+      weight: 1,
+      arbitrary: fc.tuple(wide, ids).map(([one, all]) => `Learner in (${all.join(',')}) and ${one}`),
+    },
     { weight: 1, arbitrary: fc.tuple(wide, learner).map(([one, other]) => `${other} and ${one}`) },
     {
       weight: 1,
