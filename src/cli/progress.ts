@@ -1,14 +1,13 @@
 import { clearLine, cursorTo } from 'node:readline'
 import type { Writable } from 'node:stream'
 
-/** A stream that may be a terminal. */
-export type StatusStream = Writable & { readonly isTTY?: boolean; readonly columns?: number }
-
 export interface ProgressOptions {
   /** Where lines go. */
   readonly output: Writable
   /** Where the bar goes on a terminal, and a line for every second of waiting elsewhere. */
-  readonly status: StatusStream
+  readonly status: Writable & { readonly columns?: number }
+  /** True where lines can be erased. */
+  readonly isTerminal: boolean
   /** Undefined where it is not known. */
   readonly total: number | undefined
   readonly nowMs: () => number
@@ -51,21 +50,21 @@ export class Progress {
   }
 
   private tick(): void {
-    const { status } = this.options
-    if (status.isTTY === true) this.draw()
+    const { status, isTerminal } = this.options
+    if (isTerminal) this.draw()
     else if (this.waitedSeconds() >= 1) status.write(`${this.waiting()}\n`)
   }
 
   private erase(): void {
-    const { status } = this.options
-    if (status.isTTY !== true) return
+    const { status, isTerminal } = this.options
+    if (!isTerminal) return
     cursorTo(status, 0)
     clearLine(status, 0)
   }
 
   private draw(): void {
-    const { status, total } = this.options
-    if (status.isTTY !== true) return
+    const { status, total, isTerminal } = this.options
+    if (!isTerminal) return
     this.erase()
     const bar = total === undefined || total === 0 ? '' : `${this.bar(total)} `
     const text = this.waitedSeconds() >= 1 ? this.waiting() : this.pace()

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 
+import { readEnvironment } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import { type Batch, decodeBatch, noBatchLimits } from '../v2/index.ts'
 import { Progress } from './progress.ts'
@@ -78,6 +79,7 @@ async function send(batch: PostedBatch, { to, json }: SendOptions): Promise<numb
   const progress = new Progress({
     output: process.stdout,
     status: process.stderr,
+    isTerminal: process.stderr.isTTY && !readEnvironment().isDumbTerminal,
     total: parts?.length,
     nowMs: () => performance.now(),
   })

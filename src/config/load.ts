@@ -72,6 +72,8 @@ export interface Environment {
   /** `MARKBRIDGE_SUBSCRIPTION_KEY` and `MARKBRIDGE_TOKEN`: what `send` sends. */
   readonly subscriptionKey: string | undefined
   readonly token: string | undefined
+  /** `TERM` is dumb: the terminal cannot erase a line. */
+  readonly isDumbTerminal: boolean
 }
 
 /** Reads the variables once; an empty one counts as unset. */
@@ -82,6 +84,7 @@ export function readEnvironment(): Environment {
     logLevel: read('MARKBRIDGE_LOG_LEVEL'),
     subscriptionKey: read('MARKBRIDGE_SUBSCRIPTION_KEY'),
     token: read('MARKBRIDGE_TOKEN'),
+    isDumbTerminal: read('TERM') === 'dumb',
   }
 }
 

@@ -2,7 +2,7 @@ import { Writable } from 'node:stream'
 
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-import { Progress, type StatusStream } from '../../src/cli/progress.ts'
+import { Progress } from '../../src/cli/progress.ts'
 
 const ERASE = '\u001b[1G\u001b[2K'
 
@@ -19,7 +19,7 @@ interface Screen {
   readonly written: () => string
 }
 
-function open(terminal: { isTTY?: boolean; columns?: number }, total: number | undefined): Screen {
+function open(isTerminal: boolean, total: number | undefined, columns = 100): Screen {
   let text = ''
   const stream = (): Writable =>
     new Writable({
@@ -28,13 +28,19 @@ function open(terminal: { isTTY?: boolean; columns?: number }, total: number | u
         done()
       },
     })
-  const status: StatusStream = Object.assign(stream(), terminal)
-  const progress = new Progress({ output: stream(), status, total, nowMs: () => performance.now() })
+  const status = Object.assign(stream(), { columns })
+  const progress = new Progress({
+    output: stream(),
+    status,
+    isTerminal,
+    total,
+    nowMs: () => performance.now(),
+  })
   return { progress, written: () => text }
 }
 
 test('without a terminal: lines, and one for each second without a part', () => {
-  const { progress, written } = open({}, 3)
+  const { progress, written } = open(false, 3)
   vi.advanceTimersByTime(900)
   progress.advance('first')
   vi.advanceTimersByTime(3_000)
@@ -49,7 +55,7 @@ test('without a terminal: lines, and one for each second without a part', () => 
 })
 
 test('on a terminal: a bar below the lines, with rate and time left, then what it waits for', () => {
-  const { progress, written } = open({ isTTY: true, columns: 100 }, 4)
+  const { progress, written } = open(true, 4)
   vi.advanceTimersByTime(500)
   progress.advance('first')
   vi.advanceTimersByTime(2_600)
@@ -71,13 +77,13 @@ test.each([
   [20, '[------------------'],
   [0, '[------------------------] 0 of 4 parts, 0.0/s'],
 ])('a terminal of %i columns gets no line that wraps', (columns, line) => {
-  const { progress, written } = open({ isTTY: true, columns }, 4)
+  const { progress, written } = open(true, 4, columns)
   progress.stop()
   expect(written()).toBe(`${ERASE}${line}${ERASE}`)
 })
 
 test('without a known total there is a count alone', () => {
-  const { progress, written } = open({ isTTY: true }, undefined)
+  const { progress, written } = open(true, undefined)
   vi.advanceTimersByTime(500)
   progress.advance(undefined)
   progress.stop()

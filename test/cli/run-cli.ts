@@ -63,10 +63,15 @@ export function startCli(args: readonly string[], env: Record<string, string> = 
 export const hasTerminal = String(spawnSync('script', ['--version']).stdout).includes('util-linux')
 
 /** As `startCli`, in a terminal: everything it prints is the standard output of the result. */
-export function startCliInTerminal(args: readonly string[]): RunningCli {
+export function startCliInTerminal(args: readonly string[], env: Record<string, string> = {}): RunningCli {
   const quoted = [process.execPath, mainOfCli, ...args].map((word) => `'${word.replaceAll("'", "'\\''")}'`)
   // -e: its exit status is that of the command; the shell is replaced, so that a signal reaches the command alone.
-  return watch(spawn('script', ['-qefc', `exec ${quoted.join(' ')}`, '/dev/null'], { cwd: root, env: usual }))
+  return watch(
+    spawn('script', ['-qefc', `exec ${quoted.join(' ')}`, '/dev/null'], {
+      cwd: root,
+      env: { ...usual, TERM: 'xterm', ...env },
+    }),
+  )
 }
 
 function watch(child: ChildProcessWithoutNullStreams): RunningCli {

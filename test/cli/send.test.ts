@@ -139,6 +139,15 @@ test.runIf(hasTerminal)('a terminal shows a bar with rate and time left, in plac
   expect(screen.at(-2)).toBe('4 accepted, 0 not accepted')
 })
 
+test.runIf(hasTerminal)('a terminal that cannot erase a line gets plain lines', async () => {
+  const { args, release } = await holdThird()
+  const sending = startCliInTerminal(args, { TERM: 'dumb' })
+  await sending.until(/waiting for the reply: 1 s, 2 of 4 parts so far\r\n/)
+  release()
+  const { status, stdout } = await sending.ended()
+  expect([status, stdout.includes(ESCAPE)]).toEqual([0, false])
+})
+
 test.runIf(hasTerminal)('Ctrl+C in a terminal ends it with what is known', async () => {
   const { args } = await holdThird()
   const sending = startCliInTerminal(args)

@@ -279,5 +279,11 @@ it('reads its own variables, an empty one as unset', () => {
   vi.stubEnv('MARKBRIDGE_LOG_LEVEL', 'warn')
   vi.stubEnv('MARKBRIDGE_SUBSCRIPTION_KEY', '')
   vi.stubEnv('MARKBRIDGE_TOKEN', undefined)
-  expect(readEnvironment()).toEqual({ logLevel: 'warn', subscriptionKey: undefined, token: undefined })
+  vi.stubEnv('TERM', 'dumb')
+  expect(readEnvironment()).toEqual({
+    logLevel: 'warn',
+    subscriptionKey: undefined,
+    token: undefined,
+    isDumbTerminal: true,
+  })
 })

@@ -44,7 +44,7 @@ const bareLfInHead: Finding = {
   severity: 'note',
   code: 'bareLfInHead',
   message: 'The lines of the head end in a bare LF. They are read as if they ended in CRLF.',
-  remedy: 'Record the bytes as they were sent: with bare LF the request is no valid HTTP.',
+  remedy: 'Record the bytes as they were sent: with bare LF the request is not valid HTTP.',
 }
 
 const noLength: Finding = {

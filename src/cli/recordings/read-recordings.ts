@@ -1,5 +1,5 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 
 import { AdapterError } from '../../errors.ts'
 
@@ -37,7 +37,7 @@ async function listFolder(path: string): Promise<string[]> {
   return entries
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
-    .filter((name) => !/(?:^|[\\/])\.[^.\\/]/.test(name.slice(path.length)))
+    .filter((name) => !/(?:^|[\\/])\./.test(relative(path, name)))
     .sort()
 }
 

@@ -28,7 +28,7 @@ const CERTIFICATE = /CERT|SELF_SIGNED|^ERR_(?:TLS|SSL)/
 
 /**
  * Posts a batch as a V2 client does and calls `onPart` for each part of the reply as it comes.
- * Errors: `ADP_UPSTREAM_UNAVAILABLE` where nothing answers, `ADP_UPSTREAM_REFUSED` for a reply that is no batch reply.
+ * Errors: `ADP_UPSTREAM_UNAVAILABLE` where nothing answers, `ADP_UPSTREAM_REFUSED` for any other reply than that of a batch.
  */
 export async function postBatch(
   to: URL,
@@ -83,7 +83,7 @@ function endOf(cause: unknown, to: URL, signal: AbortSignal): ReplyEnd {
   if (code.startsWith('UND_ERR_INVALID')) throw cause
   if (NOT_SENT.has(code) || CERTIFICATE.test(code)) {
     const message = CERTIFICATE.test(code)
-      ? `There is no secure connection to ${to.origin} (${code}). Trust its certificate, or name another address.`
+      ? `The certificate of ${to.origin} is not accepted (${code}). Set NODE_EXTRA_CA_CERTS to its authority, or name another address.`
       : `Nothing answers at ${to.origin}. Is the adapter running?`
     throw new AdapterError('ADP_UPSTREAM_UNAVAILABLE', message, { cause })
   }

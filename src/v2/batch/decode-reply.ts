@@ -40,7 +40,7 @@ export function openReplyDecoding(contentType: string | undefined): ReplyDecodin
 interface OpenPart {
   /** Offset of its headers. */
   readonly start: number
-  /** True for the first part of its multipart body: alone and blank, it is none (batch-wire F11). */
+  /** True for the first part of its multipart body: when it is also the last and blank, the body is empty (batch-wire F11). */
   readonly isFirst: boolean
   /** It was given out when its last byte came. */
   isDone: boolean
@@ -125,7 +125,7 @@ class ReplyDecoder implements ReplyDecoding {
     return true
   }
 
-  /** The part before a delimiter, unless it was given out or is none. */
+  /** The part before a delimiter, unless it was given out already or the body is empty. */
   private takePart({ start, closing }: Delimiter): DecodedReply | undefined {
     const { part, bytes } = this
     if (part === undefined || part.isDone) return undefined
