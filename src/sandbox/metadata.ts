@@ -2,10 +2,11 @@ import { acceptedType } from '../http/accepted-type.ts'
 import { attendanceV2Model } from '../model/attendance-v2.ts'
 import { toServiceDocument, writeCsdlJson, writeEdmx } from '../odata/index.ts'
 import { methodNotAllowed } from './edge/refusals.ts'
-import { jsonReply, odataError } from './edge/reply.ts'
+import { jsonMediaType, jsonReply, odataError } from './edge/reply.ts'
 import type { Reply } from './edge/reply.ts'
 import { isLegacy } from './edge/request.ts'
 import type { Route, ServiceRequest } from './edge/request.ts'
+import { levelOf } from './query/presentation.ts'
 import { modelOfArea } from './served-model.ts'
 
 /** Answers `GET <root>/` and `GET <root>/$metadata`; undefined for every other path. */
@@ -47,15 +48,21 @@ export function createMetadataService(): MetadataService {
       const headers = { 'Content-Type': form, 'OData-Version': '4.0', Vary: 'Accept' }
       return { status: 200, headers, body: describe(model, form) }
     }
-    const document = toServiceDocument(models[model], `${request.origin}${root}/$metadata`)
-    return jsonReply(200, JSON.stringify(document))
+    const level = levelOf(formatOf(request), request)
+    const { value, ...context } = toServiceDocument(models[model], `${request.origin}${root}/$metadata`)
+    const document = level === 'none' ? { value } : { ...context, value }
+    return jsonReply(200, JSON.stringify(document), { 'Content-Type': jsonMediaType(level) })
   }
 }
 
 /** The form that a client asks for: `$format` wins over `Accept` (OData protocol 8.2.1). */
 function formOf(request: ServiceRequest): (typeof forms)[number] | undefined {
-  const query = new URLSearchParams(request.query)
-  const format = query.get('$format') ?? query.get('format')
-  if (format === null) return acceptedType(request.header('accept'), forms)
-  return forms.find((form) => form === format.toLowerCase() || form === `application/${format.toLowerCase()}`)
+  const format = formatOf(request)?.toLowerCase()
+  if (format === undefined) return acceptedType(request.header('accept'), forms)
+  return forms.find((form) => form === format || form === `application/${format}`)
+}
+
+function formatOf({ query }: ServiceRequest): string | undefined {
+  const options = new URLSearchParams(query)
+  return options.get('$format') ?? options.get('format') ?? undefined
 }

@@ -68,3 +68,16 @@ test.each([
     body: { error: { code: 'NotAcceptable' } },
   })
 })
+
+test.each([
+  ['none', false],
+  ['full', true],
+])('the service document at the level %s has a context: %s', async (level, hasContext) => {
+  const { request, url } = await startSandbox()
+  const reply = await request('GET', '/V3/', {
+    headers: { Accept: `application/json;odata.metadata=${level}` },
+  })
+  expect(reply.headers['content-type']).toBe(`application/json; odata.metadata=${level}`)
+  const document = JSON.parse(reply.text) as Record<string, unknown>
+  expect(document['@odata.context']).toBe(hasContext ? `${url}/V3/$metadata` : undefined)
+})

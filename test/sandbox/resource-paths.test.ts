@@ -196,6 +196,7 @@ test.each(['/V1/$batch', '/V3/$batch', '/Attendance/V3/$batch'])(
       requests: [
         { id: '1', method: 'GET', url: '/V1/LearnerGrants?$top=1' },
         { id: '2', method: 'GET', url: '/V1/Nothing' },
+        { id: '3', method: 'HEAD', url: '/V1/LearnerGrants?$top=1' },
       ],
     })
     const { status, text } = await call('POST', path, 'sandbox', body, {

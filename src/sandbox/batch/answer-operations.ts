@@ -60,15 +60,17 @@ function executeOne(
   const { path, query } = operationTarget(operation.url, route.root)
   const struck = disturb(operation.method, path)
   if (struck !== undefined) return struck
+  const isHead = operation.method === 'HEAD'
   try {
-    return service({
+    const reply = service({
       ...outer,
-      method: operation.method,
+      method: isHead ? 'GET' : operation.method,
       path,
       query,
       body: operation.body,
       header: (name) => operation.headers.get(name),
     })
+    return isHead ? { ...reply, body: '' } : reply
   } catch (error) {
     if (error instanceof AdapterError) return faultReply(error)
     throw error

@@ -15,10 +15,14 @@ export interface Presentation {
   readonly describe: Describe | undefined
 }
 
-/**
- * Reads the level that a client asks for: `$format` wins over `Accept` (OData protocol 8.2.1), also where it names no level.
- * `describe` is another way to write the full level (the legacy face).
- */
+/** The level that a client asks for: `$format` wins over `Accept` (OData protocol 8.2.1), also where it names no level. */
+export function levelOf(format: string | undefined, request: ServiceRequest): MetadataLevel {
+  const wanted = format ?? request.header('accept') ?? ''
+  // OData 4.01 leaves out the prefix `odata.`.
+  return readPreferences('', wanted.replace(/(?<![.\w])metadata=/i, 'odata.metadata=')).metadata
+}
+
+/** How the answer to a request is annotated; `describe` is another way to write the full level (the legacy face). */
 export function presentationOf(
   options: QueryOptions,
   route: Route,
@@ -26,12 +30,7 @@ export function presentationOf(
   index: ModelIndex,
   describe?: Describe,
 ): Presentation {
-  const wanted = options.format ?? request.header('accept')
-  // OData 4.01 leaves out the prefix `odata.`.
-  const { metadata: level } = readPreferences(
-    '',
-    (wanted ?? '').replace(/(?<![.\w])metadata=/i, 'odata.metadata='),
-  )
+  const level = levelOf(options.format, request)
   const root = contextRoot(route, request)
   return {
     root,
