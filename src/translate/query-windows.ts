@@ -16,7 +16,10 @@ export interface Window {
   readonly toMs: number
 }
 
-/** The range of AttendableEventStart outside which a checked V2 filter matches nothing: `and` narrows, `or` widens. */
+/**
+ * The range of AttendableEventStart outside which a checked V2 filter matches nothing: `and` narrows, `or` widens. A list of
+ * times (`in`) is no range: the service, too, takes one of any span where the filter names a learner, and none elsewhere.
+ */
 export function dateRangeOf(node: TypedExpr): DateRange {
   switch (node.kind) {
     case 'and':
@@ -25,14 +28,6 @@ export function dateRangeOf(node: TypedExpr): DateRange {
       return node.operands.map(dateRangeOf).reduce(widen)
     case 'compare':
       return rangeOf(node)
-    case 'in': {
-      if (!isStart(node.operand)) return {}
-      const times = node.items.map((item) => (item.kind === 'constant' ? timeOf(item.value) : undefined))
-      const known = times.filter((time) => time !== undefined)
-      if (known.length === 0 || known.length < times.length) return {}
-      // Not Math.min(...): a list may have more items than a call has arguments.
-      return known.map((time) => ({ fromMs: time, toMs: time })).reduce<DateRange>(widen, range(known[0]))
-    }
     default:
       return {}
   }

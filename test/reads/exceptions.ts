@@ -63,6 +63,14 @@ export const exceptions: readonly Exception[] = [
     },
   },
   {
+    name: 'range of more than ten years',
+    example: (samples) => filter(`${learnerOf(samples)} and ${wideRange.replace('2025', '1925')}`),
+    settle: (pair) =>
+      pair.wide !== undefined && messageOf(pair.adapter).includes('The filter spans more than 3780 days')
+        ? agreed(pair)
+        : undefined,
+  },
+  {
     name: 'order of a wide range',
     example: (samples) => filter(`${wideRange} and ${learnerOf(samples)}`, ['$orderby', 'Comment']),
     settle: (pair) =>

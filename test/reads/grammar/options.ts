@@ -56,6 +56,9 @@ function scopes({ literals }: Expressions, samples: Samples): Text {
     })
   const learner = fc.constantFrom(...samples.learners).map((id) => `Learner eq ${id}`)
   const ids = fc.array(fc.constantFrom(...samples.learners), { minLength: 1, maxLength: 3 })
+  // Sessions of the whole school year.
+  const sessions = [...samples.starts, '2025-10-06T08:00:00Z', '2026-01-12T09:00:00Z', '2026-06-08T08:00:00Z']
+  const times = fc.array(fc.constantFrom(...sessions), { minLength: 1, maxLength: 3 })
   return fc.oneof(
     { withCrossShrink: true },
     { weight: 4, arbitrary: learner },
@@ -70,6 +73,12 @@ function scopes({ literals }: Expressions, samples: Samples): Text {
     {
       weight: 1,
       arbitrary: fc.constantFrom(...samples.starts).map((start) => `AttendableEventStart eq ${start}`),
+    },
+    {
+      weight: 1,
+      arbitrary: fc
+        .tuple(times, learner)
+        .map(([all, one]) => `AttendableEventStart in (${all.join(',')}) and ${one}`),
     },
     {
       weight: 1,
