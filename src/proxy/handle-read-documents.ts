@@ -10,6 +10,7 @@ import {
   writeLegacyMetadata,
   writeLegacyServiceDocument,
 } from '../translate/index.ts'
+import { readPreferences } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { PassThrough } from './pass-through.ts'
 import { addressOf, serviceRoot } from './read-request.ts'
@@ -34,10 +35,14 @@ export async function handleReadMetadata(
 
 /** `$format` wins over `Accept` (OData protocol 8.2.1). */
 function metadataTypeOf(request: IncomingMessage): (typeof metadataTypes)[number] | undefined {
-  const query = new URLSearchParams(queryOf(request))
-  const format = (query.get('$format') ?? query.get('format'))?.toLowerCase()
+  const format = formatOf(request)?.toLowerCase()
   if (format === undefined) return acceptedType(request.headers.accept, metadataTypes)
   return metadataTypes.find((type) => type === format || type === `application/${format}`)
+}
+
+function formatOf(request: IncomingMessage): string | undefined {
+  const query = new URLSearchParams(queryOf(request))
+  return query.get('$format') ?? query.get('format') ?? undefined
 }
 
 /** `GET …/V2/Attendance/`: the service document. */
@@ -48,7 +53,9 @@ export async function handleReadServiceDocument(
 ): Promise<void> {
   await authoriseRead(context, request)
   const root = addressOf(request).replace(/\/$/, '')
-  sendRead(response, writeLegacyServiceDocument(`${root}/$metadata`), jsonType('minimal'))
+  const { metadata } = readPreferences('', formatOf(request) ?? request.headers.accept ?? '')
+  const url = metadata === 'none' ? undefined : `${root}/$metadata`
+  sendRead(response, writeLegacyServiceDocument(url), jsonType(metadata))
 }
 
 /**

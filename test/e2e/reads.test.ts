@@ -503,6 +503,20 @@ describe('the documents of V2', () => {
     },
   )
 
+  it.each(['none', 'full', 'minimal'])(
+    'the service document has the annotations of the level %s',
+    async (level) => {
+      const { sandbox, adapter, get } = await startReads()
+      for (const parameter of ['metadata', 'odata.metadata']) {
+        const path = `/V2/Attendance?$format=application/json;${parameter}=${level}`
+        const own = await get(path)
+        const legacy = await sandbox.request('GET', path)
+        expect(own.headers['content-type']).toBe(legacy.headers['content-type'])
+        expect(own.text.replaceAll(adapter.url, sandbox.url)).toBe(legacy.text)
+      }
+    },
+  )
+
   it('HEAD answers as GET does, without the body', async () => {
     const { sandbox, adapter, get } = await startReads()
     const registration = `/V2/LearnerRegistations(${fixed.learner})`

@@ -17,9 +17,7 @@ export interface Presentation {
 
 /** The level that a client asks for: `$format` wins over `Accept` (OData protocol 8.2.1), also where it names no level. */
 export function levelOf(format: string | undefined, request: ServiceRequest): MetadataLevel {
-  const wanted = format ?? request.header('accept') ?? ''
-  // OData 4.01 leaves out the prefix `odata.`.
-  return readPreferences('', wanted.replace(/(?<![.\w])metadata=/i, 'odata.metadata=')).metadata
+  return readPreferences('', format ?? request.header('accept') ?? '').metadata
 }
 
 /** How the answer to a request is annotated; `describe` is another way to write the full level (the legacy face). */

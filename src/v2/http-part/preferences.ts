@@ -10,7 +10,10 @@ export interface Preferences {
 
 /** Reads the values of `Prefer` and `Accept`; several lines of one header are joined by commas, '' stands for none. */
 export function readPreferences(prefer: string, accept: string): Preferences {
-  const level = /odata\.metadata\s*=\s*"?(none|minimal|full)\b/i.exec(accept)?.[1]?.toLowerCase()
+  // OData 4.01 leaves out the prefix `odata.`.
+  const level = /(?<![.\w])(?:odata\.)?metadata\s*=\s*"?(none|minimal|full)\b/i
+    .exec(accept)?.[1]
+    ?.toLowerCase()
   return {
     prefersMinimal: /(^|[,;\s])return\s*=\s*"?minimal\b/i.test(prefer),
     metadata: level === 'none' || level === 'full' ? level : 'minimal',

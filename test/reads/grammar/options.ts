@@ -146,6 +146,7 @@ export const formats = fc.constantFrom(
   ...['json', 'application/json', 'application/json;odata.metadata=minimal', 'JSON'],
   ...['application/json;odata.metadata=none', 'application/json;odata.metadata=full'],
   'application/json;odata.streaming=true;IEEE754Compatible=false',
+  'application/json;metadata=full',
 )
 
 /** Values for the aliases that occur in the options; each is missing at times, which makes it null. */
