@@ -23,6 +23,8 @@ describe('readPreferences', () => {
     ['a/b, application/json; ODATA.Metadata = "Full"', 'full'],
     ['application/json;odata.metadata=none', 'none'],
     ['application/json;odata.metadata=nonesuch', 'minimal'],
+    ['application/json;metadata=full', 'full'],
+    ['application/json;x.metadata=full', 'minimal'],
   ]
   it.each(accept)('Accept %j: %s', (text, metadata) => {
     expect(readPreferences('', text)).toEqual({ prefersMinimal: false, metadata })
