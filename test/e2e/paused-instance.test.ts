@@ -2,13 +2,16 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { startSandbox } from '../sandbox/start-sandbox.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
-import { journalFile } from './support/journal-file.ts'
+import { isHeld, journalFile } from './support/journal-file.ts'
 import { sandboxRegister } from './support/sandbox-register.ts'
 import { startStopping } from './support/stopping-adapter.ts'
 
 const MARKS = 12
 
-/** Two instances on one journal: the first stands still at its `nth` post for longer than its lease; the second finishes. */
+/**
+ * Two instances on one journal: the first stands still at its `nth` post for longer than its lease; the second finishes. Undefined where
+ * the first stood still inside a transaction of SQLite: then it holds the file, and nobody can finish (docs/operations.md).
+ */
 async function pauseAt(url: string, nth: number, v3: object) {
   const sandbox = await startSandbox()
   const register = await sandboxRegister(sandbox, MARKS)
@@ -27,6 +30,7 @@ async function pauseAt(url: string, nth: number, v3: object) {
   // A reply whose first part had left can only break off.
   const reply = pausing.post(register.batch, register.headers).catch(() => 'broken off' as const)
   await pausing.stopped()
+  if (isHeld(url)) return undefined
   await vi.waitFor(async () => expect(await register.written()).toHaveLength(MARKS), { timeout: 60_000 })
   await other.logged('records finished in the background')
   pausing.goOn()
@@ -51,7 +55,11 @@ const paced: Mode = ['behind the rate', 3, { callsPerSecond: 5, concurrency: 4 }
 function describePauses(store: string, tried: readonly Mode[], makeUrl: () => Promise<string>): void {
   describe(`product 3, ${store}: an instance that stood still for longer than its lease`, () => {
     it.each(tried)('posts nothing that another has taken over: %s', async (_mode, nth, v3) => {
-      const { told, resent, written, register } = await pauseAt(await makeUrl(), nth, v3)
+      let paused = await pauseAt(await makeUrl(), nth, v3)
+      for (let tries = 1; paused === undefined && tries < 5; tries += 1)
+        paused = await pauseAt(await makeUrl(), nth, v3)
+      if (paused === undefined) throw new Error('it stood still inside a transaction five times')
+      const { told, resent, written, register } = paused
       expect(written).toEqual(register.learners)
       if (told !== 'broken off') {
         const lost: unknown = expect.stringContaining('ADP_JOURNAL_LOST')

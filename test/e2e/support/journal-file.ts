@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 
 import { onTestFinished } from 'vitest'
 
@@ -20,4 +21,19 @@ export function journalFile({ encrypted = false } = {}): JournalSection {
   })
   const keys = encrypted ? [{ id: 'k1', key: new Secret('ab'.repeat(32)) }] : []
   return { url: `sqlite:${join(folder, 'journal.db')}`, keys }
+}
+
+/** True where another process holds the file of an SQLite journal for seconds; false for every other journal. */
+export function isHeld(url: string): boolean {
+  if (!url.startsWith('sqlite:')) return false
+  const database = new DatabaseSync(url.slice('sqlite:'.length), { timeout: 3_000 })
+  try {
+    database.exec('BEGIN IMMEDIATE')
+    database.exec('ROLLBACK')
+    return false
+  } catch {
+    return true
+  } finally {
+    database.close()
+  }
 }

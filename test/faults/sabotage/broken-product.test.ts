@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
 import { createRandom } from '../../../src/sandbox/random.ts'
-import { journalFile } from '../../e2e/support/journal-file.ts'
+import { isHeld, journalFile } from '../../e2e/support/journal-file.ts'
 import { leave, payloadOf } from '../../e2e/support/leave.ts'
 import { sandboxRegister } from '../../e2e/support/sandbox-register.ts'
 import { startStopping } from '../../e2e/support/stopping-adapter.ts'
@@ -69,7 +69,8 @@ async function startRig(tokens: readonly string[], faults: FaultShares = {}) {
   }
 }
 
-test('posts of an instance whose lease is over are found: doubled records', { timeout }, async () => {
+/** Two instances of which the first stands still for longer than its lease; undefined where it holds SQLite's file meanwhile. */
+async function outliveLease(): Promise<readonly Finding[] | undefined> {
   const rig = await startRig([])
   const { url } = journalFile()
   const keys = [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }]
@@ -79,13 +80,19 @@ test('posts of an instance whose lease is over are found: doubled records', { ti
   const other = await startStopping(config)
   const load = rig.load(stopping.url, 'sandbox')
   await stopping.stopped()
+  if (isHeld(url)) return undefined
   await other.logged('records finished in the background')
   stopping.goOn()
   await load.stop()
   // After its end nothing can leave any longer.
   await stopping.close()
-  const findings = await rig.check(load)
-  expect(kindsOf(findings)).toContain('doubled')
+  return rig.check(load)
+}
+
+test('posts of an instance whose lease is over are found: doubled records', { timeout }, async () => {
+  let findings = await outliveLease()
+  for (let tries = 1; findings === undefined && tries < 5; tries += 1) findings = await outliveLease()
+  expect(kindsOf(findings ?? [])).toContain('doubled')
 })
 
 /** One client leaves records open, another comes, and the background has a look: what it logs is `outcome`. */
