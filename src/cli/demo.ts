@@ -35,7 +35,7 @@ export function addDemo(program: Command): void {
       'sqlite:<file>, postgres://…, or none (default: a file that is removed at the end)',
     )
     .addHelpText('after', examples)
-    .action((options: DemoOptions) => runUntilStopped(() => startDemo(options)))
+    .action((options: DemoOptions) => runUntilStopped((onClose) => startDemo(options, onClose)))
 }
 
 interface DemoOptions {
@@ -44,26 +44,24 @@ interface DemoOptions {
   readonly journal?: string
 }
 
-async function startDemo(options: DemoOptions): Promise<() => Promise<void>> {
-  const sandbox = createSandbox({ port: options.sandboxPort })
+async function startDemo(options: DemoOptions, onClose: (close: () => Promise<void>) => void): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'markbridge-demo-'))
+  onClose(() => rm(folder, { recursive: true }))
+  const sandbox = createSandbox({ port: options.sandboxPort }, { portOption: '--sandbox-port' })
+  onClose(() => sandbox.close())
   const service = await sandbox.listen()
   console.log(`sandbox ready ${service.url}`)
-  const folder = await mkdtemp(join(tmpdir(), 'markbridge-demo-'))
   const config = parseConfig({
     listen: { port: options.port },
     upstreams: { v3: { baseUrl: service.url } },
     journal: { url: options.journal ?? `sqlite:${join(folder, 'journal.db')}` },
   })
   const app = createApp(config, { logLevel: readEnvironment().logLevel ?? 'warn' })
+  onClose(() => app.close())
   const adapter = await app.listen()
   console.log(`adapter ready ${adapter.url}`)
   console.log(`\nPost a class register of 30 marks as a V2 client:\n\n${await curlLine(adapter.url)}`)
   console.log(`\nThe marks that reached V3: curl -s ${service.url}/_sandbox/effects\nStop with Ctrl+C.`)
-  return async () => {
-    await app.close()
-    await sandbox.close()
-    await rm(folder, { recursive: true })
-  }
 }
 
 /** One line that works in any folder: the fixture's path is absolute, its boundary is read from it. */

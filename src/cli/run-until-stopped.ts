@@ -1,9 +1,13 @@
 /**
  * Starts something, waits for SIGINT or SIGTERM, then closes it. The signals are listened to from before the start, so that
  * one which follows a ready line at once is not lost. What is under way may finish; a second signal ends the program.
- * `start` resolves with what closes it again.
+ * `start` hands over what closes each part as soon as there is one to close. The last is closed first, also where the start
+ * fails half-way: a part that went on listening would keep the program up.
  */
-export async function runUntilStopped(start: () => Promise<() => Promise<void>>): Promise<void> {
+export async function runUntilStopped(
+  start: (onClose: (close: () => Promise<void>) => void) => Promise<void>,
+): Promise<void> {
+  const closers: (() => Promise<void>)[] = []
   const stopped = new Promise<void>((resolve) => {
     const onSignal = (): void => {
       process.off('SIGINT', onSignal).off('SIGTERM', onSignal)
@@ -12,7 +16,10 @@ export async function runUntilStopped(start: () => Promise<() => Promise<void>>)
     }
     process.on('SIGINT', onSignal).on('SIGTERM', onSignal)
   })
-  const close = await start()
-  await stopped
-  await close()
+  try {
+    await start((close) => closers.unshift(close))
+    await stopped
+  } finally {
+    for (const close of closers) await close()
+  }
 }

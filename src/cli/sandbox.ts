@@ -1,6 +1,3 @@
-import { mkdir } from 'node:fs/promises'
-import { dirname } from 'node:path'
-
 import { type Command, Option } from 'commander'
 
 import { loadValues } from '../config/index.ts'
@@ -57,13 +54,11 @@ export function addSandbox(program: Command): void {
         path === undefined
           ? (complete({}) as SandboxOptions)
           : await loadValues(path, sandboxFileSchema, complete)
-      const { db = ':memory:' } = options
-      if (db !== ':memory:') await mkdir(dirname(db), { recursive: true })
       const sandbox = createSandbox(options, { onProgress: showProgress })
-      await runUntilStopped(async () => {
+      await runUntilStopped(async (onClose) => {
+        onClose(() => sandbox.close())
         const { url } = await sandbox.listen()
         console.log(`sandbox ready ${url}`)
-        return () => sandbox.close()
       })
     })
 }

@@ -65,10 +65,10 @@ export function addServe(program: Command): void {
 function serveUntilStopped(
   start: () => Promise<{ readonly url: string; stop(): Promise<void> }>,
 ): Promise<void> {
-  return runUntilStopped(async () => {
+  return runUntilStopped(async (onClose) => {
     const adapter = await start()
+    onClose(() => adapter.stop())
     console.log(`adapter ready ${adapter.url}`)
-    return () => adapter.stop()
   })
 }
 

@@ -7,18 +7,26 @@ import { AdapterError } from '../errors.ts'
 /** Room for a next link (64 KiB) and for a filter over a class; Node's 16 KiB are too few. */
 export const MAX_HEADER_BYTES = 131_072
 
-/** Starts to listen; resolves with the port in use. Error: `ADP_CONFIGURATION` where it cannot. */
-export function startListening(server: Server, port: number, host: string): Promise<number> {
+/** Causes that another port does not cure: no address of this machine, or a name that has none. */
+const badHost: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL'])
+
+/**
+ * Starts to listen; resolves with the port in use. Error: `ADP_CONFIGURATION` where it cannot; it names `portOption` as the
+ * way to another port.
+ */
+export function startListening(
+  server: Server,
+  port: number,
+  host: string,
+  portOption = '--port',
+): Promise<number> {
   return new Promise((resolve, reject) => {
     const onError = (cause: NodeJS.ErrnoException): void => {
-      const what =
-        cause.code === 'EADDRINUSE' ? `Port ${port} is in use` : `Cannot listen on ${host}, port ${port}`
+      const { code = cause.name } = cause
+      const what = code === 'EADDRINUSE' ? `Port ${port} is in use` : `Cannot listen on ${host}, port ${port}`
+      const option = badHost.has(code) ? '--host' : portOption
       reject(
-        new AdapterError(
-          'ADP_CONFIGURATION',
-          `${what} (${cause.code ?? cause.name}). Choose another with --port.`,
-          { cause },
-        ),
+        new AdapterError('ADP_CONFIGURATION', `${what} (${code}). Choose another with ${option}.`, { cause }),
       )
     }
     server.once('error', onError)

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
-import { AdapterError } from '../errors.ts'
 import { answerUnreadable } from '../http/answer-unreadable.ts'
+import { startListening } from '../http/server.ts'
 import { recordTypes } from './attendance/record-entity.ts'
 import { createClock } from './clock.ts'
 import { createFaultPlan } from './control/fault-plan.ts'
@@ -19,18 +19,23 @@ import type { ServiceSwitches } from './service.ts'
 
 /** A running, or not yet running, stand-in service. */
 export interface Sandbox {
-  /** Starts to listen. Resolves to the base address, without a slash at the end, and the port. */
+  /**
+   * Starts to listen. Resolves to the base address, without a slash at the end, and the port. Error: `ADP_CONFIGURATION` where
+   * it cannot.
+   */
   listen(): Promise<{ url: string; port: number }>
   /** Ends all connections and closes the database. */
   close(): Promise<void>
 }
 
-/** What a sandbox reports while it is made. */
+/** What a sandbox reports, and to whom. */
 export interface SandboxHooks {
   /** The share of the school that is built, 0 to 1; called where the database is new or has registers to fill in. */
   readonly onProgress?: (share: number) => void
   /** A fault of the sandbox itself, which its client reads as status 500. */
   readonly onError?: (error: unknown) => void
+  /** The option that chooses its port, for the error about a port in use; default `--port`. */
+  readonly portOption?: string
 }
 
 // Room for a filter over many learners: the query's own limit is to decide, not the parser of HTTP.
@@ -51,7 +56,7 @@ const keepAliveMs = 75_000
  * Callers besides the built-in one: `keys`, `tokens` [{ token, domains }], `clients` [{ id, secret, organisation, domains }]
  * of `POST /connect/token`; `callsPerSecond` of one key, none by default.
  *
- * Errors: `ADP_USAGE` for wrong options or a database file with other content.
+ * Errors: `ADP_USAGE` for wrong options, and for a database file that cannot be opened or has other content.
  */
 export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks = {}): Sandbox {
   const settings = readOptions(options)
@@ -82,13 +87,9 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
   server.on('clientError', answerUnreadable)
   return {
     listen: async () => {
-      server.listen(settings.port, settings.host)
-      await once(server, 'listening')
-      const address = server.address()
-      if (address === null || typeof address === 'string')
-        throw new AdapterError('ADP_INTERNAL', 'The sandbox listens on no TCP port.')
+      const port = await startListening(server, settings.port, settings.host, hooks.portOption)
       const host = settings.host.includes(':') ? `[${settings.host}]` : settings.host
-      return { url: `http://${host}:${address.port}`, port: address.port }
+      return { url: `http://${host}:${port}`, port }
     },
     close: async () => {
       if (server.listening) {

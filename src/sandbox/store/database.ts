@@ -1,3 +1,5 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { AdapterError } from '../../errors.ts'
 import { schemaStatements, schemaVersion } from './schema.ts'
@@ -10,13 +12,10 @@ export interface OpenDatabase {
 
 /**
  * Opens the sandbox's SQLite database and makes its tables where the file is new.
- * `content` says what the database is seeded with; a file seeded otherwise, or half seeded, is refused with `ADP_USAGE`.
+ * `content` says what the database is seeded with; a file that cannot be opened, is seeded otherwise, or half seeded, is refused with `ADP_USAGE`.
  */
 export function openDatabase(location: string, content: string): OpenDatabase {
-  const database = new DatabaseSync(location)
-  // A stand-in may lose its last writes with the machine's power, never with its own process: WAL without fsync.
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY')
-  const tables = database.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'meta'").get()
+  const { database, tables } = open(location)
   if (tables?.['n'] === 0) {
     database.exec(schemaStatements)
     return { database, fresh: true }
@@ -30,6 +29,27 @@ export function openDatabase(location: string, content: string): OpenDatabase {
     )
   }
   return { database, fresh: false }
+}
+
+/** Opens the file, in a folder that is made where it is missing, and reads from it: what is no database shows only then. */
+function open(location: string): { database: DatabaseSync; tables: Record<string, unknown> | undefined } {
+  let database: DatabaseSync | undefined
+  try {
+    if (location !== ':memory:') mkdirSync(dirname(location), { recursive: true })
+    database = new DatabaseSync(location)
+    // A stand-in may lose its last writes with the machine's power, never with its own process: WAL without fsync.
+    database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY')
+    const tables = database.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'meta'").get()
+    return { database, tables }
+  } catch (cause) {
+    database?.close()
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new AdapterError(
+      'ADP_USAGE',
+      `The database file ${location} cannot be opened: ${why}. Name another with --db.`,
+      { cause },
+    )
+  }
 }
 
 /** Records that the seed is complete. */

@@ -1,0 +1,77 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { type CliResult, runCli } from './run-cli.ts'
+
+let folder: string
+let taken: Server
+let port: number
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'markbridge-'))
+  taken = createServer()
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+  port = (taken.address() as AddressInfo).port
+})
+afterAll(async () => {
+  taken.close()
+  await rm(folder, { recursive: true })
+})
+
+const refused = (line: string): Partial<CliResult> => ({ status: 2, stderr: `markbridge: ${line}\n` })
+
+test('demo ends when the port of the adapter is taken, and does not leave its sandbox running', async () => {
+  const { status, stderr, stdout } = await runCli(['demo', '--port', String(port), '--sandbox-port', '0'])
+  expect({ status, stderr }).toEqual(
+    refused(`Port ${port} is in use (EADDRINUSE). Choose another with --port.`),
+  )
+  const url = /^sandbox ready (\S+)\n$/.exec(stdout)?.[1] ?? ''
+  await expect(fetch(`${url}/healthz`)).rejects.toThrow()
+})
+
+test('demo ends when the port of its sandbox is taken', async () => {
+  const result = await runCli(['demo', '--port', '0', '--sandbox-port', String(port)])
+  expect(result).toEqual({
+    ...refused(`Port ${port} is in use (EADDRINUSE). Choose another with --sandbox-port.`),
+    stdout: '',
+  })
+})
+
+test('sandbox names a port that is taken, as serve does', async () => {
+  expect(await runCli(['sandbox', '--port', String(port)])).toEqual({
+    ...refused(`Port ${port} is in use (EADDRINUSE). Choose another with --port.`),
+    stdout: '',
+  })
+})
+
+// TEST-NET-3 (RFC 5737): no machine has this address.
+test.each([['sandbox'], ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none']])(
+  '%s names a host that is no address of this machine',
+  async (...args) => {
+    const result = await runCli([...args, '--port', '0', '--host', '203.0.113.9'], {
+      MARKBRIDGE_LOG_LEVEL: 'silent',
+    })
+    expect(result).toMatchObject(
+      refused('Cannot listen on 203.0.113.9, port 0 (EADDRNOTAVAIL). Choose another with --host.'),
+    )
+  },
+)
+
+test('sandbox names a database file that cannot be opened, and why', async () => {
+  const text = join(folder, 'text.db')
+  await writeFile(text, 'This is no database.'.repeat(100))
+  for (const [db, why] of [
+    [folder, 'unable to open database file'],
+    [text, 'file is not a database'],
+    [join(text, 'in-a-file.db'), 'EEXIST: file already exists, mkdir'],
+  ] as const) {
+    const { status, stdout, stderr } = await runCli(['sandbox', '--port', '0', '--db', db])
+    expect([status, stdout, stderr.split('\n').length]).toEqual([2, '', 2])
+    expect(stderr).toContain(`markbridge: The database file ${db} cannot be opened: ${why}`)
+  }
+})
