@@ -2,7 +2,7 @@ import { unescape } from 'node:querystring'
 
 import { MAX_PAGES, type Pages, type Reply } from './exchange.ts'
 import { type Read, targetOf } from './grammar/read.ts'
-import type { Samples } from './grammar/samples.ts'
+import { NO_MARK, noMarkDay, type Samples } from './grammar/samples.ts'
 
 /** What two faces answered to one read. */
 export interface Pair {
@@ -96,6 +96,24 @@ export const exceptions: readonly Exception[] = [
       /skiptoken/i.test(unescape(targetOf(read)))
         ? agreed(pair)
         : undefined,
+  },
+  {
+    name: 'recorded code for no mark',
+    example: ({ noMarkLearner }) => filter(`Learner eq ${noMarkLearner} and ${noMarkDay}`),
+    settle: (pair) => {
+      // The histories of other marks of the session name it as well, on both faces.
+      if (!messageOf(pair.legacy).includes(NO_MARK) || statusOf(pair.adapter) !== 200) return undefined
+      const legacy = pair.legacy.map(withoutNoMark)
+      return JSON.stringify(legacy) === JSON.stringify(pair.legacy) ? undefined : { ...pair, legacy }
+    },
+  },
+  {
+    name: 'raw number sign',
+    example: (samples) => ({
+      options: [...(filter(learnerOf(samples)).options ?? []), { name: 'note', value: '#1' }],
+    }),
+    settle: (pair, read) =>
+      codeOf(pair.adapter) === 'ADP_PATH' && targetOf(read).includes('#') ? agreed(pair) : undefined,
   },
   {
     name: 'ambiguous path',
@@ -200,6 +218,13 @@ const wideRange =
 
 const hasOption = ({ options }: Read, name: RegExp): boolean =>
   options.some((option) => name.test(unescape(option.name)))
+
+/** The page without the mark whose code says that there is none. */
+function withoutNoMark(page: Reply): Reply {
+  const { value, ...others } = JSON.parse(page.body) as { value: { Comment: string | null }[] }
+  const rows = value.filter(({ Comment }) => Comment !== NO_MARK)
+  return { ...page, body: JSON.stringify({ ...others, value: rows }) }
+}
 
 /** All pages as one, in no order; without the rows where `$top` or `$skip` chose among them. */
 function withoutOrder(pages: Pages, read: Read): Pages {

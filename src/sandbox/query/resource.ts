@@ -17,8 +17,8 @@ const limits = { maxLength: 4096, maxDepth: 20 }
  * `Set/$count`, `Set(key)/Property/$value`. Undefined for a path of another form.
  */
 export function readResource(segments: readonly string[]): Resource | undefined {
-  // The parser takes blanks where a client writes them into a query; no name in a path has one.
-  if (segments.some((segment) => segment !== segment.trim())) return undefined
+  // The parser takes blanks and tabs where a client writes them into a query; no name in a path has one around it, and no path a tab.
+  if (segments.some((segment) => segment !== segment.trim() || segment.includes('\t'))) return undefined
   try {
     const isRaw = segments.at(-1)?.toLowerCase() === '$value'
     const path = isRaw ? segments.slice(0, -1) : segments

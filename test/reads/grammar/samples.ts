@@ -7,6 +7,8 @@ export interface Samples {
   readonly codes: readonly string[]
   /** Ids of recorded marks. */
   readonly marks: readonly string[]
+  /** Whose mark with the code `-` (`NO_MARK`) is at `noMarkDay`. No generated read asks for this learner, nor for that day. */
+  readonly noMarkLearner: string
   /** Starts of sessions, ISO 8601. */
   readonly starts: readonly string[]
   readonly fromMs: number
@@ -31,6 +33,19 @@ export const comments = [
   '日本', '🚌 late', 'tab\tbetween', 'quote "x"', 'back\\slash', 'semi;colon', 'LATE', 'a,b', '(x)', 'null', '@x',
 ] as const // prettier-ignore
 
+interface Row {
+  readonly ExternalID: string
+  readonly AttendableEvent: string
+  readonly AttendableEventStart: string
+}
+
+const NO_MARK_LEARNER = 20
+/** The comment of the one mark that somebody recorded with the code for "no mark recorded" (docs/protocol.md, section 8). */
+export const NO_MARK = 'nobody marked this'
+/** A condition on the day of that mark. Generated ranges begin later. */
+export const noMarkDay =
+  'AttendableEventStart ge 2025-09-10T00:00:00Z and AttendableEventStart lt 2025-09-11T00:00:00Z'
+
 /** Starts a sandbox whose clock stands still and posts marks to it: comments, minutes, second marks of one session. */
 export async function startSchool(options: SandboxOptions = {}): Promise<SampleSchool> {
   const sandbox = createSandbox({ now: '2026-06-10T10:00:00Z', onExisting: 'duplicate', ...options })
@@ -46,27 +61,40 @@ export async function startSchool(options: SandboxOptions = {}): Promise<SampleS
     from: string
     to: string
   }
-  // Nobody records the code that stands for no mark (service-facts 19): the adapter would leave it out.
+  // The code that stands for no mark has a mark of its own, below: the adapter leaves it out.
   const ids = codes.filter(({ code }) => code !== '-').map(({ id }) => id)
+  const post = (record: object): Promise<unknown> =>
+    json('/V2/Attendance/AttendanceRecords', { method: 'POST', body: JSON.stringify(record) })
+  const read = async (filter: string): Promise<readonly Row[]> =>
+    (
+      (await json(`/V2/Attendance/AttendanceRecords?$filter=${encodeURIComponent(filter)}`)) as {
+        value: Row[]
+      }
+    ).value
   for (const [index, comment] of [...comments, ...comments].entries())
-    await json('/V2/Attendance/AttendanceRecords', {
-      method: 'POST',
-      body: JSON.stringify({
-        Present: index % 3 === 0,
-        Absent: index % 3 === 1,
-        Comment: comment,
-        Learner: learners[(index * 7) % 30],
-        AttendableEvent: events[index % 4],
-        SchoolAttendanceCode: ids[index % ids.length],
-        MinutesLate: index % 5 === 0 ? null : index - 3,
-      }),
+    await post({
+      Present: index % 3 === 0,
+      Absent: index % 3 === 1,
+      Comment: comment,
+      Learner: learners[(index * 7) % 30],
+      AttendableEvent: events[index % 4],
+      SchoolAttendanceCode: ids[index % ids.length],
+      MinutesLate: index % 5 === 0 ? null : index - 3,
     })
-  const filter = encodeURIComponent(`AttendableEventStart ge ${from} and AttendableEventStart lt ${to}`)
-  const { value } = (await json(`/V2/Attendance/AttendanceRecords?$filter=${filter}`)) as {
-    value: { ExternalID: string; AttendableEventStart: string }[]
-  }
+  const noMarkLearner = learners[NO_MARK_LEARNER] ?? ''
+  const [marked] = await read(`Learner eq ${noMarkLearner} and ${noMarkDay}`)
+  await post({
+    Present: false,
+    Absent: false,
+    Comment: NO_MARK,
+    Learner: noMarkLearner,
+    AttendableEvent: marked?.AttendableEvent,
+    SchoolAttendanceCode: codes.find(({ code }) => code === '-')?.id,
+  })
+  const value = await read(`AttendableEventStart ge ${from} and AttendableEventStart lt ${to}`)
   const samples = {
-    learners: learners.slice(0, 40),
+    learners: learners.slice(0, 40).filter((id) => id !== noMarkLearner),
+    noMarkLearner,
     events,
     codes: ids,
     marks: value.filter((_, index) => index % 9 === 0).map(({ ExternalID }) => ExternalID),

@@ -23,6 +23,7 @@ test.each([
   [['Set', '']],
   [['Set ']],
   [['Set', ' Link']],
+  [[`Set(\t${A})`]],
   [['x'.repeat(5000)]],
 ])('%j is no path', (segments) => {
   expect(readResource(segments)).toBeUndefined()
