@@ -8,8 +8,8 @@ const COLLECTION = 'attendancerecords'
 /**
  * Checks the request target of a part (batch-wire F21): relative, absolute path, or absolute URL, with or without a slash at its
  * end. It is only checked, never followed, and a client that changed its base address may still write the old host: `serviceHosts`
- * are the host names that count, in lower case without port; undefined: any. Errors: `ADP_TARGET` for another host, a path
- * outside the attendance records, or a `..` segment, also when encoded.
+ * are the host names that count, in lower case without port; undefined: any. Errors: `ADP_TARGET` for another host, a URL with
+ * credentials, which are not repeated, a path outside the attendance records, or a `..` segment, also when encoded.
  */
 export function checkTarget(
   target: string,
@@ -41,10 +41,17 @@ function stripOrigin(
   if (scheme !== 'http' && scheme !== 'https') throw fault('has a scheme that is not HTTP', at)
   const url = URL.canParse(target) ? new URL(target) : undefined
   if (url === undefined) throw fault('is not a URL', at)
+  // By the text: URL takes an empty name and password for none.
+  const [, authority = '', rest = ''] = /^[^:]+:\/*([^/?#\\]*)(.*)$/.exec(target) ?? []
+  if (authority.includes('@'))
+    throw fault(
+      'has credentials in its URL, where logs and proxies would keep them: send them as headers of the batch',
+      at,
+    )
   if (serviceHosts !== undefined && !serviceHosts.has(url.hostname.toLowerCase()))
     throw fault('names a host that is not among serviceHosts of the partner', at)
   // The text after the authority, not url.pathname: that has its ".." segments already resolved.
-  return /^[^:]+:\/*[^/?#\\]*(.*)$/.exec(target)?.[1] ?? ''
+  return rest
 }
 
 // Twice: a segment encoded twice must not hide what a later hop would decode.

@@ -16,7 +16,7 @@ export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
   ADP_REQUEST_LINE:
     'After the blank line that ends the MIME headers send "POST <path>/AttendanceRecords HTTP/1.1".',
   ADP_TARGET:
-    'Post to …/AttendanceServiceFarm1/OData/V1/AttendanceRecords, relative or on the host of the service.',
+    'Post to …/AttendanceServiceFarm1/OData/V1/AttendanceRecords, relative or as an HTTP URL without credentials, on one of serviceHosts where the partner has them.',
   ADP_LIMIT: 'Send headers and boundaries of ordinary size, and no lines that only look like delimiters.',
   ADP_TOO_LARGE: 'Split the batch; one batch may be sent using more than one POST.',
   ADP_CONTENT_ENCODING: 'Compress the body with gzip, deflate or br, or send it as it is.',

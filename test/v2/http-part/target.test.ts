@@ -11,7 +11,7 @@ describe('checkTarget', () => {
     ['/AttendanceServiceFarm1/OData/V1/AttendanceRecords', 'collection'],
     ['AttendanceServiceFarm1/OData/V1/attendancerecords?a=../b', 'collection'],
     ['http://service.example/x/AttendanceRecords', 'collection'],
-    ['HTTPS://user@SERVICE.example:8443/x/AttendanceRecords#f', 'collection'],
+    ['HTTPS://SERVICE.example:8443/x/AttendanceRecords#f', 'collection'],
     ['Attendance%52ecords', 'collection'],
     ['AttendanceRecords(1d0f6e2c-7a3b-4c5d-8e9f-a0b1c2d3e4f5)', 'entity'],
     ['./AttendanceRecords', 'collection'],
@@ -37,6 +37,24 @@ describe('checkTarget', () => {
       code: 'ADP_TARGET',
       at: { part: 4 },
     })
+  })
+
+  it.each([
+    'https://who:hidden@service.example/x/AttendanceRecords',
+    'https://hidden@service.example/x/AttendanceRecords',
+    'https://@service.example/AttendanceRecords',
+    'https:/who:hidden@service.example/AttendanceRecords',
+    'https://who:hid%40den@service.example/AttendanceRecords(1d0f6e2c-7a3b-4c5d-8e9f-a0b1c2d3e4f5)',
+  ])('batch-wire F21: refuses the credentials of %j, and does not repeat them', (target) => {
+    for (const known of [hosts, undefined]) {
+      const check = (): unknown => checkTarget(target, known, { part: 4 })
+      expect(faultOf(check)).toEqual({ code: 'ADP_TARGET', at: { part: 4 } })
+      expect(check).toThrow(/^The request line of a part has credentials in its URL(?!.*hid)/)
+    }
+  })
+
+  it('batch-wire F21: takes "@" behind the host for what it is', () => {
+    expect(checkTarget('https://service.example/a@b/AttendanceRecords?c@d', hosts, {})).toBe('collection')
   })
 
   it.each(['https://old.example/AttendanceRecords', 'http://[::1]:4010/x/AttendanceRecords/'])(
