@@ -119,6 +119,21 @@ export class AdapterError extends Error {
   }
 }
 
+const fileCauses: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file',
+  ENOTDIR: 'a part of the path is not a folder',
+  EISDIR: 'it is a directory',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  ELOOP: 'its symbolic links lead in a circle',
+}
+
+/** Why a file cannot be read, in words; the code of the system where there are none. */
+export function describeFileError(cause: unknown): string {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown cause'
+  return fileCauses[code] ?? code
+}
+
 /** Body of a whole-request error (batch-wire 5): the OData error form, with the location as `target`. */
 export interface ErrorBody {
   readonly error: {

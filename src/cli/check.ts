@@ -18,8 +18,8 @@ import { kindOf } from './recordings/recorded-bytes.ts'
 
 const examples = `
 A recording is the body of a batch as send takes it, or a whole HTTP request with its head: request line, headers, blank
-line, body (also in chunks or compressed). In a folder other files, such as recorded replies, are skipped. Offsets count from the
-start of the decompressed body.
+line, body (also in chunks or compressed). In a folder other files, such as recorded replies, are listed as skipped; symbolic
+links to files are read, those to folders, pipes and devices are skipped. Offsets count from the start of the decompressed body.
 
 Examples:
   markbridge check fixtures/class-register/body.txt
@@ -107,7 +107,11 @@ async function checkAll(
     skipped.push({ file, reason })
     if (json !== true) console.log(`${file}: skipped, ${reason}`)
   }
-  for (const { name, read } of files) {
+  for (const { name, read, skip: reason } of files) {
+    if (reason !== undefined) {
+      skip(name, reason)
+      continue
+    }
     try {
       const bytes = await read()
       const kind = kindOf(bytes)

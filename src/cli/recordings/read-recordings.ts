@@ -1,13 +1,16 @@
+import type { Dirent, Stats } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 
-import { AdapterError } from '../../errors.ts'
+import { AdapterError, describeFileError } from '../../errors.ts'
 
 /** A file, or standard input. */
 export interface RecordedFile {
   /** As it is shown: a path, or `-`. */
   readonly name: string
   readonly read: () => Promise<Buffer>
+  /** Why it is not to be read, of an entry of a folder that is no regular file. */
+  readonly skip?: string
 }
 
 /** What a path stands for: one recording, or a folder of them. */
@@ -17,28 +20,71 @@ export interface RecordedFiles {
 }
 
 /**
- * Finds the recordings that `path` stands for: standard input for `-`, the file itself, or all files of a folder and of those in it,
- * in the order of their names, without hidden ones. Error: `ADP_USAGE` for a path that is not there.
+ * Finds the recordings that `path` stands for: standard input for `-`, the file itself, or all files of a folder and of those in
+ * it, in the order of their names, without hidden ones. Symbolic links to files are followed, those to folders are not.
+ * Error: `ADP_USAGE` for a path that is not there, and for a pipe or device: reading one may never end.
  */
 export async function findRecordings(path: string): Promise<RecordedFiles> {
   if (path === '-') return { isFolder: false, files: [{ name: '-', read: readStandardInput }] }
-  const isFolder = await stat(path).then(
-    (entry) => entry.isDirectory(),
-    (cause: unknown) => {
-      throw unreadable(path, cause)
-    },
-  )
-  const names = isFolder ? await listFolder(path) : [path]
-  return { isFolder, files: names.map((name) => ({ name, read: () => readRecordedFile(name) })) }
+  const entry = await stat(path).catch((cause: unknown) => {
+    throw unreadable(path, cause)
+  })
+  if (entry.isDirectory()) {
+    const files = await listFolder(path, await readFolder(path))
+    return { isFolder: true, files: files.sort((one, other) => (one.name < other.name ? -1 : 1)) }
+  }
+  if (!entry.isFile()) {
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${path} is ${kindOfEntry(entry)}. Name a regular file or a folder, or - to read standard input.`,
+    )
+  }
+  return { isFolder: false, files: [toFile(path)] }
 }
 
-async function listFolder(path: string): Promise<string[]> {
-  const entries = await readdir(path, { withFileTypes: true, recursive: true })
-  return entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((name) => !/(?:^|[\\/])\./.test(relative(path, name)))
-    .sort()
+const toFile = (name: string): RecordedFile => ({ name, read: () => readRecordedFile(name) })
+
+const readFolder = (path: string): Promise<Dirent[]> =>
+  readdir(path, { withFileTypes: true }).catch((cause: unknown) => {
+    throw unreadable(path, cause)
+  })
+
+async function listFolder(path: string, entries: readonly Dirent[]): Promise<RecordedFile[]> {
+  const files: RecordedFile[] = []
+  for (const entry of entries.filter(({ name }) => !name.startsWith('.'))) {
+    const name = join(path, entry.name)
+    if (!entry.isDirectory()) files.push(await toEntry(name, entry))
+    else {
+      const below = await readFolder(name).catch(() => undefined)
+      // The error belongs to this entry alone: it is raised when its turn to be read comes.
+      if (below === undefined) files.push({ name, read: () => readFolder(name).then(() => Buffer.alloc(0)) })
+      else for (const file of await listFolder(name, below)) files.push(file)
+    }
+  }
+  return files
+}
+
+/** An entry that is no folder. A link whose target cannot be looked up is an error of its own, one without a target is not. */
+async function toEntry(name: string, entry: Dirent): Promise<RecordedFile> {
+  if (!entry.isSymbolicLink())
+    return entry.isFile() ? toFile(name) : { ...toFile(name), skip: kindOfEntry(entry) }
+  try {
+    const target = await stat(name)
+    if (target.isFile()) return toFile(name)
+    return { ...toFile(name), skip: `a symbolic link to ${kindOfEntry(target)}` }
+  } catch (cause) {
+    const leadsNowhere = cause instanceof Error && 'code' in cause && lost.has(String(cause.code))
+    return { ...toFile(name), ...(leadsNowhere ? { skip: 'a symbolic link that leads nowhere' } : {}) }
+  }
+}
+
+const lost: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP'])
+
+function kindOfEntry(entry: Dirent | Stats): string {
+  if (entry.isDirectory()) return 'a folder'
+  if (entry.isFIFO()) return 'a named pipe'
+  if (entry.isSocket()) return 'a socket'
+  return entry.isCharacterDevice() || entry.isBlockDevice() ? 'a device' : 'no regular file'
 }
 
 /** Reads a file, or standard input for `-`. Error: `ADP_USAGE` when it cannot be read. */
@@ -58,5 +104,5 @@ async function readStandardInput(): Promise<Buffer> {
 }
 
 function unreadable(path: string, cause: unknown): AdapterError {
-  return new AdapterError('ADP_USAGE', `The file ${path} cannot be read.`, { cause })
+  return new AdapterError('ADP_USAGE', `${path} cannot be read: ${describeFileError(cause)}.`, { cause })
 }
