@@ -47,8 +47,8 @@ export interface ReadPlanner {
 }
 
 const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
-/** Far above what a client writes, and far below what takes time. */
-const limits = { maxLength: 32_768, maxDepth: 100 }
+/** Far above what a client writes, and far below what takes time; and what no item of a list is read with, as in the service. */
+const limits = { maxLength: 32_768, maxDepth: 100, refusedInItems: ['search', 'compute'] }
 /** About ten years: a school keeps no more, and each window is a call at least. */
 const MAX_WINDOWS = 42
 const refused = ['search', 'schemaversion'] as const

@@ -6,6 +6,8 @@ export interface QueryLimits {
   readonly maxDepth?: number
   /** Characters of decoded text. Default 65,536. */
   readonly maxLength?: number
+  /** Options, without `$`, that the reader has no use for in the parentheses of an `$expand` or `$select` item. Default none. */
+  readonly refusedInItems?: readonly string[]
 }
 
 const defaultMaxDepth = 100
@@ -25,6 +27,7 @@ export class Cursor {
   /** Height of the expression tree that was parsed last: 1 for a leaf. */
   height = 0
   readonly #maxDepth: number
+  readonly #refusedInItems: readonly string[]
   readonly #encodedSemicolons: ReadonlySet<number> | undefined
   #depth = 0
 
@@ -37,12 +40,18 @@ export class Cursor {
     const maxLength = limits.maxLength ?? defaultMaxLength
     this.text = text
     this.#maxDepth = limits.maxDepth ?? defaultMaxDepth
+    this.#refusedInItems = limits.refusedInItems ?? []
     if (text.length > maxLength) this.fail(`The text has more than ${maxLength} characters`, maxLength)
   }
 
   /** Throws a `QueryError`; `position` defaults to the next character. */
   fail(message: string, position = this.position): never {
     throw new QueryError(message, position)
+  }
+
+  /** Whether an option is refused in the parentheses of an item. */
+  refusesInItems(option: string): boolean {
+    return this.#refusedInItems.includes(option)
   }
 
   get atEnd(): boolean {

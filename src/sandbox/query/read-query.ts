@@ -4,8 +4,8 @@ import type { QueryOptions } from '../../odata/index.ts'
 /** Options that can be checked and that the service does not offer. */
 const refused = ['search', 'schemaversion'] as const
 
-/** Far above what a client writes, and far below what takes time. */
-const limits = { maxLength: 32_768, maxDepth: 100 }
+/** Far above what a client writes, and far below what takes time; and what no item of a list is offered with. */
+const limits = { maxLength: 32_768, maxDepth: 100, refusedInItems: ['search', 'compute'] }
 
 /**
  * Reads the query of a GET; `$` may be missing from an option (service-facts 13), other names are left alone.

@@ -150,6 +150,30 @@ test.each([
   expect(await json(method, path)).toMatchObject({ status, body: { error: {} } })
 })
 
+test.each([
+  ['Enrolments($search=zzzz)', 11],
+  ['Enrolments($top=1;search=zzzz)', 18],
+  ['Enrolments($expand=EnrolmentStatuses($search=zzzz))', 37],
+  ['Enrolments/$count($search=zzzz)', 18],
+  ['Enrolments($compute=1 add 1 as Two)', 11],
+])(
+  'the options that are not supported are refused in $expand=%s, where they stand',
+  async (text, position) => {
+    const { json } = await startSandbox()
+    expect(
+      await json('GET', `/V3/LearnerRegistrations?$top=1&$expand=${text}`.replaceAll(' ', '%20')),
+    ).toMatchObject({
+      status: 400,
+      body: {
+        error: {
+          code: 'InvalidQuery',
+          message: `The option is not supported ($expand, character ${position})`,
+        },
+      },
+    })
+  },
+)
+
 test('a domain can be switched to not available', async () => {
   const { json } = await startSandbox({ unavailable: ['LearnerRegistrations'] })
   for (const path of ['/V3/LearnerRegistrations', '/V2/LearnerRegistations'])
