@@ -44,8 +44,10 @@ export async function loadValues<Schema extends z.ZodType>(
   const file = readYaml(await readText(path))
   if (file.value === undefined) throw refuseConfig(file.faults, path)
   const { value, faults } = await resolveSecrets(file.value ?? {}, secretSources)
-  const values = isObject(value) ? complete(revealAll(value)) : value
-  return checkValues(schema, values, file.positionOf, [...file.faults, ...faults])
+  const values = isObject(value) ? revealAll(value) : value
+  // The file by itself first: a value that wins over a wrong one does not make it right.
+  checkValues(schema, values, file.positionOf, [...file.faults, ...faults])
+  return checkValues(schema, isObject(values) ? complete(values) : values, () => undefined, [])
 }
 
 /** The values with every secret in plain text. */

@@ -21,7 +21,19 @@ export function parseConfig(
 
 type PositionOf = (target: string) => FilePosition | undefined
 
-/** The same for the values of any schema; `earlier` and `later` are what was found besides. */
+/** What is wrong with the values of any schema, each fault with its path, and the values with their defaults where nothing is. */
+export function readValues<Schema extends z.ZodType>(
+  schema: Schema,
+  input: unknown,
+): { readonly value: z.output<Schema> | undefined; readonly faults: readonly ErrorDetail[] } {
+  // The input is for hints alone: no message repeats it.
+  const result = schema.safeParse(input, { error: describeIssue, reportInput: true })
+  return result.success
+    ? { value: result.data, faults: [] }
+    : { value: undefined, faults: result.error.issues.flatMap((issue) => toDetails(issue, schema)) }
+}
+
+/** Values of any schema, or `ADP_CONFIGURATION` with their faults; `earlier` and `later` are what was found besides. */
 export function checkValues<Schema extends z.ZodType>(
   schema: Schema,
   input: unknown,
@@ -29,13 +41,11 @@ export function checkValues<Schema extends z.ZodType>(
   earlier: readonly FileFault[],
   later: readonly FileFault[] = [],
 ): z.output<Schema> {
-  // The input is for hints alone: no message repeats it.
-  const result = schema.safeParse(input, { error: describeIssue, reportInput: true })
-  const issues = result.error?.issues.flatMap((issue) => toDetails(issue, schema)) ?? []
+  const { value, faults: issues } = readValues(schema, input)
   // What stands in place of a secret that is missing is not judged as well.
   const missing = new Set(earlier.flatMap(({ code, target }) => (code === 'secret' ? [target] : [])))
   const faults: FileFault[] = [...earlier, ...issues.filter(({ target }) => !missing.has(target)), ...later]
-  if (result.success && faults.length === 0) return result.data
+  if (value !== undefined && faults.length === 0) return value
   throw refuseConfig(inOrder(faults.map((fault) => ({ ...positionOf(fault.target ?? ''), ...fault }))))
 }
 
@@ -48,17 +58,22 @@ function inOrder(faults: readonly FileFault[]): FileFault[] {
 
 /** The error of a configuration with these faults; `path` is the file, for faults that lie in the file as a whole. */
 export function refuseConfig(faults: readonly FileFault[], path?: string): AdapterError {
-  const list = faults.map(({ target, message, line, column }) => {
-    const place = line === undefined ? '' : `line ${line}, column ${column ?? 1}`
-    const words = (target ?? '') === '' ? place : place === '' ? target : `${target} (${place})`
-    return `  ${words === '' || words === undefined ? (path ?? 'the file') : words}: ${message}`
-  })
   const subject = path === undefined ? 'The configuration' : path
   return new AdapterError(
     'ADP_CONFIGURATION',
-    `${subject} has ${faults.length} fault(s):\n${list.join('\n')}`,
+    `${subject} has ${faults.length} fault(s):\n${listFaults(faults, path ?? 'the file')}`,
     { details: faults, ...(path === undefined ? {} : { at: { path } }) },
   )
+}
+
+/** A line for each fault: where, and what is wrong; `whole` stands for what has neither a path nor a place. */
+export function listFaults(faults: readonly FileFault[], whole: string): string {
+  const lines = faults.map(({ target, message, line, column }) => {
+    const place = line === undefined ? '' : `line ${line}, column ${column ?? 1}`
+    const words = (target ?? '') === '' ? place : place === '' ? target : `${target} (${place})`
+    return `  ${words === '' || words === undefined ? whole : words}: ${message}`
+  })
+  return lines.join('\n')
 }
 
 function toDetails(issue: z.core.$ZodIssue, schema: SchemaNode): ErrorDetail[] {

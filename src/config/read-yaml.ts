@@ -58,7 +58,7 @@ const causes: Readonly<Partial<Record<ErrorCode, string>>> = {
 /** What leaves the rest readable, so that its faults are found as well. */
 const harmless: ReadonlySet<ErrorCode> = new Set(['DUPLICATE_KEY', 'MULTIPLE_DOCS'])
 
-/** Reads YAML. Every fault has its line, its column and its cause in words; none quotes the file. */
+/** Reads YAML. Every fault has its line, its column and its cause in words; none quotes a value of the file. */
 export function readYaml(text: string): YamlFile {
   const lines = new LineCounter()
   const at = (offset: number | undefined): Partial<FilePosition> => {
@@ -75,7 +75,10 @@ export function readYaml(text: string): YamlFile {
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'error' })
     const faults: FileFault[] = document.errors.map(({ code, pos }) => ({
       code: 'yaml',
-      message: causes[code] ?? 'it is not YAML',
+      message:
+        (code === 'DUPLICATE_KEY' ? namedTwice(document, lines, pos[0]) : undefined) ??
+        causes[code] ??
+        'it is not YAML',
       ...at(pos[0]),
     }))
     const aliases = wrongAliases(document)
@@ -114,6 +117,28 @@ function wrongAliases(document: Document.Parsed): { message: string; offset: num
     },
   })
   return wrong
+}
+
+/** What a key is called, without what could be a text in the wrong place. */
+const NAME = /^[\w.-]{1,64}$/
+
+/** The name of the key at `offset`, and where the same mapping has it first; undefined where it is no plain name. */
+function namedTwice(document: Document.Parsed, lines: LineCounter, offset: number): string | undefined {
+  let message: string | undefined
+  visit(document, {
+    Map: (_key, { items }) => {
+      const keys = items.flatMap(({ key }) => (isScalar(key) ? [key] : []))
+      const second = keys.find(({ range }) => range?.[0] === offset)
+      const first = keys.find(({ value }) => value === second?.value)
+      const name = String(second?.value)
+      const at = first?.range?.[0]
+      if (second === undefined || at === undefined || !NAME.test(name)) return undefined
+      const { line, col } = lines.linePos(at)
+      message = `the key ${name} is there twice, first at line ${line}, column ${col}`
+      return visit.BREAK
+    },
+  })
+  return message
 }
 
 function positionOf(document: Document, lines: LineCounter, target: string): FilePosition | undefined {

@@ -1,9 +1,20 @@
 import { z } from 'zod'
+import { listFaults, readValues } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import { learnerSets, securityDomains } from './seed/documents/entity-sets.ts'
 
+/** One of the known names; the others are named by their nearest one (config/parse.ts reads `known`). */
+const oneOf = (known: readonly string[], what: string) =>
+  z.string().refine((name) => known.includes(name), { error: `must be ${what}`, params: { known } })
+
+const domain = oneOf(securityDomains, 'a permission of the service')
+const entitySet = oneOf(
+  learnerSets.flatMap(({ name, aliases }) => [name, ...aliases]),
+  'an entity set of the learner domains',
+)
+
 /** What a caller besides the built-in one may do. */
-const callersOf = (domain: z.ZodType<string, string>) => ({
+const callers = {
   /** Subscription keys. */
   keys: z.array(z.string().min(1)).default([]),
   /** Bearer tokens that never expire. */
@@ -21,61 +32,44 @@ const callersOf = (domain: z.ZodType<string, string>) => ({
     .default([]),
   /** Calls of one key in a second; absent: no limit. */
   callsPerSecond: z.int().positive().optional(),
+}
+
+/** The options of a program, of a file and of the command. */
+export const sandboxFileSchema = z.strictObject({
+  host: z.string().min(1).default('127.0.0.1'),
+  port: z.int().min(0).max(65535).default(0),
+  seed: z.int().min(0).max(0xffff_ffff).default(1),
+  scale: z.enum(['class', 'school']).default('class'),
+  db: z.string().min(1).default(':memory:'),
+  now: z.iso.datetime({ offset: true, error: 'must be a date and time with offset' }).optional(),
+  control: z.boolean().default(true),
+  onExisting: z.enum(['replace', 'duplicate', 'conflict']).default('replace'),
+  unmappedFields: z.enum(['report', 'pass', 'strict']).default('report'),
+  typeNames: z.enum(['documented', 'later']).default('documented'),
+  pageSize: z.int().positive().default(1000),
+  maxDays: z.int().positive().default(90),
+  batch: z.boolean().default(true),
+  contextUrl: z
+    .url({ protocol: /^https?$/, error: 'must be an absolute URL that begins with http:// or https://' })
+    .optional(),
+  unavailable: z.array(entitySet).default([]),
+  ...callers,
+  maxBodyBytes: z.int().positive().default(33_554_432),
 })
 
-const schemaOf = (domain: z.ZodType<string, string>, entitySet: z.ZodType<string, string>) =>
-  z.strictObject({
-    host: z.string().min(1).default('127.0.0.1'),
-    port: z.int().min(0).max(65535).default(0),
-    seed: z.int().min(0).max(0xffff_ffff).default(1),
-    scale: z.enum(['class', 'school']).default('class'),
-    db: z.string().min(1).default(':memory:'),
-    now: z.iso.datetime({ offset: true, error: 'must be a date and time with offset' }).optional(),
-    control: z.boolean().default(true),
-    onExisting: z.enum(['replace', 'duplicate', 'conflict']).default('replace'),
-    unmappedFields: z.enum(['report', 'pass', 'strict']).default('report'),
-    typeNames: z.enum(['documented', 'later']).default('documented'),
-    pageSize: z.int().positive().default(1000),
-    maxDays: z.int().positive().default(90),
-    batch: z.boolean().default(true),
-    contextUrl: z.url({ error: 'must be an absolute URL' }).optional(),
-    unavailable: z.array(entitySet).default([]),
-    ...callersOf(domain),
-    maxBodyBytes: z.int().positive().default(33_554_432),
-  })
-
-const schema = schemaOf(z.string().min(1), z.string())
-
-/** One of the known names; the others are named by their nearest one (config/parse.ts reads `known`). */
-const oneOf = (known: readonly string[], what: string) =>
-  z.string().refine((name) => known.includes(name), { error: `must be ${what}`, params: { known } })
-
-/** The options as a file has them: a permission or an entity set that does not exist is a slip of the pen there. */
-export const sandboxFileSchema = schemaOf(
-  oneOf(securityDomains, 'a permission of the service'),
-  oneOf(
-    learnerSets.flatMap(({ name, aliases }) => [name, ...aliases]),
-    'an entity set of the learner domains',
-  ),
-)
-
 /** Options of `createSandbox`; every one has a default. */
-export type SandboxOptions = z.input<typeof schema>
+export type SandboxOptions = z.input<typeof sandboxFileSchema>
 
 /** The options with their defaults. */
-export type SandboxSettings = z.output<typeof schema>
+export type SandboxSettings = z.output<typeof sandboxFileSchema>
 
-/** Checks the options and fills in the defaults. Errors: `ADP_USAGE` with one detail for each fault. */
+/** Checks the options and fills in the defaults. Errors: `ADP_USAGE` with one detail for each fault, in the words of the file's. */
 export function readOptions(options: SandboxOptions): SandboxSettings {
-  const parsed = schema.safeParse(options)
-  if (parsed.success) return parsed.data
-  const details = parsed.error.issues.map(({ path, message }) => ({
-    code: 'ADP_USAGE',
-    message,
-    target: path.join('.'),
-  }))
-  const names = details.map(({ target }) => target).join(', ')
-  throw new AdapterError('ADP_USAGE', `The sandbox cannot be started with these options: ${names}.`, {
-    details,
-  })
+  const { value, faults } = readValues(sandboxFileSchema, options)
+  if (value !== undefined) return value
+  throw new AdapterError(
+    'ADP_USAGE',
+    `The sandbox cannot be started with these options:\n${listFaults(faults, 'the options')}`,
+    { details: faults.map((fault) => ({ ...fault, code: 'ADP_USAGE' })) },
+  )
 }

@@ -88,6 +88,17 @@ unavailable: [LearnerWelfare]
   expect(stderr).not.toContain('hidden-token')
 })
 
+test('a wrong value of a file is told although a flag wins over it', async () => {
+  const path = await file('over.yaml', 'seed: 1\nport: 99999\nseed: 2\ncontextUrl: ftp://x\n')
+  const { status, stderr } = await runCli(['sandbox', '--config', path, '--port', '0'])
+  expect([status, ...stderr.split('\n').slice(1, -1)]).toEqual([
+    2,
+    '  port (line 2, column 1): must be at most 65535',
+    '  line 3, column 1: the key seed is there twice, first at line 1, column 1',
+    '  contextUrl (line 4, column 1): must be an absolute URL that begins with http:// or https://',
+  ])
+})
+
 test.each([
   ['a file that is not there', undefined, 'cannot be read'],
   ['a file that is no mapping', '- a', 'must be a mapping of keys'],

@@ -209,7 +209,7 @@ describe('the place of a fault', () => {
       ),
       'partners[0].v3.budgetMS (line 10, column 7): is not a key of the configuration',
       'partners[0].v3.subscriptionKey (line 11, column 7): the environment variable UNSET_KEY is not set',
-      'line 13, column 5: a key is there twice',
+      'line 13, column 5: the key id is there twice, first at line 12, column 5',
       'partners[1].match (line 14, column 5): no request reaches this partner: partners[0] matches first',
       'partners[2].id (line 15, column 5): is required',
       'partners[2].match (line 15, column 5): no request reaches this partner: partners[0] matches first',
