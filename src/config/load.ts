@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 
 import type * as z from 'zod'
 
-import { AdapterError } from '../errors.ts'
+import { AdapterError, describeFileError } from '../errors.ts'
 import { checkValues, parseConfig, refuseConfig } from './parse.ts'
 import { readYaml, type YamlFile } from './read-yaml.ts'
 import { resolveSecrets, type SecretSources } from './resolve-secrets.ts'
@@ -27,7 +27,7 @@ export async function loadConfig(path: string | undefined, flags: ConfigFlags = 
   const file = path === undefined ? noFile : readYaml(await readText(path))
   if (file.value === undefined && path !== undefined) throw refuseConfig(file.faults, path)
   const { value, faults } = await resolveSecrets(withFlags(file.value ?? {}, flags), secretSources)
-  return parseConfig(value, [...file.faults, ...faults], file.positionOf)
+  return parseConfig(value, [...file.faults, ...faults], { path, positionOf: file.positionOf })
 }
 
 type Values = Readonly<Record<string, unknown>>
@@ -46,8 +46,8 @@ export async function loadValues<Schema extends z.ZodType>(
   const { value, faults } = await resolveSecrets(file.value ?? {}, secretSources)
   const values = isObject(value) ? revealAll(value) : value
   // The file by itself first: a value that wins over a wrong one does not make it right.
-  checkValues(schema, values, file.positionOf, [...file.faults, ...faults])
-  return checkValues(schema, isObject(values) ? complete(values) : values, () => undefined, [])
+  checkValues(schema, values, { path, positionOf: file.positionOf }, [...file.faults, ...faults])
+  return checkValues(schema, isObject(values) ? complete(values) : values, {}, [])
 }
 
 /** The values with every secret in plain text. */
@@ -94,10 +94,11 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (cause) {
-    throw new AdapterError('ADP_CONFIGURATION', `The configuration file ${path} cannot be read.`, {
-      at: { path },
-      cause,
-    })
+    throw new AdapterError(
+      'ADP_CONFIGURATION',
+      `The configuration file ${path} cannot be read: ${describeFileError(cause)}.`,
+      { at: { path }, cause },
+    )
   }
 }
 

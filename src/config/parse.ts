@@ -9,17 +9,24 @@ import { type Config, configSchema } from './schema.ts'
 /**
  * Checks a configuration and fills in defaults. Error: `ADP_CONFIGURATION` with every fault at once, each with its path; an
  * unknown key names the nearest known one. `earlier` are faults that are known already. No fault repeats a value: one may
- * be a secret in the wrong place. `positionOf` tells where in the file a key stands.
+ * be a secret in the wrong place. `place` is the file, where there is one.
  */
 export function parseConfig(
   input: unknown,
   earlier: readonly FileFault[] = [],
-  positionOf: PositionOf = () => undefined,
+  place: FilePlace = {},
 ): Config {
-  return checkValues(configSchema, input, positionOf, earlier, findConflicts(input))
+  return checkValues(configSchema, input, place, earlier, findConflicts(input))
 }
 
-type PositionOf = (target: string) => FilePosition | undefined
+/** The file that values come from, and where a key stands in it. */
+interface FilePlace {
+  readonly path?: string | undefined
+  readonly positionOf?: (target: string) => FilePosition | undefined
+}
+
+/** How many faults an error writes out; its details have them all. */
+const maxShown = 100
 
 /** What is wrong with the values of any schema, each fault with its path, and the values with their defaults where nothing is. */
 export function readValues<Schema extends z.ZodType>(
@@ -37,7 +44,7 @@ export function readValues<Schema extends z.ZodType>(
 export function checkValues<Schema extends z.ZodType>(
   schema: Schema,
   input: unknown,
-  positionOf: PositionOf,
+  { path, positionOf }: FilePlace,
   earlier: readonly FileFault[],
   later: readonly FileFault[] = [],
 ): z.output<Schema> {
@@ -46,7 +53,10 @@ export function checkValues<Schema extends z.ZodType>(
   const missing = new Set(earlier.flatMap(({ code, target }) => (code === 'secret' ? [target] : [])))
   const faults: FileFault[] = [...earlier, ...issues.filter(({ target }) => !missing.has(target)), ...later]
   if (value !== undefined && faults.length === 0) return value
-  throw refuseConfig(inOrder(faults.map((fault) => ({ ...positionOf(fault.target ?? ''), ...fault }))))
+  throw refuseConfig(
+    faults.map((fault) => ({ ...positionOf?.(fault.target ?? ''), ...fault })),
+    path,
+  )
 }
 
 /** As a reader of the file meets them; those without a place stay in front. */
@@ -56,23 +66,25 @@ function inOrder(faults: readonly FileFault[]): FileFault[] {
   )
 }
 
-/** The error of a configuration with these faults; `path` is the file, for faults that lie in the file as a whole. */
-export function refuseConfig(faults: readonly FileFault[], path?: string): AdapterError {
-  const subject = path === undefined ? 'The configuration' : path
+/** The error of a configuration with these faults; `path` is its file, where it has one. */
+export function refuseConfig(found: readonly FileFault[], path?: string): AdapterError {
+  const faults = inOrder(found)
+  const count = `${faults.length} fault${faults.length === 1 ? '' : 's'}`
   return new AdapterError(
     'ADP_CONFIGURATION',
-    `${subject} has ${faults.length} fault(s):\n${listFaults(faults, path ?? 'the file')}`,
+    `${path ?? 'The configuration'} has ${count}:\n${listFaults(faults, path ?? 'the file')}`,
     { details: faults, ...(path === undefined ? {} : { at: { path } }) },
   )
 }
 
-/** A line for each fault: where, and what is wrong; `whole` stands for what has neither a path nor a place. */
+/** A line for each of the first faults: where, and what is wrong; `whole` stands for what has neither a path nor a place. */
 export function listFaults(faults: readonly FileFault[], whole: string): string {
-  const lines = faults.map(({ target, message, line, column }) => {
+  const lines = faults.slice(0, maxShown).map(({ target, message, line, column }) => {
     const place = line === undefined ? '' : `line ${line}, column ${column ?? 1}`
     const words = (target ?? '') === '' ? place : place === '' ? target : `${target} (${place})`
     return `  ${words === '' || words === undefined ? whole : words}: ${message}`
   })
+  if (faults.length > maxShown) lines.push(`  and ${faults.length - maxShown} more`)
   return lines.join('\n')
 }
 
@@ -140,11 +152,15 @@ function unwrap(node: SchemaNode | undefined): SchemaNode | undefined {
 /** The known key with the smallest edit distance, when it is small enough to be a slip of the pen. */
 export function nearest(key: string, known: readonly string[]): string | undefined {
   const ranked = known
+    .filter((name) => Math.abs(name.length - key.length) <= slipsIn(name))
     .map((name) => ({ name, distance: editDistance(key.toLowerCase(), name.toLowerCase()) }))
     .sort((one, other) => one.distance - other.distance)
   const [best] = ranked
-  return best !== undefined && best.distance <= Math.max(2, best.name.length / 3) ? best.name : undefined
+  return best !== undefined && best.distance <= slipsIn(best.name) ? best.name : undefined
 }
+
+/** How far a key may be from a name. Lengths that differ by more are not compared: a key may be very long. */
+const slipsIn = (name: string): number => Math.max(2, name.length / 3)
 
 function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)

@@ -1,4 +1,5 @@
 import {
+  type Alias,
   type Document,
   type ErrorCode,
   isAlias,
@@ -7,8 +8,11 @@ import {
   isScalar,
   isSeq,
   LineCounter,
+  type Node,
+  type Pair,
   parseDocument,
   visit,
+  type YAMLMap,
 } from 'yaml'
 
 import type { ErrorDetail } from '../errors.ts'
@@ -42,7 +46,6 @@ const causes: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_SCALAR_START: 'a text begins with a character that needs quotes',
   BLOCK_AS_IMPLICIT_KEY: 'a nested mapping stands on the line of a key',
   BLOCK_IN_FLOW: 'a block stands inside brackets or braces',
-  DUPLICATE_KEY: 'a key is there twice',
   MISSING_CHAR: 'a quote, bracket, brace, colon or comma is missing',
   MULTILINE_IMPLICIT_KEY: 'a key goes over several lines, or its colon is missing',
   MULTIPLE_ANCHORS: 'a value has two anchors',
@@ -56,7 +59,7 @@ const causes: Readonly<Partial<Record<ErrorCode, string>>> = {
 }
 
 /** What leaves the rest readable, so that its faults are found as well. */
-const harmless: ReadonlySet<ErrorCode> = new Set(['DUPLICATE_KEY', 'MULTIPLE_DOCS'])
+const harmless: ReadonlySet<ErrorCode> = new Set(['MULTIPLE_DOCS'])
 
 /** Reads YAML. Every fault has its line, its column and its cause in words; none quotes a value of the file. */
 export function readYaml(text: string): YamlFile {
@@ -72,23 +75,23 @@ export function readYaml(text: string): YamlFile {
     positionOf: () => undefined,
   })
   try {
-    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'error' })
+    // The parser's own check for keys that are there twice compares each key with all before it.
+    const options = { lineCounter: lines, prettyErrors: false, logLevel: 'error', uniqueKeys: false } as const
+    const document = parseDocument(text, options)
     const faults: FileFault[] = document.errors.map(({ code, pos }) => ({
       code: 'yaml',
-      message:
-        (code === 'DUPLICATE_KEY' ? namedTwice(document, lines, pos[0]) : undefined) ??
-        causes[code] ??
-        'it is not YAML',
+      message: causes[code] ?? 'it is not YAML',
       ...at(pos[0]),
     }))
-    const aliases = wrongAliases(document)
-    for (const { message, offset } of aliases) faults.push({ code: 'yaml', message, ...at(offset) })
-    const isReadable = aliases.length === 0 && document.errors.every(({ code }) => harmless.has(code))
+    const { sources, wrongAliases, repeatedKeys } = survey(document, lines)
+    for (const { message, offset } of [...wrongAliases, ...repeatedKeys])
+      faults.push({ code: 'yaml', message, ...at(offset) })
+    const isReadable = wrongAliases.length === 0 && document.errors.every(({ code }) => harmless.has(code))
     const value: unknown = isReadable ? document.toJS() : undefined
     return {
       value,
-      faults: faults.filter(isFirstThere),
-      positionOf: (target) => positionOf(document, lines, target),
+      faults: firstAtEachPlace(faults),
+      positionOf: createPositions(document, lines, sources),
     }
   } catch (error) {
     // An alias that multiplies itself, or nesting that no stack holds.
@@ -101,64 +104,108 @@ export function readYaml(text: string): YamlFile {
 }
 
 /** One fault at a place: what follows from it is found there as well. */
-function isFirstThere({ line, column }: FileFault, index: number, all: readonly FileFault[]): boolean {
-  return all.findIndex((other) => other.line === line && other.column === column) === index
+function firstAtEachPlace(faults: readonly FileFault[]): FileFault[] {
+  const places = new Map<string, FileFault>()
+  for (const fault of faults) {
+    const place = `${fault.line ?? ''}:${fault.column ?? ''}`
+    if (!places.has(place)) places.set(place, fault)
+  }
+  return [...places.values()]
 }
 
-/** Aliases that name nothing, or something around themselves. */
-function wrongAliases(document: Document.Parsed): { message: string; offset: number | undefined }[] {
-  const wrong: { message: string; offset: number | undefined }[] = []
-  visit(document, {
-    Alias: (_key, alias, path) => {
-      const source = alias.resolve(document)
-      const offset = alias.range?.[0]
-      if (source === undefined) wrong.push({ message: 'an alias names no anchor before it', offset })
-      else if (path.includes(source)) wrong.push({ message: 'an alias stands inside what it names', offset })
-    },
+interface Slip {
+  readonly message: string
+  readonly offset: number | undefined
+}
+
+/** What one walk over the document finds. */
+interface Survey {
+  /** What each alias stands for. */
+  readonly sources: ReadonlyMap<Alias, Node>
+  /** Aliases that name nothing, or something around themselves. */
+  readonly wrongAliases: readonly Slip[]
+  /** Keys that their mapping has already; the rest stays readable. */
+  readonly repeatedKeys: readonly Slip[]
+}
+
+function survey(document: Document.Parsed, lines: LineCounter): Survey {
+  const anchors = new Map<string, Node>()
+  const sources = new Map<Alias, Node>()
+  const wrongAliases: Slip[] = []
+  const repeatedKeys: Slip[] = []
+  visit(document, (_key, node, path) => {
+    if (isAlias(node)) {
+      const source = anchors.get(node.source)
+      const offset = node.range?.[0]
+      if (source === undefined) wrongAliases.push({ message: 'an alias names no anchor before it', offset })
+      else if (path.includes(source))
+        wrongAliases.push({ message: 'an alias stands inside what it names', offset })
+      else sources.set(node, source)
+    } else if (isNode(node) && node.anchor !== undefined) anchors.set(node.anchor, node)
+    if (isMap(node)) for (const slip of repeatedIn(node, lines)) repeatedKeys.push(slip)
   })
-  return wrong
+  return { sources, wrongAliases, repeatedKeys }
 }
 
 /** What a key is called, without what could be a text in the wrong place. */
 const NAME = /^[\w.-]{1,64}$/
 
-/** The name of the key at `offset`, and where the same mapping has it first; undefined where it is no plain name. */
-function namedTwice(document: Document.Parsed, lines: LineCounter, offset: number): string | undefined {
-  let message: string | undefined
-  visit(document, {
-    Map: (_key, { items }) => {
-      const keys = items.flatMap(({ key }) => (isScalar(key) ? [key] : []))
-      const second = keys.find(({ range }) => range?.[0] === offset)
-      const first = keys.find(({ value }) => value === second?.value)
-      const name = String(second?.value)
-      const at = first?.range?.[0]
-      if (second === undefined || at === undefined || !NAME.test(name)) return undefined
-      const { line, col } = lines.linePos(at)
-      message = `the key ${name} is there twice, first at line ${line}, column ${col}`
-      return visit.BREAK
-    },
+function repeatedIn({ items }: YAMLMap, lines: LineCounter): Slip[] {
+  const firsts = new Map<unknown, number | undefined>()
+  return items.flatMap(({ key }) => {
+    if (!isScalar(key)) return []
+    const { value, range } = key
+    if (firsts.has(value))
+      return [{ message: namedTwice(String(value), firsts.get(value), lines), offset: range?.[0] }]
+    firsts.set(value, range?.[0])
+    return []
   })
-  return message
 }
 
-function positionOf(document: Document, lines: LineCounter, target: string): FilePosition | undefined {
-  let node: unknown = document.contents
-  let offset: number | undefined
-  for (const segment of target.match(/[^.[\]]+/g) ?? []) {
-    if (isAlias(node)) node = node.resolve(document)
-    let key: unknown
-    if (isMap(node)) {
-      const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === segment)
-      key = pair?.key
-      node = pair?.value
-    } else if (isSeq(node)) {
-      node = node.items[Number(segment)]
-      key = node
-    } else break
-    if (!isNode(key)) break
-    offset = key.range?.[0] ?? offset
+function namedTwice(name: string, first: number | undefined, lines: LineCounter): string {
+  if (first === undefined || !NAME.test(name)) return 'a key is there twice'
+  const { line, col } = lines.linePos(first)
+  return `the key ${name} is there twice, first at line ${line}, column ${col}`
+}
+
+/** Finds the places of keys; the keys of each mapping are listed once, since a file may have many faults. */
+function createPositions(
+  document: Document,
+  lines: LineCounter,
+  sources: ReadonlyMap<Alias, Node>,
+): YamlFile['positionOf'] {
+  const listed = new Map<YAMLMap, ReadonlyMap<string, Pair>>()
+  const pairOf = (map: YAMLMap, name: string): Pair | undefined => {
+    let pairs = listed.get(map)
+    if (pairs === undefined) {
+      // The first of two alike.
+      const backwards = map.items.toReversed()
+      pairs = new Map(
+        backwards.flatMap((pair) => (isScalar(pair.key) ? [[String(pair.key.value), pair] as const] : [])),
+      )
+      listed.set(map, pairs)
+    }
+    return pairs.get(name)
   }
-  if (offset === undefined) return undefined
-  const { line, col } = lines.linePos(offset)
-  return { line, column: col }
+  return (target) => {
+    let node: unknown = document.contents
+    let offset: number | undefined
+    for (const segment of target.match(/[^.[\]]+/g) ?? []) {
+      if (isAlias(node)) node = sources.get(node)
+      let key: unknown
+      if (isMap(node)) {
+        const pair = pairOf(node, segment)
+        key = pair?.key
+        node = pair?.value
+      } else if (isSeq(node)) {
+        node = node.items[Number(segment)]
+        key = node
+      } else break
+      if (!isNode(key)) break
+      offset = key.range?.[0] ?? offset
+    }
+    if (offset === undefined) return undefined
+    const { line, col } = lines.linePos(offset)
+    return { line, column: col }
+  }
 }

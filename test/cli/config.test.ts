@@ -96,7 +96,7 @@ test('config check --json has every fault with its line and column', async () =>
   expect(missing.status).toBe(2)
   expect(JSON.parse(missing.stdout)).toEqual({
     valid: false,
-    faults: [{ code: 'file', message: 'The configuration file /nowhere.yaml cannot be read.' }],
+    faults: [{ code: 'file', message: 'The configuration file /nowhere.yaml cannot be read: no such file.' }],
   })
 })
 

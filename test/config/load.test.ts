@@ -87,10 +87,11 @@ describe('loadConfig', () => {
     ['a list', '- 1\n'],
     ['a text', 'hello\n'],
   ])('refuses %s', async (name, text) => {
-    const error = await faultOf(loadConfig(await file('other.yaml', text)))
+    const path = await file('other.yaml', text)
+    const error = await faultOf(loadConfig(path))
     expect([error.code, error.message]).toEqual([
       'ADP_CONFIGURATION',
-      `The configuration has 1 fault(s):\n  the file: must be a mapping of keys, not ${name}`,
+      `${path} has 1 fault:\n  ${path}: must be a mapping of keys, not ${name}`,
     ])
   })
 
@@ -107,14 +108,33 @@ describe('loadConfig', () => {
     expect((await faultOf(loadConfig(upstreams, { v3: 'http://v3.test' }))).details.length).toBe(1)
   })
 
+  it('finds very many faults in a time that grows with them, and writes out the first hundred', async () => {
+    const count = 30_000
+    const lines = Array.from({ length: count }, (_, index) => `key${index}: 1`)
+    const path = await file('many.yaml', `${v3}${lines.join('\n')}\nkey0: 2\n`)
+    const error = await faultOf(loadConfig(path))
+    const shown = error.message.split('\n')
+    expect([shown.length, shown[0], shown.at(-1)]).toEqual([
+      102,
+      `${path} has ${count + 1} faults:`,
+      `  and ${count - 99} more`,
+    ])
+    expect(shown[1]).toMatch(/^ {2}key0 \(line \d+, column 1\): is not a key of the configuration/)
+    expect(error.details).toHaveLength(count + 1)
+    expect(error.details.at(-1)?.message).toBe('the key key0 is there twice, first at line 2, column 1')
+  }, 20_000)
+
   it('names a file that cannot be read', async () => {
     const path = join(folder, 'none.yaml')
     const error = await faultOf(loadConfig(path))
     expect([error.code, error.message, error.at]).toEqual([
       'ADP_CONFIGURATION',
-      `The configuration file ${path} cannot be read.`,
+      `The configuration file ${path} cannot be read: no such file.`,
       { path },
     ])
+    expect((await faultOf(loadConfig(folder))).message).toBe(
+      `The configuration file ${folder} cannot be read: it is a directory.`,
+    )
   })
 
   it.each([
@@ -163,7 +183,7 @@ describe('loadConfig', () => {
     const path = await file('broken.yaml', text)
     const error = await faultOf(loadConfig(path))
     const [head, ...lines] = error.message.split('\n')
-    expect(head).toMatch(/ has \d+ fault\(s\):$/)
+    expect(head).toMatch(/ has \d+ faults?:$/)
     expect(lines.map((line) => line.trim().replace(path, 'PATH'))).toEqual(faults)
     expect(JSON.stringify([error.details, error.at, String(error.cause)])).not.toContain('hush')
   })
@@ -271,7 +291,7 @@ describe('secrets', () => {
       `partners[4].v3.subscriptionKey: the file ${join(folder, 'blank')} is empty`,
     ])
     expect(error.message).not.toContain('hush')
-    expect(error.message).toMatch(/^The configuration has 6 fault\(s\):\n/)
+    expect(error.message).toMatch(/\/many\.yaml has 6 faults:\n/)
   })
 })
 

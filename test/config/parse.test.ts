@@ -192,11 +192,9 @@ describe('parseConfig', () => {
 
   it('adds faults that are known already', () => {
     const earlier = [{ code: 'secret', message: 'is empty', target: 'x' }]
-    expect(() => parseConfig({ upstreams }, earlier)).toThrow(
-      'The configuration has 1 fault(s):\n  x: is empty',
-    )
+    expect(() => parseConfig({ upstreams }, earlier)).toThrow('The configuration has 1 fault:\n  x: is empty')
     expect(() => parseConfig({}, earlier)).toThrow(
-      'The configuration has 2 fault(s):\n  x: is empty\n  upstreams: is required',
+      'The configuration has 2 faults:\n  x: is empty\n  upstreams: is required',
     )
   })
 })
