@@ -7,7 +7,7 @@ import type { Reply } from './edge/reply.ts'
 import { isLegacy } from './edge/request.ts'
 import type { Route, ServiceRequest } from './edge/request.ts'
 import { levelOf } from './query/presentation.ts'
-import { modelOfArea } from './served-model.ts'
+import { rootModels } from './served-model.ts'
 
 /** Answers `GET <root>/` and `GET <root>/$metadata`; undefined for every other path. */
 export type MetadataService = (route: Route, request: ServiceRequest) => Reply | undefined
@@ -23,11 +23,7 @@ const notAcceptable = odataError(
 
 /** Creates the answers that describe the services; each document is written once. */
 export function createMetadataService(): MetadataService {
-  const models = {
-    Learner: modelOfArea('Learner'),
-    Attendance: modelOfArea('Attendance'),
-    Legacy: attendanceV2Model,
-  }
+  const models = { ...rootModels, Legacy: attendanceV2Model }
   const documents = new Map<string, string>()
   const describe = (model: keyof typeof models, form: (typeof forms)[number]): string => {
     const key = `${model} ${form}`
@@ -36,12 +32,12 @@ export function createMetadataService(): MetadataService {
     return written
   }
   return (route, request) => {
-    const { area, root, resource } = route
+    const { root, resource } = route
     const [name, ...rest] = resource
     const asksMetadata = name?.toLowerCase() === '$metadata'
     if (rest.length > 0 || (name !== undefined && !asksMetadata)) return undefined
     if (request.method !== 'GET') return methodNotAllowed('GET')
-    const model = isLegacy(route) ? 'Legacy' : area
+    const model = modelOf(route)
     if (asksMetadata) {
       const form = formOf(request)
       if (form === undefined) return notAcceptable
@@ -53,6 +49,14 @@ export function createMetadataService(): MetadataService {
     const document = level === 'none' ? { value } : { ...context, value }
     return jsonReply(200, JSON.stringify(document), { 'Content-Type': jsonMediaType(level) })
   }
+}
+
+/** Which model a root has. */
+function modelOf(route: Route): keyof typeof rootModels | 'Legacy' {
+  const { area, version, isLookup } = route
+  if (isLegacy(route)) return 'Legacy'
+  if (isLookup) return `${area}Lookup`
+  return area === 'Learner' && version === 2 ? 'LearnerV2' : area
 }
 
 /** The form that a client asks for: `$format` wins over `Accept` (OData protocol 8.2.1). */

@@ -1,5 +1,6 @@
 import { serviceModel } from '../model/service-model.ts'
 import type { EntityType, ServiceModel } from '../odata/index.ts'
+import { lookupSets } from './seed/documents/value-lists.ts'
 
 /** Links that service.md 1.1 expands on Grants with Welfare's list, although its type in service.md 2.8 has none of them. */
 const welfareLinks: readonly string[] = ['ChildProtectionPlans', 'IncareDetails', 'PersonalEducationPlans']
@@ -27,11 +28,22 @@ export const servedModel: ServiceModel = {
   })),
 }
 
-/** The sets that one area serves, in a model of its own for `$metadata` and the service document. */
-export function modelOfArea(area: 'Learner' | 'Attendance'): ServiceModel {
+/** The sets that one root serves, in a model of its own for `$metadata` and the service document. */
+function modelWith(isServed: (set: string) => boolean): ServiceModel {
   const { container } = servedModel
-  const entitySets = container.entitySets.filter(
-    ({ name }) => attendanceSets.includes(name) === (area === 'Attendance'),
-  )
+  const entitySets = container.entitySets.filter(({ name }) => isServed(name))
   return { ...servedModel, container: { ...container, entitySets } }
+}
+
+const isAttendance = (set: string): boolean => attendanceSets.includes(set)
+const isLookup = (set: string): boolean => set === 'AttendanceLookups' || lookupSets[set] !== undefined
+
+/** The model of each kind of root: what its service document lists can be read below it. */
+export const rootModels = {
+  Learner: modelWith((set) => !isAttendance(set)),
+  Attendance: modelWith(isAttendance),
+  LearnerLookup: modelWith((set) => isLookup(set) && !isAttendance(set)),
+  AttendanceLookup: modelWith((set) => isLookup(set) && isAttendance(set)),
+  // V2 has the registration only (service.md 9).
+  LearnerV2: modelWith((set) => set === 'LearnerRegistrations'),
 }

@@ -35,6 +35,24 @@ test.each(['/p/V3', '/p/V3/'])('%s lists the sets', async (path) => {
   ])
 })
 
+test.each([
+  ['/V1/Lookup/Learner', ['LearnerLookups', 'LearnerSENLookps']],
+  ['/V1/Lookup/Attendance', ['AttendanceLookups']],
+  ['/V2', ['LearnerRegistrations']],
+  ['/V3', expect.arrayContaining(['LearnerGroups', 'LearnerPersonals', 'LearnerLookups'])],
+  ['/Attendance/V3', expect.arrayContaining(['AttendanceLookups', 'StatutoryAttendanceSessions'])],
+])('what %s lists can be read below it', async (root, expected) => {
+  const { json, request } = await startSandbox()
+  const { body } = await json('GET', root)
+  const names = (body as { value: { url: string }[] }).value.map(({ url }) => url)
+  expect(names.toSorted()).toEqual(expected)
+  // A read of AttendanceRecords needs a filter (400).
+  for (const name of names)
+    expect([200, 400], name).toContain((await json('GET', `${root}/${name}?$top=1`)).status)
+  const { text } = await request('GET', `${root}/$metadata`)
+  expect([...text.matchAll(/<EntitySet Name="(\w+)"/g)].map(([, name]) => name)).toEqual(names)
+})
+
 test('descriptions are read only', async () => {
   const { json } = await startSandbox()
   expect(await json('POST', '/V3/$metadata')).toMatchObject({ status: 405 })

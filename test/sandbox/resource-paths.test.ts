@@ -185,6 +185,8 @@ test.each([
   '/V1/Lookup/Learner/LearnerIdentifiers',
   '/V1/Lookup/Learner/Nothing',
   '/V1/Lookup/Attendance/Nothing',
+  '/V1/Lookup/Attendance/StatutoryAttendanceSessions',
+  '/V1/Lookup/Attendance/AttendanceRecords',
 ])('%s is no lookup', async (path) => {
   expect((await call('GET', path)).status).toBe(404)
 })

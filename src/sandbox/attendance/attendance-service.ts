@@ -156,6 +156,8 @@ export function createAttendanceService(
     if (resource === undefined) return isUnreadableChanges(route) ? startDateRequired : notFound
     const name = route.isLookup ? lookupName(resource.set.toLowerCase()) : resource.set.toLowerCase()
     const set = referenceSets[name]
+    // Its root has the lookups and nothing else, as that of the learner lookups.
+    if (route.isLookup && set?.name !== 'AttendanceLookups') return notFound
     const isRecords = name === 'attendancerecords'
     const [next, ...beyond] = resource.rest
     if (next === undefined || resource.key !== undefined) {
