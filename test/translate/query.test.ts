@@ -130,6 +130,9 @@ describe('the V3 query of a V2 read', () => {
 describe('the other queries', () => {
   it('a next link is its token alone', () => {
     expect([planner.tokenOf('%24skiptoken=abc'), planner.tokenOf('$filter=true')]).toEqual(['abc', undefined])
+    // ABNF skiptoken: never without "$".
+    expect(planner.tokenOf('skiptoken=abc')).toBeUndefined()
+    expect(() => planner.plan('skiptoken=abc', rules)).toThrow('needs a $filter')
     expect(() => planner.tokenOf('$skiptoken=abc&$top=5')).toThrow('($top, character 0)')
   })
 
