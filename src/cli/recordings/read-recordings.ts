@@ -64,7 +64,7 @@ async function listFolder(path: string, entries: readonly Dirent[]): Promise<Rec
   return files
 }
 
-/** An entry that is no folder. A link whose target cannot be looked up is an error of its own, one without a target is not. */
+/** Reads an entry other than a folder. A dangling link is skipped; a link whose target cannot be examined is an error. */
 async function toEntry(name: string, entry: Dirent): Promise<RecordedFile> {
   if (!entry.isSymbolicLink())
     return entry.isFile() ? toFile(name) : { ...toFile(name), skip: kindOfEntry(entry) }

@@ -40,7 +40,7 @@ export async function answerKnown(
   }
 }
 
-/** A failure of the journal as it is told for a batch that came before: its records may have been applied, so never as 503. */
+/** The error of a repeated batch whose journal entry cannot be read: its records may have been applied, so it is never 503. */
 export function toKnownError(cause: unknown): unknown {
   if (!(cause instanceof AdapterError)) return cause
   const text = unreadable[cause.code]

@@ -5,7 +5,7 @@ export interface ConfirmedMarks {
   has(externalId: string, recordedOn: string): boolean
 }
 
-/** A new mark takes the place of one of so many: most of the latest tens of thousands are remembered, in 768 KB. */
+/** Each mark has one slot and replaces the mark that had it before. Most of the latest tens of thousands are remembered, in 768 KiB. */
 const SLOTS = 65_536
 
 /**

@@ -115,7 +115,7 @@ function* parseInSteps(bytes: Buffer): Generator<void, unknown> {
       if (envelopeNodes > MAX_ENVELOPE_NODES) return undefined
     }
     if (depth === 1 && byte === OPEN_LIST && isAfterValue(bytes, at)) {
-      // Of two, nobody knows which is meant.
+      // A repeated member is ambiguous.
       if (list !== undefined) return undefined
       list = { start: at + 1, end: undefined }
       group = { start: at + 1, rows: 0 }
