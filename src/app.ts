@@ -148,7 +148,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     clock: systemClock,
     nowMs,
   })
-  const partners = config.partners.map((partner) => toPartner(partner, callsPerSecondOf(partner, config)))
+  const rateOf = callsPerSecondOf(config)
+  const partners = config.partners.map((partner) => toPartner(partner, rateOf(partner)))
   const identify = createIdentify()
   /** How long a lost write of a partner is looked for; of one that is not configured any longer, as long as of any. */
   const lookForMs = (id: string): number => {

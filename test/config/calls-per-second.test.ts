@@ -11,7 +11,7 @@ function rates(baseUrl: string, ...settings: object[]): (number | undefined)[] {
     v3,
   }))
   const config = parseConfig({ upstreams: { v3: { baseUrl } }, partners })
-  return config.partners.map((partner) => callsPerSecondOf(partner, config))
+  return config.partners.map(callsPerSecondOf(config))
 }
 
 describe('callsPerSecondOf', () => {
