@@ -18,23 +18,27 @@ import { createLogger } from './observability/logger.ts'
 import { createMetrics, type MetricsSnapshot, type MetricsText } from './observability/metrics.ts'
 import {
   authoriseWithout,
-  createActiveRecords,
   createAuthorise,
   createAcceptedCredentials,
-  createByteBudget,
   createIdentify,
-  createEchoLearning,
+  createShares,
+} from './partners/index.ts'
+import {
+  createByteBudget,
   createInFlight,
   createPassThrough,
   createProxyApp,
-  createRecovery,
-  createShares,
-  createTokenVerdicts,
-  createUnmarkedCodes,
-  createWaiting,
   type Readiness,
-  type Recovery,
 } from './proxy/index.ts'
+import { createUnmarkedCodes } from './reads/index.ts'
+import {
+  createActiveRecords,
+  createEchoLearning,
+  createRecovery,
+  createTokenVerdicts,
+  createPredecessors,
+  type Recovery,
+} from './writes/index.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { defaultBatchLimits } from './v2/index.ts'
 import {
@@ -163,7 +167,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     authorise: createAuthorise(partners, throttles, identify),
     v3: client,
     upstream: v3.baseUrl.href,
-    reads,
+    reader: reads.reader,
     accepted,
     verdicts: createTokenVerdicts(nowMs),
     orphans: new Map(),
@@ -191,7 +195,12 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     const keeper = createEchoKeeper(shared.echoes, journal, v3.baseUrl, systemClock)
     await keeper.load()
     const linkSecret = linkSecretOf(config) ?? journal.linkSecret
-    const context = { ...shared, journal, linkSecret, waiting: createWaiting(journal, systemClock) }
+    const context = {
+      ...shared,
+      journal,
+      predecessors: createPredecessors(journal, systemClock),
+      reads: { ...reads, linkSecret },
+    }
     const recovery = createRecovery(
       context,
       (id, shown) => {

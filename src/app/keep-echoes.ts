@@ -1,5 +1,5 @@
 import type { Journal } from '../journal/index.ts'
-import type { EchoLearning } from '../proxy/index.ts'
+import type { EchoLearning } from '../writes/index.ts'
 import { formatProfile, joinProfiles, parseProfile, turnSkew } from '../translate/index.ts'
 import type { Clock } from '../v3/index.ts'
 

@@ -1,5 +1,5 @@
 import { type PartnerConfig, Secret } from '../config/index.ts'
-import type { Partner } from '../proxy/index.ts'
+import type { Partner } from '../partners/index.ts'
 import { isGuid } from '../odata/index.ts'
 import { createTokenSource, fetchToken, systemClock, type TokenSource } from '../v3/index.ts'
 import { toMapping } from './to-mapping.ts'

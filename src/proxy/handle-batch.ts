@@ -5,12 +5,13 @@ import { checkHost } from '../http/host.ts'
 import { createBatchEncoder } from '../v2/index.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
-import type { Partner } from './partner.ts'
+import type { Partner } from '../partners/partner.ts'
 import { readRequest, serviceRoot } from './read-request.ts'
-import { answerAgain, answerWrites, secondsOverBudget } from './writes/answer-writes.ts'
-import { planWrites } from './writes/plan.ts'
-import { createMismatchReply, type OpenReply, ReplyStream } from './writes/reply-stream.ts'
-import type { WriteRequest } from './writes/stored-request.ts'
+import { answerAgain, answerWrites, secondsOverBudget } from '../writes/answer-writes.ts'
+import { planWrites } from '../writes/plan.ts'
+import type { OpenReply } from '../writes/reply.ts'
+import { createMismatchReply, ReplyStream } from './reply-stream.ts'
+import type { WriteRequest } from '../writes/stored-request.ts'
 
 /**
  * `POST …/V2/Attendance/$batch`: authorise, decode and plan, journal, send, settle, encode. Nothing is posted before the whole

@@ -14,7 +14,7 @@ import { readPreferences } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { PassThrough } from './pass-through.ts'
 import { addressOf, serviceRoot } from './read-request.ts'
-import { authoriseRead, jsonType, queryOf, sendRead } from './read-session.ts'
+import { authoriseRead, jsonType, queryOf, sendRead } from './answer-read.ts'
 
 /** `GET …/V2/Attendance/$metadata`: the flat type, in XML or JSON; V3's own names other fields. Error: `ADP_NOT_ACCEPTABLE`. */
 export async function handleReadMetadata(

@@ -5,11 +5,11 @@ import { pathBefore, pathOf } from '../http/request-target.ts'
 import { createRowEncoder, envelopRecord, readPreferences } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
 import { findMark, withContext } from './handle-read-single.ts'
-import type { Authorisation } from './partner.ts'
-import { readHistories } from './read-histories.ts'
+import type { Authorisation } from '../partners/partner.ts'
+import { readHistories } from '../reads/histories.ts'
 import { addressOf } from './read-request.ts'
-import { answerRead, authoriseRead, jsonType, queryOf, type ReadAnswer } from './read-session.ts'
-import type { ReadSession } from './read-upstream.ts'
+import { answerRead, authoriseRead, jsonType, queryOf, type ReadAnswer } from './answer-read.ts'
+import type { ReadSession } from '../reads/read-upstream.ts'
 
 const RECORD = /^attendancerecords\(/i
 type FieldValue = string | number | boolean | null | readonly unknown[]

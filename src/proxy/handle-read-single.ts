@@ -4,12 +4,12 @@ import { AdapterError } from '../errors.ts'
 import { createRowReader, readGuidKey, type ReadRow } from '../translate/index.ts'
 import { createRowEncoder, envelopRecord, type FlatReply, readPreferences } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
-import type { Authorisation } from './partner.ts'
-import { readHistories } from './read-histories.ts'
+import type { Authorisation } from '../partners/partner.ts'
+import { readHistories } from '../reads/histories.ts'
 import { pathBefore, pathOf } from '../http/request-target.ts'
 import { addressOf } from './read-request.ts'
-import { answerRead, authoriseRead, jsonType, queryOf, type ReadAnswer } from './read-session.ts'
-import { type ReadSession, readUpstream } from './read-upstream.ts'
+import { answerRead, authoriseRead, jsonType, queryOf, type ReadAnswer } from './answer-read.ts'
+import { type ReadSession, readUpstream } from '../reads/read-upstream.ts'
 
 /**
  * `GET …/V2/Attendance/AttendanceRecords(<id>)`: the recorded mark in the flat form. `ADP_NOT_FOUND` for an id that V3 does not

@@ -3,14 +3,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pathBefore } from '../http/request-target.ts'
 import { createRowEncoder, encodeFlatPage, readPreferences } from '../v2/index.ts'
 import type { ProxyContext } from './context.ts'
-import type { Authorisation } from './partner.ts'
+import type { Authorisation } from '../partners/partner.ts'
 import { addressOf } from './read-request.ts'
-import { readHistories } from './read-histories.ts'
-import { collectPage } from './read-page.ts'
-import { answerRead, authoriseRead, jsonType, queryOf, type ReadAnswer } from './read-session.ts'
-import { decodeReadToken, encodeReadToken, type ReadToken, strangeToken } from './read-token.ts'
-import { openPageSource } from './read-source.ts'
-import type { ReadSession } from './read-upstream.ts'
+import { readHistories } from '../reads/histories.ts'
+import { collectPage } from '../reads/collect-page.ts'
+import { answerRead, authoriseRead, jsonType, queryOf, type ReadAnswer } from './answer-read.ts'
+import { decodeNextLink, encodeNextLink, type NextLink, invalidNextLink } from '../reads/next-link.ts'
+import { openPageSource } from '../reads/page-source.ts'
+import type { ReadSession } from '../reads/read-upstream.ts'
 
 /** Marks of one answer at most (service-facts 1). */
 const PAGE_SIZE = 1_000
@@ -56,13 +56,13 @@ async function readPage(
   session: ReadSession,
 ): Promise<ReadAnswer> {
   const { partner } = authorisation
-  const signer = { secret: context.linkSecret, owner: authorisation.owner }
+  const signer = { secret: context.reads.linkSecret, owner: authorisation.owner }
   const rawQuery = queryOf(request)
   const tokenText = context.reads.planner.tokenOf(rawQuery)
-  const token = tokenText === undefined ? firstPage(rawQuery) : decodeReadToken(tokenText, signer)
+  const token = tokenText === undefined ? firstPage(rawQuery) : decodeNextLink(tokenText, signer)
   const source = openPageSource(context.reads, session, authorisation, token.query)
   const { plan } = source
-  if (token.window >= plan.queries.length) throw strangeToken()
+  if (token.window >= plan.queries.length) throw invalidNextLink()
   const first = tokenText === undefined
   const left = first ? plan.top : token.rest
   const { size, rest } = pageSize(request, left)
@@ -78,7 +78,7 @@ async function readPage(
   const address = addressOf(request)
   const { metadata } = readPreferences('', plan.format ?? request.headers.accept ?? '')
   const next =
-    page.next === undefined ? undefined : encodeReadToken({ ...page.next, query: token.query, rest }, signer)
+    page.next === undefined ? undefined : encodeNextLink({ ...page.next, query: token.query, rest }, signer)
   const body = encodeFlatPage({
     context: `${pathBefore(address, 1)}/$metadata#AttendanceRecords`,
     metadata,
@@ -90,7 +90,7 @@ async function readPage(
   return { body, contentType: jsonType(metadata), rows: rows.length }
 }
 
-function firstPage(query: string): ReadToken {
+function firstPage(query: string): NextLink {
   return { query, rest: undefined, window: 0, link: undefined, given: '' }
 }
 

@@ -4,10 +4,10 @@ import { checkHost } from '../http/host.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import { readRequest, serviceRoot } from './read-request.ts'
-import { answerWrites } from './writes/answer-writes.ts'
-import { planWrites } from './writes/plan.ts'
-import { createRecordReply } from './writes/reply-stream.ts'
-import type { WriteRequest } from './writes/stored-request.ts'
+import { answerWrites } from '../writes/answer-writes.ts'
+import { planWrites } from '../writes/plan.ts'
+import { createRecordReply } from './reply-stream.ts'
+import type { WriteRequest } from '../writes/stored-request.ts'
 
 /**
  * `POST …/V2/Attendance/AttendanceRecords` with one flat record: what `$batch` does, for one. 201 with the flat record, or

@@ -11,12 +11,12 @@ import type { ByteBudget, HeldBytes } from './byte-budget.ts'
 import { enterGate } from './enter-gate.ts'
 import { sendError } from './error-reply.ts'
 import { forwardHeaders } from './forward-headers.ts'
-import type { Authorisation } from './partner.ts'
+import type { Authorisation } from '../partners/partner.ts'
 import { openPassage, type Passage, type PassageOptions } from './passage.ts'
 import { serviceRoot } from './read-request.ts'
 import { type LinkRewriting, relayReply } from './relay-reply.ts'
 import { pathOf } from '../http/request-target.ts'
-import type { Shares } from './shares.ts'
+import type { Shares } from '../partners/shares.ts'
 
 const MAX_LISTENERS = 32
 

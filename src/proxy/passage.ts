@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { Events, PassedThrough } from '../observability/events.ts'
 import { type Clock, readRetryAfter, retryWaitMs, type Share, type V3Credentials } from '../v3/index.ts'
-import type { AcceptedCredentials } from './accepted-credentials.ts'
+import type { AcceptedCredentials } from '../partners/accepted-credentials.ts'
 import { addedCredentials } from './added-credentials.ts'
-import type { Authorisation } from './partner.ts'
+import type { Authorisation } from '../partners/partner.ts'
 import { openTurns, type Turns, untilGone } from './turns.ts'
 
 /** One request on its way through to V3. */

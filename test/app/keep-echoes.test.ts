@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest'
 
 import { createEchoKeeper } from '../../src/app/keep-echoes.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
-import { createEchoLearning } from '../../src/proxy/index.ts'
+import { createEchoLearning } from '../../src/writes/index.ts'
 import { systemClock } from '../../src/v3/index.ts'
 import { guid } from '../support/batch-request.ts'
-import { nestedRecord } from '../proxy/writes/planned-record.ts'
+import { nestedRecord } from '../writes/planned-record.ts'
 
 const nowMs = Date.parse('2026-06-10T11:00:00Z')
 const baseUrl = new URL('http://user:secret@v3.example/api')

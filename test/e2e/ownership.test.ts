@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 
 import { describe, expect, it, vi } from 'vitest'
 
-import { createIdentify } from '../../src/proxy/owner.ts'
+import { createIdentify } from '../../src/partners/owner.ts'
 import {
   batchOf,
   failuresOf,

@@ -10,18 +10,14 @@ import { createSlicing } from '../../src/http/slices.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
+import { createAcceptedCredentials, createShares } from '../../src/partners/index.ts'
+import { createByteBudget, createInFlight, createProxyApp, type ProxyContext } from '../../src/proxy/index.ts'
 import {
   createActiveRecords,
-  createAcceptedCredentials,
-  createByteBudget,
   createEchoLearning,
-  createInFlight,
-  createProxyApp,
-  createShares,
   createTokenVerdicts,
-  createWaiting,
-  type ProxyContext,
-} from '../../src/proxy/index.ts'
+  createPredecessors,
+} from '../../src/writes/index.ts'
 import { defaultBatchLimits } from '../../src/v2/index.ts'
 import { systemClock } from '../../src/v3/index.ts'
 import { exchange } from '../support/raw-client.ts'
@@ -39,11 +35,13 @@ async function statusOf(start: string, ready = true): Promise<string> {
       codes: { knownRules: refuse, rulesFor: refuse },
       reader: { get: refuse, close: () => Promise.resolve() },
       clock: systemClock,
+      linkSecret: Buffer.alloc(32),
     },
+    reader: { get: refuse, close: () => Promise.resolve() },
     upstream: 'http://x/',
     journal: createNoJournal(),
-    linkSecret: Buffer.alloc(32),
-    waiting: createWaiting(createNoJournal(), systemClock),
+
+    predecessors: createPredecessors(createNoJournal(), systemClock),
     accepted: createAcceptedCredentials(),
     verdicts: createTokenVerdicts(Date.now),
     orphans: new Map(),

@@ -11,7 +11,7 @@ import {
   turnSkew,
 } from '../../src/translate/echo-profile.ts'
 import { OWN_TIME } from '../../src/translate/stored-time.ts'
-import { nestedRecord } from '../proxy/writes/planned-record.ts'
+import { nestedRecord } from '../writes/planned-record.ts'
 
 const postedOn = '2026-06-10T10:00:31.254Z'
 const nowMs = Date.parse('2026-06-10T10:00:31.300Z')

@@ -5,7 +5,7 @@ import { createStoredValues, readValueRules } from '../../src/sandbox/control/st
 import { freshProfile, learnEcho } from '../../src/translate/echo-profile.ts'
 import { compareReadBack, type ReadBackKnowledge } from '../../src/translate/read-back.ts'
 import type { V3Record } from '../../src/v3/index.ts'
-import { nestedRecord } from '../proxy/writes/planned-record.ts'
+import { nestedRecord } from '../writes/planned-record.ts'
 import { guid } from '../support/batch-request.ts'
 
 const comment = fc.option(

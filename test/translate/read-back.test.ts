@@ -4,7 +4,7 @@ import { compareReadBack, toReadBackFilter } from '../../src/translate/index.ts'
 import { freshProfile } from '../../src/translate/echo-profile.ts'
 import { OWN_TIME } from '../../src/translate/stored-time.ts'
 import { guid } from '../support/batch-request.ts'
-import { nestedRecord } from '../proxy/writes/planned-record.ts'
+import { nestedRecord } from '../writes/planned-record.ts'
 
 const posted = nestedRecord(1)
 /** The row that V3 has once the record was applied. */

@@ -6,12 +6,12 @@ const TURN = '(globalThis.datedBatches = (globalThis.datedBatches ?? 0) + 1)'
 
 breakModules([
   {
-    module: 'proxy/writes/plan.js',
+    module: 'writes/plan.js',
     from: 'if (fromMs === receivedMs)',
     to: `receivedMs += ${TURN} <= 30 ? 3_600_000 : 0; if (fromMs === receivedMs)`,
   },
   {
-    module: 'proxy/writes/echo-learning.js',
+    module: 'writes/echo-learning.js',
     from: 'marks.has(externalId, recordedOn)',
     to: 'false',
   },

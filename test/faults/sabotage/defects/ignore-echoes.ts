@@ -6,7 +6,7 @@ const exact = `{ ...profile, times: 1, timeSeen: true, commentsShown: true, whol
 
 breakModules([
   {
-    module: 'proxy/writes/echo-learning.js',
+    module: 'writes/echo-learning.js',
     from: 'profile,\n            timeSent,',
     to: `profile: ${exact}, timeSent,`,
   },

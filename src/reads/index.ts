@@ -1,0 +1,1 @@
+export { createUnmarkedCodes } from './unmarked-codes.ts'

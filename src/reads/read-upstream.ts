@@ -1,0 +1,105 @@
+import { AdapterError, type ErrorDetail } from '../errors.ts'
+import {
+  type ReadOutcome,
+  retryWaitMs,
+  type Share,
+  type SharedReader,
+  type UpstreamError,
+  type V3Credentials,
+} from '../v3/index.ts'
+import { noConnection } from '../proxy/enter-gate.ts'
+import type { Turns } from '../proxy/turns.ts'
+
+/** One read of a client: whose it is, until when, and what ends it early. */
+export interface ReadSession {
+  readonly reader: SharedReader
+  readonly share: Share
+  /** Replaced by `renew`, so that later pages go with the new token. */
+  credentials: V3Credentials
+  /** Credentials with a new token, once the service refused the one above; undefined: the token is the client's. */
+  renew: (() => Promise<V3Credentials>) | undefined
+  readonly turns: Turns
+  /** Called with each answer that shows that V3 has accepted the credentials. */
+  readonly onAccepted?: () => void
+  /** Aborts when the client has gone. */
+  readonly signal: AbortSignal
+  /** Answers of V3 that were read. */
+  pages: number
+}
+
+/**
+ * GETs from V3 in its turn, and again where that may help: a GET changes nothing, so after 429, 503 with `Retry-After`, and
+ * where no answer came, by the schedule of writes and within the budget. The JSON of a 2xx; undefined for 404.
+ * Errors: `ADP_TOKEN`, `ADP_FORBIDDEN`, `ADP_UPSTREAM_REFUSED` with the service's own words, `ADP_UPSTREAM_UNAVAILABLE`,
+ * `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED`, `ADP_UPSTREAM_PROTOCOL`.
+ */
+export async function readUpstream(session: ReadSession, resource: string, query: string): Promise<unknown> {
+  const { reader, turns, signal } = session
+  for (let attempt = 0; ;) {
+    await turns.take()
+    const outcome = await reader.get(
+      resource,
+      query,
+      session.credentials,
+      signal,
+      turns.leftMs(),
+      session.share,
+    )
+    if (outcome.kind === 'busy') throw noConnection()
+    if (outcome.kind === 'read') session.onAccepted?.()
+    const { renew } = session
+    if (renew !== undefined && outcome.kind === 'refused' && outcome.error.status === 401) {
+      session.renew = undefined
+      session.credentials = await renew()
+      continue
+    }
+    if (outcome.kind !== 'unavailable') {
+      session.pages += 1
+      return answerOf(outcome)
+    }
+    const { reason, retryAfterMs } = outcome
+    const waitMs = retryWaitMs({ kind: 'notApplied', reason, retryAfterMs }, attempt)
+    attempt += 1
+    if (waitMs === undefined || !(await turns.pause(waitMs, reason === 'throttled')))
+      throw new AdapterError(
+        retryAfterMs === undefined ? 'ADP_UPSTREAM_UNAVAILABLE' : 'ADP_BUDGET_EXCEEDED',
+        'The service is not available, or takes no more calls now. Read again later.',
+      )
+  }
+}
+
+function answerOf(outcome: Exclude<ReadOutcome, { kind: 'unavailable' }>): unknown {
+  switch (outcome.kind) {
+    case 'read':
+      return outcome.json
+    case 'broken':
+      throw new AdapterError(
+        'ADP_UPSTREAM_PROTOCOL',
+        `The service's answer cannot be read (status ${outcome.status}).`,
+      )
+    case 'overdue':
+      throw new AdapterError(
+        'ADP_BUDGET_EXCEEDED',
+        "The service's answer was not whole within the time for a read. Read again later, or less at a time.",
+      )
+    case 'refused':
+      if (outcome.error.status === 404) return undefined
+      throw refusalOf(outcome.error)
+  }
+}
+
+function refusalOf({ status, entries }: UpstreamError): AdapterError {
+  const told = entries[0]?.message.slice(0, 2_000) ?? ''
+  if (status === 401 || status === 403) {
+    const message = told === '' ? `The service denied the credentials (${status}).` : told
+    return new AdapterError(status === 401 ? 'ADP_TOKEN' : 'ADP_FORBIDDEN', message)
+  }
+  const details = entries.map(({ code, message, target }): ErrorDetail => ({
+    code: code ?? 'ADP_UPSTREAM_REFUSED',
+    message: message.slice(0, 2_000),
+    ...(target === undefined ? {} : { target }),
+  }))
+  return new AdapterError('ADP_UPSTREAM_REFUSED', told === '' ? `The service answered ${status}.` : told, {
+    details,
+  })
+}

@@ -1,0 +1,134 @@
+import { AdapterError } from '../errors.ts'
+import type { Events } from '../observability/events.ts'
+import { codeIdOf, type ReadRules, toCodeQuery } from '../translate/index.ts'
+import type { Clock } from '../v3/index.ts'
+import { BoundedMap } from '../partners/bounded-map.ts'
+import type { Authorisation } from '../partners/partner.ts'
+import { readCollection } from './collect-page.ts'
+import { type ReadSession, readUpstream } from './read-upstream.ts'
+
+type CodeClient = Pick<Authorisation, 'partner' | 'identity'>
+
+/** Knows the ids of the codes that mean "no mark" and that the configuration names by their letters. */
+export interface UnmarkedCodes {
+  /** The rules as `rulesFor` gives them; undefined where the ids of the letters are not known, or not any more. */
+  knownRules(client: CodeClient): ReadRules | undefined
+  /**
+   * The partner's rules with the ids of its letters, which V3's lookup has (service-facts 7). Asked once for each client, since a
+   * token is for one school and schools have ids of their own, and again after ten minutes. A service that has no such lookup, or
+   * lets the client not read it, leaves the letters out: an event says so. Errors: those of `readUpstream`; a lookup that may be
+   * read again later fails the read, since a page could hold rows that are no marks.
+   */
+  rulesFor(session: ReadSession, client: CodeClient): Promise<ReadRules>
+}
+
+const LOOKUP = 'AttendanceLookups'
+const REMEMBERED_MS = 600_000
+const MAX_CLIENTS = 4_096
+/** The codes asked for fit in one page; a service that does not filter has a few hundred. */
+const MAX_PAGES = 20
+
+/** Creates the memory of one process, empty. */
+export function createUnmarkedCodes(
+  clock: Pick<Clock, 'nowMs'>,
+  events: Pick<Events, 'unmarkedCodesUnknown'>,
+): UnmarkedCodes {
+  const known = new BoundedMap<string, { readonly ids: readonly string[]; readonly untilMs: number }>(
+    MAX_CLIENTS,
+  )
+  /** Look-ups under way: requests of one client at the same time share one. */
+  const asking = new Map<string, Promise<readonly string[]>>()
+  const nameOf = ({ partner, identity }: CodeClient): string => `${partner.id} ${identity.credentialsHash}`
+  const withIds = ({ partner: { reads } }: CodeClient, ids: readonly string[]): ReadRules => ({
+    ...reads,
+    unmarkedCodes: [...reads.unmarkedCodes, ...ids],
+  })
+  const knownRules = (client: CodeClient): ReadRules | undefined => {
+    if (client.partner.unmarkedLetters.length === 0) return client.partner.reads
+    const remembered = known.get(nameOf(client))
+    return remembered !== undefined && clock.nowMs() < remembered.untilMs
+      ? withIds(client, remembered.ids)
+      : undefined
+  }
+  return {
+    knownRules,
+    rulesFor: async (session, client) => {
+      const rules = knownRules(client)
+      if (rules !== undefined) return rules
+      const name = nameOf(client)
+      for (let other = asking.get(name); other !== undefined; other = asking.get(name)) {
+        // What failed for another request, perhaps since its client went away, is asked again for this one.
+        const ids = await other.catch(() => undefined)
+        if (ids !== undefined) return withIds(client, ids)
+      }
+      const answer = lookUp(session, client.partner.unmarkedLetters, (status) =>
+        events.unmarkedCodesUnknown({ partner: client.partner.id, status }),
+      )
+      asking.set(name, answer)
+      try {
+        const ids = await answer
+        known.set(name, { ids, untilMs: clock.nowMs() + REMEMBERED_MS })
+        return withIds(client, ids)
+      } finally {
+        if (asking.get(name) === answer) asking.delete(name)
+      }
+    },
+  }
+}
+
+async function lookUp(
+  session: ReadSession,
+  letters: readonly string[],
+  onMissing: (status: number) => void,
+): Promise<readonly string[]> {
+  // They are no pages of the answer.
+  const { pages } = session
+  try {
+    return await readIds(session, letters, onMissing)
+  } catch (cause) {
+    // A token that is refused here would be refused for the marks.
+    if (!(cause instanceof AdapterError) || cause.status === 401) throw cause
+    if (isRefused(cause)) {
+      onMissing(cause.status)
+      return []
+    }
+    throw new AdapterError(
+      cause.code,
+      `The code lookup of the service (${LOOKUP}), which has the ids for reads.unmarkedCodes, cannot be read. ${cause.message}`,
+      { cause, details: cause.details },
+    )
+  } finally {
+    session.pages = pages
+  }
+}
+
+/** The service understood the request and says no: the same request has no other answer later. */
+function isRefused({ code, status }: AdapterError): boolean {
+  return status === 403 || (code === 'ADP_UPSTREAM_REFUSED' && status >= 400 && status < 500)
+}
+
+async function readIds(
+  session: ReadSession,
+  letters: readonly string[],
+  onMissing: (status: number) => void,
+): Promise<readonly string[]> {
+  const wanted = new Set(letters)
+  const ids: string[] = []
+  let query: string | undefined = toCodeQuery(letters)
+  for (let page = 0; query !== undefined; page += 1) {
+    const json = await readUpstream(session, LOOKUP, query)
+    if (json === undefined) {
+      onMissing(404)
+      return []
+    }
+    const { rows, link } = readCollection(json)
+    for (const row of rows) {
+      const id = codeIdOf(row, wanted)
+      if (id !== undefined) ids.push(id)
+    }
+    if (link === query) throw new AdapterError('ADP_UPSTREAM_PROTOCOL', 'It has a next link to itself.')
+    if (page === MAX_PAGES) throw new AdapterError('ADP_UPSTREAM_PROTOCOL', 'It does not end.')
+    query = link
+  }
+  return ids
+}

@@ -1,0 +1,121 @@
+import { AdapterError } from '../errors.ts'
+import type { StoredBatch, StoredRecord } from '../journal/index.ts'
+import { toReadBackFilter } from '../translate/index.ts'
+import type { V3Record } from '../v3/index.ts'
+import { isSameCredentials } from '../partners/accepted-credentials.ts'
+import type { WriteContext } from './context.ts'
+import type { Authorisation } from '../partners/partner.ts'
+import type { Plan } from './plan.ts'
+import { toDenialError } from './run.ts'
+import { isDenial } from './post-records.ts'
+import { readPaced } from './write-session.ts'
+import type { Verdict } from './token-verdicts.ts'
+
+/**
+ * Makes sure that a client may have what the service said of a batch: under a token that the service accepted for it, or
+ * accepts now for reading one of its marks. Resolves false where there is nothing of the service to be given out yet. Errors: `ADP_TOKEN` or `ADP_FORBIDDEN` with the service's words where it denies the
+ * token, `ADP_FORBIDDEN` where the token cannot see the mark, `ADP_OUTCOME_UNKNOWN` where the service cannot be asked.
+ */
+export async function checkToken(
+  context: WriteContext,
+  authorisation: Authorisation,
+  stored: StoredBatch,
+  plan: Plan,
+): Promise<boolean> {
+  if (!needsCheck(context, authorisation, stored, plan)) return false
+  const ask = (): Promise<Verdict> => askService(context, authorisation, stored.records, plan)
+  const verdict = await context.verdicts.of(stored.batch, authorisation.identity, ask)
+  if (verdict !== 'accepted') throw new AdapterError(verdict.code, verdict.message)
+  context.accepted.accept(authorisation)
+  if (context.orphans.has(stored.batch)) context.accepted.sends(stored.batch, authorisation.client)
+  return true
+}
+
+/** With tokens of the adapter's own the client's key has said all that there is to say. */
+function needsCheck(
+  { accepted }: WriteContext,
+  { partner, client }: Authorisation,
+  { batch, records }: StoredBatch,
+  { outcomesShown, records: planned }: Plan,
+): boolean {
+  if (partner.tokens !== undefined || !outcomesShown) return false
+  const sender = accepted.senderOf(batch)
+  // The parts of a running batch will be the service's answers to the token that sends it.
+  const isSender = sender !== undefined && isSameCredentials(sender, client)
+  return records.some(
+    (record) =>
+      planned[record.position]?.record !== undefined &&
+      (record.state === 'open' ? !isSender : isFromService(record)),
+  )
+}
+
+/** True for a record whose part holds what the service said. */
+function isFromService({ state, again, superseded, reason }: StoredRecord): boolean {
+  if (state === 'confirmed') return true
+  return state === 'refused' && again !== 'resend' && !superseded && reason !== 'denied'
+}
+
+/**
+ * Reads a mark of the batch. A read may be stale and a connection may break, so the read is repeated before it counts against the
+ * client.
+ */
+async function askService(
+  context: WriteContext,
+  authorisation: Authorisation,
+  records: readonly StoredRecord[],
+  plan: Plan,
+): Promise<Verdict> {
+  const { partner, credentials, pace } = authorisation
+  const share = context.shares.of(authorisation)
+  const { clock } = context
+  const endMs = clock.nowMs() + partner.budgetMs
+  const posted = ({ position }: StoredRecord): V3Record | undefined => plan.records[position]?.record
+  const confirmed = records.find((one) => one.state === 'confirmed' && posted(one) !== undefined)
+  const readable = confirmed ?? records.find((one) => posted(one) !== undefined)
+  const record = readable === undefined ? undefined : posted(readable)
+  if (record === undefined) return 'accepted'
+  const query = `$filter=${encodeURIComponent(toReadBackFilter(record))}`
+  let wasRead = false
+  for (const pauseMs of [0, ...partner.readBackAfterMs]) {
+    if (pauseMs > 0) await new Promise<void>((resolve) => void clock.after(pauseMs, resolve))
+    const leftMs = endMs - clock.nowMs()
+    if (leftMs <= 0) throw unchecked()
+    const outcome = await readPaced(context, pace, share, credentials, query, leftMs)
+    if (outcome.kind === 'refused' && isDenial(outcome.error)) return toDenialError(outcome.error)
+    wasRead = outcome.kind === 'read'
+    if (outcome.kind !== 'read') continue
+    if (confirmed === undefined || hasRow(outcome.json, record)) return 'accepted'
+  }
+  if (!wasRead) throw unchecked()
+  return new AdapterError(
+    'ADP_FORBIDDEN',
+    'The answer to this batch is kept, and the service does not show its marks to this token. Send the batch with a token of the client that sent it first.',
+  )
+}
+
+const unchecked = (): AdapterError =>
+  new AdapterError(
+    'ADP_OUTCOME_UNKNOWN',
+    'The answer to this batch is kept, and the service could not be asked whether this token may have it. Nothing was posted now; send the same batch again later.',
+  )
+
+/** True where the answer to a read has a row of the learner and event of a record. */
+function hasRow(answer: unknown, { Attendee, Event }: V3Record): boolean {
+  const rows = memberOf(answer, 'value')
+  const isId = (value: unknown, id: string): boolean =>
+    typeof value === 'string' && value.toLowerCase() === id.toLowerCase()
+  return (
+    Array.isArray(rows) &&
+    rows.some(
+      (row: unknown) =>
+        isId(memberOf(memberOf(row, 'Attendee'), 'ExternalID'), Attendee.ExternalID) &&
+        isId(memberOf(memberOf(row, 'Event'), 'ExternalID'), Event.ExternalID),
+    )
+  )
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null
+    ? (value as Readonly<Record<string, unknown>>)[name]
+    : undefined
+}

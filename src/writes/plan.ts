@@ -1,0 +1,157 @@
+import { type Slices, SLICE_WORK } from '../http/slices.ts'
+import { toV3Record } from '../translate/index.ts'
+import {
+  type BatchLimits,
+  type BatchPart,
+  decodeRecordBytes,
+  type FlatRecord,
+  noBatchLimits,
+  openBatchDecoding,
+  type RecordFault,
+  readBoundary,
+  readPreferences,
+} from '../v2/index.ts'
+import type { V3Record } from '../v3/index.ts'
+import type { Partner } from '../partners/partner.ts'
+import type { BatchIds, StoredRequest, WriteRequest } from './stored-request.ts'
+
+/** What planning one record costs, in bytes of a batch. */
+const PLAN_WORK = 512
+
+/** What one record says about how it wants to be answered. */
+export type PartPreferences = Pick<
+  BatchPart,
+  'contentId' | 'contentIdInHttp' | 'changeset' | 'prefersMinimal' | 'metadata'
+>
+
+/** A record that will be posted, or why it is refused without being posted. */
+export interface PlannedRecord {
+  readonly answering: PartPreferences
+  /** What is posted; undefined exactly when `faults` is defined. Its JSON is written when it leaves, not held for all. */
+  readonly record: V3Record | undefined
+  readonly faults: readonly RecordFault[] | undefined
+  /** Records with the same key are sent one after another. */
+  readonly key: string
+}
+
+/** What is posted for a request. */
+export interface Plan {
+  readonly records: readonly PlannedRecord[]
+  /** Members of records that were left out. */
+  readonly unmappedFields: number
+  readonly changesets: number
+  /** False when the ids of header and body differ: the client gets a single 200, whatever happens (batch-wire 3). */
+  readonly outcomesShown: boolean
+  /** The ids that the client gave its batch; undefined: it gave none. */
+  readonly ids: BatchIds | undefined
+}
+
+/**
+ * Reads a write request whole and decides what is posted for each record, without doing it. `receivedMs` becomes the time of
+ * the marks. Errors as `decodeBatch`, for an envelope of which nothing may be posted.
+ */
+export async function planWrites(
+  request: WriteRequest,
+  body: Buffer,
+  partner: Partner,
+  receivedMs: number,
+  limits: BatchLimits,
+  slices: Slices,
+): Promise<Plan> {
+  const recordedOn = new Date(receivedMs).toISOString()
+  if (request.kind === 'record') return planSingle(request, body, partner, recordedOn, limits)
+  const decoding = openBatchDecoding(body, request.contentType, {
+    limits,
+    ...(request.serviceHosts === undefined ? {} : { serviceHosts: new Set(request.serviceHosts) }),
+  })
+  while (!decoding.advance(SLICE_WORK)) await slices.next()
+  const batch = decoding.batch()
+  let unmappedFields = 0
+  const records: PlannedRecord[] = []
+  for (const part of batch.parts) {
+    const planned = planRecord(part, part.record, part.faults, partner, recordedOn)
+    unmappedFields += planned.unmapped
+    records.push(planned.record)
+    if (slices.spend(PLAN_WORK)) await slices.next()
+  }
+  return {
+    records,
+    unmappedFields,
+    changesets: batch.changesets.length,
+    outcomesShown: batch.idsAgree,
+    ids: { boundary: readBoundary(request.contentType), envelope: [batch.boundary, ...batch.changesets] },
+  }
+}
+
+/** The plan with another time of receipt; a time that a client gave a record itself stays. */
+export function redate(plan: Plan, fromMs: number, receivedMs: number): Plan {
+  if (fromMs === receivedMs) return plan
+  const [before, RecordedOn] = [new Date(fromMs).toISOString(), new Date(receivedMs).toISOString()]
+  const records = plan.records.map((planned) =>
+    planned.record?.RecordedOn === before
+      ? { ...planned, record: { ...planned.record, RecordedOn } }
+      : planned,
+  )
+  return { ...plan, records }
+}
+
+/**
+ * Plans a request that was journaled. Its records were let in when it came: limits that were lowered since then, or what a
+ * partner leaves out of records now, are no reason to refuse one that may have been sent.
+ */
+export function planStored(
+  { request, body }: StoredRequest,
+  partner: Partner,
+  receivedMs: number,
+  slices: Slices,
+): Promise<Plan> {
+  const { mapping } = partner
+  const unmappedFields = mapping.unmappedFields === 'strict' ? 'report' : mapping.unmappedFields
+  return planWrites(
+    request,
+    body,
+    { ...partner, mapping: { ...mapping, unmappedFields } },
+    receivedMs,
+    noBatchLimits,
+    slices,
+  )
+}
+
+function planSingle(
+  request: WriteRequest,
+  body: Buffer,
+  partner: Partner,
+  recordedOn: string,
+  limits: BatchLimits,
+): Plan {
+  const { record: flat, faults } = decodeRecordBytes(body, request.contentType, limits)
+  const answering = {
+    contentId: undefined,
+    contentIdInHttp: false,
+    changeset: undefined,
+    ...readPreferences(request.prefer, request.accept),
+  }
+  const { record, unmapped } = planRecord(answering, flat, faults, partner, recordedOn)
+  return { records: [record], unmappedFields: unmapped, changesets: 0, outcomesShown: true, ids: undefined }
+}
+
+/** Decides what is posted for one record; exactly one of `flat` and `faults` is defined. */
+export function planRecord(
+  answering: PartPreferences,
+  flat: FlatRecord | undefined,
+  faults: readonly RecordFault[] | undefined,
+  partner: Partner,
+  recordedOn: string,
+): { record: PlannedRecord; unmapped: number } {
+  if (flat === undefined) return { record: refused(answering, faults ?? []), unmapped: 0 }
+  const translation = toV3Record(flat, partner.mapping, recordedOn)
+  const unmapped = translation.unmapped.length
+  if (translation.record === undefined) return { record: refused(answering, translation.faults), unmapped }
+  const { record } = translation
+  const key = `${flat.Learner} ${flat.AttendableEvent}`.toLowerCase()
+  return { record: { answering, record, faults: undefined, key }, unmapped }
+}
+
+function refused(answering: PartPreferences, faults: readonly RecordFault[]): PlannedRecord {
+  return { answering, record: undefined, faults, key: '' }
+}

@@ -1,0 +1,156 @@
+import type { Journal, OlderOpen, RecordRef } from '../journal/index.ts'
+import type { Clock } from '../v3/index.ts'
+
+/** Waiting for records that others are sending. */
+export interface Predecessors {
+  /** Resolves true once none of the records is open any longer, false when the time is spent first. Never rejects. */
+  until(records: readonly RecordRef[], timeoutMs: number): Promise<boolean>
+  /**
+   * Resolves true once no older record of the key of `own` is open; false when the time is spent first, or when the journal cannot
+   * say. `older` are those that are known; when they have ended, the journal is asked for others, since records do not end in their
+   * order. Never rejects.
+   */
+  untilFirst(own: RecordRef, older: readonly RecordRef[], timeoutMs: number): Promise<boolean>
+  /** Says that records were settled by this process. */
+  settled(batch: number, positions: Iterable<number>): void
+}
+
+interface Waiter {
+  /** What is waited for still, by name. */
+  readonly open: Map<string, RecordRef>
+  readonly end: (inTime: boolean) => void
+}
+
+/** Asks what is older than a record. */
+interface Question {
+  readonly own: RecordRef
+  readonly resolve: (older: OlderOpen) => void
+  readonly reject: (cause: unknown) => void
+}
+
+/** How often the journal is asked for records of other instances. */
+const POLL_MS = 200
+
+/** Creates the place where requests wait for older records of the same learner and event, or for a batch's other sender. */
+export function createPredecessors(
+  journal: Pick<Journal, 'stillOpen' | 'olderOpen'>,
+  clock: Clock,
+): Predecessors {
+  const byName = new Map<string, Set<Waiter>>()
+  /** Records that were not asked for yet. */
+  let fresh = new Map<string, RecordRef>()
+  let asking = false
+  let timer: (() => void) | undefined
+
+  const leave = (waiter: Waiter, name: string): void => {
+    waiter.open.delete(name)
+    const others = byName.get(name)
+    others?.delete(waiter)
+    if (others?.size === 0) byName.delete(name)
+  }
+  const isSettled = (name: string): void => {
+    for (const waiter of byName.get(name) ?? []) {
+      leave(waiter, name)
+      if (waiter.open.size === 0) waiter.end(true)
+    }
+  }
+  const ask = async (records: ReadonlyMap<string, RecordRef>): Promise<void> => {
+    const open = new Set((await journal.stillOpen([...records.values()])).map(nameOf))
+    for (const name of records.keys()) if (!open.has(name)) isSettled(name)
+  }
+  const look = (records: ReadonlyMap<string, RecordRef>): void => {
+    asking = true
+    // A journal that cannot be asked is asked again; those who wait have their own time limit.
+    void ask(records)
+      .catch(() => undefined)
+      .finally(() => {
+        asking = false
+        lookOn()
+      })
+  }
+  const lookOn = (): void => {
+    if (asking || byName.size === 0) return
+    if (fresh.size > 0) {
+      const records = fresh
+      fresh = new Map()
+      look(records)
+    } else
+      timer ??= clock.after(POLL_MS, () => {
+        timer = undefined
+        if (!asking)
+          look(
+            new Map([...byName.values()].flatMap((waiters) => [...waiters].flatMap(({ open }) => [...open]))),
+          )
+      })
+  }
+  let questions: Question[] = []
+  /** Questions of the same moment share one call. */
+  const olderOf = (own: RecordRef): Promise<OlderOpen> =>
+    new Promise((resolve, reject) => {
+      questions.push({ own, resolve, reject })
+      if (questions.length > 1) return
+      queueMicrotask(() => {
+        const asked = questions
+        questions = []
+        journal.olderOpen(asked.map((question) => question.own)).then(
+          (found) => {
+            for (const [index, question] of asked.entries()) question.resolve(found[index])
+          },
+          (cause: unknown) => {
+            for (const question of asked) question.reject(cause)
+          },
+        )
+      })
+    })
+  const pause = (delayMs: number): Promise<void> =>
+    new Promise((resolve) => {
+      clock.after(delayMs, resolve)
+    })
+  const until: Predecessors['until'] = (records, timeoutMs) =>
+    new Promise((resolve) => {
+      const waiter: Waiter = {
+        open: new Map(records.map((record) => [nameOf(record), record])),
+        end: (inTime) => {
+          cancel()
+          for (const name of waiter.open.keys()) leave(waiter, name)
+          resolve(inTime)
+        },
+      }
+      const cancel = clock.after(timeoutMs, () => {
+        waiter.end(false)
+      })
+      for (const [name, record] of waiter.open) {
+        const others = byName.get(name)
+        if (others === undefined) byName.set(name, new Set([waiter]))
+        else others.add(waiter)
+        fresh.set(name, record)
+      }
+      queueMicrotask(lookOn)
+    })
+  return {
+    until,
+    untilFirst: async (own, older, timeoutMs) => {
+      const deadlineMs = clock.nowMs() + timeoutMs
+      for (let known = older; ;) {
+        const leftMs = deadlineMs - clock.nowMs()
+        if (leftMs <= 0 || !(await until(known, leftMs))) return false
+        try {
+          const next = await olderOf(own)
+          if (next === undefined || next === 'damaged') return next === undefined
+          known = [next]
+        } catch {
+          // The journal cannot be reached: asked again until the time is spent.
+          await pause(Math.min(POLL_MS, Math.max(0, deadlineMs - clock.nowMs())))
+        }
+      }
+    },
+    settled: (batch, positions) => {
+      if (byName.size === 0) return
+      for (const position of positions) isSettled(nameOf({ batch, position }))
+    },
+  }
+}
+
+function nameOf({ batch, position }: RecordRef): string {
+  return `${batch} ${position}`
+}

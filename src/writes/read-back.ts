@@ -1,0 +1,88 @@
+import { compareReadBack, type ReadBackKnowledge, toReadBackFilter } from '../translate/index.ts'
+import type { PostOutcome, ReadOutcome, UnknownReason, V3Record, V3Reply } from '../v3/index.ts'
+import type { PostOnce } from './post-records.ts'
+
+/** What finding out about a lost write uses. */
+export interface ReadBackParts {
+  /** GETs AttendanceRecords with this raw query; takes its turn among the writes. */
+  readonly read: (query: string) => Promise<ReadOutcome>
+  readonly wait: (ms: number) => Promise<void>
+  /** The clock, ms. */
+  readonly nowMs: () => number
+  /** The time that is left for the request, ms. */
+  readonly leftMs: () => number
+  /**
+   * Pauses before each look, ms. A write that nobody answered may still be on its way, and a read may be stale: it counts as
+   * not applied only when a look does not find it that is later than the write by all of them.
+   */
+  readonly spacingMs: readonly number[]
+  /** What is known of V3; asked for each comparison. Default nothing. */
+  readonly knowledge?: () => ReadBackKnowledge
+  /** A mark that shows how V3 stores the values of this record. */
+  readonly onProof?: (record: V3Record, shown: Pick<V3Reply, 'RecordedOn' | 'Qualifier'>) => void
+  /** The time from the loss of an answer to the first read that shows the mark, ms. */
+  readonly onVisible?: (afterMs: number) => void
+}
+
+type Seen = ReturnType<typeof compareReadBack>
+
+/** A record is posted so often again at the most; what is lost each time is left to the background. */
+const MAX_POSTS = 2
+const unclear: Seen = { kind: 'unclear' }
+
+/**
+ * Creates the answer to an ambiguous outcome (product contract 3): read the learner and event back from V3, compare with what
+ * was posted, and confirm, or post again. What stays unclear stays `unknown`; a newer mark of somebody else is left alone.
+ * `sentMs`: by the clock, when the record was sent last at the latest; default now.
+ */
+export function createReadBack(
+  parts: ReadBackParts,
+): (record: V3Record, post: PostOnce, reason: UnknownReason, sentMs?: number) => Promise<PostOutcome> {
+  const allMs = parts.spacingMs.reduce((sum, ms) => sum + ms, 0)
+  const readBack = async (record: V3Record, sentMs = parts.nowMs()): Promise<Seen> => {
+    const query = `$filter=${encodeURIComponent(toReadBackFilter(record))}`
+    const sureMs = sentMs + allMs
+    let seen = unclear
+    for (const [index, spaceMs] of parts.spacingMs.entries()) {
+      // What was sent long ago needs no pause; a look that failed does.
+      const pauseMs = index === 0 ? Math.min(spaceMs, Math.max(0, sureMs - parts.nowMs())) : spaceMs
+      if (parts.leftMs() <= pauseMs) return unclear
+      await parts.wait(pauseMs)
+      const isSure = parts.nowMs() >= sureMs
+      const outcome = await parts.read(query)
+      seen = outcome.kind === 'read' ? compareReadBack(record, outcome.json, parts.knowledge?.()) : unclear
+      if (seen.kind === 'overwritten' || (seen.kind === 'applied' && seen.certain)) return seen
+      if (outcome.kind === 'refused') return unclear
+      if (isSure && seen.kind !== 'unclear') return seen
+    }
+    return seen
+  }
+  const look = async (record: V3Record, sentMs?: number): Promise<Seen> => {
+    const lostMs = parts.nowMs()
+    const seen = await readBack(record, sentMs)
+    if (seen.kind === 'applied') {
+      if (seen.proof !== undefined) parts.onProof?.(record, seen.proof)
+      if (sentMs === undefined) parts.onVisible?.(parts.nowMs() - lostMs)
+    }
+    return seen
+  }
+  return async (record, post, first, sentMs) => {
+    let reason = first
+    for (let posts = 0; posts <= MAX_POSTS; posts += 1) {
+      const seen = await look(record, posts === 0 ? sentMs : undefined)
+      if (seen.kind === 'applied') return { kind: 'accepted', reply: seen.reply }
+      if (seen.kind === 'overwritten') return { kind: 'unknown', reason: 'overwritten' }
+      if (seen.kind === 'unclear') break
+      if (posts === MAX_POSTS) break
+      const outcome = await new Promise<PostOutcome>(post)
+      if (outcome.kind === 'refused' && outcome.error.status === 409) {
+        // The service takes a second mark for a conflict: then the first one may be ours after all.
+        const again = await look(record)
+        return again.kind === 'applied' ? { kind: 'accepted', reply: again.reply } : outcome
+      }
+      if (outcome.kind !== 'unknown') return outcome
+      reason = outcome.reason
+    }
+    return { kind: 'unknown', reason }
+  }
+}

@@ -1,0 +1,76 @@
+import { errorRules } from '../errors.ts'
+import { defaultErrorMapping, type FailedOutcome, toFlatReply, toV2Failure } from '../translate/index.ts'
+import {
+  encodeErrorArray,
+  encodeFlatReply,
+  envelopRecord,
+  type PartReply,
+  type V2Error,
+} from '../v2/index.ts'
+import type { PostOutcome } from '../v3/index.ts'
+import type { PartPreferences, PlannedRecord } from './plan.ts'
+import type { WriteRequest } from './stored-request.ts'
+
+/** What the texts of the replies need besides the outcome. */
+export interface ReplyContext {
+  /** Absolute context URL of one record. */
+  readonly context: string
+  /** A new guid: the SequenceID of a failed record. */
+  readonly newId: () => string
+  /** Quirk: records are in the `d` of OData V2. */
+  readonly dataEnvelope: boolean
+}
+
+/** The texts for the records of a request. */
+export function replyContextOf({ context, dataEnvelope }: WriteRequest, newId: () => string): ReplyContext {
+  return { context, dataEnvelope, newId }
+}
+
+/** Turns what became of a record into its part of the reply (batch-wire A4). */
+export function toReplyPart(planned: PlannedRecord, outcome: PostOutcome, context: ReplyContext): PartReply {
+  const { record, answering } = planned
+  if (outcome.kind !== 'accepted') return toFailure(planned, outcome, context)
+  if (record === undefined) return toFaultPart(planned, context)
+  if (answering.prefersMinimal) return toPart(answering, 204, undefined)
+  const json = encodeFlatReply(toFlatReply(record, outcome.reply), context.context, answering.metadata)
+  return toPart(answering, 201, context.dataEnvelope ? envelopRecord(json) : json)
+}
+
+/** Member by member: what answers a record holds no more of it than it writes. */
+export function toPart(
+  { contentId, contentIdInHttp, changeset }: PartPreferences,
+  status: number,
+  json: string | undefined,
+): PartReply {
+  return { contentId, contentIdInHttp, changeset, status, json }
+}
+
+/** The part of a record that was refused before it was posted. */
+export function toFaultPart(planned: PlannedRecord, context: ReplyContext): PartReply {
+  const faults = planned.faults ?? []
+  const [first] = faults
+  const status = first === undefined ? 400 : errorRules[first.code].status
+  return toReply(planned, status, faults, context)
+}
+
+/** The part of a record that was not applied before a newer one of its learner and event was, and so never will be. */
+export function toSupersededPart(planned: PlannedRecord, context: ReplyContext): PartReply {
+  const code = 'ADP_SUPERSEDED'
+  const message =
+    'A newer mark of this learner and event was taken. This one was not applied and will not be.'
+  return toReply(planned, errorRules[code].status, [{ code, message }], context)
+}
+
+function toFailure(planned: PlannedRecord, outcome: FailedOutcome, context: ReplyContext): PartReply {
+  const { status, errors } = toV2Failure(outcome, defaultErrorMapping)
+  return toReply(planned, status, errors, context)
+}
+
+function toReply(
+  planned: PlannedRecord,
+  status: number,
+  errors: readonly V2Error[],
+  context: ReplyContext,
+): PartReply {
+  return toPart(planned.answering, status, encodeErrorArray(errors, context.newId()))
+}

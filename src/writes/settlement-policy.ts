@@ -1,0 +1,102 @@
+import type { Settled, StoredRecord } from '../journal/index.ts'
+import { defaultErrorMapping, toV2Failure } from '../translate/index.ts'
+import type { PartReply } from '../v2/index.ts'
+import type { PostOutcome } from '../v3/index.ts'
+import type { PlannedRecord } from './plan.ts'
+import { isDenial } from './post-records.ts'
+import { toPart } from './reply-part.ts'
+
+/** How the records of one run are followed up. */
+export interface FollowUp {
+  /** False when the client gets a single 200, whatever happens (batch-wire 3). */
+  readonly outcomesShown: boolean
+  /** False when nobody waits for the answer: then the background goes on with what was not applied. */
+  readonly clientWaits: boolean
+  readonly receivedMs: number
+  readonly nowMs: number
+}
+
+/**
+ * Pauses of the background: a twentieth of the age of the record, 5 s at the least and 10 min at the most, for a day after
+ * receipt. They do not count attempts: one that ended with its process says nothing of the service. Short at first, since a
+ * record may wait for an older one that has its own pause.
+ */
+const SHORTEST_PAUSE_MS = 5_000
+const SHARE_OF_AGE = 1 / 20
+const LONGEST_PAUSE_MS = 600_000
+const GIVE_UP_MS = 86_400_000
+
+/**
+ * What the journal keeps of an outcome: its state, its part of the reply, and whether it is gone on with. What was not
+ * applied waits for the client to send it again where the client was told, and is retried in the background where it was not;
+ * an unknown outcome is looked into again until it is known.
+ */
+export function settlementOf(
+  position: number,
+  outcome: PostOutcome,
+  reply: PartReply,
+  followUp: FollowUp,
+): Settled {
+  const { outcomesShown, clientWaits } = followUp
+  const answer = encodeAnswer(reply)
+  switch (outcome.kind) {
+    case 'accepted':
+      return { position, state: 'confirmed', answer }
+    case 'refused': {
+      const reason = reasonOf(outcome)
+      if (isDenial(outcome.error)) {
+        // With other credentials the service may take it.
+        if (outcomesShown) return { position, state: 'refused', answer, reason, again: 'resend' }
+        const again = nextMs(followUp)
+        if (again !== undefined) return { position, state: 'parked', answer, reason, again }
+      }
+      return { position, state: 'refused', answer, reason, deadLetter: !outcomesShown }
+    }
+    case 'notApplied': {
+      const { reason } = outcome
+      if (outcomesShown && clientWaits) return { position, state: 'refused', answer, reason, again: 'resend' }
+      const again = nextMs(followUp)
+      if (again !== undefined) return { position, state: 'parked', answer, reason, again }
+      return { position, state: 'refused', answer, reason, deadLetter: true }
+    }
+    case 'unknown': {
+      const { reason } = outcome
+      const again = reason === 'overwritten' ? undefined : nextMs(followUp)
+      return { position, state: 'unknown', answer, reason, again, deadLetter: again === undefined }
+    }
+  }
+}
+
+/** Error codes look so. The service's own words may name a learner: they are for the client alone. */
+const CODE = /^[A-Z]{2,8}(?:_[A-Z0-9]{1,16}){1,4}$/
+
+function reasonOf(outcome: Extract<PostOutcome, { kind: 'refused' }>): string {
+  const code = toV2Failure(outcome, defaultErrorMapping).errors[0]?.code
+  return code !== undefined && CODE.test(code) ? code : `HTTP_${outcome.error.status}`
+}
+
+/** When nobody goes on any longer with what was received at `receivedMs`, ms since the epoch. */
+export function retryDeadlineMs(receivedMs: number): number {
+  return receivedMs + GIVE_UP_MS
+}
+
+function nextMs({ nowMs, receivedMs }: FollowUp): number | undefined {
+  if (nowMs >= retryDeadlineMs(receivedMs)) return undefined
+  const ageMs = nowMs - receivedMs
+  const pauseMs = Math.max(SHORTEST_PAUSE_MS, ageMs * SHARE_OF_AGE)
+  return nowMs + Math.min(pauseMs, LONGEST_PAUSE_MS)
+}
+
+/** A part of the reply as the journal keeps it: the status, a blank, and the JSON if there is any. */
+export function encodeAnswer({ status, json }: Pick<PartReply, 'status' | 'json'>): string {
+  return json === undefined ? String(status) : `${status} ${json}`
+}
+
+/** The part of the reply of a record that was answered before; undefined: it was not. */
+export function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): PartReply | undefined {
+  const { answer } = stored
+  if (answer === undefined) return undefined
+  const end = answer.indexOf(' ')
+  if (end < 0) return toPart(planned.answering, Number(answer), undefined)
+  return toPart(planned.answering, Number(answer.slice(0, end)), answer.slice(end + 1))
+}

@@ -1,0 +1,149 @@
+import { createHash } from 'node:crypto'
+
+import * as z from 'zod'
+
+import { AdapterError } from '../errors.ts'
+import type { Slices } from '../http/slices.ts'
+
+/** What decides, besides the body, what a write request posts and how it is answered. */
+export interface WriteRequest {
+  /** `batch`: a multipart body; `record`: one flat record. */
+  readonly kind: 'batch' | 'record'
+  readonly contentType: string | undefined
+  /** Host names that absolute URLs inside the batch may have; undefined: any (batch-wire F21). */
+  readonly serviceHosts: readonly string[] | undefined
+  /** Absolute context URL of one record. */
+  readonly context: string
+  readonly layout: 'flat' | 'nested'
+  /** Quirks of the partner at the time of receipt. */
+  readonly dataEnvelope: boolean
+  readonly msgtypeResponse: boolean
+  readonly prefer: string
+  readonly accept: string
+}
+
+/** The ids of a batch, as its client wrote them. */
+export interface BatchIds {
+  /** The boundary of its `Content-Type`. */
+  readonly boundary: string
+  /** Those of the envelope that frames the body, and of its changesets. */
+  readonly envelope: readonly string[]
+}
+
+/** A write request as the journal keeps it: it can be finished and answered without its client. */
+export interface StoredRequest {
+  readonly request: WriteRequest
+  /** Names the reply: all ids in it follow from this one, so that it can be written again byte for byte. */
+  readonly replyId: string
+  /** SHA-256 of the key and token that it came with: tells whether a client shows the same ones. Undefined in older journals. */
+  readonly sender: string | undefined
+  readonly body: Buffer
+}
+
+const schema = z.object({
+  request: z.object({
+    kind: z.enum(['batch', 'record']),
+    contentType: z.string().optional(),
+    serviceHosts: z.array(z.string()).optional(),
+    context: z.string(),
+    layout: z.enum(['flat', 'nested']),
+    dataEnvelope: z.boolean(),
+    msgtypeResponse: z.boolean(),
+    prefer: z.string(),
+    accept: z.string(),
+  }),
+  replyId: z.string(),
+  sender: z.string().optional(),
+})
+
+/** From this size on the bytes are shared with the thread of the journal, not copied to it. */
+const SHARED_FROM = 1_048_576
+/** How many bytes are copied or hashed at once; either costs a quarter of decoding them. */
+const CHUNK = 1_048_576
+const CHUNK_WORK = CHUNK / 4
+
+/** Bytes for the journal: one line of JSON, then the body as it came. */
+export async function encodeStoredRequest(
+  { request, replyId, sender, body }: StoredRequest,
+  slices: Slices,
+): Promise<Buffer> {
+  const head = Buffer.from(`${JSON.stringify({ request, replyId, sender })}\n`)
+  if (body.length < SHARED_FROM) return Buffer.concat([head, body])
+  const bytes = Buffer.from(new SharedArrayBuffer(head.length + body.length))
+  head.copy(bytes)
+  for (let from = 0; from < body.length; from += CHUNK) {
+    body.copy(bytes, head.length + from, from, from + CHUNK)
+    if (slices.spend(CHUNK_WORK)) await slices.next()
+  }
+  return bytes
+}
+
+/** The inverse of `encodeStoredRequest`. Error: `ADP_INTERNAL` for bytes that it did not write. */
+export function decodeStoredRequest(payload: Uint8Array): StoredRequest {
+  const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
+  const end = bytes.indexOf(0x0a)
+  const { request, replyId, sender } = parseHead(bytes.toString('utf8', 0, Math.max(end, 0)))
+  return {
+    request: { ...request, contentType: request.contentType, serviceHosts: request.serviceHosts },
+    replyId,
+    sender,
+    body: bytes.subarray(end + 1),
+  }
+}
+
+/** The `sender` of a request that is kept; undefined where it cannot be read. */
+export function readSender(payload: Uint8Array | undefined): string | undefined {
+  if (payload === undefined) return undefined
+  try {
+    return decodeStoredRequest(payload).sender
+  } catch {
+    // Whoever finishes the request finds that it cannot be read, and ends it.
+    return undefined
+  }
+}
+
+function parseHead(text: string): z.infer<typeof schema> {
+  try {
+    return schema.parse(JSON.parse(text))
+  } catch (cause) {
+    throw new AdapterError('ADP_INTERNAL', 'The journal holds a request that cannot be read.', { cause })
+  }
+}
+
+/**
+ * SHA-256 over everything that decides what is posted where and for whom. Of the media type only the boundary counts, however
+ * the header writes it: what the adapter is called by, or its configuration, makes no other request of the same bytes. How it
+ * is answered follows from the first one. `upstream` is the base address of V3.
+ */
+export async function digestRequest(
+  owner: string,
+  upstream: string,
+  boundary: string | undefined,
+  body: Buffer,
+  slices: Slices,
+): Promise<Buffer> {
+  const hash = createHash('sha256').update(`${JSON.stringify([owner, upstream, boundary ?? null])}\n`)
+  for (let from = 0; from < body.length; from += CHUNK) {
+    hash.update(body.subarray(from, from + CHUNK))
+    if (slices.spend(CHUNK_WORK)) await slices.next()
+  }
+  return hash.digest()
+}
+
+/** SHA-256 over the ids that a client gave its batch. */
+export function digestIds(owner: string, { boundary, envelope }: BatchIds): Buffer {
+  return createHash('sha256')
+    .update(JSON.stringify([owner, boundary, ...envelope]))
+    .digest()
+}
+
+/** The ids of one reply, in the order in which they are needed: guids that follow from `replyId`. */
+export function createReplyIds(replyId: string): () => string {
+  const start = Number.parseInt(replyId.slice(-8), 16)
+  let count = 0
+  return () => {
+    const last = (start + count) >>> 0
+    count += 1
+    return replyId.slice(0, -8) + last.toString(16).padStart(8, '0')
+  }
+}

@@ -1,0 +1,175 @@
+import { AdapterError } from '../errors.ts'
+import type {
+  Pace,
+  PostOutcome,
+  ReadOutcome,
+  UpstreamError,
+  Share,
+  V3Credentials,
+  V3Writes,
+} from '../v3/index.ts'
+import type { WriteContext } from './context.ts'
+import type { Authorisation } from '../partners/partner.ts'
+import { createReadBack } from './read-back.ts'
+import {
+  isDenial,
+  type OnOutcome,
+  type Permission,
+  postRecords,
+  type PostOptions,
+  type WriteTask,
+} from './post-records.ts'
+
+/** The sending of the records of one request. */
+export interface WriteSession {
+  /**
+   * Sends every record within the partner's budget. Resolves why nothing was taken, where the credentials were denied before
+   * anything was: the upstream's error, or that of the token endpoint which then had no other token.
+   */
+  postRecords(
+    tasks: readonly WriteTask[],
+    onOutcome: OnOutcome,
+    permission: Permission,
+  ): Promise<UpstreamError | AdapterError | undefined>
+  /** True once the service denied the credentials to one of the calls, reads included. */
+  denied(): boolean
+  /** The longest time that a call stood in the throttle's queue so far, ms. */
+  queuedMs(): number
+  /** The value of `Server-Timing`; undefined where nothing holds calls back. */
+  timing(): string | undefined
+}
+
+/** How records are sent that no client waits for. */
+export interface InBackground {
+  /** Records under way at the same time. */
+  readonly concurrency: number
+  /** By the clock, ms: nobody has sent any of them since; undefined: unknown. */
+  readonly sinceMs: number | undefined
+}
+
+/**
+ * Creates the sending of one request. A token of the adapter's own that the service refuses (401) before it took anything is
+ * renewed once, and the records go out again: nothing had been applied.
+ */
+export function openWriteSession(
+  context: WriteContext,
+  authorisation: Authorisation,
+  batch: number,
+  background?: InBackground,
+): WriteSession {
+  const { partner, pace, renew } = authorisation
+  const { echoes } = context
+  const share = context.shares.of(authorisation)
+  const slices = context.slicing.open()
+  const timeSent = partner.bodyProfile === 'full'
+  const concurrency = background?.concurrency ?? partner.concurrency
+  let queuedMs = 0
+  let current: V3Writes | undefined
+  let denied = false
+  let accepted = false
+  const seen = <Outcome extends ReadOutcome | PostOutcome>(outcome: Outcome): Outcome => {
+    if (outcome.kind === 'refused') noteDenial(outcome.error)
+    else if (outcome.kind === 'accepted' && !accepted) {
+      accepted = true
+      context.shares.accept(authorisation)
+      context.verdicts.accept(batch, authorisation.identity)
+      context.accepted.accept(authorisation)
+    } else if (outcome.kind === 'read') context.accepted.accept(authorisation)
+    return outcome
+  }
+  const noteDenial = (error: UpstreamError): void => {
+    if (!isDenial(error)) return
+    denied = true
+    if (error.status === 401 && renew === undefined) context.accepted.deny(authorisation)
+  }
+  const queued = (): number => Math.max(queuedMs, current?.queuedMs() ?? 0)
+  const sendWith = async (
+    credentials: V3Credentials,
+    tasks: readonly WriteTask[],
+    onOutcome: OnOutcome,
+    permission: Permission,
+  ): Promise<UpstreamError | undefined> => {
+    const maySend = (): boolean => permission.maySend()
+    const writes = context.v3.openWrites(credentials, partner.budgetMs, pace, partner.batch, maySend, share)
+    current = writes
+    try {
+      const resolve = createReadBack({
+        read: async (query) =>
+          seen(await readPaced(context, pace, share, credentials, query, writes.leftMs())),
+        wait: (ms) => new Promise((done) => context.clock.after(ms, done)),
+        nowMs: () => context.clock.nowMs(),
+        leftMs: () => writes.leftMs(),
+        spacingMs: partner.readBackAfterMs,
+        knowledge: () => ({
+          ...echoes.knowledge(timeSent),
+          anyAge: context.nowMs() < context.journal.readBackUntilMs,
+        }),
+        onProof: (record, shown) => echoes.readBack(record, shown),
+        onVisible: context.onVisible,
+      })
+      const { bodyProfile } = partner
+      const onAccepted: PostOptions['onAccepted'] = (record, reply) =>
+        echoes.accepted(record, timeSent, reply)
+      const sentMs = background?.sinceMs
+      const options = { writes, concurrency, bodyProfile, resolve, onAccepted, permission, sentMs, slices }
+      const denial = await postRecords(tasks, options, (position, outcome) => {
+        onOutcome(position, seen(outcome))
+      })
+      if (denial !== undefined) noteDenial(denial)
+      return denial
+    } finally {
+      queuedMs = queued()
+      current = undefined
+      writes.close()
+    }
+  }
+  return {
+    postRecords: async (tasks, onOutcome, permission) => {
+      const denial = await sendWith(authorisation.credentials, tasks, onOutcome, permission)
+      if (renew === undefined || denial?.status !== 401) return denial
+      const renewed = await renew().catch(toAdapterError)
+      return renewed instanceof AdapterError ? renewed : sendWith(renewed, tasks, onOutcome, permission)
+    },
+    denied: () => denied,
+    queuedMs: () => Math.round(queued()),
+    timing: () => (pace === undefined ? undefined : `queue;dur=${Math.round(queued())}`),
+  }
+}
+
+function toAdapterError(cause: unknown): AdapterError {
+  return cause instanceof AdapterError ? cause : new AdapterError('ADP_INTERNAL', 'No token.', { cause })
+}
+
+/** A read for a write that was lost: it stands with the writes in the throttle's line, and ends with their budget. */
+export async function readPaced(
+  context: WriteContext,
+  pace: Pace | undefined,
+  share: Share,
+  credentials: V3Credentials,
+  query: string,
+  leftMs: number,
+): Promise<ReadOutcome> {
+  const startedMs = context.clock.nowMs()
+  if (pace !== undefined) {
+    const { throttle } = pace
+    const { admitted } = await throttle.acquire('write', throttle.nowMs() + leftMs, share)
+    if (!admitted) return nothingRead
+  }
+  // It goes on whatever its client does.
+  const left = leftMs - (context.clock.nowMs() - startedMs)
+  const outcome = await context.reader.get('AttendanceRecords', query, credentials, undefined, left, share)
+  return outcome.kind === 'busy' ? nothingRead : outcome
+}
+
+const nothingRead: ReadOutcome = { kind: 'unavailable', reason: 'notConnected', retryAfterMs: undefined }
+
+/**
+ * Refuses a batch whose calls cannot leave within the partner's budget at its rate, where the partner wants that
+ * (`refuseOverBudget`). Returns the seconds after which the queue has emptied so far that it would fit; undefined: it is
+ * taken. A batch that is too large for any queue gets the time of the budget itself.
+ */
+export function overBudgetSeconds({ partner, pace }: Authorisation, calls: number): number | undefined {
+  if (!partner.refuseOverBudget || pace === undefined) return undefined
+  const overMs = pace.throttle.estimateMs(calls) - partner.budgetMs
+  return overMs <= 0 ? undefined : Math.max(1, Math.ceil(Math.min(overMs, partner.budgetMs) / 1_000))
+}

@@ -1,0 +1,141 @@
+import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+
+import { describe, expect, it } from 'vitest'
+
+import { AdapterError } from '../../src/errors.ts'
+import { createThrottles, systemClock } from '../../src/v3/index.ts'
+import { createIdentify } from '../../src/partners/owner.ts'
+import {
+  authoriseWithout,
+  createAuthorise,
+  type Partner,
+  type PartnerMatch,
+} from '../../src/partners/partner.ts'
+
+function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string): Partner {
+  const mapping = {
+    attendeeType: 'a',
+    eventType: 'e',
+    codeType: 'c',
+    changeProcessName: null,
+    unmappedFields: 'report',
+  } as const
+  return {
+    id,
+    match,
+    identityClaims: [],
+    layout: 'flat',
+    serviceHosts: undefined,
+    dataEnvelope: false,
+    msgtypeResponse: false,
+    mismatch: 'post',
+    mapping,
+    reads: {
+      wideRange: 'split',
+      needsRecordedBy: true,
+      unmarkedCodes: [],
+      filterUpstream: true,
+      histories: false,
+    },
+    unmarkedLetters: [],
+    bodyProfile: 'full',
+    concurrency: 1,
+    batch: undefined,
+    budgetMs: 1,
+    readBackAfterMs: [],
+    subscriptionKey,
+    callsPerSecond: undefined,
+    refuseOverBudget: false,
+    tokens: undefined,
+  }
+}
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+/** A request as far as it is looked at. */
+function request(url: string, headers: Record<string, string> = {}): IncomingMessage {
+  const own = { 'ocp-apim-subscription-key': 'key', authorization: 'bearer t', ...headers }
+  return { url, headers: own } as unknown as IncomingMessage
+}
+
+const throttles = createThrottles(systemClock)
+
+async function whoIs(partners: readonly Partner[], asking: IncomingMessage): Promise<string> {
+  try {
+    return (await createAuthorise(partners, throttles, createIdentify())(asking)).partner.id
+  } catch (error) {
+    if (error instanceof AdapterError) return error.code
+    throw error
+  }
+}
+
+describe('createAuthorise', () => {
+  const partners = [
+    partner('hash', { subscriptionKeySha256: [sha256('old-key'), sha256('hash-key')] }),
+    partner('header', { header: { name: 'X-Partner', value: 'one' } }),
+    partner('path', { pathPrefix: '/acme' }),
+    partner('slash', { pathPrefix: '/other/' }),
+  ]
+  const rows: [url: string, headers: Record<string, string>, who: string][] = [
+    ['/', { 'ocp-apim-subscription-key': 'hash-key' }, 'hash'],
+    ['/acme', { 'ocp-apim-subscription-key': 'hash-key' }, 'hash'],
+    ['/acme', { 'ocp-apim-subscription-key': 'old-key' }, 'hash'],
+    ['/', { 'x-partner': 'one' }, 'header'],
+    ['/', { 'x-partner': 'ONE' }, 'ADP_SUBSCRIPTION_KEY'],
+    ['/acme/V2', {}, 'path'],
+    ['/acme?x', {}, 'path'],
+    ['/acme', {}, 'path'],
+    ['/acme-two/V2', {}, 'ADP_SUBSCRIPTION_KEY'],
+    ['/Acme/V2', {}, 'path'],
+    ['/ACME', {}, 'path'],
+    ['/%61cme/V2', {}, 'path'],
+    ['http://any.test/acme/V2', {}, 'path'],
+    ['http://any.test?/acme', {}, 'ADP_SUBSCRIPTION_KEY'],
+    ['/other/V2', {}, 'slash'],
+    ['/otherwise', {}, 'ADP_SUBSCRIPTION_KEY'],
+    ['/acme', { 'ocp-apim-subscription-key': '' }, 'ADP_SUBSCRIPTION_KEY'],
+    ['/acme', { authorization: 'bearer' }, 'ADP_TOKEN'],
+    ['/acme', { authorization: 'Basic x' }, 'ADP_TOKEN'],
+    ['/acme', { authorization: 'BEARER x' }, 'path'],
+  ]
+  it.each(rows)('%s with %j is %s', async (url, headers, who) => {
+    expect(await whoIs(partners, request(url, headers))).toBe(who)
+  })
+
+  it('takes the first that matches', async () => {
+    const any = [partner('first', { any: true }), partner('second', { any: true })]
+    expect(await whoIs(any, request('/'))).toBe('first')
+    expect(await whoIs([], request('/'))).toBe('ADP_SUBSCRIPTION_KEY')
+  })
+
+  it('batch-wire F24: gives the credentials of the outer request, with the key of the partner where it has one', async () => {
+    const [own, mapped] = await Promise.all(
+      [undefined, () => 'v3-key'].map((key) =>
+        createAuthorise([partner('p', { any: true }, key)], throttles, createIdentify())(request('/')),
+      ),
+    )
+    expect(own?.credentials).toEqual({ authorization: 'bearer t', subscriptionKey: 'key' })
+    expect(mapped?.credentials).toEqual({ authorization: 'bearer t', subscriptionKey: 'v3-key' })
+  })
+})
+
+describe('authoriseWithout', () => {
+  const shown = { authorization: 'bearer shown', subscriptionKey: 'shown-key' }
+  const tokens = { token: () => Promise.resolve('own'), renew: () => Promise.resolve('newer') }
+  const own = (key: string | undefined, withTokens: boolean): Partner => ({
+    ...partner('acme', { any: true }, key === undefined ? undefined : () => key),
+    ...(withTokens ? { tokens } : {}),
+  })
+  const rows: [what: string, partner: Partner, client: typeof shown | undefined, credentials: object | string][] = [
+    ['what a client showed', own(undefined, false), shown, shown],
+    ['the key of the partner with it', own('v3-key', false), shown, { ...shown, subscriptionKey: 'v3-key' }],
+    ['nothing but the own ones', own('v3-key', true), undefined, { authorization: 'Bearer own', subscriptionKey: 'v3-key' }],
+    ['no key', own(undefined, true), undefined, 'credentials'],
+    ['no token', own('v3-key', false), undefined, 'credentials'],
+  ] // prettier-ignore
+  it.each(rows)('goes with %s', async (_what, who, client, expected) => {
+    const authorised = authoriseWithout(who, throttles, createIdentify(), client)
+    expect(typeof authorised === 'string' ? authorised : (await authorised).credentials).toEqual(expected)
+  })
+})

@@ -1,0 +1,100 @@
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
+
+import fc from 'fast-check'
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+import { ReplyStream } from '../../src/proxy/reply-stream.ts'
+import { createBatchEncoder, type PartReply } from '../../src/v2/index.ts'
+import { readBatchReply } from '../support/batch-request.ts'
+import { RawClient } from '../support/raw-client.ts'
+
+const part = (n: number): PartReply => ({
+  contentId: String(n),
+  contentIdInHttp: false,
+  changeset: undefined,
+  status: 201,
+  json: `[${n}]`,
+})
+
+/** A client waiting for a reply, and that reply. */
+async function openReply(): Promise<{ client: RawClient; response: ServerResponse }> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const client = await RawClient.open((server.address() as AddressInfo).port)
+  client.send('GET / HTTP/1.0\r\nHost: x\r\n\r\n') // 1.0: the reply comes without chunks
+  const [, response] = (await once(server, 'request')) as [unknown, ServerResponse]
+  return { client, response }
+}
+
+function readReply(text: string): string[] {
+  const [head = '', ...rest] = text.split('\r\n\r\n')
+  const contentType = /^content-type: (.*)$/im.exec(head)?.[1]
+  const parts = readBatchReply({ headers: { 'content-type': contentType }, text: rest.join('\r\n\r\n') })
+  return parts.map(({ contentId, json }) => `${contentId ?? ''} ${JSON.stringify(json)}`)
+}
+
+describe('ReplyStream', () => {
+  it('batch-wire A3: writes the parts in the order of the request, in whatever order they are settled', async () => {
+    const orders = fc.integer({ min: 0, max: 8 }).chain((count) => {
+      const all = Array.from({ length: count }, (_, index) => index)
+      return fc.shuffledSubarray(all, { minLength: count, maxLength: count })
+    })
+    await fc.assert(
+      fc.asyncProperty(orders, fc.nat(8), async (order, begin) => {
+        const { client, response } = await openReply()
+        const reply = new ReplyStream(
+          response,
+          createBatchEncoder('flat', () => crypto.randomUUID()),
+          { count: order.length, changesets: 0 },
+        )
+        for (const [step, index] of order.entries()) {
+          if (step === begin) reply.begin()
+          reply.settle(index, part(index))
+          if (step % 2 === 0) await turn()
+        }
+        await reply.end()
+        const expected = order.map((_, index) => `${index} [${index}]`)
+        expect(readReply(await client.untilClosed())).toEqual(expected)
+      }),
+      { numRuns: 40 },
+    )
+  })
+
+  it('sends nothing before it begins, so that the request may be answered otherwise', async () => {
+    const { client, response } = await openReply()
+    const reply = new ReplyStream(
+      response,
+      createBatchEncoder('flat', () => 'id'),
+      { count: 2, changesets: 0 },
+    )
+    reply.settle(0, part(0))
+    for (let turns = 0; turns < 5; turns += 1) await turn()
+    expect(response.headersSent).toBe(false)
+    reply.begin()
+    expect(await client.until('[0]')).not.toContain('[1]')
+    reply.settle(1, part(1))
+    await reply.end()
+    expect(await client.untilClosed()).toContain('[1]')
+  })
+
+  it('goes on without a client', async () => {
+    const { client, response } = await openReply()
+    const reply = new ReplyStream(
+      response,
+      createBatchEncoder('flat', () => 'id'),
+      { count: 2, changesets: 0 },
+    )
+    reply.begin()
+    client.socket.destroy()
+    await once(response, 'close')
+    reply.settle(0, part(0))
+    await turn()
+    reply.settle(1, part(1))
+    await reply.end()
+    expect(response.headersSent).toBe(false)
+  })
+})

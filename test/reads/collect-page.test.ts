@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest'
+
+import { collectPage, type PageWish } from '../../src/reads/collect-page.ts'
+import { writeGivenRows } from '../../src/reads/given-rows.ts'
+import type { ReadPlan, ReadRow } from '../../src/translate/index.ts'
+import type { FlatReply } from '../../src/v2/index.ts'
+
+const mark = (id: string): FlatReply => ({
+  ExternalID: id,
+  Present: true,
+  Absent: false,
+  RecordedOn: null,
+  ChangeProcessName: null,
+  AttendableEventStart: null,
+  RecordedBy: 'u',
+  Learner: 'l',
+  AttendableEvent: 'e',
+  SchoolAttendanceCode: 'c',
+  MinutesLate: null,
+  Comment: null,
+})
+
+/** V3 as pages of one character for a row: `-` is a row without a mark, `?` one that cannot be read. */
+function pagesOf(windows: readonly string[][], narrowed = false) {
+  const fetched: string[] = []
+  const plan: ReadPlan = {
+    queries: windows.map((_, window) => `${window}.0`),
+    select: undefined,
+    skip: 0,
+    top: undefined,
+    count: false,
+    format: undefined,
+    narrowed,
+  }
+  const source = {
+    plan,
+    fetch: (query: string) => {
+      fetched.push(query)
+      const [window = 0, page = 0] = query.split('.').map(Number)
+      const more = page + 1 < (windows[window]?.length ?? 0)
+      const link = more ? { '@odata.nextLink': `http://elsewhere.test/x?${window}.${page + 1}` } : {}
+      return Promise.resolve({ value: Array.from(windows[window]?.[page] ?? ''), ...link })
+    },
+    readRow: (row: unknown): ReadRow =>
+      row === '-' ? 'unmarked' : row === '?' ? 'unreadable' : mark(String(row)),
+  }
+  return { fetched, source }
+}
+
+const start = { window: 0, link: undefined, given: '' }
+/** These rows of a page, given already. */
+const given = (ids: string): string => writeGivenRows(Array.from(ids, mark), [])
+const all: PageWish = { from: start, skip: 0, size: 1000, last: false, count: false }
+
+describe('collectPage', () => {
+  const windows = [['a-b', '-', 'c'], ['-'], ['de-']]
+  it.each([
+    ['everything', all, 'abcde', undefined, 5],
+    ['after some', { ...all, skip: 2 }, 'cde', undefined, 5],
+    [
+      'a full page, and where the next mark is',
+      { ...all, size: 2 },
+      'ab',
+      { window: 0, link: '0.2', given: '' },
+      3,
+    ],
+    [
+      'a full page that ends in the middle of one of V3',
+      { ...all, size: 1 },
+      'a',
+      { window: 0, link: undefined, given: given('a') },
+      2,
+    ],
+    [
+      'a full page at the end of a window',
+      { ...all, size: 3 },
+      'abc',
+      { window: 2, link: undefined, given: '' },
+      5,
+    ],
+    ['a full page with nothing after it', { ...all, size: 5 }, 'abcde', undefined, 5],
+    ['the last page, without a look further', { ...all, size: 2, last: true }, 'ab', undefined, 2],
+    ['no marks at all', { ...all, size: 0, last: true }, '', undefined, 2],
+    [
+      'a page and the count',
+      { ...all, size: 2, count: true },
+      'ab',
+      { window: 0, link: '0.2', given: '' },
+      5,
+    ],
+    ['the rest', { ...all, from: { window: 0, link: '0.2', given: '' } }, 'cde', undefined, 3],
+    [
+      'the rest after a row',
+      { ...all, from: { window: 2, link: undefined, given: given('d') } },
+      'e',
+      undefined,
+      1,
+    ],
+    [
+      'the rest after the last row',
+      { ...all, from: { window: 2, link: undefined, given: given('e') } },
+      'd',
+      undefined,
+      1,
+    ],
+  ] as const)('%s', async (_name, wish, ids, next, count) => {
+    const page = await collectPage(pagesOf(windows).source, wish)
+    expect([page.rows.map((row) => row.ExternalID).join(''), page.next, page.count]).toEqual([
+      ids,
+      next,
+      count,
+    ])
+  })
+
+  it('takes the link of a V3 that leaves unmarked rows out for the promise of another mark', async () => {
+    const { fetched, source } = pagesOf([['ab', 'c']], true)
+    const page = await collectPage(source, { ...all, size: 2 })
+    expect([page.next, fetched]).toEqual([{ window: 0, link: '0.1', given: '' }, ['0.0']])
+  })
+
+  it.each([
+    ['a row that cannot be read', { value: ['?'] }],
+    ['no rows', {}],
+    ['no object', 5],
+    ['a link that is no text', { value: [], '@odata.nextLink': 5 }],
+    ['a link without a query', { value: [], '@odata.nextLink': 'http://x.test/y' }],
+    ['a link to itself', { value: [], '@odata.nextLink': 'http://x.test/y?z' }],
+  ])('refuses %s', async (_name, answer) => {
+    const { source } = pagesOf([['a']])
+    const fetch = () => Promise.resolve(answer)
+    await expect(collectPage({ ...source, fetch }, all)).rejects.toMatchObject({
+      code: 'ADP_UPSTREAM_PROTOCOL',
+    })
+  })
+})

@@ -1,0 +1,82 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import { deflateRawSync } from 'node:zlib'
+
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import { decodeNextLink, encodeNextLink, type NextLink } from '../../src/reads/next-link.ts'
+
+const tokens = fc.record({
+  query: fc.string(),
+  rest: fc.option(fc.nat(), { nil: undefined }),
+  window: fc.nat(41),
+  link: fc.option(fc.stringMatching(/^[!-~]+$/), { nil: undefined }),
+  given: fc.stringMatching(/^[\w-]*$/),
+})
+const token: NextLink = { query: '$filter=true', rest: 5, window: 1, link: '$skiptoken=7', given: 'AbC-_9' }
+const refusal = expect.objectContaining({ code: 'ADP_QUERY', status: 400 }) as Error
+
+const signer = { secret: Buffer.from('secret of the adapter'), owner: 'acme' }
+
+/** A token with the right signature around any state, as somebody who knew the secret could make it. */
+function signed(state: Buffer): string {
+  const key = createHmac('sha256', signer.secret)
+    .update('markbridge next link ')
+    .update(signer.owner)
+    .digest()
+  const signature = createHmac('sha256', key).update(state).digest().subarray(0, 16)
+  return Buffer.concat([signature, state]).toString('base64url')
+}
+
+const signedJson = (value: unknown): string => signed(deflateRawSync(JSON.stringify(value)))
+
+describe('a next link', () => {
+  it('comes back as it was written, with the same secret and owner', () => {
+    fc.assert(
+      fc.property(tokens, fc.string(), (own, owner) => {
+        const mine = { ...signer, owner }
+        expect(decodeNextLink(encodeNextLink(own, mine), mine)).toEqual(own)
+      }),
+    )
+    expect(decodeNextLink(signedJson(['q', null, 0, null, '']), signer).query).toBe('q')
+  })
+
+  it('is refused when any of its characters is another, or missing', () => {
+    const text = encodeNextLink(token, signer)
+    for (let at = 0; at < text.length; at += 1) {
+      const other = text[at] === 'A' ? 'B' : 'A'
+      for (const altered of [text.slice(0, at) + other + text.slice(at + 1), text.slice(0, at)])
+        expect(() => decodeNextLink(altered, signer)).toThrow(refusal)
+    }
+  })
+
+  it.each([
+    ['another secret', encodeNextLink(token, { ...signer, secret: Buffer.from('client-key') })],
+    ['another owner', encodeNextLink(token, { ...signer, owner: 'other' })],
+    ['characters of no token', '$%&'],
+    ['nothing', ''],
+    ['more than a link can have', 'A'.repeat(120_000)],
+    ['a state that cannot be inflated', signed(Buffer.from('no deflate'))],
+    ['a state that inflates to too much', signed(deflateRawSync(Buffer.alloc(10_000_000)))],
+    ['no JSON', signed(deflateRawSync('{'))],
+    ['no list', signedJson({ query: 'q' })],
+    ['no members', signedJson([])],
+    ['a query that is no text', signedJson([1, null, 0, null, ''])],
+    ['a negative rest', signedJson(['q', -1, 0, null, ''])],
+    ['a rest that is no integer', signedJson(['q', 1.5, 0, null, ''])],
+    ['a negative window', signedJson(['q', null, -1, null, ''])],
+    ['a window that is a text', signedJson(['q', null, '0', null, ''])],
+    ['a number of rows in place of the rows', signedJson(['q', null, 0, null, 7])],
+    ['rows that cannot be read', signedJson(['q', null, 0, null, 'a b'])],
+    ['a link that is no text', signedJson(['q', null, 0, {}, ''])],
+    ['an empty link', signedJson(['q', null, 0, '', ''])],
+    ['a link with a line end', signedJson(['q', null, 0, 'a\r\nX: y', ''])],
+  ])('is refused with %s', (_name, text) => {
+    expect(() => decodeNextLink(text, signer)).toThrow(refusal)
+  })
+
+  it('is not written for a query that leaves no room for it', () => {
+    const query = `$filter=${randomBytes(90_000).toString('base64')}`
+    expect(() => encodeNextLink({ ...token, query }, signer)).toThrow(refusal)
+  })
+})

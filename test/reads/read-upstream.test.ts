@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest'
+
+import { AdapterError } from '../../src/errors.ts'
+import { type ReadSession, readUpstream } from '../../src/reads/read-upstream.ts'
+import { openTurns } from '../../src/proxy/turns.ts'
+import { createThrottles, type ReadOutcome, soleShare, type V3Credentials } from '../../src/v3/index.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+
+const page: ReadOutcome = { kind: 'read', json: { value: [] } }
+const refused = (status: number, code?: string, message = 'told'): ReadOutcome => ({
+  kind: 'refused',
+  error: { status, form: 'odata', entries: [{ code, message, target: undefined }] },
+})
+const unavailable = (
+  reason: 'notConnected' | 'throttled' | 'unavailable',
+  retryAfterMs?: number,
+): ReadOutcome => ({ kind: 'unavailable', reason, retryAfterMs })
+
+/** The credentials that `renew` gives the `n`th time. */
+const renewed = (n: number): V3Credentials => ({ authorization: `bearer ${n}`, subscriptionKey: 'k' })
+
+interface Seen {
+  /** The JSON, or code, message and details of the error. */
+  readonly result: unknown
+  /** Time and token of each GET. */
+  readonly calls: readonly (readonly [atMs: number, token: string])[]
+  readonly pages: number
+}
+
+/** One read against a V3 that gives these outcomes, the last one for ever; `callsPerSecond` paces it. */
+async function read(
+  outcomes: readonly ReadOutcome[],
+  {
+    budgetMs = 90_000,
+    callsPerSecond,
+    renews = false,
+  }: { budgetMs?: number; callsPerSecond?: number; renews?: boolean } = {},
+): Promise<Seen> {
+  const clock = createManualClock()
+  const calls: [number, string][] = []
+  let tokens = 0
+  const pace =
+    callsPerSecond === undefined ? undefined : { throttle: createThrottles(clock).of('key', callsPerSecond) }
+  const { signal } = new AbortController()
+  const session: ReadSession = {
+    reader: {
+      get: (_key, _query, { authorization }) => {
+        calls.push([clock.nowMs(), authorization])
+        return Promise.resolve(outcomes[Math.min(calls.length, outcomes.length) - 1] ?? page)
+      },
+      close: () => Promise.resolve(),
+    },
+    share: soleShare,
+    credentials: renewed(0),
+    renew: renews ? () => Promise.resolve(renewed((tokens += 1))) : undefined,
+    turns: openTurns({ pace, share: soleShare, priority: 'read', budgetMs, clock, signal }),
+    signal,
+    pages: 0,
+  }
+  const result = readUpstream(session, '', 'q').catch((error: unknown) =>
+    error instanceof AdapterError ? [error.code, error.message, error.details] : error,
+  )
+  await clock.pass(1_000_000)
+  return { result: await result, calls, pages: session.pages }
+}
+
+const times = ({ calls }: Seen): number[] => calls.map(([atMs]) => atMs)
+
+describe('readUpstream', () => {
+  it('gives the JSON of a 2xx, and nothing for 404', async () => {
+    expect(await read([page])).toEqual({ result: { value: [] }, calls: [[0, 'bearer 0']], pages: 1 })
+    expect(await read([refused(404)])).toEqual({ result: undefined, calls: [[0, 'bearer 0']], pages: 1 })
+  })
+
+  const again: [name: string, outcome: ReadOutcome, times: number[]][] = [
+    ['429 after the wait that it names', unavailable('throttled', 1_000), [0, 1_000, 5_000, 13_000]],
+    ['429 by the schedule of the service', unavailable('throttled'), [0, 2_000, 6_000, 14_000]],
+    ['503 that names a time', unavailable('unavailable', 3_000), [0, 3_000, 7_000, 15_000]],
+  ]
+  it.each(again)('asks again after %s, as long as the budget lasts', async (_name, outcome, expected) => {
+    const seen = await read([outcome, outcome, outcome, page])
+    expect([times(seen), seen.result]).toEqual([expected, { value: [] }])
+    const never = await read([outcome], { budgetMs: expected.at(-1) ?? 0 })
+    expect([times(never), never.result, never.pages]).toEqual([
+      expected.slice(0, 3),
+      [outcome.kind === 'unavailable' && outcome.retryAfterMs !== undefined ? 'ADP_BUDGET_EXCEEDED' : 'ADP_UPSTREAM_UNAVAILABLE', expect.any(String), []],
+      0,
+    ]) // prettier-ignore
+  })
+
+  it('asks a service that gives no answer three times', async () => {
+    const seen = await read([unavailable('notConnected')])
+    expect([times(seen), seen.result]).toEqual([
+      [0, 250, 1_250],
+      ['ADP_UPSTREAM_UNAVAILABLE', expect.any(String), []],
+    ])
+  })
+
+  it('does not ask again after a 503 that names no time', async () => {
+    const seen = await read([unavailable('unavailable')])
+    expect([times(seen), seen.result]).toEqual([[0], ['ADP_UPSTREAM_UNAVAILABLE', expect.any(String), []]])
+  })
+
+  it('takes its turn for every GET, also for one that is repeated', async () => {
+    const seen = await read([unavailable('notConnected'), unavailable('throttled', 4_000), page], {
+      callsPerSecond: 1,
+    })
+    expect(times(seen)).toEqual([0, 1_050, 5_050])
+  })
+
+  it('renews a token that the service does not take, once', async () => {
+    const seen = await read([refused(401), page], { renews: true })
+    expect(seen.calls.map(([, token]) => token)).toEqual(['bearer 0', 'bearer 1'])
+    const twice = await read([refused(401)], { renews: true })
+    expect([twice.calls.length, twice.result]).toEqual([2, ['ADP_TOKEN', 'told', []]])
+  })
+
+  const errors: [name: string, outcome: ReadOutcome, result: unknown][] = [
+    ['401 of a client', refused(401), ['ADP_TOKEN', 'told', []]],
+    ['401 without words', refused(401, undefined, ''), ['ADP_TOKEN', 'The service denied the credentials (401).', []]],
+    ['403', refused(403), ['ADP_FORBIDDEN', 'told', []]],
+    ['400', refused(400, 'X1'), ['ADP_UPSTREAM_REFUSED', 'told', [{ code: 'X1', message: 'told' }]]],
+    ['400 without words', refused(400, undefined, ''), ['ADP_UPSTREAM_REFUSED', 'The service answered 400.', [{ code: 'ADP_UPSTREAM_REFUSED', message: '' }]]],
+    ['a broken answer', { kind: 'broken', status: 200 }, ['ADP_UPSTREAM_PROTOCOL', "The service's answer cannot be read (status 200).", []]],
+  ] // prettier-ignore
+  it.each(errors)('tells %s', async (_name, outcome, result) => {
+    const seen = await read([outcome])
+    expect([seen.result, seen.calls.length]).toEqual([result, 1])
+  })
+})

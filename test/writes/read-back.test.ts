@@ -1,0 +1,136 @@
+import { describe, expect, it } from 'vitest'
+
+import { createReadBack, type ReadBackParts } from '../../src/writes/read-back.ts'
+import type { PostOutcome, ReadOutcome } from '../../src/v3/index.ts'
+import { guid } from '../support/batch-request.ts'
+import { nestedRecord } from './planned-record.ts'
+
+const record = nestedRecord(1)
+const read = (...value: object[]): ReadOutcome => ({ kind: 'read', json: { value } })
+const applied = read({ ...record, ExternalID: guid(77) })
+const absent = read()
+const newer = read({
+  ...record,
+  ExternalID: guid(77),
+  RecordedOn: '2026-06-10T11:00:00Z',
+  AttendanceCode: { ExternalID: guid(3) },
+})
+const gone: ReadOutcome = { kind: 'unavailable', reason: 'notConnected', retryAfterMs: undefined }
+const denied: ReadOutcome = { kind: 'refused', error: { status: 401, form: 'gateway', entries: [] } }
+const accepted: PostOutcome = { kind: 'accepted', reply: { ExternalID: guid(78) } }
+const lost: PostOutcome = { kind: 'unknown', reason: 'timeout' }
+const conflict: PostOutcome = { kind: 'refused', error: { status: 409, form: 'unreadable', entries: [] } }
+const confirmed = expect.objectContaining({ kind: 'accepted' }) as unknown
+
+/** What was done and told for reads and posts that go so; the last of each repeats. */
+async function find(
+  reads: readonly ReadOutcome[],
+  posts: readonly PostOutcome[],
+  own: Partial<ReadBackParts> = {},
+  sentMs?: number,
+) {
+  const done: string[] = []
+  let nowMs = 100
+  let [looked, posted] = [0, 0]
+  const resolve = createReadBack({
+    read: (query) => {
+      done.push(query.startsWith('$filter=Attendee%2FExternalID%20eq%20') ? 'read' : query)
+      return Promise.resolve(reads[Math.min(looked++, reads.length - 1)] ?? gone)
+    },
+    wait: (ms) => {
+      done.push(`wait ${ms}`)
+      nowMs += ms
+      return Promise.resolve()
+    },
+    nowMs: () => nowMs,
+    leftMs: () => 10_000,
+    spacingMs: [10, 20],
+    ...own,
+  })
+  const outcome = await resolve(
+    record,
+    (told) => {
+      done.push('post')
+      told(posts[Math.min(posted++, posts.length - 1)] ?? lost)
+    },
+    'connectionLost',
+    sentMs,
+  )
+  return { done, outcome }
+}
+
+const look = ['wait 10', 'read', 'wait 20', 'read']
+
+describe('createReadBack', () => {
+  it('confirms a mark that is there, at the first look that shows it', async () => {
+    expect(await find([applied], [])).toEqual({ done: ['wait 10', 'read'], outcome: confirmed })
+    expect(await find([absent, applied], [])).toEqual({ done: look, outcome: confirmed })
+  })
+
+  it('posts again only after the last look did not find it', async () => {
+    expect(await find([absent], [accepted])).toEqual({ done: [...look, 'post'], outcome: accepted })
+  })
+
+  it.each([
+    ['long ago looks once, at once', 70, ['wait 0', 'read', 'post']],
+    ['a moment ago looks as late as is sure', 75, ['wait 5', 'read', 'post']],
+    ['just now looks after every pause', 100, [...look, 'post']],
+  ])('what was sent %s', async (_how, sentMs, done) => {
+    expect(await find([absent], [accepted], {}, sentMs)).toEqual({ done, outcome: accepted })
+  })
+
+  it('pauses before it looks again for what was sent long ago, and after its own post', async () => {
+    const again = await find([gone, absent, absent, absent], [lost, accepted], {}, 0)
+    expect(again.done).toEqual(['wait 0', 'read', 'wait 20', 'read', 'post', ...look, 'post'])
+  })
+
+  it('looks again when the second post is lost, too, and posts twice at the most', async () => {
+    expect(await find([absent, absent, applied], [lost])).toEqual({
+      done: [...look, 'post', 'wait 10', 'read'],
+      outcome: confirmed,
+    })
+    expect((await find([absent], [lost])).done.filter((step) => step === 'post').length).toBe(2)
+    expect((await find([absent], [lost])).outcome).toEqual(lost)
+  })
+
+  it('leaves a newer mark of somebody else alone', async () => {
+    expect(await find([newer], [accepted])).toEqual({
+      done: ['wait 10', 'read'],
+      outcome: { kind: 'unknown', reason: 'overwritten' },
+    })
+  })
+
+  it.each([
+    ['no answer', [absent, gone]],
+    ['a refusal', [denied]],
+    ['an answer that cannot be read', [{ kind: 'read', json: {} } as const]],
+  ])('stays unknown, and posts nothing, with %s at the last look', async (_what, reads) => {
+    const { done, outcome } = await find(reads, [accepted])
+    expect(outcome).toEqual({ kind: 'unknown', reason: 'connectionLost' })
+    expect(done).not.toContain('post')
+  })
+
+  it('a look that fails is made up for by a later one', async () => {
+    expect((await find([gone, absent], [accepted])).outcome).toBe(accepted)
+    expect((await find([gone, applied], [])).outcome).toEqual(confirmed)
+  })
+
+  it('takes a conflict at the second post for the first one, where that is there', async () => {
+    expect((await find([absent, absent, applied], [conflict])).outcome).toEqual(confirmed)
+    expect((await find([absent], [conflict])).outcome).toBe(conflict)
+  })
+
+  it('does not begin what the time does not allow, and is off without pauses', async () => {
+    const unknown = { kind: 'unknown', reason: 'connectionLost' }
+    expect(await find([applied], [], { leftMs: () => 10 })).toEqual({ done: [], outcome: unknown })
+    expect(await find([applied], [], { spacingMs: [] })).toEqual({ done: [], outcome: unknown })
+  })
+
+  it.each([['notApplied'], ['refused']])('tells a second post that was %s as that', async (kind) => {
+    const second: PostOutcome =
+      kind === 'refused'
+        ? { kind, error: { status: 400, form: 'unreadable', entries: [] } }
+        : { kind: 'notApplied', reason: 'throttled', retryAfterMs: undefined }
+    expect((await find([absent], [second])).outcome).toBe(second)
+  })
+})

@@ -1,0 +1,216 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+import { AdapterError } from '../../src/errors.ts'
+import { createSlicing } from '../../src/http/slices.ts'
+import { createNoJournal, type Journal, type StoredBatch } from '../../src/journal/index.ts'
+import { createEvents } from '../../src/observability/events.ts'
+import { createLogger } from '../../src/observability/logger.ts'
+import { createAcceptedCredentials } from '../../src/partners/index.ts'
+import { type ProxyContext } from '../../src/proxy/index.ts'
+import { createActiveRecords, createRecovery, createPredecessors } from '../../src/writes/index.ts'
+import type { Authorisation } from '../../src/partners/partner.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+
+const client = { authorization: 'bearer a', subscriptionKey: 'k' }
+/** Every batch of 1000 or more belongs to `here`, whose client has come; the others to `gone`. */
+const partnerOf = (batch: number): string => (batch < 1_000 ? 'gone' : 'here')
+const storedOf = (batch: number): StoredBatch => ({
+  batch,
+  partner: partnerOf(batch),
+  owner: partnerOf(batch),
+  receivedMs: 0,
+  // Nothing is left to be sent: what is looked at here is who has a turn.
+  payload: undefined,
+  credentials: undefined,
+  records: [],
+})
+
+/** A recovery over a journal of which some members are given. */
+function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authorisation>) {
+  const clock = createManualClock()
+  const log: string[] = []
+  const loaded: number[] = []
+  const journal: Journal = {
+    ...createNoJournal(),
+    load: (batch) => {
+      loaded.push(batch)
+      return Promise.resolve(storedOf(batch))
+    },
+    ...own,
+  }
+  const accepted = createAcceptedCredentials()
+  const identity = { owner: 'here', credentialsHash: 'h', isNamed: true, expiresMs: undefined }
+  accepted.accept({ owner: 'here', identity, client })
+  const context = {
+    journal,
+    clock,
+    orphans: new Map(),
+    active: createActiveRecords(),
+    slicing: createSlicing(),
+    predecessors: createPredecessors(journal, clock),
+    newId: () => 'id',
+    accepted,
+    events: createEvents(createLogger('info', { write: (line) => log.push(line) })),
+    nowMs: () => clock.nowMs(),
+  } as Partial<ProxyContext> as ProxyContext
+  const recovery = createRecovery(
+    context,
+    (_partner, shown) =>
+      shown === undefined ? 'credentials' : (authorise?.() ?? Promise.resolve({} as Authorisation)),
+    () => 3_000,
+  )
+  recovery.start()
+  onTestFinished(() => recovery.stop())
+  return { clock, context, loaded, log }
+}
+
+const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1)
+
+describe('recovery', () => {
+  it('finishes what it can, however many batches wait for their partner', async () => {
+    let taken = [...numbers(40), 1_000].map((batch) => ({ batch, lease: 1, after: new Map([[0, []]]) }))
+    const { clock, context, loaded } = startRecovery({
+      takeOver: () => Promise.resolve(taken.splice(0)),
+    })
+    await clock.pass(5_000)
+    expect([...context.orphans.keys()]).toEqual(numbers(40))
+    // One look at each: who waits is not read again and again.
+    expect(loaded.length).toBe(41)
+    taken = []
+  })
+
+  it('begins the next batch as soon as one has ended', async () => {
+    const { clock, context } = startRecovery({})
+    for (const batch of numbers(64))
+      context.orphans.set(1_000 + batch, { lease: 1, after: new Map(), sinceMs: 0 })
+    await clock.pass(1_001)
+    expect([...context.orphans.keys()]).toEqual([])
+  })
+
+  it('reaches what is due behind more than it asks for at a time', async () => {
+    const due = [...numbers(600), 1_000]
+    const reopened: number[] = []
+    const { clock } = startRecovery({
+      due: (_nowMs, limit) =>
+        Promise.resolve(due.slice(0, limit).map((batch) => ({ batch, positions: [0] }))),
+      reopen: (batch) => {
+        reopened.push(batch)
+        due.splice(due.indexOf(batch), 1)
+        return Promise.resolve({ lease: 1, after: new Map() })
+      },
+    })
+    await clock.pass(60_000)
+    expect(reopened).toEqual([1_000])
+  })
+
+  it('lets a batch that failed rest for 5 s', async () => {
+    const failing = () => Promise.reject(new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.'))
+    const { clock, context, log } = startRecovery({}, failing)
+    context.orphans.set(1_000, { lease: 1, after: new Map([[0, []]]), sinceMs: 0 })
+    await clock.pass(11_500)
+    expect(log.length).toBe(3)
+    expect([...context.orphans.keys()]).toEqual([1_000])
+  })
+
+  it('gives up after a day what there is no token for', async () => {
+    const settled: unknown[] = []
+    const day = 86_400_000
+    const record = { position: 0, state: 'open', answer: undefined, reason: undefined } as const
+    const records = [{ ...record, again: undefined, superseded: false, attempts: 1 }]
+    const { clock, context } = startRecovery(
+      {
+        load: (batch) => Promise.resolve({ ...storedOf(batch), receivedMs: 0, records }),
+        settle: (batch, outcomes) => {
+          settled.push(
+            batch,
+            ...outcomes.map(({ state, reason, deadLetter }) => ({ state, reason, deadLetter })),
+          )
+          return Promise.resolve()
+        },
+      },
+      () => Promise.reject(new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.')),
+    )
+    context.orphans.set(1_000, { lease: 1, after: new Map([[0, []]]), sinceMs: 0 })
+    await clock.pass(20_000)
+    expect(settled).toEqual([])
+    await clock.pass(day)
+    expect(settled).toEqual([1_000, { state: 'unknown', reason: 'noToken', deadLetter: true }])
+    expect([...context.orphans.keys()]).toEqual([])
+  })
+
+  it('keeps giving up what could not be kept, until it is', async () => {
+    const settled: unknown[] = []
+    const due = [{ batch: 1_000, positions: [0] }]
+    let failures = 2
+    const { clock, context } = startRecovery(
+      {
+        due: () => Promise.resolve(due.splice(0)),
+        reopen: () => Promise.resolve({ lease: 1, after: new Map([[0, []]]) }),
+        load: (batch) => {
+          const record = { position: 0, answer: undefined, reason: undefined, again: undefined } as const
+          const records = [{ ...record, state: 'open' as const, superseded: false, attempts: 1 }]
+          return Promise.resolve({ ...storedOf(batch), records })
+        },
+        settle: (batch, outcomes) => {
+          if (failures-- > 0)
+            return Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The disk is full.'))
+          settled.push(batch, ...outcomes.map(({ state, reason }) => ({ state, reason })))
+          return Promise.resolve()
+        },
+      },
+      () => Promise.resolve({} as Authorisation),
+    )
+    await clock.pass(4_000)
+    expect([settled, [...context.orphans.keys()]]).toEqual([[], [1_000]])
+    await clock.pass(12_000)
+    expect(settled).toEqual([1_000, { state: 'unknown', reason: 'unreadable' }])
+    expect([...context.orphans.keys()]).toEqual([])
+  })
+
+  it('leaves to others what came under a lease that was lost, and keeps what came under the new one', async () => {
+    let lease = 1
+    const { clock, context } = startRecovery({
+      lease: () => lease,
+      load: () => Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'Later.')),
+    })
+    await clock.pass(1)
+    lease = 2
+    context.orphans.set(1, { lease: 1, after: new Map(), sinceMs: 0 })
+    context.orphans.set(2, { lease: 2, after: new Map(), sinceMs: 0 })
+    await clock.pass(1_000)
+    expect([...context.orphans.keys()]).toEqual([2])
+  })
+
+  it('takes up what the journal finds abandoned, and says what is worked on', async () => {
+    const attended: boolean[] = []
+    const { clock, context } = startRecovery({
+      findAbandoned: (isAttended) => {
+        attended.push(isAttended(3), isAttended(4), isAttended(5))
+        return Promise.resolve([{ batch: 6, lease: 1, after: new Map([[0, []]]) }])
+      },
+    })
+    const claim = context.active.claim(3, [0], 1, 1)
+    context.orphans.set(4, { lease: 1, after: new Map(), sinceMs: 0 })
+    await clock.pass(1)
+    expect([attended, [...context.orphans.keys()]]).toEqual([[true, true, false], [4, 6]]) // prettier-ignore
+    claim.end()
+  })
+
+  it('leaves a batch alone while a run of this process has records of it', async () => {
+    const { clock, context, loaded } = startRecovery({})
+    const claim = context.active.claim(1_000, [0], 1, 1)
+    context.orphans.set(1_000, { lease: 1, after: new Map([[1, []]]), sinceMs: 0 })
+    await clock.pass(3_000)
+    expect(loaded).toEqual([])
+    claim.end()
+    await clock.pass(1_000)
+    expect(loaded).toEqual([1_000])
+  })
+
+  it('forgets a batch that was withdrawn', async () => {
+    const { clock, context } = startRecovery({ load: () => Promise.resolve(undefined) })
+    context.orphans.set(1, { lease: 1, after: new Map(), sinceMs: 0 })
+    await clock.pass(2_000)
+    expect([...context.orphans.keys()]).toEqual([])
+  })
+})

@@ -1,0 +1,109 @@
+import { expect, it } from 'vitest'
+
+import { AdapterError } from '../../src/errors.ts'
+import { createSlicing } from '../../src/http/slices.ts'
+import { createNoJournal, type Journal } from '../../src/journal/index.ts'
+import { createActiveRecords, createPredecessors } from '../../src/writes/index.ts'
+import { type RunContext, runWrites } from '../../src/writes/run.ts'
+import type { WriteSession } from '../../src/writes/write-session.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+import { guid } from '../support/batch-request.ts'
+import { nestedRecord, plannedRecord } from './planned-record.ts'
+
+const positions = [0, 1, 2]
+const unavailable = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The disk is full.')
+const lost = new AdapterError('ADP_JOURNAL_LOST', 'Another instance has it.')
+
+/** Runs three records, the one after the other, and gives those that were sent. */
+async function run(own: Partial<Journal>, beforeEach: (position: number) => void = () => undefined) {
+  const sent: number[] = []
+  const journal: Journal = { ...createNoJournal(), ...own }
+  const context: RunContext = {
+    journal,
+    predecessors: createPredecessors(journal, createManualClock()),
+    orphans: new Map(),
+    active: createActiveRecords(),
+    clock: createManualClock(),
+    nowMs: () => 0,
+    slicing: createSlicing(),
+  }
+  const session: Pick<WriteSession, 'postRecords'> = {
+    postRecords: async (tasks, onOutcome, permission) => {
+      for (const { position } of tasks) {
+        beforeEach(position)
+        const may = permission.maySend() || (await permission.renew())
+        if (may) sent.push(position)
+        onOutcome(
+          position,
+          may
+            ? { kind: 'accepted', reply: { ExternalID: guid(5) } }
+            : { kind: 'notApplied', reason: 'leaseLost', retryAfterMs: undefined },
+        )
+        // The outcome goes to the journal in the next turn of the loop.
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+      return undefined
+    },
+  }
+  const error = await runWrites(
+    context,
+    session,
+    {
+      batch: 7,
+      lease: 1,
+      records: positions.map((n) => plannedRecord(n)),
+      tasks: positions.map((position) => ({
+        position,
+        record: nestedRecord(position),
+        key: String(position),
+        first: 'post',
+        after: undefined,
+      })),
+      after: new Map([[1, [{ batch: 3, position: 4 }]]]),
+      replyContext: { context: '', newId: () => guid(1), dataEnvelope: false },
+      followUp: { outcomesShown: true, clientWaits: true, receivedMs: 0 },
+    },
+    () => undefined,
+  ).then(
+    () => undefined,
+    (cause: unknown) => cause,
+  )
+  return { sent, error, orphans: [...context.orphans].map(([batch, { after }]) => [batch, after]) }
+}
+
+it('sends everything while the lease holds', async () => {
+  expect(await run({})).toEqual({ sent: positions, error: undefined, orphans: [] })
+})
+
+it('sends nothing more under a new lease: others may have taken the batch over', async () => {
+  let lease = 1
+  const { sent } = await run({ lease: () => lease }, (position) => {
+    if (position === 1) lease = 2
+  })
+  expect(sent).toEqual([0])
+})
+
+it.each([
+  ['goes on where it still is the same', 1, positions],
+  ['sends nothing more where it is a new one', 2, [0]],
+  ['sends nothing more where the journal does not say', undefined, [0]],
+])('renews a lease that is in doubt, and %s', async (_what, renewed, sent) => {
+  let lease: number | undefined = 1
+  const held = await run(
+    {
+      lease: () => lease,
+      renewLease: () => Promise.resolve((lease = renewed)),
+    },
+    (position) => {
+      if (position === 1) lease = undefined
+    },
+  )
+  expect(held.sent).toEqual(sent)
+})
+
+it.each([
+  ['for the background', unavailable, 'ADP_OUTCOME_UNKNOWN', [[7, new Map([[0, []], [1, [{ batch: 3, position: 4 }]], [2, []]])]]],
+  ['to the instance that has taken the batch over', lost, 'ADP_JOURNAL_LOST', []],
+] as const)('sends nothing more once an outcome cannot be kept, and leaves the rest %s', async (_to, error, code, orphans) => {
+  expect(await run({ settle: () => Promise.reject(error) })).toMatchObject({ sent: [0], error: { code }, orphans })
+}) // prettier-ignore

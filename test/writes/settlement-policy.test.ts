@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+
+import type { StoredRecord } from '../../src/journal/index.ts'
+import {
+  decodeAnswer,
+  encodeAnswer,
+  type FollowUp,
+  settlementOf,
+} from '../../src/writes/settlement-policy.ts'
+import type { PostOutcome } from '../../src/v3/index.ts'
+import { guid } from '../support/batch-request.ts'
+import { answering, plannedRecord } from './planned-record.ts'
+
+const reply = { ...answering, status: 400, json: '[1, 2]' }
+const waiting: FollowUp = {
+  outcomesShown: true,
+  clientWaits: true,
+  receivedMs: 1_000,
+  nowMs: 2_000,
+}
+const refusal = (status: number, code?: string): PostOutcome => ({
+  kind: 'refused',
+  error: { status, form: 'odata', entries: [{ code, message: 'm', target: undefined }] },
+})
+const notApplied: PostOutcome = { kind: 'notApplied', reason: 'throttled', retryAfterMs: undefined }
+const unknown: PostOutcome = { kind: 'unknown', reason: 'timeout' }
+const kept = { position: 3, answer: '400 [1, 2]' }
+
+describe('toSettled', () => {
+  const rows: [what: string, outcome: PostOutcome, followUp: Partial<FollowUp>, settled: object][] = [
+    ['an accepted one', { kind: 'accepted', reply: { ExternalID: guid(5) } }, {}, { state: 'confirmed' }],
+    ['a refused one', refusal(400, 'ATT_VAL_3'), {}, { state: 'refused', reason: 'ATT_VAL_3', deadLetter: false }],
+    ['a refused one whose client was told that all is well', refusal(400, 'ATT_VAL_2'), { outcomesShown: false }, { state: 'refused', reason: 'ATT_VAL_2', deadLetter: true }],
+    ['a code that may be a value', refusal(400, 'Jane Doe'), {}, { state: 'refused', reason: 'HTTP_400', deadLetter: false }],
+    ['a denied one', refusal(403, 'AUTH_1'), {}, { state: 'refused', reason: 'AUTH_1', again: 'resend' }],
+    ['a denied one whose client was told that all is well', refusal(401, 'AUTH_1'), { outcomesShown: false }, { state: 'parked', reason: 'AUTH_1', again: 7_000 }],
+    ['the same, much later', refusal(401, 'AUTH_1'), { outcomesShown: false, nowMs: 90_000_000 }, { state: 'refused', reason: 'AUTH_1', deadLetter: true }],
+    ['one that was not applied', notApplied, {}, { state: 'refused', reason: 'throttled', again: 'resend' }],
+    ['the same in the background', notApplied, { clientWaits: false }, { state: 'parked', reason: 'throttled', again: 7_000 }],
+    ['the same for a client that was told that all is well', notApplied, { outcomesShown: false, nowMs: 13_000 }, { state: 'parked', reason: 'throttled', again: 18_000 }],
+    ['the same, much later', notApplied, { clientWaits: false, nowMs: 90_000_000 }, { state: 'refused', reason: 'throttled', deadLetter: true }],
+    ['an unknown one', unknown, {}, { state: 'unknown', reason: 'timeout', again: 7_000, deadLetter: false }],
+    ['the same after five minutes', unknown, { nowMs: 301_000 }, { state: 'unknown', reason: 'timeout', again: 316_000, deadLetter: false }],
+    ['the same after an hour', unknown, { nowMs: 3_601_000 }, { state: 'unknown', reason: 'timeout', again: 3_781_000, deadLetter: false }],
+    ['the same after many hours', unknown, { nowMs: 36_001_000 }, { state: 'unknown', reason: 'timeout', again: 36_601_000, deadLetter: false }],
+    ['the same, much later', unknown, { nowMs: 90_000_000 }, { state: 'unknown', reason: 'timeout', again: undefined, deadLetter: true }],
+    ['one with a newer mark in its place', { kind: 'unknown', reason: 'overwritten' }, {}, { state: 'unknown', reason: 'overwritten', again: undefined, deadLetter: true }],
+  ] // prettier-ignore
+  it.each(rows)('keeps %s', (_what, outcome, followUp, settled) => {
+    expect(settlementOf(3, outcome, reply, { ...waiting, ...followUp })).toEqual({ ...kept, ...settled })
+  })
+})
+
+it.each([
+  [204, undefined],
+  [201, '{"Comment":"a b"}'],
+])('reads an answer back as it was: %i %j', (status, json) => {
+  const planned = plannedRecord(1)
+  const { contentId, contentIdInHttp, changeset } = planned.answering
+  const part = { contentId, contentIdInHttp, changeset, status, json }
+  const stored = { answer: encodeAnswer(part) } as StoredRecord
+  expect(decodeAnswer(planned, stored)).toEqual(part)
+  expect(decodeAnswer(planned, { ...stored, answer: undefined })).toBeUndefined()
+})
