@@ -221,6 +221,8 @@ export interface Journal {
   /** Records whose time has come, or lies so far ahead that a clock was set back since, oldest first; they are opened with `reopen`. */
   due(nowMs: number, limit: number): Promise<readonly DueRecords[]>
   balances(): Promise<readonly Balance[]>
+  /** How many records of each partner are open or due; a partner without one is left out. */
+  unsettled(): Promise<ReadonlyMap<string, number>>
   /** A text that all instances keep under a name, without a value of a mark; undefined: none. */
   readNote(name: string): Promise<string | undefined>
   writeNote(name: string, text: string): Promise<void>

@@ -126,6 +126,12 @@ export function createNoJournal(): Journal {
     readNote: () => Promise.resolve(undefined),
     writeNote: () => Promise.resolve(),
     balances: () => Promise.resolve([...totals].map(([partner, counts]) => toBalance(partner, counts))),
+    unsettled: () =>
+      Promise.resolve(
+        new Map(
+          [...totals].flatMap(([partner, counts]) => (counts.open > 0 ? [[partner, counts.open]] : [])),
+        ),
+      ),
     lease: () => LEASE,
     renewLease: () => Promise.resolve(LEASE),
     isAvailable: () => true,

@@ -21,6 +21,7 @@ import { createCommitLanes } from './store/commit-lanes.ts'
 import { type OperationResult, toBegin, toBegun, toColumns, toOpened } from './store/operations.ts'
 import type { Unsealing } from './store/seal.ts'
 import type { Store } from './store/store.ts'
+import { readUnsettled } from './unsettled.ts'
 
 /** What a journal may tell while it runs; texts hold no value of a record. */
 export interface JournalEvents {
@@ -202,6 +203,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     readNote: (name) => availability.ask(() => readNote(store.db, name)),
     writeNote: (name, text) => availability.ask(() => writeNote(store.db, name, text)),
     balances: () => availability.ask(() => readBalances(store.db)),
+    unsettled: () => availability.ask(() => readUnsettled(store.db)),
     lease: () => (lease.holds() ? lease.instance() : undefined),
     renewLease: async () => {
       try {

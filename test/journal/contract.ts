@@ -5,6 +5,7 @@ import { describeReopen } from './contract/reopen.ts'
 import { describeSecrets } from './contract/secrets.ts'
 import { describeSequences } from './contract/sequences.ts'
 import { describeSettle } from './contract/settle.ts'
+import { describeUnsettled } from './contract/unsettled.ts'
 import { toSubject, type WithOpener } from './contract/subject.ts'
 
 /** Holds a kind of journal against what every journal with a store promises (src/journal/journal.ts). */
@@ -18,6 +19,7 @@ export function describeJournal(name: string, runs: number, withOpener: WithOpen
     describeInstances,
     describeSecrets,
     describeSequences,
+    describeUnsettled,
   ])
     part(subject)
 }

@@ -1,0 +1,23 @@
+import { type Kysely, sql } from 'kysely'
+
+import type { JournalTables } from './schema/tables.ts'
+
+/** How many records of each partner are open, or are looked at again in the background; a partner without such a record is left out. */
+export async function readUnsettled(db: Kysely<JournalTables>): Promise<ReadonlyMap<string, number>> {
+  // Both parts read a partial index: the work grows with what is unsettled, not with what is kept.
+  const open = db
+    .selectFrom('journal_batches')
+    .select(['partner', ({ fn }) => fn.sum<number | string>('open').as('records')])
+    .where('open', '>', 0)
+    .groupBy('partner')
+  const due = db
+    .selectFrom('journal_records as record')
+    .innerJoin('journal_batches as batch', 'batch.id', 'record.batch')
+    .select(['batch.partner', ({ fn }) => fn.countAll<number | string>().as('records')])
+    .where(sql<boolean>`record.live = 1 and record.state <> 0 and record.again >= 0`)
+    .groupBy('batch.partner')
+  const unsettled = new Map<string, number>()
+  for (const { partner, records } of [...(await open.execute()), ...(await due.execute())])
+    unsettled.set(partner, (unsettled.get(partner) ?? 0) + Number(records))
+  return unsettled
+}

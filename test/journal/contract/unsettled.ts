@@ -1,0 +1,27 @@
+import { describe, expect } from 'vitest'
+
+import { batchOf, beginNew, confirmed, START_MS } from '../batches.ts'
+import type { Subject } from './subject.ts'
+
+/** What a journal says of records that are not settled. */
+export function describeUnsettled({ name, promise }: Subject): void {
+  describe(`${name}: unsettled`, () => {
+    promise('counts what is open or due, by partner', async (journal) => {
+      expect([...(await journal.unsettled())]).toEqual([])
+      const acme = await beginNew(journal, batchOf(['a', 'b', 'c', 'd', 'e']))
+      await beginNew(journal, batchOf(['f'], { partner: 'brill' }))
+      const calm = await beginNew(journal, batchOf(['g'], { partner: 'calm' }))
+      await journal.settle(calm, [confirmed(0)])
+      expect(Object.fromEntries(await journal.unsettled())).toEqual({ acme: 5, brill: 1 })
+      await journal.settle(acme, [
+        confirmed(0),
+        { position: 1, state: 'unknown', answer: undefined, again: START_MS + 5 },
+        { position: 2, state: 'parked', answer: undefined, again: START_MS + 5 },
+        // Neither is looked at again unless its client comes back.
+        { position: 3, state: 'unknown', answer: undefined },
+        { position: 4, state: 'refused', answer: undefined, again: 'resend' },
+      ])
+      expect(Object.fromEntries(await journal.unsettled())).toEqual({ acme: 2, brill: 1 })
+    })
+  })
+}
