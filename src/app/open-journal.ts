@@ -28,6 +28,6 @@ export async function openConfiguredJournal(
       rowsDamaged: (batches) => events.journalRowsDamaged({ batches }),
     },
   })
-  sharing.use(journal.pace)
+  sharing.use(journal.rateLimit)
   return journal
 }

@@ -36,7 +36,7 @@ export function formatBatch(batch: BatchReport): string {
     formatReason(one.reason),
     String(one.attempts),
     formatTime(one.settledMs),
-    formatAgain(one.again),
+    formatAgain(one.retry),
     one.deadLetter ? 'yes' : '',
   ])
   const head = `batch ${batch.batch} of ${batch.partner}, received ${formatTime(batch.receivedMs)}, ${batch.records} record(s)`
@@ -58,7 +58,7 @@ export function formatDeadLetters(letters: readonly RecordSummary[]): string {
     .join('\n')
 }
 
-function formatAgain(again: RecordSummary['again']): string {
+function formatAgain(again: RecordSummary['retry']): string {
   return again === 'resend' ? 'with the same batch' : formatTime(again)
 }
 

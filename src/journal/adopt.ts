@@ -36,7 +36,7 @@ export interface Adopted {
   readonly setAside: readonly string[]
 }
 
-const PATIENCE_MS = 10_000
+const TIMEOUT_MS = 10_000
 
 /** Examines a journal and changes nothing. Error: `ADP_CONFIGURATION` for an address that is none. */
 export async function examineJournal(options: AdoptOptions): Promise<JournalCondition> {
@@ -67,8 +67,8 @@ export async function examineJournal(options: AdoptOptions): Promise<JournalCond
       damagedBatches: await countDamaged(store.db),
     }
   } catch (error) {
-    const fault = store.toFault(error)
-    if (fault.kind === 'damaged' || store.dialect === 'sqlite') return unusable(fault.message)
+    const storeError = store.toStoreError(error)
+    if (storeError.kind === 'damaged' || store.dialect === 'sqlite') return unusable(storeError.message)
     throw error
   } finally {
     await store.close()
@@ -118,7 +118,7 @@ export async function adoptJournal(
 }
 
 function openAny({ url, markFile }: AdoptOptions, existing: boolean): Store {
-  return openStore(url, { patienceMs: PATIENCE_MS, replayForMs: 0, wallMs: Date.now, existing, markFile })
+  return openStore(url, { timeoutMs: TIMEOUT_MS, replayForMs: 0, wallMs: Date.now, existing, markFile })
 }
 
 /** Renames the files of an SQLite journal; gives the new names. */

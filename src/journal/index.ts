@@ -8,16 +8,16 @@ export {
 export type {
   Balance,
   BatchIdentity,
-  Begun,
+  BeginResult,
   DueRecords,
   Journal,
   NewBatch,
   NewRecord,
-  Opened,
+  ReopenResult,
   OlderOpen,
   RecordRef,
   RecordState,
-  Reopened,
+  Predecessors,
   Settled,
   StoredBatch,
   StoredRecord,
@@ -27,7 +27,7 @@ export type {
 export { isDamagedBatch } from './store/damage.ts'
 export { createNoJournal } from './none.ts'
 export { type JournalOptions, openJournal } from './open-journal.ts'
-export type { PaceLimit, SharedPace } from './pace/pace.ts'
+export type { RateLimit, SharedRateLimit } from './rate-limit/rate-limit.ts'
 export type { DurableJournal } from './sql-journal.ts'
 export type { JournalEvents } from './sql-journal.ts'
 export type { JournalKey } from './store/store.ts'

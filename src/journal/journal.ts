@@ -62,7 +62,7 @@ export interface Settled extends Verdict {
    * Undefined: never again. `resend`: it was not applied, and is sent again when the client sends the same batch again. A
    * time: it is `due` then (ms since the epoch).
    */
-  readonly again?: 'resend' | number | undefined
+  readonly retry?: 'resend' | number | undefined
   /** `unknown`, and never posted again, since a newer record of its key would have had to wait for it. */
   readonly superseded?: boolean | undefined
   /** Refused after its client had been told that all is well: listed with its reason until somebody has dealt with it. */
@@ -70,7 +70,7 @@ export interface Settled extends Verdict {
 }
 
 /** The answer to `begin`. */
-export type Begun =
+export type BeginResult =
   | {
       readonly kind: 'new'
       readonly batch: number
@@ -108,7 +108,7 @@ export interface StoredRecord {
   readonly state: RecordState
   readonly answer: string | undefined
   readonly reason: string | undefined
-  readonly again: 'resend' | number | undefined
+  readonly retry: 'resend' | number | undefined
   /** A newer record of the same key was confirmed or took its place: this one is never sent again and cannot overwrite that one. */
   readonly superseded: boolean
   /** How often it was opened: 1 for a record that was never opened again. */
@@ -122,13 +122,13 @@ export interface DueRecords {
 }
 
 /** Records that were opened again, each with the nearest older open record of its key, where there is one. */
-export type Reopened = ReadonlyMap<number, readonly RecordRef[]>
+export type Predecessors = ReadonlyMap<number, readonly RecordRef[]>
 
 /** What `reopen` opened. */
-export interface Opened {
+export interface ReopenResult {
   /** The lease under which the records were opened. */
   readonly lease: number
-  readonly after: Reopened
+  readonly after: Predecessors
 }
 
 /** An orphaned batch; for each of its open records the nearest older open record in another batch. */
@@ -136,7 +136,7 @@ export interface TakenOver {
   readonly batch: number
   /** The lease under which it was taken over. */
   readonly lease: number
-  readonly after: Reopened
+  readonly after: Predecessors
 }
 
 /** The totals of one partner since the journal was created. */
@@ -166,7 +166,7 @@ export interface Journal {
    * Makes a batch durable before anything of it is sent. Errors: `ADP_JOURNAL_UNAVAILABLE` where it certainly is not and never will
    * be; `ADP_OUTCOME_UNKNOWN` where it may be, and then others may send it.
    */
-  begin(batch: NewBatch): Promise<Begun>
+  begin(batch: NewBatch): Promise<BeginResult>
   /** The batch that `begin` would know this one for; undefined: it would be new. Keeps nothing. */
   find(batch: BatchIdentity): Promise<number | undefined>
   /**
@@ -192,7 +192,7 @@ export interface Journal {
     credentials: string | undefined,
     /** `evenDamaged` also opens damaged records, which may then be settled but never sent. */
     how?: 'evenDamaged',
-  ): Promise<Opened>
+  ): Promise<ReopenResult>
   /** Reads one batch; undefined: it is not kept any longer. */
   load(batch: number): Promise<StoredBatch | undefined>
   /** For each of the records the nearest older open one of its key, also of its own batch. */

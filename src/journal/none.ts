@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
-import type { Balance, Begun, Journal, NewBatch, RecordRef, RecordState } from './journal.ts'
+import type { Balance, BeginResult, Journal, NewBatch, RecordRef, RecordState } from './journal.ts'
 
 /** An open record, linked with the open ones of its key. */
 interface Entry extends RecordRef {
@@ -42,7 +42,7 @@ export function createNoJournal(): Journal {
     totals.set(partner, fresh)
     return fresh
   }
-  const begin = (batch: NewBatch): Begun => {
+  const begin = (batch: NewBatch): BeginResult => {
     const number = ++batches
     latestMs = Math.max(latestMs, batch.receivedMs)
     const counts = totalsOf(batch.partner)

@@ -30,28 +30,28 @@ export interface JournalOptions {
   /** After so long without a sign of life an instance counts as dead. Default 10 s. */
   readonly leaseMs?: number
   /** How long `begin` and `reopen` wait for a journal that cannot be written. Default 5 s. */
-  readonly patienceMs?: number
+  readonly timeoutMs?: number
   /** Where a PostgreSQL journal keeps its mark. */
   readonly markFile?: string | undefined
   /** With keys: whether what is not encrypted is read. Default `refuse`; `accept` while rows from before the keys are kept. */
   readonly plaintext?: 'accept' | 'refuse'
   /** How long `settle` does. Default 60 s. */
-  readonly settlePatienceMs?: number
+  readonly settleTimeoutMs?: number
   readonly clock?: JournalClock
   readonly events?: JournalEvents
 }
 
 const HOUR_MS = 3_600_000
 const REPLAY_MS = 24 * HOUR_MS
-const PATIENCE_MS = 5_000
+const TIMEOUT_MS = 5_000
 
 /**
  * Opens a journal, creating its tables where there are none, and takes a lease in it. Errors: `ADP_CONFIGURATION` where the
  * address, the keys or the version do not fit; `ADP_JOURNAL_UNAVAILABLE` where it cannot be reached or written.
  */
 export async function openJournal(options: JournalOptions): Promise<DurableJournal> {
-  const { url, patienceMs = PATIENCE_MS, replayForMs = REPLAY_MS, clock = systemClock, markFile } = options
-  const store = openStore(url, { patienceMs, replayForMs, wallMs: () => clock.wallMs(), markFile })
+  const { url, timeoutMs = TIMEOUT_MS, replayForMs = REPLAY_MS, clock = systemClock, markFile } = options
+  const store = openStore(url, { timeoutMs, replayForMs, wallMs: () => clock.wallMs(), markFile })
   return openJournalOn(store, options)
 }
 
@@ -87,8 +87,8 @@ export async function openJournalOn(
       identity,
       leaseMs,
       takeLease: (watch) => takeLease({ store, clock, leaseMs, identity, ...watch }),
-      patienceMs: options.patienceMs ?? PATIENCE_MS,
-      settlePatienceMs: options.settlePatienceMs ?? 60_000,
+      timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+      settleTimeoutMs: options.settleTimeoutMs ?? 60_000,
       retention: {
         replayForMs,
         keepPayloadsMs: Math.max(replayForMs, options.keepPayloadsMs ?? 7 * 24 * HOUR_MS),
@@ -100,7 +100,7 @@ export async function openJournalOn(
   } catch (error) {
     await store.close()
     if (error instanceof AdapterError) throw error
-    const { kind, message } = store.toFault(error)
+    const { kind, message } = store.toStoreError(error)
     if (kind === 'damaged') throw damagedStore(store.place, message, error)
     throw new AdapterError(
       'ADP_JOURNAL_UNAVAILABLE',

@@ -1,7 +1,7 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 
 import { dropRequests } from './lease/hand-over.ts'
-import { isOldMark, markPattern } from './schema/marks.ts'
+import { isOldCommitMarker, commitMarkerPattern } from './schema/commit-markers.ts'
 import { changeOfBatch, changeOfRecord } from './schema/row-sums.ts'
 import { RESEND } from './schema/state-codes.ts'
 import type { JournalTables } from './schema/tables.ts'
@@ -74,9 +74,9 @@ async function dropMarks(db: Kysely<JournalTables>): Promise<void> {
   const marks = await db
     .selectFrom('journal_meta')
     .select('name')
-    .where('name', 'like', markPattern)
+    .where('name', 'like', commitMarkerPattern)
     .execute()
-  const old = marks.map(({ name }) => name).filter((name) => isOldMark(name, newest?.id ?? 0))
+  const old = marks.map(({ name }) => name).filter((name) => isOldCommitMarker(name, newest?.id ?? 0))
   if (old.length > 0) await db.deleteFrom('journal_meta').where('name', 'in', old).execute()
 }
 

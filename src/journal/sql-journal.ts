@@ -8,9 +8,9 @@ import { askForBatch, handOverBatches } from './lease/hand-over.ts'
 import type { Lease, LeaseWatch } from './lease/lease.ts'
 import type { ProcessIdentity } from './lease/process-identity.ts'
 import { createTakeOver } from './lease/take-over.ts'
-import type { SharedPace } from './pace/pace.ts'
+import type { SharedRateLimit } from './rate-limit/rate-limit.ts'
 import { readNote, writeNote } from './notes.ts'
-import { createSharedPace } from './pace/shared-pace.ts'
+import { createSharedRateLimit } from './rate-limit/shared-rate-limit.ts'
 import { purge, type Retention } from './purge.ts'
 import { readOlderOpen } from './older-open.ts'
 import { readBatch } from './read-batch.ts'
@@ -18,7 +18,13 @@ import { readBlocking, readDue, readStillOpen } from './read-records.ts'
 import { createAvailability } from './store/availability.ts'
 import type { JournalClock } from './store/clock.ts'
 import { createCommitLanes } from './store/commit-lanes.ts'
-import { type OperationResult, toBegin, toBegun, toColumns, toOpened } from './store/operations.ts'
+import {
+  type OperationResult,
+  toBegin,
+  toBeginResult,
+  toColumns,
+  toReopenResult,
+} from './store/operations.ts'
 import type { Unsealing } from './store/seal.ts'
 import type { Store } from './store/store.ts'
 import { readUnsettled } from './unsettled.ts'
@@ -56,16 +62,16 @@ export interface SqlJournalOptions {
   readonly identity: ProcessIdentity
   readonly leaseMs: number
   readonly takeLease: (watch: LeaseWatch) => Promise<Lease>
-  readonly patienceMs: number
-  readonly settlePatienceMs: number
+  readonly timeoutMs: number
+  readonly settleTimeoutMs: number
   readonly retention: Retention
   readonly purgeEveryMs: number
   readonly events: JournalEvents | undefined
 }
 
-/** A journal with a store, which its instances also keep their pace by. */
+/** A journal with a store, which also holds the rate limit that its instances share. */
 export interface DurableJournal extends Journal {
-  readonly pace: SharedPace
+  readonly rateLimit: SharedRateLimit
 }
 
 /** Notes of answered batches wait so long for a batch that begins and carries them. */
@@ -73,7 +79,7 @@ const NOTE_ANSWERED_MS = 25
 
 /** Creates the journal of a store whose tables are up to date, and takes its lease. */
 export async function createSqlJournal(options: SqlJournalOptions): Promise<DurableJournal> {
-  const { store, unsealing, clock, leaseMs, patienceMs, settlePatienceMs, events, ageing, readBack } = options
+  const { store, unsealing, clock, leaseMs, timeoutMs, settleTimeoutMs, events, ageing, readBack } = options
   const { replayForMs } = options.retention
   const availability = createAvailability(store, clock, (failure) => {
     if (failure === undefined) events?.recovered()
@@ -84,7 +90,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
   const lease = await options.takeLease({
     onRenewal: (error) => {
       if (error === undefined) availability.reached('query')
-      else availability.failed(store.toFault(error), 'query')
+      else availability.failed(store.toStoreError(error), 'query')
       // Without it nothing would be written while clients are kept away, and the end of the failure would not be seen.
       if (error === undefined && availability.needsCommit()) probe()
     },
@@ -100,7 +106,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
   probe = () => {
     lanes
       .of('probe')
-      .submit({ kind: 'probe' }, patienceMs)
+      .submit({ kind: 'probe' }, timeoutMs)
       .catch(() => undefined)
   }
   // A wall clock that jumps ahead while the process runs must not delete anything.
@@ -116,7 +122,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     abandoned.exclude(result.batch)
     lanes
       .of('withdraw')
-      .submit({ kind: 'withdraw', batch: result.batch }, settlePatienceMs)
+      .submit({ kind: 'withdraw', batch: result.batch }, settleTimeoutMs)
       // After the end it stays open, for whoever takes over what this instance leaves.
       .catch(() => {
         if (closed === undefined) withdraw(result)
@@ -134,7 +140,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     // Not noted, a batch is found again: its client gets the stored answer.
     lanes
       .of('answered')
-      .submit({ kind: 'answered', batches }, patienceMs)
+      .submit({ kind: 'answered', batches }, timeoutMs)
       .catch(() => undefined)
   }
   let closed: Promise<void> | undefined
@@ -144,8 +150,8 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     noteAnswered()
     await lanes.idle()
     // What is not noted makes the journal younger, and batches are recognised for longer.
-    await ageing.note().catch((error: unknown) => availability.failed(store.toFault(error), 'query'))
-    await lease.end().catch((error: unknown) => availability.failed(store.toFault(error), 'query'))
+    await ageing.note().catch((error: unknown) => availability.failed(store.toStoreError(error), 'query'))
+    await lease.end().catch((error: unknown) => availability.failed(store.toStoreError(error), 'query'))
     await store.close()
   }
   return {
@@ -156,7 +162,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
         ageing.ageMs() >= readBack.untilAgeMs && ageing.forgottenBatch() >= readBack.untilForgotten
       return isOver ? readBack.untilMs : Infinity
     },
-    pace: createSharedPace(store, options.hashKey, (question) => availability.ask(question)),
+    rateLimit: createSharedRateLimit(store, options.hashKey, (question) => availability.ask(question)),
     answered: (batch) => {
       answered.push(batch)
       cancelNote ??= clock.after(NOTE_ANSWERED_MS, noteAnswered)
@@ -165,12 +171,12 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       // First, in the same group: what is answered before this batch came may be retired by it.
       noteAnswered()
       const endCall = abandoned.beginCall()
-      const result = await lanes.of('begin').submit(toBegin(batch), patienceMs, (ended, late) => {
+      const result = await lanes.of('begin').submit(toBegin(batch), timeoutMs, (ended, late) => {
         endCall()
         if (late && ended !== undefined) withdraw(ended)
       })
       if (typeof result === 'string' || !('kind' in result)) throw unexpected()
-      return toBegun(result)
+      return toBeginResult(result)
     },
     find: (batch) =>
       availability.ask(() =>
@@ -178,7 +184,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       ),
     settle: async (batch, outcomes, under) => {
       const operation = { kind: 'settle', batch, lease: under, ...toColumns(outcomes) } as const
-      const result = await lanes.of('settle').submit(operation, settlePatienceMs)
+      const result = await lanes.of('settle').submit(operation, settleTimeoutMs)
       if (result === 'lost') throw lost()
     },
     reopen: async (batch, positions, credentials, how) => {
@@ -187,9 +193,9 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       const evenDamaged = how === 'evenDamaged'
       const operation = { kind: 'reopen', batch, positions: inOrder, credentials, evenDamaged } as const
       // What is opened after this has failed is found as abandoned.
-      const result = await lanes.of('reopen').submit(operation, patienceMs, abandoned.beginCall())
+      const result = await lanes.of('reopen').submit(operation, timeoutMs, abandoned.beginCall())
       if (typeof result === 'string' || !('opened' in result)) throw unexpected()
-      return toOpened(result)
+      return toReopenResult(result)
     },
     load: (batch) => availability.ask(() => readBatch(store.db, batch, unsealing)),
     blocking: (batches) => availability.ask(() => readBlocking(store.db, batches)),
@@ -211,7 +217,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
         // That renewal may have been sent before this process was stopped.
         if (!lease.holds()) await lease.renew()
       } catch (error) {
-        availability.failed(store.toFault(error), 'query')
+        availability.failed(store.toStoreError(error), 'query')
       }
       return lease.holds() ? lease.instance() : undefined
     },

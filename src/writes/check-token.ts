@@ -50,9 +50,9 @@ function needsCheck(
 }
 
 /** True for a record whose part holds what the service said. */
-function isFromService({ state, again, superseded, reason }: StoredRecord): boolean {
+function isFromService({ state, retry, superseded, reason }: StoredRecord): boolean {
   if (state === 'confirmed') return true
-  return state === 'refused' && again !== 'resend' && !superseded && reason !== 'denied'
+  return state === 'refused' && retry !== 'resend' && !superseded && reason !== 'denied'
 }
 
 /**

@@ -1,5 +1,5 @@
 import { errorRules } from '../errors.ts'
-import type { Opened, Settled, StoredBatch, StoredRecord } from '../journal/index.ts'
+import type { ReopenResult, Settled, StoredBatch, StoredRecord } from '../journal/index.ts'
 import { defaultErrorMapping, type FailedOutcome, toV2Failure } from '../translate/index.ts'
 import { encodeErrorArray } from '../v2/index.ts'
 import type { WriteContext } from './context.ts'
@@ -50,7 +50,7 @@ export async function deadLetter(
 export async function deadLetterDamaged(
   { journal, predecessors }: Pick<WriteContext, 'journal' | 'predecessors'>,
   batch: number,
-  { after, lease }: Opened,
+  { after, lease }: ReopenResult,
 ): Promise<void> {
   const positions = [...after.keys()]
   if (positions.length === 0) return

@@ -1,9 +1,9 @@
-import type { Reopened } from '../journal/index.ts'
+import type { Predecessors } from '../journal/index.ts'
 
 /** Open records of one batch that nobody sends. */
 export interface Orphan {
   /** Each of them with the older records that it waits for. */
-  readonly after: Reopened
+  readonly after: Predecessors
   /** The lease under which they belong to this instance. */
   readonly lease: number
   /** By the clock, ms: nobody has sent any of them since. */
@@ -17,7 +17,7 @@ export type Orphans = Map<number, Orphan>
 export function markOrphaned(
   orphans: Orphans,
   batch: number,
-  left: Reopened,
+  left: Predecessors,
   lease: number,
   nowMs: number,
 ): void {

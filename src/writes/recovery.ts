@@ -2,7 +2,7 @@ import * as z from 'zod'
 
 import { AdapterError } from '../errors.ts'
 import type { Slices } from '../http/slices.ts'
-import { isDamagedBatch, type Opened, type StoredBatch } from '../journal/index.ts'
+import { isDamagedBatch, type ReopenResult, type StoredBatch } from '../journal/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
 import { isSameCredentials } from '../partners/accepted-credentials.ts'
 import type { WriteContext } from './context.ts'
@@ -94,7 +94,7 @@ export function createRecovery(
   /** As `giveUp`; what could not be kept stays for the next time. */
   const end = async (
     stored: StoredBatch,
-    { lease, after }: Opened,
+    { lease, after }: ReopenResult,
     reason: DeadLetterReason,
   ): Promise<void> => {
     if (after.size === 0) return
@@ -108,7 +108,7 @@ export function createRecovery(
   }
   const finish = async (
     { stored, authorisation }: Prepared,
-    opened: Opened,
+    opened: ReopenResult,
     sinceMs?: number,
   ): Promise<void> => {
     const { batch, receivedMs, records } = stored
@@ -364,7 +364,7 @@ async function planAgain(
 }
 
 /** Those of the records that are open still, each with the older ones that it waits for. */
-function openOf({ records }: StoredBatch, { lease, after }: Opened): Opened {
+function openOf({ records }: StoredBatch, { lease, after }: ReopenResult): ReopenResult {
   return { lease, after: new Map([...after].filter(([position]) => records[position]?.state === 'open')) }
 }
 

@@ -1,6 +1,6 @@
 import { AdapterError, type ErrorCode } from '../errors.ts'
 import type { Slices } from '../http/slices.ts'
-import type { Opened, StoredBatch, StoredRecord } from '../journal/index.ts'
+import type { ReopenResult, StoredBatch, StoredRecord } from '../journal/index.ts'
 import type { BatchTally } from '../observability/events.ts'
 import type { PartReply } from '../v2/index.ts'
 import { isSameCredentials } from '../partners/accepted-credentials.ts'
@@ -181,15 +181,15 @@ async function load(context: WriteContext, batch: number): Promise<Loaded | unde
  * True for a record that was not applied, or may not have been, as long as no newer one took its place. Of a batch whose
  * client was told that all is well, only those that were denied together with it: its client was told of that.
  */
-function isWorthAnother({ position, state, again, superseded }: StoredRecord, plan: Plan): boolean {
+function isWorthAnother({ position, state, retry, superseded }: StoredRecord, plan: Plan): boolean {
   // What another version let in and this one cannot read is left to the background, which gives it up.
   if (superseded || plan.records[position]?.record === undefined) return false
-  return again === 'resend' || (plan.outcomesShown && again !== undefined && state !== 'confirmed')
+  return retry === 'resend' || (plan.outcomesShown && retry !== undefined && state !== 'confirmed')
 }
 
 /** True for a record that the background may still post or find: it is open, or due at some time. */
-function isHeld({ state, again, superseded }: StoredRecord): boolean {
-  return state === 'open' || (typeof again === 'number' && !superseded)
+function isHeld({ state, retry, superseded }: StoredRecord): boolean {
+  return state === 'open' || (typeof retry === 'number' && !superseded)
 }
 
 interface Resumed {
@@ -197,7 +197,7 @@ interface Resumed {
   readonly before: Loaded
   readonly stored: Loaded
   readonly plan: Plan
-  readonly reopened: Opened
+  readonly reopened: ReopenResult
   readonly reply: Reply
   readonly session: WriteSession
   readonly slices: Slices
@@ -294,9 +294,9 @@ function partOf(record: StoredRecord, planned: PlannedRecord, texts: ReplyContex
 
 function tallyOf(records: readonly StoredRecord[]): BatchTally {
   const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
-  for (const { state, again } of records) {
+  for (const { state, retry } of records) {
     if (state === 'confirmed') tally.accepted += 1
-    else if (state === 'parked' || again === 'resend') tally.notApplied += 1
+    else if (state === 'parked' || retry === 'resend') tally.notApplied += 1
     else if (state === 'refused') tally.refused += 1
     else tally.unknown += 1
   }

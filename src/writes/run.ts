@@ -1,5 +1,5 @@
 import { AdapterError } from '../errors.ts'
-import type { Reopened, Settled } from '../journal/index.ts'
+import type { Predecessors, Settled } from '../journal/index.ts'
 import type { BatchTally } from '../observability/events.ts'
 import type { PartReply } from '../v2/index.ts'
 import type { PostOutcome, UpstreamError } from '../v3/index.ts'
@@ -24,7 +24,7 @@ export interface Run {
   readonly records: readonly PlannedRecord[]
   readonly tasks: readonly WriteTask[]
   /** The older records that those of the tasks wait for. */
-  readonly after: Reopened
+  readonly after: Predecessors
   readonly replyContext: ReplyContext
   readonly followUp: Omit<FollowUp, 'nowMs'>
 }
@@ -190,7 +190,7 @@ function deniedTask(context: RunContext, run: Run): (task: WriteTask) => Settled
   return (task) => {
     const { position, first } = task
     if (run.followUp.clientWaits && first === 'post')
-      return { position, state: 'refused', answer: undefined, reason, again: 'resend' }
+      return { position, state: 'refused', answer: undefined, reason, retry: 'resend' }
     const outcome = deniedOutcome(task)
     const planned = run.records[position]
     if (planned === undefined) return { position, state: 'unknown', answer: undefined, reason }

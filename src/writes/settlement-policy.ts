@@ -46,23 +46,23 @@ export function settlementOf(
       const reason = reasonOf(outcome)
       if (isDenial(outcome.error)) {
         // With other credentials the service may take it.
-        if (outcomesShown) return { position, state: 'refused', answer, reason, again: 'resend' }
-        const again = nextMs(followUp)
-        if (again !== undefined) return { position, state: 'parked', answer, reason, again }
+        if (outcomesShown) return { position, state: 'refused', answer, reason, retry: 'resend' }
+        const retry = nextMs(followUp)
+        if (retry !== undefined) return { position, state: 'parked', answer, reason, retry }
       }
       return { position, state: 'refused', answer, reason, deadLetter: !outcomesShown }
     }
     case 'notApplied': {
       const { reason } = outcome
-      if (outcomesShown && clientWaits) return { position, state: 'refused', answer, reason, again: 'resend' }
-      const again = nextMs(followUp)
-      if (again !== undefined) return { position, state: 'parked', answer, reason, again }
+      if (outcomesShown && clientWaits) return { position, state: 'refused', answer, reason, retry: 'resend' }
+      const retry = nextMs(followUp)
+      if (retry !== undefined) return { position, state: 'parked', answer, reason, retry }
       return { position, state: 'refused', answer, reason, deadLetter: true }
     }
     case 'unknown': {
       const { reason } = outcome
-      const again = reason === 'overwritten' ? undefined : nextMs(followUp)
-      return { position, state: 'unknown', answer, reason, again, deadLetter: again === undefined }
+      const retry = reason === 'overwritten' ? undefined : nextMs(followUp)
+      return { position, state: 'unknown', answer, reason, retry, deadLetter: retry === undefined }
     }
   }
 }

@@ -24,7 +24,7 @@ beforeAll(async () => {
     { position: 1, state: 'refused', answer: 'no', reason: 'ATT_VAL_2\u001b[2J', deadLetter: true },
   ])
   await beginNew(journal, batchOf(['c'], { receivedMs: START_MS + 3_600_000 }))
-  await journal.settle(2, [{ position: 0, state: 'parked', answer: 'ok', reason: 'throttled', again: dueMs }])
+  await journal.settle(2, [{ position: 0, state: 'parked', answer: 'ok', reason: 'throttled', retry: dueMs }])
 })
 afterAll(async () => {
   await journal.close()

@@ -23,7 +23,7 @@ async function ended({ url }: JournalSection) {
   const parts = async () => (await inspector.batch(1))?.parts ?? []
   await vi.waitFor(
     async () =>
-      expect((await parts()).filter(({ state, again }) => state === 'open' || again !== undefined)).toEqual(
+      expect((await parts()).filter(({ state, retry }) => state === 'open' || retry !== undefined)).toEqual(
         [],
       ),
     { timeout: 60_000 },
@@ -80,7 +80,7 @@ describe('product 3: a batch that was left open', () => {
 
   it('is refused, not unknown, where nothing of it was applied', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
-    const parked = { state: 'parked', answer: '503 []', reason: 'throttled', again: 1 } as const
+    const parked = { state: 'parked', answer: '503 []', reason: 'throttled', retry: 1 } as const
     await leave(journal, {
       payload: Buffer.from('of another version'),
       learners: [1, 2],
@@ -132,7 +132,7 @@ describe('product 3: what waits for something that does not come', () => {
 
   it('is refused, not unknown, where nothing of it was applied', async () => {
     const [upstream, journal] = [await startService(), journalFile()]
-    const parked = { state: 'parked', answer: '503 []', reason: 'throttled', again: 1 } as const
+    const parked = { state: 'parked', answer: '503 []', reason: 'throttled', retry: 1 } as const
     const settled = [{ position: 0, ...parked }]
     await leave(journal, { payload: payloadOf(batchOf([flatRecord(1)])), learners: [1], settled })
     await startAdapter(upstream.url, { journal }, { nowMs: () => Date.now() + DAY_MS })

@@ -149,7 +149,7 @@ test('a record waits for every older one of its learner and event, also when the
   const [first, second] = [await kept.begin(sent), await kept.begin(sent)]
   const reply = postBatch(adapter, batchOf([flatRecord(1, { Comment: 'the newest' })]))
   await vi.waitFor(() => expect(begun).toHaveLength(2), { timeout: 60_000 })
-  await kept.settle(second.batch, [{ position: 0, state: 'refused', answer: undefined, again: 'resend' }])
+  await kept.settle(second.batch, [{ position: 0, state: 'refused', answer: undefined, retry: 'resend' }])
   await vi.waitFor(() => expect(older).toEqual([{ batch: first.batch, position: 0 }]), { timeout: 60_000 })
   await adapter.request('GET', '/healthz')
   expect(upstream.seen).toHaveLength(1)

@@ -27,8 +27,8 @@ const parkFirst =
     journal.settle(
       number,
       outcomes.map((outcome) =>
-        outcome.position === 0 && outcome.again === 'resend'
-          ? { ...outcome, state: 'parked', again: 1 }
+        outcome.position === 0 && outcome.retry === 'resend'
+          ? { ...outcome, state: 'parked', retry: 1 }
           : outcome,
       ),
       lease,

@@ -2,21 +2,21 @@ import { expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createAvailability } from '../../src/journal/store/availability.ts'
-import type { Fault } from '../../src/journal/store/fault.ts'
+import type { StoreError } from '../../src/journal/store/store-error.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 /** An availability whose store fails as told, and what it said of itself. */
 function start() {
   const clock = createManualClock()
   const said: (string | undefined)[] = []
-  const toFault = (error: unknown): Fault => error as Fault
-  const availability = createAvailability({ toFault }, clock, (failure) => said.push(failure))
+  const toStoreError = (error: unknown): StoreError => error as StoreError
+  const availability = createAvailability({ toStoreError }, clock, (failure) => said.push(failure))
   const ask = (fault: unknown): Promise<unknown> =>
     availability.ask(() => (fault === undefined ? Promise.resolve('answer') : Promise.reject(fault as Error)))
   return { availability, said, ask, clock }
 }
 
-const gone: Fault = { kind: 'transient', message: 'the database cannot be reached' }
+const gone: StoreError = { kind: 'transient', message: 'the database cannot be reached' }
 
 it('tells once that the store is gone, and once that it is back', async () => {
   const { availability, said, ask } = start()
@@ -72,7 +72,7 @@ it('has codes of their own for damage and for a statement that the store does no
   expect(availability.isAvailable()).toBe(false)
 })
 
-it.each<[string, Fault]>([
+it.each<[string, StoreError]>([
   ['others are in the way', { ...gone, contended: true }],
   ['the data cannot be stored', { ...gone, kind: 'refused' }],
 ])('does not take the store for gone when %s', async (_what, fault) => {

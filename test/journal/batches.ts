@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 
-import type { Begun, Journal, NewBatch, Settled, StoredBatch } from '../../src/journal/index.ts'
+import type { BeginResult, Journal, NewBatch, Settled, StoredBatch } from '../../src/journal/index.ts'
 
 /** The time that tests begin at. */
 export const START_MS = Date.UTC(2026, 8, 1)
@@ -34,7 +34,7 @@ export async function beginNew(journal: Journal, batch: NewBatch): Promise<numbe
 }
 
 /** `after` of a new batch as an object, which is easier to compare. */
-export function afterOf(begun: Begun): unknown {
+export function afterOf(begun: BeginResult): unknown {
   return begun.kind === 'new' ? Object.fromEntries(begun.after) : begun
 }
 

@@ -55,7 +55,7 @@ describe.skipIf(missingPostgres() !== undefined)(
     const open = async (url: string, markFile?: string): Promise<Journal> => {
       const journal = await openJournal({
         url,
-        patienceMs: 5_000,
+        timeoutMs: 5_000,
         ...(markFile === undefined ? {} : { markFile }),
       })
       onTestFinished(() => journal.close())

@@ -80,7 +80,7 @@ function describeDamage(name: string, dialect: Dialect): void {
   const settle = (journal: Journal, batch: number): Promise<void> =>
     journal.settle(batch, [
       confirmed(0),
-      { position: 1, state: 'parked', again: 1_000, answer: 'later', reason: 'unavailable' },
+      { position: 1, state: 'parked', retry: 1_000, answer: 'later', reason: 'unavailable' },
     ])
   const expectRefused = async (journal: Journal, batch: number, change: string): Promise<void> => {
     await expect(journal.load(batch), change).rejects.toMatchObject(damaged)

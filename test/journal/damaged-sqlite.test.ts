@@ -8,7 +8,7 @@ import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
 import { startInstance } from './start-instance.ts'
 
-const patience = { patienceMs: 2_000, leaseMs: 600 }
+const timeouts = { timeoutMs: 2_000, leaseMs: 600 }
 
 const eventsTo = (heard: string[]) => ({
   failed: (reason: string) => heard.push(`failed: ${reason}`),
@@ -21,7 +21,7 @@ const eventsTo = (heard: string[]) => ({
 async function openUsed() {
   const file = `${await makeFolder()}/journal.db`
   const heard: string[] = []
-  const { journal, store } = await openSqlite(file, { ...patience, events: eventsTo(heard) })
+  const { journal, store } = await openSqlite(file, { ...timeouts, events: eventsTo(heard) })
   const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
   await journal.settle(batch, [confirmed(0)])
   return { file, journal, store, heard, batch }

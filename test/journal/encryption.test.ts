@@ -32,7 +32,7 @@ it.each([
       records: [{ key: 'MARK-KEY' }, { key: 'MARK-KEY', refused: { answer: 'MARK-REFUSED' } }],
     }),
   )
-  await journal.settle(batch, [{ position: 0, state: 'unknown', answer: 'MARK-ANSWER', again: 'resend' }])
+  await journal.settle(batch, [{ position: 0, state: 'unknown', answer: 'MARK-ANSWER', retry: 'resend' }])
   const disk = await bytesOf(file)
   const marks = ['MARK-PAYLOAD', 'MARK-KEY', 'MARK-CREDENTIALS', 'MARK-REFUSED', 'MARK-ANSWER']
   expect(marks.filter((mark) => disk.includes(mark)).sort()).toEqual([...found].sort())

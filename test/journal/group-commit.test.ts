@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { type CommitGate, passGate } from '../../src/journal/store/commit-gate.ts'
-import { type Fault, gaveUp } from '../../src/journal/store/fault.ts'
+import { type StoreError, gaveUp } from '../../src/journal/store/store-error.ts'
 import { createGroupCommit } from '../../src/journal/store/group-commit.ts'
 import { type Operation, type OperationResult, toBegin } from '../../src/journal/store/operations.ts'
 import type { Committed } from '../../src/journal/store/store.ts'
@@ -10,10 +10,10 @@ import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
 const operation = (batch: number): Operation => ({ kind: 'withdraw', batch })
 const beginning = (key: string): Operation => toBegin(batchOf([key]))
-const transient: Fault = { kind: 'transient', message: 'the disk is full' }
+const transient: StoreError = { kind: 'transient', message: 'the disk is full' }
 
 /** A store that answers as told, group by group, and then that all is well. */
-function createLane(answers: (Fault | 'wait')[], concurrency = 1) {
+function createLane(answers: (StoreError | 'wait')[], concurrency = 1) {
   const clock = createJournalClock()
   const groups: (readonly Operation[])[] = []
   const gates: CommitGate[] = []
@@ -30,7 +30,7 @@ function createLane(answers: (Fault | 'wait')[], concurrency = 1) {
       gates.push(gate)
       const answer = answers.shift()
       if (answer === 'wait') return new Promise((resolve) => waiting.push(resolve))
-      return Promise.resolve(answer === undefined ? done(operations) : { ok: false, fault: answer })
+      return Promise.resolve(answer === undefined ? done(operations) : { ok: false, error: answer })
     },
   })
   const answer = (committed: Committed): void => waiting.shift()?.(committed)
@@ -93,7 +93,7 @@ describe('group commit', () => {
     expect(numbers()).toEqual([[1, 2], [1, 2], [1, 2]]) // prettier-ignore
   })
 
-  it('gives up after its patience, and never sends that again', async () => {
+  it('gives up after its timeout, and never sends that again', async () => {
     const { lane, numbers, clock } = createLane(Array.from({ length: 10 }, () => transient))
     const failed = expect(lane.submit(operation(1), 120)).rejects.toMatchObject({
       code: 'ADP_JOURNAL_UNAVAILABLE',
@@ -138,7 +138,7 @@ describe('group commit', () => {
     await clock.pass(100)
     await short
     expect(gates.map(passGate)).toEqual([false])
-    answer({ ok: false, fault: gaveUp })
+    answer({ ok: false, error: gaveUp })
     await turn()
     await clock.pass(50)
     expect(await long).toBe('done')
@@ -147,7 +147,7 @@ describe('group commit', () => {
   })
 
   it('does not say "not kept" of what may have been when the store turns out to be damaged', async () => {
-    const damaged: Fault = { kind: 'damaged', message: 'its file is gone' }
+    const damaged: StoreError = { kind: 'damaged', message: 'its file is gone' }
     const { lane, clock } = createLane([{ ...transient, kind: 'doubtful' }, damaged])
     const told = expect(lane.submit(beginning('a'), 1_000)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -194,7 +194,7 @@ describe('group commit', () => {
   ] as const)(
     'ends with a store that is gone for good, when a caller gave up in doubt %s that',
     async (_when, kind) => {
-      const gone = Array.from({ length: 20 }, (): Fault => ({ ...transient, kind }))
+      const gone = Array.from({ length: 20 }, (): StoreError => ({ ...transient, kind }))
       const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, ...gone])
       const told = expect(lane.submit(operation(1), 60)).rejects.toMatchObject({
         code: 'ADP_OUTCOME_UNKNOWN',
@@ -218,7 +218,7 @@ describe('group commit', () => {
   )
 
   it('finds the one that cannot be stored among those that failed together', async () => {
-    const refused: Fault = { kind: 'refused', message: 'the database refuses it' }
+    const refused: StoreError = { kind: 'refused', message: 'the database refuses it' }
     const { lane, numbers } = createLane([refused, refused])
     const results = await Promise.allSettled([1, 2, 3].map((n) => lane.submit(operation(n), 1_000)))
     expect(results).toMatchObject([

@@ -30,7 +30,7 @@ describe.each([
     await journal.settle(1, [confirmed(0, 'MARK'), dead])
     await beginNew(journal, batchOf(['d'], { partner: 'other', receivedMs: START_MS + 10 }))
     await journal.settle(2, [
-      { position: 0, state: 'unknown', answer: 'MARK', reason: 'timeout', again: START_MS + 99 },
+      { position: 0, state: 'unknown', answer: 'MARK', reason: 'timeout', retry: START_MS + 99 },
     ])
     await beginNew(journal, batchOf(['e'], { receivedMs: START_MS + 20 }))
     const inspector = await openInspector(url)
@@ -77,7 +77,7 @@ describe.each([
       batch: 1,
       partner: 'acme',
       receivedMs: START_MS,
-      again: undefined,
+      retry: undefined,
       attempts: 1,
       superseded: false,
     }

@@ -66,7 +66,7 @@ it('brings the tables of an older version up to date, and keeps what is in them'
     .where('name', '=', 'read_back_until')
     .execute()
   expect(Number(until?.value) - before).toBeGreaterThanOrEqual(24 * 3_600_000)
-  expect(await journal.pace.reserve('key', { calls: 1, windowMs: 10 }, 1)).toEqual([0])
+  expect(await journal.rateLimit.reserve('key', { calls: 1, windowMs: 10 }, 1)).toEqual([0])
 })
 
 it('can be opened by several at the same moment', async () => {

@@ -17,13 +17,13 @@ type Act =
   | { readonly kind: 'settle'; readonly batch: number; readonly outcomes: readonly Outcome[] }
   | { readonly kind: 'reopen'; readonly batch: number }
 
-type Outcome = Pick<Settled, 'state' | 'again' | 'superseded'>
+type Outcome = Pick<Settled, 'state' | 'retry' | 'superseded'>
 
 interface ModelRecord extends RecordRef {
   readonly partner: string
   readonly key: string
   state: RecordState
-  again: 'resend' | number | undefined
+  retry: 'resend' | number | undefined
   superseded: boolean
 }
 
@@ -38,11 +38,11 @@ interface ModelBatch {
 }
 
 const outcome: fc.Arbitrary<Outcome> = fc.oneof(
-  fc.constant({ state: 'confirmed' as const, again: undefined }),
-  fc.constant({ state: 'unknown' as const, again: undefined, superseded: true }),
+  fc.constant({ state: 'confirmed' as const, retry: undefined }),
+  fc.constant({ state: 'unknown' as const, retry: undefined, superseded: true }),
   fc.record({
     state: fc.constantFrom('refused' as const, 'unknown' as const, 'parked' as const),
-    again: fc.constantFrom(undefined, 'resend' as const, 5),
+    retry: fc.constantFrom(undefined, 'resend' as const, 5),
   }),
 )
 const act: fc.Arbitrary<Act> = fc.oneof(
@@ -98,8 +98,8 @@ export async function followScript(journal: Journal, script: readonly Act[]): Pr
 const toRef = ({ batch, position }: RecordRef): RecordRef => ({ batch, position })
 const isOpen = ({ state }: ModelRecord): boolean => state === 'open'
 /** It may have been applied, or is being sent now. */
-const mayStand = ({ state, again }: ModelRecord): boolean =>
-  state === 'open' || (state === 'unknown' && again !== undefined)
+const mayStand = ({ state, retry }: ModelRecord): boolean =>
+  state === 'open' || (state === 'unknown' && retry !== undefined)
 const isOlder = (one: RecordRef, other: RecordRef): boolean =>
   one.batch < other.batch || (one.batch === other.batch && one.position < other.position)
 
@@ -131,7 +131,7 @@ async function begin(
   expect(afterOf(begun)).toEqual(Object.fromEntries(after))
   const number = begun.batch
   const records = keys.map((key, position): ModelRecord => {
-    return { batch: number, position, partner, key, state: 'open', again: undefined, superseded: false }
+    return { batch: number, position, partner, key, state: 'open', retry: undefined, superseded: false }
   })
   batches.push({ number, name, content, owner, answered: false, retired: false, records })
 }
@@ -150,15 +150,15 @@ async function settle(
   const told = settled.map(([, one]) => one)
   // The second is for an answer that got lost.
   await Promise.all([journal.settle(batch.number, told), journal.settle(batch.number, told)])
-  for (const [record, { state, again, superseded = false }] of settled)
-    Object.assign(record, { state, again, superseded: superseded || record.superseded })
+  for (const [record, { state, retry, superseded = false }] of settled)
+    Object.assign(record, { state, retry, superseded: superseded || record.superseded })
   for (const [record, { state }] of settled) {
     if (state !== 'confirmed') continue
     for (const older of batches.flatMap((one) => one.records)) {
-      if (older.key !== record.key || isOpen(older) || older.again === undefined || !isOlder(older, record))
+      if (older.key !== record.key || isOpen(older) || older.retry === undefined || !isOlder(older, record))
         continue
       older.superseded = true
-      older.again = undefined
+      older.retry = undefined
       if (older.state === 'parked') older.state = 'refused'
     }
   }
@@ -169,7 +169,7 @@ async function reopen(journal: Journal, batches: readonly ModelBatch[], batch: M
   const reopened = batch.records.filter(
     (record) =>
       !isOpen(record) &&
-      record.again !== undefined &&
+      record.retry !== undefined &&
       !all.some((other) => other.key === record.key && mayStand(other) && isOlder(record, other)),
   )
   for (const record of reopened) record.state = 'open'

@@ -30,9 +30,9 @@ export async function openSqlite(
   file: string,
   options: Omit<JournalOptions, 'url'> = {},
 ): Promise<OpenSqlite> {
-  const { patienceMs = 5_000, replayForMs = 86_400_000, clock } = options
+  const { timeoutMs = 5_000, replayForMs = 86_400_000, clock } = options
   const wallMs = clock === undefined ? Date.now : () => clock.wallMs()
-  const store = openStore(`sqlite:${file}`, { patienceMs, replayForMs, wallMs })
+  const store = openStore(`sqlite:${file}`, { timeoutMs, replayForMs, wallMs })
   const groups: Group[] = []
   const counting: Store = {
     ...store,

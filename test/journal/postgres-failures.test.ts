@@ -5,14 +5,14 @@ import { createHighWater } from '../../src/journal/high-water/high-water.ts'
 import { openJournal } from '../../src/journal/index.ts'
 import { createCommitGroups } from '../../src/journal/postgres/commit-groups.ts'
 import { connect, placeOf } from '../../src/journal/postgres/connect.ts'
-import { toPostgresFault } from '../../src/journal/postgres/postgres-fault.ts'
+import { toStoreError } from '../../src/journal/postgres/to-store-error.ts'
 import { createCommitGate } from '../../src/journal/store/commit-gate.ts'
 import { toBegin } from '../../src/journal/store/operations.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { batchOf, beginNew, confirmed, START_MS, statesOf } from './batches.ts'
 import { createJournalClock } from './open-sqlite.ts'
 
-const patience = { patienceMs: 1_000, settlePatienceMs: 20_000, leaseMs: 60_000 }
+const timeouts = { timeoutMs: 1_000, settleTimeoutMs: 20_000, leaseMs: 60_000 }
 
 it.each([
   [{ code: '53100' }, 'transient', 'the disk of the database is full'],
@@ -26,7 +26,7 @@ it.each([
   [{ code: 'ECONNREFUSED' }, 'transient', 'the database cannot be reached'],
   ['Connection terminated', 'transient', 'the database cannot be reached'],
 ])('%j is %s: %s', (cause, kind, message) => {
-  expect(toPostgresFault(cause)).toEqual({ kind, message, cause })
+  expect(toStoreError(cause)).toEqual({ kind, message, cause })
 })
 
 /** Connections of which the first loses the answer to its COMMIT, which the server got or did not. */
@@ -55,7 +55,7 @@ function cutAtCommit(url: string, written: boolean): Pool {
 }
 
 it('tells others in the way from a store that is not well', () => {
-  expect(toPostgresFault({ code: '40P01' })).toMatchObject({ kind: 'transient', contended: true })
+  expect(toStoreError({ code: '40P01' })).toMatchObject({ kind: 'transient', contended: true })
 })
 
 it('names its place without a password', () => {
@@ -79,7 +79,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
       leaseLost: () => heard.push('lease lost'),
       rowsDamaged: (batches: number) => heard.push(`damaged: ${batches}`),
     }
-    const journal = await openJournal({ url, ...patience, events, ...options })
+    const journal = await openJournal({ url, ...timeouts, events, ...options })
     onTestFinished(() => journal.close())
     return { journal, heard }
   }
@@ -164,7 +164,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     const batch = await beginNew(stopped, batchOf(['a']))
     await query(url, 'update journal_instances set lease_until = 0 where id = 1')
     expect(await other.takeOver()).toEqual([])
-    await clock.pass(patience.leaseMs * 1.2 - 1)
+    await clock.pass(timeouts.leaseMs * 1.2 - 1)
     expect(await other.takeOver()).toEqual([])
     await clock.pass(1)
     expect(await other.takeOver()).toMatchObject([{ batch, after: new Map([[0, []]]) }])
@@ -189,7 +189,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
       operations: [toBegin(batchOf(['a'], { name: 'one' }))],
       gate,
     }
-    expect(await commit(group)).toMatchObject({ ok: false, fault: { kind: 'doubtful' } })
+    expect(await commit(group)).toMatchObject({ ok: false, error: { kind: 'doubtful' } })
     await server.crash()
     await server.start()
     // The number of a transaction that never reached the disk is used again.
@@ -219,7 +219,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
       operations: [toBegin(batchOf(['a'], { name: 'one' }))],
       gate,
     }
-    expect(await commit(group)).toMatchObject({ ok: false, fault: { kind: 'doubtful' } })
+    expect(await commit(group)).toMatchObject({ ok: false, error: { kind: 'doubtful' } })
     const more = { ...group, operations: [...group.operations, toBegin(batchOf(['a'], { name: 'two' }))] }
     const [one, two] = written ? [1, 2] : [2, 3]
     expect(await commit(more)).toEqual({

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { expect, it } from 'vitest'
 
 import { purge } from '../../src/journal/purge.ts'
-import { markOf } from '../../src/journal/schema/marks.ts'
+import { commitMarkerOf } from '../../src/journal/schema/commit-markers.ts'
 import { batchOf, beginNew, confirmed, START_MS, statesOf } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
@@ -20,12 +20,12 @@ it('forgets in steps what its time is over for, and never what is still to be do
   await journal.settle(done, [confirmed(0)])
   const resend = await beginNew(journal, batchOf(['b', 'c'], given))
   await journal.settle(resend, [
-    { position: 0, state: 'refused', answer: 'later', again: 'resend' },
+    { position: 0, state: 'refused', answer: 'later', retry: 'resend' },
     confirmed(1),
   ])
   const parked = await beginNew(journal, batchOf(['d'], given))
   await journal.settle(parked, [
-    { position: 0, state: 'parked', answer: 'ok', again: START_MS + 80 * DAY_MS },
+    { position: 0, state: 'parked', answer: 'ok', retry: START_MS + 80 * DAY_MS },
   ])
   const open = await beginNew(journal, batchOf(['e'], given))
   const young = await beginNew(journal, batchOf(['f'], { receivedMs: START_MS + 89 * DAY_MS }))
@@ -34,7 +34,7 @@ it('forgets in steps what its time is over for, and never what is still to be do
   const kept = async (batch: number) => {
     const stored = await journal.load(batch)
     const [first] = stored?.records ?? []
-    return stored && [stored.payload !== undefined, stored.credentials, first?.answer, first?.again]
+    return stored && [stored.payload !== undefined, stored.credentials, first?.answer, first?.retry]
   }
 
   expect(await at(0)).toEqual({ expired: 0, payloads: 0, batches: 0 })
@@ -88,7 +88,7 @@ it('leaves nothing of it in the file', async () => {
 
 it('keeps the marks of the last hundred instances', async () => {
   const { store } = await openSqlite(`${await makeFolder()}/journal.db`)
-  const values = Array.from({ length: 150 }, (_, n) => ({ name: markOf(n + 1), value: 'mark' }))
+  const values = Array.from({ length: 150 }, (_, n) => ({ name: commitMarkerOf(n + 1), value: 'mark' }))
   await store.db.insertInto('journal_meta').values(values).execute()
   await sql`update journal_instances set id = 150`.execute(store.db)
   await purge(store, retention, START_MS)

@@ -19,7 +19,7 @@ type Work = (journal: Journal, newest: number, time: number) => Promise<unknown>
 async function fill(client: Client, journal: Journal, live: number): Promise<number> {
   const batch = await beginNew(journal, batchOf(['a', 'b']))
   await journal.settle(batch, [
-    { position: 0, state: 'parked', answer: 'later', again: START_MS },
+    { position: 0, state: 'parked', answer: 'later', retry: START_MS },
     confirmed(1),
   ])
   await client.query(
@@ -95,7 +95,7 @@ describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one 
     // One row a time for each live record would be forty thousand. Opening and closing reads a few thousand, not always the same.
     expect(more).toBeLessThan(perLiveRecord * (MANY - FEW) + 10_000)
   }
-  const parked = { position: 0, state: 'parked', answer: 'later', again: START_MS } as const
+  const parked = { position: 0, state: 'parked', answer: 'later', retry: START_MS } as const
 
   it.each<readonly [string, number, Work]>([
     ['begun', 0, (journal) => beginNew(journal, batchOf(['a']))],

@@ -12,7 +12,7 @@ import type { Store } from '../../src/journal/store/store.ts'
 import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
-const patience = { patienceMs: 400, settlePatienceMs: 5_000 }
+const timeouts = { timeoutMs: 400, settleTimeoutMs: 5_000 }
 const told = () => {
   const heard: string[] = []
   return {
@@ -29,16 +29,16 @@ const told = () => {
 describe('an SQLite journal that cannot be written', () => {
   it('gives what it opened too late for its caller to whoever finishes what is left', async () => {
     const file = `${await makeFolder()}/journal.db`
-    const store = openStore(`sqlite:${file}`, { patienceMs: 400, replayForMs: 1_000, wallMs: Date.now })
+    const store = openStore(`sqlite:${file}`, { timeoutMs: 400, replayForMs: 1_000, wallMs: Date.now })
     let slow = Promise.resolve()
     const commit: Store['commit'] = async (group) => {
       await slow
       return store.commit(group)
     }
-    const journal = await openJournalOn({ ...store, commit }, patience)
+    const journal = await openJournalOn({ ...store, commit }, timeouts)
     onTestFinished(() => journal.close())
     const batch = await beginNew(journal, batchOf(['a', 'b']))
-    const refused = { position: 0, state: 'refused', answer: undefined, again: 'resend' } as const
+    const refused = { position: 0, state: 'refused', answer: undefined, retry: 'resend' } as const
     await journal.settle(batch, [refused, confirmed(1)])
     let goOn = (): void => undefined
     slow = new Promise((resolve) => (goOn = resolve))
@@ -57,7 +57,7 @@ describe('an SQLite journal that cannot be written', () => {
 
   it('does not say "not applied" of a batch that it may have kept, and that another finishes when this process dies', async () => {
     const file = `${await makeFolder()}/journal.db`
-    const store = openStore(`sqlite:${file}`, { patienceMs: 400, replayForMs: 1_000, wallMs: Date.now })
+    const store = openStore(`sqlite:${file}`, { timeoutMs: 400, replayForMs: 1_000, wallMs: Date.now })
     let isCommitted = false
     const commit: Store['commit'] = async (group) => {
       const committed = await store.commit(group)
@@ -66,7 +66,7 @@ describe('an SQLite journal that cannot be written', () => {
       // The answer never comes: this process dies.
       return new Promise(() => undefined)
     }
-    const journal = await openJournalOn({ ...store, commit }, patience)
+    const journal = await openJournalOn({ ...store, commit }, timeouts)
     await expect(journal.begin(batchOf(['a']))).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
       status: 504,
@@ -82,7 +82,7 @@ describe('an SQLite journal that cannot be written', () => {
 
   it('keeps nothing of a batch of which it says so, also when the store goes on and the process dies', async () => {
     const file = `${await makeFolder()}/journal.db`
-    const store = openStore(`sqlite:${file}`, { patienceMs: 400, replayForMs: 1_000, wallMs: Date.now })
+    const store = openStore(`sqlite:${file}`, { timeoutMs: 400, replayForMs: 1_000, wallMs: Date.now })
     let goOn = (): void => undefined
     const slow = new Promise<void>((resolve) => (goOn = resolve))
     let ended: Promise<unknown> | undefined
@@ -93,7 +93,7 @@ describe('an SQLite journal that cannot be written', () => {
       await ended
       return new Promise(() => undefined)
     }
-    const journal = await openJournalOn({ ...store, commit }, patience)
+    const journal = await openJournalOn({ ...store, commit }, timeouts)
     await expect(journal.begin(batchOf(['a']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_UNAVAILABLE' })
     goOn()
     await vi.waitFor(() => expect(ended).toBeDefined(), 60_000)
@@ -119,7 +119,7 @@ describe('an SQLite journal that cannot be written', () => {
 
   it('keeps nothing of a batch while the disk is full, and settles once there is room', async () => {
     const { heard, events } = told()
-    const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { ...patience, events })
+    const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { ...timeouts, events })
     const batch = await beginNew(journal, batchOf(['a']))
     const pages = async (limit: number) => {
       await sql.raw(`PRAGMA max_page_count = ${limit}`).execute(store.db)
@@ -149,7 +149,7 @@ describe('an SQLite journal that cannot be written', () => {
     'fails at once for %s, and does not wait for it to go away',
     async (_what, change) => {
       const file = `${await makeFolder()}/journal.db`
-      const { journal } = await openSqlite(file, { patienceMs: 20_000 })
+      const { journal } = await openSqlite(file, { timeoutMs: 20_000 })
       const other = new DatabaseSync(file)
       other.exec(change)
       other.close()
@@ -160,7 +160,7 @@ describe('an SQLite journal that cannot be written', () => {
 
   it('waits for another program that writes, and gives up in time', async () => {
     const file = `${await makeFolder()}/journal.db`
-    const { journal } = await openSqlite(file, patience)
+    const { journal } = await openSqlite(file, timeouts)
     const other = new DatabaseSync(file)
     onTestFinished(() => other.close())
     other.exec('BEGIN IMMEDIATE')

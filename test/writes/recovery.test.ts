@@ -116,7 +116,7 @@ describe('recovery', () => {
     const settled: unknown[] = []
     const day = 86_400_000
     const record = { position: 0, state: 'open', answer: undefined, reason: undefined } as const
-    const records = [{ ...record, again: undefined, superseded: false, attempts: 1 }]
+    const records = [{ ...record, retry: undefined, superseded: false, attempts: 1 }]
     const { clock, context } = startRecovery(
       {
         load: (batch) => Promise.resolve({ ...storedOf(batch), receivedMs: 0, records }),
@@ -147,7 +147,7 @@ describe('recovery', () => {
         due: () => Promise.resolve(due.splice(0)),
         reopen: () => Promise.resolve({ lease: 1, after: new Map([[0, []]]) }),
         load: (batch) => {
-          const record = { position: 0, answer: undefined, reason: undefined, again: undefined } as const
+          const record = { position: 0, answer: undefined, reason: undefined, retry: undefined } as const
           const records = [{ ...record, state: 'open' as const, superseded: false, attempts: 1 }]
           return Promise.resolve({ ...storedOf(batch), records })
         },

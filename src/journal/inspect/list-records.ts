@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 
 import type { RecordState } from '../journal.ts'
-import { recordStates, toAgain } from '../schema/state-codes.ts'
+import { recordStates, toRetry } from '../schema/state-codes.ts'
 import type { JournalTables } from '../schema/tables.ts'
 import { remedyFor } from './remedies.ts'
 
@@ -14,7 +14,7 @@ export interface RecordSummary {
   readonly receivedMs: number
   readonly state: RecordState
   readonly reason: string | undefined
-  readonly again: 'resend' | number | undefined
+  readonly retry: 'resend' | number | undefined
   readonly attempts: number
   readonly superseded: boolean
   /** Nobody goes on with it, and its client does not know. */
@@ -68,7 +68,7 @@ function toRecord(
     receivedMs: row.received_ms,
     state,
     reason,
-    again: toAgain(row.again),
+    retry: toRetry(row.again),
     attempts: row.attempts,
     superseded: row.superseded === 1,
     deadLetter,

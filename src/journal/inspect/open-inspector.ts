@@ -39,7 +39,7 @@ export interface JournalInspector {
 }
 
 /** How long one question may take. */
-const PATIENCE_MS = 10_000
+const TIMEOUT_MS = 10_000
 
 /**
  * Opens a journal that is there, without a lease and without changing its tables. Errors: `ADP_CONFIGURATION` for an address
@@ -47,7 +47,7 @@ const PATIENCE_MS = 10_000
  */
 export async function openInspector(url: string, markFile?: string): Promise<JournalInspector> {
   const store = openStore(url, {
-    patienceMs: PATIENCE_MS,
+    timeoutMs: TIMEOUT_MS,
     replayForMs: 0,
     wallMs: Date.now,
     existing: true,
@@ -63,11 +63,11 @@ export async function openInspector(url: string, markFile?: string): Promise<Jou
   } catch (error) {
     await store.close()
     if (error instanceof AdapterError) throw error
-    const fault = store.toFault(error)
-    if (fault.kind === 'damaged') throw damagedStore(store.place, fault.message, error)
+    const storeError = store.toStoreError(error)
+    if (storeError.kind === 'damaged') throw damagedStore(store.place, storeError.message, error)
     throw new AdapterError(
       'ADP_JOURNAL_UNAVAILABLE',
-      `There is no journal at ${store.place}: ${fault.message}.`,
+      `There is no journal at ${store.place}: ${storeError.message}.`,
       { cause: error },
     )
   }

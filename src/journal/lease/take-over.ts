@@ -24,7 +24,7 @@ interface Sighting {
 }
 
 /** A lease that was not renewed for this many times its length has ended. Its holder counts on less than one. */
-const PATIENCE = 1.2
+const LEASES_MISSED = 1.2
 
 /**
  * Creates what makes an instance the owner of the batches with open records whose instance is gone: its process is not there
@@ -55,7 +55,7 @@ export function createTakeOver(
         const seen = last.get(id)
         const sinceMs = seen?.leaseUntil === leaseUntil ? seen.sinceMs : nowMs
         sightings.set(id, { leaseUntil, sinceMs })
-        if (isGone(one, own) || nowMs - sinceMs >= (one.leaseMs ?? leaseMs) * PATIENCE) gone.push(one)
+        if (isGone(one, own) || nowMs - sinceMs >= (one.leaseMs ?? leaseMs) * LEASES_MISSED) gone.push(one)
       }
       // Others took this instance for dead: what it took now would belong to nobody.
       if (!all.some(({ id }) => id === instance)) return []

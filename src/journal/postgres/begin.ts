@@ -12,7 +12,7 @@ import {
 } from '../schema/row-sums.ts'
 import { packAnswers } from '../store/answer-pack.ts'
 import type { LedgerChanges } from '../store/ledger-changes.ts'
-import { type BeginOperation, type BeginResult, forAllOfKey, type Three } from '../store/operations.ts'
+import { type BeginOperation, type CommittedBegin, forAllOfKey, type Three } from '../store/operations.ts'
 import { seal, sealAside } from '../store/seal.ts'
 import type { WriteContext } from './context.ts'
 import { newestOf } from './newest-of.ts'
@@ -32,7 +32,7 @@ export async function beginBatches(
   context: WriteContext,
   ledger: LedgerChanges,
   operations: readonly BeginOperation[],
-): Promise<readonly BeginResult[]> {
+): Promise<readonly CommittedBegin[]> {
   const before = await readBefore(client, operations)
   const { numbers, latestMs, isOlderServed } = await takeNumbers(client, operations.length)
   // Times of receipt never run backwards, whatever a clock does: the mark that came later is never the older one.

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import type { Pool, PoolClient, QueryResult } from 'pg'
 
 import type { HighWater } from '../high-water/high-water.ts'
-import { markOf } from '../schema/marks.ts'
+import { commitMarkerOf } from '../schema/commit-markers.ts'
 import { passGate } from '../store/commit-gate.ts'
-import { gaveUp } from '../store/fault.ts'
+import { gaveUp } from '../store/store-error.ts'
 import { createKeyHash } from '../store/hash-key.ts'
 import { createLedgerChanges, type LedgerChanges } from '../store/ledger-changes.ts'
 import type { BeginOperation, Operation, OperationResult, SettleOperation } from '../store/operations.ts'
@@ -13,7 +13,7 @@ import type { Committed, Group, StoreSecrets } from '../store/store.ts'
 import { beginBatches, noteAnswered } from './begin.ts'
 import type { WriteContext } from './context.ts'
 import { writeLedger } from './ledger.ts'
-import { toPostgresFault } from './postgres-fault.ts'
+import { toStoreError } from './to-store-error.ts'
 import { reopenRecords, withdrawBatch } from './reopen.ts'
 import { settleRecords } from './settle.ts'
 
@@ -21,15 +21,15 @@ import { settleRecords } from './settle.ts'
 export const ORDER_LOCK = 7_238_519_461
 
 /** Groups of settles that may run at the same time. */
-export const SETTLERS = 3
+export const SETTLE_CONCURRENCY = 3
 
 const EXPIRED: Committed = {
   ok: false,
-  fault: { kind: 'expired', message: 'another instance has taken over' },
+  error: { kind: 'expired', message: 'another instance has taken over' },
 }
 const ROLLED_BACK: Committed = {
   ok: false,
-  fault: { kind: 'transient', message: 'the database rolled back' },
+  error: { kind: 'transient', message: 'the database rolled back' },
 }
 
 /** Creates what makes a group durable in PostgreSQL: one transaction. Never rejects. */
@@ -40,9 +40,10 @@ export function createCommitGroups(
   replayForMs: number,
 ): (group: Group) => Promise<Committed> {
   const hashKey = createKeyHash(secrets.salt)
-  const freeSlots = Array.from({ length: SETTLERS }, (_, index) => index + 1)
+  const freeSlots = Array.from({ length: SETTLE_CONCURRENCY }, (_, index) => index + 1)
   /** The ordered group whose commit was not answered: the mark that it left, or did not, tells what became of it. */
-  let doubt: { readonly mark: Mark; readonly results: ReadonlyMap<Operation, OperationResult> } | undefined
+  let doubt:
+    { readonly mark: CommitMarker; readonly results: ReadonlyMap<Operation, OperationResult> } | undefined
   /** Results of operations that turned out to be durable. */
   const resolved = new Map<Operation, OperationResult>()
 
@@ -72,14 +73,14 @@ export function createCommitGroups(
       await runOrdered(client, context, ledger, run, results)
     }
     await writeLedger(client, ledger, slotOf(group.instance, 0))
-    const mark = await leaveMark(client, group.instance)
+    const mark = await writeCommitMarker(client, group.instance)
     if (!passGate(group.gate)) return giveUp(client)
     try {
       if (!(await commit(client))) return ROLLED_BACK
       highWater.reached(commits)
     } catch (cause) {
       doubt = { mark, results }
-      return { ok: false, fault: { ...toPostgresFault(cause), kind: 'doubtful' } }
+      return { ok: false, error: { ...toStoreError(cause), kind: 'doubtful' } }
     }
     const all = group.operations.map((one) => results.get(one) ?? resolved.get(one) ?? 'lost')
     for (const operation of group.operations) resolved.delete(operation)
@@ -125,7 +126,7 @@ export function createCommitGroups(
 
 async function giveUp(client: PoolClient): Promise<Committed> {
   await client.query('rollback')
-  return { ok: false, fault: gaveUp }
+  return { ok: false, error: gaveUp }
 }
 
 /** Runs work on a connection, which is not used again after an error. */
@@ -134,12 +135,12 @@ async function withClient(pool: Pool, work: (client: PoolClient) => Promise<Comm
   try {
     client = await pool.connect()
     const committed = await work(client)
-    client.release(!committed.ok && committed.fault.kind !== 'expired')
+    client.release(!committed.ok && committed.error.kind !== 'expired')
     return committed
   } catch (error) {
     // Closing it rolls back.
     client?.release(true)
-    return { ok: false, fault: toPostgresFault(error) }
+    return { ok: false, error: toStoreError(error) }
   }
 }
 
@@ -182,13 +183,13 @@ async function isRegistered(client: PoolClient, instance: number): Promise<boole
  * What a group leaves behind in the row of its instance. The number of a transaction would not do: a server that dies gives the
  * numbers that never reached its disk to others.
  */
-interface Mark {
+interface CommitMarker {
   readonly name: string
   readonly value: string
 }
 
-async function leaveMark(client: PoolClient, instance: number): Promise<Mark> {
-  const mark = { name: markOf(instance), value: randomUUID() }
+async function writeCommitMarker(client: PoolClient, instance: number): Promise<CommitMarker> {
+  const mark = { name: commitMarkerOf(instance), value: randomUUID() }
   await client.query({
     name: 'journal-mark',
     text: `insert into journal_meta (name, value) values ($1, $2)
@@ -199,7 +200,7 @@ async function leaveMark(client: PoolClient, instance: number): Promise<Mark> {
 }
 
 /** The lock is held, so that the transaction has ended one way or the other. */
-async function isThere(client: PoolClient, { name, value }: Mark): Promise<boolean> {
+async function isThere(client: PoolClient, { name, value }: CommitMarker): Promise<boolean> {
   const { rows } = await client.query('select 1 from journal_meta where name = $1 and value = $2', [
     name,
     value,
@@ -246,4 +247,4 @@ async function runOrdered(
 }
 
 /** Rows of the ledger: one for each writer, as far as there are not too many instances. */
-const slotOf = (instance: number, lane: number): number => (instance % 8) * (SETTLERS + 1) + lane
+const slotOf = (instance: number, lane: number): number => (instance % 8) * (SETTLE_CONCURRENCY + 1) + lane

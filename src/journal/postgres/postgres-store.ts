@@ -5,9 +5,9 @@ import { createHighWater, type HighWater } from '../high-water/high-water.ts'
 import { openMarkFile } from '../high-water/mark-file.ts'
 import type { JournalTables } from '../schema/tables.ts'
 import type { Committed, Group, Store } from '../store/store.ts'
-import { createCommitGroups, ORDER_LOCK, SETTLERS } from './commit-groups.ts'
+import { createCommitGroups, ORDER_LOCK, SETTLE_CONCURRENCY } from './commit-groups.ts'
 import { connect, placeOf } from './connect.ts'
-import { toPostgresFault } from './postgres-fault.ts'
+import { toStoreError } from './to-store-error.ts'
 
 export interface PostgresOptions {
   readonly url: string
@@ -37,7 +37,7 @@ export function createPostgresStore({ url, timeoutMs, replayForMs, markFile }: P
       }),
     mark,
     findDamage: () => Promise.resolve(undefined),
-    settlers: SETTLERS,
+    settleConcurrency: SETTLE_CONCURRENCY,
     nowMs: () => sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`,
     prepare: (secrets) => {
       highWater = createHighWater(
@@ -51,7 +51,7 @@ export function createPostgresStore({ url, timeoutMs, replayForMs, markFile }: P
       if (commitGroups !== undefined) return commitGroups(group)
       throw new AdapterError('ADP_INTERNAL', 'The journal was not prepared.')
     },
-    toFault: toPostgresFault,
+    toStoreError: toStoreError,
     close: () => {
       highWater?.close()
       highWater = undefined

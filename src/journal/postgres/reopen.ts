@@ -9,7 +9,7 @@ import {
 } from '../schema/row-sums.ts'
 import { damagedRecord, expectIntactBatch } from '../store/damage.ts'
 import type { LedgerChanges } from '../store/ledger-changes.ts'
-import type { ReopenOperation, ReopenResult } from '../store/operations.ts'
+import type { ReopenOperation, CommittedReopen } from '../store/operations.ts'
 import { seal } from '../store/seal.ts'
 import type { WriteContext } from './context.ts'
 import { newestOf } from './newest-of.ts'
@@ -23,7 +23,7 @@ export async function reopenRecords(
   { instance, key }: WriteContext,
   ledger: LedgerChanges,
   { batch, positions, credentials, evenDamaged }: ReopenOperation,
-): Promise<ReopenResult> {
+): Promise<CommittedReopen> {
   const row = await lockBatch(client, batch)
   if (row === undefined || (row.open > 0 && row.owner !== instance))
     return { lease: instance, opened: [], after: [] }

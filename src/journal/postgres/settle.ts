@@ -71,14 +71,14 @@ export async function settleRecords(
 
 function toOutcomes(operation: SettleOperation | undefined, index: number): Outcome[] {
   if (operation === undefined) return []
-  const { batch, lease, states, again, reasons, deadLetters, superseded, answers } = operation
+  const { batch, lease, states, retries, reasons, deadLetters, superseded, answers } = operation
   return operation.positions.map((position, at) => ({
     operation: index,
     batch,
     lease,
     position,
     state: states[at] ?? 2,
-    again: again[at] ?? null,
+    again: retries[at] ?? null,
     reason: reasons[at] ?? null,
     deadLetter: deadLetters[at] ?? 0,
     superseded: superseded[at] ?? 0,
@@ -176,7 +176,7 @@ async function writeOutcomes(
     .flatMap((n) => outcomes[n] ?? [])
 }
 
-/** The same outcome once more, after an answer that got lost, is no fault; another one is. */
+/** The same outcome once more, after an answer that got lost, is no error; another one is. */
 async function findLost(client: PoolClient, outcomes: readonly Outcome[]): Promise<ReadonlySet<number>> {
   if (outcomes.length === 0) return new Set()
   const { rows } = await client.query<{ n: number }>(

@@ -22,12 +22,12 @@ export const stateCodes: Readonly<Record<RecordState, number>> = {
 export const RESEND = -1
 
 /** What `again` of the port is in the tables. */
-export function toAgainCode(again: 'resend' | number | undefined): number | null {
+export function toRetryCode(again: 'resend' | number | undefined): number | null {
   if (again === 'resend') return RESEND
   return again === undefined ? null : Math.ceil(again)
 }
 
 /** What `again` of the tables is in the port. */
-export function toAgain(code: number | null): 'resend' | number | undefined {
+export function toRetry(code: number | null): 'resend' | number | undefined {
   return code === RESEND ? 'resend' : (code ?? undefined)
 }

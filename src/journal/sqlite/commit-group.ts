@@ -7,20 +7,20 @@ import { packAnswers } from '../store/answer-pack.ts'
 import { createKeyHash } from '../store/hash-key.ts'
 import { hasPassed, passGate } from '../store/commit-gate.ts'
 import { damagedRecord, expectIntactBatch } from '../store/damage.ts'
-import { gaveUp } from '../store/fault.ts'
+import { gaveUp } from '../store/store-error.ts'
 import { createLedgerChanges, type LedgerChanges } from '../store/ledger-changes.ts'
 import {
   type BeginOperation,
-  type BeginResult,
+  type CommittedBegin,
   forAllOfKey,
   type OperationResult,
   type ReopenOperation,
-  type ReopenResult,
+  type CommittedReopen,
   type Three,
 } from '../store/operations.ts'
 import { seal, type SealedFor } from '../store/seal.ts'
 import type { Committed, Group, StoreSecrets } from '../store/store.ts'
-import { toCommitFault, toSqliteFault } from './sqlite-fault.ts'
+import { toCommitError, toStoreError } from './to-store-error.ts'
 import { createSettling } from './settling.ts'
 import { type GroupStatements, prepareStatements } from './statements.ts'
 
@@ -72,12 +72,12 @@ export function createCommitGroup(
         const own = on.instance.get(group.instance)
         if (own === undefined) {
           database.exec('ROLLBACK')
-          return { ok: false, fault: { kind: 'expired', message: 'another instance has taken over' } }
+          return { ok: false, error: { kind: 'expired', message: 'another instance has taken over' } }
         }
         const results = runGroup({ ...context, isOlderServed: own['older'] === 1 }, group, lost)
         if (results !== undefined && !passGate(group.gate)) {
           database.exec('ROLLBACK')
-          return { ok: false, fault: gaveUp }
+          return { ok: false, error: gaveUp }
         }
         if (results !== undefined) {
           database.exec('COMMIT')
@@ -88,7 +88,7 @@ export function createCommitGroup(
       }
     } catch (error) {
       if (database.isTransaction) database.exec('ROLLBACK')
-      return { ok: false, fault: (hasPassed(group.gate) ? toCommitFault : toSqliteFault)(error) }
+      return { ok: false, error: (hasPassed(group.gate) ? toCommitError : toStoreError)(error) }
     }
   }
 }
@@ -127,7 +127,7 @@ function begin(
   ledger: LedgerChanges,
   group: Group,
   operation: BeginOperation,
-): BeginResult {
+): CommittedBegin {
   const { on, secrets } = context
   const { partner, owner, ids, content, payload, credentials, keys, refused } = operation
   const earlier =
@@ -215,7 +215,7 @@ function reopen(
   ledger: LedgerChanges,
   instance: number,
   { batch, positions, credentials, evenDamaged }: ReopenOperation,
-): ReopenResult {
+): CommittedReopen {
   const { on } = context
   const row = on.batch.get(batch)
   if (row === undefined || (Number(row['open']) > 0 && row['owner'] !== instance)) {

@@ -68,7 +68,7 @@ export function startDatabaseThread(start: WorkerStart): DatabaseThread {
     commit: async (group) => {
       const reply = await ask({ kind: 'commit', group })
       if (reply.kind === 'commit') return reply.committed
-      return { ok: false, fault: { kind: 'transient', message: 'it gave no answer' } }
+      return { ok: false, error: { kind: 'transient', message: 'it gave no answer' } }
     },
     close: () =>
       (closing ??= ask({ kind: 'close' }).then(

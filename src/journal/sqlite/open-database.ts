@@ -2,7 +2,7 @@ import { accessSync, closeSync, constants, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
-import { isBusy } from './sqlite-fault.ts'
+import { isBusy } from './to-store-error.ts'
 import type { WorkerStart } from './worker-messages.ts'
 
 /** Where the mark of a journal lies: beside its file. */

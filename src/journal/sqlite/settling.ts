@@ -58,19 +58,19 @@ export function createSettling(
     changes.set(batch, change)
     return change
   }
-  /** The same outcome once more, after an answer that got lost, is no fault. */
+  /** The same outcome once more, after an answer that got lost, is no error. */
   const isKept = (operation: SettleOperation, index: number): boolean => {
     const row = on.record.get(operation.batch, operation.positions[index] ?? -1)
     return row?.['state'] === operation.states[index] && row?.['reason'] === operation.reasons[index]
   }
   /** Writes the outcomes of one run, and returns how many of its records were open. */
   const write = (operation: SettleOperation, from: number, end: number): number => {
-    const { batch, positions, states, again, reasons, deadLetters, superseded } = operation
+    const { batch, positions, states, retries, reasons, deadLetters, superseded } = operation
     const first = positions[from] ?? -1
     if (isConfirmed(operation, from)) {
       return Number(on.confirm.run(nowMs, batch, first, first + end - from - 1).changes)
     }
-    const next = again[from] ?? null
+    const next = retries[from] ?? null
     const outcome = [states[from] ?? REFUSED, next === null ? 0 : 1, next, reasons[from] ?? null] as const
     const flags = [deadLetters[from] ?? 0, superseded[from] ?? 0] as const
     return Number(
@@ -91,7 +91,7 @@ export function createSettling(
   }
   return {
     settle: (operation) => {
-      const { batch, positions, states, again, answers } = operation
+      const { batch, positions, states, retries, answers } = operation
       const change = changeOf(batch)
       if (change === undefined) return 'lost'
       const isOwn = change.owned && (operation.lease === undefined || operation.lease === instance)
@@ -106,7 +106,7 @@ export function createSettling(
         if (changed === 0) continue
         ledger.move(change.partner, 0, state, changed)
         change.open -= changed
-        if ((again[from] ?? null) === null) change.live -= changed
+        if ((retries[from] ?? null) === null) change.live -= changed
         for (let index = from; index < end; index += 1) {
           change.positions.push(positions[index] ?? -1)
           change.answers.push(answers[index])
@@ -137,10 +137,10 @@ export function createSettling(
 }
 
 /** True for a record that was taken, and of which nothing else is to be kept. */
-function isConfirmed({ states, again, reasons, deadLetters }: SettleOperation, index: number): boolean {
+function isConfirmed({ states, retries, reasons, deadLetters }: SettleOperation, index: number): boolean {
   return (
     states[index] === CONFIRMED &&
-    again[index] === null &&
+    retries[index] === null &&
     reasons[index] === null &&
     deadLetters[index] === 0
   )

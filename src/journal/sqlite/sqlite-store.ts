@@ -8,9 +8,9 @@ import { hasPassed } from '../store/commit-gate.ts'
 import type { Store } from '../store/store.ts'
 import { startDatabaseThread } from './database-thread.ts'
 import { markFileOf } from './open-database.ts'
-import { toSqliteFault } from './sqlite-fault.ts'
+import { toStoreError } from './to-store-error.ts'
 import { createThreadDriver } from './thread-driver.ts'
-import { createTurns } from './turns.ts'
+import { createConnectionMutex } from './connection-mutex.ts'
 
 export interface SqliteOptions {
   readonly path: string
@@ -46,7 +46,7 @@ export function createSqliteStore(options: SqliteOptions): Store {
   const { path, existing, busyMs, replayForMs, wallMs } = options
   const mark = { path: markFileOf(path), required: true }
   const thread = startDatabaseThread({ path, existing, busyMs, replayForMs })
-  const turns = createTurns()
+  const turns = createConnectionMutex()
   const db = new Kysely<JournalTables>({
     dialect: {
       createDriver: () => createThreadDriver(thread, turns),
@@ -62,22 +62,22 @@ export function createSqliteStore(options: SqliteOptions): Store {
     mark,
     findDamage: async () => findMissingFile(path, mark.path) ?? (await findBrokenPage(db, path)),
     exclusively: (work) => db.transaction().execute(work),
-    settlers: 0,
+    settleConcurrency: 0,
     nowMs: () => sql<number>`${Math.round(wallMs())}`,
     prepare: (secrets) => thread.prepare(secrets),
     commit: async (group) => {
-      const end = await turns.take()
+      const end = await turns.lock()
       try {
         return await thread.commit(group)
       } catch (error) {
-        const fault = toSqliteFault(error)
+        const storeError = toStoreError(error)
         // The thread has ended while it committed.
-        return { ok: false, fault: hasPassed(group.gate) ? { ...fault, kind: 'doubtful' } : fault }
+        return { ok: false, error: hasPassed(group.gate) ? { ...storeError, kind: 'doubtful' } : storeError }
       } finally {
         end()
       }
     },
-    toFault: toSqliteFault,
+    toStoreError: toStoreError,
     close: () => db.destroy(),
   }
 }

@@ -8,10 +8,10 @@ import {
 
 import { AdapterError } from '../../errors.ts'
 import type { DatabaseThread } from './database-thread.ts'
-import type { Turns } from './turns.ts'
+import type { ConnectionMutex } from './connection-mutex.ts'
 
 /** Kysely's way to the thread: one connection, which groups and transactions use in turns. */
-export function createThreadDriver(thread: DatabaseThread, turns: Turns): Driver {
+export function createThreadDriver(thread: DatabaseThread, turns: ConnectionMutex): Driver {
   const ends = new WeakMap<DatabaseConnection, () => void>()
   const run = async (connection: DatabaseConnection, text: string): Promise<void> => {
     await connection.executeQuery(CompiledQuery.raw(text))
@@ -19,7 +19,7 @@ export function createThreadDriver(thread: DatabaseThread, turns: Turns): Driver
   return {
     init: () => Promise.resolve(),
     acquireConnection: async () => {
-      const end = await turns.take()
+      const end = await turns.lock()
       const connection = createConnection(thread)
       ends.set(connection, end)
       return connection

@@ -75,13 +75,13 @@ const answer = (question: WorkerQuestion): WorkerAnswer => {
   }
 }
 
-const notPrepared: Committed = { ok: false, fault: { kind: 'transient', message: 'it is not open yet' } }
+const notPrepared: Committed = { ok: false, error: { kind: 'transient', message: 'it is not open yet' } }
 
 /** Errors lose their members between threads. */
 const sendable = (committed: Committed): Committed =>
   committed.ok
     ? committed
-    : { ok: false, fault: { ...committed.fault, cause: toFailure(committed.fault.cause) } }
+    : { ok: false, error: { ...committed.error, cause: toFailure(committed.error.cause) } }
 
 const toFailure = (error: unknown): WorkerFailure => {
   const damage = damageOf(error)

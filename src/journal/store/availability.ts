@@ -1,7 +1,7 @@
 import { AdapterError } from '../../errors.ts'
 import type { JournalClock } from './clock.ts'
 import { damagedJournal, damagedRow } from './damage.ts'
-import type { Fault } from './fault.ts'
+import type { StoreError } from './store-error.ts'
 import type { Store } from './store.ts'
 
 /** How the store was asked: a full disk answers questions and takes no group. */
@@ -13,7 +13,7 @@ export interface Availability {
   /** True while the last commit failed: only another commit shows that the store takes writes again. */
   needsCommit(): boolean
   reached(by: Access): void
-  failed(fault: Fault, by: Access): void
+  failed(storeError: StoreError, by: Access): void
   /**
    * Runs a question to the store. Errors: `ADP_JOURNAL_UNAVAILABLE`; `ADP_JOURNAL_DAMAGED`; `ADP_INTERNAL` for a statement that
    * the store does not understand.
@@ -35,7 +35,7 @@ const ownErrors: ReadonlySet<string> = new Set(['ADP_CONFIGURATION', 'ADP_JOURNA
  * turns is reported once, and as recovered only after it has been calm for longer and longer.
  */
 export function createAvailability(
-  store: Pick<Store, 'toFault'>,
+  store: Pick<Store, 'toStoreError'>,
   clock: Pick<JournalClock, 'nowMs' | 'after'>,
   onChange: (failure: string | undefined) => void,
 ): Availability {
@@ -58,9 +58,9 @@ export function createAvailability(
     if (calmMs === 0) recover()
     else cancel = clock.after(calmMs, recover)
   }
-  const failed = (fault: Fault, by: Access): void => {
+  const failed = (storeError: StoreError, by: Access): void => {
     // Others in the way, data that cannot be stored, or one damaged row: the store itself is well.
-    if (fault.contended === true || fault.isolated === true || fault.kind === 'refused') return
+    if (storeError.contended === true || storeError.isolated === true || storeError.kind === 'refused') return
     failing.add(by)
     cancel?.()
     cancel = undefined
@@ -68,7 +68,7 @@ export function createAvailability(
     available = false
     const isRelapse = clock.nowMs() - recoveredMs < RELAPSE_MS + calmMs
     calmMs = isRelapse ? Math.min(Math.max(FIRST_CALM_MS, calmMs * 2), LONGEST_CALM_MS) : 0
-    onChange(fault.message)
+    onChange(storeError.message)
   }
   return {
     isAvailable: () => available,
@@ -82,15 +82,15 @@ export function createAvailability(
         return result
       } catch (error) {
         if (error instanceof AdapterError && ownErrors.has(error.code)) throw error
-        const fault = store.toFault(error)
-        failed(fault, 'query')
-        throw toError(fault, error)
+        const storeError = store.toStoreError(error)
+        failed(storeError, 'query')
+        throw toError(storeError, error)
       }
     },
   }
 }
 
-function toError({ kind, message, isolated }: Fault, cause: unknown): AdapterError {
+function toError({ kind, message, isolated }: StoreError, cause: unknown): AdapterError {
   if (kind === 'damaged') return (isolated === true ? damagedRow : damagedJournal)(message, cause)
   const code = kind === 'internal' ? 'ADP_INTERNAL' : 'ADP_JOURNAL_UNAVAILABLE'
   return new AdapterError(code, `The journal cannot be read: ${message}.`, { cause })

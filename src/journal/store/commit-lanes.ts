@@ -34,12 +34,12 @@ export function createCommitLanes({ store, clock, lease, availability, ageing }:
     })
   const commit = async (operations: readonly Operation[], gate: CommitGate): Promise<Committed> => {
     const committed = await commitAs(operations, gate)
-    if (committed.ok || committed.fault.kind !== 'expired') return committed
+    if (committed.ok || committed.error.kind !== 'expired') return committed
     // Others took this instance for dead: what it begins from now on belongs to a new number.
     try {
       await lease.renew()
     } catch (error) {
-      return { ok: false, fault: { ...store.toFault(error), kind: 'transient' } }
+      return { ok: false, error: { ...store.toStoreError(error), kind: 'transient' } }
     }
     return commitAs(operations, gate)
   }
@@ -50,12 +50,12 @@ export function createCommitLanes({ store, clock, lease, availability, ageing }:
       commit: async (operations, gate) => {
         const committed = await commit(operations, gate)
         if (committed.ok) availability.reached('commit')
-        else availability.failed(committed.fault, 'commit')
+        else availability.failed(committed.error, 'commit')
         return committed
       },
     })
   const ordered = createLane(1)
-  const settles = store.settlers > 0 ? createLane(store.settlers) : ordered
+  const settles = store.settleConcurrency > 0 ? createLane(store.settleConcurrency) : ordered
   return {
     of: (kind) => (kind === 'settle' ? settles : ordered),
     idle: async () => {

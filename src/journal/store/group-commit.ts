@@ -2,7 +2,7 @@ import { AdapterError } from '../../errors.ts'
 import type { JournalClock } from './clock.ts'
 import { closeGate, type CommitGate, createCommitGate } from './commit-gate.ts'
 import { damagedJournal, damagedRow } from './damage.ts'
-import type { Fault } from './fault.ts'
+import type { StoreError } from './store-error.ts'
 import type { Operation, OperationResult } from './operations.ts'
 import type { Committed } from './store.ts'
 
@@ -20,10 +20,10 @@ export type OnEnd = (result: OperationResult | undefined, late: boolean) => void
 /** Operations that wait for the store; those that wait at the same moment go in one transaction. */
 export interface GroupCommit {
   /**
-   * Resolves once the operation is durable. Errors after `patienceMs`: `ADP_JOURNAL_UNAVAILABLE` where it certainly is not and will
+   * Resolves once the operation is durable. Errors after `timeoutMs`: `ADP_JOURNAL_UNAVAILABLE` where it certainly is not and will
    * not be, else `ADP_OUTCOME_UNKNOWN`. `onEnd` is called once, when it is known what became of the operation.
    */
-  submit(operation: Operation, patienceMs: number, onEnd?: OnEnd): Promise<OperationResult>
+  submit(operation: Operation, timeoutMs: number, onEnd?: OnEnd): Promise<OperationResult>
   /**
    * Resolves when nobody waits any longer. To be called before the store is closed: what is in doubt and has no caller any
    * longer is not tried again.
@@ -61,7 +61,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
   let pauseMs = 0
   /** So many groups are of one operation: one of those that failed together cannot be stored. */
   let alone = 0
-  let lastFault: Fault | undefined
+  let lastError: StoreError | undefined
   let whenIdle: (() => void)[] = []
   let ending = false
 
@@ -88,7 +88,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     void commit(operations, gate).then((committed) => {
       running -= 1
       if (committed.ok) succeed(entries, committed.results)
-      else fail(entries, committed.fault)
+      else fail(entries, committed.error)
       wakeIdle()
     })
     plan()
@@ -101,7 +101,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
   }
   const succeed = (entries: readonly Entry[], results: readonly OperationResult[]): void => {
     pauseMs = 0
-    lastFault = undefined
+    lastError = undefined
     entries.forEach((entry, index) => {
       const result = results[index] ?? 'lost'
       entry.cancelDeadline()
@@ -110,22 +110,22 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     })
     plan()
   }
-  const fail = (entries: readonly Entry[], fault: Fault): void => {
-    lastFault = fault
-    const final = isFinal(fault)
-    const ofAll = fault.kind === 'damaged' && fault.isolated !== true
+  const fail = (entries: readonly Entry[], storeError: StoreError): void => {
+    lastError = storeError
+    const final = isFinal(storeError)
+    const ofAll = storeError.kind === 'damaged' && storeError.isolated !== true
     if (final && (entries.length === 1 || ofAll)) {
       for (const { cancelDeadline, abandoned, doubtful, onEnd, reject } of entries) {
         cancelDeadline()
         onEnd?.(undefined, abandoned)
-        if (!abandoned) reject(doubtful ? mayBeKept(fault) : toFinalError(fault))
+        if (!abandoned) reject(doubtful ? mayBeKept(storeError) : toFinalError(storeError))
       }
       plan()
       return
     }
     if (final) alone = entries.length
     // What may be durable is tried again also when nobody waits: only so it can be undone.
-    for (const entry of entries) entry.doubtful ||= fault.kind === 'doubtful'
+    for (const entry of entries) entry.doubtful ||= storeError.kind === 'doubtful'
     const kept = entries.filter(({ abandoned, doubtful }) => !abandoned || (doubtful && !ending))
     for (const entry of entries) if (!kept.includes(entry)) entry.onEnd?.(undefined, true)
     for (const entry of kept) entry.state = entry.doubtful ? 'sent' : 'waiting'
@@ -148,14 +148,14 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
       queue = queue.filter((one) => one !== entry)
       entry.onEnd?.(undefined, true)
     }
-    entry.reject(isKnown ? isNotKept(lastFault) : mayBeKept(lastFault))
+    entry.reject(isKnown ? isNotKept(lastError) : mayBeKept(lastError))
     if (ending) queue = queue.filter(({ abandoned }) => !abandoned)
     wakeIdle()
   }
   return {
-    submit: (operation, patienceMs, onEnd) =>
+    submit: (operation, timeoutMs, onEnd) =>
       new Promise((resolve, reject) => {
-        const cancelDeadline = clock.after(patienceMs, () => expire(entry))
+        const cancelDeadline = clock.after(timeoutMs, () => expire(entry))
         const entry: Entry = {
           operation,
           resolve,
@@ -182,26 +182,27 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
 }
 
 /** True where trying again changes nothing. */
-const isFinal = ({ kind }: Fault): boolean => kind === 'refused' || kind === 'internal' || kind === 'damaged'
+const isFinal = ({ kind }: StoreError): boolean =>
+  kind === 'refused' || kind === 'internal' || kind === 'damaged'
 
-const isNotKept = (fault: Fault | undefined): AdapterError =>
+const isNotKept = (storeError: StoreError | undefined): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_UNAVAILABLE',
-    `The journal cannot be written: ${fault?.message ?? NO_ANSWER}. Nothing was sent for what it could not keep.`,
-    { cause: fault?.cause },
+    `The journal cannot be written: ${storeError?.message ?? NO_ANSWER}. Nothing was sent for what it could not keep.`,
+    { cause: storeError?.cause },
   )
 
 /** The store may have kept it; it may be sent when this process dies before it is undone. */
-const mayBeKept = (fault: Fault | undefined): AdapterError =>
+const mayBeKept = (storeError: StoreError | undefined): AdapterError =>
   new AdapterError(
     'ADP_OUTCOME_UNKNOWN',
-    `The journal cannot be written: ${fault?.message ?? NO_ANSWER}. It may be kept all the same: send the same batch again for the answer.`,
-    { cause: fault?.cause },
+    `The journal cannot be written: ${storeError?.message ?? NO_ANSWER}. It may be kept all the same: send the same batch again for the answer.`,
+    { cause: storeError?.cause },
   )
 
 const NO_ANSWER = 'it does not answer'
 
-function toFinalError({ kind, message, cause, isolated }: Fault): AdapterError {
+function toFinalError({ kind, message, cause, isolated }: StoreError): AdapterError {
   if (kind === 'damaged') return (isolated === true ? damagedRow : damagedJournal)(message, cause)
   return new AdapterError('ADP_INTERNAL', `The journal cannot store this: ${message}.`, { cause })
 }

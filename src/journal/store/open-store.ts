@@ -5,7 +5,7 @@ import type { Store } from './store.ts'
 
 export interface StoreOptions {
   /** How long `begin` waits in all: no single try may take longer. */
-  readonly patienceMs: number
+  readonly timeoutMs: number
   readonly replayForMs: number
   readonly wallMs: () => number
   /** True: an SQLite file is opened only where there is one. */
@@ -16,13 +16,13 @@ export interface StoreOptions {
 
 /** Creates the store that an address names; nothing is opened yet. Error: `ADP_CONFIGURATION`. */
 export function openStore(url: string, options: StoreOptions): Store {
-  const { patienceMs, replayForMs, wallMs, existing = false, markFile } = options
+  const { timeoutMs, replayForMs, wallMs, existing = false, markFile } = options
   const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
   if (path !== undefined && path !== ':memory:') {
-    return createSqliteStore({ path, existing, busyMs: Math.ceil(patienceMs / 2), replayForMs, wallMs })
+    return createSqliteStore({ path, existing, busyMs: Math.ceil(timeoutMs / 2), replayForMs, wallMs })
   }
   if (/^postgres(?:ql)?:\/\//.test(url)) {
-    return createPostgresStore({ url, timeoutMs: Math.ceil(patienceMs / 2), replayForMs, markFile })
+    return createPostgresStore({ url, timeoutMs: Math.ceil(timeoutMs / 2), replayForMs, markFile })
   }
   throw new AdapterError(
     'ADP_CONFIGURATION',

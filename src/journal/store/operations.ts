@@ -1,11 +1,11 @@
-import type { Begun, NewBatch, Opened, RecordRef, Settled } from '../journal.ts'
-import { stateCodes, toAgainCode } from '../schema/state-codes.ts'
+import type { BeginResult, NewBatch, ReopenResult, RecordRef, Settled } from '../journal.ts'
+import { stateCodes, toRetryCode } from '../schema/state-codes.ts'
 
 /** Outcomes by column: cheap to hand to another thread, and the form that PostgreSQL's `unnest` takes. */
 export interface OutcomeColumns {
   readonly positions: readonly number[]
   readonly states: readonly number[]
-  readonly again: readonly (number | null)[]
+  readonly retries: readonly (number | null)[]
   readonly reasons: readonly (string | null)[]
   readonly deadLetters: readonly number[]
   readonly superseded: readonly number[]
@@ -67,7 +67,7 @@ export type Operation =
   BeginOperation | SettleOperation | ReopenOperation | WithdrawOperation | AnsweredOperation | ProbeOperation
 
 /** What a `begin` found. `after`: position, batch and position of the nearest older open record, in threes. */
-export type BeginResult =
+export type CommittedBegin =
   | {
       readonly kind: 'new'
       readonly batch: number
@@ -77,10 +77,10 @@ export type BeginResult =
       readonly receivedMs: number
       readonly idsReused: boolean
     }
-  | Extract<Begun, { kind: 'known' }>
+  | Extract<BeginResult, { kind: 'known' }>
 
 /** What a `reopen` did: the positions that are open now, and `after` as for `begin`. */
-export interface ReopenResult {
+export interface CommittedReopen {
   /** The instance that owns what was opened. */
   readonly lease: number
   readonly opened: readonly number[]
@@ -89,8 +89,8 @@ export interface ReopenResult {
 
 /** What an operation gives; the same member as its kind. */
 export type OperationResult =
-  | BeginResult
-  | ReopenResult
+  | CommittedBegin
+  | CommittedReopen
   /** A settle that must not count: another instance owns the batch, or it says something else than what is kept. */
   | 'lost'
   | 'done'
@@ -99,7 +99,7 @@ export type OperationResult =
 export function toColumns(outcomes: readonly Settled[]): OutcomeColumns {
   const positions: number[] = []
   const states: number[] = []
-  const again: (number | null)[] = []
+  const retries: (number | null)[] = []
   const reasons: (string | null)[] = []
   const deadLetters: number[] = []
   const superseded: number[] = []
@@ -107,13 +107,13 @@ export function toColumns(outcomes: readonly Settled[]): OutcomeColumns {
   for (const outcome of outcomes) {
     positions.push(outcome.position)
     states.push(stateCodes[outcome.state])
-    again.push(toAgainCode(outcome.again))
+    retries.push(toRetryCode(outcome.retry))
     reasons.push(toReason(outcome.reason))
     deadLetters.push(outcome.deadLetter === true ? 1 : 0)
     superseded.push(outcome.superseded === true ? 1 : 0)
     answers.push(outcome.answer)
   }
-  return { positions, states, again, reasons, deadLetters, superseded, answers }
+  return { positions, states, retries, reasons, deadLetters, superseded, answers }
 }
 
 const MAX_REASON = 200
@@ -180,13 +180,13 @@ export function toAfter(after: readonly number[]): ReadonlyMap<number, readonly 
 }
 
 /** The port's form of a `begin`. */
-export function toBegun(result: BeginResult): Begun {
+export function toBeginResult(result: CommittedBegin): BeginResult {
   if (result.kind === 'known') return result
   return { ...result, after: toAfter(result.after) }
 }
 
 /** The port's form of a `reopen`: every position that was opened is in it. */
-export function toOpened({ lease, opened, after }: ReopenResult): Opened {
+export function toReopenResult({ lease, opened, after }: CommittedReopen): ReopenResult {
   const refs = toAfter(after)
   return { lease, after: new Map(opened.map((position) => [position, refs.get(position) ?? []])) }
 }

@@ -5,7 +5,7 @@ import type { HighWaterMark } from '../high-water/mark-file.ts'
 import type { Exclusively } from '../schema/migrate.ts'
 import type { JournalTables } from '../schema/tables.ts'
 import type { CommitGate } from './commit-gate.ts'
-import type { Fault } from './fault.ts'
+import type { StoreError } from './store-error.ts'
 import type { Operation, OperationResult } from './operations.ts'
 
 /** Operations that are made durable together. */
@@ -24,7 +24,7 @@ export interface Group {
 /** The results in the order of the operations, or why there are none. */
 export type Committed =
   | { readonly ok: true; readonly results: readonly OperationResult[] }
-  | { readonly ok: false; readonly fault: Fault }
+  | { readonly ok: false; readonly error: StoreError }
 
 /** The salt of the journal, the key that encrypts, and how far the journal has come. */
 export interface StoreSecrets {
@@ -53,7 +53,7 @@ export interface Store {
   /** What is wrong with the database itself; undefined: nothing that is found in a bounded time. To be asked before `db` is used. */
   findDamage(): Promise<string | undefined>
   /** How many groups of settles may run beside the others; 0: all groups run one after another. */
-  readonly settlers: number
+  readonly settleConcurrency: number
   /** The time that leases are measured in, as SQL. */
   nowMs(): RawBuilder<number>
   /** To be called once, before the first `commit`. */
@@ -61,6 +61,6 @@ export interface Store {
   /** Makes a group durable as a whole or not at all. Never rejects. */
   commit(group: Group): Promise<Committed>
   /** What an error of the driver means. */
-  toFault(error: unknown): Fault
+  toStoreError(error: unknown): StoreError
   close(): Promise<void>
 }

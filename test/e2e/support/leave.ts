@@ -61,7 +61,7 @@ export async function leave(
   await journal.settle(begun.batch, settled)
   await journal.close()
   const positions = [...learners.keys()]
-  const lost = { state: 'unknown', answer: undefined, reason: 'timeout', again: 1 } as const
+  const lost = { state: 'unknown', answer: undefined, reason: 'timeout', retry: 1 } as const
   for (let crash = 0; crash < crashes; crash += 1) {
     const next = await open()
     await next.takeOver()

@@ -1,6 +1,6 @@
 import { describe, expect, vi } from 'vitest'
 
-import type { Reopened } from '../../../src/journal/journal.ts'
+import type { Predecessors } from '../../../src/journal/journal.ts'
 import { afterOf, batchOf, beginNew, confirmed, START_MS, textOf } from '../batches.ts'
 import { createJournalClock } from '../open-sqlite.ts'
 import type { Subject } from './subject.ts'
@@ -11,7 +11,10 @@ const DAY_MS = 24 * HOUR_MS
 const MANY = 20_000
 
 /** How many records there are, and the lists that they share. */
-const sizesOf = (after: Reopened): unknown => ({ records: after.size, lists: [...new Set(after.values())] })
+const sizesOf = (after: Predecessors): unknown => ({
+  records: after.size,
+  lists: [...new Set(after.values())],
+})
 
 /** How a journal begins batches. */
 export function describeBegin({ name, promise }: Subject): void {
@@ -23,7 +26,7 @@ export function describeBegin({ name, promise }: Subject): void {
           records: [{ key: 'a' }, { key: 'b', refused: { answer: 'no é', reason: 'ADP_FIELD' } }],
         }),
       )
-      const record = { again: undefined, superseded: false, attempts: 1 }
+      const record = { retry: undefined, superseded: false, attempts: 1 }
       const stored = await journal.load(batch)
       expect({ ...stored, payload: textOf(stored) }).toEqual({
         batch,
@@ -168,7 +171,7 @@ export function describeBegin({ name, promise }: Subject): void {
           1: [{ batch: one, position: 2 }],
           2: [{ batch: one, position: 1 }],
         })
-        await journal.settle(one, [confirmed(0), { ...confirmed(1), state: 'unknown', again: START_MS }])
+        await journal.settle(one, [confirmed(0), { ...confirmed(1), state: 'unknown', retry: START_MS }])
         expect(afterOf(await journal.begin(batchOf(['a', 'b'])))).toEqual({
           0: [{ batch: begun.batch, position: 1 }],
           1: [{ batch: begun.batch, position: 2 }],
@@ -190,7 +193,7 @@ export function describeBegin({ name, promise }: Subject): void {
 
       await journal.settle(
         begun.batch,
-        keys.map((_, position) => ({ position, state: 'parked', answer: 'ok', again: START_MS })),
+        keys.map((_, position) => ({ position, state: 'parked', answer: 'ok', retry: START_MS })),
       )
       const { after } = await journal.reopen(begun.batch, [...keys.keys()], undefined)
       expect(sizesOf(after)).toEqual({ records: MANY, lists: [[nearest]] })
@@ -211,7 +214,7 @@ export function describeBegin({ name, promise }: Subject): void {
         0: [{ batch: one, position: 1 }],
         1: [{ batch: two, position: 0 }],
       })
-      await journal.settle(two, [{ position: 0, state: 'refused', answer: 'late', again: 'resend' }])
+      await journal.settle(two, [{ position: 0, state: 'refused', answer: 'late', retry: 'resend' }])
       const own = [2, 0, 1].map((position) => ({ batch: begun.batch, position }))
       const older = (position: number): unknown => ({ batch: one, position })
       expect(await journal.olderOpen(own)).toEqual([undefined, older(1), older(2)])

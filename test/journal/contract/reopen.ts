@@ -13,10 +13,10 @@ export function describeReopen({ name, promise }: Subject): void {
         const old = await beginNew(journal, batchOf(['z', 'a']))
         const batch = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
         await journal.settle(batch, [
-          { position: 0, state: 'unknown', answer: 'first', reason: 'ADP_OUTCOME_UNKNOWN', again: START_MS },
+          { position: 0, state: 'unknown', answer: 'first', reason: 'ADP_OUTCOME_UNKNOWN', retry: START_MS },
           { position: 1, state: 'refused', answer: 'final' },
           confirmed(2),
-          { position: 3, state: 'refused', answer: 'later', again: 'resend' },
+          { position: 3, state: 'refused', answer: 'later', retry: 'resend' },
         ])
         expect((await journal.reopen(batch, [0, 1, 2, 3, 4], undefined)).after).toEqual(
           new Map([
@@ -29,7 +29,7 @@ export function describeReopen({ name, promise }: Subject): void {
           state: 'open',
           answer: 'first',
           reason: 'ADP_OUTCOME_UNKNOWN',
-          again: START_MS,
+          retry: START_MS,
           superseded: false,
           attempts: 2,
         })
@@ -38,7 +38,7 @@ export function describeReopen({ name, promise }: Subject): void {
         expect((await journal.load(batch))?.records[0]).toMatchObject({
           answer: 'second',
           attempts: 2,
-          again: undefined,
+          retry: undefined,
         })
         expect(await journal.balances()).toEqual([
           { partner: 'acme', received: 6, open: 3, confirmed: 2, refused: 1, unknown: 0, parked: 0 },
@@ -48,7 +48,7 @@ export function describeReopen({ name, promise }: Subject): void {
 
     promise('tells the older open record of its own batch, where that was opened before', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a', 'b', 'a', 'a']))
-      const parked = { state: 'parked', answer: 'ok', again: START_MS } as const
+      const parked = { state: 'parked', answer: 'ok', retry: START_MS } as const
       await journal.settle(
         batch,
         [0, 1, 2, 3].map((position) => ({ position, ...parked })),
@@ -68,7 +68,7 @@ export function describeReopen({ name, promise }: Subject): void {
       const old = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(
         old,
-        [0, 1].map((position) => ({ position, state: 'parked', answer: 'ok', again: START_MS })),
+        [0, 1].map((position) => ({ position, state: 'parked', answer: 'ok', retry: START_MS })),
       )
       await beginNew(journal, batchOf(['a']))
       expect((await journal.reopen(old, [0, 1], undefined)).after).toEqual(new Map([[1, []]]))
@@ -76,10 +76,10 @@ export function describeReopen({ name, promise }: Subject): void {
 
     promise('leaves out a record with a newer one of its key that may have been applied', async (journal) => {
       const old = await beginNew(journal, batchOf(['a']))
-      await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', again: START_MS }])
+      await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a']))
       const unknown = { position: 0, state: 'unknown', answer: 'lost' } as const
-      await journal.settle(newer, [{ ...unknown, again: START_MS }])
+      await journal.settle(newer, [{ ...unknown, retry: START_MS }])
       expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map())
       expect((await journal.reopen(newer, [0], undefined)).after).toEqual(new Map([[0, []]]))
       await journal.settle(newer, [unknown])
@@ -88,7 +88,7 @@ export function describeReopen({ name, promise }: Subject): void {
 
     promise('leaves a batch alone that another instance is working on', async (journal, opener) => {
       const batch = await beginNew(journal, batchOf(['a', 'b']))
-      await journal.settle(batch, [{ position: 0, state: 'parked', answer: 'ok', again: START_MS }])
+      await journal.settle(batch, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const other = await opener.open()
       expect((await other.reopen(batch, [0], undefined)).after).toEqual(new Map())
       await journal.settle(batch, [confirmed(1)])
@@ -104,7 +104,7 @@ export function describeReopen({ name, promise }: Subject): void {
         position,
         state: 'parked',
         answer: 'ok',
-        again: START_MS + waitMs,
+        retry: START_MS + waitMs,
       })
       await journal.settle(one, [parked(0, 30), parked(1, 10), parked(2, 99)])
       await journal.settle(two, [parked(0, 5), parked(1, 20)])

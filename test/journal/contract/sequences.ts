@@ -28,7 +28,7 @@ export function describeSequences({ name, runs, withOpener, promise }: Subject):
             begun.kind === 'new' ? all : [...(await own.reopen(begun.batch, all, undefined)).after.keys()]
           const outcomes = opened.map((position): Settled => {
             const state = states[pick(4)] ?? 'confirmed'
-            return { position, state, answer: 'answer', again: state === 'confirmed' ? undefined : START_MS }
+            return { position, state, answer: 'answer', retry: state === 'confirmed' ? undefined : START_MS }
           })
           const half = outcomes.length >> 1
           await Promise.all([

@@ -17,16 +17,16 @@ export function describeSettle({ name, promise }: Subject): void {
           state: 'unknown',
           answer: undefined,
           reason: 'ADP_OUTCOME_UNKNOWN',
-          again: START_MS + 5,
+          retry: START_MS + 5,
         },
         { position: 0, state: 'refused', answer: 'bad', reason: 'ATT_VAL_2', deadLetter: true },
-        { position: 1, state: 'refused', answer: 'later', reason: 'ADP_BUDGET_EXCEEDED', again: 'resend' },
+        { position: 1, state: 'refused', answer: 'later', reason: 'ADP_BUDGET_EXCEEDED', retry: 'resend' },
       ]
       await journal.settle(batch, outcomes)
       await journal.settle(batch, outcomes)
       const stored = await journal.load(batch)
       expect(
-        stored?.records.map(({ state, answer, reason, again }) => [state, answer, reason, again]),
+        stored?.records.map(({ state, answer, reason, retry }) => [state, answer, reason, retry]),
       ).toEqual([
         ['refused', 'bad', 'ATT_VAL_2', undefined],
         ['refused', 'later', 'ADP_BUDGET_EXCEEDED', 'resend'],
@@ -45,14 +45,14 @@ export function describeSettle({ name, promise }: Subject): void {
         state: 'parked',
         answer: odd,
         reason: `X\u0000${'y'.repeat(300)}`,
-        again: START_MS + 0.5,
+        retry: START_MS + 0.5,
       }
       await journal.settle(batch, [outcome])
       await journal.settle(batch, [outcome])
       expect(await journal.load(batch)).toMatchObject({
         receivedMs: START_MS,
         // A half of a pair is no character: bytes have none for it.
-        records: [{ answer: 'é\u0000\ufffd\n😀', reason: `X${'y'.repeat(199)}`, again: START_MS + 1 }],
+        records: [{ answer: 'é\u0000\ufffd\n😀', reason: `X${'y'.repeat(199)}`, retry: START_MS + 1 }],
       })
       expect(await journal.due(START_MS + 0.9, 1)).toEqual([])
       expect(await journal.due(START_MS + 1.1, 1)).toEqual([{ batch, positions: [0] }])
@@ -108,12 +108,12 @@ export function describeSettle({ name, promise }: Subject): void {
     })
 
     promise('supersedes older records of the key, once a newer one is confirmed', async (journal) => {
-      const again = START_MS
+      const retry = START_MS
       const old = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
       await journal.settle(old, [
-        { position: 0, state: 'parked', answer: 'ok', reason: 'ATT_VAL_2', again },
-        { position: 1, state: 'unknown', answer: '?', reason: 'ADP_OUTCOME_UNKNOWN', again },
-        { position: 2, state: 'refused', answer: 'later', again: 'resend' },
+        { position: 0, state: 'parked', answer: 'ok', reason: 'ATT_VAL_2', retry },
+        { position: 1, state: 'unknown', answer: '?', reason: 'ADP_OUTCOME_UNKNOWN', retry },
+        { position: 2, state: 'refused', answer: 'later', retry: 'resend' },
       ])
       const newer = await beginNew(journal, batchOf(['a', 'b', 'c', 'd'], { partner: 'other' }))
       await journal.settle(
@@ -137,7 +137,7 @@ export function describeSettle({ name, promise }: Subject): void {
 
     promise('supersedes a record once, also where its key was confirmed twice', async (journal, opener) => {
       const old = await beginNew(journal, batchOf(['a']))
-      await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', again: START_MS }])
+      await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a', 'a']))
       await journal.settle(newer, [confirmed(0), confirmed(1)])
       expect(await journal.balances()).toMatchObject([{ received: 3, confirmed: 2, refused: 1, parked: 0 }])
@@ -146,7 +146,7 @@ export function describeSettle({ name, promise }: Subject): void {
 
     promise('leaves a record alone when the newer one was refused', async (journal) => {
       const old = await beginNew(journal, batchOf(['a']))
-      await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', again: START_MS }])
+      await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a']))
       await journal.settle(newer, [{ position: 0, state: 'refused', answer: 'no' }])
       expect(await statesOf(journal, old)).toEqual(['parked'])

@@ -2,22 +2,22 @@ import { type Kysely, sql } from 'kysely'
 
 import type { JournalTables } from '../schema/tables.ts'
 import type { Store } from '../store/store.ts'
-import { nextTurns } from './next-turns.ts'
-import type { SharedPace } from './pace.ts'
+import { nextRateSlots } from './rate-slots.ts'
+import type { SharedRateLimit } from './rate-limit.ts'
 
-/** Creates the pace of a store, in the time of the database: the clocks of its instances do not matter. */
-export function createSharedPace(
+/** Creates the shared rate limit of a store. Slots are in the time of the database: the clocks of its instances do not matter. */
+export function createSharedRateLimit(
   store: Store,
   hashName: (name: string) => Uint8Array,
   ask: <Result>(question: () => Promise<Result>) => Promise<Result>,
-): SharedPace {
+): SharedRateLimit {
   return {
     reserve: (name, limit, calls) =>
       ask(() =>
         store.db.transaction().execute(async (db) => {
           const key = Buffer.from(hashName(name))
-          const { turns, heldUntilMs, nowMs } = await lockRow(store, db, key)
-          const next = nextTurns(turns, limit, calls, Math.max(nowMs, heldUntilMs))
+          const { slots, pausedUntilMs, nowMs } = await lockRow(store, db, key)
+          const next = nextRateSlots(slots, limit, calls, Math.max(nowMs, pausedUntilMs))
           await db
             .updateTable('journal_pace')
             .set({
@@ -26,17 +26,17 @@ export function createSharedPace(
             })
             .where('name', '=', key)
             .execute()
-          return next.given.map((atMs) => Math.max(0, atMs - nowMs))
+          return next.reserved.map((atMs) => Math.max(0, atMs - nowMs))
         }),
       ),
-    hold: (name, ms) =>
+    pauseFor: (name, ms) =>
       ask(() =>
         store.db.transaction().execute(async (db) => {
           const key = Buffer.from(hashName(name))
-          const { nowMs, heldUntilMs } = await lockRow(store, db, key)
+          const { nowMs, pausedUntilMs } = await lockRow(store, db, key)
           await db
             .updateTable('journal_pace')
-            .set({ held_until: Math.max(heldUntilMs, nowMs + Math.ceil(ms)) })
+            .set({ held_until: Math.max(pausedUntilMs, nowMs + Math.ceil(ms)) })
             .where('name', '=', key)
             .execute()
         }),
@@ -44,14 +44,14 @@ export function createSharedPace(
   }
 }
 
-interface PaceRow {
-  readonly turns: readonly number[]
-  readonly heldUntilMs: number
+interface SlotRow {
+  readonly slots: readonly number[]
+  readonly pausedUntilMs: number
   readonly nowMs: number
 }
 
 /** The row of a key, which nobody else changes until the transaction ends; the time is read once it is locked. */
-async function lockRow(store: Store, db: Kysely<JournalTables>, key: Buffer): Promise<PaceRow> {
+async function lockRow(store: Store, db: Kysely<JournalTables>, key: Buffer): Promise<SlotRow> {
   await db
     .insertInto('journal_pace')
     .values({ name: key, turns: '[]', held_until: 0, idle_from: 0 })
@@ -64,10 +64,10 @@ async function lockRow(store: Store, db: Kysely<JournalTables>, key: Buffer): Pr
     .$if(store.dialect === 'postgres', (query) => query.forUpdate())
     .executeTakeFirstOrThrow()
   const time = await sql<{ now: number }>`select ${store.nowMs()} as now`.execute(db)
-  const turns: unknown = JSON.parse(row.turns)
+  const slots: unknown = JSON.parse(row.turns)
   return {
-    turns: Array.isArray(turns) ? turns.map(Number) : [],
-    heldUntilMs: row.held_until,
+    slots: Array.isArray(slots) ? slots.map(Number) : [],
+    pausedUntilMs: row.held_until,
     nowMs: time.rows[0]?.now ?? 0,
   }
 }

@@ -4,7 +4,7 @@
  * known, since another one took it for dead. `internal`: a statement that this database does not understand, which no
  * repetition changes. `damaged`: the database, or a row of it, is not what this journal has written.
  */
-export interface Fault {
+export interface StoreError {
   readonly kind: 'transient' | 'doubtful' | 'refused' | 'expired' | 'internal' | 'damaged'
   /** For the operator, without any value: `the disk is full`. */
   readonly message: string
@@ -16,4 +16,4 @@ export interface Fault {
 }
 
 /** Why a group was rolled back whose gate was closed. */
-export const gaveUp: Fault = { kind: 'transient', message: 'it does not answer in time' }
+export const gaveUp: StoreError = { kind: 'transient', message: 'it does not answer in time' }

@@ -5,12 +5,12 @@ const PREFIX = 'last group of instance '
 const KEPT = 100
 
 /** The name of an instance's mark. */
-export const markOf = (instance: number): string => `${PREFIX}${instance}`
+export const commitMarkerOf = (instance: number): string => `${PREFIX}${instance}`
 
 /** The start of all their names. */
-export const markPattern = `${PREFIX}%`
+export const commitMarkerPattern = `${PREFIX}%`
 
 /** True where nobody will ask for it any longer. */
-export function isOldMark(name: string, newestInstance: number): boolean {
+export function isOldCommitMarker(name: string, newestInstance: number): boolean {
   return name.startsWith(PREFIX) && Number(name.slice(PREFIX.length)) <= newestInstance - KEPT
 }

@@ -2,14 +2,14 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 
 import { openJournal } from '../../src/journal/index.ts'
-import { nextTurns } from '../../src/journal/pace/next-turns.ts'
+import { nextRateSlots } from '../../src/journal/rate-limit/rate-slots.ts'
 import { createPaceSharing } from '../../src/app/share-pace.ts'
 import { createThrottles, systemClock } from '../../src/v3/index.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { makeFolder } from './open-sqlite.ts'
 
-describe('nextTurns', () => {
-  it('never puts more turns into a window than it may hold, and none later than it must', () => {
+describe('nextRateSlots', () => {
+  it('never puts more slots into a window than it may hold, and none later than it must', () => {
     const asks = fc.array(fc.record({ gapMs: fc.nat(900), count: fc.integer({ min: 1, max: 6 }) }), {
       minLength: 1,
       maxLength: 20,
@@ -20,16 +20,16 @@ describe('nextTurns', () => {
         fc.integer({ min: 1, max: 7 }),
         fc.integer({ min: 1, max: 2_000 }),
         (list, calls, windowMs) => {
-          let turns: readonly number[] = []
+          let slots: readonly number[] = []
           let nowMs = 0
           const all: [atMs: number, askedMs: number][] = []
           for (const { gapMs, count } of list) {
             nowMs += gapMs
-            const next = nextTurns(turns, { calls, windowMs }, count, nowMs)
-            expect(next.given).toHaveLength(count)
-            for (const atMs of next.given) all.push([atMs, nowMs])
-            turns = next.kept
-            expect(turns.length).toBeLessThanOrEqual(calls)
+            const next = nextRateSlots(slots, { calls, windowMs }, count, nowMs)
+            expect(next.reserved).toHaveLength(count)
+            for (const atMs of next.reserved) all.push([atMs, nowMs])
+            slots = next.kept
+            expect(slots.length).toBeLessThanOrEqual(calls)
           }
           for (const [index, [atMs, askedMs]] of all.entries()) {
             const before = all[index - calls]?.[0] ?? -Infinity
@@ -64,12 +64,12 @@ describe.each([
     const run = async (journal: (typeof journals)[number], calls: number): Promise<void> => {
       const sharing = createPaceSharing()
       sharing.use({
-        ...journal.pace,
+        ...journal.rateLimit,
         reserve: async (...asked) => {
           const askedMs = performance.now()
-          const turns = await journal.pace.reserve(...asked)
+          const slots = await journal.rateLimit.reserve(...asked)
           slowestMs = Math.max(slowestMs, performance.now() - askedMs)
-          return turns
+          return slots
         },
       })
       const throttle = createThrottles(systemClock, undefined, sharing.turnsOf).of('subscription key', 5)
@@ -96,13 +96,13 @@ describe.each([
     const journals = await openTwo()
     if (journals === undefined) return skip()
     const limit = { calls: 2, windowMs: 60_000 }
-    await journals[0].pace.hold('one', 30_000)
-    await journals[0].pace.hold('one', 10)
-    const [first = 0, second = 0, third = 0] = await journals[1].pace.reserve('one', limit, 3)
+    await journals[0].rateLimit.pauseFor('one', 30_000)
+    await journals[0].rateLimit.pauseFor('one', 10)
+    const [first = 0, second = 0, third = 0] = await journals[1].rateLimit.reserve('one', limit, 3)
     expect(first).toBeGreaterThan(20_000)
     expect(second).toBe(first)
     expect(third - first).toBe(60_000)
-    expect(await journals[1].pace.reserve('two', limit, 2)).toEqual([0, 0])
+    expect(await journals[1].rateLimit.reserve('two', limit, 2)).toEqual([0, 0])
   })
 })
 

@@ -1,5 +1,5 @@
 import { damageOf } from '../store/damage.ts'
-import type { Fault } from '../store/fault.ts'
+import type { StoreError } from '../store/store-error.ts'
 
 /** SQLSTATE classes and codes (PostgreSQL, appendix A) that an operator can act on; a longer prefix counts first. */
 const messages: readonly (readonly [prefix: string, message: string])[] = [
@@ -15,7 +15,7 @@ const messages: readonly (readonly [prefix: string, message: string])[] = [
 ]
 
 /** What an error of `pg` means. */
-export function toPostgresFault(error: unknown): Fault {
+export function toStoreError(error: unknown): StoreError {
   const damage = damageOf(error)
   if (damage !== undefined) {
     return { kind: 'damaged', message: damage.what, isolated: damage.isolated, cause: error }

@@ -1,14 +1,14 @@
 /** Who may use the one connection. Everybody gets a turn in the order of asking. */
-export interface Turns {
+export interface ConnectionMutex {
   /** Resolves when it is the caller's turn, with what ends it. */
-  take(): Promise<() => void>
+  lock(): Promise<() => void>
 }
 
 /** Creates turns that nobody has. */
-export function createTurns(): Turns {
+export function createConnectionMutex(): ConnectionMutex {
   let last: Promise<void> = Promise.resolve()
   return {
-    take: () => {
+    lock: () => {
       const before = last
       let end = (): void => undefined
       last = new Promise((resolve) => {

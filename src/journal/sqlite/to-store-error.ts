@@ -1,5 +1,5 @@
 import { damageOf } from '../store/damage.ts'
-import type { Fault } from '../store/fault.ts'
+import type { StoreError } from '../store/store-error.ts'
 
 /** Primary result codes of SQLite (sqlite.org/rescode.html) that an operator can act on. */
 const messages: Readonly<Record<number, string>> = {
@@ -23,7 +23,7 @@ const mistakes: ReadonlySet<number> = new Set([1, 21, 25])
 const SHORT_READ = 522
 
 /** What an error of node:sqlite means. Also for one that was sent by another thread, which keeps no members of its own. */
-export function toSqliteFault(error: unknown): Fault {
+export function toStoreError(error: unknown): StoreError {
   const damaged = damageOf(error)
   if (damaged !== undefined) {
     return { kind: 'damaged', message: damaged.what, isolated: damaged.isolated, cause: error }
@@ -48,11 +48,11 @@ export function toSqliteFault(error: unknown): Fault {
  * What an error of COMMIT means. After IOERR the transaction may be in the log as a whole, where it is found when this process dies
  * before another one takes its place there.
  */
-export function toCommitFault(error: unknown): Fault {
-  const fault = toSqliteFault(error)
-  return fault.kind === 'transient' && (errorCode(error) & 0xff) === 10
-    ? { ...fault, kind: 'doubtful' }
-    : fault
+export function toCommitError(error: unknown): StoreError {
+  const storeError = toStoreError(error)
+  return storeError.kind === 'transient' && (errorCode(error) & 0xff) === 10
+    ? { ...storeError, kind: 'doubtful' }
+    : storeError
 }
 
 /** True where another connection holds the lock that was needed (BUSY). */
