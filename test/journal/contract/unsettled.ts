@@ -15,11 +15,11 @@ export function describeUnsettled({ name, promise }: Subject): void {
       expect(Object.fromEntries(await journal.unsettled())).toEqual({ acme: 5, brill: 1 })
       await journal.settle(acme, [
         confirmed(0),
-        { position: 1, state: 'unknown', answer: undefined, again: START_MS + 5 },
-        { position: 2, state: 'parked', answer: undefined, again: START_MS + 5 },
+        { position: 1, state: 'unknown', answer: undefined, retry: START_MS + 5 },
+        { position: 2, state: 'parked', answer: undefined, retry: START_MS + 5 },
         // Neither is looked at again unless its client comes back.
         { position: 3, state: 'unknown', answer: undefined },
-        { position: 4, state: 'refused', answer: undefined, again: 'resend' },
+        { position: 4, state: 'refused', answer: undefined, retry: 'resend' },
       ])
       expect(Object.fromEntries(await journal.unsettled())).toEqual({ acme: 2, brill: 1 })
     })
