@@ -45,14 +45,14 @@ export default tseslint.config(
   },
   {
     files: ['src/**'],
-    ignores: ['src/config/load.ts'],
+    ignores: ['src/config/environment.ts'],
     rules: {
       'no-restricted-properties': [
         'error',
         {
           object: 'process',
           property: 'env',
-          message: 'The environment is read in src/config/load.ts only.',
+          message: 'The environment is read in src/config/environment.ts only.',
         },
       ],
     },

@@ -1,19 +1,16 @@
 import { Command, CommanderError } from 'commander'
 
 import { AdapterError, errorRules, formatLocation } from '../errors.ts'
+import { addCheck } from './commands/check.ts'
+import { addConfig } from './commands/config.ts'
+import { addDemo } from './commands/demo.ts'
+import { addJournal } from './commands/journal.ts'
+import { addSandbox } from './commands/sandbox.ts'
+import { addSend } from './commands/send.ts'
+import { addServe } from './commands/serve.ts'
 
-type AddCommand = (program: Command, exitWith: (status: number) => void) => void
-
-/** The commands in the order of the help. Loading the modules of all of them takes longer than most commands run. */
-const commands: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
-  ['demo', async () => (await import('./demo.ts')).addDemo],
-  ['serve', async () => (await import('./serve.ts')).addServe],
-  ['sandbox', async () => (await import('./sandbox.ts')).addSandbox],
-  ['send', async () => (await import('./send.ts')).addSend],
-  ['check', async () => (await import('./check.ts')).addCheck],
-  ['config', async () => (await import('./config.ts')).addConfig],
-  ['journal', async () => (await import('./journal.ts')).addJournal],
-])
+/** The commands in the order of the help. Their modules hold options and texts only; an action loads its work when it runs. */
+const commands = [addDemo, addServe, addSandbox, addSend, addCheck, addConfig, addJournal]
 
 /** Runs the command line and returns the exit status: 0 done, 1 the run failed, 2 wrong usage or configuration. */
 export async function run(argv: readonly string[]): Promise<number> {
@@ -27,9 +24,8 @@ export async function run(argv: readonly string[]): Promise<number> {
     .version('0.1.0')
     .showHelpAfterError('(add --help for the options and examples)')
     .exitOverride()
-  const named = commands.get(argv[2] ?? '')
-  for (const load of named === undefined ? commands.values() : [named]) (await load())(program, exitWith)
-  // Subcommands made before this line keep their own way out.
+  for (const add of commands) add(program, exitWith)
+  // exitOverride does not reach subcommands that exist already.
   for (const command of program.commands) inheritExit(command)
   try {
     await program.parseAsync(argv)
@@ -39,7 +35,7 @@ export async function run(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** A reader that has enough, such as head, ends no command: what it does goes on, and its exit status counts. */
+/** Ignores a closed pipe, as of `| head`: the command goes on and keeps its exit status. */
 function dropOutput(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error
 }

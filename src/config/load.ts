@@ -3,8 +3,9 @@ import { readFile } from 'node:fs/promises'
 import type * as z from 'zod'
 
 import { AdapterError, describeFileError } from '../errors.ts'
+import { readVariable } from './environment.ts'
 import { checkValues, parseConfig, refuseConfig } from './parse.ts'
-import { readYaml, type YamlFile } from './read-yaml.ts'
+import type { YamlFile } from './read-yaml.ts'
 import { resolveSecrets, type SecretSources } from './resolve-secrets.ts'
 import type { Config } from './schema.ts'
 import { Secret } from './secret.ts'
@@ -24,7 +25,7 @@ export interface ConfigFlags {
  * and column where it has them.
  */
 export async function loadConfig(path: string | undefined, flags: ConfigFlags = {}): Promise<Config> {
-  const file = path === undefined ? noFile : readYaml(await readText(path))
+  const file = path === undefined ? noFile : await readFileAt(path)
   if (file.value === undefined && path !== undefined) throw refuseConfig(file.faults, path)
   const { value, faults } = await resolveSecrets(withFlags(file.value ?? {}, flags), secretSources)
   return parseConfig(value, [...file.faults, ...faults], { path, positionOf: file.positionOf })
@@ -41,7 +42,7 @@ export async function loadValues<Schema extends z.ZodType>(
   schema: Schema,
   complete: (values: Values) => Values,
 ): Promise<z.output<Schema>> {
-  const file = readYaml(await readText(path))
+  const file = await readFileAt(path)
   if (file.value === undefined) throw refuseConfig(file.faults, path)
   const { value, faults } = await resolveSecrets(file.value ?? {}, secretSources)
   const values = isObject(value) ? revealAll(value) : value
@@ -61,33 +62,17 @@ function revealAll(values: Values): Values {
 }
 
 const secretSources: SecretSources = {
-  env: (name) => process.env[name],
+  env: readVariable,
   file: (secret) => readFile(secret, 'utf8').catch(() => undefined),
 }
 
 const noFile: YamlFile = { value: {}, faults: [], positionOf: () => undefined }
 
-/** What the environment says besides the secrets that a file names. */
-export interface Environment {
-  /** `MARKBRIDGE_LOG_LEVEL`: debug, info, warn, error or silent. */
-  readonly logLevel: string | undefined
-  /** `MARKBRIDGE_SUBSCRIPTION_KEY` and `MARKBRIDGE_TOKEN`: what `send` sends. */
-  readonly subscriptionKey: string | undefined
-  readonly token: string | undefined
-  /** `TERM` is dumb: the terminal cannot erase a line. */
-  readonly isDumbTerminal: boolean
-}
-
-/** Reads the variables once; an empty one counts as unset. */
-export function readEnvironment(): Environment {
-  const read = (name: string): string | undefined =>
-    process.env[name] === '' ? undefined : process.env[name]
-  return {
-    logLevel: read('MARKBRIDGE_LOG_LEVEL'),
-    subscriptionKey: read('MARKBRIDGE_SUBSCRIPTION_KEY'),
-    token: read('MARKBRIDGE_TOKEN'),
-    isDumbTerminal: read('TERM') === 'dumb',
-  }
+/** The YAML parser takes longer to load than most commands without a file run. */
+async function readFileAt(path: string): Promise<YamlFile> {
+  const text = await readText(path)
+  const { readYaml } = await import('./read-yaml.ts')
+  return readYaml(text)
 }
 
 async function readText(path: string): Promise<string> {

@@ -102,7 +102,7 @@ test.each([
   [['show', 'x'], 2, 'A whole number is expected.'],
   [['ls', '--state', 'gone'], 2, 'Allowed choices are open, confirmed, refused, unknown, parked.'],
   [['ls', '--since', 'yesterday'], 2, 'A date or a time of ISO 8601 is expected.'],
-  [['ls', '--journal', 'none'], 2, 'With journal: none there is nothing to look into.'],
+  [['ls', '--journal', 'none'], 2, 'The configured journal is none, so there is no journal to inspect.'],
   [
     ['ls', '--journal', 'sqlite:/nowhere/x.db'],
     1,
@@ -130,7 +130,7 @@ test('adopt says what is wrong and what accepting it means, and accepts it only 
   )
   const asked = await adopt('adopt')
   expect(asked.status).toBe(1)
-  expect(asked.stdout).toMatch(/the file is gone.*\n.*new journal is begun[^]*For 24 h[^]*--yes/)
+  expect(asked.stdout).toMatch(/the file is gone.*\n.*new journal is created[^]*For 24 h[^]*--yes/)
   await expect(openJournal({ url: `sqlite:${lost}` })).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
   const adopted = await adopt('adopt', '--yes')
   expect([adopted.status, adopted.stderr]).toEqual([0, ''])

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
-import { callsPerSecondOf, parseConfig, printConfig, Secret } from '../../src/config/index.ts'
+import { callsPerSecondOf, parseConfig, Secret } from '../../src/config/index.ts'
+import { printConfig } from '../../src/config/print.ts'
 
 /** The rate of each partner. */
 function rates(baseUrl: string, ...settings: object[]): (number | undefined)[] {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
-import { journalKeysOf, journalUrlOf, parseConfig, printConfig, Secret } from '../../src/config/index.ts'
+import { journalKeysOf, journalUrlOf, parseConfig, Secret } from '../../src/config/index.ts'
+import { printConfig } from '../../src/config/print.ts'
 import { AdapterError } from '../../src/errors.ts'
 
 const upstreams = { v3: { baseUrl: 'http://v3.test' } }

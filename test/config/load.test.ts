@@ -4,7 +4,8 @@ import { join } from 'node:path'
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 
-import { loadConfig, printConfig, readEnvironment } from '../../src/config/index.ts'
+import { loadConfig, readEnvironment } from '../../src/config/index.ts'
+import { printConfig } from '../../src/config/print.ts'
 import { AdapterError } from '../../src/errors.ts'
 
 let folder: string

@@ -1,7 +1,8 @@
 import { parse } from 'yaml'
 import { expect, it } from 'vitest'
 
-import { parseConfig, printConfig, Secret } from '../../src/config/index.ts'
+import { parseConfig, Secret } from '../../src/config/index.ts'
+import { printConfig } from '../../src/config/print.ts'
 
 it('prints the whole configuration as a file that could be loaded again, but for its secrets', () => {
   const config = parseConfig({

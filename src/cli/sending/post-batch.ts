@@ -1,6 +1,6 @@
 import { request } from 'undici'
 
-import { readEnvironment } from '../../config/index.ts'
+import { readEnvironment } from '../../config/environment.ts'
 import { AdapterError } from '../../errors.ts'
 import { type DecodedReply, openReplyDecoding } from '../../v2/index.ts'
 

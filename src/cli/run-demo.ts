@@ -3,45 +3,23 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import type { Command } from 'commander'
-
 import { createApp } from '../app.ts'
 import { parseConfig, readEnvironment } from '../config/index.ts'
 import { createSandbox } from '../sandbox/index.ts'
-import { readPort } from './options.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
 
 const FIXTURE = fileURLToPath(new URL('../../fixtures/class-register/body.txt', import.meta.url))
 
-const examples = `
-Examples:
-  markbridge demo
-  markbridge demo --port 0 --sandbox-port 0
-  markbridge demo --journal none
-
-The sandbox forgets everything at the end, and so does the journal, unless --journal names another.`
-
-/** Adds `demo`: sandbox and adapter on loopback, and a line to paste. */
-export function addDemo(program: Command): void {
-  program
-    .command('demo')
-    .description(
-      'run the sandbox and the adapter in front of it, and print a curl line that posts a class register',
-    )
-    .option('--port <n>', 'port of the adapter', readPort, 8080)
-    .option('--sandbox-port <n>', 'port of the sandbox', readPort, 4010)
-    .option(
-      '--journal <url>',
-      'sqlite:<file>, postgres://…, or none (default: a file that is removed at the end)',
-    )
-    .addHelpText('after', examples)
-    .action((options: DemoOptions) => runUntilStopped((onClose) => startDemo(options, onClose)))
-}
-
-interface DemoOptions {
+/** The flags of `demo`. */
+export interface DemoOptions {
   readonly port: number
   readonly sandboxPort: number
   readonly journal?: string
+}
+
+/** Runs the sandbox with the adapter in front until a signal stops them. */
+export function runDemo(options: DemoOptions): Promise<void> {
+  return runUntilStopped((onClose) => startDemo(options, onClose))
 }
 
 async function startDemo(options: DemoOptions, onClose: (close: () => Promise<void>) => void): Promise<void> {

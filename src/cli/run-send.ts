@@ -1,6 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander'
-
-import { readEnvironment } from '../config/index.ts'
+import { readEnvironment } from '../config/environment.ts'
 import { AdapterError } from '../errors.ts'
 import { type Batch, decodeBatch, noBatchLimits } from '../v2/index.ts'
 import { Progress } from './progress.ts'
@@ -10,50 +8,16 @@ import { kindOf } from './recordings/recorded-bytes.ts'
 import { exitStatusOf, headOf, lineOf, type Outcome, summaryOf, toOutcome } from './sending/outcomes.ts'
 import { postBatch, type PostedBatch } from './sending/post-batch.ts'
 
-const examples = `
-The file is the body of a batch or a whole HTTP request, as check reads it; - reads standard input. Of a request the body and
-Content-Type are sent. Each part is printed as it comes. On a terminal a bar shows the parts so far, their rate and the time left;
-elsewhere standard error has one line for every second without a new part. Ctrl+C ends with what is known by then; the adapter
-finishes the batch.
-
-Examples:
-  markbridge send fixtures/class-register/body.txt --to http://127.0.0.1:8080
-  markbridge send request.http --to 'http://127.0.0.1:8080/some/prefix/V2/Attendance/$batch' --json
-  MARKBRIDGE_SUBSCRIPTION_KEY=… MARKBRIDGE_TOKEN=… markbridge send body.txt --to https://adapter.example
-
-Credentials come from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN; without them those of the sandbox are sent.
-Exit status: 0 when every record was accepted; 1 when one was refused, not applied or unknown, or has no answer (the whole batch was
-refused, the ids differ, the reply was cut off, Ctrl+C); 2 for wrong usage or a file that cannot be read.`
-
-interface SendOptions {
+/** The flags of `send`. */
+export interface SendOptions {
   readonly to: URL
   readonly boundary?: string
   readonly json?: boolean
 }
 
-/** Adds `send <batch file> --to <url>`: posts a batch as a V2 client does and prints each part of the reply as it comes. */
-export function addSend(program: Command, exitWith: (status: number) => void): void {
-  program
-    .command('send <batch-file>')
-    .description('post a batch as a V2 client and print the outcome of each record as it comes')
-    .requiredOption('--to <url>', 'base address of the adapter, or the whole address of $batch', readAddress)
-    .option(
-      '--boundary <text>',
-      'boundary for the Content-Type, where it is not the first delimiter of the file',
-    )
-    .option('--json', 'print one JSON document, once the reply has ended')
-    .addHelpText('after', examples)
-    .action(async (path: string, options: SendOptions) => {
-      exitWith(await send(await readBatch(path, options.boundary), options))
-    })
-}
-
-function readAddress(text: string): URL {
-  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
-    throw new InvalidArgumentError('It must be an http or https address.')
-  const url = new URL(text)
-  if (/\/(?:\$|%24)batch\/?$/i.test(url.pathname)) return url
-  return new URL(`${url.href.replace(/\/+$/, '')}/V2/Attendance/$batch`)
+/** Posts the batch of a file, prints the outcome of each record, and returns the exit status. */
+export async function runSend(path: string, options: SendOptions): Promise<number> {
+  return send(await readBatch(path, options.boundary), options)
 }
 
 async function readBatch(path: string, boundary: string | undefined): Promise<PostedBatch> {

@@ -1,5 +1,3 @@
-import type { Command } from 'commander'
-
 import { toMapping } from '../app/to-mapping.ts'
 import { loadConfig, parseConfig, type PartnerConfig } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
@@ -16,23 +14,8 @@ import { inspectRecording, type InspectSettings } from './recordings/inspect-rec
 import { findRecordings, type RecordedFiles } from './recordings/read-recordings.ts'
 import { kindOf } from './recordings/recorded-bytes.ts'
 
-const examples = `
-A recording is the body of a batch as send takes it, or a whole HTTP request with its head: request line, headers, blank
-line, body (also in chunks or compressed). In a folder other files, such as recorded replies, are listed as skipped; symbolic
-links to files are read, those to folders, pipes and devices are skipped. Offsets count from the start of the decompressed body.
-
-Examples:
-  markbridge check fixtures/class-register/body.txt
-  markbridge check request.http --json
-  markbridge check recordings/
-  curl -s https://files.example/batch.txt | markbridge check -
-  markbridge check body.txt --boundary batch_36522ad7-fc75-4b56-8c71-56071383e77b
-  markbridge check recordings/ --config markbridge.yaml --partner acme
-
-Exit status: 0 when the adapter would accept every record, 1 when it would refuse one or a whole batch, 2 for wrong usage or
-a file that cannot be read.`
-
-interface CheckOptions {
+/** The flags of `check`. */
+export interface CheckOptions {
   readonly boundary?: string
   readonly config?: string
   readonly partner?: string
@@ -40,26 +23,13 @@ interface CheckOptions {
   readonly json?: boolean
 }
 
-/** Adds `check <batch file>`: decodes recordings offline, and says what would be posted and what is wrong. */
-export function addCheck(program: Command, exitWith: (status: number) => void): void {
-  program
-    .command('check <file-or-folder>')
-    .description(
-      'decode a batch offline: its records, the V3 records they become, and numbered findings with a remedy; - reads standard input',
-    )
-    .option('--boundary <text>', 'boundary of the Content-Type it would be sent with')
-    .option('--config <file>', 'decide by the limits and the partner of this configuration')
-    .option('--partner <id>', 'the partner of --config that sends it (default: the first)')
-    .option('--findings', 'print the findings only; a folder is always printed so')
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', examples)
-    .action(async (path: string, options: CheckOptions) => {
-      const settings = await readSettings(options)
-      const found = await findRecordings(path)
-      const { checked, skipped, status } = await checkAll(found, settings, options)
-      if (found.isFolder) printFolder(path, checked, skipped, options.json === true)
-      exitWith(status)
-    })
+/** Checks the recordings of a path, prints what was found, and returns the exit status. */
+export async function runCheck(path: string, options: CheckOptions): Promise<number> {
+  const settings = await readSettings(options)
+  const found = await findRecordings(path)
+  const { checked, skipped, status } = await checkAll(found, settings, options)
+  if (found.isFolder) printFolder(path, checked, skipped, options.json === true)
+  return status
 }
 
 async function readSettings({ boundary, config, partner }: CheckOptions): Promise<InspectSettings> {

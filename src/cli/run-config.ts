@@ -1,0 +1,39 @@
+import { createConfigJsonSchema, loadConfig, warningsOf } from '../config/index.ts'
+import { printConfig } from '../config/print.ts'
+import { AdapterError } from '../errors.ts'
+
+/** The flags of `config check` and `config print`. */
+export interface ConfigOptions {
+  readonly json?: boolean
+}
+
+/** Validates a file, prints the result, and returns the exit status. */
+export async function checkConfigFile(file: string, { json }: ConfigOptions): Promise<number> {
+  const loaded = await loadConfig(file).catch((cause: unknown) => {
+    if (json !== true || !(cause instanceof AdapterError)) throw cause
+    const { message, details } = cause
+    const faults = details.length > 0 ? details : [{ code: 'file', message }]
+    console.log(JSON.stringify({ valid: false, faults }))
+  })
+  if (loaded === undefined) return 2
+  const partners = loaded.partners.map(({ id }) => id)
+  const warnings = warningsOf(loaded, 1)
+  if (json === true) {
+    console.log(JSON.stringify({ valid: true, partners, warnings }))
+    return 0
+  }
+  console.log(`${file} is valid: ${partners.length} partner(s): ${partners.join(', ')}`)
+  for (const warning of warnings) console.log(`warning: ${warning}`)
+  return 0
+}
+
+/** Prints the configuration of a file with its defaults and without its secrets. */
+export async function printConfigFile(file: string, { json }: ConfigOptions): Promise<void> {
+  const loaded = await loadConfig(file)
+  console.log(json === true ? JSON.stringify(loaded, null, 2) : printConfig(loaded).trimEnd())
+}
+
+/** Prints the JSON Schema of the configuration file. */
+export function printConfigSchema(): void {
+  console.log(JSON.stringify(createConfigJsonSchema(), null, 2))
+}

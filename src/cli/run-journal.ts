@@ -1,0 +1,143 @@
+import { type JournalConfig, journalUrlOf, loadConfig, parseConfig } from '../config/index.ts'
+import { AdapterError } from '../errors.ts'
+import {
+  adoptJournal,
+  examineJournal,
+  type JournalInspector,
+  openInspector,
+  type RecordState,
+  type Retention,
+} from '../journal/index.ts'
+import { formatAdopted, formatCondition } from './journal-adopt.ts'
+import { formatBalances, formatBatch, formatBatches, formatDeadLetters } from './journal-text.ts'
+
+/** The flags that name a journal, and how a result is printed. */
+export interface JournalTarget {
+  readonly journal?: string
+  readonly config?: string
+  readonly json?: boolean
+}
+
+/** The flags of `journal ls`. */
+export interface ListOptions extends JournalTarget {
+  readonly partner?: string
+  readonly state?: RecordState
+  readonly since?: number
+  readonly before?: number
+  readonly limit: number
+  readonly deadLetters?: boolean
+}
+
+/** The flags of `journal adopt`. */
+export interface AdoptOptions extends JournalTarget {
+  readonly yes?: boolean
+}
+
+/** Lists batches with the balance of each partner, or dead letters; returns 1 for a balance that does not add up. */
+export async function listBatches(options: ListOptions): Promise<number> {
+  const { partner, state, since: sinceMs, before, limit } = options
+  return withInspector(options, async (inspector) => {
+    if (options.deadLetters === true) {
+      const deadLetters = await inspector.deadLetters({ partner, limit })
+      print(options, { deadLetters }, () => formatDeadLetters(deadLetters))
+      return 0
+    }
+    const batches = await inspector.batches({ partner, state, sinceMs, before, limit })
+    const balances = await inspector.balances()
+    print(options, { batches, balances }, () => `${formatBatches(batches)}\n\n${formatBalances(balances)}`)
+    return balances.every(({ holds }) => holds) ? 0 : 1
+  })
+}
+
+/** Shows the state of each record of a batch. */
+export async function showBatch(batch: number, options: JournalTarget): Promise<void> {
+  await withInspector(options, async (inspector) => {
+    const report = await inspector.batch(batch)
+    if (report === undefined) throw new AdapterError('ADP_NOT_FOUND', `The journal has no batch ${batch}.`)
+    print(options, report, () => formatBatch(report))
+  })
+}
+
+/** Makes waiting records due now, of one batch or of all. */
+export async function reconcileBatches(batch: number | undefined, options: JournalTarget): Promise<void> {
+  await withInspector(options, async (inspector) => {
+    const due = await inspector.makeDue(Date.now(), batch)
+    const records = due.reduce((total, { positions }) => total + positions.length, 0)
+    print(options, { due }, () => `${records} record(s) of ${due.length} batch(es) are due now.`)
+  })
+}
+
+/** Removes dead letters from the list; `parts` count from 1, none means all of the batch. */
+export async function dismissRecords(
+  batch: number,
+  parts: readonly number[] | undefined,
+  options: JournalTarget,
+): Promise<void> {
+  await withInspector(options, async (inspector) => {
+    const positions = parts?.length === 0 ? undefined : parts?.map((part) => part - 1)
+    const dismissed = await inspector.dismiss(batch, positions)
+    print(options, { dismissed }, () => `${dismissed} dead letter(s) dismissed.`)
+  })
+}
+
+/** Accepts a damaged journal, or without `--yes` prints the consequences and returns 1. */
+export async function acceptJournal(options: AdoptOptions): Promise<number> {
+  const { url, journal: config } = await resolveTarget(options)
+  const target = { url, markFile: config.markFile }
+  const condition = await examineJournal(target)
+  if (options.yes !== true) {
+    print(options, { condition, adopted: null }, () => formatCondition(condition, config.replayForMs))
+    return 1
+  }
+  const adopted = await adoptJournal(target, condition, config.replayForMs, Date.now())
+  print(options, { condition, adopted }, () => formatAdopted(adopted))
+  return 0
+}
+
+/** Deletes data past its retention period. */
+export async function purgeJournal(options: JournalTarget): Promise<void> {
+  await withInspector(options, async (inspector, retention) => {
+    const purged = await inspector.purge(retention, Date.now())
+    print(
+      options,
+      purged,
+      () => `Deleted the payloads of ${purged.payloads} batch(es), and ${purged.batches} whole batch(es).`,
+    )
+  })
+}
+
+/** The address of the journal that the flags name, and its section of the configuration. */
+async function resolveTarget({ config: path, journal: url }: JournalTarget): Promise<{
+  readonly url: string
+  readonly journal: JournalConfig
+}> {
+  const { journal } =
+    path === undefined
+      ? // Only the journal is used; the address of V3 is there because every configuration needs one.
+        parseConfig({
+          upstreams: { v3: { baseUrl: 'http://127.0.0.1' } },
+          journal: url === undefined ? {} : { url },
+        })
+      : await loadConfig(path, { journal: url })
+  const address = journalUrlOf(journal)
+  if (address === 'none')
+    throw new AdapterError('ADP_USAGE', 'The configured journal is none, so there is no journal to inspect.')
+  return { url: address, journal }
+}
+
+async function withInspector<Result>(
+  target: JournalTarget,
+  work: (inspector: JournalInspector, retention: Retention) => Promise<Result>,
+): Promise<Result> {
+  const { url, journal } = await resolveTarget(target)
+  const inspector = await openInspector(url, journal.markFile)
+  try {
+    return await work(inspector, journal)
+  } finally {
+    await inspector.close()
+  }
+}
+
+function print({ json }: JournalTarget, value: unknown, text: () => string): void {
+  console.log(json === true ? JSON.stringify(value) : text())
+}

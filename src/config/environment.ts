@@ -1,0 +1,27 @@
+/** The environment variables of the program, besides the secrets that a file names. */
+export interface Environment {
+  /** `MARKBRIDGE_LOG_LEVEL`: debug, info, warn, error or silent. */
+  readonly logLevel: string | undefined
+  /** `MARKBRIDGE_SUBSCRIPTION_KEY` and `MARKBRIDGE_TOKEN`: what `send` sends. */
+  readonly subscriptionKey: string | undefined
+  readonly token: string | undefined
+  /** `TERM` is dumb: the terminal cannot erase a line. */
+  readonly isDumbTerminal: boolean
+}
+
+/** The value of a variable that a file names as the source of a secret. */
+export function readVariable(name: string): string | undefined {
+  return process.env[name]
+}
+
+/** Reads the variables; an empty one counts as unset. */
+export function readEnvironment(): Environment {
+  const read = (name: string): string | undefined =>
+    process.env[name] === '' ? undefined : process.env[name]
+  return {
+    logLevel: read('MARKBRIDGE_LOG_LEVEL'),
+    subscriptionKey: read('MARKBRIDGE_SUBSCRIPTION_KEY'),
+    token: read('MARKBRIDGE_TOKEN'),
+    isDumbTerminal: read('TERM') === 'dumb',
+  }
+}

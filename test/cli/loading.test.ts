@@ -1,0 +1,47 @@
+import { fileURLToPath } from 'node:url'
+
+import { expect, test } from 'vitest'
+
+import { runCli } from './run-cli.ts'
+
+const preload = fileURLToPath(new URL('print-modules.ts', import.meta.url))
+
+/** The packages and own files that a command loads. */
+async function loadedBy(...args: string[]): Promise<{ packages: string[]; own: string[] }> {
+  const { stderr } = await runCli(args, { NODE_OPTIONS: `--import=${preload}` })
+  const urls = JSON.parse(/^modules (.*)$/m.exec(stderr)?.[1] ?? '[]') as string[]
+  const packages = urls.flatMap((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? [])
+  const own = urls.flatMap((url) => /\/dist\/(.*)\.js$/.exec(url)?.[1] ?? [])
+  return { packages: [...new Set(packages)].sort(), own }
+}
+
+const commands = ['demo', 'serve', 'sandbox', 'send', 'check', 'journal', 'config']
+
+test.each([['--version'], ['--help'], ...commands.map((name) => [name, '--help'])])(
+  '%s %s loads the declarations of commands and commander only',
+  async (...args) => {
+    const { packages, own } = await loadedBy(...args)
+    expect(packages).toEqual(['commander'])
+    expect(own.filter((name) => !name.startsWith('cli/commands/')).sort()).toEqual([
+      'cli/main',
+      'cli/program',
+      'errors',
+    ])
+  },
+)
+
+test.each([
+  { args: ['check', 'fixtures/class-register/body.txt'], packages: ['commander', 'zod'] },
+  { args: ['check', 'fixtures', '--config', 'nowhere.yaml'], packages: ['commander', 'zod'] },
+  { args: ['send', 'nowhere.txt', '--to', 'http://127.0.0.1:1'], packages: ['commander', 'undici'] },
+  { args: ['config', 'schema'], packages: ['commander', 'yaml', 'zod'] },
+])('$args loads $packages', async ({ args, packages }) => {
+  expect((await loadedBy(...args)).packages).toEqual(packages)
+})
+
+test('the process that starts workers does not load the adapter', async () => {
+  const { packages, own } = await loadedBy('serve', '--workers', '2')
+  expect(packages).toEqual(expect.arrayContaining(['prom-client']))
+  expect(packages.filter((name) => ['express', 'kysely', 'pg', 'undici'].includes(name))).toEqual([])
+  expect(own).not.toContain('app')
+})
