@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http'
 import { addGauges, addJournalGauges } from './app/gauges.ts'
 import { createEchoKeeper, type EchoKeeper } from './app/keep-echoes.ts'
 import { openConfiguredJournal } from './app/open-journal.ts'
-import { createPaceSharing } from './app/share-pace.ts'
+import { createRateSharing } from './app/share-rate.ts'
 import { toPartner } from './app/to-partner.ts'
 import { callsPerSecondOf, type Config } from './config/index.ts'
 import { createAddressList } from './http/address-list.ts'
@@ -21,7 +21,7 @@ import {
   createAuthorise,
   createAcceptedCredentials,
   createIdentify,
-  createShares,
+  createQueueKeys,
 } from './partners/index.ts'
 import {
   createByteBudget,
@@ -41,15 +41,9 @@ import {
 } from './writes/index.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { defaultBatchLimits } from './v2/index.ts'
-import {
-  createFairGate,
-  createThrottles,
-  createSharedReader,
-  createV3Client,
-  createV3Reader,
-  type FairGate,
-  systemClock,
-} from './v3/index.ts'
+import { createFairGate, createRateLimits, type FairGate } from './upstream/index.ts'
+import { createSharedReader, createV3Client, createV3Reader } from './v3/index.ts'
+import { systemClock } from './clock.ts'
 
 /**
  * Idle time of client connections: above that of usual load balancers, which would otherwise reuse a connection at the
@@ -106,8 +100,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     later: slicing.later,
   }
   const client = createV3Client(upstream)
-  const pace = createPaceSharing()
-  const throttles = createThrottles(
+  const rateLimit = createRateSharing()
+  const rateLimits = createRateLimits(
     systemClock,
     (priority, admission) =>
       metrics.queued({
@@ -115,9 +109,9 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
         waitedMs: admission.waitedMs,
         refused: admission.admitted ? undefined : admission.reason,
       }),
-    config.journal.url === 'none' ? undefined : pace.turnsOf,
+    config.journal.url === 'none' ? undefined : rateLimit.slotsOf,
   )
-  const shares = createShares()
+  const queueKeys = createQueueKeys()
   const { maxInFlightBytes, slowClients } = config.limits
   const byteBudget = createByteBudget(maxInFlightBytes, () =>
     metrics.shareRefused({ resource: 'bytes', reason: 'share' }),
@@ -144,7 +138,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     connections: v3.connections,
     gate: gates.pass_through,
     acquireMs: v3.timeouts.acquireMs,
-    shares,
+    queueKeys,
     byteBudget,
     timeoutMs: v3.timeouts.headersMs,
     onCall: metrics.called,
@@ -164,7 +158,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     return Math.max(...times)
   }
   const shared = {
-    authorise: createAuthorise(partners, throttles, identify),
+    authorise: createAuthorise(partners, rateLimits, identify),
     v3: client,
     upstream: v3.baseUrl.href,
     reader: reads.reader,
@@ -176,7 +170,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     active: createActiveRecords(),
     limits: { ...defaultBatchLimits, ...config.limits },
     byteBudget,
-    shares,
+    queueKeys,
     slowClients: createSlowClients(slowClients, systemClock),
     slicing,
     inFlight: createInFlight(),
@@ -187,9 +181,9 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     newId: overrides.newId ?? randomUUID,
   }
   let ready = false
-  addGauges(metrics, shared, throttles, gates)
+  addGauges(metrics, shared, rateLimits, gates)
   const start = async (): Promise<Running> => {
-    const open = overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events, pace))
+    const open = overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events, rateLimit))
     const journal = await open()
     addJournalGauges(metrics, journal, systemClock)
     const keeper = createEchoKeeper(shared.echoes, journal, v3.baseUrl, systemClock)
@@ -205,7 +199,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       context,
       (id, shown) => {
         const partner = partners.find((candidate) => candidate.id === id)
-        return partner === undefined ? 'partner' : authoriseWithout(partner, throttles, identify, shown)
+        return partner === undefined ? 'partner' : authoriseWithout(partner, rateLimits, identify, shown)
       },
       lookForMs,
     )

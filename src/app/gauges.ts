@@ -2,7 +2,8 @@ import { AdapterError } from '../errors.ts'
 import type { Balance, Journal } from '../journal/index.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { ProxyContext } from '../proxy/index.ts'
-import type { Clock, FairGate, Throttles } from '../v3/index.ts'
+import type { FairGate, RateLimits } from '../upstream/index.ts'
+import type { Clock } from '../clock.ts'
 
 /** Who looks at the metrics waits no longer for a journal that does not answer. */
 const JOURNAL_MS = 2_000
@@ -14,7 +15,7 @@ const states = ['confirmed', 'refused', 'unknown', 'parked', 'open'] as const
 export function addGauges(
   metrics: Metrics,
   { inFlight, byteBudget }: Pick<ProxyContext, 'inFlight' | 'byteBudget'>,
-  throttles: Throttles,
+  rateLimits: RateLimits,
   gates: Readonly<Record<'pass_through' | 'read', FairGate>>,
 ): void {
   metrics.addGauge({ name: 'in_flight_requests', help: 'Requests that are being handled.' }, () =>
@@ -29,7 +30,7 @@ export function addGauges(
   )
   metrics.addGauge(
     { name: 'queue_length', help: 'Calls that wait for their turn.', labels: ['priority'] },
-    () => priorities.map((priority) => ({ labels: { priority }, value: throttles.waiting(priority) })),
+    () => priorities.map((priority) => ({ labels: { priority }, value: rateLimits.waiting(priority) })),
   )
 }
 

@@ -1,7 +1,7 @@
 import type { Journal } from '../journal/index.ts'
 import type { EchoLearning } from '../writes/index.ts'
 import { formatProfile, joinProfiles, parseProfile, turnSkew } from '../translate/index.ts'
-import type { Clock } from '../v3/index.ts'
+import type { Clock } from '../clock.ts'
 
 /** What keeps the profile of a service in the journal. */
 export interface EchoKeeper {

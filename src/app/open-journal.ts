@@ -1,13 +1,13 @@
 import { type JournalConfig, journalKeysOf, journalUrlOf } from '../config/index.ts'
 import { createNoJournal, type Journal, openJournal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
-import type { PaceSharing } from './share-pace.ts'
+import type { RateSharing } from './share-rate.ts'
 
 /** Opens the journal that the configuration names, and shares the pace of those who share it. Errors: those of `openJournal`. */
 export async function openConfiguredJournal(
   config: JournalConfig,
   events: Events,
-  sharing: PaceSharing,
+  sharing: RateSharing,
 ): Promise<Journal> {
   const url = journalUrlOf(config)
   if (url === 'none') return createNoJournal()

@@ -1,7 +1,8 @@
 import { type PartnerConfig, Secret } from '../config/index.ts'
 import type { Partner } from '../partners/index.ts'
 import { isGuid } from '../odata/index.ts'
-import { createTokenSource, fetchToken, systemClock, type TokenSource } from '../v3/index.ts'
+import { createTokenSource, fetchToken, type TokenSource } from '../upstream/index.ts'
+import { systemClock } from '../clock.ts'
 import { toMapping } from './to-mapping.ts'
 
 /** A partner of the configuration as the proxy needs it. */

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
+import type { Clock } from '../clock.ts'
+
 /** How slow a client may be. */
 export interface PaceRules {
   /** Mean rate of an upload and of the reading of a reply, over each of the windows below. */
@@ -13,12 +15,6 @@ export interface PaceRules {
 
 /** What a slow client was doing. */
 export type SlowPhase = 'upload' | 'reply'
-
-/** Time as the watch uses it. */
-export interface WatchClock {
-  nowMs(): number
-  after(delayMs: number, act: () => void): () => void
-}
 
 /** Watches requests whose clients may be too slow. */
 export interface SlowClients {
@@ -46,7 +42,7 @@ const LOOKS = 4
  * Creates the watch: one timer for all exchanges. The time in which the other side is not ready does not count: an upload that
  * the adapter does not read, a reply of which nothing is left to send.
  */
-export function createSlowClients(rules: PaceRules, clock: WatchClock): SlowClients {
+export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
   // Slots that are used again: a Set copies its table as it turns over, and the copies keep requests from the collector.
   const exchanges: (Exchange | undefined)[] = []
   const free: number[] = []

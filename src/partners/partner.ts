@@ -3,7 +3,8 @@ import type { IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 import type { ReadRules, RecordMapping } from '../translate/index.ts'
-import type { BatchChoice, BodyProfile, Pace, Throttles, TokenSource, V3Credentials } from '../v3/index.ts'
+import type { RateLimit, RateLimits, TokenSource } from '../upstream/index.ts'
+import type { BatchChoice, BodyProfile, V3Credentials } from '../v3/index.ts'
 import type { ClientIdentity, Identify } from './owner.ts'
 import { readClientCredentials } from '../http/client-credentials.ts'
 import { pathOf } from '../http/request-target.ts'
@@ -64,7 +65,7 @@ export interface Authorisation {
   readonly owner: string
   readonly identity: ClientIdentity
   /** The pace of the partner's calls; undefined where nothing limits them. */
-  readonly pace: Pace | undefined
+  readonly rateLimit: RateLimit | undefined
   /** Credentials with a new token, after the service refused the one above; undefined: the token is the client's. */
   readonly renew: (() => Promise<V3Credentials>) | undefined
 }
@@ -76,7 +77,7 @@ export interface Authorisation {
  */
 export function createAuthorise(
   partners: readonly Partner[],
-  throttles: Throttles,
+  rateLimits: RateLimits,
   identify: Identify,
 ): (request: IncomingMessage) => Promise<Authorisation> {
   return async (request) => {
@@ -88,7 +89,7 @@ export function createAuthorise(
         'Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.',
       )
     }
-    return authorisePartner(partner, throttles, identify, client)
+    return authorisePartner(partner, rateLimits, identify, client)
   }
 }
 
@@ -98,17 +99,16 @@ export function createAuthorise(
  */
 async function authorisePartner(
   partner: Partner,
-  throttles: Throttles,
+  rateLimits: RateLimits,
   identify: Identify,
   client: V3Credentials,
 ): Promise<Authorisation> {
   const { callsPerSecond, tokens } = partner
   const { authorization } = client
   const subscriptionKey = partner.subscriptionKey?.() ?? client.subscriptionKey
-  const pace =
-    callsPerSecond === undefined ? undefined : { throttle: throttles.of(subscriptionKey, callsPerSecond) }
+  const rateLimit = callsPerSecond === undefined ? undefined : rateLimits.of(subscriptionKey, callsPerSecond)
   const identity = identify(partner, client)
-  const who = { partner, client, owner: identity.owner, identity, pace }
+  const who = { partner, client, owner: identity.owner, identity, rateLimit }
   if (tokens === undefined)
     return { ...who, credentials: { authorization, subscriptionKey }, renew: undefined }
   const token = await tokens.token()
@@ -123,13 +123,13 @@ async function authorisePartner(
  */
 export function authoriseWithout(
   partner: Partner,
-  throttles: Throttles,
+  rateLimits: RateLimits,
   identify: Identify,
   shown: V3Credentials | undefined,
 ): Promise<Authorisation> | 'credentials' {
   const isComplete = partner.tokens !== undefined && partner.subscriptionKey !== undefined
   if (shown === undefined && !isComplete) return 'credentials'
-  return authorisePartner(partner, throttles, identify, shown ?? { authorization: '', subscriptionKey: '' })
+  return authorisePartner(partner, rateLimits, identify, shown ?? { authorization: '', subscriptionKey: '' })
 }
 
 /** Whole segments only, in any case as the routes: `/acme` is no prefix of `/acme-two/V2`. */

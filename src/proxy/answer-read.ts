@@ -8,7 +8,8 @@ import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import type { ReadSession } from '../reads/read-upstream.ts'
-import { openTurns, untilGone } from './turns.ts'
+import { openCallBudget } from '../upstream/index.ts'
+import { untilGone } from './until-gone.ts'
 
 /** The answer to a read. */
 export interface ReadAnswer {
@@ -29,7 +30,7 @@ export async function authoriseRead(
 }
 
 /** What a read uses of the context. */
-type ReadContext = Pick<ProxyContext, 'reads' | 'byteBudget' | 'shares' | 'accepted' | 'events' | 'nowMs'>
+type ReadContext = Pick<ProxyContext, 'reads' | 'byteBudget' | 'queueKeys' | 'accepted' | 'events' | 'nowMs'>
 
 /** What the log says of a read whose client went away. */
 const CLIENT_GONE = 499
@@ -40,27 +41,34 @@ const CLIENT_GONE = 499
  * refusal. Errors: those of `read`.
  */
 export async function answerRead(
-  { reads, byteBudget, shares, accepted, events, nowMs }: ReadContext,
+  { reads, byteBudget, queueKeys, accepted, events, nowMs }: ReadContext,
   authorisation: Authorisation,
   response: ServerResponse,
   kind: ReadAnswered['kind'],
   read: (session: ReadSession) => Promise<ReadAnswer>,
 ): Promise<void> {
-  const { partner, credentials, renew, pace } = authorisation
+  const { partner, credentials, renew, rateLimit } = authorisation
   const startedMs = nowMs()
   const { reader, clock } = reads
-  const share = shares.of(authorisation)
-  const held = byteBudget.open(share)
+  const queueKey = queueKeys.of(authorisation)
+  const held = byteBudget.open(queueKey)
   const signal = untilGone(response)
-  const turns = openTurns({ pace, share, priority: 'read', budgetMs: partner.budgetMs, clock, signal })
+  const budget = openCallBudget({
+    rateLimit,
+    queueKey,
+    priority: 'read',
+    budgetMs: partner.budgetMs,
+    clock,
+    signal,
+  })
   const onAccepted = (): void => {
-    shares.accept(authorisation)
+    queueKeys.accept(authorisation)
     accepted.accept(authorisation)
   }
-  const session: ReadSession = { reader, share, credentials, renew, turns, signal, onAccepted, pages: 0 }
+  const session: ReadSession = { reader, queueKey, credentials, renew, budget, signal, onAccepted, pages: 0 }
   const finish = (status: number, rows: number): void => {
-    const queuedMs = turns.queuedMs()
-    if (pace !== undefined) response.setHeader('Server-Timing', `queue;dur=${queuedMs}`)
+    const queuedMs = budget.queuedMs()
+    if (rateLimit !== undefined) response.setHeader('Server-Timing', `queue;dur=${queuedMs}`)
     const { pages } = session
     events.readAnswered({
       partner: partner.id,

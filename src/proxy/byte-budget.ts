@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
-import { createQuota, holderOf, type Share } from '../v3/index.ts'
+import { createQuota, holderOf, type QueueKey } from '../upstream/index.ts'
 
 /** The bytes that one request holds in memory. */
 export interface HeldBytes {
@@ -13,7 +13,7 @@ export interface HeldBytes {
 
 /** Bytes of request bodies and complete replies that are held at the same time, over all requests. */
 export interface ByteBudget {
-  open(share: Share): HeldBytes
+  open(queueKey: QueueKey): HeldBytes
   /** What is taken now. */
   held(): number
 }
@@ -31,8 +31,8 @@ export function releaseAfterReply(held: HeldBytes, response: ServerResponse): vo
 export function createByteBudget(maxBytes: number, onRefusal?: () => void): ByteBudget {
   const quota = createQuota(maxBytes)
   return {
-    open: (share) => {
-      const holder = holderOf(share)
+    open: (queueKey) => {
+      const holder = holderOf(queueKey)
       let held = 0
       return {
         take: (count) => {

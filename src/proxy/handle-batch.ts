@@ -29,7 +29,7 @@ export async function handleBatch(
   checkHost(request)
   const authorisation = await context.authorise(request)
   const { partner } = authorisation
-  const held = context.byteBudget.open(context.shares.of(authorisation))
+  const held = context.byteBudget.open(context.queueKeys.of(authorisation))
   try {
     const body = await readRequest(request, context.limits.maxBodyBytes, held, slices)
     const write: WriteRequest = {

@@ -24,7 +24,7 @@ export async function handleRecord(
   checkHost(request)
   const authorisation = await context.authorise(request)
   const { partner } = authorisation
-  const held = context.byteBudget.open(context.shares.of(authorisation))
+  const held = context.byteBudget.open(context.queueKeys.of(authorisation))
   try {
     const body = await readRequest(request, context.limits.maxPartBytes, held, slices)
     const write: WriteRequest = {

@@ -5,22 +5,23 @@ import { createProxyMiddleware, proxyEventsPlugin } from 'http-proxy-middleware'
 
 import { AdapterError } from '../errors.ts'
 import { bodyArrival } from '../http/body-arrival.ts'
-import type { FairGate, OnCall, Share, V3Credentials } from '../v3/index.ts'
+import type { FairGate, OnCall, QueueKey } from '../upstream/index.ts'
+import type { V3Credentials } from '../v3/index.ts'
 import { type AllowedPath, createAllowedPaths, readMethods, refuseMethod } from './allowed-paths.ts'
 import type { ByteBudget, HeldBytes } from './byte-budget.ts'
-import { enterGate } from './enter-gate.ts'
+import { enterGate } from '../upstream/index.ts'
 import { sendError } from './error-reply.ts'
 import { forwardHeaders } from './forward-headers.ts'
 import type { Authorisation } from '../partners/partner.ts'
-import { openPassage, type Passage, type PassageOptions } from './passage.ts'
+import { openProxiedRequest, type ProxiedRequest, type ProxiedRequestOptions } from './proxied-request.ts'
 import { serviceRoot } from './read-request.ts'
 import { type LinkRewriting, relayReply } from './relay-reply.ts'
 import { pathOf } from '../http/request-target.ts'
-import type { Shares } from '../partners/shares.ts'
+import type { QueueKeys } from '../partners/queue-keys.ts'
 
 const MAX_LISTENERS = 32
 
-export interface PassThroughOptions extends PassageOptions {
+export interface PassThroughOptions extends ProxiedRequestOptions {
   readonly baseUrl: URL
   /** Everything else is not served. */
   readonly allow: readonly AllowedPath[]
@@ -31,7 +32,7 @@ export interface PassThroughOptions extends PassageOptions {
   readonly gate: FairGate
   /** Longest wait for a connection, ms. */
   readonly acquireMs: number
-  readonly shares: Shares
+  readonly queueKeys: QueueKeys
   readonly byteBudget: ByteBudget
   /** Longest silence of the upstream, and the time from the end of the request to the status line. */
   readonly timeoutMs: number
@@ -60,8 +61,8 @@ export interface PassThrough {
 
 /** One request on its way: whose it is, and the connection that it uses now. */
 interface Passing {
-  readonly passage: Passage
-  readonly share: Share
+  readonly passage: ProxiedRequest
+  readonly queueKey: QueueKey
   readonly authorisation: Authorisation
   readonly links: readonly LinkRewriting[]
   /** What of its body waits for a connection. */
@@ -146,7 +147,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
         const passing = underWay.get(request)
         const { statusCode = 0 } = upstream
         if (statusCode === 429) passing?.passage.holdBack(upstream.headers['retry-after'])
-        if (passing !== undefined && statusCode < 400) options.shares.accept(passing.authorisation)
+        if (passing !== undefined && statusCode < 400) options.queueKeys.accept(passing.authorisation)
         const renewed = statusCode === 401 ? passing?.passage.renew() : undefined
         if (passing !== undefined && renewed !== undefined) {
           upstream.resume()
@@ -177,11 +178,11 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> => {
-    const { turns, signal } = passing.passage
-    await turns.take()
+    const { budget, signal } = passing.passage
+    await budget.take()
     passing.outgoing = undefined
-    const waitMs = Math.min(options.acquireMs, turns.leftMs())
-    passing.leave = await enterGate(options.gate, passing.share, waitMs, signal)
+    const waitMs = Math.min(options.acquireMs, budget.leftMs())
+    passing.leave = await enterGate(options.gate, passing.queueKey, waitMs, signal)
     passing.held.release()
     try {
       await middleware(request, response)
@@ -219,14 +220,14 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       if (options.rewriteLinks) request.headers['accept-encoding'] = 'identity'
       // The proxy, the pipeline and the turns all listen for its end, and some twice when it is sent again.
       response.setMaxListeners(MAX_LISTENERS)
-      const share = options.shares.of(authorisation)
-      const passage = openPassage(options, share, authorisation, request, response)
+      const queueKey = options.queueKeys.of(authorisation)
+      const passage = openProxiedRequest(options, queueKey, authorisation, request, response)
       const passing: Passing = {
         passage,
-        share,
+        queueKey,
         authorisation,
         links,
-        held: options.byteBudget.open(share),
+        held: options.byteBudget.open(queueKey),
         leave: () => undefined,
         outgoing: undefined,
       }

@@ -1,5 +1,6 @@
 import type { ReadPlanner } from '../translate/index.ts'
-import type { Clock, SharedReader } from '../v3/index.ts'
+import type { SharedReader } from '../v3/index.ts'
+import type { Clock } from '../clock.ts'
 import type { UnmarkedCodes } from './unmarked-codes.ts'
 
 /** The parts that the read engine works with; created once by the composition root. */

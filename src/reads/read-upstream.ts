@@ -1,24 +1,18 @@
 import { AdapterError, type ErrorDetail } from '../errors.ts'
-import {
-  type ReadOutcome,
-  retryWaitMs,
-  type Share,
-  type SharedReader,
-  type UpstreamError,
-  type V3Credentials,
-} from '../v3/index.ts'
-import { noConnection } from '../proxy/enter-gate.ts'
-import type { Turns } from '../proxy/turns.ts'
+import { retryWaitMs, type QueueKey } from '../upstream/index.ts'
+import type { ReadOutcome, SharedReader, UpstreamError, V3Credentials } from '../v3/index.ts'
+import { noConnection } from '../upstream/index.ts'
+import type { CallBudget } from '../upstream/index.ts'
 
 /** One read of a client: whose it is, until when, and what ends it early. */
 export interface ReadSession {
   readonly reader: SharedReader
-  readonly share: Share
+  readonly queueKey: QueueKey
   /** Replaced by `renew`, so that later pages go with the new token. */
   credentials: V3Credentials
   /** Credentials with a new token, once the service refused the one above; undefined: the token is the client's. */
   renew: (() => Promise<V3Credentials>) | undefined
-  readonly turns: Turns
+  readonly budget: CallBudget
   /** Called with each answer that shows that V3 has accepted the credentials. */
   readonly onAccepted?: () => void
   /** Aborts when the client has gone. */
@@ -34,16 +28,16 @@ export interface ReadSession {
  * `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED`, `ADP_UPSTREAM_PROTOCOL`.
  */
 export async function readUpstream(session: ReadSession, resource: string, query: string): Promise<unknown> {
-  const { reader, turns, signal } = session
+  const { reader, budget, signal } = session
   for (let attempt = 0; ;) {
-    await turns.take()
+    await budget.take()
     const outcome = await reader.get(
       resource,
       query,
       session.credentials,
       signal,
-      turns.leftMs(),
-      session.share,
+      budget.leftMs(),
+      session.queueKey,
     )
     if (outcome.kind === 'busy') throw noConnection()
     if (outcome.kind === 'read') session.onAccepted?.()
@@ -60,7 +54,7 @@ export async function readUpstream(session: ReadSession, resource: string, query
     const { reason, retryAfterMs } = outcome
     const waitMs = retryWaitMs({ kind: 'notApplied', reason, retryAfterMs }, attempt)
     attempt += 1
-    if (waitMs === undefined || !(await turns.pause(waitMs, reason === 'throttled')))
+    if (waitMs === undefined || !(await budget.pause(waitMs, reason === 'throttled')))
       throw new AdapterError(
         retryAfterMs === undefined ? 'ADP_UPSTREAM_UNAVAILABLE' : 'ADP_BUDGET_EXCEEDED',
         'The service is not available, or takes no more calls now. Read again later.',

@@ -1,7 +1,7 @@
 import { AdapterError } from '../errors.ts'
 import type { Events } from '../observability/events.ts'
 import { codeIdOf, type ReadRules, toCodeQuery } from '../translate/index.ts'
-import type { Clock } from '../v3/index.ts'
+import type { Clock } from '../clock.ts'
 import { BoundedMap } from '../partners/bounded-map.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { readCollection } from './collect-page.ts'

@@ -65,8 +65,8 @@ async function askService(
   records: readonly StoredRecord[],
   plan: Plan,
 ): Promise<Verdict> {
-  const { partner, credentials, pace } = authorisation
-  const share = context.shares.of(authorisation)
+  const { partner, credentials, rateLimit } = authorisation
+  const queueKey = context.queueKeys.of(authorisation)
   const { clock } = context
   const endMs = clock.nowMs() + partner.budgetMs
   const posted = ({ position }: StoredRecord): V3Record | undefined => plan.records[position]?.record
@@ -80,7 +80,7 @@ async function askService(
     if (pauseMs > 0) await new Promise<void>((resolve) => void clock.after(pauseMs, resolve))
     const leftMs = endMs - clock.nowMs()
     if (leftMs <= 0) throw unchecked()
-    const outcome = await readPaced(context, pace, share, credentials, query, leftMs)
+    const outcome = await readPaced(context, rateLimit, queueKey, credentials, query, leftMs)
     if (outcome.kind === 'refused' && isDenial(outcome.error)) return toDenialError(outcome.error)
     wasRead = outcome.kind === 'read'
     if (outcome.kind !== 'read') continue

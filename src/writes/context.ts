@@ -2,8 +2,9 @@ import type { Slicing } from '../http/slices.ts'
 import type { Journal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
 import type { AcceptedCredentials } from '../partners/accepted-credentials.ts'
-import type { Shares } from '../partners/shares.ts'
-import type { Clock, SharedReader, V3Client } from '../v3/index.ts'
+import type { QueueKeys } from '../partners/queue-keys.ts'
+import type { SharedReader, V3Client } from '../v3/index.ts'
+import type { Clock } from '../clock.ts'
 import type { ActiveRecords } from './active-records.ts'
 import type { EchoLearning } from './echo-learning.ts'
 import type { Orphans } from './orphans.ts'
@@ -34,7 +35,7 @@ export interface WriteContext {
   readonly onVisible: (afterMs: number) => void
   /** The records that runs of this process work on. */
   readonly active: ActiveRecords
-  readonly shares: Shares
+  readonly queueKeys: QueueKeys
   readonly slicing: Slicing
   readonly events: Events
   readonly clock: Clock

@@ -1,9 +1,9 @@
 import type { Slices } from '../http/slices.ts'
 import { isReplyTo } from '../translate/index.ts'
+import type { NotApplied } from '../upstream/index.ts'
 import {
   type BodyProfile,
   encodeRecord,
-  type NotApplied,
   type PostOutcome,
   runOrdered,
   type UnknownReason,

@@ -1,5 +1,5 @@
 import type { Journal, OlderOpen, RecordRef } from '../journal/index.ts'
-import type { Clock } from '../v3/index.ts'
+import type { Clock } from '../clock.ts'
 
 /** Waiting for records that others are sending. */
 export interface Predecessors {

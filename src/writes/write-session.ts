@@ -1,13 +1,6 @@
 import { AdapterError } from '../errors.ts'
-import type {
-  Pace,
-  PostOutcome,
-  ReadOutcome,
-  UpstreamError,
-  Share,
-  V3Credentials,
-  V3Writes,
-} from '../v3/index.ts'
+import type { RateLimit, QueueKey } from '../upstream/index.ts'
+import type { PostOutcome, ReadOutcome, UpstreamError, V3Credentials, V3Writes } from '../v3/index.ts'
 import type { WriteContext } from './context.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { createReadBack } from './read-back.ts'
@@ -57,9 +50,9 @@ export function openWriteSession(
   batch: number,
   background?: InBackground,
 ): WriteSession {
-  const { partner, pace, renew } = authorisation
+  const { partner, rateLimit, renew } = authorisation
   const { echoes } = context
-  const share = context.shares.of(authorisation)
+  const queueKey = context.queueKeys.of(authorisation)
   const slices = context.slicing.open()
   const timeSent = partner.bodyProfile === 'full'
   const concurrency = background?.concurrency ?? partner.concurrency
@@ -71,7 +64,7 @@ export function openWriteSession(
     if (outcome.kind === 'refused') noteDenial(outcome.error)
     else if (outcome.kind === 'accepted' && !accepted) {
       accepted = true
-      context.shares.accept(authorisation)
+      context.queueKeys.accept(authorisation)
       context.verdicts.accept(batch, authorisation.identity)
       context.accepted.accept(authorisation)
     } else if (outcome.kind === 'read') context.accepted.accept(authorisation)
@@ -90,12 +83,18 @@ export function openWriteSession(
     permission: Permission,
   ): Promise<UpstreamError | undefined> => {
     const maySend = (): boolean => permission.maySend()
-    const writes = context.v3.openWrites(credentials, partner.budgetMs, pace, partner.batch, maySend, share)
+    const writes = context.v3.openWrites(credentials, {
+      budgetMs: partner.budgetMs,
+      rateLimit,
+      batch: partner.batch,
+      maySend,
+      queueKey,
+    })
     current = writes
     try {
       const resolve = createReadBack({
         read: async (query) =>
-          seen(await readPaced(context, pace, share, credentials, query, writes.leftMs())),
+          seen(await readPaced(context, rateLimit, queueKey, credentials, query, writes.leftMs())),
         wait: (ms) => new Promise((done) => context.clock.after(ms, done)),
         nowMs: () => context.clock.nowMs(),
         leftMs: () => writes.leftMs(),
@@ -132,7 +131,7 @@ export function openWriteSession(
     },
     denied: () => denied,
     queuedMs: () => Math.round(queued()),
-    timing: () => (pace === undefined ? undefined : `queue;dur=${Math.round(queued())}`),
+    timing: () => (rateLimit === undefined ? undefined : `queue;dur=${Math.round(queued())}`),
   }
 }
 
@@ -143,21 +142,20 @@ function toAdapterError(cause: unknown): AdapterError {
 /** A read for a write that was lost: it stands with the writes in the throttle's line, and ends with their budget. */
 export async function readPaced(
   context: WriteContext,
-  pace: Pace | undefined,
-  share: Share,
+  rateLimit: RateLimit | undefined,
+  queueKey: QueueKey,
   credentials: V3Credentials,
   query: string,
   leftMs: number,
 ): Promise<ReadOutcome> {
   const startedMs = context.clock.nowMs()
-  if (pace !== undefined) {
-    const { throttle } = pace
-    const { admitted } = await throttle.acquire('write', throttle.nowMs() + leftMs, share)
+  if (rateLimit !== undefined) {
+    const { admitted } = await rateLimit.acquire('write', rateLimit.nowMs() + leftMs, queueKey)
     if (!admitted) return nothingRead
   }
   // It goes on whatever its client does.
   const left = leftMs - (context.clock.nowMs() - startedMs)
-  const outcome = await context.reader.get('AttendanceRecords', query, credentials, undefined, left, share)
+  const outcome = await context.reader.get('AttendanceRecords', query, credentials, undefined, left, queueKey)
   return outcome.kind === 'busy' ? nothingRead : outcome
 }
 
@@ -168,8 +166,8 @@ const nothingRead: ReadOutcome = { kind: 'unavailable', reason: 'notConnected', 
  * (`refuseOverBudget`). Returns the seconds after which the queue has emptied so far that it would fit; undefined: it is
  * taken. A batch that is too large for any queue gets the time of the budget itself.
  */
-export function overBudgetSeconds({ partner, pace }: Authorisation, calls: number): number | undefined {
-  if (!partner.refuseOverBudget || pace === undefined) return undefined
-  const overMs = pace.throttle.estimateMs(calls) - partner.budgetMs
+export function overBudgetSeconds({ partner, rateLimit }: Authorisation, calls: number): number | undefined {
+  if (!partner.refuseOverBudget || rateLimit === undefined) return undefined
+  const overMs = rateLimit.estimateMs(calls) - partner.budgetMs
   return overMs <= 0 ? undefined : Math.max(1, Math.ceil(Math.min(overMs, partner.budgetMs) / 1_000))
 }

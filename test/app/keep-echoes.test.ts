@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createEchoKeeper } from '../../src/app/keep-echoes.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
 import { createEchoLearning } from '../../src/writes/index.ts'
-import { systemClock } from '../../src/v3/index.ts'
+import { systemClock } from '../../src/clock.ts'
 import { guid } from '../support/batch-request.ts'
 import { nestedRecord } from '../writes/planned-record.ts'
 

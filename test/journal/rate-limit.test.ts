@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 
 import { openJournal } from '../../src/journal/index.ts'
 import { nextRateSlots } from '../../src/journal/rate-limit/rate-slots.ts'
-import { createPaceSharing } from '../../src/app/share-pace.ts'
-import { createThrottles, systemClock } from '../../src/v3/index.ts'
+import { createRateSharing } from '../../src/app/share-rate.ts'
+import { createRateLimits } from '../../src/upstream/index.ts'
+import { systemClock } from '../../src/clock.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { makeFolder } from './open-sqlite.ts'
 
@@ -62,7 +63,7 @@ describe.each([
     /** Nobody knows better than this when a turn was given out that took so long to come. */
     let slowestMs = 0
     const run = async (journal: (typeof journals)[number], calls: number): Promise<void> => {
-      const sharing = createPaceSharing()
+      const sharing = createRateSharing()
       sharing.use({
         ...journal.rateLimit,
         reserve: async (...asked) => {
@@ -72,10 +73,10 @@ describe.each([
           return slots
         },
       })
-      const throttle = createThrottles(systemClock, undefined, sharing.turnsOf).of('subscription key', 5)
+      const rateLimit = createRateLimits(systemClock, undefined, sharing.slotsOf).of('subscription key', 5)
       await Promise.all(
         Array.from({ length: calls }, async () => {
-          const { admitted } = await throttle.acquire('write', throttle.nowMs() + 20_000)
+          const { admitted } = await rateLimit.acquire('write', rateLimit.nowMs() + 20_000)
           if (admitted) left.push(performance.now())
         }),
       )

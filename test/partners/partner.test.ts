@@ -4,7 +4,8 @@ import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { createThrottles, systemClock } from '../../src/v3/index.ts'
+import { createRateLimits } from '../../src/upstream/index.ts'
+import { systemClock } from '../../src/clock.ts'
 import { createIdentify } from '../../src/partners/owner.ts'
 import {
   authoriseWithout,
@@ -59,11 +60,11 @@ function request(url: string, headers: Record<string, string> = {}): IncomingMes
   return { url, headers: own } as unknown as IncomingMessage
 }
 
-const throttles = createThrottles(systemClock)
+const rateLimits = createRateLimits(systemClock)
 
 async function whoIs(partners: readonly Partner[], asking: IncomingMessage): Promise<string> {
   try {
-    return (await createAuthorise(partners, throttles, createIdentify())(asking)).partner.id
+    return (await createAuthorise(partners, rateLimits, createIdentify())(asking)).partner.id
   } catch (error) {
     if (error instanceof AdapterError) return error.code
     throw error
@@ -112,7 +113,7 @@ describe('createAuthorise', () => {
   it('batch-wire F24: gives the credentials of the outer request, with the key of the partner where it has one', async () => {
     const [own, mapped] = await Promise.all(
       [undefined, () => 'v3-key'].map((key) =>
-        createAuthorise([partner('p', { any: true }, key)], throttles, createIdentify())(request('/')),
+        createAuthorise([partner('p', { any: true }, key)], rateLimits, createIdentify())(request('/')),
       ),
     )
     expect(own?.credentials).toEqual({ authorization: 'bearer t', subscriptionKey: 'key' })
@@ -135,7 +136,7 @@ describe('authoriseWithout', () => {
     ['no token', own('v3-key', false), undefined, 'credentials'],
   ] // prettier-ignore
   it.each(rows)('goes with %s', async (_what, who, client, expected) => {
-    const authorised = authoriseWithout(who, throttles, createIdentify(), client)
+    const authorised = authoriseWithout(who, rateLimits, createIdentify(), client)
     expect(typeof authorised === 'string' ? authorised : (await authorised).credentials).toEqual(expected)
   })
 })

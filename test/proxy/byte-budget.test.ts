@@ -2,21 +2,21 @@ import { expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createByteBudget } from '../../src/proxy/byte-budget.ts'
-import { soleShare } from '../../src/v3/index.ts'
+import { soleQueue } from '../../src/upstream/index.ts'
 
-const newcomer = { ...soleShare, isAccepted: () => false }
+const newcomer = { ...soleQueue, isAccepted: () => false }
 
 it('gives one client nearly all, keeps a part for the next, and takes back', () => {
   let refusals = 0
   const budget = createByteBudget(900, () => (refusals += 1))
-  const [first, second] = [budget.open(soleShare), budget.open(soleShare)]
+  const [first, second] = [budget.open(soleQueue), budget.open(soleQueue)]
   first.take(600)
   second.take(100)
   second.take(0)
   expect(budget.held()).toBe(700)
   expect(() => second.take(113)).toThrow(AdapterError)
   expect(() => second.take(20)).not.toThrow() // what was refused was not counted
-  const other = budget.open({ ...soleShare, owner: 'other' })
+  const other = budget.open({ ...soleQueue, owner: 'other' })
   other.take(70)
   expect(() => second.take(70)).toThrow(/^Too many bytes of this client/)
   first.release()
@@ -32,5 +32,5 @@ it('gives a quarter to all clients together that V3 has not accepted', () => {
   first.take(200)
   second.take(50)
   expect(() => second.take(1)).toThrow(AdapterError)
-  expect(() => budget.open(soleShare).take(600)).not.toThrow()
+  expect(() => budget.open(soleQueue).take(600)).not.toThrow()
 })

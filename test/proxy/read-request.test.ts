@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 
 import { createSlicing } from '../../src/http/slices.ts'
 import { createByteBudget } from '../../src/proxy/byte-budget.ts'
-import { soleShare } from '../../src/v3/index.ts'
+import { soleQueue } from '../../src/upstream/index.ts'
 import { readRequest, serviceRoot } from '../../src/proxy/read-request.ts'
 
 /** A request as far as it is looked at. */
@@ -36,7 +36,7 @@ describe('readRequest', () => {
 
   it('takes its bytes from the budget and leaves them to the caller to release', async () => {
     const budget = createByteBudget(10)
-    const held = budget.open(soleShare)
+    const held = budget.open(soleQueue)
     const bytes = await readRequest(body('abc', 'def'), 100, held, slices)
     expect([bytes.toString(), budget.held()]).toEqual(['abcdef', 6])
     held.release()
@@ -48,7 +48,7 @@ describe('readRequest', () => {
     ['the limit', 5, 100, 'ADP_TOO_LARGE'],
   ])('takes no more when %s refuses it', async (_name, maxBytes, maxHeld, code) => {
     const budget = createByteBudget(maxHeld)
-    const reading = readRequest(body('abc', 'def'), maxBytes, budget.open(soleShare), slices)
+    const reading = readRequest(body('abc', 'def'), maxBytes, budget.open(soleQueue), slices)
     await expect(reading).rejects.toMatchObject({ code })
     expect(budget.held()).toBe(3)
   })

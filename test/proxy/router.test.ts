@@ -10,7 +10,7 @@ import { createSlicing } from '../../src/http/slices.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
-import { createAcceptedCredentials, createShares } from '../../src/partners/index.ts'
+import { createAcceptedCredentials, createQueueKeys } from '../../src/partners/index.ts'
 import { createByteBudget, createInFlight, createProxyApp, type ProxyContext } from '../../src/proxy/index.ts'
 import {
   createActiveRecords,
@@ -19,7 +19,7 @@ import {
   createPredecessors,
 } from '../../src/writes/index.ts'
 import { defaultBatchLimits } from '../../src/v2/index.ts'
-import { systemClock } from '../../src/v3/index.ts'
+import { systemClock } from '../../src/clock.ts'
 import { exchange } from '../support/raw-client.ts'
 
 /** The status line of the answer to one request, in front of a service that nobody may use. */
@@ -51,7 +51,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     clock: systemClock,
     limits: defaultBatchLimits,
     byteBudget: createByteBudget(1),
-    shares: createShares(),
+    queueKeys: createQueueKeys(),
     slowClients: { watch: () => undefined },
     slicing: createSlicing(),
     inFlight: createInFlight(),

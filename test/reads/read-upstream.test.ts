@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { type ReadSession, readUpstream } from '../../src/reads/read-upstream.ts'
-import { openTurns } from '../../src/proxy/turns.ts'
-import { createThrottles, type ReadOutcome, soleShare, type V3Credentials } from '../../src/v3/index.ts'
+import { openCallBudget } from '../../src/upstream/index.ts'
+import { createRateLimits, soleQueue } from '../../src/upstream/index.ts'
+import type { ReadOutcome, V3Credentials } from '../../src/v3/index.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 const page: ReadOutcome = { kind: 'read', json: { value: [] } }
@@ -39,8 +40,8 @@ async function read(
   const clock = createManualClock()
   const calls: [number, string][] = []
   let tokens = 0
-  const pace =
-    callsPerSecond === undefined ? undefined : { throttle: createThrottles(clock).of('key', callsPerSecond) }
+  const rateLimit =
+    callsPerSecond === undefined ? undefined : createRateLimits(clock).of('key', callsPerSecond)
   const { signal } = new AbortController()
   const session: ReadSession = {
     reader: {
@@ -50,10 +51,10 @@ async function read(
       },
       close: () => Promise.resolve(),
     },
-    share: soleShare,
+    queueKey: soleQueue,
     credentials: renewed(0),
     renew: renews ? () => Promise.resolve(renewed((tokens += 1))) : undefined,
-    turns: openTurns({ pace, share: soleShare, priority: 'read', budgetMs, clock, signal }),
+    budget: openCallBudget({ rateLimit, queueKey: soleQueue, priority: 'read', budgetMs, clock, signal }),
     signal,
     pages: 0,
   }

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 
 import type { Authorisation } from '../../src/partners/partner.ts'
 import type { ReadSession } from '../../src/reads/read-upstream.ts'
-import { openTurns } from '../../src/proxy/turns.ts'
+import { openCallBudget } from '../../src/upstream/index.ts'
 import { createUnmarkedCodes } from '../../src/reads/unmarked-codes.ts'
-import { soleShare } from '../../src/v3/index.ts'
+import { soleQueue } from '../../src/upstream/index.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 const ids = ['aaaaaaaa-0000-4000-8000-000000000001', 'aaaaaaaa-0000-4000-8000-000000000002']
@@ -42,12 +42,12 @@ function openSession() {
       },
       close: () => Promise.resolve(),
     },
-    share: soleShare,
+    queueKey: soleQueue,
     credentials: { authorization: 'bearer t', subscriptionKey: 'k' },
     renew: undefined,
-    turns: openTurns({
-      pace: undefined,
-      share: soleShare,
+    budget: openCallBudget({
+      rateLimit: undefined,
+      queueKey: soleQueue,
       priority: 'read',
       budgetMs: 1_000_000_000,
       clock,

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/v3/index.ts'
+import type { Clock } from '../../src/clock.ts'
 
 export interface ManualClock extends Clock {
   /** Lets so much time pass; what is due happens in order, each at its own time. */

@@ -1,10 +1,8 @@
 import { type Dispatcher, errors, Pool } from 'undici'
 
+import { collectReply, observeReads, readRetryAfter, ReplyOverdueError } from '../../upstream/index.ts'
 import { readUpstreamError, type UpstreamError } from '../errors/upstream-error.ts'
-import { collectReply, ReplyOverdueError } from './collect-reply.ts'
-import { observeReads } from './observe-reads.ts'
 import { parsePage } from './parse-page.ts'
-import { readRetryAfter } from './read-outcome.ts'
 import type { V3ClientOptions, V3Credentials } from './v3-client.ts'
 
 /** A page of 1000 records is about half of one MiB; more than this is no page. */

@@ -1,16 +1,22 @@
+import type { Clock } from '../../clock.ts'
+import {
+  createConnections,
+  type Deadline,
+  type DeadlineOptions,
+  type Dispatch,
+  type NotApplied,
+  type OnCall,
+  openDeadline,
+  type QueueKey,
+  type ReplyReader,
+  soleQueue,
+} from '../../upstream/index.ts'
 import type { PostOutcome } from '../errors/post-outcome.ts'
-import { type BatchChoice, createBatchPosts, type Post } from './batch/batch-posts.ts'
+import { type BatchChoice, createBatchPosts, type OnPost, type Post } from './batch/batch-posts.ts'
 import { createBatchCapability } from './batch/capability.ts'
 import { encodeV3Batch } from './batch/encode-batch.ts'
 import { type BatchResult, readBatchReply } from './batch/read-batch-reply.ts'
-import { type Calls, type Dispatch, type OnPost, openCalls, type Pace } from './calls.ts'
-import type { Clock } from './clock.ts'
-import { createConnections } from './connections.ts'
-import type { OnCall } from './observe-reads.ts'
-import type { ReplyReader } from './post-handler.ts'
-import { readOutcome } from './read-outcome.ts'
-import type { NotApplied } from './retry.ts'
-import { type Share, soleShare } from './shares/share.ts'
+import { parsePostReply } from './parse-post-reply.ts'
 
 /** Where V3 is and how patient the client is. */
 export interface V3ClientOptions {
@@ -28,7 +34,7 @@ export interface V3ClientOptions {
   /** Milliseconds since the epoch: what a date in `Retry-After` is set against. */
   readonly nowMs: () => number
   readonly clock: Clock
-  /** Hears of every call that left; none by default. */
+  /** Called for every call that left; none by default. */
   readonly onCall?: OnCall
   /** Runs work in a turn of the event loop of its own; by default it is done at once. */
   readonly later?: (act: () => void) => void
@@ -40,9 +46,9 @@ export interface V3Credentials {
   readonly subscriptionKey: string
 }
 
-/** The writes of one batch: they share credentials, a budget of time and a pace. */
+/** The writes of one batch: they share credentials, a deadline and a rate limit. */
 export interface V3Writes {
-  /** Posts one record's JSON once and tells what became of it, once. */
+  /** Posts one record's JSON once and reports its outcome, once. */
   post(body: string, onOutcome: OnPost): void
   /** Posts a record again whose first post was not applied, as long as that may help and time is left. Never rejects. */
   repost(body: string, first: NotApplied): Promise<PostOutcome>
@@ -50,26 +56,22 @@ export interface V3Writes {
   readonly atATime: number | undefined
   /** The time that is left of the budget, ms. */
   leftMs(): number
-  /** The longest time that a call stood in the throttle's queue so far, ms. */
+  /** The longest time that a call waited for the rate limit so far, ms. */
   queuedMs(): number
-  /** Gives up the timer of the budget. */
+  /** Cancels the timer of the deadline. */
   close(): void
 }
 
+/** The calls of one batch; `maySend` on false is `leaseLost`. Without a rate limit nothing is queued. */
+export interface WriteOptions extends Pick<DeadlineOptions, 'budgetMs' | 'maySend' | 'queueKey'> {
+  readonly rateLimit?: DeadlineOptions['rateLimit']
+  /** Joins the posts of one turn of the event loop into `$batch` calls. */
+  readonly batch?: BatchChoice | undefined
+}
+
 export interface V3Client {
-  /**
-   * Opens the writes of one batch. After `budgetMs` what has not left is `notApplied`, what has left is `unknown`. Without
-   * `pace` nothing is held back; with `batch` the posts of one turn are joined into `$batch` calls. `maySend` is asked when a
-   * request goes to its socket: on false it does not, and is `notApplied` (`leaseLost`). `share` says whose connections it uses.
-   */
-  openWrites(
-    credentials: V3Credentials,
-    budgetMs: number,
-    pace?: Pace,
-    batch?: BatchChoice,
-    maySend?: () => boolean,
-    share?: Share,
-  ): V3Writes
+  /** Opens the writes of one batch: after its budget what has not left is `notApplied`, what has left is `unknown`. */
+  openWrites(credentials: V3Credentials, options: WriteOptions): V3Writes
   /** How many calls so many records take, as far as the upstream has shown what it can. */
   callsFor(records: number, batch?: BatchChoice): number
   /** Waits for what is in flight, then closes the connections. */
@@ -112,14 +114,15 @@ export function createV3Client(options: V3ClientOptions): V3Client {
     onAnswered: observe('write'),
     later,
     maxReplyBytes: MAX_REPLY_BYTES,
-    read: ({ status, body, retryAfter }) => readOutcome(status, body.toString('utf8'), retryAfter, nowMs()),
+    read: ({ status, body, retryAfter }) =>
+      parsePostReply(status, body.toString('utf8'), retryAfter, nowMs()),
   }
   const joinedPost = (
     choice: BatchChoice,
     { authorization, subscriptionKey }: V3Credentials,
-    calls: Calls,
+    deadline: Deadline,
     sendOne: Post,
-    share: Share,
+    queueKey: QueueKey,
   ): Post =>
     createBatchPosts({
       choice,
@@ -140,7 +143,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
           connections.dispatch(
             { path: `${root}/$batch`, method: 'POST', headers, body: text },
             handler,
-            share,
+            queueKey,
           )
         const reader: ReplyReader<BatchResult> = {
           onAnswered: onBatchAnswered,
@@ -148,11 +151,11 @@ export function createV3Client(options: V3ClientOptions): V3Client {
           maxReplyBytes: MAX_REPLY_BYTES + records.length * MAX_PART_BYTES,
           read: (reply) => readBatchReply(reply, records.length, nowMs()),
         }
-        calls.send(dispatch, body, reader, onResult)
+        deadline.send(dispatch, body, reader, onResult)
       },
     })
   return {
-    openWrites: (credentials, budgetMs, pace, batch, maySend, share = soleShare) => {
+    openWrites: (credentials, { budgetMs, rateLimit, batch, maySend, queueKey = soleQueue }) => {
       const headers = [
         'content-type', 'application/json',
         'accept', 'application/json',
@@ -161,23 +164,24 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         'ocp-apim-subscription-key', credentials.subscriptionKey,
       ] // prettier-ignore
       const dispatch: Dispatch = (handler, body) =>
-        connections.dispatch({ path, method: 'POST', headers, body }, handler, share)
-      const calls = openCalls(budgetMs, clock, pace, maySend, share)
+        connections.dispatch({ path, method: 'POST', headers, body }, handler, queueKey)
+      const deadline = openDeadline({ budgetMs, clock, rateLimit, maySend, queueKey })
       const postOne: Post = (body, onOutcome) => {
-        calls.send<PostOutcome>(dispatch, body, single, onOutcome)
+        deadline.send<PostOutcome>(dispatch, body, single, onOutcome)
       }
       const joined = isBatch(batch) ? batch : undefined
-      const post = joined === undefined ? postOne : joinedPost(joined, credentials, calls, postOne, share)
+      const post =
+        joined === undefined ? postOne : joinedPost(joined, credentials, deadline, postOne, queueKey)
       return {
         atATime: joined === undefined ? undefined : joined.maxRecords * BATCHES_AT_A_TIME,
         post,
         repost: (body, first) =>
-          calls.repeat(first, (onOutcome) => {
+          deadline.repeat<PostOutcome>(first, (onOutcome) => {
             post(body, onOutcome)
           }),
-        leftMs: () => calls.leftMs(),
-        queuedMs: () => calls.queuedMs(),
-        close: () => calls.close(),
+        leftMs: () => deadline.leftMs(),
+        queuedMs: () => deadline.queuedMs(),
+        close: () => deadline.close(),
       }
     },
     callsFor: (records, batch) => (isBatch(batch) ? Math.ceil(records / batch.maxRecords) : records),

@@ -3,13 +3,8 @@ import { createServer, type AddressInfo, type Socket } from 'node:net'
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-import {
-  createV3Client,
-  createV3Reader,
-  type PostOutcome,
-  type ReadOutcome,
-  systemClock,
-} from '../../../src/v3/index.ts'
+import { createV3Client, createV3Reader, type PostOutcome, type ReadOutcome } from '../../../src/v3/index.ts'
+import { systemClock } from '../../../src/clock.ts'
 
 const credentials = { authorization: 'bearer t', subscriptionKey: 'k' }
 const BUDGET_MS = 400
@@ -64,7 +59,7 @@ async function read(url: URL, timeoutMs: number): Promise<ReadOutcome> {
 async function post(url: URL): Promise<PostOutcome> {
   const client = createV3Client(optionsFor(url))
   onTestFinished(() => client.close())
-  const writes = client.openWrites(credentials, BUDGET_MS)
+  const writes = client.openWrites(credentials, { budgetMs: BUDGET_MS })
   const outcome = await new Promise<PostOutcome>((resolve) => {
     writes.post('{}', resolve)
   })
@@ -115,7 +110,7 @@ describe('a service whose reply is large', () => {
     const { promise: asked, resolve: ask } = Promise.withResolvers<() => void>()
     const client = createV3Client({ ...optionsFor(service.url), later: ask })
     onTestFinished(() => client.close())
-    const writes = client.openWrites(credentials, 20_000)
+    const writes = client.openWrites(credentials, { budgetMs: 20_000 })
     const outcomes: PostOutcome[] = []
     writes.post('{}', (outcome) => outcomes.push(outcome))
     const read = await asked

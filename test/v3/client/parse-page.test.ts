@@ -64,7 +64,7 @@ describe('parseInGroups', () => {
 
 describe('parsePage', () => {
   it('parses a large page in turns of the event loop, more of them for more rows', async () => {
-    const turnsOf = async (rows: number): Promise<number> => {
+    const slotsOf = async (rows: number): Promise<number> => {
       const row = { Attendee: { ExternalID: 'x,[{'.repeat(4) }, Qualifier: { Comment: 'y'.repeat(60) } }
       const page = { '@odata.nextLink': 'z?a', value: Array.from({ length: rows }, () => row) }
       let turns = 0
@@ -75,9 +75,9 @@ describe('parsePage', () => {
       expect(await parsePage(Buffer.from(JSON.stringify(page)), later)).toEqual(page)
       return turns
     }
-    expect(await turnsOf(1_000)).toBe(0)
-    expect(await turnsOf(10_000)).toBeGreaterThanOrEqual(4)
-    expect(await turnsOf(20_000)).toBeGreaterThanOrEqual(8)
+    expect(await slotsOf(1_000)).toBe(0)
+    expect(await slotsOf(10_000)).toBeGreaterThanOrEqual(4)
+    expect(await slotsOf(20_000)).toBeGreaterThanOrEqual(8)
   })
 
   it('refuses a page that holds too much', async () => {

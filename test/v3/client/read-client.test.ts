@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-import { createV3Reader, type ReadOutcome, systemClock, type V3Reader } from '../../../src/v3/index.ts'
+import { createV3Reader, type ReadOutcome, type V3Reader } from '../../../src/v3/index.ts'
+import { systemClock } from '../../../src/clock.ts'
 import { type Answer, replyWith, startUpstream } from '../../support/scripted-upstream.ts'
 
 const credentials = { authorization: 'bearer t', subscriptionKey: 'k' }

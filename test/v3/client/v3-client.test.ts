@@ -1,12 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-import {
-  createV3Client,
-  type PostOutcome,
-  systemClock,
-  type V3Client,
-  type V3Writes,
-} from '../../../src/v3/index.ts'
+import { createV3Client, type PostOutcome, type V3Client, type V3Writes } from '../../../src/v3/index.ts'
+import { systemClock } from '../../../src/clock.ts'
 import { type Answer, echoRecord, replyWith, startUpstream } from '../../support/scripted-upstream.ts'
 
 const body = '{"Comment":"caf\u00e9"}'
@@ -41,7 +36,7 @@ function postWith(writes: V3Writes): Promise<PostOutcome> {
 }
 
 async function post(v3: V3Client, budgetMs = 60_000, own = credentials): Promise<PostOutcome> {
-  const writes = v3.openWrites(own, budgetMs)
+  const writes = v3.openWrites(own, { budgetMs })
   try {
     return await postWith(writes)
   } finally {
@@ -107,7 +102,7 @@ describe('one post', () => {
 describe('the budget', () => {
   it('tells a sent record as unknown, a queued one as not applied, and a later one too', async () => {
     const upstream = await startUpstream(() => undefined)
-    const writes = client(upstream.url, { connections: 1 }).openWrites(credentials, 200)
+    const writes = client(upstream.url, { connections: 1 }).openWrites(credentials, { budgetMs: 200 })
     const outcomes = await Promise.all([postWith(writes), postWith(writes)])
     expect(outcomes).toEqual([unknown('timeout'), budget])
     expect(await postWith(writes)).toEqual(budget)
@@ -129,10 +124,10 @@ describe('the budget', () => {
       else return echoRecord(seen, response)
     })
     const v3 = client(upstream.url, { connections: 2 })
-    const patient = v3.openWrites(credentials, 60_000)
+    const patient = v3.openWrites(credentials, { budgetMs: 60_000 })
     const first = [postWith(patient), postWith(patient)]
     await upstream.arrived(2)
-    const hasty = v3.openWrites(credentials, 50)
+    const hasty = v3.openWrites(credentials, { budgetMs: 50 })
     expect(await Promise.all(Array.from({ length: 10 }, () => postWith(hasty)))).toEqual(
       Array(10).fill(budget),
     )
@@ -149,7 +144,7 @@ describe('the budget', () => {
   it('is over when the writes are closed', async () => {
     const upstream = await startUpstream()
     const v3 = client(upstream.url)
-    const writes = v3.openWrites(credentials, 20)
+    const writes = v3.openWrites(credentials, { budgetMs: 20 })
     writes.close()
     const silent = await startUpstream(() => undefined)
     expect(await post(client(silent.url), 60)).toEqual(unknown('timeout')) // so much time has passed

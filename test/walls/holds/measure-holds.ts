@@ -6,10 +6,10 @@ import { createEvents } from '../../../src/observability/events.ts'
 import { createLogger } from '../../../src/observability/logger.ts'
 import type { HostileRequest } from './hostile-request.ts'
 import type { OutsideReply, OutsideResult, OutsideRun } from './outside-world.ts'
-import { type Turns, watchTurns } from './watch-turns.ts'
+import { type CallBudget, watchTurns } from './watch-turns.ts'
 
 /** What a hostile request did to the others. */
-export interface Hold extends Turns {
+export interface Hold extends CallBudget {
   readonly name: string
   readonly replies: readonly OutsideReply[]
   /** Requests of a neighbour that were answered meanwhile. */

@@ -1,5 +1,5 @@
 /** How the work of this thread was divided among turns of its event loop. */
-export interface Turns {
+export interface CallBudget {
   /** Processor time of the longest turn, ms. */
   readonly longestMs: number
   /** Processor time of all turns, ms. */
@@ -11,7 +11,7 @@ export interface Turns {
  * and not in time that passes, so that other programs on the machine lengthen none. What the collector of garbage does in this
  * thread counts.
  */
-export function watchTurns(): () => Turns {
+export function watchTurns(): () => CallBudget {
   const startedMs = threadMs()
   let longestMs = 0
   let before = startedMs

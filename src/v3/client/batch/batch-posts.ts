@@ -1,6 +1,5 @@
 import type { PostOutcome } from '../../errors/post-outcome.ts'
-import type { OnPost } from '../calls.ts'
-import type { Unanswered } from '../post-handler.ts'
+import type { Unanswered } from '../../../upstream/index.ts'
 import { runOrdered } from '../run-ordered.ts'
 import type { BatchCapability } from './capability.ts'
 import type { BatchFormat } from './encode-batch.ts'
@@ -26,7 +25,10 @@ export interface BatchPostParts {
   readonly sendOne: Post
 }
 
-/** Posts one record's JSON and tells what became of it, once. */
+/** Called with the outcome of a POST. */
+export type OnPost = (outcome: PostOutcome) => void
+
+/** Posts one record's JSON and reports its outcome, once. */
 export type Post = (record: string, onOutcome: OnPost) => void
 
 interface Waiting {

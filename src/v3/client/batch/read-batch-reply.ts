@@ -2,8 +2,8 @@ import * as z from 'zod'
 
 import { parseJson } from '../../errors/upstream-error.ts'
 import type { PostOutcome } from '../../errors/post-outcome.ts'
-import type { UpstreamReply } from '../post-handler.ts'
-import { readOutcome } from '../read-outcome.ts'
+import type { UpstreamReply } from '../../../upstream/post-handler.ts'
+import { parsePostReply } from '../parse-post-reply.ts'
 import { type AnswerPart, readMultipartAnswers } from './read-multipart.ts'
 
 /** What a reply to a `$batch` says. */
@@ -41,7 +41,7 @@ export function readBatchReply(reply: UpstreamReply, count: number, nowMs: numbe
     return matchAnswers(parts ?? [], count, nowMs)
   }
   if (status === 501) return { kind: 'unsupported' }
-  const outcome = readOutcome(status, body.toString('utf8'), retryAfter, nowMs)
+  const outcome = parsePostReply(status, body.toString('utf8'), retryAfter, nowMs)
   if (outcome.kind === 'refused' && status !== 401 && status !== 403) return { kind: 'unsupported' }
   const outcomes = Array<PostOutcome>(count).fill(outcome)
   return { kind: 'answered', outcomes, sound: outcome.kind !== 'unknown' }
@@ -72,7 +72,7 @@ function matchAnswers(parts: readonly AnswerPart[], count: number, nowMs: number
   let sound = parts.length === count
   const outcomes = Array.from({ length: count }, (_, index) => {
     const part = own.get(String(index + 1))
-    if (part !== undefined) return readOutcome(part.status, part.body, part.retryAfter, nowMs)
+    if (part !== undefined) return parsePostReply(part.status, part.body, part.retryAfter, nowMs)
     sound = false
     return unreadable
   })

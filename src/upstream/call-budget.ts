@@ -1,0 +1,92 @@
+import type { Clock } from '../clock.ts'
+import { AdapterError } from '../errors.ts'
+import type { QueueKey } from './fairness/queue-key.ts'
+import type { RateLimit } from './rate-limit/rate-limit.ts'
+import type { CallPriority } from './rate-limit/waiting-line.ts'
+
+/** The upstream calls that one request of a client may make, one after another, within its time. */
+export interface CallBudget {
+  /**
+   * Resolves when the next call may leave. Errors: `ADP_OVERLOADED` when too many wait already, `ADP_BUDGET_EXCEEDED` when it
+   * could only leave after the deadline: nothing was sent. Rejects with the signal's reason once the client has gone.
+   */
+  take(): Promise<void>
+  /**
+   * Waits before the next call because the service asked to. With `wholeKey` (429) all calls with the key are paused. False, at
+   * once, when the wait would end after the deadline; the key is then paused for the time of one budget.
+   */
+  pause(ms: number, wholeKey: boolean): Promise<boolean>
+  /** The time that is left of the budget, ms. */
+  leftMs(): number
+  /** The time that the calls so far stood in the queue, one after another, ms. */
+  queuedMs(): number
+}
+
+export interface CallBudgetOptions {
+  /** Undefined: only the deadline counts. */
+  readonly rateLimit: RateLimit | undefined
+  /** The client that the calls are for. */
+  readonly queueKey: QueueKey
+  readonly priority: CallPriority
+  /** Time for all calls of the request. */
+  readonly budgetMs: number
+  readonly clock: Clock
+  /** Aborts when the client has gone. */
+  readonly signal: AbortSignal
+}
+
+/** Opens the budget of one request, under the rate limit of its partner. */
+export function openCallBudget({
+  rateLimit,
+  queueKey,
+  priority,
+  budgetMs,
+  clock,
+  signal,
+}: CallBudgetOptions): CallBudget {
+  const deadlineMs = clock.nowMs() + budgetMs
+  const leftMs = (): number => deadlineMs - clock.nowMs()
+  let queuedMs = 0
+  return {
+    take: async () => {
+      signal.throwIfAborted()
+      if (leftMs() <= 0) throw overBudget()
+      if (rateLimit === undefined) return
+      const admission = await rateLimit.acquire(priority, rateLimit.nowMs() + leftMs(), queueKey, signal)
+      queuedMs += admission.waitedMs
+      if (admission.admitted) return
+      signal.throwIfAborted()
+      throw admission.reason === 'full' ? overloaded() : overBudget()
+    },
+    pause: async (ms, wholeKey) => {
+      // Not longer: an odd Retry-After must not silence a partner for hours; the next call would be given it again.
+      if (wholeKey) rateLimit?.pauseFor(Math.min(ms, budgetMs))
+      if (ms >= leftMs()) return false
+      if (wholeKey && rateLimit !== undefined) return true
+      await new Promise<void>((resolve) => {
+        const cancel = clock.after(ms, resolve)
+        signal.addEventListener('abort', () => {
+          cancel()
+          resolve()
+        })
+      })
+      return true
+    },
+    leftMs,
+    queuedMs: () => Math.round(queuedMs),
+  }
+}
+
+function overBudget(): AdapterError {
+  return new AdapterError(
+    'ADP_BUDGET_EXCEEDED',
+    'The call could not be made in time at the rate that the service allows. Nothing was sent; try again later.',
+  )
+}
+
+function overloaded(): AdapterError {
+  return new AdapterError(
+    'ADP_OVERLOADED',
+    'Too many calls wait for their turn. Nothing was sent; try again later.',
+  )
+}

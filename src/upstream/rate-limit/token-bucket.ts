@@ -1,0 +1,50 @@
+import type { Clock } from '../../clock.ts'
+
+/** So many calls may leave within any window. */
+export interface CallLimit {
+  readonly calls: number
+  readonly windowMs: number
+}
+
+/** When calls may leave; asking and taking are apart, since a token goes to the first in the queue at that time. */
+export interface CallTokens {
+  /** Time until the next call may leave; undefined: not known yet, and the caller is notified once it is. */
+  waitMs(wanted: number): number | undefined
+  /** Uses the token that is available. */
+  take(): void
+  /** Time until the last of so many calls could leave, if none left for `pausedMs` and no other call took a token. */
+  aheadMs(calls: number, pausedMs: number): number
+  isIdle(): boolean
+}
+
+/** A window is this much longer than the upstream's, since calls do not all take the same time to get there. */
+export const JITTER_MS = 50
+
+/** The limit that keeps any second to `callsPerSecond`; a fraction means one call in more than a second. */
+export function toCallLimit(callsPerSecond: number): CallLimit {
+  const calls = Math.max(1, Math.floor(callsPerSecond))
+  return { calls, windowMs: (calls / callsPerSecond) * 1_000 + JITTER_MS }
+}
+
+/**
+ * The tokens of this instance, each of which returns one window after it was taken. So no second ever sees more calls than
+ * allowed, also when the upstream counts a sliding window, and a small batch leaves at once.
+ */
+export function createTokenBucket({ calls: tokens, windowMs }: CallLimit, clock: Clock): CallTokens {
+  /** When each token may be taken again; `next` is the one that returns first. */
+  const backMs = new Array<number>(tokens).fill(-Infinity)
+  let next = 0
+  return {
+    waitMs: () => Math.max(0, (backMs[next] ?? 0) - clock.nowMs()),
+    take: () => {
+      backMs[next] = clock.nowMs() + windowMs
+      next = (next + 1) % tokens
+    },
+    aheadMs: (calls, pausedMs) => {
+      const rounds = Math.floor((calls - 1) / tokens)
+      const first = backMs[(next + ((calls - 1) % tokens)) % tokens] ?? 0
+      return Math.max(0, first - clock.nowMs(), pausedMs) + rounds * windowMs
+    },
+    isIdle: () => Math.max(...backMs) <= clock.nowMs(),
+  }
+}

@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest'
+
+import { AdapterError } from '../../src/errors.ts'
+import { type CallBudget, openCallBudget } from '../../src/upstream/call-budget.ts'
+import { createRateLimits, soleQueue, type RateLimit } from '../../src/upstream/index.ts'
+import { createManualClock, type ManualClock } from '../support/manual-clock.ts'
+
+interface Started {
+  readonly clock: ManualClock
+  readonly rateLimit: RateLimit
+  readonly budget: CallBudget
+  readonly gone: AbortController
+}
+
+/** The calls of a read at one a second, or without a limit. */
+function start({ limited = true, budgetMs = 10_000 } = {}): Started {
+  const clock = createManualClock()
+  const rateLimit = createRateLimits(clock).of('key', 1)
+  const gone = new AbortController()
+  const budget = openCallBudget({
+    rateLimit: limited ? rateLimit : undefined,
+    queueKey: soleQueue,
+    priority: 'read',
+    budgetMs,
+    clock,
+    signal: gone.signal,
+  })
+  return { clock, rateLimit, budget, gone }
+}
+
+/** The result of `take`: the time at which the call may leave, or the code or name of the refusal. */
+async function outcome({ clock }: Started, taken: Promise<void>): Promise<number | string> {
+  try {
+    await taken
+    return clock.nowMs()
+  } catch (error) {
+    if (error instanceof AdapterError) return error.code
+    return error instanceof Error ? error.name : 'strange'
+  }
+}
+
+describe('openCallBudget', () => {
+  it('holds the calls of a request to the pace of the key, and adds up what they waited', async () => {
+    const started = start()
+    const { clock, budget } = started
+    const times = (async () => [
+      await outcome(started, budget.take()),
+      await outcome(started, budget.take()),
+      await outcome(started, budget.take()),
+    ])()
+    await clock.pass(5_000)
+    expect([await times, budget.queuedMs()]).toEqual([[0, 1_050, 2_100], 2_100])
+  })
+
+  it('lets a call of a partner without a pace leave at once, as long as the budget lasts', async () => {
+    const started = start({ limited: false, budgetMs: 100 })
+    const { clock, budget } = started
+    expect([await outcome(started, budget.take()), budget.queuedMs()]).toEqual([0, 0])
+    await clock.pass(100)
+    expect(await outcome(started, budget.take())).toBe('ADP_BUDGET_EXCEEDED')
+  })
+
+  it('refuses a call whose turn would come after the budget', async () => {
+    const started = start({ budgetMs: 500 })
+    const { clock, budget } = started
+    await budget.take()
+    const late = outcome(started, budget.take())
+    await clock.pass(500)
+    expect(await late).toBe('ADP_BUDGET_EXCEEDED')
+  })
+
+  it('refuses a call when a thousand others wait', async () => {
+    const started = start()
+    const { rateLimit, budget } = started
+    for (let index = 0; index < 1_001; index += 1) void rateLimit.acquire('write', Infinity)
+    expect(await outcome(started, budget.take())).toBe('ADP_OVERLOADED')
+  })
+
+  it('ends, and leaves its place to others, when the client goes away', async () => {
+    const started = start()
+    const { clock, rateLimit, budget, gone } = started
+    await budget.take()
+    const left = outcome(started, budget.take())
+    const next = rateLimit.acquire('read', Infinity)
+    await clock.pass(10)
+    gone.abort()
+    expect(await left).toBe('AbortError')
+    expect(await outcome(started, budget.take())).toBe('AbortError')
+    await clock.pass(2_000)
+    expect(await next).toEqual({ admitted: true, waitedMs: 1_050 })
+  })
+
+  it('pauses on its own after a 503, and holds the whole key back after a 429', async () => {
+    const { clock, rateLimit, budget } = start()
+    const paused = budget.pause(3_000, false).then((result) => [result, clock.nowMs()])
+    const other = rateLimit.acquire('write', Infinity)
+    await clock.pass(5_000)
+    expect([await paused, await other]).toEqual([[true, 3_000], { admitted: true, waitedMs: 0 }])
+    expect(await budget.pause(2_000, true)).toBe(true)
+    const held = rateLimit.acquire('write', Infinity)
+    await clock.pass(5_000)
+    expect(await held).toEqual({ admitted: true, waitedMs: 2_000 })
+  })
+
+  it('pauses on its own after a 429 where nothing paces the key', async () => {
+    const { clock, budget } = start({ limited: false })
+    const paused = budget.pause(3_000, true).then((result) => [result, clock.nowMs()])
+    await clock.pass(5_000)
+    expect(await paused).toEqual([true, 3_000])
+  })
+
+  it('does not pause beyond the budget, for which it holds the key back', async () => {
+    const { clock, rateLimit, budget } = start({ budgetMs: 1_000 })
+    expect([await budget.pause(1_000, false), await budget.pause(60_000, true)]).toEqual([false, false])
+    const held = rateLimit.acquire('write', Infinity)
+    await clock.pass(60_000)
+    expect(await held).toEqual({ admitted: true, waitedMs: 1_000 })
+  })
+
+  it('wakes from a pause when the client goes away', async () => {
+    const started = start()
+    const { budget, gone } = started
+    const paused = budget.pause(5_000, false)
+    gone.abort()
+    expect(await paused).toBe(true)
+    expect(await outcome(started, budget.take())).toBe('AbortError')
+  })
+})

@@ -1,0 +1,153 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+import { type Connections, createConnections } from '../../src/upstream/connections.ts'
+import { PostHandler } from '../../src/upstream/post-handler.ts'
+import { type Answer, startUpstream } from '../support/scripted-upstream.ts'
+
+/** Answers with the status that the body names, when it is let go. */
+function gate(): { answer: Answer; open: (count?: number) => void; held: () => string[] } {
+  const held: { readonly body: string; readonly go: () => void }[] = []
+  return {
+    answer: ({ body }, response) =>
+      void held.push({
+        body,
+        go: () => {
+          response.statusCode = 200
+          response.end(body)
+        },
+      }),
+    open: (count = held.length) => {
+      for (const { go } of held.splice(0, count)) go()
+    },
+    held: () => held.map(({ body }) => body),
+  }
+}
+
+function connect(url: string, count: number): Connections {
+  const connections = createConnections(url, count, { pipelining: 1, keepAliveTimeout: 4_000 })
+  onTestFinished(() => connections.close())
+  return connections
+}
+
+/** Sends a body; resolves with what the handler made of the end: the reply, or the kind of the failure. */
+function send(
+  connections: Connections,
+  body: string,
+  headers: Record<string, string> = {},
+): { readonly handler: PostHandler<string>; readonly outcome: Promise<string> } {
+  let handler: PostHandler<string> | undefined
+  const outcome = new Promise<string>((resolve) => {
+    handler = new PostHandler<string>(
+      { maxReplyBytes: 1_000, read: ({ body: text }) => text.toString() },
+      0,
+      (end) => {
+        resolve(typeof end === 'string' ? end : end.kind)
+      },
+      () => undefined,
+    )
+    connections.dispatch({ path: '/', method: 'POST', headers, body }, handler)
+  })
+  if (handler === undefined) throw new Error('no handler')
+  return { handler, outcome }
+}
+
+const outcomesOf = (sent: readonly { readonly outcome: Promise<string> }[]): Promise<string[]> =>
+  Promise.all(sent.map(({ outcome }) => outcome))
+
+describe('connections', () => {
+  it('carry one request each at a time, and the others in the order of the calls', async () => {
+    const { answer, open, held } = gate()
+    const upstream = await startUpstream(answer)
+    const connections = connect(upstream.url, 2)
+    const sent = ['a', 'b', 'c', 'd', 'e'].map((body) => send(connections, body))
+    await upstream.arrived(2)
+    expect(held().sort()).toEqual(['a', 'b'])
+    open()
+    await upstream.arrived(4)
+    expect(held().sort()).toEqual(['c', 'd'])
+    open()
+    await upstream.arrived(5)
+    open()
+    expect(await outcomesOf(sent)).toEqual(['a', 'b', 'c', 'd', 'e'])
+    expect(upstream.connections()).toBe(2)
+  })
+
+  it('are opened only when none is free', async () => {
+    const upstream = await startUpstream(({ body }, response) => void response.end(body))
+    const connections = connect(upstream.url, 8)
+    for (const body of ['a', 'b', 'c']) expect(await send(connections, body).outcome).toBe(body)
+    expect(upstream.connections()).toBe(1)
+  })
+
+  it('never carry a request that was given up while it waited', async () => {
+    const { answer, open } = gate()
+    const upstream = await startUpstream(answer)
+    const connections = connect(upstream.url, 1)
+    const sent = ['a', 'b', 'c'].map((body) => send(connections, body))
+    await upstream.arrived(1)
+    sent[1]?.handler.expire()
+    open()
+    await upstream.arrived(2)
+    open()
+    expect(await outcomesOf(sent)).toEqual(['a', 'notApplied', 'c'])
+    expect(upstream.seen.map(({ body }) => body)).toEqual(['a', 'c'])
+  })
+
+  it('are made anew after a loss, and the next request leaves over them', async () => {
+    const upstream = await startUpstream(({ body }, response) => {
+      if (body === 'lost') response.socket?.resetAndDestroy()
+      else if (body === 'last') response.setHeader('Connection', 'close').end(body)
+      else response.end(body)
+    })
+    const connections = connect(upstream.url, 1)
+    const sent = ['a', 'lost', 'b', 'last', 'c'].map((body) => send(connections, body))
+    expect(await outcomesOf(sent)).toEqual(['a', 'unknown', 'b', 'last', 'c'])
+    expect(upstream.connections()).toBe(3)
+  })
+
+  it('give the next request its turn when one is ended from outside', async () => {
+    const upstream = await startUpstream(({ body }, response) => {
+      if (body !== 'stuck') response.end(body)
+    })
+    const connections = connect(upstream.url, 1)
+    const sent = ['stuck', 'a'].map((body) => send(connections, body))
+    await upstream.arrived(1)
+    sent[0]?.handler.expire()
+    expect(await outcomesOf(sent)).toEqual(['unknown', 'a'])
+  })
+
+  it('tell each of thousands that nobody listens', async () => {
+    const upstream = await startUpstream()
+    await upstream.close()
+    const connections = connect(upstream.url, 2)
+    const sent = Array.from({ length: 5_000 }, (_, index) => send(connections, String(index)))
+    expect(new Set(await outcomesOf(sent))).toEqual(new Set(['notApplied']))
+  })
+
+  it('tell each of thousands that it cannot be sent', async () => {
+    const { answer, open } = gate()
+    const upstream = await startUpstream(answer)
+    const connections = connect(upstream.url, 1)
+    const first = send(connections, 'a')
+    await upstream.arrived(1)
+    const sent = Array.from({ length: 20_000 }, () => send(connections, 'b', { accept: 'a\nb' }))
+    open()
+    expect(await first.outcome).toBe('a')
+    expect(new Set(await outcomesOf(sent))).toEqual(new Set(['notApplied']))
+  })
+
+  it('are closed after what came before, and take nothing after that', async () => {
+    const { answer, open } = gate()
+    const upstream = await startUpstream(answer)
+    const connections = connect(upstream.url, 1)
+    const sent = ['a', 'b'].map((body) => send(connections, body))
+    await upstream.arrived(1)
+    const closing = connections.close()
+    const late = send(connections, 'late')
+    open()
+    await upstream.arrived(2)
+    open()
+    await closing
+    expect(await outcomesOf([...sent, late])).toEqual(['a', 'b', 'notApplied'])
+  })
+})

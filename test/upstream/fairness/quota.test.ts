@@ -1,0 +1,63 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import { createQuota, type Quota } from '../../../src/upstream/fairness/quota.ts'
+import { NEWCOMERS } from '../../../src/upstream/fairness/queue-key.ts'
+
+/** Takes for a holder as long as it may; returns how many it has got. */
+function fill(quota: Quota, holder: string): number {
+  let count = 0
+  for (; quota.mayTake(holder); count += 1) quota.take(holder)
+  return count
+}
+
+describe('a quota', () => {
+  it.each([
+    [1, 1],
+    [3, 3],
+    [4, 3],
+    [8, 7],
+    [32, 28],
+    [1_024, 910],
+  ])('of %i gives one holder alone %i', (capacity, own) => {
+    expect(fill(createQuota(capacity), 'a')).toBe(own)
+  })
+
+  it('gives newcomers a quarter together, and at least one', () => {
+    expect([1, 4, 32].map((capacity) => fill(createQuota(capacity), NEWCOMERS))).toEqual([1, 1, 8])
+  })
+
+  it('of four or more has something for whoever holds nothing, whatever one other does', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 4, max: 200 }), fc.array(fc.boolean()), (capacity, steps) => {
+        const quota = createQuota(capacity)
+        let own = 0
+        for (const isTake of steps) {
+          if (isTake && quota.mayTake('a')) {
+            quota.take('a')
+            own += 1
+          } else if (!isTake && own > 0) {
+            quota.release('a')
+            own -= 1
+          }
+          expect(quota.mayTake('b')).toBe(true)
+          expect(quota.held()).toBe(own)
+        }
+      }),
+    )
+  })
+
+  it('comes to equal shares where holders take and give back in turns', () => {
+    const quota = createQuota(34)
+    const held = new Map([['a', fill(quota, 'a')], ['b', 0]]) // prettier-ignore
+    for (let round = 0; round < 40; round += 1) {
+      const [most] = [...held].sort(([, one], [, other]) => other - one)
+      quota.release(most?.[0] ?? '')
+      held.set(most?.[0] ?? '', (most?.[1] ?? 0) - 1)
+      for (const holder of ['b', 'a']) held.set(holder, (held.get(holder) ?? 0) + fill(quota, holder))
+    }
+    const [a = 0, b = 0] = held.values()
+    expect(Math.abs(a - b)).toBeLessThan(3)
+    expect(a + b).toBeGreaterThan(29)
+  })
+})

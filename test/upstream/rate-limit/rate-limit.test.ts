@@ -1,0 +1,225 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import type { QueueKey } from '../../../src/upstream/fairness/queue-key.ts'
+import { type CallPriority } from '../../../src/upstream/rate-limit/waiting-line.ts'
+import { createRateLimit, type RateLimit } from '../../../src/upstream/rate-limit/rate-limit.ts'
+import { createRateLimits } from '../../../src/upstream/rate-limit/rate-limits.ts'
+import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+
+/** The share of an owner `partner` or `partner/owner`; with `?` at the end it is a newcomer. */
+function shareOf(owner = 'a'): QueueKey {
+  return { partner: owner.charAt(0), owner, isAccepted: () => !owner.endsWith('?') }
+}
+
+/** Asks for a call and writes down when it left, or why it did not. */
+function ask(
+  rateLimit: RateLimit,
+  log: [name: string, atMs: number][],
+  name: string,
+  {
+    priority = 'write',
+    queueKey,
+    deadlineMs = Infinity,
+  }: { priority?: CallPriority; queueKey?: string; deadlineMs?: number } = {},
+): void {
+  void rateLimit
+    .acquire(priority, deadlineMs, shareOf(queueKey))
+    .then((admission) =>
+      log.push([admission.admitted ? name : `${name} ${admission.reason}`, rateLimit.nowMs()]),
+    )
+}
+
+function start(
+  callsPerSecond: number,
+  maxWaiting?: number,
+): { clock: ManualClock; rateLimit: RateLimit; log: [string, number][] } {
+  const clock = createManualClock()
+  const limit = maxWaiting === undefined ? {} : { maxWaiting }
+  return { clock, rateLimit: createRateLimit({ callsPerSecond, clock, ...limit }), log: [] }
+}
+
+describe('createRateLimit', () => {
+  it('service-facts 9: never lets more calls out in any second than allowed, and none waits without need', async () => {
+    const arrivals = fc.array(fc.integer({ min: 0, max: 700 }), { minLength: 1, maxLength: 40 })
+    await fc.assert(
+      fc.asyncProperty(arrivals, fc.integer({ min: 1, max: 7 }), async (gaps, rate) => {
+        const { clock, rateLimit, log } = start(rate)
+        for (const gap of gaps) {
+          await clock.pass(gap)
+          ask(rateLimit, log, 'call')
+        }
+        await clock.pass(100_000)
+        const times = log.map(([, atMs]) => atMs)
+        expect(times.length).toBe(gaps.length)
+        for (const [index, atMs] of times.entries()) {
+          const before = times[index - rate]
+          if (before !== undefined) expect(atMs - before).toBeGreaterThanOrEqual(1_000)
+        }
+        expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeLessThanOrEqual(
+          gaps.slice(1).reduce((sum, gap) => sum + gap, 0) + Math.ceil(gaps.length / rate) * 1_050,
+        )
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('sends a class of 30 at 5 calls a second in less than 6 seconds', async () => {
+    const { clock, rateLimit, log } = start(5)
+    for (let index = 0; index < 30; index += 1) ask(rateLimit, log, String(index))
+    expect(rateLimit.estimateMs(1)).toBe(5_250 + 1_050)
+    await clock.pass(10_000)
+    expect(log.map(([name]) => Number(name))).toEqual(Array.from({ length: 30 }, (_, index) => index))
+    expect(log.at(-1)?.[1]).toBe(5_250)
+  })
+
+  it('takes a rate below one call a second', async () => {
+    const { clock, rateLimit, log } = start(0.5)
+    for (const name of ['a', 'b', 'c']) ask(rateLimit, log, name)
+    await clock.pass(10_000)
+    expect(log).toEqual([['a', 0], ['b', 2_050], ['c', 4_100]]) // prettier-ignore
+  })
+
+  it('lets writes out before reads, and reads before comparison', async () => {
+    const { clock, rateLimit, log } = start(1)
+    ask(rateLimit, log, 'first')
+    for (const priority of ['comparison', 'read', 'write', 'comparison', 'write'] as const)
+      ask(rateLimit, log, priority, { priority })
+    await clock.pass(10_000)
+    expect(log.map(([name]) => name)).toEqual(['first', 'write', 'write', 'read', 'comparison', 'comparison'])
+  })
+
+  it('lets partners take turns, whatever one of them has in the queue', async () => {
+    const { clock, rateLimit, log } = start(1)
+    for (const queueKey of ['a', 'a', 'a', 'a', 'b', 'b', 'c']) ask(rateLimit, log, queueKey, { queueKey })
+    await clock.pass(10_000)
+    expect(log.map(([name]) => name).join('')).toBe('aabcaba')
+  })
+
+  it('lets the owners of a partner take turns, and all newcomers have one together', async () => {
+    const { clock, rateLimit, log } = start(1)
+    const shares = ['a', 'a/x', 'a/x', 'a/x', 'a/y', 'b', 'a/1?', 'a/2?', 'a/3?']
+    for (const queueKey of shares) ask(rateLimit, log, queueKey, { queueKey })
+    await clock.pass(10_000)
+    expect(log.map(([name]) => name)).toEqual(['a', 'a/x', 'b', 'a/1?', 'a/y', 'a/2?', 'a/x', 'a/3?', 'a/x'])
+  })
+
+  it('keeps places in the line for other owners: one alone has eight ninths, newcomers a quarter', async () => {
+    const { clock, rateLimit, log } = start(1, 90)
+    for (let call = 0; call < 100; call += 1) ask(rateLimit, log, 'flood?', { queueKey: 'a/1?' })
+    for (let call = 0; call < 100; call += 1) ask(rateLimit, log, 'many', { queueKey: 'a/x' })
+    ask(rateLimit, log, 'other', { queueKey: 'a/y' })
+    await clock.pass(0)
+    expect([rateLimit.waiting('write'), log.filter(([name]) => name === 'flood? full').length]).toEqual([
+      83, 77,
+    ])
+    await clock.pass(10_000)
+    expect(log.filter(([name]) => name === 'other')).toEqual([['other', 4_200]])
+  })
+
+  it('turns away what would leave too late, or what is one too many, and gives its place to others', async () => {
+    const { clock, rateLimit, log } = start(1, 2)
+    ask(rateLimit, log, 'now')
+    ask(rateLimit, log, 'late', { deadlineMs: 500 })
+    ask(rateLimit, log, 'next')
+    ask(rateLimit, log, 'many')
+    await clock.pass(600)
+    expect(log).toEqual([['now', 0], ['many full', 0], ['late deadline', 500]]) // prettier-ignore
+    ask(rateLimit, log, 'after')
+    await clock.pass(5_000)
+    expect(log.slice(3)).toEqual([['next', 1_050], ['after', 2_100]]) // prettier-ignore
+  })
+
+  it('takes who has given up out of the line, and does not let in who had given up before', async () => {
+    const { clock, rateLimit, log } = start(1)
+    const gone = new AbortController()
+    ask(rateLimit, log, 'now')
+    const left = rateLimit.acquire('read', Infinity, shareOf(), gone.signal)
+    ask(rateLimit, log, 'next')
+    await clock.pass(100)
+    gone.abort()
+    await clock.pass(5_000)
+    expect([await left, await rateLimit.acquire('write', Infinity, shareOf(), gone.signal)]).toEqual([
+      { admitted: false, waitedMs: 100, reason: 'gone' },
+      { admitted: false, waitedMs: 0, reason: 'gone' },
+    ])
+    expect(log).toEqual([['now', 0], ['next', 1_050]]) // prettier-ignore
+  })
+
+  it('holds everything back as long as the upstream asked, and the longest hold counts', async () => {
+    const { clock, rateLimit, log } = start(5)
+    rateLimit.pauseFor(3_000)
+    rateLimit.pauseFor(1_000)
+    ask(rateLimit, log, 'held')
+    expect(rateLimit.estimateMs(1)).toBe(3_000)
+    await clock.pass(2_999)
+    expect(log).toEqual([])
+    await clock.pass(1)
+    expect(log).toEqual([['held', 3_000]])
+  })
+
+  it('is idle when the last call is a window ago', async () => {
+    const { clock, rateLimit } = start(2)
+    expect([rateLimit.isIdle(), rateLimit.estimateMs(0), rateLimit.estimateMs(2), rateLimit.estimateMs(5)]).toEqual([true, 0, 0, 2_100]) // prettier-ignore
+    await rateLimit.acquire('read', 10)
+    expect(rateLimit.isIdle()).toBe(false)
+    await clock.pass(1_050)
+    expect(rateLimit.isIdle()).toBe(true)
+  })
+})
+
+it('tells what became of each call that asked, and how many wait', async () => {
+  const clock = createManualClock()
+  const told: unknown[] = []
+  const rateLimit = createRateLimit({
+    callsPerSecond: 1,
+    clock,
+    maxWaiting: 2,
+    onAdmission: (priority, admission) => told.push([priority, admission]),
+  })
+  void rateLimit.acquire('write', Infinity)
+  void rateLimit.acquire('read', Infinity)
+  void rateLimit.acquire('comparison', 500)
+  void rateLimit.acquire('write', Infinity)
+  expect(['write', 'read', 'comparison'].map((kind) => rateLimit.waiting(kind as CallPriority))).toEqual([0, 1, 1]) // prettier-ignore
+  await clock.pass(2_000)
+  expect(rateLimit.waiting('read')).toBe(0)
+  expect(told).toEqual([
+    ['write', { admitted: true, waitedMs: 0 }],
+    ['write', { admitted: false, waitedMs: 0, reason: 'full' }],
+    ['comparison', { admitted: false, waitedMs: 500, reason: 'deadline' }],
+    ['read', { admitted: true, waitedMs: 1_050 }],
+  ])
+})
+
+describe('createRateLimits', () => {
+  it('has one throttle for each key, and the lower rate counts', async () => {
+    const clock = createManualClock()
+    const rateLimits = createRateLimits(clock)
+    const slow = rateLimits.of('key', 1)
+    expect(rateLimits.of('key', 5)).toBe(slow)
+    expect(rateLimits.of('other', 1)).not.toBe(slow)
+    expect(rateLimits.of('other', 0.5).estimateMs(2)).toBe(2_050)
+  })
+
+  it('counts what waits over all keys, and tells of the calls of all', async () => {
+    const clock = createManualClock()
+    let told = 0
+    const rateLimits = createRateLimits(clock, () => (told += 1))
+    for (const key of ['a', 'b'])
+      for (let call = 0; call < 3; call += 1) void rateLimits.of(key, 1).acquire('read', Infinity)
+    expect([rateLimits.waiting('read'), rateLimits.waiting('write'), told]).toEqual([4, 0, 2])
+    await clock.pass(5_000)
+    expect([rateLimits.waiting('read'), told]).toEqual([0, 6])
+  })
+
+  it('forgets idle keys when there are many, and no busy one', async () => {
+    const clock = createManualClock()
+    const rateLimits = createRateLimits(clock)
+    const [busy, idle] = [rateLimits.of('busy', 1), rateLimits.of('idle', 1)]
+    await busy.acquire('write', 10)
+    for (let index = 0; index < 999; index += 1) rateLimits.of(String(index), 1)
+    expect(rateLimits.of('busy', 1)).toBe(busy)
+    expect(rateLimits.of('idle', 1)).not.toBe(idle)
+  })
+})

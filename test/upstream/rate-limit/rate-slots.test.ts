@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest'
+
+import { createRateLimit } from '../../../src/upstream/rate-limit/rate-limit.ts'
+import type { RateSlots } from '../../../src/upstream/rate-limit/rate-slots.ts'
+import type { CallLimit } from '../../../src/upstream/rate-limit/token-bucket.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+
+/** A rate limit whose slots the test reserves, one answer for each question. */
+function start(callsPerSecond: number, answers: (readonly number[] | undefined)[]) {
+  const clock = createManualClock()
+  const asked: [limit: CallLimit, calls: number][] = []
+  const held: number[] = []
+  const slots: RateSlots = {
+    reserve: (limit, calls) => {
+      asked.push([limit, calls])
+      return Promise.resolve(answers.shift())
+    },
+    pauseFor: (ms) => held.push(ms),
+  }
+  const rateLimit = createRateLimit({ callsPerSecond, clock, slots })
+  const log: [name: string, atMs: number][] = []
+  const ask = (name: string, deadlineMs = Infinity): void => {
+    void rateLimit.acquire('write', deadlineMs).then((admission) => {
+      log.push([admission.admitted ? name : `${name} ${admission.reason}`, clock.nowMs()])
+    })
+  }
+  return { clock, rateLimit, asked, held, log, ask }
+}
+
+describe('slots that instances share', () => {
+  it('are reserved only while somebody waits, a quarter of a window at a time', async () => {
+    const { clock, asked, log, ask } = start(8, [[0], [0, 300], [400]]) // prettier-ignore
+    await clock.pass(10)
+    expect(asked).toEqual([])
+    for (const name of ['a', 'b', 'c', 'd']) ask(name)
+    await clock.pass(1_000)
+    expect(log).toEqual([['a', 10], ['b', 10], ['c', 310], ['d', 710]]) // prettier-ignore
+    const limit = { calls: 8, windowMs: 1_150 }
+    expect(asked).toEqual([[limit, 1], [limit, 2], [limit, 1]]) // prettier-ignore
+  })
+
+  it('go to whoever waits first when they come', async () => {
+    const { clock, log, ask, rateLimit } = start(4, [[500]])
+    ask('gone', 400)
+    await clock.pass(100)
+    ask('stays')
+    await clock.pass(1_000)
+    expect(log).toEqual([['gone deadline', 400], ['stays', 500]]) // prettier-ignore
+    expect(rateLimit.waiting('write')).toBe(0)
+  })
+
+  it('are lost when nobody used them in time', async () => {
+    const { clock, log, ask, asked } = start(4, [[500], [200]])
+    ask('gone', 400)
+    await clock.pass(651)
+    ask('late')
+    await clock.pass(1_000)
+    expect(log).toEqual([['gone deadline', 400], ['late', 851]]) // prettier-ignore
+    expect(asked).toHaveLength(2)
+  })
+
+  it('are those of this instance alone while the others cannot be reached', async () => {
+    const { clock, log, ask } = start(2, [])
+    for (const name of ['a', 'b', 'c']) ask(name)
+    await clock.pass(3_000)
+    expect(log).toEqual([['a', 0], ['b', 0], ['c', 1_050]]) // prettier-ignore
+  })
+
+  it('are held back for all when the service says that it is too much', async () => {
+    const { clock, log, ask, held, rateLimit } = start(4, [[0], [0]])
+    rateLimit.pauseFor(2_000)
+    ask('a')
+    await clock.pass(3_000)
+    expect(held).toEqual([2_000])
+    expect(log).toEqual([['a', 2_000]])
+  })
+})
