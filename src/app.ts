@@ -21,6 +21,8 @@ import {
   createAuthorise,
   createAcceptedCredentials,
   createIdentify,
+  createRegistry,
+  longestReadBackMs,
   createQueueKeys,
 } from './partners/index.ts'
 import {
@@ -147,18 +149,10 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     nowMs,
   })
   const rateOf = callsPerSecondOf(config)
-  const partners = config.partners.map((partner) => toPartner(partner, rateOf(partner)))
+  const registry = createRegistry(config.partners.map((partner) => toPartner(partner, rateOf(partner))))
   const identify = createIdentify()
-  /** How long a lost write of a partner is looked for; of one that is not configured any longer, as long as of any. */
-  const lookForMs = (id: string): number => {
-    const known = partners.filter((partner) => partner.id === id)
-    const times = (known.length === 0 ? partners : known).map(({ readBackAfterMs }) =>
-      readBackAfterMs.reduce((sum, ms) => sum + ms, 0),
-    )
-    return Math.max(...times)
-  }
   const shared = {
-    authorise: createAuthorise(partners, rateLimits, identify),
+    authorise: createAuthorise(registry.find, rateLimits, identify),
     v3: client,
     upstream: v3.baseUrl.href,
     reader: reads.reader,
@@ -198,10 +192,10 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     const recovery = createRecovery(
       context,
       (id, shown) => {
-        const partner = partners.find((candidate) => candidate.id === id)
+        const partner = registry.of(id)
         return partner === undefined ? 'partner' : authoriseWithout(partner, rateLimits, identify, shown)
       },
-      lookForMs,
+      (id) => longestReadBackMs(registry, id),
     )
     const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
     const app = createProxyApp(context, passThrough, () => readinessOf(ready, journal), page)

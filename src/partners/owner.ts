@@ -38,9 +38,19 @@ const MAX_TOKEN_LENGTH = 65_536
 /** Creates the identification of clients. Each pair of key and token is read once: later requests cost one hash. */
 export function createIdentify(): Identify {
   const known = new BoundedMap<string, ClientIdentity>(MAX_IDENTITIES)
+  const prefixes = new WeakMap<OwnerRules, string>()
+  /** A partner of the same id may have other rules after a reload. */
+  const prefixOf = (partner: OwnerRules): string => {
+    const before = prefixes.get(partner)
+    if (before !== undefined) return before
+    const { id, match, identityClaims, tokens } = partner
+    const prefix = JSON.stringify([id, isKeyed(match), identityClaims, tokens !== undefined])
+    prefixes.set(partner, prefix)
+    return prefix
+  }
   return (partner, client) => {
     const credentialsHash = digest(`${client.subscriptionKey}\n${client.authorization}`)
-    const name = `${partner.id} ${credentialsHash}`
+    const name = `${prefixOf(partner)} ${credentialsHash}`
     const before = known.get(name)
     if (before !== undefined) return before
     const identity = identify(partner, client, credentialsHash)
@@ -57,7 +67,7 @@ function identify(
   // With tokens of the adapter's own the partner is the only client that V3 knows.
   if (tokens !== undefined)
     return { owner: ownerOf([id]), credentialsHash, isNamed: true, expiresMs: undefined }
-  const keyPart = 'subscriptionKeySha256' in match ? '' : digest(subscriptionKey)
+  const keyPart = isKeyed(match) ? '' : digest(subscriptionKey)
   const payload = decodeToken(authorization)
   const claims = identityClaims.map((name) => toClaim(payload?.[name]))
   const exp = payload?.['exp']
@@ -69,6 +79,8 @@ function identify(
   }
 }
 
+/** The keys that a partner lists are of one client. */
+const isKeyed = (match: object): boolean => 'subscriptionKeySha256' in match
 const digest = (text: string): string => hash('sha256', text, 'base64url')
 const ownerOf = (parts: readonly unknown[]): string => digest(JSON.stringify(parts))
 

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
@@ -7,7 +6,6 @@ import type { RateLimit, RateLimits, TokenSource } from '../upstream/index.ts'
 import type { BatchChoice, BodyProfile, V3Credentials } from '../v3/index.ts'
 import type { ClientIdentity, Identify } from './owner.ts'
 import { readClientCredentials } from '../http/client-credentials.ts'
-import { pathOf } from '../http/request-target.ts'
 
 /** How a request is known to be a partner's. */
 export type PartnerMatch =
@@ -55,6 +53,9 @@ export interface Partner {
   readonly tokens: TokenSource | undefined
 }
 
+/** Finds the first partner that matches a request; undefined where none does. */
+export type FindPartner = (request: IncomingMessage, subscriptionKey: string) => Partner | undefined
+
 /** Who asks, and with what the upstream is asked. */
 export interface Authorisation {
   readonly partner: Partner
@@ -76,13 +77,13 @@ export interface Authorisation {
  * judges the token itself. And those of `authorisePartner`.
  */
 export function createAuthorise(
-  partners: readonly Partner[],
+  find: FindPartner,
   rateLimits: RateLimits,
   identify: Identify,
 ): (request: IncomingMessage) => Promise<Authorisation> {
   return async (request) => {
     const client = readClientCredentials(request.headers)
-    const partner = partners.find(({ match }) => matches(match, request, client.subscriptionKey))
+    const partner = find(request, client.subscriptionKey)
     if (partner === undefined) {
       throw new AdapterError(
         'ADP_SUBSCRIPTION_KEY',
@@ -130,17 +131,4 @@ export function authoriseWithout(
   const isComplete = partner.tokens !== undefined && partner.subscriptionKey !== undefined
   if (shown === undefined && !isComplete) return 'credentials'
   return authorisePartner(partner, rateLimits, identify, shown ?? { authorization: '', subscriptionKey: '' })
-}
-
-/** Whole segments only, in any case as the routes: `/acme` is no prefix of `/acme-two/V2`. */
-function isUnder(path: string, prefix: string): boolean {
-  const segments = prefix.replace(/\/+$/, '').toLowerCase()
-  return `${path}/`.toLowerCase().startsWith(`${segments}/`)
-}
-
-function matches(match: PartnerMatch, request: IncomingMessage, key: string): boolean {
-  if ('any' in match) return true
-  if ('subscriptionKeySha256' in match) return match.subscriptionKeySha256.includes(hash('sha256', key))
-  if ('header' in match) return request.headers[match.header.name.toLowerCase()] === match.header.value
-  return isUnder(pathOf(request), match.pathPrefix)
 }

@@ -38,7 +38,9 @@ export function createUnmarkedCodes(
   )
   /** Look-ups under way: requests of one client at the same time share one. */
   const asking = new Map<string, Promise<readonly string[]>>()
-  const nameOf = ({ partner, identity }: CodeClient): string => `${partner.id} ${identity.credentialsHash}`
+  // With the letters, which a reload may change.
+  const nameOf = ({ partner: { id, unmarkedLetters }, identity }: CodeClient): string =>
+    `${id} ${unmarkedLetters.join(' ')} ${identity.credentialsHash}`
   const withIds = ({ partner: { reads } }: CodeClient, ids: readonly string[]): ReadRules => ({
     ...reads,
     unmarkedCodes: [...reads.unmarkedCodes, ...ids],

@@ -49,6 +49,13 @@ describe('the owner of a batch', () => {
     expect(ownerOf('bearer x', 'old', listed)).not.toBe(ownerOf(jwt(claims), 'old', listed))
   })
 
+  it('follows the rules of the partner where they change', () => {
+    const identify = createIdentify()
+    const client = { authorization: jwt(claims), subscriptionKey: 'key' }
+    for (const rules of [acme, listed, { ...acme, identityClaims: ['iss'] }, { ...acme, tokens: {} }])
+      expect(identify(rules, client)).toEqual(createIdentify()(rules, client))
+  })
+
   it('is the partner with client credentials, whatever the client shows', () => {
     const tokens = { token: () => Promise.resolve('t'), renew: () => Promise.resolve('t') }
     const withTokens = { ...acme, tokens }

@@ -6,51 +6,10 @@ import { describe, expect, it } from 'vitest'
 import { AdapterError } from '../../src/errors.ts'
 import { createRateLimits } from '../../src/upstream/index.ts'
 import { systemClock } from '../../src/clock.ts'
+import { createMatchIndex } from '../../src/partners/match-index.ts'
 import { createIdentify } from '../../src/partners/owner.ts'
-import {
-  authoriseWithout,
-  createAuthorise,
-  type Partner,
-  type PartnerMatch,
-} from '../../src/partners/partner.ts'
-
-function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string): Partner {
-  const mapping = {
-    attendeeType: 'a',
-    eventType: 'e',
-    codeType: 'c',
-    changeProcessName: null,
-    unmappedFields: 'report',
-  } as const
-  return {
-    id,
-    match,
-    identityClaims: [],
-    layout: 'flat',
-    serviceHosts: undefined,
-    dataEnvelope: false,
-    msgtypeResponse: false,
-    mismatch: 'post',
-    mapping,
-    reads: {
-      wideRange: 'split',
-      needsRecordedBy: true,
-      unmarkedCodes: [],
-      filterUpstream: true,
-      histories: false,
-    },
-    unmarkedLetters: [],
-    bodyProfile: 'full',
-    concurrency: 1,
-    batch: undefined,
-    budgetMs: 1,
-    readBackAfterMs: [],
-    subscriptionKey,
-    callsPerSecond: undefined,
-    refuseOverBudget: false,
-    tokens: undefined,
-  }
-}
+import { authoriseWithout, createAuthorise, type Partner } from '../../src/partners/partner.ts'
+import { partner } from './partner.ts'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
@@ -64,7 +23,8 @@ const rateLimits = createRateLimits(systemClock)
 
 async function whoIs(partners: readonly Partner[], asking: IncomingMessage): Promise<string> {
   try {
-    return (await createAuthorise(partners, rateLimits, createIdentify())(asking)).partner.id
+    return (await createAuthorise(createMatchIndex(partners), rateLimits, createIdentify())(asking)).partner
+      .id
   } catch (error) {
     if (error instanceof AdapterError) return error.code
     throw error
@@ -113,7 +73,11 @@ describe('createAuthorise', () => {
   it('batch-wire F24: gives the credentials of the outer request, with the key of the partner where it has one', async () => {
     const [own, mapped] = await Promise.all(
       [undefined, () => 'v3-key'].map((key) =>
-        createAuthorise([partner('p', { any: true }, key)], rateLimits, createIdentify())(request('/')),
+        createAuthorise(
+          createMatchIndex([partner('p', { any: true }, key)]),
+          rateLimits,
+          createIdentify(),
+        )(request('/')),
       ),
     )
     expect(own?.credentials).toEqual({ authorization: 'bearer t', subscriptionKey: 'key' })

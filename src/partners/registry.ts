@@ -1,0 +1,80 @@
+import { createMatchIndex } from './match-index.ts'
+import type { FindPartner, Partner } from './partner.ts'
+
+/** Requests of one partner that are under way with the partner as it is configured now, or as it was before a reload. */
+export interface UnderWay {
+  readonly partner: string
+  readonly revision: 'current' | 'previous'
+  readonly requests: number
+}
+
+/** The partners of one adapter. All of them are replaced at once, while requests run. */
+export interface PartnerRegistry {
+  /** The partner of a request as it is configured now; whoever has found one uses it to the end of the request. */
+  readonly find: FindPartner
+  /**
+   * The newest partner of this id. One that was removed stays as it was last, so that records which came at the moment of its
+   * removal are finished.
+   */
+  of(id: string): Partner | undefined
+  /** The partners as they are configured now, in the order in which they are tried. */
+  partners(): readonly Partner[]
+  /** Replaces all; requests under way keep theirs. A partner that did not change is the same object again. */
+  replace(next: readonly Partner[]): void
+  /** Counts a request of this partner until the function that is returned is called. */
+  enter(partner: Partner): () => void
+  /** The counts above zero. */
+  underWay(): readonly UnderWay[]
+}
+
+/** Creates the registry with the first partners. */
+export function createRegistry(first: readonly Partner[]): PartnerRegistry {
+  let partners: readonly Partner[] = []
+  let find: FindPartner = () => undefined
+  const newest = new Map<string, Partner>()
+  const counts = new Map<Partner, number>()
+  const replace = (next: readonly Partner[]): void => {
+    partners = next
+    find = createMatchIndex(next)
+    for (const partner of next) newest.set(partner.id, partner)
+  }
+  const countOf = (partner: Partner): number => counts.get(partner) ?? 0
+  replace(first)
+  return {
+    find: (request, subscriptionKey) => find(request, subscriptionKey),
+    of: (id) => newest.get(id),
+    partners: () => partners,
+    replace,
+    enter: (partner) => {
+      counts.set(partner, countOf(partner) + 1)
+      let left = false
+      return () => {
+        if (left) return
+        left = true
+        const count = countOf(partner) - 1
+        if (count === 0) counts.delete(partner)
+        else counts.set(partner, count)
+      }
+    },
+    underWay: () => {
+      const current = new Set(partners)
+      const sums = new Map<string, UnderWay>()
+      for (const [partner, requests] of counts) {
+        const revision = current.has(partner) ? 'current' : 'previous'
+        const name = `${revision} ${partner.id}`
+        const sum = requests + (sums.get(name)?.requests ?? 0)
+        sums.set(name, { partner: partner.id, revision, requests: sum })
+      }
+      return [...sums.values()]
+    },
+  }
+}
+
+/** How long a lost write of a partner is looked for, ms; of one that is not configured, as long as of any. */
+export function longestReadBackMs(registry: Pick<PartnerRegistry, 'of' | 'partners'>, id: string): number {
+  const known = registry.of(id)
+  const times = (known === undefined ? registry.partners() : [known]).map(({ readBackAfterMs }) =>
+    readBackAfterMs.reduce((sum, ms) => sum + ms, 0),
+  )
+  return Math.max(0, ...times)
+}

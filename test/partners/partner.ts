@@ -1,0 +1,40 @@
+import type { Partner, PartnerMatch } from '../../src/partners/partner.ts'
+
+/** A partner with the plainest settings. */
+export function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string): Partner {
+  const mapping = {
+    attendeeType: 'a',
+    eventType: 'e',
+    codeType: 'c',
+    changeProcessName: null,
+    unmappedFields: 'report',
+  } as const
+  return {
+    id,
+    match,
+    identityClaims: [],
+    layout: 'flat',
+    serviceHosts: undefined,
+    dataEnvelope: false,
+    msgtypeResponse: false,
+    mismatch: 'post',
+    mapping,
+    reads: {
+      wideRange: 'split',
+      needsRecordedBy: true,
+      unmarkedCodes: [],
+      filterUpstream: true,
+      histories: false,
+    },
+    unmarkedLetters: [],
+    bodyProfile: 'full',
+    concurrency: 1,
+    batch: undefined,
+    budgetMs: 1,
+    readBackAfterMs: [],
+    subscriptionKey,
+    callsPerSecond: undefined,
+    refuseOverBudget: false,
+    tokens: undefined,
+  }
+}

@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+
+import { describe, expect, it } from 'vitest'
+
+import { createRegistry, longestReadBackMs } from '../../src/partners/registry.ts'
+import { partner } from './partner.ts'
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+/** A request as far as it is looked at. */
+function request(url: string, headers: Record<string, string> = {}): IncomingMessage {
+  return { url, headers } as unknown as IncomingMessage
+}
+
+describe('the partner of a request', () => {
+  it('is the first that matches, whatever its way to match', () => {
+    const ways = [
+      partner('path', { pathPrefix: '/acme' }),
+      partner('hash', { subscriptionKeySha256: [sha256('key')] }),
+      partner('header', { header: { name: 'X-Partner', value: 'one' } }),
+      partner('any', { any: true }),
+    ]
+    const asking = request('/acme/V2', { 'x-partner': 'one' })
+    const order = ways.map((_, count) => createRegistry(ways.slice(count)).find(asking, 'key')?.id)
+    expect(order).toEqual(['path', 'hash', 'header', 'any'])
+    const backwards = ways.map(
+      (_, count) => createRegistry(ways.toReversed().slice(count)).find(asking, 'key')?.id,
+    )
+    expect(backwards).toEqual(['any', 'header', 'hash', 'path'])
+  })
+
+  it('is the first of the prefixes around a path', () => {
+    const prefixes = ['/a/b', '/a', '/', '/c/d/e'].map((pathPrefix) => partner(pathPrefix, { pathPrefix }))
+    const { find } = createRegistry(prefixes)
+    const idOf = (url: string): string | undefined => find(request(url), '')?.id
+    expect(['/a/b/c/d/e/f', '/A/B', '/a/bc', '/a', '/c/d', '/c/d/e', '/'].map(idOf)).toEqual([
+      '/a/b',
+      '/a/b',
+      '/a',
+      '/a',
+      '/',
+      '/',
+      '/',
+    ])
+    expect(createRegistry(prefixes.slice(0, 2)).find(request('/b'), '')).toBeUndefined()
+    expect(createRegistry(prefixes.slice(3)).find(request(`/c/d/e${'/x'.repeat(4_000)}`), '')?.id).toBe(
+      '/c/d/e',
+    )
+  })
+
+  it('is found among thousands without a scan', () => {
+    const many = Array.from({ length: 20_000 }, (_, index) => [
+      partner(`h${index}`, { subscriptionKeySha256: [sha256(`key ${index}`)] }),
+      partner(`p${index}`, { pathPrefix: `/p/${index}` }),
+    ]).flat()
+    const { find } = createRegistry(many)
+    const asked = Array.from({ length: 1_000 }, (_, index) => index * 19)
+    const started = process.cpuUsage()
+    const found = asked.map((index) => [
+      find(request(`/p/${index}/V2`), 'none')?.id,
+      find(request('/V2'), `key ${index}`)?.id,
+    ])
+    const { user, system } = process.cpuUsage(started)
+    expect(found).toEqual(asked.map((index) => [`p${index}`, `h${index}`]))
+    // A scan takes hundreds of microseconds.
+    expect((user + system) / 2_000).toBeLessThan(50)
+  })
+})
+
+describe('a registry that is replaced', () => {
+  const [old, kept, removed] = [partner('a', { any: true }), partner('b', { pathPrefix: '/b' }), partner('c', { pathPrefix: '/c' })] // prettier-ignore
+
+  it('gives new requests the new partners, and keeps the newest of each id', () => {
+    const registry = createRegistry([removed, kept, old])
+    const changed = { ...old, readBackAfterMs: [1, 2] }
+    registry.replace([kept, changed])
+    expect(registry.find(request('/c'), '')).toBe(changed)
+    expect(registry.find(request('/b'), '')).toBe(kept)
+    expect([registry.of('a'), registry.of('b'), registry.of('c'), registry.of('d')]).toEqual([
+      changed,
+      kept,
+      removed,
+      undefined,
+    ])
+    expect(registry.partners()).toEqual([kept, changed])
+    expect([longestReadBackMs(registry, 'c'), longestReadBackMs(registry, 'd')]).toEqual([0, 3])
+  })
+
+  it('counts requests by the partner that they began with', () => {
+    const registry = createRegistry([removed, kept, old])
+    const leave = [registry.enter(old), registry.enter(kept), registry.enter(removed), registry.enter(kept)]
+    registry.replace([kept, { ...old }])
+    const leaveNew = registry.enter(registry.partners()[1] ?? old)
+    expect(registry.underWay()).toEqual([
+      { partner: 'a', revision: 'previous', requests: 1 },
+      { partner: 'b', revision: 'current', requests: 2 },
+      { partner: 'c', revision: 'previous', requests: 1 },
+      { partner: 'a', revision: 'current', requests: 1 },
+    ])
+    // More than once changes nothing.
+    for (const end of [...leave, ...leave]) end()
+    expect(registry.underWay()).toEqual([{ partner: 'a', revision: 'current', requests: 1 }])
+    leaveNew()
+    expect(registry.underWay()).toEqual([])
+  })
+})
