@@ -54,6 +54,8 @@ export interface RateLimit {
   ): Promise<Admission>
   /** Pauses all calls for `ms`, because the upstream answered 429. Never shortens an earlier pause. */
   pauseFor(ms: number): void
+  /** Changes the rate; calls that wait and calls that left keep their places. */
+  setRate(callsPerSecond: number): void
   /** How long `calls` writes that came now would take to leave, with what waits before them. */
   estimateMs(calls: number): number
   /** How many calls of this kind wait. */
@@ -142,6 +144,10 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     pauseFor: (ms) => {
       pausedUntilMs = Math.max(pausedUntilMs, clock.nowMs() + ms)
       slots?.pauseFor(ms)
+      pump()
+    },
+    setRate: (rate) => {
+      tokens.setLimit(toCallLimit(rate))
       pump()
     },
     estimateMs: (calls) => {

@@ -7,8 +7,10 @@ import type { CallPriority } from './waiting-line.ts'
 
 /** The rate limits of all subscription keys; partners with one key share its calls (service-facts 9). */
 export interface RateLimits {
-  /** The limit of a key. Where it was created with a higher rate, the lower one applies from then on. */
+  /** The limit of a key. Of several rates that are asked for, the lowest applies from then on. */
   of(subscriptionKey: string, callsPerSecond: number): RateLimit
+  /** Lets the next rate that is asked for apply to each key, whether it is lower or higher; what left and what waits stays. */
+  forgetRates(): void
   /** How many calls of this kind wait, over all keys. */
   waiting(priority: CallPriority): number
 }
@@ -25,7 +27,7 @@ export function createRateLimits(
   onAdmission?: OnAdmission,
   slotsOf?: (keyHash: string) => RateSlots,
 ): RateLimits {
-  const known = new Map<string, { readonly limit: RateLimit; readonly callsPerSecond: number }>()
+  const known = new Map<string, { readonly limit: RateLimit; callsPerSecond: number }>()
   const dropIdle = (): void => {
     for (const [key, { limit }] of known) if (limit.isIdle()) known.delete(key)
   }
@@ -33,7 +35,13 @@ export function createRateLimits(
     of: (subscriptionKey, callsPerSecond) => {
       const key = hash('sha256', subscriptionKey)
       const before = known.get(key)
-      if (before !== undefined && before.callsPerSecond <= callsPerSecond) return before.limit
+      if (before !== undefined) {
+        if (callsPerSecond < before.callsPerSecond) {
+          before.callsPerSecond = callsPerSecond
+          before.limit.setRate(callsPerSecond)
+        }
+        return before.limit
+      }
       if (known.size >= MAX_KEPT) dropIdle()
       const limit = createRateLimit({
         callsPerSecond,
@@ -43,6 +51,9 @@ export function createRateLimits(
       })
       known.set(key, { limit, callsPerSecond })
       return limit
+    },
+    forgetRates: () => {
+      for (const entry of known.values()) entry.callsPerSecond = Infinity
     },
     waiting: (priority) => {
       let count = 0

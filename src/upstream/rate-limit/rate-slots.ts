@@ -35,7 +35,8 @@ export function createReservedSlots(
   onKnown: () => void,
 ): CallTokens {
   const bucket = createTokenBucket(own, clock)
-  const limit = { calls: own.calls, windowMs: own.windowMs + ANSWER_MS }
+  const withSlack = ({ calls, windowMs }: CallLimit): CallLimit => ({ calls, windowMs: windowMs + ANSWER_MS })
+  let limit = withSlack(own)
   let reserved: Reserved[] = []
   let asking = false
   const ask = (wanted: number): void => {
@@ -66,5 +67,9 @@ export function createReservedSlots(
     },
     aheadMs: (calls, pausedMs) => bucket.aheadMs(calls, pausedMs),
     isIdle: () => !asking && bucket.isIdle(),
+    setLimit: (changed) => {
+      limit = withSlack(changed)
+      bucket.setLimit(changed)
+    },
   }
 }

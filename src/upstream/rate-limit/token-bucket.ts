@@ -15,6 +15,8 @@ export interface CallTokens {
   /** Time until the last of so many calls could leave, if none left for `pausedMs` and no other call took a token. */
   aheadMs(calls: number, pausedMs: number): number
   isIdle(): boolean
+  /** Changes the limit. What left within the window before still counts, so that a change gives no calls away. */
+  setLimit(limit: CallLimit): void
 }
 
 /** A window is this much longer than the upstream's, since calls do not all take the same time to get there. */
@@ -30,21 +32,31 @@ export function toCallLimit(callsPerSecond: number): CallLimit {
  * The tokens of this instance, each of which returns one window after it was taken. So no second ever sees more calls than
  * allowed, also when the upstream counts a sliding window, and a small batch leaves at once.
  */
-export function createTokenBucket({ calls: tokens, windowMs }: CallLimit, clock: Clock): CallTokens {
-  /** When each token may be taken again; `next` is the one that returns first. */
-  const backMs = new Array<number>(tokens).fill(-Infinity)
+export function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
+  let { calls: tokens, windowMs } = initial
+  /** When the latest calls left, as many as the highest limit so far has tokens; the oldest is at `next`. */
+  let leftMs = new Array<number>(tokens).fill(-Infinity)
   let next = 0
+  /** When the token that the `nth` latest call took may be taken again. */
+  const backMs = (nth: number): number =>
+    (leftMs[(next - nth + leftMs.length) % leftMs.length] ?? -Infinity) + windowMs
   return {
-    waitMs: () => Math.max(0, (backMs[next] ?? 0) - clock.nowMs()),
+    waitMs: () => Math.max(0, backMs(tokens) - clock.nowMs()),
     take: () => {
-      backMs[next] = clock.nowMs() + windowMs
-      next = (next + 1) % tokens
+      leftMs[next] = clock.nowMs()
+      next = (next + 1) % leftMs.length
     },
     aheadMs: (calls, pausedMs) => {
       const rounds = Math.floor((calls - 1) / tokens)
-      const first = backMs[(next + ((calls - 1) % tokens)) % tokens] ?? 0
+      const first = backMs(tokens - ((calls - 1) % tokens))
       return Math.max(0, first - clock.nowMs(), pausedMs) + rounds * windowMs
     },
-    isIdle: () => Math.max(...backMs) <= clock.nowMs(),
+    isIdle: () => backMs(1) <= clock.nowMs(),
+    setLimit: (limit) => {
+      const unused = new Array<number>(Math.max(0, limit.calls - leftMs.length)).fill(-Infinity)
+      leftMs = [...unused, ...leftMs.slice(next), ...leftMs.slice(0, next)]
+      next = 0
+      ;({ calls: tokens, windowMs } = limit)
+    },
   }
 }

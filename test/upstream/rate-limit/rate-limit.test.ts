@@ -192,7 +192,71 @@ it('tells what became of each call that asked, and how many wait', async () => {
   ])
 })
 
+describe('a rate that changes', () => {
+  it('gives no calls away, however often and in whatever way it changes', async () => {
+    const steps = fc.array(
+      fc.record({ gap: fc.integer({ min: 0, max: 400 }), rate: fc.integer({ min: 1, max: 7 }) }),
+      {
+        minLength: 1,
+        maxLength: 40,
+      },
+    )
+    await fc.assert(
+      fc.asyncProperty(steps, async (changes) => {
+        const { clock, rateLimit, log } = start(7)
+        for (const { gap, rate } of changes) {
+          await clock.pass(gap)
+          rateLimit.setRate(rate)
+          ask(rateLimit, log, 'call')
+        }
+        await clock.pass(100_000)
+        const times = log.map(([, atMs]) => atMs)
+        expect(times.length).toBe(changes.length)
+        for (const [index, atMs] of times.entries()) {
+          const before = times[index - 7]
+          if (before !== undefined) expect(atMs - before).toBeGreaterThanOrEqual(1_000)
+        }
+      }),
+    )
+  })
+
+  it('applies at once to calls that wait', async () => {
+    const { clock, rateLimit, log } = start(1)
+    for (const name of ['a', 'b', 'c', 'd']) ask(rateLimit, log, name)
+    await clock.pass(100)
+    rateLimit.setRate(3)
+    await clock.pass(0)
+    expect(log).toEqual([
+      ['a', 0],
+      ['b', 100],
+      ['c', 100],
+    ])
+    rateLimit.setRate(1)
+    await clock.pass(5_000)
+    expect(log.at(-1)).toEqual(['d', 1_150])
+  })
+})
+
 describe('createRateLimits', () => {
+  it('after a reload, keeps what left and takes the new rate', async () => {
+    const clock = createManualClock()
+    const rateLimits = createRateLimits(clock)
+    const log: [string, number][] = []
+    for (const name of ['a', 'b', 'c']) ask(rateLimits.of('one', 2), log, name)
+    await clock.pass(100)
+    rateLimits.forgetRates()
+    expect(rateLimits.of('one', 4)).toBe(rateLimits.of('one', 9))
+    for (const name of ['d', 'e']) ask(rateLimits.of('one', 4), log, name)
+    await clock.pass(2_000)
+    expect(log).toEqual([
+      ['a', 0],
+      ['b', 0],
+      ['c', 100],
+      ['d', 100],
+      ['e', 1_050],
+    ])
+  })
+
   it('has one throttle for each key, and the lower rate counts', async () => {
     const clock = createManualClock()
     const rateLimits = createRateLimits(clock)
