@@ -7,7 +7,7 @@ import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import type { Partner } from '../partners/partner.ts'
 import { readRequest, serviceRoot } from './read-request.ts'
-import { answerAgain, answerWrites, secondsOverBudget } from '../writes/answer-writes.ts'
+import { answerRepeated, answerWrites, secondsOverBudget } from '../writes/answer-writes.ts'
 import { planWrites } from '../writes/plan.ts'
 import type { OpenReply } from '../writes/reply.ts'
 import { createMismatchReply, ReplyStream } from './reply-stream.ts'
@@ -57,7 +57,7 @@ export async function handleBatch(
     const planned = { request: write, body, receivedMs, plan, slices }
     const seconds = secondsOverBudget(context, authorisation, plan)
     // What came before has its answer, or comes to it without all of its records being posted again.
-    const answer = seconds === undefined ? answerWrites : answerAgain
+    const answer = seconds === undefined ? answerWrites : answerRepeated
     const answered = await answer(context, authorisation, planned, openReply)
     if (answered === undefined) {
       response.setHeader('Retry-After', String(seconds))

@@ -12,8 +12,9 @@ import {
   type V3Reply,
   type V3Writes,
 } from '../v3/index.ts'
+import { isDenial } from './denial.ts'
 
-/** One record to be sent. */
+/** One record to be posted. */
 export interface WriteTask {
   /** Its place in the request. */
   readonly position: number
@@ -22,7 +23,7 @@ export interface WriteTask {
   readonly key: string
   /** `readBack` for one that may have been applied before: it is looked for, and posted only if it is not there. */
   readonly first: 'post' | 'readBack'
-  /** Older records of the same key in other requests: resolves false when the time to wait for them was spent. */
+  /** Older records of the same key: resolves false when they did not end in time. */
   readonly after: Promise<boolean> | undefined
 }
 
@@ -190,9 +191,4 @@ function sendNow(task: WriteTask, options: PostOptions, onOutcome: (outcome: Pos
       if (outcome.kind === 'unknown') void resolve(record, post, outcome.reason).then(onOutcome)
       else onOutcome(outcome)
     })
-}
-
-/** True for 401 and 403: the credentials, not the record, are the cause. */
-export function isDenial(error: UpstreamError): boolean {
-  return error.status === 401 || error.status === 403
 }

@@ -1,30 +1,26 @@
 import { AdapterError, type ErrorCode } from '../errors.ts'
 import type { Slices } from '../http/slices.ts'
-import type { ReopenResult, StoredBatch, StoredRecord } from '../journal/index.ts'
-import type { BatchTally } from '../observability/events.ts'
-import type { PartReply } from '../v2/index.ts'
+import type { StoredBatch, StoredRecord } from '../journal/index.ts'
 import { isSameCredentials } from '../partners/accepted-credentials.ts'
-import type { WriteContext } from './context.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { checkToken } from './check-token.ts'
+import type { WriteContext } from './context.ts'
 import { mayHaveLeft } from './dead-letter.ts'
 import { markOrphaned } from './orphans.ts'
-import { type Plan, type PlannedRecord, planStored } from './plan.ts'
-import type { OpenReply, Reply } from './reply.ts'
-import { type Answered, runForClient } from './run.ts'
-import type { WriteTask } from './post-records.ts'
-import { openWriteSession, type WriteSession } from './write-session.ts'
-import { toReplyPart, type ReplyContext, toSupersededPart, replyContextOf } from './reply-part.ts'
+import { type Plan, planStored } from './plan.ts'
+import { replyContextOf } from './reply-part.ts'
+import type { Answered, OpenReply, Reply } from './reply.ts'
+import { inOrder, runForClient } from './run.ts'
 import { createReplyIds, decodeStoredRequest, type StoredRequest } from './stored-request.ts'
-import { toTasks } from './tasks.ts'
-import { decodeAnswer } from './settlement-policy.ts'
+import { isHeld, isRetryable, settleStored, tallyOf } from './stored-parts.ts'
+import { openWriteSession, type WriteSession } from './write-session.ts'
 
 /**
  * Answers a batch that came before: with the stored parts, byte for byte; while it is still running, with each part as it
- * becomes known. Records that were not applied are sent again, those whose outcome is unknown are looked for again. "Not
- * applied" is said only of records that no background will post. Resolves undefined when it is not there any longer. Errors:
- * `ADP_OUTCOME_UNKNOWN` when the other sender takes longer than the budget, and when the journal cannot be asked or is damaged: the
- * batch may have been applied; those of `checkToken`.
+ * becomes known. Records that were not applied are sent again, those whose outcome is unknown are read back again. "Not
+ * applied" is answered only for records that recovery will not post. Resolves undefined when the batch is no longer kept.
+ * Errors: `ADP_OUTCOME_UNKNOWN` when the other sender takes longer than the budget, and when the journal cannot be reached or
+ * is damaged: the batch may have been applied; those of `checkToken`.
  */
 export async function replayBatch(
   context: WriteContext,
@@ -34,7 +30,8 @@ export async function replayBatch(
   slices: Slices,
 ): Promise<Answered | undefined> {
   try {
-    return await answerStored(context, authorisation, batch, openReply, slices)
+    const replay = await openReplay(context, authorisation, batch, openReply, slices)
+    return replay === undefined ? undefined : await answerReplay(replay)
   } catch (cause) {
     throw toReplayError(cause)
   }
@@ -45,14 +42,8 @@ export function toReplayError(cause: unknown): unknown {
   if (!(cause instanceof AdapterError)) return cause
   const text = unreadable[cause.code]
   if (text === undefined) return cause
-  return new AdapterError(
-    'ADP_OUTCOME_UNKNOWN',
-    `This batch came before and may have been applied, ${text}`,
-    {
-      cause,
-      details: cause.details,
-    },
-  )
+  const message = `This batch came before and may have been applied, ${text}`
+  return new AdapterError('ADP_OUTCOME_UNKNOWN', message, { cause, details: cause.details })
 }
 
 const unreadable: Partial<Record<ErrorCode, string>> = {
@@ -61,83 +52,151 @@ const unreadable: Partial<Record<ErrorCode, string>> = {
     'and what the journal keeps of it is damaged, so nothing is answered from it. Nothing was sent again. Look up in the service what became of its records.',
 }
 
-async function answerStored(
+interface Loaded extends StoredBatch {
+  readonly request: StoredRequest
+}
+
+/** One repeated request, from its stored batch to its reply. */
+interface Replay {
+  readonly context: WriteContext
+  readonly authorisation: Authorisation
+  readonly plan: Plan
+  readonly session: WriteSession
+  readonly reply: Reply
+  readonly slices: Slices
+  /** By the clock, ms. */
+  readonly deadlineMs: number
+  /** Records that this request has opened again once: what others do with them then is their answer. */
+  readonly tried: Set<number>
+  /** The batch as it was read last. */
+  stored: Loaded
+  /** V3 has judged this token for the batch. */
+  isChecked: boolean
+  /** The instance that has the batch was asked to hand it over. */
+  hasAsked: boolean
+}
+
+/** How long the other sender of a running batch may take before it is asked for the batch: it may lack credentials for it. */
+const ASK_AFTER_MS = 1_000
+/** A batch is read again once this share of its open records has ended: parts come soon, and large ones are read a few times. */
+const SHARE_AT_A_TIME = 1 / 16
+
+async function openReplay(
   context: WriteContext,
   authorisation: Authorisation,
   batch: number,
   openReply: OpenReply,
   slices: Slices,
-): Promise<Answered | undefined> {
-  const { journal, clock } = context
-  const { partner, client } = authorisation
-  const deadlineMs = clock.nowMs() + partner.budgetMs
+): Promise<Replay | undefined> {
+  const { partner } = authorisation
+  const deadlineMs = context.clock.nowMs() + partner.budgetMs
   const session = openWriteSession(context, authorisation, batch)
-  let stored = await load(context, batch)
+  const stored = await load(context, batch)
   if (stored === undefined) return undefined
   const { request, replyId } = stored.request
   const plan = await planStored(stored.request, partner, stored.receivedMs, slices)
   const reply = openReply(request, createReplyIds(replyId), () => session.timing())
-  /** Records that were to be opened again once: what others do with them then is their answer. */
-  const tried = new Set<number>()
-  const isRetryable = (record: StoredRecord): boolean =>
-    !tried.has(record.position) && isWorthAnother(record, plan)
-  /** True once the service has judged this token for the batch. */
-  let isChecked = false
-  let hasAsked = false
+  const progress = { stored, isChecked: false, hasAsked: false, tried: new Set<number>() }
+  return { context, authorisation, plan, session, reply, slices, deadlineMs, ...progress }
+}
+
+async function answerReplay(replay: Replay): Promise<Answered> {
+  const { context, authorisation, plan, tried, reply, session, slices } = replay
+  const isOpenAgain = (record: StoredRecord): boolean =>
+    !tried.has(record.position) && isRetryable(record, plan)
   for (;;) {
-    isChecked ||= await checkToken(context, authorisation, stored, plan)
-    const open = stored.records.filter(({ state }) => state === 'open')
-    const isFinal = (record: StoredRecord): boolean => !isHeld(record) && !isRetryable(record)
-    await settleFinal(stored, plan, reply, isFinal, slices)
-    const again = open.length === 0 ? stored.records.filter(isRetryable) : []
-    if (open.length === 0 && again.length === 0) break
-    if (again.length > 0) {
-      for (const { position } of again) tried.add(position)
-      const before = stored
-      const positions = again.map(({ position }) => position)
-      const reopened = await journal.reopen(batch, positions, toKeep(context, authorisation, stored))
-      stored = (await load(context, batch)) ?? stored
-      if (reopened.after.size === 0) continue
-      context.accepted.sends(batch, client)
-      try {
-        isChecked ||= await checkToken(context, authorisation, stored, plan)
-      } catch (cause) {
-        markOrphaned(context.orphans, batch, reopened.after, reopened.lease, clock.nowMs())
-        throw cause
-      }
-      // What others took meanwhile is answered when they have settled it.
-      await settleFinal(stored, plan, reply, (record) => !isHeld(record), slices)
-      await resume(context, authorisation, { before, stored, plan, reopened, reply, session, slices })
-      isChecked = true
-      stored = (await load(context, batch)) ?? stored
-      continue
-    }
-    const leftMs = deadlineMs - clock.nowMs()
-    const next = open
-      .slice(0, Math.ceil(open.length * SHARE_AT_A_TIME))
-      .map(({ position }) => ({ batch, position }))
-    const patienceMs = hasAsked ? leftMs : Math.min(leftMs, ASK_AFTER_MS)
-    const ended = leftMs > 0 && (await context.predecessors.until(next, patienceMs))
-    if (!ended && patienceMs < leftMs) {
-      hasAsked = true
-      if (isChecked) await askForOrphan(context, batch, client)
-    } else if (!ended)
-      throw new AdapterError(
-        'ADP_OUTCOME_UNKNOWN',
-        'The same batch is still being sent, and its records may be applied. Send it again later for its answer.',
-      )
-    stored = await load(context, batch)
-    if (stored === undefined)
-      throw new AdapterError('ADP_JOURNAL_LOST', 'The batch is not kept any longer. Send it again.')
+    replay.isChecked ||= await checkToken(context, authorisation, replay.stored, plan)
+    await settleFinal(replay, (record) => !isHeld(record) && !isOpenAgain(record))
+    const { records } = replay.stored
+    const open = records.filter(({ state }) => state === 'open')
+    const retryable = open.length === 0 ? records.filter(isOpenAgain) : []
+    if (open.length > 0) await waitForOthers(replay, open)
+    else if (retryable.length > 0) await sendAgain(replay, retryable)
+    else break
   }
-  await settleParts(stored, stored.records, plan, reply, slices)
+  const { stored } = replay
+  await settleStored(stored.request, stored.records, plan, reply, slices)
   await reply.end()
-  return { tally: tallyOf(stored.records), queuedMs: session.queuedMs(), replayed: true, batch }
+  return { tally: tallyOf(stored), queuedMs: session.queuedMs(), replayed: true, batch: stored.batch }
+}
+
+/** Waits until some of the records that another run has open have ended. Error: `ADP_OUTCOME_UNKNOWN` when that takes too long. */
+async function waitForOthers(replay: Replay, open: readonly StoredRecord[]): Promise<void> {
+  const { context, authorisation, deadlineMs, hasAsked, stored } = replay
+  const { batch } = stored
+  const leftMs = deadlineMs - context.clock.nowMs()
+  const next = open
+    .slice(0, Math.ceil(open.length * SHARE_AT_A_TIME))
+    .map(({ position }) => ({ batch, position }))
+  const timeoutMs = hasAsked ? leftMs : Math.min(leftMs, ASK_AFTER_MS)
+  const ended = leftMs > 0 && (await context.predecessors.until(next, timeoutMs))
+  if (!ended && timeoutMs < leftMs) {
+    replay.hasAsked = true
+    if (replay.isChecked) await askForOrphan(context, batch, authorisation.client)
+  } else if (!ended)
+    throw new AdapterError(
+      'ADP_OUTCOME_UNKNOWN',
+      'The same batch is still being sent, and its records may be applied. Send it again later for its answer.',
+    )
+  const now = await load(context, batch)
+  if (now === undefined)
+    throw new AdapterError('ADP_JOURNAL_LOST', 'The batch is not kept any longer. Send it again.')
+  replay.stored = now
+}
+
+/** Opens records again, posts them or reads them back, and answers them. */
+async function sendAgain(replay: Replay, records: readonly StoredRecord[]): Promise<void> {
+  const { context, authorisation, plan, session, reply } = replay
+  const { journal, accepted, orphans, clock } = context
+  const before = replay.stored
+  const { batch, receivedMs, request } = before
+  const positions = records.map(({ position }) => position)
+  for (const position of positions) replay.tried.add(position)
+  const opened = await journal.reopen(batch, positions, toKeep(context, authorisation, before))
+  replay.stored = (await load(context, batch)) ?? before
+  if (opened.after.size === 0) return
+  accepted.sends(batch, authorisation.client)
+  try {
+    replay.isChecked ||= await checkToken(context, authorisation, replay.stored, plan)
+  } catch (cause) {
+    markOrphaned(orphans, batch, opened.after, opened.lease, clock.nowMs())
+    throw cause
+  }
+  const { records: now } = replay.stored
+  // Another run may have sent it between the two reads: then it was opened once more.
+  const wasSentMeanwhile = (position: number): boolean =>
+    now[position]?.attempts !== (before.records[position]?.attempts ?? 0) + 1
+  // What others opened meanwhile is answered when they have settled it.
+  await settleFinal(replay, (record) => !isHeld(record))
+  await runForClient(context, session, reply, {
+    batch,
+    receivedMs,
+    plan,
+    lease: opened.lease,
+    after: opened.after,
+    positions: inOrder(opened.after.keys()),
+    mayHaveLeft: (position) => wasSentMeanwhile(position) || mayHaveLeft(before.records[position]),
+    clientWaits: true,
+    replyContext: replyContextOf(request.request, context.newId),
+  })
+  replay.isChecked = true
+  replay.stored = (await load(context, batch)) ?? replay.stored
+}
+
+/** Answers the records that `isFinal` chooses, and lets the reply begin when there are any. */
+async function settleFinal(
+  { stored, plan, reply, slices }: Replay,
+  isFinal: (record: StoredRecord) => boolean,
+): Promise<void> {
+  const final = stored.records.filter(isFinal)
+  if (final.length === 0) return
+  await settleStored(stored.request, final, plan, reply, slices)
+  reply.begin()
 }
 
 /**
- * The credentials that the journal keeps from now on: those of an owner whom the service knows, or any where it has none.
- * Others may be wrong, and must not take the place of those that the batch came with.
+ * The credentials that the journal keeps from now on: those of an owner that V3 knows, or any where it has none. Others may be
+ * wrong, and must not replace those that the batch came with.
  */
 function toKeep(
   { accepted, verdicts }: WriteContext,
@@ -149,10 +208,7 @@ function toKeep(
   return isKnown || credentials === undefined ? JSON.stringify(client) : undefined
 }
 
-/** A batch that is not finished by then may be in an instance that has no credentials for it. */
-const ASK_AFTER_MS = 1_000
-
-/** Asks for a batch that another instance may be unable to finish, with credentials that the service accepted for it. */
+/** Asks for a batch that another instance may be unable to finish, with credentials that V3 accepted for it. */
 async function askForOrphan(
   { journal, accepted, active, orphans }: WriteContext,
   batch: number,
@@ -163,142 +219,9 @@ async function askForOrphan(
   await journal.askFor(batch)
 }
 
-/** A batch is read anew once this share of its open records has ended: parts come soon, and large ones are read a few times. */
-const SHARE_AT_A_TIME = 1 / 16
-
-interface Loaded extends StoredBatch {
-  readonly request: StoredRequest
-}
-
 async function load(context: WriteContext, batch: number): Promise<Loaded | undefined> {
   const stored = await context.journal.load(batch)
   return stored?.payload === undefined
     ? undefined
     : { ...stored, request: decodeStoredRequest(stored.payload) }
-}
-
-/**
- * True for a record that was not applied, or may not have been, as long as no newer one took its place. Of a batch whose
- * client was told that all is well, only those that were denied together with it: its client was told of that.
- */
-function isWorthAnother({ position, state, retry, superseded }: StoredRecord, plan: Plan): boolean {
-  // What another version let in and this one cannot read is left to the background, which gives it up.
-  if (superseded || plan.records[position]?.record === undefined) return false
-  return retry === 'resend' || (plan.outcomesShown && retry !== undefined && state !== 'confirmed')
-}
-
-/** True for a record that the background may still post or find: it is open, or due at some time. */
-function isHeld({ state, retry, superseded }: StoredRecord): boolean {
-  return state === 'open' || (typeof retry === 'number' && !superseded)
-}
-
-interface Resumed {
-  /** The batch before its records were opened again, and after that. */
-  readonly before: Loaded
-  readonly stored: Loaded
-  readonly plan: Plan
-  readonly reopened: ReopenResult
-  readonly reply: Reply
-  readonly session: WriteSession
-  readonly slices: Slices
-}
-
-/** Sends what was opened again, and answers it. */
-async function resume(
-  context: WriteContext,
-  { partner }: Authorisation,
-  { before, stored, plan, reopened, reply, session }: Resumed,
-): Promise<void> {
-  const { lease, after } = reopened
-  const { batch, receivedMs, request } = stored
-  const positions = [...after.keys()].sort((one, other) => one - other)
-  const firstOf = firstOfAgain(before.records, isReadBackFirst(context))
-  // Another run may have sent it between the two reads: then it was opened once more.
-  const isUnchanged = (position: number): boolean =>
-    stored.records[position]?.attempts === (before.records[position]?.attempts ?? 0) + 1
-  await runForClient(context, partner, session, reply, {
-    batch,
-    lease,
-    records: plan.records,
-    tasks: toTasks(
-      plan.records,
-      positions,
-      after,
-      (position) => (isUnchanged(position) ? firstOf(position) : 'readBack'),
-      (position, older) => context.predecessors.untilFirst({ batch, position }, older, partner.budgetMs),
-    ),
-    after,
-    replyContext: replyContextOf(request.request, context.newId),
-    followUp: { outcomesShown: plan.outcomesShown, clientWaits: true, receivedMs },
-  })
-}
-
-/** `readBack` for a record that may have been applied when it was sent before, and for all where the journal may not know it. */
-export function firstOfAgain(
-  records: readonly StoredRecord[],
-  isAll: boolean,
-): (position: number) => WriteTask['first'] {
-  return (position) => (isAll || mayHaveLeft(records[position]) ? 'readBack' : 'post')
-}
-
-/** True while the journal may have lost what was sent before. */
-export const isReadBackFirst = ({ journal, nowMs }: Pick<WriteContext, 'journal' | 'nowMs'>): boolean =>
-  nowMs() < journal.readBackUntilMs
-
-/** Answers the records that `isFinal` chooses, and lets the reply begin when there are any. */
-async function settleFinal(
-  stored: Loaded,
-  plan: Plan,
-  reply: Reply,
-  isFinal: (record: StoredRecord) => boolean,
-  slices: Slices,
-): Promise<void> {
-  const final = stored.records.filter(isFinal)
-  if (final.length === 0) return
-  await settleParts(stored, final, plan, reply, slices)
-  reply.begin()
-}
-
-const mayBePosted = { kind: 'unknown', reason: 'stillTried' } as const
-const neverSent = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined } as const
-
-/** What a stored answer costs, in bytes of a batch. */
-const ANSWER_WORK = 1_024
-
-async function settleParts(
-  { request }: Loaded,
-  records: readonly StoredRecord[],
-  plan: Plan,
-  reply: Reply,
-  slices: Slices,
-): Promise<void> {
-  // The same answer has the same ids.
-  const texts = replyContextOf(request.request, createReplyIds(request.replyId))
-  for (const record of records) {
-    const planned = plan.records[record.position]
-    if (planned === undefined) continue
-    reply.settle(record.position, partOf(record, planned, texts))
-    if (slices.spend(ANSWER_WORK)) await slices.next()
-  }
-}
-
-function partOf(record: StoredRecord, planned: PlannedRecord, texts: ReplyContext): PartReply {
-  // Told that it was not applied, its client would send it again for ever.
-  if (record.superseded && (record.state === 'refused' || record.state === 'parked'))
-    return toSupersededPart(planned, texts)
-  // Its stored answer says that it was not applied; the background may post it at any time.
-  if (record.state === 'parked' && isHeld(record)) return toReplyPart(planned, mayBePosted, texts)
-  // Without an answer of its own a record was denied together with its whole batch.
-  return decodeAnswer(planned, record) ?? toReplyPart(planned, neverSent, texts)
-}
-
-function tallyOf(records: readonly StoredRecord[]): BatchTally {
-  const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
-  for (const { state, retry } of records) {
-    if (state === 'confirmed') tally.accepted += 1
-    else if (state === 'parked' || retry === 'resend') tally.notApplied += 1
-    else if (state === 'refused') tally.refused += 1
-    else tally.unknown += 1
-  }
-  return tally
 }

@@ -1,3 +1,4 @@
+import type { BatchTally } from '../observability/events.ts'
 import type { PartReply } from '../v2/index.ts'
 import type { WriteRequest } from './stored-request.ts'
 
@@ -22,3 +23,13 @@ export type OpenReply = (
   newId: () => string,
   timing: () => string | undefined,
 ) => Reply
+
+/** The counts of an answered request. */
+export interface Answered {
+  readonly tally: BatchTally
+  readonly queuedMs: number
+  /** The journal knew the batch already. */
+  readonly replayed: boolean
+  /** Its number in the journal. */
+  readonly batch: number
+}

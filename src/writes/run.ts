@@ -1,44 +1,45 @@
 import { AdapterError } from '../errors.ts'
-import type { Predecessors, Settled } from '../journal/index.ts'
+import type { RecordRef, Predecessors, Settled } from '../journal/index.ts'
 import type { BatchTally } from '../observability/events.ts'
-import type { PartReply } from '../v2/index.ts'
-import type { PostOutcome, UpstreamError } from '../v3/index.ts'
-import type { WriteContext } from './context.ts'
-import type { Partner } from '../partners/partner.ts'
+import type { UpstreamError } from '../v3/index.ts'
 import type { Claim } from './active-records.ts'
+import type { WriteContext } from './context.ts'
+import { deniedOutcome, toDenialError } from './denial.ts'
 import { markOrphaned } from './orphans.ts'
-import type { PlannedRecord } from './plan.ts'
-import type { Reply } from './reply.ts'
+import type { Plan } from './plan.ts'
 import type { OnOutcome, Permission, WriteTask } from './post-records.ts'
-import type { WriteSession } from './write-session.ts'
 import { toReplyPart, type ReplyContext } from './reply-part.ts'
-import { waitForDurablePredecessor } from './tasks.ts'
-import { type FollowUp, settlementOf } from './settlement-policy.ts'
+import type { Reply } from './reply.ts'
+import { settlementOf } from './settlement-policy.ts'
+import { createSettler, type OnSettled, type Settler } from './settler.ts'
+import type { WriteSession } from './write-session.ts'
 
-/** The records of one batch that are sent now. */
+/** The records of one batch that this process posts now: of a new batch, a repeated one, or an orphaned one. */
 export interface Run {
   /** The batch's number in the journal. */
   readonly batch: number
   /** The lease under which its records were opened. */
   readonly lease: number
-  readonly records: readonly PlannedRecord[]
-  readonly tasks: readonly WriteTask[]
-  /** The older records that those of the tasks wait for. */
+  /** Milliseconds since the epoch. */
+  readonly receivedMs: number
+  readonly plan: Plan
+  /** Positions of the records, ascending; the run leaves out those that the plan refuses. */
+  readonly positions: Iterable<number>
+  /** The nearest older open record of the same key, for each position that has one. */
   readonly after: Predecessors
+  /** True for a record that may have been applied before: V3 is read first, and it is posted only if it is not there. */
+  readonly mayHaveLeft: (position: number) => boolean
+  /** False in recovery, which goes on with whatever was not applied. */
+  readonly clientWaits: boolean
   readonly replyContext: ReplyContext
-  readonly followUp: Omit<FollowUp, 'nowMs'>
 }
 
-/** A run of more records is claimed in one turn of the event loop and begun in the next. */
-const MANY = 1_000
-
-/** Told of each record once it is settled for good, with its part of the reply. */
-export type OnSettled = (position: number, reply: PartReply) => void
-
-/** How a run ended: what became of its records, and why nothing was taken where the credentials were denied for all of them. */
+/** How a run ended. */
 export interface RunEnd {
   readonly tally: BatchTally
-  readonly denial: UpstreamError | AdapterError | undefined
+  /** V3, or the token endpoint, denied the credentials for all records. */
+  readonly denial:
+    { readonly cause: UpstreamError | AdapterError; readonly tasks: readonly WriteTask[] } | undefined
 }
 
 /** What a run uses of the context. */
@@ -47,38 +48,38 @@ export type RunContext = Pick<
   'journal' | 'predecessors' | 'active' | 'orphans' | 'clock' | 'nowMs' | 'slicing'
 >
 
+/** A run of more records is claimed in one turn of the event loop and begun in the next. */
+const MANY = 1_000
+
 /**
- * Sends the records of a run and makes each outcome durable before anybody is told. Outcomes that come in the same moment
- * share one write to the journal. Errors: `ADP_OUTCOME_UNKNOWN` when an outcome could not be kept: records stay open then, and
- * the background finishes them; `ADP_JOURNAL_LOST` when another instance does.
+ * The way of records from the journal to their durable outcomes: claim, post in order, settle, then report. Every batch takes
+ * it, whoever sends it. Errors: `ADP_OUTCOME_UNKNOWN` when an outcome could not be kept: its records stay open, and recovery
+ * finishes them; `ADP_JOURNAL_LOST` when another instance does.
  */
-export async function runWrites(
+export async function runRecords(
   context: RunContext,
-  session: Pick<WriteSession, 'postRecords'>,
+  session: Pick<WriteSession, 'postRecords' | 'budgetMs'>,
   run: Run,
   onSettled: OnSettled,
 ): Promise<RunEnd> {
-  const claim = context.active.claim(
-    run.batch,
-    run.tasks.map(({ position }) => position),
-    run.records.length,
-    run.lease,
-  )
-  const own = claim.all ? run.tasks : run.tasks.filter(({ position }) => claim.has(position))
-  // Another run of this process has them: the background looks at them when it has ended.
+  const { batch, lease, plan } = run
+  const positions = [...run.positions].filter((position) => plan.records[position]?.record !== undefined)
+  const claim = context.active.claim(batch, positions, plan.records.length, lease)
+  const own = claim.all ? positions : positions.filter((position) => claim.has(position))
+  // Another run of this process has the others: recovery reads their state when that run has ended.
   if (!claim.all)
     leave(
       context,
       run,
-      run.tasks.filter(({ position }) => !claim.has(position)),
+      positions.filter((position) => !claim.has(position)),
     )
   try {
     if (own.length > MANY) await context.slicing.open().next()
-    return await sendAndSettle(context, session, { ...run, tasks: own }, claim, onSettled)
+    return await postAndSettle(context, session, run, own, claim, onSettled)
   } catch (cause) {
-    // Where this instance has the batch all the same, the background finds it.
+    // Where this instance has the batch all the same, recovery finds it.
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') throw cause
-    // As long as this instance lives, nobody else takes them over.
+    // As long as this instance lives, no other takes them over.
     leave(context, run, own)
     throw new AdapterError(
       'ADP_OUTCOME_UNKNOWN',
@@ -90,184 +91,155 @@ export async function runWrites(
   }
 }
 
-/** Leaves tasks of a run to the background. */
-function leave({ orphans, clock }: RunContext, run: Run, tasks: readonly WriteTask[]): void {
-  if (tasks.length === 0) return
-  const after = new Map(tasks.map(({ position }) => [position, run.after.get(position) ?? []]))
-  markOrphaned(orphans, run.batch, after, run.lease, clock.nowMs())
-}
-
-async function sendAndSettle(
-  context: RunContext,
-  session: Pick<WriteSession, 'postRecords'>,
-  run: Run,
-  claim: Claim,
-  onSettled: OnSettled,
-): Promise<RunEnd> {
-  const { journal } = context
-  const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
-  const ledger = createSettler(context, run, claim, onSettled)
-  const unlessLost = (task: WriteTask): WriteTask =>
-    task.after === undefined ? task : { ...task, after: Promise.race([task.after, claim.lost()]) }
-  const tasks = waitForDurablePredecessor(run.tasks.map(unlessLost), (position) => ledger.kept(position))
-  const permission: Permission = {
-    // What cannot be kept is for the background.
-    maySend: () => journal.lease() === run.lease && !ledger.hasFailed(),
-    renew: async () => {
-      const held = ledger.hasFailed() ? 0 : (journal.lease() ?? (await journal.renewLease()))
-      return held === run.lease
-    },
-  }
-  const onOutcome: OnOutcome = (position, outcome) => {
-    const planned = run.records[position]
-    if (planned === undefined) return
-    const reply = toReplyPart(planned, outcome, run.replyContext)
-    tally[outcome.kind] += 1
-    ledger.settle(settlementOf(position, outcome, reply, { ...run.followUp, nowMs: context.nowMs() }), reply)
-  }
-  const denial = await session.postRecords(tasks, onOutcome, permission)
-  await ledger.flushed()
-  if (denial !== undefined) {
-    await journal.settle(run.batch, run.tasks.map(deniedTask(context, run)), run.lease)
-    context.predecessors.settled(
-      run.batch,
-      run.tasks.map(({ position }) => position),
-    )
-  }
-  return { tally, denial }
-}
-
-/** What became of a request's records, for whoever observes. `replayed`: it had come before. */
-export interface Answered {
-  readonly tally: BatchTally
-  readonly queuedMs: number
-  readonly replayed: boolean
-  /** Its number in the journal. */
-  readonly batch: number
-}
-
 /**
- * Sends the records of a run and hands their parts to a reply. Errors: `ADP_TOKEN` or `ADP_FORBIDDEN` when the upstream denied
- * the credentials before it took anything, the token endpoint's when it has no other token, both only as long as the reply may
- * still be another; and those of `runWrites`.
+ * Runs records and hands their parts to a reply. Errors: `ADP_TOKEN` or `ADP_FORBIDDEN` when V3 denied the credentials before
+ * it accepted anything, the token endpoint's when it has no other token, both only while the status line has not left; and
+ * those of `runRecords`.
  */
 export async function runForClient(
   context: WriteContext,
-  partner: Partner,
   session: WriteSession,
   reply: Reply,
   run: Run,
 ): Promise<BatchTally> {
-  const { tally, denial } = await runWrites(context, session, run, (position, part) => {
+  const { tally, denial } = await runRecords(context, session, run, (position, part) => {
     reply.settle(position, part)
     reply.begin()
   })
   if (denial === undefined) return tally
-  const isOwn = denial instanceof AdapterError
-  if (!isOwn) context.events.credentialsDenied({ status: denial.status, partner: partner.id })
-  if (!reply.hasLeft()) throw isOwn ? denial : toDenialError(denial)
+  const { cause, tasks } = denial
+  const isOwn = cause instanceof AdapterError
+  if (!isOwn) context.events.credentialsDenied({ status: cause.status, partner: session.partner })
+  if (!reply.hasLeft()) throw isOwn ? cause : toDenialError(cause)
   // Others sent the same batch, and this client has read their answers.
-  for (const task of run.tasks) {
-    const planned = run.records[task.position]
+  for (const { position, first } of tasks) {
+    const planned = run.plan.records[position]
     if (planned === undefined) continue
-    const outcome = deniedOutcome(task)
+    const outcome = deniedOutcome(first)
     tally[outcome.kind] += 1
-    reply.settle(task.position, toReplyPart(planned, outcome, run.replyContext))
+    reply.settle(position, toReplyPart(planned, outcome, run.replyContext))
   }
   return tally
 }
 
-/** What a client is told whose credentials the service denied before it took anything. */
-export function toDenialError(denial: UpstreamError): AdapterError {
-  const told = denial.entries[0]?.message ?? ''
-  const message = told === '' ? `The service denied the credentials (${denial.status}).` : told
-  return new AdapterError(denial.status === 401 ? 'ADP_TOKEN' : 'ADP_FORBIDDEN', message)
+/** True while the journal may have lost what was sent before: every record is read back before it is posted. */
+export function isReadBackFirst({ journal, nowMs }: Pick<WriteContext, 'journal' | 'nowMs'>): boolean {
+  return nowMs() < journal.readBackUntilMs
 }
 
-/** Nothing was applied: the client may come again with other credentials, or the background with newer ones. */
-function deniedTask(context: RunContext, run: Run): (task: WriteTask) => Settled {
-  const reason = 'denied'
-  return (task) => {
-    const { position, first } = task
-    if (run.followUp.clientWaits && first === 'post')
-      return { position, state: 'refused', answer: undefined, reason, retry: 'resend' }
-    const outcome = deniedOutcome(task)
-    const planned = run.records[position]
-    if (planned === undefined) return { position, state: 'unknown', answer: undefined, reason }
-    const reply = toReplyPart(planned, outcome, run.replyContext)
-    const followUp = { ...run.followUp, nowMs: context.nowMs(), clientWaits: false }
-    return { ...settlementOf(position, outcome, reply, followUp), reason }
-  }
+/** Positions in the order of the batch. */
+export function inOrder(positions: Iterable<number>): number[] {
+  return [...positions].sort((one, other) => one - other)
 }
 
-/** What may have been applied before is unknown still. */
-function deniedOutcome({ first }: WriteTask): Extract<PostOutcome, { kind: 'unknown' | 'notApplied' }> {
-  return first === 'readBack'
-    ? { kind: 'unknown', reason: 'connectionLost' }
-    : { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined }
-}
-
-interface Settler {
-  settle(settled: Settled, reply: PartReply): void
-  /** Resolves true when the outcome of this record is durable, false when it cannot become so. To be asked before it is settled. */
-  kept(position: number): Promise<boolean>
-  /** True once an outcome could not become durable: none will any longer. */
-  hasFailed(): boolean
-  /** Resolves when everything settled is durable and told; rejects when it cannot become so. */
-  flushed(): Promise<void>
-}
-
-function createSettler(
+async function postAndSettle(
   context: RunContext,
-  { batch, lease }: Run,
+  session: Pick<WriteSession, 'postRecords' | 'budgetMs'>,
+  run: Run,
+  positions: readonly number[],
   claim: Claim,
   onSettled: OnSettled,
-): Settler {
-  let outcomes: Settled[] = []
-  let replies: PartReply[] = []
-  let flushing: Promise<void> | undefined
-  let failed = false
-  const waiting = new Map<number, (isKept: boolean) => void>()
-  const release = (positions: Iterable<number>, isKept: boolean): void => {
-    for (const position of positions) waiting.get(position)?.(isKept)
+): Promise<RunEnd> {
+  const { journal, nowMs } = context
+  const { batch, lease, plan, clientWaits, receivedMs } = run
+  const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
+  const settler = createSettler(context, { batch, lease, count: positions.length }, claim, onSettled)
+  const tasks = toTasks(context, run, positions, claim, settler, session.budgetMs)
+  const permission: Permission = {
+    // Recovery takes what the journal could not keep.
+    maySend: () => journal.lease() === lease && !settler.hasFailed(),
+    renew: async () => {
+      const held = settler.hasFailed() ? 0 : (journal.lease() ?? (await journal.renewLease()))
+      return held === lease
+    },
   }
-  const flush = async (): Promise<void> => {
-    // The outcomes that undici reads from its sockets in one turn of the loop go together.
-    await new Promise((resolve) => setImmediate(resolve))
-    while (outcomes.length > 0) {
-      const [group, told] = [outcomes, replies]
-      outcomes = []
-      replies = []
-      await context.journal.settle(batch, group, lease)
-      const positions = group.map(({ position }) => position)
-      claim.release(positions)
-      told.forEach((reply, index) => {
-        onSettled(group[index]?.position ?? -1, reply)
-      })
-      context.predecessors.settled(batch, positions)
-      release(positions, true)
+  const onOutcome: OnOutcome = (position, outcome) => {
+    const planned = plan.records[position]
+    if (planned === undefined) return
+    const part = toReplyPart(planned, outcome, run.replyContext)
+    const { outcomesShown } = plan
+    tally[outcome.kind] += 1
+    settler.settle(
+      settlementOf(position, outcome, part, { outcomesShown, clientWaits, receivedMs, nowMs: nowMs() }),
+      part,
+    )
+  }
+  const cause = await session.postRecords(tasks, onOutcome, permission)
+  await settler.flushed()
+  if (cause === undefined) return { tally, denial: undefined }
+  await journal.settle(
+    batch,
+    tasks.map((task) => deniedSettlement(context, run, task)),
+    lease,
+  )
+  context.predecessors.settled(batch, positions)
+  return { tally, denial: { cause, tasks } }
+}
+
+/**
+ * The tasks of the records in their order. A record waits for the older ones of its key in other batches, and for the durable
+ * outcome of the one before it in its own: if the process ended between the two, the mark of the second would hide that of the
+ * first, and both would stay open.
+ */
+function toTasks(
+  context: RunContext,
+  { batch, plan, after, mayHaveLeft }: Run,
+  positions: readonly number[],
+  claim: Claim,
+  settler: Settler,
+  budgetMs: number,
+): WriteTask[] {
+  const tasks: WriteTask[] = []
+  const readAll = isReadBackFirst(context)
+  // Records of one key share one list: only the oldest of them waits for it.
+  const waits = new Map<readonly RecordRef[], Promise<boolean>>()
+  const last = new Map<string, number>()
+  for (const position of positions) {
+    const planned = plan.records[position]
+    if (planned?.record === undefined) continue
+    const { record, key } = planned
+    const older = after.get(position)
+    let ready = older === undefined ? undefined : waits.get(older)
+    if (ready === undefined && older !== undefined && older.length > 0) {
+      const ended = context.predecessors.untilFirst({ batch, position }, older, budgetMs)
+      ready = Promise.race([ended, claim.lost()])
+      waits.set(older, ready)
     }
-    flushing = undefined
+    const before = last.get(key)
+    last.set(key, position)
+    if (before !== undefined) {
+      const both = Promise.all([ready ?? true, settler.durable(before)])
+      ready = both.then(([inTime, isDurable]) => inTime && isDurable)
+    }
+    tasks.push({
+      position,
+      record,
+      key,
+      first: readAll || mayHaveLeft(position) ? 'readBack' : 'post',
+      after: ready,
+    })
   }
-  return {
-    settle: (settled, reply) => {
-      outcomes.push(settled)
-      replies.push(reply)
-      if (flushing !== undefined) return
-      flushing = flush()
-      // Whoever waits in `flushed` hears of it too.
-      flushing.catch(() => {
-        failed = true
-        release(waiting.keys(), false)
-      })
-    },
-    kept: (position) =>
-      new Promise((resolve) => {
-        waiting.set(position, resolve)
-      }),
-    hasFailed: () => failed,
-    flushed: async () => {
-      while (flushing !== undefined) await flushing
-    },
-  }
+  return tasks
+}
+
+/** Marks records of a run as orphans: recovery finishes them. */
+function leave({ orphans, clock }: RunContext, run: Run, positions: readonly number[]): void {
+  if (positions.length === 0) return
+  const after = new Map(positions.map((position) => [position, run.after.get(position) ?? []]))
+  markOrphaned(orphans, run.batch, after, run.lease, clock.nowMs())
+}
+
+/** Nothing was applied: the client may come again with other credentials, or recovery with newer ones. */
+function deniedSettlement(context: RunContext, run: Run, { position, first }: WriteTask): Settled {
+  const reason = 'denied'
+  const { plan, clientWaits, receivedMs, replyContext } = run
+  if (clientWaits && first === 'post')
+    return { position, state: 'refused', answer: undefined, reason, retry: 'resend' }
+  const outcome = deniedOutcome(first)
+  const planned = plan.records[position]
+  if (planned === undefined) return { position, state: 'unknown', answer: undefined, reason }
+  const part = toReplyPart(planned, outcome, replyContext)
+  const { outcomesShown } = plan
+  const followUp = { outcomesShown, clientWaits: false, receivedMs, nowMs: context.nowMs() }
+  return { ...settlementOf(position, outcome, part, followUp), reason }
 }

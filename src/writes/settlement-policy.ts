@@ -3,7 +3,7 @@ import { defaultErrorMapping, toV2Failure } from '../translate/index.ts'
 import type { PartReply } from '../v2/index.ts'
 import type { PostOutcome } from '../v3/index.ts'
 import type { PlannedRecord } from './plan.ts'
-import { isDenial } from './post-records.ts'
+import { isDenial } from './denial.ts'
 import { toPart } from './reply-part.ts'
 
 /** How the records of one run are followed up. */

@@ -4,8 +4,8 @@ import type { PostOutcome, ReadOutcome, UpstreamError, V3Credentials, V3Writes }
 import type { WriteContext } from './context.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { createReadBack } from './read-back.ts'
+import { isDenial } from './denial.ts'
 import {
-  isDenial,
   type OnOutcome,
   type Permission,
   postRecords,
@@ -13,10 +13,14 @@ import {
   type WriteTask,
 } from './post-records.ts'
 
-/** The sending of the records of one request. */
+/** Posts the records of one request under its credentials. */
 export interface WriteSession {
+  /** The partner's id. */
+  readonly partner: string
+  /** Time for all records of the request. */
+  readonly budgetMs: number
   /**
-   * Sends every record within the partner's budget. Resolves why nothing was taken, where the credentials were denied before
+   * Posts every record within the partner's budget. Resolves why nothing was taken, where the credentials were denied before
    * anything was: the upstream's error, or that of the token endpoint which then had no other token.
    */
   postRecords(
@@ -32,7 +36,7 @@ export interface WriteSession {
   timing(): string | undefined
 }
 
-/** How records are sent that no client waits for. */
+/** How recovery posts records. */
 export interface InBackground {
   /** Records under way at the same time. */
   readonly concurrency: number
@@ -41,8 +45,8 @@ export interface InBackground {
 }
 
 /**
- * Creates the sending of one request. A token of the adapter's own that the service refuses (401) before it took anything is
- * renewed once, and the records go out again: nothing had been applied.
+ * Opens the session of one request. A token of the adapter's own that V3 refuses (401) before it accepted anything is renewed
+ * once, and the records go out again: nothing had been applied.
  */
 export function openWriteSession(
   context: WriteContext,
@@ -123,6 +127,8 @@ export function openWriteSession(
     }
   }
   return {
+    partner: partner.id,
+    budgetMs: partner.budgetMs,
     postRecords: async (tasks, onOutcome, permission) => {
       const denial = await sendWith(authorisation.credentials, tasks, onOutcome, permission)
       if (renew === undefined || denial?.status !== 401) return denial

@@ -4,11 +4,12 @@ import { AdapterError } from '../../src/errors.ts'
 import { createSlicing } from '../../src/http/slices.ts'
 import { createNoJournal, type Journal } from '../../src/journal/index.ts'
 import { createActiveRecords, createPredecessors } from '../../src/writes/index.ts'
-import { type RunContext, runWrites } from '../../src/writes/run.ts'
+import type { Plan } from '../../src/writes/plan.ts'
+import { type RunContext, runRecords } from '../../src/writes/run.ts'
 import type { WriteSession } from '../../src/writes/write-session.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 import { guid } from '../support/batch-request.ts'
-import { nestedRecord, plannedRecord } from './planned-record.ts'
+import { plannedRecord } from './planned-record.ts'
 
 const positions = [0, 1, 2]
 const unavailable = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The disk is full.')
@@ -18,16 +19,25 @@ const lost = new AdapterError('ADP_JOURNAL_LOST', 'Another instance has it.')
 async function run(own: Partial<Journal>, beforeEach: (position: number) => void = () => undefined) {
   const sent: number[] = []
   const journal: Journal = { ...createNoJournal(), ...own }
+  const clock = createManualClock()
+  const plan: Plan = {
+    records: positions.map((n) => plannedRecord(n)),
+    unmappedFields: 0,
+    changesets: 0,
+    outcomesShown: true,
+    ids: undefined,
+  }
   const context: RunContext = {
     journal,
-    predecessors: createPredecessors(journal, createManualClock()),
+    predecessors: createPredecessors(journal, clock),
     orphans: new Map(),
     active: createActiveRecords(),
-    clock: createManualClock(),
+    clock,
     nowMs: () => 0,
     slicing: createSlicing(),
   }
-  const session: Pick<WriteSession, 'postRecords'> = {
+  const session: Pick<WriteSession, 'postRecords' | 'budgetMs'> = {
+    budgetMs: 0,
     postRecords: async (tasks, onOutcome, permission) => {
       for (const { position } of tasks) {
         beforeEach(position)
@@ -39,29 +49,27 @@ async function run(own: Partial<Journal>, beforeEach: (position: number) => void
             ? { kind: 'accepted', reply: { ExternalID: guid(5) } }
             : { kind: 'notApplied', reason: 'leaseLost', retryAfterMs: undefined },
         )
-        // The outcome goes to the journal in the next turn of the loop.
-        await new Promise((resolve) => setTimeout(resolve, 5))
+        // The outcome waits for others of its run before it goes to the journal.
+        await clock.pass(50)
+        await new Promise((resolve) => setImmediate(resolve))
+        await new Promise((resolve) => setImmediate(resolve))
       }
       return undefined
     },
   }
-  const error = await runWrites(
+  const error = await runRecords(
     context,
     session,
     {
       batch: 7,
       lease: 1,
-      records: positions.map((n) => plannedRecord(n)),
-      tasks: positions.map((position) => ({
-        position,
-        record: nestedRecord(position),
-        key: String(position),
-        first: 'post',
-        after: undefined,
-      })),
+      receivedMs: 0,
+      plan,
+      positions,
       after: new Map([[1, [{ batch: 3, position: 4 }]]]),
+      mayHaveLeft: () => false,
+      clientWaits: true,
       replyContext: { context: '', newId: () => guid(1), dataEnvelope: false },
-      followUp: { outcomesShown: true, clientWaits: true, receivedMs: 0 },
     },
     () => undefined,
   ).then(

@@ -2,4 +2,4 @@ import { breakModules } from '../break-module.ts'
 
 // Posts without asking whether the lease still holds.
 
-breakModules([{ module: 'writes/run.js', from: 'journal.lease() === run.lease && ', to: '' }])
+breakModules([{ module: 'writes/run.js', from: 'journal.lease() === lease && ', to: '' }])

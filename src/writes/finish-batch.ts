@@ -1,0 +1,205 @@
+import * as z from 'zod'
+
+import { AdapterError } from '../errors.ts'
+import type { Slices } from '../http/slices.ts'
+import { isDamagedBatch, type ReopenResult, type StoredBatch } from '../journal/index.ts'
+import { isSameCredentials } from '../partners/accepted-credentials.ts'
+import type { Authorisation, Partner } from '../partners/partner.ts'
+import type { V3Credentials } from '../v3/index.ts'
+import type { WriteContext } from './context.ts'
+import { deadLetter, deadLetterDamaged, type DeadLetterReason, mayHaveLeft } from './dead-letter.ts'
+import { markOrphaned } from './orphans.ts'
+import { type Plan, planStored } from './plan.ts'
+import { replyContextOf } from './reply-part.ts'
+import type { Missing, Resting } from './resting.ts'
+import { inOrder, runRecords } from './run.ts'
+import { retryDeadlineMs } from './settlement-policy.ts'
+import { decodeStoredRequest, readSender, type StoredRequest } from './stored-request.ts'
+import { openWriteSession } from './write-session.ts'
+
+/** A batch to finish: these of its records, which are due, or its orphans. */
+export interface Work {
+  readonly batch: number
+  readonly positions: readonly number[] | undefined
+}
+
+/** The authorisation of a partner's batch, given the credentials of its client where there are some; or what is missing for it. */
+export type AuthoriseStored = (
+  partner: string,
+  client: V3Credentials | undefined,
+) => Promise<Authorisation> | Missing
+
+/** Finishes a batch without its client; resolves false where it has to wait for credentials or its partner. */
+export type FinishBatch = (work: Work) => Promise<boolean>
+
+/** Many read-backs may run at a time, since they mostly wait; the pool and the rate limit bound the calls. */
+const RECORDS_AT_A_TIME = 256
+/** Credentials of one batch that V3 denied, at most. */
+const MAX_DENIED = 8
+
+const credentialsSchema = z.object({ authorization: z.string(), subscriptionKey: z.string() })
+
+/** A batch with the authorisation to finish it, or the reason why it becomes a dead letter. */
+interface Prepared {
+  readonly stored: StoredBatch
+  readonly authorisation: Authorisation | Exclude<DeadLetterReason, 'unreadable'>
+}
+
+/**
+ * Creates the finisher. A batch goes with the credentials that it came with, where they are kept and as long as V3 accepts
+ * them, else with others of its owner that V3 has accepted, or with the very ones that it came with once a client shows them
+ * again; never with those of another owner. Without credentials it waits for its client, until the deadline of retries.
+ */
+export function createFinisher(
+  context: WriteContext,
+  authorise: AuthoriseStored,
+  resting: Resting,
+): FinishBatch {
+  const { journal, orphans, accepted, clock } = context
+  /** Credentials that V3 denied, by batch. */
+  const denied = new Map<number, readonly V3Credentials[]>()
+
+  /** The credentials that a batch may be finished with; those that V3 has not denied for it come first. */
+  const credentialsFor = (
+    { batch, owner, credentials }: StoredBatch,
+    sender: string | undefined,
+  ): V3Credentials | undefined => {
+    const shown = sender === undefined ? undefined : accepted.withHash(sender)
+    const known = [readCredentials(credentials), accepted.senderOf(batch), shown, ...accepted.of(owner)]
+    const candidates = known.filter((one) => one !== undefined)
+    const refused = denied.get(batch) ?? []
+    return candidates.find((one) => !refused.some((other) => isSameCredentials(one, other))) ?? candidates[0]
+  }
+  /** Loads a batch with the authorisation to finish it; undefined while something is missing that may still come. */
+  const prepare = async (batch: number): Promise<Prepared | undefined> => {
+    const stored = await journal.load(batch)
+    if (stored === undefined) {
+      // It was withdrawn: nothing of it was ever sent.
+      orphans.delete(batch)
+      return undefined
+    }
+    const { partner, owner } = stored
+    const untilMs = retryDeadlineMs(stored.receivedMs)
+    const isLate = context.nowMs() >= untilMs
+    const sender = readSender(stored.payload)
+    const authorised = authorise(partner, credentialsFor(stored, sender))
+    if (typeof authorised !== 'string') {
+      const authorisation = await (isLate ? authorised.catch(() => 'noToken' as const) : authorised)
+      return { stored, authorisation }
+    }
+    if (isLate) return { stored, authorisation: authorised === 'partner' ? 'noPartner' : 'noCredentials' }
+    if (resting.waiting(batch)?.missing !== authorised)
+      context.events.recoveryWaits({ partner, missing: authorised })
+    resting.wait(batch, { missing: authorised, partner, owner, sender, untilMs })
+    return undefined
+  }
+  /** Makes opened records dead letters; those that the journal cannot keep stay orphans. */
+  const end = async (
+    stored: StoredBatch,
+    { lease, after }: ReopenResult,
+    reason: DeadLetterReason,
+  ): Promise<void> => {
+    if (after.size === 0) return
+    try {
+      await deadLetter(context, stored, [...after.keys()], reason, lease)
+    } catch (cause) {
+      markOrphaned(orphans, stored.batch, after, lease, clock.nowMs())
+      throw cause
+    }
+  }
+  const finish = async (
+    { stored, authorisation }: Prepared,
+    opened: ReopenResult,
+    sinceMs?: number,
+  ): Promise<void> => {
+    const { batch, receivedMs, records, partner } = stored
+    if (typeof authorisation === 'string') return end(stored, opened, authorisation)
+    const planned = await planAgain(stored, authorisation.partner, context.slicing.open())
+    const isReadable = (position: number): boolean => planned?.plan.records[position]?.record !== undefined
+    const { lease, after } = opened
+    const unreadable = new Map([...after].filter(([position]) => !isReadable(position)))
+    await end(stored, { lease, after: unreadable }, 'unreadable')
+    const positions = inOrder(after.keys()).filter(isReadable)
+    if (planned === undefined || positions.length === 0) return
+    const session = openWriteSession(context, authorisation, batch, {
+      concurrency: RECORDS_AT_A_TIME,
+      sinceMs,
+    })
+    const run = {
+      batch,
+      lease,
+      receivedMs,
+      plan: planned.plan,
+      positions,
+      after,
+      mayHaveLeft: (position: number) => mayHaveLeft(records[position]),
+      clientWaits: false,
+      replyContext: replyContextOf(planned.request.request, context.newId),
+    }
+    const { tally } = await runRecords(context, session, run, () => undefined)
+    if (session.denied())
+      denied.set(batch, [authorisation.client, ...(denied.get(batch) ?? [])].slice(0, MAX_DENIED))
+    else denied.delete(batch)
+    context.events.recovered({ ...tally, partner, records: positions.length })
+  }
+  const work: FinishBatch = async ({ batch, positions }) => {
+    const ready = await prepare(batch)
+    if (ready === undefined) return false
+    if (positions !== undefined) {
+      await finish(ready, await journal.reopen(batch, positions, undefined))
+      return true
+    }
+    const orphan = orphans.get(batch)
+    if (orphan === undefined) return true
+    // What cannot be finished now comes back.
+    orphans.delete(batch)
+    await finish(ready, stillOpen(ready.stored, orphan), orphan.sinceMs)
+    return true
+  }
+  return async (next) => {
+    try {
+      return await work(next)
+    } catch (cause) {
+      if (!isDamagedBatch(cause)) throw cause
+      // A later attempt cannot read it either.
+      const { batch, positions } = next
+      const opened =
+        positions === undefined
+          ? orphans.get(batch)
+          : await journal.reopen(batch, positions, undefined, 'evenDamaged')
+      // Records whose state the journal cannot read stay as they are.
+      if (opened?.after.size === 0) throw cause
+      if (opened !== undefined) await deadLetterDamaged(context, batch, opened)
+      orphans.delete(batch)
+      context.events.recoveryFailed({ code: 'ADP_JOURNAL_DAMAGED' })
+      return true
+    }
+  }
+}
+
+/** Undefined for a request that this version cannot read. */
+async function planAgain(
+  { payload, receivedMs }: StoredBatch,
+  partner: Partner,
+  slices: Slices,
+): Promise<{ readonly request: StoredRequest; readonly plan: Plan } | undefined> {
+  if (payload === undefined) return undefined
+  try {
+    const request = decodeStoredRequest(payload)
+    return { request, plan: await planStored(request, partner, receivedMs, slices) }
+  } catch (cause) {
+    if (cause instanceof AdapterError) return undefined
+    throw cause
+  }
+}
+
+/** Those of the records that are open still, each with the older ones that it waits for. */
+function stillOpen({ records }: StoredBatch, { lease, after }: ReopenResult): ReopenResult {
+  return { lease, after: new Map([...after].filter(([position]) => records[position]?.state === 'open')) }
+}
+
+function readCredentials(text: string | undefined): V3Credentials | undefined {
+  if (text === undefined) return undefined
+  const result = credentialsSchema.safeParse(JSON.parse(text))
+  return result.success ? result.data : undefined
+}
