@@ -38,7 +38,7 @@ import {
   createEchoLearning,
   createRecovery,
   createTokenVerdicts,
-  createPredecessors,
+  createPredecessorWatch,
   type Recovery,
 } from './writes/index.ts'
 import { createReadPlanner } from './translate/index.ts'
@@ -186,7 +186,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     const context = {
       ...shared,
       journal,
-      predecessors: createPredecessors(journal, systemClock),
+      predecessors: createPredecessorWatch(journal, systemClock),
       reads: { ...reads, linkSecret },
     }
     const recovery = createRecovery(

@@ -8,7 +8,7 @@ import type { Clock } from '../clock.ts'
 import type { ActiveRecords } from './active-records.ts'
 import type { EchoLearning } from './echo-learning.ts'
 import type { Orphans } from './orphans.ts'
-import type { Predecessors } from './predecessors.ts'
+import type { PredecessorWatch } from './predecessors.ts'
 import type { TokenVerdicts } from './token-verdicts.ts'
 
 /** The parts that the write engine works with; created once by the composition root. */
@@ -19,7 +19,7 @@ export interface WriteContext {
   /** The base address of V3: the same batch for another service is another batch. */
   readonly upstream: string
   readonly journal: Journal
-  readonly predecessors: Predecessors
+  readonly predecessors: PredecessorWatch
   /** Credentials that finish writes whose own credentials are not kept. */
   readonly accepted: AcceptedCredentials
   /** V3's verdicts on tokens that asked for stored answers. */

@@ -1,5 +1,5 @@
 export { createActiveRecords } from './active-records.ts'
 export { createEchoLearning, type EchoLearning } from './echo-learning.ts'
-export { createPredecessors } from './predecessors.ts'
+export { createPredecessorWatch } from './predecessors.ts'
 export { createRecovery, type Recovery } from './recovery.ts'
 export { createTokenVerdicts } from './token-verdicts.ts'

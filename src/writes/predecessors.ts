@@ -2,7 +2,7 @@ import type { Journal, OlderOpen, RecordRef } from '../journal/index.ts'
 import type { Clock } from '../clock.ts'
 
 /** Waiting for records that others are sending. */
-export interface Predecessors {
+export interface PredecessorWatch {
   /** Resolves true once none of the records is open any longer, false when the time is spent first. Never rejects. */
   until(records: readonly RecordRef[], timeoutMs: number): Promise<boolean>
   /**
@@ -32,10 +32,10 @@ interface Question {
 const POLL_MS = 200
 
 /** Creates the place where requests wait for older records of the same learner and event, or for a batch's other sender. */
-export function createPredecessors(
+export function createPredecessorWatch(
   journal: Pick<Journal, 'stillOpen' | 'olderOpen'>,
   clock: Clock,
-): Predecessors {
+): PredecessorWatch {
   const byName = new Map<string, Set<Waiter>>()
   /** Records that were not asked for yet. */
   let fresh = new Map<string, RecordRef>()
@@ -106,7 +106,7 @@ export function createPredecessors(
     new Promise((resolve) => {
       clock.after(delayMs, resolve)
     })
-  const until: Predecessors['until'] = (records, timeoutMs) =>
+  const until: PredecessorWatch['until'] = (records, timeoutMs) =>
     new Promise((resolve) => {
       const waiter: Waiter = {
         open: new Map(records.map((record) => [nameOf(record), record])),

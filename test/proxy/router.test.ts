@@ -16,7 +16,7 @@ import {
   createActiveRecords,
   createEchoLearning,
   createTokenVerdicts,
-  createPredecessors,
+  createPredecessorWatch,
 } from '../../src/writes/index.ts'
 import { defaultBatchLimits } from '../../src/v2/index.ts'
 import { systemClock } from '../../src/clock.ts'
@@ -41,7 +41,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     upstream: 'http://x/',
     journal: createNoJournal(),
 
-    predecessors: createPredecessors(createNoJournal(), systemClock),
+    predecessors: createPredecessorWatch(createNoJournal(), systemClock),
     accepted: createAcceptedCredentials(),
     verdicts: createTokenVerdicts(Date.now),
     orphans: new Map(),

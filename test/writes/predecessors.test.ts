@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 
 import type { RecordRef } from '../../src/journal/index.ts'
-import { createPredecessors } from '../../src/writes/predecessors.ts'
+import { createPredecessorWatch } from '../../src/writes/predecessors.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 /** A place to wait in front of records that are open until they are taken away. */
@@ -10,7 +10,7 @@ function start(...positions: number[]) {
   const open = new Set(positions)
   const state = { asked: 0, broken: false }
   const older = new Map<number, number>()
-  const waiting = createPredecessors(
+  const waiting = createPredecessorWatch(
     {
       olderOpen: (records) => {
         state.asked += 1
@@ -106,7 +106,7 @@ it('asks again what is older than the own record, until nothing is left', async 
 
 it('does not send a record whose own row is damaged', async () => {
   const clock = createManualClock()
-  const waiting = createPredecessors(
+  const waiting = createPredecessorWatch(
     { olderOpen: () => Promise.resolve(['damaged']), stillOpen: () => Promise.resolve([]) },
     clock,
   )

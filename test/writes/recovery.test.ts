@@ -7,7 +7,7 @@ import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { createAcceptedCredentials } from '../../src/partners/index.ts'
 import { type ProxyContext } from '../../src/proxy/index.ts'
-import { createActiveRecords, createRecovery, createPredecessors } from '../../src/writes/index.ts'
+import { createActiveRecords, createRecovery, createPredecessorWatch } from '../../src/writes/index.ts'
 import type { Authorisation } from '../../src/partners/partner.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
@@ -47,7 +47,7 @@ function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authoris
     orphans: new Map(),
     active: createActiveRecords(),
     slicing: createSlicing(),
-    predecessors: createPredecessors(journal, clock),
+    predecessors: createPredecessorWatch(journal, clock),
     newId: () => 'id',
     accepted,
     events: createEvents(createLogger('info', { write: (line) => log.push(line) })),

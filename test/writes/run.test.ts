@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { AdapterError } from '../../src/errors.ts'
 import { createSlicing } from '../../src/http/slices.ts'
 import { createNoJournal, type Journal } from '../../src/journal/index.ts'
-import { createActiveRecords, createPredecessors } from '../../src/writes/index.ts'
+import { createActiveRecords, createPredecessorWatch } from '../../src/writes/index.ts'
 import type { Plan } from '../../src/writes/plan.ts'
 import { type RunContext, runRecords } from '../../src/writes/run.ts'
 import type { WriteSession } from '../../src/writes/write-session.ts'
@@ -29,7 +29,7 @@ async function run(own: Partial<Journal>, beforeEach: (position: number) => void
   }
   const context: RunContext = {
     journal,
-    predecessors: createPredecessors(journal, clock),
+    predecessors: createPredecessorWatch(journal, clock),
     orphans: new Map(),
     active: createActiveRecords(),
     clock,

@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createNoJournal, type Settled } from '../../src/journal/index.ts'
-import { createActiveRecords, createPredecessors } from '../../src/writes/index.ts'
+import { createActiveRecords, createPredecessorWatch } from '../../src/writes/index.ts'
 import { createSettler, type Settler } from '../../src/writes/settler.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
@@ -25,7 +25,7 @@ function open(count: number, settle?: () => Promise<void>) {
   const claim = createActiveRecords().claim(1, positions, count, 1)
   onTestFinished(() => claim.end())
   const settler = createSettler(
-    { journal, clock, predecessors: createPredecessors(journal, clock) },
+    { journal, clock, predecessors: createPredecessorWatch(journal, clock) },
     { batch: 1, lease: 1, count },
     claim,
     (position) => reported.push(position),
