@@ -1,9 +1,6 @@
-/**
- * What became of a record. `open` is in flight; the others are terminal, and at all times
- * received = confirmed + refused + unknown + parked + open. An `unknown` or `parked` record that is still due is looked at
- * again in the background and may then become another; nobody has to wait for that.
- */
-export type RecordState = 'open' | 'confirmed' | 'refused' | 'unknown' | 'parked'
+import type { RecordState, SettledState } from './lifecycle.ts'
+
+export type { RecordState, SettledState } from './lifecycle.ts'
 
 /** One record: the number of its batch and its position there. Older records have smaller numbers, across all instances. */
 export interface RecordRef {
@@ -57,7 +54,7 @@ export interface Verdict {
 /** What became of one open record. */
 export interface Settled extends Verdict {
   readonly position: number
-  readonly state: Exclude<RecordState, 'open'>
+  readonly state: SettledState
   /**
    * Undefined: never again. `resend`: it was not applied, and is sent again when the client sends the same batch again. A
    * time: it is `due` then (ms since the epoch).

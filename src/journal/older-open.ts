@@ -1,12 +1,15 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 
 import type { OlderOpen, RecordRef } from './journal.ts'
+import { isOpen } from './schema/record-sql.ts'
 import { intactRecord } from './schema/row-sums.ts'
 import type { JournalTables } from './schema/tables.ts'
 import { fromPlace, placeOf } from './store/place.ts'
 
 /** References in one statement: databases bound their parameters. */
 const REFS_PER_STATEMENT = 1_000
+const OPEN = sql.raw(isOpen())
+const OPEN_OLDER = sql.raw(isOpen('o.'))
 const NONE: readonly RecordRef[] = []
 
 interface OlderRow {
@@ -24,7 +27,7 @@ const splitOlder = sql.raw(
 /** SQL for the place of the nearest open record of the key of `r`: one step into the index of live records. */
 const nearestOpen = (condition: RawBuilder<unknown>): RawBuilder<unknown> => sql`(
   select ${sql.raw(placeOf('o'))} from journal_records o
-  where o.key = r.key and o.live = 1 and o.state = 0 and ${condition}
+  where o.key = r.key and o.live = 1 and ${OPEN_OLDER} and ${condition}
   order by o.batch desc, o.position desc limit 1)`
 
 /**
@@ -65,14 +68,14 @@ export async function readOlderOfBatch(
     select f.position, ${splitOlder} from (
       select r.position, ${nearestOpen(sql`o.batch < ${toBatch(batch)}`)} as older from (
         select min(position) as position, key from journal_records
-        where batch = ${toBatch(batch)} and state = 0 group by key) r
+        where batch = ${toBatch(batch)} and ${OPEN} group by key) r
     ) f where f.older is not null`.execute(db)
   const olderOf = new Map(
     firsts.map((row) => [row.position, [{ batch: row.older ?? 0, position: row.olderPosition }]]),
   )
   const { rows } = await sql<{ readonly position: number; readonly first: number }>`
     select position, min(position) over (partition by key) as first from journal_records
-    where batch = ${toBatch(batch)} and state = 0 order by position`.execute(db)
+    where batch = ${toBatch(batch)} and ${OPEN} order by position`.execute(db)
   return new Map(rows.map(({ position, first }) => [position, olderOf.get(first) ?? NONE]))
 }
 

@@ -1,9 +1,10 @@
-import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
+import { type Kysely, type SelectQueryBuilder, sql, type SqlBool } from 'kysely'
 
 import { dropRequests } from './lease/hand-over.ts'
 import { isOldCommitMarker, commitMarkerPattern } from './schema/commit-markers.ts'
+import { isClosed } from './schema/record-sql.ts'
 import { changeOfBatch, changeOfRecord } from './schema/row-sums.ts'
-import { RESEND } from './schema/state-codes.ts'
+import { RESEND } from './lifecycle.ts'
 import type { JournalTables } from './schema/tables.ts'
 import type { Store } from './store/store.ts'
 
@@ -119,7 +120,7 @@ async function expireResends(older: Found, db: Kysely<JournalTables>): Promise<n
           .select('batch')
           .where('live', '=', 1)
           .where('again', '=', RESEND)
-          .where('state', '<>', 0),
+          .where(sql.raw<SqlBool>(isClosed())),
       ),
   )
   for (const id of ids) {
@@ -129,7 +130,7 @@ async function expireResends(older: Found, db: Kysely<JournalTables>): Promise<n
       .where('batch', '=', id)
       .where('live', '=', 1)
       .where('again', '=', RESEND)
-      .where('state', '<>', 0)
+      .where(sql.raw<SqlBool>(isClosed()))
       .executeTakeFirst()
     const { live } = await db
       .updateTable('journal_batches')

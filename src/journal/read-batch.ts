@@ -4,7 +4,7 @@ import { type Kysely, sql } from 'kysely'
 
 import type { StoredBatch, StoredRecord } from './journal.ts'
 import { intactRecord, summedBatchColumns } from './schema/row-sums.ts'
-import { recordStates, toRetry } from './schema/state-codes.ts'
+import { recordStates, toRetry } from './lifecycle.ts'
 import type { JournalTables } from './schema/tables.ts'
 import { unpackAnswers } from './store/answer-pack.ts'
 import { damagedRecord, expectIntactBatch } from './store/damage.ts'

@@ -1,6 +1,7 @@
 import { type Kysely, type RawBuilder, sql, type SqlBool } from 'kysely'
 
 import type { DueRecords, RecordRef } from './journal.ts'
+import { isClosed, isOpen } from './schema/record-sql.ts'
 import { intactRecord } from './schema/row-sums.ts'
 import type { JournalTables } from './schema/tables.ts'
 
@@ -18,7 +19,7 @@ export async function readStillOpen(
     const rows = await db
       .selectFrom('journal_records')
       .select(['batch', 'position'])
-      .where(sql.raw<SqlBool>(`(state = 0 or ${intactRecord()} = 0)`))
+      .where(sql.raw<SqlBool>(`(${isOpen()} or ${intactRecord()} = 0)`))
       .where(sql<SqlBool>`(batch, position) in (values ${sql.join(refs.map(toRow))})`)
       .execute()
     for (const { batch, position } of rows) open.add(`${batch}/${position}`)
@@ -37,7 +38,7 @@ export async function readBlocking(
       .selectFrom('journal_records as o')
       .select(['o.batch', 'o.position'])
       .where('o.batch', 'in', batches.slice(from, from + REFS_PER_STATEMENT))
-      .where('o.state', '=', sql.lit(0))
+      .where(sql.raw<SqlBool>(isOpen('o.')))
       .where((eb) =>
         // Not "exists": PostgreSQL may join for that, which reads all that is live.
         eb(
@@ -46,7 +47,7 @@ export async function readBlocking(
             .select('n.batch')
             .whereRef('n.key', '=', 'o.key')
             .where('n.live', '=', sql.lit(1))
-            .where('n.state', '=', sql.lit(0))
+            .where(sql.raw<SqlBool>(isOpen('n.')))
             .whereRef('n.batch', '>', 'o.batch')
             .orderBy('n.batch')
             .limit(sql.lit(1)),
@@ -79,7 +80,7 @@ export async function readDue(
     .selectFrom('journal_records')
     .select(['batch', 'position'])
     .where('live', '=', 1)
-    .where('state', '<>', sql.lit(0))
+    .where(sql.raw<SqlBool>(isClosed()))
     .where('again', '>=', sql.lit(0))
     .where((eb) =>
       eb.or([eb('again', '<=', Math.floor(nowMs)), eb('again', '>', Math.floor(nowMs) + LONGEST_WAIT_MS)]),

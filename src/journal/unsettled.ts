@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 
+import { isClosed } from './schema/record-sql.ts'
 import type { JournalTables } from './schema/tables.ts'
 
 /** How many records of each partner are open, or are looked at again in the background; a partner without such a record is left out. */
@@ -14,7 +15,7 @@ export async function readUnsettled(db: Kysely<JournalTables>): Promise<Readonly
     .selectFrom('journal_records as record')
     .innerJoin('journal_batches as batch', 'batch.id', 'record.batch')
     .select(['batch.partner', ({ fn }) => fn.countAll<number | string>().as('records')])
-    .where(sql<boolean>`record.live = 1 and record.state <> 0 and record.again >= 0`)
+    .where(sql.raw<boolean>(`record.live = 1 and ${isClosed('record.')} and record.again >= 0`))
     .groupBy('batch.partner')
   const unsettled = new Map<string, number>()
   for (const { partner, records } of [...(await open.execute()), ...(await due.execute())])

@@ -2,6 +2,12 @@ import fc from 'fast-check'
 import { expect } from 'vitest'
 
 import type { Balance, Journal, RecordRef, RecordState, Settled } from '../../src/journal/index.ts'
+import {
+  type LifecycleEvent,
+  standingStates,
+  type Transition,
+  transitions,
+} from '../../src/journal/lifecycle.ts'
 import { afterOf, batchOf } from './batches.ts'
 
 /** One thing that a caller may do; `batch` is taken modulo what there is. */
@@ -98,8 +104,18 @@ export async function followScript(journal: Journal, script: readonly Act[]): Pr
 const toRef = ({ batch, position }: RecordRef): RecordRef => ({ batch, position })
 const isOpen = ({ state }: ModelRecord): boolean => state === 'open'
 /** It may have been applied, or is being sent now. */
-const mayStand = ({ state, retry }: ModelRecord): boolean =>
-  state === 'open' || (state === 'unknown' && retry !== undefined)
+const mayStand = (record: ModelRecord): boolean =>
+  isOpen(record) ||
+  (record.retry !== undefined && standingStates.some((standing) => standing === record.state))
+
+/** Moves a record as the table of the lifecycle says. */
+function move(record: ModelRecord, on: LifecycleEvent, to?: RecordState): void {
+  const from: RecordState = record.state
+  const rows: readonly Transition[] = transitions
+  const ways = rows.filter((one) => one.on === on && one.from === from && (to === undefined || one.to === to))
+  expect(ways, `${on} of ${from}`).toHaveLength(1)
+  record.state = ways[0]?.to ?? from
+}
 const isOlder = (one: RecordRef, other: RecordRef): boolean =>
   one.batch < other.batch || (one.batch === other.batch && one.position < other.position)
 
@@ -150,8 +166,10 @@ async function settle(
   const told = settled.map(([, one]) => one)
   // The second is for an answer that got lost.
   await Promise.all([journal.settle(batch.number, told), journal.settle(batch.number, told)])
-  for (const [record, { state, retry, superseded = false }] of settled)
-    Object.assign(record, { state, retry, superseded: superseded || record.superseded })
+  for (const [record, { state, retry, superseded = false }] of settled) {
+    move(record, 'settle', state)
+    Object.assign(record, { retry, superseded: superseded || record.superseded })
+  }
   for (const [record, { state }] of settled) {
     if (state !== 'confirmed') continue
     for (const older of batches.flatMap((one) => one.records)) {
@@ -159,7 +177,7 @@ async function settle(
         continue
       older.superseded = true
       older.retry = undefined
-      if (older.state === 'parked') older.state = 'refused'
+      move(older, 'supersede')
     }
   }
 }
@@ -172,7 +190,7 @@ async function reopen(journal: Journal, batches: readonly ModelBatch[], batch: M
       record.retry !== undefined &&
       !all.some((other) => other.key === record.key && mayStand(other) && isOlder(record, other)),
   )
-  for (const record of reopened) record.state = 'open'
+  for (const record of reopened) move(record, 'reopen')
   const expected = reopened.map(({ position, key }) => {
     const own = { batch: batch.number, position }
     const older = all.filter((one) => one.key === key && isOpen(one) && isOlder(one, own))

@@ -1,6 +1,7 @@
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, sql, type SqlBool } from 'kysely'
 
 import type { DueRecords } from '../journal.ts'
+import { isClosed } from '../schema/record-sql.ts'
 import { changeOfRecord } from '../schema/row-sums.ts'
 import type { JournalTables } from '../schema/tables.ts'
 
@@ -21,7 +22,7 @@ export async function makeDue(
       sum: sql.raw(changeOfRecord({ again: `case when again > ${soon} then ${soon} else again end` })),
     }))
     .where('live', '=', 1)
-    .where('state', '<>', sql.lit(0))
+    .where(sql.raw<SqlBool>(isClosed()))
     .where('again', '>=', sql.lit(0))
     .$if(batch !== undefined, (query) => query.where('batch', '=', batch ?? 0))
     .returning(['batch', 'position'])

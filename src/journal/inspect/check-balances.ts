@@ -2,8 +2,11 @@ import { type Kysely, sql } from 'kysely'
 
 import { readBalances } from '../balances.ts'
 import type { Balance, RecordState } from '../journal.ts'
-import { recordStates } from '../schema/state-codes.ts'
+import { recordStates } from '../lifecycle.ts'
+import { isOpen } from '../schema/record-sql.ts'
 import type { JournalTables } from '../schema/tables.ts'
+
+const OPEN = sql.raw(isOpen('r.'))
 
 /** The totals of a partner, set against the records that are kept. */
 export interface CheckedBalance extends Balance {
@@ -30,7 +33,7 @@ export function checkBalances(db: Kysely<JournalTables>): Promise<readonly Check
       .selectFrom('journal_batches as b')
       .select('b.partner')
       .where(
-        sql<boolean>`b.open <> (select count(*) from journal_records r where r.batch = b.id and r.state = 0)
+        sql<boolean>`b.open <> (select count(*) from journal_records r where r.batch = b.id and ${OPEN})
           or b.live <> (select count(*) from journal_records r where r.batch = b.id and r.live = 1)`,
       )
       .execute()

@@ -1,8 +1,11 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 
 import type { RecordState } from '../journal.ts'
-import { recordStates, stateCodes } from '../schema/state-codes.ts'
+import { recordStates, stateCodes } from '../lifecycle.ts'
+import { isClosed } from '../schema/record-sql.ts'
 import type { JournalTables } from '../schema/tables.ts'
+
+const CLOSED = sql.raw(isClosed('r.'))
 
 /** Which batches are listed; what is left out does not matter. */
 export interface BatchFilter {
@@ -78,7 +81,7 @@ type Tables = JournalTables & { b: JournalTables['journal_batches'] }
 
 function selectSummaries(db: Kysely<JournalTables>): SelectQueryBuilder<Tables, 'b', SummaryRow> {
   const due = sql<number | null>`(select min(r.again) from journal_records r
-    where r.batch = b.id and r.live = 1 and r.state <> 0 and r.again >= 0)`
+    where r.batch = b.id and r.live = 1 and ${CLOSED} and r.again >= 0)`
   const dead = sql<number | string | null>`(select count(*) from journal_records r
     where r.batch = b.id and r.dead_letter = 1)`
   const states = recordStates.map(

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 
 import type { RecordState } from '../journal.ts'
-import { recordStates, toRetry } from '../schema/state-codes.ts'
+import { recordStates, toRetry } from '../lifecycle.ts'
 import type { JournalTables } from '../schema/tables.ts'
 import { remedyFor } from './remedies.ts'
 

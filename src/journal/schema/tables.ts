@@ -74,7 +74,7 @@ interface RecordTable {
   readonly position: number
   /** 16 bytes of the salted hash of the key. */
   readonly key: Uint8Array
-  /** A code of `state-codes.ts`. */
+  /** A code of `lifecycle.ts`. */
   readonly state: number
   /** 1 while it is open, due, or may be sent again: only then it is in the index of keys. */
   readonly live: number

@@ -1,5 +1,5 @@
 import type { BeginResult, NewBatch, ReopenResult, RecordRef, Settled } from '../journal.ts'
-import { stateCodes, toRetryCode } from '../schema/state-codes.ts'
+import { stateCodes, toRetryCode } from '../lifecycle.ts'
 
 /** Outcomes by column: cheap to hand to another thread, and the form that PostgreSQL's `unnest` takes. */
 export interface OutcomeColumns {

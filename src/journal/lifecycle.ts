@@ -1,0 +1,92 @@
+/** The states of a record, in the order of their codes in the tables. */
+export const recordStates = ['open', 'confirmed', 'refused', 'unknown', 'parked'] as const
+
+/**
+ * The state of a record. `open` is in flight; at all times received = confirmed + refused + unknown + parked + open. A record
+ * that is not open is `active` while it is due or may be sent again; then it may become open once more.
+ */
+export type RecordState = (typeof recordStates)[number]
+
+/** A change of the journal that moves a record from one state to another. */
+export type LifecycleEvent = 'begin' | 'settle' | 'reopen' | 'supersede' | 'expire' | 'withdraw'
+
+/** One way from a state to another. */
+export interface Transition {
+  readonly on: LifecycleEvent
+  /** Undefined: the record is new. */
+  readonly from: RecordState | undefined
+  /** Undefined: the record is removed. */
+  readonly to: RecordState | undefined
+  /** Whether the record is active afterwards. */
+  readonly active: 'always' | 'never' | 'may be'
+  /** Why a record takes this way. The table of docs/operations.md has the same words. */
+  readonly reason: string
+}
+
+/** Every transition there is. Balances follow from it: each moves a record from the total of `from` to the total of `to`. */
+export const transitions = [
+  { on: 'begin', from: undefined, to: 'open', active: 'always', reason: 'received; not sent before this is durable' },
+  { on: 'begin', from: undefined, to: 'refused', active: 'never', reason: 'the adapter refuses it; it is never sent' },
+  { on: 'settle', from: 'open', to: 'confirmed', active: 'never', reason: 'V3 accepted it' },
+  { on: 'settle', from: 'open', to: 'refused', active: 'may be', reason: 'V3 refused it, or it was not applied and its client can send it again' },
+  { on: 'settle', from: 'open', to: 'unknown', active: 'may be', reason: 'it was sent and no readable answer came' },
+  { on: 'settle', from: 'open', to: 'parked', active: 'may be', reason: 'it was not applied, and its client was told 200 or is gone' },
+  { on: 'reopen', from: 'refused', to: 'open', active: 'always', reason: 'its client sent the same batch again' },
+  { on: 'reopen', from: 'unknown', to: 'open', active: 'always', reason: 'it is due, or its client sent the same batch again' },
+  { on: 'reopen', from: 'parked', to: 'open', active: 'always', reason: 'it is due, or its client sent the same batch again' },
+  { on: 'supersede', from: 'refused', to: 'refused', active: 'never', reason: 'a newer record of its key was confirmed' },
+  { on: 'supersede', from: 'unknown', to: 'unknown', active: 'never', reason: 'a newer record of its key was confirmed' },
+  { on: 'supersede', from: 'parked', to: 'refused', active: 'never', reason: 'a newer record of its key was confirmed' },
+  { on: 'expire', from: 'refused', to: 'refused', active: 'never', reason: '`journal.replayForMs` is over: its client can no longer send it again' },
+  { on: 'withdraw', from: 'open', to: undefined, active: 'never', reason: 'its client was told that nothing was kept' },
+  { on: 'withdraw', from: 'refused', to: undefined, active: 'never', reason: 'its client was told that nothing was kept' },
+] as const satisfies readonly Transition[] // prettier-ignore
+
+type StatesOf<On extends LifecycleEvent, End extends 'from' | 'to'> = Extract<
+  (typeof transitions)[number],
+  { on: On }
+>[End]
+
+/** What an open record may become. */
+export type SettledState = StatesOf<'settle', 'to'>
+/** What a newer confirmed record of the same key ends. */
+export type SupersedableState = StatesOf<'supersede', 'from'>
+
+/** Codes of the states in the tables. */
+export const stateCodes = Object.fromEntries(recordStates.map((state, code) => [state, code])) as Readonly<
+  Record<RecordState, number>
+>
+
+/** Active records of these states keep older ones of their key from being opened again: they are sent now or may have been applied. */
+export const standingStates = ['open', 'unknown'] as const satisfies readonly RecordState[]
+
+/** The code of the state that a superseded record comes into; undefined: it cannot be superseded. */
+export function supersededCode(code: number): number | undefined {
+  return supersededCodes.get(code)
+}
+
+const supersededCodes: ReadonlyMap<number, number> = new Map(
+  transitions.flatMap((one) => (one.on === 'supersede' ? [[stateCodes[one.from], stateCodes[one.to]]] : [])),
+)
+
+/** Codes of the states that a newer confirmed record of the same key ends, as far as they are active. */
+export const supersedableCodes: readonly number[] = [...supersededCodes.keys()]
+
+/** Codes of the states that are opened again, as far as they are active. */
+export const reopenableCodes: ReadonlySet<number> = new Set(
+  transitions.flatMap((one) => (one.on === 'reopen' ? [stateCodes[one.from]] : [])),
+)
+
+/** `again` of a record that is sent again with its batch. */
+export const RESEND = -1
+
+/** What `retry` of the port is in the tables. */
+export function toRetryCode(retry: 'resend' | number | undefined): number | null {
+  if (retry === 'resend') return RESEND
+  return retry === undefined ? null : Math.ceil(retry)
+}
+
+/** What `again` of the tables is in the port. */
+export function toRetry(code: number | null): 'resend' | number | undefined {
+  return code === RESEND ? 'resend' : (code ?? undefined)
+}

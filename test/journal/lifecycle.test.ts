@@ -1,0 +1,46 @@
+import { readFile } from 'node:fs/promises'
+
+import { describe, expect, it } from 'vitest'
+
+import { recordStates, type Transition, transitions } from '../../src/journal/lifecycle.ts'
+
+const rows: readonly Transition[] = transitions
+const operations = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+
+const cell = (state: string | undefined, none: string): string =>
+  state === undefined ? none : `\`${state}\``
+
+describe('the lifecycle of a record', () => {
+  it('stands in docs/operations.md as it is', () => {
+    const table = /\| from \| to \| on \|[^\n]*\n\|[-|]+\n((?:\|[^\n]*\n)+)/.exec(operations)?.[1] ?? ''
+    expect(table.trim().split('\n')).toEqual(
+      rows.map(
+        ({ on, from, to, active, reason }) =>
+          `| ${cell(from, 'new')} | ${cell(to, 'gone')} | ${on} | ${active} | ${reason} |`,
+      ),
+    )
+  })
+
+  it.each(recordStates)('has at most one way out of %s for each event and end', (state) => {
+    const ways = rows.filter(({ from }) => from === state).map(({ on, to }) => `${on} ${to ?? ''}`)
+    expect(new Set(ways).size).toBe(ways.length)
+  })
+
+  it('opens again and supersedes each state in which a record may be active', () => {
+    const active = rows.filter((one) => one.on === 'settle' && one.active === 'may be').map(({ to }) => to)
+    for (const event of ['reopen', 'supersede'] as const)
+      expect(rows.filter(({ on }) => on === event).map(({ from }) => from)).toEqual(active)
+  })
+
+  it('ends every record that is not active: only an active one has a way out', () => {
+    const ended = rows.filter(({ active }) => active === 'never').map(({ to }) => to)
+    const inactive = recordStates.filter(
+      (state) => ended.includes(state) && !rows.some((one) => one.to === state && one.active !== 'never'),
+    )
+    expect(inactive.flatMap((state) => rows.filter(({ from }) => from === state))).toEqual([])
+  })
+
+  it('gives every state a row in the list of docs/operations.md', () => {
+    for (const state of recordStates) expect(operations).toContain(`| \`${state}\` | `)
+  })
+})
