@@ -4,7 +4,7 @@
 const allowed = {
   // One leaf beside errors: the clock that every layer is given.
   http: ['errors', 'clock'],
-  odata: ['errors'],
+  odata: ['errors', 'npm:re2js'],
   model: ['odata'],
   v2: ['http', 'odata', 'model', 'errors'],
   upstream: ['http', 'clock', 'errors', 'npm:undici', 'npm:zod'],

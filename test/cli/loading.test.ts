@@ -31,9 +31,9 @@ test.each([['--version'], ['--help'], ...commands.map((name) => [name, '--help']
 )
 
 test.each([
-  { args: ['check', 'fixtures/class-register/body.txt'], packages: ['commander', 'zod'] },
-  { args: ['check', 'fixtures', '--config', 'nowhere.yaml'], packages: ['commander', 'zod'] },
-  { args: ['send', 'nowhere.txt', '--to', 'http://127.0.0.1:1'], packages: ['commander', 'undici'] },
+  { args: ['check', 'fixtures/class-register/body.txt'], packages: ['commander', 're2js', 'zod'] },
+  { args: ['check', 'fixtures', '--config', 'nowhere.yaml'], packages: ['commander', 're2js', 'zod'] },
+  { args: ['send', 'nowhere.txt', '--to', 'http://127.0.0.1:1'], packages: ['commander', 're2js', 'undici'] },
   { args: ['config', 'schema'], packages: ['commander', 'yaml', 'zod'] },
 ])('$args loads $packages', async ({ args, packages }) => {
   expect((await loadedBy(...args)).packages).toEqual(packages)

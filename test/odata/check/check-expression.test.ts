@@ -158,7 +158,7 @@ describe('checkFilter', () => {
     ['substring(Name,1.5) eq Name', 15, 'substring does not work on Edm.Decimal'],
     ['substring(Name,0,-1) eq Name', 17, 'The length must not be negative'],
     ['matchesPattern(Name,Code)', 20, 'The pattern must be a literal'],
-    ["matchesPattern(Name,'(a')", 20, 'The pattern cannot be used: "(" without ")" at its character 2'],
+    ["matchesPattern(Name,'(a')", 20, 'The pattern cannot be used: missing closing )'],
     ['hassubset(Tags,Tags)', 0, 'hassubset is not supported'],
     ['now() gt Created', 0, 'now() is not available here'],
     // Places
