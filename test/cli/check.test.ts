@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { runCli } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
 
 const FIXTURE = 'fixtures/class-register/body.txt'
 let folder: string
@@ -31,12 +32,12 @@ afterAll(() => rm(folder, { recursive: true }))
 async function check(text: string, ...args: string[]): Promise<{ status: number; document: Document }> {
   const path = join(folder, 'body.txt')
   await writeFile(path, text)
-  const { status, stdout } = await runCli(['check', path, '--json', ...args])
+  const { status, stdout } = await runCommand(['check', path, '--json', ...args])
   return { status, document: JSON.parse(stdout) as Document }
 }
 
 test('a sound batch: its records, the V3 records they become, no error', async () => {
-  const { status, stdout } = await runCli(['check', FIXTURE])
+  const { status, stdout } = await runCommand(['check', FIXTURE])
   expect(status).toBe(0)
   expect(stdout).toMatch(/^fixtures\/class-register\/body\.txt: \d+ bytes, 30 records in 1 changeset\(s\)\n/)
   expect(stdout.match(/^part \d+ \(Content-ID \d+\): \{"ExternalID":"0{8}-/gm)).toHaveLength(30)
@@ -150,9 +151,9 @@ test('reads standard input for -', async () => {
   const { status, stdout } = await runCli(['check', '-'], {}, body)
   expect(status).toBe(0)
   expect(stdout).toMatch(/^standard input: \d+ bytes, 30 records in 1 changeset\(s\)\n/)
-  const json = await runCli(['check', '-', '--json'], {}, body)
+  const json = await runCommand(['check', '-', '--json'], {}, body)
   expect(JSON.parse(json.stdout)).toMatchObject({ file: '-', sound: true })
-  const nothing = await runCli(['check', '-'], {}, '')
+  const nothing = await runCommand(['check', '-'], {}, '')
   expect([nothing.status, nothing.stdout]).toEqual([1, expect.stringContaining('ADP_TRUNCATED')])
 })
 
@@ -167,7 +168,7 @@ test('a folder: each file in turn, a summary, the status of the worst', async ()
   await put('5-read.http', 'GET /V2/Attendance/AttendanceRecords HTTP/1.1\r\nHost: a\r\n\r\n')
   await put('notes.md', 'Prose.\n')
   await put('.hidden', body)
-  const { status, stdout } = await runCli(['check', recordings])
+  const { status, stdout } = await runCommand(['check', recordings])
   const lines = stdout
     .trimEnd()
     .split('\n')
@@ -188,17 +189,20 @@ test('a folder: each file in turn, a summary, the status of the worst', async ()
       '3 recordings: 1 accepted, 1 refused in part, 1 refused as a whole; 3 other files skipped',
     ],
   })
-  const json = JSON.parse((await runCli(['check', recordings, '--json'])).stdout) as Record<string, unknown[]>
+  const json = JSON.parse((await runCommand(['check', recordings, '--json'])).stdout) as Record<
+    string,
+    unknown[]
+  >
   expect(json).toMatchObject({
     summary: { recordings: 3, accepted: 1, partlyRefused: 1, refused: 1, skipped: 3 },
     skipped: [{ reason: 'an HTTP reply' }, {}, {}],
   })
   expect(json['files']).toHaveLength(3)
-  const good = await runCli(['check', join(recordings, '1.txt')])
+  const good = await runCommand(['check', join(recordings, '1.txt')])
   expect(good.status).toBe(0)
   const empty = join(folder, 'empty')
   await mkdir(empty)
-  const none = await runCli(['check', empty])
+  const none = await runCommand(['check', empty])
   expect([none.status, none.stderr]).toEqual([2, expect.stringContaining('has no recording')])
 })
 
@@ -227,6 +231,6 @@ test('decides by the limits and the partner of a configuration', async () => {
       message: expect.stringMatching(/^Part 1 has a record of 1\.\d KiB; the limit is 1 KiB\.$/) as unknown,
     },
   ])
-  const unknown = await runCli(['check', FIXTURE, '--config', config, '--partner', 'none'])
+  const unknown = await runCommand(['check', FIXTURE, '--config', config, '--partner', 'none'])
   expect([unknown.status, unknown.stderr]).toEqual([2, expect.stringContaining('It has: plain, strict.')])
 })

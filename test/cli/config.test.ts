@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createConfigJsonSchema } from '../../src/config/index.ts'
 import { runCli } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
 
 let folder: string
 
@@ -29,9 +30,9 @@ partners: [{ id: acme, match: { any: true }, clients: open, v3: { subscriptionKe
 
 test('config check names the partners of a valid file', async () => {
   const path = await file('good.yaml', good)
-  const result = await runCli(['config', 'check', path], { ACME_V3_KEY: 'top-secret' })
+  const result = await runCommand(['config', 'check', path], { ACME_V3_KEY: 'top-secret' })
   expect(result).toEqual({ status: 0, stdout: `${path} is valid: 1 partner(s): acme\n`, stderr: '' })
-  const json = await runCli(['config', 'check', path, '--json'], { ACME_V3_KEY: 'top-secret' })
+  const json = await runCommand(['config', 'check', path, '--json'], { ACME_V3_KEY: 'top-secret' })
   expect(JSON.parse(json.stdout)).toEqual({ valid: true, partners: ['acme'], warnings: [] })
 })
 
@@ -42,11 +43,13 @@ test('config print shows defaults and never a secret', async () => {
     'header.yaml',
     `upstreams: { v3: { baseUrl: "http://127.0.0.1:4010" } }\n${header}`,
   )
-  const printed = await runCli(['config', 'print', withHeader])
+  const printed = await runCommand(['config', 'print', withHeader])
   expect(printed.stdout).toMatch(/name: X-Partner\n\s+value: "\[secret\]"/)
   expect(printed.stdout).not.toContain('top-secret')
   for (const args of [[], ['--json']]) {
-    const { status, stdout } = await runCli(['config', 'print', path, ...args], { ACME_V3_KEY: 'top-secret' })
+    const { status, stdout } = await runCommand(['config', 'print', path, ...args], {
+      ACME_V3_KEY: 'top-secret',
+    })
     expect(status).toBe(0)
     expect(stdout).toMatch(/"?budgetMs"?: 90000/)
     expect(stdout).toMatch(/subscriptionKey"?: "?\[secret\]"?/)
@@ -56,7 +59,7 @@ test('config print shows defaults and never a secret', async () => {
 
 test('config check names all faults at once and exits 2', async () => {
   const path = await file('bad.yaml', 'listn: {}\nupstreams: { v3: { baseUrl: "ftp://x" } }\n')
-  const { status, stderr } = await runCli(['config', 'check', path])
+  const { status, stderr } = await runCommand(['config', 'check', path])
   expect(status).toBe(2)
   expect(stderr).toContain(
     'listn (line 1, column 1): is not a key of the configuration; did you mean listen?',
@@ -69,9 +72,9 @@ test('config check warns of a journal that is shared and has no key', async () =
   const path = await file('shared.yaml', `${v3}journal: { url: "postgres://db.test/journal" }\n`)
   const warning =
     /\nwarning: instances can share the journal and journal\.keys is empty: .* Add a key to journal\.keys\.\n$/
-  const checked = await runCli(['config', 'check', path])
+  const checked = await runCommand(['config', 'check', path])
   expect(checked).toEqual({ status: 0, stdout: expect.stringMatching(warning) as unknown, stderr: '' })
-  const json = await runCli(['config', 'check', path, '--json'])
+  const json = await runCommand(['config', 'check', path, '--json'])
   expect(JSON.parse(json.stdout)).toMatchObject({ valid: true, warnings: [expect.any(String)] })
 })
 
@@ -80,7 +83,7 @@ test('config check --json has every fault with its line and column', async () =>
     'bad.json.yaml',
     'listen: { port: no }\nupstreams: { v3: { baseUrl: "ftp://x" } }\n',
   )
-  const { status, stdout, stderr } = await runCli(['config', 'check', path, '--json'])
+  const { status, stdout, stderr } = await runCommand(['config', 'check', path, '--json'])
   expect({ status, stderr, document: JSON.parse(stdout) as unknown }).toEqual({
     status: 2,
     stderr: '',
@@ -92,7 +95,7 @@ test('config check --json has every fault with its line and column', async () =>
       ],
     },
   })
-  const missing = await runCli(['config', 'check', '/nowhere.yaml', '--json'])
+  const missing = await runCommand(['config', 'check', '/nowhere.yaml', '--json'])
   expect(missing.status).toBe(2)
   expect(JSON.parse(missing.stdout)).toEqual({
     valid: false,

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Journal, openJournal } from '../../src/journal/index.ts'
 import { batchOf, beginNew, confirmed, START_MS } from '../journal/batches.ts'
 import { type CliResult, runCli } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
 
 /** A journal that is open while the command line looks into it. */
 let folder: string
@@ -31,12 +32,12 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-const run = (...args: string[]): Promise<CliResult> => runCli(['journal', ...args, '--journal', url])
+const run = (...args: string[]): Promise<CliResult> => runCommand(['journal', ...args, '--journal', url])
 const json = async (...args: string[]): Promise<unknown> =>
   JSON.parse((await run(...args, '--json')).stdout) as unknown
 
 test('ls lists batches and totals', async () => {
-  const { status, stdout } = await run('ls')
+  const { status, stdout } = await runCli(['journal', 'ls', '--journal', url])
   expect({ status, lines: stdout.split('\n') }).toEqual({
     status: 0,
     lines: [
@@ -90,7 +91,7 @@ test('purge keeps to the configuration', async () => {
     config,
     `upstreams: { v3: { baseUrl: "http://v3.test" } }\njournal: { url: "${url}", ${times} }\n`,
   )
-  const { status, stdout } = await runCli(['journal', 'purge', '--config', config, '--json'])
+  const { status, stdout } = await runCommand(['journal', 'purge', '--config', config, '--json'])
   expect({ status, purged: JSON.parse(stdout) as unknown }).toEqual({
     status: 0,
     purged: { expired: 0, payloads: Date.now() > START_MS + 1_000 ? 1 : 0, batches: 0 },
@@ -111,7 +112,7 @@ test.each([
   [['ls', '--config', '/nowhere.yaml'], 2, 'cannot be read'],
 ])('journal %j exits %i: %s', async (args, status, text) => {
   const own = args.includes('--journal') || args.includes('--config')
-  const result = own ? await runCli(['journal', ...args]) : await run(...args)
+  const result = own ? await runCommand(['journal', ...args]) : await run(...args)
   expect(result.status).toBe(status)
   expect(result.stderr).toContain(text)
 })
@@ -122,7 +123,7 @@ test('adopt says what is wrong and what accepting it means, and accepts it only 
   await beginNew(first, batchOf(['a']))
   await first.close()
   await rm(lost)
-  const adopt = (...args: string[]) => runCli(['journal', ...args, '--journal', `sqlite:${lost}`])
+  const adopt = (...args: string[]) => runCommand(['journal', ...args, '--journal', `sqlite:${lost}`])
   const refused = await adopt('ls')
   expect(refused.status).toBe(1)
   expect(refused.stderr).toMatch(
@@ -142,7 +143,7 @@ test('adopt says what is wrong and what accepting it means, and accepts it only 
 test('adopt sets aside what cannot be used, and keeps what can', async () => {
   const broken = join(folder, 'broken.db')
   await writeFile(broken, 'no database'.repeat(1_000))
-  const { status, stdout } = await runCli(['journal', 'adopt', '--yes', '--journal', `sqlite:${broken}`])
+  const { status, stdout } = await runCommand(['journal', 'adopt', '--yes', '--journal', `sqlite:${broken}`])
   expect({ status, says: stdout }).toEqual({
     status: 0,
     says: expect.stringMatching(/^Kept as .*broken\.db\.damaged-\S+\nThe journal is accepted/) as unknown,
@@ -152,7 +153,7 @@ test('adopt sets aside what cannot be used, and keeps what can', async () => {
   await beginNew(first, batchOf(['a']))
   await first.close()
   await rm(`${used}.mark`)
-  const asked = await runCli(['journal', 'adopt', '--json', '--journal', `sqlite:${used}`])
+  const asked = await runCommand(['journal', 'adopt', '--json', '--journal', `sqlite:${used}`])
   expect(JSON.parse(asked.stdout)).toMatchObject({
     condition: {
       usable: true,
@@ -161,7 +162,7 @@ test('adopt sets aside what cannot be used, and keeps what can', async () => {
       damage: expect.stringContaining('missing') as unknown,
     },
   })
-  expect((await runCli(['journal', 'adopt', '--yes', '--journal', `sqlite:${used}`])).status).toBe(0)
+  expect((await runCommand(['journal', 'adopt', '--yes', '--journal', `sqlite:${used}`])).status).toBe(0)
   const next = await openJournal({ url: `sqlite:${used}` })
   expect(await next.balances()).toMatchObject([{ open: 1 }])
   await next.close()

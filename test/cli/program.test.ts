@@ -3,6 +3,7 @@ import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 
 import { runCli } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
 
 test('help names every command', async () => {
   const { status, stdout } = await runCli(['--help'])
@@ -14,7 +15,7 @@ test('help names every command', async () => {
 test.each(['demo', 'serve', 'sandbox', 'send', 'check', 'journal', 'config'])(
   'help of %s shows examples',
   async (name) => {
-    const { status, stdout } = await runCli([name, '--help'])
+    const { status, stdout } = await runCommand([name, '--help'])
     expect(status).toBe(0)
     expect(stdout).toContain('Examples:')
     expect(stdout).toContain(`markbridge ${name}`)
@@ -39,7 +40,7 @@ test.each([
   { args: ['serve'], text: 'upstreams.v3.baseUrl: is required' },
   { args: ['serve', '--config', '/nowhere.yaml'], text: 'cannot be read' },
 ])('wrong usage $args exits 2 and says why', async ({ args, text }) => {
-  const { status, stderr } = await runCli(args)
+  const { status, stderr } = await runCommand(args)
   expect({ status, says: stderr.includes(text) ? text : stderr }).toEqual({ status: 2, says: text })
 })
 
@@ -48,7 +49,7 @@ test('a port in use is named, with a way out', async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : 0
-  const { status, stderr } = await runCli(
+  const { status, stderr } = await runCommand(
     ['serve', '--v3', 'http://127.0.0.1:1', '--port', String(port), '--journal', 'none'],
     {
       MARKBRIDGE_LOG_LEVEL: 'silent',

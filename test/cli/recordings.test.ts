@@ -6,7 +6,7 @@ import { join, relative } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { findRecordings } from '../../src/cli/recordings/read-recordings.ts'
-import { runCli } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -57,7 +57,7 @@ test.each([
 ])('check refuses %s at once', async (kind, make) => {
   const path = join(folder, kind)
   await make(path)
-  expect(await runCli(['check', path])).toEqual({
+  expect(await runCommand(['check', path])).toEqual({
     status: 2,
     stdout: '',
     stderr: `markbridge: ${path} is ${kind}. Name a regular file or a folder, or - to read standard input.\n`,
@@ -73,7 +73,7 @@ test.runIf(process.platform === 'linux')(
     const sound = join(process.cwd(), 'fixtures/class-register/body.txt')
     for (const name of ['1', '3']) await symlink(sound, join(mixed, name))
     await symlink('/proc/self/mem', join(mixed, '2'))
-    const { status, stdout } = await runCli(['check', mixed])
+    const { status, stdout } = await runCommand(['check', mixed])
     expect([status, stdout.replaceAll(mixed, 'M').match(/^(?:M|\d rec).*/gm)]).toEqual([
       2,
       [

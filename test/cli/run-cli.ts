@@ -3,8 +3,6 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 export const mainOfCli = `${root}dist/cli/main.js`
-/** Compiled code is kept from one process to the next: most of the time of a short one went there. */
-const usual = { ...process.env, NODE_COMPILE_CACHE: `${root}node_modules/.cache/markbridge-cli` }
 
 export interface CliResult {
   readonly status: number
@@ -22,7 +20,7 @@ export function runCli(
     const child = execFile(
       process.execPath,
       [mainOfCli, ...args],
-      { cwd: root, env: { ...usual, ...env } },
+      { cwd: root, env: { ...process.env, ...env } },
       (error, stdout, stderr) => {
         resolve({
           status: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1,
@@ -56,7 +54,7 @@ export interface RunningCli {
 
 /** Starts the built command line; the caller stops it. */
 export function startCli(args: readonly string[], env: Record<string, string> = {}): RunningCli {
-  return watch(spawn(process.execPath, [mainOfCli, ...args], { cwd: root, env: { ...usual, ...env } }))
+  return watch(spawn(process.execPath, [mainOfCli, ...args], { cwd: root, env: { ...process.env, ...env } }))
 }
 
 /** True where util-linux's `script` can give a program a terminal. */
@@ -69,7 +67,7 @@ export function startCliInTerminal(args: readonly string[], env: Record<string, 
   return watch(
     spawn('script', ['-qefc', `exec ${quoted.join(' ')}`, '/dev/null'], {
       cwd: root,
-      env: { ...usual, TERM: 'xterm', ...env },
+      env: { ...process.env, TERM: 'xterm', ...env },
     }),
   )
 }

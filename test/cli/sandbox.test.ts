@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { request } from 'undici'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { runCli, startCli } from './run-cli.ts'
+import { startCli } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
 
 let folder: string
 
@@ -74,7 +75,7 @@ clients:
 unavailable: [LearnerWelfare]
 `,
   )
-  const { status, stdout, stderr } = await runCli(['sandbox', '--config', path])
+  const { status, stdout, stderr } = await runCommand(['sandbox', '--config', path])
   expect([status, stdout]).toEqual([2, ''])
   expect(stderr.split('\n').slice(1, -1)).toEqual([
     '  prot (line 1, column 1): is not a key of the configuration; did you mean port?',
@@ -90,7 +91,7 @@ unavailable: [LearnerWelfare]
 
 test('a wrong value of a file is told although a flag wins over it', async () => {
   const path = await file('over.yaml', 'seed: 1\nport: 99999\nseed: 2\ncontextUrl: ftp://x\n')
-  const { status, stderr } = await runCli(['sandbox', '--config', path, '--port', '0'])
+  const { status, stderr } = await runCommand(['sandbox', '--config', path, '--port', '0'])
   expect([status, ...stderr.split('\n').slice(1, -1)]).toEqual([
     2,
     '  port (line 2, column 1): must be at most 65535',
@@ -105,6 +106,6 @@ test.each([
   ['a file that is no YAML', 'keys: [second]]', 'line 1, column 15: '],
 ])('%s is refused', async (_name, text, message) => {
   const path = text === undefined ? join(folder, 'none.yaml') : await file('other.yaml', text)
-  const { status, stderr } = await runCli(['sandbox', '--config', path])
+  const { status, stderr } = await runCommand(['sandbox', '--config', path])
   expect([status, stderr]).toEqual([2, expect.stringContaining(message)])
 })

@@ -13,6 +13,7 @@ import { batchOf, flatRecords, guid } from '../support/batch-request.ts'
 import { echoRecord, startUpstream } from '../support/scripted-upstream.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 import { hasTerminal, mainOfCli, runCli, type RunningCli, startCli, startCliInTerminal } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
 
 const ESCAPE = '\u001b'
 
@@ -161,9 +162,9 @@ test.each<[what: string, parts: PartReply[], status: number, last: RegExp]>([
   ['fewer than were sent', [part(201)], 1, /\n1 accepted, 0 not accepted\nThe reply has too few parts: the outcome of 3 of 4 records/],
 ])('the exit status follows the worst outcome: %s', async (_, parts, expected, last) => {
   const url = await serve(replyOf(parts))
-  const { status, stdout } = await runCli(['send', await batchFile(), '--to', url])
+  const { status, stdout } = await runCommand(['send', await batchFile(), '--to', url])
   expect([status, stdout]).toEqual([expected, expect.stringMatching(last)])
-  const json = await runCli(['send', await batchFile(), '--to', url, '--json'])
+  const json = await runCommand(['send', await batchFile(), '--to', url, '--json'])
   const document = JSON.parse(json.stdout) as { records: unknown[] }
   expect([json.status, document]).toMatchObject([expected, { expected: 4, complete: true }])
   expect(document.records).toHaveLength(parts.length)
@@ -171,26 +172,26 @@ test.each<[what: string, parts: PartReply[], status: number, last: RegExp]>([
 
 test('a reply that is cut off leaves what came, and what to do', async () => {
   const url = await serve(replyOf([part(201), part(201)], false))
-  const { status, stdout, stderr } = await runCli(['send', await batchFile(), '--to', url])
+  const { status, stdout, stderr } = await runCommand(['send', await batchFile(), '--to', url])
   expect([status, stderr]).toEqual([1, ''])
   expect(stdout).toMatch(/\n2 accepted, 0 not accepted\nThe reply was cut off: the outcome of 2 of 4 records/)
-  const json = await runCli(['send', await batchFile(), '--to', url, '--json'])
+  const json = await runCommand(['send', await batchFile(), '--to', url, '--json'])
   expect(JSON.parse(json.stdout)).toMatchObject({ complete: false, expected: 4, records: [{}, {}] })
   const silent = await serve((response) => response.destroy())
-  const none = await runCli(['send', await batchFile(), '--to', silent])
+  const none = await runCommand(['send', await batchFile(), '--to', silent])
   expect([none.status, none.stdout]).toEqual([1, expect.stringContaining('the outcome of 4 of 4 records')])
 })
 
 test('a batch that is refused as a whole is told in the words of the reply', async () => {
   const adapter = await startAdapter('http://127.0.0.1:1')
   const cut = batchOf(flatRecords(4)).body.slice(0, 900)
-  const { status, stderr, stdout } = await runCli(['send', await batchFile(cut), '--to', adapter.url])
+  const { status, stderr, stdout } = await runCommand(['send', await batchFile(cut), '--to', adapter.url])
   expect([status, stdout]).toEqual([1, ''])
   expect(stderr).toMatch(
     /^markbridge: The whole batch was answered 400: ADP_TRUNCATED .* \(.*offset 900\)\n$/,
   )
   const page = await serve((response) => response.end('<html>'))
-  const other = await runCli(['send', await batchFile(), '--to', page])
+  const other = await runCommand(['send', await batchFile(), '--to', page])
   expect([other.status, other.stderr]).toEqual([
     1,
     expect.stringContaining('Is --to the address of an adapter?'),
@@ -212,13 +213,13 @@ test('sends a recorded request, and standard input', async () => {
   const adapter = await startAdapter(upstream.url)
   for (const name of ['gzip-chunked', 'single-quotes', 'boundary-quoted']) {
     const path = `fixtures/${name}/request.http`
-    const { status, stdout } = await runCli(['send', path, '--to', adapter.url])
+    const { status, stdout } = await runCommand(['send', path, '--to', adapter.url])
     expect([name, status, columns(stdout).length > 0]).toEqual([name, 0, true])
   }
   const body = await readFile(new URL('../../fixtures/class-register/body.txt', import.meta.url), 'utf8')
   const piped = await runCli(['send', '-', '--to', adapter.url], {}, body)
   expect([piped.status, columns(piped.stdout).length]).toEqual([0, 30])
-  const prose = await runCli(['send', '-', '--to', adapter.url], {}, 'Prose.')
+  const prose = await runCommand(['send', '-', '--to', adapter.url], {}, 'Prose.')
   expect([prose.status, prose.stderr]).toEqual([
     2,
     expect.stringContaining('Name the boundary with --boundary'),

@@ -6,7 +6,8 @@ import { join } from 'node:path'
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { type CliResult, runCli } from './run-cli.ts'
+import { type CliResult } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
 
 let folder: string
 let taken: Server
@@ -26,7 +27,7 @@ afterAll(async () => {
 const refused = (line: string): Partial<CliResult> => ({ status: 2, stderr: `markbridge: ${line}\n` })
 
 test('demo ends when the port of the adapter is taken, and does not leave its sandbox running', async () => {
-  const { status, stderr, stdout } = await runCli(['demo', '--port', String(port), '--sandbox-port', '0'])
+  const { status, stderr, stdout } = await runCommand(['demo', '--port', String(port), '--sandbox-port', '0'])
   expect({ status, stderr }).toEqual(
     refused(`Port ${port} is in use (EADDRINUSE). Choose another with --port.`),
   )
@@ -35,7 +36,7 @@ test('demo ends when the port of the adapter is taken, and does not leave its sa
 })
 
 test('demo ends when the port of its sandbox is taken', async () => {
-  const result = await runCli(['demo', '--port', '0', '--sandbox-port', String(port)])
+  const result = await runCommand(['demo', '--port', '0', '--sandbox-port', String(port)])
   expect(result).toEqual({
     ...refused(`Port ${port} is in use (EADDRINUSE). Choose another with --sandbox-port.`),
     stdout: '',
@@ -43,7 +44,7 @@ test('demo ends when the port of its sandbox is taken', async () => {
 })
 
 test('sandbox names a port that is taken, as serve does', async () => {
-  expect(await runCli(['sandbox', '--port', String(port)])).toEqual({
+  expect(await runCommand(['sandbox', '--port', String(port)])).toEqual({
     ...refused(`Port ${port} is in use (EADDRINUSE). Choose another with --port.`),
     stdout: '',
   })
@@ -53,7 +54,7 @@ test('sandbox names a port that is taken, as serve does', async () => {
 test.each([['sandbox'], ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none']])(
   '%s names a host that is no address of this machine',
   async (...args) => {
-    const result = await runCli([...args, '--port', '0', '--host', '203.0.113.9'], {
+    const result = await runCommand([...args, '--port', '0', '--host', '203.0.113.9'], {
       MARKBRIDGE_LOG_LEVEL: 'silent',
     })
     expect(result).toMatchObject(
@@ -70,7 +71,7 @@ test('sandbox names a database file that cannot be opened, and why', async () =>
     [text, 'file is not a database'],
     [join(text, 'in-a-file.db'), 'EEXIST: file already exists, mkdir'],
   ] as const) {
-    const { status, stdout, stderr } = await runCli(['sandbox', '--port', '0', '--db', db])
+    const { status, stdout, stderr } = await runCommand(['sandbox', '--port', '0', '--db', db])
     expect([status, stdout, stderr.split('\n').length]).toEqual([2, '', 2])
     expect(stderr).toContain(`markbridge: The database file ${db} cannot be opened: ${why}`)
   }
