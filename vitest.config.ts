@@ -1,6 +1,8 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
+import { keepCompiledCode } from './test/support/keep-compiled-code.ts'
+
 /** Begins with the file that takes by far the longest: the others fit beside it. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -11,10 +13,13 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+if (!process.argv.some((word) => word.startsWith('--coverage'))) keepCompiledCode()
+
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/build.ts'],
+    setupFiles: ['test/support/limit-stacks.ts'],
     // Processes and servers start slowly on a machine that is busy: only what hangs may end at these limits.
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 
 import { startCli } from '../cli/run-cli.ts'
+import { keepCompiledCode } from '../support/keep-compiled-code.ts'
 import { missingPostgres } from '../support/start-postgres.ts'
 import { missingSystemClock } from './clocks/clock-file.ts'
 import { judgeRun } from './scenario/judge-run.ts'
@@ -95,13 +96,14 @@ async function goOn(results: readonly RunResult[]): Promise<RunResult[]> {
   )
 }
 
-/** Starts and stops an adapter once, so that all starts after it find compiled code. */
+/** Starts and stops an adapter once, so that all starts after it find compiled code: one that is killed keeps none. */
 async function warmUp(): Promise<void> {
   const adapter = startCli(['serve', '--v3', 'http://127.0.0.1:9', '--port', '0', '--journal', 'none'])
   await adapter.until(/ready \S+\n/)
   await adapter.stop()
 }
 
+keepCompiledCode()
 await warmUp()
 console.log(`seed ${seed}: run again with npm run test:faults -- --seed ${seed}`)
 const startedMs = performance.now()

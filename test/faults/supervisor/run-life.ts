@@ -5,8 +5,6 @@ import { fileURLToPath } from 'node:url'
 import { type Failpoint, failpointVariable, formatFailpoint } from '../failpoints/failpoint.ts'
 
 const main = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
-/** Compiled code of processes that ended in order, of all runs: a killed one keeps none, and starts take a third longer. */
-const compileCache = fileURLToPath(new URL('../../../node_modules/.cache/markbridge-cli', import.meta.url))
 const preload = fileURLToPath(new URL('../failpoints/preload.ts', import.meta.url))
 
 /** One process of the adapter, from its start to its end. */
@@ -50,7 +48,6 @@ export function startLife({ configFile, args, failpoint, imports = [], env, logF
     env: {
       ...process.env,
       ...env,
-      NODE_COMPILE_CACHE: compileCache,
       [failpointVariable]: failpoint === undefined ? '' : formatFailpoint(failpoint),
     },
     stdio: ['ignore', 'pipe', 'pipe'],
