@@ -1,18 +1,21 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 
 import { openInspector, openJournal } from '../../src/journal/index.ts'
+import { runs } from '../support/long-run.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { describeJournal } from './contract.ts'
 
 describe.skipIf(missingPostgres() !== undefined)('with a server', () => {
   let postgres: TestPostgres
+  let url: string
   beforeAll(async () => {
     postgres = await startPostgres()
+    url = await postgres.createDatabase()
   })
   afterAll(() => postgres.close())
 
-  describeJournal('PostgreSQL', 15, async (work) => {
-    const url = await postgres.createDatabase()
+  describeJournal('PostgreSQL', runs(6, 60), async (work) => {
+    await postgres.empty(url)
     const opened: { close(): Promise<void> }[] = []
     try {
       await work({

@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { openInspector, openJournal } from '../../src/journal/index.ts'
+import { runs } from '../support/long-run.ts'
 import { describeJournal } from './contract.ts'
 import type { Opener } from './contract/subject.ts'
 
-describeJournal('SQLite', 40, async (work) => {
+describeJournal('SQLite', runs(15, 200), async (work) => {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-journal-'))
   const opened: { close(): Promise<void> }[] = []
   const opener: Opener = {

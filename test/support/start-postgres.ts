@@ -9,6 +9,8 @@ import { type PostgresServer, startPostgresServer } from './postgres/postgres-se
 export interface TestPostgres {
   /** Makes an empty database and resolves with its URL. It is dropped by `close`. */
   createDatabase(): Promise<string>
+  /** Empties a database that it made, which nobody has open: a new one takes five times as long. */
+  empty(url: string): Promise<void>
   /** The server, when it is the test's own: it can be stopped, crashed and started. Undefined behind `DATABASE_URL`. */
   readonly server: PostgresServer | undefined
   close(): Promise<void>
@@ -40,6 +42,7 @@ export async function startPostgres(source: PostgresSource = findPostgres()): Pr
       own.pathname = `/${name}`
       return own.href
     },
+    empty: (own) => query(own, 'DROP SCHEMA public CASCADE; CREATE SCHEMA public'),
     close: async () => {
       if (server !== undefined) await server.remove()
       else for (const name of made) await query(url, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)

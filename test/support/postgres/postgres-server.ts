@@ -1,13 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { freePort } from '../free-port.ts'
 import type { PostgresSource, PostgresUser } from './find-postgres.ts'
+import { collectOutput } from './collect-output.ts'
+import { makeData, PASSWORD, type Run } from './postgres-data.ts'
 
-const PASSWORD = 'markbridge'
 const START_MS = 15_000
 
 /** A PostgreSQL of the test's own, on loopback, with fsync as in production; it keeps its port and data when restarted. */
@@ -34,12 +35,9 @@ export async function startPostgresServer(
   const { folder, user } = source
   const home = mkdtempSync(join(tmpdir(), 'markbridge-postgres-'))
   const data = join(home, 'data')
-  const passwordFile = join(home, 'password')
-  mkdirSync(data, { mode: 0o700 })
-  writeFileSync(passwordFile, PASSWORD, { mode: 0o600 })
-  if (user !== undefined) for (const path of [home, data, passwordFile]) chownSync(path, user.uid, user.gid)
+  if (user !== undefined) chownSync(home, user.uid, user.gid)
   const port = await freePort()
-  const run = (program: string, args: readonly string[]): ChildProcess =>
+  const run: Run = (program, args) =>
     spawn(join(folder, program), args, { ...toIds(user), cwd: home, stdio: ['ignore', 'pipe', 'pipe'] })
   let child: ChildProcess | undefined
   const remove = async (): Promise<void> => {
@@ -62,8 +60,7 @@ export async function startPostgresServer(
   // A run that is broken off leaves no server behind.
   process.once('exit', () => child?.kill('SIGQUIT'))
   try {
-    await finish(run('initdb', ['-D', data, '-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`,
-      '-E', 'UTF8', '--locale=C', '--no-sync'])) // prettier-ignore
+    await makeData(data, { folder, user, run })
     await start()
   } catch (cause) {
     await remove()
@@ -99,15 +96,9 @@ function toIds(user: PostgresUser | undefined): { uid?: number; gid?: number } {
   return user === undefined ? {} : { uid: user.uid, gid: user.gid }
 }
 
-async function finish(child: ChildProcess): Promise<void> {
-  const printed = collect(child)
-  const [status] = (await once(child, 'close')) as [number | null]
-  if (status !== 0) throw new Error(`initdb ended with ${String(status)}: ${printed()}`)
-}
-
 /** Resolves with the line that says so; the processes of a crashed server may hold it up, so it says why it gave up. */
 function untilReady(child: ChildProcess): Promise<void> {
-  const printed = collect(child)
+  const printed = collectOutput(child)
   return new Promise((resolve, reject) => {
     const fail = (): void => {
       clearTimeout(timer)
@@ -123,15 +114,4 @@ function untilReady(child: ChildProcess): Promise<void> {
       resolve()
     })
   })
-}
-
-/** Keeps the last of what a program prints. */
-function collect(child: ChildProcess): () => string {
-  let text = ''
-  const add = (chunk: Buffer): void => {
-    text = (text + chunk.toString('utf8')).slice(-4_000)
-  }
-  child.stdout?.on('data', add)
-  child.stderr?.on('data', add)
-  return () => text
 }

@@ -1,0 +1,12 @@
+import type { ChildProcess } from 'node:child_process'
+
+/** Keeps the last of what a program prints. */
+export function collectOutput(child: ChildProcess): () => string {
+  let text = ''
+  const add = (chunk: Buffer): void => {
+    text = (text + chunk.toString('utf8')).slice(-4_000)
+  }
+  child.stdout?.on('data', add)
+  child.stderr?.on('data', add)
+  return () => text
+}
