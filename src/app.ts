@@ -154,6 +154,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const shared = {
     authorise: createAuthorise(registry.find, rateLimits, identify),
     v3: client,
+    passThrough,
     upstream: v3.baseUrl.href,
     reader: reads.reader,
     accepted,
@@ -198,7 +199,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       (id) => longestReadBackMs(registry, id),
     )
     const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
-    const app = createProxyApp(context, passThrough, () => readinessOf(ready, journal), page)
+    const app = createProxyApp(context, () => readinessOf(ready, journal), page)
     const { headersMs } = slowClients
     const server = createServer(
       {

@@ -8,11 +8,13 @@ import type { BatchLimits } from '../v2/index.ts'
 import type { WriteContext } from '../writes/context.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { InFlight } from './in-flight.ts'
+import type { PassThrough } from './pass-through.ts'
 
 /** The parts that the handlers work with; created once by the composition root. */
 export interface ProxyContext extends WriteContext {
   readonly authorise: (request: IncomingMessage) => Promise<Authorisation>
   readonly reads: ReadContext
+  readonly passThrough: PassThrough
   readonly limits: BatchLimits
   readonly byteBudget: ByteBudget
   readonly slowClients: SlowClients

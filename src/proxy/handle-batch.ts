@@ -1,33 +1,28 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
-import { checkHost } from '../http/host.ts'
-import { createBatchEncoder } from '../v2/index.ts'
-import { releaseAfterReply } from './byte-budget.ts'
-import type { ProxyContext } from './context.ts'
 import type { Partner } from '../partners/partner.ts'
+import { createBatchEncoder } from '../v2/index.ts'
+import {
+  answerRepeated,
+  answerWrites,
+  type OpenReply,
+  planWrites,
+  secondsOverBudget,
+  type WriteRequest,
+} from '../writes/index.ts'
+import { releaseAfterReply } from './byte-budget.ts'
+import type { Handle } from './exchange.ts'
 import { readRequest, serviceRoot } from './read-request.ts'
-import { answerRepeated, answerWrites, secondsOverBudget } from '../writes/answer-writes.ts'
-import { planWrites } from '../writes/plan.ts'
-import type { OpenReply } from '../writes/reply.ts'
 import { createMismatchReply, ReplyStream } from './reply-stream.ts'
-import type { WriteRequest } from '../writes/stored-request.ts'
 
 /**
- * `POST …/V2/Attendance/$batch`: authorise, decode and plan, journal, send, settle, encode. Nothing is posted before the whole
- * envelope was decoded and is durable; every record is answered. `prefix` is the path before `/V2`. Throws what the request as
- * a whole is refused for.
+ * `POST …/V2/Attendance/$batch`: read, decode and plan; then the engine journals, posts, settles and answers. Nothing is posted
+ * before the whole envelope was decoded and is durable; every record is answered.
  */
-export async function handleBatch(
-  context: ProxyContext,
-  request: IncomingMessage,
-  response: ServerResponse,
-  prefix: string,
-): Promise<void> {
-  const receivedMs = context.nowMs()
+export const handleBatch: Handle = async (context, exchange) => {
+  const { request, response, authorisation, prefix, receivedMs } = exchange
   const slices = context.slicing.open()
-  checkHost(request)
-  const authorisation = await context.authorise(request)
   const { partner } = authorisation
   const held = context.byteBudget.open(context.queueKeys.of(authorisation))
   try {

@@ -1,8 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-
 import { AdapterError } from '../errors.ts'
 import { acceptedType } from '../http/accepted-type.ts'
-import { readTarget } from '../http/request-target.ts'
 import {
   metadataTypes,
   readGuidKey,
@@ -10,20 +7,16 @@ import {
   writeLegacyMetadata,
   writeLegacyServiceDocument,
 } from '../translate/index.ts'
+import { jsonType } from '../reads/index.ts'
 import { readPreferences } from '../v2/index.ts'
-import type { ProxyContext } from './context.ts'
-import type { PassThrough } from './pass-through.ts'
+import type { Exchange, Handle } from './exchange.ts'
+import { sendRead } from './handle-read.ts'
 import { addressOf, serviceRoot } from './read-request.ts'
-import { authoriseRead, jsonType, queryOf, sendRead } from './answer-read.ts'
 
 /** `GET …/V2/Attendance/$metadata`: the flat type, in XML or JSON; V3's own names other fields. Error: `ADP_NOT_ACCEPTABLE`. */
-export async function handleReadMetadata(
-  context: ProxyContext,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  await authoriseRead(context, request)
-  const type = metadataTypeOf(request)
+export const handleReadMetadata: Handle = (_context, exchange) => {
+  const { response } = exchange
+  const type = metadataTypeOf(exchange)
   if (type === undefined)
     throw new AdapterError(
       'ADP_NOT_ACCEPTABLE',
@@ -34,26 +27,22 @@ export async function handleReadMetadata(
 }
 
 /** `$format` wins over `Accept` (OData protocol 8.2.1). */
-function metadataTypeOf(request: IncomingMessage): (typeof metadataTypes)[number] | undefined {
-  const format = formatOf(request)?.toLowerCase()
-  if (format === undefined) return acceptedType(request.headers.accept, metadataTypes)
+function metadataTypeOf(exchange: Exchange): (typeof metadataTypes)[number] | undefined {
+  const format = formatOf(exchange)?.toLowerCase()
+  if (format === undefined) return acceptedType(exchange.request.headers.accept, metadataTypes)
   return metadataTypes.find((type) => type === format || type === `application/${format}`)
 }
 
-function formatOf(request: IncomingMessage): string | undefined {
-  const query = new URLSearchParams(queryOf(request))
+function formatOf({ target }: Exchange): string | undefined {
+  const query = new URLSearchParams(target.query)
   return query.get('$format') ?? query.get('format') ?? undefined
 }
 
 /** `GET …/V2/Attendance/`: the service document. */
-export async function handleReadServiceDocument(
-  context: ProxyContext,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  await authoriseRead(context, request)
+export const handleReadServiceDocument: Handle = (_context, exchange) => {
+  const { request, response } = exchange
   const root = addressOf(request).replace(/\/$/, '')
-  const { metadata } = readPreferences('', formatOf(request) ?? request.headers.accept ?? '')
+  const { metadata } = readPreferences('', formatOf(exchange) ?? request.headers.accept ?? '')
   const url = metadata === 'none' ? undefined : `${root}/$metadata`
   sendRead(response, writeLegacyServiceDocument(url), jsonType(metadata))
 }
@@ -63,16 +52,10 @@ export async function handleReadServiceDocument(
  * V3's `LearnerRegistrations` with `$expand` and the V3 expand list, passed through; the path must be on the pass-through's list
  * as any other. Links of the reply lead back to the client's own path.
  */
-export async function handleReadRegistrations(
-  context: ProxyContext,
-  request: IncomingMessage,
-  response: ServerResponse,
-  _prefix: string,
-  passThrough: PassThrough,
-): Promise<void> {
-  const authorisation = await authoriseRead(context, request)
-  const query = toV3RegistrationQuery(queryOf(request))
-  const { path, rawPath } = readTarget(request.url ?? '')
+export const handleReadRegistrations: Handle = async ({ passThrough }, exchange) => {
+  const { request, response, authorisation, target } = exchange
+  const query = toV3RegistrationQuery(target.query.slice(1))
+  const { path, rawPath } = target
   const segments = path.replace(/\/$/, '').split('/')
   const at = segments.findLastIndex((segment) => REGISTRATIONS.test(segment))
   const rawSegments = rawPath.split('/')

@@ -1,108 +1,117 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 
-import { pathBefore } from '../http/request-target.ts'
-import { createRowEncoder, encodeFlatPage, readPreferences } from '../v2/index.ts'
-import type { ProxyContext } from './context.ts'
+import { AdapterError } from '../errors.ts'
+import type { ReadAnswered } from '../observability/events.ts'
 import type { Authorisation } from '../partners/partner.ts'
+import {
+  countMarks,
+  type ReadAnswer,
+  type ReadContext,
+  readField,
+  readMark,
+  readPage,
+  type ReadRequest,
+  type ReadSession,
+} from '../reads/index.ts'
+import { openCallBudget } from '../upstream/index.ts'
+import { releaseAfterReply } from './byte-budget.ts'
+import type { Exchange, Handle } from './exchange.ts'
 import { addressOf } from './read-request.ts'
-import { readHistories } from '../reads/histories.ts'
-import { collectPage } from '../reads/collect-page.ts'
-import { answerRead, authoriseRead, jsonType, queryOf, type ReadAnswer } from './answer-read.ts'
-import { decodeNextLink, encodeNextLink, type NextLink, invalidNextLink } from '../reads/next-link.ts'
-import { openPageSource } from '../reads/page-source.ts'
-import type { ReadSession } from '../reads/read-upstream.ts'
+import { untilGone } from './until-gone.ts'
 
-/** Marks of one answer at most (service-facts 1). */
-const PAGE_SIZE = 1_000
-
-/**
- * `GET …/V2/Attendance/AttendanceRecords?$filter=…`: the recorded marks of V3's answer in the flat form, one page of at most
- * 1000. The page is complete before its first byte goes out, so an upstream that fails is an error and never a short page;
- * the next page is read when the client asks for it, so a slow client holds V3 back.
- */
-export async function handleRead(
-  context: ProxyContext,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const authorisation = await authoriseRead(context, request)
-  await answerRead(context, authorisation, response, 'collection', (session) =>
-    readPage(context, authorisation, request, session),
-  )
-}
-
-/**
- * `GET …/V2/Attendance/AttendanceRecords/$count?$filter=…`: the number of recorded marks as a text. Paging and order do not
- * change it (OData protocol 11.2.10).
- */
-export async function handleReadCount(
-  context: ProxyContext,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const authorisation = await authoriseRead(context, request)
-  await answerRead(context, authorisation, response, 'collection', async (session) => {
-    const source = openPageSource(context.reads, session, authorisation, queryOf(request))
-    const wish = { from: firstPage(''), skip: 0, size: 0, last: true, count: true }
-    const { count } = await collectPage(source, wish)
-    return { body: String(count), contentType: 'text/plain', rows: 0 }
-  })
-}
-
-async function readPage(
-  context: ProxyContext,
-  authorisation: Authorisation,
-  request: IncomingMessage,
+/** One kind of read of the engine. */
+type Read = (
+  context: ReadContext,
+  client: Authorisation,
+  request: ReadRequest,
   session: ReadSession,
-): Promise<ReadAnswer> {
-  const { partner } = authorisation
-  const signer = { secret: context.reads.linkSecret, owner: authorisation.owner }
-  const rawQuery = queryOf(request)
-  const tokenText = context.reads.planner.tokenOf(rawQuery)
-  const token = tokenText === undefined ? firstPage(rawQuery) : decodeNextLink(tokenText, signer)
-  const source = openPageSource(context.reads, session, authorisation, token.query)
-  const { plan } = source
-  if (token.window >= plan.queries.length) throw invalidNextLink()
-  const first = tokenText === undefined
-  const left = first ? plan.top : token.rest
-  const { size, rest } = pageSize(request, left)
-  const page = await collectPage(source, {
-    from: token,
-    skip: first ? plan.skip : 0,
-    size,
-    last: rest === 0,
-    count: first && plan.count,
-  })
-  const rows = await readHistories(session, partner.reads, plan.select, page.rows)
-  // The path as the client wrote it: the partner may be found by its prefix.
-  const address = addressOf(request)
-  const { metadata } = readPreferences('', plan.format ?? request.headers.accept ?? '')
-  const next =
-    page.next === undefined ? undefined : encodeNextLink({ ...page.next, query: token.query, rest }, signer)
-  const body = encodeFlatPage({
-    context: `${pathBefore(address, 1)}/$metadata#AttendanceRecords`,
-    metadata,
-    rows: rows.map(createRowEncoder(plan.select, metadata)),
-    count: first && plan.count ? page.count : undefined,
-    next: next === undefined ? undefined : `${address}?$skiptoken=${next}`,
-    dataEnvelope: partner.dataEnvelope,
-  })
-  return { body, contentType: jsonType(metadata), rows: rows.length }
+) => Promise<ReadAnswer>
+
+/** `GET …/V2/Attendance/AttendanceRecords?$filter=…`. */
+export const handleReadPage = createReadHandler('collection', readPage)
+/** `GET …/V2/Attendance/AttendanceRecords/$count?$filter=…`. */
+export const handleReadCount = createReadHandler('collection', countMarks)
+/** `GET …/V2/Attendance/AttendanceRecords(<id>)`. */
+export const handleReadMark = createReadHandler('record', readMark)
+/** `GET …/V2/Attendance/AttendanceRecords(<id>)/<field>`. */
+export const handleReadField = createReadHandler('record', readField)
+
+/** The status that the log has for a read whose client went away. */
+const CLIENT_GONE = 499
+
+/**
+ * Creates the handler of one kind of read: within the partner's budget of time, and until the client goes away. Where calls are
+ * limited, `Server-Timing` of the reply says how long they stood in the queue, also when it is a refusal. Errors: those of `read`.
+ */
+function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
+  return async ({ reads, byteBudget, queueKeys, accepted, events, nowMs }, exchange) => {
+    const { authorisation, response, receivedMs } = exchange
+    const { partner, credentials, renew, rateLimit } = authorisation
+    const { reader, clock } = reads
+    const queueKey = queueKeys.of(authorisation)
+    const held = byteBudget.open(queueKey)
+    const signal = untilGone(response)
+    const priority = 'read'
+    const { budgetMs } = partner
+    const budget = openCallBudget({ rateLimit, queueKey, priority, budgetMs, clock, signal })
+    const onAccepted = (): void => {
+      queueKeys.accept(authorisation)
+      accepted.accept(authorisation)
+    }
+    const session: ReadSession = {
+      reader,
+      queueKey,
+      credentials,
+      renew,
+      budget,
+      signal,
+      onAccepted,
+      pages: 0,
+    }
+    const finish = (status: number, rows: number): void => {
+      const queuedMs = budget.queuedMs()
+      if (rateLimit !== undefined) response.setHeader('Server-Timing', `queue;dur=${queuedMs}`)
+      const { pages } = session
+      const durationMs = nowMs() - receivedMs
+      events.readAnswered({ partner: partner.id, kind, status, rows, pages, durationMs, queuedMs })
+    }
+    try {
+      const { body, contentType, rows } = await read(reads, authorisation, toReadRequest(exchange), session)
+      held.take(Buffer.byteLength(body))
+      finish(contentType === undefined ? 204 : 200, rows)
+      sendRead(response, body, contentType)
+    } catch (cause) {
+      const status = cause instanceof AdapterError ? cause.status : 500
+      finish(signal.aborted ? CLIENT_GONE : status, 0)
+      throw cause
+    } finally {
+      releaseAfterReply(held, response)
+    }
+  }
 }
 
-function firstPage(query: string): NextLink {
-  return { query, rest: undefined, window: 0, link: undefined, given: '' }
+function toReadRequest({ request, target }: Exchange): ReadRequest {
+  const { accept, prefer } = request.headers
+  return {
+    path: target.path,
+    query: target.query.slice(1),
+    address: addressOf(request),
+    accept: accept ?? '',
+    prefer: [prefer ?? []].flat().join(),
+  }
 }
 
-/** The smaller of the service's page, what is left of `$top`, and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5). */
-function pageSize(
-  request: IncomingMessage,
-  left: number | undefined,
-): { size: number; rest: number | undefined } {
-  const prefer = [request.headers['prefer'] ?? []].flat().join()
-  const wanted = /(?:^|[,; ])(?:odata\.)?maxpagesize=(\d{1,9})/i.exec(prefer)?.[1]
-  const limit = wanted === undefined ? PAGE_SIZE : Math.min(PAGE_SIZE, Math.max(1, Number(wanted)))
-  if (left === undefined) return { size: limit, rest: undefined }
-  const size = Math.min(limit, left)
-  return { size, rest: left - size }
+/** Answers 200 in the way of an OData 4.0 service, or 204 where nothing has a media type. */
+export function sendRead(response: ServerResponse, body: string, contentType: string | undefined): void {
+  if (contentType === undefined) {
+    response.writeHead(204, { 'OData-Version': '4.0' })
+    response.end()
+    return
+  }
+  response.writeHead(200, {
+    'Content-Type': contentType,
+    'Content-Length': Buffer.byteLength(body),
+    'OData-Version': '4.0',
+  })
+  response.end(body)
 }

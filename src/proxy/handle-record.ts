@@ -1,28 +1,16 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-
-import { checkHost } from '../http/host.ts'
+import { answerWrites, planWrites, type WriteRequest } from '../writes/index.ts'
 import { releaseAfterReply } from './byte-budget.ts'
-import type { ProxyContext } from './context.ts'
+import type { Handle } from './exchange.ts'
 import { readRequest, serviceRoot } from './read-request.ts'
-import { answerWrites } from '../writes/answer-writes.ts'
-import { planWrites } from '../writes/plan.ts'
 import { createRecordReply } from './reply-stream.ts'
-import type { WriteRequest } from '../writes/stored-request.ts'
 
 /**
  * `POST …/V2/Attendance/AttendanceRecords` with one flat record: what `$batch` does, for one. 201 with the flat record, or
  * the status and error array that its part would have had.
  */
-export async function handleRecord(
-  context: ProxyContext,
-  request: IncomingMessage,
-  response: ServerResponse,
-  prefix: string,
-): Promise<void> {
-  const receivedMs = context.nowMs()
+export const handleRecord: Handle = async (context, exchange) => {
+  const { request, response, authorisation, prefix, receivedMs } = exchange
   const slices = context.slicing.open()
-  checkHost(request)
-  const authorisation = await context.authorise(request)
   const { partner } = authorisation
   const held = context.byteBudget.open(context.queueKeys.of(authorisation))
   try {

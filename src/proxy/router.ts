@@ -3,80 +3,22 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import express, { type NextFunction, type Request, type Response } from 'express'
 
 import { AdapterError } from '../errors.ts'
+import { checkHost } from '../http/host.ts'
+import { pathBefore, type RequestTarget, takeTarget } from '../http/request-target.ts'
 import type { Events } from '../observability/events.ts'
 import { refuseMethod } from './allowed-paths.ts'
 import type { ProxyContext } from './context.ts'
 import { sendError } from './error-reply.ts'
+import type { Handle } from './exchange.ts'
 import { replaceForwarding } from './forwarding.ts'
-import { handleBatch } from './handle-batch.ts'
 import type { MetricsPage } from './handle-metrics.ts'
-import {
-  handleReadMetadata,
-  handleReadRegistrations,
-  handleReadServiceDocument,
-} from './handle-read-documents.ts'
-import { handleReadField } from './handle-read-field.ts'
-import { handleReadSingle } from './handle-read-single.ts'
-import { handleRead, handleReadCount } from './handle-read.ts'
-import { handleRecord } from './handle-record.ts'
 import { createOperations, type Readiness, respelt } from './operations.ts'
-import type { PassThrough } from './pass-through.ts'
-import { checkHost } from '../http/host.ts'
-import { pathBefore, type RequestTarget, takeTarget } from '../http/request-target.ts'
-import { batchPath } from '../v2/index.ts'
+import { findRoute, methodsOf } from './routes.ts'
 import { watchClient } from './watch-client.ts'
-
-type Handle = (
-  context: ProxyContext,
-  request: IncomingMessage,
-  response: ServerResponse,
-  prefix: string,
-  passThrough: PassThrough,
-) => Promise<void>
-
-/** A path of the V2 interface, under any prefix and in any case (product contract: paths). */
-interface Route {
-  readonly pattern: RegExp
-  /** Segments that the pattern covers. */
-  readonly segments: number
-  /** The methods that are translated. */
-  readonly handlers: Readonly<Record<string, Handle>>
-}
-
-const routes: readonly Route[] = [
-  { pattern: batchPath, segments: 3, handlers: { POST: handleBatch } },
-  {
-    pattern: /\/v2\/attendance\/attendancerecords\/?$/i,
-    segments: 3,
-    handlers: { GET: handleRead, POST: handleRecord },
-  },
-  {
-    pattern: /\/v2\/attendance\/attendancerecords\([^/]*\/?$/i,
-    segments: 3,
-    handlers: { GET: handleReadSingle },
-  },
-  {
-    pattern: /\/v2\/attendance\/attendancerecords\([^/]*\)(?:\/[^/]+)+\/?$/i,
-    segments: 4,
-    handlers: { GET: handleReadField },
-  },
-  {
-    pattern: /\/v2\/attendance\/attendancerecords\/\$count\/?$/i,
-    segments: 4,
-    handlers: { GET: handleReadCount },
-  },
-  { pattern: /\/v2\/attendance\/\$metadata\/?$/i, segments: 3, handlers: { GET: handleReadMetadata } },
-  { pattern: /\/v2\/attendance\/?$/i, segments: 2, handlers: { GET: handleReadServiceDocument } },
-  {
-    pattern: /\/v2\/learnerregistr?ations(?:\([^/]*)?(?:\/[^/]*)*$/i,
-    segments: 2,
-    handlers: { GET: handleReadRegistrations },
-  },
-]
 
 const operationMethods = ['GET', 'HEAD']
 
-/** What the middleware of one request hand on. */
+/** The target of a request, read once. */
 interface Locals extends Record<string, unknown> {
   target: RequestTarget
 }
@@ -89,7 +31,6 @@ type ProxyResponse = Response<unknown, Locals>
  */
 export function createProxyApp(
   context: ProxyContext,
-  passThrough: PassThrough,
   readiness: () => Readiness,
   metrics: MetricsPage,
 ): RequestListener {
@@ -111,7 +52,7 @@ export function createProxyApp(
   // Not of health and metrics: a reader of the metrics would always see its own request under way.
   app.use(async (request, response: ProxyResponse) => {
     const leave = context.inFlight.enter()
-    watchClient(context, passThrough, request, response)
+    watchClient(context, request, response)
     try {
       await serve(request, response)
     } catch (cause) {
@@ -128,25 +69,16 @@ export function createProxyApp(
     answerFailure(cause, response, events)
   })
 
+  // Authorises once, then hands the request to the handler of its route.
   const serve = async (request: Request, response: ProxyResponse): Promise<void> => {
+    const receivedMs = context.nowMs()
     checkHost(request)
-    const { path, rawPath } = response.locals.target
-    const exact = respelt(operations, path)
+    const { target } = response.locals
+    const exact = respelt(operations, target.path)
     if (exact !== undefined) throw new AdapterError('ADP_NOT_FOUND', `This path is not served; ${exact} is.`)
-    const route = routes.find(({ pattern }) => pattern.test(path))
-    if (route === undefined) {
-      passThrough.checkMethod(request, response)
-      await passThrough.handle(request, response, await context.authorise(request))
-      return
-    }
-    // HEAD goes where GET does; Node leaves out the body (RFC 9110 9.3.2).
-    const handle = route.handlers[request.method === 'HEAD' ? 'GET' : request.method]
-    if (handle === undefined)
-      throw refuseMethod(
-        response,
-        Object.keys(route.handlers).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])),
-      )
-    await handle(context, request, response, pathBefore(rawPath, route.segments), passThrough)
+    const { handle, prefix } = chooseHandler(context, target, request, response)
+    const authorisation = await context.authorise(request)
+    await handle(context, { request, response, target, prefix, authorisation, receivedMs })
   }
   return (request, response) => {
     // Before Express: its own parser answers a target that it cannot read with a page of its own.
@@ -157,6 +89,27 @@ export function createProxyApp(
     }
   }
 }
+
+/** The handler of a translated path, or pass-through for the rest. Error: `ADP_METHOD_NOT_ALLOWED`. */
+function chooseHandler(
+  { passThrough }: ProxyContext,
+  { path, rawPath }: RequestTarget,
+  request: IncomingMessage,
+  response: ServerResponse,
+): { readonly handle: Handle; readonly prefix: string } {
+  const route = findRoute(path)
+  if (route === undefined) {
+    passThrough.checkMethod(request, response)
+    return { handle: handlePassThrough, prefix: rawPath }
+  }
+  const { method = '' } = request
+  const handle = route.handlers[method === 'HEAD' ? 'GET' : method]
+  if (handle === undefined) throw refuseMethod(response, methodsOf(route))
+  return { handle, prefix: pathBefore(rawPath, route.segments) }
+}
+
+const handlePassThrough: Handle = ({ passThrough }, { request, response, authorisation }) =>
+  passThrough.handle(request, response, authorisation)
 
 function answerFailure(cause: unknown, response: ServerResponse, events: Events): void {
   if (!isOver(cause, response)) sendError(response, cause, events)

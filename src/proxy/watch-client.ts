@@ -2,15 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { ProxyContext } from './context.ts'
 import { sendError } from './error-reply.ts'
-import type { PassThrough } from './pass-through.ts'
 
 /**
  * Watches the client of a request until its reply has left. A slow upload is refused with 408, or what pass-through says of one
  * of which a part was sent on; the connection of a slow reader is closed, since its reply has begun.
  */
 export function watchClient(
-  { slowClients, events }: Pick<ProxyContext, 'slowClients' | 'events'>,
-  passThrough: Pick<PassThrough, 'uploadLost'>,
+  { slowClients, events, passThrough }: Pick<ProxyContext, 'slowClients' | 'events' | 'passThrough'>,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {

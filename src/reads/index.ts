@@ -1,1 +1,7 @@
+export type { ReadContext } from './context.ts'
+export { readField } from './read-field.ts'
+export { readMark } from './read-mark.ts'
+export { countMarks, readPage } from './read-page.ts'
+export { jsonType, type ReadAnswer, type ReadRequest } from './read-request.ts'
+export type { ReadSession } from './read-upstream.ts'
 export { createUnmarkedCodes } from './unmarked-codes.ts'

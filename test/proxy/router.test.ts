@@ -27,7 +27,14 @@ async function statusOf(start: string, ready = true): Promise<string> {
   const refuse = (): never => {
     throw new AdapterError('ADP_TOKEN', 'no token')
   }
+  const passThrough = {
+    checkMethod: () => undefined,
+    handle: () => Promise.resolve(),
+    uploadLost: refuse,
+    close: () => undefined,
+  }
   const context: ProxyContext = {
+    passThrough,
     authorise: refuse,
     v3: { openWrites: refuse, callsFor: refuse, close: () => Promise.resolve() },
     reads: {
@@ -64,15 +71,10 @@ async function statusOf(start: string, ready = true): Promise<string> {
     readers: 'any',
     render: () => Promise.resolve({ contentType: 'text/plain', text: 'up 1' }),
   } as const
-  const passThrough = {
-    checkMethod: () => undefined,
-    handle: () => Promise.resolve(),
-    uploadLost: refuse,
-    close: () => undefined,
-  }
-  const server = createServer(
-    createProxyApp(context, passThrough, () => (ready ? 'ready' : 'stopping'), metrics),
-  ).listen(0, '127.0.0.1')
+  const server = createServer(createProxyApp(context, () => (ready ? 'ready' : 'stopping'), metrics)).listen(
+    0,
+    '127.0.0.1',
+  )
   await once(server, 'listening')
   onTestFinished(() => void server.close())
   const reply = await exchange(

@@ -1,0 +1,20 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+import type { RequestTarget } from '../http/request-target.ts'
+import type { Authorisation } from '../partners/partner.ts'
+import type { ProxyContext } from './context.ts'
+
+/** One authorised request, on its way to the handler of its route. */
+export interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly target: RequestTarget
+  /** The path before the route, as the client wrote it. */
+  readonly prefix: string
+  readonly authorisation: Authorisation
+  /** Milliseconds since the epoch. */
+  readonly receivedMs: number
+}
+
+/** Answers one exchange. Throws the error that the request as a whole is refused for. */
+export type Handle = (context: ProxyContext, exchange: Exchange) => void | Promise<void>

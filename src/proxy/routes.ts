@@ -1,0 +1,60 @@
+import { batchPath } from '../v2/index.ts'
+import type { Handle } from './exchange.ts'
+import { handleBatch } from './handle-batch.ts'
+import {
+  handleReadMetadata,
+  handleReadRegistrations,
+  handleReadServiceDocument,
+} from './handle-read-documents.ts'
+import { handleReadCount, handleReadField, handleReadMark, handleReadPage } from './handle-read.ts'
+import { handleRecord } from './handle-record.ts'
+
+/** A path of the V2 interface, under any prefix and in any case (product contract: paths). */
+export interface Route {
+  readonly pattern: RegExp
+  /** Segments that the pattern covers. */
+  readonly segments: number
+  /** The methods that are translated. */
+  readonly handlers: Readonly<Record<string, Handle>>
+}
+
+const routes: readonly Route[] = [
+  { pattern: batchPath, segments: 3, handlers: { POST: handleBatch } },
+  {
+    pattern: /\/v2\/attendance\/attendancerecords\/?$/i,
+    segments: 3,
+    handlers: { GET: handleReadPage, POST: handleRecord },
+  },
+  {
+    pattern: /\/v2\/attendance\/attendancerecords\([^/]*\/?$/i,
+    segments: 3,
+    handlers: { GET: handleReadMark },
+  },
+  {
+    pattern: /\/v2\/attendance\/attendancerecords\([^/]*\)(?:\/[^/]+)+\/?$/i,
+    segments: 4,
+    handlers: { GET: handleReadField },
+  },
+  {
+    pattern: /\/v2\/attendance\/attendancerecords\/\$count\/?$/i,
+    segments: 4,
+    handlers: { GET: handleReadCount },
+  },
+  { pattern: /\/v2\/attendance\/\$metadata\/?$/i, segments: 3, handlers: { GET: handleReadMetadata } },
+  { pattern: /\/v2\/attendance\/?$/i, segments: 2, handlers: { GET: handleReadServiceDocument } },
+  {
+    pattern: /\/v2\/learnerregistr?ations(?:\([^/]*)?(?:\/[^/]*)*$/i,
+    segments: 2,
+    handlers: { GET: handleReadRegistrations },
+  },
+]
+
+/** The route of a decoded path; undefined: it goes to V3 as it is. */
+export function findRoute(path: string): Route | undefined {
+  return routes.find(({ pattern }) => pattern.test(path))
+}
+
+/** The methods of a route. HEAD goes where GET does; Node leaves out the body (RFC 9110 9.3.2). */
+export function methodsOf({ handlers }: Route): string[] {
+  return Object.keys(handlers).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+}

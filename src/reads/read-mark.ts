@@ -1,0 +1,67 @@
+import { AdapterError } from '../errors.ts'
+import { pathBefore } from '../http/request-target.ts'
+import type { Authorisation } from '../partners/partner.ts'
+import { createRowReader, readGuidKey, type ReadRow } from '../translate/index.ts'
+import { createRowEncoder, envelopRecord, type FlatReply, readPreferences } from '../v2/index.ts'
+import type { ReadContext } from './context.ts'
+import { readHistories } from './histories.ts'
+import { jsonType, type ReadAnswer, type ReadRequest, withContext } from './read-request.ts'
+import { type ReadSession, readUpstream } from './read-upstream.ts'
+
+/**
+ * `AttendanceRecords(<id>)`: the recorded mark in the flat form. `ADP_NOT_FOUND` for an id that V3 does not know, and for the
+ * row of an unmarked session: V2 had none (service.md 1.2).
+ */
+export async function readMark(
+  context: ReadContext,
+  client: Authorisation,
+  request: ReadRequest,
+  session: ReadSession,
+): Promise<ReadAnswer> {
+  const { partner } = client
+  const mark = await findMark(context, client, session, request.path)
+  // As the legacy face: a mark that is not there is 404, whatever else is wrong.
+  const select = context.planner.selectOf(request.query)
+  const [row = mark] = await readHistories(session, partner.reads, select, [mark])
+  const { metadata } = readPreferences('', context.planner.formatOf(request.query) ?? request.accept)
+  const url = `${pathBefore(request.address, 1)}/$metadata#AttendanceRecords/$entity`
+  const entity = createRowEncoder(select, metadata)(row)
+  // Full metadata has the type besides the context, not in its place (OData JSON 4.5.1).
+  const body = withContext(entity, metadata === 'none' ? undefined : url)
+  return {
+    body: partner.dataEnvelope ? envelopRecord(body) : body,
+    contentType: jsonType(metadata),
+    rows: 1,
+  }
+}
+
+/** The recorded mark whose key ends a decoded path. Errors: `ADP_NOT_FOUND`, those of `readUpstream`. */
+export async function findMark(
+  context: ReadContext,
+  client: Authorisation,
+  session: ReadSession,
+  path: string,
+): Promise<FlatReply> {
+  const id = readGuidKey(path)
+  const json = id === undefined ? undefined : await readUpstream(session, `AttendanceRecords(${id})`, '')
+  const mark = json === undefined ? 'unmarked' : await toMark(context, client, session, json)
+  if (mark === 'unmarked')
+    throw new AdapterError('ADP_NOT_FOUND', 'There is no attendance record with this id.')
+  if (mark === 'unreadable' || mark.ExternalID.toLowerCase() !== id?.toLowerCase())
+    throw new AdapterError(
+      'ADP_UPSTREAM_PROTOCOL',
+      "The service's answer is not the record that was asked for.",
+    )
+  return mark
+}
+
+/** The mark in V3's answer. A row that the rules without letters leave out costs no look-up of codes. */
+async function toMark(
+  { codes }: ReadContext,
+  client: Authorisation,
+  session: ReadSession,
+  json: unknown,
+): Promise<ReadRow> {
+  const mark = createRowReader(client.partner.reads)(json)
+  return typeof mark === 'object' ? createRowReader(await codes.rulesFor(session, client))(json) : mark
+}

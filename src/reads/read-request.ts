@@ -1,0 +1,35 @@
+import type { MetadataLevel } from '../v2/index.ts'
+
+/** A V2 read as its client wrote it. */
+export interface ReadRequest {
+  /** The decoded path. */
+  readonly path: string
+  /** The raw query, without `?`. */
+  readonly query: string
+  /** The absolute address without the query, under the path as the client wrote it: the partner may be found by its prefix. */
+  readonly address: string
+  /** The values of these headers; empty: not sent. */
+  readonly accept: string
+  readonly prefer: string
+}
+
+/** The answer to a read. */
+export interface ReadAnswer {
+  readonly body: string
+  /** Undefined: there is no content, 204. */
+  readonly contentType: string | undefined
+  /** Recorded marks in it. */
+  readonly rows: number
+}
+
+/** The media type of JSON with annotations of this level. */
+export function jsonType(metadata: MetadataLevel): string {
+  return `application/json; odata.metadata=${metadata}`
+}
+
+/** Adds the context to the JSON of an entity or value. */
+export function withContext(entity: string, url: string | undefined): string {
+  if (url === undefined) return entity
+  const rest = entity.slice(1)
+  return `{"@odata.context":${JSON.stringify(url)}${rest === '}' ? '' : ','}${rest}`
+}
