@@ -142,7 +142,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     acquireMs: v3.timeouts.acquireMs,
     queueKeys,
     byteBudget,
-    timeoutMs: v3.timeouts.headersMs,
+    // One time for the status line and for each piece of a body, as clients of the service know it.
+    timeouts: { ...v3.timeouts, bodyMs: v3.timeouts.headersMs },
     onCall: metrics.called,
     events,
     clock: systemClock,
@@ -235,8 +236,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       await parts.recovery.stop()
       await parts.keeper.stop()
     }
-    passThrough.close()
-    await Promise.all([client.close(), reads.reader.close()])
+    await Promise.all([passThrough.close(), client.close(), reads.reader.close()])
     await parts?.journal.close()
     events.stopped()
   }

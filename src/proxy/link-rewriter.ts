@@ -1,43 +1,111 @@
-import { Transform } from 'node:stream'
+/** Absolute links to turn into others, in JSON bodies. */
+export interface LinkRewriting {
+  readonly from: string
+  readonly to: string
+}
 
 /** Longest name before `@odata.` in an annotation. */
 const MAX_NAME = 200
-const NAME = `"[^"\\\\]{0,${MAX_NAME}}@odata\\.(?:nextLink|context|deltaLink|id|(?:edit|read|navigation|association)Link)"\\s{0,16}`
+const MAX_BLANKS = 16
+/** What stands before a link, up to its opening quote. */
+const BEFORE_LINK = new RegExp(
+  `"[^"\\\\]{0,${MAX_NAME}}@odata\\.(?:nextLink|context|deltaLink|id|(?:edit|read|navigation|association)Link)"\\s{0,${MAX_BLANKS}}:\\s{0,${MAX_BLANKS}}"$`,
+)
+/** As much of it as decides. */
+const LOOK_BACK = MAX_NAME + 2 * MAX_BLANKS + 32
+const QUOTE = 0x22
+/** What may follow the address that is replaced: else it is the beginning of another one. */
+const ENDS = new Set(Array.from('"/?#', (char) => char.charCodeAt(0)))
+const NO_BYTES = Buffer.alloc(0)
 
 /**
- * A transform for JSON bodies that turns absolute links of the upstream into links of the adapter, so that a client which
- * follows `@odata.nextLink` stays with it. Only links under `from` change; another host in a context URL is the service's
- * own habit (service-facts 14). Everything else passes byte for byte, and only what may become such a link is held back.
+ * Turns absolute links of the upstream in a JSON body into links of the adapter, so that a client which follows
+ * `@odata.nextLink` stays with it. Only links under `base` change, each by the first rewriting that fits; another host in a
+ * context URL is the service's own habit (service-facts 14). Everything else passes byte for byte, and only what may become
+ * such a link is held back.
  */
-export function createLinkRewriter(from: string, to: string): Transform {
-  const link = new RegExp(`(${NAME}:\\s{0,16}")${escape(from)}(?=["/?#])`, 'g')
-  // What may go on as a link: a name, or all before the end of `from` and the character after it.
-  const begun = Array.from(from).reduceRight((rest, char) => `(?:${escape(char)}${rest})?`, '')
-  const open = new RegExp(`"[^"\\\\]{0,${MAX_NAME + 20}}$|${NAME}(?::\\s{0,16}(?:"${begun})?)?$`)
-  const maxOpen = MAX_NAME + 100 + from.length
-  let held = ''
-  const rewrite = (text: string): string => {
-    let end = 0
-    const rewritten = text.replace(link, (whole: string, name: string, offset: number) => {
-      end = offset + whole.length
-      return name + to
-    })
-    const tail = text.slice(Math.max(end, text.length - maxOpen))
-    const at = tail.search(open)
-    held = at === -1 ? '' : tail.slice(at)
-    return held === '' ? rewritten : rewritten.slice(0, -held.length)
-  }
-  return new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      // latin1 keeps each byte as one character, so a chunk may end inside a UTF-8 sequence.
-      done(null, Buffer.from(rewrite(held + chunk.toString('latin1')), 'latin1'))
-    },
-    flush(done) {
-      done(null, Buffer.from(held, 'latin1'))
-    },
-  })
-}
+export class LinkRewriter {
+  private readonly base: Buffer
+  private readonly getLinks: () => readonly LinkRewriting[]
+  private links: readonly (readonly [from: Buffer, to: Buffer])[] | undefined
+  /** The beginning of a link, at the end of what came. */
+  private held: Buffer = NO_BYTES
+  /** The last bytes before it. */
+  private before: Buffer = NO_BYTES
 
-function escape(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
+  /** `getLinks` is called for the first link; each `from` begins with `base`. */
+  constructor(base: Buffer, getLinks: () => readonly LinkRewriting[]) {
+    this.base = base
+    this.getLinks = getLinks
+  }
+
+  /** What goes on of the body so far: often the chunk itself. */
+  write(chunk: Buffer): Buffer {
+    const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk])
+    const out: Buffer[] = []
+    let done = 0
+    let end = bytes.length
+    for (let at = bytes.indexOf(this.base); at !== -1; at = bytes.indexOf(this.base, at + 1)) {
+      if (!this.isLinkAt(bytes, at)) continue
+      const found = this.find(bytes, at)
+      if (found === 'undecided') {
+        end = at
+        break
+      }
+      if (found === undefined) continue
+      const [from, to] = found
+      out.push(bytes.subarray(done, at), to)
+      done = at + from.length
+      at = done - 1
+    }
+    if (end === bytes.length) end = this.beginOfLink(bytes, done)
+    this.keep(bytes, end)
+    if (done === 0 && end === bytes.length) return bytes
+    out.push(bytes.subarray(done, end))
+    return Buffer.concat(out)
+  }
+
+  /** What was held back. */
+  end(): Buffer {
+    return this.held
+  }
+
+  /** The address in full, or `undecided` where its end has not come. */
+  private find(bytes: Buffer, at: number): readonly [Buffer, Buffer] | 'undecided' | undefined {
+    this.links ??= this.getLinks().map(({ from, to }) => [Buffer.from(from), Buffer.from(to)])
+    for (const link of this.links) {
+      const [from] = link
+      const end = at + from.length
+      const present = bytes.subarray(at, end)
+      if (!from.subarray(0, present.length).equals(present)) continue
+      const next = bytes[end]
+      if (next === undefined) return 'undecided'
+      if (ENDS.has(next)) return link
+    }
+    return undefined
+  }
+
+  /** Where a link begins whose address may go on in the next chunk; the end of the bytes where none does. */
+  private beginOfLink(bytes: Buffer, from: number): number {
+    const tail = Math.max(from, bytes.length - this.base.length)
+    const quote = bytes.subarray(tail).lastIndexOf(QUOTE)
+    const at = quote === -1 ? tail : tail + quote + 1
+    const rest = bytes.subarray(at)
+    const mayBegin =
+      rest.length > 0 && rest.length < this.base.length && this.base.subarray(0, rest.length).equals(rest)
+    return mayBegin && this.isLinkAt(bytes, at) ? at : bytes.length
+  }
+
+  private isLinkAt(bytes: Buffer, at: number): boolean {
+    // latin1 keeps each byte as one character.
+    const own = bytes.toString('latin1', Math.max(0, at - LOOK_BACK), at)
+    const text = at < LOOK_BACK ? this.before.toString('latin1') + own : own
+    return BEFORE_LINK.test(text)
+  }
+
+  private keep(bytes: Buffer, end: number): void {
+    this.held = bytes.subarray(end)
+    const last = bytes.subarray(Math.max(0, end - LOOK_BACK), end)
+    this.before = end >= LOOK_BACK ? last : Buffer.concat([this.before, last]).subarray(-LOOK_BACK)
+  }
 }

@@ -6,18 +6,25 @@ import type { V3Credentials } from '../v3/index.ts'
 import type { Clock } from '../clock.ts'
 import type { AcceptedCredentials } from '../partners/accepted-credentials.ts'
 import { addedCredentials } from './added-credentials.ts'
+import type { HeldBytes } from './byte-budget.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { openCallBudget, type CallBudget } from '../upstream/index.ts'
 import { untilGone } from './until-gone.ts'
 
 /** One request that is passed through to V3. */
 export interface ProxiedRequest {
+  /** Reports the request as it ended, once; called when the connection of its reply closes, if not before. */
+  finish(): void
+  /** The client that it is for. */
+  readonly queueKey: QueueKey
+  /** The bytes of its body that wait for a connection. */
+  readonly held: HeldBytes
   readonly budget: CallBudget
   /** Credentials of the calls that are not the client's own. */
   readonly added: readonly string[]
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal
-  /** Holds the key's calls back, as the service asked with this reply (429), for the budget of a request at the most. */
+  /** Pauses the key's calls, as the service asked with this reply (429), for the budget of a request at the most. */
   holdBack(retryAfter: string | undefined): void
   /**
    * What to do about a reply of 401: credentials to send the request with once more; undefined: the 401 is the client's. The
@@ -34,6 +41,15 @@ export interface ProxiedRequestOptions {
   readonly nowMs: () => number
 }
 
+/** A request that was authorised. */
+interface Incoming {
+  readonly queueKey: QueueKey
+  readonly held: HeldBytes
+  readonly authorisation: Authorisation
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
 const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 /** What the log says of a client that went away before the answer. */
 const CLIENT_GONE = 499
@@ -41,10 +57,7 @@ const CLIENT_GONE = 499
 /** Opens a request: its calls, what its reply means for others, and the event at its end. */
 export function openProxiedRequest(
   { events, accepted, clock, nowMs }: ProxiedRequestOptions,
-  queueKey: QueueKey,
-  authorisation: Authorisation,
-  request: IncomingMessage,
-  response: ServerResponse,
+  { queueKey, held, authorisation, request, response }: Incoming,
 ): ProxiedRequest {
   const { partner, rateLimit, renew, credentials, client } = authorisation
   const startedMs = nowMs()
@@ -57,7 +70,10 @@ export function openProxiedRequest(
   const budget = openCallBudget({ rateLimit, queueKey, priority, budgetMs: partner.budgetMs, clock, signal })
   let mayRenew = renew
   const added = addedCredentials(credentials, client)
-  signal.addEventListener('abort', () => {
+  let isOver = false
+  const finish = (): void => {
+    if (isOver) return
+    isOver = true
     if (isAcceptance(response, request.url)) accepted.accept(authorisation)
     events.passedThrough({
       partner: partner.id,
@@ -66,8 +82,12 @@ export function openProxiedRequest(
       durationMs: nowMs() - startedMs,
       queuedMs: budget.queuedMs(),
     })
-  })
+  }
+  signal.addEventListener('abort', finish)
   return {
+    finish,
+    queueKey,
+    held,
     budget,
     added,
     signal,

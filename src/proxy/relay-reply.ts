@@ -1,51 +1,160 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { pipeline } from 'node:stream'
+import { type ServerResponse, validateHeaderValue } from 'node:http'
 
+import { AdapterError } from '../errors.ts'
 import { connectionOptions, hopByHopHeaders } from '../http/hop-by-hop.ts'
+import type { ReplyHead } from '../upstream/index.ts'
 import { holdsCredential } from './added-credentials.ts'
-import { createLinkRewriter } from './link-rewriter.ts'
+import type { LinkRewriter } from './link-rewriter.ts'
 
-/** Absolute links to turn into others, in JSON bodies. */
-export interface LinkRewriting {
-  readonly from: string
-  readonly to: string
+/** How a reply is sent on. */
+export interface RelayOptions {
+  /** Credentials that the adapter has lent the client: a field that holds one stays behind. Bodies are not searched. */
+  readonly added: readonly string[]
+  /** Undefined: links stay as they are. */
+  readonly createRewriter: (() => LinkRewriter) | undefined
+  /** Called when the client has taken what made `data` return false. */
+  readonly onDrain: () => void
 }
+
+type SentHead = Pick<ReplyHead, 'status' | 'reason' | 'fields'>
+
+const KEPT_CONNECTION = /^(?:keep-alive|close)?$/i
+const JSON_TYPE = /^application\/json\b/i
 
 /**
- * Sends the upstream's reply on: status, end-to-end headers and bytes. The client's connection breaks when the upstream's
- * does, so that a torn reply never looks whole; `onBroken` is called then, before the client's connection breaks.
- * Of the head, what holds one of the `added` credentials stays behind: a client must not learn what the adapter has lent it.
- * Bodies are not searched. Throws what Node throws for a status line that cannot be sent.
+ * Sends a reply on: status, end-to-end fields in their order and case, and bytes. The head leaves with the first bytes of the
+ * body that come in the same turn of the event loop: a short reply is one write, with its length, also after links changed.
  */
-export function relayReply(
-  upstream: IncomingMessage,
-  response: ServerResponse,
-  links: readonly LinkRewriting[],
-  added: readonly string[],
-  onBroken: () => void,
-): void {
-  const rewriting = isPlainJson(upstream) ? links : []
-  const dropped = new Set([...hopByHopHeaders, ...connectionOptions(upstream.headers.connection)])
-  if (rewriting.length > 0) dropped.add('content-length')
-  const headers: string[] = []
-  for (let at = 0; at + 1 < upstream.rawHeaders.length; at += 2) {
-    const name = upstream.rawHeaders[at] ?? ''
-    const value = upstream.rawHeaders[at + 1] ?? ''
-    if (dropped.has(name.toLowerCase()) || holdsCredential(`${name}: ${value}`, added)) continue
-    headers.push(name, value)
+export class ReplyRelay {
+  private readonly response: ServerResponse
+  private readonly options: RelayOptions
+  /** The head of a body whose links change, as long as its length may still be known in time. */
+  private head: SentHead | undefined
+  private rewriter: LinkRewriter | undefined
+  /** True in the turn of the event loop in which the head came. */
+  private isFresh = false
+  private first: Buffer | undefined
+  private waitsForDrain = false
+
+  constructor(response: ServerResponse, options: RelayOptions) {
+    this.response = response
+    this.options = options
   }
-  const reason = upstream.statusMessage ?? ''
-  response.writeHead(upstream.statusCode ?? 0, holdsCredential(reason, added) ? '' : reason, headers)
-  // Before pipeline() listens, which destroys the response.
-  upstream.once('aborted', () => {
-    onBroken()
-  })
-  const done = (): void => undefined // both ends are closed by now, each in its own way
-  pipeline([upstream, ...rewriting.map(({ from, to }) => createLinkRewriter(from, to)), response], done)
+
+  /** Takes the head of the reply. Throws what Node throws for a status line that cannot be sent. */
+  start(head: ReplyHead): void {
+    const { added, createRewriter } = this.options
+    const { fields, isPlainJson } = readFields(head.fields, added)
+    const reason = added.length > 0 && holdsCredential(head.reason, added) ? '' : head.reason
+    if (createRewriter !== undefined && isPlainJson) {
+      checkStatusLine(head.status, reason)
+      this.rewriter = createRewriter()
+      this.head = { status: head.status, reason, fields }
+    } else {
+      this.response.writeHead(head.status, reason, fields)
+    }
+    this.isFresh = true
+    queueMicrotask(() => this.flush())
+  }
+
+  /** Sends a piece of the body; false: no more before `onDrain`. */
+  data(chunk: Buffer): boolean {
+    if (this.isFresh && this.first === undefined) {
+      this.first = chunk
+      return true
+    }
+    this.flush()
+    return this.write(chunk)
+  }
+
+  end(): void {
+    const { response, head, first, rewriter } = this
+    this.isFresh = false
+    this.first = undefined
+    if (rewriter === undefined) {
+      response.end(first)
+      return
+    }
+    const begin = first === undefined ? undefined : rewriter.write(first)
+    const body = begin === undefined ? rewriter.end() : Buffer.concat([begin, rewriter.end()])
+    // Without a body the length is that of another reply, to GET, whose links change: it is not known here.
+    if (head !== undefined) this.sendHead(head, begin === undefined ? undefined : body.length)
+    response.end(body)
+  }
+
+  /** Sends what waits for more. */
+  private flush(): void {
+    const { response, head, first } = this
+    if (!this.isFresh) return
+    this.isFresh = false
+    this.first = undefined
+    if (response.destroyed) return
+    if (head !== undefined) this.sendHead(head, undefined)
+    if (first === undefined) response.flushHeaders()
+    else this.write(first)
+  }
+
+  private write(chunk: Buffer): boolean {
+    const { response, rewriter } = this
+    const bytes = rewriter === undefined ? chunk : rewriter.write(chunk)
+    if (bytes.length === 0) return !this.waitsForDrain
+    if (response.destroyed || response.write(bytes)) return true
+    if (!this.waitsForDrain) {
+      this.waitsForDrain = true
+      response.once('drain', () => {
+        this.waitsForDrain = false
+        this.options.onDrain()
+      })
+    }
+    return false
+  }
+
+  /** Sends the head with the length of the body; undefined: it is not known before the end. */
+  private sendHead({ status, reason, fields }: SentHead, length: number | undefined): void {
+    this.head = undefined
+    const sent: string[] = []
+    for (let at = 0; at + 1 < fields.length; at += 2) {
+      const name = fields[at] ?? ''
+      const isLength = name.toLowerCase() === 'content-length'
+      if (isLength && length === undefined) continue
+      sent.push(name, isLength ? String(length) : (fields[at + 1] ?? ''))
+    }
+    this.response.writeHead(status, reason, sent)
+  }
 }
 
-function isPlainJson(upstream: IncomingMessage): boolean {
-  const { headers } = upstream
-  const encoding = headers['content-encoding'] ?? 'identity'
-  return /^application\/json\b/i.test(headers['content-type'] ?? '') && encoding === 'identity'
+/** The end-to-end fields (RFC 9110 7.6.1), and whether the body is JSON that is not encoded. */
+function readFields(
+  fields: readonly string[],
+  added: readonly string[],
+): { readonly fields: string[]; readonly isPlainJson: boolean } {
+  const kept: string[] = []
+  let named: string[] = []
+  let isJson = false
+  let isEncoded = false
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const name = fields[at] ?? ''
+    const value = fields[at + 1] ?? ''
+    const lower = name.toLowerCase()
+    if (lower === 'connection' && !KEPT_CONNECTION.test(value))
+      named = [...named, ...connectionOptions(value)]
+    if (hopByHopHeaders.has(lower)) continue
+    if (added.length > 0 && holdsCredential(`${name}: ${value}`, added)) continue
+    if (lower === 'content-type') isJson = JSON_TYPE.test(value)
+    else if (lower === 'content-encoding') isEncoded = value !== 'identity'
+    kept.push(name, value)
+  }
+  return { fields: named.length === 0 ? kept : withoutNamed(kept, named), isPlainJson: isJson && !isEncoded }
+}
+
+/** The fields that `Connection` names end at this hop too. */
+function withoutNamed(fields: readonly string[], named: readonly string[]): string[] {
+  return fields.filter((_part, at) => !named.includes((fields[at - (at % 2)] ?? '').toLowerCase()))
+}
+
+/** Node checks a status line when it is written, here that is later. */
+function checkStatusLine(status: number, reason: string): void {
+  validateHeaderValue('reason', reason)
+  if (status < 100 || status > 999)
+    throw new AdapterError('ADP_UPSTREAM_PROTOCOL', 'The service sent no valid status.')
 }

@@ -1,4 +1,6 @@
-import { Client, type Dispatcher, errors } from 'undici'
+import type { Socket } from 'node:net'
+
+import { buildConnector, Client, type Dispatcher, errors } from 'undici'
 
 import { FairLine } from './fairness/fair-line.ts'
 import { createQuota } from './fairness/quota.ts'
@@ -10,7 +12,34 @@ export interface ConnectionUser extends Dispatcher.DispatchHandler {
   isDone(): boolean
   /** Called at the moment when it is done, once; `replied`: the end of the reply has come just now. */
   onDone: ((replied: boolean) => void) | undefined
+  /** Set when it gets a connection: true once that connection has failed, rather than closed. */
+  wasReset?: (() => boolean) | undefined
   onResponseError(controller: Dispatcher.DispatchController | undefined, error: Error): void
+}
+
+/** How long an upstream may take. */
+export interface UpstreamTimeouts {
+  readonly connectMs: number
+  /** From the request sent to the status line. */
+  readonly headersMs: number
+  /** Between two pieces of the body. */
+  readonly bodyMs: number
+}
+
+/**
+ * What every connection to an upstream goes by: HTTP/1.1, since with HTTP/2 undici does not show when a request leaves. Idle
+ * connections are dropped after 4 s, below the idle time of usual gateways: one that closes at the moment of its reuse costs a
+ * request whose outcome is unknown.
+ */
+export function toClientOptions({ connectMs, headersMs, bodyMs }: UpstreamTimeouts): Client.Options {
+  return {
+    pipelining: 1,
+    allowH2: false,
+    connect: { timeout: connectMs },
+    headersTimeout: headersMs,
+    bodyTimeout: bodyMs,
+    keepAliveTimeout: 4_000,
+  }
 }
 
 /** Connections to one upstream, with one request at a time on each. */
@@ -27,6 +56,7 @@ export interface Connections {
 interface Connection {
   readonly client: Client
   readonly onDone: (replied: boolean) => void
+  readonly wasReset: () => boolean
   busy: boolean
   /** Whose share it counts to while it is busy. */
   holder: string
@@ -46,7 +76,9 @@ interface Waiting {
  * turn of the event loop on finding out whether it was closed meanwhile. A mark takes a sixth less processor time so
  * (decision 005).
  */
-export function createConnections(origin: string, count: number, options: Client.Options): Connections {
+export function createConnections(origin: string, count: number, timeouts: UpstreamTimeouts): Connections {
+  const options = toClientOptions(timeouts)
+  const connect = buildConnector({ allowH2: false, timeout: timeouts.connectMs })
   const all: Connection[] = []
   const free: Connection[] = []
   const waiting = new FairLine<Waiting>()
@@ -60,6 +92,7 @@ export function createConnections(origin: string, count: number, options: Client
     connection.holder = holderOf(queueKey)
     quota.take(connection.holder)
     user.onDone = connection.onDone
+    user.wasReset = connection.wasReset
     connection.client.dispatch(request, user)
     connection.busy = !user.isDone()
   }
@@ -91,8 +124,18 @@ export function createConnections(origin: string, count: number, options: Client
     feedOthers()
   }
   const open = (): Connection => {
+    let socket: Socket | undefined
     const connection: Connection = {
-      client: new Client(origin, options),
+      client: new Client(origin, {
+        ...options,
+        connect: (target, done) =>
+          connect(target, (...[error, opened]) => {
+            socket = opened ?? undefined
+            if (error === null) done(null, opened)
+            else done(error, null)
+          }),
+      }),
+      wasReset: () => (socket?.errored ?? null) !== null,
       onDone: (replied) => {
         connection.busy = false
         quota.release(connection.holder)

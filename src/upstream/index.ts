@@ -1,6 +1,12 @@
 export { type CallBudget, openCallBudget } from './call-budget.ts'
 export { collectReply, ReplyOverdueError } from './collect-reply.ts'
-export { type ConnectionUser, type Connections, createConnections } from './connections.ts'
+export {
+  type Connections,
+  type ConnectionUser,
+  createConnections,
+  toClientOptions,
+  type UpstreamTimeouts,
+} from './connections.ts'
 export { enterGate, noConnection } from './fairness/enter-gate.ts'
 export { createFairGate, type FairGate, type GateRefusal } from './fairness/fair-gate.ts'
 export { holderOf, type QueueKey, soleQueue } from './fairness/queue-key.ts'
@@ -17,4 +23,5 @@ export type { CallPriority } from './rate-limit/waiting-line.ts'
 export { readRetryAfter } from './retry-after.ts'
 export { retryWaitMs } from './retry.ts'
 export { type ClientCredentials, fetchToken } from './tokens/fetch-token.ts'
+export { type CallFailure, type ReplyHead, type ReplySink, StreamCall } from './stream-call.ts'
 export { createTokenSource, type TokenSource } from './tokens/token-source.ts'

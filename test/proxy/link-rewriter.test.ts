@@ -1,22 +1,18 @@
-import { Readable } from 'node:stream'
-import { buffer } from 'node:stream/consumers'
-
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { createLinkRewriter } from '../../src/proxy/link-rewriter.ts'
+import { LinkRewriter } from '../../src/proxy/link-rewriter.ts'
 
 const from = 'https://v3.test/sims'
 const to = 'http://adapter.test'
 
-async function rewrite(chunks: readonly (string | Buffer)[]): Promise<string> {
-  const bytes = chunks.map((chunk) => Buffer.from(chunk)).filter((chunk) => chunk.length > 0)
-  return (
-    await buffer(Readable.from(bytes, { objectMode: false }).pipe(createLinkRewriter(from, to)))
-  ).toString('utf8')
+function rewrite(chunks: readonly (string | Buffer)[]): string {
+  const rewriter = new LinkRewriter(Buffer.from(from), () => [{ from, to }])
+  const pieces = chunks.map((chunk) => Buffer.from(rewriter.write(Buffer.from(chunk))))
+  return Buffer.concat([...pieces, rewriter.end()]).toString('utf8')
 }
 
-describe('createLinkRewriter', () => {
+describe('LinkRewriter', () => {
   const rows: [text: string, expected: string][] = [
     [`{"@odata.nextLink":"${from}/a?$skip=1"}`, `{"@odata.nextLink":"${to}/a?$skip=1"}`],
     [`{"@odata.context" : "${from}"}`, `{"@odata.context" : "${to}"}`],
@@ -24,8 +20,8 @@ describe('createLinkRewriter', () => {
     [`[{"Contacts@odata.nextLink":"${from}/b"},{"Contacts@odata.nextLink":"${from}/c"}]`, `[{"Contacts@odata.nextLink":"${to}/b"},{"Contacts@odata.nextLink":"${to}/c"}]`],
     [`{"@odata.id":"${from}/A(1)","@odata.editLink":"A(1)","B@odata.navigationLink":"${from}/A(1)/B"}`, `{"@odata.id":"${to}/A(1)","@odata.editLink":"A(1)","B@odata.navigationLink":"${to}/A(1)/B"}`],
   ] // prettier-ignore
-  it.each(rows)('turns %s', async (text, expected) => {
-    expect(await rewrite([text])).toBe(expected)
+  it.each(rows)('turns %s', (text, expected) => {
+    expect(rewrite([text])).toBe(expected)
   })
 
   it.each([
@@ -43,21 +39,21 @@ describe('createLinkRewriter', () => {
     '',
     '"',
     '\u00e9\u{1f600}',
-  ])('leaves %s', async (text) => {
-    expect(await rewrite([text])).toBe(text)
+  ])('leaves %s', (text) => {
+    expect(rewrite([text])).toBe(text)
   })
 
-  it('gives the same bytes wherever the chunks are cut', async () => {
+  it('gives the same bytes wherever the chunks are cut', () => {
     const text = rows.map(([body]) => `${body}"caf\u00e9 \u{1f600}\\"@odata."`).join(',')
-    const expected = await rewrite([text])
+    const expected = rewrite([text])
     const bytes = Buffer.from(text)
     for (let cut = 0; cut <= bytes.length; cut += 1) {
-      expect(await rewrite([bytes.subarray(0, cut), bytes.subarray(cut)])).toBe(expected)
+      expect(rewrite([bytes.subarray(0, cut), bytes.subarray(cut)])).toBe(expected)
     }
-    expect(await rewrite(Array.from(bytes, (byte) => Buffer.of(byte)))).toBe(expected)
+    expect(rewrite(Array.from(bytes, (byte) => Buffer.of(byte)))).toBe(expected)
   })
 
-  it('gives the same bytes for any text in any chunks', async () => {
+  it('gives the same bytes for any text in any chunks', () => {
     const piece = fc.constantFrom(
       '"',
       '@odata.',
@@ -76,25 +72,44 @@ describe('createLinkRewriter', () => {
       ',',
     )
     const texts = fc.array(piece, { maxLength: 30 }).map((pieces) => pieces.join(''))
-    await fc.assert(
-      fc.asyncProperty(texts, fc.array(fc.nat(120), { maxLength: 6 }), async (text, cuts) => {
+    fc.assert(
+      fc.property(texts, fc.array(fc.nat(120), { maxLength: 6 }), (text, cuts) => {
         const bytes = Buffer.from(text)
         const ends = [...cuts, 0, bytes.length]
           .map((cut) => Math.min(cut, bytes.length))
           .sort((one, other) => one - other)
         const chunks = ends.slice(1).map((end, index) => bytes.subarray(ends[index], end))
-        expect(await rewrite(chunks)).toBe(await rewrite([text]))
+        expect(rewrite(chunks)).toBe(rewrite([text]))
       }),
       { numRuns: 500 },
     )
   })
 
-  it('rewrites a link as soon as its base is there, however long it is', async () => {
-    const rewriter = createLinkRewriter(from, to)
-    let out = 0
-    rewriter.on('data', (chunk: Buffer) => (out += chunk.length))
+  it('rewrites a link as soon as its base is there, however long it is', () => {
+    const rewriter = new LinkRewriter(Buffer.from(from), () => [{ from, to }])
     const open = Buffer.from(`{"@odata.nextLink":"${from}/${'x'.repeat(100_000)}`)
-    await new Promise((resolve) => rewriter.write(open, resolve))
-    expect(out).toBe(open.length + to.length - from.length)
+    expect(rewriter.write(open).length).toBe(open.length + to.length - from.length)
+  })
+
+  it('takes the first rewriting that fits, also when the chunk ends within it', () => {
+    const links = [
+      { from: `${from}/V3/Sets`, to: 'http://adapter.test/own' },
+      { from: `${from}/V3`, to: 'http://adapter.test/root' },
+    ]
+    const text = `{"@odata.nextLink":"${from}/V3/Sets?x","@odata.context":"${from}/V3/SetsOther","@odata.id":"${from}/V4"}`
+    const expected = '{"@odata.nextLink":"http://adapter.test/own?x","@odata.context":"http://adapter.test/root/SetsOther","@odata.id":"https://v3.test/sims/V4"}' // prettier-ignore
+    for (let cut = 0; cut <= text.length; cut += 1) {
+      const rewriter = new LinkRewriter(Buffer.from(from), () => links)
+      const parts = [text.slice(0, cut), text.slice(cut)].map((part) =>
+        Buffer.from(rewriter.write(Buffer.from(part))),
+      )
+      expect(Buffer.concat([...parts, rewriter.end()]).toString()).toBe(expected)
+    }
+  })
+
+  it('gives back the very chunk where nothing changes', () => {
+    const rewriter = new LinkRewriter(Buffer.from(from), () => [])
+    const chunk = Buffer.from('{"value":[]}')
+    expect(rewriter.write(chunk)).toBe(chunk)
   })
 })

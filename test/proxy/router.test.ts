@@ -31,7 +31,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     checkMethod: () => undefined,
     handle: () => Promise.resolve(),
     uploadLost: refuse,
-    close: () => undefined,
+    close: () => Promise.resolve(),
   }
   const context: ProxyContext = {
     passThrough,

@@ -24,7 +24,11 @@ function gate(): { answer: Answer; open: (count?: number) => void; held: () => s
 }
 
 function connect(url: string, count: number): Connections {
-  const connections = createConnections(url, count, { pipelining: 1, keepAliveTimeout: 4_000 })
+  const connections = createConnections(url, count, {
+    connectMs: 10_000,
+    headersMs: 300_000,
+    bodyMs: 300_000,
+  })
   onTestFinished(() => connections.close())
   return connections
 }

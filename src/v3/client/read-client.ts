@@ -1,6 +1,12 @@
 import { type Dispatcher, errors, Pool } from 'undici'
 
-import { collectReply, observeReads, readRetryAfter, ReplyOverdueError } from '../../upstream/index.ts'
+import {
+  collectReply,
+  observeReads,
+  readRetryAfter,
+  ReplyOverdueError,
+  toClientOptions,
+} from '../../upstream/index.ts'
 import { readUpstreamError, type UpstreamError } from '../errors/upstream-error.ts'
 import { parsePage } from './parse-page.ts'
 import type { V3ClientOptions, V3Credentials } from './v3-client.ts'
@@ -48,11 +54,7 @@ export function createV3Reader(options: V3ClientOptions): V3Reader {
   const { baseUrl, timeouts, nowMs, clock, onCall, later } = options
   const pool = new Pool(baseUrl.origin, {
     connections: options.connections,
-    pipelining: 1,
-    connect: { timeout: timeouts.connectMs },
-    headersTimeout: timeouts.headersMs,
-    bodyTimeout: timeouts.bodyMs,
-    keepAliveTimeout: 4_000,
+    ...toClientOptions(timeouts),
   })
   const upstream = onCall === undefined ? pool : pool.compose(observeReads(onCall, () => clock.nowMs()))
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}/Attendance/V3/`

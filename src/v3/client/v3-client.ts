@@ -10,6 +10,7 @@ import {
   type QueueKey,
   type ReplyReader,
   soleQueue,
+  type UpstreamTimeouts,
 } from '../../upstream/index.ts'
 import type { PostOutcome } from '../errors/post-outcome.ts'
 import { type BatchChoice, createBatchPosts, type OnPost, type Post } from './batch/batch-posts.ts'
@@ -24,13 +25,7 @@ export interface V3ClientOptions {
   readonly baseUrl: URL
   /** Open connections at the most, one request each at a time. Default 32. */
   readonly connections: number
-  readonly timeouts: {
-    readonly connectMs: number
-    /** From the request sent to the status line. */
-    readonly headersMs: number
-    /** Between two pieces of the body. */
-    readonly bodyMs: number
-  }
+  readonly timeouts: UpstreamTimeouts
   /** Milliseconds since the epoch: what a date in `Retry-After` is set against. */
   readonly nowMs: () => number
   readonly clock: Clock
@@ -85,19 +80,10 @@ const MAX_PART_BYTES = 8_192
 /** Batches under way at the same time: one is answered while the next is made up. */
 const BATCHES_AT_A_TIME = 2
 
-/**
- * Creates the client of one V3 upstream over undici. Idle connections are dropped after 4 s, below the idle time of
- * usual gateways: a connection closed at the moment of reuse costs a POST whose outcome nobody knows.
- */
+/** Creates the client of one V3 upstream over undici. */
 export function createV3Client(options: V3ClientOptions): V3Client {
   const { baseUrl, timeouts, nowMs, clock } = options
-  const connections = createConnections(baseUrl.origin, options.connections, {
-    pipelining: 1,
-    connect: { timeout: timeouts.connectMs },
-    headersTimeout: timeouts.headersMs,
-    bodyTimeout: timeouts.bodyMs,
-    keepAliveTimeout: 4_000,
-  })
+  const connections = createConnections(baseUrl.origin, options.connections, timeouts)
   const { onCall, later } = options
   const observe = (kind: 'write' | 'batch'): ReplyReader<unknown>['onAnswered'] =>
     onCall && ((status, durationMs) => onCall({ kind, status, durationMs }))

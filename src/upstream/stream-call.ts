@@ -1,0 +1,152 @@
+import type { IncomingHttpHeaders } from 'node:http'
+
+import { type Dispatcher, errors } from 'undici'
+
+import type { Clock } from '../clock.ts'
+import { AdapterError } from '../errors.ts'
+import type { ConnectionUser } from './connections.ts'
+
+/** The head of a final reply. */
+export interface ReplyHead {
+  readonly status: number
+  readonly reason: string
+  /** The fields as they were sent: name, value, name, value. */
+  readonly fields: readonly string[]
+  readonly headers: IncomingHttpHeaders
+}
+
+/** Why a call has no whole reply. */
+export interface CallFailure {
+  /** The request was written to its connection, or a part of it: it may have been applied. */
+  readonly sent: boolean
+  readonly cause: Error
+}
+
+/** Where a reply goes, piece by piece; one of `onEnd` and `onFailure` is the last call. */
+export interface ReplySink {
+  /** Throws to refuse the reply: the call then fails with that error. */
+  onHead(head: ReplyHead): void
+  /** False: no more before `StreamCall.resume`. */
+  onData(chunk: Buffer): boolean
+  onEnd(): void
+  onFailure(failure: CallFailure): void
+}
+
+export interface StreamCallOptions {
+  readonly sink: ReplySink
+  /** The longest time from the end of the request to the status line, also where interim responses keep coming, ms. */
+  readonly headersMs: number
+  readonly clock: Clock
+  /** Called once for a call that left: with its status, or undefined where none arrived. */
+  readonly onAnswered: (status: number | undefined, durationMs: number) => void
+}
+
+/** Follows one request through undici's dispatcher and streams its reply to a sink. Interim responses and trailers end here. */
+export class StreamCall implements ConnectionUser {
+  onDone: ((replied: boolean) => void) | undefined
+  wasReset: (() => boolean) | undefined
+  private readonly options: StreamCallOptions
+  private controller: Dispatcher.DispatchController | undefined
+  private startedMs = 0
+  private done = false
+  private answered = false
+  private endsWithConnection = false
+  private cancelInterim: (() => void) | undefined
+
+  constructor(options: StreamCallOptions) {
+    this.options = options
+  }
+
+  isDone(): boolean {
+    return this.done
+  }
+
+  isSent(): boolean {
+    return this.controller !== undefined
+  }
+
+  /** Ends the call; the sink gets the cause as a failure. */
+  abort(cause: Error = new errors.RequestAbortedError('the reply is not waited for any longer')): void {
+    if (this.done) return
+    const { controller } = this
+    // The controller's abort closes the connection and reports back before it returns.
+    if (controller === undefined) this.fail(cause)
+    else controller.abort(cause)
+  }
+
+  resume(): void {
+    if (!this.done) this.controller?.resume()
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // It ended while its connection was being made: thrown, because an abort would close the connection.
+    if (this.done) throw new AdapterError('ADP_BUDGET_EXCEEDED', 'The call ended before it was sent.')
+    this.controller = controller
+    this.startedMs = this.options.clock.nowMs()
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+    reason = '',
+  ): void {
+    if (status < 200) {
+      // Each interim response would begin undici's time for the status line anew.
+      this.cancelInterim ??= this.options.clock.after(this.options.headersMs, () =>
+        this.abort(new errors.HeadersTimeoutError()),
+      )
+      return
+    }
+    this.cancelInterim?.()
+    this.answer(status)
+    this.endsWithConnection =
+      headers['content-length'] === undefined && headers['transfer-encoding'] === undefined
+    this.options.sink.onHead({ status, reason, headers, fields: toFields(controller.rawHeaders) })
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (!this.options.sink.onData(chunk)) controller.pause()
+  }
+
+  onResponseEnd(): void {
+    // undici takes a reset connection for the end of a body without a length; RFC 9112 8 calls it incomplete.
+    if (this.endsWithConnection && this.wasReset?.() === true) {
+      this.fail(new errors.SocketError('the connection was reset'))
+      return
+    }
+    if (this.finish(true)) this.options.sink.onEnd()
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    this.fail(error)
+  }
+
+  private fail(cause: Error): void {
+    if (!this.finish(false)) return
+    const sent = this.isSent()
+    if (sent) this.answer(undefined)
+    this.options.sink.onFailure({ sent, cause })
+  }
+
+  private answer(status: number | undefined): void {
+    if (this.answered) return
+    this.answered = true
+    this.options.onAnswered(status, this.options.clock.nowMs() - this.startedMs)
+  }
+
+  private finish(replied: boolean): boolean {
+    if (this.done) return false
+    this.done = true
+    this.cancelInterim?.()
+    this.onDone?.(replied)
+    return true
+  }
+}
+
+/** undici gives fields as buffers, in the order and case in which they came. */
+function toFields(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
+  return Array.isArray(raw)
+    ? raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
+    : []
+}
