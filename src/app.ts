@@ -1,16 +1,20 @@
 import { randomUUID } from 'node:crypto'
-import { createServer, type Server } from 'node:http'
+import type { Server } from 'node:http'
 
 import { addGauges, addJournalGauges } from './app/gauges.ts'
 import { createEchoKeeper, type EchoKeeper } from './app/keep-echoes.ts'
 import { openConfiguredJournal } from './app/open-journal.ts'
 import { createRateSharing } from './app/share-rate.ts'
-import { toPartner } from './app/to-partner.ts'
-import { callsPerSecondOf, type Config } from './config/index.ts'
+import { createReload, type PreparedReload, type Reload } from './app/create-reload.ts'
+import { createListener, requestTimeouts } from './app/create-listener.ts'
+import { createLiveLimits } from './app/live-limits.ts'
+import { createReloadTarget } from './app/reload-target.ts'
+import { createReloadReport } from './app/report-reload.ts'
+import { toPartners } from './app/to-partners.ts'
+import type { Config } from './config/index.ts'
 import { createAddressList } from './http/address-list.ts'
-import { answerUnreadable, refuseTunnel } from './http/answer-unreadable.ts'
 import { createSlicing } from './http/slices.ts'
-import { MAX_HEADER_BYTES, startListening, stopServing } from './http/server.ts'
+import { startListening, stopServing } from './http/server.ts'
 import { createSlowClients } from './http/slow-clients.ts'
 import type { Journal } from './journal/index.ts'
 import { createEvents, type Events } from './observability/events.ts'
@@ -42,20 +46,9 @@ import {
   type Recovery,
 } from './writes/index.ts'
 import { createReadPlanner } from './translate/index.ts'
-import { defaultBatchLimits } from './v2/index.ts'
 import { createFairGate, createRateLimits, type FairGate } from './upstream/index.ts'
 import { createSharedReader, createV3Client, createV3Reader } from './v3/index.ts'
 import { systemClock } from './clock.ts'
-
-/**
- * Idle time of client connections: above that of usual load balancers, which would otherwise reuse a connection at the
- * moment it closes and repeat a batch.
- */
-const CLIENT_IDLE_MS = 75_000
-/** The longest time for a whole request; the minimum rate ends slow ones earlier. */
-const REQUEST_MS = 300_000
-/** How often Node looks for requests whose headers or body take too long. */
-const TIMEOUT_CHECK_MS = 1_000
 
 /** Parts that a caller may replace, mostly to observe or to fix time and ids. */
 export interface AppOverrides {
@@ -74,6 +67,15 @@ export interface AppOverrides {
 export interface App {
   /** Starts to listen; resolves with the address in use (port 0 in the configuration takes a free one). */
   listen(): Promise<{ readonly url: string; readonly port: number }>
+  /**
+   * Loads another configuration and makes it the running one for requests that come from now on; no request fails. Partners and
+   * limits change, what needs a restart is named in the result. One at a time: of several calls during a reload the last one counts,
+   * and all of them get its result. Rejects with `ADP_CONFIGURATION` and every fault, or with the error of `load`; then everything
+   * is as before.
+   */
+  readonly reload: Reload
+  /** As `reload` in two steps, for several processes that change together; reports nothing. */
+  prepareReload(next: Config): Promise<PreparedReload>
   /**
    * Stops accepting, lets what is under way finish, then closes the connections to the upstream and the journal. Clients that
    * have not read their reply after `listen.drainMs` are cut off; records go on to their own end. May be called twice.
@@ -114,8 +116,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     config.journal.url === 'none' ? undefined : rateLimit.slotsOf,
   )
   const queueKeys = createQueueKeys()
-  const { maxInFlightBytes, slowClients } = config.limits
-  const byteBudget = createByteBudget(maxInFlightBytes, () =>
+  const limits = createLiveLimits(config.limits)
+  const byteBudget = createByteBudget(config.limits.maxInFlightBytes, () =>
     metrics.shareRefused({ resource: 'bytes', reason: 'share' }),
   )
   const gateOf = (resource: 'pass_through' | 'read'): FairGate =>
@@ -149,11 +151,12 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     clock: systemClock,
     nowMs,
   })
-  const rateOf = callsPerSecondOf(config)
-  const registry = createRegistry(config.partners.map((partner) => toPartner(partner, rateOf(partner))))
+  const partners = toPartners(config)
+  const registry = createRegistry(partners)
   const identify = createIdentify()
   const shared = {
     authorise: createAuthorise(registry.find, rateLimits, identify),
+    enterPartner: registry.enter,
     v3: client,
     passThrough,
     upstream: v3.baseUrl.href,
@@ -164,10 +167,10 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     echoes: createEchoLearning(nowMs),
     onVisible: metrics.visible,
     active: createActiveRecords(),
-    limits: { ...defaultBatchLimits, ...config.limits },
+    limits: limits.batch,
     byteBudget,
     queueKeys,
-    slowClients: createSlowClients(slowClients, systemClock),
+    slowClients: createSlowClients(limits.slowClients, systemClock),
     slicing,
     inFlight: createInFlight(),
     trustedProxies: createAddressList(config.listen.trustedProxies),
@@ -177,7 +180,10 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     newId: overrides.newId ?? randomUUID,
   }
   let ready = false
-  addGauges(metrics, shared, rateLimits, gates)
+  // Of several processes the one that started them reports.
+  const report =
+    overrides.worker === undefined ? createReloadReport(events, metrics.addReloads(nowMs)) : undefined
+  addGauges(metrics, shared, registry, rateLimits, gates)
   const start = async (): Promise<Running> => {
     const open = overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events, rateLimit))
     const journal = await open()
@@ -201,29 +207,25 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     )
     const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
     const app = createProxyApp(context, () => readinessOf(ready, journal), page)
-    const { headersMs } = slowClients
-    const server = createServer(
-      {
-        maxHeaderSize: MAX_HEADER_BYTES,
-        headersTimeout: headersMs,
-        requestTimeout: Math.max(REQUEST_MS, headersMs),
-        connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, headersMs),
-      },
-      app,
-    )
-    server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') events.slowClient({ phase: 'headers' })
-      answerUnreadable(error, socket)
-    })
-    server.on('connect', (_request, socket) => refuseTunnel(socket))
-    server.keepAliveTimeout = CLIENT_IDLE_MS
-    // A kept connection may still ask while the adapter stops: it is answered, and then closed.
-    server.prependListener('request', (_request, response) => {
-      if (!ready) response.shouldKeepAlive = false
-    })
+    const server = createListener(app, limits.slowClients, events, () => ready)
+    listener = server
     return { journal, recovery, server, keeper }
   }
   let running: Promise<Running> | undefined
+  let listener: Server | undefined
+  const target = createReloadTarget(
+    { config, partners },
+    {
+      registry,
+      rateLimits,
+      journal: async () => (await running)?.journal,
+      setLimits: (next) => {
+        limits.replace(next)
+        byteBudget.resize(next.maxInFlightBytes)
+        if (listener !== undefined) Object.assign(listener, requestTimeouts(next.slowClients))
+      },
+    },
+  )
   const stop = async (): Promise<void> => {
     ready = false
     const parts = await running?.catch(() => undefined)
@@ -259,6 +261,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       events.started({ url })
       return { url, port }
     },
+    reload: createReload(target, report),
+    prepareReload: target.prepare,
     close,
     metrics: metrics.snapshot,
   }

@@ -1,6 +1,7 @@
 import { AdapterError } from '../errors.ts'
 import type { Balance, Journal } from '../journal/index.ts'
 import type { Metrics } from '../observability/metrics.ts'
+import type { PartnerRegistry } from '../partners/index.ts'
 import type { ProxyContext } from '../proxy/index.ts'
 import type { FairGate, RateLimits } from '../upstream/index.ts'
 import type { Clock } from '../clock.ts'
@@ -15,11 +16,23 @@ const states = ['confirmed', 'refused', 'unknown', 'parked', 'open'] as const
 export function addGauges(
   metrics: Metrics,
   { inFlight, byteBudget }: Pick<ProxyContext, 'inFlight' | 'byteBudget'>,
+  registry: Pick<PartnerRegistry, 'underWay'>,
   rateLimits: RateLimits,
   gates: Readonly<Record<'pass_through' | 'read', FairGate>>,
 ): void {
   metrics.addGauge({ name: 'in_flight_requests', help: 'Requests that are being handled.' }, () =>
     inFlight.count(),
+  )
+  metrics.addGauge(
+    {
+      name: 'partner_requests',
+      help: 'Requests that are being handled, with their partner as it is or as it was before a reload.',
+      labels: ['partner', 'revision'],
+    },
+    () =>
+      registry
+        .underWay()
+        .map(({ partner, revision, requests }) => ({ labels: { partner, revision }, value: requests })),
   )
   metrics.addGauge({ name: 'in_flight_bytes', help: 'Bytes of request bodies that are held.' }, () =>
     byteBudget.held(),

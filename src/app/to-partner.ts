@@ -6,7 +6,11 @@ import { systemClock } from '../clock.ts'
 import { toMapping } from './to-mapping.ts'
 
 /** A partner of the configuration as the proxy needs it. */
-export function toPartner(partner: PartnerConfig, callsPerSecond: number | undefined): Partner {
+export function toPartner(
+  partner: PartnerConfig,
+  callsPerSecond: number | undefined,
+  tokens: TokenSource | undefined,
+): Partner {
   const { v3 } = partner
   const { subscriptionKey } = v3
   return {
@@ -35,7 +39,7 @@ export function toPartner(partner: PartnerConfig, callsPerSecond: number | undef
     callsPerSecond,
     refuseOverBudget: v3.refuseOverBudget,
     subscriptionKey: subscriptionKey === undefined ? undefined : () => subscriptionKey.reveal(),
-    tokens: toTokens(v3.auth),
+    tokens,
   }
 }
 
@@ -46,7 +50,7 @@ function toMatch(match: PartnerConfig['match']): Partner['match'] {
 }
 
 /** The tokens of a partner with client credentials; the schema has seen to it that they are complete. */
-function toTokens(auth: PartnerConfig['v3']['auth']): TokenSource | undefined {
+export function toTokenSource(auth: PartnerConfig['v3']['auth']): TokenSource | undefined {
   const { mode, tokenUrl, clientId, clientSecret, scope, organisation } = auth
   if (mode !== 'clientCredentials' || tokenUrl === undefined || clientId === undefined) return undefined
   if (clientSecret === undefined || scope === undefined) return undefined

@@ -1,3 +1,5 @@
+import type { ReloadReport } from './create-reload.ts'
+import { createReloadReport } from './report-reload.ts'
 import { createEvents } from '../observability/events.ts'
 import { createLogger } from '../observability/logger.ts'
 import type { MetricsSnapshot, MetricsText } from '../observability/metrics.ts'
@@ -18,6 +20,7 @@ export interface WorkerWatch {
   shown(worker: number, snapshot: MetricsSnapshot): void
   /** Another takes its place after `restartMs`; undefined: none does. */
   ended(worker: number, end: WorkerEnd, restartMs: number | undefined): void
+  readonly reloads: ReloadReport
   /** The metrics of all of them as one page. */
   render(): Promise<MetricsText>
 }
@@ -25,8 +28,9 @@ export interface WorkerWatch {
 /** Creates the watch of the process that starts the workers. */
 export function createWorkerWatch(logLevel: string): WorkerWatch {
   const events = createEvents(createLogger(logLevel))
-  const sum = createMetricsSum()
+  const sum = createMetricsSum(Date.now)
   return {
+    reloads: createReloadReport(events, sum.reloads),
     started: (worker, pid) => {
       sum.started(worker)
       events.workerStarted({ worker, pid })

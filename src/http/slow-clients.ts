@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 
 import type { Clock } from '../clock.ts'
 
-/** How slow a client may be. */
+/** How slow a client may be; read anew at each look, since a reload may change it. */
 export interface PaceRules {
   /** Mean rate of an upload and of the reading of a reply, over each of the windows below. */
   readonly minBytesPerSecond: number
@@ -46,7 +46,7 @@ export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
   // Slots that are used again: a Set copies its table as it turns over, and the copies keep requests from the collector.
   const exchanges: (Exchange | undefined)[] = []
   const free: number[] = []
-  const everyMs = Math.ceil(Math.min(rules.uploadMs, rules.replyMs) / LOOKS)
+  const everyMs = (): number => Math.ceil(Math.min(rules.uploadMs, rules.replyMs) / LOOKS)
   let cancel: (() => void) | undefined
   const look = (): void => {
     cancel = undefined
@@ -55,7 +55,7 @@ export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
       exchange.isOver = true
       exchange.onSlow(exchange.phase ?? 'upload')
     }
-    if (exchanges.length > free.length) cancel = clock.after(everyMs, look)
+    if (exchanges.length > free.length) cancel = clock.after(everyMs(), look)
   }
   return {
     watch: (request, response, onSlow) => {
@@ -79,7 +79,7 @@ export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
         cancel?.()
         cancel = undefined
       })
-      cancel ??= clock.after(everyMs, look)
+      cancel ??= clock.after(everyMs(), look)
     },
   }
 }

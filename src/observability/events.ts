@@ -57,6 +57,15 @@ export interface PassedThrough {
   readonly queuedMs: number
 }
 
+/** A fault of a configuration, with its place in the file where it has one. */
+export interface ConfigFault {
+  readonly code: string
+  readonly message: string
+  readonly target?: string
+  readonly line?: number
+  readonly column?: number
+}
+
 /**
  * What can be observed, one function an event. The parameters are the allow-list: counts, codes and the partner's id; no
  * id of a learner, no mark, no credential, no text of a client or of the upstream (product contract 8).
@@ -96,6 +105,16 @@ export interface Events {
   /** At shutdown the time for replies was over; so many were cut off. */
   drainExpired(event: { readonly requests: number }): void
   started(event: { readonly url: string }): void
+  /** Another configuration is in use: ids of partners, and paths of keys that take effect with the next start. */
+  configReloaded(event: {
+    readonly revision: number
+    readonly added: readonly string[]
+    readonly removed: readonly string[]
+    readonly changed: readonly string[]
+    readonly needsRestart: readonly string[]
+  }): void
+  /** A configuration was not taken and the one before stays; texts name keys and rules, never a value. */
+  configRefused(event: { readonly count: number; readonly faults: readonly ConfigFault[] }): void
   stopped(): void
   /** One of several processes on the same port was started. */
   workerStarted(event: { readonly worker: number; readonly pid: number }): void
@@ -130,6 +149,9 @@ export function createEvents(logger: Logger): Events {
     internalError: (event) => logger.error(event, 'internal error'),
     drainExpired: (event) => logger.warn(event, 'connections closed before their replies were read'),
     started: (event) => logger.info(event, 'started'),
+    configReloaded: (event) =>
+      logger[event.needsRestart.length === 0 ? 'info' : 'warn'](event, 'config reloaded'),
+    configRefused: (event) => logger.error(event, 'config refused'),
     stopped: () => logger.info('stopped'),
     workerStarted: (event) => logger.info(event, 'worker started'),
     workerEnded: (event) => logger[event.restartMs === null ? 'info' : 'error'](event, 'worker ended'),

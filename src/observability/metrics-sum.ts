@@ -2,6 +2,7 @@ import { AggregatorRegistry, Gauge, Registry } from 'prom-client'
 
 import { createInstruments } from './instruments.ts'
 import type { MetricsSnapshot, MetricsText } from './metrics.ts'
+import { createReloadMetrics, type ReloadMetrics } from './reload-metrics.ts'
 
 /** The metrics of several processes as those of one adapter. */
 export interface MetricsSum {
@@ -10,11 +11,12 @@ export interface MetricsSum {
   shown(worker: number, snapshot: MetricsSnapshot): void
   /** A process is gone. What it had counted when it was last seen stays, so that no total falls. */
   ended(worker: number): void
+  readonly reloads: ReloadMetrics
   render(): Promise<MetricsText>
 }
 
-/** Creates the sum, with two metrics of its own: how many processes run, and how many ended before their time. */
-export function createMetricsSum(): MetricsSum {
+/** Creates the sum, with metrics of its own: how many processes run, how many ended before their time, and reloads. */
+export function createMetricsSum(nowMs: () => number): MetricsSum {
   const own = new Registry()
   const alive = new Map<number, MetricsSnapshot>()
   let gone: Promise<MetricsSnapshot> = Promise.resolve([])
@@ -28,6 +30,7 @@ export function createMetricsSum(): MetricsSum {
     },
   })
   return {
+    reloads: createReloadMetrics(own, nowMs),
     started: (worker) => alive.set(worker, []),
     shown: (worker, snapshot) => {
       if (alive.has(worker)) alive.set(worker, snapshot)

@@ -3,6 +3,7 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import { createEventCounting } from './count-events.ts'
 import type { Events } from './events.ts'
 import { createInstruments, statusClass } from './instruments.ts'
+import { createReloadMetrics, type ReloadMetrics } from './reload-metrics.ts'
 
 /** A call to V3 as far as its head came: `status` undefined where none did. */
 export interface CallSeen {
@@ -65,6 +66,8 @@ export interface Metrics {
     gauge: GaugeOptions<Label>,
     read: () => GaugeReading<Label> | Promise<GaugeReading<Label>>,
   ): void
+  /** Adds the metrics of reloads: in one process of an adapter alone. */
+  addReloads(nowMs: () => number): ReloadMetrics
   /** The Prometheus text. The first call starts to observe the process as well. */
   readonly render: () => Promise<MetricsText>
   /** The same as data. */
@@ -103,6 +106,7 @@ export function createMetrics(): Metrics {
     visible: (afterMs) => visible.observe(afterMs / 1_000),
     shareRefused: ({ resource, reason }) => refusals.inc({ resource, reason }),
     addGauge: (options, read) => addGauge(registry, options, read),
+    addReloads: (nowMs) => createReloadMetrics(registry, nowMs),
     render: async () => {
       observeProcess()
       return { contentType: registry.contentType, text: await registry.metrics() }

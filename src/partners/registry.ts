@@ -22,7 +22,7 @@ export interface PartnerRegistry {
   /** Replaces all; requests under way keep theirs. A partner that did not change is the same object again. */
   replace(next: readonly Partner[]): void
   /** Counts a request of this partner until the function that is returned is called. */
-  enter(partner: Partner): () => void
+  readonly enter: (partner: Partner) => () => void
   /** The counts above zero. */
   underWay(): readonly UnderWay[]
 }

@@ -16,6 +16,8 @@ export interface ByteBudget {
   open(queueKey: QueueKey): HeldBytes
   /** What is taken now. */
   held(): number
+  /** Changes the size; requests under way keep what they hold. */
+  resize(maxBytes: number): void
 }
 
 /** Releases when the reply has left or its client has: as long as it lasts, request and reply are in memory. */
@@ -54,5 +56,6 @@ export function createByteBudget(maxBytes: number, onRefusal?: () => void): Byte
       }
     },
     held: () => quota.held(),
+    resize: (bytes) => quota.resize(bytes),
   }
 }

@@ -23,10 +23,11 @@ import { createMismatchReply, ReplyStream } from './reply-stream.ts'
 export const handleBatch: Handle = async (context, exchange) => {
   const { request, response, authorisation, prefix, receivedMs } = exchange
   const slices = context.slicing.open()
+  const limits = context.limits()
   const { partner } = authorisation
   const held = context.byteBudget.open(context.queueKeys.of(authorisation))
   try {
-    const body = await readRequest(request, context.limits.maxBodyBytes, held, slices)
+    const body = await readRequest(request, limits.maxBodyBytes, held, slices)
     const write: WriteRequest = {
       kind: 'batch',
       contentType: request.headers['content-type'],
@@ -38,7 +39,7 @@ export const handleBatch: Handle = async (context, exchange) => {
       prefer: '',
       accept: '',
     }
-    const plan = await planWrites(write, body, partner, receivedMs, context.limits, slices)
+    const plan = await planWrites(write, body, partner, receivedMs, limits, slices)
     const { records, changesets, outcomesShown, unmappedFields } = plan
     const openReply: OpenReply = ({ layout, msgtypeResponse }, newId, timing) =>
       outcomesShown

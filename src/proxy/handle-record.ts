@@ -11,10 +11,11 @@ import { createRecordReply } from './reply-stream.ts'
 export const handleRecord: Handle = async (context, exchange) => {
   const { request, response, authorisation, prefix, receivedMs } = exchange
   const slices = context.slicing.open()
+  const limits = context.limits()
   const { partner } = authorisation
   const held = context.byteBudget.open(context.queueKeys.of(authorisation))
   try {
-    const body = await readRequest(request, context.limits.maxPartBytes, held, slices)
+    const body = await readRequest(request, limits.maxPartBytes, held, slices)
     const write: WriteRequest = {
       kind: 'record',
       contentType: request.headers['content-type'],
@@ -26,7 +27,7 @@ export const handleRecord: Handle = async (context, exchange) => {
       prefer: [request.headers['prefer'] ?? []].flat().join(),
       accept: request.headers.accept ?? '',
     }
-    const plan = await planWrites(write, body, partner, receivedMs, context.limits, slices)
+    const plan = await planWrites(write, body, partner, receivedMs, limits, slices)
     const { tally, queuedMs, replayed } = await answerWrites(
       context,
       authorisation,

@@ -58,9 +58,7 @@ export function createProxyApp(
     } catch (cause) {
       answerFailure(cause, response, events)
     } finally {
-      // A reply is under way until its last byte has left, or its client. Not awaited: that would keep all that the request held.
-      if (response.closed || response.destroyed) leave()
-      else response.once('close', leave)
+      afterReply(response, leave)
     }
   })
   // No error reaches Express's own page, which shows stacks. Express knows such a handler by its four parameters.
@@ -78,7 +76,12 @@ export function createProxyApp(
     if (exact !== undefined) throw new AdapterError('ADP_NOT_FOUND', `This path is not served; ${exact} is.`)
     const { handle, prefix } = chooseHandler(context, target, request, response)
     const authorisation = await context.authorise(request)
-    await handle(context, { request, response, target, prefix, authorisation, receivedMs })
+    const leave = context.enterPartner(authorisation.partner)
+    try {
+      await handle(context, { request, response, target, prefix, authorisation, receivedMs })
+    } finally {
+      afterReply(response, leave)
+    }
   }
   return (request, response) => {
     // Before Express: its own parser answers a target that it cannot read with a page of its own.
@@ -110,6 +113,12 @@ function chooseHandler(
 
 const handlePassThrough: Handle = ({ passThrough }, { request, response, authorisation }) =>
   passThrough.handle(request, response, authorisation)
+
+/** A reply is under way until its last byte has left, or its client. Not awaited: that would keep all that the request held. */
+function afterReply(response: ServerResponse, leave: () => void): void {
+  if (response.closed || response.destroyed) leave()
+  else response.once('close', leave)
+}
 
 function answerFailure(cause: unknown, response: ServerResponse, events: Events): void {
   if (!isOver(cause, response)) sendError(response, cause, events)

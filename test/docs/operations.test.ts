@@ -42,11 +42,12 @@ function keysOf(node: Node, path: readonly string[] = []): string[] {
 test('docs/operations.md has a row for every metric, and none for another', async () => {
   const adapter = await startAdapter('http://127.0.0.1:1')
   const { text } = await adapter.request('GET', '/metrics')
-  const ofWorkers = await createMetricsSum().render()
+  const ofWorkers = await createMetricsSum(Date.now).render()
   const shown = [...(text + ofWorkers.text).matchAll(/^# TYPE (markbridge_\w+) /gm)].map(([, name]) => name)
   const rows = [...operations.matchAll(/^\| `(markbridge_\w+)` \|/gm)].map(([, name]) => name)
+  // Reloads are reported by the adapter itself, or by what started its workers.
   expect(shown.length).toBeGreaterThan(10)
-  expect(rows.sort()).toEqual(shown.sort())
+  expect(rows.sort()).toEqual([...new Set(shown)].sort())
 })
 
 test('every key of the configuration that docs/operations.md names exists', () => {

@@ -34,7 +34,7 @@ async function totals(sum: MetricsSum): Promise<Record<string, number | undefine
 }
 
 test('processes count together, and what one has counted outlives it', async () => {
-  const sum = createMetricsSum()
+  const sum = createMetricsSum(Date.now)
   for (const worker of [1, 2]) sum.started(worker)
   sum.shown(1, await show({ calls: 3, errors: 1 }))
   sum.shown(2, await show({ calls: 4, errors: 0 }))

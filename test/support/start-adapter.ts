@@ -1,7 +1,7 @@
 import { Pool } from 'undici'
 import { onTestFinished } from 'vitest'
 
-import { type App, type AppOverrides, createApp, parseConfig } from '../../src/index.ts'
+import { type App, type AppOverrides, type Config, createApp, parseConfig } from '../../src/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 
@@ -40,17 +40,10 @@ export interface AdapterSettings {
   readonly [section: string]: unknown
 }
 
-/**
- * The adapter in front of the V3 service at `v3Url`, on a port of its own, closed at the end of the test. Where a partner does
- * not say otherwise, lost outcomes are not looked for: most upstreams of tests know POST alone.
- */
-export async function startAdapter(
-  v3Url: string,
-  settings: AdapterSettings = {},
-  overrides: AppOverrides = {},
-): Promise<Adapter> {
+/** The configuration of such an adapter. */
+export function adapterConfig(v3Url: string, settings: AdapterSettings = {}): Config {
   const { v3 = {}, partners = [{ id: 'default', match: { any: true } }], ...sections } = settings
-  const config = parseConfig({
+  return parseConfig({
     listen: { port: 0 },
     journal: { url: 'none' },
     upstreams: { v3: { baseUrl: v3Url, ...v3 } },
@@ -60,6 +53,18 @@ export async function startAdapter(
     })),
     ...sections,
   })
+}
+
+/**
+ * The adapter in front of the V3 service at `v3Url`, on a port of its own, closed at the end of the test. Where a partner does
+ * not say otherwise, lost outcomes are not looked for: most upstreams of tests know POST alone.
+ */
+export async function startAdapter(
+  v3Url: string,
+  settings: AdapterSettings = {},
+  overrides: AppOverrides = {},
+): Promise<Adapter> {
+  const config = adapterConfig(v3Url, settings)
   const log: string[] = []
   const events = createEvents(createLogger('trace', { write: (line) => log.push(line) }))
   const app = createApp(config, { events, ...overrides })

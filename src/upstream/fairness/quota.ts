@@ -10,6 +10,8 @@ export interface Quota {
   release(holder: string, count?: number): void
   /** What all holders have together. */
   held(): number
+  /** Changes the capacity; what is held stays held, also where it is more. */
+  resize(capacity: number): void
 }
 
 /** A holder may have this many times as much as is free: one alone gets eight ninths, two get eight seventeenths each. */
@@ -24,16 +26,16 @@ const SMALLEST_DIVIDED = 4
  * what is free (dynamic thresholds, as switches divide their packet memory): a holder that is alone may use nearly all of it,
  * each further one lowers the limit of the others, and the last unit goes to a holder that has none.
  */
-export function createQuota(capacity: number): Quota {
+export function createQuota(initialCapacity: number): Quota {
+  let capacity = initialCapacity
   const holdings = new Map<string, { held: number }>()
-  const newcomersLimit = Math.floor(capacity * NEWCOMERS_FRACTION)
   let free = capacity
   return {
     mayTake: (holder, count = 1) => {
       if (count > free) return false
       const own = holdings.get(holder)?.held ?? 0
       if (capacity < SMALLEST_DIVIDED) return true
-      if (holder === NEWCOMERS && own + count > newcomersLimit) return false
+      if (holder === NEWCOMERS && own + count > Math.floor(capacity * NEWCOMERS_FRACTION)) return false
       return own <= TIMES_FREE * (free - count)
     },
     take: (holder, count = 1) => {
@@ -50,5 +52,9 @@ export function createQuota(capacity: number): Quota {
       if (own.held <= 0) holdings.delete(holder)
     },
     held: () => capacity - free,
+    resize: (changed) => {
+      free += changed - capacity
+      capacity = changed
+    },
   }
 }

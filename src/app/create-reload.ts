@@ -1,0 +1,81 @@
+import type { Config, ConfigChanges } from '../config/index.ts'
+import { AdapterError, type ErrorDetail } from '../errors.ts'
+
+/** A configuration that can take effect at once, everywhere. */
+export interface PreparedReload {
+  readonly changes: ConfigChanges
+  /** Takes effect for requests that come from now on; cannot fail. */
+  commit(): void | Promise<void>
+}
+
+/** What takes a new configuration: this process, or all workers. */
+export interface ReloadTarget {
+  /** Checks and builds what the configuration needs, and changes nothing. Rejects with why it cannot take effect. */
+  readonly prepare: (next: Config) => Promise<PreparedReload>
+}
+
+/** Told what became of each reload. */
+export interface ReloadReport {
+  reloaded(changes: ConfigChanges): void
+  refused(faults: readonly ErrorDetail[]): void
+}
+
+/** Loads a configuration and makes it the running one, or leaves everything as it is and rejects with why. */
+export type Reload = (load: () => Config | Promise<Config>) => Promise<ConfigChanges>
+
+interface Run {
+  readonly promise: Promise<ConfigChanges>
+  load: () => Config | Promise<Config>
+}
+
+/**
+ * Creates the reload of a target: one at a time. What is asked for during one runs once after it, with the last `load`, so that the
+ * file as it was last is what runs in the end.
+ */
+export function createReload(target: ReloadTarget, report?: ReloadReport): Reload {
+  let running: Promise<unknown> | undefined
+  let waiting: Run | undefined
+  const reload = async (load: () => Config | Promise<Config>): Promise<ConfigChanges> => {
+    try {
+      const prepared = await target.prepare(await load())
+      await prepared.commit()
+      report?.reloaded(prepared.changes)
+      return prepared.changes
+    } catch (cause) {
+      report?.refused(faultsOf(cause))
+      throw cause
+    }
+  }
+  const begin = (load: () => Config | Promise<Config>): Promise<ConfigChanges> => {
+    const promise = reload(load)
+    const ended = promise
+      .catch(() => undefined)
+      .then(() => {
+        if (running === ended) running = undefined
+      })
+    running = ended
+    return promise
+  }
+  return (load) => {
+    if (waiting !== undefined) {
+      waiting.load = load
+      return waiting.promise
+    }
+    if (running === undefined) return begin(load)
+    const next: Run = {
+      load,
+      promise: running.then(() => {
+        waiting = undefined
+        return begin(next.load)
+      }),
+    }
+    waiting = next
+    return next.promise
+  }
+}
+
+/** An error without a list of its own is one fault; one that was not foreseen shows no text. */
+function faultsOf(cause: unknown): readonly ErrorDetail[] {
+  if (!(cause instanceof AdapterError)) return [{ code: 'ADP_INTERNAL', message: 'The reload failed.' }]
+  return cause.details.length > 0 ? cause.details : [{ code: cause.code, message: cause.message }]
+}

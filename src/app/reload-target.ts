@@ -1,0 +1,41 @@
+import { type Config, planReload } from '../config/index.ts'
+import type { Journal } from '../journal/index.ts'
+import type { PartnerRegistry } from '../partners/index.ts'
+import type { RateLimits } from '../upstream/index.ts'
+import { checkUnsettled } from './check-unsettled.ts'
+import type { ReloadTarget } from './create-reload.ts'
+import { type ConfiguredPartners, toPartners } from './to-partners.ts'
+
+/** The parts of a running adapter that follow its configuration. */
+export interface ReloadedParts {
+  readonly registry: Pick<PartnerRegistry, 'replace'>
+  readonly rateLimits: Pick<RateLimits, 'forgetRates'>
+  /** Resolves once the adapter has opened its journal; undefined: it was not started. */
+  readonly journal: () => Promise<Pick<Journal, 'unsettled'> | undefined>
+  readonly setLimits: (limits: Config['limits']) => void
+}
+
+/** Creates what takes a new configuration in this process; `first` is what it began with. */
+export function createReloadTarget(
+  first: ConfiguredPartners,
+  { registry, rateLimits, journal, setLimits }: ReloadedParts,
+): ReloadTarget {
+  let current = first
+  return {
+    prepare: async (next) => {
+      const opened = await journal()
+      const { config, changes } = planReload(current.config, next)
+      if (opened !== undefined) await checkUnsettled(current.config, config, opened)
+      const partners = toPartners(config, current)
+      return {
+        changes,
+        commit: () => {
+          current = { config, partners }
+          registry.replace(partners)
+          rateLimits.forgetRates()
+          setLimits(config.limits)
+        },
+      }
+    },
+  }
+}

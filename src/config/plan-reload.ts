@@ -1,0 +1,67 @@
+import { AdapterError } from '../errors.ts'
+import { changedPaths } from './changed-paths.ts'
+import type { Config } from './schema.ts'
+
+/** What a configuration changes in the running one. */
+export interface ConfigChanges {
+  /** Ids of partners. */
+  readonly added: readonly string[]
+  readonly removed: readonly string[]
+  readonly changed: readonly string[]
+  /** Paths of the keys that differ from those in use and take effect with the next start. */
+  readonly needsRestart: readonly string[]
+}
+
+/** A reload that was checked. */
+export interface ReloadPlan {
+  /** The new configuration, with the sections that need a restart as they are in use. */
+  readonly config: Config
+  readonly changes: ConfigChanges
+}
+
+/** The sections of the file that a reload leaves as they are. */
+export const restartSections = ['listen', 'upstreams', 'journal', 'passThrough'] as const
+
+/**
+ * Decides what of a new configuration takes effect while the adapter runs. Error: `ADP_CONFIGURATION` where the base address of V3
+ * differs, since keys and tokens of the new partners are for the service at the new address.
+ */
+export function planReload(running: Config, next: Config): ReloadPlan {
+  const needsRestart = restartSections.flatMap((section) =>
+    changedPaths(running[section], next[section], section),
+  )
+  const target = needsRestart.find((path) => path === 'upstreams.v3.baseUrl')
+  if (target !== undefined) throw refuseReload([{ target, message: 'needs a restart when it changes' }])
+  const { listen, upstreams, journal, passThrough } = running
+  return {
+    config: { ...next, listen, upstreams, journal, passThrough },
+    changes: { ...comparePartners(running, next), needsRestart },
+  }
+}
+
+/** The error of a configuration that is valid and cannot replace the running one. */
+export function refuseReload(
+  faults: readonly { readonly target: string; readonly message: string }[],
+): AdapterError {
+  return new AdapterError(
+    'ADP_CONFIGURATION',
+    `The configuration cannot replace the running one:\n${faults.map(({ target, message }) => `  ${target}: ${message}`).join('\n')}`,
+    { details: faults.map((fault) => ({ code: 'reload', ...fault })) },
+  )
+}
+
+function comparePartners(running: Config, next: Config): Omit<ConfigChanges, 'needsRestart'> {
+  const before = new Map(running.partners.map((partner) => [partner.id, partner]))
+  const after = new Set(next.partners.map(({ id }) => id))
+  const idsOf = (partners: Config['partners']): string[] => partners.map(({ id }) => id)
+  return {
+    added: idsOf(next.partners.filter(({ id }) => !before.has(id))),
+    removed: idsOf(running.partners.filter(({ id }) => !after.has(id))),
+    changed: idsOf(
+      next.partners.filter((partner) => {
+        const old = before.get(partner.id)
+        return old !== undefined && changedPaths(old, partner).length > 0
+      }),
+    ),
+  }
+}

@@ -1,0 +1,284 @@
+import { createHash } from 'node:crypto'
+
+import { describe, expect, it } from 'vitest'
+
+import { type Config, parseConfig, Secret } from '../../src/config/index.ts'
+import { fixed, startSandbox } from '../sandbox/start-sandbox.ts'
+import {
+  batchOf,
+  batchPath,
+  flatRecord,
+  flatRecords,
+  guid,
+  postBatch,
+  readBatchReply,
+} from '../support/batch-request.ts'
+import { echoRecord, replyWith, startUpstream, type Upstream } from '../support/scripted-upstream.ts'
+import { type Adapter, adapterConfig, type AdapterSettings, startAdapter } from '../support/start-adapter.ts'
+import { journalFile } from './support/journal-file.ts'
+import { sandboxRegister } from './support/sandbox-register.ts'
+
+const keyOf = (name: string): object => ({
+  subscriptionKeySha256: createHash('sha256').update(name).digest('hex'),
+})
+const showing = (key: string): Record<string, string> => ({ 'Ocp-Apim-Subscription-Key': key })
+const idle = { added: [], removed: [], changed: [], needsRestart: [] }
+
+/** An adapter, and what gives it other settings. */
+async function start(
+  upstream: Pick<Upstream, 'url'>,
+  settings: AdapterSettings,
+): Promise<Adapter & { change(next: AdapterSettings): ReturnType<Adapter['app']['reload']> }> {
+  const adapter = await startAdapter(upstream.url, settings)
+  return {
+    ...adapter,
+    change: (next) =>
+      adapter.app.reload(() =>
+        adapterConfig(upstream.url, { journal: settings['journal'] ?? { url: 'none' }, ...next }),
+      ),
+  }
+}
+
+async function metricsOf({ url }: Adapter, name: string): Promise<string[]> {
+  const text = await (await fetch(`${url}/metrics`)).text()
+  return text.split('\n').filter((line) => line.startsWith(`markbridge_${name}`))
+}
+
+/** An upstream that answers a POST when it is told to. */
+async function startPaused(): Promise<Upstream & { go(): void }> {
+  const { promise, resolve } = Promise.withResolvers<undefined>()
+  const upstream = await startUpstream(async (seen, response) => {
+    await promise
+    await echoRecord(seen, response)
+  })
+  return { ...upstream, go: () => resolve(undefined) }
+}
+
+describe('a reload', () => {
+  it('takes partners, keys, limits and quirks for the requests that come from then on', async () => {
+    const adapter = await start(await startUpstream(), {
+      partners: [
+        { id: 'a', match: keyOf('one') },
+        { id: 'b', match: keyOf('two') },
+      ],
+    })
+    const postAs = async (key: string): Promise<number> =>
+      (await postBatch(adapter, batchOf(flatRecords(2)), showing(key))).status
+    expect([await postAs('one'), await postAs('two'), await postAs('three')]).toEqual([200, 200, 401])
+    const next = [
+      {
+        id: 'a',
+        match: {
+          subscriptionKeySha256: ['one', 'three'].map((key) => Object.values(keyOf(key))[0] as string),
+        },
+        quirks: { dataEnvelope: true },
+      },
+      { id: 'c', match: keyOf('four') },
+    ]
+    expect(await adapter.change({ partners: next, listen: { port: 0, drainMs: 7 } })).toEqual({
+      added: ['c'],
+      removed: ['b'],
+      changed: ['a'],
+      needsRestart: ['listen.drainMs'],
+    })
+    expect([await postAs('one'), await postAs('two'), await postAs('three'), await postAs('four')]).toEqual([
+      200, 401, 200, 200,
+    ])
+    const [part] = readBatchReply(await postBatch(adapter, batchOf([flatRecord(9)]), showing('one')))
+    expect(part?.json).toHaveProperty('d.Learner', guid(9))
+    await adapter.change({ partners: next, limits: { maxBodyBytes: 10 } })
+    expect(await postAs('one')).toBe(413)
+
+    expect(adapter.events().filter(({ msg }) => msg === 'config reloaded')).toEqual([
+      {
+        msg: 'config reloaded',
+        revision: 2,
+        added: ['c'],
+        removed: ['b'],
+        changed: ['a'],
+        needsRestart: ['listen.drainMs'],
+      },
+      { msg: 'config reloaded', revision: 3, ...idle },
+    ])
+    expect(await metricsOf(adapter, 'config_')).toEqual([
+      'markbridge_config_reloads_total{result="reloaded"} 2',
+      'markbridge_config_reloads_total{result="refused"} 0',
+      'markbridge_config_revision 3',
+      expect.stringMatching(
+        /^markbridge_config_loaded_timestamp_seconds 1\.\d+e\+?9|^markbridge_config_loaded_timestamp_seconds \d{10}/,
+      ) as unknown as string,
+      'markbridge_config_needs_restart 0',
+    ])
+  })
+
+  it('fails no request under load, and each is answered by the partner of one revision', async () => {
+    const sandbox = await startSandbox()
+    const revisions = ['flat', 'nested', 'flat'].map((layout, index) => ({
+      partners: [
+        { id: `only-${index}`, match: keyOf(`only-${index}`) },
+        {
+          id: 'default',
+          match: { any: true },
+          layout,
+          quirks: { mismatch: index === 1 ? 'drop' : 'post' },
+          v3: { readBackAfterMs: [10], concurrency: index + 1 },
+        },
+      ],
+      limits: { maxParts: 1_000 + index },
+    }))
+    const adapter = await start(sandbox, { ...revisions[0], journal: journalFile() })
+    const register = await sandboxRegister(sandbox, 5)
+    let done = false
+    const failures: unknown[] = []
+    let count = 0
+    const client = async (): Promise<void> => {
+      while (!done) {
+        const [write, read] = await Promise.all([
+          postBatch(adapter, register.batch, register.headers),
+          adapter.request(
+            'GET',
+            `/V2/Attendance/AttendanceRecords?$top=1&$filter=Learner%20eq%20${fixed.learner}`,
+            { headers: register.headers },
+          ),
+        ])
+        count += 2
+        const parts = write.text.match(/HTTP\/1\.1 201 Created/g)?.length
+        if (write.status !== 200 || parts !== 5 || read.status !== 200)
+          failures.push([write.status, parts, read.status])
+      }
+    }
+    const clients = [client(), client(), client()]
+    for (let round = 1; round <= 20; round += 1) {
+      const before = count
+      await adapter.change(revisions[round % revisions.length] ?? {})
+      await expect.poll(() => count, { interval: 1, timeout: 20_000 }).toBeGreaterThan(before)
+    }
+    done = true
+    await Promise.all(clients)
+    expect(failures).toEqual([])
+    expect(await metricsOf(adapter, 'config_revision')).toEqual(['markbridge_config_revision 21'])
+    // A batch that comes again is known across revisions.
+    expect(await register.written()).toEqual(register.learners)
+  })
+
+  it('lets a request end with the partner as it was when it began', async () => {
+    const upstream = await startPaused()
+    const adapter = await start(upstream, { partners: [{ id: 'a', match: keyOf('one') }] })
+    const before = postBatch(adapter, batchOf([flatRecord(1)]), showing('one'))
+    await upstream.arrived(1)
+    await adapter.change({ partners: [{ id: 'a', match: keyOf('one'), quirks: { dataEnvelope: true } }] })
+    const after = postBatch(adapter, batchOf([flatRecord(2)]), showing('one'))
+    await upstream.arrived(2)
+    expect((await metricsOf(adapter, 'partner_requests')).sort()).toEqual([
+      'markbridge_partner_requests{partner="a",revision="current"} 1',
+      'markbridge_partner_requests{partner="a",revision="previous"} 1',
+    ])
+    upstream.go()
+    const members = [await before, await after].map((reply) => readBatchReply(reply)[0]?.json)
+    expect(members[0]).toHaveProperty('Learner')
+    expect(members[1]).toHaveProperty('d.Learner')
+    await expect.poll(() => metricsOf(adapter, 'partner_requests')).toEqual([])
+  })
+
+  it('keeps the calls that left and the tokens that are good', async () => {
+    const upstream = await startUpstream((seen, response) =>
+      (seen.url === '/token'
+        ? replyWith(200, { access_token: 't', expires_in: 3600, token_type: 'Bearer' })
+        : echoRecord)(seen, response),
+    )
+    const auth = { mode: 'clientCredentials', tokenUrl: `${upstream.url}/token`, clientId: 'c', scope: 's' }
+    const settings = (secret: string, callsPerSecond: number): AdapterSettings => ({
+      partners: [
+        {
+          id: 'a',
+          match: keyOf('one'),
+          v3: { budgetMs: 400, callsPerSecond, auth: { ...auth, clientSecret: new Secret(secret) } },
+        },
+      ],
+    })
+    const adapter = await start(upstream, settings('first', 0.1))
+    const statusOf = async (n: number): Promise<number | undefined> =>
+      readBatchReply(await postBatch(adapter, batchOf([flatRecord(n)]), showing('one')))[0]?.status
+    const askedFor = (): number => upstream.seen.filter(({ url }) => url === '/token').length
+    expect(await statusOf(1)).toBe(201)
+    await adapter.change(settings('first', 0.125))
+    // One call in eight seconds: the first still counts.
+    expect(await statusOf(2)).toBe(503)
+    await adapter.change(settings('first', 2))
+    expect([await statusOf(3), askedFor()]).toEqual([201, 1])
+    await adapter.change(settings('second', 2))
+    await statusOf(4)
+    expect(askedFor()).toBe(2)
+  })
+})
+
+describe('a configuration that is refused', () => {
+  const first = { partners: [{ id: 'a', match: keyOf('one') }] }
+  const faultsIn = (adapter: Adapter): unknown =>
+    adapter
+      .events()
+      .filter(({ msg }) => msg === 'config refused')
+      .map(({ faults }) => faults)
+
+  it('changes nothing, and each of its faults is in the log without a value', async () => {
+    const adapter = await start(await startUpstream(), first)
+    const load = (): Config =>
+      parseConfig({
+        upstreams: { v3: { baseUrl: adapter.url } },
+        limits: { maxParts: 'hush' },
+        partners: [{ id: 'a', match: { any: true }, v3: { subscriptionKey: 'hush' } }],
+      })
+    await expect(adapter.app.reload(load)).rejects.toMatchObject({ code: 'ADP_CONFIGURATION' })
+    expect((await postBatch(adapter, batchOf([flatRecord(1)]), showing('one'))).status).toBe(200)
+    expect((await postBatch(adapter, batchOf([flatRecord(1)]), showing('two'))).status).toBe(401)
+    expect(faultsIn(adapter)).toEqual([
+      [
+        { code: 'invalid_type', target: 'limits.maxParts', message: 'must be a number, not a text' },
+        {
+          code: 'invalid_type',
+          target: 'partners[0].v3.subscriptionKey',
+          message: 'must be { env: NAME } or { file: path }, never the value itself',
+        },
+        {
+          code: 'conflict',
+          target: 'partners[0].match',
+          message: expect.stringContaining('lend the key') as unknown,
+        },
+      ],
+    ])
+    expect(adapter.log.join('')).not.toContain('hush')
+    expect(await metricsOf(adapter, 'config_reloads_total')).toContain(
+      'markbridge_config_reloads_total{result="refused"} 1',
+    )
+  })
+
+  it('is one for another address of V3', async () => {
+    const adapter = await start(await startUpstream(), first)
+    const elsewhere = adapterConfig('http://127.0.0.1:9', { partners: [{ id: 'b', match: keyOf('two') }] })
+    await expect(adapter.app.reload(() => elsewhere)).rejects.toThrow('upstreams.v3.baseUrl: needs a restart')
+    expect((await postBatch(adapter, batchOf([flatRecord(1)]), showing('one'))).status).toBe(200)
+  })
+
+  it('is one that takes unsettled records away from their partner, until they are settled', async () => {
+    const upstream = await startPaused()
+    const [a, b] = [
+      { id: 'a', match: keyOf('one') },
+      { id: 'b', match: keyOf('two') },
+    ]
+    const adapter = await start(upstream, { partners: [a, b], journal: journalFile() })
+    const reply = adapter.request('POST', batchPath, {
+      ...batchOf(flatRecords(3)),
+      headers: { ...batchOf([]).headers, ...showing('one') },
+    })
+    await upstream.arrived(1)
+    const removal = { partners: [b] }
+    const renaming = { partners: [b, { ...a, id: 'new' }] }
+    const moving = { partners: [b, { ...a, match: keyOf('three') }] }
+    for (const next of [removal, renaming, moving])
+      await expect(adapter.change(next)).rejects.toThrow('partner a has 3 unsettled record(s)')
+    await adapter.change({ partners: [a] })
+    upstream.go()
+    expect((await reply).status).toBe(200)
+    expect(await adapter.change(renaming)).toEqual({ ...idle, added: ['b', 'new'], removed: ['a'] })
+  })
+})
