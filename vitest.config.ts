@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 import { keepCompiledCode } from './test/support/keep-compiled-code.ts'
+import { isLongRun } from './test/support/long-run.ts'
 
 /** Begins with the file that takes by far the longest: the others fit beside it. */
 class LongestFirst extends BaseSequencer {
@@ -18,6 +19,8 @@ if (!process.argv.some((word) => word.startsWith('--coverage'))) keepCompiledCod
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    // What takes long and has a short version in the others (`npm run test:long`).
+    exclude: isLongRun ? [] : ['test/**/*.long.test.ts'],
     globalSetup: ['test/build.ts'],
     setupFiles: ['test/support/limit-stacks.ts'],
     // Processes and servers start slowly on a machine that is busy: only what hangs may end at these limits.

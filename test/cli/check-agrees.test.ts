@@ -12,6 +12,7 @@ import { exchange } from '../e2e/support/raw-exchange.ts'
 import { headerOf, type RawMessage, readMessage } from '../e2e/support/raw-message.ts'
 import { batchPath } from '../support/batch-request.ts'
 import { startUpstream } from '../support/scripted-upstream.ts'
+import { runs } from '../support/long-run.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 import { createRandom, type Random } from '../../src/sandbox/random.ts'
 import { mutate } from '../walls/fuzz/mutate.ts'
@@ -165,7 +166,7 @@ describe('check refuses what the adapter refuses, and nothing else', () => {
     const adapter = await startAdapter((await startUpstream()).url, { limits })
     const random = createRandom(1, 'check agrees')
     const seeds = fixtures.filter(({ name }) => broken.includes(name))
-    for (let run = 0; run < 200; run += 1) {
+    for (let run = 0; run < runs(80, 1_000); run += 1) {
       const seed = seeds[random.below(seeds.length)]
       if (seed === undefined) throw new Error('no fixture to start from')
       const bytes = breakRequest(seed.bytes, random)

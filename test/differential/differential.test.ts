@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 
 import { exceptions } from './exceptions.ts'
+import { runs } from '../support/long-run.ts'
 import { describeDifference } from './print-report.ts'
 import { runReads } from './run-reads.ts'
 
-const READS = 300
+const READS = runs(150, 1_000)
 
 it(
   `${READS} V2 reads from OData's grammar are answered as the legacy face answers them, but for the named exceptions`,

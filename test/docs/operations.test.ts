@@ -8,7 +8,7 @@ import { parseConfig } from '../../src/config/index.ts'
 import { resolveSecrets } from '../../src/config/resolve-secrets.ts'
 import { configSchema } from '../../src/config/schema.ts'
 import { createMetricsSum } from '../../src/observability/metrics-sum.ts'
-import { runCli } from '../cli/run-cli.ts'
+import { runCommand } from '../cli/run-command.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 
 const operations = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
@@ -76,7 +76,7 @@ test('every command in docs/operations.md exists, with its options', async () =>
   expect(commands.length).toBeGreaterThan(8)
   const nameOf = (command: string): string => /^(?:journal |config )?[a-z]+/.exec(command)?.[0] ?? ''
   const names = [...new Set(commands.map(nameOf))]
-  const helps = await Promise.all(names.map((name) => runCli([...name.split(' '), '--help'])))
+  const helps = await Promise.all(names.map((name) => runCommand([...name.split(' '), '--help'])))
   const helpOf = new Map(names.map((name, index) => [name, helps[index]?.stdout ?? '']))
   for (const command of commands) {
     const name = nameOf(command)

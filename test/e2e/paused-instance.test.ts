@@ -2,9 +2,12 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { startSandbox } from '../sandbox/start-sandbox.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
+import { Secret } from '../../src/config/index.ts'
+import { postBatch } from '../support/batch-request.ts'
+import { startAdapter } from '../support/start-adapter.ts'
 import { isHeld, journalFile } from './support/journal-file.ts'
 import { sandboxRegister } from './support/sandbox-register.ts'
-import { startStopping } from './support/stopping-adapter.ts'
+import { journalKey, startStopping } from './support/stopping-adapter.ts'
 
 const MARKS = 12
 
@@ -15,10 +18,12 @@ const MARKS = 12
 async function pauseAt(url: string, nth: number, v3: object) {
   const sandbox = await startSandbox()
   const register = await sandboxRegister(sandbox, MARKS)
+  const journal = { url, leaseMs: 1_000 }
+  const partners = [{ id: 'acme', match: { any: true }, v3: { readBackAfterMs: [10, 20], ...v3 } }]
   const config = {
     upstreams: { v3: { baseUrl: sandbox.url } },
-    journal: { url, leaseMs: 1_000, keys: [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }] },
-    partners: [{ id: 'acme', match: { any: true }, v3: { readBackAfterMs: [10, 20], ...v3 } }],
+    journal: { ...journal, keys: [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }] },
+    partners,
   }
   const pausing = await startStopping(config, {
     kind: 'beforeSend',
@@ -26,16 +31,19 @@ async function pauseAt(url: string, nth: number, v3: object) {
     store: 'sqlite',
     signal: 'SIGSTOP',
   })
-  const other = await startStopping(config)
+  const keys = [{ id: 'k1', key: new Secret(journalKey) }]
+  const other = await startAdapter(sandbox.url, { journal: { ...journal, keys }, partners })
   // A reply whose first part had left can only break off.
   const reply = pausing.post(register.batch, register.headers).catch(() => 'broken off' as const)
   await pausing.stopped()
   if (isHeld(url)) return undefined
   await vi.waitFor(async () => expect(await register.written()).toHaveLength(MARKS), { timeout: 60_000 })
-  await other.logged('records finished in the background')
+  await vi.waitFor(() => expect(other.log.join()).toContain('records finished in the background'), {
+    timeout: 60_000,
+  })
   pausing.goOn()
   const told = await reply
-  const resent = await other.post(register.batch, register.headers)
+  const resent = await postBatch(other, register.batch, register.headers)
   // After its end nothing can leave any longer.
   await pausing.close()
   return { told, resent, written: await register.written(), register }

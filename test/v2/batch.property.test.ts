@@ -13,6 +13,7 @@ import {
   writeEnvelope,
   writePart,
 } from './support/batch-model.ts'
+import { runs } from '../support/long-run.ts'
 
 const contentTypeOf = ({ boundary, quoted }: BatchModel): string =>
   `multipart/mixed; boundary=${quoted || boundary.includes(' ') ? `"${boundary}"` : boundary}`
@@ -62,7 +63,7 @@ describe('decodeBatch', () => {
           })),
         })
       }),
-      { numRuns: 400 },
+      { numRuns: runs(150, 2_000) },
     )
   })
 
@@ -76,7 +77,7 @@ describe('decodeBatch', () => {
         })
         expect(whole).toEqual(alone)
       }),
-      { numRuns: 200 },
+      { numRuns: runs(100, 1_000) },
     )
   })
 
@@ -96,7 +97,7 @@ describe('decodeBatch', () => {
         )
         expect(result).toBeInstanceOf(AdapterError)
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(700, 10_000) },
     )
   })
 
@@ -113,7 +114,7 @@ describe('decodeBatch', () => {
           idsAgree: false,
         })
       }),
-      { numRuns: 200 },
+      { numRuns: runs(100, 1_000) },
     )
   })
 
@@ -143,7 +144,7 @@ describe('decodeBatch', () => {
           result.parts.every(({ record, faults }) => (record === undefined) !== (faults === undefined)),
         ).toBe(true)
       }),
-      { numRuns: 3_000 },
+      { numRuns: runs(1_000, 10_000) },
     )
   })
 
@@ -154,7 +155,7 @@ describe('decodeBatch', () => {
         const result = attempt(Buffer.from(text.join('')), 'multipart/mixed; boundary=b')
         if (!(result instanceof AdapterError)) expect(result.parts.length).toBeLessThanOrEqual(text.length)
       }),
-      { numRuns: 3_000 },
+      { numRuns: runs(1_000, 10_000) },
     )
   })
 })

@@ -1,16 +1,19 @@
 import { expect, onTestFinished, test } from 'vitest'
 
 import { runPieces } from './fuzz/check-run.ts'
+import { runs } from '../support/long-run.ts'
 import { startTarget } from './fuzz/start-target.ts'
 
 /** `npm run test:walls` in short. */
-test('5,000 broken requests: no 500, no hang, and it serves on', { timeout: 120_000 }, async () => {
+const requests = runs(2_000, 20_000)
+
+test(`${requests} broken requests: no 500, no hang, and it serves on`, { timeout: 120_000 }, async () => {
   const target = await startTarget()
   let open = true
   onTestFinished(async () => {
     if (open) await target.close()
   })
-  const report = await runPieces(target, { seed: 1, requests: 5_000, piece: 2_500, concurrency: 32 })
+  const report = await runPieces(target, { seed: 1, requests, piece: requests / 2, concurrency: 32 })
   expect(report.findings).toEqual([])
   expect(report.internalErrors).toEqual([])
   // The requests reach what they are to reach: replies, refusals and records.

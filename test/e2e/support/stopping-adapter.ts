@@ -12,6 +12,9 @@ import { type BatchText, batchPath } from '../../support/batch-request.ts'
 
 const path = (name: string): string => fileURLToPath(new URL(`../../../${name}`, import.meta.url))
 
+/** The value of `JOURNAL_KEY` in its environment. */
+export const journalKey = 'ab'.repeat(32)
+
 /** The adapter in a process of its own, which can stand still. */
 export interface StoppingAdapter {
   readonly url: string
@@ -43,7 +46,7 @@ export async function startStopping(
   const child = spawn(process.execPath, [...preload, path('dist/cli/main.js'), 'serve', '--config', file], {
     env: {
       ...process.env,
-      JOURNAL_KEY: 'ab'.repeat(32),
+      JOURNAL_KEY: journalKey,
       [failpointVariable]: failpoint === undefined ? '' : formatFailpoint(failpoint),
     },
     stdio: ['ignore', 'pipe', 'pipe'],

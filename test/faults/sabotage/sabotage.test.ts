@@ -26,7 +26,7 @@ import {
   type Sabotage,
 } from './broken-adapter.ts'
 
-const RECORDS = 2_000
+const RECORDS = 800
 
 async function runUntil(load: Load, records: number): Promise<void> {
   await expect.poll(() => load.records() >= records, { timeout: 60_000, interval: 20 }).toBe(true)
@@ -107,8 +107,8 @@ test('a sound adapter: not one finding, and every record has its final answer', 
   expect(load.history().writes.length).toBeGreaterThanOrEqual(RECORDS)
 })
 
-test('an adapter that drops one record in 500, doubles one, and swaps answers: exactly those are found', async () => {
-  const { sabotage, findings } = await findingsWith(2, { writes: 0.002, replies: 0.02 })
+test('an adapter that drops one record in 200, doubles one, and swaps answers: exactly those are found', async () => {
+  const { sabotage, findings } = await findingsWith(2, { writes: 0.005, replies: 0.05 })
   expect({
     lost: named(findings, 'lost'),
     doubled: named(findings, 'doubled'),
@@ -127,7 +127,7 @@ test('an adapter that drops one record in 500, doubles one, and swaps answers: e
 test('an adapter that writes an answer anew when the batch comes again: changed replies', async () => {
   const handlers = { behind: passOn, before: renderAnew(3, 0.5) }
   const { findings } = await findingsBetween(3, handlers, {
-    records: 600,
+    records: 300,
     replayShare: 0.5,
     journal: journalInFolder(),
   })
@@ -137,7 +137,7 @@ test('an adapter that writes an answer anew when the batch comes again: changed 
 test('an adapter that answers not applied after it has posted: false answers', async () => {
   const denied: string[] = []
   const handlers = { behind: passOn, before: denyReplies(4, 0.1, denied) }
-  const { findings } = await findingsBetween(4, handlers, { records: 600, journal: journalInFolder() })
+  const { findings } = await findingsBetween(4, handlers, { records: 300, journal: journalInFolder() })
   expect(new Set(findings.map(({ kind, because }) => `${kind}: ${because}`))).toEqual(
     new Set(['falseAnswer: told not applied, but the service had it']),
   )

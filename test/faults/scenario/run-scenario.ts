@@ -9,7 +9,6 @@ import { createSequence, startLoad, usualLoad } from '../load/load.ts'
 import type { Samples } from '../load/write.ts'
 import { drawFaults } from '../proxy/fault.ts'
 import { type FaultCounts, type FaultProxy, startFaultProxy } from '../proxy/fault-proxy.ts'
-import type { Pauses } from '../pauses/pauses.ts'
 import { createForwardLog } from '../proxy/forwards.ts'
 import type { Supervisor, SupervisorCounts } from '../supervisor/supervisor.ts'
 import { startStoreCrashes } from './crash-store.ts'
@@ -20,12 +19,12 @@ import { settle } from './settle.ts'
 import { startInstances } from './start-instances.ts'
 import { startStorms } from './storms.ts'
 
-/** When a run ends: after this time, or earlier when so many processes were killed and paused. */
-export interface RunBounds {
+/** When a run ends: after this time, or earlier when so much has happened; without any of that, after this time. */
+export interface RunBounds extends Partial<
+  Pick<RunResult, 'kills' | 'busy' | 'pauses' | 'broken' | 'damages' | 'storms' | 'records' | 'replays'>
+> {
   readonly seed: number
   readonly forMs: number
-  readonly kills?: number
-  readonly pauses?: number
   /** When the faults are over, every record must be final within this time, for its client and in the journal. */
   readonly settleMs: number
   /** Receives the logs of the adapters; default: they are not kept. */
@@ -104,7 +103,15 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     const clockSteps = startClockSteps(createRandom(seed, 'clocks'), instances.clocks)
     const pauses = pauseProcesses(scenario, instances, sandbox.pid ?? 0, seed)
 
-    await untilOver(bounds, () => countAll(supervisors).kills, pauses)
+    await untilOver(bounds, () => ({
+      ...countAll(supervisors),
+      pauses: pauses?.count() ?? 0,
+      broken: countBroken(proxies),
+      damages: instances.damage?.count() ?? 0,
+      storms: storms.count(),
+      records: load.records(),
+      replays: load.history().replays,
+    }))
     await pauses?.stop()
     await clockSteps.stop()
     await storms.stop()
@@ -151,11 +158,19 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
   }
 }
 
-async function untilOver(bounds: RunBounds, killed: () => number, paused?: Pauses): Promise<void> {
-  const { forMs, kills = 0, pauses = 0 } = bounds
-  const isBounded = kills + pauses > 0
-  const endMs = performance.now() + forMs
-  const isEnough = (): boolean => isBounded && killed() >= kills && (paused?.count() ?? 0) >= pauses
+const bounded = ['kills', 'busy', 'pauses', 'broken', 'damages', 'storms', 'records', 'replays'] as const
+
+async function untilOver(
+  bounds: RunBounds,
+  count: () => Record<(typeof bounded)[number], number>,
+): Promise<void> {
+  const named = bounded.filter((name) => bounds[name] !== undefined)
+  const endMs = performance.now() + bounds.forMs
+  const isEnough = (): boolean => {
+    if (named.length === 0) return false
+    const counts = count()
+    return named.every((name) => counts[name] >= (bounds[name] ?? 0))
+  }
   while (performance.now() < endMs && !isEnough()) await delay(50)
 }
 

@@ -74,7 +74,7 @@ const FAILPOINT_MS = 700
 /** Share of the kills that come while the process is still starting, and how much of its start is over then at the least. */
 const EARLY_SHARE = 0.1
 const EARLY_FROM = 0.6
-const READY_MS = 20_000
+const READY_MS = 60_000
 /** What a start ends with when the journal cannot be reached (docs/operations.md). */
 const missedStore = /The journal \S+ cannot be opened/
 

@@ -6,6 +6,7 @@ import { encodeOption, printExpand, printQuery } from '../../../src/odata/print/
 import { printSearch } from '../../../src/odata/print/print-search.ts'
 import { queryOptions, search } from '../arbitraries.ts'
 import { withoutPositions } from '../without-positions.ts'
+import { runs } from '../../support/long-run.ts'
 
 describe('printQuery', () => {
   test('is undone by parseQuery for every set of options', () => {
@@ -15,7 +16,7 @@ describe('printQuery', () => {
         expect(withoutPositions(read)).toEqual(withoutPositions(options))
         expect(custom).toEqual([])
       }),
-      { numRuns: 1500 },
+      { numRuns: runs(500, 5_000) },
     )
   })
 
@@ -29,7 +30,7 @@ test('printSearch is undone by parseSearch', () => {
     fc.property(search, (node) => {
       expect(withoutPositions(parseSearch(printSearch(node)))).toEqual(withoutPositions(node))
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(400, 5_000) },
   )
 })
 

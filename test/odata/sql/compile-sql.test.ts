@@ -9,6 +9,7 @@ import type { SqlMapping } from '../../../src/odata/sql/sql-mapping.ts'
 import { parseDate, parseDuration, parseInstant, parseTimeOfDay } from '../../../src/odata/typed/scalar.ts'
 import { sampleIndex } from '../sample-model.ts'
 import { condition, number, text, thing, type Thing } from './typed-arbitraries.ts'
+import { runs } from '../../support/long-run.ts'
 
 const columns = [
   'ID',
@@ -92,7 +93,7 @@ describe('compileSqlFilter', () => {
         const holds = compilePredicate(typed, sampleIndex)
         expect(bySql).toEqual([...things.keys()].filter((n) => holds(things[n])))
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(700, 10_000) },
     )
   })
 })
@@ -182,7 +183,7 @@ describe('compileSqlOrder', () => {
           expect(bySql).toEqual(sorted)
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: runs(400, 5_000) },
     )
   })
 })

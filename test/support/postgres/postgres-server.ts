@@ -9,7 +9,7 @@ import type { PostgresSource, PostgresUser } from './find-postgres.ts'
 import { collectOutput } from './collect-output.ts'
 import { makeData, PASSWORD, type Run } from './postgres-data.ts'
 
-const START_MS = 15_000
+const START_MS = 60_000
 
 /** A PostgreSQL of the test's own, on loopback, with fsync as in production; it keeps its port and data when restarted. */
 export interface PostgresServer {

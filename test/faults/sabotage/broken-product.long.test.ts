@@ -132,7 +132,7 @@ test(
       behind: { resetAfter: 0.3 },
       imports: [defect('ignore-echoes')],
     }
-    const { findings } = await runScenario(scenario, { seed: 1, forMs: 1_500, settleMs: 10_000 })
+    const { findings } = await runScenario(scenario, { seed: 1, forMs: 1_500, settleMs: 60_000 })
     expect(new Set(kindsOf(findings))).toEqual(new Set(['doubled']))
   },
 )
