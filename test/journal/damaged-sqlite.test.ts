@@ -1,6 +1,8 @@
-import { cp, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
-import { describe, expect, it, vi } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 
 import { openInspector, openJournal } from '../../src/journal/index.ts'
 import { readMark } from '../../src/journal/high-water/mark-file.ts'
@@ -88,9 +90,10 @@ describe('an SQLite journal whose file changes while it is in use', () => {
 })
 
 describe('an SQLite journal at its start', () => {
-  /** Ends a process that has committed twice and more, and gives what it left. */
-  async function leftBehind() {
-    const file = `${await makeFolder()}/journal.db`
+  /** Ends a process that has committed twice and more, and gives the folder with what it left. */
+  async function leave(): Promise<string> {
+    const folder = await mkdtemp(join(tmpdir(), 'markbridge-left-'))
+    const file = `${folder}/journal.db`
     const killed = await startInstance(`sqlite:${file}`)
     await killed.tell({ do: 'begin', keys: ['a'] })
     await cp(file, `${file}.old`)
@@ -98,7 +101,20 @@ describe('an SQLite journal at its start', () => {
     await killed.tell({ do: 'settle', batch: 1, positions: [0] })
     await killed.tell({ do: 'begin', keys: ['b'] })
     await killed.kill()
-    return file
+    return folder
+  }
+  /** Made by the first test. */
+  let left: string | undefined
+  afterAll(async () => {
+    if (left !== undefined) await rm(left, { recursive: true })
+  })
+
+  /** A journal as that process left it. */
+  async function leftBehind(): Promise<string> {
+    left ??= await leave()
+    const folder = await makeFolder()
+    await cp(left, folder, { recursive: true, preserveTimestamps: true })
+    return `${folder}/journal.db`
   }
 
   it.each<[string, (file: string) => Promise<void>, RegExp]>([

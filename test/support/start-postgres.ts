@@ -7,8 +7,8 @@ import { type PostgresServer, startPostgresServer } from './postgres/postgres-se
 
 /** A PostgreSQL for tests. */
 export interface TestPostgres {
-  /** Makes an empty database and resolves with its URL. It is dropped by `close`. */
-  createDatabase(): Promise<string>
+  /** Makes a database, empty or a copy of one that nobody has open, and resolves with its URL. It is dropped by `close`. */
+  createDatabase(original?: string): Promise<string>
   /** Empties a database that it made, which nobody has open: a new one takes five times as long. */
   empty(url: string): Promise<void>
   /** The server, when it is the test's own: it can be stopped, crashed and started. Undefined behind `DATABASE_URL`. */
@@ -34,9 +34,10 @@ export async function startPostgres(source: PostgresSource = findPostgres()): Pr
   const made: string[] = []
   return {
     server,
-    createDatabase: async () => {
+    createDatabase: async (original) => {
       const name = `markbridge_test_${randomUUID().replaceAll('-', '')}`
-      await query(url, `CREATE DATABASE ${name}`)
+      const template = original === undefined ? '' : ` TEMPLATE ${new URL(original).pathname.slice(1)}`
+      await query(url, `CREATE DATABASE ${name}${template}`)
       made.push(name)
       const own = new URL(url ?? '')
       own.pathname = `/${name}`

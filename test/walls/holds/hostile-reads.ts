@@ -1,5 +1,5 @@
 import { guid } from '../../support/batch-request.ts'
-import { credentials, type HostileRequest, times } from './hostile-request.ts'
+import { credentials, type NamedRequest, times } from './hostile-request.ts'
 import type { OutsideRequest } from './outside-world.ts'
 
 const MIB = 1_048_576
@@ -88,19 +88,18 @@ const heads: readonly [name: string, status: number, make: () => readonly Outsid
 ] // prettier-ignore
 
 /** Reads at the limits, and replies of V3 that want to hold the event loop. */
-export const hostileReads: readonly (() => HostileRequest)[] = [
-  () => ({
-    name: 'V3 answers 32 reads with 5,000 marks each',
-    requests: times(32, () => read(`$filter=${WEEK}`)).flat(),
-    page: collection(5_000, (n) => JSON.stringify(row(n))),
-    status: 200,
-  }),
-  ...pages.map(([name, status, make, drips = false]) => () => ({
-    name: `V3 answers ${name}`,
-    requests: read(`$filter=${WEEK}`),
-    page: make(),
-    drips,
-    status,
-  })),
-  ...heads.map(([name, status, make]) => () => ({ name, requests: make(), status })),
+export const hostileReads: readonly NamedRequest[] = [
+  [
+    'V3 answers 32 reads with 5,000 marks each',
+    (share = 1) => ({
+      requests: times(32 * share, () => read(`$filter=${WEEK}`)).flat(),
+      page: collection(5_000, (n) => JSON.stringify(row(n))),
+      status: 200,
+    }),
+  ],
+  ...pages.map(([name, status, make, drips = false]): NamedRequest => [
+    `V3 answers ${name}`,
+    () => ({ requests: read(`$filter=${WEEK}`), page: make(), drips, status }),
+  ]),
+  ...heads.map(([name, status, make]): NamedRequest => [name, () => ({ requests: make(), status })]),
 ]

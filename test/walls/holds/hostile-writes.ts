@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 
 import { batchPath, guid } from '../../support/batch-request.ts'
-import { credentials, type HostileRequest, times } from './hostile-request.ts'
+import { credentials, type HostileRequest, type NamedRequest, times } from './hostile-request.ts'
 import type { OutsideRequest } from './outside-world.ts'
 
 const MIB = 1_048_576
@@ -59,103 +59,145 @@ function brotli(request: OutsideRequest): OutsideRequest {
 
 const filler = (bytes: number, text = '\0'): string => text.repeat(bytes / text.length)
 
-/** Writes at the limits; each is made when it is asked for, since they are large. */
-export const hostileWrites: readonly (() => HostileRequest)[] = [
-  () => ({ name: '20,000 records', status: 200, requests: [batchOf(times(PARTS, record))] }),
-  () => ({
-    name: '20,000 records of one key',
-    status: 200,
-    requests: [batchOf(times(PARTS, () => record(1)))],
-  }),
-  () => ({
-    name: '20,000 records with 40 unmapped members',
-    status: 200,
-    requests: [batchOf(times(PARTS, (n) => record(n, Object.fromEntries(times(40, (k) => [`f${k}`, 1])))))],
-  }),
-  () => ({ name: '20,000 empty records', status: 200, requests: [batchOf(times(PARTS, () => ''))] }),
-  () => ({
-    name: '20,000 empty parts',
-    status: 400,
-    requests: [raw('b', `${'--b\r\n\r\n'.repeat(PARTS)}--b--\r\n`)],
-  }),
-  () => ({
-    name: '20,000 changesets',
-    status: 200,
-    requests: [
-      raw(
-        'b',
-        `${times(PARTS, (n) => `--b\r\nContent-Type: multipart/mixed; boundary=c${n}\r\n\r\n--c${n}--\r\n`).join('')}--b--\r\n`,
-      ),
-    ],
-  }),
-  () => ({
-    name: '31 records of 1 MiB',
-    status: 200,
-    requests: [batchOf(times(31, (n) => record(n, { Comment: 'x'.repeat(MIB - 1_000) })))],
-  }),
-  () => ({ name: 'a record of 2.2 M members', status: 200, requests: [batchOf([members(2_200_000)])] }),
-  () => ({
-    name: '31 records of 1 MiB that do not compress',
-    status: 200,
-    requests: [batchOf(times(31, (n) => record(n, { Comment: randomBytes(0.74 * MIB).toString('base64') })))],
-  }),
-  () => ({
-    name: '31 records of 500 K escapes',
-    status: 200,
-    requests: [
-      batchOf(times(31, (n) => record(n, { Comment: '#' }).replace('#', '\\n'.repeat(500 * 1_024)))),
-    ],
-  }),
-  () => ({
-    name: '31 records nested in brackets',
-    status: 200,
-    requests: [batchOf(times(31, () => `{"x":${'['.repeat(500_000)}${']'.repeat(500_000)}}`))],
-  }),
-  () => ({
-    name: 'lines that look like a delimiter',
-    status: 400,
-    requests: [raw('b', `--b\r\n\r\n${'--bx\n'.repeat(6 * MIB)}\r\n--b--\r\n`)],
-  }),
-  () => ({
-    name: 'lines with another delimiter each',
-    status: 400,
-    requests: [raw('b', `${times(150_000, (n) => `--a${n}:\r\n`).join('')}--b\r\n\r\n--b--\r\n`)],
-  }),
-  () => ({
-    name: 'delimiters with padding',
-    status: 400,
-    requests: [raw('b', `--b\r\n\r\n${`--b${' '.repeat(250)}x\n`.repeat(130_000)}--b--\r\n`)],
-  }),
-  () => ({
-    name: '500 parts of folded headers',
-    status: 200,
-    requests: [
-      raw(
-        'b',
-        `${times(500, (n) => `--b\r\nContent-Type: application/http\r\nX: y\r\n${times(90, () => ` ${'z'.repeat(700)}`).join('\r\n')}\r\n\r\nPOST /AttendanceRecords HTTP/1.1\r\n\r\n${record(n)}\r\n`).join('')}--b--\r\n`,
-      ),
-    ],
-  }),
-  () => ({
-    name: '32 MiB of zeros in gzip',
-    status: 413,
-    requests: [gzipped(batchOf([record(1)], filler(32 * MIB - 5_000)))],
-  }),
-  () => ({
-    name: '31 MiB of line ends in gzip',
-    status: 413,
-    requests: [gzipped(batchOf([record(1)], filler(31 * MIB, '\r\n--')))],
-  }),
-  () => ({
-    name: '31 MiB in brotli',
-    status: 413,
-    requests: [brotli(batchOf([record(1)], filler(31 * MIB, 'ab')))],
-  }),
-  () => ({
-    name: 'one record of 90,000 members',
-    status: 400,
-    requests: [{ ...post('application/json', members(90_000)), path: '/V2/Attendance/AttendanceRecords' }],
-  }),
+/** Writes at the limits; each is made when it is asked for, since they are large. Some can be had with a share of their size. */
+export const hostileWrites: readonly NamedRequest[] = [
+  ['20,000 records', () => ({ status: 200, requests: [batchOf(times(PARTS, record))] })],
+  [
+    '20,000 records of one key',
+    () => ({
+      status: 200,
+      requests: [batchOf(times(PARTS, () => record(1)))],
+    }),
+  ],
+  [
+    '20,000 records with 40 unmapped members',
+    () => ({
+      status: 200,
+      requests: [batchOf(times(PARTS, (n) => record(n, Object.fromEntries(times(40, (k) => [`f${k}`, 1])))))],
+    }),
+  ],
+  [
+    '20,000 empty records',
+    (share = 1) => ({
+      status: 200,
+      requests: [batchOf(times(PARTS * share, () => ''))],
+    }),
+  ],
+  [
+    '20,000 empty parts',
+    () => ({
+      status: 400,
+      requests: [raw('b', `${'--b\r\n\r\n'.repeat(PARTS)}--b--\r\n`)],
+    }),
+  ],
+  [
+    '20,000 changesets',
+    () => ({
+      status: 200,
+      requests: [
+        raw(
+          'b',
+          `${times(PARTS, (n) => `--b\r\nContent-Type: multipart/mixed; boundary=c${n}\r\n\r\n--c${n}--\r\n`).join('')}--b--\r\n`,
+        ),
+      ],
+    }),
+  ],
+  [
+    '31 records of 1 MiB',
+    (share = 1) => ({
+      status: 200,
+      requests: [batchOf(times(31 * share, (n) => record(n, { Comment: 'x'.repeat(MIB - 1_000) })))],
+    }),
+  ],
+  ['a record of 2.2 M members', () => ({ status: 200, requests: [batchOf([members(2_200_000)])] })],
+  [
+    '31 records of 1 MiB that do not compress',
+    () => ({
+      status: 200,
+      requests: [
+        batchOf(times(31, (n) => record(n, { Comment: randomBytes(0.74 * MIB).toString('base64') }))),
+      ],
+    }),
+  ],
+  [
+    '31 records of 500 K escapes',
+    (share = 1) => ({
+      status: 200,
+      requests: [
+        batchOf(
+          times(31 * share, (n) => record(n, { Comment: '#' }).replace('#', '\\n'.repeat(500 * 1_024))),
+        ),
+      ],
+    }),
+  ],
+  [
+    '31 records nested in brackets',
+    () => ({
+      status: 200,
+      requests: [batchOf(times(31, () => `{"x":${'['.repeat(500_000)}${']'.repeat(500_000)}}`))],
+    }),
+  ],
+  [
+    'lines that look like a delimiter',
+    () => ({
+      status: 400,
+      requests: [raw('b', `--b\r\n\r\n${'--bx\n'.repeat(6 * MIB)}\r\n--b--\r\n`)],
+    }),
+  ],
+  [
+    'lines with another delimiter each',
+    () => ({
+      status: 400,
+      requests: [raw('b', `${times(150_000, (n) => `--a${n}:\r\n`).join('')}--b\r\n\r\n--b--\r\n`)],
+    }),
+  ],
+  [
+    'delimiters with padding',
+    () => ({
+      status: 400,
+      requests: [raw('b', `--b\r\n\r\n${`--b${' '.repeat(250)}x\n`.repeat(130_000)}--b--\r\n`)],
+    }),
+  ],
+  [
+    '500 parts of folded headers',
+    (share = 1) => ({
+      status: 200,
+      requests: [
+        raw(
+          'b',
+          `${times(500 * share, (n) => `--b\r\nContent-Type: application/http\r\nX: y\r\n${times(90, () => ` ${'z'.repeat(700)}`).join('\r\n')}\r\n\r\nPOST /AttendanceRecords HTTP/1.1\r\n\r\n${record(n)}\r\n`).join('')}--b--\r\n`,
+        ),
+      ],
+    }),
+  ],
+  [
+    '32 MiB of zeros in gzip',
+    () => ({
+      status: 413,
+      requests: [gzipped(batchOf([record(1)], filler(32 * MIB - 5_000)))],
+    }),
+  ],
+  [
+    '31 MiB of line ends in gzip',
+    () => ({
+      status: 413,
+      requests: [gzipped(batchOf([record(1)], filler(31 * MIB, '\r\n--')))],
+    }),
+  ],
+  [
+    '31 MiB in brotli',
+    () => ({
+      status: 413,
+      requests: [brotli(batchOf([record(1)], filler(31 * MIB, 'ab')))],
+    }),
+  ],
+  [
+    'one record of 90,000 members',
+    () => ({
+      status: 400,
+      requests: [{ ...post('application/json', members(90_000)), path: '/V2/Attendance/AttendanceRecords' }],
+    }),
+  ],
 ]
 
 /** The same request once more, which a journal answers. */

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 
 import { hostileReads } from './hostile-reads.ts'
-import type { HostileRequest } from './hostile-request.ts'
+import { type HostileRequest, makeRequest } from './hostile-request.ts'
 import { hostileWrites, resent, warmUp } from './hostile-writes.ts'
 import { openStage, type Stage } from './measure-holds.ts'
 
@@ -19,11 +19,11 @@ export async function printHolds(journal: string, only: RegExp): Promise<boolean
   const stage = await openStage(journal)
   console.log(' longest ms   all ms   others  passed ms')
   let isSound = await printHold(stage, warmUp())
-  for (const make of [...hostileWrites, ...hostileReads]) {
-    const one = make()
-    if (!only.test(one.name)) continue
+  for (const named of [...hostileWrites, ...hostileReads]) {
+    if (!only.test(named[0])) continue
+    const one = makeRequest(named)
     isSound = (await printHold(stage, one)) && isSound
-    if (journal !== 'none' && hostileWrites.includes(make))
+    if (journal !== 'none' && hostileWrites.includes(named))
       isSound = (await printHold(stage, resent(one))) && isSound
   }
   await stage.close()
