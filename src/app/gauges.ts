@@ -6,13 +6,13 @@ import type { ProxyContext } from '../proxy/index.ts'
 import type { FairGate, RateLimits } from '../upstream/index.ts'
 import type { Clock } from '../clock.ts'
 
-/** Who looks at the metrics waits no longer for a journal that does not answer. */
+/** The longest time that a page of metrics waits for the journal. */
 const JOURNAL_MS = 2_000
 
 const priorities = ['write', 'read', 'comparison'] as const
 const states = ['confirmed', 'refused', 'unknown', 'parked', 'open'] as const
 
-/** Adds what is true of requests and the queue at the moment when somebody asks. */
+/** Adds gauges of the requests and the queue. */
 export function addGauges(
   metrics: Metrics,
   { inFlight, byteBudget }: Pick<ProxyContext, 'inFlight' | 'byteBudget'>,
@@ -20,13 +20,11 @@ export function addGauges(
   rateLimits: RateLimits,
   gates: Readonly<Record<'pass_through' | 'read', FairGate>>,
 ): void {
-  metrics.addGauge({ name: 'in_flight_requests', help: 'Requests that are being handled.' }, () =>
-    inFlight.count(),
-  )
+  metrics.addGauge({ name: 'in_flight_requests', help: 'Requests in flight.' }, () => inFlight.count())
   metrics.addGauge(
     {
       name: 'partner_requests',
-      help: 'Requests that are being handled, with their partner as it is or as it was before a reload.',
+      help: 'Requests in flight by partner and revision of its settings.',
       labels: ['partner', 'revision'],
     },
     () =>
@@ -34,21 +32,20 @@ export function addGauges(
         .underWay()
         .map(({ partner, revision, requests }) => ({ labels: { partner, revision }, value: requests })),
   )
-  metrics.addGauge({ name: 'in_flight_bytes', help: 'Bytes of request bodies that are held.' }, () =>
+  metrics.addGauge({ name: 'in_flight_bytes', help: 'Bytes of request bodies in memory.' }, () =>
     byteBudget.held(),
   )
-  metrics.addGauge(
-    { name: 'connections_in_use', help: 'Connections to V3 that a request holds.', labels: ['kind'] },
-    () => Object.entries(gates).map(([kind, gate]) => ({ labels: { kind }, value: gate.held() })),
+  metrics.addGauge({ name: 'connections_in_use', help: 'Connections to V3 in use.', labels: ['kind'] }, () =>
+    Object.entries(gates).map(([kind, gate]) => ({ labels: { kind }, value: gate.held() })),
   )
   metrics.addGauge(
-    { name: 'queue_length', help: 'Calls that wait for their turn.', labels: ['priority'] },
+    { name: 'queue_length', help: 'Calls that wait in the queue of the rate limit.', labels: ['priority'] },
     () => priorities.map((priority) => ({ labels: { priority }, value: rateLimits.waiting(priority) })),
   )
 }
 
 /**
- * Adds the ledger: how many records came, and what they are now. Both gauges of one page are read together, so that
+ * Adds the ledger: the number of records received, and of those in each state. Both gauges of a page are read together, so that
  * received = confirmed + refused + unknown + parked + open holds on it.
  */
 export function addJournalGauges(
@@ -64,7 +61,7 @@ export function addJournalGauges(
   metrics.addGauge(
     {
       name: 'journal_received_total',
-      help: 'Records that came since the journal was made.',
+      help: 'Records received since the journal was created.',
       labels: ['partner'],
       shared: true,
     },
@@ -73,7 +70,7 @@ export function addJournalGauges(
   metrics.addGauge(
     {
       name: 'journal_records',
-      help: 'What became of them.',
+      help: 'Records in each state.',
       labels: ['partner', 'state'],
       shared: true,
     },
@@ -82,16 +79,16 @@ export function addJournalGauges(
         states.map((state) => ({ labels: { partner: balance.partner, state }, value: balance[state] })),
       ),
   )
-  metrics.addGauge({ name: 'journal_available', help: 'Processes that can write the journal.' }, () =>
+  metrics.addGauge({ name: 'journal_available', help: 'Processes that can write to the journal.' }, () =>
     journal.isAvailable() ? 1 : 0,
   )
 }
 
-/** Rejects when it takes too long: `journal_available` tells what the matter is. */
+/** Rejects when the journal takes too long; `journal_available` then shows the cause. */
 function inTime<Result>(answer: Promise<Result>, clock: Clock): Promise<Result> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(JOURNAL_MS, () => {
-      reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal does not answer.'))
+      reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal did not answer in time.'))
     })
     answer.then(resolve, reject).finally(cancel)
   })

@@ -5,20 +5,20 @@ import type { Clock } from '../clock.ts'
 
 /** What keeps the profile of a service in the journal. */
 export interface EchoKeeper {
-  /** Takes over what was learned before; nothing where the journal cannot be read. */
+  /** Loads the stored profile; leaves it empty where the journal cannot be read. */
   load(): Promise<void>
   /** Saves and loads from time to time, until it is stopped. */
   start(): void
-  /** Saves what is new, and ends. */
+  /** Saves the changes and stops. */
   stop(): Promise<void>
 }
 
 const SAVE_EVERY_MS = 5_000
-/** Every so many saves the profile is read as well: other instances learn, too. */
+/** Number of saves between two loads of the profile, which other instances change, too. */
 const LOAD_EVERY = 12
 const SKEW_WINDOW_MS = 3_600_000
 
-/** Creates the keeper of one service's profile. It never stands in the way of a request; a failure is made up for later. */
+/** Creates the keeper of one service's profile. It never delays a request, and retries after a failure. */
 export function createEchoKeeper(
   echoes: Pick<EchoLearning, 'profile' | 'use'>,
   journal: Pick<Journal, 'readNote' | 'writeNote'>,
@@ -51,7 +51,7 @@ export function createEchoKeeper(
       turn()
       rounds += 1
       const isDue = echoes.profile() !== kept || rounds % LOAD_EVERY === 0
-      // The journal reports its own failures; what was not kept is new the next time as well.
+      // The journal reports its own failures; unsaved changes are saved the next time.
       running = isDue ? synchronise().catch(() => undefined) : undefined
       plan()
     })

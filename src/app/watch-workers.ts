@@ -7,25 +7,25 @@ import { createMetricsSum } from '../observability/metrics-sum.ts'
 
 export type { MetricsSnapshot, MetricsText } from '../observability/metrics.ts'
 
-/** How a process ended: by itself with a status, or by a signal. */
+/** The end of a process: its exit status, or a signal. */
 export interface WorkerEnd {
   readonly status: number | null
   readonly signal: string | null
 }
 
-/** What is seen of the workers of one adapter, in the log and in the metrics. */
+/** Reports the workers of one adapter in the log and in the metrics. */
 export interface WorkerWatch {
   started(worker: number, pid: number): void
-  /** What the worker shows as its own metrics. */
+  /** Takes the latest metrics of a worker. */
   shown(worker: number, snapshot: MetricsSnapshot): void
-  /** Another takes its place after `restartMs`; undefined: none does. */
+  /** Another worker replaces it after `restartMs`; undefined: none does. */
   ended(worker: number, end: WorkerEnd, restartMs: number | undefined): void
   readonly reloads: ReloadReport
-  /** The metrics of all of them as one page. */
+  /** The metrics of all workers as one page. */
   render(): Promise<MetricsText>
 }
 
-/** Creates the watch of the process that starts the workers. */
+/** Creates the reports of the process that starts the workers. */
 export function createWorkerWatch(logLevel: string): WorkerWatch {
   const events = createEvents(createLogger(logLevel))
   const sum = createMetricsSum(Date.now)

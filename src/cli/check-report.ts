@@ -11,7 +11,7 @@ export interface SkippedFile {
   readonly reason: string
 }
 
-/** What a folder held. */
+/** The counts of a folder. */
 export interface CheckSummary {
   readonly recordings: number
   /** Without an error. */
@@ -22,7 +22,7 @@ export interface CheckSummary {
   readonly skipped: number
 }
 
-/** Counts what became of the files of a folder. */
+/** Counts the results of the files of a folder. */
 export function summarise(files: readonly CheckedFile[], skipped: readonly SkippedFile[]): CheckSummary {
   const refused = files.filter(({ sound }) => !sound).length
   const accepted = files.filter(({ findings }) =>

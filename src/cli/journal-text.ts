@@ -17,7 +17,7 @@ export function formatBatches(batches: readonly BatchSummary[]): string {
   return formatTable([['batch', 'received', 'partner', 'records', ...states, 'dead', 'next due'], ...rows])
 }
 
-/** The totals of each partner and whether they hold. */
+/** The balance of each partner, and whether it adds up. */
 export function formatBalances(balances: readonly CheckedBalance[]): string {
   const rows = balances.map((one) => [
     one.partner,
@@ -36,11 +36,11 @@ export function formatBatch(batch: BatchReport): string {
     formatReason(one.reason),
     String(one.attempts),
     formatTime(one.settledMs),
-    formatAgain(one.retry),
+    formatRetry(one.retry),
     one.deadLetter ? 'yes' : '',
   ])
   const head = `batch ${batch.batch} of ${batch.partner}, received ${formatTime(batch.receivedMs)}, ${batch.records} record(s)`
-  const table = formatTable([['part', 'state', 'reason', 'attempts', 'settled', 'again', 'dead'], ...rows])
+  const table = formatTable([['part', 'state', 'reason', 'attempts', 'settled', 'retry', 'dead'], ...rows])
   const remedies = batch.parts.flatMap(({ position, remedy }) =>
     remedy === undefined ? [] : [`part ${position + 1}: ${remedy}`],
   )
@@ -58,15 +58,15 @@ export function formatDeadLetters(letters: readonly RecordSummary[]): string {
     .join('\n')
 }
 
-function formatAgain(again: RecordSummary['retry']): string {
-  return again === 'resend' ? 'with the same batch' : formatTime(again)
+function formatRetry(retry: RecordSummary['retry']): string {
+  return retry === 'resend' ? 'with the same batch' : formatTime(retry)
 }
 
 function formatTime(ms: number | undefined): string {
   return ms === undefined ? '' : new Date(ms).toISOString()
 }
 
-/** A reason may be a code of the service: what a terminal would obey is taken out. */
+/** A reason may be a code of the service: control characters are replaced, since a terminal would act on them. */
 function formatReason(reason: string | undefined): string {
   return (reason ?? '').replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 60)
 }

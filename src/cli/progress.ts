@@ -2,13 +2,13 @@ import { clearLine, cursorTo } from 'node:readline'
 import type { Writable } from 'node:stream'
 
 export interface ProgressOptions {
-  /** Where lines go. */
+  /** Output of the lines. */
   readonly output: Writable
-  /** Where the bar goes on a terminal, and a line for every second of waiting elsewhere. */
+  /** Output of the bar on a terminal, otherwise of a line for every second of waiting. */
   readonly status: Writable & { readonly columns?: number }
-  /** True where lines can be erased. */
+  /** True if lines can be erased. */
   readonly isTerminal: boolean
-  /** Undefined where it is not known. */
+  /** Undefined if it is not known. */
   readonly total: number | undefined
   readonly nowMs: () => number
 }
@@ -16,7 +16,7 @@ export interface ProgressOptions {
 const BAR_WIDTH = 24
 const TICK_MS = 1_000
 
-/** Shows how far the parts of a reply have come: a bar that is redrawn in place, or plain lines where no terminal is. */
+/** Shows the progress of a reply: a bar that is redrawn in place, or plain lines without a terminal. */
 export class Progress {
   private readonly options: ProgressOptions
   private readonly startMs: number
@@ -32,7 +32,7 @@ export class Progress {
     this.draw()
   }
 
-  /** One more part came; `line` is printed above the bar. */
+  /** Counts a part; `line` is printed above the bar. */
   advance(line: string | undefined): void {
     this.done += 1
     this.lastMs = this.options.nowMs()

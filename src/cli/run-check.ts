@@ -34,8 +34,8 @@ export async function runCheck(path: string, options: CheckOptions): Promise<num
 
 async function readSettings({ boundary, config, partner }: CheckOptions): Promise<InspectSettings> {
   if (config === undefined && partner !== undefined)
-    throw new AdapterError('ADP_USAGE', '--partner names a partner of --config. Give both.')
-  // Without a file: the limits of the adapter's defaults, and what a partner without settings of its own gets.
+    throw new AdapterError('ADP_USAGE', '--partner names a partner of --config: give both.')
+  // Without a file: the default limits, and the settings of a partner without any of its own.
   const loaded =
     config === undefined
       ? parseConfig({ upstreams: { v3: { baseUrl: 'http://127.0.0.1' } } })
@@ -64,7 +64,7 @@ interface Checked {
   readonly status: number
 }
 
-/** Checks one file after the other, and prints each at once unless all make one document. */
+/** Checks one file after the other, and prints each result at once unless all go into one document. */
 async function checkAll(
   { isFolder, files }: RecordedFiles,
   settings: InspectSettings,
@@ -93,7 +93,7 @@ async function checkAll(
           skip(name, 'an HTTP request that is not for $batch')
           continue
         }
-        // Of a folder all files are summed up at the end; their records are needed for the document only.
+        // The files of a folder are summed up at the end; only the document needs their records.
         checked.push(json === true ? file : { ...file, records: [] })
         if (file.findings.some(({ severity }) => severity === 'error')) status = Math.max(status, 1)
         if (json !== true) printFile(file, !isFolder && findings !== true)

@@ -28,7 +28,7 @@ function withDefaults(values: Values): Values {
   return { port: 4010, ...file, ...values }
 }
 
-/** A bar on a terminal while a school is built. */
+/** Draws a progress bar on a terminal while a school is built. */
 function showProgress(share: number): void {
   if (!process.stderr.isTTY) return
   const filled = Math.round(share * 40)

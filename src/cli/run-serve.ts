@@ -8,7 +8,7 @@ import { runUntilStopped } from './run-until-stopped.ts'
 import { runWorker } from './workers/run-worker.ts'
 import { startWorkers } from './workers/start-workers.ts'
 
-/** What `serve` was started with; a flag overrides the file. */
+/** The flags of `serve`; they override the file. */
 export interface ServeOptions {
   readonly config?: string
   readonly v3?: string
@@ -57,7 +57,7 @@ function checkJournal(config: Config, workers: number): void {
   if (journalUrlOf(config.journal) !== 'none') return
   throw new AdapterError(
     'ADP_CONFIGURATION',
-    `--workers ${workers} needs a journal: with none each worker would know of its own batches alone, and a batch that comes ` +
-      'again would be posted twice. Name one with --journal or journal.url, or run one worker.',
+    `--workers ${workers} needs a journal: without one each worker knows its own batches only, and a repeated batch would be posted ` +
+      'twice. Set --journal or journal.url, or run one worker.',
   )
 }

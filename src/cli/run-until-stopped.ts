@@ -1,8 +1,8 @@
 /**
- * Starts something, waits for SIGINT or SIGTERM, then closes it. The signals are listened to from before the start, so that
- * one which follows a ready line at once is not lost. What is under way may finish; a second signal ends the program.
- * `start` hands over what closes each part as soon as there is one to close. The last is closed first, also where the start
- * fails half-way: a part that went on listening would keep the program up.
+ * Starts a service, waits for SIGINT or SIGTERM, then closes it. The handlers are installed before the start, so that a signal
+ * right after the ready line is not lost. Requests under way may finish; a second signal ends the program. `start` registers a
+ * close function for each part that it has opened. They run in reverse order, also after a failed start: a part that still
+ * listens would keep the process alive.
  */
 export async function runUntilStopped(
   start: (onClose: (close: () => Promise<void>) => void) => Promise<void>,

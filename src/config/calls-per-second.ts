@@ -1,7 +1,7 @@
 import { isLoopback } from '../http/loopback.ts'
 import type { Config, PartnerConfig } from './schema.ts'
 
-/** What the service allows to one integrator (service-facts 9). */
+/** The rate that the service allows one integrator (service-facts 9). */
 const SERVICE_LIMIT = 5
 
 /**

@@ -1,6 +1,6 @@
 import type * as z from 'zod'
 
-/** Types as the file's reader knows them. */
+/** Names of types for the reader of the file. */
 const types: Readonly<Record<string, string>> = {
   object: 'a mapping of keys',
   record: 'a mapping of keys',
@@ -12,8 +12,8 @@ const types: Readonly<Record<string, string>> = {
 }
 
 /**
- * What is wrong with a value, in the words of the file; the schema's own messages come before it. Undefined where zod's
- * message is used. The value itself is not in it.
+ * Describes a fault of a value in terms of the file; messages of the schema take precedence. Undefined: zod's message is used.
+ * The description never contains the value.
  */
 export function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {

@@ -3,15 +3,15 @@ import { findHidden } from './find-hidden.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-/** What client credentials need (service-facts 11). */
+/** The members that client credentials require (service-facts 11). */
 const clientMembers = ['tokenUrl', 'clientId', 'clientSecret', 'scope'] as const
 
 const openMessage =
-  'must be subscriptionKeySha256 or header: any and pathPrefix lend the key or token of this partner to whoever knows the address. clients: open of the partner accepts that'
+  'must be subscriptionKeySha256 or header: with any or pathPrefix every caller of the address writes with the key or token of this partner. Set clients: open to accept that'
 
 /**
- * Finds the faults that lie between values: ids used twice, credentials that a path lends, partners that no request reaches. It
- * reads the configuration as it was written, so that it finds them also where another part is faulty.
+ * Finds conflicts between values: duplicate ids, credentials that a path exposes, partners that no request reaches. It reads the
+ * configuration as written, so that it finds them even if another part is faulty.
  */
 export function findConflicts(input: unknown): ErrorDetail[] {
   const config = membersOf(input)
@@ -41,7 +41,7 @@ function usedTwice(items: readonly Members[], path: string): ErrorDetail[] {
   })
 }
 
-/** A path names no client, so a credential that goes with it is open to everybody. */
+/** A path identifies no client, so every caller could use a credential that depends on it. */
 function findLent({ match, clients, v3 }: Members, path: string): ErrorDetail[] {
   const way = membersOf(match)
   const { subscriptionKey, auth } = membersOf(v3)

@@ -82,7 +82,7 @@ export function journalKeysOf({
   })
 }
 
-/** An empty secret is a fault that resolving it has told already. */
+/** The fault of an empty secret was reported when it was resolved. */
 function isAddress(address: string | Secret): boolean {
   const text = address instanceof Secret ? address.reveal() : address
   if (address instanceof Secret && text === '') return true

@@ -26,7 +26,7 @@ const secretSource = (name: 'env' | 'file', description: string): JsonSchemaNode
   additionalProperties: false,
 })
 
-/** What stands in the file for a secret; loading has replaced it before the schema is checked. */
+/** The reference to a secret in the file; loading replaces it before validation. */
 const secret: readonly JsonSchemaNode[] = [
   secretSource('env', 'Name of the environment variable that holds the secret.'),
   secretSource('file', 'Path of the file that holds the secret.'),
@@ -34,8 +34,8 @@ const secret: readonly JsonSchemaNode[] = [
 
 /**
  * The configuration file as a JSON Schema (draft-07, which the YAML language server and most editors read), with the meaning
- * and the default of every key. It knows single values; what lies between them, such as a partner that no request reaches, is
- * found by `config check` alone.
+ * and the default of every key. It covers single values; conflicts between them, such as a partner that no request reaches, are
+ * found by `config check` only.
  */
 export function createConfigJsonSchema(): JsonSchemaNode {
   const schema = z.toJSONSchema(configSchema, {
@@ -43,9 +43,9 @@ export function createConfigJsonSchema(): JsonSchemaNode {
     target: 'draft-7',
     unrepresentable: 'any',
     override: ({ zodSchema, jsonSchema }) => {
-      // The only custom type of the configuration is Secret.
+      // Secret is the only custom type of the configuration.
       if (zodSchema._zod.def.type === 'custom') Object.assign(jsonSchema, { anyOf: structuredClone(secret) })
-      // A name of zod's own, which validators refuse; the pattern beside it says the same.
+      // Validators reject this name of zod's; the pattern beside it has the same meaning.
       if (jsonSchema.format === 'starts_with') delete jsonSchema.format
     },
   }) as JsonSchemaNode

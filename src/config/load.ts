@@ -10,12 +10,12 @@ import { resolveSecrets, type SecretSources } from './resolve-secrets.ts'
 import type { Config } from './schema.ts'
 import { Secret } from './secret.ts'
 
-/** Values of the command line; they win over the file. */
+/** Values of the command line; they override the file. */
 export interface ConfigFlags {
   readonly v3?: string | undefined
   readonly port?: number | undefined
   readonly host?: string | undefined
-  /** Shown to nobody, since it may hold a password. */
+  /** Never printed, since it may contain a password. */
   readonly journal?: string | undefined
 }
 
@@ -34,8 +34,8 @@ export async function loadConfig(path: string | undefined, flags: ConfigFlags = 
 type Values = Readonly<Record<string, unknown>>
 
 /**
- * Loads a file of another schema by the same rules; a secret that is named becomes plain text. `complete` adds what the file
- * leaves out, and what wins over it. Error: `ADP_CONFIGURATION` as above.
+ * Loads a file of another schema by the same rules; references to secrets become plain text. `complete` adds defaults and
+ * overrides. Error: `ADP_CONFIGURATION` as above.
  */
 export async function loadValues<Schema extends z.ZodType>(
   path: string,
@@ -46,7 +46,7 @@ export async function loadValues<Schema extends z.ZodType>(
   if (file.value === undefined) throw refuseConfig(file.faults, path)
   const { value, faults } = await resolveSecrets(file.value ?? {}, secretSources)
   const values = isObject(value) ? revealAll(value) : value
-  // The file by itself first: a value that wins over a wrong one does not make it right.
+  // The file is validated on its own first: an override must not hide a faulty value.
   checkValues(schema, values, { path, positionOf: file.positionOf }, [...file.faults, ...faults])
   return checkValues(schema, isObject(values) ? complete(values) : values, {}, [])
 }
@@ -100,7 +100,7 @@ function withFlags(input: unknown, flags: ConfigFlags): unknown {
   }
 }
 
-/** A section with the values that are given over it; what is no section stays, so that the check refuses it. */
+/** Merges the given values into the section; anything that is not a mapping is kept for validation to reject. */
 function over(section: unknown, values: Record<string, unknown>): unknown {
   if (!isObject(section) && section !== undefined && section !== null) return section
   const given = Object.entries(values).filter(([, value]) => value !== undefined)

@@ -7,9 +7,9 @@ import type { FileFault, FilePosition } from './read-yaml.ts'
 import { type Config, configSchema } from './schema.ts'
 
 /**
- * Checks a configuration and fills in defaults. Error: `ADP_CONFIGURATION` with every fault at once, each with its path; an
- * unknown key names the nearest known one. `earlier` are faults that are known already. No fault repeats a value: one may
- * be a secret in the wrong place. `place` is the file, where there is one.
+ * Validates a configuration and fills in defaults. Error: `ADP_CONFIGURATION` with all faults, each with its path; the fault of an
+ * unknown key names the nearest known one. `earlier` are faults found before. No fault repeats a value, which could be a
+ * misplaced secret. `place` is the file, if any.
  */
 export function parseConfig(
   input: unknown,
@@ -19,28 +19,28 @@ export function parseConfig(
   return checkValues(configSchema, input, place, earlier, findConflicts(input))
 }
 
-/** The file that values come from, and where a key stands in it. */
+/** The source file of the values, and the positions of keys in it. */
 interface FilePlace {
   readonly path?: string | undefined
   readonly positionOf?: (target: string) => FilePosition | undefined
 }
 
-/** How many faults an error writes out; its details have them all. */
+/** Number of faults in the message of an error; its details have all. */
 const maxShown = 100
 
-/** What is wrong with the values of any schema, each fault with its path, and the values with their defaults where nothing is. */
+/** Validates values of any schema: the faults, each with its path, or the values with their defaults. */
 export function readValues<Schema extends z.ZodType>(
   schema: Schema,
   input: unknown,
 ): { readonly value: z.output<Schema> | undefined; readonly faults: readonly ErrorDetail[] } {
-  // The input is for hints alone: no message repeats it.
+  // The input is used for hints only: no message repeats it.
   const result = schema.safeParse(input, { error: describeIssue, reportInput: true })
   return result.success
     ? { value: result.data, faults: [] }
     : { value: undefined, faults: result.error.issues.flatMap((issue) => toDetails(issue, schema)) }
 }
 
-/** Values of any schema, or `ADP_CONFIGURATION` with their faults; `earlier` and `later` are what was found besides. */
+/** Returns the values of any schema, or throws `ADP_CONFIGURATION` with their faults, including `earlier` and `later`. */
 export function checkValues<Schema extends z.ZodType>(
   schema: Schema,
   input: unknown,
@@ -49,7 +49,7 @@ export function checkValues<Schema extends z.ZodType>(
   later: readonly FileFault[] = [],
 ): z.output<Schema> {
   const { value, faults: issues } = readValues(schema, input)
-  // What stands in place of a secret that is missing is not judged as well.
+  // The placeholder of a missing secret gets no second fault.
   const missing = new Set(earlier.flatMap(({ code, target }) => (code === 'secret' ? [target] : [])))
   const faults: FileFault[] = [...earlier, ...issues.filter(({ target }) => !missing.has(target)), ...later]
   if (value !== undefined && faults.length === 0) return value
@@ -59,7 +59,7 @@ export function checkValues<Schema extends z.ZodType>(
   )
 }
 
-/** As a reader of the file meets them; those without a place stay in front. */
+/** Sorts faults by their position in the file; those without a position come first. */
 function inOrder(faults: readonly FileFault[]): FileFault[] {
   return faults.toSorted(
     (one, other) => (one.line ?? 0) - (other.line ?? 0) || (one.column ?? 0) - (other.column ?? 0),
@@ -77,7 +77,7 @@ export function refuseConfig(found: readonly FileFault[], path?: string): Adapte
   )
 }
 
-/** A line for each of the first faults: where, and what is wrong; `whole` stands for what has neither a path nor a place. */
+/** One line for each of the first faults: place and cause; `whole` names the place of a fault without a path or position. */
 export function listFaults(faults: readonly FileFault[], whole: string): string {
   const lines = faults.slice(0, maxShown).map(({ target, message, line, column }) => {
     const place = line === undefined ? '' : `line ${line}, column ${column ?? 1}`
@@ -105,7 +105,7 @@ function toDetails(issue: z.core.$ZodIssue, schema: SchemaNode): ErrorDetail[] {
   return [{ code: issue.code, message: `${issue.message}${hintOf(issue)}`, target: formatPath(issue.path) }]
 }
 
-/** The nearest of the names that a schema knows for a value: it hands them over as `params.known`. */
+/** The nearest of the names that a schema allows for a value, which it lists in `params.known`. */
 function hintOf(issue: z.core.$ZodIssue): string {
   const known: unknown = issue.code === 'custom' ? issue.params?.['known'] : undefined
   if (!Array.isArray(known) || typeof issue.input !== 'string') return ''
@@ -133,7 +133,7 @@ interface SchemaNode {
   readonly _zod: { readonly def: unknown }
 }
 
-/** The keys that the schema has at a path, read from the schema itself so that the hint is never out of date. */
+/** The keys of the schema at a path. */
 function knownKeysAt(schema: SchemaNode, path: readonly PropertyKey[]): string[] {
   let node = unwrap(schema)
   for (const key of path) {
@@ -149,7 +149,7 @@ function unwrap(node: SchemaNode | undefined): SchemaNode | undefined {
   return inner === undefined ? node : unwrap(inner)
 }
 
-/** The known key with the smallest edit distance, when it is small enough to be a slip of the pen. */
+/** The known key with the smallest edit distance, if that is small enough for a typing error. */
 export function nearest(key: string, known: readonly string[]): string | undefined {
   const ranked = known
     .filter((name) => Math.abs(name.length - key.length) <= slipsIn(name))
@@ -159,7 +159,7 @@ export function nearest(key: string, known: readonly string[]): string | undefin
   return best !== undefined && best.distance <= slipsIn(best.name) ? best.name : undefined
 }
 
-/** How far a key may be from a name. Lengths that differ by more are not compared: a key may be very long. */
+/** Largest edit distance of a hint. Texts whose lengths differ by more are not compared: a key may be very long. */
 const slipsIn = (name: string): number => Math.max(2, name.length / 3)
 
 function editDistance(one: string, other: string): number {

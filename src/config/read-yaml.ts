@@ -31,7 +31,7 @@ export interface YamlFile {
   /** Undefined where the faults leave nothing to read. */
   readonly value: unknown
   readonly faults: readonly FileFault[]
-  /** Where a key such as `partners[0].v3.budgetMs` stands, or what it would stand in. */
+  /** The position of a key such as `partners[0].v3.budgetMs`, or of the mapping that would contain it. */
   readonly positionOf: (target: string) => FilePosition | undefined
 }
 
@@ -42,10 +42,10 @@ const causes: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_DIRECTIVE: 'a directive is not known',
   BAD_DQ_ESCAPE: 'a text in double quotes has an unknown escape',
   BAD_INDENT: 'the indentation does not fit the lines before',
-  BAD_PROP_ORDER: 'an anchor or a tag stands in the wrong place',
+  BAD_PROP_ORDER: 'an anchor or a tag is misplaced',
   BAD_SCALAR_START: 'a text begins with a character that needs quotes',
-  BLOCK_AS_IMPLICIT_KEY: 'a nested mapping stands on the line of a key',
-  BLOCK_IN_FLOW: 'a block stands inside brackets or braces',
+  BLOCK_AS_IMPLICIT_KEY: 'a nested mapping begins on the line of its key',
+  BLOCK_IN_FLOW: 'a block is inside brackets or braces',
   MISSING_CHAR: 'a quote, bracket, brace, colon or comma is missing',
   MULTILINE_IMPLICIT_KEY: 'a key goes over several lines, or its colon is missing',
   MULTIPLE_ANCHORS: 'a value has two anchors',
@@ -54,11 +54,11 @@ const causes: Readonly<Partial<Record<ErrorCode, string>>> = {
   RESOURCE_EXHAUSTION: 'the file is nested too deeply',
   TAB_AS_INDENT: 'a tab is used for indentation',
   TAG_RESOLVE_FAILED: 'a tag does not fit its value',
-  UNEXPECTED_TOKEN: 'something stands where it cannot stand',
+  UNEXPECTED_TOKEN: 'an unexpected character or word',
   BAD_COLLECTION_TYPE: 'a tag does not fit its value',
 }
 
-/** What leaves the rest readable, so that its faults are found as well. */
+/** Faults that leave the rest readable, so that its faults can be listed as well. */
 const harmless: ReadonlySet<ErrorCode> = new Set(['MULTIPLE_DOCS'])
 
 /** Reads YAML. Every fault has its line, its column and its cause in words; none quotes a value of the file. */
@@ -75,7 +75,7 @@ export function readYaml(text: string): YamlFile {
     positionOf: () => undefined,
   })
   try {
-    // The parser's own check for keys that are there twice compares each key with all before it.
+    // The parser's own check for duplicate keys compares each key with all before it.
     const options = { lineCounter: lines, prettyErrors: false, logLevel: 'error', uniqueKeys: false } as const
     const document = parseDocument(text, options)
     const faults: FileFault[] = document.errors.map(({ code, pos }) => ({
@@ -94,16 +94,16 @@ export function readYaml(text: string): YamlFile {
       positionOf: createPositions(document, lines, sources),
     }
   } catch (error) {
-    // An alias that multiplies itself, or nesting that no stack holds.
+    // An alias that expands exponentially, or nesting that overflows the stack.
     return nothing(
       error instanceof ReferenceError
-        ? 'its aliases stand for more than 100 times what is written'
+        ? 'its aliases expand it to more than 100 times its size'
         : 'it cannot be read: it is nested too deeply',
     )
   }
 }
 
-/** One fault at a place: what follows from it is found there as well. */
+/** Keeps one fault per position: further ones there are consequences of it. */
 function firstAtEachPlace(faults: readonly FileFault[]): FileFault[] {
   const places = new Map<string, FileFault>()
   for (const fault of faults) {
@@ -118,13 +118,13 @@ interface Slip {
   readonly offset: number | undefined
 }
 
-/** What one walk over the document finds. */
+/** The results of one walk over the document. */
 interface Survey {
-  /** What each alias stands for. */
+  /** The value of each alias. */
   readonly sources: ReadonlyMap<Alias, Node>
-  /** Aliases that name nothing, or something around themselves. */
+  /** Aliases without a value, or whose value contains them. */
   readonly wrongAliases: readonly Slip[]
-  /** Keys that their mapping has already; the rest stays readable. */
+  /** Duplicate keys; the rest stays readable. */
   readonly repeatedKeys: readonly Slip[]
 }
 
@@ -139,7 +139,7 @@ function survey(document: Document.Parsed, lines: LineCounter): Survey {
       const offset = node.range?.[0]
       if (source === undefined) wrongAliases.push({ message: 'an alias names no anchor before it', offset })
       else if (path.includes(source))
-        wrongAliases.push({ message: 'an alias stands inside what it names', offset })
+        wrongAliases.push({ message: 'an alias is inside the value that it names', offset })
       else sources.set(node, source)
     } else if (isNode(node) && node.anchor !== undefined) anchors.set(node.anchor, node)
     if (isMap(node)) for (const slip of repeatedIn(node, lines)) repeatedKeys.push(slip)
@@ -147,7 +147,7 @@ function survey(document: Document.Parsed, lines: LineCounter): Survey {
   return { sources, wrongAliases, repeatedKeys }
 }
 
-/** What a key is called, without what could be a text in the wrong place. */
+/** The name of a key; omitted if it could be a misplaced value. */
 const NAME = /^[\w.-]{1,64}$/
 
 function repeatedIn({ items }: YAMLMap, lines: LineCounter): Slip[] {
@@ -163,9 +163,9 @@ function repeatedIn({ items }: YAMLMap, lines: LineCounter): Slip[] {
 }
 
 function namedTwice(name: string, first: number | undefined, lines: LineCounter): string {
-  if (first === undefined || !NAME.test(name)) return 'a key is there twice'
+  if (first === undefined || !NAME.test(name)) return 'a key is duplicated'
   const { line, col } = lines.linePos(first)
-  return `the key ${name} is there twice, first at line ${line}, column ${col}`
+  return `the key ${name} is duplicated, first at line ${line}, column ${col}`
 }
 
 /** Finds the places of keys; the keys of each mapping are listed once, since a file may have many faults. */
@@ -178,7 +178,7 @@ function createPositions(
   const pairOf = (map: YAMLMap, name: string): Pair | undefined => {
     let pairs = listed.get(map)
     if (pairs === undefined) {
-      // The first of two alike.
+      // The first of two equal keys.
       const backwards = map.items.toReversed()
       pairs = new Map(
         backwards.flatMap((pair) => (isScalar(pair.key) ? [[String(pair.key.value), pair] as const] : [])),

@@ -1,21 +1,21 @@
 import type { ErrorDetail } from '../errors.ts'
 import { Secret } from './secret.ts'
 
-/** Where secrets come from; both give undefined for what is not there. */
+/** Sources of secrets; both return undefined for a missing one. */
 export interface SecretSources {
   readonly env: (name: string) => string | undefined
   readonly file: (path: string) => Promise<string | undefined>
 }
 
-/** The configuration with its secrets in place, and what is wrong with them. */
+/** The configuration with its secrets resolved, and their faults. */
 export interface ResolvedSecrets {
   readonly value: unknown
   readonly faults: readonly ErrorDetail[]
 }
 
 /**
- * Replaces `{ env: NAME }` and `{ file: path }` by a `Secret` wherever one stands. A faulty one becomes an empty secret, so
- * that the check of the rest goes on. Faults name the variable or file, never a value.
+ * Replaces each `{ env: NAME }` and `{ file: path }` by a `Secret`. A faulty reference becomes an empty secret, so that the rest can
+ * be validated. Faults name the variable or file, never a value.
  */
 export async function resolveSecrets(input: unknown, sources: SecretSources): Promise<ResolvedSecrets> {
   const faults: ErrorDetail[] = []

@@ -23,7 +23,7 @@ const httpUrl = z
     'must have no user, password, query or fragment',
   )
 
-/** Learner and attendance paths of service.md 1.1 and 4, lookups and metadata: what is passed through by default. */
+/** Paths that are passed through by default: learners and attendance of service.md 1.1 and 4, lookups and metadata. */
 export const defaultAllow: readonly string[] = [
   '/**/Learner/**',
   '/**/V1/**',
@@ -56,7 +56,7 @@ const keyHashes = z
   )
   .transform((given) => [given].flat().map((text) => text.toLowerCase()))
 
-/** Whoever knows it writes as the partner, so it is not shown. */
+/** A credential: every caller that knows it writes as the partner, so it is never printed. */
 const headerValue = z
   .union([z.string().min(1), secret], 'must be a text, { env: NAME } or { file: path }')
   .transform((value) => (typeof value === 'string' ? new Secret(value) : value))
@@ -255,5 +255,5 @@ export const configSchema = z.strictObject({
 
 /** A checked configuration. */
 export type Config = z.infer<typeof configSchema>
-/** One partner: who it is, and what it is served. */
+/** One partner: how it is recognised, and its settings. */
 export type PartnerConfig = Config['partners'][number]

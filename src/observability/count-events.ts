@@ -3,26 +3,32 @@ import type { Counter } from 'prom-client'
 import type { BatchTally, Events } from './events.ts'
 import { type Instruments, statusClass } from './instruments.ts'
 
-/** Creates what counts events as well as handing them on; the instruments are made once. */
+/** Returns a decorator that counts events and forwards them; the instruments are created once. */
 export function createEventCounting({ counter, histogram }: Instruments): (events: Events) => Events {
   const requests = counter('requests_total', 'Requests that were answered.', ['partner', 'kind', 'status'])
   const durations = histogram('request_duration', 'From a request to its answer.', ['partner', 'kind'])
-  const records = counter('records_total', 'Records of V2 writes as they were first answered.', ['partner', 'outcome']) // prettier-ignore
-  const replays = counter('batches_replayed_total', 'Batches that had come before.', ['partner'])
-  const reused = counter('batch_ids_reused_total', 'Batches with the ids of another one.', ['partner'])
-  const codesUnknown = counter('unmarked_codes_unknown_total', 'Code lookups that V3 refused or did not have.', ['partner']) // prettier-ignore
-  const recovered = counter('records_recovered_total', 'Records that were finished without their client.', ['partner', 'outcome']) // prettier-ignore
-  const unrecovered = counter('recovery_failures_total', 'Times that the background could not go on.', ['code']) // prettier-ignore
-  const unmapped = counter('unmapped_fields_total', 'Members of records that no rule consumed.', ['partner'])
-  const rows = counter('read_rows_total', 'Recorded marks in the answers to V2 reads.', ['partner'])
-  const pages = counter('read_pages_total', 'Answers of V3 that were read for V2 reads.', ['partner'])
+  const records = counter('records_total', 'Records of V2 writes by their first outcome.', ['partner', 'outcome']) // prettier-ignore
+  const replays = counter('batches_replayed_total', 'Repeated batches that were answered from the journal.', [
+    'partner',
+  ])
+  const reused = counter(
+    'batch_ids_reused_total',
+    'Batches with the ids of an earlier batch and other content.',
+    ['partner'],
+  )
+  const codesUnknown = counter('unmarked_codes_unknown_total', 'Code lookups that V3 refused or does not have.', ['partner']) // prettier-ignore
+  const recovered = counter('records_recovered_total', 'Records that the background work finished.', ['partner', 'outcome']) // prettier-ignore
+  const unrecovered = counter('recovery_failures_total', 'Failures of the background work.', ['code']) // prettier-ignore
+  const unmapped = counter('unmapped_fields_total', 'Record fields without a rule.', ['partner'])
+  const rows = counter('read_rows_total', 'Recorded marks in replies to V2 reads.', ['partner'])
+  const pages = counter('read_pages_total', 'V3 replies that were read for V2 reads.', ['partner'])
   const refusals = counter('requests_refused_total', 'Requests that were refused as a whole.', ['code'])
-  const slow = counter('slow_clients_total', 'Clients that were cut off for being too slow.', ['phase'])
+  const slow = counter('slow_clients_total', 'Clients that were disconnected for being too slow.', ['phase'])
   const denials = counter('credentials_denied_total', 'Writes whose credentials V3 denied.', ['partner'])
-  const failures = counter('pass_through_failures_total', 'Passed requests without a whole reply.', ['reason']) // prettier-ignore
-  const internal = counter('internal_errors_total', 'Errors that nobody foresaw.', [])
+  const failures = counter('pass_through_failures_total', 'Passed-through requests without a complete reply.', ['reason']) // prettier-ignore
+  const internal = counter('internal_errors_total', 'Unexpected errors.', [])
   const journalFailures = counter('journal_failures_total', 'Times that the journal became unavailable.', [])
-  const leasesLost = counter('journal_leases_lost_total', 'Times that others took this instance for dead.', []) // prettier-ignore
+  const leasesLost = counter('journal_leases_lost_total', 'Times that this instance lost its lease.', []) // prettier-ignore
 
   const answered = (kind: string, partner: string, status: number, durationMs: number): void => {
     requests.inc({ partner, kind, status: statusClass(status) })
@@ -34,7 +40,7 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
       events.batchAnswered(event)
       const { partner } = event
       answered('batch', partner, 200, event.durationMs)
-      // The records of a batch that comes again were counted when they came first.
+      // The records of a repeated batch were counted with its first answer.
       if (event.replayed) {
         replays.inc({ partner })
         return

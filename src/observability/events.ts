@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 
-/** How many records of a batch came to which end; together they are all records of the batch. */
+/** The number of records of a batch with each outcome; the sum is the number of its records. */
 export interface BatchTally {
   accepted: number
   refused: number
@@ -17,10 +17,10 @@ export interface BatchAnswered extends Readonly<BatchTally> {
   readonly outcomesShown: boolean
   /** Members of records that no rule consumed. */
   readonly unmappedFields: number
-  /** The same batch had come before: nothing was sent that had been applied. */
+  /** The batch is a repetition: records that were applied before were not sent again. */
   readonly replayed: boolean
   readonly durationMs: number
-  /** The longest time that a call of the batch stood in the throttle's queue. */
+  /** The longest wait of a call of the batch in the queue of the rate limit. */
   readonly queuedMs: number
 }
 
@@ -35,23 +35,23 @@ export interface ReadAnswered {
   readonly partner: string
   /** A page of records, or one record by its id. */
   readonly kind: 'collection' | 'record'
-  /** 499: the client went away before the answer. */
+  /** 499: the client disconnected before the reply. */
   readonly status: number
   /** Recorded marks in the answer. */
   readonly rows: number
-  /** Answers of V3 that were read for it. */
+  /** Replies of V3 that were read for it. */
   readonly pages: number
   readonly durationMs: number
-  /** The time that its calls stood in the throttle's queue, one after another. */
+  /** The total wait of its calls in the queue of the rate limit. */
   readonly queuedMs: number
 }
 
 /** A request that was passed through to V3, to its last byte. */
 export interface PassedThrough {
   readonly partner: string
-  /** `other` for what is no usual method. */
+  /** `other` for any other method. */
   readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'other'
-  /** What the client got; 499: it went away before the answer. */
+  /** The status that the client got; 499: it disconnected before the reply. */
   readonly status: number
   readonly durationMs: number
   readonly queuedMs: number
@@ -67,8 +67,8 @@ export interface ConfigFault {
 }
 
 /**
- * What can be observed, one function an event. The parameters are the allow-list: counts, codes and the partner's id; no
- * id of a learner, no mark, no credential, no text of a client or of the upstream (product contract 8).
+ * The events of the adapter, one function each. The parameters are the allow-list of what may be logged: counts, codes and the
+ * partner's id; no id of a learner, no mark, no credential, no text of a client or of the upstream (product contract 8).
  */
 export interface Events {
   batchAnswered(event: BatchAnswered): void
@@ -79,30 +79,30 @@ export interface Events {
     readonly status: number
     readonly partner: string | undefined
   }): void
-  /** A batch had the ids of an earlier one and other bytes: it was taken for a new one. */
+  /** A batch had the ids of an earlier one but other bytes, and was treated as a new batch. */
   batchIdsReused(event: { readonly partner: string }): void
   /** V3 answered its code lookup with this status: letters in `reads.unmarkedCodes` have no effect for a client of the partner. */
   unmarkedCodesUnknown(event: { readonly partner: string; readonly status: number }): void
-  /** Records of a batch were finished in the background. */
+  /** The background work finished records of a batch. */
   recovered(event: Recovered): void
-  /** Open records of a batch cannot be finished before their partner sends something, or is configured again. */
+  /** Open records of a batch cannot be finished until their client sends credentials, or their partner is configured again. */
   recoveryWaits(event: { readonly partner: string; readonly missing: 'credentials' | 'partner' }): void
-  /** The background could not go on; it tries again. */
+  /** The background work failed and will be retried. */
   recoveryFailed(event: { readonly code: string }): void
   /** The journal cannot be written or read: writes are answered 503 until it recovers. */
   journalFailed(event: { readonly reason: string }): void
   journalRecovered(): void
-  /** Other instances took this one for dead, and may have finished its batches. */
+  /** The lease of this instance has expired; other instances may have finished its batches. */
   journalLeaseLost(): void
-  /** At the start rows of the journal were found damaged: new records are read back before they are posted. */
+  /** Damaged rows were found at the start; new records are read back before they are posted. */
   journalRowsDamaged(event: { readonly batches: number }): void
-  /** A client was cut off because it sent its headers or its body, or read its reply, too slowly. */
+  /** A client was disconnected because it sent its headers or body, or read its reply, too slowly. */
   slowClient(event: { readonly phase: 'headers' | 'upload' | 'reply' }): void
   credentialsDenied(event: { readonly status: number; readonly partner: string }): void
   passThroughFailed(event: { readonly reason: 'unreachable' | 'brokenReply' }): void
-  /** An error that nobody foresaw: its class and stack, which hold no data, but not its message. */
+  /** An unexpected error: its class and stack, which hold no data, but not its message. */
   internalError(event: { readonly errorName: string; readonly stack: readonly string[] }): void
-  /** At shutdown the time for replies was over; so many were cut off. */
+  /** The drain time was over at shutdown; `requests` connections were closed before their replies were read. */
   drainExpired(event: { readonly requests: number }): void
   started(event: { readonly url: string }): void
   /** Another configuration is in use: ids of partners, and paths of keys that take effect with the next start. */
@@ -118,7 +118,7 @@ export interface Events {
   stopped(): void
   /** One of several processes on the same port was started. */
   workerStarted(event: { readonly worker: number; readonly pid: number }): void
-  /** It ended; another takes its place after `restartMs`, or none. */
+  /** A worker ended; `restartMs` later another replaces it, or none does. */
   workerEnded(event: {
     readonly worker: number
     readonly status: number | null
@@ -134,9 +134,9 @@ export function createEvents(logger: Logger): Events {
     readAnswered: (event) => logger.info(event, 'read answered'),
     passedThrough: (event) => logger.info(event, 'passed through'),
     requestRefused: (event) => logger.warn(event, 'request refused'),
-    batchIdsReused: (event) => logger.warn(event, 'batch ids were used before'),
+    batchIdsReused: (event) => logger.warn(event, 'batch ids reused'),
     unmarkedCodesUnknown: (event) => logger.warn(event, 'letters in reads.unmarkedCodes have no effect'),
-    recovered: (event) => logger.info(event, 'records finished in the background'),
+    recovered: (event) => logger.info(event, 'records recovered'),
     recoveryWaits: (event) => logger.warn(event, 'recovery waits'),
     recoveryFailed: (event) => logger.error(event, 'recovery failed'),
     journalFailed: (event) => logger.error(event, 'journal failed'),
@@ -158,7 +158,7 @@ export function createEvents(logger: Logger): Events {
   }
 }
 
-/** The frames of a stack without its message, whose lines may look like frames. */
+/** The frames of a stack without the message, whose lines could be mistaken for frames. */
 export function framesOf(error: Error): string[] {
   return (error.stack ?? '')
     .replace(error.message, () => '')

@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from 'prom-client'
 
-/** Makes the instruments of one registry; their names begin with `markbridge_`. */
+/** Creates instruments in one registry; their names begin with `markbridge_`. */
 export interface Instruments {
   readonly counter: <Label extends string>(name: string, help: string, labelNames: Label[]) => Counter<Label>
   /** `name` without its unit: seconds. */
@@ -24,7 +24,7 @@ export function createInstruments(registry: Registry): Instruments {
   }
 }
 
-/** `2xx`, `4xx` and so on; 429 has a class of its own, since it is the service's rate and no fault of a request. */
+/** `2xx`, `4xx` and so on; 429 has a class of its own, since the service's rate limit causes it and not the request. */
 export function statusClass(status: number): string {
   return status === 429 ? '429' : `${Math.floor(status / 100)}xx`
 }

@@ -7,23 +7,23 @@ import { createReloadMetrics, type ReloadMetrics } from './reload-metrics.ts'
 /** The metrics of several processes as those of one adapter. */
 export interface MetricsSum {
   started(worker: number): void
-  /** What a process shows now, instead of what it showed before. */
+  /** Replaces the values of a process with its latest ones. */
   shown(worker: number, snapshot: MetricsSnapshot): void
-  /** A process is gone. What it had counted when it was last seen stays, so that no total falls. */
+  /** Removes a process. Its last counts are kept, so that no total falls. */
   ended(worker: number): void
   readonly reloads: ReloadMetrics
   render(): Promise<MetricsText>
 }
 
-/** Creates the sum, with metrics of its own: how many processes run, how many ended before their time, and reloads. */
+/** Creates the sum, with metrics of its own: the running workers, those that ended unexpectedly, and reloads. */
 export function createMetricsSum(nowMs: () => number): MetricsSum {
   const own = new Registry()
   const alive = new Map<number, MetricsSnapshot>()
   let gone: Promise<MetricsSnapshot> = Promise.resolve([])
-  const ends = createInstruments(own).counter('worker_ends_total', 'Workers that ended before their time.', []) // prettier-ignore
+  const ends = createInstruments(own).counter('worker_ends_total', 'Workers that ended unexpectedly.', []) // prettier-ignore
   const workers: Gauge = new Gauge({
     name: 'markbridge_workers',
-    help: 'Workers that run.',
+    help: 'Running workers.',
     registers: [own],
     collect: () => {
       workers.set(alive.size)
@@ -49,12 +49,12 @@ export function createMetricsSum(nowMs: () => number): MetricsSum {
   }
 }
 
-/** Each metric knows how it is added up: most are sums, those that are the same everywhere are not. */
+/** Each metric names its aggregation: a sum, except for values that are the same in each process. */
 function add(snapshots: MetricsSnapshot[]): Registry {
   return AggregatorRegistry.aggregate(snapshots)
 }
 
-/** Counts outlive their process; a gauge is what is true of it now. */
+/** Counts outlive their process; gauges do not. */
 function isCounted(metric: object): boolean {
   return 'type' in metric && (metric.type === 'counter' || metric.type === 'histogram')
 }

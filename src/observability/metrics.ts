@@ -5,38 +5,38 @@ import type { Events } from './events.ts'
 import { createInstruments, statusClass } from './instruments.ts'
 import { createReloadMetrics, type ReloadMetrics } from './reload-metrics.ts'
 
-/** A call to V3 as far as its head came: `status` undefined where none did. */
+/** A call to V3; `status` is undefined where no reply head was received. */
 export interface CallSeen {
   readonly kind: 'write' | 'batch' | 'read' | 'passThrough'
   readonly status: number | undefined
   readonly durationMs: number
 }
 
-/** What became of a call that asked the throttle for its turn. */
+/** The result of waiting in the queue of the rate limit. */
 export interface TurnSeen {
   readonly priority: 'write' | 'read' | 'comparison'
   readonly waitedMs: number
-  /** Undefined: it left. */
+  /** Undefined: the call was sent. */
   readonly refused: 'full' | 'deadline' | 'gone' | undefined
 }
 
-/** A client that got nothing because its share, or its time to wait for it, was spent. */
+/** A request that was refused because its client's share, or the time to wait for it, was used up. */
 export interface ShareRefusal {
   readonly resource: 'pass_through' | 'read' | 'bytes'
   readonly reason: 'share' | 'wait' | 'gone'
 }
 
-/** A gauge that is read when somebody asks. */
+/** A gauge that is read when the metrics are rendered. */
 export interface GaugeOptions<Label extends string> {
   /** Without `markbridge_`. */
   readonly name: string
   readonly help: string
   readonly labels?: readonly Label[]
-  /** True for what is the same seen from each process of an adapter: their readings are not added up. */
+  /** True for a value that is the same in each process of an adapter, so that readings are not added up. */
   readonly shared?: boolean
 }
 
-/** One number, or one for each combination of label values, which must be few and known. None: it cannot be told now. */
+/** One number, or one for each combination of label values, which must be few and known. Empty: the value is not available. */
 export type GaugeReading<Label extends string> =
   number | readonly { readonly labels: Readonly<Record<Label, string>>; readonly value: number }[]
 
@@ -46,7 +46,7 @@ export interface MetricsText {
   readonly text: string
 }
 
-/** Metrics as data: what several processes send to one that adds them up. Survives JSON. */
+/** Metrics as JSON data, in the form that workers send to the process that adds them up. */
 export type MetricsSnapshot = readonly object[]
 
 /**
@@ -54,11 +54,11 @@ export type MetricsSnapshot = readonly object[]
  * learner or a mark, no key, no path (product contract 8).
  */
 export interface Metrics {
-  /** The same events, counted as well as handed on. */
+  /** Decorates events: each is counted and forwarded. */
   counting(events: Events): Events
   readonly called: (call: CallSeen) => void
   readonly queued: (turn: TurnSeen) => void
-  /** Told how long after the loss of an answer a read-back showed the mark, ms. */
+  /** Records how long after the loss of a reply a read-back showed the mark, ms. */
   readonly visible: (afterMs: number) => void
   readonly shareRefused: (refusal: ShareRefusal) => void
   /** Adds a gauge; a reading that fails counts as none. */
@@ -66,9 +66,9 @@ export interface Metrics {
     gauge: GaugeOptions<Label>,
     read: () => GaugeReading<Label> | Promise<GaugeReading<Label>>,
   ): void
-  /** Adds the metrics of reloads: in one process of an adapter alone. */
+  /** Adds the metrics of reloads; only one process of an adapter does. */
   addReloads(nowMs: () => number): ReloadMetrics
-  /** The Prometheus text. The first call starts to observe the process as well. */
+  /** The Prometheus text. The first call also starts the observation of the process. */
   readonly render: () => Promise<MetricsText>
   /** The same as data. */
   readonly snapshot: () => Promise<MetricsSnapshot>
@@ -81,10 +81,10 @@ export function createMetrics(): Metrics {
   const { counter, histogram } = instruments
   const counting = createEventCounting(instruments)
   const calls = histogram('v3_call_duration', 'From a call to V3 to the head of its reply.', ['kind', 'status']) // prettier-ignore
-  const waits = histogram('queue_wait', 'Time in the queue of calls that left.', ['priority'])
-  const turnedAway = counter('queue_refused_total', 'Calls that left the queue unsent.', ['priority', 'reason']) // prettier-ignore
-  const visible = histogram('read_back_visible', 'From the loss of an answer to the read that showed the mark.', []) // prettier-ignore
-  const refusals = counter('shares_refused_total', 'Requests whose client had no share left.', ['resource', 'reason']) // prettier-ignore
+  const waits = histogram('queue_wait', 'Time in the queue, of calls that were sent.', ['priority'])
+  const turnedAway = counter('queue_refused_total', 'Calls that left the queue without being sent.', ['priority', 'reason']) // prettier-ignore
+  const visible = histogram('read_back_visible', 'From the loss of a reply to the read-back that showed the mark.', []) // prettier-ignore
+  const refusals = counter('shares_refused_total', 'Requests that were refused because the share of their client was used up.', ['resource', 'reason']) // prettier-ignore
   let observesProcess = false
   const observeProcess = (): void => {
     if (!observesProcess) collectDefaultMetrics({ register: registry })
@@ -133,7 +133,7 @@ function addGauge<Label extends string>(
       const reading = await Promise.resolve()
         .then(read)
         .catch(() => [])
-      // What is not told any longer must not stay.
+      // Label values that are no longer reported must disappear.
       gauge.reset()
       if (typeof reading === 'number') gauge.set(reading)
       else for (const sample of reading) gauge.set(sample.labels, sample.value)

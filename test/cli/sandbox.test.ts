@@ -95,7 +95,7 @@ test('a wrong value of a file is told although a flag wins over it', async () =>
   expect([status, ...stderr.split('\n').slice(1, -1)]).toEqual([
     2,
     '  port (line 2, column 1): must be at most 65535',
-    '  line 3, column 1: the key seed is there twice, first at line 1, column 1',
+    '  line 3, column 1: the key seed is duplicated, first at line 1, column 1',
     '  contextUrl (line 4, column 1): must be an absolute URL that begins with http:// or https://',
   ])
 })

@@ -122,7 +122,7 @@ describe('loadConfig', () => {
     ])
     expect(shown[1]).toMatch(/^ {2}key0 \(line \d+, column 1\): is not a key of the configuration/)
     expect(error.details).toHaveLength(count + 1)
-    expect(error.details.at(-1)?.message).toBe('the key key0 is there twice, first at line 2, column 1')
+    expect(error.details.at(-1)?.message).toBe('the key key0 is duplicated, first at line 2, column 1')
   }, 20_000)
 
   it('names a file that cannot be read', async () => {
@@ -167,17 +167,17 @@ describe('loadConfig', () => {
     [
       'an alias inside its anchor',
       'partners: &hush\n  - *hush\n',
-      ['line 2, column 5: an alias stands inside what it names'],
+      ['line 2, column 5: an alias is inside the value that it names'],
     ],
     [
       'an alias inside its anchor, deeper',
       'a: &hush { b: [{ c: *hush }] }\n',
-      ['line 1, column 21: an alias stands inside what it names'],
+      ['line 1, column 21: an alias is inside the value that it names'],
     ],
     [
       'aliases that multiply',
       `a: &a [hush]\n${['b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name, at) => `${name}: &${name} [${`*${'abcdefg'.charAt(at)},`.repeat(9)}]`).join('\n')}\n`,
-      ['PATH: its aliases stand for more than 100 times what is written'],
+      ['PATH: its aliases expand it to more than 100 times its size'],
     ],
     ['no end of nesting', '['.repeat(100_000), ['line 1, column 795: the file is nested too deeply']],
   ])('names line, column and cause of a YAML error, never its text: %s', async (_name, text, faults) => {
@@ -226,11 +226,11 @@ describe('the place of a fault', () => {
       'journal.keys[1].id (line 5, column 9): is the id of journal.keys[0] as well',
       'journal.keys[1].key (line 5, column 17): must be { env: NAME } or { file: path }, never the key itself',
       expect.stringMatching(
-        /^partners\[0\]\.match \(line 8, column 5\): must be subscriptionKeySha256 or header: any/,
+        /^partners\[0\]\.match \(line 8, column 5\): must be subscriptionKeySha256 or header: with any/,
       ),
       'partners[0].v3.budgetMS (line 10, column 7): is not a key of the configuration',
       'partners[0].v3.subscriptionKey (line 11, column 7): the environment variable UNSET_KEY is not set',
-      'line 13, column 5: the key id is there twice, first at line 12, column 5',
+      'line 13, column 5: the key id is duplicated, first at line 12, column 5',
       'partners[1].match (line 14, column 5): no request reaches this partner: partners[0] matches first',
       'partners[2].id (line 15, column 5): is required',
       'partners[2].match (line 15, column 5): no request reaches this partner: partners[0] matches first',

@@ -14,7 +14,7 @@ const client = {
   scope: 'x',
 }
 const lent =
-  'must be subscriptionKeySha256 or header: any and pathPrefix lend the key or token of this partner to whoever knows the address. clients: open of the partner accepts that'
+  'must be subscriptionKeySha256 or header: with any or pathPrefix every caller of the address writes with the key or token of this partner. Set clients: open to accept that'
 const acme = { id: 'acme', match: { any: true } }
 
 /** `target: message` of each fault; empty for a configuration that is valid. */

@@ -108,9 +108,7 @@ describe('product 3: what an instance left open', () => {
     async (_name, applied) => {
       const { sandbox, register, journal } = await leaveOpen(applied, true)
       const adapter = await startAdapter(sandbox.url, { journal, ...quick })
-      expect(await logged(adapter, 'records finished in the background')).toMatchObject([
-        { records: 3, accepted: 3 },
-      ])
+      expect(await logged(adapter, 'records recovered')).toMatchObject([{ records: 3, accepted: 3 }])
       expect(await register.written()).toEqual(register.learners)
       const reply = await postBatch(adapter, register.batch, register.headers)
       expect(failuresOf(readBatchReply(reply))).toEqual([created, created, created])
@@ -128,10 +126,10 @@ describe('product 3: what an instance left open', () => {
     let ahead = 300_000
     const nowMs = () => Date.now() + ahead
     const adapter = await startAdapter(upstream.url, { journal, ...quick }, { nowMs })
-    expect(await logged(adapter, 'records finished in the background')).toMatchObject([{ unknown: 1 }])
+    expect(await logged(adapter, 'records recovered')).toMatchObject([{ unknown: 1 }])
     readable = true
     ahead += 30_000
-    const [, then] = await logged(adapter, 'records finished in the background', 2)
+    const [, then] = await logged(adapter, 'records recovered', 2)
     expect(then).toMatchObject({ accepted: 1 })
   })
 
@@ -172,9 +170,7 @@ describe('batch-wire 3: a batch whose client was told that all is well', () => {
     expect(first.text).toContain('changesetresponse_')
     open = true
     ahead = 10_000
-    expect(await logged(adapter, 'records finished in the background')).toMatchObject([
-      { records: 1, accepted: 1 },
-    ])
+    expect(await logged(adapter, 'records recovered')).toMatchObject([{ records: 1, accepted: 1 }])
     expect(upstream.seen.length).toBe(4)
     expect((await postBatch(adapter, mismatch)).text).toBe(first.text)
     expect(upstream.seen.length).toBe(4)
@@ -192,9 +188,9 @@ describe('batch-wire 3: a batch whose client was told that all is well', () => {
     const other = batchOf(flatRecords(1), { batch: 'batch_later', boundary: 'batch_later' })
     now = 10_000
     await postBatch(adapter, other, { Authorization: newest })
-    await logged(adapter, 'records finished in the background')
+    await logged(adapter, 'records recovered')
     now = 60_000
-    const events = await logged(adapter, 'records finished in the background', 2)
+    const events = await logged(adapter, 'records recovered', 2)
     expect(events).toMatchObject([{ accepted: 0 }, { accepted: 1 }])
     expect(statesIn(journal)).toEqual([1, 1, 1, 1])
   })
@@ -240,7 +236,7 @@ it('product 3: settles in the background what stayed unknown, and then has the a
   expect(first.map(({ status }) => status)).toEqual([201, 504, 201])
   readable = true
   ahead = 10_000
-  await logged(adapter, 'records finished in the background')
+  await logged(adapter, 'records recovered')
   expect(failuresOf(readBatchReply(await postBatch(adapter, batch)))).toEqual([created, created, created])
   expect(upstream.seen.filter(({ method }) => method === 'POST').length).toBe(3)
 })
@@ -268,9 +264,9 @@ it('product 3: looks with the newest credentials once the service denies those o
   const other = batchOf(flatRecords(2).slice(1), { batch: 'batch_later', boundary: 'batch_later' })
   await postBatch(adapter, other, { Authorization: newest })
   ahead = 10_000
-  await logged(adapter, 'records finished in the background')
+  await logged(adapter, 'records recovered')
   ahead = 60_000
-  await logged(adapter, 'records finished in the background', 2)
+  await logged(adapter, 'records recovered', 2)
   expect(statesIn(journal)).toEqual([1, 1])
 })
 

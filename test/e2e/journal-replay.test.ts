@@ -100,7 +100,7 @@ describe('product 3: the same batch again', () => {
     for (const mark of marks) await postBatch(adapter, mark)
     // The last is the same as the one right before it; the third came after another with its ids.
     expect(upstream.seen.map(({ body }) => /"MinutesLate":(\d)/.exec(body)?.[1])).toEqual(['1', '2', '1'])
-    expect(adapter.events().filter(({ msg }) => msg === 'batch ids were used before').length).toBe(2)
+    expect(adapter.events().filter(({ msg }) => msg === 'batch ids reused').length).toBe(2)
   })
 
   it('joins the one that is running, and gets its parts as they come', async () => {

@@ -219,10 +219,9 @@ describe('product 3: what a client left open', () => {
   const tokensOf = (seen: readonly SeenRequest[]): unknown[] =>
     seen.map(({ headers }) => headers.authorization)
   const finished = (adapter: Adapter): Promise<void> =>
-    vi.waitFor(
-      () => expect(adapter.events().map(({ msg }) => msg)).toContain('records finished in the background'),
-      { timeout: 60_000 },
-    )
+    vi.waitFor(() => expect(adapter.events().map(({ msg }) => msg)).toContain('records recovered'), {
+      timeout: 60_000,
+    })
 
   it('is not finished with the credentials of another client, and delays its mark for seconds only', async () => {
     const upstream = await serve(() => true)

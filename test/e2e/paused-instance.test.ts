@@ -38,7 +38,7 @@ async function pauseAt(url: string, nth: number, v3: object) {
   await pausing.stopped()
   if (isHeld(url)) return undefined
   await vi.waitFor(async () => expect(await register.written()).toHaveLength(MARKS), { timeout: 60_000 })
-  await vi.waitFor(() => expect(other.log.join()).toContain('records finished in the background'), {
+  await vi.waitFor(() => expect(other.log.join()).toContain('records recovered'), {
     timeout: 60_000,
   })
   pausing.goOn()

@@ -117,6 +117,6 @@ describe('product 3: which batch is the same', () => {
     const next = await startAdapter(upstream.url, { journal })
     for (const minutes of [2, 1]) await postBatch(next, mark(minutes))
     expect(minutesOf(upstream.seen)).toEqual(['1', '2', '1', '2', '1'])
-    expect(next.events().filter(({ msg }) => msg === 'batch ids were used before').length).toBe(2)
+    expect(next.events().filter(({ msg }) => msg === 'batch ids reused').length).toBe(2)
   })
 })

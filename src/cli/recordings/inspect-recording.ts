@@ -4,18 +4,18 @@ import { type BatchLimits, type BatchPart, type Finding, inspectBatch, toFinding
 import { type BodyProfile, encodeRecord } from '../../v3/record/encode-record.ts'
 import { contentTypeOf, openRecording } from './open-recording.ts'
 
-/** What the adapter would decide with. */
+/** The settings of the adapter that decide about a recording. */
 export interface InspectSettings {
   readonly limits: BatchLimits
   /** Undefined: any. */
   readonly serviceHosts: ReadonlySet<string> | undefined
   readonly mapping: RecordMapping
   readonly bodyProfile: BodyProfile
-  /** In place of the one that the recording names or shows. */
+  /** Overrides the boundary that the recording names or shows. */
   readonly boundary: string | undefined
 }
 
-/** A record, and what would be posted for it. */
+/** A record, and the V3 body that would be posted for it. */
 export interface InspectedRecord {
   readonly part: number
   readonly contentId: string | null
@@ -23,11 +23,11 @@ export interface InspectedRecord {
   readonly v3: string | null
 }
 
-/** What a recording holds and what the adapter would say of it. */
+/** The content of a recording, and the findings of the adapter. */
 export interface InspectedRecording {
   /** Size of the batch, decompressed; that of the recording where the batch cannot be read. */
   readonly bytes: number
-  /** False where the adapter would refuse the whole request. */
+  /** False if the adapter would refuse the whole request. */
   readonly sound: boolean
   readonly idsAgree: boolean | null
   readonly changesets: number | null
@@ -35,7 +35,7 @@ export interface InspectedRecording {
   readonly findings: readonly Finding[]
 }
 
-/** Looks into a recording: every fault that the adapter would answer, and what a stricter reader would not take. */
+/** Inspects a recording: faults that the adapter would refuse, and deviations that a stricter server would. */
 export async function inspectRecording(
   bytes: Buffer,
   settings: InspectSettings,
@@ -78,7 +78,7 @@ export function refusesRequest({ severity, code }: Finding): boolean {
   return severity === 'error' && rule !== undefined && rule.class !== 'record'
 }
 
-/** What would be posted for a part, or what only the partner's settings refuse it for. */
+/** The V3 body of a part, or the faults that the partner's settings make of it. */
 function plan(
   part: BatchPart,
   { mapping, bodyProfile }: InspectSettings,

@@ -9,18 +9,18 @@ import { takeTarget } from '../../http/request-target.ts'
 import { batchPath, type Finding, guessBoundary, toFinding } from '../../v2/index.ts'
 import { kindOf, toWireBytes } from './recorded-bytes.ts'
 
-/** A batch out of a recording, as the adapter would get it. */
+/** The batch of a recording, as the adapter would receive it. */
 export interface OpenedRecording {
-  /** Decompressed; undefined where it cannot be read. */
+  /** Decompressed; undefined if it cannot be read. */
   readonly body: Buffer | undefined
   readonly contentType: string | undefined
-  /** What the adapter would refuse the request for before it decodes the batch. */
+  /** The faults for which the adapter would refuse the request before it decodes the batch. */
   readonly findings: readonly Finding[]
 }
 
 /**
- * Opens a recording: the body of a batch, or a whole HTTP request. The head of a request is read, and refused, by the
- * rules of the adapter; a body alone comes with the boundary that it shows itself.
+ * Opens a recording: the body of a batch, or a whole HTTP request. The head of a request is validated by the rules of the
+ * adapter; a body alone gets the boundary that it begins with.
  */
 export async function openRecording(bytes: Buffer, maxBodyBytes: number): Promise<OpenedRecording> {
   if (kindOf(bytes) !== 'request')
@@ -73,11 +73,11 @@ const bytesBehind: Finding = {
 function tooShort(missing: number): AdapterError {
   return new AdapterError(
     'ADP_BODY',
-    `Content-Length announces ${missing} more bytes than the recording has. The adapter would wait for them, and post nothing.`,
+    `Content-Length announces ${missing} more bytes than the recording has. The adapter would wait for them and post nothing.`,
   )
 }
 
-/** The header of a batch with this boundary; without one, of a batch that has none. */
+/** The Content-Type of a batch with this boundary, or of a batch without one. */
 export function contentTypeOf(boundary = 'none'): string {
   const isToken = /^[\w'+.-]+$/.test(boundary)
   return `multipart/mixed; boundary=${isToken ? boundary : `"${boundary.replaceAll(/["\\]/g, '\\$&')}"`}`

@@ -6,23 +6,23 @@ import { AdapterError, describeFileError } from '../../errors.ts'
 
 /** A file, or standard input. */
 export interface RecordedFile {
-  /** As it is shown: a path, or `-`. */
+  /** The displayed name: a path, or `-`. */
   readonly name: string
   readonly read: () => Promise<Buffer>
-  /** Why it is not to be read, of an entry of a folder that is no regular file. */
+  /** Why an entry of a folder is skipped, if it is not a regular file. */
   readonly skip?: string
 }
 
-/** What a path stands for: one recording, or a folder of them. */
+/** The recordings of a path: one file, or those of a folder. */
 export interface RecordedFiles {
   readonly isFolder: boolean
   readonly files: readonly RecordedFile[]
 }
 
 /**
- * Finds the recordings that `path` stands for: standard input for `-`, the file itself, or all files of a folder and of those in
- * it, in the order of their names, without hidden ones. Symbolic links to files are followed, those to folders are not.
- * Error: `ADP_USAGE` for a path that is not there, and for a pipe or device: reading one may never end.
+ * Finds the recordings of `path`: standard input for `-`, the file itself, or all files of a folder and its subfolders, sorted by
+ * name, without hidden ones. Symbolic links to files are followed, those to folders are not.
+ * Error: `ADP_USAGE` for a missing path, and for a pipe or device, whose read may never end.
  */
 export async function findRecordings(path: string): Promise<RecordedFiles> {
   if (path === '-') return { isFolder: false, files: [{ name: '-', read: readStandardInput }] }
@@ -56,7 +56,7 @@ async function listFolder(path: string, entries: readonly Dirent[]): Promise<Rec
     if (!entry.isDirectory()) files.push(await toEntry(name, entry))
     else {
       const below = await readFolder(name).catch(() => undefined)
-      // The error belongs to this entry alone: it is raised when its turn to be read comes.
+      // The error belongs to this entry alone, so it is thrown when the entry is read.
       if (below === undefined) files.push({ name, read: () => readFolder(name).then(() => Buffer.alloc(0)) })
       else for (const file of await listFolder(name, below)) files.push(file)
     }
@@ -84,7 +84,7 @@ function kindOfEntry(entry: Dirent | Stats): string {
   if (entry.isDirectory()) return 'a folder'
   if (entry.isFIFO()) return 'a named pipe'
   if (entry.isSocket()) return 'a socket'
-  return entry.isCharacterDevice() || entry.isBlockDevice() ? 'a device' : 'no regular file'
+  return entry.isCharacterDevice() || entry.isBlockDevice() ? 'a device' : 'not a regular file'
 }
 
 /** Reads a file, or standard input for `-`. Error: `ADP_USAGE` when it cannot be read. */

@@ -1,10 +1,10 @@
 import { guessBoundary } from '../../v2/index.ts'
 
-/** Blank lines may come before it (RFC 9112 2.2). One with a slip in it is a request too: its check will say what is wrong. */
+/** Blank lines may precede it (RFC 9112 2.2). A faulty request line is accepted here, so that `check` can report its fault. */
 const REQUEST_LINE =
   /^(?:\r?\n)*(?:(?:GET|HEAD|OPTIONS|POST|PUT|PATCH|DELETE|CONNECT|TRACE)[ \t]|\S+[ \t]+\S.*HTTP\/\d)/
 
-/** What a file holds: an HTTP `request` with its head, the `body` of a batch alone, an HTTP `reply`, or something `else`. */
+/** The content of a file: an HTTP `request` with its head, the `body` of a batch alone, an HTTP `reply`, or something `else`. */
 export function kindOf(bytes: Buffer): 'request' | 'body' | 'reply' | 'else' {
   const start = bytes.toString('latin1', 0, 8_192)
   if (REQUEST_LINE.test(start)) return 'request'
@@ -12,25 +12,25 @@ export function kindOf(bytes: Buffer): 'request' | 'body' | 'reply' | 'else' {
   return guessBoundary(bytes) === undefined ? 'else' : 'body'
 }
 
-/** The bytes of a recorded request as they were on the wire, and what had to be mended for that. */
+/** The bytes of a recorded request as they were on the wire, and the repairs that this took. */
 export interface WireBytes {
   readonly bytes: Buffer
   /** Bytes that Content-Length announces and the recording does not have. */
   readonly missing: number
-  /** True where the head had line feeds alone. */
+  /** True if the head had bare line feeds. */
   readonly isConverted: boolean
-  /** False where the head says nothing of the length of the body: all that follows it was taken. */
+  /** False if the head does not give the length of the body: all bytes after it were taken. */
   readonly isFramed: boolean
 }
 
 /**
- * Mends what recorders and editors do to a request: a head of bare line feeds gets CRLF, and one without Content-Length and
- * Transfer-Encoding gets the length of what follows it. A Content-Length that is too long is cut to what is there.
+ * Repairs the damage that recorders and editors do to a request: a head with bare line feeds gets CRLF, and one without
+ * Content-Length and Transfer-Encoding gets the length of the rest. A Content-Length that is too large is reduced.
  */
 export function toWireBytes(bytes: Buffer): WireBytes {
   const headEnd = headEndOf(bytes)
   const recorded = bytes.toString('latin1', 0, headEnd).trimStart()
-  // A head with both kinds of line ends was sent like that.
+  // A head with both kinds of line ends was sent that way.
   const isConverted = !recorded.includes('\r\n')
   const head = isConverted ? recorded.replaceAll('\n', '\r\n') : recorded
   const rest = bytes.subarray(headEnd)
@@ -49,7 +49,7 @@ export function toWireBytes(bytes: Buffer): WireBytes {
   return { bytes: join(mended), missing, isConverted, isFramed: true }
 }
 
-/** The offset behind the blank line that ends the head; the end of the bytes where there is none. */
+/** The offset after the blank line that ends the head; the end of the bytes without one. */
 function headEndOf(bytes: Buffer): number {
   const first = bytes.findIndex((byte) => byte !== 0x0d && byte !== 0x0a)
   const crlf = bytes.indexOf('\r\n\r\n', first)

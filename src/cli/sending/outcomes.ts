@@ -1,17 +1,17 @@
 import type { DecodedReply } from '../../v2/index.ts'
 import type { ReplyEnd } from './post-batch.ts'
 
-/** What became of one record, as its part says. */
+/** The outcome of one record, as its part states it. */
 export interface Outcome {
   readonly part: number
   readonly contentId: string | null
   readonly status: number
-  /** The id that the service gave, null for a record that was not accepted. */
+  /** The id that the service assigned; null for a record that was not accepted. */
   readonly externalId: string | null
   readonly errors: readonly { readonly code: string; readonly message: string }[]
 }
 
-/** What is known once the reply has come to its end. */
+/** The result of a reply that has ended. */
 export interface SendResult {
   readonly outcomes: readonly Outcome[]
   /** Records of the batch; undefined for one that cannot be decoded here. */
@@ -41,14 +41,14 @@ function parseBody(body: string): unknown {
   }
 }
 
-/** 0: every record was accepted; 1: one was not, or its outcome is not known here. */
+/** 0: every record was accepted; 1: at least one was not, or has no known outcome. */
 export function exitStatusOf({ outcomes, expected, end }: SendResult): 0 | 1 {
   const isComplete =
     end === 'whole' && (expected === undefined ? outcomes.length > 0 : outcomes.length >= expected)
   return isComplete && outcomes.every(isAccepted) ? 0 : 1
 }
 
-/** The lines that end the output: what is known, and what to do about what is not. */
+/** The last lines of the output: the counts, and what to do about missing outcomes. */
 export function summaryOf({ outcomes, expected, end }: SendResult): string[] {
   if (end === 'whole' && outcomes.length === 0)
     return [
@@ -82,7 +82,7 @@ function isAccepted({ status }: Outcome): boolean {
   return status < 300
 }
 
-/** Kinds of what was not accepted; each outcome is of one. */
+/** Kinds of outcomes that are not accepted; they do not overlap. */
 const kinds: readonly (readonly [name: string, is: (outcome: Outcome) => boolean])[] = [
   ['refused', ({ status }) => status < 500],
   ['unknown', ({ status, errors }) => isUnknown(status, errors)],
@@ -93,7 +93,7 @@ function isUnknown(status: number, errors: Outcome['errors']): boolean {
   return status === 504 || errors.some(({ code }) => code === 'ADP_OUTCOME_UNKNOWN')
 }
 
-/** The head of the table whose lines `lineOf` gives; `width` is that of the Content-IDs. */
+/** The head of the table whose lines `lineOf` formats; `width` is that of the Content-IDs. */
 export function headOf(width: number): string {
   return `${'part'.padStart(5)}  ${'content-id'.padEnd(width)}  status  outcome`
 }

@@ -4,16 +4,16 @@ import { readEnvironment } from '../../config/environment.ts'
 import { AdapterError } from '../../errors.ts'
 import { type DecodedReply, openReplyDecoding } from '../../v2/index.ts'
 
-/** What is posted. */
+/** A batch as it is posted. */
 export interface PostedBatch {
   readonly body: Buffer
   readonly contentType: string | undefined
 }
 
-/** How the reply came to its end: whole, cut off, or given up because `signal` said so. */
+/** The end of a reply: complete, cut off, or stopped by `signal`. */
 export type ReplyEnd = 'whole' | 'cut off' | 'stopped'
 
-/** Codes of errors by which no connection came about: nothing was sent. */
+/** Codes of errors without a connection: nothing was sent. */
 const NOT_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -27,7 +27,7 @@ const NOT_SENT = new Set([
 const CERTIFICATE = /CERT|SELF_SIGNED|^ERR_(?:TLS|SSL)/
 
 /**
- * Posts a batch as a V2 client does and calls `onPart` for each part of the reply as it comes.
+ * Posts a batch as a V2 client does and calls `onPart` for each part of the reply when it arrives.
  * Errors: `ADP_UPSTREAM_UNAVAILABLE` where nothing answers, `ADP_UPSTREAM_REFUSED` for any other reply than that of a batch.
  */
 export async function postBatch(
@@ -77,20 +77,20 @@ function endOf(cause: unknown, to: URL, signal: AbortSignal): ReplyEnd {
     if (cause.code === 'ADP_TRUNCATED') return 'cut off'
     throw cause
   }
-  // Errors of connections have codes; anything else is a fault of this program.
+  // Connection errors have codes; any other error is a bug.
   if (!(cause instanceof Error && 'code' in cause)) throw cause
   const code = String(cause.code)
   if (code.startsWith('UND_ERR_INVALID')) throw cause
   if (NOT_SENT.has(code) || CERTIFICATE.test(code)) {
     const message = CERTIFICATE.test(code)
-      ? `The certificate of ${to.origin} is not accepted (${code}). Set NODE_EXTRA_CA_CERTS to its authority, or name another address.`
+      ? `The certificate of ${to.origin} is not trusted (${code}). Set NODE_EXTRA_CA_CERTS to its authority, or name another address.`
       : `Nothing answers at ${to.origin}. Is the adapter running?`
     throw new AdapterError('ADP_UPSTREAM_UNAVAILABLE', message, { cause })
   }
   return 'cut off'
 }
 
-/** The error of a batch that was refused as a whole, in the words of the reply. */
+/** The error of a batch that was refused as a whole, with the text of the reply. */
 function refusal(status: number, text: string): AdapterError {
   const { error, message } = parseRefusal(text)
   const words = error === undefined ? (message ?? text) : `${error.code ?? ''} ${error.message ?? ''}`

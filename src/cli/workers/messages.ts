@@ -1,20 +1,20 @@
 import type { MetricsSnapshot, MetricsText } from '../../app/watch-workers.ts'
 
-/** What a worker tells the primary. */
+/** Messages from a worker to the primary. */
 export type FromWorker =
-  /** It takes requests. */
+  /** The worker accepts requests. */
   | { readonly kind: 'ready'; readonly url: string }
-  /** Its own metrics, as the primary asked for them. */
+  /** The worker's own metrics, as requested by the primary. */
   | { readonly kind: 'metrics'; readonly metrics: MetricsSnapshot }
-  /** Somebody asked it for the metrics of the adapter. */
+  /** A client has requested the metrics of the adapter. */
   | { readonly kind: 'askPage' }
 
-/** What the primary tells a worker. */
+/** Messages from the primary to a worker. */
 export type FromPrimary =
-  /** Finish what is under way, then end. */
+  /** Finish the requests under way, then exit. */
   | { readonly kind: 'stop' }
   | { readonly kind: 'askMetrics' }
-  /** The metrics of all workers, for everybody who asked this one. */
+  /** The metrics of all workers, for the clients that requested them from this one. */
   | { readonly kind: 'page'; readonly page: MetricsText }
 
 /** True for a message of this program; Node and its debugger send others through the same channel. */

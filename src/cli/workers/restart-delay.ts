@@ -1,11 +1,11 @@
-/** A worker that lived so long did not end for what ended those before it. */
+/** A worker that lived longer did not end for the reason that ended those before it. */
 const LONG_LIFE_MS = 60_000
 const FIRST_MS = 100
 const LONGEST_MS = 10_000
 
 /**
- * Creates the delays after which workers are replaced: 100 ms, doubling with each that ends young, up to 10 s. `livedMs` is
- * the age of the one that ended.
+ * Creates the delays after which workers are replaced: 100 ms, doubled after each short life, up to 10 s. `livedMs` is the age of
+ * the worker that ended.
  */
 export function createRestartDelay(): (livedMs: number) => number {
   let young = 0

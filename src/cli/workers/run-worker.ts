@@ -5,8 +5,8 @@ import type { MetricsText } from '../../app/watch-workers.ts'
 import { type FromWorker, isFromPrimary } from './messages.ts'
 
 /**
- * Runs one of several adapters on the same port, in a process that the primary forked, until the primary says so or a signal
- * does. Resolves when it has ended; without its primary it ends at once, and the journal has what was under way.
+ * Runs one of several adapters on the same port, in a process that the primary forked, until the primary or a signal stops it.
+ * Resolves when it has ended; without its primary it ends at once, and the journal keeps its open records.
  */
 export async function runWorker(create: (overrides: AppOverrides) => App): Promise<void> {
   const asking: ((page: MetricsText) => void)[] = []
@@ -19,7 +19,7 @@ export async function runWorker(create: (overrides: AppOverrides) => App): Promi
       }),
   })
   const stopped = new Promise<void>((resolve) => {
-    // A terminal and systemd signal the whole group, and the primary tells it as well: only the first counts.
+    // A terminal and systemd signal the whole process group, and the primary sends a message as well: only the first one counts.
     process.on('SIGINT', () => resolve()).on('SIGTERM', () => resolve())
     process.on('message', (message) => {
       if (!isFromPrimary(message)) return
@@ -40,6 +40,6 @@ export async function runWorker(create: (overrides: AppOverrides) => App): Promi
 }
 
 function tell(message: FromWorker): void {
-  // While the primary goes away there is nobody to be told.
+  // The primary may have exited.
   if (process.connected) process.send?.(message)
 }

@@ -8,16 +8,16 @@ import { createRestartDelay } from './restart-delay.ts'
 /** The workers of one adapter. */
 export interface Workers {
   readonly url: string
-  /** Tells them to finish what is under way, and resolves when all have ended. */
+  /** Lets them finish the requests under way, and resolves when all have ended. */
   stop(): Promise<void>
 }
 
-/** A worker that is too busy to show its metrics counts with what it showed last. */
+/** A worker that does not report in this time counts with its last report. */
 const METRICS_MS = 2_000
 
 /**
- * Starts `count` processes like this one, which share one port, and replaces each that ends. The first one starts alone: what
- * keeps it from listening is told once, and it has made the journal's tables. Resolves when all take requests. Error:
+ * Starts `count` processes like this one, which share one port, and replaces each that ends. The first one starts alone: it
+ * creates the journal's tables, and a reason that prevents listening is reported once. Resolves when all accept requests. Error:
  * `ADP_CONFIGURATION` or `ADP_INTERNAL` when one ends before that.
  */
 export async function startWorkers(count: number, watch: WorkerWatch): Promise<Workers> {
@@ -36,12 +36,12 @@ export async function startWorkers(count: number, watch: WorkerWatch): Promise<W
     if (restartMs === undefined) return
     const timer = setTimeout(() => {
       timers.delete(timer)
-      // Its end comes here again.
+      // The end of the replacement is handled here as well.
       start().catch(() => undefined)
     }, restartMs)
     timers.add(timer)
   }
-  /** Resolves when a new worker takes requests; rejects when it ends first. */
+  /** Resolves when a new worker accepts requests; rejects if it ends first. */
   const start = (): Promise<string> =>
     new Promise((resolve, reject) => {
       const bornMs = performance.now()
@@ -67,7 +67,7 @@ export async function startWorkers(count: number, watch: WorkerWatch): Promise<W
     await empty
   }
   try {
-    // As it is: a number that JSON does not know would come as null.
+    // JSON would turn some numbers of the metrics into null.
     cluster.setupPrimary({ serialization: 'advanced' })
     const url = await start()
     await Promise.all(Array.from({ length: count - 1 }, start))
@@ -79,7 +79,7 @@ export async function startWorkers(count: number, watch: WorkerWatch): Promise<W
   }
 }
 
-/** The worker has told why. */
+/** The worker itself has printed the reason. */
 function endedEarly(status: number | null): AdapterError {
   return status === 2
     ? new AdapterError('ADP_CONFIGURATION', 'A worker could not start.')
@@ -90,7 +90,7 @@ interface MetricsRound {
   onMessage(worker: Worker, message: Exclude<FromWorker, { kind: 'ready' }>): void
 }
 
-/** Asks all workers for their metrics when one is asked for those of the adapter, and answers it with the sum. */
+/** Collects the metrics of all workers when one of them is asked for the adapter's, and sends it the sum. */
 function createMetricsRound(alive: ReadonlySet<Worker>, watch: WorkerWatch): MetricsRound {
   const waiting = new Map<Worker, () => void>()
   let round: Promise<void> | undefined

@@ -81,7 +81,7 @@ async function outliveLease(): Promise<readonly Finding[] | undefined> {
   const load = rig.load(stopping.url, 'sandbox')
   await stopping.stopped()
   if (isHeld(url)) return undefined
-  await other.logged('records finished in the background')
+  await other.logged('records recovered')
   stopping.goOn()
   await load.stop()
   // After its end nothing can leave any longer.
@@ -115,7 +115,7 @@ async function leaveToOther(imports: readonly string[], outcome: string): Promis
 test('a recovery with the credentials of another client is found: lent tokens', { timeout }, async () => {
   const [sound, broken] = await Promise.all([
     leaveToOther([], 'recovery waits'),
-    leaveToOther([defect('lend-credentials')], 'records finished in the background'),
+    leaveToOther([defect('lend-credentials')], 'records recovered'),
   ])
   expect(kindsOf(sound)).not.toContain('lent')
   expect(kindsOf(broken)).toContain('lent')
