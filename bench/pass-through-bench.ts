@@ -1,0 +1,107 @@
+import { createServer } from 'node:net'
+
+import { type Child, startChild } from './child.ts'
+import { type NginxPeer, startNginx } from './nginx-peer.ts'
+import type { Row } from './report.ts'
+import { interleave, median, medianRatio } from './rounds.ts'
+
+const CLIENTS = 32
+const ROUND_MS = 1_500
+const ROUNDS = 6
+/** Rounds of each candidate before those that count: V8 takes some 20,000 requests to compile the longest path. */
+const WARM_UPS = 4
+const AIM = 0.8
+
+const names = ['adapter', 'Express and undici', 'http-proxy-middleware', 'nginx'] as const
+type Name = (typeof names)[number]
+
+interface Candidate {
+  readonly port: number
+  readonly cpuMs: () => Promise<number>
+}
+
+interface Measured {
+  readonly requestsPerSecond: number
+  readonly cpuMicros: number
+}
+
+/**
+ * Pages of 2 KB through the adapter, with everything on (authorisation, log to a file, metrics, links), against proxies that do
+ * nothing else. The candidates have one core in turns, clients and service the other. The ratio is that of processor time for a
+ * request: it hardly changes with what else the machine does.
+ */
+export async function benchPassThrough(): Promise<Row[]> {
+  const upstream = await startChild('page-process.ts', [], 1)
+  const upstreamPort = upstream.ready['port'] ?? 0
+  const url = `http://127.0.0.1:${upstreamPort}`
+  const children = {
+    adapter: await startChild('adapter-process.ts', [url], 0),
+    'Express and undici': await startChild('proxy-process.ts', ['undici', url], 0),
+    'http-proxy-middleware': await startChild('proxy-process.ts', ['middleware', url], 0),
+  }
+  const nginx = await startNginx(upstreamPort, await freePort(), 0)
+  const candidates = new Map<Name, Candidate>([
+    ...Object.entries(children).map(([name, child]) => [name as Name, ofChild(child)] as const),
+    ...(nginx === undefined ? [] : [['nginx', ofNginx(nginx)] as const]),
+  ])
+  const ports = [...candidates.values()].map(({ port }) => port)
+  const load = await startChild('page-load-process.ts', [CLIENTS, ROUND_MS, ...ports], 1)
+  try {
+    const present = names.filter((name) => candidates.has(name))
+    const measureOne = (name: Name): Promise<Measured> => {
+      const candidate = candidates.get(name)
+      if (candidate === undefined) throw new Error(`no ${name}`)
+      return measure(candidate, load)
+    }
+    await interleave(present, WARM_UPS - 1, measureOne)
+    return toRows(await interleave(present, ROUNDS, measureOne))
+  } finally {
+    nginx?.stop()
+    await Promise.all([upstream, load, ...Object.values(children)].map((child) => child.stop()))
+  }
+}
+
+async function measure({ port, cpuMs }: Candidate, load: Child): Promise<Measured> {
+  const before = await cpuMs()
+  const { requests = 0, ms = 0 } = await load.ask(String(port))
+  const cpu = (await cpuMs()) - before
+  return { requestsPerSecond: (requests * 1_000) / ms, cpuMicros: (cpu * 1_000) / requests }
+}
+
+function ofChild(child: Child): Candidate {
+  return {
+    port: child.ready['port'] ?? 0,
+    cpuMs: async () => (await child.ask('cpu'))['cpuMs'] ?? Number.NaN,
+  }
+}
+
+function ofNginx(nginx: NginxPeer): Candidate {
+  return { port: nginx.port, cpuMs: () => Promise.resolve(nginx.cpuMs()) }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      const port = typeof address === 'object' && address !== null ? address.port : 0
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+function toRows(all: ReadonlyMap<Name, readonly Measured[]>): Row[] {
+  const cpu = (name: Name): number[] => (all.get(name) ?? []).map(({ cpuMicros }) => cpuMicros)
+  return [...all].map(([name, measured]) => {
+    const ratio = medianRatio(cpu(name), cpu('adapter'))
+    const rate = median(measured.map(({ requestsPerSecond }) => requestsPerSecond)) / 1_000
+    const isAim = name === 'Express and undici'
+    return {
+      bench: 'pass-through of 2 KB',
+      candidate: name,
+      value: `${median(cpu(name)).toFixed(0)} us a request, ${rate.toFixed(1)}k requests/s`,
+      ratio: name === 'adapter' ? '' : `adapter ${ratio.toFixed(2)} of it`,
+      aim: isAim ? `>= ${AIM}` : '',
+      met: isAim ? ratio >= AIM : undefined,
+    }
+  })
+}

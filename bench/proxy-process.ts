@@ -1,0 +1,32 @@
+import express from 'express'
+import { createProxyMiddleware } from 'http-proxy-middleware'
+import { Agent } from 'node:http'
+import { Pool } from 'undici'
+
+import { cpuMs, serveCommands } from './child.ts'
+
+// A bare proxy over Express 5, with nothing but the relaying. Arguments: `undici` or `middleware`, the address of the upstream.
+
+const [kind, target = ''] = process.argv.slice(2)
+const app = express()
+if (kind === 'undici') {
+  const pool = new Pool(target, { connections: 32, pipelining: 1 })
+  app.use((request, response, next) => {
+    const { method, url: path } = request
+    // undici leaves out what is undefined.
+    const headers = { ...request.headers, host: undefined, connection: undefined }
+    pool
+      .stream({ method, path, headers, opaque: response }, ({ statusCode, headers: fields, opaque }) =>
+        opaque.writeHead(statusCode, fields),
+      )
+      .catch(next)
+  })
+} else {
+  const agent = new Agent({ keepAlive: true, maxSockets: 32 })
+  app.use(createProxyMiddleware({ target, agent, changeOrigin: true }))
+}
+const server = app.listen(0, '127.0.0.1', () => {
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  serveCommands({ port }, { cpu: () => ({ cpuMs: cpuMs() }) })
+})
