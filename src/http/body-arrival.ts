@@ -33,8 +33,8 @@ export function bodyArrival(request: IncomingMessage, onBytes: (count: number) =
   })
 }
 
-/** RFC 9112 6.3: a request has a body when one of the two fields says so. */
-function hasBody({ headers, complete }: IncomingMessage): boolean {
+/** True while a body is to come. RFC 9112 6.3: a request has one when one of the two fields says so. */
+export function hasBody({ headers, complete }: IncomingMessage): boolean {
   return (
     !complete && (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0)
   )

@@ -53,7 +53,7 @@ function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
     const signal = untilGone(response)
     const priority = 'read'
     const { budgetMs } = partner
-    const budget = openCallBudget({ rateLimit, queueKey, priority, budgetMs, clock, signal })
+    const budget = openCallBudget({ rateLimit, queueKey, priority, budgetMs, clock, signal: () => signal })
     const onAccepted = (): void => {
       queueKeys.accept(authorisation)
       accepted.accept(authorisation)

@@ -1,111 +1,198 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-import type { Events, PassedThrough } from '../observability/events.ts'
-import { readRetryAfter, retryWaitMs, type QueueKey } from '../upstream/index.ts'
-import type { V3Credentials } from '../v3/index.ts'
 import type { Clock } from '../clock.ts'
+import type { Events, PassedThrough } from '../observability/events.ts'
 import type { AcceptedCredentials } from '../partners/accepted-credentials.ts'
-import { addedCredentials } from './added-credentials.ts'
-import type { HeldBytes } from './byte-budget.ts'
 import type { Authorisation } from '../partners/partner.ts'
-import { openCallBudget, type CallBudget } from '../upstream/index.ts'
-import { untilGone } from './until-gone.ts'
-
-/** One request that is passed through to V3. */
-export interface ProxiedRequest {
-  /** Reports the request as it ended, once; called when the connection of its reply closes, if not before. */
-  finish(): void
-  /** The client that it is for. */
-  readonly queueKey: QueueKey
-  /** The bytes of its body that wait for a connection. */
-  readonly held: HeldBytes
-  readonly budget: CallBudget
-  /** Credentials of the calls that are not the client's own. */
-  readonly added: readonly string[]
-  /** Aborts when the client has gone. */
-  readonly signal: AbortSignal
-  /** Pauses the key's calls, as the service asked with this reply (429), for the budget of a request at the most. */
-  holdBack(retryAfter: string | undefined): void
-  /**
-   * What to do about a reply of 401: credentials to send the request with once more; undefined: the 401 is the client's. The
-   * token of a request that cannot be sent again is renewed for the next one.
-   */
-  renew(): Promise<V3Credentials> | undefined
-}
+import type { QueueKeys } from '../partners/queue-keys.ts'
+import {
+  type CallBudget,
+  type CallFailure,
+  openCallBudget,
+  type QueueKey,
+  readRetryAfter,
+  type ReplyHead,
+  type ReplySink,
+  retryWaitMs,
+  type StreamCall,
+} from '../upstream/index.ts'
+import type { V3Credentials } from '../v3/index.ts'
+import { addedCredentials } from './added-credentials.ts'
+import { sendError } from './error-reply.ts'
+import type { LinkRewriter } from './link-rewriter.ts'
+import { lossOf } from './lost-request.ts'
+import { ReplyRelay } from './relay-reply.ts'
+import { GONE } from './until-gone.ts'
 
 export interface ProxiedRequestOptions {
   readonly events: Events
   readonly accepted: AcceptedCredentials
+  readonly queueKeys: QueueKeys
   readonly clock: Clock
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
 }
 
 /** A request that was authorised. */
-interface Incoming {
-  readonly queueKey: QueueKey
-  readonly held: HeldBytes
-  readonly authorisation: Authorisation
+export interface Incoming {
   readonly request: IncomingMessage
   readonly response: ServerResponse
+  readonly authorisation: Authorisation
+  /** Undefined: links of the reply stay as they are. */
+  readonly createRewriter: (() => LinkRewriter) | undefined
+  /** Sends it once more, with these credentials. */
+  readonly sendAgain: (proxied: ProxiedRequest, credentials: Promise<V3Credentials>) => void
 }
 
 const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 /** What the log says of a client that went away before the answer. */
 const CLIENT_GONE = 499
 
-/** Opens a request: its calls, what its reply means for others, and the event at its end. */
-export function openProxiedRequest(
-  { events, accepted, clock, nowMs }: ProxiedRequestOptions,
-  { queueKey, held, authorisation, request, response }: Incoming,
-): ProxiedRequest {
-  const { partner, rateLimit, renew, credentials, client } = authorisation
-  const startedMs = nowMs()
-  const { headers } = request
-  const method: PassedThrough['method'] = methods.find((one) => one === request.method) ?? 'other'
-  const isRead = method === 'GET' || method === 'HEAD'
-  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-  const signal = untilGone(response)
-  const priority = isRead ? 'read' : 'write'
-  const budget = openCallBudget({ rateLimit, queueKey, priority, budgetMs: partner.budgetMs, clock, signal })
-  let mayRenew = renew
-  const added = addedCredentials(credentials, client)
-  let isOver = false
-  const finish = (): void => {
-    if (isOver) return
-    isOver = true
-    if (isAcceptance(response, request.url)) accepted.accept(authorisation)
-    events.passedThrough({
-      partner: partner.id,
-      method,
-      status: response.headersSent ? response.statusCode : CLIENT_GONE,
-      durationMs: nowMs() - startedMs,
-      queuedMs: budget.queuedMs(),
+/**
+ * One request that is passed through to V3: where its reply goes, what that means for others with the same key or token, and
+ * the line in the log at its end.
+ */
+export class ProxiedRequest implements ReplySink {
+  readonly queueKey: QueueKey
+  readonly budget: CallBudget
+  readonly incoming: Incoming
+  /** The call that is under way for it, and what gives the place of that call back. */
+  call: StreamCall | undefined
+  leave: (() => void) | undefined
+  private readonly options: ProxiedRequestOptions
+  private readonly method: PassedThrough['method']
+  private readonly startedMs: number
+  /** Credentials of the calls that are not the client's own. */
+  private readonly added: string[]
+  private relay: ReplyRelay | undefined
+  private renewed: Promise<V3Credentials> | undefined
+  private mayRenew: Authorisation['renew']
+  private gone: AbortController | undefined
+  private isReported = false
+
+  constructor(options: ProxiedRequestOptions, incoming: Incoming) {
+    const { request, response, authorisation } = incoming
+    this.options = options
+    this.incoming = incoming
+    this.startedMs = options.nowMs()
+    this.method = methods.find((one) => one === request.method) ?? 'other'
+    this.queueKey = options.queueKeys.of(authorisation)
+    this.added = addedCredentials(authorisation.credentials, authorisation.client)
+    this.mayRenew = authorisation.renew
+    this.budget = openCallBudget({
+      rateLimit: authorisation.rateLimit,
+      queueKey: this.queueKey,
+      priority: this.isRead() ? 'read' : 'write',
+      budgetMs: authorisation.partner.budgetMs,
+      clock: options.clock,
+      signal: () => this.signal(),
+    })
+    response.once('close', () => {
+      this.report()
+      this.gone?.abort(GONE)
+      this.call?.abort()
     })
   }
-  signal.addEventListener('abort', finish)
-  return {
-    finish,
-    queueKey,
-    held,
-    budget,
-    added,
-    signal,
-    holdBack: (retryAfter) => {
-      const retryAfterMs = readRetryAfter(retryAfter, '', nowMs())
-      const waitMs = retryWaitMs({ kind: 'notApplied', reason: 'throttled', retryAfterMs }, 0)
-      if (waitMs !== undefined) rateLimit?.pauseFor(Math.min(waitMs, partner.budgetMs))
-    },
-    renew: () => {
-      const renewed = mayRenew?.().then((own) => {
-        added.push(...addedCredentials(own, client))
-        return own
-      })
-      mayRenew = undefined
-      if (renewed === undefined || (isRead && !hasBody)) return renewed
-      renewed.catch(() => undefined) // the next request asks again, and is told
-      return undefined
-    },
+
+  /** Aborts when the client has gone. */
+  signal(): AbortSignal {
+    this.gone ??= new AbortController()
+    if (this.incoming.response.destroyed) this.gone.abort(GONE)
+    return this.gone.signal
+  }
+
+  onHead(head: ReplyHead): void {
+    const { response, authorisation, createRewriter } = this.incoming
+    if (head.status === 429) this.holdBack(head.headers['retry-after'])
+    if (head.status < 400) this.options.queueKeys.accept(authorisation)
+    if (head.status === 401) this.renewed = this.renew()
+    if (this.renewed !== undefined) return
+    this.relay = new ReplyRelay(response, {
+      added: this.added,
+      createRewriter,
+      onDrain: () => this.call?.resume(),
+    })
+    this.relay.start(head)
+  }
+
+  onData(chunk: Buffer): boolean {
+    return this.relay === undefined || this.relay.data(chunk)
+  }
+
+  onEnd(): void {
+    this.leave?.()
+    if (this.renewed === undefined) this.relay?.end()
+    else this.sendAgain(this.renewed)
+  }
+
+  onFailure({ sent, cause }: CallFailure): void {
+    this.leave?.()
+    if (this.renewed !== undefined) this.sendAgain(this.renewed)
+    else this.fail(sent, cause)
+  }
+
+  private sendAgain(credentials: Promise<V3Credentials>): void {
+    this.renewed = undefined
+    this.incoming.sendAgain(this, credentials)
+  }
+
+  private fail(sent: boolean, cause: Error): void {
+    const { request, response } = this.incoming
+    const { events } = this.options
+    if (response.destroyed || response.writableEnded) return // the client left, or has its answer
+    if (!response.headersSent) {
+      events.passThroughFailed({ reason: 'unreachable' })
+      sendError(response, lossOf(request.method, sent, cause), events)
+      return
+    }
+    events.passThroughFailed({ reason: 'brokenReply' })
+    this.report()
+    response.destroy()
+  }
+
+  /** Pauses the key's calls, as the service asked with this reply (429), for the budget of a request at the most. */
+  private holdBack(retryAfter: string | undefined): void {
+    const { rateLimit, partner } = this.incoming.authorisation
+    const retryAfterMs = readRetryAfter(retryAfter, '', this.options.nowMs())
+    const waitMs = retryWaitMs({ kind: 'notApplied', reason: 'throttled', retryAfterMs }, 0)
+    if (waitMs !== undefined) rateLimit?.pauseFor(Math.min(waitMs, partner.budgetMs))
+  }
+
+  /**
+   * What to do about a reply of 401: credentials to send the request with once more; undefined: the 401 is the client's. The
+   * token of a request that cannot be sent again is renewed for the next one.
+   */
+  private renew(): Promise<V3Credentials> | undefined {
+    const { authorisation, request } = this.incoming
+    const renewed = this.mayRenew?.().then((own) => {
+      this.added.push(...addedCredentials(own, authorisation.client))
+      return own
+    })
+    this.mayRenew = undefined
+    const { headers } = request
+    const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+    if (renewed === undefined || (this.isRead() && !hasBody)) return renewed
+    renewed.catch(() => undefined) // the next request asks again, and gets the error
+    return undefined
+  }
+
+  private isRead(): boolean {
+    return this.method === 'GET' || this.method === 'HEAD'
+  }
+
+  private report(): void {
+    if (this.isReported) return
+    this.isReported = true
+    const { request, response, authorisation } = this.incoming
+    const { events, accepted, nowMs } = this.options
+    if (isAcceptance(response, request.url)) accepted.accept(authorisation)
+    events.passedThrough({
+      partner: authorisation.partner.id,
+      method: this.method,
+      status: response.headersSent ? response.statusCode : CLIENT_GONE,
+      durationMs: nowMs() - this.startedMs,
+      queuedMs: this.budget.queuedMs(),
+    })
   }
 }
 

@@ -7,10 +7,10 @@ import type { CallPriority } from './rate-limit/waiting-line.ts'
 /** The upstream calls that one request of a client may make, one after another, within its time. */
 export interface CallBudget {
   /**
-   * Resolves when the next call may leave. Errors: `ADP_OVERLOADED` when too many wait already, `ADP_BUDGET_EXCEEDED` when it
+   * Resolves when the next call may leave; undefined: it may now. Errors: `ADP_OVERLOADED` when too many wait already, `ADP_BUDGET_EXCEEDED` when it
    * could only leave after the deadline: nothing was sent. Rejects with the signal's reason once the client has gone.
    */
-  take(): Promise<void>
+  take(): Promise<void> | undefined
   /**
    * Waits before the next call because the service asked to. With `wholeKey` (429) all calls with the key are paused. False, at
    * once, when the wait would end after the deadline; the key is then paused for the time of one budget.
@@ -31,8 +31,8 @@ export interface CallBudgetOptions {
   /** Time for all calls of the request. */
   readonly budgetMs: number
   readonly clock: Clock
-  /** Aborts when the client has gone. */
-  readonly signal: AbortSignal
+  /** A signal that aborts when the client has gone; called when a call has to wait. */
+  readonly signal: () => AbortSignal
 }
 
 /** Opens the budget of one request, under the rate limit of its partner. */
@@ -47,16 +47,19 @@ export function openCallBudget({
   const deadlineMs = clock.nowMs() + budgetMs
   const leftMs = (): number => deadlineMs - clock.nowMs()
   let queuedMs = 0
+  const acquire = async (limit: RateLimit): Promise<void> => {
+    const gone = signal()
+    gone.throwIfAborted()
+    const admission = await limit.acquire(priority, limit.nowMs() + leftMs(), queueKey, gone)
+    queuedMs += admission.waitedMs
+    if (admission.admitted) return
+    gone.throwIfAborted()
+    throw admission.reason === 'full' ? overloaded() : overBudget()
+  }
   return {
-    take: async () => {
-      signal.throwIfAborted()
-      if (leftMs() <= 0) throw overBudget()
-      if (rateLimit === undefined) return
-      const admission = await rateLimit.acquire(priority, rateLimit.nowMs() + leftMs(), queueKey, signal)
-      queuedMs += admission.waitedMs
-      if (admission.admitted) return
-      signal.throwIfAborted()
-      throw admission.reason === 'full' ? overloaded() : overBudget()
+    take: () => {
+      if (leftMs() <= 0) return Promise.reject(overBudget())
+      return rateLimit === undefined ? undefined : acquire(rateLimit)
     },
     pause: async (ms, wholeKey) => {
       // Not longer: an odd Retry-After must not silence a partner for hours; the next call would be given it again.
@@ -65,7 +68,7 @@ export function openCallBudget({
       if (wholeKey && rateLimit !== undefined) return true
       await new Promise<void>((resolve) => {
         const cancel = clock.after(ms, resolve)
-        signal.addEventListener('abort', () => {
+        signal().addEventListener('abort', () => {
           cancel()
           resolve()
         })

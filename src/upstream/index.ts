@@ -23,5 +23,11 @@ export type { CallPriority } from './rate-limit/waiting-line.ts'
 export { readRetryAfter } from './retry-after.ts'
 export { retryWaitMs } from './retry.ts'
 export { type ClientCredentials, fetchToken } from './tokens/fetch-token.ts'
-export { type CallFailure, type ReplyHead, type ReplySink, StreamCall } from './stream-call.ts'
+export {
+  type CallFailure,
+  type ReplyHead,
+  type ReplySink,
+  StreamCall,
+  type StreamCallOptions,
+} from './stream-call.ts'
 export { createTokenSource, type TokenSource } from './tokens/token-source.ts'

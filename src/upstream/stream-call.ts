@@ -33,7 +33,6 @@ export interface ReplySink {
 }
 
 export interface StreamCallOptions {
-  readonly sink: ReplySink
   /** The longest time from the end of the request to the status line, also where interim responses keep coming, ms. */
   readonly headersMs: number
   readonly clock: Clock
@@ -45,6 +44,7 @@ export interface StreamCallOptions {
 export class StreamCall implements ConnectionUser {
   onDone: ((replied: boolean) => void) | undefined
   wasReset: (() => boolean) | undefined
+  private readonly sink: ReplySink
   private readonly options: StreamCallOptions
   private controller: Dispatcher.DispatchController | undefined
   private startedMs = 0
@@ -53,7 +53,8 @@ export class StreamCall implements ConnectionUser {
   private endsWithConnection = false
   private cancelInterim: (() => void) | undefined
 
-  constructor(options: StreamCallOptions) {
+  constructor(sink: ReplySink, options: StreamCallOptions) {
+    this.sink = sink
     this.options = options
   }
 
@@ -66,12 +67,13 @@ export class StreamCall implements ConnectionUser {
   }
 
   /** Ends the call; the sink gets the cause as a failure. */
-  abort(cause: Error = new errors.RequestAbortedError('the reply is not waited for any longer')): void {
+  abort(cause?: Error): void {
     if (this.done) return
+    const error = cause ?? new errors.RequestAbortedError('the reply is not waited for any longer')
     const { controller } = this
     // The controller's abort closes the connection and reports back before it returns.
-    if (controller === undefined) this.fail(cause)
-    else controller.abort(cause)
+    if (controller === undefined) this.fail(error)
+    else controller.abort(error)
   }
 
   resume(): void {
@@ -102,11 +104,11 @@ export class StreamCall implements ConnectionUser {
     this.answer(status)
     this.endsWithConnection =
       headers['content-length'] === undefined && headers['transfer-encoding'] === undefined
-    this.options.sink.onHead({ status, reason, headers, fields: toFields(controller.rawHeaders) })
+    this.sink.onHead({ status, reason, headers, fields: toFields(controller.rawHeaders) })
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (!this.options.sink.onData(chunk)) controller.pause()
+    if (!this.sink.onData(chunk)) controller.pause()
   }
 
   onResponseEnd(): void {
@@ -115,7 +117,7 @@ export class StreamCall implements ConnectionUser {
       this.fail(new errors.SocketError('the connection was reset'))
       return
     }
-    if (this.finish(true)) this.options.sink.onEnd()
+    if (this.finish(true)) this.sink.onEnd()
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
@@ -126,7 +128,7 @@ export class StreamCall implements ConnectionUser {
     if (!this.finish(false)) return
     const sent = this.isSent()
     if (sent) this.answer(undefined)
-    this.options.sink.onFailure({ sent, cause })
+    this.sink.onFailure({ sent, cause })
   }
 
   private answer(status: number | undefined): void {

@@ -54,7 +54,14 @@ async function read(
     queueKey: soleQueue,
     credentials: renewed(0),
     renew: renews ? () => Promise.resolve(renewed((tokens += 1))) : undefined,
-    budget: openCallBudget({ rateLimit, queueKey: soleQueue, priority: 'read', budgetMs, clock, signal }),
+    budget: openCallBudget({
+      rateLimit,
+      queueKey: soleQueue,
+      priority: 'read',
+      budgetMs,
+      clock,
+      signal: () => signal,
+    }),
     signal,
     pages: 0,
   }

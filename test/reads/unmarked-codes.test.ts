@@ -51,7 +51,7 @@ function openSession() {
       priority: 'read',
       budgetMs: 1_000_000_000,
       clock,
-      signal,
+      signal: () => signal,
     }),
     signal,
     pages: 3,

@@ -23,13 +23,13 @@ function start({ limited = true, budgetMs = 10_000 } = {}): Started {
     priority: 'read',
     budgetMs,
     clock,
-    signal: gone.signal,
+    signal: () => gone.signal,
   })
   return { clock, rateLimit, budget, gone }
 }
 
 /** The result of `take`: the time at which the call may leave, or the code or name of the refusal. */
-async function outcome({ clock }: Started, taken: Promise<void>): Promise<number | string> {
+async function outcome({ clock }: Started, taken: Promise<void> | undefined): Promise<number | string> {
   try {
     await taken
     return clock.nowMs()

@@ -13,6 +13,8 @@ export interface FairGate {
    * while it has others, and waiting owners take turns.
    */
   enter(queueKey: QueueKey, waitMs: number, signal?: AbortSignal): Promise<(() => void) | GateRefusal>
+  /** What gives a place back that is free for this owner now; undefined: it has to wait, see `enter`. */
+  tryEnter(queueKey: QueueKey): (() => void) | undefined
   /** Places in use. */
   held(): number
 }
@@ -57,11 +59,15 @@ export function createFairGate({ places, clock, onRefusal }: GateOptions): FairG
     onRefusal?.(reason)
     return reason
   }
+  const tryEnter = (queueKey: QueueKey): (() => void) | undefined =>
+    line.size === 0 && quota.mayTake(holderOf(queueKey)) ? take(queueKey) : undefined
   return {
+    tryEnter,
     enter: (queueKey, waitMs, signal) => {
       if (signal?.aborted === true) return Promise.resolve(refuse('gone'))
+      const entry = tryEnter(queueKey)
+      if (entry !== undefined) return Promise.resolve(entry)
       const holder = holderOf(queueKey)
-      if (line.size === 0 && quota.mayTake(holder)) return Promise.resolve(take(queueKey))
       if (waitMs <= 0) return Promise.resolve(refuse('wait'))
       if (!lineQuota.mayTake(holder)) return Promise.resolve(refuse('share'))
       return new Promise((resolve) => {

@@ -1,0 +1,32 @@
+import { AdapterError } from '../errors.ts'
+
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** The error of a request without a reply: a write that may have reached the service is never a plain failure. */
+export function lossOf(method: string | undefined, sent: boolean, cause: Error | undefined): AdapterError {
+  if (!mayBeApplied(method, sent)) {
+    return new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'The service cannot be reached.', { cause })
+  }
+  return new AdapterError(
+    'ADP_OUTCOME_UNKNOWN',
+    'No answer came after the request was sent. It may have been applied: look it up first.',
+    { cause },
+  )
+}
+
+/** The error of a request whose upload is given up because its client is too slow. */
+export function slowUploadOf(method: string | undefined, sent: boolean): AdapterError {
+  return mayBeApplied(method, sent)
+    ? new AdapterError(
+        'ADP_OUTCOME_UNKNOWN',
+        'The body of the request arrived too slowly, and a part of it had been sent on. It may have been applied: look it up first.',
+      )
+    : new AdapterError(
+        'ADP_SLOW_CLIENT',
+        'The body of the request arrived too slowly. Nothing was applied; send it again.',
+      )
+}
+
+function mayBeApplied(method: string | undefined, sent: boolean): boolean {
+  return sent && !SAFE_METHODS.has(method ?? '')
+}
