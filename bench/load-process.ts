@@ -3,9 +3,11 @@ import { connect, type Socket } from 'node:net'
 
 import { serveCommands } from './child.ts'
 import { legacyBatch } from './legacy-batch.ts'
+import { median } from './rounds.ts'
 
 // V2 clients, each with a class of its own: sends a batch of 30, reads the whole reply, and sends the next. They work on bare
-// sockets: what they take of the machine, the adapter does not get. Arguments: port, clients, ms.
+// sockets: what they take of the machine, the adapter does not get. Each round also has the
+// median of the time from the first byte of a batch to the last of its reply. Arguments: port, clients, ms.
 
 const RECORDS = 30
 const [port, clients, durationMs] = process.argv.slice(2).map(Number)
@@ -22,6 +24,8 @@ interface Client {
 }
 
 let sent = 0
+/** How long each batch of this round took. */
+let batchMs: number[] = []
 
 async function openClient(index: number): Promise<Client> {
   const { bytes, contentType } = legacyBatch(RECORDS, 0x7fffffff, index * RECORDS)
@@ -44,12 +48,14 @@ async function openClient(index: number): Promise<Client> {
 
 /** Sends a batch with ids of its own (the same bytes twice would be a repeated request) and reads the reply to its end. */
 async function sendBatch({ socket, request, ids }: Client): Promise<void> {
+  const start = performance.now()
   sent += 1
   const own = sent.toString(16).padStart(12, '0')
   for (const at of ids) request.write(own, at, 'latin1')
   socket.write(request)
   const { status, created } = await readReply(socket)
   if (status !== '200' || created !== RECORDS) throw new Error(`${status}, ${created} of ${RECORDS} created`)
+  batchMs.push(performance.now() - start)
 }
 
 function readReply(socket: Socket): Promise<{ status: string; created: number }> {
@@ -85,6 +91,7 @@ serveCommands(
   {
     run: async () => {
       const before = sent
+      batchMs = []
       const start = performance.now()
       await Promise.all(
         connections.map(async (client) => {
@@ -92,7 +99,7 @@ serveCommands(
         }),
       )
       const ms = performance.now() - start
-      return { marks: (sent - before) * RECORDS, ms }
+      return { marks: (sent - before) * RECORDS, ms, batchMs: median(batchMs) }
     },
   },
 )

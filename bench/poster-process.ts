@@ -7,6 +7,7 @@ import { decodeBatch } from '../src/v2/index.ts'
 import { encodeRecord } from '../src/v3/index.ts'
 import { cpuMs, serveCommands } from './child.ts'
 import { legacyBatch } from './legacy-batch.ts'
+import { median } from './rounds.ts'
 
 // The peer of the adapter: the same V3 bodies, made beforehand, straight through undici's `Pool.request`, each reply read
 // whole. Arguments: port, requests at a time, ms, and `tuned` for the V8 that the adapter runs on (src/cli/main.ts).
@@ -56,6 +57,25 @@ serveCommands(
       }
       await Promise.all(Array.from({ length: concurrency ?? 32 }, worker))
       return { marks: sent - before, ms: performance.now() - start }
+    },
+    // The posts of one batch after another, each batch whole before the next.
+    batches: async () => {
+      const before = sent
+      const batchMs: number[] = []
+      const start = performance.now()
+      while (performance.now() - start < (durationMs ?? 1000)) {
+        const begun = performance.now()
+        let left = bodies.length
+        const worker = async (): Promise<void> => {
+          while (left > 0) {
+            left -= 1
+            await post()
+          }
+        }
+        await Promise.all(Array.from({ length: concurrency ?? 16 }, worker))
+        batchMs.push(performance.now() - begun)
+      }
+      return { marks: sent - before, ms: performance.now() - start, batchMs: median(batchMs) }
     },
     cpu: () => ({ cpuMs: cpuMs() }),
   },

@@ -6,6 +6,7 @@ import { benchJournal } from './journal-bench.ts'
 import { benchAdapterMemory, benchDecodeMemory } from './memory-bench.ts'
 import { benchPassThrough } from './pass-through-bench.ts'
 import { benchReads } from './read-bench.ts'
+import { benchLatency } from './latency-bench.ts'
 import { formatTable, type Row } from './report.ts'
 import { benchSandbox } from './sandbox-bench.ts'
 
@@ -18,6 +19,7 @@ const benches: readonly (readonly [string, () => Promise<Row[]>])[] = [
   ['adapter', benchAdapter],
   ['adapter memory', benchAdapterMemory],
   ['journal', benchJournal],
+  ['latency', benchLatency],
   ['reads', benchReads],
   ['pass-through', benchPassThrough],
   ['sandbox', benchSandbox],

@@ -1,0 +1,81 @@
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { startChild } from './child.ts'
+import type { Row } from './report.ts'
+import { interleave, median, medianRatio } from './rounds.ts'
+
+/** The core of the process that is measured, and that of all others. */
+const [MEASURED, BESIDE] = [0, 1]
+/** Records of one batch under way at a time: the adapter's default for a partner. */
+const CONCURRENCY = 16
+const ROUND_MS = 1_000
+const ROUNDS = 7
+const FSYNCS = 50
+const OF_NONE = 1.4
+const OF_SQLITE = 2
+
+const names = ['30 posts', 'none', 'SQLite'] as const
+
+/**
+ * The time of one batch of 30 of a single client, against the same 30 posts of undici, as many at a time: without a journal,
+ * and in SQLite, where the two fsyncs that no batch can do without are measured too and set apart.
+ */
+export async function benchLatency(): Promise<Row[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
+  const upstream = await startChild('upstream-process.ts', [], BESIDE)
+  const port = upstream.ready['port'] ?? 0
+  const posts = await startChild('poster-process.ts', [port, CONCURRENCY, ROUND_MS], MEASURED)
+  const children = [upstream, posts]
+  const clientOf = async (journal: string): Promise<(typeof children)[number]> => {
+    const adapter = await startChild('adapter-process.ts', [`http://127.0.0.1:${port}`, journal], MEASURED)
+    adapter.pinThreads('markbridge-journal', BESIDE)
+    const client = await startChild('load-process.ts', [adapter.ready['port'] ?? 0, 1, ROUND_MS], BESIDE)
+    children.push(adapter, client)
+    return client
+  }
+  try {
+    const [none, sqlite] = [await clientOf('none'), await clientOf(`sqlite:${join(folder, 'journal.db')}`)]
+    const drivers = { '30 posts': posts, none, SQLite: sqlite }
+    const fsyncs: number[] = []
+    const all = await interleave(names, ROUNDS, async (name) => {
+      fsyncs.push(fsyncMs(folder))
+      const { batchMs = Number.NaN } = await drivers[name].ask(name === '30 posts' ? 'batches' : 'run')
+      return batchMs
+    })
+    return toRows(all, 2 * median(fsyncs))
+  } finally {
+    for (const child of children.reverse()) await child.stop()
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** The median time of an fsync of one page in the folder of the journal, ms. */
+function fsyncMs(folder: string): number {
+  const file = openSync(join(folder, 'fsync'), 'w')
+  const page = Buffer.alloc(4_096, 1)
+  const times = Array.from({ length: FSYNCS }, () => {
+    writeSync(file, page)
+    const start = performance.now()
+    fdatasyncSync(file)
+    return performance.now() - start
+  })
+  closeSync(file)
+  return median(times)
+}
+
+function toRows(all: ReadonlyMap<(typeof names)[number], readonly number[]>, twoFsyncsMs: number): Row[] {
+  const of = (name: (typeof names)[number]): readonly number[] => all.get(name) ?? []
+  const posts = of('30 posts')
+  return names.map((name): Row => {
+    const value = `${median(of(name)).toFixed(2)} ms`
+    const row = { bench: '1 client, one batch of 30, p50', candidate: name }
+    if (name === '30 posts') return { ...row, value, ratio: '', aim: '', met: undefined }
+    const isSqlite = name === 'SQLite'
+    const ratio = medianRatio(isSqlite ? of(name).map((ms) => ms - twoFsyncsMs) : of(name), posts)
+    const aim = isSqlite ? OF_SQLITE : OF_NONE
+    const what = isSqlite ? `without two fsyncs (${twoFsyncsMs.toFixed(2)} ms) ` : ''
+    return { ...row, value, ratio: `${what}${ratio.toFixed(2)}`, aim: `<= ${aim}`, met: ratio <= aim }
+  })
+}
