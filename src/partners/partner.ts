@@ -41,7 +41,7 @@ export interface Partner {
   readonly batch: BatchChoice | undefined
   /** Time for all records of one batch. */
   readonly budgetMs: number
-  /** Pauses before each look for a record whose outcome is not known, ms; empty: it is not looked for. */
+  /** Pauses before each read-back of a record whose outcome is unknown, ms; empty: it is not read back. */
   readonly readBackAfterMs: readonly number[]
   /** Calls to V3 with the partner's key in a second; undefined: as many as come. */
   readonly callsPerSecond: number | undefined
@@ -56,13 +56,13 @@ export interface Partner {
 /** Finds the first partner that matches a request; undefined where none does. */
 export type FindPartner = (request: IncomingMessage, subscriptionKey: string) => Partner | undefined
 
-/** Who asks, and with what the upstream is asked. */
+/** The client of a request, and the credentials for V3. */
 export interface Authorisation {
   readonly partner: Partner
   readonly credentials: V3Credentials
-  /** What the client itself showed: what finishes its writes without it. */
+  /** The client's own credentials: they finish its writes without it. */
   readonly client: V3Credentials
-  /** Whose the batches of this client are, and their answers. */
+  /** The owner of this client's batches and their answers. */
   readonly owner: string
   readonly identity: ClientIdentity
   /** The pace of the partner's calls; undefined where nothing limits them. */
@@ -73,7 +73,7 @@ export interface Authorisation {
 
 /**
  * Finds the partner of a request and its credentials: those of the outer request alone (batch-wire F24).
- * Errors: `ADP_SUBSCRIPTION_KEY` without a key or for a key of nobody, `ADP_TOKEN` without a bearer token; the service
+ * Errors: `ADP_SUBSCRIPTION_KEY` without a key or for an unknown one, `ADP_TOKEN` without a bearer token; the service
  * judges the token itself. And those of `authorisePartner`.
  */
 export function createAuthorise(

@@ -10,7 +10,7 @@ export interface UnderWay {
 
 /** The partners of one adapter. All of them are replaced at once, while requests run. */
 export interface PartnerRegistry {
-  /** The partner of a request as it is configured now; whoever has found one uses it to the end of the request. */
+  /** The partner of a request as it is configured now; a request keeps it to its end. */
   readonly find: FindPartner
   /**
    * The newest partner of this id. One that was removed stays as it was last, so that records which came at the moment of its
@@ -70,7 +70,7 @@ export function createRegistry(first: readonly Partner[]): PartnerRegistry {
   }
 }
 
-/** How long a lost write of a partner is looked for, ms; of one that is not configured, as long as of any. */
+/** The time for which a lost write of a partner is read back, ms; for an unknown partner, the longest of all. */
 export function longestReadBackMs(registry: Pick<PartnerRegistry, 'of' | 'partners'>, id: string): number {
   const known = registry.of(id)
   const times = (known === undefined ? registry.partners() : [known]).map(({ readBackAfterMs }) =>

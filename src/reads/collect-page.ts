@@ -22,7 +22,7 @@ export interface CollectedPage {
   readonly count: number
 }
 
-/** What `collectPage` works with. */
+/** The parts that `collectPage` works with. */
 export interface PageSource {
   /** The JSON of V3's answer to a raw query. */
   readonly fetch: (query: string) => Promise<unknown>
@@ -30,21 +30,21 @@ export interface PageSource {
   readonly plan: ReadPlan
 }
 
-/** What a page is to hold. */
+/** The page that is wanted. */
 export interface PageWish {
   readonly from: ReadPosition
   /** Recorded marks to pass over. */
   readonly skip: number
   /** Recorded marks of the page at most. */
   readonly size: number
-  /** True where `$top` ends with this page, so that nobody looks further. */
+  /** True where `$top` ends with this page: no row beyond it is read. */
   readonly last: boolean
   /** Whether all recorded marks are counted, to the end. */
   readonly count: boolean
 }
 
 /**
- * Reads V3 page by page until the page is full, one of V3's pages in memory at a time. A row more is looked for, so that a
+ * Reads V3 page by page until the page is full, one of V3's pages in memory at a time. It reads one row more, so that a
  * next link always leads to something; where V3 leaves unmarked rows out itself, its own link is that promise.
  * Error: `ADP_UPSTREAM_PROTOCOL` for an answer that is no collection of records.
  */

@@ -43,7 +43,7 @@ export async function withHistories(
       for (const row of rows) {
         const state = toHistory(row)
         if (state === undefined) throw broken('holds a row that is no state of a mark')
-        // What nobody asked for is left out: the history of another mark is none of this client's.
+        // The history of another mark was not asked for: it is left out.
         states.get(historyKey(state))?.push(state)
       }
       query = link

@@ -4,11 +4,11 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { AdapterError } from '../errors.ts'
 import type { ReadPosition } from './collect-page.ts'
 
-/** What a next link holds: all that is needed to go on, so that it works after a restart and on another instance. */
+/** The content of a next link: all that is needed to go on, so that it works after a restart and on another instance. */
 export interface NextLink extends ReadPosition {
   /** The client's own query, raw. */
   readonly query: string
-  /** What is left of `$top`. */
+  /** The rest of `$top`. */
   readonly rest: number | undefined
 }
 
@@ -21,7 +21,7 @@ const QUERY = /^[\x21-\x7e]+$/
 /** Base64url of what `writeGivenRows` writes. */
 const GIVEN = /^[\w-]*$/
 
-/** What a token is signed with. */
+/** The secret and the owner that a link is signed for. */
 export interface TokenSigner {
   /** A secret of the adapter that all its instances know. */
   readonly secret: Uint8Array

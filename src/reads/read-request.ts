@@ -16,7 +16,7 @@ export interface ReadRequest {
 /** The answer to a read. */
 export interface ReadAnswer {
   readonly body: string
-  /** Undefined: there is no content, 204. */
+  /** Undefined: 204 without content. */
   readonly contentType: string | undefined
   /** Recorded marks in it. */
   readonly rows: number

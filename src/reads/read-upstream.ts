@@ -83,9 +83,9 @@ function answerOf(outcome: Exclude<ReadOutcome, { kind: 'unavailable' }>): unkno
 }
 
 function refusalOf({ status, entries }: UpstreamError): AdapterError {
-  const told = entries[0]?.message.slice(0, 2_000) ?? ''
+  const text = entries[0]?.message.slice(0, 2_000) ?? ''
   if (status === 401 || status === 403) {
-    const message = told === '' ? `The service denied the credentials (${status}).` : told
+    const message = text === '' ? `The service denied the credentials (${status}).` : text
     return new AdapterError(status === 401 ? 'ADP_TOKEN' : 'ADP_FORBIDDEN', message)
   }
   const details = entries.map(({ code, message, target }): ErrorDetail => ({
@@ -93,7 +93,7 @@ function refusalOf({ status, entries }: UpstreamError): AdapterError {
     message: message.slice(0, 2_000),
     ...(target === undefined ? {} : { target }),
   }))
-  return new AdapterError('ADP_UPSTREAM_REFUSED', told === '' ? `The service answered ${status}.` : told, {
+  return new AdapterError('ADP_UPSTREAM_REFUSED', text === '' ? `The service answered ${status}.` : text, {
     details,
   })
 }

@@ -1,9 +1,9 @@
-/** A run of this process, as far as others must know of it. */
+/** The part of a run that other runs of this process see. */
 interface ActiveRun {
   readonly lease: number
   /** 1 at the positions of its records: a set would cost a table for every batch. */
   readonly positions: Uint8Array
-  /** Ends what waits for the loss of the lease; undefined: nothing does. */
+  /** Called when the lease is lost; undefined: the run does not wait for that. */
   onLost: (() => void) | undefined
 }
 
@@ -13,11 +13,11 @@ export interface Claim {
   readonly all: boolean
   /** True while the record is this run's and its outcome is not durable; only such records may be worked on. */
   has(position: number): boolean
-  /** Resolves false when the lease of the run is lost: what it waits for is others' business then. */
+  /** Resolves false when the lease of the run is lost: its predecessors are no longer this instance's concern. */
   lost(): Promise<false>
   /** Gives records back whose outcome is durable. */
   release(positions: Iterable<number>): void
-  /** Gives back all that are left. */
+  /** Gives back the rest. */
   end(): void
 }
 
@@ -30,7 +30,7 @@ export interface ActiveRecords {
   claim(batch: number, positions: readonly number[], count: number, lease: number): Claim
   /** True while a run has records of the batch. */
   has(batch: number): boolean
-  /** Tells the runs under other leases that theirs is lost. */
+  /** Ends the waits of all runs under other leases: those leases are lost. */
   keepOnly(lease: number): void
 }
 

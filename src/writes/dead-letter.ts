@@ -6,8 +6,8 @@ import type { WriteContext } from './context.ts'
 import { encodeAnswer } from './settlement-policy.ts'
 
 /**
- * Why nobody goes on with a record: this version cannot read its request, or for as long as writes are tried again there were
- * no credentials of its partner, no such partner in the configuration, or no token for it.
+ * Why a record is not retried: this version cannot read its request, or until the deadline of retries there were no credentials
+ * of its partner, no such partner in the configuration, or no token for it.
  */
 export type DeadLetterReason = 'unreadable' | 'noCredentials' | 'noPartner' | 'noToken'
 

@@ -8,24 +8,24 @@ import {
 import type { V3Record, V3Reply } from '../v3/index.ts'
 import { createConfirmedMarks } from './confirmed-marks.ts'
 
-/** What is learned of V3 from its answers, for the comparison of marks that are read back. */
+/** Learns from V3's answers how it stores values, for the comparison of marks that are read back. */
 export interface EchoLearning {
   /** V3 accepted a record. `timeSent`: its body had `RecordedOn`. */
   accepted(posted: V3Record, timeSent: boolean, reply: V3Reply): void
   /** A mark that was read back and is certainly the one that was posted. */
   readBack(posted: V3Record, shown: Echo['shown']): void
-  /** What is known for the comparison of a record. */
+  /** The knowledge for the comparison of one record. */
   knowledge(timeSent: boolean): ReadBackKnowledge
   profile(): EchoProfile
   /** Replaces the profile by one that holds more. */
   use(profile: EchoProfile): void
 }
 
-/** After so many answers without news one in `EVERY` is looked at. */
+/** After this many answers that taught nothing, one in `EVERY` is examined. */
 const STABLE_AFTER = 256
 const EVERY = 64
 
-/** Creates what learns of one V3 service. */
+/** Creates the learning of one V3 service. */
 export function createEchoLearning(nowMs: () => number): EchoLearning {
   const marks = createConfirmedMarks()
   let profile = freshProfile

@@ -23,7 +23,7 @@ export interface Work {
   readonly positions: readonly number[] | undefined
 }
 
-/** The authorisation of a partner's batch, given the credentials of its client where there are some; or what is missing for it. */
+/** Authorises a stored batch of a partner, with the credentials of its client where some are known; or names what is missing. */
 export type AuthoriseStored = (
   partner: string,
   client: V3Credentials | undefined,
@@ -151,7 +151,7 @@ export function createFinisher(
     }
     const orphan = orphans.get(batch)
     if (orphan === undefined) return true
-    // What cannot be finished now comes back.
+    // A record that cannot be finished becomes an orphan again.
     orphans.delete(batch)
     await finish(ready, stillOpen(ready.stored, orphan), orphan.sinceMs)
     return true

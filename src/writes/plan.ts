@@ -15,10 +15,10 @@ import type { V3Record } from '../v3/index.ts'
 import type { Partner } from '../partners/partner.ts'
 import type { BatchIds, StoredRequest, WriteRequest } from './stored-request.ts'
 
-/** What planning one record costs, in bytes of a batch. */
+/** The cost of planning one record, in bytes of a batch. */
 const PLAN_WORK = 512
 
-/** What one record says about how it wants to be answered. */
+/** How one record asks to be answered. */
 export type PartPreferences = Pick<
   BatchPart,
   'contentId' | 'contentIdInHttp' | 'changeset' | 'prefersMinimal' | 'metadata'
@@ -27,14 +27,14 @@ export type PartPreferences = Pick<
 /** A record that will be posted, or why it is refused without being posted. */
 export interface PlannedRecord {
   readonly answering: PartPreferences
-  /** What is posted; undefined exactly when `faults` is defined. Its JSON is written when it leaves, not held for all. */
+  /** The V3 record; undefined exactly when `faults` is defined. Its JSON is written when it is posted, not held for all. */
   readonly record: V3Record | undefined
   readonly faults: readonly RecordFault[] | undefined
   /** Records with the same key are sent one after another. */
   readonly key: string
 }
 
-/** What is posted for a request. */
+/** The records that a request posts. */
 export interface Plan {
   readonly records: readonly PlannedRecord[]
   /** Members of records that were left out. */
@@ -47,8 +47,7 @@ export interface Plan {
 }
 
 /**
- * Reads a write request whole and decides what is posted for each record, without doing it. `receivedMs` becomes the time of
- * the marks. Errors as `decodeBatch`, for an envelope of which nothing may be posted.
+ * Decodes a whole write request and plans the post of each record; posts nothing. `receivedMs` becomes the time of the marks. Errors as `decodeBatch`, for an envelope of which nothing may be posted.
  */
 export async function planWrites(
   request: WriteRequest,
@@ -96,8 +95,8 @@ export function redate(plan: Plan, fromMs: number, receivedMs: number): Plan {
 }
 
 /**
- * Plans a request that was journaled. Its records were let in when it came: limits that were lowered since then, or what a
- * partner leaves out of records now, are no reason to refuse one that may have been sent.
+ * Plans a journaled request again. Its records were accepted when it came: lower limits or another rule for unmapped fields must
+ * not refuse one now that may have been sent.
  */
 export function planStored(
   { request, body }: StoredRequest,
@@ -135,7 +134,7 @@ function planSingle(
   return { records: [record], unmappedFields: unmapped, changesets: 0, outcomesShown: true, ids: undefined }
 }
 
-/** Decides what is posted for one record; exactly one of `flat` and `faults` is defined. */
+/** Plans one record; exactly one of `flat` and `faults` is defined. */
 export function planRecord(
   answering: PartPreferences,
   flat: FlatRecord | undefined,

@@ -21,7 +21,7 @@ export interface WriteTask {
   readonly record: V3Record
   /** Tasks with the same key run one after another. */
   readonly key: string
-  /** `readBack` for one that may have been applied before: it is looked for, and posted only if it is not there. */
+  /** `readBack` for one that may have been applied before: it is read back, and posted only if V3 does not show it. */
   readonly first: 'post' | 'readBack'
   /** Older records of the same key: resolves false when they did not end in time. */
   readonly after: Promise<boolean> | undefined
@@ -30,25 +30,25 @@ export interface WriteTask {
 /** Receives the outcome of the record at `position`, once for each task. */
 export type OnOutcome = (position: number, outcome: PostOutcome) => void
 
-/** How one request's records are sent. */
+/** How the records of one request are posted. */
 export interface PostOptions {
   readonly writes: V3Writes
   /** Records under way at the same time, where the writes do not say. */
   readonly concurrency: number
   readonly bodyProfile: BodyProfile
-  /** Finds out what became of a write that may have been applied, and posts it again where it was not. */
+  /** Reads back a write that may have been applied, and posts it again where it was not. */
   readonly resolve: (
     record: V3Record,
     post: PostOnce,
     reason: UnknownReason,
     sentMs?: number,
   ) => Promise<PostOutcome>
-  /** Told of each record that V3 accepted, with its answer. */
+  /** Called with each record that V3 accepted, and its answer. */
   readonly onAccepted?: (record: V3Record, reply: V3Reply) => void
-  /** By the clock, when those that are looked for first were sent last at the latest. Default now. */
+  /** By the clock: records that are read back first were not sent after this. Default now. */
   readonly sentMs?: number | undefined
   readonly permission: Permission
-  /** Cuts the sending of large records. */
+  /** Lets other requests run between large records. */
   readonly slices: Slices
 }
 
@@ -67,9 +67,9 @@ const budgetSpent: NotApplied = { kind: 'notApplied', reason: 'budget', retryAft
 const leaseLost: NotApplied = { kind: 'notApplied', reason: 'leaseLost', retryAfterMs: undefined }
 
 /**
- * Sends records and reports each outcome. Returns the upstream's error when it denied the credentials before anything else
- * was answered: then no outcome was reported, nothing was applied, and the request as a whole gets that status (product
- * contract 1). Once an outcome was reported, a denial is told per part.
+ * Posts records and reports each outcome. Returns V3's error when it denied the credentials before any other answer: then no
+ * outcome was reported, nothing was applied, and the request as a whole gets that status (product contract 1). After the first
+ * outcome, a denial is reported for its record.
  */
 export async function postRecords(
   tasks: readonly WriteTask[],
@@ -107,7 +107,7 @@ export async function postRecords(
       stopped,
       pause: () => (options.slices.spend(0) ? options.slices.next() : undefined),
     })
-  // While nothing but denials has come, no further record is sent.
+  // As long as every answer is a denial, no further record is sent.
   await run(tasks, () => denied.size > 0)
   const [first] = denied.values()
   if (first !== undefined) return first.error
@@ -126,7 +126,7 @@ function sendOne(task: WriteTask, options: PostOptions, onOutcome: (outcome: Pos
     })
 }
 
-/** What becomes of a record that is not sent now: one that may have been applied before is unknown still. */
+/** The outcome of a record that is not sent now; one that may have been applied before stays unknown. */
 function notSent({ first }: WriteTask, why: NotApplied): PostOutcome {
   return first === 'readBack' ? { kind: 'unknown', reason: 'connectionLost' } : why
 }
@@ -141,7 +141,7 @@ function start(task: WriteTask, options: PostOptions, onOutcome: (outcome: PostO
     })
 }
 
-/** Posts a record again that was not applied, as long as that may help; one that was stopped waits for the journal's word. */
+/** Posts a record again that was not applied, while that may help; one that was stopped waits for the journal to confirm the lease. */
 async function postAgain(
   body: string,
   first: NotApplied,
@@ -165,23 +165,23 @@ function sendNow(task: WriteTask, options: PostOptions, onOutcome: (outcome: Pos
   const { record } = task
   const body = encodeRecord(record, options.bodyProfile)
   options.slices.spend(body.length)
-  const check = (outcome: PostOutcome, told: (outcome: PostOutcome) => void): void => {
+  const check = (outcome: PostOutcome, report: (outcome: PostOutcome) => void): void => {
     if (outcome.kind === 'accepted') {
-      // An answer that speaks of another record says nothing of this one.
+      // An answer about another record says nothing about this one.
       if (!isReplyTo(record, outcome.reply)) {
-        told({ kind: 'unknown', reason: 'otherRecord' })
+        report({ kind: 'unknown', reason: 'otherRecord' })
         return
       }
       options.onAccepted?.(record, outcome.reply)
     }
-    told(outcome)
+    report(outcome)
   }
-  const post: PostOnce = (told) => {
+  const post: PostOnce = (report) => {
     writes.post(body, (outcome) => {
-      if (outcome.kind !== 'notApplied') check(outcome, told)
+      if (outcome.kind !== 'notApplied') check(outcome, report)
       else
         void postAgain(body, outcome, options).then((last) => {
-          check(last, told)
+          check(last, report)
         })
     })
   }

@@ -1,27 +1,27 @@
 import type { Journal, OlderOpen, RecordRef } from '../journal/index.ts'
 import type { Clock } from '../clock.ts'
 
-/** Waiting for records that others are sending. */
+/** Waits for records that other runs have open. */
 export interface PredecessorWatch {
   /** Resolves true once none of the records is open any longer, false when the time is spent first. Never rejects. */
   until(records: readonly RecordRef[], timeoutMs: number): Promise<boolean>
   /**
-   * Resolves true once no older record of the key of `own` is open; false when the time is spent first, or when the journal cannot
-   * say. `older` are those that are known; when they have ended, the journal is asked for others, since records do not end in their
-   * order. Never rejects.
+   * Resolves true once no older record of the key of `own` is open; false when the time is spent first, or when the key of `own`
+   * cannot be read. `older` are the known ones; after they have ended, the journal is asked for others, since records do not end
+   * in their order. Never rejects.
    */
   untilFirst(own: RecordRef, older: readonly RecordRef[], timeoutMs: number): Promise<boolean>
-  /** Says that records were settled by this process. */
+  /** Ends the waits for records that this process has settled. */
   settled(batch: number, positions: Iterable<number>): void
 }
 
 interface Waiter {
-  /** What is waited for still, by name. */
+  /** The records that are still open, by name. */
   readonly open: Map<string, RecordRef>
   readonly end: (inTime: boolean) => void
 }
 
-/** Asks what is older than a record. */
+/** Asks the journal for the nearest older record of a key. */
 interface Question {
   readonly own: RecordRef
   readonly resolve: (older: OlderOpen) => void
@@ -60,7 +60,7 @@ export function createPredecessorWatch(
   }
   const look = (records: ReadonlyMap<string, RecordRef>): void => {
     asking = true
-    // A journal that cannot be asked is asked again; those who wait have their own time limit.
+    // A journal that cannot be reached is asked again; each wait has its own time limit.
     void ask(records)
       .catch(() => undefined)
       .finally(() => {

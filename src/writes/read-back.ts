@@ -2,9 +2,9 @@ import { compareReadBack, type ReadBackKnowledge, toReadBackFilter } from '../tr
 import type { PostOutcome, ReadOutcome, UnknownReason, V3Record, V3Reply } from '../v3/index.ts'
 import type { PostOnce } from './post-records.ts'
 
-/** What finding out about a lost write uses. */
+/** The parts that a read-back works with. */
 export interface ReadBackParts {
-  /** GETs AttendanceRecords with this raw query; takes its turn among the writes. */
+  /** GETs AttendanceRecords with this raw query, under the rate limit of writes. */
   readonly read: (query: string) => Promise<ReadOutcome>
   readonly wait: (ms: number) => Promise<void>
   /** The clock, ms. */
@@ -12,13 +12,13 @@ export interface ReadBackParts {
   /** The time that is left for the request, ms. */
   readonly leftMs: () => number
   /**
-   * Pauses before each look, ms. A write that nobody answered may still be on its way, and a read may be stale: it counts as
-   * not applied only when a look does not find it that is later than the write by all of them.
+   * Pauses before each read, ms. An unanswered write may still be on its way, and a read may be stale: a write counts as not
+   * applied only after the last scheduled read has not found it.
    */
   readonly spacingMs: readonly number[]
-  /** What is known of V3; asked for each comparison. Default nothing. */
+  /** The knowledge of V3 for one comparison. Default none. */
   readonly knowledge?: () => ReadBackKnowledge
-  /** A mark that shows how V3 stores the values of this record. */
+  /** Called with a mark that proves how V3 stores the values of this record. */
   readonly onProof?: (record: V3Record, shown: Pick<V3Reply, 'RecordedOn' | 'Qualifier'>) => void
   /** The time from the loss of an answer to the first read that shows the mark, ms. */
   readonly onVisible?: (afterMs: number) => void
@@ -26,14 +26,14 @@ export interface ReadBackParts {
 
 type Seen = ReturnType<typeof compareReadBack>
 
-/** A record is posted so often again at the most; what is lost each time is left to the background. */
+/** Posts of one record after the first, at most; a record that is lost each time is left to recovery. */
 const MAX_POSTS = 2
 const unclear: Seen = { kind: 'unclear' }
 
 /**
- * Creates the answer to an ambiguous outcome (product contract 3): read the learner and event back from V3, compare with what
- * was posted, and confirm, or post again. What stays unclear stays `unknown`; a newer mark of somebody else is left alone.
- * `sentMs`: by the clock, when the record was sent last at the latest; default now.
+ * Creates the answer to an ambiguous outcome (product contract 3): read the learner and event back from V3, compare them with
+ * the posted record, and confirm it or post it again. An outcome that stays unclear is `unknown`; a newer mark of another client
+ * is left alone. `sentMs`: by the clock, the record was not sent after this; default now.
  */
 export function createReadBack(
   parts: ReadBackParts,
@@ -44,7 +44,7 @@ export function createReadBack(
     const sureMs = sentMs + allMs
     let seen = unclear
     for (const [index, spaceMs] of parts.spacingMs.entries()) {
-      // What was sent long ago needs no pause; a look that failed does.
+      // A record that was sent long ago needs no pause; a read that failed does.
       const pauseMs = index === 0 ? Math.min(spaceMs, Math.max(0, sureMs - parts.nowMs())) : spaceMs
       if (parts.leftMs() <= pauseMs) return unclear
       await parts.wait(pauseMs)
@@ -57,7 +57,7 @@ export function createReadBack(
     }
     return seen
   }
-  const look = async (record: V3Record, sentMs?: number): Promise<Seen> => {
+  const readMark = async (record: V3Record, sentMs?: number): Promise<Seen> => {
     const lostMs = parts.nowMs()
     const seen = await readBack(record, sentMs)
     if (seen.kind === 'applied') {
@@ -69,7 +69,7 @@ export function createReadBack(
   return async (record, post, first, sentMs) => {
     let reason = first
     for (let posts = 0; posts <= MAX_POSTS; posts += 1) {
-      const seen = await look(record, posts === 0 ? sentMs : undefined)
+      const seen = await readMark(record, posts === 0 ? sentMs : undefined)
       if (seen.kind === 'applied') return { kind: 'accepted', reply: seen.reply }
       if (seen.kind === 'overwritten') return { kind: 'unknown', reason: 'overwritten' }
       if (seen.kind === 'unclear') break
@@ -77,7 +77,7 @@ export function createReadBack(
       const outcome = await new Promise<PostOutcome>(post)
       if (outcome.kind === 'refused' && outcome.error.status === 409) {
         // The service takes a second mark for a conflict: then the first one may be ours after all.
-        const again = await look(record)
+        const again = await readMark(record)
         return again.kind === 'applied' ? { kind: 'accepted', reply: again.reply } : outcome
       }
       if (outcome.kind !== 'unknown') return outcome

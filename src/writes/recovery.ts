@@ -20,8 +20,8 @@ const DUE_AT_A_TIME = 500
 
 /**
  * Creates the scheduler of recovery (product contract 3): it chooses the batches that are to be finished, orphaned ones first,
- * and keeps sixteen of them under way. How one is finished: `createFinisher`. `authorise` says what is missing for a batch that
- * V3 cannot be asked about; `lookForMs`: how long a lost write of a partner is looked for.
+ * and keeps sixteen of them under way; `createFinisher` finishes one. `authorise` names what is missing for a batch that cannot
+ * go to V3; `lookForMs` is the time for which a lost write of a partner is read back.
  */
 export function createRecovery(
   context: WriteContext,
@@ -34,7 +34,7 @@ export function createRecovery(
   const running = new Map<number, Promise<void>>()
   /** Due records that rested when they were last read: they must not hide the others. */
   let dueResting = 0
-  /** What is to be finished, the first at the end. */
+  /** Batches to finish, the first at the end. */
   let queue: Work[] = []
   let stopping = false
   let ticking: Promise<void> | undefined
@@ -75,7 +75,7 @@ export function createRecovery(
     const now = journal.lease()
     if (now !== undefined) {
       active.keepOnly(now)
-      // What came under a lease that was lost is taken over anew, here or elsewhere.
+      // Batches of a lost lease are taken over anew, by this instance or another.
       for (const [batch, { lease }] of orphans) if (lease !== now) orphans.delete(batch)
     }
     for (const { batch, after, lease } of [...taken, ...abandoned])

@@ -9,8 +9,8 @@ type ReleaseContext = Pick<
 >
 
 /**
- * Gives up orphans that this instance cannot finish: it hands them over to instances that asked for them, since a client showed
- * credentials there; and it ends those that newer records of their keys have waited for as long as a lost write is looked for
+ * Gives up orphans that this instance cannot finish. It hands them over to instances that asked for them, because a client showed
+ * credentials there. And it ends those that newer records of their keys have waited for as long as a lost write is read back
  * (`lookForMs`, by the partner's id), so that no orphan delays a newer mark for longer. `isBusy`: a run has the batch.
  */
 export async function releaseOrphans(

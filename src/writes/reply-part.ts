@@ -11,7 +11,7 @@ import type { PostOutcome } from '../v3/index.ts'
 import type { PartPreferences, PlannedRecord } from './plan.ts'
 import type { WriteRequest } from './stored-request.ts'
 
-/** What the texts of the replies need besides the outcome. */
+/** The values that reply parts need besides the outcome. */
 export interface ReplyContext {
   /** Absolute context URL of one record. */
   readonly context: string
@@ -21,12 +21,12 @@ export interface ReplyContext {
   readonly dataEnvelope: boolean
 }
 
-/** The texts for the records of a request. */
+/** The reply context of a request. */
 export function replyContextOf({ context, dataEnvelope }: WriteRequest, newId: () => string): ReplyContext {
   return { context, dataEnvelope, newId }
 }
 
-/** Turns what became of a record into its part of the reply (batch-wire A4). */
+/** Turns the outcome of a record into its part of the reply (batch-wire A4). */
 export function toReplyPart(planned: PlannedRecord, outcome: PostOutcome, context: ReplyContext): PartReply {
   const { record, answering } = planned
   if (outcome.kind !== 'accepted') return toFailure(planned, outcome, context)
@@ -36,7 +36,7 @@ export function toReplyPart(planned: PlannedRecord, outcome: PostOutcome, contex
   return toPart(answering, 201, context.dataEnvelope ? envelopRecord(json) : json)
 }
 
-/** Member by member: what answers a record holds no more of it than it writes. */
+/** Member by member: a part holds no more of a record than the reply writes. */
 export function toPart(
   { contentId, contentIdInHttp, changeset }: PartPreferences,
   status: number,
@@ -53,7 +53,7 @@ export function toFaultPart(planned: PlannedRecord, context: ReplyContext): Part
   return toReply(planned, status, faults, context)
 }
 
-/** The part of a record that was not applied before a newer one of its learner and event was, and so never will be. */
+/** The part of a record that a newer one of its learner and event has superseded: it was not applied and never will be. */
 export function toSupersededPart(planned: PlannedRecord, context: ReplyContext): PartReply {
   const code = 'ADP_SUPERSEDED'
   const message =

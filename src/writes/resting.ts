@@ -1,9 +1,9 @@
 import type { WriteContext } from './context.ts'
 
-/** What a batch cannot be finished without: a client of its partner, or the partner itself in the configuration. */
+/** The thing that a batch cannot be finished without: credentials of a client, or its partner in the configuration. */
 export type Missing = 'credentials' | 'partner'
 
-/** A batch that waits for what is missing. */
+/** A batch that waits for the thing that is missing. */
 export interface Waiting {
   readonly missing: Missing
   readonly partner: string
@@ -20,7 +20,7 @@ export interface Resting {
   /** Lets a batch rest after a failure, so that others have their turn. */
   failed(batch: number): void
   has(batch: number): boolean
-  /** What the batch waits for, while it rests for that; undefined: it does not wait. */
+  /** The wait of the batch, while the thing is still missing; undefined: it does not wait. */
   waiting(batch: number): Waiting | undefined
   delete(batch: number): void
 }

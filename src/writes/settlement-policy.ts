@@ -6,11 +6,11 @@ import type { PlannedRecord } from './plan.ts'
 import { isDenial } from './denial.ts'
 import { toPart } from './reply-part.ts'
 
-/** How the records of one run are followed up. */
+/** What decides how the records of one run go on. */
 export interface FollowUp {
   /** False when the client gets a single 200, whatever happens (batch-wire 3). */
   readonly outcomesShown: boolean
-  /** False when nobody waits for the answer: then the background goes on with what was not applied. */
+  /** False when no client waits for the answer: then recovery goes on with records that were not applied. */
   readonly clientWaits: boolean
   readonly receivedMs: number
   readonly nowMs: number
@@ -27,9 +27,9 @@ const LONGEST_PAUSE_MS = 600_000
 const GIVE_UP_MS = 86_400_000
 
 /**
- * What the journal keeps of an outcome: its state, its part of the reply, and whether it is gone on with. What was not
- * applied waits for the client to send it again where the client was told, and is retried in the background where it was not;
- * an unknown outcome is looked into again until it is known.
+ * The settlement of an outcome: its state, its part of the reply, and whether and when it is retried. A record that was not
+ * applied waits for its client to send it again where the client gets that answer, and is retried by recovery where it does not;
+ * an unknown outcome is read back again until it is known.
  */
 export function settlementOf(
   position: number,
@@ -67,7 +67,7 @@ export function settlementOf(
   }
 }
 
-/** Error codes look so. The service's own words may name a learner: they are for the client alone. */
+/** The form of error codes. The service's own words may name a learner: they are for the client alone. */
 const CODE = /^[A-Z]{2,8}(?:_[A-Z0-9]{1,16}){1,4}$/
 
 function reasonOf(outcome: Extract<PostOutcome, { kind: 'refused' }>): string {
@@ -75,7 +75,7 @@ function reasonOf(outcome: Extract<PostOutcome, { kind: 'refused' }>): string {
   return code !== undefined && CODE.test(code) ? code : `HTTP_${outcome.error.status}`
 }
 
-/** When nobody goes on any longer with what was received at `receivedMs`, ms since the epoch. */
+/** The time after which a record received at `receivedMs` is not retried any more, ms since the epoch. */
 export function retryDeadlineMs(receivedMs: number): number {
   return receivedMs + GIVE_UP_MS
 }

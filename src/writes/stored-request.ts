@@ -5,7 +5,7 @@ import * as z from 'zod'
 import { AdapterError } from '../errors.ts'
 import type { Slices } from '../http/slices.ts'
 
-/** What decides, besides the body, what a write request posts and how it is answered. */
+/** The facts, besides the body, that decide what a write request posts and how it is answered. */
 export interface WriteRequest {
   /** `batch`: a multipart body; `record`: one flat record. */
   readonly kind: 'batch' | 'record'
@@ -35,7 +35,7 @@ export interface StoredRequest {
   readonly request: WriteRequest
   /** Names the reply: all ids in it follow from this one, so that it can be written again byte for byte. */
   readonly replyId: string
-  /** SHA-256 of the key and token that it came with: tells whether a client shows the same ones. Undefined in older journals. */
+  /** SHA-256 of the key and token that it came with, to recognise a client that shows the same ones. Undefined in older journals. */
   readonly sender: string | undefined
   readonly body: Buffer
 }
@@ -97,7 +97,7 @@ export function readSender(payload: Uint8Array | undefined): string | undefined 
   try {
     return decodeStoredRequest(payload).sender
   } catch {
-    // Whoever finishes the request finds that it cannot be read, and ends it.
+    // The finisher finds that it cannot be read, and makes it a dead letter.
     return undefined
   }
 }

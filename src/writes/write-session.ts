@@ -40,7 +40,7 @@ export interface WriteSession {
 export interface InBackground {
   /** Records under way at the same time. */
   readonly concurrency: number
-  /** By the clock, ms: nobody has sent any of them since; undefined: unknown. */
+  /** By the clock, ms: none of them was sent after this; undefined: unknown. */
   readonly sinceMs: number | undefined
 }
 
