@@ -5,7 +5,7 @@ import { AdapterError, type ErrorDetail } from '../errors.ts'
 export interface PreparedReload {
   readonly changes: ConfigChanges
   /** Takes effect for requests that come from now on; cannot fail. */
-  commit(): void | Promise<void>
+  readonly commit: () => void | Promise<void>
 }
 
 /** What takes a new configuration: this process, or all workers. */

@@ -1,10 +1,11 @@
 import cluster from 'node:cluster'
 
-import type { AppOverrides } from '../app.ts'
+import { createReload, type Reload } from '../app/create-reload.ts'
 import { createWorkerWatch } from '../app/watch-workers.ts'
 import { type Config, journalUrlOf, loadConfig, readEnvironment, warningsOf } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
+import { createFileWatch } from './watch-files.ts'
 import { runWorker } from './workers/run-worker.ts'
 import { startWorkers } from './workers/start-workers.ts'
 
@@ -16,41 +17,80 @@ export interface ServeOptions {
   readonly port?: number
   readonly journal?: string
   readonly workers: number
+  readonly watch: boolean
 }
 
 /** Runs the adapter, in this process or in workers, until a signal stops it. */
-export async function runServe({ config: path, workers, ...flags }: ServeOptions): Promise<void> {
-  const config = await loadConfig(path, flags)
-  if (cluster.isPrimary) {
-    if (workers > 1) checkJournal(config, workers)
-    for (const warning of warningsOf(config, workers)) console.error(`markbridge: warning: ${warning}`)
-  }
+export async function runServe({ config: path, workers, watch, ...flags }: ServeOptions): Promise<void> {
   const logLevel = readEnvironment().logLevel ?? 'info'
-  if (workers > 1 && cluster.isPrimary) {
-    await serveUntilStopped(() => startWorkers(workers, createWorkerWatch(logLevel)))
+  if (cluster.isWorker) {
+    const { createApp } = await import('../app.ts')
+    await runWorker((config, overrides) => createApp(config, { logLevel, ...overrides }))
     return
   }
-  // The process that starts workers serves nothing itself, so it does not load the adapter.
-  const { createApp } = await import('../app.ts')
-  const create = (overrides: AppOverrides = {}) => createApp(config, { logLevel, ...overrides })
-  if (cluster.isWorker) await runWorker(create)
-  else
-    await serveUntilStopped(async () => {
-      const app = create()
-      const { url } = await app.listen()
-      return { url, stop: () => app.close() }
-    })
-}
-
-/** Starts the adapter, prints its ready line, and stops it on a signal. */
-function serveUntilStopped(
-  start: () => Promise<{ readonly url: string; stop(): Promise<void> }>,
-): Promise<void> {
-  return runUntilStopped(async (onClose) => {
+  if (watch && path === undefined)
+    throw new AdapterError('ADP_USAGE', '--watch needs a file to watch: name it with --config.')
+  const files = createFileWatch()
+  const warn = createWarning(workers)
+  const load = async (): Promise<Config> => {
+    const loaded = await loadConfig(path, flags, files.onRead)
+    warn(loaded)
+    return loaded
+  }
+  const config = await load()
+  if (workers > 1) checkJournal(config, workers)
+  const start =
+    workers > 1 ? () => startInWorkers(config, workers, logLevel) : () => startHere(config, logLevel)
+  await runUntilStopped(async (onClose) => {
+    const { promise: ready, resolve: begin } = Promise.withResolvers<Adapter>()
+    // Log and metrics have what became of it.
+    const reload = (): void => void ready.then((adapter) => adapter.reload(load)).catch(() => undefined)
+    // Without a file there is nothing to read again, and a terminal that goes away ends the program.
+    if (path !== undefined) process.on('SIGHUP', reload)
     const adapter = await start()
     onClose(() => adapter.stop())
+    begin(adapter)
+    if (watch) {
+      const end = files.start(reload)
+      onClose(() => {
+        end()
+        return Promise.resolve()
+      })
+    }
     console.log(`adapter ready ${adapter.url}`)
   })
+}
+
+/** A running adapter, in one process or in several. */
+interface Adapter {
+  readonly url: string
+  readonly reload: Reload
+  readonly stop: () => Promise<void>
+}
+
+async function startHere(config: Config, logLevel: string): Promise<Adapter> {
+  const { createApp } = await import('../app.ts')
+  const app = createApp(config, { logLevel })
+  const { url } = await app.listen()
+  return { url, reload: app.reload, stop: () => app.close() }
+}
+
+/** The process that starts workers serves nothing itself, so it does not load the adapter. */
+async function startInWorkers(config: Config, count: number, logLevel: string): Promise<Adapter> {
+  const watch = createWorkerWatch(logLevel)
+  const workers = await startWorkers(config, count, watch)
+  return { url: workers.url, stop: () => workers.stop(), reload: createReload(workers, watch.reloads) }
+}
+
+/** Prints warnings, each once. */
+function createWarning(workers: number): (config: Config) => void {
+  const told = new Set<string>()
+  return (config) => {
+    for (const warning of warningsOf(config, workers).filter((text) => !told.has(text))) {
+      told.add(warning)
+      console.error(`markbridge: warning: ${warning}`)
+    }
+  }
 }
 
 function checkJournal(config: Config, workers: number): void {

@@ -19,15 +19,22 @@ export interface ConfigFlags {
   readonly journal?: string | undefined
 }
 
+/** Called with a file and its text; undefined: it cannot be read. */
+export type OnRead = (path: string, text: string | undefined) => void
+
 /**
  * Loads the configuration: a YAML file, then flags over it. `{ env: NAME }` and `{ file: path }` stand for a secret and are
  * resolved here; nothing else reads the environment. Error: `ADP_CONFIGURATION` with every fault of the file, each with line
- * and column where it has them.
+ * and column where it has them. `onRead` is called for each file that is read, secrets among them.
  */
-export async function loadConfig(path: string | undefined, flags: ConfigFlags = {}): Promise<Config> {
-  const file = path === undefined ? noFile : await readFileAt(path)
+export async function loadConfig(
+  path: string | undefined,
+  flags: ConfigFlags = {},
+  onRead?: OnRead,
+): Promise<Config> {
+  const file = path === undefined ? noFile : await readFileAt(path, onRead)
   if (file.value === undefined && path !== undefined) throw refuseConfig(file.faults, path)
-  const { value, faults } = await resolveSecrets(withFlags(file.value ?? {}, flags), secretSources)
+  const { value, faults } = await resolveSecrets(withFlags(file.value ?? {}, flags), secretSources(onRead))
   return parseConfig(value, [...file.faults, ...faults], { path, positionOf: file.positionOf })
 }
 
@@ -44,7 +51,7 @@ export async function loadValues<Schema extends z.ZodType>(
 ): Promise<z.output<Schema>> {
   const file = await readFileAt(path)
   if (file.value === undefined) throw refuseConfig(file.faults, path)
-  const { value, faults } = await resolveSecrets(file.value ?? {}, secretSources)
+  const { value, faults } = await resolveSecrets(file.value ?? {}, secretSources())
   const values = isObject(value) ? revealAll(value) : value
   // The file is validated on its own first: an override must not hide a faulty value.
   checkValues(schema, values, { path, positionOf: file.positionOf }, [...file.faults, ...faults])
@@ -61,24 +68,31 @@ function revealAll(values: Values): Values {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, reveal(value)]))
 }
 
-const secretSources: SecretSources = {
+const secretSources = (onRead?: OnRead): SecretSources => ({
   env: readVariable,
-  file: (secret) => readFile(secret, 'utf8').catch(() => undefined),
-}
+  file: async (path) => {
+    const text = await readFile(path, 'utf8').catch(() => undefined)
+    onRead?.(path, text)
+    return text
+  },
+})
 
 const noFile: YamlFile = { value: {}, faults: [], positionOf: () => undefined }
 
 /** The YAML parser takes longer to load than most commands without a file run. */
-async function readFileAt(path: string): Promise<YamlFile> {
-  const text = await readText(path)
+async function readFileAt(path: string, onRead?: OnRead): Promise<YamlFile> {
+  const text = await readText(path, onRead)
   const { readYaml } = await import('./read-yaml.ts')
   return readYaml(text)
 }
 
-async function readText(path: string): Promise<string> {
+async function readText(path: string, onRead?: OnRead): Promise<string> {
   try {
-    return await readFile(path, 'utf8')
+    const text = await readFile(path, 'utf8')
+    onRead?.(path, text)
+    return text
   } catch (cause) {
+    onRead?.(path, undefined)
     throw new AdapterError(
       'ADP_CONFIGURATION',
       `The configuration file ${path} cannot be read: ${describeFileError(cause)}.`,

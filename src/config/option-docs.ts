@@ -3,7 +3,7 @@
  * One sentence each; defaults and allowed values are in the schema.
  */
 export const optionDocs: Readonly<Record<string, string>> = {
-  listen: 'The address that the adapter listens on, and how it stops.',
+  listen: 'The address that the adapter listens on, and how it stops; a change needs a restart.',
   'listen.host': 'Address to listen on: loopback or an inner network, since TLS ends before the adapter.',
   'listen.port': 'TCP port; 0 selects a free one.',
   'listen.trustedProxies':
@@ -11,7 +11,7 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'listen.linkSecret': "Secret that signs next links instead of the journal's; 32 characters or more.",
   'listen.metrics': 'Callers that may read /metrics: those on this machine (loopback), or any.',
   'listen.drainMs': 'Time in milliseconds that clients have to read their replies when the adapter stops.',
-  upstreams: 'The services behind the adapter.',
+  upstreams: 'The services behind the adapter; a change needs a restart.',
   'upstreams.v3': 'The V3 service.',
   'upstreams.v3.baseUrl': 'Address of V3, http or https, without user, query or fragment.',
   'upstreams.v3.connections': 'Maximum number of connections to V3.',
@@ -20,7 +20,7 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'upstreams.v3.timeouts.acquireMs': 'Longest wait for a free connection.',
   'upstreams.v3.timeouts.headersMs': 'Time from the end of a request to the head of its reply.',
   'upstreams.v3.timeouts.bodyMs': 'Time between two pieces of a reply.',
-  limits: 'Limits of one request, and of all requests together.',
+  limits: 'Limits of one request, and of all requests together; a reload changes them.',
   'limits.maxBodyBytes': 'Maximum bytes of a request body after decompression; a larger one gets 413.',
   'limits.maxParts': 'Maximum number of records, and of changesets, in one batch; more get 413.',
   'limits.maxPartHeaderBytes': 'Maximum bytes of the headers of one part; more get 400.',
@@ -32,7 +32,7 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'limits.slowClients.headersMs': 'Time in milliseconds for the head of a request.',
   'limits.slowClients.uploadMs': 'Time in milliseconds before the rate of an upload is checked.',
   'limits.slowClients.replyMs': 'Time in milliseconds before the rate of reading a reply is checked.',
-  journal: 'The durable memory of writes.',
+  journal: 'The durable memory of writes; a change needs a restart.',
   'journal.url':
     'sqlite:<file> for one machine, postgres://… for several, none for no journal; may be a secret.',
   'journal.keys': 'Encryption keys of the journal: the first encrypts, all decrypt.',
@@ -46,7 +46,7 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'journal.markFile': 'PostgreSQL only: file for the last change that this instance has seen in the journal.',
   'journal.leaseMs':
     'Time in milliseconds for which an instance may post without renewing its lease; others take over after 1.2 times that.',
-  partners: 'The partners; the first one whose match fits a request serves it.',
+  partners: 'The partners; the first one whose match fits a request serves it. A reload changes them.',
   'partners[].id': 'Unique name of the partner in logs, metrics and the journal.',
   'partners[].match':
     'How requests of this partner are recognised: any, subscriptionKeySha256, header or pathPrefix.',
@@ -108,7 +108,7 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'partners[].v3.auth.clientSecret': 'Client secret for the token endpoint.',
   'partners[].v3.auth.scope': 'Scope of the token.',
   'partners[].v3.auth.organisation': 'Sent as acr_values=orgselected:<id>.',
-  passThrough: 'Requests that are passed through to V3 unchanged.',
+  passThrough: 'Requests that are passed through to V3 unchanged; a change needs a restart.',
   'passThrough.allow': 'Path patterns with the default methods of their kind, or { path, methods }.',
   'passThrough.allow[].path': 'Path pattern that begins with a slash.',
   'passThrough.allow[].methods': 'Methods that are passed through.',

@@ -84,7 +84,9 @@ function watch(child: ChildProcessWithoutNullStreams): RunningCli {
     new Promise((resolve, reject) => {
       const look = (): void => {
         const found = find()
-        if (found !== undefined) resolve(found)
+        if (found === undefined) return
+        for (const stream of [child.stdout, child.stderr]) stream.off('data', look)
+        resolve(found)
       }
       child.stdout.on('data', look)
       child.stderr.on('data', look)

@@ -70,7 +70,12 @@ test('markbridge.service: an instance has the time to drain, and starts as the c
   expect(Number(setting['TimeoutStopSec'])).toBeGreaterThan(stopSeconds(defaults))
   const [, args = ''] = /dist\/cli\/main\.js (.*)$/.exec(setting['ExecStart'] ?? '') ?? []
   expect(args).toBe('serve --config /etc/markbridge/markbridge.yaml')
-  expect(setting).toMatchObject({ DynamicUser: 'yes', KillMode: 'mixed', StateDirectory: 'markbridge' })
+  expect(setting).toMatchObject({
+    DynamicUser: 'yes',
+    ExecReload: '/bin/kill -HUP $MAINPID',
+    KillMode: 'mixed',
+    StateDirectory: 'markbridge',
+  })
 })
 
 test('Containerfile: copies what is there, holds no secret, runs as nobody special', async () => {

@@ -9,8 +9,10 @@ Examples:
   markbridge serve --config markbridge.yaml --port 8080
   markbridge serve --v3 http://127.0.0.1:4010 --journal sqlite:/var/lib/markbridge/journal.db
   markbridge serve --config markbridge.yaml --workers 4
+  markbridge serve --config markbridge.yaml --watch
 
 Without a file there is one partner, which matches every subscription key, at stage v3. Flags override the file.
+SIGHUP reloads the file: partners and limits change while requests run, and a faulty file changes nothing.
 MARKBRIDGE_LOG_LEVEL sets the lowest level that is logged: debug, info (default), warn, error, silent.`
 
 /** Adds `serve`: runs the adapter until a signal stops it. */
@@ -29,6 +31,7 @@ export function addServe(program: Command): void {
       readWorkers,
       1,
     )
+    .option('--watch', 'reload when the configuration, or a file of a secret in it, changes', false)
     .addHelpText('after', examples)
     .action(async (options: ServeOptions) => {
       const { runServe } = await import('../run-serve.ts')

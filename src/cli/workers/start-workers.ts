@@ -1,12 +1,15 @@
 import cluster, { type Worker } from 'node:cluster'
 
+import type { ReloadTarget } from '../../app/create-reload.ts'
 import type { WorkerEnd, WorkerWatch } from '../../app/watch-workers.ts'
+import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import { type FromPrimary, type FromWorker, isFromWorker } from './messages.ts'
+import { createWorkersConfig } from './reload-workers.ts'
 import { createRestartDelay } from './restart-delay.ts'
 
 /** The workers of one adapter. */
-export interface Workers {
+export interface Workers extends ReloadTarget {
   readonly url: string
   /** Lets them finish the requests under way, and resolves when all have ended. */
   stop(): Promise<void>
@@ -20,13 +23,14 @@ const METRICS_MS = 2_000
  * creates the journal's tables, and a reason that prevents listening is reported once. Resolves when all accept requests. Error:
  * `ADP_CONFIGURATION` or `ADP_INTERNAL` when one ends before that.
  */
-export async function startWorkers(count: number, watch: WorkerWatch): Promise<Workers> {
+export async function startWorkers(config: Config, count: number, watch: WorkerWatch): Promise<Workers> {
   const alive = new Set<Worker>()
   const delayAfter = createRestartDelay()
   const timers = new Set<NodeJS.Timeout>()
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
   let onEmpty = (): void => undefined
   const metrics = createMetricsRound(alive, watch)
+  const shared = createWorkersConfig(config)
 
   const end = (worker: Worker, bornMs: number, how: WorkerEnd): void => {
     alive.delete(worker)
@@ -46,14 +50,17 @@ export async function startWorkers(count: number, watch: WorkerWatch): Promise<W
     new Promise((resolve, reject) => {
       const bornMs = performance.now()
       const worker = cluster.fork()
+      const peer = { id: worker.id, send: (message: FromPrimary) => tell(worker, message) }
       alive.add(worker)
       watch.started(worker.id, worker.process.pid ?? 0)
       worker.on('message', (message: unknown) => {
         if (!isFromWorker(message)) return
         if (message.kind === 'ready') resolve(message.url)
-        else metrics.onMessage(worker, message)
+        else if (message.kind === 'metrics' || message.kind === 'askPage') metrics.onMessage(worker, message)
+        else shared.onMessage(peer, message)
       })
       worker.once('exit', (status: number | null, signal: string | null) => {
+        shared.onEnd(peer)
         end(worker, bornMs, { status, signal })
         reject(endedEarly(status))
       })
@@ -72,7 +79,7 @@ export async function startWorkers(count: number, watch: WorkerWatch): Promise<W
     const url = await start()
     await Promise.all(Array.from({ length: count - 1 }, start))
     phase = 'running'
-    return { url, stop }
+    return { url, stop, prepare: shared.prepare }
   } catch (cause) {
     await stop()
     throw cause
@@ -87,7 +94,7 @@ function endedEarly(status: number | null): AdapterError {
 }
 
 interface MetricsRound {
-  onMessage(worker: Worker, message: Exclude<FromWorker, { kind: 'ready' }>): void
+  onMessage(worker: Worker, message: Extract<FromWorker, { kind: 'metrics' | 'askPage' }>): void
 }
 
 /** Collects the metrics of all workers when one of them is asked for the adapter's, and sends it the sum. */

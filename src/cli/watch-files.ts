@@ -1,0 +1,70 @@
+import { hash } from 'node:crypto'
+import { readFile, stat } from 'node:fs/promises'
+import { setTimeout } from 'node:timers/promises'
+
+import type { OnRead } from '../config/index.ts'
+
+/** Notices when files differ from what was read of them. */
+export interface FileWatch {
+  /** Remembers what was read of a file, which is watched from then on. */
+  readonly onRead: OnRead
+  /** Calls `onChange` when a file differs and has stayed the same for one interval; returns what ends the watch. */
+  start(onChange: () => void, everyMs?: number): () => void
+}
+
+const EVERY_MS = 1_000
+
+/**
+ * Creates the watch. It looks at the files by their paths in intervals instead of waiting for events of the file system: so it sees an
+ * editor that replaces the file, the symbolic links of a Kubernetes ConfigMap, and files of network and bind mounts alike.
+ */
+export function createFileWatch(): FileWatch {
+  /** Hashes, since the files may hold secrets; undefined for a file that could not be read. */
+  const known = new Map<string, string | undefined>()
+  const isChanged = async (): Promise<boolean> => {
+    for (const [path, before] of known) {
+      const text = await readFile(path, 'utf8').catch(() => undefined)
+      if (digest(text) !== before) return true
+    }
+    return false
+  }
+  return {
+    onRead: (path, text) => {
+      known.set(path, digest(text))
+    },
+    start: (onChange, everyMs = EVERY_MS) => {
+      const stopped = new AbortController()
+      const { signal } = stopped
+      const watch = async (): Promise<void> => {
+        let before: string | undefined
+        let isCompared = false
+        while (!signal.aborted) {
+          const now = await look([...known.keys()])
+          if (now !== before) isCompared = false
+          else if (!isCompared) {
+            isCompared = true
+            if (await isChanged()) onChange()
+          }
+          before = now
+          await setTimeout(everyMs, undefined, { signal, ref: false }).catch(() => undefined)
+        }
+      }
+      void watch()
+      return () => stopped.abort()
+    },
+  }
+}
+
+const digest = (text: string | undefined): string | undefined =>
+  text === undefined ? undefined : hash('sha256', text)
+
+/** What differs as soon as one of the files is written or replaced. */
+async function look(paths: readonly string[]): Promise<string> {
+  const looks = paths.map(async (path) => {
+    const found = await stat(path, { bigint: true }).catch(() => undefined)
+    return found === undefined
+      ? 'none'
+      : [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join()
+  })
+  return (await Promise.all(looks)).join(' ')
+}

@@ -1,0 +1,96 @@
+import {
+  appendFile,
+  mkdir,
+  mkdtemp,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  unlink,
+  writeFile,
+} from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { expect, onTestFinished, test } from 'vitest'
+
+import { createFileWatch } from '../../src/cli/watch-files.ts'
+
+const EVERY_MS = 20
+
+async function makeFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'markbridge-watch-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  return folder
+}
+
+/** Watches a file and reads it at each change; `read` are the texts in their order. */
+async function watch(
+  path: string,
+): Promise<{ read: (string | undefined)[]; readonly seen: (text: string | undefined) => Promise<void> }> {
+  const files = createFileWatch()
+  const read: (string | undefined)[] = []
+  const load = async (): Promise<void> => {
+    const text = await readFile(path, 'utf8').catch(() => undefined)
+    files.onRead(path, text)
+    read.push(text)
+  }
+  await load()
+  onTestFinished(files.start(() => void load(), EVERY_MS))
+  return { read, seen: (text) => expect.poll(() => read.at(-1), { interval: 5, timeout: 10_000 }).toBe(text) }
+}
+
+test('a file that is written, replaced by another, deleted and there again is read each time', async () => {
+  const folder = await makeFolder()
+  const path = join(folder, 'a.yaml')
+  await writeFile(path, 'one')
+  const { read, seen } = await watch(path)
+  await writeFile(path, 'two')
+  await seen('two')
+  await writeFile(join(folder, 'a.yaml~'), 'three')
+  await rename(join(folder, 'a.yaml~'), path)
+  await seen('three')
+  await unlink(path)
+  await seen(undefined)
+  await writeFile(path, 'four')
+  await seen('four')
+  expect(read).toEqual(['one', 'two', 'three', undefined, 'four'])
+})
+
+test('the links of a Kubernetes ConfigMap are followed', async () => {
+  const folder = await makeFolder()
+  for (const revision of ['1', '2']) {
+    await mkdir(join(folder, `..${revision}`))
+    await writeFile(join(folder, `..${revision}`, 'a.yaml'), `revision ${revision}`)
+  }
+  await symlink('..1', join(folder, '..data'))
+  await symlink('..data/a.yaml', join(folder, 'a.yaml'))
+  const { seen } = await watch(join(folder, 'a.yaml'))
+  await symlink('..2', join(folder, '..data_tmp'))
+  await rename(join(folder, '..data_tmp'), join(folder, '..data'))
+  await seen('revision 2')
+})
+
+test('a file that is still being written is waited for, and the same text again is no change', async () => {
+  const path = join(await makeFolder(), 'a.yaml')
+  await writeFile(path, 'one')
+  const { read, seen } = await watch(path)
+  await writeFile(path, '')
+  for (let part = 0; part < 40; part += 1) await appendFile(path, 'x'.repeat(10))
+  await seen('x'.repeat(400))
+  await writeFile(path, 'x'.repeat(400))
+  await writeFile(path, 'last')
+  await seen('last')
+  expect(read[0]).toBe('one')
+  expect(read.filter((text) => text === 'x'.repeat(400)).length).toBe(1)
+})
+
+test('a change between the first read and the start of the watch is seen', async () => {
+  const path = join(await makeFolder(), 'a.yaml')
+  await writeFile(path, 'new')
+  const files = createFileWatch()
+  files.onRead(path, 'old')
+  const { promise, resolve } = Promise.withResolvers<string>()
+  onTestFinished(files.start(() => resolve('changed'), EVERY_MS))
+  expect(await promise).toBe('changed')
+})
