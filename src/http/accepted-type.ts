@@ -1,6 +1,6 @@
 /**
- * The media type of `offers` that a client likes best, by the weights of its `Accept` (RFC 9110 12.5.1); the first where all
- * are alike. Undefined where it accepts none of them.
+ * The media type of `offers` that a client prefers, by the weights of its `Accept` (RFC 9110 12.5.1); the first of equal ones.
+ * Undefined if it accepts none of them.
  */
 export function acceptedType<Type extends string>(
   accept: string | undefined,

@@ -21,7 +21,7 @@ export function parseAddressRange(text: string): Range | undefined {
   return { address, prefix: Number(prefix ?? bits), family: version === 4 ? 'ipv4' : 'ipv6' }
 }
 
-/** Creates the set of addresses in `ranges`. An IPv4 address is the same one when it comes mapped into IPv6. */
+/** Creates the set of addresses in `ranges`. An IPv4 address equals its form mapped into IPv6. */
 export function createAddressList(ranges: readonly string[]): AddressList {
   if (ranges.length === 0) return { has: () => false }
   const list = new BlockList()

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** Answers for what Node's parser of HTTP found, by its code; everything else is 400. */
+/** Replies to errors of Node's HTTP parser, by code; all others are 400. */
 const answers: Readonly<Record<string, readonly [status: number, message: string]>> = {
   HPE_HEADER_OVERFLOW: [431, 'The request line and header fields are too long.'],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request took too long to arrive.'],
@@ -10,23 +10,23 @@ const answers: Readonly<Record<string, readonly [status: number, message: string
 const LINGER_MS = 1_000
 
 /**
- * Answers a request that is no HTTP, or too long to be read, and closes its connection: what a server's `clientError` is
- * for. Node's own answer is followed by a reset where bytes of the request are left, and the reset may overtake it; so the
- * rest is read, and thrown away, for a second (RFC 9112 9.6). The body has the gateway's form (service-facts 12).
+ * Answers a request that is not HTTP, or too long, and closes its connection; the handler of `clientError`. Node's own reply is
+ * followed by a reset if bytes of the request are left, and the reset may overtake it; so the rest is read and discarded for a
+ * second (RFC 9112 9.6). The body has the gateway's form (service-facts 12).
  */
 export function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
-  // Every further chunk of the same request is an error too.
+  // Every further chunk of the same request is an error, too.
   if (error.code === 'ECONNRESET' || !socket.writable) return
   const [status, message] = unreadableAnswer(error)
   answerOnSocket(socket, status, message)
 }
 
-/** Status and message for what Node's parser found. */
+/** Status and message for an error of Node's parser. */
 export function unreadableAnswer(error?: NodeJS.ErrnoException): readonly [status: number, message: string] {
   return answers[error?.code ?? ''] ?? [400, 'The request is not valid HTTP.']
 }
 
-/** Answers CONNECT, which Node hands over as a bare connection: the adapter opens no tunnels. */
+/** Answers CONNECT, for which Node passes a bare connection: the adapter opens no tunnels. */
 export function refuseTunnel(socket: Duplex): void {
   answerOnSocket(socket, 405, 'This server opens no tunnels.', ['Allow: GET, HEAD, OPTIONS'])
 }

@@ -3,9 +3,9 @@ import type { IncomingMessage } from 'node:http'
 import { AdapterError } from '../errors.ts'
 
 /**
- * Resolves once the whole body has arrived, or as much of it as the request keeps without a reader (64 KiB); also when the
- * client goes away. Nothing is taken out: whoever reads the request later gets every byte. `onBytes` is called with what
- * arrived since the last call and may throw to refuse the rest.
+ * Resolves once the whole body has arrived, or as much of it as the request buffers without a reader (64 KiB); also when the
+ * client disconnects. The body stays in the request for a later reader. `onBytes` is called with the number of bytes since the
+ * last call and may throw to refuse the rest.
  */
 export function bodyArrival(request: IncomingMessage, onBytes: (count: number) => void): Promise<void> {
   if (!hasBody(request)) return Promise.resolve()

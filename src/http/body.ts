@@ -13,18 +13,18 @@ export interface BodyOptions {
   readonly contentEncoding: string | undefined
   /** The request's `Content-Length`, so that a body that is too large is refused before it is read. */
   readonly contentLength?: string | undefined
-  /** Called with the size of each chunk before it is kept; may throw to refuse the rest. */
+  /** Called with the size of each chunk before it is stored; may throw to refuse the rest. */
   readonly onBytes?: (count: number) => void
-  /** Cuts the joining of a large body; undefined: it is joined at once. */
+  /** Slices the joining of a large body; undefined: it is joined at once. */
   readonly slices?: Slices | undefined
 }
 
 /**
- * Compressed, batches of real records shrink to a thirtieth at the least, the same record over and over to a hundredth; zeros
- * shrink to a thousandth.
+ * Compression shrinks batches of real records to a thirtieth at most, one repeated record to a hundredth, and zeros to a
+ * thousandth.
  */
 const MAX_INFLATION = 200
-/** Up to here the ratio does not count: it costs little. */
+/** Up to this size the ratio is not checked: the body costs little. */
 const FREE_BYTES = 1_048_576
 
 /**
@@ -44,7 +44,7 @@ export async function readBody(stream: Readable, options: BodyOptions): Promise<
       compressed += chunk.length
     })
   const source = decompress === undefined ? stream : stream.pipe(decompress)
-  // pipe() passes no errors on: a client that goes away must end the reading too.
+  // pipe() does not forward errors: a client that disconnects must end the reading, too.
   const onLost = (cause?: Error): void => {
     decompress?.destroy(cause ?? lost())
   }

@@ -2,14 +2,14 @@ import type { IncomingHttpHeaders } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 
-/** What every client shows (service.md 5). */
+/** The credentials of every client (service.md 5). */
 export interface ClientCredentials {
   readonly subscriptionKey: string
   readonly authorization: string
 }
 
 /**
- * The credentials in the headers of a request; whether they are worth anything is for others to judge.
+ * Reads the credentials in the headers of a request; it does not verify them.
  * Errors: `ADP_SUBSCRIPTION_KEY` without a key, `ADP_TOKEN` without a bearer token.
  */
 export function readClientCredentials(headers: IncomingHttpHeaders): ClientCredentials {

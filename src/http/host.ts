@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 
-// RFC 3986 3.2.2, 3.2.3, as far as names and addresses in use go: it is written into links of the reply.
+// RFC 3986 3.2.2, 3.2.3, restricted to names and addresses in use: the host is written into links of the reply.
 const HOST = /^(?:[\w.~-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i
 
 /** Refuses a request with two `Host` headers or none; Node's parser lets two pass (RFC 9112 3.2). */

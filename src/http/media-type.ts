@@ -10,7 +10,7 @@ export interface MediaType {
 const TOKEN = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+/y
 
 const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/
-// A parameter without quotes may hold more than a token: legacy senders put `/`, `:`, `=` or `?` into a boundary.
+// An unquoted parameter may contain more than a token: legacy clients put `/`, `:`, `=` or `?` into a boundary.
 const BARE_VALUE = /[^;"\s]+/y
 const BLANK = /[ \t]*/y
 
@@ -40,7 +40,7 @@ export function parseMediaType(text: string): MediaType {
     if (text[at] !== ';') throw malformed('has text after a value')
     at += 1
     take(BLANK)
-    if (at === text.length || text[at] === ';') continue // a stray semicolon says nothing
+    if (at === text.length || text[at] === ';') continue // a stray semicolon has no meaning
     const name = take(TOKEN).toLowerCase()
     take(BLANK)
     if (name === '' || text[at] !== '=') throw malformed('has a parameter without a value')

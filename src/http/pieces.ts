@@ -1,15 +1,15 @@
 import type { Slices } from './slices.ts'
 
-/** Chunks that are kept as they came. */
+/** Chunks that are not joined yet. */
 const MAX_CHUNKS = 256
-/** From this size on, on average, they are kept for good: joining them would only copy them once more. */
+/** From this mean size on they are not joined: that would only copy them once more. */
 const LARGE_CHUNK = 4_096
-/** Copying a byte costs a small part of decoding it. */
+/** The cost of copying a byte, as a part of decoding it. */
 const COPY_COST = 1 / 4
 
 /**
- * The bytes read so far of a body. Chunks are joined now and then: a sender that sends each byte as a chunk of its own would
- * else cost a hundred times the bytes that the limits count.
+ * The bytes of a body read so far. Chunks are joined from time to time: otherwise a client that sends each byte as a chunk would
+ * cost a hundred times the bytes that the limits count.
  */
 export class Pieces {
   size = 0
@@ -26,7 +26,7 @@ export class Pieces {
     else this.blocks.push(Buffer.concat(this.chunks))
     this.chunks = []
     this.chunksSize = 0
-    // Blocks of tiny chunks are small too.
+    // Blocks of tiny chunks are small, too.
     if (this.blocks.length % MAX_CHUNKS === 0 && this.size < this.blocks.length * LARGE_CHUNK)
       this.blocks = [Buffer.concat(this.blocks)]
   }
@@ -37,7 +37,7 @@ export class Pieces {
     return first !== undefined && all.length === 1 ? first : Buffer.concat(all)
   }
 
-  /** `join` for large bodies: others run between the copies. */
+  /** `join` for large bodies: other requests are served between the copies. */
   async joinInSlices(slices: Slices): Promise<Buffer> {
     const all = [...this.blocks, ...this.chunks]
     const [first] = all

@@ -6,10 +6,10 @@ import { unreadableAnswer } from './answer-unreadable.ts'
 import { MAX_HEADER_BYTES } from './server.ts'
 
 /**
- * Reads a request from its bytes as the listener does: by Node's own parser with the listener's limit, only that no connection
- * is there. `read` gets the request with its body still to be read, and what it resolves with is the result; by then `onMore` was
- * called where bytes stand behind the request, with whether they begin another one.
- * Error: `ADP_HEADER` for what the listener would refuse before the adapter sees it.
+ * Reads a request from its bytes as the listener does: with Node's own parser and the listener's limit, but without a connection.
+ * `read` gets the request with its unread body, and returns the result. Before that, `onMore` is called if bytes follow the
+ * request, with true if they begin another one.
+ * Error: `ADP_HEADER` for a request that the listener would refuse before the adapter sees it.
  */
 export function readRecordedRequest<Result>(
   bytes: Buffer,
@@ -20,7 +20,7 @@ export function readRecordedRequest<Result>(
     const refuse = (cause?: NodeJS.ErrnoException): void => {
       reject(new AdapterError('ADP_HEADER', unreadableAnswer(cause)[1], cause === undefined ? {} : { cause }))
     }
-    // A request without Host is for the check of Host to refuse.
+    // The check of Host refuses a request without one.
     const options = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false }
     let request: IncomingMessage | undefined
     const server = createServer(options, (incoming) => {
@@ -39,12 +39,12 @@ export function readRecordedRequest<Result>(
       else connection.destroy()
     })
     const connection = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() })
-    // What is refused without an event, such as CONNECT, only closes.
+    // A request that is refused without an event, such as CONNECT, only closes.
     connection.once('close', () => {
       if (request === undefined) refuse()
     })
     server.emit('connection', connection)
-    // After the parser: all bytes are one chunk. The end of the connection would take the body of a whole request away.
+    // After the parser, since all bytes are one chunk: the end of the connection would discard the body of a complete request.
     connection.once('data', () => {
       if (request?.complete !== true) connection.push(null)
     })

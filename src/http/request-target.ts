@@ -2,11 +2,11 @@ import type { IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 
-/** Where a request goes. Routes, partners, operational paths and the pass-through list all compare `path`. */
+/** The target of a request. Routes, partners, operational paths and the pass-through list all compare `path`. */
 export interface RequestTarget {
-  /** The decoded path. No server can read it as another one. */
+  /** The decoded path, which every server reads as the same path. */
   readonly path: string
-  /** The path as it was sent: what V3 gets, and the beginning of links in replies. As many segments as `path`. */
+  /** The path as sent, for V3 and for links in replies. It has as many segments as `path`. */
   readonly rawPath: string
   /** `?` and what follows it, or nothing. */
   readonly query: string
@@ -19,12 +19,12 @@ const VISIBLE_ASCII = /^[\x21-\x7e]*$/
 /** An encoded slash, backslash, `?` or `#`: decoding it early ends a segment or the path. */
 const ENCODED_DELIMITER = /%(?:2f|5c|3f|23)/i
 /**
- * What servers disagree on, in a decoded path: a second layer of escapes, backslashes, parameters of a segment (Tomcat strips
+ * Parts of a decoded path that servers disagree on: a second layer of escapes, backslashes, parameters of a segment (Tomcat strips
  * them), empty segments (nginx merges them), blanks around a segment and dots at its end (Windows strips both; every dot
  * segment ends in a dot).
  */
 const AMBIGUOUS = /[%\\;]|\/\/|\/\s|[\s.](?:\/|$)/u
-/** A path that all servers read alike, without an escape: most paths, and all of the V2 interface. */
+/** A path without escapes that all servers read alike: most paths, and all of the V2 interface. */
 const PLAIN = /^(?:\/[\w$-]+)+\/?$/
 /** Beyond ASCII only letters, marks and digits: no controls, no invisible characters, no look-alikes of `/` and `.`. */
 const UNUSUAL = /[\u0000-\u001f\u007f]|[^\u0000-\u007f\p{L}\p{M}\p{N}]/u
@@ -51,7 +51,7 @@ export function pathOf(request: IncomingMessage): string {
 }
 
 /**
- * Reads the target of a request and leaves it in origin form, so that everything behind sees the same request. The host of
+ * Reads the target of a request and rewrites it in origin form, so that all later steps see the same request. The host of
  * an absolute target replaces the Host header (RFC 9112 3.2.2).
  */
 export function takeTarget(request: IncomingMessage): RequestTarget {
@@ -68,7 +68,7 @@ export function pathBefore(path: string, count: number): string {
   return path.slice(0, Math.max(end, 0))
 }
 
-/** Decodes once. A percent sign that is left would be another escape, or a bad one, to a server that decodes twice. */
+/** Decodes once. A remaining percent sign would be another escape, or an invalid one, to a server that decodes twice. */
 function decodePath(rawPath: string): string {
   if (PLAIN.test(rawPath)) return rawPath
   let path

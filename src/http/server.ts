@@ -4,15 +4,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import { AdapterError } from '../errors.ts'
 
-/** Room for a next link (64 KiB) and for a filter over a class; Node's 16 KiB are too few. */
+/** Room for a next link (64 KiB) and for a filter over a class; Node's default of 16 KiB is too small. */
 export const MAX_HEADER_BYTES = 131_072
 
-/** Causes that another port does not cure: no address of this machine, or a name that has none. */
+/** Errors that another port does not cure: a foreign address, or a name without one. */
 const badHost: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL'])
 
 /**
- * Starts to listen; resolves with the port in use. Error: `ADP_CONFIGURATION` where it cannot; it names `portOption` as the
- * way to another port.
+ * Starts to listen; resolves with the port in use. Error: `ADP_CONFIGURATION` if it cannot; it names `portOption` as the option
+ * for another port.
  */
 export function startListening(
   server: Server,
@@ -37,20 +37,20 @@ export function startListening(
   })
 }
 
-/** How a server is to stop. */
+/** How a server stops. */
 export interface Stopping {
-  /** Resolves when nothing is being handled. */
+  /** Resolves when no request is being handled. */
   readonly idle: () => Promise<void>
   /** Time for replies to reach their clients. */
   readonly drainMs: number
-  /** Called when that time is over and replies are still under way. */
+  /** Called when that time is over before all replies were read. */
   readonly onExpired: () => void
 }
 
 /**
- * Stops to listen, waits for what is under way (also for a batch whose client has gone), then closes the connections. A client
- * that does not read its reply is cut off after `drainMs`; what still works for it goes on to its own end. Not
- * `server.close()` at once: Node takes a connection for idle while the end of a long reply waits for a slow client.
+ * Stops listening, waits for the requests under way (also for a batch whose client has disconnected), then closes the connections.
+ * A client that does not read its reply is disconnected after `drainMs`; its records are still finished. `server.close()` comes
+ * last: Node would take a connection for idle while the end of a long reply waits for a slow client.
  */
 export async function stopServing(server: Server, { idle, drainMs, onExpired }: Stopping): Promise<void> {
   NetServer.prototype.close.call(server)

@@ -3,7 +3,7 @@ export const SLICE_WORK = 1_048_576
 
 /** The work of one request, cut into slices between which the event loop serves others. */
 export interface Slices {
-  /** Counts work that was done, in bytes of a batch or what costs as much. True: `next` is to be awaited before more is done. */
+  /** Counts finished work, in bytes of a batch or an equivalent cost. True: await `next` before doing more. */
   spend(work: number): boolean
   /** Resolves when the next slice may begin. */
   next(): Promise<void>
@@ -12,13 +12,13 @@ export interface Slices {
 /** Gives each request its slices. */
 export interface Slicing {
   open(): Slices
-  /** Runs work that no request has slices for in a turn of its own, after the slices that were asked for before it. */
+  /** Runs work without a request in a turn of its own, after the slices that were requested before. */
   readonly later: (act: () => void) => void
 }
 
 /**
- * Creates the slicing of one process. One slice runs in a turn of the event loop, in the order in which they were asked for,
- * so that many large requests together hold the others up no longer than one does.
+ * Creates the slicing of one process. Each turn of the event loop runs one slice, in the order of requests, so that many large
+ * requests together delay others no longer than one does.
  */
 export function createSlicing(): Slicing {
   const line: (() => void)[] = []

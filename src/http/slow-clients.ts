@@ -13,7 +13,7 @@ export interface PaceRules {
   readonly replyMs: number
 }
 
-/** What a slow client was doing. */
+/** The task at which a client was slow. */
 export type SlowPhase = 'upload' | 'reply'
 
 /** Watches requests whose clients may be too slow. */
@@ -31,19 +31,19 @@ interface Exchange {
   /** Bytes that had passed when the current window began. */
   passed: number
   sinceMs: number
-  /** True once its client was found too slow. */
+  /** True once its client was too slow. */
   isOver: boolean
 }
 
-/** The watch looks this many times in the shorter window. */
+/** Number of checks in the shorter window. */
 const LOOKS = 4
 
 /**
- * Creates the watch: one timer for all exchanges. The time in which the other side is not ready does not count: an upload that
- * the adapter does not read, a reply of which nothing is left to send.
+ * Creates the watch: one timer for all exchanges. Time in which the client is not the cause does not count: an upload that the
+ * adapter does not read, a reply without data to send.
  */
 export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
-  // Slots that are used again: a Set copies its table as it turns over, and the copies keep requests from the collector.
+  // Reused slots: a Set copies its table as it turns over, and the copies keep requests from being collected.
   const exchanges: (Exchange | undefined)[] = []
   const free: number[] = []
   const everyMs = (): number => Math.ceil(Math.min(rules.uploadMs, rules.replyMs) / LOOKS)
@@ -98,15 +98,15 @@ function isTooSlow(exchange: Exchange, rules: PaceRules, nowMs: number): boolean
   return nowMs - exchange.sinceMs >= windowMs
 }
 
-/** What the client has to do now; undefined: nothing, it waits for the adapter. */
+/** The task of the client now; undefined: it waits for the adapter. */
 function phaseOf({ request, response, socket }: Exchange): SlowPhase | undefined {
   if (unsentBytes(response, socket) > 0) return 'reply'
-  // A buffer that is full stops the socket: then the adapter, or the service behind it, is the slow one.
+  // A full buffer stops the socket: the adapter, or the service behind it, is slow.
   if (!request.complete && request.readableLength < request.readableHighWaterMark) return 'upload'
   return undefined
 }
 
-/** libuv's own counters: Node's public ones count a chunk when it is handed over, however long the client takes to read it. */
+/** libuv's own counters: Node's public ones count a chunk when it is written, however long the client takes to read it. */
 interface StreamHandle {
   readonly bytesWritten: number
   readonly writeQueueSize: number

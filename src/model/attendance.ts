@@ -82,7 +82,7 @@ const changes = (entityType: string): FunctionDeclaration => ({
   returns: { type: entityType, collection: true, nullable: false },
 })
 
-/** `…/SIMS.Changes(startDate=…)`: what changed since then (service-facts 4). */
+/** `…/SIMS.Changes(startDate=…)`: the changes since then (service-facts 4). */
 export const attendanceFunctions: readonly FunctionDeclaration[] = [
   changes(`${serviceNamespace}.AttendanceRecord`),
   changes(`${serviceNamespace}.StatutoryAttendanceRecordHistory`),

@@ -16,7 +16,7 @@ const registration: readonly EntityType[] = [
   }),
   entity('LearnerEnrolment', {
     DateOfAdmission: datetimeoffset,
-    // Spelled so in the interface.
+    // The spelling of the interface.
     DateOfLeaviing: datetimeoffset,
     Destination: string,
     DestinationStartDate: datetimeoffset,

@@ -28,7 +28,7 @@ export interface SubDomain {
   readonly specialCategory: boolean
 }
 
-/** What is true of a sub domain unless its row says otherwise. */
+/** The defaults of a sub domain. */
 const usual = {
   furtherSecurityDomains: [],
   methods: ['GET'],
@@ -165,7 +165,7 @@ export const subDomains: readonly SubDomain[] = [
     name: 'Learner Grants',
     entitySet: 'LearnerGrants',
     entityType: 'LearnerGrant',
-    // service.md gives Welfare's list for Grants too, although LearnerGrant has none of these links.
+    // service.md gives Welfare's list for Grants, too, although LearnerGrant has none of these links.
     paths: v1('LearnerGrants', welfareAndGrants),
     securityDomain: 'Learner.Grants',
     specialCategory: true,

@@ -1,4 +1,4 @@
-/** A node of any syntax tree of this layer knows where it came from. */
+/** A node of any syntax tree of this layer has its position in the source text. */
 interface Positioned {
   /** Index of the node's first character in the percent-decoded text, from 0. */
   readonly position: number
@@ -119,7 +119,7 @@ export type PathRoot =
   | { readonly kind: '$it' | '$this' | '$root' }
   | { readonly kind: 'variable' | 'alias'; /** Alias names without the `@`. */ readonly name: string }
 
-/** A property, navigation property or unqualified type name: only a model can tell them apart. */
+/** A property, navigation property or unqualified type name: only a model can distinguish them. */
 export interface PropertySegment extends Positioned {
   readonly kind: 'property'
   readonly name: string
@@ -203,7 +203,7 @@ export interface PathExpr extends Positioned {
   readonly segments: readonly PathSegment[]
 }
 
-/** An expression of `$filter`, `$orderby`, `$compute` or a parameter alias; `kind` tells the nodes apart. */
+/** An expression of `$filter`, `$orderby`, `$compute` or a parameter alias; `kind` distinguishes the nodes. */
 export type Expr =
   | Literal
   | EnumLiteral

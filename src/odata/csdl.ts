@@ -20,7 +20,7 @@ export const primitiveTypes = [
 
 export type PrimitiveType = (typeof primitiveTypes)[number]
 
-/** What every declaration may say about its origin; it does not change behaviour. */
+/** The origin of a declaration; it does not change behaviour. */
 export interface Documented {
   /** True where the name is known but the shape is a plausible assumption. */
   readonly assumed?: boolean
@@ -104,7 +104,7 @@ export interface EntitySet extends Documented {
   readonly entityType: string
 }
 
-/** A whole service as data: what `$metadata` shows and what queries are checked against. */
+/** A whole service as data: the content of `$metadata`, and the model that queries are checked against. */
 export interface ServiceModel {
   readonly schemas: readonly Schema[]
   readonly container: {

@@ -2,7 +2,7 @@ import { AdapterError } from '../errors.ts'
 
 /**
  * A query option that cannot be read, or that does not fit the entity type it is asked of: code `ADP_QUERY`, status
- * 400. The message says what was expected and repeats no literal of the query.
+ * 400. The message names the expected syntax and repeats no literal of the query.
  */
 export class QueryError extends AdapterError {
   /** Index of the offending character, from 0; also `at.offset`. */

@@ -1,4 +1,4 @@
-/** The time of the service. It may stand still, and be set while the sandbox runs. */
+/** The clock of the service. It may be fixed, and can be set while the sandbox runs. */
 export interface Clock {
   /** Milliseconds. */
   now(): number
@@ -6,7 +6,7 @@ export interface Clock {
   fix(ms: number | undefined): void
 }
 
-/** Creates a clock that stands at `fixedMs`, or runs. */
+/** Creates a clock that is fixed at `fixedMs`, or runs. */
 export function createClock(fixedMs?: number): Clock {
   let fixed = fixedMs
   return {

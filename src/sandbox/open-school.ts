@@ -31,7 +31,7 @@ export function openSchool(
   const content = `the ${scale} of seed ${seed}`
   const { database, fresh } = openDatabase(settings.db, content)
   const today = dayOf(now())
-  // A file keeps its pupils: they grow older, move up and leave as the clock goes on.
+  // A file keeps its pupils: they grow older, move up and leave as time passes.
   const plan = createPlan(seed, scale, readDay(database, 'planned') ?? today)
   const pupils = plan.places.map((place) => createPupil(seed, place))
   const calendar = createCalendar(ids, now(), plan.firstYear)

@@ -13,7 +13,7 @@ const entitySet = oneOf(
   'an entity set of the learner domains',
 )
 
-/** What a caller besides the built-in one may do. */
+/** The permissions of a caller besides the built-in one. */
 const callers = {
   /** Subscription keys. */
   keys: z.array(z.string().min(1)).default([]),

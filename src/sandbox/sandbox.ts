@@ -17,7 +17,7 @@ import { createSecurity } from './security/create-security.ts'
 import { createService } from './service.ts'
 import type { ServiceSwitches } from './service.ts'
 
-/** A running, or not yet running, stand-in service. */
+/** A stand-in service; it runs after `listen`. */
 export interface Sandbox {
   /**
    * Starts to listen. Resolves to the base address, without a slash at the end, and the port. Error: `ADP_CONFIGURATION` where
@@ -28,7 +28,7 @@ export interface Sandbox {
   close(): Promise<void>
 }
 
-/** What a sandbox reports, and to whom. */
+/** The callbacks of a sandbox. */
 export interface SandboxHooks {
   /** The share of the school that is built, 0 to 1; called where the database is new or has registers to fill in. */
   readonly onProgress?: (share: number) => void
@@ -48,7 +48,7 @@ const keepAliveMs = 75_000
  * bearer `sandbox` is always accepted.
  *
  * Options, with their defaults: `host` '127.0.0.1', `port` 0 (any free one), `seed` 1, `scale` 'class' (30 current
- * learners) or 'school', `db` ':memory:' or a file, `now` (ISO date-time: a clock that stands still; default the
+ * learners) or 'school', `db` ':memory:' or a file, `now` (ISO date-time: a fixed clock; default the
  * machine's clock; it decides ages, roll states, years and how far registers are filled in), `control` true (`/_sandbox`, loopback only), `onExisting` 'replace' | 'duplicate' | 'conflict' (what
  * POST does on a marked session), `unmappedFields` 'report' | 'pass' | 'strict' (members beyond the flat write form), `typeNames` 'documented' | 'later' (type texts of references in reads), `pageSize` 1000,
  * `maxDays` 90 (longest range of an attendance read), `batch` true (whether V3 has `$batch`),

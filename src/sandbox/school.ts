@@ -19,7 +19,7 @@ export interface School {
   readonly actors: Actors
   readonly marks: MarkStore
   readonly entities: EntityStore
-  /** What the service makes of the values of a mark. */
+  /** The changes of the service to the values of a mark. */
   readonly storedValues: StoredValues
   /** Who the learners are, in order of their numbers. */
   readonly pupils: readonly Pupil[]

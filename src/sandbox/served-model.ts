@@ -38,7 +38,7 @@ function modelWith(isServed: (set: string) => boolean): ServiceModel {
 const isAttendance = (set: string): boolean => attendanceSets.includes(set)
 const isLookup = (set: string): boolean => set === 'AttendanceLookups' || lookupSets[set] !== undefined
 
-/** The model of each kind of root: what its service document lists can be read below it. */
+/** The model of each kind of root: the sets that its service document lists can be read below it. */
 export const rootModels = {
   Learner: modelWith((set) => !isAttendance(set)),
   Attendance: modelWith(isAttendance),

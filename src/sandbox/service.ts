@@ -16,13 +16,13 @@ import { createMetadataService } from './metadata.ts'
 import type { School } from './school.ts'
 import { servedModel } from './served-model.ts'
 
-/** Switches for what is not known of the real service. */
+/** Switches for unknown behaviour of the real service. */
 export interface ServiceSwitches extends LegacySwitches, LearnerSwitches {
   /** Whether V3 has `$batch`: announced, and never shown (service-facts 3). */
   readonly batch: boolean
 }
 
-/** Answers one request of either face; what it cannot serve gets an error in that face's form. */
+/** Answers one request of either face; unsupported requests get an error in that face's form. */
 export type Service = (request: ServiceRequest) => Reply
 
 /** Creates the data service over a school; `disturb` answers single requests of a V3 batch by a fault. Errors: `QueryError` for queries that cannot be read. */

@@ -2,42 +2,41 @@ import type { V3Record, V3Reply } from '../v3/record/v3-record.ts'
 import { isCutComment, isSameComment } from './stored-comment.ts'
 import { allTimes, fittingTimes, KEPT_TIMES, OWN_TIME, parseTime } from './stored-time.ts'
 
-/** How far the service's time is ahead, ms: the least and the most that was seen. */
+/** The lead of the service's clock, ms: the smallest and the largest observed. */
 export interface Skew {
   readonly least: number
   readonly most: number
 }
 
 /**
- * What is known of what one service makes of the values of a mark. As long as nothing was learned, every rule may hold. An
- * answer to a POST that differs from what was posted shows what is stored; one that merely repeats it proves nothing, since
- * a service may repeat the posted values and store others. What is stored is also known from a mark that was read back and
- * carries the very millisecond that was posted.
+ * How one service changes the values of a mark when it stores them. Initially every rule may hold. A reply to a POST that differs
+ * from the posted values shows the stored ones; a reply that repeats them proves nothing, since the service may still store
+ * others. A mark that was read back with exactly the posted millisecond shows the stored values as well.
  */
 export interface EchoProfile {
-  /** Raised when the service contradicts what was learned: the knowledge of a higher epoch replaces that of a lower one. */
+  /** Raised when the service contradicts the profile: a profile of a higher epoch replaces one of a lower. */
   readonly epoch: number
   /** The rules for `RecordedOn` that may hold, bits of `stored-time.ts`. */
   readonly times: number
-  /** An answer showed `RecordedOn`: a service with another clock would have shown it, unless it repeats what was posted. */
+  /** A reply contained `RecordedOn`: a service with another clock would have shown it, unless it repeats the posted value. */
   readonly timeSeen: boolean
   readonly skew: Skew | undefined
   /** The window before the current one; both count. */
   readonly skewBefore: Skew | undefined
-  /** Answers show comments as they are stored. */
+  /** Replies contain comments as stored. */
   readonly commentsShown: boolean
   /** The longest comment that is known to be stored whole, in UTF-16 code units. */
   readonly wholeLength: number
   /** Longer comments are cut to this length; undefined: not seen. */
   readonly cutLength: number | undefined
-  /** Comments or minutes are changed by a rule that nobody here knows. */
+  /** The service changes comments or minutes by an unknown rule. */
   readonly commentsOpaque: boolean
   readonly minutesOpaque: boolean
-  /** Missing minutes are stored as such, not as 0. */
+  /** Missing minutes are stored as missing, not as 0. */
   readonly nullsKept: boolean
 }
 
-/** Nothing was learned. */
+/** The profile before the first reply. */
 export const freshProfile: EchoProfile = {
   epoch: 0,
   times: allTimes,
@@ -52,19 +51,19 @@ export const freshProfile: EchoProfile = {
   nullsKept: false,
 }
 
-/** One mark as it was posted and as the service shows it. */
+/** One mark as posted, and as the service returned it. */
 export interface Echo {
   readonly posted: V3Record
-  /** `RecordedOn` as it was posted; undefined: it was not sent (`bodyProfile: minimal`). */
+  /** The posted `RecordedOn`; undefined: not sent (`bodyProfile: minimal`). */
   readonly postedOn: string | undefined
   readonly shown: Pick<V3Reply, 'RecordedOn' | 'Qualifier'>
-  /** The time of the adapter when the answer came; undefined for a mark that was read back. */
+  /** The adapter's time when the reply arrived; undefined for a mark that was read back. */
   readonly nowMs: number | undefined
-  /** It is certain that what is shown is what is stored for this very mark. */
+  /** True if the returned values are certainly the stored values of this mark. */
   readonly proven: boolean
 }
 
-/** Learns from one echo; the same object when it shows nothing new. */
+/** Learns from one echo; returns the same object if there is nothing new. */
 export function learnEcho(profile: EchoProfile, echo: Echo): EchoProfile {
   return learnMinutes(learnComment(learnTime(profile, echo), echo), echo)
 }
@@ -77,7 +76,7 @@ function learnTime(profile: EchoProfile, { postedOn, shown, nowMs, proven }: Ech
   if (Number.isNaN(postedMs)) return widenSkew(profile, shownMs, nowMs)
   const seen = profile.timeSeen ? profile : { ...profile, timeSeen: true }
   if (shownMs === postedMs) {
-    // A service of its own clock meets a millisecond only by chance.
+    // A service with its own clock stores the posted millisecond only by chance.
     if (!proven || postedMs % 1_000 === 0) return seen
     return restrictTimes(seen, fittingTimes(postedMs, shownMs, KEPT_TIMES))
   }
@@ -102,12 +101,12 @@ function widenSkew(profile: EchoProfile, shownMs: number, nowMs: number | undefi
   return { ...profile, skew: { least: Math.min(least, ahead), most: Math.max(most, ahead) } }
 }
 
-/** Begins a new window for the skew: what was seen before the one that ends no longer counts. */
+/** Begins a new window for the skew; observations before the previous window are dropped. */
 export function turnSkew(profile: EchoProfile): EchoProfile {
   return { ...profile, skewBefore: profile.skew, skew: undefined }
 }
 
-/** The skew over both windows; undefined: none was seen. */
+/** The skew over both windows; undefined: none was observed. */
 export function skewOf({ skew, skewBefore }: EchoProfile): Skew | undefined {
   if (skew === undefined || skewBefore === undefined) return skew ?? skewBefore
   return {
@@ -133,7 +132,7 @@ function learnComment(profile: EchoProfile, { posted, shown, proven }: Echo): Ec
   return known.commentsOpaque ? known : { ...known, commentsOpaque: true }
 }
 
-/** Blanks at the cut may be trimmed: the longest that was seen counts. */
+/** Blanks at the cut may be trimmed, so the longest observed length is the limit. */
 function learnCut(profile: EchoProfile, length: number): EchoProfile {
   const { cutLength = 0, wholeLength, epoch } = profile
   if (length < wholeLength) return { ...profile, epoch: epoch + 1, wholeLength: 0, cutLength: length }
@@ -153,15 +152,15 @@ function learnMinutes(profile: EchoProfile, { posted, shown, proven }: Echo): Ec
   return profile.minutesOpaque ? profile : { ...profile, minutesOpaque: true }
 }
 
-/** Joins what two instances learned of one service; the first object when the second adds nothing. */
+/** Merges the profiles of two instances; returns the first object if the second adds nothing. */
 export function joinProfiles(one: EchoProfile, other: EchoProfile): EchoProfile {
   if (one.epoch !== other.epoch) return one.epoch > other.epoch ? one : other
   const joined: EchoProfile = {
     epoch: one.epoch,
-    // Rules that exclude each other were learned of a service that changed: then each may hold.
+    // Contradicting rules were learned from a service that has changed: then each may hold.
     times: (one.times & other.times) === 0 ? allTimes : one.times & other.times,
     timeSeen: one.timeSeen || other.timeSeen,
-    // Each instance has a clock of its own.
+    // Each instance has its own clock.
     ...(skewOf(one) === undefined
       ? { skew: other.skew, skewBefore: other.skewBefore }
       : { skew: one.skew, skewBefore: one.skewBefore }),
@@ -179,7 +178,7 @@ function maxOf(one: number | undefined, other: number | undefined): number | und
   return one === undefined || other === undefined ? (one ?? other) : Math.max(one, other)
 }
 
-/** True when both say the same. */
+/** True if both are equal. */
 export function isSameProfile(one: EchoProfile, other: EchoProfile): boolean {
   return one === other || formatProfile(one) === formatProfile(other)
 }
@@ -226,7 +225,7 @@ function parseObject(text: string): Readonly<Record<string, unknown>> | undefine
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null ? { ...value } : undefined
   } catch {
-    // A text that another version wrote teaches nothing.
+    // A text of another version is ignored.
     return undefined
   }
 }

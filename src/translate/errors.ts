@@ -3,9 +3,9 @@ import type { V2Error } from '../v2/errors/error-array.ts'
 import type { NotAppliedReason, PostOutcome, UnknownReason } from '../v3/errors/post-outcome.ts'
 import type { UpstreamError, UpstreamErrorEntry } from '../v3/errors/upstream-error.ts'
 
-/** One rule of the mapping from V3 errors to the V2 array; the first whose every condition holds applies. */
+/** One rule of the mapping from V3 errors to the V2 array; the first rule whose conditions all hold applies. */
 export interface ErrorMappingRule {
-  /** Conditions on the upstream's error; a left-out one always holds. */
+  /** Conditions on the upstream's error; an omitted one always holds. */
   readonly status?: number
   readonly code?: RegExp
   readonly message?: RegExp
@@ -27,16 +27,16 @@ export const defaultErrorMapping: readonly ErrorMappingRule[] = [
   { message: /\battendance ?code\b[^.]{0,80}(?:not exist|not found)/i, to: NO_CODE },
 ]
 
-/** What a V2 client is told of a record that was not accepted: the status of its part and the entries of its array. */
+/** The V2 answer for a record that was not accepted: the status of its part and the entries of its array. */
 export interface V2Failure {
   readonly status: number
   readonly errors: readonly V2Error[]
 }
 
-/** An outcome without its success: what can be told as a failure. */
+/** The outcomes other than success. */
 export type FailedOutcome = Exclude<PostOutcome, { kind: 'accepted' }>
 
-/** Turns an outcome that is no success into a V2 failure; an unknown one never becomes a plain failure. */
+/** Translates an outcome other than success into a V2 failure; an unknown one never becomes a plain failure. */
 export function toV2Failure(outcome: FailedOutcome, mapping: readonly ErrorMappingRule[]): V2Failure {
   switch (outcome.kind) {
     case 'refused':
@@ -71,7 +71,7 @@ function mapEntry(status: number, entry: UpstreamErrorEntry, mapping: readonly E
   if (rule !== undefined) return rule.to
   const { code } = entry
   return {
-    // OData services that give no code send an empty one.
+    // OData services without a code send an empty one.
     code: code === undefined || code === '' ? 'ADP_UPSTREAM_REFUSED' : code.slice(0, 255),
     message: message === '' ? `The service answered ${status}.` : message,
   }
@@ -91,16 +91,17 @@ const notAppliedCodes: Readonly<Record<NotAppliedReason, ErrorCode>> = {
 
 const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
   notConnected: 'The service cannot be reached. The record was not sent; send it again later.',
-  throttled: 'The service takes no more calls now (429). The record was not applied; send it again later.',
+  throttled:
+    'The service has refused the call because of its rate limit (429). The record was not applied; send it again later.',
   unavailable: 'The service is not available. The record was not applied; send it again later.',
   leaseLost:
-    'The journal did not say in time that this instance may still send. The record was not sent; send it again later.',
+    'The journal did not confirm in time that this instance may send. The record was not sent; send it again later.',
   stopped: 'The record was not sent, because the service refused the credentials of this batch.',
   redirected: 'The service answered with a redirect. The record was not applied; check the base address.',
   batchRefused:
-    'The service takes no batch of this format. The record was not applied; check writeMode and batchFormat.',
-  queueFull: 'Too many calls wait for their turn. The record was not sent; send it again later.',
-  budget: 'The time for this batch was spent before the record was sent. Send it again in a smaller batch.',
+    'The service does not accept batches of this format. The record was not applied; check writeMode and batchFormat.',
+  queueFull: 'The queue of calls is full. The record was not sent; send it again later.',
+  budget: 'The time for this batch was over before the record was sent. Send it again in a smaller batch.',
 }
 
 const unknownTexts: Readonly<Record<UnknownReason, string>> = {
@@ -109,11 +110,10 @@ const unknownTexts: Readonly<Record<UnknownReason, string>> = {
   timeout: 'No answer came in time after the record was sent. It may have been applied: look it up first.',
   unreadableReply: 'The answer to the record cannot be read. It may have been applied: look it up first.',
   serverError: 'The service failed while it handled the record. It may have been applied: look it up first.',
-  otherRecord: 'The answer speaks of another record. This one may have been applied: look it up first.',
+  otherRecord: 'The answer is about another record. This one may have been applied: look it up first.',
   stillTried:
-    'The record was not applied yet, and the adapter still tries: send the same batch again later for the answer.',
-  overwritten:
-    'No answer came, and meanwhile somebody else wrote a newer mark, which stands: look it up first.',
+    'The record is not applied yet, and the adapter is still retrying: send the same batch again later for the answer.',
+  overwritten: 'No answer came, and another client has written a newer mark since: look it up first.',
 }
 
 function own(code: ErrorCode, message: string): V2Failure {

@@ -2,15 +2,15 @@ import { type Expr, printQuery } from '../odata/index.ts'
 import type { FlatReply } from '../v2/record/flat-reply.ts'
 import { createRowReader } from './read-rules.ts'
 
-/** Marks that one query asks for: the text stays below 8 KiB, which usual gateways take. */
+/** Marks in one query: the text stays below 8 KiB, the limit of common gateways. */
 const MARKS_PER_QUERY = 40
 
 /** One V3 read of `StatutoryAttendanceRecordHistorys`: raw, without `?`. */
 export type HistoryQuery = string
 
 /**
- * The queries that give the changes of these marks and of no others, each for at most 40 of them. A mark is its learner and
- * event: how V3's history names the id of the mark is not shown (service-facts 4).
+ * The queries for the changes of exactly these marks, each for at most 40 of them. A mark is identified by its learner and event:
+ * the name of its id in V3's history is not documented (service-facts 4).
  */
 export function toHistoryQueries(marks: readonly FlatReply[]): HistoryQuery[] {
   const distinct = [...new Map(marks.map((mark) => [historyKey(mark), mark])).values()]
@@ -28,14 +28,13 @@ export function toHistoryQueries(marks: readonly FlatReply[]): HistoryQuery[] {
   return queries
 }
 
-/** Whose change a row is. */
+/** The mark that a row of the history belongs to. */
 export function historyKey({ Learner, AttendableEvent }: FlatReply): string {
   return `${Learner} ${AttendableEvent}`.toLowerCase()
 }
 
 /**
- * One row of the history as a flat record: a state of the mark, which need not have been recorded by somebody. Undefined for
- * what is none.
+ * One row of the history as a flat record: a state of the mark, with or without RecordedBy. Undefined for any other row.
  */
 export function toHistory(row: unknown): FlatReply | undefined {
   const state = readState(row)

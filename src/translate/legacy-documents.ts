@@ -9,7 +9,7 @@ export function writeLegacyMetadata(type: (typeof metadataTypes)[number]): strin
   return type === 'application/json' ? writeCsdlJson(attendanceV2Model) : writeEdmx(attendanceV2Model)
 }
 
-/** The V2 service document as JSON; `metadataUrl` is the absolute address of its `$metadata`, undefined: without a context. */
+/** The V2 service document as JSON; `metadataUrl` is the absolute address of its `$metadata`, undefined: the document has no context. */
 export function writeLegacyServiceDocument(metadataUrl: string | undefined): string {
   const { value, ...context } = toServiceDocument(attendanceV2Model, metadataUrl ?? '')
   return JSON.stringify(metadataUrl === undefined ? { value } : { ...context, value })

@@ -1,6 +1,6 @@
 import { type Expr, type PathExpr, type PropertySegment, QueryError, type TypeExpr } from '../odata/index.ts'
 
-/** Where each filterable field of the flat record is in a V3 record (service.md 9.3). */
+/** The path of each filterable field of the flat record in a V3 record (service.md 9.3). */
 const v3Paths: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
   ...['ExternalID', 'Present', 'Absent', 'RecordedOn', 'ChangeProcessName', 'AttendableEventStart'].map(
     (name) => [name, [name]] as const,
@@ -19,7 +19,7 @@ export type Aliases = ReadonlyMap<string, Expr>
 /**
  * Rewrites an expression over the flat V2 record into one over the nested V3 record; aliases are replaced by their values.
  * The expression has been checked against the V2 model, so names exist and aliases end.
- * Error: `QueryError` with the position, naming a construct that V3 has no counterpart for.
+ * Error: `QueryError` with the position, naming a construct without a counterpart in V3.
  */
 export function toV3Expression(node: Expr, aliases: Aliases): Expr {
   const inner = (expression: Expr): Expr => toV3Expression(expression, aliases)
@@ -59,8 +59,8 @@ export function toV3Expression(node: Expr, aliases: Aliases): Expr {
 }
 
 /**
- * The flat type derives from none and none from it (OData URL conventions 5.1.1.11.2), so what is asked of the record itself is
- * known here; its fields have the same primitive types in V3.
+ * The flat type has no base type and no derived type (OData URL conventions 5.1.1.11.2), so tests of the record's type are decided
+ * here; its fields have the same primitive types in V3.
  */
 function toV3TypeTest(node: TypeExpr, inner: (expression: Expr) => Expr): Expr {
   const { operand, typeName, position } = node
@@ -82,7 +82,7 @@ function toV3Path(node: PathExpr, aliases: Aliases): Expr {
     const value = aliases.get(root.name)
     // An alias without a value is null (OData URL conventions 5.3).
     if (value === undefined) return { kind: 'literal', type: 'null', value: 'null', position }
-    // Positions inside its value lie in another text, so a fault is placed where the alias is used.
+    // Positions inside its value belong to another text, so a fault gets the position of the alias.
     try {
       return toV3Expression(value, aliases)
     } catch (error) {
@@ -90,7 +90,7 @@ function toV3Path(node: PathExpr, aliases: Aliases): Expr {
     }
   }
   if (root.kind === '$root' || root.kind === 'variable') return refuse('$root or a variable', position)
-  // A cast to the type that a value has changes nothing, and others have been refused by the check.
+  // A cast to a value's own type has no effect, and the check has refused all others.
   const [first, ...rest] = segments.filter(({ kind }) => kind !== 'typeCast')
   if (first?.kind !== 'property') return refuse(describe(first?.kind ?? root.kind), position)
   const names = v3Paths.get(first.name)

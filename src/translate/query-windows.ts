@@ -18,7 +18,7 @@ export interface Window {
 
 /**
  * The range of AttendableEventStart outside which a checked V2 filter matches nothing: `and` narrows, `or` widens. A list of
- * times (`in`) is no range: the service, too, takes one of any span where the filter names a learner, and none elsewhere.
+ * times (`in`) is not a range: the service accepts one of any span if the filter names a learner, and none otherwise.
  */
 export function dateRangeOf(node: TypedExpr): DateRange {
   switch (node.kind) {
@@ -33,7 +33,7 @@ export function dateRangeOf(node: TypedExpr): DateRange {
   }
 }
 
-/** Cuts a range of more than 90 days into windows, in order of time; undefined where one read is enough or bounds miss. */
+/** Cuts a range of more than 90 days into windows, in order of time; undefined if one read is enough or a bound is missing. */
 export function splitRange({ fromMs, toMs }: DateRange): readonly Window[] | undefined {
   if (fromMs === undefined || toMs === undefined) return undefined
   const stepMs = MAX_WINDOW_DAYS * DAY_MS
@@ -45,7 +45,7 @@ export function splitRange({ fromMs, toMs }: DateRange): readonly Window[] | und
   }))
 }
 
-/** How many windows a range would be cut into, without making them. */
+/** The number of windows of a range, without creating them. */
 export function windowCount({ fromMs = 0, toMs = 0 }: DateRange): number {
   return Math.floor((toMs - fromMs) / (MAX_WINDOW_DAYS * DAY_MS)) + 1
 }

@@ -15,45 +15,45 @@ import { toV3Expression } from './query-paths.ts'
 import { dateRangeOf, MAX_WINDOW_DAYS, splitRange, type Window, windowCount } from './query-windows.ts'
 import type { ReadRules } from './read-rules.ts'
 
-/** What a V2 read becomes: one V3 read after another, and what the adapter itself does with their rows. */
+/** The plan of a V2 read: a sequence of V3 reads, and the options that the adapter applies to their rows. */
 export interface ReadPlan {
-  /** Raw V3 query strings without `?`, at least one, in the order in which their rows are answered. */
+  /** Raw V3 query strings without `?`, at least one, in the order of their rows in the reply. */
   readonly queries: readonly string[]
-  /** Flat fields to answer with; undefined: all. */
+  /** Flat fields in the reply; undefined: all. */
   readonly select: ReadonlySet<string> | undefined
-  /** Recorded marks to leave out at the begin. */
+  /** Number of recorded marks to skip. */
   readonly skip: number
-  /** Recorded marks to answer with, over all pages; undefined: all. */
+  /** Maximum number of recorded marks over all pages; undefined: all. */
   readonly top: number | undefined
   readonly count: boolean
-  /** The media type of `$format`, which comes before `Accept` (OData protocol 11.2.12). */
+  /** The media type of `$format`, which overrides `Accept` (OData protocol 11.2.12). */
   readonly format: string | undefined
-  /** Whether V3 is asked to leave out rows without a mark, so that its next link promises another mark. */
+  /** True if V3 filters out rows without a mark, so that its next link means that another mark follows. */
   readonly narrowed: boolean
 }
 
 /** Plans reads of one collection, and of single records. */
 export interface ReadPlanner {
-  /** The token of an earlier page where the query is one of the adapter's own next links. */
+  /** The token of an earlier page, if the query is one of the adapter's own next links. */
   tokenOf(rawQuery: string): string | undefined
   /** Plans a read of the collection. Errors: `QueryError` (`ADP_QUERY`, 400) with option and character position. */
   plan(rawQuery: string, rules: ReadRules): ReadPlan
-  /** The `$select` of a keyed read, which takes no option of collections. Errors: `QueryError`. */
+  /** The `$select` of a keyed read, which does not allow options of collections. Errors: `QueryError`. */
   selectOf(rawQuery: string): ReadonlySet<string> | undefined
   /** Checks the options of a read of one field. Errors: `QueryError`. */
   checkValue(rawQuery: string): void
-  /** The `$format` of a query that was checked. */
+  /** The `$format` of a checked query. */
   formatOf(rawQuery: string): string | undefined
 }
 
 const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
-/** Far above what a client writes, and far below what takes time; and what no item of a list is read with, as in the service. */
+/** Limits far above those of real clients and far below those that take time; list items have no options, as in the service. */
 const limits = { maxLength: 32_768, maxDepth: 100, refusedInItems: ['search', 'compute'] }
-/** About ten years: a school keeps no more, and each window is a call at least. */
+/** About ten years, the most that a school keeps; each window takes at least one call. */
 const MAX_WINDOWS = 42
 const refused = ['search', 'schemaversion'] as const
 
-/** Options of a collection, which one entity or value has no use for (OData protocol 11.2.5). */
+/** Options that apply to collections only (OData protocol 11.2.5). */
 const ofCollections = ['filter', 'orderby', 'top', 'skip', 'count', 'skiptoken', 'index'] as const
 
 function refuseOptions(options: QueryOptions, names: readonly (keyof QueryOptions)[]): void {
@@ -66,7 +66,7 @@ function refuseOptions(options: QueryOptions, names: readonly (keyof QueryOption
       )
 }
 
-/** Creates the planner; the model is indexed once. `nowMs` gives the time that `now()` is checked with. */
+/** Creates the planner; the model is indexed once. `nowMs` returns the time of `now()`. */
 export function createReadPlanner(nowMs: () => number): ReadPlanner {
   const index = createModelIndex(attendanceV2Model)
   const check = (options: QueryOptions): TypedQuery => checkQuery(options, TYPE, index, { now: nowMs() })
@@ -116,14 +116,14 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
   }
 }
 
-/** Of an option that is not there no character can be named. */
+/** A missing option has no position. */
 function missingFilter(): AdapterError {
   return new AdapterError('ADP_QUERY', 'A read of attendance records needs a $filter.', {
     at: { path: '$filter' },
   })
 }
 
-/** The windows of a long range, in the order that `$orderby` asks for; undefined where one read is enough. */
+/** The windows of a long range, in the order of `$orderby`; undefined if one read is enough. */
 function planWindows(typed: TypedQuery, rules: ReadRules): readonly Window[] | undefined {
   const range = typed.filter === undefined ? {} : dateRangeOf(typed.filter)
   const bounded = range.fromMs !== undefined && range.toMs !== undefined
@@ -145,13 +145,13 @@ function planWindows(typed: TypedQuery, rules: ReadRules): readonly Window[] | u
   return direction === 'desc' ? windows.toReversed() : windows
 }
 
-/** The V3 query of one window. `$top`, `$skip`, `$count` and `$select` stay here: V3 counts rows that V2 does not have. */
+/** The V3 query of one window. The adapter applies `$top`, `$skip`, `$count` and `$select`: V3 counts rows that V2 does not have. */
 function toV3Query(options: QueryOptions, window: Window | undefined, rules: ReadRules): string {
   const aliases = options.aliases ?? new Map<string, Expr>()
   const own = inOption('$filter', () =>
     toV3Expression(options.filter ?? literal('Edm.Boolean', 'true'), aliases),
   )
-  // Its conditions beside those added here: one level less for a service that bounds the depth.
+  // The added conditions are siblings of the client's: one level less for a service that limits the depth.
   const conditions = own.kind === 'and' ? [...own.operands] : [own]
   const start = member('AttendableEventStart')
   if (window !== undefined)
@@ -195,7 +195,7 @@ function compare(left: Expr, operator: BinaryOperator, right: Expr): Expr {
   return { kind: 'binary', operator, left, right, position: 0 }
 }
 
-/** Whole seconds as the service writes them. */
+/** Whole seconds in the service's notation. */
 function formatTime(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z')
 }

@@ -6,29 +6,29 @@ import { isCutComment, isSameComment } from './stored-comment.ts'
 import { coarsestMs, fittingTimes, KEPT_TIMES, OWN_TIME, parseTime } from './stored-time.ts'
 
 /**
- * What a read of one learner and event says of a write whose outcome is not known. `applied`: the mark that stands is what was
- * posted. `absent`: it is not, as far as this read goes. `overwritten`: a newer mark of somebody else stands, and must.
- * `unclear`: the answer cannot be read.
+ * The result of a read of one learner and event for a write with an unknown outcome. `applied`: the current mark is the posted
+ * one. `absent`: it is not, according to this read. `overwritten`: the current mark is newer and from another writer, and must
+ * stay. `unclear`: the reply cannot be read.
  */
 export type ReadBack =
   | {
       readonly kind: 'applied'
       readonly reply: V3Reply
-      /** False when the mark may be an older one with the same content: only a read that is not stale decides then. */
+      /** False if the mark may be an older one with the same content: then only a read that is not stale can decide. */
       readonly certain: boolean
-      /** Set where the mark carries the very millisecond that was posted: how the service stores its values. */
+      /** Present if the mark has exactly the posted millisecond: it then shows how the service stores values. */
       readonly proof: Echo['shown'] | undefined
     }
   | { readonly kind: 'absent' | 'overwritten' | 'unclear' }
 
-/** What is known besides the answer. */
+/** The knowledge besides the reply. */
 export interface ReadBackKnowledge {
   readonly profile: EchoProfile
-  /** False where `RecordedOn` is not sent (`bodyProfile: minimal`): then the service's own time is what it shows. */
+  /** False if `RecordedOn` is not sent (`bodyProfile: minimal`): the service then returns its own time. */
   readonly timeSent: boolean
-  /** True for a mark that the service confirmed for an earlier record, with its time as the service showed it. Default: for none. */
+  /** True for a mark that the service confirmed for an earlier record, with the time that it returned. Default: for none. */
   readonly isConfirmed?: (externalId: string, recordedOn: string) => boolean
-  /** The record may have been posted long before it came this time: a mark with its content counts, however old. */
+  /** The record may have been posted long before this receipt: a mark with its content counts, however old. */
   readonly anyAge?: boolean
 }
 
@@ -37,7 +37,7 @@ export function toReadBackFilter({ Attendee, Event }: V3Record): string {
   return `Attendee/ExternalID eq ${Attendee.ExternalID} and Event/ExternalID eq ${Event.ExternalID}`
 }
 
-// A default mark has no RecordedBy, and neither may one of ours: every code counts here.
+// A default mark has no RecordedBy, and a mark of the adapter may not have one either: every code counts here.
 const readRow = createRowReader({
   wideRange: 'split',
   needsRecordedBy: false,
@@ -49,9 +49,9 @@ const readRow = createRowReader({
 const nothingKnown: ReadBackKnowledge = { profile: freshProfile, timeSent: true }
 
 /**
- * Compares the mark that stands in the V3 answer to `toReadBackFilter` with what was posted, under what is known of the
- * service. `posted.RecordedOn` is the time of receipt, also where it was not sent. The booleans are not compared: the service
- * knows them from the code.
+ * Compares the mark in the V3 reply to `toReadBackFilter` with the posted one, given the profile of the service.
+ * `posted.RecordedOn` is the time of receipt, even if it was not sent. The booleans are not compared: the service derives them
+ * from the code.
  */
 export function compareReadBack(
   posted: V3Record,
@@ -73,7 +73,7 @@ export function compareReadBack(
   return { kind: 'applied', reply: toReply(row), certain, proof }
 }
 
-/** The mark that counts of several for one learner and event: the newest, and of equally old ones the last. */
+/** The current mark of several for one learner and event: the newest, and of equally old ones the last. */
 function findStanding(posted: V3Record, answer: unknown): FlatReply | 'unclear' | undefined {
   const rows = rowsOf(answer)
   if (rows === undefined) return 'unclear'
@@ -93,8 +93,8 @@ function findStanding(posted: V3Record, answer: unknown): FlatReply | 'unclear' 
 }
 
 /**
- * `same`: the row holds what the service makes of the posted values. `alike`: it may, if the service cuts comments or changes
- * values by a rule that is not known.
+ * `same`: the row has the posted values as the service stores them. `alike`: it may have, if the service cuts comments or changes
+ * values by an unknown rule.
  */
 function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile): 'same' | 'alike' | 'other' {
   if (!sameId(row.SchoolAttendanceCode, posted.AttendanceCode.ExternalID)) return 'other'
@@ -107,12 +107,12 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
   if (isSameComment(before, after)) return sameMinutes ? 'same' : 'alike'
   if (profile.commentsOpaque) return 'alike'
   if (cutLength !== undefined && isCutComment(before, after, cutLength)) return sameMinutes ? 'same' : 'alike'
-  // Blanks may have been trimmed where a comment was cut: the length that was seen is the least.
+  // Blanks may have been trimmed where a comment was cut: the observed length is a minimum.
   const least = cutLength === undefined ? wholeLength : Math.max(wholeLength, cutLength + 1)
   return isCutComment(before, after, undefined, least) ? 'alike' : 'other'
 }
 
-/** `likelyOlder`: by the client's time, which the service seems to keep, or by far. `unknown`: nothing tells. */
+/** `likelyOlder`: by the client's time, which the service seems to keep, or by far. `unknown`: no time decides. */
 type Age = 'same' | 'newer' | 'older' | 'likelyOlder' | 'unknown'
 
 function compareAge(posted: V3Record, row: FlatReply, { profile, timeSent }: ReadBackKnowledge): Age {
@@ -129,37 +129,37 @@ function compareAge(posted: V3Record, row: FlatReply, { profile, timeSent }: Rea
   return profile.timeSeen ? 'likelyOlder' : 'unknown'
 }
 
-/** A clock of the service that was not seen is hardly further off than this: a wrong time zone and some hours. */
+/** Assumed bound of the service's clock before it was observed: a wrong time zone and some hours. */
 const MAX_UNSEEN_SKEW_MS = 26 * 3_600_000
 
-/** By the service's own time: between the two ends of the skew nothing is certain. */
+/** By the service's own time: between the two bounds of the skew the order is unknown. */
 function compareOwnTime(postedMs: number, rowMs: number, { least, most }: Skew): Age {
   if (rowMs - least + coarsestMs < postedMs) return 'older'
   return rowMs - most > postedMs ? 'newer' : 'unknown'
 }
 
 /**
- * True for a mark that may be of this very client: the time of another program's mark is its own, but one of this client that seems
- * to be days old may have been posted just now, to a service whose clock is that far behind.
+ * True for a mark that may be from this client: the time of another program's mark is its own, but a mark of this client that
+ * seems days old may have been posted just now, to a service whose clock is that far behind.
  */
 function isOfSameProcess(posted: V3Record, row: FlatReply): boolean {
   return row.ChangeProcessName !== null && row.ChangeProcessName === posted.ChangeProcessName
 }
 
-/** Values that are merely alike are the posted ones where the time does not speak against it. */
+/** Values that are merely alike count as the posted ones unless the time contradicts. */
 function mayBeAlike(age: Age, { profile, timeSent }: ReadBackKnowledge): boolean {
   if (age === 'same') return true
   if (age !== 'newer' && age !== 'unknown') return false
-  // A service that keeps the client's time would show that.
+  // A service that keeps the client's time would return it.
   return !timeSent || !profile.timeSeen || (profile.times & KEPT_TIMES) === 0
 }
 
-/** True for the row of a mark that was confirmed before: then it is not the one that was posted, or equals it. */
+/** True for the row of a mark that was confirmed before: it is not the posted one, or equals it. */
 function isConfirmedMark({ ExternalID, RecordedOn }: FlatReply, { isConfirmed }: ReadBackKnowledge): boolean {
   return RecordedOn !== null && isConfirmed?.(ExternalID, RecordedOn) === true
 }
 
-/** A service of its own clock meets the posted millisecond only by chance. */
+/** A service with its own clock stores the posted millisecond only by chance. */
 function proofOf(posted: V3Record, row: FlatReply): Echo['shown'] | undefined {
   const ms = parseTime(row.RecordedOn)
   if (ms % 1_000 === 0 || ms !== parseTime(posted.RecordedOn)) return undefined

@@ -4,7 +4,7 @@ const limits = { maxLength: 4_096, maxDepth: 20 }
 
 /**
  * The guid in the key predicate at the end of a decoded path: `Set(<guid>)` or `Set(ExternalID=<guid>)`, with blanks in the
- * parentheses and with the guid in apostrophes or not, as the legacy service takes it. Undefined for any other key, which no entity has.
+ * parentheses and with the guid in apostrophes or not, as the legacy service accepts it. Undefined for any other key.
  */
 export function readGuidKey(path: string): string | undefined {
   const segment = path.replace(/\/$/, '').split('/').at(-1) ?? ''

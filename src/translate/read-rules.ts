@@ -2,23 +2,23 @@ import type { FlatReply } from '../v2/record/flat-reply.ts'
 
 /** A partner's choices for V2 reads. */
 export interface ReadRules {
-  /** A range of more than 90 days: read window by window, or refused as V2 did (service-facts 1). */
+  /** A range of more than 90 days: read window by window, or refused as V2 does (service-facts 1). */
   readonly wideRange: 'split' | 'refuse'
   /** A row counts as a recorded mark only with a RecordedBy (service-facts 19; service.md 2.10). */
   readonly needsRecordedBy: boolean
   /** Ids of codes that stand for "no mark", such as that of `-` (service-facts 19). */
   readonly unmarkedCodes: readonly string[]
-  /** Ask V3 to leave out what these rules would drop; its answer is held against them all the same. */
+  /** Let V3 filter out the rows that these rules drop; the rules are applied to its reply as well. */
   readonly filterUpstream: boolean
-  /** Fill AttendanceHistorys from V3's history, which costs more calls; else it is empty. */
+  /** Fill AttendanceHistorys from V3's history, at the cost of more calls; otherwise it is empty. */
   readonly histories: boolean
 }
 
-/** What one row of a V3 read is: a recorded mark, a row that V2 does not have, or nothing that can be read. */
+/** One row of a V3 read: a recorded mark, a row that V2 does not have, or an unreadable row. */
 export type ReadRow = FlatReply | 'unmarked' | 'unreadable'
 
 /**
- * Creates the reader of V3 rows: flat records for recorded marks (service.md 9.3), `unmarked` for the rows that V3 makes for
+ * Creates the reader of V3 rows: flat records for recorded marks (service.md 9.3), `unmarked` for the rows that V3 generates for
  * every other session (service.md 1.2). Absence is never inferred from `Present` (service-facts 19).
  */
 export function createRowReader(rules: ReadRules): (row: unknown) => ReadRow {

@@ -3,7 +3,7 @@ import type { FlatReply } from '../v2/record/flat-reply.ts'
 import { type V3Record, type V3Reply, ZERO_GUID } from '../v3/record/v3-record.ts'
 import { type PassedFields, readPassedField } from './passed-fields.ts'
 
-/** What to do with a member of a posted record that no rule consumes (product contract 1). */
+/** The treatment of a member of a posted record without a rule (product contract 1). */
 export type UnmappedPolicy = 'strict' | 'pass' | 'report'
 
 /** A partner's choices for the nested record. */
@@ -14,12 +14,12 @@ export interface RecordMapping {
   readonly eventType: string
   /** `Type` of AttendanceCode; `Attendance.Lookup` in service.md 2.10, other samples differ (service-facts 5). */
   readonly codeType: string
-  /** Name of the writing process that V3 keeps with the mark; null for none. */
+  /** Name of the writing process that V3 stores with the mark; null for none. */
   readonly changeProcessName: string | null
   readonly unmappedFields: UnmappedPolicy
 }
 
-/** A flat record as V3 takes it, or why it is refused; `unmapped` counts what was left out. */
+/** A flat record in the form of V3, or why it is refused; `unmapped` counts dropped members. */
 export type V3Translation =
   | { readonly record: V3Record; readonly faults: undefined; readonly unmapped: readonly string[] }
   | {
@@ -32,7 +32,7 @@ const NONE: readonly string[] = []
 
 /**
  * V2 to V3 (service.md 9, rule 3): the flat ids become references, MinutesLate and Comment go into Qualifier, ExternalID is
- * all zero, so that the service gives one. A missing member stays missing, null stays null. `recordedOn` is the time of
+ * all zero, so that the service assigns one. A missing member stays missing, null stays null. `recordedOn` is the time of
  * receipt, ISO 8601 in UTC with Z.
  */
 export function toV3Record(flat: FlatRecord, mapping: RecordMapping, recordedOn: string): V3Translation {
@@ -74,7 +74,7 @@ export function toFlatRecord(record: V3Record): FlatRecord {
   }
 }
 
-/** V3 to V2, the reply form: the service's id and echoed values, a null too; what it left out is what was posted. */
+/** V3 to V2, the reply form: the service's id and echoed values, including null; members without an echo keep the posted value. */
 export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
   const qualifier = reply.Qualifier === null ? NO_QUALIFIER : reply.Qualifier
   const recordedBy = echoed(reply.RecordedBy, posted.RecordedBy)
@@ -100,7 +100,7 @@ function echoed<Value>(reply: Value | null | undefined, posted: Value | null | u
   return (reply === undefined ? posted : reply) ?? null
 }
 
-/** False when the reply speaks of another learner or event than the record that was posted: then it answers nothing. */
+/** False if the reply is about another learner or event than the posted record: then it is no answer to it. */
 export function isReplyTo(posted: V3Record, reply: V3Reply): boolean {
   return (
     (reply.Attendee === undefined || sameGuid(reply.Attendee.ExternalID, posted.Attendee.ExternalID)) &&
@@ -134,7 +134,7 @@ function applyPolicy(
   return { faults, names }
 }
 
-/** A member's name where it is a plain one; a client's free text is not repeated. */
+/** A member's name if it is a plain one; free text of a client is not repeated. */
 function printable(name: string): string {
   return /^[A-Za-z_@][\w@.]{0,63}$/.test(name) ? name : 'A member'
 }

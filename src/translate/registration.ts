@@ -5,7 +5,7 @@ const STATUSES = 'EnrolmentStatuses'
 
 /**
  * The V3 query of a V2 read of `LearnerRegistations` (service.md 1.1): `expand=` and the other options get their `$`, and an
- * expanded `Enrolments` expands `EnrolmentStatuses` too, as the V3 list does. Custom options are left out.
+ * expanded `Enrolments` also expands `EnrolmentStatuses`, as the V3 list does. Custom options are dropped.
  * Error: `QueryError` (`ADP_QUERY`, 400) with option and position.
  */
 export function toV3RegistrationQuery(rawQuery: string): string {

@@ -1,6 +1,6 @@
 /**
- * The content of a comment without what a service may change of its form: Unicode normal form, line ends, runs of blanks,
- * blanks at the ends. Comments that differ in nothing else are no different marks.
+ * The content of a comment without the details of form that a service may change: Unicode normal form, line ends, runs of blanks,
+ * blanks at the ends. Comments that differ only in these are equal.
  */
 function contentOf(comment: string): string {
   return comment.normalize('NFD').replaceAll(/\s+/g, ' ').trim()
@@ -11,7 +11,7 @@ export function isSameComment(posted: string, stored: string): boolean {
   return posted === stored || contentOf(posted) === contentOf(stored)
 }
 
-/** Half of a character, which a cut may leave behind. */
+/** A lone surrogate, which a cut may leave at the end. */
 const brokenEnd = /[\uD800-\uDBFF\uFFFD]+$/
 
 /**
@@ -28,7 +28,7 @@ export function isCutComment(posted: string, stored: string, cutLength?: number,
   return content !== '' && contentOf(posted).startsWith(content)
 }
 
-/** A comment in each form that a service may give it before it cuts: lengths differ. */
+/** A comment in each form that a service may store before it cuts; their lengths differ. */
 function formsOf(comment: string): readonly string[] {
   const lines = comment.replaceAll(/\r\n?/g, '\n')
   const ends = [comment, lines, lines.replaceAll('\n', '\r\n'), comment.replaceAll(/\s+/g, ' ')]

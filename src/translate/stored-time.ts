@@ -18,17 +18,17 @@ export const OWN_TIME = 64
 /** Each rule may hold. */
 export const allTimes = KEPT_TIMES | OWN_TIME
 
-/** A time that a service stores at the coarsest precision may lie so far from what was posted, ms. */
+/** The largest difference between a posted time and the stored one at the coarsest precision, ms. */
 export const coarsestMs = 60_000
 
-/** Those of the rules in `among` that store `postedMs` as `storedMs`. */
+/** The rules in `among` that store `postedMs` as `storedMs`. */
 export function fittingTimes(postedMs: number, storedMs: number, among: number): number {
   let fitting = 0
   for (const { bit, store } of rules) if ((among & bit) !== 0 && store(postedMs) === storedMs) fitting |= bit
   return fitting
 }
 
-/** Milliseconds of an ISO 8601 text; one without an offset is in UTC. NaN where there is none. */
+/** Milliseconds of an ISO 8601 text; one without an offset is in UTC. NaN for any other text. */
 export function parseTime(text: string | null | undefined): number {
   if (text === null || text === undefined) return Number.NaN
   return Date.parse(/T.*(?:Z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text}Z`)

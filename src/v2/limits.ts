@@ -1,4 +1,4 @@
-/** What one batch may cost; every limit is decided while parsing (batch-wire F27). */
+/** The limits of one batch, all checked while parsing (batch-wire F27). */
 export interface BatchLimits {
   /** Bytes of the body after decompression; over it 413. Default 32 MiB. */
   readonly maxBodyBytes: number
@@ -18,7 +18,7 @@ export interface BatchLimits {
   readonly maxEscapes: number
 }
 
-/** For a batch that was let in before, whatever the limits are now. */
+/** No limits, for a batch that was accepted before under other limits. */
 export const noBatchLimits: BatchLimits = {
   maxBodyBytes: Infinity,
   maxParts: Infinity,

@@ -4,7 +4,7 @@ import { QueryError } from '../query-error.ts'
 import type { ModelIndex, StructuredType } from '../typed/model-index.ts'
 import type { TypedExpand, TypedQuery } from '../typed/typed-query.ts'
 
-/** Checks the options of an item; handed in because they may expand further. */
+/** Checks the options of an item; a parameter, because they may expand further. */
 type CheckNested = (options: QueryOptions, type: StructuredType) => TypedQuery
 
 /** Where an item's path leads: the type that owns the navigation property, and the complex properties on the way. */
@@ -42,7 +42,7 @@ function findTargets(item: ExpandItem, { owner }: Place): readonly NavigationPro
 
 const modes = { $ref: 'references', $count: 'count', $value: 'entities' } as const
 
-/** The items of `$expand` with their options; an item of its own overrides what a star says of it. */
+/** The items of `$expand` with their options; an explicit item overrides the star. */
 export function checkExpand(
   items: readonly ExpandItem[],
   type: StructuredType,

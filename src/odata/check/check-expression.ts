@@ -19,11 +19,11 @@ import { nullType, primitive, type ValueType } from '../typed/value-type.ts'
 
 const maxAliasUses = 100
 
-/** What a check needs besides the expression and the model. */
+/** The input of a check besides the expression and the model. */
 export interface CheckSettings {
   /** Values of parameter aliases, by name without the `@`. Default: none. */
   readonly aliases?: ReadonlyMap<string, Expr>
-  /** Milliseconds since 1970 that `now()` stands for. Default: a query with `now()` is refused. */
+  /** The value of `now()`, milliseconds since 1970. Default: a query with `now()` is refused. */
   readonly now?: number
 }
 

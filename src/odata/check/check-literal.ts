@@ -33,7 +33,7 @@ function literalValue({ type, value }: Literal): Scalar | undefined {
   }
 }
 
-/** The constant that a literal stands for; `QueryError` for a day that no calendar has. */
+/** The constant of a literal; `QueryError` for a day that does not exist. */
 export function checkLiteral(literal: Literal): ConstantNode {
   const { position } = literal
   const value = literalValue(literal)

@@ -90,7 +90,7 @@ function checkLambda(source: ItemSource, segment: LambdaSegment, scope: Scope): 
   return { ...node, predicate: requireBoolean(scope.check(predicate, { ...scope, variables })) }
 }
 
-/** What ends a path below a collection. */
+/** The end of a path below a collection. */
 function checkCollectionEnd(
   source: ItemSource,
   segment: PathSegment,

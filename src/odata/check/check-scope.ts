@@ -4,7 +4,7 @@ import { QueryError } from '../query-error.ts'
 import type { ConstantNode, MemberNode, TypedExpr } from '../typed/typed-ast.ts'
 import { nullType, primitive, type ValueType } from '../typed/value-type.ts'
 
-/** What an expression may refer to at one place of a query. */
+/** The names that an expression may refer to at one place of a query. */
 export interface Scope {
   readonly index: ModelIndex
   /** The checker of any expression; here because paths hold expressions and expressions hold paths. */

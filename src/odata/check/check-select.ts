@@ -73,7 +73,7 @@ function addWhole(draft: Draft, type: StructuredType, path: readonly ItemSegment
   return true
 }
 
-/** What `$select` asks for; `undefined` where that is everything. Throws `QueryError` for what the type lacks. */
+/** The selection of `$select`; `undefined` if it selects everything. Throws `QueryError` for members that the type lacks. */
 export function checkSelect(
   items: readonly SelectItem[],
   type: StructuredType,

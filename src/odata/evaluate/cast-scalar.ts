@@ -37,7 +37,7 @@ const formatNumber = (value: number): string => {
   return value > 0 ? 'INF' : '-INF'
 }
 
-/** A value in OData's spelling, as it stands in JSON. */
+/** A value in OData's notation, as in JSON. */
 function formatScalar(value: Scalar, type: ValueType, memberNames: ReadonlyMap<number, string>): string {
   if (isInstant(value)) return formatInstant(value.ms, value.offsetMinutes)
   const number = toNumber(value)

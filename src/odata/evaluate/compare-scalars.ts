@@ -11,7 +11,7 @@ function orderStrings(left: string, right: string): number {
   return rank(left.charCodeAt(at)) - rank(right.charCodeAt(at))
 }
 
-/** Surrogates stand for code points above all others, although their units are below U+E000. */
+/** Surrogates encode code points above all others, although their units are below U+E000. */
 const rank = (unit: number): number => (unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit)
 
 /** Negative, zero or positive for two values of one family, neither null; NaN where they have no order. */

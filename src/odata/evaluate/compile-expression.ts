@@ -34,7 +34,7 @@ type Compile = (node: TypedExpr) => Evaluate
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null
 
-/** Follows a path through JSON; a step through null or past what is there gives undefined. */
+/** Follows a path through JSON; a step through null or a missing member gives undefined. */
 function rawValue({ variable, path }: MemberNode): (variables: readonly unknown[]) => unknown {
   return (variables) => {
     let value = variables[variable]
@@ -144,7 +144,7 @@ function compileCount({ source }: CountNode, compile: Compile, budget: VisitBudg
 }
 
 /**
- * Compiles a checked expression into a function on JSON values; the model tells how values are spelled. The function
+ * Compiles a checked expression into a function on JSON values; the model gives the notation of values. The function
  * throws `QueryError` once the budget is spent.
  */
 export function compileExpression(root: TypedExpr, index: ModelIndex, budget: VisitBudget): Evaluate {

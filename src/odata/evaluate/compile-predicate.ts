@@ -23,7 +23,7 @@ export function compilePredicate(
   return (entity) => evaluate([entity]) === true
 }
 
-/** Null, and what has no order, comes first (OData protocol 11.2.6.2). */
+/** Null, and values without an order, come first (OData protocol 11.2.6.2). */
 function order(left: Scalar, right: Scalar): number {
   const isFirst = (value: Scalar): boolean => value === null || Number.isNaN(value)
   if (isFirst(left) || isFirst(right)) return Number(isFirst(right)) - Number(isFirst(left))

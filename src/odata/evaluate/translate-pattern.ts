@@ -6,7 +6,7 @@ export interface TranslatedPattern {
   readonly size: number
 }
 
-// WhiteSpace and LineTerminator of ECMAScript; those of RE2 are ASCII. Each set stands inside brackets.
+// WhiteSpace and LineTerminator of ECMAScript; those of RE2 are ASCII. Each text is the inside of a class.
 const blanks = String.raw`\t-\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
 const notBlanks = String.raw`\x{0}-\x{8}\x{e}-\x{1f}!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}`
 const notLineEnd = String.raw`[^\n\r\x{2028}\x{2029}]`
@@ -18,7 +18,7 @@ const classTerm = new RegExp(String.raw`${escape}|[^]`, 'guy')
 /** Escapes that RE2 reads as ECMAScript does, inside a class and outside. */
 const sameEscape = /^\\(?:[dDwWtnvfr$^\\.*+?()[\]{}|/-]|x..)$/
 
-/** Translates a pattern of ECMAScript into one of RE2, which has the same syntax but for what is replaced or refused here. */
+/** Translates a pattern of ECMAScript into one of RE2: differences of the syntax are replaced or refused. */
 class Translation {
   readonly #pattern: string
   readonly #origin: number
@@ -59,7 +59,7 @@ class Translation {
   #term(text: string): string {
     if (/^(?:[*+?]|\{\d)/.test(text)) return this.#quantifier(text)
     if (text.startsWith('(')) return this.#open(text)
-    // Of a group that was never opened the engine complains.
+    // The engine reports a group that was never opened.
     if (text === ')') this.#add((this.#sizes.length > 1 ? (this.#sizes.pop() ?? 0) : 0) + 2)
     else this.#add(1)
     if (text.startsWith('[')) return this.#class(text)
@@ -106,8 +106,8 @@ class Translation {
 }
 
 /**
- * Translates a pattern of ECMAScript without look-around, back-references and named groups, which no engine matches in linear
- * time or which a match of yes or no does not need.
+ * Translates a pattern of ECMAScript without look-around, back-references and named groups, which cannot be matched in linear
+ * time or are not needed for a yes-or-no match.
  *
  * @param origin - position of the pattern in the query, for the error
  * @throws QueryError

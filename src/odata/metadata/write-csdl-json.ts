@@ -79,7 +79,7 @@ function toContainer(model: ServiceModel): Members {
 
 function toSchema(schema: Schema, model: ServiceModel): Members {
   const { container } = model
-  // Overloads stand together under their name (CSDL JSON 12.3).
+  // Overloads are grouped under their name (CSDL JSON 12.3).
   const functions = Map.groupBy(schema.functions, ({ name }) => name)
   const hasContainer = schema.namespace === container.namespace
   return {

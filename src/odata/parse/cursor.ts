@@ -58,17 +58,17 @@ export class Cursor {
     return this.position >= this.text.length
   }
 
-  /** Whether the cursor stands inside parentheses or an expression, so that `)` and `;` may end what is being read. */
+  /** Whether the cursor is inside parentheses or an expression, so that `)` and `;` may end the current item. */
   get isNested(): boolean {
     return this.#depth > 0
   }
 
-  /** Whether a semicolon in this text can be told from one that was percent-encoded. */
+  /** Whether a semicolon in this text can be distinguished from a percent-encoded one. */
   get knowsEncoding(): boolean {
     return this.#encodedSemicolons !== undefined
   }
 
-  /** Whether the next character is a semicolon that came as `%3B`: data, where data can stand. */
+  /** Whether the next character is a semicolon that was encoded as `%3B`: data, where data is possible. */
   get isAtEncodedSemicolon(): boolean {
     return this.#encodedSemicolons?.has(this.position) === true
   }
@@ -102,7 +102,7 @@ export class Cursor {
     return this.position > start
   }
 
-  /** Consumes what a sticky pattern matches here. */
+  /** Consumes the match of a sticky pattern at the cursor. */
   match(pattern: RegExp): string | undefined {
     const start = this.position
     pattern.lastIndex = start

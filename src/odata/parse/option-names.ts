@@ -19,7 +19,7 @@ export const systemOptions = [
 
 export type SystemOption = (typeof systemOptions)[number]
 
-/** What may be given inside a parenthesis of options: system options and parameter aliases. */
+/** The options that are possible in parentheses: system options and parameter aliases. */
 export type OptionName = SystemOption | 'alias'
 
 const byName: ReadonlyMap<string, SystemOption> = new Map(systemOptions.map((name) => [name, name]))

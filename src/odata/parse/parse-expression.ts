@@ -178,7 +178,7 @@ function parseWord(cursor: Cursor): Expr {
   return parsePathFrom(cursor, parseExpressionAt, name, position)
 }
 
-/** Items between commas up to `close`, at which the cursor stands already or after blanks; grows the tree above them. */
+/** Reads items between commas up to `close`; builds the tree above them. */
 function parseItems<T>(cursor: Cursor, close: string, position: number, item: () => T): T[] {
   const items: T[] = []
   let height = 0

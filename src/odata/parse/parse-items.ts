@@ -2,7 +2,7 @@ import type { ExpandItem, ItemSegment, QueryOptions, SelectItem } from '../ast.t
 import type { Cursor } from './cursor.ts'
 import type { OptionName } from './option-names.ts'
 
-/** Reads the options in parentheses after an item, the opening parenthesis included; handed in by `parse-options`. */
+/** Reads the options in parentheses after an item, including the opening parenthesis; `parse-options` provides it. */
 export type ParseNested = (cursor: Cursor, allowed: readonly OptionName[]) => QueryOptions
 
 // ABNF expandCountOption, expandRefOption, expandOption and selectOption

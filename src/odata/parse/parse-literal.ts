@@ -1,7 +1,7 @@
 import type { EnumLiteral, Literal, LiteralType } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 
-// OData ABNF 7, anchored where the cursor stands; no alternative can match the same text in two ways: linear time.
+// OData ABNF 7, anchored at the cursor; no two alternatives match the same text, so matching takes linear time.
 const guidPattern = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/iy
 const datePattern = /-?(?:0\d{3}|[1-9]\d{3,})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])/y
 const timePattern = /(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:\.\d{1,12})?)?/y

@@ -12,10 +12,10 @@ import type {
 import type { Cursor } from './cursor.ts'
 import { parseSearchAt } from './parse-search.ts'
 
-/** The expression parser, handed in because paths hold expressions and expressions hold paths. */
+/** The expression parser; a parameter, because paths contain expressions and expressions contain paths. */
 export type ParseExpression = (cursor: Cursor) => Expr
 
-/** A path being read: the parser of what it nests, and the height of the highest expression nested so far. */
+/** The state of reading a path: the parser of nested expressions, and the height of the highest one so far. */
 interface PathReader {
   readonly cursor: Cursor
   readonly expression: ParseExpression
@@ -55,7 +55,7 @@ function parseNamedParts(reader: PathReader): FunctionParameter[] {
   return parts
 }
 
-/** What stands in parentheses after a segment: a key, or the arguments that make the segment a function. */
+/** The parentheses after a segment: a key, or the arguments of a function. */
 function parseParentheses(reader: PathReader): void {
   const { cursor, segments } = reader
   const { position } = cursor
@@ -172,7 +172,7 @@ function parseRest(reader: PathReader, root: PathRoot, position: number): PathEx
   const { cursor, segments } = reader
   for (;;) {
     if (cursor.sees('(') && segments.length > 0) parseParentheses(reader)
-    // ABNF memberExpr: a type name alone is no member, so one that opens the path must be followed by one.
+    // ABNF memberExpr: a type name alone is not a member, so a member must follow one that opens the path.
     else if (segments.length === 1 && segments[0]?.kind === 'typeCast') {
       cursor.expect('/')
       parseSegment(reader)
@@ -183,7 +183,7 @@ function parseRest(reader: PathReader, root: PathRoot, position: number): PathEx
   return { kind: 'path', root, segments, position }
 }
 
-/** The path that begins with `name`, which has been read and is no literal, operator or built-in function. */
+/** The path that begins with `name`, which has been read and is not a literal, operator or built-in function. */
 export function parsePathFrom(
   cursor: Cursor,
   expression: ParseExpression,

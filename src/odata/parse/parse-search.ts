@@ -46,7 +46,7 @@ function eatOperator(reader: SearchReader, operator: string): boolean {
   return false
 }
 
-/** Consumes what joins two operands of AND: `AND`, or nothing but blanks, as long as no OR follows. */
+/** Consumes the operator between two operands of AND: `AND`, or blanks without a following OR. */
 function eatAnd(reader: SearchReader): boolean {
   if (eatOperator(reader, 'AND')) return true
   const { cursor } = reader

@@ -8,12 +8,12 @@ export interface RawOption {
   readonly value: string | undefined
   /** Index of the option's first character in the raw query string, from 0. */
   readonly position: number
-  /** Indices in `value` of the semicolons that came percent-encoded; absent without one. */
+  /** Indices in `value` of the semicolons that were percent-encoded; absent without one. */
   readonly encodedSemicolons?: ReadonlySet<number>
 }
 
 export interface SplitQueryOptions {
-  /** What a `+` means: a blank, as form-encoding clients and ASP.NET have it (the default), or itself (RFC 3986). */
+  /** The meaning of `+`: a blank, as in form encoding and ASP.NET (the default), or itself (RFC 3986). */
   readonly plus?: 'blank' | 'literal'
 }
 
@@ -49,7 +49,7 @@ function strayEscape(text: string): number {
   return incomplete
 }
 
-/** Where the semicolons of the decoded text are that came as `%3B`. */
+/** The indices in the decoded text of semicolons that were encoded as `%3B`. */
 function encodedSemicolons(raw: string, plus: Plus): ReadonlySet<number> | undefined {
   const [first = '', ...others] = raw.split(/%3b/i)
   if (others.length === 0) return undefined
@@ -68,8 +68,8 @@ const failAnywhere = (message: string, at: number): never => {
 }
 
 /**
- * Splits a raw query string, without its `?`, into options in their order. Options are told apart before they are
- * decoded, so an encoded `&` or `=` is part of a value, and an encoded `;` can be told from one that separates nested options;
+ * Splits a raw query string, without its `?`, into options in their order. Options are separated before they are
+ * decoded, so an encoded `&` or `=` is part of a value, and an encoded `;` can be distinguished from one that separates nested options;
  * every parser of this layer takes the decoded text.
  *
  * @throws QueryError for broken percent-encoding and for `#`, with the position in the value as far as it can be decoded, or in the

@@ -78,7 +78,7 @@ export function listOptions(options: QueryOptions): readonly (readonly [name: st
   return listed
 }
 
-// What encodeURIComponent escapes although a query may hold it (RFC 3986 3.4) and nothing here splits at it.
+// Characters that encodeURIComponent escapes although a query may contain them (RFC 3986 3.4) and no reader splits at them.
 const readable: Readonly<Record<string, string>> = {
   '%24': '$',
   '%2C': ',',

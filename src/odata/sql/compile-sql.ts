@@ -9,7 +9,7 @@ import { isNullable, sqlValue, type SqlContext } from './sql-value.ts'
 export interface SqlFilter {
   /** The condition for the WHERE clause; `1` where nothing could be translated. */
   readonly where: SqlFragment
-  /** What is left to test on each entity that `where` lets through, with `compilePredicate`; often nothing. */
+  /** The rest to test on each entity that `where` selects, with `compilePredicate`; often empty. */
   readonly rest?: TypedExpr
 }
 
@@ -37,7 +37,7 @@ function sqlCompare(node: CompareNode, exact: boolean, context: SqlContext): Sql
   const bothMaybeNull = isNullable(left) && isNullable(right)
   if (operator === 'ne') return build(maybeNull ? '({} IS NOT {})' : '({} <> {})', first, second)
   if (operator === 'eq') {
-    // Plain "=" where NULL may stand for false: SQLite plans it better than IS.
+    // Plain "=" where NULL may mean false: SQLite plans it better than IS.
     const plainEqual = exact ? !maybeNull : !bothMaybeNull
     return build(plainEqual ? '({} = {})' : '({} IS {})', first, second)
   }
@@ -95,7 +95,7 @@ function createContext(mapping: SqlMapping, index: ModelIndex): SqlContext {
 /**
  * Translates a checked filter into a WHERE condition for SQLite. Values become parameters and columns come from the
  * mapping, so no text of the client is ever part of the SQL. What SQLite cannot decide exactly as the predicate does
- * (collections, case mapping, patterns, casts, properties without a column) is handed back as `rest`, one operand of a
+ * (collections, case mapping, patterns, casts, properties without a column) is returned as `rest`, one operand of a
  * top-level `and` at a time: a date range still selects by index when the rest needs a function.
  */
 export function compileSqlFilter(filter: TypedExpr, mapping: SqlMapping, index: ModelIndex): SqlFilter {

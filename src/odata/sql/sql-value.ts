@@ -5,7 +5,7 @@ import { sqlCall } from './sql-call.ts'
 import { bind, build, plain, type SqlTerm } from './sql-fragment.ts'
 import type { SqlMapping } from './sql-mapping.ts'
 
-/** What the translation of one expression works with. */
+/** The input of the translation of one expression. */
 export interface SqlContext {
   readonly mapping: SqlMapping
   readonly index: ModelIndex

@@ -2,7 +2,7 @@ const HYPHENS = [8, 13, 18, 23]
 const LENGTH = 36
 const [DIGIT, HYPHEN, OTHER] = [1, 2, 4]
 
-/** What each ASCII character is, and what each place of a guid wants. */
+/** The class of each ASCII character, and the class required at each position of a guid. */
 const kinds = Uint8Array.from({ length: 128 }, (_, code) =>
   code === 0x2d ? HYPHEN : /[0-9a-f]/i.test(String.fromCharCode(code)) ? DIGIT : OTHER,
 )

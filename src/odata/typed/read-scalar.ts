@@ -40,7 +40,7 @@ export function parseEnum(
   return value
 }
 
-/** The reader for values of a type, as they stand in an entity's JSON. */
+/** The reader for values of a type in an entity's JSON. */
 export function scalarReader(type: ValueType, index: ModelIndex): ReadScalar {
   switch (type.family) {
     case 'boolean':

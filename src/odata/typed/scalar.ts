@@ -26,7 +26,7 @@ const plainUtc =
 const secondsToMs = (seconds: string, fraction = ''): number =>
   Number(seconds) * 1000 + Number(fraction.padEnd(3, '0')) / 10 ** Math.max(0, fraction.length - 3)
 
-/** Milliseconds from 1970 to the start of a date; `undefined` where there is no such day (proleptic Gregorian). */
+/** Milliseconds from 1970 to the start of a date; `undefined` for a day that does not exist (proleptic Gregorian). */
 export function parseDate(text: string): number | undefined {
   const [, year, month, day] = datePattern.exec(text) ?? []
   if (year === undefined) return undefined

@@ -1,7 +1,7 @@
 import type { Scalar } from './scalar.ts'
 import type { ValueType } from './value-type.ts'
 
-/** What every node of a checked expression carries. */
+/** The members of every node of a checked expression. */
 interface Typed {
   readonly type: ValueType
   /** Index of the node's first character in the text that was parsed, from 0. */

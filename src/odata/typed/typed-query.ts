@@ -12,7 +12,7 @@ export interface TypedOrderBy {
 /** What `$select` asks for, by property name: all of a property, or parts of a complex one. */
 export type Selection = ReadonlyMap<string, Selection | 'all'>
 
-/** A checked item of `$expand`, its star replaced by the navigation properties it stands for. */
+/** A checked item of `$expand`; a star is replaced by its navigation properties. */
 export interface TypedExpand {
   /** Complex properties on the way, then the navigation property. */
   readonly path: readonly string[]

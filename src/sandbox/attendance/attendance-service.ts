@@ -40,7 +40,7 @@ interface ReferenceSet {
   readonly type: string
   readonly key: readonly string[]
   readonly entities: (school: School) => readonly Entity[]
-  /** What changed since an instant; undefined: the set has no such function. */
+  /** The changes since an instant; undefined: the set has no such function. */
   readonly changes?: (school: School, since: number) => readonly Entity[]
 }
 
@@ -178,7 +178,7 @@ export function createAttendanceService(
   }
 }
 
-/** A path whose argument is no literal at all, such as a time that no day has. */
+/** A path whose argument is not a literal, such as a time that does not exist. */
 const isUnreadableChanges = ({ resource: [set = '', call = ''] }: Route): boolean =>
   /^(attendancerecords|statutoryattendancerecordhistorys)$/i.test(set) && /^(\w+\.)*changes\(/i.test(call)
 

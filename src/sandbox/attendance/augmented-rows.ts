@@ -7,7 +7,7 @@ import type { RosterEntry } from '../store/roster.ts'
 import type { ReadBounds } from './read-bounds.ts'
 import type { RecordView } from './record-entity.ts'
 
-/** Where a row stands in the natural order: by learner, then by time. */
+/** The position of a row in the natural order: by learner, then by time. */
 export interface RowPosition {
   readonly learner: number
   readonly session: number
@@ -18,7 +18,7 @@ export interface RowPosition {
 export interface Row {
   readonly view: RecordView
   readonly position: RowPosition
-  /** Number of the effect that wrote the mark, 0 for the seeded history; undefined: nobody recorded one. */
+  /** Number of the effect that wrote the mark, 0 for the seeded history; undefined: there is no recorded mark. */
   readonly seq: number | undefined
 }
 
@@ -35,7 +35,7 @@ export interface RowQuery {
 
 /**
  * The augmented record set (service.md 1.2): a row for every session of the calendar, weekends and holidays included, for
- * every learner who is on roll that day, with the mark or the code that stands for its absence; and every mark beyond.
+ * every learner who is on roll that day, with the mark or the code for a missing mark; and every other mark.
  */
 export function* augmentedRows(school: School, query: RowQuery): Generator<Row> {
   const { bounds, after } = query
@@ -141,7 +141,7 @@ export function recordedRow(school: School, learner: RosterEntry, session: Sessi
   }
 }
 
-/** The row of a session without a mark: neither present nor absent, nobody recorded it (service.md 2.10). */
+/** The row of a session without a mark: neither present nor absent, without RecordedBy (service.md 2.10). */
 function unmarkedRow(school: School, learner: RosterEntry, session: Session): Row {
   return {
     view: {

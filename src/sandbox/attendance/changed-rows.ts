@@ -6,7 +6,7 @@ import { rowOf } from './reference-sets.ts'
 /**
  * `AttendanceRecords/SIMS.Changes` (service-facts 4): the marks that were written since an instant. First those of the
  * seeded history, recorded by a teacher then, by learner and time; then those written through this service, in the order
- * of writing, which stand after the last learner and have the number of their effect as position.
+ * of writing, which come after the last learner and have the number of their effect as position.
  */
 export function* changedRows(school: School, since: number, after: RowPosition | undefined): Generator<Row> {
   const beyond = school.roster.entries.length + 1

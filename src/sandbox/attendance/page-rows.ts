@@ -13,7 +13,7 @@ import type { Row, RowPosition } from './augmented-rows.ts'
 /** Rows in their natural order, beginning after a position or with the first. */
 export type RowSource = (after: RowPosition | undefined) => Iterable<Row>
 
-/** What a page is made from. */
+/** The input of a page. */
 export interface RowPage {
   readonly source: RowSource
   readonly toEntity: (row: Row) => Entity
@@ -32,7 +32,7 @@ interface FoundRow {
 
 /**
  * Answers with one page of rows. In the natural order the token of the next page is the last row of this one, so that a
- * page costs the same wherever it stands; in another order it is the number of rows before it.
+ * page costs the same at every position; in another order it is the number of rows before it.
  */
 export function pageRows(page: RowPage): Reply {
   const { query, options } = page

@@ -25,7 +25,7 @@ const idPaths: Readonly<Record<string, IdField>> = {
 }
 
 /**
- * Bounds of a checked filter: the rows it can match lie inside, so that a read need not look at others. `and` narrows,
+ * Bounds of a checked filter: the rows it can match lie inside, so that a read skips all others. `and` narrows,
  * `or` widens; everything else (`not`, functions, lambdas) leaves the rows unbounded.
  */
 export function boundsOf(node: TypedExpr): ReadBounds {
@@ -91,7 +91,7 @@ function narrow(one: ReadBounds, other: ReadBounds): ReadBounds {
   return { ...both, ...(from === -Infinity ? {} : { from }), ...(to === Infinity ? {} : { to }) }
 }
 
-/** Either holds: only what bounds both still bounds. */
+/** Either may hold: only bounds of both remain. */
 function widen(one: ReadBounds, other: ReadBounds): ReadBounds {
   const both: { -readonly [Name in keyof ReadBounds]: ReadBounds[Name] } = {}
   for (const name of idFields) {

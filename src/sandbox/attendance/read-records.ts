@@ -34,7 +34,7 @@ export interface ReadLimits {
   readonly maxDays: number
 }
 
-/** A checked read: what to look for, and where. */
+/** A checked read: its filter and its bounds. */
 interface OpenedRead {
   readonly options: QueryOptions
   readonly query: CompiledQuery
@@ -44,7 +44,7 @@ interface OpenedRead {
 
 /**
  * Answers a GET of attendance records: `$filter` required and narrow, in pages, in order of learner and time unless the
- * client orders otherwise. Only the rows inside the filter's bounds are looked at. Errors: `QueryError`.
+ * client orders otherwise. Only the rows inside the filter's bounds are read. Errors: `QueryError`.
  */
 export function readRecords(
   school: School,

@@ -2,12 +2,12 @@ import { formatInstant } from '../dates.ts'
 import type { Json } from '../seed/documents/field-rules.ts'
 import { referenceTypes } from './read-record-body.ts'
 
-/** What one AttendanceRecord says (service.md 2.10). */
+/** The content of one AttendanceRecord (service.md 2.10). */
 export interface RecordView {
   readonly externalId: string
   readonly present: boolean
   readonly absent: boolean
-  /** Milliseconds; null for a session that nobody marked. */
+  /** Milliseconds; null for a session without a mark. */
   readonly recordedOn: number | null
   readonly changeProcessName: string | null
   /** Start of the session as the service writes it. */

@@ -42,7 +42,7 @@ export function codeEntities({ codes, ids }: School): Entity[] {
 
 /**
  * The audit of changes (service-facts 4): every state that a write replaced, and every state that a write made, oldest
- * write first. `since` leaves out what was written before that instant.
+ * write first. `since` excludes writes before that instant.
  */
 export function historyEntities(school: School, since = -Infinity): Entity[] {
   return school.marks.history(since).flatMap((change) => {

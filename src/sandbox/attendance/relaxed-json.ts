@@ -1,5 +1,5 @@
 /**
- * Reads JSON whose strings may stand in single quotes (service.md 4, rule 2 for POST). Undefined when it is broken:
+ * Reads JSON whose strings may be in single quotes (service.md 4, rule 2 for POST). Undefined for faulty text:
  * the value of a JSON text is never undefined.
  */
 export function parseRelaxedJson(text: string): unknown {
@@ -18,7 +18,7 @@ function parse(text: string): unknown {
 /** A string in either kind of quotes, closed or not, or the text up to the next one. */
 const PIECE = /"(?:[^"\\]|\\[^])*"?|'(?:[^'\\]|\\[^])*'?|[^"']+/g
 
-/** Rewrites single-quoted strings; everything else stays, so that what is broken stays broken. */
+/** Rewrites single-quoted strings; everything else stays, so that faulty text stays faulty. */
 function toDoubleQuotes(text: string): string {
   return text.replace(PIECE, (piece) => {
     if (!piece.startsWith("'") || piece.length < 2 || !piece.endsWith("'")) return piece

@@ -4,7 +4,7 @@ import type { Face } from '../store/mark.ts'
 import type { OnExisting } from '../store/marks.ts'
 import type { RecordView } from './record-entity.ts'
 
-/** A mark as either face hands it in; ids in lower case. */
+/** A mark as posted to either face; ids in lower case. */
 export interface MarkWrite {
   readonly externalId: string
   readonly learner: string
@@ -21,7 +21,7 @@ export interface MarkWrite {
   readonly recordedBy: string
 }
 
-/** The mark as the answer shows it, the ids that do not exist, or a conflict with what is there. */
+/** The mark as the reply shows it, the ids that do not exist, or a conflict with an existing mark. */
 export type MarkOutcome =
   | { readonly kind: 'written'; readonly view: RecordView }
   | { readonly kind: 'unknownIds'; readonly faults: readonly ErrorDetail[] }

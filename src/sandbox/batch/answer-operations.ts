@@ -11,7 +11,7 @@ import { readJsonBatch } from './read-json-batch.ts'
 import { readMultipart } from './read-multipart.ts'
 import { runOperations } from './run-operations.ts'
 
-/** What the V3 batch is run with. */
+/** The environment of a V3 batch. */
 export interface BatchParts {
   /** Answers a single request. */
   readonly service: (request: ServiceRequest) => Reply

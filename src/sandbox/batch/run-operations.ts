@@ -2,7 +2,7 @@ import { odataError } from '../edge/reply.ts'
 import type { Reply } from '../edge/reply.ts'
 import type { Operation, OperationResult } from './operation.ts'
 
-/** What running a batch needs. */
+/** The environment of a running batch. */
 export interface BatchRunner {
   readonly execute: (operation: Operation) => Reply
   /** Runs `work` and undoes everything it wrote unless it returns true; returns what `work` returned. */

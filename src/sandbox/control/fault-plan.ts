@@ -2,7 +2,7 @@ import type { Random } from '../random.ts'
 import { faceOf } from '../edge/request.ts'
 import type { Fault } from './fault.ts'
 
-/** What a fault matches on. */
+/** The request properties that a fault matches on. */
 export interface FaultTarget {
   readonly method: string
   readonly path: string
@@ -15,7 +15,7 @@ export interface ActiveFault {
   readonly struck: number
 }
 
-/** The faults that are set, and what they do to each request. */
+/** The configured faults, and their effect on each request. */
 export interface FaultPlan {
   /** Replaces all faults. `seq` is the last effect, beyond which stale reads see nothing. */
   set(faults: readonly Fault[], seq: number): void

@@ -29,7 +29,7 @@ function refusalOf({ headers, socket }: Request): readonly [code: string, messag
   return isOwnSite && isOwnOrigin ? undefined : ['ForeignPage', 'Control answers no page of another site.']
 }
 
-/** What control steers. */
+/** The parts of the sandbox that the control routes operate on. */
 export interface ControlParts {
   readonly school: School
   readonly clock: Clock
@@ -38,7 +38,7 @@ export interface ControlParts {
   readonly reset: () => void
 }
 
-/** Routes under `/_sandbox` that look into the sandbox and steer it. They need no credentials, but a local caller. */
+/** Routes under `/_sandbox` that inspect and control the sandbox, without credentials, for local callers only. */
 export function createControlRoutes({ school, clock, faults, reset }: ControlParts): Router {
   const router = Router()
   router.use((request, response, next) => {

@@ -15,14 +15,14 @@ const schema = z.strictObject({
   clock: z.enum(['client', 'server']).default('client'),
   /** How far the service's own time is ahead (positive) or behind, in milliseconds. */
   offsetMs: z.int().min(-864_000_000).max(864_000_000).default(0),
-  /** Applied in this order. `cut` keeps so many UTF-16 code units. */
+  /** Applied in this order. `cut` keeps this number of UTF-16 code units. */
   comments: z.array(commentRule).default([]),
   nulls: z.array(z.enum(['minutesLateToZero', 'zeroToNull', 'commentToEmpty', 'emptyToNull'])).default([]),
-  /** What the answer to a POST shows: the mark as it is stored, or the values as they were posted. */
+  /** The values in the reply to a POST: those stored, or those posted. */
   echo: z.enum(['stored', 'posted']).default('stored'),
 })
 
-/** What the service makes of the values of a write before it stores them. */
+/** The changes of the service to the values of a write before it stores them. */
 export type ValueRules = z.output<typeof schema>
 
 /** The values of a mark that a service may store otherwise than they were posted. */

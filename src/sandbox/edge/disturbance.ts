@@ -3,7 +3,7 @@ import { rateLimitReply } from '../security/gateway.ts'
 import { gatewayError } from './reply.ts'
 import type { Reply } from './reply.ts'
 
-/** What the faults that strike one request do to it, together. */
+/** The combined effect of all faults that match one request. */
 export interface Disturbance {
   readonly latencyMs: number
   /** Sent instead of handling the request. */
@@ -11,7 +11,7 @@ export interface Disturbance {
   /** The connection is reset, or never answered, before the request is applied or after. */
   readonly loss?: { readonly how: 'reset' | 'stall'; readonly apply: boolean }
   readonly staleRead: boolean
-  /** The answer ends after so many bytes of its body. */
+  /** The reply ends after this number of bytes of its body. */
   readonly truncateAt?: number
   readonly brokenGzip: boolean
   readonly bytesPerSecond?: number

@@ -33,7 +33,7 @@ export function sendDisturbed(response: ServerResponse, reply: Reply, disturbanc
   sendSlowly(response, sent, bytesPerSecond, end)
 }
 
-/** Compresses the body and damages what comes after the header, so that decoding fails on the way. */
+/** Compresses the body and damages the bytes after the gzip header, so that decoding fails half-way. */
 function breakGzip(reply: Reply): Reply {
   const body = gzipSync(reply.body)
   // RFC 1952 2.3: ten bytes of header stay, so that the stream looks like gzip.

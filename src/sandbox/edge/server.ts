@@ -12,7 +12,7 @@ import type { ServiceRequest } from './request.ts'
 import type { Admission, Credentials, Principal } from '../security/gateway.ts'
 import { loseReply, sendDisturbed, sendReply } from './send.ts'
 
-/** What the HTTP edge serves. */
+/** The service behind the HTTP edge. */
 export interface ServerParts {
   readonly admit: (credentials: Credentials) => Admission
   /** Answers `POST …/connect/token`. */
@@ -27,7 +27,7 @@ export interface ServerParts {
   readonly strike: (method: string, path: string) => Fault[]
   /** The effect beyond which stale reads see nothing. */
   readonly staleAfter: () => number
-  /** Hears of faults of the sandbox itself; the client reads 500 and no more. */
+  /** Called with internal errors of the sandbox; the client only gets a 500. */
   readonly onError: (error: unknown) => void
 }
 
@@ -54,7 +54,7 @@ export function createServer(parts: ServerParts): Express {
   return app
 }
 
-/** The answer to a fault, which the sandbox hears of where it is its own. */
+/** The reply to an error; internal errors are reported as well. */
 function replyTo(error: unknown, onError: ServerParts['onError']): Reply {
   if (error instanceof AdapterError) return faultReply(error)
   onError(error)
@@ -88,7 +88,7 @@ async function serveDisturbed(
   const { loss, latencyMs } = disturbance
   if (latencyMs > 0) await delay(latencyMs)
   if (disturbance.reply !== undefined || loss?.apply === false) {
-    // The request has arrived whole: whether it was applied is what the client cannot know.
+    // The request has arrived completely, so the client cannot know whether it was applied.
     await readBody(request, { maxBytes: parts.maxBodyBytes, contentEncoding: undefined })
   }
   if (loss?.apply === false) {

@@ -10,7 +10,7 @@ import type { Pupil } from '../seed/pupil.ts'
 
 type Members = Record<string, Json>
 
-/** Fills in what follows from the day: age, roll state and groups of a learner, and how an enrolment ended once it has. */
+/** Fills in the values that depend on the day: age, roll state and groups of a learner, and the end of an enrolment. */
 export function asOfToday(set: string, stored: Members, pupil: Pupil, day: number, ids: Identities): Members {
   if (set === 'LearnerIdentifiers') return { ...stored, ...identifierOn(day, pupil, ids) }
   const enrolments = stored['Enrolments']

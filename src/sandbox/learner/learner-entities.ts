@@ -8,7 +8,7 @@ import type { School } from '../school.ts'
 import { asOfToday } from './as-of-today.ts'
 import type { Entity } from '../query/compiled-query.ts'
 
-/** An entity of a learner domain with what the store knows about it. */
+/** An entity of a learner domain with its data in the store. */
 export interface LearnerEntity {
   /** 0 for groups and lookups. */
   readonly learner: number

@@ -43,7 +43,7 @@ export function createLearnerService(
     entities: list.map(({ entity }) => entity),
   })
 
-  /** One entity of a set, or what lies below it; the members of a group need the permission of their own domain. */
+  /** One entity of a set, or a resource below it; the members of a group need the permission of their own domain. */
   const single = (
     set: LearnerSet,
     resource: Resource,

@@ -7,7 +7,7 @@ import { findLearnerSet, memberSets } from './learner-entities.ts'
 
 /**
  * The gateway's refusal of a query on groups that reaches members whose own domain the token lacks. Every option counts, not
- * `$expand` alone: a filter or an order over members tells as much of them as showing them does. Errors: `QueryError`.
+ * `$expand` alone: a filter or an order over members discloses as much of them as showing them does. Errors: `QueryError`.
  */
 export function refuseMembers(set: LearnerSet, { principal, query }: ServiceRequest): Reply | undefined {
   if (set.subject !== 'group' || principal.domains === undefined || query === '') return undefined

@@ -8,13 +8,13 @@ import type { FlatWriter } from './write-flat.ts'
 
 /**
  * Answers the V2 `$batch` (service.md 4.2): one part for each record, in order, whatever became of the others. Where the ids
- * of header and body differ, the records are applied all the same and the answer is one 200 that tells nothing of them.
+ * of header and body differ, the records are still applied and the reply is one 200 without their outcomes.
  * Errors: `AdapterError` for a broken envelope; nothing is applied then.
  */
 export function answerBatch(writer: FlatWriter, request: ServiceRequest): Reply {
   const batch = decodeBatch(request.body, request.header('content-type'))
   const encoder = createBatchEncoder('flat', randomUUID)
-  // One transaction is faster; each record stands for itself, since none of them throws.
+  // One transaction is faster; the records stay independent, since none of them throws.
   const pieces = transact(writer.school.database, () =>
     batch.parts.map((part) => {
       const { status, json } = writeFlat(writer, part, part.metadata)

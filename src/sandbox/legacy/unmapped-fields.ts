@@ -3,7 +3,7 @@ import { FieldReader } from '../attendance/field-reader.ts'
 import { parseRelaxedJson } from '../attendance/relaxed-json.ts'
 
 /**
- * What the legacy face does with a member that is not of the flat write form (batch-wire 4): leaves it out, stores those for
+ * The treatment of a member that is not of the flat write form (batch-wire 4): it drops it, stores those for
  * which V3 has a place, or refuses the record.
  */
 export type UnmappedPolicy = 'report' | 'pass' | 'strict'

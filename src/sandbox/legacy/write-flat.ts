@@ -8,7 +8,7 @@ import { toFlatReply } from './flat-entity.ts'
 import { readUnmapped } from './unmapped-fields.ts'
 import type { UnmappedPolicy } from './unmapped-fields.ts'
 
-/** Who writes, and how what is there already is treated. */
+/** The writer, and the treatment of existing marks. */
 export interface FlatWriter {
   readonly school: School
   readonly onExisting: OnExisting

@@ -4,7 +4,7 @@ import type { CompiledQuery } from './compiled-query.ts'
 import type { Describe } from './describe-entity.ts'
 import { compileProjection } from './projection.ts'
 
-/** What queries are compiled against. */
+/** The environment that queries are compiled against. */
 export interface QueryContext {
   readonly index: ModelIndex
   /** Milliseconds for `now()`. */
@@ -14,7 +14,7 @@ export interface QueryContext {
 /** Items of collections that the conditions of one query may visit together: dozens of times those of a school. */
 const maxVisits = 200_000
 
-/** Checks and compiles query options against a type; `describe` annotates what is shown. Errors: `QueryError` with the option and position. */
+/** Checks and compiles query options against a type; `describe` annotates the result. Errors: `QueryError` with the option and position. */
 export function compileQuery(
   options: QueryOptions,
   typeName: string,

@@ -4,7 +4,7 @@ import type { Json } from '../seed/documents/field-rules.ts'
 /** An entity as JSON, with its contained collections inside. */
 export type Entity = Readonly<Record<string, Json>>
 
-/** Cuts an entity down to what the client asked for; annotations need the URL of the collection that it was found in. */
+/** Reduces an entity to the requested members; annotations need the URL of its collection. */
 export type Projection = (entity: Entity, collectionUrl?: string) => Record<string, Json>
 
 /** A query ready to run, for the rows of a request or of one expanded collection. */

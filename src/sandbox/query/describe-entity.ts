@@ -66,7 +66,7 @@ function describeMembers(type: StructuredType, shown: Entity, index: ModelIndex)
   return members
 }
 
-/** The type of a property as an annotation; undefined for a complex value, which has its own, and for what JSON tells. */
+/** The type of a property as an annotation; undefined for a complex value, which has its own, and for types that JSON shows. */
 function typeNote({ type, collection }: Property): string | undefined {
   const short = type.replace(/^Edm\./, '')
   if (collection) return `#Collection(${short})`

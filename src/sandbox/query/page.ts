@@ -8,7 +8,7 @@ export interface Page<Row> {
   readonly more: boolean
 }
 
-/** Sizes of one answer: the service's page, the client's preference, what is left of `$top`. */
+/** Sizes of one reply: the service's page, the client's preference, the rest of `$top`. */
 export interface PageSize {
   /** Rows of this answer at most. */
   readonly size: number

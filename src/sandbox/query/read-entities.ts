@@ -17,7 +17,7 @@ import { readQuery } from './read-query.ts'
 export interface EntityCollection {
   /** Qualified name of the entity type. */
   readonly typeName: string
-  /** What follows `$metadata#`. */
+  /** The text after `$metadata#`. */
   readonly context: string
   readonly entities: readonly Entity[]
   /** Another way to write the full level of annotations. */

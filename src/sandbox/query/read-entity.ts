@@ -17,11 +17,11 @@ import { countEntities, readEntities } from './read-entities.ts'
 import { readQuery } from './read-query.ts'
 import { keyValues } from './resource.ts'
 
-/** An entity, and what a path asks of it. */
+/** An entity, and the rest of the path below it. */
 export interface EntityTarget {
   /** Qualified name of the entity type. */
   readonly typeName: string
-  /** What follows `$metadata#` for the collection that it is in. */
+  /** The text after `$metadata#` for its collection. */
   readonly context: string
   readonly entity: Entity
   /** The path after its key. */
@@ -36,7 +36,7 @@ export interface EntityTarget {
 const ofCollections = ['filter', 'orderby', 'top', 'skip', 'count', 'search', 'skiptoken', 'index'] as const
 
 /**
- * Answers a GET of one entity, or of what lies below it: a property (OData protocol 11.2.4.1), its raw value, a navigation
+ * Answers a GET of one entity, or of a resource below it: a property (OData protocol 11.2.4.1), its raw value, a navigation
  * property, an item of one by its key. 204 for a null, 404 for a path that leads nowhere. Errors: `QueryError`.
  */
 export function readEntity(

@@ -4,12 +4,12 @@ import type { QueryOptions } from '../../odata/index.ts'
 /** Options that can be checked and that the service does not offer. */
 const refused = ['search', 'schemaversion'] as const
 
-/** Far above what a client writes, and far below what takes time; and what no item of a list is offered with. */
+/** Limits far above those of real clients and far below those that take time; and the options that list items do not have. */
 const limits = { maxLength: 32_768, maxDepth: 100, refusedInItems: ['search', 'compute'] }
 
 /**
  * Reads the query of a GET; `$` may be missing from an option (service-facts 13), other names are left alone.
- * Errors: `QueryError` with the position for what cannot be read or is not offered.
+ * Errors: `QueryError` with the position for faulty or unsupported syntax.
  */
 export function readQuery(query: string): QueryOptions {
   const { options } = parseQuery(query, limits)

@@ -1,7 +1,7 @@
 import { isGuid, parseResourcePath, QueryError } from '../../odata/index.ts'
 import type { KeyPart, PathSegment } from '../../odata/index.ts'
 
-/** A resource path: an entity set, the key of one of its entities, and what follows. */
+/** A resource path: an entity set, the key of one of its entities, and the rest. */
 export interface Resource {
   readonly set: string
   readonly key: readonly KeyPart[] | undefined

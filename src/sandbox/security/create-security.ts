@@ -32,7 +32,7 @@ export function createSecurity(settings: SandboxSettings, actorId: string, now: 
     admit: createGateway({
       keys: new Set([sandboxCredential, ...settings.keys]),
       tokens,
-      // The machine's time, not the service's: the clock of the sandbox may stand still.
+      // The machine's time, not the service's: the clock of the sandbox may be fixed.
       countCall: createRateLimit(settings.callsPerSecond, () => performance.now()),
       actorId,
     }),

@@ -28,7 +28,7 @@ export interface Credentials {
   readonly authorization: string | undefined
 }
 
-/** What the gateway asks. */
+/** The checks that the gateway calls. */
 export interface GatewayParts {
   /** Accepted subscription keys. */
   readonly keys: ReadonlySet<string>

@@ -41,7 +41,7 @@ export function createTokenEndpoint(
     if (scope === null || scope === '') return refuse(400, 'invalid_scope')
     const organisation = /(?:^| )orgselected:(\S+)/.exec(form.get('acr_values') ?? '')?.[1]
     if (organisation === undefined) return refuse(400, 'invalid_request')
-    // A school may withdraw its consent: the client is right, the organisation is not (any longer) its own.
+    // A school may withdraw its consent: the client is valid, the organisation is not, or no longer, its own.
     if (client.organisation !== undefined && client.organisation !== organisation)
       return refuse(400, 'unauthorized_client')
     const token = tokens.issue(client.domains)

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
-/** What a bearer token lets its holder do. */
+/** The permissions of a bearer token. */
 export interface TokenGrant {
   /** Security domains (service.md 1.1); undefined: all of them. */
   readonly domains: ReadonlySet<string> | undefined

@@ -18,7 +18,7 @@ export interface CodeTable {
   byNumber(number: number): AttendanceCode | undefined
   /** The code with a guid in lower case. */
   byId(externalId: string): AttendanceCode | undefined
-  /** The code that stands for a session of such a day when nobody recorded a mark. */
+  /** The code of a session of such a day without a recorded mark. */
   forUnmarked(kind: DayKind): AttendanceCode
   /** The code with that text, which must be one of the definitions. */
   named(code: string): AttendanceCode

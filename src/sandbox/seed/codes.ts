@@ -1,4 +1,4 @@
-/** What a code says about a session. */
+/** The meaning of a code for a session. */
 export type CodeCategory = 'present' | 'absent' | 'notCounted' | 'system'
 
 /** A code as the register shows it, in the order of the lookup. */

@@ -7,7 +7,7 @@ import type { CodeTable } from './code-table.ts'
 import type { Place } from './plan.ts'
 import { createRegister } from './register.ts'
 
-/** What the marks are made for, and where they go. */
+/** The input of the marks, and their destination. */
 export interface MarkSeed {
   readonly seed: number
   readonly places: readonly Place[]
@@ -25,7 +25,7 @@ const registerMs = 20 * 60_000
 
 /**
  * Writes the marks that the teachers of the synthetic school recorded; a mark that is there already stays. Most are those of a
- * usual day, which SQLite fills in by itself: that takes a sixth of the time of one statement for each.
+ * usual day, which SQLite fills in: that takes a sixth of the time of one statement for each.
  */
 export function seedMarks(database: DatabaseSync, plan: MarkSeed): void {
   const { seed, places, calendar, codes, first, last } = plan

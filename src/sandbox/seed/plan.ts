@@ -17,7 +17,7 @@ export interface Place extends Enrolment {
   readonly form: string
 }
 
-/** What a scale consists of. */
+/** The dimensions of a scale. */
 export interface SchoolPlan {
   readonly places: readonly Place[]
   /** Calendar year of the September in which the school year of the plan began. */

@@ -4,7 +4,7 @@ import { yearGroupOn } from '../roll.ts'
 import { boys, girls, surnames } from './names.ts'
 import type { Place } from './plan.ts'
 
-/** Who a learner is, apart from what the single domains add. */
+/** A learner without the data of the single domains. */
 export interface Pupil extends Place {
   readonly forename: string
   readonly middleName: string | null

@@ -7,7 +7,7 @@ import type { CodeTable } from './code-table.ts'
 import { seedMarks } from './marks.ts'
 import type { SchoolPlan } from './plan.ts'
 
-/** What the database is filled from. */
+/** The input of the database. */
 export interface SeedSource {
   readonly seed: number
   readonly plan: SchoolPlan

@@ -1,6 +1,6 @@
 import { dayNumber, formatDay, mondayOf, schoolYearOf, weekday } from '../dates.ts'
 
-/** What a calendar day is to the school. */
+/** The kind of a calendar day for the school. */
 export type DayKind = 'school' | 'weekend' | 'holiday' | 'training' | 'closure'
 
 /** First and last day number of a stretch of days. */
@@ -52,7 +52,7 @@ function schoolYear(year: number): SchoolYear {
   }
 }
 
-/** Creates the function that tells what a day is; each school year is worked out once. */
+/** Creates the function that gives the kind of a day; each school year is computed once. */
 export function createTerms(): (day: number) => DayKind {
   const years = new Map<number, SchoolYear>()
   return (day) => {

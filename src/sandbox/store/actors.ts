@@ -6,7 +6,7 @@ export interface Actors {
   /** The number of an actor, given on first sight. `externalId` in lower case. */
   number(externalId: string): number
   externalId(number: number): string
-  /** Forgets what memory holds about writes that were rolled back. */
+  /** Clears cached data of writes that were rolled back. */
   reload(): void
 }
 

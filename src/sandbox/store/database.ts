@@ -12,7 +12,7 @@ export interface OpenDatabase {
 
 /**
  * Opens the sandbox's SQLite database and makes its tables where the file is new.
- * `content` says what the database is seeded with; a file that cannot be opened, is seeded otherwise, or half seeded, is refused with `ADP_USAGE`.
+ * `content` describes the seed of the database; a file that cannot be opened, is seeded otherwise, or half seeded, is refused with `ADP_USAGE`.
  */
 export function openDatabase(location: string, content: string): OpenDatabase {
   const { database, tables } = open(location)
@@ -31,7 +31,7 @@ export function openDatabase(location: string, content: string): OpenDatabase {
   return { database, fresh: false }
 }
 
-/** Opens the file, in a folder that is made where it is missing, and reads from it: what is no database shows only then. */
+/** Opens the file, creates its folder if needed, and reads from it: only a read shows that a file is not a database. */
 function open(location: string): { database: DatabaseSync; tables: Record<string, unknown> | undefined } {
   let database: DatabaseSync | undefined
   try {
@@ -57,7 +57,7 @@ export function markSeeded(database: DatabaseSync, content: string): void {
   database.prepare("INSERT INTO meta VALUES ('content', ?)").run(contentMark(content))
 }
 
-/** What the database knows of its own seed: the day for which it was laid out, and the last day with marks. */
+/** The seed of the database: the day for which it was planned, and the last day with marks. */
 export type DayName = 'planned' | 'marked'
 
 /** A day that was kept with `keepDay`; undefined: none. */
@@ -71,7 +71,7 @@ export function keepDay(database: DatabaseSync, name: DayName, day: number): voi
   database.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)').run(name, String(day))
 }
 
-/** Runs `work` as one transaction, or as part of the one that is open; any error undoes it and goes on to the caller. */
+/** Runs `work` as one transaction, or as part of the one that is open; any error rolls it back and is thrown to the caller. */
 export function transact<Result>(database: DatabaseSync, work: () => Result): Result {
   if (database.isTransaction) return work()
   database.exec('BEGIN')

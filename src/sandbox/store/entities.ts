@@ -14,12 +14,12 @@ export interface StoredEntity {
 export interface EntityStore {
   /** All entities of a set in order of learner and key. */
   all(set: string): StoredEntity[]
-  /** Changes as often as any entity does: what was read before may be kept until then. */
+  /** Changes with every change of an entity: data that was read before may be cached until then. */
   version(): number
   /** Replaces the body of an entity; `reset` brings the seeded one back. */
   update(set: string, entity: StoredEntity): void
   reset(): void
-  /** Forgets what memory holds about writes that were rolled back. */
+  /** Clears cached data of writes that were rolled back. */
   reload(): void
 }
 

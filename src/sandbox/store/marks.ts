@@ -7,7 +7,7 @@ import { transact } from './database.ts'
 import { packFlags, readEffect, readMark } from './mark.ts'
 import type { Effect, Face, Mark } from './mark.ts'
 
-/** What a write does to a session that is already marked: unknown of the real service (service-facts 20). */
+/** The effect of a write on a session with a mark: unknown of the real service (service-facts 20). */
 export type OnExisting = 'replace' | 'duplicate' | 'conflict'
 
 /** A mark to be written. */
@@ -16,11 +16,11 @@ export interface MarkDraft extends Omit<Mark, 'copy' | 'externalId' | 'seq'> {
   readonly externalId: string
   /** Time of the service in milliseconds, whatever `recordedOn` says. */
   readonly writtenAt: number
-  /** What the client sent, where the service stores something else: the log of writes keeps what was sent. */
+  /** The values that the client sent, if the service stores others: the log of writes keeps the former. */
   readonly posted?: Pick<Mark, 'minutesLate' | 'comment'>
 }
 
-/** What became of a write. */
+/** The result of a write. */
 export type WriteResult =
   | { readonly outcome: 'created' | 'replaced'; readonly externalId: string; readonly seq: number }
   | { readonly outcome: 'conflict'; readonly reason: 'marked' | 'idTaken' }
@@ -32,7 +32,7 @@ export interface MarkChange {
   readonly changedBy: number
 }
 
-/** The marks, the log of accepted writes and what each of them replaced. */
+/** The marks, the log of accepted writes, and the mark that each of them replaced. */
 export interface MarkStore {
   /** Applies one write and logs it, both or neither. */
   write(draft: MarkDraft, face: Face, onExisting: OnExisting): WriteResult
@@ -40,7 +40,7 @@ export interface MarkStore {
   range(learner: number, first: number, last: number): Mark[]
   /** The mark with an id in lower case. */
   byId(externalId: string): Mark | undefined
-  /** Marks that stand and were written at or after an instant, in order of writing; the seeded history is not. */
+  /** Current marks that were written at or after an instant, in order of writing, without the seeded history. */
   changedSince(ms: number): Mark[]
   /** States that writes at or after an instant made or replaced, in order of those writes. */
   history(ms: number): MarkChange[]
@@ -51,10 +51,10 @@ export interface MarkStore {
   /** Accepted writes after `seq`, in order. */
   effects(seq?: number): Effect[]
   lastSeq(): number
-  /** Forgets what memory holds about writes that were rolled back. */
+  /** Clears cached data of writes that were rolled back. */
   reload(): void
   /**
-   * Undoes every accepted write: the seeded history stands again and the log is empty. Returns the first and last session that
+   * Undoes every accepted write: the seeded history is restored and the log is empty. Returns the first and last session that
    * was written to; undefined: none.
    */
   reset(): { readonly first: number; readonly last: number } | undefined

@@ -1,14 +1,14 @@
 import type { Preferences } from '../http-part/preferences.ts'
 import type { FlatRecord, RecordFault } from '../record/flat-record.ts'
 
-/** One part of a decoded batch: one posted record, or why it cannot be posted. */
+/** One part of a decoded batch: a record, or the faults for which it cannot be posted. */
 export interface BatchPart extends Preferences {
   /** Position in the batch, from 1: the reply has its parts in this order. */
   readonly part: number
   /** Position of its changeset, from 1; undefined for a part directly under the batch (batch-wire F10). */
   readonly changeset: number | undefined
   readonly contentId: string | undefined
-  /** The Content-ID came among the HTTP headers, so it goes back there too (batch-wire A3). */
+  /** True if the Content-ID was among the HTTP headers; the reply puts it there, too (batch-wire A3). */
   readonly contentIdInHttp: boolean
   /** The record; undefined exactly when `faults` is defined. */
   readonly record: FlatRecord | undefined
@@ -18,7 +18,7 @@ export interface BatchPart extends Preferences {
   readonly end: number
 }
 
-/** A decoded `$batch` request: the envelope was whole, so its records may be posted. */
+/** A decoded `$batch` request: its envelope is complete, so its records may be posted. */
 export interface Batch {
   /** The boundary that frames the body. */
   readonly boundary: string

@@ -24,11 +24,11 @@ export interface DecodeOptions {
   readonly serviceHosts?: ReadonlySet<string>
 }
 
-/** A batch that is being decoded, a share of the work at a time. */
+/** A batch that is decoded in steps. */
 export interface BatchDecoding {
-  /** Goes on for about `work` bytes; a part of few bytes counts as `MIN_PART_WORK`. True once the batch is decoded. */
+  /** Decodes about `work` more bytes; a small part counts as `MIN_PART_WORK`. True once the batch is decoded. */
   advance(work: number): boolean
-  /** The batch; to be read once `advance` has returned true. */
+  /** The batch; available once `advance` has returned true. */
   batch(): Batch
 }
 
@@ -51,7 +51,7 @@ export function decodeBatch(
   return decoding.batch()
 }
 
-/** `decodeBatch` in shares, for whoever has other work between them. The errors come from here and from `advance`. */
+/** `decodeBatch` in steps, between which the caller can do other work. Errors are thrown here and by `advance`. */
 export function openBatchDecoding(
   bytes: Buffer,
   contentType: string | undefined,
@@ -65,13 +65,13 @@ export function openBatchDecoding(
   return new BatchDecoder(bytes, headerBoundary, limits, options.serviceHosts)
 }
 
-/** What a part of few bytes costs, in bytes. */
+/** The cost of a small part, in bytes. */
 const MIN_PART_WORK = 1_024
-/** What a step of the search for the boundary costs. */
+/** The cost of one step of the search for the boundary, in bytes. */
 const SEARCH_STEP_WORK = 524_288
 const NO_BYTES: PartRange = { start: 0, end: 0 }
 
-/** The state of one decoding: what was read so far. */
+/** The state of one decoding. */
 class BatchDecoder implements BatchDecoding {
   private readonly parts: BatchPart[] = []
   private readonly changesets: string[] = []
@@ -122,7 +122,7 @@ class BatchDecoder implements BatchDecoding {
     return { boundary, changesets, idsAgree: idsAgree(headerBoundary, [boundary, ...changesets]), parts }
   }
 
-  /** Searches the boundary, once; returns what is left of the work. */
+  /** Searches for the boundary, once; returns the rest of the work. */
   private search(work: number): number {
     if (this.boundary !== undefined) return work
     for (let left = work; left > 0; left -= SEARCH_STEP_WORK) {

@@ -17,7 +17,7 @@ export interface DecodedReply {
 export interface ReplyDecoding {
   /** Takes the next bytes; the parts that are whole by then. */
   push(chunk: Buffer): DecodedReply[]
-  /** The end of the bytes; the parts that it completes. Error: `ADP_TRUNCATED` for a reply that goes on. */
+  /** Ends the reply; returns the parts that this completes. Error: `ADP_TRUNCATED` for an incomplete reply. */
   end(): DecodedReply[]
 }
 
@@ -42,7 +42,7 @@ interface OpenPart {
   readonly start: number
   /** True for the first part of its multipart body: when it is also the last and blank, the body is empty (batch-wire F11). */
   readonly isFirst: boolean
-  /** It was given out when its last byte came. */
+  /** True if the part was returned when its last byte arrived. */
   isDone: boolean
 }
 
@@ -89,7 +89,7 @@ class ReplyDecoder implements ReplyDecoding {
     }
   }
 
-  /** The next delimiter whose line is whole: what follows could make it another line, or a closing one. */
+  /** The next delimiter with a complete line: further bytes could make it another line, or a closing one. */
   private findDelimiter(boundary: string): Delimiter | undefined {
     const { bytes } = this
     const found = createDelimiterFinder(
@@ -147,7 +147,7 @@ class ReplyDecoder implements ReplyDecoding {
     return { ...reply, body: bytes.toString('utf8', headEnd, end).trim() }
   }
 
-  /** True while what follows a body can become the next delimiter. */
+  /** True while the bytes after a body can become the next delimiter. */
   private mayEnd(rest: string): boolean {
     const delimiter = `--${this.boundaries.at(-1) ?? ''}`
     return ['\r\n', '\n'].some((eol) => {

@@ -60,7 +60,7 @@ export class PartReader {
 
   private toTemplate(start: number, mime: HeaderLines, head: PartHead): Template | undefined {
     const { contentId, bodyStart } = head
-    // A head that the end of its part cut short may go on in another part.
+    // A head that its part's end has cut short may be longer in another part.
     if (!head.closed) return undefined
     if (contentId === undefined) return { start, idStart: bodyStart, idEnd: bodyStart, end: bodyStart, head }
     if (!/^[\u0021-\u007e]+$/.test(contentId)) return undefined

@@ -6,13 +6,13 @@ import { type HeaderLines, lineEnd, partOf, readHeaders, valuesOf } from './head
 import { type Preferences, readPreferences } from './preferences.ts'
 import { checkTarget, type TargetKind } from './target.ts'
 
-/** What the headers around one record say; the same for most parts of a batch but for the Content-ID. */
+/** The headers around one record; most parts of a batch differ in the Content-ID only. */
 export interface PartHead extends Preferences {
   readonly method: string
   readonly target: TargetKind
   readonly charset: RecordCharset
   readonly contentId: string | undefined
-  /** The Content-ID came among the HTTP headers, so it goes back there too (batch-wire A3). */
+  /** True if the Content-ID was among the HTTP headers; the reply puts it there, too (batch-wire A3). */
   readonly contentIdInHttp: boolean
   /** First byte of the JSON body. */
   readonly bodyStart: number

@@ -15,7 +15,7 @@ export interface HeaderBlock {
   readonly lines: HeaderLines
   /** First byte after the blank line. */
   readonly end: number
-  /** False when the part ended before a blank line came. */
+  /** False if the part ended before a blank line. */
   readonly closed: boolean
 }
 
@@ -24,7 +24,7 @@ const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 /**
  * Reads header lines up to a blank line within `[from, to)`: any case, blanks or tabs or nothing after the colon, folded
  * lines joined by one blank (batch-wire F15; RFC 5322 2.2.3). Bytes over 0x7F are read as UTF-8.
- * Errors: `ADP_HEADER` for a line without a colon, a name that is no token, or a control character; `ADP_LIMIT`.
+ * Errors: `ADP_HEADER` for a line without a colon, a name that is not a token, or a control character; `ADP_LIMIT`.
  */
 export function readHeaders(
   bytes: Buffer,

@@ -8,7 +8,7 @@ export interface Preferences {
   readonly metadata: MetadataLevel
 }
 
-/** Reads the values of `Prefer` and `Accept`; several lines of one header are joined by commas, '' stands for none. */
+/** Reads the values of `Prefer` and `Accept`; several lines of one header are joined by commas, '' means none. */
 export function readPreferences(prefer: string, accept: string): Preferences {
   // OData 4.01 leaves out the prefix `odata.`.
   const level = /(?<![.\w])(?:odata\.)?metadata\s*=\s*"?(none|minimal|full)\b/i

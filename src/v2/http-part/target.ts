@@ -1,6 +1,6 @@
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
 
-/** What the request line of a part addresses. */
+/** The target in the request line of a part. */
 export type TargetKind = 'collection' | 'entity'
 
 const COLLECTION = 'attendancerecords'
@@ -54,7 +54,7 @@ function stripOrigin(
   return rest
 }
 
-// Twice: a segment encoded twice must not hide what a later hop would decode.
+// Decoded twice: double encoding must not hide a segment that a later hop would decode.
 function decodePath(path: string, at: ErrorLocation): string {
   try {
     return decodeURIComponent(decodeURIComponent(path))

@@ -1,7 +1,7 @@
 /** `error`: the batch or a record of it is refused; `warning`: something surprises; `note`: accepted, but worth to know. */
 export type Severity = 'error' | 'warning' | 'note'
 
-/** Something that a sender of batches should know, with what to do. No value of a record is in it. */
+/** A finding about a batch, with a remedy. It never contains a value of a record. */
 export interface Finding {
   readonly severity: Severity
   /** Stable name for programs: an error code, or a word such as `bareLf`. */

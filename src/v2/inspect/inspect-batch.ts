@@ -11,7 +11,7 @@ import { remedies } from './remedies.ts'
 const LF = 0x0a
 const CR = 0x0d
 
-/** What an inspection found; `batch` is undefined when the envelope is broken. */
+/** The result of an inspection; `batch` is undefined if the envelope is broken. */
 export interface Inspection {
   readonly batch: Batch | undefined
   /** In the order of the body. */
@@ -19,7 +19,7 @@ export interface Inspection {
 }
 
 /**
- * Looks at a batch offline: what the adapter would refuse, and what it accepts although a stricter reader would not
+ * Inspects a batch offline: faults that the adapter would refuse, and deviations that only a stricter server would
  * (batch-wire 1 and 3). The decoder is the adapter's own, so nothing is refused here or there alone. `contentType` is the header
  * that the batch would be sent with. Never throws for a bad batch.
  */
@@ -45,7 +45,7 @@ export function inspectBatch(
   }
 }
 
-/** What an envelope that cannot be decoded has beside its error. */
+/** Findings of a broken envelope besides its error. */
 function inspectBroken(bytes: Buffer, contentType: string | undefined): Finding[] {
   try {
     return inspectDelimiters(bytes, readBoundary(contentType))
@@ -69,7 +69,7 @@ export function toFinding(error: AdapterError): Finding {
   }
 }
 
-/** What stands before the first delimiter (batch-wire F3). */
+/** Text before the first delimiter (batch-wire F3). */
 function inspectStart(bytes: Buffer): Finding[] {
   if (bytes[0] !== 0xef || bytes[1] !== 0xbb || bytes[2] !== 0xbf) return []
   return [
@@ -121,7 +121,7 @@ function inspectContentType(contentType: string | undefined): Finding[] {
   ]
 }
 
-/** What a record is refused for, as findings. */
+/** The faults of a record as findings. */
 export function toFindings(
   { part, start }: Pick<BatchPart, 'part' | 'start'>,
   faults: readonly RecordFault[],

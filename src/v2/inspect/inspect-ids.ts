@@ -6,7 +6,7 @@ import { firstBoundary } from './guess-boundary.ts'
 /** How many changesets a finding names. */
 const NAMED = 3
 
-/** The id rule: a client whose ids differ never sees what became of its records (service.md 4.2; batch-wire 3, F12). */
+/** The id rule: a client whose ids differ does not get the outcomes of its records (service.md 4.2; batch-wire 3, F12). */
 export function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
   const header = readBoundary(contentType)
   if (!batch.idsAgree) {

@@ -1,7 +1,7 @@
 import type { Batch, BatchPart } from '../batch/batch.ts'
 import type { Finding } from './finding.ts'
 
-/** Findings of one kind are told once, with the first place and the count. */
+/** Findings of one kind are reported once, with the first place and the count. */
 interface Rule {
   readonly code: string
   readonly severity: Finding['severity']
@@ -16,7 +16,7 @@ const CREDENTIALS = /^(?:authorization|cookie|host|forwarded|x-forwarded-[a-z]+)
 // Of the HTTP headers alone: among the MIME headers the length is that of the whole part.
 const LENGTH = /^\S+[ \t]+\S+[ \t]+HTTP\/\d[^]*?^content-length[ \t]*:[ \t]*(.*?)[ \t]*\r?$/im
 
-// A string in either quote style: what stands in double quotes may hold apostrophes.
+// A string in either quote style: double quotes may enclose apostrophes.
 const STRINGS = /"(?:[^"\\]|\\[^])*"|'/g
 
 function hasSingleQuotes(json: string): boolean {
@@ -76,12 +76,12 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** What the parts of a sound batch have that is accepted but surprises (batch-wire F10, F16, F19, F24, 4). */
+/** Deviations in the parts of a sound batch that are accepted (batch-wire F10, F16, F19, F24, 4). */
 export function inspectParts(bytes: Buffer, batch: Batch): Finding[] {
   const found = new Map<Rule, { first: BatchPart; count: number }>()
   let headStart = 0
   for (const part of batch.parts) {
-    // From the end of the last body to the start of this one stand delimiter lines and, behind the last of them, the head.
+    // Between the end of the last body and the start of this one are delimiter lines and, after the last of them, the head.
     const between = bytes.toString('latin1', headStart, part.start)
     const head = between.slice(between.lastIndexOf('\n--') + 1)
     headStart = part.end

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../errors.ts'
 
-/** What a sender does about each error of the envelope or a record. */
+/** The remedy for each error of the envelope or a record. */
 export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
   ADP_MEDIA_TYPE: 'Send Content-Type: multipart/mixed; boundary=<boundary>.',
   ADP_BOUNDARY:

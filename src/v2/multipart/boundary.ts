@@ -4,7 +4,7 @@ import { type MediaType, parseMediaType } from '../../http/media-type.ts'
 // RFC 2046 5.1.1: bchars, and no blank at the end. Underscore, dot and the like are all in it.
 const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/
 
-/** True for text that may stand as a boundary: 1 to 70 characters of RFC 2046 5.1.1. */
+/** True for text that may be a boundary: 1 to 70 characters of RFC 2046 5.1.1. */
 export function isBoundary(text: string): boolean {
   return BOUNDARY.test(text)
 }

@@ -70,7 +70,7 @@ export function createDelimiterFinder(
   }
 }
 
-/** Reads what follows the boundary text; undefined where the line is not a delimiter, which `near` counts. */
+/** Reads the rest of a line after the boundary; undefined if it is not a delimiter, which `near` counts. */
 function readRest(
   bytes: Buffer,
   start: number,

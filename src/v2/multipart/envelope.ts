@@ -7,7 +7,7 @@ const LF = 0x0a
 const MAX_LINE_BYTES = 400
 const MAX_NAME_BYTES = 80
 
-/** How many lines are read before the search lets others go on. */
+/** Number of lines that the search reads before it yields. */
 const LINES_PER_STEP = 1_000
 
 /**
@@ -120,7 +120,7 @@ function* dashLines(
     if (start === from || bytes[start - 1] === LF) {
       if (count === maxLines) throw tooMany(start)
       count += 1
-      // A longer line is no boundary, so its rest need not be read.
+      // A longer line cannot be a boundary, so its rest is not read.
       const token = bytes.toString('latin1', start + 2, Math.min(end, start + MAX_LINE_BYTES)).trimEnd()
       if (token !== '') yield { index: count, token, start, end: Math.min(end + 1, bytes.length) }
     }
@@ -129,14 +129,14 @@ function* dashLines(
 }
 
 /**
- * Creates the question whether one of the header lines at an offset is of MIME content; a line that is no header ends the
- * search. To be asked for one line after another: lines that look like headers are read once for all that stand above them.
+ * Creates a test whether one of the header lines at an offset is of MIME content; a line that is not a header ends the search.
+ * Call it for one line after another: lines that look like headers are read once for all lines above them.
  */
 function createDeclares(bytes: Buffer): (from: number) => Generator<void, boolean> {
   let readTo = 0
   let declares = false
   return function* (from) {
-    // The search before read past here, so it ended where this one would.
+    // The previous search read past this line, so it ended where this one would.
     if (from < readTo) return declares
     declares = false
     let lines = 0

@@ -10,7 +10,7 @@ export interface PartRange {
 export interface SplitOptions {
   readonly maxPadding: number
   readonly near?: NearDelimiters
-  /** Where the multipart body stands, for errors. */
+  /** The name of the multipart body, for errors. */
   readonly at: ErrorLocation
 }
 

@@ -24,7 +24,7 @@ export interface FlatRecord {
   readonly unmapped: readonly UnmappedField[] | undefined
 }
 
-/** What is wrong with one posted record; several may hold at once. */
+/** A fault of one posted record; a record may have several. */
 export interface RecordFault {
   readonly code:
     'ADP_JSON' | 'ADP_CHARSET' | 'ADP_FIELD' | 'ADP_UNMAPPED_FIELD' | 'ADP_METHOD' | 'ADP_RECORD_LIMIT'

@@ -3,7 +3,7 @@ import { FLAT_TYPE } from './flat-record.ts'
 
 /**
  * A flat V2 attendance record as the service answers and reads it (service.md 2.10 and 9). Date-times are ISO 8601 text;
- * null stands where V3 gave nothing.
+ * members without a value in V3 are null.
  */
 export interface FlatReply {
   readonly ExternalID: string
@@ -21,7 +21,7 @@ export interface FlatReply {
   readonly Comment: string | null
 }
 
-/** A flat record with what AttendanceHistorys is to hold: states of the mark, which have none of their own. */
+/** A flat record with the content of AttendanceHistorys: states of the mark, without histories of their own. */
 export interface FlatRow extends FlatReply {
   /** None by default. */
   readonly histories?: readonly FlatReply[]
@@ -45,7 +45,7 @@ function toStates({ histories = [] }: FlatRow): readonly object[] {
   return histories.map((state) => toMembers(state))
 }
 
-/** The members in their order, for one call of JSON.stringify: what is undefined is not written. */
+/** The members in their order, for one call of JSON.stringify; undefined ones are not written. */
 function toMembers(reply: FlatReply, context?: string, type?: string, histories?: readonly object[]): object {
   return {
     '@odata.context': context,

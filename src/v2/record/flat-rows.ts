@@ -24,7 +24,7 @@ export function createRowEncoder(
   select: ReadonlySet<string> | undefined,
   metadata: MetadataLevel,
 ): (row: FlatRow) => string {
-  // In a collection the context stands once, around the rows (OData JSON 4.5).
+  // In a collection the context appears once, around the rows (OData JSON 4.5).
   const level = metadata === 'full' ? 'full' : 'none'
   if (select === undefined) return (row) => encodeFlatReply(row, '', level)
   const shown = fields.filter((name) => select.has(name))
@@ -44,7 +44,7 @@ export interface FlatPage {
   readonly metadata: MetadataLevel
   /** Encoded records. */
   readonly rows: readonly string[]
-  /** Recorded marks in all, where the client asked. */
+  /** The total of recorded marks, if the client requested it. */
   readonly count: number | undefined
   /** Absolute link to the next page. */
   readonly next: string | undefined

@@ -1,9 +1,9 @@
 import { defaultBatchLimits } from '../limits.ts'
 
-/** A fault of JSON text: what is wrong and at which character. */
+/** A fault of JSON text and its character. */
 export interface JsonFault {
   readonly message: string
-  /** True where the text may be JSON, but costs more than one record may. */
+  /** True if the text may be JSON but exceeds a limit. */
   readonly isLimit?: true
   /** Character position in the text. */
   readonly position: number
@@ -14,7 +14,7 @@ const APOSTROPHE = 0x27
 const BACKSLASH = 0x5c
 const MAX_DEPTH = 64
 
-/** What reading one record may cost. */
+/** The limits of one record. */
 export interface JsonLimits {
   /** Members and array elements, those of nested values included. */
   readonly maxMembers: number
@@ -38,7 +38,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 /**
  * A cursor over JSON text (RFC 8259) that keeps what `JSON.parse` loses: number lexemes, repeated names, the raw text of
- * a value. Strings may stand in single quotes (batch-wire F30, service.md 4). Methods return undefined at a fault and
+ * a value. Strings may be in single quotes (batch-wire F30, service.md 4). Methods return undefined at a fault and
  * leave it in `fault`; nothing is thrown on the hot path.
  */
 export class JsonReader {
@@ -65,7 +65,7 @@ export class JsonReader {
     return code
   }
 
-  /** Takes one punctuation character after white space; false when another stands there. */
+  /** Takes one punctuation character after white space; false if the next character is another. */
   take(code: number): boolean {
     if (this.peek() !== code) return false
     this.position += 1
@@ -91,7 +91,7 @@ export class JsonReader {
     return code === QUOTE || code === APOSTROPHE
   }
 
-  /** The text of the next value where double quotes stand around just `length` characters; not taken, not checked. */
+  /** The text of the next value if double quotes enclose exactly `length` characters; neither taken nor checked. */
   peekQuoted(length: number): string | undefined {
     if (this.peek() !== QUOTE || this.text.charCodeAt(this.position + length + 1) !== QUOTE) return undefined
     return this.text.slice(this.position + 1, this.position + length + 1)
@@ -123,7 +123,7 @@ export class JsonReader {
     return this.text.slice(start, this.position)
   }
 
-  /** Takes the literal `word`; false when another value stands there. */
+  /** Takes the literal `word`; false if the next value is another. */
   takeWord(word: string): boolean {
     this.peek()
     if (!this.text.startsWith(word, this.position) || this.isWordCharacter(this.position + word.length))

@@ -12,19 +12,19 @@ export type RecordCharset = 'latin1' | 'other' | undefined
 
 /** The charset that a record's Content-Type names. */
 export function readCharset(contentType: string | undefined): RecordCharset {
-  // The media type itself is not judged: legacy clients send application/json in several spellings.
+  // The media type itself is not checked: legacy clients spell application/json in several ways.
   const charset = /charset/i.test(contentType ?? '') ? parameterOfType(contentType ?? '') : undefined
   if (charset === undefined || charset === 'utf-8' || charset === 'utf8' || charset === 'us-ascii')
     return undefined
   return charset === 'iso-8859-1' || charset === 'latin1' ? 'latin1' : 'other'
 }
 
-/** What a record is refused for whose charset is not read. */
+/** The fault of a record in an unsupported charset. */
 export const unknownCharset: RecordFault = {
   code: 'ADP_CHARSET',
   message: 'The charset must be utf-8 or iso-8859-1.',
 }
-/** What a record is refused for that is not in the charset it says. */
+/** The fault of a record that is not in its declared charset. */
 export const notUtf8: RecordFault = { code: 'ADP_CHARSET', message: 'The record is not valid UTF-8.' }
 
 /** Decodes one record from its bytes, in the charset that `contentType` names (batch-wire F26), as `decodeRecord` does. */

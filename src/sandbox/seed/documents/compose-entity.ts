@@ -15,17 +15,17 @@ import type { ListedValue } from './value-lists.ts'
 /** Who an entity is about. */
 export type Subject = Omit<FieldContext, 'index' | 'made' | 'contact'>
 
-/** Composes entities of the model: every field and, inside, every collection, whether anybody expands it or not. */
+/** Composes entities of the model: every field and every collection inside, expanded or not. */
 export interface Composer {
   /** The entity `type` of a subject, or of one of its contacts. */
   compose(type: string, subject: Subject, contact?: Contact): Record<string, Json>
 }
 
-/** Type names whose nested items stand for the contacts themselves. */
+/** Type names whose nested items are the contacts themselves. */
 const contactTypes = new Set(['LearnerContact', 'LearnerContactContact'])
 const relationshipTypes = new Set(['LearnerContactRelationship', 'LearnerRelationship'])
 
-/** A property with what is looked up once for all entities. */
+/** A property with the data that all entities share. */
 interface Field {
   readonly property: Property
   /** A rule never speaks for a collection. */

@@ -8,7 +8,7 @@ import { createContacts, createHome } from './contact.ts'
 import { learnerSets } from './entity-sets.ts'
 import { listedId, lookupOnlyLists, lookupSets, valueLists } from './value-lists.ts'
 
-/** What the documents are made from. */
+/** The input of the documents. */
 export interface DocumentSeed {
   readonly seed: number
   readonly ids: Identities

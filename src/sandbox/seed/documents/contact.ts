@@ -47,7 +47,7 @@ export function createHome(seed: number, pupil: Pupil): Home {
   return {
     buildingNumber: String(1 + random.below(140)),
     street: random.pick(streets),
-    // ZZ is no postcode area.
+    // ZZ is not a postcode area.
     postCode: `ZZ${1 + random.below(9)} ${1 + random.below(9)}${random.pick(['AB', 'JX', 'LP', 'QN', 'TD'])}`,
   }
 }

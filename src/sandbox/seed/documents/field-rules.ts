@@ -9,7 +9,7 @@ import { listedReference } from './value-lists.ts'
 /** A JSON value. */
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
 
-/** What the fields of one entity may depend on. */
+/** The input of the fields of one entity. */
 export interface FieldContext {
   readonly ids: Identities
   readonly random: Random
@@ -29,7 +29,7 @@ export interface FieldContext {
 /** Undefined leaves the choice to the type of the field. */
 export type Rule = (context: FieldContext) => Json | undefined
 
-/** What was recorded lately was so before the school year of the plan, and so before today. */
+/** Recent records lie before the school year of the plan, and so before today. */
 export function startOf(year: number): number {
   return dayNumber(`${year}-09-01`)
 }
@@ -64,7 +64,7 @@ const fullTitle: Rule = ({ contact, random, pupil }) =>
 const byType: Readonly<Record<string, Rule>> = {
   'LearnerIdentifier.Forename': ({ pupil }) => pupil.forename,
   'LearnerIdentifier.Surname': ({ pupil }) => pupil.surname,
-  // What follows from today is filled in where it is read (learner/as-of-today.ts).
+  // Values that depend on today are filled in when they are read (learner/as-of-today.ts).
   'LearnerIdentifier.AgeMonths': () => null,
   'LearnerIdentifier.OnRollState': () => null,
   'LearnerIdentifier.CurrentYearGroup': () => null,
@@ -132,7 +132,7 @@ const byName: Readonly<Record<string, Rule>> = {
   Honours: () => null,
   JobTitle: sometimes(0.3, 'Manager'),
   PlaceOfWork: sometimes(0.3, 'Town Hall'),
-  // QQ is no prefix that is given out.
+  // The prefix QQ is never assigned.
   NationalInsuranceNumber: ({ random }) => `QQ${digits(random, 6)}C`,
   // 999 is the range for tests.
   NHSNumber: ({ random }) => `999${digits(random, 7)}`,
