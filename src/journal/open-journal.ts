@@ -75,7 +75,7 @@ export async function openJournalOn(
     return await createSqlJournal({
       store,
       unsealing: { keys, plaintextAccepted },
-      hashKey: createKeyHash(salt),
+      hashKeys: createKeyHash(salt),
       linkSecret: createHmac('sha256', salt).update('markbridge next links').digest(),
       readBack: {
         untilMs: Math.max(readBackUntilMs, damaged.batches > 0 ? damaged.receivedMs + replayForMs : 0),

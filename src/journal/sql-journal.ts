@@ -55,7 +55,8 @@ export interface SqlJournalOptions {
   readonly unsealing: Unsealing
   /** Derived from the journal's salt. */
   readonly linkSecret: Uint8Array
-  readonly hashKey: (key: string) => Uint8Array
+  /** Hashes keys, 16 bytes each. */
+  readonly hashKeys: (keys: readonly string[]) => Uint8Array
   readonly readBack: ReadBackPhase
   readonly clock: JournalClock
   readonly ageing: Ageing
@@ -162,7 +163,11 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
         ageing.ageMs() >= readBack.untilAgeMs && ageing.forgottenBatch() >= readBack.untilForgotten
       return isOver ? readBack.untilMs : Infinity
     },
-    rateLimit: createSharedRateLimit(store, options.hashKey, (question) => availability.ask(question)),
+    rateLimit: createSharedRateLimit(
+      store,
+      (name) => options.hashKeys([name]),
+      (question) => availability.ask(question),
+    ),
     answered: (batch) => {
       answered.push(batch)
       cancelNote ??= clock.after(NOTE_ANSWERED_MS, noteAnswered)

@@ -13,7 +13,7 @@ const beginning = (key: string): Operation => toBegin(batchOf([key]))
 const transient: StoreError = { kind: 'transient', message: 'the disk is full' }
 
 /** A store that answers as told, group by group, and then that all is well. */
-function createLane(answers: (StoreError | 'wait')[], concurrency = 1) {
+function createLane(answers: (StoreError | 'wait')[]) {
   const clock = createJournalClock()
   const groups: (readonly Operation[])[] = []
   const gates: CommitGate[] = []
@@ -24,7 +24,6 @@ function createLane(answers: (StoreError | 'wait')[], concurrency = 1) {
   })
   const lane = createGroupCommit({
     clock,
-    concurrency,
     commit: (operations, gate) => {
       groups.push(operations)
       gates.push(gate)
@@ -61,15 +60,6 @@ describe('group commit', () => {
     await Promise.all([...first, ...second])
     expect(numbers()).toEqual([[1, 2, 3], [4, 5]]) // prettier-ignore
     await lane.idle()
-  })
-
-  it('runs as many groups at a time as it may', async () => {
-    const { lane, numbers } = createLane(['wait', 'wait', 'wait'], 2)
-    for (const n of [1, 2, 3]) {
-      lane.submit(operation(n), 1_000).catch(() => undefined)
-      await turn()
-    }
-    expect(numbers()).toEqual([[1], [2]])
   })
 
   it('bounds a group by its operations and its bytes', async () => {

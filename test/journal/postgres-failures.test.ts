@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 
 import { createHighWater } from '../../src/journal/high-water/high-water.ts'
 import { openJournal } from '../../src/journal/index.ts'
-import { createCommitGroups } from '../../src/journal/postgres/commit-groups.ts'
+import { createCommitGroups } from '../../src/journal/postgres/commit-group.ts'
 import { connect, placeOf } from '../../src/journal/postgres/connect.ts'
 import { toStoreError } from '../../src/journal/postgres/to-store-error.ts'
 import { createCommitGate } from '../../src/journal/store/commit-gate.ts'

@@ -43,10 +43,9 @@ export function createCommitLanes({ store, clock, lease, availability, ageing }:
     }
     return commitAs(operations, gate)
   }
-  const createLane = (concurrency: number): GroupCommit =>
+  const createLane = (): GroupCommit =>
     createGroupCommit({
       clock,
-      concurrency,
       commit: async (operations, gate) => {
         const committed = await commit(operations, gate)
         if (committed.ok) availability.reached('commit')
@@ -54,8 +53,8 @@ export function createCommitLanes({ store, clock, lease, availability, ageing }:
         return committed
       },
     })
-  const ordered = createLane(1)
-  const settles = store.settleConcurrency > 0 ? createLane(store.settleConcurrency) : ordered
+  const ordered = createLane()
+  const settles = store.settlesApart ? createLane() : ordered
   return {
     of: (kind) => (kind === 'settle' ? settles : ordered),
     idle: async () => {

@@ -8,8 +8,6 @@ import type { Committed } from './store.ts'
 
 export interface GroupCommitOptions {
   readonly clock: JournalClock
-  /** Groups that may run at the same time; 1 keeps the order of the calls. */
-  readonly concurrency: number
   /** Makes a group durable, unless its gate is closed before. Never rejects. */
   readonly commit: (operations: readonly Operation[], gate: CommitGate) => Promise<Committed>
 }
@@ -54,9 +52,9 @@ const LONGEST_PAUSE_MS = 1_000
 
 /** Creates a group commit with nothing in it. */
 export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
-  const { clock, concurrency, commit } = options
+  const { clock, commit } = options
   let queue: Entry[] = []
-  let running = 0
+  let running = false
   let planned = false
   let pauseMs = 0
   /** So many groups are of one operation: one of those that failed together cannot be stored. */
@@ -66,14 +64,14 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
   let ending = false
 
   const plan = (): void => {
-    if (planned || queue.length === 0 || running >= concurrency) return
+    if (planned || queue.length === 0 || running) return
     planned = true
     // Not at once: whoever comes in this turn of the event loop comes along.
     setImmediate(pump)
   }
   const pump = (): void => {
     planned = false
-    if (running >= concurrency || queue.length === 0) return
+    if (running || queue.length === 0) return
     const size = alone > 0 ? 1 : groupSize(queue)
     if (alone > 0) alone -= 1
     const entries = queue.slice(0, size)
@@ -83,17 +81,16 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
       entry.state = 'sent'
       entry.gate = gate
     }
-    running += 1
+    running = true
     const operations = entries.map(({ operation }) => operation)
     void commit(operations, gate).then((committed) => {
-      running -= 1
+      running = false
       if (committed.ok) succeed(entries, committed.results)
       else fail(entries, committed.error)
       wakeIdle()
     })
-    plan()
   }
-  const isIdle = (): boolean => running === 0 && queue.every(({ abandoned }) => abandoned)
+  const isIdle = (): boolean => !running && queue.every(({ abandoned }) => abandoned)
   const wakeIdle = (): void => {
     if (!isIdle()) return
     for (const wake of whenIdle) wake()

@@ -1,6 +1,6 @@
 import { AdapterError } from '../../errors.ts'
-import { createPostgresStore } from '../postgres/postgres-store.ts'
-import { createSqliteStore } from '../sqlite/sqlite-store.ts'
+import { createPostgresStore } from '../postgres/store.ts'
+import { createSqliteStore } from '../sqlite/store.ts'
 import type { Store } from './store.ts'
 
 export interface StoreOptions {

@@ -149,14 +149,17 @@ export function toBegin(batch: NewBatch): BeginOperation {
 /** A position, and batch and position of an older open record. */
 export type Three = readonly [position: number, batch: number, older: number]
 
-/** What one record of each key waits for, for all records of that key, as one list of threes. */
-export function forAllOfKey(keys: readonly string[], found: readonly Three[]): readonly number[] {
+/** What one record of each key waits for, for all of these records that follow it with the same key, as one list of threes. */
+export function forAllOfKey(
+  positions: Iterable<number>,
+  keyOf: (position: number) => string | undefined,
+  found: readonly Three[],
+): readonly number[] {
   if (found.length === 0) return []
-  const byKey = new Map(found.map((three) => [keys[three[0]], three]))
-  const [first] = found.reduce((least, three) => (three[0] < least[0] ? three : least))
+  const byKey = new Map(found.map((three) => [keyOf(three[0]), three]))
   const all: number[] = []
-  for (let position = first; position < keys.length; position += 1) {
-    const three = byKey.get(keys[position])
+  for (const position of positions) {
+    const three = byKey.get(keyOf(position))
     if (three !== undefined && three[0] <= position) all.push(position, three[1], three[2])
   }
   return all

@@ -17,3 +17,6 @@ export interface StoreError {
 
 /** Why a group was rolled back whose gate was closed. */
 export const gaveUp: StoreError = { kind: 'transient', message: 'it does not answer in time' }
+
+/** Why a group of an instance was rolled back that others took for dead. */
+export const expired: StoreError = { kind: 'expired', message: 'another instance has taken over' }

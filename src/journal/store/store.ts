@@ -52,8 +52,8 @@ export interface Store {
   readonly mark: MarkPlace | undefined
   /** What is wrong with the database itself; undefined: nothing that is found in a bounded time. To be asked before `db` is used. */
   findDamage(): Promise<string | undefined>
-  /** How many groups of settles may run beside the others; 0: all groups run one after another. */
-  readonly settleConcurrency: number
+  /** True: a group of settles may run beside another group. One at a time: larger groups cost less than more at once. */
+  readonly settlesApart: boolean
   /** The time that leases are measured in, as SQL. */
   nowMs(): RawBuilder<number>
   /** To be called once, before the first `commit`. */

@@ -76,6 +76,14 @@ export function describeSettle({ name, promise }: Subject): void {
       })
     })
 
+    promise('takes no outcomes at all for a batch that is there', async (journal) => {
+      const batch = await beginNew(journal, batchOf(['a']))
+      await Promise.all([journal.settle(batch, []), journal.settle(batch, [confirmed(0)])])
+      await journal.settle(batch, [])
+      expect(await statesOf(journal, batch)).toEqual(['confirmed'])
+      await expect(journal.settle(batch + 1, [])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
+    })
+
     promise('takes neighbours together, also where some of them were settled before', async (journal) => {
       const refused = { answer: 'no', reason: 'ADP_FIELD' }
       const keys = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
@@ -132,6 +140,25 @@ export function describeSettle({ name, promise }: Subject): void {
       expect(await journal.balances()).toEqual([
         { partner: 'acme', received: 4, open: 1, confirmed: 0, refused: 2, unknown: 1, parked: 0 },
         { partner: 'other', received: 4, open: 1, confirmed: 3, refused: 0, unknown: 0, parked: 0 },
+      ])
+    })
+
+    promise('supersedes a record that is settled with the newer one', async (journal, opener) => {
+      const batch = await beginNew(journal, batchOf(['a', 'a', 'a', 'b']))
+      await journal.settle(batch, [
+        { position: 0, state: 'parked', answer: 'ok', retry: START_MS },
+        { position: 1, state: 'unknown', answer: undefined },
+        { position: 3, state: 'parked', answer: 'ok', retry: START_MS },
+        confirmed(2),
+      ])
+      expect(await statesOf(journal, batch)).toEqual([
+        'refused, superseded',
+        'unknown',
+        'confirmed',
+        'parked',
+      ])
+      expect(await (await opener.inspect()).balances()).toMatchObject([
+        { holds: true, refused: 1, parked: 1 },
       ])
     })
 

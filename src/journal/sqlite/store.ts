@@ -62,7 +62,7 @@ export function createSqliteStore(options: SqliteOptions): Store {
     mark,
     findDamage: async () => findMissingFile(path, mark.path) ?? (await findBrokenPage(db, path)),
     exclusively: (work) => db.transaction().execute(work),
-    settleConcurrency: 0,
+    settlesApart: false,
     nowMs: () => sql<number>`${Math.round(wallMs())}`,
     prepare: (secrets) => thread.prepare(secrets),
     commit: async (group) => {

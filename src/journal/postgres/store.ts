@@ -5,9 +5,10 @@ import { createHighWater, type HighWater } from '../high-water/high-water.ts'
 import { openMarkFile } from '../high-water/mark-file.ts'
 import type { JournalTables } from '../schema/tables.ts'
 import type { Committed, Group, Store } from '../store/store.ts'
-import { createCommitGroups, ORDER_LOCK, SETTLE_CONCURRENCY } from './commit-groups.ts'
+import { createCommitGroups } from './commit-group.ts'
 import { connect, placeOf } from './connect.ts'
 import { toStoreError } from './to-store-error.ts'
+import { ORDER_LOCK } from './transaction.ts'
 
 export interface PostgresOptions {
   readonly url: string
@@ -37,7 +38,7 @@ export function createPostgresStore({ url, timeoutMs, replayForMs, markFile }: P
       }),
     mark,
     findDamage: () => Promise.resolve(undefined),
-    settleConcurrency: SETTLE_CONCURRENCY,
+    settlesApart: true,
     nowMs: () => sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`,
     prepare: (secrets) => {
       highWater = createHighWater(

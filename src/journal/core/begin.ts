@@ -1,0 +1,92 @@
+import { stateCodes } from '../lifecycle.ts'
+import { judgeArrival } from '../same-ids.ts'
+import { type SummedBatch, sumOfBatch } from '../schema/row-sums.ts'
+import { packAnswers } from '../store/answer-pack.ts'
+import { type BeginOperation, type CommittedBegin, forAllOfKey } from '../store/operations.ts'
+import type { BeginRows, ChangeContext, Later } from './rows.ts'
+
+/** The name of a batch among those of all owners. */
+export const nameOf = (owner: string, ids: Uint8Array): string =>
+  `${Buffer.from(ids.buffer, ids.byteOffset, ids.byteLength).toString('hex')} ${owner}`
+
+/** Begins batches in their order: each is new, or the same as one that came before. */
+export function begin(
+  context: ChangeContext,
+  operations: readonly BeginOperation[],
+  rows: BeginRows,
+): readonly Later<CommittedBegin>[] {
+  const { instance, write } = context
+  const sameIds = new Map(rows.sameIds)
+  let { latestMs } = rows
+  let begun = 0
+  return operations.map((operation) => {
+    const { owner, ids, content, keys, refused } = operation
+    const name = ids === undefined ? undefined : nameOf(owner, ids)
+    const earlier = (name === undefined ? undefined : sameIds.get(name)) ?? []
+    const { known, idsReused, retired } = judgeArrival(content, operation.receivedMs, context, earlier)
+    if (retired.length > 0) write.retire(retired)
+    const left = earlier.filter((one) => !retired.includes(one.batch))
+    if (name !== undefined) sameIds.set(name, left)
+    if (known !== undefined) return () => ({ kind: 'known', batch: known.batch, running: known.running })
+    const batch = rows.numbers[begun++] ?? 0
+    // Times of receipt never run backwards, whatever a clock does: the mark that came later is never the older one.
+    latestMs = Math.max(latestMs, operation.receivedMs)
+    const receivedMs = latestMs
+    const open = keys.length - refused.positions.length
+    if (name !== undefined) {
+      sameIds.set(name, [{ batch, content, receivedMs, running: open > 0, answered: false }, ...left])
+    }
+    insert(context, operation, batch, receivedMs, open)
+    if (rows.isOlderServed) write.dropSums(batch)
+    const older = open === 0 ? () => [] : write.olderOpen(batch, firstOpen(operation))
+    return () => {
+      const after = forAllOfKey(keys.keys(), (position) => keys[position], older())
+      return { kind: 'new', batch, lease: instance, after, receivedMs, idsReused }
+    }
+  })
+}
+
+function insert(
+  { instance, hasKey, ledger, write }: ChangeContext,
+  operation: BeginOperation,
+  batch: number,
+  receivedMs: number,
+  open: number,
+): void {
+  const { partner, owner, ids = null, content, payload, credentials, refused } = operation
+  const row: SummedBatch = {
+    partner,
+    owner_id: owner,
+    ids,
+    content,
+    received_ms: receivedMs,
+    owner: instance,
+    open,
+    live: open,
+    answered: 0,
+    retired: 0,
+  }
+  write.insertBatch({ ...row, id: batch, sum: sumOfBatch(row), operation })
+  const of = { batch, owner }
+  write.seal('payload', of, payload)
+  if (hasKey && credentials !== undefined && open > 0) {
+    write.seal('credentials', of, Buffer.from(credentials))
+  }
+  const pack = packAnswers(refused.positions, refused.answers)
+  if (pack !== undefined) write.seal('answers', of, pack)
+  ledger.move(partner, undefined, stateCodes.open, open)
+  ledger.move(partner, undefined, stateCodes.refused, refused.positions.length)
+}
+
+/** The first open record of each key: what it waits for, the others of its key wait for. */
+function firstOpen({ keys, refused }: BeginOperation): readonly number[] {
+  const closed = new Set(refused.positions)
+  const seen = new Set<string>()
+  const first: number[] = []
+  keys.forEach((key, position) => {
+    if (seen.has(key) || closed.has(position)) return
+    seen.add(key)
+    first.push(position)
+  })
+  return first
+}

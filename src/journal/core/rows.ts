@@ -1,0 +1,128 @@
+import type { SameIds } from '../same-ids.ts'
+import type { SummedBatch } from '../schema/row-sums.ts'
+import type { LedgerChanges } from '../store/ledger-changes.ts'
+import type { BeginOperation, Three } from '../store/operations.ts'
+import type { SealedFor, SealedPlace } from '../store/seal.ts'
+
+/** What begins read before they change anything. No other instance begins until they are durable. */
+export interface BeginRows {
+  /** Batches that are not retired, by `nameOf`, the newest first. */
+  readonly sameIds: ReadonlyMap<string, readonly SameIds[]>
+  /** Numbers for new batches, higher than all before, in order; at least one for each operation. */
+  readonly numbers: readonly number[]
+  /** When the newest batch was received; 0: there is none. */
+  readonly latestMs: number
+  /** An instance of a version without checksums uses the journal too. */
+  readonly isOlderServed: boolean
+}
+
+/** The state and reason that a record has. */
+export interface KeptOutcome {
+  readonly state: number
+  readonly reason: string | null
+}
+
+/** A batch whose records are settled or superseded. */
+export interface SettledBatch {
+  readonly partner: string
+  readonly ownerId: string
+  /** The instance that owns it. */
+  readonly owner: number
+  /** How many of its records are active. */
+  readonly active: number
+}
+
+/** An active record that is older than a confirmed one of its key. */
+export interface OlderRecord {
+  readonly batch: number
+  readonly position: number
+  readonly state: number
+  /** The confirmed one. */
+  readonly by: { readonly batch: number; readonly position: number }
+}
+
+/** What settles read before they change anything; the batches are locked. */
+export interface SettleRows {
+  /** Those of the operations and those of `older`. */
+  readonly batches: ReadonlyMap<number, SettledBatch>
+  /** By batch and position: records of the operations that are not open. One that is not there has a state that no outcome has. */
+  readonly closed: ReadonlyMap<number, ReadonlyMap<number, KeptOutcome>>
+  /** What the confirmed records of the operations may supersede; also open ones, which the same operations may settle. */
+  readonly older: readonly OlderRecord[]
+}
+
+/** A record of a batch that is opened again or withdrawn. */
+export interface BatchRecord {
+  readonly position: number
+  readonly state: number
+  readonly isActive: boolean
+  readonly isIntact: boolean
+  /** Tells its key from others. */
+  readonly key: string
+}
+
+/** What a reopen or a withdrawal reads; the batch is locked. */
+export interface BatchRows {
+  readonly batch: SummedBatch & { readonly sum: number | null }
+  /** In their order. */
+  readonly records: readonly BatchRecord[]
+  /** The newest record of a key that is open or may have been applied: nothing older of the key is opened again. */
+  standing(key: string): { readonly batch: number; readonly position: number } | undefined
+}
+
+/** A batch to be inserted, with its records. */
+export interface InsertedBatch extends SummedBatch {
+  readonly id: number
+  readonly sum: number
+  readonly operation: BeginOperation
+}
+
+/** The outcome of an open record, as it is written. */
+export interface WrittenOutcome extends KeptOutcome {
+  readonly position: number
+  readonly again: number | null
+  readonly deadLetter: number
+  readonly superseded: number
+}
+
+/** What an operation gives once its transaction is durable. */
+export type Later<Value> = () => Value
+
+/**
+ * Writes rows in the order of the calls. Each database has its own; what it does not do at once it has done before the transaction
+ * ends.
+ */
+export interface RowWriter {
+  insertBatch(batch: InsertedBatch): void
+  /** Takes the checksums of a batch away: instances of older versions change rows and not their sums. */
+  dropSums(batch: number): void
+  /** Encrypts bytes of a batch and writes them; credentials replace those that are there. */
+  seal(place: SealedPlace, of: SealedFor, plain: Uint8Array): void
+  retire(batches: readonly number[]): void
+  noteAnswered(batches: readonly number[]): void
+  /** Settles open records of a batch, in order of their positions. */
+  settle(batch: number, outcomes: readonly WrittenOutcome[]): void
+  supersede(batch: number, positions: readonly number[]): void
+  /** Opens active records again. */
+  reopen(batch: number, positions: readonly number[]): void
+  setOwner(batch: number, instance: number): void
+  /** Adds to the numbers of open and of active records. */
+  addCounts(batch: number, open: number, active: number): void
+  dropCredentials(batch: number): void
+  deleteBatch(batch: number): void
+  /** The nearest older open record of the key of each of these open records, where there is one. */
+  olderOpen(batch: number, positions: readonly number[]): Later<readonly Three[]>
+}
+
+/** What the changes of one transaction have in common. */
+export interface ChangeContext {
+  readonly instance: number
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number
+  readonly replayForMs: number
+  readonly forgottenBatch: number
+  /** True: credentials can be encrypted, and are kept. */
+  readonly hasKey: boolean
+  readonly ledger: LedgerChanges
+  readonly write: RowWriter
+}

@@ -1,0 +1,65 @@
+import type {
+  BeginOperation,
+  Operation,
+  OperationResult,
+  ReopenOperation,
+  SettleOperation,
+  WithdrawOperation,
+} from '../store/operations.ts'
+import { begin } from './begin.ts'
+import { reopen } from './reopen.ts'
+import type { BatchRows, BeginRows, ChangeContext, Later, SettleRows } from './rows.ts'
+import { settle } from './settle.ts'
+import { withdraw } from './withdraw.ts'
+
+/** Operations that are made together: they read once, then write. */
+export type Run =
+  | { readonly kind: 'begin'; readonly operations: readonly BeginOperation[] }
+  | { readonly kind: 'settle'; readonly operations: readonly SettleOperation[] }
+  | { readonly kind: 'batch'; readonly operation: ReopenOperation | WithdrawOperation }
+  | { readonly kind: 'note'; readonly batches: readonly number[] }
+
+/** A run with what was read for it. */
+export type ReadRun =
+  | (Extract<Run, { kind: 'begin' }> & { readonly rows: BeginRows })
+  | (Extract<Run, { kind: 'settle' }> & { readonly rows: SettleRows })
+  | (Extract<Run, { kind: 'batch' }> & { readonly rows: BatchRows | undefined })
+  | Extract<Run, { kind: 'note' }>
+
+/** Divides operations into runs: begins that follow each other read once, and so do settles. */
+export function runsOf(operations: readonly Operation[]): readonly Run[] {
+  const runs: Run[] = []
+  let begins: BeginOperation[] | undefined
+  let settles: SettleOperation[] | undefined
+  for (const operation of operations) {
+    if (operation.kind !== 'begin') begins = undefined
+    if (operation.kind !== 'settle') settles = undefined
+    if (operation.kind === 'begin') {
+      if (begins === undefined) runs.push({ kind: 'begin', operations: (begins = []) })
+      begins.push(operation)
+    } else if (operation.kind === 'settle') {
+      if (settles === undefined) runs.push({ kind: 'settle', operations: (settles = []) })
+      settles.push(operation)
+    } else if (operation.kind === 'answered') runs.push({ kind: 'note', batches: operation.batches })
+    else if (operation.kind === 'probe') runs.push({ kind: 'note', batches: [] })
+    else runs.push({ kind: 'batch', operation })
+  }
+  return runs
+}
+
+/** Makes the changes of a run from what was read for it; gives a result for each operation, in their order. */
+export function makeChanges(context: ChangeContext, run: ReadRun): readonly Later<OperationResult>[] {
+  switch (run.kind) {
+    case 'begin':
+      return begin(context, run.operations, run.rows)
+    case 'settle':
+      return settle(context, run.operations, run.rows).map((result) => () => result)
+    case 'batch':
+      if (run.operation.kind === 'reopen') return [reopen(context, run.operation, run.rows)]
+      withdraw(context, run.operation.batch, run.rows)
+      return [() => 'done']
+    case 'note':
+      if (run.batches.length > 0) context.write.noteAnswered(run.batches)
+      return [() => 'done']
+  }
+}

@@ -1,0 +1,135 @@
+import { nameOf } from '../core/begin.ts'
+import type {
+  BatchRows,
+  BeginRows,
+  KeptOutcome,
+  Later,
+  OlderRecord,
+  SettledBatch,
+  SettleRows,
+} from '../core/rows.ts'
+import { stateCodes } from '../lifecycle.ts'
+import { type SameIds, toSameIds } from '../same-ids.ts'
+import type { SummedBatch } from '../schema/row-sums.ts'
+import type { BeginOperation, SettleOperation } from '../store/operations.ts'
+import { byteArrays, numbers } from './literals.ts'
+import type { StatementQueue } from './statement-queue.ts'
+import { statements } from './statements.ts'
+
+type BatchRow = SummedBatch & { readonly id: number; readonly sum: number | null }
+
+/** Queues the reads of begins. The transaction holds the lock under which all begin. */
+export function readBegin(
+  queue: StatementQueue,
+  operations: readonly BeginOperation[],
+): Later<Omit<BeginRows, 'isOlderServed'>> {
+  const ids = operations.flatMap((one) => (one.ids === undefined ? [] : [one.ids]))
+  const same = ids.length === 0 ? () => [] : queue.add<BatchRow>(statements.sameIds, byteArrays(ids))
+  const taken = queue.add<{ id: number; latest: number | null }>(
+    statements.numbers,
+    String(operations.length),
+  )
+  return () => {
+    const names = new Set(
+      operations.flatMap(({ owner, ids: own }) => (own === undefined ? [] : [nameOf(owner, own)])),
+    )
+    const sameIds = new Map<string, SameIds[]>()
+    for (const row of same()) {
+      const name = nameOf(row.owner_id, row.ids ?? new Uint8Array())
+      if (!names.has(name)) continue
+      const known = sameIds.get(name)
+      if (known === undefined) sameIds.set(name, [toSameIds(row)])
+      else known.push(toSameIds(row))
+    }
+    const rows = taken()
+    return {
+      sameIds,
+      numbers: rows.map(({ id }) => id).sort((one, other) => one - other),
+      latestMs: rows[0]?.latest ?? 0,
+    }
+  }
+}
+
+/** No outcome has this state. */
+const MISSING = -1
+
+/** Queues the reads of settles, with locks on their batches and on those of `further` ones. */
+export function readSettle(
+  queue: StatementQueue,
+  operations: readonly SettleOperation[],
+  further: readonly number[],
+): Later<SettleRows> {
+  const [batches, positions]: number[][] = [[], []]
+  const [confirmedBatches, confirmedPositions]: number[][] = [[], []]
+  for (const operation of operations) {
+    operation.positions.forEach((position, index) => {
+      batches?.push(operation.batch)
+      positions?.push(position)
+      if (operation.states[index] !== stateCodes.confirmed) return
+      confirmedBatches?.push(operation.batch)
+      confirmedPositions?.push(position)
+    })
+  }
+  const locked = queue.add<{ id: number; partner: string; owner_id: string; owner: number; live: number }>(
+    statements.lockSettled,
+    numbers([...new Set([...operations.map(({ batch }) => batch), ...further])]),
+  )
+  const notOpen = queue.add<{ batch: number; position: number; state: number | null; reason: string | null }>(
+    statements.closed,
+    numbers(batches ?? []),
+    numbers(positions ?? []),
+  )
+  const found =
+    confirmedBatches?.length === 0
+      ? () => []
+      : queue.add<{ batch: number; position: number; state: number; by_batch: number; by_position: number }>(
+          statements.older,
+          numbers(confirmedBatches ?? []),
+          numbers(confirmedPositions ?? []),
+        )
+  return () => {
+    const closed = new Map<number, Map<number, KeptOutcome>>()
+    for (const { batch, position, state, reason } of notOpen()) {
+      const known = closed.get(batch) ?? new Map<number, KeptOutcome>()
+      closed.set(batch, known.set(position, { state: state ?? MISSING, reason }))
+    }
+    const rows = locked().map((row): [number, SettledBatch] => [
+      row.id,
+      { partner: row.partner, ownerId: row.owner_id, owner: row.owner, active: row.live },
+    ])
+    const older = found().map(({ batch, position, state, ...by }): OlderRecord => {
+      return { batch, position, state, by: { batch: by.by_batch, position: by.by_position } }
+    })
+    return { batches: new Map(rows), closed, older }
+  }
+}
+
+/** Queues the reads of one batch with its records; `wanted`: positions that may be opened again. */
+export function readBatch(
+  queue: StatementQueue,
+  batch: number,
+  wanted: readonly number[],
+): Later<BatchRows | undefined> {
+  const locked = queue.add<BatchRow>(statements.lockBatch, String(batch))
+  const all = queue.add<{ position: number; state: number; live: number; key: string; intact: number }>(
+    statements.records,
+    String(batch),
+  )
+  const newest = queue.add<{ key: string; batch: number; position: number }>(
+    statements.standing,
+    String(batch),
+    numbers(wanted),
+  )
+  return () => {
+    const [row] = locked()
+    if (row === undefined) return undefined
+    const standing = new Map(newest().map(({ key, ...place }) => [key, place]))
+    return {
+      batch: row,
+      records: all().map(({ position, state, live, key, intact }) => {
+        return { position, state, isActive: live === 1, isIntact: intact === 1, key }
+      }),
+      standing: (key) => standing.get(key),
+    }
+  }
+}

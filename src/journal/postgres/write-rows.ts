@@ -1,0 +1,148 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+import type { RowWriter, WrittenOutcome } from '../core/rows.ts'
+import { stateCodes } from '../lifecycle.ts'
+import { DROP_SUMS, summedBatchColumns } from '../schema/row-sums.ts'
+import type { LedgerChanges } from '../store/ledger-changes.ts'
+import type { BeginOperation } from '../store/operations.ts'
+import { sealAside } from '../store/seal.ts'
+import type { JournalKey } from '../store/store.ts'
+import { bytes, literal, numbers, texts } from './literals.ts'
+import type { StatementQueue } from './statement-queue.ts'
+import { statements } from './statements.ts'
+
+export interface WriterOptions {
+  readonly queue: StatementQueue
+  readonly key: JournalKey | undefined
+  readonly hashKeys: (keys: readonly string[]) => Buffer
+  readonly nowMs: number
+}
+
+/** What writes the rows of one transaction: `flush` queues what is gathered over batches. */
+export interface QueuedWriter extends RowWriter {
+  flush(): void
+  /** Adds to the totals, in a row of this writer's own: two that settle at the same time do not wait for each other. */
+  addToLedger(ledger: LedgerChanges, slot: number): void
+}
+
+type Gathered = WrittenOutcome & { readonly batch: number }
+
+/** Records whose keys are hashed, and that are written, in one turn of the event loop. */
+const RECORDS_PER_STATEMENT = 2_000
+/** Blobs of this size go as they are: as text each byte takes two. */
+const LARGE_BYTES = 65_536
+
+/** Creates what writes the rows of one transaction, each when the queue is sent. */
+export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions): QueuedWriter {
+  let outcomes: Gathered[] = []
+  let counts: (readonly [batch: number, open: number, active: number])[] = []
+  let inactive: number[] = []
+  const writeOutcomes = (): void => {
+    const confirmed = outcomes.filter(isConfirmed)
+    const others = outcomes.filter((one) => !isConfirmed(one))
+    outcomes = []
+    if (confirmed.length > 0) {
+      const places = columnsOf(confirmed.map(({ batch, position }) => [batch, position]))
+      queue.add(statements.confirm, ...places, String(nowMs))
+    }
+    if (others.length === 0) return
+    const [batches = '', positions = '', states = '', again = '', dead = '', superseded = ''] = columnsOf(
+      others.map((one) => [one.batch, one.position, one.state, one.again, one.deadLetter, one.superseded]),
+    )
+    const reasons = texts(others.map(({ reason }) => reason))
+    queue.add(statements.settle, batches, positions, states, again, reasons, dead, superseded, String(nowMs))
+  }
+  const insertRecords = (batch: number, { keys, refused }: BeginOperation): void => {
+    const now = String(nowMs)
+    for (let from = 0; from < keys.length; from += RECORDS_PER_STATEMENT) {
+      const part =
+        keys.length <= RECORDS_PER_STATEMENT ? keys : keys.slice(from, from + RECORDS_PER_STATEMENT)
+      queue.addMade(statements.insertRecords, async () => {
+        if (from > 0) await nextTurn()
+        const hashed = bytes(hashKeys(part))
+        return [String(batch), String(from), hashed, numbers(refused.positions), texts(refused.reasons), now]
+      })
+    }
+  }
+  return {
+    insertBatch: (row) => {
+      const columns = summedBatchColumns.map((column) => {
+        const value = row[column]
+        return value instanceof Uint8Array ? bytes(value) : literal(value)
+      })
+      queue.add(statements.insertBatch, String(row.id), ...columns, String(row.sum))
+      insertRecords(row.id, row.operation)
+    },
+    dropSums: (batch) => {
+      for (const text of DROP_SUMS) queue.addText(`${text} = ${batch}`)
+    },
+    seal: (place, of, plain) => {
+      const statement = statements[place]
+      queue.addMade(statement, async () => {
+        const { keyId, body } = await sealAside(plain, key, place, of)
+        if (body.length < LARGE_BYTES) return [String(of.batch), literal(keyId), bytes(body)]
+        const values = [of.batch, keyId, Buffer.from(body.buffer, body.byteOffset, body.byteLength)]
+        return { text: statement.text, values }
+      })
+    },
+    retire: (batches) => {
+      queue.add(statements.retire, numbers(batches))
+    },
+    noteAnswered: (batches) => {
+      queue.add(statements.noteAnswered, numbers(batches))
+    },
+    settle: (batch, settled) => {
+      for (const one of settled) outcomes.push({ batch, ...one })
+    },
+    supersede: (batch, positions) => {
+      writeOutcomes()
+      queue.add(statements.supersede, String(batch), numbers(positions), String(nowMs))
+    },
+    reopen: (batch, positions) => {
+      queue.add(statements.reopen, String(batch), numbers(positions))
+    },
+    setOwner: (batch, instance) => {
+      queue.add(statements.setOwner, String(batch), String(instance))
+    },
+    addCounts: (...change) => {
+      counts.push(change)
+    },
+    dropCredentials: (batch) => {
+      inactive.push(batch)
+    },
+    deleteBatch: (batch) => {
+      for (const table of ['records', 'answers', 'payloads', 'credentials'])
+        queue.addText(`delete from journal_${table} where batch = ${batch}`)
+      queue.addText(`delete from journal_batches where id = ${batch}`)
+    },
+    olderOpen: (batch, positions) => {
+      const found = queue.add<{ position: number; batch: number; older: number }>(
+        statements.olderOpen,
+        String(batch),
+        numbers(positions),
+      )
+      return () => found().map((one) => [one.position, one.batch, one.older] as const)
+    },
+    flush: () => {
+      writeOutcomes()
+      if (counts.length > 0) queue.add(statements.addCounts, ...columnsOf(counts))
+      if (inactive.length > 0) queue.add(statements.dropCredentials, numbers(inactive))
+      counts = []
+      inactive = []
+    },
+    addToLedger: (ledger, slot) => {
+      const rows = ledger.list()
+      if (rows.length === 0) return
+      const totals = columnsOf(rows.map(([, changes]) => changes))
+      queue.add(statements.ledger, texts(rows.map(([partner]) => partner)), String(slot), ...totals)
+    },
+  }
+}
+
+/** True for a record that was taken, and of which nothing else is to be kept. */
+const isConfirmed = ({ state, again, reason, deadLetter, superseded }: WrittenOutcome): boolean =>
+  state === stateCodes.confirmed && again === null && reason === null && deadLetter === 0 && superseded === 0
+
+/** Rows of numbers as an array for each column. */
+const columnsOf = (rows: readonly (readonly (number | null)[])[]): string[] =>
+  (rows[0] ?? []).map((_, column) => numbers(rows.map((row) => row[column] ?? null)))
