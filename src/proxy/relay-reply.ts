@@ -72,7 +72,7 @@ export class ReplyRelay {
     this.isFresh = false
     this.first = undefined
     if (rewriter === undefined) {
-      endWith(response, first)
+      response.end(first)
       return
     }
     const begin = first === undefined ? undefined : rewriter.write(first)
@@ -80,7 +80,7 @@ export class ReplyRelay {
     const body = begin === undefined ? rest : rest.length === 0 ? begin : Buffer.concat([begin, rest])
     // Without a body the length is that of another reply, to GET, whose links change: it is not known here.
     if (head !== undefined) this.sendHead(head, begin === undefined ? undefined : body.length)
-    endWith(response, body)
+    response.end(body)
   }
 
   /** Sends what waits for more. */
@@ -122,14 +122,6 @@ export class ReplyRelay {
     }
     this.response.writeHead(status, reason, sent)
   }
-}
-
-/** Up to this size one write of a text is cheaper than one of a head and a buffer. */
-const SMALL_BYTES = 8_192
-
-function endWith(response: ServerResponse, body: Buffer | undefined): void {
-  if (body === undefined || body.length > SMALL_BYTES) response.end(body)
-  else response.end(body.toString('latin1'), 'latin1')
 }
 
 /** The end-to-end fields (RFC 9110 7.6.1), and whether the body is JSON that is not encoded. */

@@ -1,0 +1,178 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+import { systemClock } from '../../src/clock.ts'
+import { createEvents } from '../../src/observability/events.ts'
+import { createLogger } from '../../src/observability/logger.ts'
+import { createRelay } from '../../src/proxy/relay.ts'
+import { startSandbox } from '../sandbox/start-sandbox.ts'
+import { exchange, RawClient, requestText } from '../support/raw-client.ts'
+import { type Answer, replyWith, startRawUpstream, startUpstream } from '../support/scripted-upstream.ts'
+
+/** A relay to this address, on a port of its own; its log. */
+async function startRelay(url: string, timeoutMs = 300): Promise<{ port: number; log: string[] }> {
+  const log: string[] = []
+  const events = createEvents(createLogger('trace', { write: (line) => log.push(line) }))
+  const relay = createRelay({ baseUrl: new URL(url), connections: 4, timeoutMs, clock: systemClock, events })
+  const server = createServer((request, response) => void relay.handle(request, response)).listen(
+    0,
+    '127.0.0.1',
+  )
+  await once(server, 'listening')
+  onTestFinished(() => {
+    relay.close()
+    server.close()
+    server.closeAllConnections()
+  })
+  return { port: (server.address() as AddressInfo).port, log }
+}
+
+/** A reply without what belongs to one connection and one moment. */
+function plain(reply: string): string {
+  return reply
+    .replaceAll(/^(?:Date|Connection|Keep-Alive):.*\r\n/gim, '')
+    .replaceAll(/[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/g, 'guid')
+}
+const close = 'Connection: close\r\n'
+const sandboxFields = 'Ocp-Apim-Subscription-Key: sandbox\r\nAuthorization: Bearer sandbox\r\n'
+const ask = (start: string, lines = '', body = ''): string =>
+  `${start} HTTP/1.1\r\nHost: adapter.test\r\n${sandboxFields}${close}${lines}\r\n${body}`
+
+describe('relaying to the legacy face of the sandbox', () => {
+  it.each([
+    ['a page', ask('GET /V2/Attendance/AttendanceRecords?$top=2')],
+    ['metadata', ask('GET /V2/Attendance/$metadata')],
+    ['an error', ask('GET /V2/Attendance/Nothing')],
+    ['HEAD', ask('HEAD /V2/Attendance/$metadata')],
+    ['a batch that is refused', ask('POST /V2/Attendance/$batch', 'Content-Type: multipart/mixed; boundary=x\r\nContent-Length: 7\r\n', '--x--\r\n')],
+  ])('gives the bytes of the service: %s', async (_name, request) => {
+    const sandbox = await startSandbox()
+    const relay = await startRelay(sandbox.url)
+    const [direct, relayed] = [await exchange(sandbox.port, request), await exchange(relay.port, request)]
+    expect(direct).toMatch(/^HTTP\/1\.1 \d/)
+    expect(plain(relayed)).toBe(plain(direct))
+  }) // prettier-ignore
+})
+
+describe('what goes over the relay', () => {
+  it('keeps names, order and repetition of fields, and the bytes of both bodies', async () => {
+    const reply =
+      'HTTP/1.1 299 Own\r\nX-B: 1\r\nset-cookie: a=1\r\nX-a: 2\r\nSet-Cookie: b=2\r\nContent-Length: 4\r\n\r\n\u0000\u00ff\r\n'
+    const upstream = await startUpstream((_seen, response) => {
+      response.socket?.end(Buffer.from(reply, 'latin1'))
+    })
+    const relay = await startRelay(`${upstream.url}/base`)
+    const lines =
+      'X-Two: 1\r\nx-one: a\r\nX-Two: 2\r\nCookie: b\r\nExpect: 100-continue\r\nX-Hop: 1\r\nConnection: X-Hop\r\nContent-Length: 3\r\n'
+    const got = await exchange(relay.port, ask("PATCH /V2/x('%zz')?$a=b%20c", lines, '\u0000\u00fe\r'))
+    expect(plain(got)).toBe(`HTTP/1.1 100 Continue\r\n\r\n${reply}`)
+    const [seen] = upstream.seen
+    expect(`${seen?.method} ${seen?.url} ${seen?.body}`).toBe(
+      "PATCH /base/V2/x('%zz')?$a=b%20c \u0000\u00fe\r",
+    )
+    expect(seen?.rawHeaders.slice(0, -2)).toEqual([
+      'Host', `127.0.0.1:${upstream.port}`,
+      'Ocp-Apim-Subscription-Key', 'sandbox',
+      'Authorization', 'Bearer sandbox',
+      'X-Two', '1', 'X-Two', '2',
+      'x-one', 'a',
+      'Cookie', 'b',
+      'Content-Length', '3',
+    ]) // prettier-ignore
+    expect(seen?.rawHeaders.at(-2)?.toLowerCase()).toBe('connection')
+  })
+
+  it('is streamed both ways, chunked bodies too', async () => {
+    const upstream = await startRawUpstream((request, response) => request.pipe(response))
+    const relay = await startRelay(upstream.url)
+    const client = await RawClient.open(relay.port)
+    client.send(requestText('POST /V2/x', 'Transfer-Encoding: chunked\r\n', '3\r\nabc\r\n'))
+    await client.until('abc')
+    client.send('3\r\ndef\r\n0\r\n\r\n')
+    expect(await client.until('\r\n0\r\n\r\n')).toContain('def')
+  })
+
+  it('ends at V2 when the client goes away', async () => {
+    const gone = Promise.withResolvers<undefined>()
+    const upstream = await startUpstream((_seen, response) => {
+      response.write('first')
+      response.once('close', () => gone.resolve(undefined))
+    })
+    const relay = await startRelay(upstream.url)
+    const client = await RawClient.open(relay.port)
+    client.send(requestText('GET /V2/x'))
+    await client.until('first')
+    client.socket.destroy()
+    await gone.promise
+  })
+})
+
+describe('V2 that fails', () => {
+  it('to take a connection is an outage, for a write too', async () => {
+    const relay = await startRelay('http://127.0.0.1:1')
+    for (const method of ['GET', 'POST']) {
+      const reply = await exchange(relay.port, ask(`${method} /V2/x`))
+      expect(reply).toMatch(/^HTTP\/1\.1 503 [^]*ADP_UPSTREAM_UNAVAILABLE/)
+    }
+  })
+
+  const lost: [name: string, answer: Answer][] = [
+    ['a reset', (_seen, response) => void response.socket?.resetAndDestroy()],
+    ['no answer in time', () => undefined],
+    ['no HTTP', (_seen, response) => void response.socket?.end('SSH-2.0-odd\r\n\r\n')],
+    ['a bad status line', (_seen, response) => void response.socket?.end('HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n')],
+    ['an upgrade that was not asked for', (_seen, response) => void response.socket?.end('HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n')],
+  ] // prettier-ignore
+  it.each(lost)('after a write has left makes its outcome unknown: %s', async (_name, answer) => {
+    const upstream = await startUpstream(answer)
+    const relay = await startRelay(upstream.url)
+    expect(await exchange(relay.port, ask('GET /V2/x'))).toMatch(
+      /^HTTP\/1\.1 503 [^]*ADP_UPSTREAM_UNAVAILABLE/,
+    )
+    const patch = ask('PATCH /V2/x', 'Content-Length: 2\r\n', '{}')
+    expect(await exchange(relay.port, patch)).toMatch(/^HTTP\/1\.1 504 [^]*ADP_OUTCOME_UNKNOWN/)
+    expect(upstream.seen.length).toBe(2)
+  })
+
+  it.each(['Content-Length: 99\r\n\r\nabc', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n'])(
+    "in a body breaks the client's connection (%j)",
+    async (rest) => {
+      const upstream = await startUpstream((_seen, response) => {
+        response.socket?.write(`HTTP/1.1 200 OK\r\n${rest}`, () => {
+          setTimeout(() => response.socket?.resetAndDestroy(), 20)
+        })
+      })
+      const relay = await startRelay(upstream.url)
+      const reply = await exchange(relay.port, ask('GET /V2/x'))
+      expect(reply).toContain('abc')
+      expect(reply).not.toContain('\r\n0\r\n\r\n')
+      expect(relay.log.join('')).toContain('brokenReply')
+    },
+  )
+
+  it('by dripping interim responses waits no longer than the time for the status line', async () => {
+    const upstream = await startUpstream((_seen, response) => {
+      const timer = setInterval(() => response.socket?.write('HTTP/1.1 103 Early Hints\r\n\r\n'), 20)
+      response.once('close', () => clearInterval(timer))
+    })
+    const relay = await startRelay(upstream.url)
+    expect(await exchange(relay.port, ask('GET /V2/x'))).toMatch(/^HTTP\/1\.1 503 /)
+  })
+})
+
+it('leaves nothing behind for the next request on a connection', async () => {
+  const upstream = await startUpstream(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
+  const relay = await startRelay(upstream.url)
+  const raw = await RawClient.open(relay.port)
+  const hidden = 'GET /V2/hidden HTTP/1.1\r\nHost: x\r\n\r\n'
+  raw.send(
+    requestText('GET /V2/x', `Content-Length: ${hidden.length}\r\nConnection: content-length\r\n`, hidden),
+  )
+  await raw.until('ok')
+  raw.send(requestText('GET /V2/y'))
+  await raw.until(/ok[^]*ok/)
+  expect(upstream.seen.map(({ url }) => url)).toEqual(['/V2/x', '/V2/y'])
+})
