@@ -13,7 +13,7 @@ import type { Handle } from './exchange.ts'
 import { replaceForwarding } from './forwarding.ts'
 import type { MetricsPage } from './handle-metrics.ts'
 import { createOperations, type Readiness, respelt } from './operations.ts'
-import { findRoute, methodsOf } from './routes.ts'
+import { findRoute, handlerOf, methodsOf, type Route } from './routes.ts'
 import { watchClient } from './watch-client.ts'
 
 const operationMethods = ['GET', 'HEAD']
@@ -74,10 +74,13 @@ export function createProxyApp(
     const { target } = response.locals
     const exact = respelt(operations, target.path)
     if (exact !== undefined) throw new AdapterError('ADP_NOT_FOUND', `This path is not served; ${exact} is.`)
-    const { handle, prefix } = chooseHandler(context, target, request, response)
+    const route = findRoute(target.path)
+    checkMethod(context, route, request, response)
     const authorisation = await context.authorise(request)
     const leave = context.enterPartner(authorisation.partner)
     try {
+      const handle = chooseHandler(route, request)
+      const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
       await handle(context, { request, response, target, prefix, authorisation, receivedMs })
     } finally {
       afterReply(response, leave)
@@ -93,22 +96,20 @@ export function createProxyApp(
   }
 }
 
-/** The handler of a translated path, or pass-through for the rest. Error: `ADP_METHOD_NOT_ALLOWED`. */
-function chooseHandler(
+/** Error `ADP_METHOD_NOT_ALLOWED` for a method that the path does not take, before credentials are read. */
+function checkMethod(
   { passThrough }: ProxyContext,
-  { path, rawPath }: RequestTarget,
+  route: Route | undefined,
   request: IncomingMessage,
   response: ServerResponse,
-): { readonly handle: Handle; readonly prefix: string } {
-  const route = findRoute(path)
-  if (route === undefined) {
-    passThrough.checkMethod(request, response)
-    return { handle: handlePassThrough, prefix: rawPath }
-  }
-  const { method = '' } = request
-  const handle = route.handlers[method === 'HEAD' ? 'GET' : method]
-  if (handle === undefined) throw refuseMethod(response, methodsOf(route))
-  return { handle, prefix: pathBefore(rawPath, route.segments) }
+): void {
+  if (route === undefined) passThrough.checkMethod(request, response)
+  else if (handlerOf(route, request) === undefined) throw refuseMethod(response, methodsOf(route))
+}
+
+/** The handler that serves an authorised request: V3 as it is where no route translates the path. */
+function chooseHandler(route: Route | undefined, request: IncomingMessage): Handle {
+  return (route === undefined ? undefined : handlerOf(route, request)) ?? handlePassThrough
 }
 
 const handlePassThrough: Handle = ({ passThrough }, { request, response, authorisation }) =>

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 import { batchPath } from '../v2/index.ts'
 import type { Handle } from './exchange.ts'
 import { handleBatch } from './handle-batch.ts'
@@ -54,7 +56,12 @@ export function findRoute(path: string): Route | undefined {
   return routes.find(({ pattern }) => pattern.test(path))
 }
 
-/** The methods of a route. HEAD goes where GET does; Node leaves out the body (RFC 9110 9.3.2). */
+/** The handler of a request's method. HEAD goes where GET does; Node leaves out the body (RFC 9110 9.3.2). */
+export function handlerOf({ handlers }: Route, { method = '' }: IncomingMessage): Handle | undefined {
+  return handlers[method === 'HEAD' ? 'GET' : method]
+}
+
+/** The methods of a route. */
 export function methodsOf({ handlers }: Route): string[] {
   return Object.keys(handlers).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
 }

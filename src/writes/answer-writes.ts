@@ -9,7 +9,7 @@ import { replayBatch, toReplayError } from './replay.ts'
 import { replyContextOf, toFaultPart } from './reply-part.ts'
 import type { Answered, OpenReply } from './reply.ts'
 import { runForClient } from './run.ts'
-import { encodeAnswer } from './settlement-policy.ts'
+import { encodeAnswer } from './stored-answer.ts'
 import {
   createReplyIds,
   digestIds,

@@ -1,9 +1,10 @@
 import { errorRules } from '../errors.ts'
-import type { ReopenResult, Settled, StoredBatch, StoredRecord } from '../journal/index.ts'
+import type { ReopenResult, Settled, StoredBatch } from '../journal/index.ts'
 import { defaultErrorMapping, type FailedOutcome, toV2Failure } from '../translate/index.ts'
 import { encodeErrorArray } from '../v2/index.ts'
 import type { WriteContext } from './context.ts'
-import { encodeAnswer } from './settlement-policy.ts'
+import { encodeAnswer } from './stored-answer.ts'
+import { mayHaveLeft } from './stored-parts.ts'
 
 /**
  * Why a record is not retried: this version cannot read its request, or until the deadline of retries there were no credentials
@@ -84,11 +85,6 @@ export async function deadLetterSuperseded(
   context.predecessors.settled(batch, positions)
   const unknown = positions.length
   context.events.recovered({ partner, records: unknown, accepted: 0, refused: 0, notApplied: 0, unknown })
-}
-
-/** True for a record that may have been applied when it was sent before. */
-export function mayHaveLeft(record: StoredRecord | undefined): boolean {
-  return record?.state === 'unknown' || record?.state === 'open'
 }
 
 const mayStand = { kind: 'unknown', reason: 'connectionLost' } as const

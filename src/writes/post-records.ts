@@ -37,7 +37,7 @@ export interface PostOptions {
   readonly concurrency: number
   readonly bodyProfile: BodyProfile
   /** Reads back a write that may have been applied, and posts it again where it was not. */
-  readonly resolve: (
+  readonly readBack: (
     record: V3Record,
     post: PostOnce,
     reason: UnknownReason,
@@ -161,7 +161,7 @@ async function postAgain(
 }
 
 function sendNow(task: WriteTask, options: PostOptions, onOutcome: (outcome: PostOutcome) => void): void {
-  const { writes, resolve } = options
+  const { writes, readBack } = options
   const { record } = task
   const body = encodeRecord(record, options.bodyProfile)
   options.slices.spend(body.length)
@@ -185,10 +185,10 @@ function sendNow(task: WriteTask, options: PostOptions, onOutcome: (outcome: Pos
         })
     })
   }
-  if (task.first === 'readBack') void resolve(record, post, 'connectionLost', options.sentMs).then(onOutcome)
+  if (task.first === 'readBack') void readBack(record, post, 'connectionLost', options.sentMs).then(onOutcome)
   else
     post((outcome) => {
-      if (outcome.kind === 'unknown') void resolve(record, post, outcome.reason).then(onOutcome)
+      if (outcome.kind === 'unknown') void readBack(record, post, outcome.reason).then(onOutcome)
       else onOutcome(outcome)
     })
 }

@@ -1,10 +1,9 @@
-import type { Settled, StoredRecord } from '../journal/index.ts'
+import type { Settled } from '../journal/index.ts'
 import { defaultErrorMapping, toV2Failure } from '../translate/index.ts'
 import type { PartReply } from '../v2/index.ts'
 import type { PostOutcome } from '../v3/index.ts'
-import type { PlannedRecord } from './plan.ts'
 import { isDenial } from './denial.ts'
-import { toPart } from './reply-part.ts'
+import { encodeAnswer } from './stored-answer.ts'
 
 /** What decides how the records of one run go on. */
 export interface FollowUp {
@@ -85,18 +84,4 @@ function nextMs({ nowMs, receivedMs }: FollowUp): number | undefined {
   const ageMs = nowMs - receivedMs
   const pauseMs = Math.max(SHORTEST_PAUSE_MS, ageMs * SHARE_OF_AGE)
   return nowMs + Math.min(pauseMs, LONGEST_PAUSE_MS)
-}
-
-/** A part of the reply as the journal keeps it: the status, a blank, and the JSON if there is any. */
-export function encodeAnswer({ status, json }: Pick<PartReply, 'status' | 'json'>): string {
-  return json === undefined ? String(status) : `${status} ${json}`
-}
-
-/** The part of the reply of a record that was answered before; undefined: it was not. */
-export function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): PartReply | undefined {
-  const { answer } = stored
-  if (answer === undefined) return undefined
-  const end = answer.indexOf(' ')
-  if (end < 0) return toPart(planned.answering, Number(answer), undefined)
-  return toPart(planned.answering, Number(answer.slice(0, end)), answer.slice(end + 1))
 }

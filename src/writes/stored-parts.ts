@@ -5,8 +5,13 @@ import type { PartReply } from '../v2/index.ts'
 import type { Plan, PlannedRecord } from './plan.ts'
 import { type ReplyContext, replyContextOf, toReplyPart, toSupersededPart } from './reply-part.ts'
 import type { Reply } from './reply.ts'
-import { decodeAnswer } from './settlement-policy.ts'
+import { decodeAnswer } from './stored-answer.ts'
 import { createReplyIds, type StoredRequest } from './stored-request.ts'
+
+/** True for a record that may have been applied when it was sent before. */
+export function mayHaveLeft(record: StoredRecord | undefined): boolean {
+  return record?.state === 'unknown' || record?.state === 'open'
+}
 
 /** True for a record that recovery may still post or find: it is open, or due at some time. */
 export function isHeld({ state, retry, superseded }: StoredRecord): boolean {

@@ -96,7 +96,7 @@ export function openWriteSession(
     })
     current = writes
     try {
-      const resolve = createReadBack({
+      const readBack = createReadBack({
         read: async (query) =>
           seen(await readPaced(context, rateLimit, queueKey, credentials, query, writes.leftMs())),
         wait: (ms) => new Promise((done) => context.clock.after(ms, done)),
@@ -114,7 +114,7 @@ export function openWriteSession(
       const onAccepted: PostOptions['onAccepted'] = (record, reply) =>
         echoes.accepted(record, timeSent, reply)
       const sentMs = background?.sinceMs
-      const options = { writes, concurrency, bodyProfile, resolve, onAccepted, permission, sentMs, slices }
+      const options = { writes, concurrency, bodyProfile, readBack, onAccepted, permission, sentMs, slices }
       const denial = await postRecords(tasks, options, (position, outcome) => {
         onOutcome(position, seen(outcome))
       })

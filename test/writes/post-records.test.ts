@@ -27,7 +27,7 @@ const neverAgain: Omit<V3Writes, 'post'> = {
 const options: Omit<PostOptions, 'writes'> = {
   concurrency: 1,
   bodyProfile: 'full',
-  resolve: (_record, _post, reason) => Promise.resolve({ kind: 'unknown', reason }),
+  readBack: (_record, _post, reason) => Promise.resolve({ kind: 'unknown', reason }),
   permission: { maySend: () => true, renew: () => Promise.resolve(true) },
   slices: createSlicing().open(),
 }
@@ -212,11 +212,11 @@ describe('one record', () => {
 
   it('product 3: finds out what became of an unknown one, and tells that', async () => {
     const asked: unknown[] = []
-    const resolve: PostOptions['resolve'] = (record, _post, reason) => {
+    const readBack: PostOptions['readBack'] = (record, _post, reason) => {
       asked.push(record.Attendee.ExternalID, reason)
       return Promise.resolve(outcomes.accepted)
     }
-    expect(await outcomeOf({ writes: answer(outcomes.unknown), resolve })).toBe(outcomes.accepted)
+    expect(await outcomeOf({ writes: answer(outcomes.unknown), readBack })).toBe(outcomes.accepted)
     expect(asked).toEqual([guid(1), 'timeout'])
   })
 
@@ -230,11 +230,11 @@ describe('one record', () => {
       ...neverAgain,
     }
     const first = taskOf(1, '1', { first: 'readBack' })
-    const found: PostOptions['resolve'] = () => Promise.resolve(outcomes.accepted)
-    expect(await outcomeOf({ writes, resolve: found }, first)).toBe(outcomes.accepted)
+    const found: PostOptions['readBack'] = () => Promise.resolve(outcomes.accepted)
+    expect(await outcomeOf({ writes, readBack: found }, first)).toBe(outcomes.accepted)
     expect(posts).toEqual([])
-    const absent: PostOptions['resolve'] = (_record, post) => new Promise(post)
-    expect(await outcomeOf({ writes, resolve: absent }, first)).toBe(outcomes.accepted)
+    const absent: PostOptions['readBack'] = (_record, post) => new Promise(post)
+    expect(await outcomeOf({ writes, readBack: absent }, first)).toBe(outcomes.accepted)
     expect(posts.length).toBe(1)
   })
 
