@@ -208,21 +208,23 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
     const app = createProxyApp(context, () => readinessOf(ready, journal), page)
     const server = createListener(app, limits.slowClients, events, () => ready)
-    listener = server
-    return { journal, recovery, server, keeper }
+    started = { journal, recovery, server, keeper }
+    return started
   }
   let running: Promise<Running> | undefined
-  let listener: Server | undefined
+  let started: Running | undefined
   const target = createReloadTarget(
     { config, partners },
     {
       registry,
       rateLimits,
       journal: async () => (await running)?.journal,
-      setLimits: (next) => {
-        limits.replace(next)
-        byteBudget.resize(next.maxInFlightBytes)
-        if (listener !== undefined) Object.assign(listener, requestTimeouts(next.slowClients))
+      onCommit: (next) => {
+        limits.replace(next.limits)
+        byteBudget.resize(next.limits.maxInFlightBytes)
+        if (started === undefined) return
+        Object.assign(started.server, requestTimeouts(next.limits.slowClients))
+        started.recovery.retryWaiting()
       },
     },
   )

@@ -1,5 +1,6 @@
 export { type App, type AppOverrides, createApp } from './app.ts'
-export { type Config, parseConfig } from './config/index.ts'
+export type { PreparedReload, Reload } from './app/create-reload.ts'
+export { type Config, type ConfigChanges, parseConfig } from './config/index.ts'
 export { createSandbox, type Sandbox, type SandboxHooks, type SandboxOptions } from './sandbox/index.ts'
 export { AdapterError, type ErrorCode, type ErrorDetail, type ErrorLocation } from './errors.ts'
 export { type Batch, type BatchPart, type BatchLimits, createBatchEncoder, decodeBatch } from './v2/index.ts'

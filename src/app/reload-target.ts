@@ -12,13 +12,14 @@ export interface ReloadedParts {
   readonly rateLimits: Pick<RateLimits, 'forgetRates'>
   /** Resolves once the adapter has opened its journal; undefined: it was not started. */
   readonly journal: () => Promise<Pick<Journal, 'unsettled'> | undefined>
-  readonly setLimits: (limits: Config['limits']) => void
+  /** Takes the rest of the configuration that is in use from now on. */
+  readonly onCommit: (config: Config) => void
 }
 
 /** Creates what takes a new configuration in this process; `first` is what it began with. */
 export function createReloadTarget(
   first: ConfiguredPartners,
-  { registry, rateLimits, journal, setLimits }: ReloadedParts,
+  { registry, rateLimits, journal, onCommit }: ReloadedParts,
 ): ReloadTarget {
   let current = first
   return {
@@ -30,10 +31,11 @@ export function createReloadTarget(
       return {
         changes,
         commit: () => {
-          current = { config, partners }
           registry.replace(partners)
-          rateLimits.forgetRates()
-          setLimits(config.limits)
+          // Otherwise the lowest rate of each key stays, also where partners with different rates share one.
+          if (partners.some((partner, place) => partner !== current.partners[place])) rateLimits.forgetRates()
+          current = { config, partners }
+          onCommit(config)
         },
       }
     },

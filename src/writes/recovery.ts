@@ -9,6 +9,8 @@ import { createResting } from './resting.ts'
 export interface Recovery {
   /** Takes over the orphans of instances that are gone, now and every second, and retries due records. */
   start(): void
+  /** Tries again what waits for credentials or for its partner: another configuration may have them. */
+  retryWaiting(): void
   /** Begins nothing more and resolves when what it began has ended. */
   stop(): Promise<void>
 }
@@ -106,6 +108,7 @@ export function createRecovery(
   }
   return {
     start,
+    retryWaiting: () => resting.endWaits(),
     stop: async () => {
       stopping = true
       timer?.()

@@ -23,6 +23,8 @@ export interface Resting {
   /** The wait of the batch, while the thing is still missing; undefined: it does not wait. */
   waiting(batch: number): Waiting | undefined
   delete(batch: number): void
+  /** Ends all waits: what was missing may be there. */
+  endWaits(): void
 }
 
 /** How long a batch rests after a failure. */
@@ -61,5 +63,6 @@ export function createResting({
       waits.delete(batch)
       failures.delete(batch)
     },
+    endWaits: () => waits.clear(),
   }
 }

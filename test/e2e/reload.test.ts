@@ -16,6 +16,7 @@ import {
 import { echoRecord, replyWith, startUpstream, type Upstream } from '../support/scripted-upstream.ts'
 import { type Adapter, adapterConfig, type AdapterSettings, startAdapter } from '../support/start-adapter.ts'
 import { journalFile } from './support/journal-file.ts'
+import { leave, payloadOf } from './support/leave.ts'
 import { sandboxRegister } from './support/sandbox-register.ts'
 
 const keyOf = (name: string): object => ({
@@ -212,6 +213,26 @@ describe('a reload', () => {
   })
 })
 
+it('finishes what waited for its partner, with the partner as it is now', async () => {
+  const upstream = await startUpstream()
+  const journal = journalFile({ encrypted: true })
+  await leave(journal, { partner: 'later', payload: payloadOf(batchOf(flatRecords(2))), learners: [1, 2] })
+  const other = { id: 'other', match: keyOf('one') }
+  const adapter = await start(upstream, { partners: [other], journal })
+  const saw = (msg: string): unknown => adapter.events().find((event) => event['msg'] === msg)
+  await expect.poll(() => saw('recovery waits'), { timeout: 20_000 }).toMatchObject({ missing: 'partner' })
+  const later = {
+    id: 'later',
+    match: keyOf('two'),
+    v3: { subscriptionKey: new Secret('newest'), readBackAfterMs: [10] },
+  }
+  await adapter.change({ partners: [other, later] })
+  await expect.poll(() => upstream.seen.length, { timeout: 20_000 }).toBeGreaterThan(0)
+  expect(new Set(upstream.seen.map(({ headers }) => headers['ocp-apim-subscription-key']))).toEqual(
+    new Set(['newest']),
+  )
+})
+
 describe('a configuration that is refused', () => {
   const first = { partners: [{ id: 'a', match: keyOf('one') }] }
   const faultsIn = (adapter: Adapter): unknown =>
@@ -242,7 +263,7 @@ describe('a configuration that is refused', () => {
         {
           code: 'conflict',
           target: 'partners[0].match',
-          message: expect.stringContaining('lend the key') as unknown,
+          message: expect.stringContaining('every caller of the address') as unknown,
         },
       ],
     ])
