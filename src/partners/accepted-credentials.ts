@@ -5,7 +5,7 @@ import type { Authorisation } from './partner.ts'
 /** A client as far as its credentials are judged by the service. */
 export type JudgedClient = Pick<Authorisation, 'owner' | 'identity' | 'client'>
 
-/** The credentials that may finish what a client left behind. Kept in memory only. */
+/** The credentials that may finish the open records of a client. Kept in memory only. */
 export interface AcceptedCredentials {
   /** The service answered 2xx under these credentials. */
   accept(client: JudgedClient): void

@@ -58,7 +58,7 @@ function addFirst<Key>(places: Places<Key>, key: Key, place: number): Places<Key
 
 const segmentsIn = (path: string): number => path.split('/').length - 1
 
-/** Whole segments only, in any case as the routes: `/acme` is no prefix of `/acme-two/V2`. */
+/** Whole segments only, in any case as the routes: `/acme` is not a prefix of `/acme-two/V2`. */
 function placeByPath(byPath: Places<string>, path: string, deepest: number): number {
   let first = byPath.get('') ?? Infinity
   let end = 0

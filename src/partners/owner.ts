@@ -5,7 +5,7 @@ import { decodeJwt } from 'jose'
 import type { V3Credentials } from '../v3/index.ts'
 import { BoundedMap } from './bounded-map.ts'
 
-/** What of a partner decides who owns what its clients send. */
+/** The settings of a partner that decide the owners of its requests. */
 export interface OwnerRules {
   readonly id: string
   readonly match: object
@@ -100,7 +100,7 @@ type Scalar = string | number | boolean
 const isScalar = (value: unknown): value is Scalar =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
 
-/** A claim as it separates owners. The order of a list may differ from token to token; nested values name nobody. */
+/** A claim as it separates owners. The order of a list may differ from token to token; nested values identify no owner. */
 function toClaim(value: unknown): Scalar | readonly string[] | null {
   if (isScalar(value)) return value
   if (!Array.isArray(value) || value.length === 0 || !value.every(isScalar)) return null

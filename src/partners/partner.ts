@@ -28,7 +28,7 @@ export interface Partner {
   readonly dataEnvelope: boolean
   /** Parts of a batch reply are `application/http; msgtype=response`. */
   readonly msgtypeResponse: boolean
-  /** What becomes of the records when the ids of header and body differ (batch-wire 3). */
+  /** The treatment of records whose ids of header and body differ (batch-wire 3). */
   readonly mismatch: 'post' | 'drop'
   readonly mapping: RecordMapping
   readonly reads: ReadRules

@@ -2,7 +2,7 @@ import type { QueueKey } from '../upstream/index.ts'
 import { BoundedMap } from './bounded-map.ts'
 import type { Authorisation } from './partner.ts'
 
-/** What of an authorisation says whose share a request uses. */
+/** The part of an authorisation that selects the share of a request. */
 export type QueueKeyOwner = Pick<Authorisation, 'partner' | 'owner' | 'identity'>
 
 /** Whose share of connections, bytes and time a request uses. */
@@ -15,7 +15,7 @@ export interface QueueKeys {
 /** Credentials that V3 has accepted; with more of them the oldest are newcomers again until the next answer. */
 const MAX_ACCEPTED = 10_000
 
-/** Creates the shares. Accepted are credentials, not owners: what a token says of its owner is V3's to judge. */
+/** Creates the shares. Credentials are accepted, not owners: V3 verifies the claims of a token. */
 export function createQueueKeys(): QueueKeys {
   const accepted = new BoundedMap<string, true>(MAX_ACCEPTED)
   return {

@@ -3,7 +3,7 @@ import type { ReadPlan, ReadRow } from '../translate/index.ts'
 import type { FlatReply } from '../v2/index.ts'
 import { readGivenRows, writeGivenRows } from './given-rows.ts'
 
-/** Where in V3's answer a page begins: V3's own page and its rows that come before, so that any instance can go on from there. */
+/** The start of a page in V3's reply: V3's own page and its rows before the start, so that any instance can continue there. */
 export interface ReadPosition {
   /** Index of the plan's query. */
   readonly window: number
@@ -46,7 +46,7 @@ export interface PageWish {
 /**
  * Reads V3 page by page until the page is full, one of V3's pages in memory at a time. It reads one row more, so that a
  * next link always leads to something; where V3 leaves unmarked rows out itself, its own link is that promise.
- * Error: `ADP_UPSTREAM_PROTOCOL` for an answer that is no collection of records.
+ * Error: `ADP_UPSTREAM_PROTOCOL` for a reply that is not a collection of records.
  */
 export async function collectPage(
   { fetch, readRow, plan }: PageSource,

@@ -21,9 +21,9 @@ export function readHistories(
 }
 
 /**
- * The marks with what V3's history has of each, in V3's order; one mark after another would be a call each, so they are asked
+ * The marks with their states in V3's history, in V3's order; one mark after another would be a call each, so they are requested
  * for in groups. `fetch` gives the JSON of a V3 answer to a raw query, undefined where V3 has no history.
- * Errors: those of `fetch`, `ADP_UPSTREAM_PROTOCOL` for an answer that is no history or does not end.
+ * Errors: those of `fetch`, `ADP_UPSTREAM_PROTOCOL` for a reply that is not a history or does not end.
  */
 export async function withHistories(
   marks: readonly FlatReply[],

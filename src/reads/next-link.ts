@@ -4,7 +4,7 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { AdapterError } from '../errors.ts'
 import type { ReadPosition } from './collect-page.ts'
 
-/** The content of a next link: all that is needed to go on, so that it works after a restart and on another instance. */
+/** The content of a next link: all that is needed to continue, so that it works after a restart and on another instance. */
 export interface NextLink extends ReadPosition {
   /** The client's own query, raw. */
   readonly query: string

@@ -6,7 +6,7 @@ import { type ReadSession, readUpstream } from './read-upstream.ts'
 
 /**
  * Plans a V2 query for a client and opens the V3 pages that answer it. The ids of the partner's letters are looked up once a page
- * holds a row that may be a mark: what finds nothing costs no further call. Until they are known V3 cannot leave their rows out,
+ * holds a row that may be a mark: a read without marks costs no further call. Until they are known V3 cannot leave their rows out,
  * so its next links promise nothing. Errors: those of the plan; of `fetch` those of `readUpstream` and of `UnmarkedCodes`.
  */
 export function openPageSource(

@@ -55,7 +55,7 @@ export async function findMark(
   return mark
 }
 
-/** The mark in V3's answer. A row that the rules without letters leave out costs no look-up of codes. */
+/** The mark in V3's reply. A row that the rules without letters drop costs no lookup of codes. */
 async function toMark(
   { codes }: ReadContext,
   client: Authorisation,

@@ -4,7 +4,7 @@ import type { ReadOutcome, SharedReader, UpstreamError, V3Credentials } from '..
 import { noConnection } from '../upstream/index.ts'
 import type { CallBudget } from '../upstream/index.ts'
 
-/** One read of a client: whose it is, until when, and what ends it early. */
+/** One read of a client: its owner, its deadline, and the signal that ends it early. */
 export interface ReadSession {
   readonly reader: SharedReader
   readonly queueKey: QueueKey

@@ -59,7 +59,7 @@ export function createUnmarkedCodes(
       if (rules !== undefined) return rules
       const name = nameOf(client)
       for (let other = asking.get(name); other !== undefined; other = asking.get(name)) {
-        // What failed for another request, perhaps since its client went away, is asked again for this one.
+        // A lookup that failed for another request, perhaps because its client disconnected, is repeated for this one.
         const ids = await other.catch(() => undefined)
         if (ids !== undefined) return withIds(client, ids)
       }

@@ -14,7 +14,7 @@ export interface CollectedReply {
 }
 
 export interface CollectOptions {
-  /** More than this is no answer: rejects with undici's `ResponseExceededMaxSizeError`. */
+  /** A larger reply is rejected with undici's `ResponseExceededMaxSizeError`. */
   readonly maxBytes: number
   readonly clock: Clock
   /** Time for all of it, connecting included; whatever trickles in does not prolong it. */

@@ -27,7 +27,7 @@ export interface UpstreamTimeouts {
 }
 
 /**
- * What every connection to an upstream goes by: HTTP/1.1, since with HTTP/2 undici does not show when a request leaves. Idle
+ * The options of every connection to an upstream: HTTP/1.1, since with HTTP/2 undici does not show when a request leaves. Idle
  * connections are dropped after 4 s, below the idle time of usual gateways: one that closes at the moment of its reuse costs a
  * request whose outcome is unknown.
  */
@@ -49,7 +49,7 @@ export interface Connections {
    * owner go in the order of the calls.
    */
   dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser, queueKey?: QueueKey): void
-  /** Waits for the requests that came before, then closes the connections; a later request fails. */
+  /** Waits for earlier requests, then closes the connections; a later request fails. */
   close(): Promise<void>
 }
 
@@ -110,7 +110,7 @@ export function createConnections(origin: string, count: number, timeouts: Upstr
     if (waiting.size === 0) whenNoneWaits?.()
   }
   const takeFree = (): Connection | undefined => free.pop() ?? (all.length < count ? open() : undefined)
-  /** What one owner gives back may be enough for several calls of others. */
+  /** A place that one owner releases may be enough for several calls of others. */
   const feedOthers = (): void => {
     while (waiting.size > 0) {
       const connection = takeFree()

@@ -33,7 +33,7 @@ export interface Deadline {
   close(): void
 }
 
-/** What the calls of a batch go by. */
+/** The options of the calls of a batch. */
 export interface DeadlineOptions {
   readonly budgetMs: number
   readonly clock: Clock
@@ -44,7 +44,7 @@ export interface DeadlineOptions {
   readonly queueKey?: QueueKey | undefined
 }
 
-/** Opens the deadline of one batch. After `budgetMs` what has not left is `notApplied`, what has left is `unknown`. */
+/** Opens the deadline of one batch. After `budgetMs`, unsent records are `notApplied`, sent ones `unknown`. */
 export function openDeadline({
   budgetMs,
   clock,

@@ -10,7 +10,7 @@ import type { LossReason, Unanswered } from './post-failure.ts'
 /** An upstream's reply, as far as an outcome is read from it. */
 export interface UpstreamReply {
   readonly status: number
-  /** Empty when the status line came and the rest was lost. */
+  /** Empty if only the status line was received. */
   readonly body: Buffer
   readonly contentType: string | undefined
   readonly retryAfter: string | undefined
@@ -19,7 +19,7 @@ export interface UpstreamReply {
 /** How the reply to a POST is read. */
 export interface ReplyReader<Outcome> {
   readonly read: (reply: UpstreamReply) => Outcome
-  /** More than this is no answer. */
+  /** A larger reply is not an answer. */
   readonly maxReplyBytes: number
   /** Reads a large reply in a turn of the event loop of its own; undefined: at once. */
   readonly later?: ((act: () => void) => void) | undefined
@@ -31,7 +31,7 @@ const NO_BYTES = Buffer.alloc(0)
 /** Many replies may arrive in one turn of the event loop. Those of this size are read in one turn each. */
 const LARGE_REPLY_BYTES = 32_768
 
-/** What a budget can end. */
+/** The part of a call that a budget can end. */
 export interface Expirable {
   expire(): void
 }
@@ -143,7 +143,7 @@ export class PostHandler<Outcome> implements ConnectionUser, Expirable {
     }
     if (this.status === 0) this.reader.onAnswered?.(undefined, performance.now() - this.startedMs)
     if (this.status >= 300) {
-      // The status line came; only the explanation was lost.
+      // The status line was received; only the explanation was lost.
       this.finish(this.read(NO_BYTES))
     } else {
       this.finish({ kind: 'unknown', reason: reasonOf(error) })

@@ -146,7 +146,7 @@ export class StreamCall implements ConnectionUser {
   }
 }
 
-/** undici gives fields as buffers, in the order and case in which they came. */
+/** undici gives fields as buffers, in the received order and case. */
 function toFields(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
   return Array.isArray(raw)
     ? raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))

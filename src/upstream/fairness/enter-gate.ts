@@ -3,7 +3,7 @@ import type { FairGate } from './fair-gate.ts'
 import type { QueueKey } from './queue-key.ts'
 
 /**
- * Waits at the gate for a connection to V3 and resolves with what gives it back. Error: `ADP_OVERLOADED` when none became free
+ * Waits at the gate for a connection to V3 and resolves with the function that releases it. Error: `ADP_OVERLOADED` when none became free
  * for this client in time; nothing was sent. Rejects with the signal's reason once the client has gone.
  */
 export async function enterGate(

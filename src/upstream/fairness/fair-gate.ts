@@ -13,13 +13,13 @@ export interface FairGate {
    * while it has others, and waiting owners take turns.
    */
   enter(queueKey: QueueKey, waitMs: number, signal?: AbortSignal): Promise<(() => void) | GateRefusal>
-  /** What gives a place back that is free for this owner now; undefined: it has to wait, see `enter`. */
+  /** Takes a place that is free for this owner now and returns its release; undefined: the owner has to wait, see `enter`. */
   tryEnter(queueKey: QueueKey): (() => void) | undefined
   /** Places in use. */
   held(): number
 }
 
-/** What a gate is made of. */
+/** The options of a gate. */
 export interface GateOptions {
   readonly places: number
   readonly clock: Clock

@@ -5,7 +5,7 @@ export interface Waiting {
   readonly queueKey: QueueKey
 }
 
-/** What one owner waits for, in the order of arrival. */
+/** The waiting calls of one owner, in the order of arrival. */
 interface OwnerQueue<Item> {
   readonly owner: string
   readonly items: Queue<Item>
@@ -36,7 +36,7 @@ export class FairLine<Item extends Waiting> {
     const { queueKey } = item
     const newcomers = this.byName.get(NEWCOMERS)
     const isAccepted = queueKey.isAccepted()
-    // What its owner has waited for since before it was accepted stays ahead of it.
+    // Calls that the owner waits for since before it was accepted stay ahead.
     if (isAccepted && newcomers?.byOwner.has(queueKey.owner) === true) this.promote(newcomers)
     this.queueOf(isAccepted ? queueKey.partner : NEWCOMERS, queueKey.owner).push(item)
     this.count += 1
@@ -127,7 +127,7 @@ function dropQueue<Item>({ queues, byOwner }: Group<Item>, queue: OwnerQueue<Ite
   queues.splice(queues.indexOf(queue), 1)
 }
 
-/** Moves what was served to the end. */
+/** Moves a served owner to the end. */
 function rotate(line: unknown[], index: number): void {
   if (line.length > 1) line.push(...line.splice(index, 1))
 }

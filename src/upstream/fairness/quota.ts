@@ -6,11 +6,11 @@ export interface Quota {
   mayTake(holder: string, count?: number): boolean
   /** Takes `count`, allowed or not. */
   take(holder: string, count?: number): void
-  /** Gives back what was taken. */
+  /** Releases a taken amount. */
   release(holder: string, count?: number): void
-  /** What all holders have together. */
+  /** The amount that all holders have. */
   held(): number
-  /** Changes the capacity; what is held stays held, also where it is more. */
+  /** Changes the capacity; amounts that are held stay, even if they exceed it. */
   resize(capacity: number): void
 }
 
@@ -22,8 +22,8 @@ const NEWCOMERS_FRACTION = 1 / 4
 const SMALLEST_DIVIDED = 4
 
 /**
- * Creates a quota that keeps a reserve for whoever comes next. The limit of a holder is not a fixed number but a multiple of
- * what is free (dynamic thresholds, as switches divide their packet memory): a holder that is alone may use nearly all of it,
+ * Creates a quota that keeps a reserve for the next holder. The limit of a holder is not a fixed number but a multiple of
+ * the free amount (dynamic thresholds, as switches divide their packet memory): a holder that is alone may use nearly all of it,
  * each further one lowers the limit of the others, and the last unit goes to a holder that has none.
  */
 export function createQuota(initialCapacity: number): Quota {

@@ -38,7 +38,7 @@ export interface RateLimitOptions {
  * if (reply.statusCode === 429) rateLimit.pauseFor(waitMs) // then acquire again, or give up
  * ```
  *
- * One `acquire` stands for one request on the wire: a page, a record, or a whole `$batch`. Nothing is given back.
+ * One `acquire` is one request on the wire: a page, a record, or a whole `$batch`. It is never released.
  */
 export interface RateLimit {
   /**
@@ -56,7 +56,7 @@ export interface RateLimit {
   pauseFor(ms: number): void
   /** Changes the rate; calls that wait and calls that left keep their places. */
   setRate(callsPerSecond: number): void
-  /** How long `calls` writes that came now would take to leave, with what waits before them. */
+  /** The time until `calls` new writes would be sent, after all calls that wait already. */
   estimateMs(calls: number): number
   /** How many calls of this kind wait. */
   waiting(priority: CallPriority): number

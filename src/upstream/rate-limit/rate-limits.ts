@@ -9,7 +9,7 @@ import type { CallPriority } from './waiting-line.ts'
 export interface RateLimits {
   /** The limit of a key. Of several rates that are asked for, the lowest applies from then on. */
   of(subscriptionKey: string, callsPerSecond: number): RateLimit
-  /** Lets the next rate that is asked for apply to each key, whether it is lower or higher; what left and what waits stays. */
+  /** Lets the next requested rate of each key apply, whether it is lower or higher; sent and waiting calls still count. */
   forgetRates(): void
   /** How many calls of this kind wait, over all keys. */
   waiting(priority: CallPriority): number

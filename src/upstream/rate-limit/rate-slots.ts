@@ -8,13 +8,13 @@ export interface RateSlots {
    * reached, and each instance applies the limit on its own. Never rejects.
    */
   reserve(limit: CallLimit, calls: number): Promise<readonly number[] | undefined>
-  /** Pauses the calls of all instances for so long. */
+  /** Pauses the calls of all instances for this time. */
   pauseFor(ms: number): void
 }
 
 /** This share of a window's slots is reserved at a time: few questions, and no instance has to wait long for another. */
 const SHARE = 4
-/** The window of all instances together is longer by so much: the age of an answer that took so long is not known. */
+/** The window of all instances is longer by this time, since the age of a slow reply is unknown. */
 const ANSWER_MS = 100
 
 /** A slot that was reserved. */

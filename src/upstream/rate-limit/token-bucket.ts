@@ -12,10 +12,10 @@ export interface CallTokens {
   waitMs(wanted: number): number | undefined
   /** Uses the token that is available. */
   take(): void
-  /** Time until the last of so many calls could leave, if none left for `pausedMs` and no other call took a token. */
+  /** Time until the last of this number of calls could be sent, if none is sent for `pausedMs` and no other call takes a token. */
   aheadMs(calls: number, pausedMs: number): number
   isIdle(): boolean
-  /** Changes the limit. What left within the window before still counts, so that a change gives no calls away. */
+  /** Changes the limit. Calls sent within the current window still count, so that a change gives no calls away. */
   setLimit(limit: CallLimit): void
 }
 

@@ -1,7 +1,7 @@
 import { FairLine } from '../fairness/fair-line.ts'
 import type { QueueKey } from '../fairness/queue-key.ts'
 
-/** What a call is for; the first kind goes before the second, the second before the third. */
+/** The purpose of a call; the first kind goes before the second, the second before the third. */
 export type CallPriority = 'write' | 'read' | 'comparison'
 
 /** A call that waits for a token. */

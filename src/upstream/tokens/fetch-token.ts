@@ -7,7 +7,7 @@ import { AdapterError } from '../../errors.ts'
 export interface ClientCredentials {
   readonly tokenUrl: URL
   readonly clientId: string
-  /** Asked for when it is sent, so that it stands nowhere else. */
+  /** Called when the secret is sent, so that it is stored nowhere else. */
   readonly clientSecret: () => string
   readonly scope: string
   /** Sent as `acr_values=orgselected:<id>`; undefined: left out. */

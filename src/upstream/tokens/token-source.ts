@@ -19,7 +19,7 @@ export interface TokenSourceOptions {
 const REFRESH_AT = 0.8
 /** A token that is used must still be good when it arrives. */
 const LEAST_LEFT_MS = 5_000
-/** After an early refresh failed, the next one waits so long. */
+/** Pause after a failed early refresh. */
 const PAUSE_MS = 5_000
 
 /**
@@ -49,7 +49,7 @@ export function createTokenSource({ fetch, nowMs }: TokenSourceOptions): TokenSo
     token: () => {
       const now = nowMs()
       if (cached === undefined || cached.endMs <= now) return once()
-      // The token in use is still good: what became of the early refresh, the next call sees.
+      // The token in use is still valid; the next call sees the result of the early refresh.
       if (cached.refreshMs <= now && pausedUntilMs <= now) once().catch(() => undefined)
       return Promise.resolve(cached.token)
     },

@@ -13,7 +13,7 @@ const MAX_ROW_NODES = 4_096
 const MAX_ENVELOPE_NODES = 16_384
 /** The service's pages have 1,000 rows. */
 const MAX_ROWS = 20_000
-/** What is parsed, and what is searched, in one turn of the event loop. */
+/** Bytes that are parsed, and that are searched, in one turn of the event loop. */
 const GROUP_NODES = 8_192
 const GROUP_BYTES = 262_144
 const SEARCHED_BYTES = 524_288
@@ -154,7 +154,7 @@ function isAfterValue(bytes: Buffer, list: number): boolean {
   )
 }
 
-/** The offset after the last byte before `end` that is no blank. */
+/** The offset after the last non-blank byte before `end`. */
 function skipBlanksBefore(bytes: Buffer, end: number): number {
   let at = end
   while (at > 0 && isBlankByte(bytes[at - 1])) at -= 1

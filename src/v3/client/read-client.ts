@@ -11,17 +11,17 @@ import { readUpstreamError, type UpstreamError } from '../errors/upstream-error.
 import { parsePage } from './parse-page.ts'
 import type { V3ClientOptions, V3Credentials } from './v3-client.ts'
 
-/** A page of 1000 records is about half of one MiB; more than this is no page. */
+/** A page of 1000 records is about half of one MiB; anything larger is not a page. */
 const MAX_PAGE_BYTES = 4_194_304
 
 /** A larger reply is joined and parsed in a turn of the event loop of its own. */
 const LARGE_BYTES = 65_536
 
-/** What became of one GET. */
+/** The result of one GET. */
 export type ReadOutcome =
   | { readonly kind: 'read'; readonly json: unknown }
   | { readonly kind: 'refused'; readonly error: UpstreamError }
-  /** No answer came, or the service asks to come again (429; 503, 408); a GET may be repeated. */
+  /** No reply, or a request to retry (429; 503, 408); a GET may be repeated. */
   | {
       readonly kind: 'unavailable'
       readonly reason: 'notConnected' | 'throttled' | 'unavailable'
@@ -49,7 +49,7 @@ export interface V3Reader {
   close(): Promise<void>
 }
 
-/** Creates the reader over a pool of its own: long reads must not stand in the way of writes. */
+/** Creates the reader over a pool of its own: long reads must not delay writes. */
 export function createV3Reader(options: V3ClientOptions): V3Reader {
   const { baseUrl, timeouts, nowMs, clock, onCall, later } = options
   const pool = new Pool(baseUrl.origin, {

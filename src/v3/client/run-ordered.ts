@@ -1,17 +1,17 @@
 /** Tasks that `runOrdered` starts; each is known by its index, 0 to `count` - 1. */
 export interface OrderedTasks {
   readonly count: number
-  /** At most so many run at a time. */
+  /** The largest number of tasks that run at a time. */
   readonly concurrency: number
   /** Tasks with the same key run one after another, in the order of their indexes. */
   keyOf(index: number): string
-  /** What a task waits for before its turn comes; undefined: nothing. Must not reject. */
+  /** The promise that a task waits for before it starts; undefined: none. Must not reject. */
   holdOf?(index: number): Promise<void> | undefined
   /** Starts a task; it calls `done(index)` once, when it has ended. */
   start(index: number, done: (index: number) => void): void
   /** Asked before each task: once true, no further task starts. */
   stopped(): boolean
-  /** Asked after each start: what the next one waits for, so that large tasks do not start in one turn; undefined: nothing. */
+  /** Called after each start: the promise that the next task waits for, so that large tasks do not start in one turn; undefined: none. */
   pause?(): Promise<void> | undefined
 }
 

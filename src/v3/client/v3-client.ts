@@ -26,7 +26,7 @@ export interface V3ClientOptions {
   /** Open connections at the most, one request each at a time. Default 32. */
   readonly connections: number
   readonly timeouts: UpstreamTimeouts
-  /** Milliseconds since the epoch: what a date in `Retry-After` is set against. */
+  /** Milliseconds since the epoch: the reference of a date in `Retry-After`. */
   readonly nowMs: () => number
   readonly clock: Clock
   /** Called for every call that left; none by default. */
@@ -65,17 +65,17 @@ export interface WriteOptions extends Pick<DeadlineOptions, 'budgetMs' | 'maySen
 }
 
 export interface V3Client {
-  /** Opens the writes of one batch: after its budget what has not left is `notApplied`, what has left is `unknown`. */
+  /** Opens the writes of one batch: after its budget, unsent records are `notApplied`, sent ones `unknown`. */
   openWrites(credentials: V3Credentials, options: WriteOptions): V3Writes
-  /** How many calls so many records take, as far as the upstream has shown what it can. */
+  /** The number of calls for this number of records, given what the upstream is known to support. */
   callsFor(records: number, batch?: BatchChoice): number
-  /** Waits for what is in flight, then closes the connections. */
+  /** Waits for calls in flight, then closes the connections. */
   close(): Promise<void>
 }
 
 /** An upstream's answer to one record is small. */
 const MAX_REPLY_BYTES = 1_048_576
-/** What a part of a batch reply adds to that. */
+/** The additions of a part of a batch reply. */
 const MAX_PART_BYTES = 8_192
 /** Batches under way at the same time: one is answered while the next is made up. */
 const BATCHES_AT_A_TIME = 2

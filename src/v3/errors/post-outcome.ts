@@ -11,7 +11,7 @@ export type { NotAppliedReason } from '../../upstream/post-failure.ts'
 export type UnknownReason = LossReason | 'serverError' | 'otherRecord' | 'overwritten' | 'stillTried'
 
 /**
- * What became of one POST. `accepted`: the service has it. `refused`: the service said no (4xx). `notApplied`: it never
+ * The outcome of one POST. `accepted`: the service has it. `refused`: the service rejected it (4xx). `notApplied`: it never
  * left, or the service said that it did not take it up (429, 503). `unknown`: it may have been applied or not; it must
  * never be reported as a failure (product contract, "no outcome guessed").
  */

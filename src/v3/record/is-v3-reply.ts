@@ -4,7 +4,7 @@ import { type V3Reply, ZERO_GUID } from './v3-record.ts'
 const INT32 = 2_147_483_648
 
 /**
- * True for what counts as an answer to a POST: it has an id, and nothing of a wrong type; the rest may be left out. Written
+ * True for a value that counts as a reply to a POST: it has an id and no member of a wrong type; the rest may be missing. Written
  * out member by member: a schema library takes longer for it than JSON.parse for the text.
  */
 export function isV3Reply(value: unknown): value is V3Reply {

@@ -31,7 +31,7 @@ export interface V3Qualifier {
   readonly Comment: string | null | undefined
 }
 
-/** The service's reply to a POST, as far as it is read; what it leaves out is undefined. */
+/** The service's reply to a POST, as far as it is read; missing members are undefined. */
 export interface V3Reply {
   readonly ExternalID: string
   readonly Present?: boolean | undefined

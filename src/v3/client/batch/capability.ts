@@ -1,6 +1,6 @@
 /** Whether an upstream has `$batch`, as far as it has shown. */
 export interface BatchCapability {
-  /** True when a batch may be sent now: it worked, was never tried, or failed so long ago that one try is due. */
+  /** True if a batch may be sent now: batches work, were never tried, or failed long enough ago for another try. */
   mayTry(): boolean
   /** True when the next batch may be sent; takes nothing. */
   isOpen(): boolean
@@ -17,7 +17,7 @@ export function createBatchCapability(nowMs: () => number): BatchCapability {
   return {
     mayTry: () => {
       const open = closedUntilMs <= nowMs()
-      // One batch asks again; the others wait for what becomes of it.
+      // One batch probes again; the others wait for its result.
       if (open && closedUntilMs !== -Infinity) closedUntilMs = nowMs() + RETRY_MS
       return open
     },

@@ -6,7 +6,7 @@ import type { UpstreamReply } from '../../../upstream/post-handler.ts'
 import { parsePostReply } from '../parse-post-reply.ts'
 import { type AnswerPart, readMultipartAnswers } from './read-multipart.ts'
 
-/** What a reply to a `$batch` says. */
+/** The meaning of a reply to a `$batch`. */
 export type BatchResult =
   /** One outcome for each record, in order. `sound`: every record had exactly one answer of its own. */
   | { readonly kind: 'answered'; readonly outcomes: readonly PostOutcome[]; readonly sound: boolean }
@@ -36,7 +36,7 @@ const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 export function readBatchReply(reply: UpstreamReply, count: number, nowMs: number): BatchResult {
   const { status, body, contentType, retryAfter } = reply
   if (status >= 200 && status < 300) {
-    // 202 promises an answer later, at another address: what becomes of the records is not known.
+    // 202 promises an answer later, at another address: the outcome of the records is unknown.
     const parts = status === 202 ? undefined : readAnswers(body, contentType)
     return matchAnswers(parts ?? [], count, nowMs)
   }

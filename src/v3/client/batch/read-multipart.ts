@@ -52,7 +52,7 @@ function splitParts(text: string, boundary: string): string[] {
   return parts
 }
 
-/** Headers up to the first blank line, and what follows it. */
+/** Headers up to the first blank line, and the rest. */
 function readHead(text: string): { headers: ReadonlyMap<string, string>; content: string } {
   const headers = new Map<string, string>()
   let at = 0
