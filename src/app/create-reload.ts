@@ -29,8 +29,8 @@ interface Run {
 }
 
 /**
- * Creates the reload of a target: one at a time. What is asked for during one runs once after it, with the last `load`, so that the
- * file as it was last is what runs in the end.
+ * Creates the reload of a target: one at a time. Calls during a reload lead to one more after it, with the last `load`, so that
+ * the latest file is in use in the end.
  */
 export function createReload(target: ReloadTarget, report?: ReloadReport): Reload {
   let running: Promise<unknown> | undefined

@@ -37,16 +37,16 @@ export async function runServe({ config: path, workers, watch, ...flags }: Serve
     warn(loaded)
     return loaded
   }
+  const { promise: ready, resolve: begin } = Promise.withResolvers<Adapter>()
+  // The log and the metrics show its result.
+  const reload = (): void => void ready.then((adapter) => adapter.reload(load)).catch(() => undefined)
+  // From before the start, which a signal would end otherwise. Without a file, a terminal that is closed ends the program.
+  if (path !== undefined) process.on('SIGHUP', reload)
   const config = await load()
   if (workers > 1) checkJournal(config, workers)
   const start =
     workers > 1 ? () => startInWorkers(config, workers, logLevel) : () => startHere(config, logLevel)
   await runUntilStopped(async (onClose) => {
-    const { promise: ready, resolve: begin } = Promise.withResolvers<Adapter>()
-    // Log and metrics have what became of it.
-    const reload = (): void => void ready.then((adapter) => adapter.reload(load)).catch(() => undefined)
-    // Without a file there is nothing to read again, and a terminal that goes away ends the program.
-    if (path !== undefined) process.on('SIGHUP', reload)
     const adapter = await start()
     onClose(() => adapter.stop())
     begin(adapter)
@@ -84,10 +84,10 @@ async function startInWorkers(config: Config, count: number, logLevel: string): 
 
 /** Prints warnings, each once. */
 function createWarning(workers: number): (config: Config) => void {
-  const told = new Set<string>()
+  const printed = new Set<string>()
   return (config) => {
-    for (const warning of warningsOf(config, workers).filter((text) => !told.has(text))) {
-      told.add(warning)
+    for (const warning of warningsOf(config, workers).filter((text) => !printed.has(text))) {
+      printed.add(warning)
       console.error(`markbridge: warning: ${warning}`)
     }
   }

@@ -15,8 +15,8 @@ export interface FileWatch {
 const EVERY_MS = 1_000
 
 /**
- * Creates the watch. It looks at the files by their paths in intervals instead of waiting for events of the file system: so it sees an
- * editor that replaces the file, the symbolic links of a Kubernetes ConfigMap, and files of network and bind mounts alike.
+ * Creates the watch. It compares the files by their paths in intervals instead of waiting for events of the file system: so it notices
+ * an editor that replaces the file, the symbolic links of a Kubernetes ConfigMap, and changes in network and bind mounts.
  */
 export function createFileWatch(): FileWatch {
   /** Hashes, since the files may hold secrets; undefined for a file that could not be read. */
@@ -39,7 +39,7 @@ export function createFileWatch(): FileWatch {
         let before: string | undefined
         let isCompared = false
         while (!signal.aborted) {
-          const now = await look([...known.keys()])
+          const now = await signatureOf([...known.keys()])
           if (now !== before) isCompared = false
           else if (!isCompared) {
             isCompared = true
@@ -58,13 +58,13 @@ export function createFileWatch(): FileWatch {
 const digest = (text: string | undefined): string | undefined =>
   text === undefined ? undefined : hash('sha256', text)
 
-/** What differs as soon as one of the files is written or replaced. */
-async function look(paths: readonly string[]): Promise<string> {
-  const looks = paths.map(async (path) => {
+/** A text that changes when one of the files is written or replaced. */
+async function signatureOf(paths: readonly string[]): Promise<string> {
+  const signatures = paths.map(async (path) => {
     const found = await stat(path, { bigint: true }).catch(() => undefined)
     return found === undefined
       ? 'none'
       : [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join()
   })
-  return (await Promise.all(looks)).join(' ')
+  return (await Promise.all(signatures)).join(' ')
 }

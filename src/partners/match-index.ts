@@ -8,8 +8,8 @@ import type { FindPartner, Partner } from './partner.ts'
 type Places<Key> = Map<Key, number>
 
 /**
- * Creates the search among partners, the first of which that matches counts. A request costs a look-up for each way to match,
- * however many partners there are.
+ * Creates the index of partners; of several that match a request, the first one serves it. A request costs one lookup for each way
+ * to match, however many partners there are.
  */
 export function createMatchIndex(partners: readonly Partner[]): FindPartner {
   const byHash: Places<string> = new Map()

@@ -17,9 +17,9 @@ export interface WorkersConfig extends ReloadTarget {
   onEnd(worker: ReloadPeer): void
 }
 
-/** A worker that is stopped, or too busy to answer, lets the reload fail rather than hold it up. */
+/** A worker that does not answer within this time makes the reload fail. */
 const PREPARE_MS = 30_000
-/** By then a worker that goes on has taken what it was told to take. */
+/** The decision is made: a worker that is late takes the configuration when it goes on. */
 const COMMIT_MS = 10_000
 
 /**
@@ -43,8 +43,12 @@ export function createWorkersConfig(first: Config, prepareMs = PREPARE_MS): Work
     for (const worker of starting) giveConfig(worker)
     starting.clear()
   }
-  /** Resolves with why a worker did not do what it was told, or undefined. */
-  const tell = (worker: ReloadPeer, message: FromPrimary, waitMs: number): Promise<PackedError | undefined> =>
+  /** Sends a message and resolves with the answer: an error, or undefined. */
+  const request = (
+    worker: ReloadPeer,
+    message: FromPrimary,
+    waitMs: number,
+  ): Promise<PackedError | undefined> =>
     new Promise((resolve) => {
       const timer = setTimeout(() => answer(failure(worker, 'did not answer in time')), waitMs)
       const answer = (error?: PackedError): void => {
@@ -55,13 +59,13 @@ export function createWorkersConfig(first: Config, prepareMs = PREPARE_MS): Work
       waiting.set(worker, answer)
       worker.send(message)
     })
-  const tellAll = (message: FromPrimary, waitMs: number): Promise<(PackedError | undefined)[]> =>
-    Promise.all([...configured].map((worker) => tell(worker, message, waitMs)))
+  const requestAll = (message: FromPrimary, waitMs: number): Promise<(PackedError | undefined)[]> =>
+    Promise.all([...configured].map((worker) => request(worker, message, waitMs)))
 
   const prepareAll = async (next: Config): Promise<PreparedReload> => {
     const { config, changes } = planReload(current, next)
     reload += 1
-    const answers = await tellAll({ kind: 'prepare', reload, config: packConfig(config) }, prepareMs)
+    const answers = await requestAll({ kind: 'prepare', reload, config: packConfig(config) }, prepareMs)
     const refusal = answers.find((error) => error !== undefined)
     if (refusal !== undefined)
       throw new AdapterError(refusal.code, refusal.message, { details: refusal.details })
@@ -69,7 +73,7 @@ export function createWorkersConfig(first: Config, prepareMs = PREPARE_MS): Work
       changes,
       commit: async () => {
         current = config
-        const committed = tellAll({ kind: 'commit', reload }, COMMIT_MS)
+        const committed = requestAll({ kind: 'commit', reload }, COMMIT_MS)
         end()
         await committed
       },

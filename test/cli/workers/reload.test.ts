@@ -9,10 +9,10 @@ import { expect, onTestFinished, test } from 'vitest'
 import { sandboxRegister, type SandboxRegister } from '../../e2e/support/sandbox-register.ts'
 import { fixed, sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
 import { batchPath } from '../../support/batch-request.ts'
+import { runs } from '../../support/long-run.ts'
 import { type RunningCli, startCli } from '../run-cli.ts'
 
-/** `RELOADS=100` for a long run. */
-const RELOADS = Number(process.env['RELOADS'] ?? 20)
+const RELOADS = runs(20, 100)
 const patient = { timeout: 60_000, interval: 20 }
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 const keyOf = (revision: number): string => `key of revision ${revision}`
