@@ -114,8 +114,8 @@ test.each(rows('session without a mark').map(([why = '', code]) => [why, names(c
 
 test('the lookups have the types that are listed, by set and by type', async () => {
   const { json } = await startSandbox()
-  const [sentence = ''] = /^LookupTypes: [^]*?\. What/m.exec(text) ?? []
-  for (const part of sentence.slice(0, -6).split(';')) {
+  const [, sentence = ''] = /^(LookupTypes: [^]*?)\. [A-Z]/m.exec(text) ?? []
+  for (const part of sentence.split(';')) {
     const [types = '', set = ''] = part.split(/ in (?=\w+\.?$)/)
     const area = set.startsWith('Attendance') ? 'Attendance' : 'Learner'
     const all = valuesOf((await json('GET', `/V1/Lookup/${area}/${set.replace('.', '')}`)).body)
