@@ -14,7 +14,6 @@ import type { SummedBatch } from '../schema/row-sums.ts'
 import type { BeginOperation, SettleOperation } from '../store/operations.ts'
 import { byteArrays, numbers } from './literals.ts'
 import type { StatementQueue } from './statement-queue.ts'
-import { statements } from './statements.ts'
 
 type BatchRow = SummedBatch & { readonly id: number; readonly sum: number | null }
 
@@ -24,11 +23,8 @@ export function readBegin(
   operations: readonly BeginOperation[],
 ): Later<Omit<BeginRows, 'isOlderServed'>> {
   const ids = operations.flatMap((one) => (one.ids === undefined ? [] : [one.ids]))
-  const same = ids.length === 0 ? () => [] : queue.add<BatchRow>(statements.sameIds, byteArrays(ids))
-  const taken = queue.add<{ id: number; latest: number | null }>(
-    statements.numbers,
-    String(operations.length),
-  )
+  const same = ids.length === 0 ? () => [] : queue.add<BatchRow>('sameIds', byteArrays(ids))
+  const taken = queue.add<{ id: number; latest: number | null }>('numbers', String(operations.length))
   return () => {
     const names = new Set(
       operations.flatMap(({ owner, ids: own }) => (own === undefined ? [] : [nameOf(owner, own)])),
@@ -71,11 +67,11 @@ export function readSettle(
     })
   }
   const locked = queue.add<{ id: number; partner: string; owner_id: string; owner: number; live: number }>(
-    statements.lockSettled,
+    'lockSettled',
     numbers([...new Set([...operations.map(({ batch }) => batch), ...further])]),
   )
   const notOpen = queue.add<{ batch: number; position: number; state: number | null; reason: string | null }>(
-    statements.closed,
+    'closed',
     numbers(batches ?? []),
     numbers(positions ?? []),
   )
@@ -83,7 +79,7 @@ export function readSettle(
     confirmedBatches?.length === 0
       ? () => []
       : queue.add<{ batch: number; position: number; state: number; by_batch: number; by_position: number }>(
-          statements.older,
+          'older',
           numbers(confirmedBatches ?? []),
           numbers(confirmedPositions ?? []),
         )
@@ -110,13 +106,13 @@ export function readBatch(
   batch: number,
   wanted: readonly number[],
 ): Later<BatchRows | undefined> {
-  const locked = queue.add<BatchRow>(statements.lockBatch, String(batch))
+  const locked = queue.add<BatchRow>('lockBatch', String(batch))
   const all = queue.add<{ position: number; state: number; live: number; key: string; intact: number }>(
-    statements.records,
+    'records',
     String(batch),
   )
   const newest = queue.add<{ key: string; batch: number; position: number }>(
-    statements.standing,
+    'standing',
     String(batch),
     numbers(wanted),
   )

@@ -1,19 +1,16 @@
 import type { PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg'
 
 import type { Later } from '../core/rows.ts'
-import type { PreparedStatement } from './statements.ts'
+import { type StatementName, statements } from './statements.ts'
 
 /** Statements that go to the server together: one message, one answer. Their parameters are SQL literals. */
 export interface StatementQueue {
   /** Queues a prepared statement; its rows are there after `send`. */
-  add<Row extends QueryResultRow>(
-    statement: PreparedStatement,
-    ...parameters: string[]
-  ): Later<readonly Row[]>
+  add<Row extends QueryResultRow>(name: StatementName, ...parameters: string[]): Later<readonly Row[]>
   /** Queues a statement as it is. */
   addText(text: string): void
   /** Queues a statement whose parameters take time to make. A query with values of its own goes by itself. */
-  addMade(statement: PreparedStatement, make: () => Promise<readonly string[] | QueryConfig>): void
+  addMade(name: StatementName, make: () => Promise<readonly string[] | QueryConfig>): void
   /** Sends what is queued. Gives the command of the last statement: COMMIT is answered with ROLLBACK after an error. */
   send(): Promise<string>
 }
@@ -38,13 +35,12 @@ export function createStatementQueue(client: PoolClient): StatementQueue {
     text += statement + ';'
     listeners.push(on)
   }
-  const execute = (statement: PreparedStatement, parameters: readonly string[], on?: OnRows): void => {
-    const { name, types } = statement
+  const execute = (name: StatementName, parameters: readonly string[], on?: OnRows): void => {
     if (!prepared.has(name)) {
       prepared.add(name)
-      append(`prepare ${name}${types.length === 0 ? '' : `(${types.join()})`} as ${statement.text}`)
+      append(`prepare journal_${name} ${statements[name]}`)
     }
-    append(`execute ${name}${parameters.length === 0 ? '' : `(${parameters.join()})`}`, on)
+    append(`execute journal_${name}${parameters.length === 0 ? '' : `(${parameters.join()})`}`, on)
   }
   const sendText = async (): Promise<void> => {
     if (text === '') return
@@ -59,24 +55,24 @@ export function createStatementQueue(client: PoolClient): StatementQueue {
   }
   return {
     add: <Row extends QueryResultRow>(
-      statement: PreparedStatement,
+      name: StatementName,
       ...parameters: string[]
     ): Later<readonly Row[]> => {
       let rows: readonly Row[] = []
       // Which columns a statement gives is known where it is queued; no driver can check it.
-      queued.push(() => execute(statement, parameters, (found) => (rows = found as readonly Row[])))
+      queued.push(() => execute(name, parameters, (found) => (rows = found as readonly Row[])))
       return () => rows
     },
     addText: (statement) => {
       queued.push(() => append(statement))
     },
-    addMade: (statement, make) => {
+    addMade: (name, make) => {
       queued.push(async () => {
         const parameters = await make()
         if ('text' in parameters) {
           await sendText()
           await client.query(parameters)
-        } else execute(statement, parameters)
+        } else execute(name, parameters)
         if (text.length > MAX_TEXT) await sendText()
       })
     },

@@ -10,20 +10,6 @@ import {
   summedBatchColumns,
 } from '../schema/row-sums.ts'
 
-/** A statement that is prepared once for each connection. */
-export interface PreparedStatement {
-  readonly name: string
-  /** Types of its parameters. */
-  readonly types: readonly string[]
-  readonly text: string
-}
-
-const prepared = (name: string, types: string, text: string): PreparedStatement => ({
-  name: `journal_${name}`,
-  types: types === '' ? [] : types.split(' '),
-  text,
-})
-
 const NEWEST = 'order by n.batch desc, n.position desc limit 1'
 const BATCH = [...summedBatchColumns, 'sum']
 
@@ -58,182 +44,115 @@ const SETTLED = {
   superseded: 'u.superseded',
 }
 
-/** What the changes of a group are made of. */
+/** Inserts a blob: batch, key and body. */
+export const insertSealed = {
+  payload: 'insert into journal_payloads (batch, key_id, body) values ($1, $2, $3)',
+  credentials: `insert into journal_credentials (batch, key_id, body) values ($1, $2, $3)
+      on conflict (batch) do update set key_id = excluded.key_id, body = excluded.body`,
+  answers: 'insert into journal_answers (batch, key_id, body) values ($1, $2, $3)',
+} as const
+
+/** The statements of a group, each prepared once for a connection: the types of its parameters, and its text. */
 export const statements = {
   // The sum is that from before the transaction, which is one more.
-  countCommit: prepared(
-    'count_commit',
-    'int',
-    `with counted as (
+  countCommit: `(int) as with counted as (
         insert into journal_commits as c (slot, commits) values ($1, 1)
         on conflict (slot) do update set commits = c.commits + 1)
       select (select value from journal_meta where name = 'identity') as identity,
         (select coalesce(sum(commits), 0)::bigint + 1 from journal_commits) as commits`,
-  ),
   // Whoever takes this instance for dead deletes the row, and so waits for the end of this transaction.
-  instance: prepared(
-    'instance',
-    'bigint',
-    `select ${OLDER_VERSION} as older from journal_instances where id = $1 for key share`,
-  ),
-  sameIds: prepared(
-    'same_ids',
-    'bytea[]',
-    `select b.id, ${BATCH.map((column) => `b.${column}`).join()}
+  instance: `(bigint) as
+      select ${OLDER_VERSION} as older from journal_instances where id = $1 for key share`,
+  sameIds: `(bytea[]) as
+      select b.id, ${BATCH.map((column) => `b.${column}`).join()}
       from (select distinct unnest($1) as ids) as u
       cross join lateral (select * from journal_batches where ids = u.ids and retired = 0
         order by id desc limit ${MAX_SAME_IDS}) as b
       order by b.id desc`,
-  ),
   // Taken before the rows are written, since encryption binds them.
-  numbers: prepared(
-    'numbers',
-    'int',
-    `select nextval(pg_get_serial_sequence('journal_batches', 'id')) as id,
+  numbers: `(int) as
+      select nextval(pg_get_serial_sequence('journal_batches', 'id')) as id,
         (select received_ms from journal_batches order by id desc limit 1) as latest
       from generate_series(1, $1)`,
-  ),
   // In the order that all take: whoever takes a batch over waits until the settle is done, or came before.
-  lockSettled: prepared(
-    'lock_settled',
-    'bigint[]',
-    `select id, partner, owner_id, owner, live from journal_batches where id = any($1)
+  lockSettled: `(bigint[]) as
+      select id, partner, owner_id, owner, live from journal_batches where id = any($1)
       order by id for no key update`,
-  ),
-  closed: prepared(
-    'closed',
-    'bigint[] int[]',
-    `select u.batch, u.position, r.state, r.reason from unnest($1, $2) as u (batch, position)
+  closed: `(bigint[], int[]) as
+      select u.batch, u.position, r.state, r.reason from unnest($1, $2) as u (batch, position)
       left join journal_records r on r.batch = u.batch and r.position = u.position
       where r.state is distinct from ${stateCodes.open}`,
-  ),
   // Steps into the index of live records that read these rows alone.
-  older: prepared(
-    'older',
-    'bigint[] int[]',
-    `select o.batch, o.position, o.state, r.batch as by_batch, r.position as by_position
+  older: `(bigint[], int[]) as
+      select o.batch, o.position, o.state, r.batch as by_batch, r.position as by_position
       from unnest($1, $2) as u (batch, position)
       join journal_records r on r.batch = u.batch and r.position = u.position
       cross join (values ${SUPERSEDABLE}) as s (state)
       cross join lateral (select o.batch, o.position, o.state from journal_records o where o.key = r.key and o.live = 1
         and o.state = s.state and (o.batch, o.position) < (r.batch, r.position) offset 0) as o`,
-  ),
-  lockBatch: prepared(
-    'lock_batch',
-    'bigint',
-    `select ${BATCH.join()} from journal_batches where id = $1 for no key update`,
-  ),
-  records: prepared(
-    'records',
-    'bigint',
-    `select position, state, live, encode(key, 'hex') as key, ${intactRecord()} as intact
+  lockBatch: `(bigint) as
+      select ${BATCH.join()} from journal_batches where id = $1 for no key update`,
+  records: `(bigint) as
+      select position, state, live, encode(key, 'hex') as key, ${intactRecord()} as intact
       from journal_records where batch = $1 order by position for no key update`,
-  ),
-  standing: prepared(
-    'standing',
-    'bigint int[]',
-    `select encode(k.key, 'hex') as key, n.batch, n.position
+  standing: `(bigint, int[]) as
+      select encode(k.key, 'hex') as key, n.batch, n.position
       from (select distinct key from journal_records where batch = $1 and position = any($2) and live = 1) k
       cross join lateral (select * from (${standing}) as n ${NEWEST}) n`,
-  ),
-  insertBatch: prepared(
-    'insert_batch',
-    'bigint text text bytea bytea bigint bigint int int int int bigint',
-    `insert into journal_batches (id, ${BATCH.join()}) overriding system value
+  insertBatch: `(bigint, text, text, bytea, bytea, bigint, bigint, int, int, int, int, bigint) as
+      insert into journal_batches (id, ${BATCH.join()}) overriding system value
       values ($1, ${BATCH.map((_, index) => `$${index + 2}`).join()})`,
-  ),
-  payload: prepared('payload', 'bigint text bytea', 'insert into journal_payloads (batch, key_id, body) values ($1, $2, $3)'),
-  credentials: prepared(
-    'credentials',
-    'bigint text bytea',
-    `insert into journal_credentials (batch, key_id, body) values ($1, $2, $3)
-      on conflict (batch) do update set key_id = excluded.key_id, body = excluded.body`,
-  ),
-  answers: prepared('answers', 'bigint text bytea', 'insert into journal_answers (batch, key_id, body) values ($1, $2, $3)'),
+  payload: `(bigint, text, bytea) as ${insertSealed.payload}`,
+  credentials: `(bigint, text, bytea) as ${insertSealed.credentials}`,
+  answers: `(bigint, text, bytea) as ${insertSealed.answers}`,
   // The batch, the first position, the keys from there on, 16 bytes each, and the positions of those that are refused.
-  insertRecords: prepared(
-    'insert_records',
-    'bigint int bytea int[] text[] bigint',
-    `insert into journal_records (batch, position, key, key_copy, state, live, sum, reason, settled_ms)
+  insertRecords: `(bigint, int, bytea, int[], text[], bigint) as
+      insert into journal_records (batch, position, key, key_copy, state, live, sum, reason, settled_ms)
       select $1, r.position, r.key, r.key, ${STATE}, ${LIVE}, ${INSERTED}, r.reason,
         case when r.refused then $6 end
       from (select p as position, substr($3, 16 * (p - $2) + 1, 16) as key, f.position is not null as refused, f.reason
         from generate_series($2, $2 + length($3) / 16 - 1) as p
         left join unnest($4, $5) as f (position, reason) on f.position = p) as r`,
-  ),
-  retire: prepared(
-    'retire',
-    'bigint[]',
-    `update journal_batches set retired = 1, sum = ${changeOfBatch({ retired: '1' })} where id = any($1)`,
-  ),
-  noteAnswered: prepared(
-    'note_answered',
-    'bigint[]',
-    `update journal_batches set answered = 1, sum = ${changeOfBatch({ answered: '1' })}
+  retire: `(bigint[]) as
+      update journal_batches set retired = 1, sum = ${changeOfBatch({ retired: '1' })} where id = any($1)`,
+  noteAnswered: `(bigint[]) as
+      update journal_batches set answered = 1, sum = ${changeOfBatch({ answered: '1' })}
       where id = any($1) and answered = 0`,
-  ),
-  confirm: prepared(
-    'confirm',
-    'bigint[] int[] bigint',
-    `update journal_records r set ${confirm('r.')}, settled_ms = $3
+  confirm: `(bigint[], int[], bigint) as
+      update journal_records r set ${confirm('r.')}, settled_ms = $3
       from unnest($1, $2) as u (batch, position)
       where r.batch = u.batch and r.position = u.position and ${isOpen('r.')}`,
-  ),
-  settle: prepared(
-    'settle',
-    'bigint[] int[] int[] bigint[] text[] int[] int[] bigint',
-    `update journal_records r set state = u.state, again = u.again, reason = u.reason, live = ${SETTLED.live},
+  settle: `(bigint[], int[], int[], bigint[], text[], int[], int[], bigint) as
+      update journal_records r set state = u.state, again = u.again, reason = u.reason, live = ${SETTLED.live},
         dead_letter = u.dead_letter, superseded = u.superseded, settled_ms = $8, sum = ${changeOfRecord(SETTLED, 'r.')}
       from unnest($1, $2, $3, $4, $5, $6, $7)
         as u (batch, position, state, again, reason, dead_letter, superseded)
       where r.batch = u.batch and r.position = u.position and ${isOpen('r.')}`,
-  ),
-  supersede: prepared(
-    'supersede',
-    'bigint int[] bigint',
-    `update journal_records set ${supersede()}, settled_ms = $3 where batch = $1 and position = any($2)`,
-  ),
-  reopen: prepared(
-    'reopen',
-    'bigint int[]',
-    `update journal_records set ${reopen()} where batch = $1 and position = any($2)`,
-  ),
-  setOwner: prepared(
-    'set_owner',
-    'bigint bigint',
-    `update journal_batches set owner = $2, sum = ${changeOfBatch({ owner: '$2' })} where id = $1`,
-  ),
-  addCounts: prepared(
-    'add_counts',
-    'bigint[] int[] int[]',
-    `update journal_batches b set open = b.open + u.open, live = b.live + u.live,
+  supersede: `(bigint, int[], bigint) as
+      update journal_records set ${supersede()}, settled_ms = $3 where batch = $1 and position = any($2)`,
+  reopen: `(bigint, int[]) as
+      update journal_records set ${reopen()} where batch = $1 and position = any($2)`,
+  setOwner: `(bigint, bigint) as
+      update journal_batches set owner = $2, sum = ${changeOfBatch({ owner: '$2' })} where id = $1`,
+  addCounts: `(bigint[], int[], int[]) as
+      update journal_batches b set open = b.open + u.open, live = b.live + u.live,
         sum = ${changeOfBatch({ open: 'b.open + u.open', live: 'b.live + u.live' }, 'b.')}
       from unnest($1, $2, $3) as u (id, open, live) where b.id = u.id`,
-  ),
-  dropCredentials: prepared(
-    'drop_credentials',
-    'bigint[]',
-    'delete from journal_credentials where batch = any($1)',
-  ),
-  olderOpen: prepared(
-    'older_open',
-    'bigint int[]',
-    `select r.position, n.batch, n.position as older from journal_records r
+  dropCredentials: `(bigint[]) as
+      delete from journal_credentials where batch = any($1)`,
+  olderOpen: `(bigint, int[]) as
+      select r.position, n.batch, n.position as older from journal_records r
       cross join lateral ${newestOf('r.key', `${isOpen('n.')} and (n.batch, n.position) < (r.batch, r.position)`)} n
       where r.batch = $1 and r.position = any($2)`,
-  ),
-  ledger: prepared(
-    'ledger',
-    'text[] int bigint[] bigint[] bigint[] bigint[] bigint[]',
-    `insert into journal_ledger as l (partner, slot, open, confirmed, refused, unknown, parked)
+  ledger: `(text[], int, bigint[], bigint[], bigint[], bigint[], bigint[]) as
+      insert into journal_ledger as l (partner, slot, open, confirmed, refused, unknown, parked)
       select p, $2, o, c, r, u, k from unnest($1, $3, $4, $5, $6, $7) as n (p, o, c, r, u, k)
       on conflict (partner, slot) do update set open = l.open + excluded.open,
         confirmed = l.confirmed + excluded.confirmed, refused = l.refused + excluded.refused,
         unknown = l.unknown + excluded.unknown, parked = l.parked + excluded.parked`,
-  ),
-  commitMarker: prepared(
-    'commit_marker',
-    'text text',
-    `insert into journal_meta (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value`,
-  ),
-} as const satisfies Readonly<Record<string, PreparedStatement>> // prettier-ignore
+  commitMarker: `(text, text) as
+      insert into journal_meta (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value`,
+} as const
+
+/** The name of a statement; the server knows it with `journal_` before it. */
+export type StatementName = keyof typeof statements

@@ -6,7 +6,6 @@ import type { Later } from '../core/rows.ts'
 import { commitMarkerOf } from '../schema/commit-markers.ts'
 import { literal } from './literals.ts'
 import type { StatementQueue } from './statement-queue.ts'
-import { statements } from './statements.ts'
 
 /** The lock under which all instances begin and reopen: their order is the order of batch numbers and of commits. */
 export const ORDER_LOCK = 7_238_519_461
@@ -20,7 +19,7 @@ export interface CommitRow {
 /** Queues the begin of a transaction that counts itself. */
 export function beginCounted(queue: StatementQueue, slot: number): Later<CommitRow | undefined> {
   queue.addText('begin')
-  const rows = queue.add<CommitRow & Record<string, unknown>>(statements.countCommit, String(slot))
+  const rows = queue.add<CommitRow & Record<string, unknown>>('countCommit', String(slot))
   return () => rows()[0]
 }
 
@@ -30,7 +29,7 @@ export function lockOrder(
   instance: number,
 ): Later<{ readonly older: boolean } | undefined> {
   queue.addText(`select pg_advisory_xact_lock(${ORDER_LOCK})`)
-  const rows = queue.add<{ older: boolean }>(statements.instance, String(instance))
+  const rows = queue.add<{ older: boolean }>('instance', String(instance))
   return () => rows()[0]
 }
 
@@ -46,7 +45,7 @@ export interface CommitMarker {
 /** Queues the marker of a group. */
 export function addCommitMarker(queue: StatementQueue, instance: number): CommitMarker {
   const marker = { name: commitMarkerOf(instance), value: randomUUID() }
-  queue.add(statements.commitMarker, literal(marker.name), literal(marker.value))
+  queue.add('commitMarker', literal(marker.name), literal(marker.value))
   return marker
 }
 

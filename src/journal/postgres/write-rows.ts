@@ -9,7 +9,7 @@ import { sealAside } from '../store/seal.ts'
 import type { JournalKey } from '../store/store.ts'
 import { bytes, literal, numbers, texts } from './literals.ts'
 import type { StatementQueue } from './statement-queue.ts'
-import { statements } from './statements.ts'
+import { insertSealed } from './statements.ts'
 
 export interface WriterOptions {
   readonly queue: StatementQueue
@@ -43,21 +43,21 @@ export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions):
     outcomes = []
     if (confirmed.length > 0) {
       const places = columnsOf(confirmed.map(({ batch, position }) => [batch, position]))
-      queue.add(statements.confirm, ...places, String(nowMs))
+      queue.add('confirm', ...places, String(nowMs))
     }
     if (others.length === 0) return
     const [batches = '', positions = '', states = '', again = '', dead = '', superseded = ''] = columnsOf(
       others.map((one) => [one.batch, one.position, one.state, one.again, one.deadLetter, one.superseded]),
     )
     const reasons = texts(others.map(({ reason }) => reason))
-    queue.add(statements.settle, batches, positions, states, again, reasons, dead, superseded, String(nowMs))
+    queue.add('settle', batches, positions, states, again, reasons, dead, superseded, String(nowMs))
   }
   const insertRecords = (batch: number, { keys, refused }: BeginOperation): void => {
     const now = String(nowMs)
     for (let from = 0; from < keys.length; from += RECORDS_PER_STATEMENT) {
       const part =
         keys.length <= RECORDS_PER_STATEMENT ? keys : keys.slice(from, from + RECORDS_PER_STATEMENT)
-      queue.addMade(statements.insertRecords, async () => {
+      queue.addMade('insertRecords', async () => {
         if (from > 0) await nextTurn()
         const hashed = bytes(hashKeys(part))
         return [String(batch), String(from), hashed, numbers(refused.positions), texts(refused.reasons), now]
@@ -70,39 +70,38 @@ export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions):
         const value = row[column]
         return value instanceof Uint8Array ? bytes(value) : literal(value)
       })
-      queue.add(statements.insertBatch, String(row.id), ...columns, String(row.sum))
+      queue.add('insertBatch', String(row.id), ...columns, String(row.sum))
       insertRecords(row.id, row.operation)
     },
     dropSums: (batch) => {
       for (const text of DROP_SUMS) queue.addText(`${text} = ${batch}`)
     },
     seal: (place, of, plain) => {
-      const statement = statements[place]
-      queue.addMade(statement, async () => {
+      queue.addMade(place, async () => {
         const { keyId, body } = await sealAside(plain, key, place, of)
         if (body.length < LARGE_BYTES) return [String(of.batch), literal(keyId), bytes(body)]
         const values = [of.batch, keyId, Buffer.from(body.buffer, body.byteOffset, body.byteLength)]
-        return { text: statement.text, values }
+        return { text: insertSealed[place], values }
       })
     },
     retire: (batches) => {
-      queue.add(statements.retire, numbers(batches))
+      queue.add('retire', numbers(batches))
     },
     noteAnswered: (batches) => {
-      queue.add(statements.noteAnswered, numbers(batches))
+      queue.add('noteAnswered', numbers(batches))
     },
     settle: (batch, settled) => {
       for (const one of settled) outcomes.push({ batch, ...one })
     },
     supersede: (batch, positions) => {
       writeOutcomes()
-      queue.add(statements.supersede, String(batch), numbers(positions), String(nowMs))
+      queue.add('supersede', String(batch), numbers(positions), String(nowMs))
     },
     reopen: (batch, positions) => {
-      queue.add(statements.reopen, String(batch), numbers(positions))
+      queue.add('reopen', String(batch), numbers(positions))
     },
     setOwner: (batch, instance) => {
-      queue.add(statements.setOwner, String(batch), String(instance))
+      queue.add('setOwner', String(batch), String(instance))
     },
     addCounts: (...change) => {
       counts.push(change)
@@ -117,7 +116,7 @@ export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions):
     },
     olderOpen: (batch, positions) => {
       const found = queue.add<{ position: number; batch: number; older: number }>(
-        statements.olderOpen,
+        'olderOpen',
         String(batch),
         numbers(positions),
       )
@@ -125,8 +124,8 @@ export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions):
     },
     flush: () => {
       writeOutcomes()
-      if (counts.length > 0) queue.add(statements.addCounts, ...columnsOf(counts))
-      if (inactive.length > 0) queue.add(statements.dropCredentials, numbers(inactive))
+      if (counts.length > 0) queue.add('addCounts', ...columnsOf(counts))
+      if (inactive.length > 0) queue.add('dropCredentials', numbers(inactive))
       counts = []
       inactive = []
     },
@@ -134,7 +133,7 @@ export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions):
       const rows = ledger.list()
       if (rows.length === 0) return
       const totals = columnsOf(rows.map(([, changes]) => changes))
-      queue.add(statements.ledger, texts(rows.map(([partner]) => partner)), String(slot), ...totals)
+      queue.add('ledger', texts(rows.map(([partner]) => partner)), String(slot), ...totals)
     },
   }
 }

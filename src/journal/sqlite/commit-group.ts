@@ -1,7 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 
 import { makeChanges, type ReadRun, type Run, runsOf } from '../core/run.ts'
-import type { HighWater } from '../high-water/high-water.ts'
 import { hasPassed, passGate } from '../store/commit-gate.ts'
 import { createKeyHash } from '../store/hash-key.ts'
 import { createLedgerChanges } from '../store/ledger-changes.ts'
@@ -10,25 +9,13 @@ import { expired, gaveUp } from '../store/store-error.ts'
 import { readBatch, readBegin, readSettle } from './read-rows.ts'
 import { type GroupStatements, prepareStatements } from './statements.ts'
 import { toCommitError, toStoreError } from './to-store-error.ts'
+import { beginCounted, type Watch } from './transaction.ts'
 import { createRowWriter } from './write-rows.ts'
-
-/** The columns of `countCommit`. */
-interface CommitRow {
-  readonly identity: unknown
-  readonly commits: unknown
-}
-
-/** What a transaction is checked against. */
-export interface Watch {
-  /** Checks the files. */
-  readonly check: () => void
-  readonly highWater: HighWater
-}
 
 /** Creates what makes a group durable: one transaction, one fsync. Never throws. */
 export function createCommitGroup(
   database: DatabaseSync,
-  { check, highWater }: Watch,
+  watch: Watch,
   { salt, key }: StoreSecrets,
   replayForMs: number,
 ): (group: Group) => Committed {
@@ -36,10 +23,7 @@ export function createCommitGroup(
   const hashKeys = createKeyHash(salt)
   const commitGroup = (group: Group): Committed => {
     const { instance, nowMs, forgottenBatch, operations, gate } = group
-    check()
-    const known = highWater.known()
-    database.exec('BEGIN IMMEDIATE')
-    const commits = highWater.check(on.countCommit.get() as CommitRow | undefined, known)
+    const commits = beginCounted(database, on, watch)
     const own = on.instance.get(instance)
     if (own === undefined) {
       database.exec('ROLLBACK')
@@ -56,7 +40,7 @@ export function createCommitGroup(
       return { ok: false, error: gaveUp }
     }
     database.exec('COMMIT')
-    highWater.reached(commits)
+    watch.highWater.reached(commits)
     return { ok: true, results }
   }
   return (group) => {
