@@ -13,6 +13,7 @@ const BEFORE_LINK = new RegExp(
 )
 /** As much of it as decides. */
 const LOOK_BACK = MAX_NAME + 2 * MAX_BLANKS + 32
+const SHORT_LOOK_BACK = 32
 const QUOTE = 0x22
 /** What may follow the address that is replaced: else it is the beginning of another one. */
 const ENDS = new Set(Array.from('"/?#', (char) => char.charCodeAt(0)))
@@ -97,7 +98,10 @@ export class LinkRewriter {
   }
 
   private isLinkAt(bytes: Buffer, at: number): boolean {
-    // latin1 keeps each byte as one character.
+    if (at > 0 && bytes[at - 1] !== QUOTE) return false
+    // latin1 keeps each byte as one character. Most names are short.
+    if (at >= SHORT_LOOK_BACK && BEFORE_LINK.test(bytes.toString('latin1', at - SHORT_LOOK_BACK, at)))
+      return true
     const own = bytes.toString('latin1', Math.max(0, at - LOOK_BACK), at)
     const text = at < LOOK_BACK ? this.before.toString('latin1') + own : own
     return BEFORE_LINK.test(text)

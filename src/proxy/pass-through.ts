@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 import { bodyArrival, hasBody } from '../http/body-arrival.ts'
-import { pathOf } from '../http/request-target.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import {
   createConnections,
@@ -14,7 +13,7 @@ import {
   type UpstreamTimeouts,
 } from '../upstream/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
-import { type AllowedPath, createAllowedPaths, readMethods, refuseMethod } from './allowed-paths.ts'
+import { type AllowedPath, createAllowedMethods, readMethods, refuseMethod } from './allowed-paths.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import { sendError } from './error-reply.ts'
 import { LinkRewriter, type LinkRewriting } from './link-rewriter.ts'
@@ -72,7 +71,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
   const target = `${baseUrl.origin}${basePath}`
   const targetBytes = Buffer.from(target)
   const connections = createConnections(baseUrl.origin, options.connections, timeouts)
-  const methodsOf = createAllowedPaths(options.allow)
+  const methodsOf = createAllowedMethods(options.allow)
   /** The requests that have a body. */
   const uploads = new WeakMap<IncomingMessage, ProxiedRequest>()
   const calling: StreamCallOptions = {
@@ -116,11 +115,11 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
   }
   return {
     checkMethod: (request, response) => {
-      const methods = methodsOf(pathOf(request)) ?? readMethods
+      const methods = methodsOf(request) ?? readMethods
       if (!methods.includes(request.method ?? '')) throw refuseMethod(response, methods)
     },
     handle: async (request, response, authorisation, links = []) => {
-      if (methodsOf(pathOf(request)) === undefined) {
+      if (methodsOf(request) === undefined) {
         throw new AdapterError(
           'ADP_NOT_FOUND',
           'This path is not served. The configuration lists what is passed through.',

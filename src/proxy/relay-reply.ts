@@ -16,7 +16,13 @@ export interface RelayOptions {
   readonly onDrain: () => void
 }
 
-type SentHead = Pick<ReplyHead, 'status' | 'reason' | 'fields'>
+interface SentHead {
+  readonly status: number
+  readonly reason: string
+  readonly fields: string[]
+  /** Where `Content-Length` stands in the fields, or -1. */
+  readonly lengthAt: number
+}
 
 const KEPT_CONNECTION = /^(?:keep-alive|close)?$/i
 const JSON_TYPE = /^application\/json\b/i
@@ -44,12 +50,12 @@ export class ReplyRelay {
   /** Takes the head of the reply. Throws what Node throws for a status line that cannot be sent. */
   start(head: ReplyHead): void {
     const { added, createRewriter } = this.options
-    const { fields, isPlainJson } = readFields(head.fields, added)
+    const { fields, lengthAt, isPlainJson } = readFields(head.fields, added)
     const reason = added.length > 0 && holdsCredential(head.reason, added) ? '' : head.reason
     if (createRewriter !== undefined && isPlainJson) {
       checkStatusLine(head.status, reason)
       this.rewriter = createRewriter()
-      this.head = { status: head.status, reason, fields }
+      this.head = { status: head.status, reason, fields, lengthAt }
     } else {
       this.response.writeHead(head.status, reason, fields)
     }
@@ -111,31 +117,29 @@ export class ReplyRelay {
   }
 
   /** Sends the head with the length of the body; undefined: it is not known before the end. */
-  private sendHead({ status, reason, fields }: SentHead, length: number | undefined): void {
+  private sendHead({ status, reason, fields, lengthAt }: SentHead, length: number | undefined): void {
     this.head = undefined
-    const sent: string[] = []
-    for (let at = 0; at + 1 < fields.length; at += 2) {
-      const name = fields[at] ?? ''
-      const isLength = name.toLowerCase() === 'content-length'
-      if (isLength && length === undefined) continue
-      sent.push(name, isLength ? String(length) : (fields[at + 1] ?? ''))
+    if (lengthAt !== -1) {
+      if (length === undefined) fields.splice(lengthAt, 2)
+      else fields[lengthAt + 1] = String(length)
     }
-    this.response.writeHead(status, reason, sent)
+    this.response.writeHead(status, reason, fields)
   }
 }
 
 /** The end-to-end fields (RFC 9110 7.6.1), and whether the body is JSON that is not encoded. */
 function readFields(
-  fields: readonly string[],
+  raw: readonly string[],
   added: readonly string[],
-): { readonly fields: string[]; readonly isPlainJson: boolean } {
-  const kept: string[] = []
+): { readonly fields: string[]; readonly lengthAt: number; readonly isPlainJson: boolean } {
+  const fields: string[] = []
   let named: string[] = []
+  let lengthAt = -1
   let isJson = false
   let isEncoded = false
-  for (let at = 0; at + 1 < fields.length; at += 2) {
-    const name = fields[at] ?? ''
-    const value = fields[at + 1] ?? ''
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const name = raw[at] ?? ''
+    const value = raw[at + 1] ?? ''
     const lower = name.toLowerCase()
     if (lower === 'connection' && !KEPT_CONNECTION.test(value))
       named = [...named, ...connectionOptions(value)]
@@ -143,14 +147,18 @@ function readFields(
     if (added.length > 0 && holdsCredential(`${name}: ${value}`, added)) continue
     if (lower === 'content-type') isJson = JSON_TYPE.test(value)
     else if (lower === 'content-encoding') isEncoded = value !== 'identity'
-    kept.push(name, value)
+    else if (lower === 'content-length') lengthAt = fields.length
+    fields.push(name, value)
   }
-  return { fields: named.length === 0 ? kept : withoutNamed(kept, named), isPlainJson: isJson && !isEncoded }
-}
-
-/** The fields that `Connection` names end at this hop too. */
-function withoutNamed(fields: readonly string[], named: readonly string[]): string[] {
-  return fields.filter((_part, at) => !named.includes((fields[at - (at % 2)] ?? '').toLowerCase()))
+  const isPlainJson = isJson && !isEncoded
+  if (named.length === 0) return { fields, lengthAt, isPlainJson }
+  // They end at this hop too.
+  const kept = fields.filter((_part, at) => !named.includes((fields[at - (at % 2)] ?? '').toLowerCase()))
+  return {
+    fields: kept,
+    lengthAt: kept.findIndex((part, at) => at % 2 === 0 && /^content-length$/i.test(part)),
+    isPlainJson,
+  }
 }
 
 /** Node checks a status line when it is written, here that is later. */
