@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 
 import { readMeta, writeMeta } from './schema/migrate.ts'
 import type { JournalTables } from './schema/tables.ts'
-import type { JournalClock } from './store/clock.ts'
+import type { WallClock } from '../clock.ts'
 import type { Store } from './store/store.ts'
 
 /** The highest number of a batch that was there when the journal had this age, ms. */
@@ -30,7 +30,7 @@ export interface Ageing {
 
 export interface AgeingOptions {
   readonly store: Pick<Store, 'exclusively'>
-  readonly clock: Pick<JournalClock, 'nowMs'>
+  readonly clock: Pick<WallClock, 'nowMs'>
   readonly replayForMs: number
 }
 

@@ -8,7 +8,7 @@ import { ownIdentity } from './lease/process-identity.ts'
 import { findContradiction } from './high-water/check-mark.ts'
 import { migrate, type OpenedTables } from './schema/migrate.ts'
 import { createSqlJournal, type DurableJournal, type JournalEvents } from './sql-journal.ts'
-import { type JournalClock, systemClock } from './store/clock.ts'
+import { type WallClock, backgroundClock } from '../clock.ts'
 import { damagedStore } from './store/damage.ts'
 import { createKeyHash } from './store/hash-key.ts'
 import { checkKeys } from './store/key-check.ts'
@@ -37,7 +37,7 @@ export interface JournalOptions {
   readonly plaintext?: 'accept' | 'refuse'
   /** How long `settle` does. Default 60 s. */
   readonly settleTimeoutMs?: number
-  readonly clock?: JournalClock
+  readonly clock?: WallClock
   readonly events?: JournalEvents
 }
 
@@ -50,7 +50,7 @@ const TIMEOUT_MS = 5_000
  * address, the keys or the version do not fit; `ADP_JOURNAL_UNAVAILABLE` where it cannot be reached or written.
  */
 export async function openJournal(options: JournalOptions): Promise<DurableJournal> {
-  const { url, timeoutMs = TIMEOUT_MS, replayForMs = REPLAY_MS, clock = systemClock, markFile } = options
+  const { url, timeoutMs = TIMEOUT_MS, replayForMs = REPLAY_MS, clock = backgroundClock, markFile } = options
   const store = openStore(url, { timeoutMs, replayForMs, wallMs: () => clock.wallMs(), markFile })
   return openJournalOn(store, options)
 }
@@ -60,7 +60,7 @@ export async function openJournalOn(
   store: Store,
   options: Omit<JournalOptions, 'url'>,
 ): Promise<DurableJournal> {
-  const { keys = [], replayForMs = REPLAY_MS, leaseMs = 10_000, clock = systemClock } = options
+  const { keys = [], replayForMs = REPLAY_MS, leaseMs = 10_000, clock = backgroundClock } = options
   const plaintextAccepted = options.plaintext === 'accept'
   try {
     const { salt, readBackUntilMs, readBackFromAgeMs } = await openTables(

@@ -16,7 +16,7 @@ import { readOlderOpen } from './older-open.ts'
 import { readBatch } from './read-batch.ts'
 import { readBlocking, readDue, readStillOpen } from './read-records.ts'
 import { createAvailability } from './store/availability.ts'
-import type { JournalClock } from './store/clock.ts'
+import type { WallClock } from '../clock.ts'
 import { createCommitLanes } from './store/commit-lanes.ts'
 import {
   type OperationResult,
@@ -58,7 +58,7 @@ export interface SqlJournalOptions {
   /** Hashes keys, 16 bytes each. */
   readonly hashKeys: (keys: readonly string[]) => Uint8Array
   readonly readBack: ReadBackPhase
-  readonly clock: JournalClock
+  readonly clock: WallClock
   readonly ageing: Ageing
   readonly identity: ProcessIdentity
   readonly leaseMs: number
@@ -232,7 +232,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
 }
 
 /** Repeats `act` until it is stopped; a failure has been told and ends nothing. */
-function repeat(clock: JournalClock, everyMs: number, act: () => Promise<unknown>): () => void {
+function repeat(clock: WallClock, everyMs: number, act: () => Promise<unknown>): () => void {
   let cancel = (): void => undefined
   const plan = (): void => {
     cancel = clock.after(everyMs, () => {

@@ -4,7 +4,7 @@ import { purge, type Purged, type Retention } from '../purge.ts'
 import { findContradiction } from '../high-water/check-mark.ts'
 import { checkVersion } from '../schema/migrate.ts'
 import { createAvailability } from '../store/availability.ts'
-import { systemClock } from '../store/clock.ts'
+import { backgroundClock } from '../../clock.ts'
 import { damagedStore } from '../store/damage.ts'
 import { openStore } from '../store/open-store.ts'
 import { dismissDeadLetters, makeDue } from './change-records.ts'
@@ -53,7 +53,7 @@ export async function openInspector(url: string, markFile?: string): Promise<Jou
     existing: true,
     markFile,
   })
-  const availability = createAvailability(store, systemClock, () => undefined)
+  const availability = createAvailability(store, backgroundClock, () => undefined)
   const ask = <Result>(question: () => Promise<Result>): Promise<Result> => availability.ask(question)
   try {
     const damage =

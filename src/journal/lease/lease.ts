@@ -1,4 +1,4 @@
-import type { JournalClock } from '../store/clock.ts'
+import type { WallClock } from '../../clock.ts'
 import type { Store } from '../store/store.ts'
 import type { ProcessIdentity } from './process-identity.ts'
 
@@ -12,7 +12,7 @@ export interface LeaseWatch {
 
 export interface LeaseOptions extends LeaseWatch {
   readonly store: Store
-  readonly clock: JournalClock
+  readonly clock: WallClock
   readonly leaseMs: number
   readonly identity: ProcessIdentity
 }

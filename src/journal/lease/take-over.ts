@@ -4,13 +4,13 @@ import type { TakenOver } from '../journal.ts'
 import { readOlderOfBatch } from '../older-open.ts'
 import { changeOfBatch } from '../schema/row-sums.ts'
 import type { JournalTables } from '../schema/tables.ts'
-import type { JournalClock } from '../store/clock.ts'
+import type { WallClock } from '../../clock.ts'
 import type { Store } from '../store/store.ts'
 import { isGone, type ProcessIdentity } from './process-identity.ts'
 
 export interface TakeOverOptions {
   readonly store: Store
-  readonly clock: JournalClock
+  readonly clock: WallClock
   /** Of this instance; for others that do not say theirs. */
   readonly leaseMs: number
   readonly own: ProcessIdentity

@@ -1,5 +1,5 @@
 import { AdapterError } from '../../errors.ts'
-import type { JournalClock } from './clock.ts'
+import type { WallClock } from '../../clock.ts'
 import { damagedJournal, damagedRow } from './damage.ts'
 import type { StoreError } from './store-error.ts'
 import type { Store } from './store.ts'
@@ -36,7 +36,7 @@ const ownErrors: ReadonlySet<string> = new Set(['ADP_CONFIGURATION', 'ADP_JOURNA
  */
 export function createAvailability(
   store: Pick<Store, 'toStoreError'>,
-  clock: Pick<JournalClock, 'nowMs' | 'after'>,
+  clock: Pick<WallClock, 'nowMs' | 'after'>,
   onChange: (failure: string | undefined) => void,
 ): Availability {
   const failing = new Set<Access>()

@@ -1,7 +1,7 @@
 import type { Ageing } from '../ageing.ts'
 import type { Lease } from '../lease/lease.ts'
 import type { Availability } from './availability.ts'
-import type { JournalClock } from './clock.ts'
+import type { WallClock } from '../../clock.ts'
 import type { CommitGate } from './commit-gate.ts'
 import { createGroupCommit, type GroupCommit } from './group-commit.ts'
 import type { Operation } from './operations.ts'
@@ -9,7 +9,7 @@ import type { Committed, Store } from './store.ts'
 
 export interface LaneOptions {
   readonly store: Store
-  readonly clock: JournalClock
+  readonly clock: WallClock
   readonly lease: Lease
   readonly availability: Availability
   readonly ageing: Pick<Ageing, 'forgottenBatch'>

@@ -1,5 +1,5 @@
 import { AdapterError } from '../../errors.ts'
-import type { JournalClock } from './clock.ts'
+import type { WallClock } from '../../clock.ts'
 import { closeGate, type CommitGate, createCommitGate } from './commit-gate.ts'
 import { damagedJournal, damagedRow } from './damage.ts'
 import type { StoreError } from './store-error.ts'
@@ -7,7 +7,7 @@ import type { Operation, OperationResult } from './operations.ts'
 import type { Committed } from './store.ts'
 
 export interface GroupCommitOptions {
-  readonly clock: JournalClock
+  readonly clock: WallClock
   /** Makes a group durable, unless its gate is closed before. Never rejects. */
   readonly commit: (operations: readonly Operation[], gate: CommitGate) => Promise<Committed>
 }

@@ -1,1 +1,0 @@
-export { backgroundClock as systemClock, type WallClock as JournalClock } from '../../clock.ts'
