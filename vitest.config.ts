@@ -14,7 +14,9 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-if (!process.argv.some((word) => word.startsWith('--coverage'))) keepCompiledCode()
+/** Set by `npm run test:coverage`. */
+const countsCoverage = process.env['NODE_V8_COVERAGE'] !== undefined
+keepCompiledCode()
 
 export default defineConfig({
   test: {
@@ -22,7 +24,10 @@ export default defineConfig({
     // What takes long and has a short version in the others (`npm run test:long`).
     exclude: isLongRun ? [] : ['test/**/*.long.test.ts'],
     globalSetup: ['test/build.ts'],
-    setupFiles: ['test/support/limit-stacks.ts'],
+    setupFiles: [
+      'test/support/limit-stacks.ts',
+      ...(countsCoverage ? ['test/branch-coverage/take-coverage.ts'] : []),
+    ],
     // Processes and servers start slowly on a machine that is busy: only what hangs may end at these limits.
     testTimeout: 120_000,
     hookTimeout: 120_000,
@@ -36,16 +41,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     // The client that test/clients use tells every part that it cannot name a class for.
     env: { SAP_CLOUD_SDK_LOG_LEVEL: 'error' },
-    // What decodes and translates is covered by its own tests, which run on their own for it (`npm run test:coverage`):
-    // counting branches takes a third of the time of the whole suite.
-    coverage: {
-      provider: 'v8',
-      include: ['src/v2/**', 'src/translate/**'],
-      reporter: ['text-summary', 'html', 'json-summary'],
-      thresholds: {
-        'src/v2/**': { branches: 95 },
-        'src/translate/**': { branches: 95 },
-      },
-    },
+    // All modules run from the source, as threads and programs do: test/branch-coverage/run.ts adds up what each of them counted.
+    experimental: { viteModuleRunner: !countsCoverage },
   },
 })

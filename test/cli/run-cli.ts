@@ -1,8 +1,9 @@
 import { type ChildProcessWithoutNullStreams, execFile, spawn, spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
+import { mainOfCli } from '../support/main-of-cli.ts'
+
 const root = fileURLToPath(new URL('../../', import.meta.url))
-export const mainOfCli = `${root}dist/cli/main.js`
 
 export interface CliResult {
   readonly status: number

@@ -10,9 +10,10 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 
 import { createBatchEncoder, type PartReply } from '../../src/v2/batch/encode-batch.ts'
 import { batchOf, flatRecords, guid } from '../support/batch-request.ts'
+import { mainOfCli } from '../support/main-of-cli.ts'
 import { echoRecord, startUpstream } from '../support/scripted-upstream.ts'
 import { startAdapter } from '../support/start-adapter.ts'
-import { hasTerminal, mainOfCli, runCli, type RunningCli, startCli, startCliInTerminal } from './run-cli.ts'
+import { hasTerminal, runCli, type RunningCli, startCli, startCliInTerminal } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
 const ESCAPE = '\u001b'

@@ -9,6 +9,7 @@ import { onTestFinished, vi } from 'vitest'
 
 import { type Failpoint, failpointVariable, formatFailpoint } from '../../faults/failpoints/failpoint.ts'
 import { type BatchText, batchPath } from '../../support/batch-request.ts'
+import { mainOfCli } from '../../support/main-of-cli.ts'
 
 const path = (name: string): string => fileURLToPath(new URL(`../../../${name}`, import.meta.url))
 
@@ -43,7 +44,7 @@ export async function startStopping(
   writeFileSync(file, JSON.stringify({ listen: { port: 0 }, ...config }))
   const modules = failpoint === undefined ? imports : [path('test/faults/failpoints/preload.ts'), ...imports]
   const preload = modules.flatMap((module) => ['--import', module])
-  const child = spawn(process.execPath, [...preload, path('dist/cli/main.js'), 'serve', '--config', file], {
+  const child = spawn(process.execPath, [...preload, mainOfCli, 'serve', '--config', file], {
     env: {
       ...process.env,
       JOURNAL_KEY: journalKey,

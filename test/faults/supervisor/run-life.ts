@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { appendFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
+import { mainOfCli } from '../../support/main-of-cli.ts'
 import { type Failpoint, failpointVariable, formatFailpoint } from '../failpoints/failpoint.ts'
 
-const main = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 const preload = fileURLToPath(new URL('../failpoints/preload.ts', import.meta.url))
 
 /** One process of the adapter, from its start to its end. */
@@ -44,7 +44,7 @@ export function startLife({ configFile, args, failpoint, imports = [], env, logF
   const startedMs = performance.now()
   const modules = failpoint === undefined ? imports : [...imports, preload]
   const loaded = modules.flatMap((path) => ['--import', path])
-  const child = spawn(process.execPath, [...loaded, main, 'serve', '--config', configFile, ...args], {
+  const child = spawn(process.execPath, [...loaded, mainOfCli, 'serve', '--config', configFile, ...args], {
     env: {
       ...process.env,
       ...env,

@@ -1,0 +1,28 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import type { Profiler } from 'node:inspector'
+import { join } from 'node:path'
+
+import { mergeScriptCovs } from '@bcoe/v8-coverage'
+
+/** So many are read before they are added up. */
+const MANY = 40
+
+/** Adds up what all processes and threads wrote to `folder` (NODE_V8_COVERAGE), for scripts whose URL begins with `root`. */
+export function readCoverage(folder: string, root: string): Map<string, Profiler.ScriptCoverage> {
+  const read = new Map<string, Profiler.ScriptCoverage[]>()
+  const addUp = (own: Profiler.ScriptCoverage[]): Profiler.ScriptCoverage[] => {
+    const sum = mergeScriptCovs(own)
+    return sum === undefined ? [] : [sum]
+  }
+  for (const name of readdirSync(folder)) {
+    const { result } = JSON.parse(readFileSync(join(folder, name), 'utf8')) as {
+      result: Profiler.ScriptCoverage[]
+    }
+    for (const script of result) {
+      if (!script.url.startsWith(root)) continue
+      const own = [...(read.get(script.url) ?? []), script]
+      read.set(script.url, own.length < MANY ? own : addUp(own))
+    }
+  }
+  return new Map([...read].flatMap(([url, own]) => addUp(own).map((sum) => [url, sum] as const)))
+}

@@ -1,0 +1,22 @@
+import { spawnSync } from 'node:child_process'
+
+/**
+ * `npm run test:long`, half an hour and more: all tests with longer draws and those that `npm test` leaves out (builds with a
+ * guard broken), then the fault run, the reads and the broken requests at full length. Each part runs, whatever became of those
+ * before. Exit status 1 where one of them failed.
+ */
+const parts: readonly (readonly [name: string, args: readonly string[], env?: Record<string, string>])[] = [
+  ['tests', ['test'], { MARKBRIDGE_LONG_TESTS: '1' }],
+  ['faults', ['run', 'test:faults']],
+  ['reads', ['run', 'test:reads']],
+  ['walls', ['run', 'test:walls']],
+  ['holds', ['run', 'test:walls', '--', '--holds']],
+]
+
+const failed = parts.filter(([name, args, env = {}]) => {
+  console.log(`\n${name}: npm ${args.join(' ')}`)
+  return spawnSync('npm', [...args], { stdio: 'inherit', env: { ...process.env, ...env } }).status !== 0
+})
+const names = failed.map(([name]) => name).join(', ')
+console.log(failed.length === 0 ? '\nall parts passed' : `\nfailed: ${names}`)
+process.exitCode = failed.length === 0 ? 0 : 1
