@@ -3,11 +3,16 @@ import type { Events } from '../observability/events.ts'
 import { codeIdOf, type ReadRules, toCodeQuery } from '../translate/index.ts'
 import type { Clock } from '../clock.ts'
 import { BoundedMap } from '../partners/bounded-map.ts'
-import type { Authorisation } from '../partners/partner.ts'
+import type { ClientIdentity } from '../partners/owner.ts'
+import type { Partner } from '../partners/partner.ts'
 import { readCollection } from './collect-page.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
 
-type CodeClient = Pick<Authorisation, 'partner' | 'identity'>
+/** A client as far as its codes depend on it. */
+export interface CodeClient {
+  readonly partner: Pick<Partner, 'id' | 'unmarkedLetters' | 'reads'>
+  readonly identity: Pick<ClientIdentity, 'credentialsHash'>
+}
 
 /** Knows the ids of the codes that mean "no mark" and that the configuration names by their letters. */
 export interface UnmarkedCodes {

@@ -9,14 +9,14 @@ import { systemClock } from '../../src/clock.ts'
 import { createMatchIndex } from '../../src/partners/match-index.ts'
 import { createIdentify } from '../../src/partners/owner.ts'
 import { authoriseWithout, createAuthorise, type Partner } from '../../src/partners/partner.ts'
+import { incomingMessage } from '../support/incoming-message.ts'
 import { partner } from './partner.ts'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-/** A request as far as it is looked at. */
 function request(url: string, headers: Record<string, string> = {}): IncomingMessage {
   const own = { 'ocp-apim-subscription-key': 'key', authorization: 'bearer t', ...headers }
-  return { url, headers: own } as unknown as IncomingMessage
+  return incomingMessage({ url, headers: own })
 }
 
 const rateLimits = createRateLimits(systemClock)

@@ -4,13 +4,13 @@ import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
 
 import { createRegistry, longestReadBackMs } from '../../src/partners/registry.ts'
+import { incomingMessage } from '../support/incoming-message.ts'
 import { partner } from './partner.ts'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-/** A request as far as it is looked at. */
 function request(url: string, headers: Record<string, string> = {}): IncomingMessage {
-  return { url, headers } as unknown as IncomingMessage
+  return incomingMessage({ url, headers })
 }
 
 describe('the partner of a request', () => {

@@ -1,9 +1,8 @@
-import type { IncomingMessage } from 'node:http'
-
 import { expect, it } from 'vitest'
 
 import { createAddressList } from '../../src/http/address-list.ts'
 import { replaceForwarding } from '../../src/proxy/forwarding.ts'
+import { incomingMessage } from '../support/incoming-message.ts'
 
 const trusted = createAddressList(['127.0.0.1', '10.0.0.0/8', 'fd00::/8'])
 
@@ -12,8 +11,11 @@ function replaced(
   headers: Record<string, string>,
   encrypted?: boolean,
 ): Record<string, unknown> {
-  const socket = { remoteAddress: peer, ...(encrypted === undefined ? {} : { encrypted }) }
-  const request = { headers: { host: 'a.test', ...headers }, socket } as unknown as IncomingMessage
+  const request = incomingMessage({
+    remoteAddress: peer,
+    encrypted,
+    headers: { host: 'a.test', ...headers },
+  })
   replaceForwarding(request, trusted)
   return request.headers
 }

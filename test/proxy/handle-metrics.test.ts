@@ -4,14 +4,12 @@ import { expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { handleMetrics, type MetricsPage } from '../../src/proxy/handle-metrics.ts'
+import { incomingMessage } from '../support/incoming-message.ts'
 
-/** A request as far as it is looked at. */
-const request = (remoteAddress: string | undefined, headers: object = {}): IncomingMessage =>
-  ({
-    method: 'GET',
-    socket: { remoteAddress },
-    headers: { host: 'localhost:8080', ...headers },
-  }) as unknown as IncomingMessage
+const request = (
+  remoteAddress: string | undefined,
+  headers: Readonly<Record<string, string | undefined>> = {},
+): IncomingMessage => incomingMessage({ remoteAddress, headers: { host: 'localhost:8080', ...headers } })
 
 async function statusFor(readers: MetricsPage['readers'], asking: IncomingMessage): Promise<number> {
   const render = (): Promise<{ contentType: string; text: string }> =>
@@ -26,7 +24,7 @@ async function statusFor(readers: MetricsPage['readers'], asking: IncomingMessag
   }
 }
 
-const rows: [address: string | undefined, headers: object, status: number][] = [
+const rows: [address: string | undefined, headers: Record<string, string | undefined>, status: number][] = [
   ['127.0.0.1', {}, 200],
   ['127.8.9.1', {}, 200],
   ['::1', {}, 200],

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http'
-import { Readable } from 'node:stream'
 
 import { describe, expect, it } from 'vitest'
 
@@ -7,13 +6,13 @@ import { createSlicing } from '../../src/http/slices.ts'
 import { createByteBudget } from '../../src/proxy/byte-budget.ts'
 import { soleQueue } from '../../src/upstream/index.ts'
 import { readRequest, serviceRoot } from '../../src/proxy/read-request.ts'
+import { incomingMessage } from '../support/incoming-message.ts'
 
-/** A request as far as it is looked at. */
 function request(rawHeaders: readonly string[]): IncomingMessage {
   const pairs = rawHeaders.flatMap((name, at) =>
     at % 2 === 0 ? [[name.toLowerCase(), rawHeaders[at + 1]] as const] : [],
   )
-  return { rawHeaders, headers: Object.fromEntries(pairs) } as unknown as IncomingMessage
+  return incomingMessage({ rawHeaders, headers: Object.fromEntries(pairs) })
 }
 
 it.each([
@@ -26,13 +25,7 @@ it.each([
 
 describe('readRequest', () => {
   const slices = createSlicing().open()
-  function body(...chunks: string[]): IncomingMessage {
-    const stream = Readable.from(
-      chunks.map((chunk) => Buffer.from(chunk)),
-      { objectMode: false },
-    )
-    return Object.assign(stream, { headers: {} }) as unknown as IncomingMessage
-  }
+  const body = (...chunks: string[]): IncomingMessage => incomingMessage({ body: chunks })
 
   it('takes its bytes from the budget and leaves them to the caller to release', async () => {
     const budget = createByteBudget(10)

@@ -4,29 +4,15 @@ import type { AddressInfo } from 'node:net'
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-import { AdapterError } from '../../src/errors.ts'
 import { createAddressList } from '../../src/http/address-list.ts'
-import { createSlicing } from '../../src/http/slices.ts'
-import { createNoJournal } from '../../src/journal/index.ts'
-import { createEvents } from '../../src/observability/events.ts'
-import { createLogger } from '../../src/observability/logger.ts'
-import { createAcceptedCredentials, createQueueKeys } from '../../src/partners/index.ts'
 import { createByteBudget, createInFlight, createProxyApp, type ProxyContext } from '../../src/proxy/index.ts'
-import {
-  createActiveRecords,
-  createEchoLearning,
-  createTokenVerdicts,
-  createPredecessorWatch,
-} from '../../src/writes/index.ts'
 import { defaultBatchLimits } from '../../src/v2/index.ts'
 import { systemClock } from '../../src/clock.ts'
 import { exchange } from '../support/raw-client.ts'
+import { createWriteContext, refuse } from '../writes/write-context.ts'
 
 /** The status line of the answer to one request, in front of a service that nobody may use. */
 async function statusOf(start: string, ready = true): Promise<string> {
-  const refuse = (): never => {
-    throw new AdapterError('ADP_TOKEN', 'no token')
-  }
   const passThrough = {
     checkMethod: () => undefined,
     handle: () => Promise.resolve(),
@@ -34,9 +20,9 @@ async function statusOf(start: string, ready = true): Promise<string> {
     close: () => Promise.resolve(),
   }
   const context: ProxyContext = {
+    ...createWriteContext(),
     passThrough,
     authorise: refuse,
-    v3: { openWrites: refuse, callsFor: refuse, close: () => Promise.resolve() },
     reads: {
       planner: { tokenOf: refuse, plan: refuse, formatOf: refuse, selectOf: refuse, checkValue: refuse },
       codes: { knownRules: refuse, rulesFor: refuse },
@@ -44,29 +30,12 @@ async function statusOf(start: string, ready = true): Promise<string> {
       clock: systemClock,
       linkSecret: Buffer.alloc(32),
     },
-    reader: { get: refuse, close: () => Promise.resolve() },
-    upstream: 'http://x/',
-    journal: createNoJournal(),
-
-    predecessors: createPredecessorWatch(createNoJournal(), systemClock),
-    accepted: createAcceptedCredentials(),
-    verdicts: createTokenVerdicts(Date.now),
-    orphans: new Map(),
-    echoes: createEchoLearning(() => 0),
-    onVisible: () => undefined,
-    active: createActiveRecords(),
-    clock: systemClock,
     limits: () => defaultBatchLimits,
     byteBudget: createByteBudget(1),
-    queueKeys: createQueueKeys(),
     slowClients: { watch: () => undefined },
-    slicing: createSlicing(),
     inFlight: createInFlight(),
     enterPartner: refuse,
     trustedProxies: createAddressList([]),
-    events: createEvents(createLogger('silent')),
-    nowMs: () => 0,
-    newId: () => 'id',
   }
   const metrics = {
     readers: 'any',

@@ -1,14 +1,12 @@
-import type { IncomingMessage } from 'node:http'
-
 import { describe, expect, it } from 'vitest'
 
 import { toUpstreamFields } from '../../src/proxy/upstream-request.ts'
+import { incomingMessage } from '../support/incoming-message.ts'
 
 const credentials = { authorization: 'bearer t', subscriptionKey: 'v3-key' }
 
 function forwarded(headers: Record<string, string>): unknown {
-  const request = { headers: { ...headers } } as unknown as IncomingMessage
-  const fields = toUpstreamFields(request, credentials, false)
+  const fields = toUpstreamFields(incomingMessage({ headers }), credentials, false)
   return Object.fromEntries(fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1]]] : [])))
 }
 

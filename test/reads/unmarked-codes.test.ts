@@ -1,30 +1,25 @@
 import { describe, expect, it } from 'vitest'
 
-import type { Authorisation } from '../../src/partners/partner.ts'
 import type { ReadSession } from '../../src/reads/read-upstream.ts'
 import { openCallBudget } from '../../src/upstream/index.ts'
-import { createUnmarkedCodes } from '../../src/reads/unmarked-codes.ts'
+import { type CodeClient, createUnmarkedCodes } from '../../src/reads/unmarked-codes.ts'
 import { soleQueue } from '../../src/upstream/index.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 const ids = ['aaaaaaaa-0000-4000-8000-000000000001', 'aaaaaaaa-0000-4000-8000-000000000002']
 const given = 'bbbbbbbb-0000-4000-8000-000000000001'
 
-const clientOf = (credentialsHash: string, unmarkedLetters: string[], id = 'acme') =>
-  ({
-    partner: {
-      id,
-      unmarkedLetters,
-      reads: {
-        wideRange: 'split',
-        needsRecordedBy: true,
-        unmarkedCodes: [given],
-        filterUpstream: true,
-        histories: false,
-      },
-    },
-    identity: { owner: 'o', credentialsHash, isNamed: false, expiresMs: undefined },
-  }) as unknown as Authorisation
+const reads = {
+  wideRange: 'split',
+  needsRecordedBy: true,
+  unmarkedCodes: [given],
+  filterUpstream: true,
+  histories: false,
+} as const
+const clientOf = (credentialsHash: string, unmarkedLetters: string[], id = 'acme'): CodeClient => ({
+  partner: { id, unmarkedLetters, reads },
+  identity: { credentialsHash },
+})
 
 /** A session with a V3 whose lookup is in pages of one code, which changes its ids with each read. */
 function openSession() {

@@ -1,15 +1,15 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { createSlicing } from '../../src/http/slices.ts'
 import { createNoJournal, type Journal, type StoredBatch } from '../../src/journal/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { createAcceptedCredentials } from '../../src/partners/index.ts'
-import { type ProxyContext } from '../../src/proxy/index.ts'
-import { createActiveRecords, createRecovery, createPredecessorWatch } from '../../src/writes/index.ts'
+import { createRecovery } from '../../src/writes/index.ts'
 import type { Authorisation } from '../../src/partners/partner.ts'
+import { partner } from '../partners/partner.ts'
 import { createManualClock } from '../support/manual-clock.ts'
+import { createWriteContext } from './write-context.ts'
 
 const client = { authorization: 'bearer a', subscriptionKey: 'k' }
 /** Every batch of 1000 or more belongs to `here`, whose client has come; the others to `gone`. */
@@ -25,6 +25,18 @@ const storedOf = (batch: number): StoredBatch => ({
   records: [],
 })
 
+const identity = { owner: 'here', credentialsHash: 'h', isNamed: true, expiresMs: undefined }
+/** The client that has come. */
+const here: Authorisation = {
+  partner: partner('here', { any: true }),
+  credentials: client,
+  client,
+  owner: 'here',
+  identity,
+  rateLimit: undefined,
+  renew: undefined,
+}
+
 /** A recovery over a journal of which some members are given. */
 function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authorisation>) {
   const clock = createManualClock()
@@ -39,24 +51,16 @@ function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authoris
     ...own,
   }
   const accepted = createAcceptedCredentials()
-  const identity = { owner: 'here', credentialsHash: 'h', isNamed: true, expiresMs: undefined }
   accepted.accept({ owner: 'here', identity, client })
-  const context = {
+  const context = createWriteContext({
     journal,
     clock,
-    orphans: new Map(),
-    active: createActiveRecords(),
-    slicing: createSlicing(),
-    predecessors: createPredecessorWatch(journal, clock),
-    newId: () => 'id',
     accepted,
     events: createEvents(createLogger('info', { write: (line) => log.push(line) })),
-    nowMs: () => clock.nowMs(),
-  } as Partial<ProxyContext> as ProxyContext
+  })
   const recovery = createRecovery(
     context,
-    (_partner, shown) =>
-      shown === undefined ? 'credentials' : (authorise?.() ?? Promise.resolve({} as Authorisation)),
+    (_partner, shown) => (shown === undefined ? 'credentials' : (authorise?.() ?? Promise.resolve(here))),
     () => 3_000,
   )
   recovery.start()
@@ -158,7 +162,7 @@ describe('recovery', () => {
           return Promise.resolve()
         },
       },
-      () => Promise.resolve({} as Authorisation),
+      () => Promise.resolve(here),
     )
     await clock.pass(4_000)
     expect([settled, [...context.orphans.keys()]]).toEqual([[], [1_000]])

@@ -1,0 +1,44 @@
+import { systemClock } from '../../src/clock.ts'
+import { AdapterError } from '../../src/errors.ts'
+import { createSlicing } from '../../src/http/slices.ts'
+import { createNoJournal } from '../../src/journal/index.ts'
+import { createEvents } from '../../src/observability/events.ts'
+import { createLogger } from '../../src/observability/logger.ts'
+import { createAcceptedCredentials, createQueueKeys } from '../../src/partners/index.ts'
+import {
+  createActiveRecords,
+  createEchoLearning,
+  createPredecessorWatch,
+  createTokenVerdicts,
+  type WriteContext,
+} from '../../src/writes/index.ts'
+
+/** What nobody may ask. */
+export const refuse = (): never => {
+  throw new AdapterError('ADP_TOKEN', 'no token')
+}
+
+/** The parts of the engine of writes with what is given, without a journal otherwise, in front of a V3 that nobody may use. */
+export function createWriteContext(own: Partial<WriteContext> = {}): WriteContext {
+  const { journal = createNoJournal(), clock = systemClock } = own
+  return {
+    v3: { openWrites: refuse, callsFor: refuse, close: () => Promise.resolve() },
+    reader: { get: refuse, close: () => Promise.resolve() },
+    upstream: 'http://x/',
+    journal,
+    predecessors: createPredecessorWatch(journal, clock),
+    accepted: createAcceptedCredentials(),
+    verdicts: createTokenVerdicts(Date.now),
+    orphans: new Map(),
+    echoes: createEchoLearning(() => 0),
+    onVisible: () => undefined,
+    active: createActiveRecords(),
+    queueKeys: createQueueKeys(),
+    slicing: createSlicing(),
+    events: createEvents(createLogger('silent')),
+    clock,
+    nowMs: () => clock.nowMs(),
+    newId: () => 'id',
+    ...own,
+  }
+}
