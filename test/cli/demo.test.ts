@@ -4,7 +4,8 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { decodeBatchReply } from '../../src/v2/index.ts'
-import { runCli, type RunningCli, startCli } from './run-cli.ts'
+import { type RunningCli, startCli } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
 
 const FIXTURE = 'fixtures/class-register/body.txt'
 
@@ -57,7 +58,7 @@ test('the printed curl line posts 30 records: 27 created, 3 refused, 27 effects'
 
 test('send prints one line for each record and exits 1 when one was refused', async () => {
   await reset()
-  const { status, stdout } = await runCli(['send', FIXTURE, '--to', adapter()])
+  const { status, stdout } = await runCommand(['send', FIXTURE, '--to', adapter()])
   const lines = stdout.trim().split('\n')
   expect(status).toBe(1)
   expect(lines).toHaveLength(32)
@@ -68,7 +69,7 @@ test('send prints one line for each record and exits 1 when one was refused', as
 test('send --json is for programs; a wrong id hides the outcomes, not the effects', async () => {
   await reset()
   const boundary = 'batch_ffffffff-ffff-4fff-8fff-ffffffffffff'
-  const { status, stdout } = await runCli([
+  const { status, stdout } = await runCommand([
     'send',
     FIXTURE,
     '--to',
@@ -83,7 +84,7 @@ test('send --json is for programs; a wrong id hides the outcomes, not the effect
 })
 
 test('send tells that nothing answers', async () => {
-  const { status, stderr } = await runCli(['send', FIXTURE, '--to', 'http://127.0.0.1:1'])
+  const { status, stderr } = await runCommand(['send', FIXTURE, '--to', 'http://127.0.0.1:1'])
   expect({ status, stderr }).toEqual({
     status: 1,
     stderr: 'markbridge: Nothing answers at http://127.0.0.1:1. Is the adapter running?\n',

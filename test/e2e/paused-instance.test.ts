@@ -4,6 +4,7 @@ import { startSandbox } from '../sandbox/start-sandbox.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { Secret } from '../../src/config/index.ts'
 import { postBatch } from '../support/batch-request.ts'
+import { isLongRun } from '../support/long-run.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 import { isHeld, journalFile } from './support/journal-file.ts'
 import { sandboxRegister } from './support/sandbox-register.ts'
@@ -86,5 +87,7 @@ describe.skipIf(missingPostgres() !== undefined)('with a server', () => {
     postgres = await startPostgres()
   })
   afterAll(() => postgres.close())
-  describePauses('PostgreSQL', [...modes, paced], () => postgres.createDatabase())
+  // The modes differ in how they send, not in what the store does: one of them shows that it guards them too.
+  const tried = isLongRun ? modes : modes.slice(1, 2)
+  describePauses('PostgreSQL', [...tried, paced], () => postgres.createDatabase())
 })

@@ -73,6 +73,7 @@ function startLives(
   let kills = 0
   let current: Life
   let stopped = false
+  let failure: Error | undefined
   const begin = (): void => {
     const end = ends[kills]
     const failpoint = end === undefined || end === 'killed' ? undefined : { ...end, store }
@@ -81,14 +82,20 @@ function startLives(
     current = life
     void life.ended.then(({ signal, log }) => {
       if (stopped) return
-      if (signal !== 'SIGKILL') throw new Error(`the adapter ended by itself: ${log}`)
+      if (signal !== 'SIGKILL') {
+        failure = new Error(`the adapter ended by itself: ${log}`)
+        return
+      }
       kills += 1
       begin()
     })
   }
   begin()
   return {
-    ready: () => current.ready,
+    ready: async () => {
+      await current.ready
+      if (failure !== undefined) throw failure
+    },
     kills: () => kills,
     replied: () => {
       replies += 1

@@ -28,19 +28,19 @@ async function runShort(
 
 describe.concurrent('nothing lost, nothing doubled (product contract 3)', () => {
   test('while the adapter is killed again and again', { timeout }, async () => {
-    const { kills, busy } = await runShort(scenarios.killed, { kills: 4, busy: 1 })
+    const { kills, busy } = await runShort(scenarios.killed, { kills: 3, busy: 1 })
     expect([kills > 0, busy > 0]).toEqual([true, true])
   })
 
   test('while connections break on either side of it, and clients send again', { timeout }, async () => {
     const { before, load } = scenarios.retries
     const scenario = { ...scenarios.broken, before, load }
-    const { broken, replays } = await runShort(scenario, { broken: 20, replays: 4 })
+    const { broken, replays } = await runShort(scenario, { broken: 10, replays: 4 })
     expect([broken > 5, replays > 2]).toEqual([true, true])
   })
 
   test('while the service stores other values and its answers are lost', { timeout }, async () => {
-    const { broken } = await runShort(scenarios.cutTimes, { broken: 10, kills: 2 })
+    const { broken } = await runShort(scenarios.cutTimes, { broken: 5, kills: 1 })
     expect(broken).toBeGreaterThan(0)
   })
 
@@ -51,7 +51,7 @@ describe.concurrent('nothing lost, nothing doubled (product contract 3)', () => 
   })
 
   test('while the file of its journal is damaged', { timeout }, async () => {
-    const { damages } = await runShort({ ...scenarios.damaged, service: [] }, { kills: 2, damages: 2 })
+    const { damages } = await runShort({ ...scenarios.damaged, service: [] }, { kills: 1, damages: 1 })
     expect(damages).toBeGreaterThan(0)
   })
 
@@ -59,7 +59,7 @@ describe.concurrent('nothing lost, nothing doubled (product contract 3)', () => 
     'while two instances share one PostgreSQL and are killed in turn',
     { timeout },
     async () => {
-      await runShort({ ...scenarios.together, instances: 2 }, { kills: 2, records: 100 })
+      await runShort({ ...scenarios.together, instances: 2 }, { kills: 2, records: 60 })
     },
   )
 })

@@ -7,15 +7,13 @@ import { describeJournal } from './contract.ts'
 
 describe.skipIf(missingPostgres() !== undefined)('with a server', () => {
   let postgres: TestPostgres
-  let url: string
   beforeAll(async () => {
     postgres = await startPostgres()
-    url = await postgres.createDatabase()
   })
   afterAll(() => postgres.close())
 
   describeJournal('PostgreSQL', runs(6, 60), async (work) => {
-    await postgres.empty(url)
+    const url = await postgres.createDatabase()
     const opened: { close(): Promise<void> }[] = []
     try {
       await work({

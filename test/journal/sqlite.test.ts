@@ -7,7 +7,7 @@ import { runs } from '../support/long-run.ts'
 import { describeJournal } from './contract.ts'
 import type { Opener } from './contract/subject.ts'
 
-describeJournal('SQLite', runs(15, 200), async (work) => {
+describeJournal('SQLite', runs(10, 200), async (work) => {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-journal-'))
   const opened: { close(): Promise<void> }[] = []
   const opener: Opener = {

@@ -9,8 +9,6 @@ import { type PostgresServer, startPostgresServer } from './postgres/postgres-se
 export interface TestPostgres {
   /** Makes a database, empty or a copy of one that nobody has open, and resolves with its URL. It is dropped by `close`. */
   createDatabase(original?: string): Promise<string>
-  /** Empties a database that it made, which nobody has open: a new one takes five times as long. */
-  empty(url: string): Promise<void>
   /** The server, when it is the test's own: it can be stopped, crashed and started. Undefined behind `DATABASE_URL`. */
   readonly server: PostgresServer | undefined
   close(): Promise<void>
@@ -43,7 +41,6 @@ export async function startPostgres(source: PostgresSource = findPostgres()): Pr
       own.pathname = `/${name}`
       return own.href
     },
-    empty: (own) => query(own, 'DROP SCHEMA public CASCADE; CREATE SCHEMA public'),
     close: async () => {
       if (server !== undefined) await server.remove()
       else for (const name of made) await query(url, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)

@@ -78,7 +78,25 @@ function disturb(sandbox: Sandbox, fault: object): Promise<unknown> {
   return sandbox.request('PUT', '/_sandbox/faults', { headers: jsonBody, body })
 }
 
-test('the same batch to both workers at once is applied once, and both get the same answer', async () => {
+/** Workers end with the process that started them, also where it is killed. */
+async function expectNoneOutlives(cli: RunningCli): Promise<void> {
+  const pids = [1, 2].map(async (worker) =>
+    Number((await cli.logged({ msg: 'worker started', worker }))['pid']),
+  )
+  const isThere = (pid: number): boolean => {
+    try {
+      return process.kill(pid, 0)
+    } catch {
+      return false
+    }
+  }
+  const [one = 0, other = 0] = await Promise.all(pids)
+  expect([one, other].map(isThere)).toEqual([true, true])
+  await cli.stop('SIGKILL')
+  await expect.poll(() => [one, other].map(isThere), patient).toEqual([false, false])
+}
+
+test('the same batch to both workers at once is applied once, both get the same answer, and neither outlives its parent', async () => {
   const sandbox = await startSandbox()
   const { cli, url } = await startTwo(sandbox)
   const connections = await connectBoth(cli, url)
@@ -98,6 +116,7 @@ test('the same batch to both workers at once is applied once, and both get the s
     'markbridge_journal_available 2',
   ])
     expect(metrics.split('\n')).toContain(line)
+  await expectNoneOutlives(cli)
 })
 
 test('a worker that was killed is replaced, and the other finishes its records', async () => {
@@ -133,24 +152,6 @@ test('SIGTERM lets a batch finish, whoever has it', async () => {
   expect(failuresOf(readBatchReply(await reply))).toEqual(allCreated)
   expect(await stopped).toBe(0)
   for (const worker of [1, 2]) await cli.logged({ msg: 'stopped', worker })
-})
-
-test('no worker outlives the process that started it', async () => {
-  const { cli } = await startTwo(await startSandbox())
-  const pids = [1, 2].map(async (worker) =>
-    Number((await cli.logged({ msg: 'worker started', worker }))['pid']),
-  )
-  const isThere = (pid: number): boolean => {
-    try {
-      return process.kill(pid, 0)
-    } catch {
-      return false
-    }
-  }
-  const [one = 0, other = 0] = await Promise.all(pids)
-  expect([one, other].map(isThere)).toEqual([true, true])
-  await cli.stop('SIGKILL')
-  await expect.poll(() => [one, other].map(isThere), patient).toEqual([false, false])
 })
 
 test('a missing key is warned of and a port in use is told, each once, and no worker stays', async () => {

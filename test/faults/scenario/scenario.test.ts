@@ -4,7 +4,7 @@ import { printResults } from './print-results.ts'
 import { runScenario, type RunResult } from './run-scenario.ts'
 
 test('a run without faults: every record is final, nothing is found', { timeout: 180_000 }, async () => {
-  const bounds = { seed: 7, forMs: 60_000, settleMs: 60_000, records: 200 }
+  const bounds = { seed: 7, forMs: 60_000, settleMs: 60_000, records: 120 }
   const load = { impatience: 0, replayShare: 0, connections: 4 }
   const result = await runScenario({ name: 'calm', store: 'none', load }, bounds)
   const { name, kills, broken, storms, findings, crashes } = result
