@@ -8,7 +8,9 @@ import { peakRss } from './peak-rss.ts'
 // The whole adapter with its defaults, in a process of its own. Arguments: the address of the upstream, that of the journal
 // (default none).
 
-setFlagsFromString('--no-allocation-site-pretenuring') // as src/cli/main.ts does
+// As src/cli/main.ts does.
+setFlagsFromString('--no-allocation-site-pretenuring')
+setFlagsFromString('--heap-growing-percent=20')
 const app = createApp(
   parseConfig({
     journal: { url: process.argv[3] ?? 'none' },

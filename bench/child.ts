@@ -59,6 +59,13 @@ export async function startChild(
   }
 }
 
+/** The command that runs another one on a core; the same where the machine cannot, or for none. */
+export function onCore(command: readonly string[], core: number | undefined): readonly string[] {
+  return canPin && core !== undefined
+    ? ['taskset', '-c', String(core % availableParallelism()), ...command]
+    : command
+}
+
 function spawnPinned(
   script: string,
   args: readonly (string | number)[],
@@ -67,11 +74,7 @@ function spawnPinned(
 ): ChildProcess {
   const path = fileURLToPath(new URL(script, import.meta.url))
   const command = [process.execPath, ...process.execArgv, path, ...args.map(String)]
-  const pinned =
-    canPin && core !== undefined
-      ? ['taskset', '-c', String(core % availableParallelism()), ...command]
-      : command
-  const [file = process.execPath, ...rest] = pinned
+  const [file = process.execPath, ...rest] = onCore(command, core)
   return spawn(file, rest, { stdio: ['ignore', 'inherit', stderr, 'ipc'] })
 }
 

@@ -1,13 +1,14 @@
 import { Pool } from 'undici'
 
-import { type Child, startChild } from './child.ts'
+import { startChild } from './child.ts'
+import { type Product, startProduct } from './product.ts'
 import type { Row } from './report.ts'
 import { interleave, median, medianRatio } from './rounds.ts'
 
 const ROUNDS = 3
 const MIB = 1_048_576
 const AIM_RATIO = 0.7
-const AIM_MIB = 200
+const AIM_MIB = 150
 const RANGE = 'AttendableEventStart ge 2026-01-05T00:00:00Z and AttendableEventStart lt 2026-04-05T00:00:00Z'
 const headers = { authorization: 'Bearer sandbox', 'ocp-apim-subscription-key': 'sandbox' }
 
@@ -27,19 +28,18 @@ const names = ['adapter', 'V3 pages', 'V3 pages, recorded only'] as const satisf
 export async function benchReads(): Promise<Row[]> {
   const upstream = await startChild('read-process.ts', [], 1)
   const v3Url = `http://127.0.0.1:${upstream.ready['port'] ?? 0}`
-  const adapter = await startChild('adapter-process.ts', [v3Url], 0)
+  const adapter = await startProduct(['--v3', v3Url, '--journal', 'none'], 0)
   try {
-    const adapterUrl = `http://127.0.0.1:${adapter.ready['port'] ?? 0}`
     const counts = new Set<number>()
     const rates = await interleave(names, ROUNDS, async (name) => {
       const startedMs = performance.now()
       const [path, filter] = readers[name]
-      const marks = await readAll(name === 'adapter' ? adapterUrl : v3Url, path, filter)
+      const marks = await readAll(name === 'adapter' ? adapter.url : v3Url, path, filter)
       counts.add(marks)
       return (marks / (performance.now() - startedMs)) * 1000
     })
     if (counts.size !== 1 || counts.has(0)) throw new Error(`marks found: ${[...counts].join(', ')}`)
-    return [...rateRows(rates), await memoryRow(adapter)]
+    return [...rateRows(rates), memoryRow(adapter)]
   } finally {
     await Promise.all([adapter.stop(), upstream.stop()])
   }
@@ -78,8 +78,8 @@ function rateRows(rates: ReadonlyMap<Reader, readonly number[]>): Row[] {
   })
 }
 
-async function memoryRow(adapter: Child): Promise<Row> {
-  const { peakBytes = Number.NaN } = await adapter.ask('memory')
+function memoryRow(adapter: Product): Row {
+  const peakBytes = adapter.peakRss()
   return {
     bench: 'read 90 days of 720 learners: memory',
     candidate: 'adapter',
