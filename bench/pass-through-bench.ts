@@ -5,7 +5,7 @@ import { type NginxPeer, startNginx } from './nginx-peer.ts'
 import type { Row } from './report.ts'
 import { interleave, median, medianRatio } from './rounds.ts'
 
-const CLIENTS = 32
+const CLIENTS = 16
 const ROUND_MS = 1_500
 const ROUNDS = 6
 /** Rounds of each candidate before those that count: V8 takes some 20,000 requests to compile the longest path. */
