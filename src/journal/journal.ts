@@ -8,65 +8,65 @@ export interface RecordRef {
   readonly position: number
 }
 
-/** The nearest older open record of a key, if any. `damaged`: the row of the newer record is damaged, so its key is not known. */
+/** The nearest older open record of a key, if there is one. `damaged`: the row of the newer record is damaged, so its key is unknown. */
 export type OlderOpen = RecordRef | 'damaged' | undefined
 
 /** A batch that is about to be sent. The journal reads none of its bytes. */
 export interface NewBatch {
   readonly partner: string
-  /** Whose batch it is: a text that the caller makes. Batches of different owners are never the same. */
+  /** The owner of the batch, as the caller names it. Batches of different owners are never the same. */
   readonly owner: string
   /**
-   * SHA-256 over what the client calls the batch: the ids in its envelope, with the owner. Undefined: the client gave it no
-   * name, so it is never taken for one that came before.
+   * SHA-256 over the ids in the batch's envelope, with the owner. Undefined: the envelope has no ids, so the batch is never
+   * recognised as a repeated one.
    */
   readonly ids: Uint8Array | undefined
   /** SHA-256 over everything that decides what is posted and answered. */
   readonly content: Uint8Array
   /** Milliseconds since the epoch. */
   readonly receivedMs: number
-  /** Whatever finishes the batch without its client: the request. Encrypted at rest when the journal has a key. */
+  /** The request, from which the batch can be finished without its client. Encrypted at rest when the journal has a key. */
   readonly payload: Uint8Array
   /** Credentials of the client. Kept only in a journal that has a key, always encrypted; dropped with the last open record. */
   readonly credentials: string | undefined
   readonly records: readonly NewRecord[]
 }
 
-/** What a batch that comes again is known by. */
+/** What identifies a repeated batch. */
 export type BatchIdentity = Pick<NewBatch, 'owner' | 'ids' | 'content' | 'receivedMs'>
 
 /** One record of a new batch; its position is its index. */
 export interface NewRecord {
-  /** What orders writes: records with the same key are sent one after another. Kept as a salted hash. */
+  /** Records with the same key are sent one after another. Kept as a salted hash. */
   readonly key: string
-  /** Set for a record that is refused without being sent: its answer. */
+  /** The answer of a record that is refused without being sent. */
   readonly refused?: Verdict
 }
 
-/** How a record was answered. */
+/** The answer to a record. */
 export interface Verdict {
-  /** What the client is told. Encrypted at rest when the journal has a key. Undefined: nothing was told. */
+  /** The part of the reply. Encrypted at rest when the journal has a key. Undefined: the client got none. */
   readonly answer: string | undefined
   /** A code of `errors.ts`, of the service, or of the outcome; never a value. */
   readonly reason?: string | undefined
 }
 
-/** What became of one open record. */
+/** The outcome of one open record. */
 export interface Settled extends Verdict {
   readonly position: number
   readonly state: SettledState
   /**
-   * Undefined: never again. `resend`: it was not applied, and is sent again when the client sends the same batch again. A
-   * time: it is `due` then (ms since the epoch).
+   * Undefined: it is final. `resend`: it was not applied, and is sent again when the client repeats the batch. A time: it is
+   * `due` then (ms since the epoch).
    */
   readonly retry?: 'resend' | number | undefined
-  /** `unknown`, and never posted again, since a newer record of its key would have had to wait for it. */
+  /** `unknown` and never posted again, since a newer record of its key would have to wait for it. */
   readonly superseded?: boolean | undefined
-  /** Refused after its client had been told that all is well: listed with its reason until somebody has dealt with it. */
+  /** Its client does not know the outcome: listed with its reason until an operator dismisses it. */
   readonly deadLetter?: boolean | undefined
 }
 
-/** The answer to `begin`. */
+/** The result of `begin`. */
 export type BeginResult =
   | {
       readonly kind: 'new'
@@ -86,20 +86,20 @@ export type BeginResult =
   /** The same batch came before: `running` while one of its records is open. */
   | { readonly kind: 'known'; readonly batch: number; readonly running: boolean }
 
-/** A batch as it is kept. */
+/** A batch as the journal stores it. */
 export interface StoredBatch {
   readonly batch: number
   readonly partner: string
   /** Empty for a batch that was kept before batches had owners. */
   readonly owner: string
   readonly receivedMs: number
-  /** Undefined when the time to keep it is over. */
+  /** Undefined past its retention period. */
   readonly payload: Uint8Array | undefined
   readonly credentials: string | undefined
   readonly records: readonly StoredRecord[]
 }
 
-/** A record as it is kept: what was settled last; while it is open, what was settled before it was opened again. */
+/** A record as the journal stores it: its last outcome; while it is open again, the outcome before. */
 export interface StoredRecord {
   readonly position: number
   readonly state: RecordState
@@ -118,10 +118,10 @@ export interface DueRecords {
   readonly positions: readonly number[]
 }
 
-/** Records that were opened again, each with the nearest older open record of its key, where there is one. */
+/** Records by position, each with the nearest older open record of its key, where there is one. */
 export type Predecessors = ReadonlyMap<number, readonly RecordRef[]>
 
-/** What `reopen` opened. */
+/** The result of `reopen`. */
 export interface ReopenResult {
   /** The lease under which the records were opened. */
   readonly lease: number

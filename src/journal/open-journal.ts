@@ -21,21 +21,21 @@ export interface JournalOptions {
   readonly url: string
   /** The first encrypts, each decrypts. None: nothing is encrypted, and no credentials are kept. */
   readonly keys?: readonly JournalKey[]
-  /** So long the same batch gets its stored answer. Default 24 hours. */
+  /** How long a repeated batch is answered from the journal. Default 24 hours. */
   readonly replayForMs?: number
-  /** So long requests and answers are kept. Default 7 days, never shorter than `replayForMs`. */
+  /** Retention period of requests and answers. Default 7 days, never shorter than `replayForMs`. */
   readonly keepPayloadsMs?: number
-  /** So long it is kept what became of a record. Default 90 days. */
+  /** Retention period of the states of records. Default 90 days. */
   readonly keepRecordsMs?: number
-  /** After so long without a sign of life an instance counts as dead. Default 10 s. */
+  /** Length of a lease: an instance that does not renew it counts as dead. Default 10 s. */
   readonly leaseMs?: number
-  /** How long `begin` and `reopen` wait for a journal that cannot be written. Default 5 s. */
+  /** Timeout of `begin` and `reopen` while the journal cannot be written. Default 5 s. */
   readonly timeoutMs?: number
   /** Where a PostgreSQL journal keeps its mark. */
   readonly markFile?: string | undefined
   /** With keys: whether what is not encrypted is read. Default `refuse`; `accept` while rows from before the keys are kept. */
   readonly plaintext?: 'accept' | 'refuse'
-  /** How long `settle` does. Default 60 s. */
+  /** Timeout of `settle`. Default 60 s. */
   readonly settleTimeoutMs?: number
   readonly clock?: WallClock
   readonly events?: JournalEvents

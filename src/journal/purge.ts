@@ -8,14 +8,14 @@ import { RESEND } from './lifecycle.ts'
 import type { JournalTables } from './schema/tables.ts'
 import type { Store } from './store/store.ts'
 
-/** How long what is kept; milliseconds. */
+/** Retention periods; milliseconds. */
 export interface Retention {
   readonly replayForMs: number
   readonly keepPayloadsMs: number
   readonly keepRecordsMs: number
 }
 
-/** What a purge did. */
+/** What a purge deleted. */
 export interface Purged {
   /** Batches of which the request, the answers and the credentials are gone. */
   readonly payloads: number
@@ -31,7 +31,7 @@ const STEP = 50
 const PACE_MS = 3_600_000
 
 /**
- * Forgets what is older than `retention` says, in small steps. Records that are open or due keep their batch, and batches above
+ * Deletes data past its retention period, in small steps. Records that are open or due keep their batch, and batches above
  * `forgottenBatch` are kept whole: `nowMs` is a wall clock, which may have been set forward.
  */
 export async function purge(

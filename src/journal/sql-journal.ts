@@ -29,18 +29,18 @@ import type { Unsealing } from './store/seal.ts'
 import type { Store } from './store/store.ts'
 import { readUnsettled } from './unsettled.ts'
 
-/** What a journal may tell while it runs; texts hold no value of a record. */
+/** Events of a journal while it runs; texts hold no value of a record. */
 export interface JournalEvents {
-  /** It cannot be reached or written; told once until `recovered`. */
+  /** It cannot be reached or written. Called once until `recovered`. */
   failed(reason: string): void
   recovered(): void
-  /** Others took this instance for dead and may have finished its batches. */
+  /** The lease expired: other instances may have finished the batches of this one. */
   leaseLost(): void
   /** Called at the start with the number of batches that have damaged rows. */
   rowsDamaged(batches: number): void
 }
 
-/** Until when new records are looked for in V3 before they are posted: all have to be reached. */
+/** Until when new records are read back from V3 before they are posted; the phase ends when all of these are reached. */
 export interface ReadBackPhase {
   /** Milliseconds since the epoch; 0: never. */
   readonly untilMs: number
@@ -75,7 +75,7 @@ export interface DurableJournal extends Journal {
   readonly rateLimit: SharedRateLimit
 }
 
-/** Notes of answered batches wait so long for a batch that begins and carries them. */
+/** How long notes of answered batches wait for a `begin` whose transaction they can share. */
 const NOTE_ANSWERED_MS = 25
 
 /** Creates the journal of a store whose tables are up to date, and takes its lease. */
@@ -180,7 +180,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
         endCall()
         if (late && ended !== undefined) withdraw(ended)
       })
-      if (typeof result === 'string' || !('kind' in result)) throw unexpected()
+      if (typeof result === 'string' || !('kind' in result)) throw unexpected(result)
       return toBeginResult(result)
     },
     find: (batch) =>
@@ -199,7 +199,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       const operation = { kind: 'reopen', batch, positions: inOrder, credentials, evenDamaged } as const
       // What is opened after this has failed is found as abandoned.
       const result = await lanes.of('reopen').submit(operation, timeoutMs, abandoned.beginCall())
-      if (typeof result === 'string' || !('opened' in result)) throw unexpected()
+      if (typeof result === 'string' || !('opened' in result)) throw unexpected(result)
       return toReopenResult(result)
     },
     load: (batch) => availability.ask(() => readBatch(store.db, batch, unsealing)),
@@ -244,8 +244,10 @@ function repeat(clock: WallClock, everyMs: number, act: () => Promise<unknown>):
   return () => cancel()
 }
 
-const unexpected = (): AdapterError =>
-  new AdapterError('ADP_INTERNAL', 'The journal answered another question.')
+const unexpected = (result: OperationResult): AdapterError => {
+  const kind = typeof result === 'string' ? result : 'kind' in result ? result.kind : 'reopen'
+  return new AdapterError('ADP_INTERNAL', `Internal error: unexpected journal response (kind "${kind}").`)
+}
 
 const lost = (): AdapterError =>
   new AdapterError(
