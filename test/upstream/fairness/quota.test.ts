@@ -61,3 +61,16 @@ describe('a quota', () => {
     expect(a + b).toBeGreaterThan(29)
   })
 })
+
+it('takes another capacity at once, and what is held stays held', () => {
+  const quota = createQuota(100)
+  quota.take('a', 60)
+  quota.resize(50)
+  expect([quota.mayTake('b'), quota.held()]).toEqual([false, 60])
+  quota.release('a', 20)
+  expect([quota.mayTake('b', 10), quota.mayTake('b', 11)]).toEqual([true, false])
+  quota.resize(200)
+  expect([quota.mayTake('b', 100), quota.held()]).toEqual([true, 40])
+  quota.release('a', 40)
+  expect(quota.held()).toBe(0)
+})
