@@ -8,13 +8,13 @@ export interface PreparedReload {
   readonly commit: () => void | Promise<void>
 }
 
-/** What takes a new configuration: this process, or all workers. */
+/** The target of a reload: this process, or all workers. */
 export interface ReloadTarget {
   /** Checks and builds what the configuration needs, and changes nothing. Rejects with why it cannot take effect. */
   readonly prepare: (next: Config) => Promise<PreparedReload>
 }
 
-/** Told what became of each reload. */
+/** Receives the result of each reload. */
 export interface ReloadReport {
   reloaded(changes: ConfigChanges): void
   refused(faults: readonly ErrorDetail[]): void

@@ -3,7 +3,7 @@ import type { EchoLearning } from '../writes/index.ts'
 import { formatProfile, joinProfiles, parseProfile, turnSkew } from '../translate/index.ts'
 import type { Clock } from '../clock.ts'
 
-/** What keeps the profile of a service in the journal. */
+/** Keeps the profile of a service in the journal. */
 export interface EchoKeeper {
   /** Loads the stored profile; leaves it empty where the journal cannot be read. */
   load(): Promise<void>

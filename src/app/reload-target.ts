@@ -16,7 +16,7 @@ export interface ReloadedParts {
   readonly onCommit: (config: Config) => void
 }
 
-/** Creates what takes a new configuration in this process; `first` is what it began with. */
+/** Creates the target of reloads in this process; `first` is the configuration of the start. */
 export function createReloadTarget(
   first: ConfiguredPartners,
   { registry, rateLimits, journal, onCommit }: ReloadedParts,

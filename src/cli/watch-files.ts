@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 
 import type { OnRead } from '../config/index.ts'
 
-/** Notices when files differ from what was read of them. */
+/** Detects changes of files since they were read. */
 export interface FileWatch {
   /** Remembers what was read of a file, which is watched from then on. */
   readonly onRead: OnRead

@@ -2,7 +2,7 @@ import { AdapterError } from '../errors.ts'
 import { changedPaths } from './changed-paths.ts'
 import type { Config } from './schema.ts'
 
-/** What a configuration changes in the running one. */
+/** The changes of a new configuration to the running one. */
 export interface ConfigChanges {
   /** Ids of partners. */
   readonly added: readonly string[]

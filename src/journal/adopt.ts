@@ -15,7 +15,7 @@ export interface AdoptOptions {
   readonly markFile?: string | undefined
 }
 
-/** What is wrong with a journal, and what is left of it. */
+/** The damage of a journal, and its usable content. */
 export interface JournalCondition {
   readonly place: string
   /** Undefined: nothing that is found from outside. */
@@ -28,9 +28,9 @@ export interface JournalCondition {
   readonly damagedBatches: number
 }
 
-/** What became of a journal whose loss was accepted. */
+/** The result of accepting the loss of a journal. */
 export interface Adopted {
-  /** Until then new records are looked for in V3 before they are posted (ms since the epoch). */
+  /** Until then new records are read back from V3 before they are posted (ms since the epoch). */
   readonly readBackUntilMs: number
   /** Where the unusable files are kept now. */
   readonly setAside: readonly string[]

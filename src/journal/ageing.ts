@@ -8,7 +8,7 @@ import type { Store } from './store/store.ts'
 /** The highest number of a batch that was there when the journal had this age, ms. */
 type Sighting = readonly [batch: number, ageMs: number]
 
-/** What the journal keeps of its age. */
+/** The stored age of the journal. */
 interface KeptAge {
   readonly ageMs: number
   /** Oldest first. */

@@ -14,7 +14,7 @@ export interface CheckedRange {
   readonly batches: number
 }
 
-/** What a check has found. */
+/** The result of a check. */
 export interface DamagedRows {
   /** Batches with a row that is not as it was written. */
   readonly batches: number

@@ -80,10 +80,10 @@ export type BeginResult =
       readonly after: ReadonlyMap<number, readonly RecordRef[]>
       /** The time of receipt that counts, ms since the epoch: that of the batch before, where the given one is earlier. */
       readonly receivedMs: number
-      /** The same ids came before with other bytes. */
+      /** An earlier batch had the same ids and other bytes. */
       readonly idsReused: boolean
     }
-  /** The same batch came before: `running` while one of its records is open. */
+  /** The batch is a repetition: `running` while one of its records is open. */
   | { readonly kind: 'known'; readonly batch: number; readonly running: boolean }
 
 /** A batch as the journal stores it. */
@@ -150,9 +150,9 @@ export type Balance = { readonly partner: string; readonly received: number } & 
  * batches that it began or took over, as long as it renews its lease.
  */
 export interface Journal {
-  /** False for a journal that keeps nothing: it looks at no payload, credentials, ids or content. */
+  /** False for a journal without a store: it ignores payloads, credentials, ids and content. */
   readonly durable: boolean
-  /** A secret for what the adapter hands out and takes back. All instances of one journal have the same, after a restart too. */
+  /** The secret that signs texts such as next links. All instances of one journal share it, also after a restart. */
   readonly linkSecret: Uint8Array
   /**
    * While the wall clock is before this time (ms since the epoch), new records are looked for in V3 before they are posted: the
@@ -194,7 +194,7 @@ export interface Journal {
   load(batch: number): Promise<StoredBatch | undefined>
   /** For each of the records the nearest older open one of its key, also of its own batch. */
   olderOpen(records: readonly RecordRef[]): Promise<readonly OlderOpen[]>
-  /** Those of the records that are still open: what a newer record of the same key waits for. */
+  /** The records that are still open: a newer record of the same key waits for them. */
   stillOpen(records: readonly RecordRef[]): Promise<readonly RecordRef[]>
   /** Open records of these batches that an open record of the same key in a newer batch waits for. */
   blocking(batches: readonly number[]): Promise<readonly RecordRef[]>
@@ -235,6 +235,6 @@ export interface Journal {
   renewLease(): Promise<number | undefined>
   /** False while the last try to reach the store failed. */
   isAvailable(): boolean
-  /** Ends the lease and closes the store; what is open is left to others, or to the next start. */
+  /** Ends the lease and closes the store; open records are left to other instances, or to the next start. */
   close(): Promise<void>
 }

@@ -47,9 +47,9 @@ type StatesOf<On extends LifecycleEvent, End extends 'from' | 'to'> = Extract<
   { on: On }
 >[End]
 
-/** What an open record may become. */
+/** The states that an open record may change to. */
 export type SettledState = StatesOf<'settle', 'to'>
-/** What a newer confirmed record of the same key ends. */
+/** The states that a newer confirmed record of the same key ends. */
 export type SupersedableState = StatesOf<'supersede', 'from'>
 
 /** Codes of the states in the tables. */

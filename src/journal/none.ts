@@ -11,14 +11,14 @@ interface Entry extends RecordRef {
   readonly after: readonly RecordRef[] | undefined
 }
 
-/** What is in memory of a batch while one of its records is open; a settled record's entry is undefined. */
+/** The data of a batch in memory while one of its records is open; a settled record's entry is undefined. */
 interface OpenBatch {
   readonly partner: string
   readonly entries: (Entry | undefined)[]
   open: number
 }
 
-/** Nobody else can have it: it always holds. */
+/** The lease of a journal without other instances: it always holds. */
 const LEASE = 1
 const NOTHING: ReadonlyMap<number, readonly RecordRef[]> = new Map()
 

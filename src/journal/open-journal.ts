@@ -33,7 +33,7 @@ export interface JournalOptions {
   readonly timeoutMs?: number
   /** Where a PostgreSQL journal keeps its mark. */
   readonly markFile?: string | undefined
-  /** With keys: whether what is not encrypted is read. Default `refuse`; `accept` while rows from before the keys are kept. */
+  /** With keys: whether rows that are not encrypted are read. Default `refuse`; `accept` until rows from before the keys are deleted. */
   readonly plaintext?: 'accept' | 'refuse'
   /** Timeout of `settle`. Default 60 s. */
   readonly settleTimeoutMs?: number

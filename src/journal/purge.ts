@@ -41,7 +41,7 @@ export async function purge(
   forgottenBatch = Infinity,
 ): Promise<Purged> {
   const { replayForMs, keepPayloadsMs, keepRecordsMs } = retention
-  // Keys may come from clients: what holds nobody back is not kept.
+  // Keys may come from clients: rows that delay no call are not kept.
   await store.db
     .deleteFrom('journal_pace')
     .where('idle_from', '<', nowMs - PACE_MS)

@@ -13,7 +13,7 @@ import { type Sealed, type SealedFor, type Unsealing, unseal } from './store/sea
 /** Rows that are read with one query. */
 const ROWS_PER_QUERY = 2_000
 const BLOBS_PER_QUERY = 64
-/** What is read of a blob with one query. */
+/** Bytes of a blob that one query reads. */
 const PIECE_BYTES = 1_048_576
 /** Bytes of answers, and number of records, unpacked in one turn of the event loop. */
 const UNPACKED_BYTES = 1_048_576
@@ -149,7 +149,7 @@ async function readPaged<Row>(
   }
 }
 
-/** The answers of all packs by position; what comes later wins. */
+/** The answers of all packs by position; later packs win. */
 async function unpackAll(
   packs: readonly Sealed[],
   how: Unsealing,

@@ -22,7 +22,7 @@ export function toSameIds(row: SummedBatch & { readonly id: number; readonly sum
   }
 }
 
-/** What the batches with the ids of one that arrives mean for it. */
+/** The meaning of earlier batches with the same ids for an arriving batch. */
 export interface Arrival {
   /** It is a resend of this one. */
   readonly known: SameIds | undefined

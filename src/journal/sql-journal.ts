@@ -46,7 +46,7 @@ export interface ReadBackPhase {
   readonly untilMs: number
   /** The age of the journal, ms; 0: never. A wall clock that is set forward does not end the phase. */
   readonly untilAgeMs: number
-  /** The batch that must have been forgotten; 0: none. */
+  /** The newest batch that has certainly expired; 0: none. */
   readonly untilForgotten: number
 }
 
@@ -86,7 +86,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     if (failure === undefined) events?.recovered()
     else events?.failed(failure)
   })
-  /** Commits an empty group; `availability` sees what becomes of it. */
+  /** Commits an empty group; `availability` gets the result. */
   let probe = (): void => undefined
   const lease = await options.takeLease({
     onRenewal: (error) => {
@@ -117,7 +117,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     availability.ask(() => purge(store, options.retention, retentionMs(), ageing.forgottenBatch())),
   )
   const stopAgeing = repeat(clock, ageingStepMs(replayForMs), () => availability.ask(() => ageing.note()))
-  /** Whoever began it was told that nothing was kept, so nothing is. */
+  /** The caller was told that nothing was stored, so nothing may be. */
   const withdraw = (result: OperationResult): void => {
     if (typeof result === 'string' || !('kind' in result) || result.kind !== 'new') return
     abandoned.exclude(result.batch)
@@ -197,7 +197,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       const inOrder = [...positions].sort((one, other) => one - other)
       const evenDamaged = how === 'evenDamaged'
       const operation = { kind: 'reopen', batch, positions: inOrder, credentials, evenDamaged } as const
-      // What is opened after this has failed is found as abandoned.
+      // Records that are opened after this has failed are found as abandoned.
       const result = await lanes.of('reopen').submit(operation, timeoutMs, abandoned.beginCall())
       if (typeof result === 'string' || !('opened' in result)) throw unexpected(result)
       return toReopenResult(result)

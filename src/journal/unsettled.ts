@@ -5,7 +5,7 @@ import type { JournalTables } from './schema/tables.ts'
 
 /** How many records of each partner are open, or are looked at again in the background; a partner without such a record is left out. */
 export async function readUnsettled(db: Kysely<JournalTables>): Promise<ReadonlyMap<string, number>> {
-  // Both parts read a partial index: the work grows with what is unsettled, not with what is kept.
+  // Both parts read a partial index: the work grows with the unsettled records, not with all of them.
   const open = db
     .selectFrom('journal_batches')
     .select(['partner', ({ fn }) => fn.sum<number | string>('open').as('records')])

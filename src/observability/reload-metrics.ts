@@ -2,7 +2,7 @@ import { Gauge, type Registry } from 'prom-client'
 
 import { createInstruments } from './instruments.ts'
 
-/** What the metrics show of the configuration in use. */
+/** The metrics of the configuration in use. */
 export interface ReloadMetrics {
   /** Another configuration is in use; `pending` keys of it need a restart. Returns its revision. */
   reloaded(pending: number): number

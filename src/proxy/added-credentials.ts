@@ -4,7 +4,7 @@ const BASE64_RUN = /[A-Za-z0-9+/_-]{4,}/g
 /** Layers of encoding that are looked through. */
 const MAX_LAYERS = 3
 
-/** The credentials of a call that are not the client's own: what it must not learn from the reply. */
+/** The credentials of a call that are not the client's own, and that it must not learn from the reply. */
 export function addedCredentials(sent: V3Credentials, client: V3Credentials): string[] {
   const token = (authorization: string): string => authorization.replace(/^bearer +/i, '')
   const added: string[] = []
@@ -25,7 +25,7 @@ export function holdsCredential(text: string, credentials: readonly string[]): b
   return false
 }
 
-/** What a text may have been encoded from, other than itself. */
+/** Texts that a text may have been encoded from, other than itself. */
 function decodings(text: string): string[] {
   const texts: string[] = []
   if (text.includes('%'))

@@ -14,7 +14,7 @@ export interface HeldBytes {
 /** Bytes of request bodies and complete replies that are held at the same time, over all requests. */
 export interface ByteBudget {
   open(queueKey: QueueKey): HeldBytes
-  /** What is taken now. */
+  /** The bytes in use. */
   held(): number
   /** Changes the size; requests under way keep what they hold. */
   resize(maxBytes: number): void

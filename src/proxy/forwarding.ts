@@ -3,14 +3,14 @@ import { isIP } from 'node:net'
 
 import { type AddressList, plainAddress } from '../http/address-list.ts'
 
-/** Fields that say for whom a request is made, by which address it came, or over which hops. */
+/** Fields that name the client of a request, its address, or its hops. */
 const FORWARDING =
   /^(?:(?:x-)?forwarded(?:-.*)?|via|x-real-ip|(?:x|true|cf|fastly|x-cluster)-(?:client|connecting)-ip|x-envoy-external-address|x-azure-.*ip)$/
 /** Fields that make a server serve another method or path than those of the request line. */
 const OVERRIDE =
   /^(?:x-(?:http-)?method(?:-override)?|x-original-.*|x-rewrite-.*|x-envoy-original-path|(?:x-|x-waws-)unencoded-url)$/
 
-/** What is taken out of every request. */
+/** Fields that are removed from every request. */
 const REMOVED = new RegExp(`${FORWARDING.source}|${OVERRIDE.source}`)
 
 /** Servers that hand headers on as variables read `X_Forwarded_For` and `X-Forwarded-For` as one field. */
@@ -19,13 +19,13 @@ function plainName(name: string): string {
   return lower.includes('_') ? lower.replaceAll('_', '-') : lower
 }
 
-/** True for a request that a proxy has sent on, by what the proxy adds to it. */
+/** True for a request that a proxy has forwarded, as its added fields show. */
 export function isForwarded(headers: IncomingHttpHeaders): boolean {
   return Object.keys(headers).some((name) => FORWARDING.test(plainName(name)))
 }
 
 /**
- * Replaces what the request says of its way by what the adapter knows, in place: `X-Forwarded-For`, `X-Forwarded-Proto` and
+ * Replaces the fields about the way of a request by the adapter's own, in place: `X-Forwarded-For`, `X-Forwarded-Proto` and
  * `X-Forwarded-Host`. Every other field of that kind goes, and so does every field that overrides the method or the path. Only
  * a peer in `trusted` is believed, about the scheme and about the addresses before it.
  */
@@ -44,7 +44,7 @@ export function replaceForwarding(request: IncomingMessage, trusted: AddressList
   headers['x-forwarded-host'] = headers.host ?? ''
 }
 
-/** The hops behind the first one that is not trusted, and that one: what comes before it is its own claim. */
+/** The hops behind the first one that is not trusted, and that one: earlier hops are claims of that one. */
 function believed(hops: readonly string[], trusted: AddressList): readonly string[] {
   const client = hops.findLastIndex((hop) => !trusted.has(hop))
   return hops.slice(Math.max(client, 0)).filter((hop) => isIP(hop) !== 0)

@@ -52,7 +52,7 @@ export const handleBatch: Handle = async (context, exchange) => {
         : createMismatchReply(response, newId)
     const planned = { request: write, body, receivedMs, plan, slices }
     const seconds = secondsOverBudget(context, authorisation, plan)
-    // What came before has its answer, or comes to it without all of its records being posted again.
+    // A repeated batch has its answer, or gets it without posting all of its records again.
     const answer = seconds === undefined ? answerWrites : answerRepeated
     const answered = await answer(context, authorisation, planned, openReply)
     if (answered === undefined) {
@@ -80,7 +80,7 @@ export const handleBatch: Handle = async (context, exchange) => {
   }
 }
 
-/** Calls back when the reply was written out whole; never for a client that went away before. */
+/** Calls back when the reply was written completely; never if the client disconnected before. */
 function onceWritten(response: ServerResponse, onWritten: () => void): void {
   if (response.writableFinished) onWritten()
   else response.once('finish', onWritten)

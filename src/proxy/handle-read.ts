@@ -36,7 +36,7 @@ export const handleReadMark = createReadHandler('record', readMark)
 /** `GET …/V2/Attendance/AttendanceRecords(<id>)/<field>`. */
 export const handleReadField = createReadHandler('record', readField)
 
-/** The status that the log has for a read whose client went away. */
+/** The status in the log of a read whose client disconnected. */
 const CLIENT_GONE = 499
 
 /**

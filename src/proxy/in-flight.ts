@@ -1,4 +1,4 @@
-/** The requests that are being handled, also those whose client went away. */
+/** The requests in flight, including those whose client has disconnected. */
 export interface InFlight {
   /** Counts a request until the function that is returned is called. */
   enter(): () => void

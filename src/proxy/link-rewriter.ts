@@ -7,7 +7,7 @@ export interface LinkRewriting {
 /** Longest name before `@odata.` in an annotation. */
 const MAX_NAME = 200
 const MAX_BLANKS = 16
-/** What stands before a link, up to its opening quote. */
+/** The text before a link, up to its opening quote. */
 const BEFORE_LINK = new RegExp(
   `"[^"\\\\]{0,${MAX_NAME}}@odata\\.(?:nextLink|context|deltaLink|id|(?:edit|read|navigation|association)Link)"\\s{0,${MAX_BLANKS}}:\\s{0,${MAX_BLANKS}}"$`,
 )
@@ -15,7 +15,7 @@ const BEFORE_LINK = new RegExp(
 const LOOK_BACK = MAX_NAME + 2 * MAX_BLANKS + 32
 const SHORT_LOOK_BACK = 32
 const QUOTE = 0x22
-/** What may follow the address that is replaced: else it is the beginning of another one. */
+/** The characters that may follow the replaced address; otherwise it is the beginning of another one. */
 const ENDS = new Set(Array.from('"/?#', (char) => char.charCodeAt(0)))
 const NO_BYTES = Buffer.alloc(0)
 
@@ -29,7 +29,7 @@ export class LinkRewriter {
   private readonly base: Buffer
   private readonly getLinks: () => readonly LinkRewriting[]
   private links: readonly (readonly [from: Buffer, to: Buffer])[] | undefined
-  /** The beginning of a link, at the end of what came. */
+  /** The beginning of a link, at the end of the received bytes. */
   private held: Buffer = NO_BYTES
   /** The last bytes before it. */
   private before: Buffer = NO_BYTES
@@ -40,7 +40,7 @@ export class LinkRewriter {
     this.getLinks = getLinks
   }
 
-  /** What goes on of the body so far: often the chunk itself. */
+  /** The part of the body that can be forwarded: often the chunk itself. */
   write(chunk: Buffer): Buffer {
     const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk])
     const out: Buffer[] = []
@@ -66,7 +66,7 @@ export class LinkRewriter {
     return Buffer.concat(out)
   }
 
-  /** What was held back. */
+  /** The bytes that were held back. */
   end(): Buffer {
     return this.held
   }

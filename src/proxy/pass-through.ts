@@ -122,7 +122,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       if (methodsOf(request) === undefined) {
         throw new AdapterError(
           'ADP_NOT_FOUND',
-          'This path is not served. The configuration lists what is passed through.',
+          'This path is not served: passThrough.allow of the configuration does not list it.',
         )
       }
       const rewritings = (): LinkRewriting[] =>

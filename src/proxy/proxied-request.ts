@@ -45,7 +45,7 @@ export interface Incoming {
 }
 
 const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
-/** What the log says of a client that went away before the answer. */
+/** The status in the log of a client that disconnected before the reply. */
 const CLIENT_GONE = 499
 
 /**
@@ -196,7 +196,7 @@ export class ProxiedRequest implements ReplySink {
   }
 }
 
-/** True for a reply that the service gives to a token that it accepts; metadata may be there for everybody. */
+/** True for a reply that shows that the service accepts the token; metadata may be public. */
 function isAcceptance({ headersSent, statusCode }: ServerResponse, url = ''): boolean {
   return headersSent && statusCode >= 200 && statusCode < 300 && !/(?:\$|%24)metadata/i.test(url)
 }

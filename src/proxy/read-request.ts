@@ -24,7 +24,7 @@ export function readRequest(
   })
 }
 
-/** The address of what was asked for, as the client wrote its path, without the query. */
+/** The requested address with the client's spelling of the path, without the query. */
 export function addressOf(request: IncomingMessage): string {
   return serviceRoot(request, readTarget(request.url ?? '').rawPath)
 }

@@ -12,7 +12,7 @@ export interface RelayOptions {
   readonly added: readonly string[]
   /** Undefined: links stay as they are. */
   readonly createRewriter: (() => LinkRewriter) | undefined
-  /** Called when the client has taken what made `data` return false. */
+  /** Called when the client has read the data for which `data` returned false. */
   readonly onDrain: () => void
 }
 
@@ -37,7 +37,7 @@ export class ReplyRelay {
   /** The head of a body whose links change, as long as its length may still be known in time. */
   private head: SentHead | undefined
   private rewriter: LinkRewriter | undefined
-  /** True in the turn of the event loop in which the head came. */
+  /** True in the turn of the event loop in which the head was received. */
   private isFresh = false
   private first: Buffer | undefined
   private waitsForDrain = false
@@ -47,7 +47,7 @@ export class ReplyRelay {
     this.options = options
   }
 
-  /** Takes the head of the reply. Throws what Node throws for a status line that cannot be sent. */
+  /** Takes the head of the reply. Throws Node's error for a status line that cannot be sent. */
   start(head: ReplyHead): void {
     const { added, createRewriter } = this.options
     const { fields, lengthAt, isPlainJson } = readFields(head.fields, added)

@@ -5,7 +5,7 @@ import type { Reply } from '../writes/reply.ts'
 
 /** How long a settled part may wait for others: a write of its own, which wakes the client, costs more than posting a record. */
 const COALESCE_MS = 25
-/** What leaves in one write: more would hold up others. */
+/** Bytes of one write: more would delay other requests. */
 const MAX_PARTS = 1_000
 const MAX_CHARACTERS = 1_048_576
 

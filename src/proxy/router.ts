@@ -67,7 +67,7 @@ export function createProxyApp(
     answerFailure(cause, response, events)
   })
 
-  // Authorises once, then hands the request to the handler of its route.
+  // Authorises once, then calls the handler of the route.
   const serve = async (request: Request, response: ProxyResponse): Promise<void> => {
     const receivedMs = context.nowMs()
     checkHost(request)
@@ -125,7 +125,7 @@ function answerFailure(cause: unknown, response: ServerResponse, events: Events)
   if (!isOver(cause, response)) sendError(response, cause, events)
 }
 
-/** True when there is no reply to send: the client went away while its call waited, or was answered for being too slow. */
+/** True if there is no reply to send: the client disconnected while its call waited, or was refused for being too slow. */
 function isOver(cause: unknown, response: ServerResponse): boolean {
   if (response.writableEnded && response.statusCode >= 400) return true
   return response.destroyed && cause instanceof Error && cause.name === 'AbortError'

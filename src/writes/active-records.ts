@@ -73,7 +73,7 @@ export function createActiveRecords(): ActiveRecords {
         },
         end: () => {
           own.fill(0)
-          // A map keeps what it once held from the collector, as its table is copied: here all that the run holds.
+          // A map's copied tables keep former entries from being collected: here everything that the run holds.
           run.onLost = undefined
           leave(batch, run)
         },

@@ -48,7 +48,7 @@ function needsCheck(
   )
 }
 
-/** True for a record whose part holds what the service said. */
+/** True for a record whose part contains a reply of the service. */
 function isFromService({ state, retry, superseded, reason }: StoredRecord): boolean {
   if (state === 'confirmed') return true
   return state === 'refused' && retry !== 'resend' && !superseded && reason !== 'denied'

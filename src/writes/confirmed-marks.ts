@@ -1,7 +1,7 @@
 /** The marks that V3 confirmed last in this process, each with the time that it showed last. */
 export interface ConfirmedMarks {
   add(externalId: string, recordedOn: string): void
-  /** True for a mark that was confirmed with this time. One that was forgotten is false. */
+  /** True for a mark that was confirmed with this time. False for one that was evicted. */
   has(externalId: string, recordedOn: string): boolean
 }
 

@@ -29,7 +29,7 @@ export interface WriteContext {
    * finishes them.
    */
   readonly orphans: Orphans
-  /** What V3 makes of the values of marks, learned from its answers. */
+  /** How V3 changes the values of marks, learned from its replies. */
   readonly echoes: EchoLearning
   /** Called with the time from the loss of an answer to the first read that showed the mark, ms. */
   readonly onVisible: (afterMs: number) => void

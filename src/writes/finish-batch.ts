@@ -24,7 +24,7 @@ export interface Work {
   readonly positions: readonly number[] | undefined
 }
 
-/** Authorises a stored batch of a partner, with the credentials of its client where some are known; or names what is missing. */
+/** Authorises a stored batch of a partner, with the credentials of its client if some are known; or names the missing part. */
 export type AuthoriseStored = (
   partner: string,
   client: V3Credentials | undefined,

@@ -9,9 +9,9 @@ import { createResting } from './resting.ts'
 export interface Recovery {
   /** Takes over the orphans of instances that are gone, now and every second, and retries due records. */
   start(): void
-  /** Tries again what waits for credentials or for its partner: another configuration may have them. */
+  /** Retries batches that wait for credentials or for their partner: another configuration may have them. */
   retryWaiting(): void
-  /** Begins nothing more and resolves when what it began has ended. */
+  /** Starts no more batches, and resolves when those under way have ended. */
   stop(): Promise<void>
 }
 

@@ -46,9 +46,9 @@ export function toReplayError(cause: unknown): unknown {
 }
 
 const unreadable: Partial<Record<ErrorCode, string>> = {
-  ADP_JOURNAL_UNAVAILABLE: 'and the journal cannot be asked now. Send the same batch again for its answer.',
+  ADP_JOURNAL_UNAVAILABLE: 'and the journal is unavailable. Send the same batch again for its answer.',
   ADP_JOURNAL_DAMAGED:
-    'and what the journal keeps of it is damaged, so nothing is answered from it. Nothing was sent again. Look up in the service what became of its records.',
+    'and its rows in the journal are damaged, so they cannot answer it. Nothing was sent again. Look its records up in the service.',
 }
 
 interface Loaded extends StoredBatch {
@@ -65,7 +65,7 @@ interface Replay {
   readonly slices: Slices
   /** By the clock, ms. */
   readonly deadlineMs: number
-  /** Records that this request has opened again once: what others do with them then is their answer. */
+  /** Records that this request has reopened once: their answer is then the outcome of other requests. */
   readonly tried: Set<number>
   /** The batch as it was read last. */
   stored: Loaded
@@ -165,7 +165,7 @@ async function sendAgain(replay: Replay, records: readonly StoredRecord[]): Prom
   // Another run may have sent it between the two reads: then it was opened once more.
   const wasSentMeanwhile = (position: number): boolean =>
     now[position]?.attempts !== (before.records[position]?.attempts ?? 0) + 1
-  // What others opened meanwhile is answered when they have settled it.
+  // Records that other requests have reopened are answered when those have settled them.
   await settleFinal(replay, (record) => !isHeld(record))
   await runForClient(context, session, reply, {
     batch,

@@ -8,7 +8,7 @@ export interface Waiting {
   readonly missing: Missing
   readonly partner: string
   readonly owner: string
-  /** The hash of the credentials that the batch came with. */
+  /** The hash of the credentials of the batch's request. */
   readonly sender: string | undefined
   /** Until when it waits, ms since the epoch. */
   readonly untilMs: number
@@ -23,7 +23,7 @@ export interface Resting {
   /** The wait of the batch, while the thing is still missing; undefined: it does not wait. */
   waiting(batch: number): Waiting | undefined
   delete(batch: number): void
-  /** Ends all waits: what was missing may be there. */
+  /** Ends all waits: the missing part may be available. */
   endWaits(): void
 }
 

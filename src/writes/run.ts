@@ -29,7 +29,7 @@ export interface Run {
   readonly after: Predecessors
   /** True for a record that may have been applied before: V3 is read first, and it is posted only if it is not there. */
   readonly mayHaveLeft: (position: number) => boolean
-  /** False in recovery, which goes on with whatever was not applied. */
+  /** False in recovery, which retries records that were not applied. */
   readonly clientWaits: boolean
   readonly replyContext: ReplyContext
 }
@@ -42,7 +42,7 @@ export interface RunEnd {
     { readonly cause: UpstreamError | AdapterError; readonly tasks: readonly WriteTask[] } | undefined
 }
 
-/** What a run uses of the context. */
+/** The part of the context that a run uses. */
 export type RunContext = Pick<
   WriteContext,
   'journal' | 'predecessors' | 'active' | 'orphans' | 'clock' | 'nowMs' | 'slicing'
@@ -83,7 +83,7 @@ export async function runRecords(
     leave(context, run, own)
     throw new AdapterError(
       'ADP_OUTCOME_UNKNOWN',
-      'The records were sent, and what became of them could not be kept. Send the same batch again for its answer.',
+      'The records were sent, and their outcome could not be stored. Send the same batch again for its answer.',
       { cause },
     )
   } finally {
@@ -122,7 +122,7 @@ export async function runForClient(
   return tally
 }
 
-/** True while the journal may have lost what was sent before: every record is read back before it is posted. */
+/** True while the journal may have lost earlier records: every record is read back before it is posted. */
 export function isReadBackFirst({ journal, nowMs }: Pick<WriteContext, 'journal' | 'nowMs'>): boolean {
   return nowMs() < journal.readBackUntilMs
 }
@@ -146,7 +146,7 @@ async function postAndSettle(
   const settler = createSettler(context, { batch, lease, count: positions.length }, claim, onSettled)
   const tasks = toTasks(context, run, positions, claim, settler, session.budgetMs)
   const permission: Permission = {
-    // Recovery takes what the journal could not keep.
+    // Recovery takes records whose outcome could not be stored.
     maySend: () => journal.lease() === lease && !settler.hasFailed(),
     renew: async () => {
       const held = settler.hasFailed() ? 0 : (journal.lease() ?? (await journal.renewLease()))
@@ -229,7 +229,7 @@ function leave({ orphans, clock }: RunContext, run: Run, positions: readonly num
   markOrphaned(orphans, run.batch, after, run.lease, clock.nowMs())
 }
 
-/** Nothing was applied: the client may come again with other credentials, or recovery with newer ones. */
+/** Nothing was applied: the client may repeat the batch with other credentials, or recovery retries with newer ones. */
 function deniedSettlement(context: RunContext, run: Run, { position, first }: WriteTask): Settled {
   const reason = 'denied'
   const { plan, clientWaits, receivedMs, replyContext } = run

@@ -5,11 +5,11 @@ import type { PostOutcome } from '../v3/index.ts'
 import { isDenial } from './denial.ts'
 import { encodeAnswer } from './stored-answer.ts'
 
-/** What decides how the records of one run go on. */
+/** The facts that decide how the records of one run continue. */
 export interface FollowUp {
   /** False when the client gets a single 200, whatever happens (batch-wire 3). */
   readonly outcomesShown: boolean
-  /** False when no client waits for the answer: then recovery goes on with records that were not applied. */
+  /** False if no client waits for the answer: recovery then retries records that were not applied. */
   readonly clientWaits: boolean
   readonly receivedMs: number
   readonly nowMs: number

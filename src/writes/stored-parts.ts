@@ -23,7 +23,7 @@ export function isHeld({ state, retry, superseded }: StoredRecord): boolean {
  * was answered 200 for all, only those that were denied together with it: their client was answered so.
  */
 export function isRetryable({ position, state, retry, superseded }: StoredRecord, plan: Plan): boolean {
-  // What another version accepted and this one cannot read is left to recovery, which makes it a dead letter.
+  // A record that another version accepted and this one cannot read is left to recovery, which makes it a dead letter.
   if (superseded || plan.records[position]?.record === undefined) return false
   return retry === 'resend' || (plan.outcomesShown && retry !== undefined && state !== 'confirmed')
 }

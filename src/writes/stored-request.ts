@@ -5,7 +5,7 @@ import * as z from 'zod'
 import { AdapterError } from '../errors.ts'
 import type { Slices } from '../http/slices.ts'
 
-/** The facts, besides the body, that decide what a write request posts and how it is answered. */
+/** The facts, besides the body, that decide the posts and the answer of a write request. */
 export interface WriteRequest {
   /** `batch`: a multipart body; `record`: one flat record. */
   readonly kind: 'batch' | 'record'
@@ -35,7 +35,7 @@ export interface StoredRequest {
   readonly request: WriteRequest
   /** Names the reply: all ids in it follow from this one, so that it can be written again byte for byte. */
   readonly replyId: string
-  /** SHA-256 of the key and token that it came with, to recognise a client that shows the same ones. Undefined in older journals. */
+  /** SHA-256 of the key and token of the request, to recognise a client with the same ones. Undefined in older journals. */
   readonly sender: string | undefined
   readonly body: Buffer
 }
@@ -62,7 +62,7 @@ const SHARED_FROM = 1_048_576
 const CHUNK = 1_048_576
 const CHUNK_WORK = CHUNK / 4
 
-/** Bytes for the journal: one line of JSON, then the body as it came. */
+/** Bytes for the journal: one line of JSON, then the body as received. */
 export async function encodeStoredRequest(
   { request, replyId, sender, body }: StoredRequest,
   slices: Slices,

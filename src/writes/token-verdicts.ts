@@ -2,10 +2,10 @@ import type { AdapterError } from '../errors.ts'
 import { BoundedMap } from '../partners/bounded-map.ts'
 import type { ClientIdentity } from '../partners/owner.ts'
 
-/** What the service says of a token for one batch: it accepts it, or the refusal that the client gets. */
+/** The service's verdict on a token for one batch: accepted, or the refusal that the client gets. */
 export type Verdict = 'accepted' | AdapterError
 
-/** What the service said of tokens, per batch: in memory, for ten minutes and never longer than the token is valid. */
+/** The service's verdicts on tokens, per batch: in memory, for ten minutes and never longer than the token is valid. */
 export interface TokenVerdicts {
   /** A record of the batch was accepted under this token. */
   accept(batch: number, identity: ClientIdentity): void

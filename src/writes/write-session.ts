@@ -145,7 +145,7 @@ function toAdapterError(cause: unknown): AdapterError {
   return cause instanceof AdapterError ? cause : new AdapterError('ADP_INTERNAL', 'No token.', { cause })
 }
 
-/** A read for a write that was lost: it stands with the writes in the throttle's line, and ends with their budget. */
+/** A read-back of a lost write: it has the priority of a write in the queue, and ends with the budget of its batch. */
 export async function readPaced(
   context: WriteContext,
   rateLimit: RateLimit | undefined,
@@ -159,7 +159,7 @@ export async function readPaced(
     const { admitted } = await rateLimit.acquire('write', rateLimit.nowMs() + leftMs, queueKey)
     if (!admitted) return nothingRead
   }
-  // It goes on whatever its client does.
+  // It continues even if its client disconnects.
   const left = leftMs - (context.clock.nowMs() - startedMs)
   const outcome = await context.reader.get('AttendanceRecords', query, credentials, undefined, left, queueKey)
   return outcome.kind === 'busy' ? nothingRead : outcome

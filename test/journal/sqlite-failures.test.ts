@@ -186,12 +186,12 @@ describe('an SQLite journal that cannot be written', () => {
       /^The journal sqlite:.*journal\.db cannot be opened: the file cannot be opened\.$/,
     ],
     [
-      'is no database',
+      'is not a database',
       async (file: string) => {
         await writeFile(file, 'no database'.repeat(1_000))
       },
       'ADP_JOURNAL_DAMAGED',
-      /^The journal sqlite:.*journal\.db is damaged or was replaced: the file is no database\./,
+      /^The journal sqlite:.*journal\.db is damaged or was replaced: the file is not a database\./,
     ],
   ])('tells that the file %s', async (_what, make, code, text) => {
     const file = `${await makeFolder()}/journal.db`

@@ -9,7 +9,7 @@ import type { BeginRows, ChangeContext, Later } from './rows.ts'
 export const nameOf = (owner: string, ids: Uint8Array): string =>
   `${Buffer.from(ids.buffer, ids.byteOffset, ids.byteLength).toString('hex')} ${owner}`
 
-/** Begins batches in their order: each is new, or the same as one that came before. */
+/** Begins batches in their order: each is new, or a repetition. */
 export function begin(
   context: ChangeContext,
   operations: readonly BeginOperation[],
@@ -29,7 +29,7 @@ export function begin(
     if (name !== undefined) sameIds.set(name, left)
     if (known !== undefined) return () => ({ kind: 'known', batch: known.batch, running: known.running })
     const batch = rows.numbers[begun++] ?? 0
-    // Times of receipt never run backwards, whatever a clock does: the mark that came later is never the older one.
+    // Times of receipt never run backwards, whatever a clock does: a later mark never has an earlier time.
     latestMs = Math.max(latestMs, operation.receivedMs)
     const receivedMs = latestMs
     const open = keys.length - refused.positions.length

@@ -4,7 +4,7 @@ import type { LedgerChanges } from '../store/ledger-changes.ts'
 import type { BeginOperation, Three } from '../store/operations.ts'
 import type { SealedFor, SealedPlace } from '../store/seal.ts'
 
-/** What begins read before they change anything. No other instance begins until they are durable. */
+/** The rows that begins read before they change anything. No other instance begins until they are durable. */
 export interface BeginRows {
   /** Batches that are not retired, by `nameOf`, the newest first. */
   readonly sameIds: ReadonlyMap<string, readonly SameIds[]>
@@ -41,7 +41,7 @@ export interface OlderRecord {
   readonly by: { readonly batch: number; readonly position: number }
 }
 
-/** What settles read before they change anything; the batches are locked. */
+/** The rows that settles read before they change anything; the batches are locked. */
 export interface SettleRows {
   /** Those of the operations and those of `older`. */
   readonly batches: ReadonlyMap<number, SettledBatch>
@@ -61,7 +61,7 @@ export interface BatchRecord {
   readonly key: string
 }
 
-/** What a reopen or a withdrawal reads; the batch is locked. */
+/** The rows that a reopen or a withdrawal reads; the batch is locked. */
 export interface BatchRows {
   readonly batch: SummedBatch & { readonly sum: number | null }
   /** In their order. */
@@ -85,7 +85,7 @@ export interface WrittenOutcome extends KeptOutcome {
   readonly superseded: number
 }
 
-/** What an operation gives once its transaction is durable. */
+/** The result of an operation once its transaction is durable. */
 export type Later<Value> = () => Value
 
 /**
@@ -114,7 +114,7 @@ export interface RowWriter {
   olderOpen(batch: number, positions: readonly number[]): Later<readonly Three[]>
 }
 
-/** What the changes of one transaction have in common. */
+/** The shared input of the changes of one transaction. */
 export interface ChangeContext {
   readonly instance: number
   /** Milliseconds since the epoch. */

@@ -19,7 +19,7 @@ export type Run =
   | { readonly kind: 'batch'; readonly operation: ReopenOperation | WithdrawOperation }
   | { readonly kind: 'note'; readonly batches: readonly number[] }
 
-/** A run with what was read for it. */
+/** A run with the rows that were read for it. */
 export type ReadRun =
   | (Extract<Run, { kind: 'begin' }> & { readonly rows: BeginRows })
   | (Extract<Run, { kind: 'settle' }> & { readonly rows: SettleRows })
@@ -47,7 +47,7 @@ export function runsOf(operations: readonly Operation[]): readonly Run[] {
   return runs
 }
 
-/** Makes the changes of a run from what was read for it; gives a result for each operation, in their order. */
+/** Makes the changes of a run from the rows that were read; returns a result for each operation, in their order. */
 export function makeChanges(context: ChangeContext, run: ReadRun): readonly Later<OperationResult>[] {
   switch (run.kind) {
     case 'begin':

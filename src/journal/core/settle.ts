@@ -3,7 +3,7 @@ import { packAnswers } from '../store/answer-pack.ts'
 import type { SettleOperation } from '../store/operations.ts'
 import type { ChangeContext, KeptOutcome, SettledBatch, SettleRows, WrittenOutcome } from './rows.ts'
 
-/** What the settles of one batch have in common; written when all of them are known. */
+/** The shared changes of the settles of one batch; written when all of them are known. */
 interface BatchChange {
   readonly row: SettledBatch
   readonly settled: Map<number, WrittenOutcome>

@@ -39,7 +39,7 @@ function contradictionOf(mark: FoundMark, kept: Kept, { path, required }: MarkPl
     const isNew = kept === 'empty' || kept === 'unmarked' || kept.commits === 0
     return isNew || !required
       ? undefined
-      : `its mark file ${path} is missing, so an old copy cannot be told from the journal itself`
+      : `its mark file ${path} is missing, so an old copy cannot be distinguished from the journal`
   }
   const count = `its mark file ${path} counts ${mark.commits} commit(s)`
   if (kept === 'empty') return `it is empty, and ${count}`

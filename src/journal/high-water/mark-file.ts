@@ -36,7 +36,7 @@ export interface MarkFile {
 const LENGTH = 256
 const TITLE = 'markbridge journal mark'
 
-/** Reads the mark at `path`. Another process may be writing it: what does not fit together is read again. */
+/** Reads the mark at `path`. Another process may be writing it: inconsistent content is read again. */
 export function readMark(path: string): FoundMark {
   for (let attempt = 0; attempt < 5; attempt += 1) {
     const text = readText(path)

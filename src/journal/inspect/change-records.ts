@@ -34,7 +34,7 @@ export async function makeDue(
     .sort((one, other) => one.batch - other.batch)
 }
 
-/** Takes dead letters of a batch off the list, since somebody has dealt with them. Gives how many there were. */
+/** Removes handled dead letters of a batch from the list; returns their number. */
 export async function dismissDeadLetters(
   db: Kysely<JournalTables>,
   batch: number,

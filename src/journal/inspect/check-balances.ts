@@ -10,7 +10,7 @@ const OPEN = sql.raw(isOpen('r.'))
 
 /** The totals of a partner, set against the records that are kept. */
 export interface CheckedBalance extends Balance {
-  /** Records that are kept, by state; those of forgotten batches are in the totals alone. */
+  /** Records in the tables, by state; those of deleted batches are in the totals only. */
   readonly kept: Readonly<Record<RecordState, number>>
   /** False where the totals and the records contradict each other: then the journal is damaged. */
   readonly holds: boolean

@@ -7,7 +7,7 @@ import type { JournalTables } from '../schema/tables.ts'
 
 const CLOSED = sql.raw(isClosed('r.'))
 
-/** Which batches are listed; what is left out does not matter. */
+/** The filter of a list of batches; an omitted member does not filter. */
 export interface BatchFilter {
   readonly partner?: string | undefined
   /** One of its records is in this state. */
@@ -19,7 +19,7 @@ export interface BatchFilter {
   readonly limit: number
 }
 
-/** A batch as it is listed: counts, and nothing of what it holds. */
+/** A batch in a list: counts, without its content. */
 export interface BatchSummary {
   readonly batch: number
   readonly partner: string

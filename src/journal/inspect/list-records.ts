@@ -5,7 +5,7 @@ import { recordStates, toRetry } from '../lifecycle.ts'
 import type { JournalTables } from '../schema/tables.ts'
 import { remedyFor } from './remedies.ts'
 
-/** A record as it is listed: what became of it, and nothing of what it says. */
+/** A record in a list: its state and outcome, without its content. */
 export interface RecordSummary {
   readonly batch: number
   /** From 0; its part in the reply is one more. */
@@ -17,10 +17,10 @@ export interface RecordSummary {
   readonly retry: 'resend' | number | undefined
   readonly attempts: number
   readonly superseded: boolean
-  /** Nobody goes on with it, and its client does not know. */
+  /** True for a dead letter: no longer retried, and its client does not know the outcome. */
   readonly deadLetter: boolean
   readonly settledMs: number | undefined
-  /** What to do about a dead letter. */
+  /** The remedy of a dead letter. */
   readonly remedy: string | undefined
 }
 

@@ -12,7 +12,7 @@ import { type CheckedBalance, checkBalances } from './check-balances.ts'
 import { type BatchFilter, type BatchSummary, listBatches, readSummary } from './list-batches.ts'
 import { listDeadLetters, listRecords, type RecordSummary } from './list-records.ts'
 
-/** One batch with what became of its records. */
+/** One batch with the outcomes of its records. */
 export interface BatchReport extends BatchSummary {
   readonly parts: readonly RecordSummary[]
 }
@@ -30,7 +30,7 @@ export interface JournalInspector {
     readonly limit: number
   }): Promise<readonly RecordSummary[]>
   balances(): Promise<readonly CheckedBalance[]>
-  /** Makes what waits due now; whoever serves the journal picks it up within seconds. */
+  /** Makes waiting records due now; a running server picks them up within seconds. */
   makeDue(nowMs: number, batch?: number): Promise<readonly DueRecords[]>
   /** Takes dead letters of a batch off the list; without positions all of them. Gives how many there were. */
   dismiss(batch: number, positions?: readonly number[]): Promise<number>

@@ -3,7 +3,7 @@ import type { RecordState } from '../journal.ts'
 const rightId = (what: string): string => `${what} Correct it in the client and send the mark in a new batch.`
 const sendNew = 'Look the mark up in the service; where it is missing, send it in a new batch.'
 
-/** What to do about a record that nobody goes on with, by its reason. */
+/** The remedy for a dead letter, by its reason. */
 const remedies: Readonly<Record<string, string>> = {
   ATT_VAL_2: rightId('The service does not know the AttendableEvent.'),
   ATT_VAL_3: rightId('The service does not know the SchoolAttendanceCode.'),
@@ -21,15 +21,14 @@ const remedies: Readonly<Record<string, string>> = {
   noPartner: `Its partner was not in the configuration for a day. ${sendNew}`,
   noToken: `The token endpoint gave no token for a day. Check the partner's client credentials. ${sendNew}`,
   superseded: 'Nothing: a newer mark for the same learner and event was confirmed.',
-  gaveWay: `Nobody had credentials to finish it, and a newer mark for the same learner and event waited for it: that one stands. Set journal.keys, so that credentials are kept.`,
-  overwritten:
-    'Somebody else has set another mark since. Compare both in the service and keep the right one.',
+  gaveWay: `There were no credentials to finish it, and a newer mark for the same learner and event replaced it. Set journal.keys, so that credentials are stored.`,
+  overwritten: 'Another client has written a mark since. Compare both in the service and keep the right one.',
   notConnected:
     'V3 could not be reached for a day. Check its address and the network, then send the mark in a new batch.',
-  unavailable: 'V3 did not take writes for a day. Send the mark in a new batch when it does.',
+  unavailable: 'V3 did not accept writes for a day. Send the mark in a new batch when it does.',
   throttled:
-    'V3 asked to slow down for a day. Check callsPerSecond and who else uses the key, then send the mark in a new batch.',
-  queueFull: 'Too many calls waited for their turn. Send the mark in a new batch when there is less to do.',
+    'V3 refused calls because of its rate limit for a day. Check callsPerSecond and other users of the key, then send the mark in a new batch.',
+  queueFull: 'The queue of calls was full. Send the mark in a new batch when there is less load.',
   budget: 'There was no time left for it. Send the mark in a new batch.',
   batchRefused: 'V3 refused a whole $batch. Set v3.writeMode to single, then send the mark in a new batch.',
   redirected:
@@ -41,7 +40,7 @@ const remedies: Readonly<Record<string, string>> = {
   otherRecord: sendNew,
 }
 
-/** What an operator does about a record. */
+/** The remedy for a record. */
 export function remedyFor(state: RecordState, reason: string | undefined): string {
   const known = reason === undefined ? undefined : remedies[reason]
   if (known !== undefined) return known

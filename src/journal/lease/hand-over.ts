@@ -46,7 +46,7 @@ export async function handOverBatches(
   })
 }
 
-/** Deletes what was asked for and never given: its batch was finished meanwhile. */
+/** Deletes requests that were never answered: their batch was finished meanwhile. */
 export async function dropRequests(db: Kysely<JournalTables>): Promise<void> {
   await db.deleteFrom('journal_meta').where('name', 'like', requests).execute()
 }

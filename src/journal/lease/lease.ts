@@ -4,9 +4,9 @@ import type { ProcessIdentity } from './process-identity.ts'
 
 /** Who wants to know how the lease fares. */
 export interface LeaseWatch {
-  /** What became of a try to renew: undefined, it worked. */
+  /** Called with the error of a failed renewal, or with undefined. */
   readonly onRenewal: (error: unknown) => void
-  /** Another instance took this one for dead; it goes on under a new number. */
+  /** The lease has expired for other instances; this one continues under a new number. */
   readonly onLost: () => void
 }
 
@@ -19,7 +19,7 @@ export interface LeaseOptions extends LeaseWatch {
 
 /** This instance's place among those that share the journal. */
 export interface Lease {
-  /** Its number, which owns what it begins. */
+  /** Number of the instance, which owns the batches that it begins. */
   instance(): number
   /**
    * True while no other instance can have taken over: the last renewal was sent less than the lease, minus its margin, ago by

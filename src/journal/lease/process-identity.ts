@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
-/** What tells one process from all others, as far as the machine says it. */
+/** The identity of a process, as far as the machine provides it. */
 export interface ProcessIdentity {
   readonly host: string
   /** The machine's start and the namespace of process numbers; empty where there is no /proc. */
@@ -16,9 +16,9 @@ export function ownIdentity(): ProcessIdentity {
   return { host: hostname(), boot: readBoot(), pid: process.pid, started: lookAt(process.pid).started ?? '' }
 }
 
-/** What the machine says of a process number. */
+/** The machine's information about a process number. */
 export interface ProcessSight {
-  /** Somebody has the number. */
+  /** A process has the number. */
   readonly alive: boolean
   /** When that process started; undefined where it cannot be read, empty for one that has ended and is not buried yet. */
   readonly started: string | undefined
@@ -70,7 +70,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // EPERM: it is there, and belongs to somebody else.
+    // EPERM: the process exists and belongs to another user.
     return error instanceof Error && 'code' in error && error.code === 'EPERM'
   }
 }

@@ -57,7 +57,7 @@ export function createTakeOver(
         sightings.set(id, { leaseUntil, sinceMs })
         if (isGone(one, own) || nowMs - sinceMs >= (one.leaseMs ?? leaseMs) * LEASES_MISSED) gone.push(one)
       }
-      // Others took this instance for dead: what it took now would belong to nobody.
+      // The lease has expired: batches taken now would have no owner.
       if (!all.some(({ id }) => id === instance)) return []
       for (const { id, leaseUntil } of gone) {
         // It may have renewed its lease since it was read.

@@ -50,7 +50,7 @@ interface SlotRow {
   readonly nowMs: number
 }
 
-/** The row of a key, which nobody else changes until the transaction ends; the time is read once it is locked. */
+/** The row of a key, locked until the transaction ends; the time is read once it is locked. */
 async function lockRow(store: Store, db: Kysely<JournalTables>, key: Buffer): Promise<SlotRow> {
   await db
     .insertInto('journal_pace')

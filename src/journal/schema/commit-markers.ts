@@ -10,7 +10,7 @@ export const commitMarkerOf = (instance: number): string => `${PREFIX}${instance
 /** The start of all their names. */
 export const commitMarkerPattern = `${PREFIX}%`
 
-/** True where nobody will ask for it any longer. */
+/** True if no instance will read the marker again. */
 export function isOldCommitMarker(name: string, newestInstance: number): boolean {
   return name.startsWith(PREFIX) && Number(name.slice(PREFIX.length)) <= newestInstance - KEPT
 }

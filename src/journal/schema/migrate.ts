@@ -11,7 +11,7 @@ export type Exclusively = <Result>(
   work: (transaction: Transaction<JournalTables>) => Promise<Result>,
 ) => Promise<Result>
 
-/** What a journal says of itself once its tables are up to date. */
+/** The facts of a journal whose tables are up to date. */
 export interface OpenedTables {
   readonly salt: Uint8Array
   readonly mark: HighWaterMark
@@ -21,7 +21,7 @@ export interface OpenedTables {
   readonly readBackFromAgeMs: number | undefined
 }
 
-/** What the tables are opened with. */
+/** The options with which the tables are opened. */
 export interface MigrateOptions {
   readonly newSalt: () => Uint8Array
   /** A batch that came before may be sent again until then; ms since the epoch. */

@@ -7,7 +7,7 @@ import type { JournalTables } from './tables.ts'
 /** The two databases. */
 export type Dialect = 'sqlite' | 'postgres'
 
-/** What a migration runs with. */
+/** The input of a migration. */
 export interface MigrationContext {
   readonly dialect: Dialect
   /** Until then a batch from before may be sent again, ms since the epoch. */
@@ -154,7 +154,7 @@ async function addOwners(db: Kysely<JournalTables>, { replayUntilMs }: Migration
   )
 }
 
-/** What tells a journal from any other, and how far it has come. */
+/** The identity of a journal, and its count of commits. */
 async function createCommits(db: Kysely<JournalTables>): Promise<void> {
   await db.schema
     .createTable('journal_commits')

@@ -1,7 +1,7 @@
 import { type RecordState, recordStates, stateCodes, supersededCode } from '../lifecycle.ts'
 import { changeOfRecord } from './row-sums.ts'
 
-// SQL of both databases for what lifecycle.ts says of a record. `alias` ends with its point.
+// SQL of both databases for the conditions of lifecycle.ts. `alias` ends with its point.
 
 /** A condition: the record is in this state. */
 export const isIn = (state: RecordState, alias = ''): string => `${alias}state = ${stateCodes[state]}`
@@ -19,7 +19,7 @@ const superseded = recordStates.flatMap((state, code) => {
 const caseOf = (alias: string, then: (next: number) => string, otherwise: string): string =>
   `case ${alias}state ${superseded.map(({ code, next }) => `when ${code} then ${then(next)}`).join(' ')} else ${otherwise} end`
 
-/** What a statement sets that supersedes a record. */
+/** The assignments that supersede a record. */
 export function supersede(alias = ''): string {
   const state = caseOf(alias, String, `${alias}state`)
   const reason = caseOf(alias, () => `'superseded'`, `${alias}reason`)
@@ -33,7 +33,7 @@ export function reopen(alias = ''): string {
   return `state = ${stateCodes.open}, attempts = ${alias}attempts + 1, sum = ${sum}`
 }
 
-/** What a statement sets that confirms an open record. */
+/** The assignments that confirm an open record. */
 export function confirm(alias = ''): string {
   const state = String(stateCodes.confirmed)
   const from = { state: String(stateCodes.open) }

@@ -36,7 +36,7 @@ function counted(column: string, expression: string): string {
   return wide.has(column) ? `${value} % ${MODULUS}` : value
 }
 
-/** What is known already is not left to the database, which would reckon it for each row. */
+/** Known parts are computed here: the database would compute them for each row. */
 function term(factor: number, column: string, expression: string): number | string {
   const known = expression === 'null' ? NEVER : Number(expression)
   if (Number.isSafeInteger(known)) return factor * (known % MODULUS)
@@ -82,7 +82,7 @@ export const changeOfRecord = (
   from: Expressions<typeof recordFactors> = {},
 ): string => change(recordFactors, alias, to, from)
 
-/** What a statement sets `sum` to that sets these columns of a batch. */
+/** The new `sum` in a statement that sets these columns of a batch. */
 export const changeOfBatch = (to: Expressions<typeof batchFactors>, alias = ''): string =>
   change(batchFactors, alias, to)
 

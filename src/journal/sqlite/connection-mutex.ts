@@ -1,4 +1,4 @@
-/** Who may use the one connection. Everybody gets a turn in the order of asking. */
+/** A mutex for the one connection. Callers get it in the order of their requests. */
 export interface ConnectionMutex {
   /** Resolves when it is the caller's turn, with what ends it. */
   lock(): Promise<() => void>

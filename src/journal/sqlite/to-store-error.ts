@@ -10,10 +10,10 @@ const messages: Readonly<Record<number, string>> = {
   13: 'the disk is full',
   14: 'the file cannot be opened',
 }
-/** What no operator can repair by making room or waiting: the file holds something else than SQLite wrote. */
+/** Errors that an operator cannot repair by making room or waiting: the content of the file is not SQLite's. */
 const damages: Readonly<Record<number, string>> = {
   11: 'the database file is damaged',
-  26: 'the file is no database',
+  26: 'the file is not a database',
 }
 /** CONSTRAINT, MISMATCH, TOOBIG: the data cannot be stored. */
 const refusals: ReadonlySet<number> = new Set([19, 20, 18])

@@ -1,7 +1,7 @@
 import type { Damage } from '../store/damage.ts'
 import type { Committed, Group, StoreSecrets } from '../store/store.ts'
 
-/** What the thread of the database is started with. */
+/** The options of the database thread. */
 export interface WorkerStart {
   readonly path: string
   readonly existing: boolean
@@ -9,7 +9,7 @@ export interface WorkerStart {
   readonly replayForMs: number
 }
 
-/** What the thread is asked. Every question has one answer with its number. */
+/** Requests to the thread. Each has one response with its number. */
 export type WorkerQuestion =
   | {
       readonly id: number
@@ -34,7 +34,7 @@ export interface WorkerFailure {
   readonly damage?: Damage
 }
 
-/** What the thread answers. */
+/** Responses of the thread. */
 export type WorkerAnswer =
   | { readonly id: number; readonly kind: 'query'; readonly answer: QueryAnswer }
   | { readonly id: number; readonly kind: 'commit'; readonly committed: Committed }

@@ -35,7 +35,7 @@ export function createCommitLanes({ store, clock, lease, availability, ageing }:
   const commit = async (operations: readonly Operation[], gate: CommitGate): Promise<Committed> => {
     const committed = await commitAs(operations, gate)
     if (committed.ok || committed.error.kind !== 'expired') return committed
-    // Others took this instance for dead: what it begins from now on belongs to a new number.
+    // The lease has expired: batches that begin from now on belong to a new number.
     try {
       await lease.renew()
     } catch (error) {

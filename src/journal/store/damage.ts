@@ -1,7 +1,7 @@
 import { AdapterError } from '../../errors.ts'
 import { isIntactBatch, type SummedBatch } from '../schema/row-sums.ts'
 
-/** What is damaged. */
+/** The damaged part. */
 export interface Damage {
   /** For the operator, without any value: `its file was deleted`. */
   readonly what: string
@@ -9,12 +9,12 @@ export interface Damage {
   readonly isolated: boolean
 }
 
-/** The error for whoever opens a damaged journal: what is wrong, where, and what to do. */
+/** The error of opening a damaged journal: the damage, its place, and the remedy. */
 export function damagedStore(place: string, what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
     `The journal ${place} is damaged or was replaced: ${what}. Writes on it could be posted twice. ` +
-      'Restore the journal with the files beside it, or see what accepting the loss means: markbridge journal adopt.',
+      'Restore the journal with the files beside it, or list the consequences of accepting the loss: markbridge journal adopt.',
     { cause },
   )
 }
@@ -46,7 +46,7 @@ export function expectIntactBatch(batch: number, row: SummedBatch & { readonly s
   if (!isIntactBatch(row)) throw damagedRow(`the checksum of batch ${batch} is wrong`)
 }
 
-/** True for an error that concerns one batch, whose rows nobody can trust any longer. */
+/** True for an error of one batch, whose rows cannot be trusted. */
 export const isDamagedBatch = (error: unknown): boolean => damageOf(error)?.isolated === true
 
 /** The damage that an error tells of, also one that was sent by another thread; undefined: it tells of something else. */

@@ -35,7 +35,7 @@ interface Entry {
   readonly reject: (error: AdapterError) => void
   readonly onEnd: OnEnd | undefined
   readonly cancelDeadline: () => void
-  /** `sent`: nobody knows yet whether it is durable. */
+  /** `sent`: not known yet to be durable. */
   state: 'waiting' | 'sent'
   /** Of the last attempt. */
   gate: CommitGate | undefined
@@ -66,7 +66,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
   const plan = (): void => {
     if (planned || queue.length === 0 || running) return
     planned = true
-    // Not at once: whoever comes in this turn of the event loop comes along.
+    // Not at once: operations that arrive in this turn of the event loop join the group.
     setImmediate(pump)
   }
   const pump = (): void => {
@@ -121,7 +121,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
       return
     }
     if (final) alone = entries.length
-    // What may be durable is tried again also when nobody waits: only so it can be undone.
+    // An operation that may be durable is retried even without a waiting caller: only then can it be undone.
     for (const entry of entries) entry.doubtful ||= storeError.kind === 'doubtful'
     const kept = entries.filter(({ abandoned, doubtful }) => !abandoned || (doubtful && !ending))
     for (const entry of entries) if (!kept.includes(entry)) entry.onEnd?.(undefined, true)

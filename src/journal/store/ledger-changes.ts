@@ -1,4 +1,4 @@
-/** What a transaction changes in the totals: per partner, by the codes of the states. */
+/** The changes of a transaction to the totals: per partner, by the codes of the states. */
 export interface LedgerChanges {
   /** `n` records of a partner came into state `to`, from state `from` or as new ones. */
   move(partner: string, from: number | undefined, to: number, n?: number): void

@@ -45,7 +45,7 @@ export interface ReopenOperation {
   readonly evenDamaged: boolean
 }
 
-/** Undoes a `begin` whose caller was told that nothing was kept. */
+/** Undoes a `begin` whose caller got the answer that nothing was stored. */
 export interface WithdrawOperation {
   readonly kind: 'withdraw'
   readonly batch: number
@@ -87,7 +87,7 @@ export interface CommittedReopen {
   readonly after: readonly number[]
 }
 
-/** What an operation gives; the same member as its kind. */
+/** The result of an operation; the member has the name of its kind. */
 export type OperationResult =
   | CommittedBegin
   | CommittedReopen

@@ -23,7 +23,7 @@ export interface Sealed {
 const NONCE = 12
 const TAG = 16
 
-/** What a blob is. */
+/** The kind of a blob. */
 export type SealedPlace = 'payload' | 'credentials' | 'answers'
 
 /** The batch that a blob belongs to, and the owner of the batch; bound to both, so that none can be moved to another. */
@@ -36,7 +36,7 @@ export interface SealedFor {
 /** How blobs are read. */
 export interface Unsealing {
   readonly keys: readonly JournalKey[]
-  /** True: what is not encrypted is read although there are keys. */
+  /** True: rows that are not encrypted are read although there are keys. */
   readonly plaintextAccepted: boolean
 }
 
@@ -44,7 +44,7 @@ export interface Unsealing {
 const CHECKED = ''
 const CHECKSUM = 4
 
-/** A request of thirty records shrinks to a tenth, its answers to a quarter; what is less than a page is not worth the time. */
+/** A request of thirty records shrinks to a tenth, its answers to a quarter; less than a page is not worth the time. */
 const COMPRESS_FROM = 4_096
 /** Level 1 with a window of 32 KB: its own, of half a megabyte, would be mapped and cleared anew for each call. */
 const FAST = {
@@ -52,7 +52,7 @@ const FAST = {
   [constants.ZSTD_c_windowLog]: 15,
   [constants.ZSTD_c_hashLog]: 12,
 }
-/** What is larger is compressed by zlib's threads, where the caller serves others meanwhile. */
+/** Larger blobs are compressed by zlib's threads, while the caller serves others. */
 const ASYNC_FROM = 65_536
 /** A frame of this size holds a few MiB at the most. */
 const DECOMPRESS_ASYNC_FROM = 4_096
@@ -61,7 +61,7 @@ const CHUNK = 4_194_304
 /** How a frame of Zstandard begins (RFC 8878, 3.1.1); what is kept as it came begins with a bracket of JSON. */
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
-/** Compresses what is large, then encrypts with AES-256-GCM where there is a key (nonce, tag, ciphertext), or adds a checksum. */
+/** Compresses a large blob, then encrypts with AES-256-GCM where there is a key (nonce, tag, ciphertext), or adds a checksum. */
 export function seal(
   plain: Uint8Array,
   key: JournalKey | undefined,
@@ -71,7 +71,7 @@ export function seal(
   return protect(plain.length < COMPRESS_FROM ? plain : compress(plain), key, place, of)
 }
 
-/** `seal` for a thread that serves others: it does not wait for the compression of what is large. */
+/** `seal` for a thread that serves others: it does not block for the compression of a large blob. */
 export async function sealAside(
   plain: Uint8Array,
   key: JournalKey | undefined,
@@ -83,7 +83,7 @@ export async function sealAside(
   return bytes.length < CHUNK ? protect(bytes, key, place, of) : protectInChunks(bytes, key, place, of)
 }
 
-/** `protect` for what is large: others run between the chunks, and after the last one. */
+/** `protect` for a large blob: other work runs between the chunks, and after the last one. */
 async function protectInChunks(
   bytes: Uint8Array,
   key: JournalKey | undefined,
@@ -185,7 +185,7 @@ async function decompress(bytes: Uint8Array, place: SealedPlace, { batch }: Seal
   }
 }
 
-/** The error for a key that the journal needs and nobody gave. */
+/** The error for a key that the journal needs and the configuration lacks. */
 export function missingKey(keyId: string): AdapterError {
   return new AdapterError(
     'ADP_CONFIGURATION',

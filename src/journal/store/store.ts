@@ -10,7 +10,7 @@ import type { Operation, OperationResult } from './operations.ts'
 
 /** Operations that are made durable together. */
 export interface Group {
-  /** The instance that acts: what it begins and reopens is its own. */
+  /** The acting instance, which owns the batches that it begins and reopens. */
   readonly instance: number
   /** Milliseconds since the epoch. */
   readonly nowMs: number
@@ -60,7 +60,7 @@ export interface Store {
   prepare(secrets: StoreSecrets): Promise<void>
   /** Makes a group durable as a whole or not at all. Never rejects. */
   commit(group: Group): Promise<Committed>
-  /** What an error of the driver means. */
+  /** Classifies an error of the driver. */
   toStoreError(error: unknown): StoreError
   close(): Promise<void>
 }
