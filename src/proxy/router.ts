@@ -39,18 +39,16 @@ export function createProxyApp(
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
-  app.use(async (request, response: ProxyResponse, next) => {
-    const operation = operations.get(response.locals.target.rawPath)
-    if (operation === undefined) next()
-    else if (operationMethods.includes(request.method)) await operation(request, response)
-    else throw refuseMethod(response, operationMethods)
-  })
-  app.use((request, _response, next) => {
-    replaceForwarding(request, context.trustedProxies)
-    next()
-  })
-  // Not of health and metrics: a reader of the metrics would always see its own request under way.
+  // One middleware: each costs a request as much as reading its target.
   app.use(async (request, response: ProxyResponse) => {
+    const operation = operations.get(response.locals.target.rawPath)
+    if (operation !== undefined) {
+      // Not under way: a reader of the metrics would always see its own request.
+      if (!operationMethods.includes(request.method)) throw refuseMethod(response, operationMethods)
+      await operation(request, response)
+      return
+    }
+    replaceForwarding(request, context.trustedProxies)
     const leave = context.inFlight.enter()
     watchClient(context, request, response)
     try {
