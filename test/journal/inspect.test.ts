@@ -183,7 +183,7 @@ it.each([
   ['refused', undefined, /The service refused the record/],
   ['unknown', 'timeout', /Look the mark up/],
   ['unknown', 'SOMETHING_NEW', /Look the mark up/],
-  ['unknown', 'overwritten', /Somebody else/],
+  ['unknown', 'overwritten', /Another client/],
 ] as const)('a record that is %s for %s has a remedy', (state, reason, text) => {
   expect(remedyFor(state, reason)).toMatch(text)
 })
