@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest'
+
+import { createSlicing } from '../../src/http/slices.ts'
+import type { StoredRecord } from '../../src/journal/index.ts'
+import type { PartReply } from '../../src/v2/index.ts'
+import type { Plan } from '../../src/writes/plan.ts'
+import type { Reply } from '../../src/writes/reply.ts'
+import { isHeld, isRetryable, mayHaveLeft, settleStored, tallyOf } from '../../src/writes/stored-parts.ts'
+import type { StoredRequest } from '../../src/writes/stored-request.ts'
+import { guid } from '../support/batch-request.ts'
+import { plannedRecord, refusedRecord } from './planned-record.ts'
+
+const refused: StoredRecord = {
+  position: 0,
+  state: 'refused',
+  answer: '503 []',
+  reason: undefined,
+  retry: undefined,
+  superseded: false,
+  attempts: 1,
+}
+const plan: Plan = {
+  records: [plannedRecord(1), refusedRecord],
+  unmappedFields: 0,
+  changesets: 1,
+  outcomesShown: true,
+  ids: undefined,
+}
+const unseen: Plan = { ...plan, outcomesShown: false }
+const request: StoredRequest = {
+  request: {
+    kind: 'batch',
+    contentType: undefined,
+    serviceHosts: undefined,
+    context: 'http://x/$metadata',
+    layout: 'flat',
+    dataEnvelope: false,
+    msgtypeResponse: false,
+    prefer: '',
+    accept: '',
+  },
+  replyId: guid(1),
+  sender: undefined,
+  body: Buffer.alloc(0),
+}
+
+describe('a stored record', () => {
+  it.each([
+    ['open', { state: 'open' }, { held: true, left: true, retryable: false, unseen: false }],
+    ['unknown and due', { state: 'unknown', retry: 5 }, { held: true, left: true, retryable: true, unseen: false }],
+    ['denied with its batch', { retry: 'resend' }, { held: false, left: false, retryable: true, unseen: true }],
+    ['superseded while parked', { state: 'parked', retry: 5, superseded: true }, { held: false, left: false, retryable: false, unseen: false }],
+    ['confirmed', { state: 'confirmed', retry: 5 }, { held: true, left: false, retryable: false, unseen: false }],
+    ['of a part that cannot be read', { position: 1, retry: 'resend' }, { held: false, left: false, retryable: false, unseen: false }],
+  ] as const)('%s', (_what, own, expected) => {
+    const record: StoredRecord = { ...refused, ...own }
+    expect({
+      held: isHeld(record),
+      left: mayHaveLeft(record),
+      retryable: isRetryable(record, plan),
+      unseen: isRetryable(record, unseen),
+    }).toEqual(expected)
+  }) // prettier-ignore
+
+  it.each([
+    ['refused with its stored answer', {}, 503, undefined],
+    ['superseded before it was applied', { superseded: true }, 409, 'ADP_SUPERSEDED'],
+    ['superseded while parked', { state: 'parked', superseded: true }, 409, 'ADP_SUPERSEDED'],
+    ['parked and due: it may be posted at any time', { state: 'parked', retry: 5 }, 504, 'ADP_OUTCOME_UNKNOWN'],
+    ['parked for good', { state: 'parked', answer: '503 []' }, 503, undefined],
+    ['denied with its batch', { answer: undefined, retry: 'resend' }, 503, undefined],
+  ] as const)('%s, as a part', async (_what, own, status, code) => {
+    const parts: PartReply[] = []
+    const reply: Reply = {
+      settle: (_index, part) => parts.push(part),
+      begin: () => undefined,
+      hasLeft: () => false,
+      end: () => Promise.resolve(),
+    }
+    const records: StoredRecord[] = [
+      { ...refused, ...own },
+      { ...refused, position: 7 },
+    ]
+    await settleStored(request, records, plan, reply, createSlicing().open())
+    expect(parts.map((part) => part.status)).toEqual([status])
+    if (code !== undefined) expect(parts[0]?.json).toContain(code)
+  }) // prettier-ignore
+})
+
+it('counts stored records by their ends', () => {
+  const records: StoredRecord[] = [
+    { ...refused, state: 'confirmed' },
+    { ...refused, state: 'parked' },
+    { ...refused, retry: 'resend' },
+    refused,
+    { ...refused, state: 'unknown' },
+  ]
+  const batch = {
+    batch: 1,
+    partner: 'p',
+    owner: 'o',
+    receivedMs: 0,
+    payload: undefined,
+    credentials: undefined,
+  }
+  expect(tallyOf({ ...batch, records })).toEqual({ accepted: 1, notApplied: 2, refused: 1, unknown: 1 })
+})
