@@ -53,7 +53,7 @@ const MANY = 1_000
 
 /**
  * The way of records from the journal to their durable outcomes: claim, post in order, settle, then report. Every batch takes
- * it, whoever sends it. Errors: `ADP_OUTCOME_UNKNOWN` when an outcome could not be kept: its records stay open, and recovery
+ * it. Errors: `ADP_OUTCOME_UNKNOWN` when an outcome could not be kept: its records stay open, and recovery
  * finishes them; `ADP_JOURNAL_LOST` when another instance does.
  */
 export async function runRecords(

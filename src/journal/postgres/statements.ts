@@ -60,7 +60,7 @@ export const statements = {
         on conflict (slot) do update set commits = c.commits + 1)
       select (select value from journal_meta where name = 'identity') as identity,
         (select coalesce(sum(commits), 0)::bigint + 1 from journal_commits) as commits`,
-  // Whoever takes this instance for dead deletes the row, and so waits for the end of this transaction.
+  // An instance that takes this one for dead deletes the row, and so waits for the end of this transaction.
   instance: `(bigint) as
       select ${OLDER_VERSION} as older from journal_instances where id = $1 for key share`,
   sameIds: `(bytea[]) as
@@ -74,7 +74,7 @@ export const statements = {
       select nextval(pg_get_serial_sequence('journal_batches', 'id')) as id,
         (select received_ms from journal_batches order by id desc limit 1) as latest
       from generate_series(1, $1)`,
-  // In the order that all take: whoever takes a batch over waits until the settle is done, or came before.
+  // In the order that all take: an instance that takes a batch over waits until the settle is done, or came before.
   lockSettled: `(bigint[]) as
       select id, partner, owner_id, owner, live from journal_batches where id = any($1)
       order by id for no key update`,
