@@ -88,8 +88,10 @@ export function breakWrites(
       return { status: 201, contentType: 'application/json', body: made }
     }
     await forward()
+    const reply = await forward()
+    // Only now: the adapter may have read the first one back meanwhile, and the run may end before the second has arrived.
     sabotage.doubled.push(name)
-    return forward()
+    return reply
   }
 }
 
