@@ -11,7 +11,7 @@ const allowed = {
   v3: ['upstream', 'http', 'odata', 'model', 'clock', 'errors', 'npm:undici', 'npm:zod'],
   translate: ['v2/record', 'v2/errors', 'v3/record', 'v3/errors', 'odata', 'model', 'errors'],
   journal: ['clock', 'errors', 'npm:kysely', 'npm:pg'],
-  rollout: ['errors', 'journal'],
+  rollout: ['errors', 'clock', 'journal', 'npm:kysely'],
   partners: ['v3', 'upstream', 'translate', 'http', 'errors', 'npm:jose'],
   writes: [
     'partners',

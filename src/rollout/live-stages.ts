@@ -1,0 +1,44 @@
+import type { RequestKind, Side, Stage, StageSetting } from './stage.ts'
+
+/** The stage of a partner as the configuration file has it. */
+export interface FileStage extends StageSetting {
+  /** Lowers the stage, also while the store of stages cannot be reached; it never raises it. */
+  readonly override: Stage | undefined
+}
+
+/** A partner as far as its stage goes. */
+export interface StagedPartner {
+  readonly id: string
+  readonly fileStage: FileStage
+}
+
+/** A request as far as its stage decides. */
+export interface StagedRequest {
+  readonly kind: RequestKind
+  /** The school that it is for, or its owner where requests name none. */
+  readonly unit: string
+}
+
+/** How much the journal has to know of a write that V2 serves, before its last byte is sent there. */
+export type KnownWrite = 'nothing' | 'identity' | 'keys'
+
+/** One request on the side that was decided for it. It ends there. */
+export interface StageEntry {
+  readonly side: Side
+  readonly stage: Stage
+  /** The revision of the stage that it was decided by; 0: that of the file. */
+  readonly revision: number
+  /** For writes that V2 serves. */
+  readonly known: KnownWrite
+  /** To be called once the request is over: then nothing of it is under way on its side. Calling it again changes nothing. */
+  leave(): void
+}
+
+/** The stages of all partners while the adapter runs. */
+export interface LiveStages {
+  /**
+   * Decides the side of a request and counts it there until `leave`. A write whose side is about to change waits, bounded. Errors:
+   * `ADP_STAGE_UNKNOWN` (503) where the stage cannot be known in time; nothing was sent then.
+   */
+  enter(partner: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry>
+}

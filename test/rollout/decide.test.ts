@@ -1,0 +1,63 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import { decide } from '../../src/rollout/decide.ts'
+import { requestKinds, type StageSetting, stages } from '../../src/rollout/stage.ts'
+import { positionOf } from '../../src/rollout/unit-position.ts'
+
+const secret = Buffer.from('synthetic secret of this test')
+const settingOf = (percent: number, lists: Partial<StageSetting> = {}): StageSetting => ({
+  stage: 'canary',
+  percent,
+  always: [],
+  never: [],
+  ...lists,
+})
+const unitOf = (name: string) => ({ name, position: positionOf(secret, 'acme', name) })
+
+describe('the side of a request', () => {
+  it('is V2 for all of V2 at legacy and shadow, V3 from v3 on, and V3 for its own paths always', () => {
+    const unit = unitOf('school')
+    for (const stage of stages) {
+      if (stage === 'canary') continue
+      for (const kind of requestKinds) {
+        const expected = kind === 'v3Path' || stage === 'v3' || stage === 'complete' ? 'v3' : 'v2'
+        expect([stage, kind, decide({ ...settingOf(50), stage }, kind, unit)]).toEqual([
+          stage,
+          kind,
+          expected,
+        ])
+      }
+    }
+    expect(decide(settingOf(0), 'v3Path', unit)).toBe('v3')
+  })
+
+  it('is that of the unit at canary: raising the share moves none back, lowering it moves the last first', () => {
+    const units = Array.from({ length: 400 }, (_, index) => unitOf(`school ${index}`))
+    const served = (percent: number): string[] =>
+      units.filter((unit) => decide(settingOf(percent), 'batch', unit) === 'v3').map(({ name }) => name)
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 100 }), fc.integer({ min: 0, max: 100 }), (one, other) => {
+        const fewer = served(Math.min(one, other))
+        const more = new Set(served(Math.max(one, other)))
+        expect(fewer.every((name) => more.has(name))).toBe(true)
+      }),
+    )
+    expect([served(0).length, served(100).length]).toEqual([0, 400])
+    expect(served(20).length).toBeGreaterThan(50)
+    expect(served(20).length).toBeLessThan(110)
+  })
+
+  it('follows the lists whatever the share is, and never wins', () => {
+    const lists = { always: ['a', 'b'], never: ['b', 'c'] }
+    const sides = (percent: number) =>
+      ['a', 'b', 'c'].map((name) => decide(settingOf(percent, lists), 'batch', unitOf(name)))
+    expect(sides(0)).toEqual(['v3', 'v2', 'v2'])
+    expect(sides(100)).toEqual(['v3', 'v2', 'v2'])
+  })
+
+  it('differs by secret and partner, so that no client can choose its side', () => {
+    const places = [positionOf(secret, 'acme', 'x'), positionOf(secret, 'other', 'x')]
+    expect(new Set([...places, positionOf(Buffer.from('another secret'), 'acme', 'x')]).size).toBe(3)
+  })
+})
