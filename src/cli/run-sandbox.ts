@@ -16,8 +16,9 @@ export async function runSandbox(path: string | undefined, flags: Values): Promi
   const sandbox = createSandbox(options, { onProgress: showProgress })
   await runUntilStopped(async (onClose) => {
     onClose(() => sandbox.close())
-    const { url } = await sandbox.listen()
+    const { url, v2Url } = await sandbox.listen()
     console.log(`sandbox ready ${url}`)
+    if (v2Url !== url) console.log(`sandbox v2 ready ${v2Url}`)
   })
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { listFaults, readValues } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
+import type { ErrorDetail } from '../errors.ts'
 import { learnerSets, securityDomains } from './seed/documents/entity-sets.ts'
 
 /** One of the known names; the others are named by their nearest one (config/parse.ts reads `known`). */
@@ -13,12 +14,18 @@ const entitySet = oneOf(
   'an entity set of the learner domains',
 )
 
+/** Subscription keys. */
+const keys = z.array(z.string().min(1))
+/** Bearer tokens that never expire. */
+const tokens = z.array(z.strictObject({ token: z.string().min(1), domains: z.array(domain) }))
+/** Calls of one key in a second; absent: no limit. */
+const callsPerSecond = z.int().positive().optional()
+const port = z.int().min(0).max(65535)
+
 /** The permissions of a caller besides the built-in one. */
 const callers = {
-  /** Subscription keys. */
-  keys: z.array(z.string().min(1)).default([]),
-  /** Bearer tokens that never expire. */
-  tokens: z.array(z.strictObject({ token: z.string().min(1), domains: z.array(domain) })).default([]),
+  keys: keys.default([]),
+  tokens: tokens.default([]),
   /** Clients of the token endpoint. */
   clients: z
     .array(
@@ -30,14 +37,26 @@ const callers = {
       }),
     )
     .default([]),
-  /** Calls of one key in a second; absent: no limit. */
-  callsPerSecond: z.int().positive().optional(),
+  callsPerSecond,
 }
+
+/** The gateway of V2 on a port of its own. */
+const v2 = z.strictObject({
+  /** Default: those of the other port. */
+  keys: keys.optional(),
+  /** Default: those of the other port. */
+  tokens: tokens.optional(),
+  callsPerSecond,
+  /** Added to every answer but those of health and control. */
+  latencyMs: z.int().min(0).max(600_000).default(0),
+})
 
 /** The options of a program, of a file and of the command. */
 export const sandboxFileSchema = z.strictObject({
   host: z.string().min(1).default('127.0.0.1'),
-  port: z.int().min(0).max(65535).default(0),
+  port: port.default(0),
+  v2Port: port.optional(),
+  v2: v2.optional(),
   seed: z.int().min(0).max(0xffff_ffff).default(1),
   scale: z.enum(['class', 'school']).default('class'),
   db: z.string().min(1).default(':memory:'),
@@ -65,11 +84,18 @@ export type SandboxSettings = z.output<typeof sandboxFileSchema>
 
 /** Checks the options and fills in the defaults. Errors: `ADP_USAGE` with one detail for each fault, in the words of the file's. */
 export function readOptions(options: SandboxOptions): SandboxSettings {
-  const { value, faults } = readValues(sandboxFileSchema, options)
-  if (value !== undefined) return value
+  const { value, faults: invalid } = readValues(sandboxFileSchema, options)
+  const faults = value === undefined ? invalid : conflictsOf(value)
+  if (value !== undefined && faults.length === 0) return value
   throw new AdapterError(
     'ADP_USAGE',
     `The sandbox cannot be started with these options:\n${listFaults(faults, 'the options')}`,
     { details: faults.map((fault) => ({ ...fault, code: 'ADP_USAGE' })) },
   )
+}
+
+/** Checked here and not by the schema: a file may leave the port to a flag. */
+function conflictsOf({ v2, v2Port }: SandboxSettings): ErrorDetail[] {
+  if (v2 === undefined || v2Port !== undefined) return []
+  return [{ code: 'ADP_USAGE', target: 'v2', message: 'needs v2Port, the port of V2' }]
 }

@@ -61,6 +61,22 @@ typeNames: later
   expect(await cli.stop()).toBe(0)
 })
 
+test('the V2 face gets a port of its own, with callers from the file', async () => {
+  const path = await file('faces.yaml', 'v2: { keys: [old-key] }\n')
+  const cli = startCli(['sandbox', '--config', path, '--port', '0', '--v2-port', '0'])
+  const printed = await cli.until(/sandbox v2 ready \S+\n/)
+  const [, v3 = '', v2 = ''] = /^sandbox ready (\S+)\nsandbox v2 ready (\S+)\n$/.exec(printed) ?? []
+  const headers = { 'Ocp-Apim-Subscription-Key': 'old-key', Authorization: 'bearer sandbox' }
+  const status = async (url: string) => {
+    const { statusCode, body } = await request(url, { headers })
+    await body.dump()
+    return statusCode
+  }
+  expect(await status(`${v2}/V2/Attendance/$metadata`)).toBe(200)
+  expect(await status(`${v3}/V2/Attendance/$metadata`)).toBe(401)
+  expect(await cli.stop()).toBe(0)
+})
+
 test('all that is wrong with a file is named at once, where it stands, and no value of it', async () => {
   const path = await file(
     'bad.yaml',

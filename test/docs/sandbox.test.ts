@@ -63,6 +63,15 @@ test('the example of a configuration file is one', async () => {
   })
 })
 
+test('the example of two gateways is one', async () => {
+  const [example = ''] = blocks('yaml v2')
+  const folder = await mkdtemp(join(tmpdir(), 'sandbox-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  await writeFile(join(folder, 'sandbox.yaml'), example)
+  const options = await loadValues(join(folder, 'sandbox.yaml'), sandboxFileSchema, (values) => values)
+  expect(options).toMatchObject({ keys: ['v3-key'], v2: { keys: ['v2-key'], latencyMs: 120 } })
+})
+
 test('the class has as many learners and marks as the table says', async () => {
   const { json } = await startSandbox({ now: '2026-08-31T10:00:00Z' })
   const [, onRoll = '', left = '', start = '', marks = ''] = rows('scale')[0] ?? []

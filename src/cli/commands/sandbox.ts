@@ -8,6 +8,7 @@ Examples:
   markbridge sandbox
   markbridge sandbox --port 4010 --seed 7
   markbridge sandbox --scale school
+  markbridge sandbox --v2-port 4020
   markbridge sandbox --calls-per-second 5 --on-existing conflict
   markbridge sandbox --config sandbox.yaml
 
@@ -22,6 +23,7 @@ export function addSandbox(program: Command): void {
     .description('run the stand-in service with a seeded class or school; no subscription is needed')
     .option('--config <file>', 'YAML file with options of createSandbox; the flags below override it')
     .option('--port <n>', 'port to listen on (default: 4010)', readPort)
+    .option('--v2-port <n>', 'give the V2 face a port of its own (default: the port of V3)', readPort)
     .option('--host <host>', 'address to listen on (default: 127.0.0.1)')
     .option('--seed <n>', 'seed of the data: the same seed gives the same ids (default: 1)', readCount)
     .addOption(

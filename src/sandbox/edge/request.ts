@@ -37,6 +37,11 @@ export function isLegacy({ area, version, isLookup }: Route): boolean {
   return area === 'Attendance' && version < 3 && isLookup !== true
 }
 
+/** The port that a path belongs to where V2 has one of its own: that of V2 has the obsolete face and the registration at V2. */
+export function portOf(route: Route): Face {
+  return isLegacy(route) || (route.area === 'Learner' && route.version === 2) ? 'V2' : 'V3'
+}
+
 const VERSION = /^v([123])$/i
 const areas: Readonly<Record<string, Route['area']>> = { learner: 'Learner', attendance: 'Attendance' }
 

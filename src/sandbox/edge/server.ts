@@ -15,12 +15,14 @@ import { loseReply, sendDisturbed, sendReply } from './send.ts'
 /** The service behind the HTTP edge. */
 export interface ServerParts {
   readonly admit: (credentials: Credentials) => Admission
-  /** Answers `POST …/connect/token`. */
-  readonly issueToken: (contentType: string | undefined, body: string) => Reply
+  /** Answers `POST …/connect/token`; undefined: the port has no token endpoint. */
+  readonly issueToken: ((contentType: string | undefined, body: string) => Reply) | undefined
   readonly service: Service
   /** Routes under `/_sandbox`; undefined: switched off. */
   readonly control: express.Router | undefined
   readonly maxBodyBytes: number
+  /** Added to every answer of the data service. */
+  readonly latencyMs: number
   /** Service root that `@odata.context` names, where it is not the one that was called. */
   readonly contextUrl: string | undefined
   /** The faults that strike a request; usually none. */
@@ -40,11 +42,14 @@ export function createServer(parts: ServerParts): Express {
   app.disable('etag')
   app.get(['/healthz', '/readyz'], (_request, response) => void response.json({ status: 'ok' }))
   if (parts.control !== undefined) app.use('/_sandbox', parts.control)
-  // Any prefix; the identity service has a host of its own.
-  app.post(/\/connect\/token$/i, async (request, response) => {
-    const body = await readBody(request, { maxBytes: maxFormBytes, contentEncoding: undefined })
-    sendReply(response, parts.issueToken(request.headers['content-type'], body.toString('utf8')))
-  })
+  const { issueToken } = parts
+  if (issueToken !== undefined) {
+    // Any prefix; the identity service has a host of its own.
+    app.post(/\/connect\/token$/i, async (request, response) => {
+      const body = await readBody(request, { maxBytes: maxFormBytes, contentEncoding: undefined })
+      sendReply(response, issueToken(request.headers['content-type'], body.toString('utf8')))
+    })
+  }
   app.use((request, response) => serve(parts, request, response))
   // Express knows an error handler by its four parameters.
   app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
@@ -72,6 +77,7 @@ async function serve(parts: ServerParts, request: Request, response: Response): 
     return
   }
   const { principal } = admission
+  if (parts.latencyMs > 0) await delay(parts.latencyMs)
   const faults = parts.strike(request.method, request.path)
   if (faults.length === 0) sendReply(response, await answer(parts, request, principal))
   else await serveDisturbed(parts, request, response, principal, faults)

@@ -1,6 +1,6 @@
 import type { Reply } from '../edge/reply.ts'
 import { lifetimeSeconds } from './tokens.ts'
-import type { Tokens } from './tokens.ts'
+import type { IssuedTokens } from './tokens.ts'
 
 /** A client of the token endpoint: one per school and application (service-facts 11). */
 export interface TokenClient {
@@ -25,7 +25,7 @@ const refuse = (status: number, error: string): Reply => reply(status, { error }
  */
 export function createTokenEndpoint(
   clients: readonly TokenClient[],
-  tokens: Tokens,
+  tokens: IssuedTokens,
 ): (contentType: string | undefined, body: string) => Reply {
   return (contentType, body) => {
     if (!/^application\/x-www-form-urlencoded\b/i.test(contentType ?? ''))

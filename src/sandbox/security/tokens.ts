@@ -8,10 +8,14 @@ export interface TokenGrant {
   readonly expiresAt: number | undefined
 }
 
-/** The tokens that are good. */
+/** The tokens that a gateway accepts. */
 export interface Tokens {
   /** The grant of a token that is known and has not expired. */
   find(token: string): TokenGrant | undefined
+}
+
+/** The tokens of the token endpoint. */
+export interface IssuedTokens extends Tokens {
   /** Issues a new token, good for `lifetimeSeconds`. */
   issue(domains: ReadonlySet<string> | undefined): string
 }
@@ -19,11 +23,19 @@ export interface Tokens {
 /** One hour (service-facts 11). */
 export const lifetimeSeconds = 3600
 
-/** Creates the register of tokens; `declared` never expire. */
+/** The declared tokens, which never expire, and the issued ones. */
 export function createTokens(
   declared: ReadonlyMap<string, ReadonlySet<string> | undefined>,
-  now: () => number,
+  issued: Tokens,
 ): Tokens {
+  return {
+    find: (token) =>
+      declared.has(token) ? { domains: declared.get(token), expiresAt: undefined } : issued.find(token),
+  }
+}
+
+/** Creates the register of the token endpoint. */
+export function createIssuedTokens(now: () => number): IssuedTokens {
   // In order of issue, so the first to expire comes first, unless the clock was set back.
   const issued = new Map<string, { domains: TokenGrant['domains']; expiresAt: number }>()
   const dropExpired = (): void => {
@@ -34,7 +46,6 @@ export function createTokens(
   }
   return {
     find: (token) => {
-      if (declared.has(token)) return { domains: declared.get(token), expiresAt: undefined }
       const grant = issued.get(token)
       return grant !== undefined && grant.expiresAt > now() ? grant : undefined
     },

@@ -17,6 +17,7 @@ function serve(service: ServerParts['service'], errors: unknown[] = [], faults: 
     service,
     control: undefined,
     maxBodyBytes: 100,
+    latencyMs: 0,
     contextUrl: undefined,
     strike: () => readFaults(faults),
     staleAfter: () => 0,

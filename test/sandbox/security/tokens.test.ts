@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { createTokens, lifetimeSeconds } from '../../../src/sandbox/security/tokens.ts'
+import { createIssuedTokens, createTokens, lifetimeSeconds } from '../../../src/sandbox/security/tokens.ts'
 
 test('issued tokens differ, hold their domains and expire after an hour', () => {
   let now = 0
-  const tokens = createTokens(new Map(), () => now)
+  const tokens = createIssuedTokens(() => now)
   const domains = new Set(['Attendance'])
   const [one, other] = [tokens.issue(domains), tokens.issue(undefined)]
   expect(one).not.toBe(other)
@@ -16,6 +16,7 @@ test('issued tokens differ, hold their domains and expire after an hour', () => 
 })
 
 test('declared tokens never expire', () => {
-  const tokens = createTokens(new Map([['fixed', undefined]]), () => Number.MAX_SAFE_INTEGER)
+  const issued = createIssuedTokens(() => Number.MAX_SAFE_INTEGER)
+  const tokens = createTokens(new Map([['fixed', undefined]]), issued)
   expect(tokens.find('fixed')).toEqual({ domains: undefined, expiresAt: undefined })
 })

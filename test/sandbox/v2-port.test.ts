@@ -1,0 +1,321 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { request } from 'undici'
+import { expect, onTestFinished, test } from 'vitest'
+import { createSandbox } from '../../src/sandbox/index.ts'
+import type { SandboxOptions } from '../../src/sandbox/index.ts'
+import { decodeBatchReply } from '../../src/v2/index.ts'
+import { anyText, fixed, jsonBody, testNow } from './start-sandbox.ts'
+
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+interface Sent {
+  readonly headers?: Record<string, string>
+  readonly body?: string
+}
+
+/** A sandbox whose V2 face has a port of its own, and a client for each face. */
+async function startFaces(options: SandboxOptions = {}) {
+  const sandbox = createSandbox({ now: testNow, v2Port: 0, ...options })
+  onTestFinished(() => sandbox.close())
+  const { url, v2Url } = await sandbox.listen()
+  const client =
+    (base: string) =>
+    async (method: Method, path: string, sent: Sent = {}) => {
+      const reply = await request(path.startsWith('http') ? path : `${base}${path}`, {
+        method,
+        headers: { ...callerHeaders('sandbox', 'sandbox'), ...sent.headers },
+        body: sent.body ?? null,
+      })
+      const text = await reply.body.text()
+      return { status: reply.statusCode, headers: reply.headers, text, body: parse(text) }
+    }
+  return { sandbox, url, v2Url, v3: client(url), v2: client(v2Url) }
+}
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+const callerHeaders = (key: string, token: string): Record<string, string> => ({
+  'Ocp-Apim-Subscription-Key': key,
+  Authorization: `bearer ${token}`,
+})
+
+const batchPath = '/sp-api-write-back-partner-live/V2/Attendance/$batch'
+const flatPath = '/V2/Attendance/AttendanceRecords'
+const nestedPath = '/Attendance/V3/AttendanceRecords'
+const flat = (MinutesLate: number): Sent => ({
+  headers: jsonBody,
+  body: JSON.stringify({
+    ...{ Present: true, Absent: false, MinutesLate, Comment: 'c' },
+    ...{ Learner: fixed.learner, AttendableEvent: fixed.morning, SchoolAttendanceCode: fixed.present },
+  }),
+})
+const nested = (MinutesLate: number): Sent => ({
+  headers: jsonBody,
+  body: JSON.stringify({
+    Attendee: { ExternalID: fixed.learner },
+    Event: { ExternalID: fixed.morning },
+    AttendanceCode: { ExternalID: fixed.present },
+    Qualifier: { MinutesLate, Comment: 'c' },
+  }),
+})
+const flatFilter = encodeURIComponent(`Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`)
+const nestedFilter = encodeURIComponent(
+  `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`,
+)
+const fault = (body: unknown): Sent => ({ headers: jsonBody, body: JSON.stringify(body) })
+
+test('one store stands behind both ports, and the log of writes names the face', async () => {
+  const { v2, v3 } = await startFaces()
+  const first = await v2('POST', flatPath, flat(5))
+  expect(first).toMatchObject({ status: 201, body: { MinutesLate: 5 } })
+  expect((await v3('GET', `${nestedPath}?$filter=${nestedFilter}`)).body).toMatchObject({
+    value: [{ Qualifier: { MinutesLate: 5 } }],
+  })
+  const { ExternalID } = first.body as { ExternalID: string }
+  expect(await v3('POST', nestedPath, nested(7))).toMatchObject({ status: 201, body: { ExternalID } })
+  // A mark of V3 is replaced as one of V2 is, and keeps its id.
+  expect(await v2('POST', flatPath, flat(9))).toMatchObject({ status: 201, body: { ExternalID } })
+  expect((await v2('GET', `${flatPath}?$filter=${flatFilter}`)).body).toMatchObject({
+    value: [{ ExternalID, MinutesLate: 9 }],
+  })
+  const effects = (await v2('GET', '/_sandbox/effects')).body
+  expect(effects).toMatchObject([
+    { seq: 1, face: 'V2', minutesLate: 5 },
+    { seq: 2, face: 'V3', minutesLate: 7 },
+    { seq: 3, face: 'V2', minutesLate: 9 },
+  ])
+  expect((await v3('GET', '/_sandbox/effects')).body).toEqual(effects)
+})
+
+test('a session that may not be marked again is refused on both', async () => {
+  const { v2, v3 } = await startFaces({ onExisting: 'conflict' })
+  expect((await v2('POST', flatPath, flat(5))).status).toBe(409)
+  expect((await v3('POST', nestedPath, nested(5))).status).toBe(409)
+})
+
+const served: [path: string, atV2: number, atV3: number][] = [
+  [`${flatPath}?$filter=${flatFilter}`, 200, 404],
+  ['/V2/Attendance/$metadata', 200, 404],
+  ['/V2/Attendance/', 200, 404],
+  [`/AttendanceServiceFarm1/OData/V1/AttendanceRecords?$filter=${flatFilter}`, 200, 404],
+  [batchPath, 405, 404],
+  ['/V2/LearnerRegistations?$top=1', 200, 404],
+  [`${nestedPath}?$filter=${nestedFilter}`, 404, 200],
+  ['/V3/LearnerIdentifiers?$top=1', 404, 200],
+  ['/V3/LearnerRegistrations?$top=1', 404, 200],
+  ['/Learner/odata/V3/LearnerIdentifiers?$top=1', 404, 200],
+  ['/V1/Lookup/Learner/Ethnicity', 404, 200],
+  ['/V3/$metadata', 404, 200],
+  ['/healthz', 200, 200],
+  ['/readyz', 200, 200],
+  ['/_sandbox/samples', 200, 200],
+]
+test.each(served)('GET %s is %i on the port of V2 and %i on that of V3', async (path, atV2, atV3) => {
+  const { v2, v3 } = await startFaces()
+  expect([(await v2('GET', path)).status, (await v3('GET', path)).status]).toEqual([atV2, atV3])
+})
+
+test('a V3 batch reaches no V2 resource, and V2 has no token endpoint', async () => {
+  const { v2, v3 } = await startFaces()
+  const reply = await v3('POST', '/V3/$batch', {
+    headers: jsonBody,
+    body: JSON.stringify({
+      requests: [{ id: '1', method: 'GET', url: `${flatPath}?$filter=${flatFilter}` }],
+    }),
+  })
+  expect(reply.body).toMatchObject({ responses: [{ id: '1', status: 404 }] })
+  expect((await v2('POST', '/connect/token', { body: 'grant_type=client_credentials' })).status).toBe(404)
+})
+
+test('without a port of its own the V2 face is where V3 is', async () => {
+  const sandbox = createSandbox({ now: testNow })
+  onTestFinished(() => sandbox.close())
+  const { url, v2Url } = await sandbox.listen()
+  expect(v2Url).toBe(url)
+  const reply = await request(`${v2Url}${flatPath}?$filter=${flatFilter}`, {
+    headers: callerHeaders('sandbox', 'sandbox'),
+  })
+  expect([reply.statusCode, await reply.body.text()]).toEqual([200, anyText])
+})
+
+test('each port has its own keys and tokens; key and bearer sandbox are accepted by both', async () => {
+  const { v2, v3 } = await startFaces({
+    keys: ['new-key'],
+    tokens: [{ token: 'new-token', domains: ['Attendance'] }],
+    v2: { keys: ['old-key'], tokens: [{ token: 'old-token', domains: ['Attendance'] }] },
+  })
+  const statuses = async (key: string, token: string) => {
+    const headers = callerHeaders(key, token)
+    return [
+      (await v2('GET', `${flatPath}?$filter=${flatFilter}`, { headers })).status,
+      (await v3('GET', `${nestedPath}?$filter=${nestedFilter}`, { headers })).status,
+    ]
+  }
+  expect(await statuses('old-key', 'old-token')).toEqual([200, 401])
+  expect(await statuses('old-key', 'sandbox')).toEqual([200, 401])
+  expect(await statuses('new-key', 'new-token')).toEqual([401, 200])
+  expect(await statuses('sandbox', 'old-token')).toEqual([200, 401])
+  expect(await statuses('sandbox', 'sandbox')).toEqual([200, 200])
+})
+
+test('without keys and tokens of its own the port of V2 accepts those of V3, and the tokens of the endpoint', async () => {
+  const { v2, v3 } = await startFaces({
+    keys: ['one-key'],
+    tokens: [{ token: 'one-token', domains: ['Attendance'] }],
+    clients: [{ id: 'app', secret: 'secret', domains: ['Attendance'] }],
+    v2: { callsPerSecond: 100 },
+  })
+  const granted = await v3('POST', '/connect/token', {
+    headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+    body: 'grant_type=client_credentials&client_id=app&client_secret=secret&scope=s&acr_values=orgselected:1',
+  })
+  const { access_token: issued } = granted.body as { access_token: string }
+  for (const token of ['one-token', issued]) {
+    const headers = callerHeaders('one-key', token)
+    expect((await v2('GET', `${flatPath}?$filter=${flatFilter}`, { headers })).status).toBe(200)
+    expect((await v3('GET', `${nestedPath}?$filter=${nestedFilter}`, { headers })).status).toBe(200)
+  }
+})
+
+test('each port has its own rate', async () => {
+  const { v2, v3 } = await startFaces({ v2: { callsPerSecond: 2 } })
+  const path = `${flatPath}?$filter=${flatFilter}`
+  const statuses = [await v2('GET', path), await v2('GET', path), await v2('GET', path)]
+  expect(statuses.map(({ status }) => status)).toEqual([200, 200, 429])
+  for (let call = 0; call < 4; call += 1)
+    expect((await v3('GET', `${nestedPath}?$filter=${nestedFilter}`)).status).toBe(200)
+})
+
+test('faults strike on the port where they were set; a reset removes all of them', async () => {
+  const { v2, v3 } = await startFaces()
+  const read = async () => [
+    (await v2('GET', `${flatPath}?$filter=${flatFilter}`)).status,
+    (await v3('GET', `${nestedPath}?$filter=${nestedFilter}`)).status,
+  ]
+  await v2('PUT', '/_sandbox/faults', fault({ kind: 'status', status: 503 }))
+  expect(await read()).toEqual([503, 200])
+  await v3('PUT', '/_sandbox/faults', fault({ kind: 'status', status: 500 }))
+  expect(await read()).toEqual([503, 500])
+  expect((await v2('GET', '/_sandbox/faults')).body).toMatchObject([{ fault: { status: 503 }, struck: 2 }])
+  await v2('DELETE', '/_sandbox/faults')
+  expect(await read()).toEqual([200, 500])
+  await v2('PUT', '/_sandbox/faults', fault({ kind: 'status', status: 503 }))
+  await v2('POST', '/_sandbox/reset')
+  expect(await read()).toEqual([200, 200])
+})
+
+test('a write of V2 can be lost after it was applied, and V3 is not touched', async () => {
+  const { v2, v3 } = await startFaces()
+  await v2('PUT', '/_sandbox/faults', fault({ kind: 'reset', apply: true, count: 1 }))
+  await expect(v2('POST', flatPath, flat(5))).rejects.toThrow()
+  expect((await v3('GET', '/_sandbox/effects')).body).toMatchObject([{ face: 'V2', minutesLate: 5 }])
+  expect((await v2('POST', flatPath, flat(6))).status).toBe(201)
+})
+
+test('a stale read of V2 sees no write of V3 made since', async () => {
+  const { v2, v3 } = await startFaces()
+  await v3('POST', nestedPath, nested(5))
+  await v2('PUT', '/_sandbox/faults', fault({ kind: 'staleRead' }))
+  await v3('POST', nestedPath, nested(7))
+  expect((await v2('GET', `${flatPath}?$filter=${flatFilter}`)).body).toMatchObject({
+    value: [{ MinutesLate: 5 }],
+  })
+})
+
+test('the latency of V2 is its own, and the control routes have none', async () => {
+  const { v2, v3 } = await startFaces({ v2: { latencyMs: 300 } })
+  const order: string[] = []
+  const began = performance.now()
+  await Promise.all([
+    v2('GET', `${flatPath}?$filter=${flatFilter}`).then(() => order.push('V2')),
+    v2('GET', '/_sandbox/samples').then(() => order.push('control')),
+    v3('GET', `${nestedPath}?$filter=${nestedFilter}`).then(() => order.push('V3')),
+  ])
+  expect(order.at(-1)).toBe('V2')
+  expect(performance.now() - began).toBeGreaterThanOrEqual(299)
+})
+
+test('a batch on the port of V2 is answered part by part, with links that lead to that port', async () => {
+  const { v2, v2Url } = await startFaces()
+  const { body = '' } = flat(5)
+  const unknown = body.replaceAll(fixed.morning, fixed.unknown).replaceAll(fixed.present, fixed.unknown)
+  const id = '0a3c9b52-53b8-4b35-9a3e-1f7f0f7f6a01'
+  const batch = (header: string): Sent => ({
+    headers: { 'Content-Type': `multipart/mixed; boundary=batch_${header}` },
+    body: [
+      `--batch_${id}`,
+      `Content-Type: multipart/mixed; boundary=changeset_${id}`,
+      '',
+      ...[body, unknown].flatMap((record, index) => [
+        `--changeset_${id}`,
+        'Content-Type: application/http',
+        'Content-Transfer-Encoding: binary',
+        `Content-ID: ${index + 1}`,
+        '',
+        'POST /AttendanceServiceFarm1/OData/V1/AttendanceRecords HTTP/1.1',
+        'Content-Type: application/json;odata.metadata=minimal',
+        '',
+        record,
+      ]),
+      `--changeset_${id}--`,
+      `--batch_${id}--`,
+      '',
+    ].join('\r\n'),
+  })
+  const reply = await v2('POST', batchPath, batch(id))
+  const parts = decodeBatchReply(Buffer.from(reply.text), String(reply.headers['content-type']))
+  expect(parts.map((part) => [part.status, JSON.parse(part.body) as unknown])).toMatchObject([
+    [201, { '@odata.context': `${v2Url}/sp-api-write-back-partner-live/V2/Attendance/$metadata#AttendanceRecords/$entity` }],
+    [400, [{ ErrorCode: 'ATT_VAL_2' }, { ErrorCode: 'ATT_VAL_3' }]],
+  ]) // prettier-ignore
+  const hidden = await v2('POST', batchPath, batch(fixed.unknown))
+  expect(hidden.status).toBe(200)
+  expect(decodeBatchReply(Buffer.from(hidden.text), String(hidden.headers['content-type']))).toEqual([])
+  expect((await v2('GET', '/_sandbox/effects')).body).toHaveLength(2)
+})
+
+test('pages of 1000 recorded marks, each with a link to the next one on the same port', async () => {
+  const { v2, v2Url } = await startFaces()
+  const weeks = encodeURIComponent(
+    'AttendableEventStart ge 2026-01-12T00:00:00Z and AttendableEventStart lt 2026-04-01T00:00:00Z',
+  )
+  const pages: number[] = []
+  let next: string | undefined = `${v2Url}${flatPath}?$filter=${weeks}&$select=RecordedBy`
+  while (next !== undefined) {
+    expect(next.startsWith(`${v2Url}/`)).toBe(true)
+    const { status, body } = await v2('GET', next)
+    expect(status).toBe(200)
+    const page = body as { value: { RecordedBy: string | null }[]; '@odata.nextLink'?: string }
+    expect(page.value.every(({ RecordedBy }) => RecordedBy !== null)).toBe(true)
+    pages.push(page.value.length)
+    next = page['@odata.nextLink']
+  }
+  expect(pages.slice(0, -1)).toEqual(pages.slice(0, -1).map(() => 1000))
+  expect(pages.length).toBeGreaterThan(2)
+})
+
+test('settings of V2 without its port are refused', () => {
+  expect(() => createSandbox({ v2: { keys: ['old-key'] } })).toThrow(
+    expect.objectContaining({
+      code: 'ADP_USAGE',
+      message: expect.stringContaining('v2: needs v2Port') as unknown,
+    }),
+  )
+})
+
+test('a port of V2 that is in use is named by its option, and nothing is left open', async () => {
+  const other = createServer()
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void other.close())
+  const { port } = other.address() as AddressInfo
+  const sandbox = createSandbox({ now: testNow, v2Port: port })
+  await expect(sandbox.listen()).rejects.toMatchObject({
+    code: 'ADP_CONFIGURATION',
+    message: `Port ${port} is in use (EADDRINUSE). Choose another with --v2-port.`,
+  })
+  await sandbox.close()
+})
