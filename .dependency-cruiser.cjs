@@ -12,7 +12,7 @@ const allowed = {
   translate: ['v2/record', 'v2/errors', 'v3/record', 'v3/errors', 'odata', 'model', 'errors'],
   journal: ['clock', 'errors', 'npm:kysely', 'npm:pg'],
   rollout: ['errors', 'clock', 'journal', 'npm:kysely'],
-  partners: ['v3', 'upstream', 'translate', 'http', 'errors', 'npm:jose'],
+  partners: ['v3', 'upstream', 'translate', 'rollout', 'http', 'errors', 'npm:jose'],
   writes: [
     'partners',
     'v2',

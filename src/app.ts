@@ -23,6 +23,7 @@ import { createMetrics, type MetricsSnapshot, type MetricsText } from './observa
 import {
   authoriseWithout,
   createAuthorise,
+  createRecogniseClient,
   createAcceptedCredentials,
   createIdentify,
   createRegistry,
@@ -34,6 +35,7 @@ import {
   createInFlight,
   createPassThrough,
   createProxyApp,
+  createRelays,
   type Readiness,
 } from './proxy/index.ts'
 import { createUnmarkedCodes } from './reads/index.ts'
@@ -45,6 +47,7 @@ import {
   createPredecessorWatch,
   type Recovery,
 } from './writes/index.ts'
+import { createFileStages } from './rollout/index.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { createFairGate, createRateLimits, type FairGate } from './upstream/index.ts'
 import { createSharedReader, createV3Client, createV3Reader } from './v3/index.ts'
@@ -151,11 +154,20 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     clock: systemClock,
     nowMs,
   })
+  const { v2 } = config.upstreams
+  const relays = createRelays({
+    connections: v2?.connections ?? v3.connections,
+    timeoutMs: v2?.timeouts.headersMs ?? v3.timeouts.headersMs,
+    clock: systemClock,
+    events,
+  })
   const partners = toPartners(config)
   const registry = createRegistry(partners)
   const identify = createIdentify()
   const shared = {
-    authorise: createAuthorise(registry.find, rateLimits, identify),
+    recognise: createRecogniseClient(registry.find, identify),
+    authorise: createAuthorise(rateLimits),
+    relays,
     enterPartner: registry.enter,
     v3: client,
     passThrough,
@@ -195,6 +207,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       ...shared,
       journal,
       predecessors: createPredecessorWatch(journal, systemClock),
+      stages: createFileStages(journal.linkSecret),
       reads: { ...reads, linkSecret },
     }
     const recovery = createRecovery(
@@ -240,6 +253,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       await parts.recovery.stop()
       await parts.keeper.stop()
     }
+    relays.close()
     await Promise.all([passThrough.close(), client.close(), reads.reader.close()])
     await parts?.journal.close()
     events.stopped()

@@ -10,12 +10,22 @@ export function toPartner(
   partner: PartnerConfig,
   callsPerSecond: number | undefined,
   tokens: TokenSource | undefined,
+  v2: URL | undefined,
 ): Partner {
-  const { v3 } = partner
+  const { v3, canary } = partner
   const { subscriptionKey } = v3
   return {
     id: partner.id,
     match: toMatch(partner.match),
+    fileStage: {
+      stage: partner.stage,
+      override: partner.stageOverride,
+      percent: canary.percent,
+      always: canary.always,
+      never: canary.never,
+    },
+    unit: { claim: canary.claim, header: canary.header?.toLowerCase() },
+    v2: partner.v2.baseUrl ?? v2,
     identityClaims: partner.identity.claims,
     layout: partner.layout,
     serviceHosts: partner.serviceHosts,

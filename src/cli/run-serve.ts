@@ -13,6 +13,7 @@ import { startWorkers } from './workers/start-workers.ts'
 export interface ServeOptions {
   readonly config?: string
   readonly v3?: string
+  readonly v2?: string
   readonly host?: string
   readonly port?: number
   readonly journal?: string

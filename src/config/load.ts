@@ -13,6 +13,7 @@ import { Secret } from './secret.ts'
 /** Values of the command line; they override the file. */
 export interface ConfigFlags {
   readonly v3?: string | undefined
+  readonly v2?: string | undefined
   readonly port?: number | undefined
   readonly host?: string | undefined
   /** Never printed, since it may contain a password. */
@@ -109,6 +110,9 @@ function withFlags(input: unknown, flags: ConfigFlags): unknown {
     listen: over(listen, { host: flags.host, port: flags.port }),
     upstreams: over(upstreams, {
       v3: over(isObject(upstreams) ? upstreams['v3'] : undefined, { baseUrl: flags.v3 }),
+      ...(flags.v2 === undefined
+        ? {}
+        : { v2: over(isObject(upstreams) ? upstreams['v2'] : undefined, { baseUrl: flags.v2 }) }),
     }),
     ...(flags.journal === undefined ? {} : { journal: over(journal, { url: flags.journal }) }),
   }

@@ -20,6 +20,14 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'upstreams.v3.timeouts.acquireMs': 'Longest wait for a free connection.',
   'upstreams.v3.timeouts.headersMs': 'Time from the end of a request to the head of its reply.',
   'upstreams.v3.timeouts.bodyMs': 'Time between two pieces of a reply.',
+  'upstreams.v2': 'The V2 service: needed by the stages at which it serves.',
+  'upstreams.v2.baseUrl': 'Address of V2, http or https, without user, query or fragment.',
+  'upstreams.v2.connections': 'Maximum number of connections to V2.',
+  'upstreams.v2.timeouts': 'Timeouts of calls to V2, in milliseconds.',
+  'upstreams.v2.timeouts.connectMs': 'Time to open a connection.',
+  'upstreams.v2.timeouts.acquireMs': 'Longest wait for a free connection.',
+  'upstreams.v2.timeouts.headersMs': 'Time from the end of a request to the head of its reply.',
+  'upstreams.v2.timeouts.bodyMs': 'Time between two pieces of a reply.',
   limits: 'Limits of one request, and of all requests together; a reload changes them.',
   'limits.maxBodyBytes': 'Maximum bytes of a request body after decompression; a larger one gets 413.',
   'limits.maxParts': 'Maximum number of records, and of changesets, in one batch; more get 413.',
@@ -61,7 +69,20 @@ export const optionDocs: Readonly<Record<string, string>> = {
     'open: lets a partner that matches by any or pathPrefix use a key or tokens of its own; every caller of the address then writes with them.',
   'partners[].identity': 'How the clients of one partner are separated.',
   'partners[].identity.claims': 'Claims of a JWT bearer token that separate the batches of clients.',
-  'partners[].stage': 'Stage of the partner between V2 and V3.',
+  'partners[].stage':
+    'Stage at which the partner begins: legacy, shadow, canary, v3 or complete. A stage that was set later, with markbridge rollout, wins.',
+  'partners[].stageOverride':
+    'Lowers the stage, also while the journal cannot be reached; it never raises it.',
+  'partners[].canary': 'The part of the traffic that V3 serves at stage canary.',
+  'partners[].canary.percent': 'Share of the schools that V3 serves, 0 to 100.',
+  'partners[].canary.unit': 'What stays together on one side: school.',
+  'partners[].canary.claim': 'Claim of a JWT bearer token that names the school.',
+  'partners[].canary.header':
+    'Header that names the school, for tokens without that claim; without both, each client is one unit.',
+  'partners[].canary.always': 'Schools that V3 serves whatever the share is.',
+  'partners[].canary.never': 'Schools that V2 serves whatever the share is.',
+  'partners[].v2': 'How V2 is called for this partner.',
+  'partners[].v2.baseUrl': 'Address of V2 for this partner (default: upstreams.v2.baseUrl).',
   'partners[].layout':
     'Layout of batch replies: flat (the legacy contract), nested (generic OData clients), or auto (by the request).',
   'partners[].serviceHosts':

@@ -154,6 +154,23 @@ const hostName = z
   )
   .transform((text) => new URL(`http://${text}`).hostname)
 
+const stages = ['legacy', 'shadow', 'canary', 'v3', 'complete'] as const
+
+/** Schools as a token or a header names them. */
+const units = z
+  .array(z.string().min(1).max(255))
+  .max(10_000)
+  .default(() => [])
+
+const canary = z.strictObject({
+  percent: z.number().min(0).max(100).default(0),
+  unit: z.literal('school', 'must be school').default('school'),
+  claim: z.string().min(1).max(255).default('organisation'),
+  header: z.string().min(1).max(255).optional(),
+  always: units,
+  never: units,
+})
+
 const partner = z.strictObject({
   id: z
     .string()
@@ -168,7 +185,10 @@ const partner = z.strictObject({
       claims: z.array(z.string().min(1).max(255)).max(16).default(['iss', 'client_id', 'organisation']),
     })
     .prefault({}),
-  stage: z.literal('v3', 'must be v3: this version serves that stage only').default('v3'),
+  stage: z.enum(stages).default('v3'),
+  stageOverride: z.enum(stages).optional(),
+  canary: canary.prefault({}),
+  v2: z.strictObject({ baseUrl: httpUrl.optional() }).prefault({}),
   layout: z.enum(['flat', 'nested', 'auto']).default('flat'),
   serviceHosts: z.array(hostName).min(1).max(100).optional(),
   quirks: z
@@ -222,6 +242,21 @@ export const configSchema = z.strictObject({
         })
         .prefault({}),
     }),
+    v2: z
+      .strictObject({
+        baseUrl: httpUrl,
+        connections: z.int().min(1).max(1024).default(64),
+        timeouts: z
+          .strictObject({
+            connectMs: ms.default(5_000),
+            acquireMs: ms.default(10_000),
+            // V2 answers a whole batch at once, after its last record.
+            headersMs: ms.default(100_000),
+            bodyMs: ms.default(20_000),
+          })
+          .prefault({}),
+      })
+      .optional(),
   }),
   limits: z
     .strictObject({

@@ -8,6 +8,15 @@ export interface ClientCredentials {
   readonly authorization: string
 }
 
+/** The credentials as they are, empty where there are none: V2 judges those of the requests that it serves. */
+export function showClientCredentials(headers: IncomingHttpHeaders): ClientCredentials {
+  const subscriptionKey = headers['ocp-apim-subscription-key']
+  return {
+    subscriptionKey: typeof subscriptionKey === 'string' ? subscriptionKey : '',
+    authorization: headers.authorization ?? '',
+  }
+}
+
 /**
  * Reads the credentials in the headers of a request; it does not verify them.
  * Errors: `ADP_SUBSCRIPTION_KEY` without a key, `ADP_TOKEN` without a bearer token.

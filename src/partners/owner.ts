@@ -11,6 +11,8 @@ export interface OwnerRules {
   readonly match: object
   /** Claims of the bearer token, where it is a JWT, that separate one owner from another. */
   readonly identityClaims: readonly string[]
+  /** What names the school of a request: here the claim of its token. */
+  readonly unit: { readonly claim: string }
   /** The adapter's own tokens for this partner; undefined: the client's bearer token is passed on. */
   readonly tokens: unknown
 }
@@ -23,6 +25,8 @@ export interface ClientIdentity {
   readonly credentialsHash: string
   /** False where the token does not name its client: credentials of this owner may then belong to different clients. */
   readonly isNamed: boolean
+  /** The school that the token names, as text; undefined: it names none. */
+  readonly school: string | undefined
   /** The `exp` of the token, ms since the epoch; undefined where it shows none. */
   readonly expiresMs: number | undefined
 }
@@ -43,8 +47,8 @@ export function createIdentify(): Identify {
   const prefixOf = (partner: OwnerRules): string => {
     const before = prefixes.get(partner)
     if (before !== undefined) return before
-    const { id, match, identityClaims, tokens } = partner
-    const prefix = JSON.stringify([id, isKeyed(match), identityClaims, tokens !== undefined])
+    const { id, match, identityClaims, tokens, unit } = partner
+    const prefix = JSON.stringify([id, isKeyed(match), identityClaims, tokens !== undefined, unit.claim])
     prefixes.set(partner, prefix)
     return prefix
   }
@@ -60,21 +64,24 @@ export function createIdentify(): Identify {
 }
 
 function identify(
-  { id, match, identityClaims, tokens }: OwnerRules,
+  { id, match, identityClaims, tokens, unit }: OwnerRules,
   { authorization, subscriptionKey }: V3Credentials,
   credentialsHash: string,
 ): ClientIdentity {
+  const payload = decodeToken(authorization)
+  const named = toClaim(payload?.[unit.claim])
+  const school = named === null ? undefined : [named].flat().join(' ')
   // With tokens of the adapter's own the partner is the only client that V3 knows.
   if (tokens !== undefined)
-    return { owner: ownerOf([id]), credentialsHash, isNamed: true, expiresMs: undefined }
+    return { owner: ownerOf([id]), credentialsHash, isNamed: true, school, expiresMs: undefined }
   const keyPart = isKeyed(match) ? '' : digest(subscriptionKey)
-  const payload = decodeToken(authorization)
   const claims = identityClaims.map((name) => toClaim(payload?.[name]))
   const exp = payload?.['exp']
   return {
     owner: ownerOf([id, keyPart, claims]),
     credentialsHash,
     isNamed: claims.some((claim) => claim !== null),
+    school,
     expiresMs: typeof exp === 'number' && Number.isFinite(exp) ? exp * 1_000 : undefined,
   }
 }

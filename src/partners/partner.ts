@@ -5,7 +5,8 @@ import type { ReadRules, RecordMapping } from '../translate/index.ts'
 import type { RateLimit, RateLimits, TokenSource } from '../upstream/index.ts'
 import type { BatchChoice, BodyProfile, V3Credentials } from '../v3/index.ts'
 import type { ClientIdentity, Identify } from './owner.ts'
-import { readClientCredentials } from '../http/client-credentials.ts'
+import { readClientCredentials, showClientCredentials } from '../http/client-credentials.ts'
+import type { FileStage } from '../rollout/index.ts'
 
 /** How a request is known to be a partner's. */
 export type PartnerMatch =
@@ -15,10 +16,22 @@ export type PartnerMatch =
   | { readonly header: { readonly name: string; readonly value: string } }
   | { readonly pathPrefix: string }
 
+/** A claim of the token, and a header for tokens without it. */
+export interface UnitRule {
+  readonly claim: string
+  /** In lower case. */
+  readonly header: string | undefined
+}
+
 /** A partner as the proxy needs it. */
 export interface Partner {
   readonly id: string
   readonly match: PartnerMatch
+  readonly fileStage: FileStage
+  /** What names the school of a request, as the unit of `canary`. */
+  readonly unit: UnitRule
+  /** The base address of V2; undefined: there is none, so V3 serves all. */
+  readonly v2: URL | undefined
   /** Claims of the bearer token, where it is a JWT, that separate one owner from another. */
   readonly identityClaims: readonly string[]
   readonly layout: 'flat' | 'nested' | 'auto'
@@ -56,15 +69,19 @@ export interface Partner {
 /** Finds the first partner that matches a request; undefined where none does. */
 export type FindPartner = (request: IncomingMessage, subscriptionKey: string) => Partner | undefined
 
-/** The client of a request, and the credentials for V3. */
-export interface Authorisation {
+/** A client as its request shows it: nothing of it was verified. */
+export interface Client {
   readonly partner: Partner
-  readonly credentials: V3Credentials
-  /** The client's own credentials: they finish its writes without it. */
+  /** The client's own credentials: they finish its writes without it. Empty where it showed none. */
   readonly client: V3Credentials
   /** The owner of this client's batches and their answers. */
   readonly owner: string
   readonly identity: ClientIdentity
+}
+
+/** A client with what V3 is asked with for it. */
+export interface Authorisation extends Client {
+  readonly credentials: V3Credentials
   /** The pace of the partner's calls; undefined where nothing limits them. */
   readonly rateLimit: RateLimit | undefined
   /** Credentials with a new token, after the service refused the one above; undefined: the token is the client's. */
@@ -72,25 +89,38 @@ export interface Authorisation {
 }
 
 /**
- * Finds the partner of a request and its credentials: those of the outer request alone (batch-wire F24).
- * Errors: `ADP_SUBSCRIPTION_KEY` without a key or for an unknown one, `ADP_TOKEN` without a bearer token; the service
- * judges the token itself. And those of `authorisePartner`.
+ * Creates the recognition of clients: the partner of a request, and its owner, by the credentials of the outer request alone
+ * (batch-wire F24). Error, where no partner matches: `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN`.
  */
-export function createAuthorise(
+export function createRecogniseClient(
   find: FindPartner,
-  rateLimits: RateLimits,
   identify: Identify,
-): (request: IncomingMessage) => Promise<Authorisation> {
-  return async (request) => {
-    const client = readClientCredentials(request.headers)
+): (request: IncomingMessage) => Client {
+  return (request) => {
+    const client = showClientCredentials(request.headers)
     const partner = find(request, client.subscriptionKey)
     if (partner === undefined) {
+      readClientCredentials(request.headers)
       throw new AdapterError(
         'ADP_SUBSCRIPTION_KEY',
         'Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.',
       )
     }
-    return authorisePartner(partner, rateLimits, identify, client)
+    const identity = identify(partner, client)
+    return { partner, client, owner: identity.owner, identity }
+  }
+}
+
+/**
+ * Creates the authorisation of requests that V3 serves. Errors: `ADP_SUBSCRIPTION_KEY` without a key, `ADP_TOKEN` without a bearer
+ * token; the service judges the token itself. And those of `authoriseClient`.
+ */
+export function createAuthorise(
+  rateLimits: RateLimits,
+): (request: IncomingMessage, client: Client) => Promise<Authorisation> {
+  return (request, client) => {
+    readClientCredentials(request.headers)
+    return authoriseClient(client, rateLimits)
   }
 }
 
@@ -98,18 +128,13 @@ export function createAuthorise(
  * What a partner's upstream is asked with, given the credentials of its client. With tokens of the adapter's own the client's
  * is not sent on; no token to be had rejects with the error of the token endpoint.
  */
-async function authorisePartner(
-  partner: Partner,
-  rateLimits: RateLimits,
-  identify: Identify,
-  client: V3Credentials,
-): Promise<Authorisation> {
+async function authoriseClient(known: Client, rateLimits: RateLimits): Promise<Authorisation> {
+  const { partner, client } = known
   const { callsPerSecond, tokens } = partner
   const { authorization } = client
   const subscriptionKey = partner.subscriptionKey?.() ?? client.subscriptionKey
   const rateLimit = callsPerSecond === undefined ? undefined : rateLimits.of(subscriptionKey, callsPerSecond)
-  const identity = identify(partner, client)
-  const who = { partner, client, owner: identity.owner, identity, rateLimit }
+  const who = { ...known, rateLimit }
   if (tokens === undefined)
     return { ...who, credentials: { authorization, subscriptionKey }, renew: undefined }
   const token = await tokens.token()
@@ -119,7 +144,7 @@ async function authorisePartner(
 }
 
 /**
- * As `authorisePartner`, without a client that asks: `shown` is what one showed before. A partner with a token source and a key
+ * As `authoriseClient`, without a client that asks: `shown` is what one showed before. A partner with a token source and a key
  * of its own needs none; any other gives `credentials`.
  */
 export function authoriseWithout(
@@ -130,5 +155,7 @@ export function authoriseWithout(
 ): Promise<Authorisation> | 'credentials' {
   const isComplete = partner.tokens !== undefined && partner.subscriptionKey !== undefined
   if (shown === undefined && !isComplete) return 'credentials'
-  return authorisePartner(partner, rateLimits, identify, shown ?? { authorization: '', subscriptionKey: '' })
+  const client = shown ?? { authorization: '', subscriptionKey: '' }
+  const identity = identify(partner, client)
+  return authoriseClient({ partner, client, owner: identity.owner, identity }, rateLimits)
 }

@@ -2,17 +2,26 @@ import type { IncomingMessage } from 'node:http'
 
 import type { AddressList } from '../http/address-list.ts'
 import type { SlowClients } from '../http/slow-clients.ts'
-import type { Authorisation, Partner } from '../partners/partner.ts'
+import type { Authorisation, Client, Partner } from '../partners/partner.ts'
 import type { ReadContext } from '../reads/context.ts'
+import type { LiveStages } from '../rollout/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
 import type { WriteContext } from '../writes/context.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { InFlight } from './in-flight.ts'
 import type { PassThrough } from './pass-through.ts'
+import type { Relays } from './relays.ts'
 
 /** The parts that the handlers work with; created once by the composition root. */
 export interface ProxyContext extends WriteContext {
-  readonly authorise: (request: IncomingMessage) => Promise<Authorisation>
+  /** The client of a request; nothing is asked of a service for it. */
+  readonly recognise: (request: IncomingMessage) => Client
+  /** What V3 is asked with for a client. */
+  readonly authorise: (request: IncomingMessage, client: Client) => Promise<Authorisation>
+  /** Decides which side serves a request. */
+  readonly stages: LiveStages
+  /** Sends on what V2 serves. */
+  readonly relays: Relays
   /** Counts a request of the partner until the function that is returned is called. */
   readonly enterPartner: (partner: Partner) => () => void
   readonly reads: ReadContext

@@ -6,14 +6,17 @@ import { AdapterError } from '../errors.ts'
 import { checkHost } from '../http/host.ts'
 import { pathBefore, type RequestTarget, takeTarget } from '../http/request-target.ts'
 import type { Events } from '../observability/events.ts'
-import { refuseMethod } from './allowed-paths.ts'
+import { unitOf } from '../partners/unit.ts'
+import type { Side } from '../rollout/index.ts'
+import { readMethods, refuseMethod } from './allowed-paths.ts'
 import type { ProxyContext } from './context.ts'
 import { sendError } from './error-reply.ts'
 import type { Handle } from './exchange.ts'
+import { handleLegacy } from './handle-legacy.ts'
 import { replaceForwarding } from './forwarding.ts'
 import type { MetricsPage } from './handle-metrics.ts'
 import { createOperations, type Readiness, respelt } from './operations.ts'
-import { findRoute, handlerOf, methodsOf, type Route } from './routes.ts'
+import { findRoute, handlerOf, kindOf, methodsOf, type Route } from './routes.ts'
 import { watchClient } from './watch-client.ts'
 
 const operationMethods = ['GET', 'HEAD']
@@ -65,7 +68,7 @@ export function createProxyApp(
     answerFailure(cause, response, events)
   })
 
-  // Authorises once, then calls the handler of the route.
+  // Recognises the client once; its stage decides the side, and V3 needs more credentials than V2.
   const serve = async (request: Request, response: ProxyResponse): Promise<void> => {
     const receivedMs = context.nowMs()
     checkHost(request)
@@ -73,13 +76,25 @@ export function createProxyApp(
     const exact = respelt(operations, target.path)
     if (exact !== undefined) throw new AdapterError('ADP_NOT_FOUND', `This path is not served; ${exact} is.`)
     const route = findRoute(target.path)
-    checkMethod(context, route, request, response)
-    const authorisation = await context.authorise(request)
-    const leave = context.enterPartner(authorisation.partner)
+    const kind = kindOf(route, target.path, request)
+    if (kind !== 'otherV2') checkMethod(context, route, request, response)
+    const client = context.recognise(request)
+    const leave = context.enterPartner(client.partner)
     try {
-      const handle = chooseHandler(route, request)
-      const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
-      await handle(context, { request, response, target, prefix, authorisation, receivedMs })
+      const entry = await context.stages.enter(client.partner, { kind, unit: unitOf(client, request) })
+      try {
+        if (kind === 'otherV2') checkOther(context, entry.side, request, response)
+        if (entry.side === 'v2') {
+          await handleLegacy(context, { request, response, client, entry, receivedMs })
+        } else {
+          const authorisation = await context.authorise(request, client)
+          const handle = chooseHandler(route, request)
+          const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
+          await handle(context, { request, response, target, prefix, authorisation, receivedMs })
+        }
+      } finally {
+        entry.leave()
+      }
     } finally {
       afterReply(response, leave)
     }
@@ -103,6 +118,17 @@ function checkMethod(
 ): void {
   if (route === undefined) passThrough.checkMethod(request, response)
   else if (handlerOf(route, request) === undefined) throw refuseMethod(response, methodsOf(route))
+}
+
+/** As `checkMethod`, for a path of V2 that no route translates: V2 is only read there, and V3 takes what pass-through allows. */
+function checkOther(
+  { passThrough }: ProxyContext,
+  side: Side,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  if (side === 'v3') passThrough.checkMethod(request, response)
+  else if (!readMethods.includes(request.method ?? '')) throw refuseMethod(response, readMethods)
 }
 
 /** The handler that serves an authorised request: V3 as it is where no route translates the path. */

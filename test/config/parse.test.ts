@@ -42,7 +42,7 @@ describe('parseConfig', () => {
             layout: 'round',
             v3: { budgetMS: 5, writeMode: 'bulk', callsPerSecond: 0, auth: { mode: 'clientCredential' } },
           },
-          { ...acme, stage: 'shadow', quirks: { mismatch: 'keep', dataEnvelope: 'yes' } },
+          { ...acme, stage: 'shadowy', quirks: { mismatch: 'keep', dataEnvelope: 'yes' } },
           { id: 'a b', match: {} },
         ],
         passThrough: { allow: ['Learner/**'], rewriteLinks: 'yes' },
@@ -61,7 +61,7 @@ describe('parseConfig', () => {
       'partners[0].v3.callsPerSecond: must be a number above 0 and up to 1000, or none',
       'partners[0].v3.auth.mode: must be passThrough or clientCredentials',
       'partners[0].v3.budgetMS: is not a key of the configuration',
-      'partners[1].stage: must be v3: this version serves that stage only',
+      'partners[1].stage: must be legacy, shadow, canary, v3 or complete',
       'partners[1].quirks.dataEnvelope: must be true or false, not a text',
       'partners[1].quirks.mismatch: must be post or drop',
       'partners[2].id: must be 1 to 63 letters, digits, dots, dashes or underscores',
@@ -76,7 +76,7 @@ describe('parseConfig', () => {
 
   const hints: [input: object, fault: string][] = [
     [{ upstreams, partner: [] }, 'partner: is not a key of the configuration; did you mean partners?'],
-    [{ upstreams: { ...upstreams, V2: {} } }, 'upstreams.V2: is not a key of the configuration; did you mean v3?'],
+    [{ upstreams: { ...upstreams, V2: {} } }, 'upstreams.V2: is not a key of the configuration; did you mean v2?'],
     [{ upstreams, partners: [{ ...acme, v3: { budgetMS: 1 } }] }, 'partners[0].v3.budgetMS: is not a key of the configuration; did you mean budgetMs?'],
     [{ upstreams, partners: [{ ...acme, v3: { auth: { mod: 1 } } }] }, 'partners[0].v3.auth.mod: is not a key of the configuration; did you mean mode?'],
     [{ upstreams, listen: { address: 'x' } }, 'listen.address: is not a key of the configuration; known keys: host, port, trustedProxies, linkSecret, metrics, drainMs'],

@@ -214,6 +214,7 @@ describe('product 3: what a client left open', () => {
     match: { any: true },
     identityClaims: ['iss', 'client_id', 'organisation'],
     tokens: undefined,
+    unit: { claim: 'organisation' },
   }
   const identify = createIdentify()
   const tokensOf = (seen: readonly SeenRequest[]): unknown[] =>

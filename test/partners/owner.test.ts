@@ -7,6 +7,7 @@ const acme: OwnerRules = {
   match: { any: true },
   identityClaims: ['iss', 'client_id', 'organisation'],
   tokens: undefined,
+  unit: { claim: 'organisation' },
 }
 const listed: OwnerRules = { ...acme, match: { subscriptionKeySha256: ['aa', 'bb'] } }
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')

@@ -8,7 +8,13 @@ import { createRateLimits } from '../../src/upstream/index.ts'
 import { systemClock } from '../../src/clock.ts'
 import { createMatchIndex } from '../../src/partners/match-index.ts'
 import { createIdentify } from '../../src/partners/owner.ts'
-import { authoriseWithout, createAuthorise, type Partner } from '../../src/partners/partner.ts'
+import {
+  type Authorisation,
+  authoriseWithout,
+  createAuthorise,
+  createRecogniseClient,
+  type Partner,
+} from '../../src/partners/partner.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
 import { partner } from './partner.ts'
 
@@ -21,10 +27,14 @@ function request(url: string, headers: Record<string, string> = {}): IncomingMes
 
 const rateLimits = createRateLimits(systemClock)
 
+async function authorise(partners: readonly Partner[], asking: IncomingMessage): Promise<Authorisation> {
+  const client = createRecogniseClient(createMatchIndex(partners), createIdentify())(asking)
+  return createAuthorise(rateLimits)(asking, client)
+}
+
 async function whoIs(partners: readonly Partner[], asking: IncomingMessage): Promise<string> {
   try {
-    return (await createAuthorise(createMatchIndex(partners), rateLimits, createIdentify())(asking)).partner
-      .id
+    return (await authorise(partners, asking)).partner.id
   } catch (error) {
     if (error instanceof AdapterError) return error.code
     throw error
@@ -72,13 +82,7 @@ describe('createAuthorise', () => {
 
   it('batch-wire F24: gives the credentials of the outer request, with the key of the partner where it has one', async () => {
     const [own, mapped] = await Promise.all(
-      [undefined, () => 'v3-key'].map((key) =>
-        createAuthorise(
-          createMatchIndex([partner('p', { any: true }, key)]),
-          rateLimits,
-          createIdentify(),
-        )(request('/')),
-      ),
+      [undefined, () => 'v3-key'].map((key) => authorise([partner('p', { any: true }, key)], request('/'))),
     )
     expect(own?.credentials).toEqual({ authorization: 'bearer t', subscriptionKey: 'key' })
     expect(mapped?.credentials).toEqual({ authorization: 'bearer t', subscriptionKey: 'v3-key' })

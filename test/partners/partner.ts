@@ -12,6 +12,9 @@ export function partner(id: string, match: PartnerMatch, subscriptionKey?: () =>
   return {
     id,
     match,
+    fileStage: { stage: 'v3', override: undefined, percent: 0, always: [], never: [] },
+    unit: { claim: 'organisation', header: undefined },
+    v2: undefined,
     identityClaims: [],
     layout: 'flat',
     serviceHosts: undefined,

@@ -22,7 +22,10 @@ async function statusOf(start: string, ready = true): Promise<string> {
   const context: ProxyContext = {
     ...createWriteContext(),
     passThrough,
+    recognise: refuse,
     authorise: refuse,
+    stages: { enter: refuse },
+    relays: { of: refuse, close: () => undefined },
     reads: {
       planner: { tokenOf: refuse, plan: refuse, formatOf: refuse, selectOf: refuse, checkValue: refuse },
       codes: { knownRules: refuse, rulesFor: refuse },

@@ -11,6 +11,9 @@ const at = '2026-06-10T10:00:00.000Z'
 const partner: Partner = {
   id: 'acme',
   match: { any: true },
+  fileStage: { stage: 'v3', override: undefined, percent: 0, always: [], never: [] },
+  unit: { claim: 'organisation', header: undefined },
+  v2: undefined,
   identityClaims: [],
   layout: 'flat',
   serviceHosts: undefined,

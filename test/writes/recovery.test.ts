@@ -25,7 +25,7 @@ const storedOf = (batch: number): StoredBatch => ({
   records: [],
 })
 
-const identity = { owner: 'here', credentialsHash: 'h', isNamed: true, expiresMs: undefined }
+const identity = { owner: 'here', credentialsHash: 'h', isNamed: true, school: undefined, expiresMs: undefined }
 /** The client that has come. */
 const here: Authorisation = {
   partner: partner('here', { any: true }),

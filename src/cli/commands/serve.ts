@@ -22,6 +22,7 @@ export function addServe(program: Command): void {
     .description('run the adapter')
     .option('--config <file>', 'configuration file (YAML)')
     .option('--v3 <url>', 'base address of the V3 service')
+    .option('--v2 <url>', 'base address of the V2 service, for stages at which V2 serves')
     .option('--host <host>', 'address to listen on (default 127.0.0.1)')
     .option('--port <n>', 'port to listen on (default 8080)', readPort)
     .option('--journal <url>', 'sqlite:<file> (default sqlite:./data/journal.db), postgres://…, or none')

@@ -1,0 +1,28 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+import { AdapterError } from '../errors.ts'
+import type { Client } from '../partners/partner.ts'
+import type { StageEntry } from '../rollout/index.ts'
+import type { ProxyContext } from './context.ts'
+
+/** One request that V2 serves. Its credentials are V2's to judge. */
+export interface LegacyExchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly client: Client
+  readonly entry: StageEntry
+  /** Milliseconds since the epoch. */
+  readonly receivedMs: number
+}
+
+/** Sends a request on to V2, and its reply back, both as they are. Error: `ADP_UPSTREAM_UNAVAILABLE` where there is no V2. */
+export async function handleLegacy(context: ProxyContext, exchange: LegacyExchange): Promise<void> {
+  const { request, response, client } = exchange
+  const { v2 } = client.partner
+  if (v2 === undefined)
+    throw new AdapterError(
+      'ADP_UPSTREAM_UNAVAILABLE',
+      'V2 serves this partner, and no address of V2 is configured. Nothing was sent.',
+    )
+  await context.relays.of(v2).handle(request, response)
+}

@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest'
+
+import { flatRecord } from '../support/batch-request.ts'
+import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { startAdapter } from '../support/start-adapter.ts'
+
+const path = '/x/V2/Attendance/AttendanceRecords'
+const v2Reply = replyWith(201, { from: 'V2' })
+const v3Reply = replyWith(200, { from: 'V3' })
+
+describe('the stage of the file', () => {
+  it('legacy: V2 serves what is V2, with the credentials of the client as they are; V3 its own paths', async () => {
+    const [v2, v3] = [await startUpstream(v2Reply), await startUpstream(v3Reply)]
+    const partner = { id: 'acme', match: { any: true }, stage: 'legacy', v2: { baseUrl: v2.url } }
+    const adapter = await startAdapter(v3.url, { partners: [partner] })
+    const write = await adapter.request('POST', path, { body: 'no JSON at all' })
+    const headers = { 'Ocp-Apim-Subscription-Key': '', Authorization: '' }
+    const read = await adapter.request('GET', `${path}?$filter=x`, { headers })
+    const other = await adapter.request('GET', '/x/V2/Attendance/Other')
+    const own = await adapter.request('GET', '/V1/Lookup/Learner/Houses')
+    expect([write, read, other, own].map(({ status, text }) => [status, text])).toEqual([
+      [201, '{"from":"V2"}'],
+      [201, '{"from":"V2"}'],
+      [201, '{"from":"V2"}'],
+      [200, '{"from":"V3"}'],
+    ])
+    expect(v2.seen.map(({ method, url, body }) => [method, url, body])).toEqual([
+      ['POST', path, 'no JSON at all'],
+      ['GET', `${path}?$filter=x`, ''],
+      ['GET', '/x/V2/Attendance/Other', ''],
+    ])
+  })
+
+  it('legacy without an address of V2: 503, and nothing is sent anywhere', async () => {
+    const v3 = await startUpstream(v3Reply)
+    const partner = { id: 'acme', match: { any: true }, stage: 'legacy' }
+    const adapter = await startAdapter(v3.url, { partners: [partner] })
+    const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
+    expect([reply.status, v3.seen.length]).toEqual([503, 0])
+  })
+
+  it('an override lowers the stage and never raises it', async () => {
+    const [v2, v3] = [await startUpstream(v2Reply), await startUpstream(v3Reply)]
+    const of = async (stage: string, stageOverride: string): Promise<string> => {
+      const match = { any: true }
+      const partner = { id: 'acme', match, stage, stageOverride, v2: { baseUrl: v2.url } }
+      const adapter = await startAdapter(v3.url, { partners: [partner] })
+      return (await adapter.request('GET', '/x/V2/Attendance/Other')).text
+    }
+    expect(await of('v3', 'legacy')).toContain('V2')
+    expect(await of('legacy', 'v3')).toContain('V2')
+  })
+})
