@@ -28,6 +28,17 @@ export { isDamagedBatch } from './store/damage.ts'
 export { createNoJournal } from './none.ts'
 export { type JournalOptions, openJournal } from './open-journal.ts'
 export type { RateLimit, SharedRateLimit } from './rate-limit/rate-limit.ts'
+export {
+  type DatabaseOptions,
+  type JournalDatabase,
+  openJournalDatabase,
+  type OpenedDatabase,
+} from './journal-database.ts'
+export { type LiveInstance, readLiveInstances } from './lease/live-instances.ts'
+export { readUncleanEnd } from './lease/take-over.ts'
+export type { JournalTables } from './schema/tables.ts'
+export { readUnsettled } from './unsettled.ts'
+export { damagedRow } from './store/damage.ts'
 export type { DurableJournal } from './sql-journal.ts'
 export type { JournalEvents } from './sql-journal.ts'
 export type { JournalKey } from './store/store.ts'

@@ -12,6 +12,7 @@ import { type WallClock, backgroundClock } from '../clock.ts'
 import { damagedStore } from './store/damage.ts'
 import { createKeyHash } from './store/hash-key.ts'
 import { checkKeys } from './store/key-check.ts'
+import { openMacKey } from './store/mac-key.ts'
 import { openStore } from './store/open-store.ts'
 import type { Unsealing } from './store/seal.ts'
 import type { JournalKey, Store } from './store/store.ts'
@@ -71,11 +72,13 @@ export async function openJournalOn(
     const ageing = await openAgeing({ store, clock, replayForMs })
     const damaged = await checkRows(store, clock.wallMs() - replayForMs, clock.wallMs(), ageing)
     if (damaged.batches > 0) options.events?.rowsDamaged(damaged.batches)
+    const macKey = await openMacKey(store.exclusively, keys, salt)
     const identity = ownIdentity()
     return await createSqlJournal({
       store,
       unsealing: { keys, plaintextAccepted },
       hashKeys: createKeyHash(salt),
+      macKey,
       linkSecret: createHmac('sha256', salt).update('markbridge next links').digest(),
       readBack: {
         untilMs: Math.max(readBackUntilMs, damaged.batches > 0 ? damaged.receivedMs + replayForMs : 0),

@@ -17,7 +17,9 @@ import { readBatch } from './read-batch.ts'
 import { readBlocking, readDue, readStillOpen } from './read-records.ts'
 import { createAvailability } from './store/availability.ts'
 import type { WallClock } from '../clock.ts'
+import type { JournalDatabase } from './journal-database.ts'
 import { createCommitLanes } from './store/commit-lanes.ts'
+import type { MacKey } from './store/mac-key.ts'
 import {
   type OperationResult,
   toBegin,
@@ -55,6 +57,7 @@ export interface SqlJournalOptions {
   readonly unsealing: Unsealing
   /** Derived from the journal's salt. */
   readonly linkSecret: Uint8Array
+  readonly macKey: MacKey
   /** Hashes keys, 16 bytes each. */
   readonly hashKeys: (keys: readonly string[]) => Uint8Array
   readonly readBack: ReadBackPhase
@@ -70,9 +73,11 @@ export interface SqlJournalOptions {
   readonly events: JournalEvents | undefined
 }
 
-/** A journal with a store, which also holds the rate limit that its instances share. */
+/** A journal with a store, which also holds the rate limit that its instances share, and their stages. */
 export interface DurableJournal extends Journal {
   readonly rateLimit: SharedRateLimit
+  /** For what else is kept in its database. */
+  readonly database: JournalDatabase
 }
 
 /** How long notes of answered batches wait for a `begin` whose transaction they can share. */
@@ -168,6 +173,13 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       (name) => options.hashKeys([name]),
       (question) => availability.ask(question),
     ),
+    database: {
+      db: store.db,
+      dialect: store.dialect,
+      macKey: options.macKey,
+      nowMs: () => store.nowMs(),
+      ask: (question) => availability.ask(question),
+    },
     answered: (batch) => {
       answered.push(batch)
       cancelNote ??= clock.after(NOTE_ANSWERED_MS, noteAnswered)

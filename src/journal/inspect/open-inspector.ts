@@ -1,12 +1,8 @@
-import { AdapterError } from '../../errors.ts'
 import type { DueRecords } from '../journal.ts'
+import { checkExisting, openExisting, toOpeningError } from '../journal-database.ts'
 import { purge, type Purged, type Retention } from '../purge.ts'
-import { findContradiction } from '../high-water/check-mark.ts'
-import { checkVersion } from '../schema/migrate.ts'
 import { createAvailability } from '../store/availability.ts'
 import { backgroundClock } from '../../clock.ts'
-import { damagedStore } from '../store/damage.ts'
-import { openStore } from '../store/open-store.ts'
 import { dismissDeadLetters, makeDue } from './change-records.ts'
 import { type CheckedBalance, checkBalances } from './check-balances.ts'
 import { type BatchFilter, type BatchSummary, listBatches, readSummary } from './list-batches.ts'
@@ -38,38 +34,19 @@ export interface JournalInspector {
   close(): Promise<void>
 }
 
-/** How long one question may take. */
-const TIMEOUT_MS = 10_000
-
 /**
  * Opens a journal that is there, without a lease and without changing its tables. Errors: `ADP_CONFIGURATION` for an address
  * that is none or a journal of another version; `ADP_JOURNAL_UNAVAILABLE`.
  */
 export async function openInspector(url: string, markFile?: string): Promise<JournalInspector> {
-  const store = openStore(url, {
-    timeoutMs: TIMEOUT_MS,
-    replayForMs: 0,
-    wallMs: Date.now,
-    existing: true,
-    markFile,
-  })
+  const store = openExisting(url, markFile)
   const availability = createAvailability(store, backgroundClock, () => undefined)
   const ask = <Result>(question: () => Promise<Result>): Promise<Result> => availability.ask(question)
   try {
-    const damage =
-      (await store.findDamage()) ?? (await findContradiction(store.db, store.dialect, store.mark))
-    if (damage !== undefined) throw damagedStore(store.place, damage)
-    await checkVersion(store.db)
+    await checkExisting(store)
   } catch (error) {
     await store.close()
-    if (error instanceof AdapterError) throw error
-    const storeError = store.toStoreError(error)
-    if (storeError.kind === 'damaged') throw damagedStore(store.place, storeError.message, error)
-    throw new AdapterError(
-      'ADP_JOURNAL_UNAVAILABLE',
-      `There is no journal at ${store.place}: ${storeError.message}.`,
-      { cause: error },
-    )
+    throw toOpeningError(store, error)
   }
   return {
     batches: (filter) => ask(() => listBatches(store.db, filter)),

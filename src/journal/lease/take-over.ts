@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely'
 
 import type { TakenOver } from '../journal.ts'
 import { readOlderOfBatch } from '../older-open.ts'
+import { readMeta, writeMeta } from '../schema/migrate.ts'
 import { changeOfBatch } from '../schema/row-sums.ts'
 import type { JournalTables } from '../schema/tables.ts'
 import type { WallClock } from '../../clock.ts'
@@ -24,7 +25,7 @@ interface Sighting {
 }
 
 /** A lease that was not renewed for this many times its length has ended. Its holder counts on less than one. */
-const LEASES_MISSED = 1.2
+export const LEASES_MISSED = 1.2
 
 /**
  * Creates what makes an instance the owner of the batches with open records whose instance is gone: its process is not there
@@ -64,6 +65,7 @@ export function createTakeOver(
         const unchanged = db.deleteFrom('journal_instances').where('id', '=', id)
         await unchanged.where('lease_until', '=', leaseUntil).execute()
       }
+      if (gone.length > 0) await noteUncleanEnd(db, store)
       const taken = await db
         .updateTable('journal_batches')
         .set({ owner: instance, sum: sql.raw(changeOfBatch({ owner: String(instance) })) })
@@ -78,6 +80,23 @@ export function createTakeOver(
         taken.map(({ id }) => id),
       )
     })
+}
+
+/** The name in `journal_meta`. */
+const UNCLEAN_END = 'unclean_end'
+
+async function noteUncleanEnd(db: Kysely<JournalTables>, { nowMs }: Pick<Store, 'nowMs'>): Promise<void> {
+  const { rows } = await sql<{ now: number }>`select ${nowMs()} as now`.execute(db)
+  await writeMeta(db, UNCLEAN_END, String(rows[0]?.now ?? 0))
+}
+
+/**
+ * When an instance was last found gone that had not given its lease up (ms, time of the database): until then it may have served without
+ * the journal. Undefined: none was.
+ */
+export async function readUncleanEnd(db: Kysely<JournalTables>): Promise<number | undefined> {
+  const text = await readMeta(db, UNCLEAN_END)
+  return text === undefined ? undefined : Number(text)
 }
 
 /** The batches of `instance` that have open records. */

@@ -26,6 +26,7 @@ export const migrations: readonly Migration[] = [
   addLeaseLength,
   addRowSums,
   orderLiveRecords,
+  createRollout,
 ]
 
 const required = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull()
@@ -189,4 +190,68 @@ async function orderLiveRecords(db: Kysely<JournalTables>): Promise<void> {
   await sql`create index journal_records_live on journal_records (key, state, batch, position) where live = 1`.execute(
     db,
   )
+}
+
+/** The stages of partners (src/rollout/store). */
+async function createRollout(db: Kysely<JournalTables>): Promise<void> {
+  await db.schema
+    .createTable('rollout_stages')
+    .addColumn('partner', 'text', (column) => column.primaryKey())
+    .addColumn('revision', 'bigint', required)
+    .addColumn('last_revision', 'bigint', required)
+    .addColumn('setting', 'text', required)
+    .addColumn('since_ms', 'bigint', required)
+    .addColumn('operator', 'text', required)
+    .addColumn('reason', 'text', required)
+    .addColumn('pending', 'text')
+    .addColumn('entry', 'bigint', required)
+    .addColumn('mac', 'text', required)
+    .execute()
+  await db.schema
+    .createTable('rollout_audit')
+    .addColumn('entry', 'bigint', (column) => column.primaryKey())
+    .addColumn('at_ms', 'bigint', required)
+    .addColumn('operator', 'text', required)
+    .addColumn('partner', 'text', required)
+    .addColumn('action', 'text', required)
+    .addColumn('setting_from', 'text')
+    .addColumn('setting_to', 'text')
+    .addColumn('revision', 'bigint', required)
+    .addColumn('reason', 'text', required)
+    .addColumn('mac', 'text', required)
+    .execute()
+  await sql`create index rollout_audit_partner on rollout_audit (partner, entry)`.execute(db)
+  await db.schema
+    .createTable('rollout_head')
+    .addColumn('id', 'integer', (column) => column.primaryKey())
+    .addColumn('entries', 'bigint', required)
+    .addColumn('last_mac', 'text', required)
+    .addColumn('keyed_from', 'bigint')
+    .addColumn('partners', 'bigint', required)
+    .addColumn('mac', 'text', required)
+    .execute()
+  await db
+    .insertInto('rollout_head')
+    .values({ id: 1, entries: 0, last_mac: '', keyed_from: null, partners: 0, mac: '' })
+    .execute()
+  await db.schema
+    .createTable('rollout_acks')
+    .addColumn('instance', 'bigint', required)
+    .addColumn('partner', 'text', required)
+    .addColumn('revision', 'bigint', required)
+    .addColumn('pending_revision', 'bigint')
+    .addColumn('writes_v2', 'bigint', required)
+    .addColumn('writes_v3', 'bigint', required)
+    .addPrimaryKeyConstraint('rollout_acks_key', ['instance', 'partner'])
+    .execute()
+  await db.schema
+    .createTable('rollout_unrecorded')
+    .addColumn('partner', 'text', (column) => column.primaryKey())
+    .addColumn('at_ms', 'bigint', required)
+    .execute()
+  await db.schema
+    .createTable('rollout_evidence')
+    .addColumn('name', 'text', (column) => column.primaryKey())
+    .addColumn('text', 'text', required)
+    .execute()
 }

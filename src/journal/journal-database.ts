@@ -1,0 +1,94 @@
+import type { Kysely, RawBuilder } from 'kysely'
+
+import { AdapterError } from '../errors.ts'
+import { backgroundClock } from '../clock.ts'
+import { findContradiction } from './high-water/check-mark.ts'
+import { checkVersion, readMeta } from './schema/migrate.ts'
+import type { Dialect } from './schema/migrations.ts'
+import type { JournalTables } from './schema/tables.ts'
+import { createAvailability } from './store/availability.ts'
+import { damagedStore } from './store/damage.ts'
+import { type MacKey, openMacKey } from './store/mac-key.ts'
+import { openStore } from './store/open-store.ts'
+import type { JournalKey, Store } from './store/store.ts'
+
+/** The database of a journal for what else is kept in it. */
+export interface JournalDatabase {
+  readonly db: Kysely<JournalTables>
+  readonly dialect: Dialect
+  readonly macKey: MacKey
+  /** The time of the database, which leases are measured in, as SQL; ms since the epoch. */
+  nowMs(): RawBuilder<number>
+  /**
+   * Runs a question to the database. Errors: `ADP_JOURNAL_UNAVAILABLE`; `ADP_JOURNAL_DAMAGED`; `ADP_INTERNAL` for a statement that the
+   * database does not understand.
+   */
+  ask<Result>(question: () => Promise<Result>): Promise<Result>
+}
+
+/** A database that was opened by itself. */
+export interface OpenedDatabase extends JournalDatabase {
+  close(): Promise<void>
+}
+
+export interface DatabaseOptions {
+  readonly url: string
+  /** Those of the journal. */
+  readonly keys?: readonly JournalKey[]
+  readonly markFile?: string | undefined
+}
+
+/** How long one question may take. */
+const TIMEOUT_MS = 10_000
+
+/**
+ * Opens the database of a journal that is there, also while it is served: without a lease and without changing its tables. Errors:
+ * `ADP_CONFIGURATION` for an address that is none, a journal of another version, or a key that is missing; `ADP_JOURNAL_UNAVAILABLE`;
+ * `ADP_JOURNAL_DAMAGED`.
+ */
+export async function openJournalDatabase(options: DatabaseOptions): Promise<OpenedDatabase> {
+  const { url, keys = [], markFile } = options
+  const store = openExisting(url, markFile)
+  const availability = createAvailability(store, backgroundClock, () => undefined)
+  try {
+    await checkExisting(store)
+    const salt = Buffer.from((await readMeta(store.db, 'salt')) ?? '', 'hex')
+    const macKey = await openMacKey(store.exclusively, keys, salt)
+    const { db, dialect } = store
+    const nowMs = (): RawBuilder<number> => store.nowMs()
+    return {
+      db,
+      dialect,
+      macKey,
+      nowMs,
+      ask: (question) => availability.ask(question),
+      close: () => store.close(),
+    }
+  } catch (error) {
+    await store.close()
+    throw toOpeningError(store, error)
+  }
+}
+
+/** The store of a journal that is there; nothing is opened yet. */
+export const openExisting = (url: string, markFile: string | undefined): Store =>
+  openStore(url, { timeoutMs: TIMEOUT_MS, replayForMs: 0, wallMs: Date.now, existing: true, markFile })
+
+/** Sees to it that a store is sound and has the tables that this program knows. */
+export async function checkExisting(store: Store): Promise<void> {
+  const damage = (await store.findDamage()) ?? (await findContradiction(store.db, store.dialect, store.mark))
+  if (damage !== undefined) throw damagedStore(store.place, damage)
+  await checkVersion(store.db)
+}
+
+/** The error of opening a journal that should be there. */
+export function toOpeningError(store: Store, error: unknown): AdapterError {
+  if (error instanceof AdapterError) return error
+  const storeError = store.toStoreError(error)
+  if (storeError.kind === 'damaged') return damagedStore(store.place, storeError.message, error)
+  return new AdapterError(
+    'ADP_JOURNAL_UNAVAILABLE',
+    `There is no journal at ${store.place}: ${storeError.message}.`,
+    { cause: error },
+  )
+}

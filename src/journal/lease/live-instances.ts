@@ -1,0 +1,32 @@
+import { type Kysely, sql } from 'kysely'
+
+import type { JournalDatabase } from '../journal-database.ts'
+import type { JournalTables } from '../schema/tables.ts'
+import { LEASES_MISSED } from './take-over.ts'
+
+/** An instance that others must count with. */
+export interface LiveInstance {
+  /** Number of its lease. */
+  readonly instance: number
+  readonly host: string
+  readonly pid: number
+}
+
+/** The length of a lease of an older version, ms. */
+const LEASE_MS = 10_000
+
+/** Instances whose lease has not ended by the time of the database, with the margin that is left to them before others take over. */
+export async function readLiveInstances(
+  db: Kysely<JournalTables>,
+  { nowMs }: Pick<JournalDatabase, 'nowMs'>,
+): Promise<readonly LiveInstance[]> {
+  const missed = LEASES_MISSED - 1
+  return db
+    .selectFrom('journal_instances')
+    .select(['id as instance', 'host', 'pid'])
+    .where(
+      sql<boolean>`lease_until + coalesce(lease_ms, ${sql.lit(LEASE_MS)}) * ${sql.lit(missed)} > ${nowMs()}`,
+    )
+    .orderBy('id')
+    .execute()
+}

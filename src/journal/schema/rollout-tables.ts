@@ -1,0 +1,68 @@
+/** The tables of stages (src/rollout/store). Times are milliseconds since the epoch by the clock of the database. */
+export interface RolloutTables {
+  readonly rollout_stages: StageTable
+  readonly rollout_audit: AuditTable
+  readonly rollout_head: HeadTable
+  readonly rollout_acks: AcknowledgementTable
+  /** When an instance last relayed a batch to V2 that the journal does not know. */
+  readonly rollout_unrecorded: { readonly partner: string; readonly at_ms: number }
+  readonly rollout_evidence: { readonly name: string; readonly text: string }
+}
+
+/** The stage of one partner. */
+interface StageTable {
+  readonly partner: string
+  readonly revision: number
+  /** The highest revision that was ever given out, also for a change that was withdrawn. */
+  readonly last_revision: number
+  /** Stage, percent and lists; JSON. */
+  readonly setting: string
+  readonly since_ms: number
+  readonly operator: string
+  readonly reason: string
+  /** A change that is not committed yet; JSON. */
+  readonly pending: string | null
+  /** The last row of the audit trail about this partner. */
+  readonly entry: number
+  /** Over all others. */
+  readonly mac: string
+}
+
+/** One change; rows are only added. */
+interface AuditTable {
+  /** 1, 2, 3, …, without gaps. */
+  readonly entry: number
+  readonly at_ms: number
+  readonly operator: string
+  readonly partner: string
+  readonly action: string
+  /** JSON, as `setting` above. */
+  readonly setting_from: string | null
+  readonly setting_to: string | null
+  readonly revision: number
+  readonly reason: string
+  /** Over the mac of the row before and all others. */
+  readonly mac: string
+}
+
+/** The one row with the end of the audit trail; whoever changes a stage locks it. */
+interface HeadTable {
+  readonly id: number
+  readonly entries: number
+  readonly last_mac: string
+  /** The first row of the trail whose mac needs a key of the journal; null: none. */
+  readonly keyed_from: number | null
+  /** How many rows `rollout_stages` has. */
+  readonly partners: number
+  readonly mac: string
+}
+
+/** What an instance has last said of a partner. */
+interface AcknowledgementTable {
+  readonly instance: number
+  readonly partner: string
+  readonly revision: number
+  readonly pending_revision: number | null
+  readonly writes_v2: number
+  readonly writes_v3: number
+}
