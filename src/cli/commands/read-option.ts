@@ -20,3 +20,11 @@ export function readWorkers(text: string): number {
   if (count < 1 || count > 64) throw new InvalidArgumentError('Workers are a number from 1 to 64.')
   return count
 }
+
+/** Reads a share, 0 to 100. */
+export function readPercent(text: string): number {
+  const percent = Number(text)
+  if (!/^\d{1,3}(\.\d{1,3})?$/.test(text) || percent > 100)
+    throw new InvalidArgumentError('A share is a number from 0 to 100.')
+  return percent
+}

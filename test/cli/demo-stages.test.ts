@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+
+import { expect, onTestFinished, test } from 'vitest'
+
+import { type RunningCli, startCli } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
+
+/** Starts a demo at a stage; it stops with the test. */
+async function startDemo(...args: string[]): Promise<{ demo: RunningCli; printed: string }> {
+  const demo = startCli(['demo', '--port', '0', '--sandbox-port', '0', '--stage', ...args])
+  onTestFinished(async () => {
+    await demo.stop()
+  })
+  return { demo, printed: await demo.until(/Stop with/) }
+}
+
+/** Pastes a line as it is printed: through a shell, with curl. */
+async function paste(line: string): Promise<string> {
+  return (await promisify(execFile)('sh', ['-c', line])).stdout
+}
+const lineThat = (printed: string, begins: string): string =>
+  printed.split('\n').find((line) => line.startsWith(begins)) ?? ''
+
+interface Effect {
+  readonly face: string
+}
+const effectsOf = async (printed: string): Promise<readonly Effect[]> =>
+  JSON.parse(await paste(/curl -s (\S+)/.exec(printed)?.[0] ?? '')) as Effect[]
+const countOf = (effects: readonly Effect[], wanted: string): number =>
+  effects.filter(({ face }) => face === wanted).length
+
+test('at canary the printed line posts for many schools, and the output counts who served', async () => {
+  const { demo, printed } = await startDemo('canary', '--percent', '50')
+  expect(printed).toMatch(
+    /^sandbox ready \S+\nsandbox v2 ready \S+\nadapter ready \S+\n\nThe partner is at stage canary: V3 serves 50 % of its schools, V2 the others\.\n/,
+  )
+  const answers = (await paste(lineThat(printed, 'for school'))).trim().split('\n')
+  expect(answers).toEqual(Array.from({ length: 20 }, (_, index) => `school ${3001 + index}: 200`))
+  await demo.until(/served: (?:V2 \d+ marks · V3 \d+ marks\n[^]*)/)
+  const effects = await effectsOf(printed)
+  const [v2, v3] = [countOf(effects, 'V2'), countOf(effects, 'V3')]
+  // 27 of the 30 records of a register are right.
+  expect([v2 % 27, v3 % 27, v2 + v3]).toEqual([0, 0, 540])
+  expect(Math.min(v2, v3)).toBeGreaterThan(0)
+  await demo.until(new RegExp(`served: V2 ${v2} marks · V3 ${v3} marks\n`))
+})
+
+test.each([
+  ['legacy', 'V2 serves', 'V2'],
+  ['shadow', 'V2 serves', 'V2'],
+  ['v3', 'V3 serves', 'V3'],
+  ['complete', 'V3 serves', 'V3'],
+])('at %s %s', async (stage, words, face) => {
+  const { demo, printed } = await startDemo(stage)
+  expect(printed).toContain(`The partner is at stage ${stage}: ${words}.`)
+  expect(await paste(lineThat(printed, 'curl -sS'))).toContain('201 Created')
+  const effects = await effectsOf(printed)
+  expect([effects.length, countOf(effects, face)]).toEqual([27, 27])
+  const [v2, v3] = face === 'V2' ? [27, 0] : [0, 27]
+  await demo.until(new RegExp(`served: V2 ${v2} marks · V3 ${v3} marks\n`))
+  expect(await demo.stop()).toBe(0)
+})
+
+test('a share without its stage is refused', async () => {
+  const { status, stderr } = await runCommand(['demo', '--percent', '20'])
+  expect([status, stderr]).toEqual([
+    2,
+    'markbridge: --percent is the share at one stage: give --stage canary as well.\n',
+  ])
+})
