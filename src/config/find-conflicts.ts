@@ -1,5 +1,6 @@
 import type { ErrorDetail } from '../errors.ts'
 import { findHidden } from './find-hidden.ts'
+import { findOperatorConflicts } from './find-rollout-conflicts.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -17,8 +18,10 @@ export function findConflicts(input: unknown): ErrorDetail[] {
   const config = membersOf(input)
   const partners = listOf(config['partners']).map(membersOf)
   const keys = listOf(membersOf(config['journal'])['keys']).map(membersOf)
+  const { approval, operators } = membersOf(config['rollout'])
   return [
     ...usedTwice(keys, 'journal.keys'),
+    ...findOperatorConflicts(approval, listOf(operators).map(membersOf)),
     ...usedTwice(partners, 'partners'),
     ...partners.flatMap((partner, index) => [
       ...findLent(partner, `partners[${index}]`),

@@ -54,6 +54,24 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'journal.markFile': 'PostgreSQL only: file for the last change that this instance has seen in the journal.',
   'journal.leaseMs':
     'Time in milliseconds for which an instance may post without renewing its lease; others take over after 1.2 times that.',
+  rollout: 'How the stage of a partner changes; all but operators and drainMs need a restart.',
+  'rollout.approval':
+    'two: a step forward waits for the approval of a second operator, and a partner without a stored stage begins at legacy.',
+  'rollout.operators':
+    'Who may change stages, each with a token (default: every user of the system who can open the journal).',
+  'rollout.operators[].name': 'Unique name of the operator in the audit trail.',
+  'rollout.operators[].tokenSha256': 'SHA-256 of the token of the operator in hexadecimal; never printed.',
+  'rollout.operators[].role':
+    'operator changes stages and approves changes of others; approver approves and goes back; viewer only reads.',
+  'rollout.drainMs':
+    'Longest wait in milliseconds for the instances to drain before a step forward; the change is withdrawn then.',
+  'rollout.resendWindowMs':
+    'Time in milliseconds for which a batch that V2 served unrecorded may come again; canary is refused until it is over.',
+  'rollout.stateFile': 'File for the last stages that an instance has read (default: beside the journal).',
+  'rollout.guards': 'What happens where V3 serves a partner worse than V2 does at the same time.',
+  'rollout.guards.action':
+    'back: the partner goes back one stage; hold: the unit keeps its share and no step forward is taken; notify: log and metric only.',
+  'rollout.guards.coolDownMs': 'Time in milliseconds after a guard has acted before it may act again.',
   partners: 'The partners; the first one whose match fits a request serves it. A reload changes them.',
   'partners[].id': 'Unique name of the partner in logs, metrics and the journal.',
   'partners[].match':

@@ -20,7 +20,10 @@ export interface ReloadPlan {
 }
 
 /** The sections of the file that a reload leaves as they are. */
-export const restartSections = ['listen', 'upstreams', 'journal', 'passThrough'] as const
+export const restartSections = ['listen', 'upstreams', 'journal', 'rollout', 'passThrough'] as const
+
+/** Only the commands of `rollout` use them, and read the file each time. */
+const commandKeys = /^rollout\.(?:operators|drainMs)\b/
 
 /**
  * Decides what of a new configuration takes effect while the adapter runs. Error: `ADP_CONFIGURATION` where the base address of V3
@@ -28,13 +31,15 @@ export const restartSections = ['listen', 'upstreams', 'journal', 'passThrough']
  */
 export function planReload(running: Config, next: Config): ReloadPlan {
   const needsRestart = restartSections.flatMap((section) =>
-    changedPaths(running[section], next[section], section),
+    changedPaths(running[section], next[section], section).filter((path) => !commandKeys.test(path)),
   )
   const target = needsRestart.find((path) => path === 'upstreams.v3.baseUrl')
   if (target !== undefined) throw refuseReload([{ target, message: 'needs a restart when it changes' }])
   const { listen, upstreams, journal, passThrough } = running
+  const { operators, drainMs } = next.rollout
+  const rollout = { ...running.rollout, operators, drainMs }
   return {
-    config: { ...next, listen, upstreams, journal, passThrough },
+    config: { ...next, listen, upstreams, journal, rollout, passThrough },
     changes: { ...comparePartners(running, next), needsRestart },
   }
 }

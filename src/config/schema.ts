@@ -4,6 +4,7 @@ import { journalSchema } from './journal-schema.ts'
 import { parseAddressRange } from '../http/address-list.ts'
 import { isLoopback } from '../http/loopback.ts'
 import { readTarget } from '../http/request-target.ts'
+import { rolloutSchema } from './rollout-schema.ts'
 import { Secret } from './secret.ts'
 
 /** Node's timers fire at once for more. */
@@ -276,6 +277,7 @@ export const configSchema = z.strictObject({
     })
     .prefault({}),
   journal: journalSchema.prefault({}),
+  rollout: rolloutSchema.prefault({}),
   partners: z
     .array(partner)
     .min(1)

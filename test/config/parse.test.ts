@@ -80,7 +80,7 @@ describe('parseConfig', () => {
     [{ upstreams, partners: [{ ...acme, v3: { budgetMS: 1 } }] }, 'partners[0].v3.budgetMS: is not a key of the configuration; did you mean budgetMs?'],
     [{ upstreams, partners: [{ ...acme, v3: { auth: { mod: 1 } } }] }, 'partners[0].v3.auth.mod: is not a key of the configuration; did you mean mode?'],
     [{ upstreams, listen: { address: 'x' } }, 'listen.address: is not a key of the configuration; known keys: host, port, trustedProxies, linkSecret, metrics, drainMs'],
-    [{ upstreams, rollout: {} }, 'rollout: is not a key of the configuration; known keys: listen, upstreams, limits, journal, partners, passThrough'],
+    [{ upstreams, console: {} }, 'console: is not a key of the configuration; known keys: listen, upstreams, limits, journal, rollout, partners, passThrough'],
     [{}, 'upstreams: is required'],
     [{ upstreams: { v3: {} } }, 'upstreams.v3.baseUrl: is required'],
     [{ upstreams, partners: [{ match: { any: true } }] }, 'partners[0].id: is required'],

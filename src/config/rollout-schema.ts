@@ -1,0 +1,63 @@
+import * as z from 'zod'
+
+import { Secret } from './secret.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+
+/** No colon: `os:<user>` is the name of a user of the system, who is not in the file. */
+const operatorName = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$/,
+    'must be 1 to 63 letters, digits, dots, dashes, underscores or @',
+  )
+
+/** Printing the configuration does not show it: a token that was chosen badly could be guessed from its hash. */
+const tokenSha256 = z
+  .string()
+  .meta({ pattern: '^[0-9a-fA-F]{64}$' })
+  .refine(
+    (text) => /^[0-9a-f]{64}$/i.test(text),
+    'must be 64 hexadecimal digits: the SHA-256 of the token, never the token itself',
+  )
+  .transform((text) => new Secret(text.toLowerCase()))
+
+/** Who may change the stage of a partner, and how a change takes place. */
+export const rolloutSchema = z.strictObject({
+  approval: z.enum(['one', 'two']).default('one'),
+  operators: z
+    .array(
+      z.strictObject({
+        name: operatorName,
+        tokenSha256,
+        role: z.enum(['operator', 'approver', 'viewer']),
+      }),
+    )
+    .max(200)
+    .default([]),
+  drainMs: z
+    .int()
+    .min(1_000)
+    .max(10 * MINUTE_MS)
+    .default(10_000),
+  resendWindowMs: z
+    .int()
+    .min(1_000)
+    .max(24 * HOUR_MS)
+    .default(15 * MINUTE_MS),
+  stateFile: z.string().min(1).optional(),
+  guards: z
+    .strictObject({
+      action: z.enum(['back', 'hold', 'notify']).default('back'),
+      coolDownMs: z
+        .int()
+        .positive()
+        .max(7 * 24 * HOUR_MS)
+        .default(HOUR_MS),
+    })
+    .prefault({}),
+})
+
+/** The rollout section of a checked configuration. */
+export type RolloutConfig = z.infer<typeof rolloutSchema>
