@@ -1,6 +1,8 @@
 import type { ErrorDetail } from '../errors.ts'
 import { findHidden } from './find-hidden.ts'
-import { findOperatorConflicts } from './find-rollout-conflicts.ts'
+import { findOperatorConflicts } from './find-operator-conflicts.ts'
+import { findStageConflicts } from './find-stage-conflicts.ts'
+import { Secret } from './secret.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -17,7 +19,12 @@ const openMessage =
 export function findConflicts(input: unknown): ErrorDetail[] {
   const config = membersOf(input)
   const partners = listOf(config['partners']).map(membersOf)
-  const keys = listOf(membersOf(config['journal'])['keys']).map(membersOf)
+  const journal = membersOf(config['journal'])
+  const keys = listOf(journal['keys']).map(membersOf)
+  const given = {
+    hasV2: membersOf(config['upstreams'])['v2'] !== undefined,
+    hasJournal: !isNone(journal['url']),
+  }
   const { approval, operators } = membersOf(config['rollout'])
   return [
     ...usedTwice(keys, 'journal.keys'),
@@ -25,12 +32,17 @@ export function findConflicts(input: unknown): ErrorDetail[] {
     ...usedTwice(partners, 'partners'),
     ...partners.flatMap((partner, index) => [
       ...findLent(partner, `partners[${index}]`),
+      ...findStageConflicts(partner, `partners[${index}]`, given),
       ...findIncomplete(membersOf(membersOf(partner['v3'])['auth']), `partners[${index}].v3.auth`),
     ]),
     ...findHidden(partners.map(({ match }) => membersOf(match))).map(({ index, message }) =>
       fault(`partners[${index}].match`, message),
     ),
   ]
+}
+
+function isNone(url: unknown): boolean {
+  return (url instanceof Secret ? url.reveal() : url) === 'none'
 }
 
 function usedTwice(items: readonly Members[], path: string): ErrorDetail[] {

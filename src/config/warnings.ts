@@ -3,7 +3,10 @@ import type { Config, PartnerConfig } from './schema.ts'
 
 /** Warnings about valid but risky settings: one line each, with the consequence and the remedy. `workers` share the port. */
 export function warningsOf(config: Config, workers: number): readonly string[] {
-  const { journal, partners } = config
+  return [...keyWarnings(config, workers), ...approvalWarnings(config), ...unitWarnings(config)]
+}
+
+function keyWarnings({ journal, partners }: Config, workers: number): readonly string[] {
   const url = journalUrlOf(journal)
   const isShared = url !== 'none' && (workers > 1 || !url.startsWith('sqlite:'))
   if (!isShared || journal.keys.length > 0 || !partners.some(needsItsClient)) return []
@@ -13,6 +16,33 @@ export function warningsOf(config: Config, workers: number): readonly string[] {
       'until its client repeats the batch or the token, and becomes a dead letter after a day. Add a key to journal.keys.',
   ]
 }
+
+/** With two people for a step forward, the file cannot take one on its own. */
+function approvalWarnings({ rollout, partners }: Config): readonly string[] {
+  if (rollout.approval !== 'two') return []
+  const further = partners
+    .filter(({ stage }) => stage !== 'legacy')
+    .map(({ id, stage }) => `${id} (${stage})`)
+  if (further.length === 0) return []
+  return [
+    `rollout.approval is two, so a partner without a stored stage begins at legacy whatever its stage is here: ${further.join(', ')}. ` +
+      'markbridge rollout ls shows the stages; set stage: legacy, and take the steps with markbridge rollout set.',
+  ]
+}
+
+/** Schools that nothing names cannot be told apart. */
+function unitWarnings({ partners }: Config): readonly string[] {
+  return partners
+    .filter(({ stage, canary }) => canary.header === undefined && (stage === 'canary' || usesCanary(canary)))
+    .map(
+      ({ id, canary }) =>
+        `partner ${id} has no canary.header: where tokens are opaque or have no claim "${canary.claim}", canary has one unit per key, ` +
+        'and all schools behind a key move at once. Name a header that tells schools apart.',
+    )
+}
+
+const usesCanary = ({ percent, always, never }: PartnerConfig['canary']): boolean =>
+  percent > 0 || always.length + never.length > 0
 
 /** True where writes are finished with the credentials of a client: the partner has no token or key of its own. */
 function needsItsClient({ v3 }: PartnerConfig): boolean {

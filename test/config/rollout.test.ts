@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { parseConfig } from '../../src/config/index.ts'
+import { parseConfig, Secret, warningsOf } from '../../src/config/index.ts'
 import { planReload } from '../../src/config/plan-reload.ts'
 import { printConfig } from '../../src/config/print.ts'
 import { AdapterError } from '../../src/errors.ts'
@@ -68,5 +68,53 @@ describe('rollout', () => {
     expect(changes.needsRestart).toEqual(['rollout.approval', 'rollout.guards.action'])
     const { operators, drainMs } = next.rollout
     expect(config.rollout).toEqual({ ...running.rollout, operators, drainMs })
+  })
+})
+
+describe('stages of the file', () => {
+  const v2 = { baseUrl: 'http://v2.test' }
+  const partner = (members: object): object => ({ id: 'acme', match: { any: true }, ...members })
+  const partnerFaults = (members: object, sections: object = {}): readonly string[] => {
+    try {
+      parseConfig({ upstreams, partners: [partner(members)], ...sections })
+      return []
+    } catch (error) {
+      if (!(error instanceof AdapterError)) throw error
+      return error.details.map(({ target, message }) => `${target ?? ''}: ${message}`)
+    }
+  }
+  const noV2 = 'is served by V2: set upstreams.v2.baseUrl or partners[0].v2.baseUrl'
+  const noJournal = 'needs a journal: with journal.url: none a stage is legacy, v3 or complete'
+  const none = { upstreams: { ...upstreams, v2 }, journal: { url: 'none' } }
+
+  it.each<[what: string, members: object, sections: object, faults: string[]]>([
+    ['legacy without V2', { stage: 'legacy' }, {}, [`partners[0].stage: ${noV2}`]],
+    ['an override without V2', { stageOverride: 'shadow' }, {}, [`partners[0].stageOverride: ${noV2}`]],
+    ['v3 and complete without V2', { stage: 'v3', stageOverride: 'complete' }, {}, []],
+    ['canary with a V2 of its own', { stage: 'canary', v2 }, {}, []],
+    ['canary with V2', { stage: 'canary' }, { upstreams: { ...upstreams, v2 } }, []],
+    ['legacy without a journal', { stage: 'legacy' }, none, []],
+    ['shadow without a journal', { stage: 'shadow' }, none, [`partners[0].stage: ${noJournal}`]],
+    ['canary without a journal, as a secret says', { stage: 'canary' }, { ...none, journal: { url: new Secret('none') } }, [`partners[0].stage: ${noJournal}`]],
+  ])('%s', (_what, members, sections, faults) => {
+    expect(partnerFaults(members, sections)).toEqual(faults)
+  }) // prettier-ignore
+
+  const warningsFor = (members: object, rollout: object = {}): readonly string[] =>
+    warningsOf(parseConfig({ upstreams: { ...upstreams, v2 }, rollout, partners: [partner(members)] }), 1)
+
+  it('warns of a stage that two people have to reach', () => {
+    expect(warningsFor({ stage: 'legacy' }, { approval: 'two' })).toEqual([])
+    expect(warningsFor({ stage: 'v3' }, { approval: 'two' })).toEqual([
+      expect.stringMatching(/^rollout\.approval is two.*begins at legacy.*: acme \(v3\)\. /),
+    ])
+  })
+
+  it('warns of canary that cannot tell the schools behind one key apart', () => {
+    const oneUnit = [expect.stringMatching(/^partner acme has no canary\.header: .*one unit per key/)]
+    expect(warningsFor({ stage: 'canary' })).toEqual(oneUnit)
+    expect(warningsFor({ stage: 'shadow', canary: { percent: 5 } })).toEqual(oneUnit)
+    expect(warningsFor({ stage: 'canary', canary: { header: 'X-School' } })).toEqual([])
+    expect(warningsFor({ stage: 'v3' })).toEqual([])
   })
 })

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 
-import { flatRecord } from '../support/batch-request.ts'
 import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 
@@ -31,12 +30,12 @@ describe('the stage of the file', () => {
     ])
   })
 
-  it('legacy without an address of V2: 503, and nothing is sent anywhere', async () => {
-    const v3 = await startUpstream(v3Reply)
+  it('legacy without an address of V2 is a fault of the configuration', async () => {
     const partner = { id: 'acme', match: { any: true }, stage: 'legacy' }
-    const adapter = await startAdapter(v3.url, { partners: [partner] })
-    const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
-    expect([reply.status, v3.seen.length]).toEqual([503, 0])
+    await expect(startAdapter('http://127.0.0.1:1', { partners: [partner] })).rejects.toMatchObject({
+      code: 'ADP_CONFIGURATION',
+      details: [{ target: 'partners[0].stage' }],
+    })
   })
 
   it('an override lowers the stage and never raises it', async () => {
