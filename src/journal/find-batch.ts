@@ -8,7 +8,7 @@ import type { JournalTables } from './schema/tables.ts'
 /** The number under which `begin` would know the batch now; undefined: it would be new. */
 export async function findBatch(
   db: Kysely<JournalTables>,
-  { owner, ids, content, receivedMs }: BatchIdentity,
+  { owner, ids, content, receivedMs, side }: BatchIdentity,
   recognition: Recognition,
 ): Promise<number | undefined> {
   if (ids === undefined) return undefined
@@ -21,5 +21,6 @@ export async function findBatch(
     .orderBy('id', 'desc')
     .limit(MAX_SAME_IDS)
     .execute()
-  return judgeArrival(content, Math.round(receivedMs), recognition, rows.map(toSameIds)).known?.batch
+  return judgeArrival({ content, receivedMs: Math.round(receivedMs), side }, recognition, rows.map(toSameIds))
+    .known?.batch
 }

@@ -15,6 +15,7 @@ export type {
   NewRecord,
   ReopenResult,
   OlderOpen,
+  OlderUnknown,
   RecordRef,
   RecordState,
   Predecessors,

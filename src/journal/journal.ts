@@ -14,6 +14,13 @@ export type OlderOpen = RecordRef | 'damaged' | undefined
 /** A batch that is about to be sent. The journal reads none of its bytes. */
 export interface NewBatch {
   readonly partner: string
+  /**
+   * `v2`: it is sent on to V2 as it came. Such a batch is known again by one that V3 serves, and by no other that V2 serves: each of
+   * those is sent, as without the adapter. Undefined: V3 serves it.
+   */
+  readonly side?: 'v2' | undefined
+  /** The batch that V2 served and whose place this one takes: neither it nor older ones like it are found again. */
+  readonly instead?: number | undefined
   /** The owner of the batch, as the caller names it. Batches of different owners are never the same. */
   readonly owner: string
   /**
@@ -33,7 +40,7 @@ export interface NewBatch {
 }
 
 /** What identifies a repeated batch. */
-export type BatchIdentity = Pick<NewBatch, 'owner' | 'ids' | 'content' | 'receivedMs'>
+export type BatchIdentity = Pick<NewBatch, 'owner' | 'ids' | 'content' | 'receivedMs' | 'side'>
 
 /** One record of a new batch; its position is its index. */
 export interface NewRecord {
@@ -92,6 +99,8 @@ export interface StoredBatch {
   readonly partner: string
   /** Empty for a batch that was kept before batches had owners. */
   readonly owner: string
+  /** `v2`: V2 served it, and nothing of it is ever posted to V3. */
+  readonly side?: 'v2' | undefined
   readonly receivedMs: number
   /** Undefined past its retention period. */
   readonly payload: Uint8Array | undefined
@@ -110,6 +119,12 @@ export interface StoredRecord {
   readonly superseded: boolean
   /** How often it was opened: 1 for a record that was never opened again. */
   readonly attempts: number
+}
+
+/** A record, and an older one of its key whose outcome is unknown and is still looked for. */
+export interface OlderUnknown {
+  readonly own: RecordRef
+  readonly older: RecordRef
 }
 
 /** A batch with records that are due. */
@@ -187,13 +202,18 @@ export interface Journal {
     batch: number,
     positions: readonly number[],
     credentials: string | undefined,
-    /** `evenDamaged` also opens damaged records, which may then be settled but never sent. */
-    how?: 'evenDamaged',
+    /**
+     * `evenDamaged` also opens damaged records, which may then be settled but never sent. `beforeRelay`: open records that V2 serves
+     * forbid nothing, since they wait for these.
+     */
+    how?: 'evenDamaged' | 'beforeRelay',
   ): Promise<ReopenResult>
   /** Reads one batch; undefined: it is not kept any longer. */
   load(batch: number): Promise<StoredBatch | undefined>
   /** For each of the records the nearest older open one of its key, also of its own batch. */
   olderOpen(records: readonly RecordRef[]): Promise<readonly OlderOpen[]>
+  /** The older records of the keys of these whose outcome is unknown and is still looked for; they are opened with `reopen`. */
+  olderUnknown(records: readonly RecordRef[]): Promise<readonly OlderUnknown[]>
   /** The records that are still open: a newer record of the same key waits for them. */
   stillOpen(records: readonly RecordRef[]): Promise<readonly RecordRef[]>
   /** Open records of these batches that an open record of the same key in a newer batch waits for. */
@@ -218,7 +238,7 @@ export interface Journal {
   /** Records whose time has come, or lies so far ahead that a clock was set back since, oldest first; they are opened with `reopen`. */
   due(nowMs: number, limit: number): Promise<readonly DueRecords[]>
   balances(): Promise<readonly Balance[]>
-  /** How many records of each partner are open or due; a partner without one is left out. */
+  /** How many records of each partner that V3 serves are open or due; a partner without one is left out. */
   unsettled(): Promise<ReadonlyMap<string, number>>
   /** A text that all instances keep under a name, without a value of a mark; undefined: none. */
   readNote(name: string): Promise<string | undefined>

@@ -4,6 +4,7 @@ import { type Kysely, sql } from 'kysely'
 
 import type { StoredBatch, StoredRecord } from './journal.ts'
 import { intactRecord, summedBatchColumns } from './schema/row-sums.ts'
+import { toSide } from './side.ts'
 import { recordStates, toRetry } from './lifecycle.ts'
 import type { JournalTables } from './schema/tables.ts'
 import { unpackAnswers } from './store/answer-pack.ts'
@@ -43,6 +44,7 @@ export async function readBatch(
     batch,
     partner: row.partner,
     owner: row.owner_id,
+    side: toSide(row.side),
     receivedMs: row.received_ms,
     payload: payload === undefined ? undefined : await unseal(payload, how, 'payload', of),
     credentials:

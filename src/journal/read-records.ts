@@ -1,7 +1,7 @@
 import { type Kysely, type RawBuilder, sql, type SqlBool } from 'kysely'
 
-import type { DueRecords, RecordRef } from './journal.ts'
-import { isClosed, isOpen } from './schema/record-sql.ts'
+import type { DueRecords, OlderUnknown, RecordRef } from './journal.ts'
+import { isClosed, isIn, isOpen } from './schema/record-sql.ts'
 import { intactRecord } from './schema/row-sums.ts'
 import type { JournalTables } from './schema/tables.ts'
 
@@ -61,6 +61,32 @@ export async function readBlocking(
     blocking.push(...rows)
   }
   return blocking
+}
+
+/** For each of the records the older ones of its key whose outcome is unknown and that are due at some time. */
+export async function readOlderUnknown(
+  db: Kysely<JournalTables>,
+  records: readonly RecordRef[],
+): Promise<readonly OlderUnknown[]> {
+  const found: OlderUnknown[] = []
+  for (let from = 0; from < records.length; from += REFS_PER_STATEMENT) {
+    const refs = records.slice(from, from + REFS_PER_STATEMENT)
+    const rows = await db
+      .selectFrom('journal_records as r')
+      .innerJoin('journal_records as o', 'o.key', 'r.key')
+      .select(['r.batch', 'r.position', 'o.batch as older', 'o.position as olderPosition'])
+      .where('o.live', '=', sql.lit(1))
+      .where(sql.raw<SqlBool>(isIn('unknown', 'o.')))
+      .where('o.again', '>=', sql.lit(0))
+      .where(sql<SqlBool>`(o.batch, o.position) < (+r.batch, +r.position)`)
+      .where(sql<SqlBool>`(r.batch, r.position) in (values ${sql.join(refs.map(toRow))})`)
+      .orderBy('o.batch')
+      .orderBy('o.position')
+      .execute()
+    for (const { batch, position, older, olderPosition } of rows)
+      found.push({ own: { batch, position }, older: { batch: older, position: olderPosition } })
+  }
+  return found
 }
 
 /** PostgreSQL takes parameters in VALUES for text unless they are told to be something else. */

@@ -1,9 +1,12 @@
+import type { NewBatch } from './journal.ts'
 import type { SummedBatch } from './schema/row-sums.ts'
+import { toSide } from './side.ts'
 import { expectIntactBatch } from './store/damage.ts'
 
 /** A batch with the ids of another one, as the tables have it. */
 export interface SameIds {
   readonly batch: number
+  readonly side: 'v2' | undefined
   readonly content: Uint8Array
   readonly receivedMs: number
   readonly running: boolean
@@ -15,6 +18,7 @@ export function toSameIds(row: SummedBatch & { readonly id: number; readonly sum
   expectIntactBatch(row.id, row)
   return {
     batch: row.id,
+    side: toSide(row.side),
     content: row.content,
     receivedMs: row.received_ms,
     running: row.open > 0,
@@ -28,7 +32,10 @@ export interface Arrival {
   readonly known: SameIds | undefined
   /** An earlier batch has its ids and other bytes. */
   readonly idsReused: boolean
-  /** Their client had the whole reply before it used the ids for other bytes: these bytes are a new batch from now on. */
+  /**
+   * Their client had the whole reply before it used the ids for other bytes: these bytes are a new batch from now on. Or the batch
+   * takes their place.
+   */
   readonly retired: readonly number[]
 }
 
@@ -42,10 +49,15 @@ export interface Recognition {
   readonly forgottenBatch: number
 }
 
-/** Decides which batch is the same. `earlier`: batches of the same owner and ids that are not retired, the newest first. */
+/** An arriving batch, as far as its side and bytes go. */
+export type Arriving = Pick<NewBatch, 'content' | 'receivedMs' | 'side' | 'instead'>
+
+/**
+ * Decides which batch is the same. `earlier`: batches of the same owner and ids that are not retired, the newest first. Of two that V2
+ * serves none is the other, so that both are sent there.
+ */
 export function judgeArrival(
-  content: Uint8Array,
-  receivedMs: number,
+  { content, receivedMs, side, instead = 0 }: Arriving,
   { replayForMs, forgottenBatch }: Recognition,
   earlier: readonly SameIds[],
 ): Arrival {
@@ -53,10 +65,13 @@ export function judgeArrival(
     (one) => one.batch > forgottenBatch || receivedMs - one.receivedMs < replayForMs,
   )
   const isSame = (one: SameIds): boolean => Buffer.compare(content, one.content) === 0
+  const isReplaced = (one: SameIds): boolean => one.side === 'v2' && one.batch <= instead
+  const same = recent.filter(isSame)
   const others = recent.filter((one) => !isSame(one))
-  return {
-    known: recent.find(isSame),
-    idsReused: others.length > 0,
-    retired: others.filter(({ answered }) => answered).map(({ batch }) => batch),
-  }
+  const known = same.find((one) => !isReplaced(one) && (side === undefined || one.side === undefined))
+  const retired = [
+    ...(known === undefined ? same.filter(isReplaced) : []),
+    ...others.filter(({ answered }) => answered),
+  ]
+  return { known, idsReused: others.length > 0, retired: retired.map(({ batch }) => batch) }
 }

@@ -14,7 +14,7 @@ import { createSharedRateLimit } from './rate-limit/shared-rate-limit.ts'
 import { purge, type Retention } from './purge.ts'
 import { readOlderOpen } from './older-open.ts'
 import { readBatch } from './read-batch.ts'
-import { readBlocking, readDue, readStillOpen } from './read-records.ts'
+import { readBlocking, readDue, readOlderUnknown, readStillOpen } from './read-records.ts'
 import { createAvailability } from './store/availability.ts'
 import type { WallClock } from '../clock.ts'
 import type { JournalDatabase } from './journal-database.ts'
@@ -207,8 +207,14 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     reopen: async (batch, positions, credentials, how) => {
       // Oldest first: a record is left out when a newer one of its key is open.
       const inOrder = [...positions].sort((one, other) => one - other)
-      const evenDamaged = how === 'evenDamaged'
-      const operation = { kind: 'reopen', batch, positions: inOrder, credentials, evenDamaged } as const
+      const operation = {
+        kind: 'reopen',
+        batch,
+        positions: inOrder,
+        credentials,
+        evenDamaged: how === 'evenDamaged',
+        beforeRelay: how === 'beforeRelay',
+      } as const
       // Records that are opened after this has failed are found as abandoned.
       const result = await lanes.of('reopen').submit(operation, timeoutMs, abandoned.beginCall())
       if (typeof result === 'string' || !('opened' in result)) throw unexpected(result)
@@ -217,6 +223,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     load: (batch) => availability.ask(() => readBatch(store.db, batch, unsealing)),
     blocking: (batches) => availability.ask(() => readBlocking(store.db, batches)),
     olderOpen: (records) => availability.ask(() => readOlderOpen(store.db, records)),
+    olderUnknown: (records) => availability.ask(() => readOlderUnknown(store.db, records)),
     stillOpen: (records) => availability.ask(() => readStillOpen(store.db, records)),
     takeOver: () => availability.ask(() => takeOver(lease.instance())),
     findAbandoned: (isAttended) => availability.ask(() => abandoned.find(lease.instance(), isAttended)),

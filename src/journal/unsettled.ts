@@ -1,15 +1,20 @@
 import { type Kysely, sql } from 'kysely'
 
 import { isClosed } from './schema/record-sql.ts'
+import { sideCodes } from './side.ts'
 import type { JournalTables } from './schema/tables.ts'
 
-/** How many records of each partner are open, or are looked at again in the background; a partner without such a record is left out. */
+/**
+ * How many records of each partner that V3 serves are open, or are looked at again in the background; a partner without such a record is
+ * left out.
+ */
 export async function readUnsettled(db: Kysely<JournalTables>): Promise<ReadonlyMap<string, number>> {
   // Both parts read a partial index: the work grows with the unsettled records, not with all of them.
   const open = db
     .selectFrom('journal_batches')
     .select(['partner', ({ fn }) => fn.sum<number | string>('open').as('records')])
     .where('open', '>', 0)
+    .where('side', '=', sideCodes.v3)
     .groupBy('partner')
   const due = db
     .selectFrom('journal_records as record')

@@ -2,6 +2,7 @@ import { describeBegin } from './contract/begin.ts'
 import { describeInstances } from './contract/instances.ts'
 import { describeOwnership } from './contract/ownership.ts'
 import { describeReopen } from './contract/reopen.ts'
+import { describeSides } from './contract/sides.ts'
 import { describeSecrets } from './contract/secrets.ts'
 import { describeSequences } from './contract/sequences.ts'
 import { describeSettle } from './contract/settle.ts'
@@ -20,6 +21,7 @@ export function describeJournal(name: string, runs: number, withOpener: WithOpen
     describeSecrets,
     describeSequences,
     describeUnsettled,
+    describeSides,
   ])
     part(subject)
 }

@@ -18,6 +18,7 @@ type Act =
       readonly name: string
       readonly partner: string
       readonly owner: string
+      readonly side: 'v2' | undefined
     }
   | { readonly kind: 'answered'; readonly batch: number }
   | { readonly kind: 'settle'; readonly batch: number; readonly outcomes: readonly Outcome[] }
@@ -38,6 +39,7 @@ interface ModelBatch {
   readonly name: string
   readonly content: string
   readonly owner: string
+  readonly side: 'v2' | undefined
   answered: boolean
   retired: boolean
   readonly records: readonly ModelRecord[]
@@ -58,6 +60,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     name: fc.constantFrom('one', 'two', 'three'),
     partner: fc.constantFrom('acme', 'other'),
     owner: fc.constantFrom('one client', 'another client'),
+    side: fc.constantFrom(undefined, undefined, 'v2' as const),
   }),
   fc.record({ kind: fc.constant('answered' as const), batch: fc.nat(20) }),
   fc.record({
@@ -122,14 +125,16 @@ const isOlder = (one: RecordRef, other: RecordRef): boolean =>
 async function begin(
   journal: Journal,
   batches: ModelBatch[],
-  { keys, name: given, partner, owner }: Extract<Act, { kind: 'begin' }>,
+  { keys, name: given, partner, owner, side }: Extract<Act, { kind: 'begin' }>,
 ): Promise<void> {
   const name = `${partner} ${given}`
   const content = keys.join()
   const earlier = batches.filter((one) => one.name === name && one.owner === owner && !one.retired)
-  const before = earlier.findLast((one) => one.content === content)
+  const before = earlier.findLast(
+    (one) => one.content === content && (side === undefined || one.side === undefined),
+  )
   const others = earlier.filter((one) => one.content !== content)
-  const begun = await journal.begin(batchOf(keys, { name, partner, owner }))
+  const begun = await journal.begin(batchOf(keys, { name, partner, owner, side }))
   for (const one of others) one.retired = one.answered
   if (before !== undefined) {
     expect(begun).toEqual({ kind: 'known', batch: before.number, running: before.records.some(isOpen) })
@@ -149,7 +154,7 @@ async function begin(
   const records = keys.map((key, position): ModelRecord => {
     return { batch: number, position, partner, key, state: 'open', retry: undefined, superseded: false }
   })
-  batches.push({ number, name, content, owner, answered: false, retired: false, records })
+  batches.push({ number, name, content, owner, side, answered: false, retired: false, records })
 }
 
 async function settle(
@@ -160,7 +165,11 @@ async function settle(
 ): Promise<void> {
   const settled = batch.records.filter(isOpen).flatMap((record, index): [ModelRecord, Settled][] => {
     const given = outcomes[index]
-    return given === undefined ? [] : [[record, { ...given, position: record.position, answer: 'answer' }]]
+    if (given === undefined) return []
+    // What V2 serves is final.
+    const { state, superseded, retry } = given
+    const final = batch.side === 'v2' ? { state, superseded } : { state, superseded, retry }
+    return [[record, { ...final, position: record.position, answer: 'answer' }]]
   })
   if (settled.length === 0) return
   const told = settled.map(([, one]) => one)
@@ -171,7 +180,7 @@ async function settle(
     Object.assign(record, { retry, superseded: superseded || record.superseded })
   }
   for (const [record, { state }] of settled) {
-    if (state !== 'confirmed') continue
+    if (state !== 'confirmed' && !(state === 'unknown' && batch.side === 'v2')) continue
     for (const older of batches.flatMap((one) => one.records)) {
       if (older.key !== record.key || isOpen(older) || older.retry === undefined || !isOlder(older, record))
         continue

@@ -1,5 +1,6 @@
 import { stateCodes } from '../lifecycle.ts'
 import { judgeArrival } from '../same-ids.ts'
+import { toSideCode } from '../side.ts'
 import { type SummedBatch, sumOfBatch } from '../schema/row-sums.ts'
 import { packAnswers } from '../store/answer-pack.ts'
 import { type BeginOperation, type CommittedBegin, forAllOfKey } from '../store/operations.ts'
@@ -20,10 +21,10 @@ export function begin(
   let { latestMs } = rows
   let begun = 0
   return operations.map((operation) => {
-    const { owner, ids, content, keys, refused } = operation
+    const { owner, ids, content, side, keys, refused } = operation
     const name = ids === undefined ? undefined : nameOf(owner, ids)
     const earlier = (name === undefined ? undefined : sameIds.get(name)) ?? []
-    const { known, idsReused, retired } = judgeArrival(content, operation.receivedMs, context, earlier)
+    const { known, idsReused, retired } = judgeArrival(operation, context, earlier)
     if (retired.length > 0) write.retire(retired)
     const left = earlier.filter((one) => !retired.includes(one.batch))
     if (name !== undefined) sameIds.set(name, left)
@@ -34,7 +35,7 @@ export function begin(
     const receivedMs = latestMs
     const open = keys.length - refused.positions.length
     if (name !== undefined) {
-      sameIds.set(name, [{ batch, content, receivedMs, running: open > 0, answered: false }, ...left])
+      sameIds.set(name, [{ batch, side, content, receivedMs, running: open > 0, answered: false }, ...left])
     }
     insert(context, operation, batch, receivedMs, open)
     if (rows.isOlderServed) write.dropSums(batch)
@@ -65,6 +66,7 @@ function insert(
     live: open,
     answered: 0,
     retired: 0,
+    side: toSideCode(operation.side),
   }
   write.insertBatch({ ...row, id: batch, sum: sumOfBatch(row), operation })
   const of = { batch, owner }

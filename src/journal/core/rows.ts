@@ -30,14 +30,16 @@ export interface SettledBatch {
   readonly owner: number
   /** How many of its records are active. */
   readonly active: number
+  /** A code of `side.ts`. */
+  readonly side: number
 }
 
-/** An active record that is older than a confirmed one of its key. */
+/** An active record that is older than one of its key that is settled as confirmed or unknown. */
 export interface OlderRecord {
   readonly batch: number
   readonly position: number
   readonly state: number
-  /** The confirmed one. */
+  /** The newer one. */
   readonly by: { readonly batch: number; readonly position: number }
 }
 
@@ -47,7 +49,7 @@ export interface SettleRows {
   readonly batches: ReadonlyMap<number, SettledBatch>
   /** By batch and position: records of the operations that are not open. One that is not there has a state that no outcome has. */
   readonly closed: ReadonlyMap<number, ReadonlyMap<number, KeptOutcome>>
-  /** What the confirmed records of the operations may supersede; also open ones, which the same operations may settle. */
+  /** What the confirmed and unknown records of the operations may supersede; also open ones, which the same operations may settle. */
   readonly older: readonly OlderRecord[]
 }
 

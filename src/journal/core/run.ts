@@ -26,6 +26,10 @@ export type ReadRun =
   | (Extract<Run, { kind: 'batch' }> & { readonly rows: BatchRows | undefined })
   | Extract<Run, { kind: 'note' }>
 
+/** Which records forbid a batch to be opened again. */
+export const standingFor = (operation: ReopenOperation | WithdrawOperation): 'standing' | 'standingOnV3' =>
+  operation.kind === 'reopen' && operation.beforeRelay ? 'standingOnV3' : 'standing'
+
 /** Divides operations into runs: begins that follow each other read once, and so do settles. */
 export function runsOf(operations: readonly Operation[]): readonly Run[] {
   const runs: Run[] = []

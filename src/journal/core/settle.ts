@@ -1,4 +1,5 @@
 import { stateCodes, supersededCode } from '../lifecycle.ts'
+import { sideCodes } from '../side.ts'
 import { packAnswers } from '../store/answer-pack.ts'
 import type { SettleOperation } from '../store/operations.ts'
 import type { ChangeContext, KeptOutcome, SettledBatch, SettleRows, WrittenOutcome } from './rows.ts'
@@ -13,7 +14,10 @@ interface BatchChange {
   active: number
 }
 
-/** Settles records, each operation as a whole or not at all, and supersedes the older ones of keys that were confirmed. */
+/**
+ * Settles records, each operation as a whole or not at all, and supersedes the older ones of keys that were confirmed. What V2 may have
+ * applied supersedes as well: it is never read back, so nothing else would keep an older one from being posted over it.
+ */
 export function settle(
   context: ChangeContext,
   operations: readonly SettleOperation[],
@@ -41,7 +45,7 @@ export function settle(
     return 'done'
   })
   for (const { batch, position, state, by } of rows.older) {
-    if (changes.get(by.batch)?.settled.get(by.position)?.state !== stateCodes.confirmed) continue
+    if (!supersedes(changes.get(by.batch), by.position)) continue
     const change = changeOf(batch)
     if (change === undefined || change.superseded.has(position)) continue
     const settled = change.settled.get(position)
@@ -68,6 +72,11 @@ export function settle(
     if (pack !== undefined) write.seal('answers', { batch, owner: row.ownerId }, pack)
   }
   return results
+}
+
+function supersedes(newer: BatchChange | undefined, position: number): boolean {
+  const state = newer?.settled.get(position)?.state
+  return state === stateCodes.confirmed || (state === stateCodes.unknown && newer?.row.side === sideCodes.v2)
 }
 
 /** Which outcomes of an operation are new. The same one once more, after an answer that got lost, is no error; another one is. */

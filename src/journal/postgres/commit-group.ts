@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from 'pg'
 
 import { settle } from '../core/settle.ts'
 import type { ChangeContext, Later } from '../core/rows.ts'
-import { makeChanges, type ReadRun, type Run, runsOf } from '../core/run.ts'
+import { makeChanges, type ReadRun, type Run, runsOf, standingFor } from '../core/run.ts'
 import { stateCodes } from '../lifecycle.ts'
 import type { HighWater } from '../high-water/high-water.ts'
 import { passGate } from '../store/commit-gate.ts'
@@ -153,7 +153,8 @@ function queueReads(queue: StatementQueue, run: Run, isOlderServed: () => boolea
     }
     case 'batch': {
       const { operation } = run
-      const read = readBatch(queue, operation.batch, operation.kind === 'reopen' ? operation.positions : [])
+      const wanted = operation.kind === 'reopen' ? operation.positions : []
+      const read = readBatch(queue, operation.batch, wanted, standingFor(operation))
       return () => ({ ...run, rows: read() })
     }
     case 'note':

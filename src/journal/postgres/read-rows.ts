@@ -46,6 +46,8 @@ export function readBegin(
   }
 }
 
+/** Outcomes that older records may be superseded by. */
+const appliedCodes: ReadonlySet<number | undefined> = new Set([stateCodes.confirmed, stateCodes.unknown])
 /** No outcome has this state. */
 const MISSING = -1
 
@@ -56,32 +58,36 @@ export function readSettle(
   further: readonly number[],
 ): Later<SettleRows> {
   const [batches, positions]: number[][] = [[], []]
-  const [confirmedBatches, confirmedPositions]: number[][] = [[], []]
+  const [standingBatches, standingPositions]: number[][] = [[], []]
   for (const operation of operations) {
     operation.positions.forEach((position, index) => {
       batches?.push(operation.batch)
       positions?.push(position)
-      if (operation.states[index] !== stateCodes.confirmed) return
-      confirmedBatches?.push(operation.batch)
-      confirmedPositions?.push(position)
+      if (!appliedCodes.has(operation.states[index])) return
+      standingBatches?.push(operation.batch)
+      standingPositions?.push(position)
     })
   }
-  const locked = queue.add<{ id: number; partner: string; owner_id: string; owner: number; live: number }>(
-    'lockSettled',
-    numbers([...new Set([...operations.map(({ batch }) => batch), ...further])]),
-  )
+  const locked = queue.add<{
+    id: number
+    partner: string
+    owner_id: string
+    owner: number
+    live: number
+    side: number
+  }>('lockSettled', numbers([...new Set([...operations.map(({ batch }) => batch), ...further])]))
   const notOpen = queue.add<{ batch: number; position: number; state: number | null; reason: string | null }>(
     'closed',
     numbers(batches ?? []),
     numbers(positions ?? []),
   )
   const found =
-    confirmedBatches?.length === 0
+    standingBatches?.length === 0
       ? () => []
       : queue.add<{ batch: number; position: number; state: number; by_batch: number; by_position: number }>(
           'older',
-          numbers(confirmedBatches ?? []),
-          numbers(confirmedPositions ?? []),
+          numbers(standingBatches ?? []),
+          numbers(standingPositions ?? []),
         )
   return () => {
     const closed = new Map<number, Map<number, KeptOutcome>>()
@@ -91,7 +97,7 @@ export function readSettle(
     }
     const rows = locked().map((row): [number, SettledBatch] => [
       row.id,
-      { partner: row.partner, ownerId: row.owner_id, owner: row.owner, active: row.live },
+      { partner: row.partner, ownerId: row.owner_id, owner: row.owner, active: row.live, side: row.side },
     ])
     const older = found().map(({ batch, position, state, ...by }): OlderRecord => {
       return { batch, position, state, by: { batch: by.by_batch, position: by.by_position } }
@@ -105,6 +111,7 @@ export function readBatch(
   queue: StatementQueue,
   batch: number,
   wanted: readonly number[],
+  standing: 'standing' | 'standingOnV3' = 'standing',
 ): Later<BatchRows | undefined> {
   const locked = queue.add<BatchRow>('lockBatch', String(batch))
   const all = queue.add<{ position: number; state: number; live: number; key: string; intact: number }>(
@@ -112,20 +119,20 @@ export function readBatch(
     String(batch),
   )
   const newest = queue.add<{ key: string; batch: number; position: number }>(
-    'standing',
+    standing,
     String(batch),
     numbers(wanted),
   )
   return () => {
     const [row] = locked()
     if (row === undefined) return undefined
-    const standing = new Map(newest().map(({ key, ...place }) => [key, place]))
+    const byKey = new Map(newest().map(({ key, ...place }) => [key, place]))
     return {
       batch: row,
       records: all().map(({ position, state, live, key, intact }) => {
         return { position, state, isActive: live === 1, isIntact: intact === 1, key }
       }),
-      standing: (key) => standing.get(key),
+      standing: (key) => byKey.get(key),
     }
   }
 }

@@ -1,5 +1,6 @@
 import { standingStates, stateCodes, supersedableCodes } from '../lifecycle.ts'
 import { MAX_SAME_IDS } from '../same-ids.ts'
+import { isOnV2 } from '../side.ts'
 import { confirm, isIn, isOpen, reopen, supersede } from '../schema/record-sql.ts'
 import {
   changeOfBatch,
@@ -19,7 +20,13 @@ const BATCH = [...summedBatchColumns, 'sum']
 const newestOf = (key: string, condition: string): string =>
   `(select n.batch, n.position from journal_records n where n.key = ${key} and n.live = 1 and ${condition} ${NEWEST})`
 
-const standing = standingStates.map((state) => newestOf('k.key', isIn(state, 'n.'))).join(' union all ')
+const standingOf = (condition: string): string => {
+  const each = standingStates.map((state) => newestOf('k.key', `${isIn(state, 'n.')} ${condition}`))
+  return `(bigint, int[]) as
+      select encode(k.key, 'hex') as key, n.batch, n.position
+      from (select distinct key from journal_records where batch = $1 and position = any($2) and live = 1) k
+      cross join lateral (select * from (${each.join(' union all ')}) as n ${NEWEST}) n`
+}
 
 /** The states of what a confirmed record may supersede, as rows; open ones may be settled with it. */
 const SUPERSEDABLE = [stateCodes.open, ...supersedableCodes].map((code) => `(${code})`).join()
@@ -76,7 +83,7 @@ export const statements = {
       from generate_series(1, $1)`,
   // In the order that all take: an instance that takes a batch over waits until the settle is done, or came before.
   lockSettled: `(bigint[]) as
-      select id, partner, owner_id, owner, live from journal_batches where id = any($1)
+      select id, partner, owner_id, owner, live, side from journal_batches where id = any($1)
       order by id for no key update`,
   closed: `(bigint[], int[]) as
       select u.batch, u.position, r.state, r.reason from unnest($1, $2) as u (batch, position)
@@ -95,11 +102,9 @@ export const statements = {
   records: `(bigint) as
       select position, state, live, encode(key, 'hex') as key, ${intactRecord()} as intact
       from journal_records where batch = $1 order by position for no key update`,
-  standing: `(bigint, int[]) as
-      select encode(k.key, 'hex') as key, n.batch, n.position
-      from (select distinct key from journal_records where batch = $1 and position = any($2) and live = 1) k
-      cross join lateral (select * from (${standing}) as n ${NEWEST}) n`,
-  insertBatch: `(bigint, text, text, bytea, bytea, bigint, bigint, int, int, int, int, bigint) as
+  standing: standingOf(''),
+  standingOnV3: standingOf(`and not ${isOnV2('n.batch')}`),
+  insertBatch: `(bigint, text, text, bytea, bytea, bigint, bigint, int, int, int, int, int, bigint) as
       insert into journal_batches (id, ${BATCH.join()}) overriding system value
       values ($1, ${BATCH.map((_, index) => `$${index + 2}`).join()})`,
   payload: `(bigint, text, bytea) as ${insertSealed.payload}`,

@@ -27,6 +27,7 @@ export const migrations: readonly Migration[] = [
   addRowSums,
   orderLiveRecords,
   createRollout,
+  addSide,
 ]
 
 const required = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull()
@@ -254,4 +255,9 @@ async function createRollout(db: Kysely<JournalTables>): Promise<void> {
     .addColumn('name', 'text', (column) => column.primaryKey())
     .addColumn('text', 'text', required)
     .execute()
+}
+
+/** All batches from before were served by V3: 0. */
+async function addSide(db: Kysely<JournalTables>): Promise<void> {
+  await db.schema.alterTable('journal_batches').addColumn('side', 'integer', counter).execute()
 }

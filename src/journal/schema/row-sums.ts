@@ -23,7 +23,7 @@ const recordFactors = {
   dead_letter: 23,
 } as const
 
-const batchFactors = { owner: 3, open: 5, live: 7, answered: 11, retired: 13 } as const
+const batchFactors = { owner: 3, open: 5, live: 7, answered: 11, retired: 13, side: 17 } as const
 
 type Expressions<Factors> = Partial<Record<keyof Factors, string>>
 
@@ -114,6 +114,7 @@ export interface SummedBatch {
   readonly live: number
   readonly answered: number
   readonly retired: number
+  readonly side: number
 }
 
 export const summedBatchColumns = [
@@ -127,6 +128,7 @@ export const summedBatchColumns = [
   'live',
   'answered',
   'retired',
+  'side',
 ] as const
 
 /** The checksum of a batch: what never changes counts with its CRC. */

@@ -68,6 +68,8 @@ interface BatchTable {
   readonly answered: number
   /** 1 once its client used its ids for another batch after it had the answer: it is never found again. */
   readonly retired: number
+  /** A code of `side.ts`. */
+  readonly side: number
   /** A checksum of the others (row-sums.ts); null in a row of a version that kept none. */
   readonly sum: number | null
 }

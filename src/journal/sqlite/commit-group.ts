@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 
-import { makeChanges, type ReadRun, type Run, runsOf } from '../core/run.ts'
+import { makeChanges, type ReadRun, type Run, runsOf, standingFor } from '../core/run.ts'
 import { hasPassed, passGate } from '../store/commit-gate.ts'
 import { createKeyHash } from '../store/hash-key.ts'
 import { createLedgerChanges } from '../store/ledger-changes.ts'
@@ -60,7 +60,7 @@ function read(on: GroupStatements, run: Run, isOlderServed: boolean): ReadRun {
     case 'settle':
       return { ...run, rows: readSettle(on, run.operations) }
     case 'batch':
-      return { ...run, rows: readBatch(on, run.operation.batch) }
+      return { ...run, rows: readBatch(on, run.operation.batch, standingFor(run.operation)) }
     case 'note':
       return run
   }

@@ -57,7 +57,7 @@ export function readSettle(on: GroupStatements, operations: readonly SettleOpera
       }
     })
   }
-  for (const [batch, [from, to]] of confirmedByBatch(operations)) {
+  for (const [batch, [from, to]] of standingByBatch(operations)) {
     for (const row of on.older.all(batch, from, to) as unknown as number[][]) {
       const [olderBatch = 0, position = 0, state = 0, by = 0] = row
       older.push({ batch: olderBatch, position, state, by: { batch, position: by } })
@@ -76,10 +76,10 @@ function addBatch(
   to: number,
 ): number {
   const row = on.settledBatch.get(batch, from, to, batch) as unknown as
-    [string, string, number, number, number] | undefined
+    [string, string, number, number, number, number] | undefined
   if (row === undefined) return 0
-  const [partner, ownerId, owner, active, open] = row
-  if (!batches.has(batch)) batches.set(batch, { partner, ownerId, owner, active })
+  const [partner, ownerId, owner, active, side, open] = row
+  if (!batches.has(batch)) batches.set(batch, { partner, ownerId, owner, active, side })
   return open
 }
 
@@ -95,12 +95,12 @@ function positionsByBatch(operations: readonly SettleOperation[]): ReadonlyMap<n
   return byBatch
 }
 
-/** The first and the last position that is confirmed in each batch. */
-function confirmedByBatch(operations: readonly SettleOperation[]): ReadonlyMap<number, Place> {
+/** The first and the last position of each batch that was applied, or may have been. */
+function standingByBatch(operations: readonly SettleOperation[]): ReadonlyMap<number, Place> {
   const ends = new Map<number, Place>()
   for (const { batch, positions, states } of operations) {
     for (const [index, position] of positions.entries()) {
-      if (states[index] !== stateCodes.confirmed) continue
+      if (states[index] !== stateCodes.confirmed && states[index] !== stateCodes.unknown) continue
       const [from, to] = ends.get(batch) ?? [position, position]
       ends.set(batch, [Math.min(from, position), Math.max(to, position)])
     }
@@ -120,7 +120,11 @@ function forRuns(positions: readonly number[], act: (from: number, to: number) =
 }
 
 /** Reads a batch with its records; undefined: there is none. */
-export function readBatch(on: GroupStatements, batch: number): BatchRows | undefined {
+export function readBatch(
+  on: GroupStatements,
+  batch: number,
+  standing: 'standing' | 'standingOnV3' = 'standing',
+): BatchRows | undefined {
   const row = on.batch.get(batch)
   if (row === undefined) return undefined
   const rows = on.recordsOf.all(batch) as unknown as [number, number, number, unknown, number][]
@@ -135,7 +139,7 @@ export function readBatch(on: GroupStatements, batch: number): BatchRows | undef
     records,
     standing: (key) => {
       if (!known.has(key)) {
-        known.set(key, on.standing.get({ key: Buffer.from(key, 'latin1') }) as unknown as Place | undefined)
+        known.set(key, on[standing].get({ key: Buffer.from(key, 'latin1') }) as unknown as Place | undefined)
       }
       const place = known.get(key)
       return place === undefined ? undefined : { batch: place[0], position: place[1] }

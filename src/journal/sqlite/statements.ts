@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 
 import { standingStates, stateCodes, supersedableCodes } from '../lifecycle.ts'
 import { MAX_SAME_IDS } from '../same-ids.ts'
+import { isOnV2 } from '../side.ts'
 import { confirm, isIn, isOpen, reopen, supersede } from '../schema/record-sql.ts'
 import {
   changeOfBatch,
@@ -32,6 +33,14 @@ const BATCH = [...summedBatchColumns, 'sum'].join()
 const OPEN = String(stateCodes.open)
 const REFUSED = String(stateCodes.refused)
 
+const newestStanding = (condition: string): string =>
+  `select * from (${standingStates
+    .map(
+      (state) =>
+        `select * from (select o.batch, o.position ${LIVE_OF_KEY} = :key and ${isIn(state, 'o.')} ${condition} ${NEWEST})`,
+    )
+    .join(' union all ')}) order by batch desc, position desc limit 1`
+
 /** Prepares them; a statement of `rows` gives its rows as arrays, which takes less time. */
 export function prepareStatements(database: DatabaseSync) {
   const one = (text: string): StatementSync => database.prepare(text)
@@ -58,7 +67,7 @@ export function prepareStatements(database: DatabaseSync) {
     ),
     batch: one(`select ${BATCH} from journal_batches where id = ?`),
     settledBatch: rows(
-      `select partner, owner_id, owner, live, (
+      `select partner, owner_id, owner, live, side, (
          select count(*) from journal_records where batch = ? and position between ? and ? and ${isOpen()})
        from journal_batches where id = ?`,
     ),
@@ -72,11 +81,8 @@ export function prepareStatements(database: DatabaseSync) {
     recordsOf: rows(
       `select position, state, live, key, ${intactRecord()} from journal_records where batch = ? order by position`,
     ),
-    standing: rows(
-      `select * from (${standingStates
-        .map((state) => `select * from (select o.batch, o.position ${LIVE_OF_KEY} = :key and ${isIn(state, 'o.')} ${NEWEST})`)
-        .join(' union all ')}) order by batch desc, position desc limit 1`,
-    ), // prettier-ignore
+    standing: rows(newestStanding('')),
+    standingOnV3: rows(newestStanding(`and not ${isOnV2('o.batch')}`)),
     hasOlder: rows(
       `select 1 from journal_records r
        join journal_records o indexed by journal_records_live

@@ -15,6 +15,8 @@ export interface OutcomeColumns {
 /** `begin` as a store runs it. */
 export interface BeginOperation {
   readonly kind: 'begin'
+  readonly side: 'v2' | undefined
+  readonly instead: number | undefined
   readonly partner: string
   readonly owner: string
   readonly ids: Uint8Array | undefined
@@ -43,6 +45,8 @@ export interface ReopenOperation {
   readonly credentials: string | undefined
   /** Also where a checksum is wrong: they are opened to be ended. */
   readonly evenDamaged: boolean
+  /** Open records that V2 serves forbid nothing. */
+  readonly beforeRelay: boolean
 }
 
 /** Undoes a `begin` whose caller got the answer that nothing was stored. */
@@ -130,10 +134,12 @@ export function toBegin(batch: NewBatch): BeginOperation {
     if (record.refused !== undefined) refused.push({ position, state: 'refused', ...record.refused })
     return record.key
   })
-  const { partner, owner, ids, content, payload, credentials } = batch
+  const { side, instead, partner, owner, ids, content, payload, credentials } = batch
   const receivedMs = Math.round(batch.receivedMs)
   return {
     kind: 'begin',
+    side,
+    instead,
     partner,
     owner,
     ids,

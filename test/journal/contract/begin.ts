@@ -32,6 +32,7 @@ export function describeBegin({ name, promise }: Subject): void {
         batch,
         partner: 'acme',
         owner: 'the client',
+        side: undefined,
         receivedMs: START_MS,
         payload: 'payload of a,b',
         credentials: undefined,

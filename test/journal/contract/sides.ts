@@ -1,0 +1,144 @@
+import { describe, expect } from 'vitest'
+
+import type { Journal, NewBatch } from '../../../src/journal/index.ts'
+import { afterOf, batchOf, beginNew, confirmed, statesOf } from '../batches.ts'
+import type { Subject } from './subject.ts'
+
+const onV2 = (keys: readonly string[], name?: string, given: Partial<NewBatch> = {}): NewBatch =>
+  batchOf(keys, { side: 'v2', ...(name === undefined ? {} : { name }), ...given })
+const unknown = (position: number, retry?: number) =>
+  ({ position, state: 'unknown', answer: undefined, reason: 'connectionLost', retry }) as const
+const parked = (position: number) =>
+  ({ position, state: 'parked', answer: undefined, reason: 'unavailable', retry: 5 }) as const
+
+/** A batch that V3 served, whose only record ended in this way. */
+async function settledOnV3(
+  journal: Journal,
+  key: string,
+  end: ReturnType<typeof unknown> | ReturnType<typeof parked>,
+): Promise<number> {
+  const batch = await beginNew(journal, batchOf([key]))
+  await journal.settle(batch, [end])
+  return batch
+}
+
+/** How a journal keeps what V2 serves beside what V3 serves. */
+export function describeSides({ name, promise }: Subject): void {
+  describe(`${name}: sides`, () => {
+    promise('takes the same batch for a new one as often as V2 serves it', async (journal) => {
+      const first = await beginNew(journal, onV2(['a'], 'one'))
+      expect(await journal.find(onV2(['a'], 'one'))).toBeUndefined()
+      const second = await beginNew(journal, onV2(['a'], 'one'))
+      expect(second).toBeGreaterThan(first)
+      expect((await journal.load(second))?.side).toBe('v2')
+    })
+
+    promise('knows for V3 the newest that V2 served', async (journal) => {
+      await beginNew(journal, onV2(['a'], 'one'))
+      const batch = await beginNew(journal, onV2(['a'], 'one'))
+      const again = batchOf(['a'], { name: 'one' })
+      expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: true })
+      await journal.settle(batch, [confirmed(0)])
+      expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: false })
+      expect(await journal.find(again)).toBe(batch)
+    })
+
+    promise('knows for V2 what V3 served', async (journal) => {
+      const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
+      expect(await journal.begin(onV2(['a'], 'one'))).toEqual({ kind: 'known', batch, running: true })
+      expect(await journal.find(onV2(['a'], 'one'))).toBe(batch)
+    })
+
+    promise('lets one batch take the place of those that V2 served', async (journal) => {
+      await beginNew(journal, onV2(['a'], 'one'))
+      const lost = await beginNew(journal, onV2(['a'], 'one'))
+      await journal.settle(lost, [unknown(0)])
+      const instead = batchOf(['a'], { name: 'one', instead: lost })
+      const [first, second] = await Promise.all([journal.begin(instead), journal.begin(instead)])
+      expect([first.kind, second.kind]).toEqual(['new', 'known'])
+      expect(second.batch).toBe(first.batch)
+      // V2 serves again: it is V3's batch from now on.
+      expect(await journal.begin(onV2(['a'], 'one'))).toMatchObject({ kind: 'known', batch: first.batch })
+    })
+
+    promise('replaces no batch that V2 was sent later', async (journal) => {
+      const lost = await beginNew(journal, onV2(['a'], 'one'))
+      const later = await beginNew(journal, onV2(['a'], 'one'))
+      expect(await journal.begin(batchOf(['a'], { name: 'one', instead: lost }))).toMatchObject({
+        kind: 'known',
+        batch: later,
+      })
+    })
+
+    promise('keeps the order of a key over both sides and all instances', async (journal, opener) => {
+      const other = await opener.open()
+      const v3 = await beginNew(other, batchOf(['a']))
+      const begun = await journal.begin(onV2(['a', 'b']))
+      expect(afterOf(begun)).toEqual({ 0: [{ batch: v3, position: 0 }] })
+      const next = await other.begin(batchOf(['b']))
+      expect(afterOf(next)).toEqual({ 0: [{ batch: begun.batch, position: 1 }] })
+      const refs = [{ batch: begun.batch, position: 0 }]
+      expect(await journal.olderOpen(refs)).toEqual([{ batch: v3, position: 0 }])
+      await other.settle(v3, [confirmed(0)])
+      expect(await journal.olderOpen(refs)).toEqual([undefined])
+    })
+
+    promise('opens an older record of a key for one that V2 is to serve', async (journal) => {
+      const older = await settledOnV3(journal, 'a', unknown(0, 5))
+      const first = await beginNew(journal, onV2(['a']))
+      const second = await beginNew(journal, onV2(['a']))
+      expect(await journal.olderUnknown([{ batch: second, position: 0 }])).toEqual([
+        { own: { batch: second, position: 0 }, older: { batch: older, position: 0 } },
+      ])
+      expect((await journal.reopen(older, [0], undefined)).after.size).toBe(0)
+      // The newer ones wait for it, however many there are.
+      expect((await journal.reopen(older, [0], undefined, 'beforeRelay')).after.size).toBe(1)
+      await journal.settle(older, [confirmed(0)])
+      expect(await journal.olderUnknown([{ batch: first, position: 0 }])).toEqual([])
+    })
+
+    promise('never opens one that a newer one of V3 forbids', async (journal) => {
+      const older = await settledOnV3(journal, 'a', unknown(0, 5))
+      await beginNew(journal, batchOf(['a']))
+      await beginNew(journal, onV2(['a']))
+      expect((await journal.reopen(older, [0], undefined, 'beforeRelay')).after.size).toBe(0)
+    })
+
+    promise('supersedes older records by what V2 applied, or may have', async (journal) => {
+      for (const end of [confirmed(0), unknown(0)]) {
+        const lost = await settledOnV3(journal, 'a', unknown(0, 5))
+        const waiting = await settledOnV3(journal, 'b', parked(0))
+        const batch = await beginNew(journal, onV2(['a', 'b']))
+        await journal.settle(batch, [end, { ...end, position: 1 }])
+        expect(await statesOf(journal, lost)).toEqual(['unknown, superseded'])
+        expect(await statesOf(journal, waiting)).toEqual(['refused, superseded'])
+      }
+      expect(await journal.due(10, 10)).toEqual([])
+    })
+
+    promise('leaves older records as they are where V2 refused', async (journal) => {
+      const waiting = await settledOnV3(journal, 'a', parked(0))
+      const batch = await beginNew(journal, onV2(['a']))
+      await journal.settle(batch, [{ position: 0, state: 'refused', answer: undefined }])
+      expect(await statesOf(journal, waiting)).toEqual(['parked'])
+      expect(await journal.due(10, 10)).toEqual([{ batch: waiting, positions: [0] }])
+    })
+
+    promise('counts what V2 serves in the totals, and never as unsettled', async (journal) => {
+      const batch = await beginNew(journal, onV2(['a', 'b']))
+      expect(await journal.unsettled()).toEqual(new Map())
+      await journal.settle(batch, [confirmed(0), unknown(1)])
+      expect(await journal.balances()).toMatchObject([{ received: 2, open: 0, confirmed: 1, unknown: 1 }])
+    })
+
+    promise('takes over what a dead instance was sending to V2', async (journal, opener) => {
+      const other = await opener.open()
+      const batch = await beginNew(other, onV2(['a'], 'one'))
+      await other.close()
+      const [taken] = await journal.takeOver()
+      expect(taken?.batch).toBe(batch)
+      await journal.settle(batch, [unknown(0)], taken?.lease)
+      expect(await statesOf(journal, batch)).toEqual(['unknown'])
+    })
+  })
+}
