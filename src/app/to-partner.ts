@@ -1,8 +1,9 @@
-import { type PartnerConfig, Secret } from '../config/index.ts'
+import { type Config, type PartnerConfig, Secret } from '../config/index.ts'
 import type { Partner } from '../partners/index.ts'
 import { isGuid } from '../odata/index.ts'
 import { createTokenSource, fetchToken, type TokenSource } from '../upstream/index.ts'
 import { systemClock } from '../clock.ts'
+import { toFileStage } from './to-file-stage.ts'
 import { toMapping } from './to-mapping.ts'
 
 /** A partner of the configuration as the proxy needs it. */
@@ -10,22 +11,16 @@ export function toPartner(
   partner: PartnerConfig,
   callsPerSecond: number | undefined,
   tokens: TokenSource | undefined,
-  v2: URL | undefined,
+  { upstreams, rollout }: Pick<Config, 'upstreams' | 'rollout'>,
 ): Partner {
   const { v3, canary } = partner
   const { subscriptionKey } = v3
   return {
     id: partner.id,
     match: toMatch(partner.match),
-    fileStage: {
-      stage: partner.stage,
-      override: partner.stageOverride,
-      percent: canary.percent,
-      always: canary.always,
-      never: canary.never,
-    },
+    fileStage: toFileStage(partner, rollout),
     unit: { claim: canary.claim, header: canary.header?.toLowerCase() },
-    v2: partner.v2.baseUrl ?? v2,
+    v2: partner.v2.baseUrl ?? upstreams.v2?.baseUrl,
     identityClaims: partner.identity.claims,
     layout: partner.layout,
     serviceHosts: partner.serviceHosts,

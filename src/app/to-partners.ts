@@ -23,11 +23,10 @@ export function toPartners(config: Config, before?: ConfiguredPartners): readonl
   return config.partners.map((own) => {
     const rate = rateOf(own)
     const old = known.get(own.id)
-    const v2 = config.upstreams.v2?.baseUrl
-    if (old === undefined) return toPartner(own, rate, toTokenSource(own.v3.auth), v2)
+    if (old === undefined) return toPartner(own, rate, toTokenSource(own.v3.auth), config)
     const isSame = rate === old.partner.callsPerSecond && changedPaths(old.own, own).length === 0
     if (isSame) return old.partner
     const keepsTokens = changedPaths(old.own.v3.auth, own.v3.auth).length === 0
-    return toPartner(own, rate, keepsTokens ? old.partner.tokens : toTokenSource(own.v3.auth), v2)
+    return toPartner(own, rate, keepsTokens ? old.partner.tokens : toTokenSource(own.v3.auth), config)
   })
 }

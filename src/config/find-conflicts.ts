@@ -28,7 +28,7 @@ export function findConflicts(input: unknown): ErrorDetail[] {
   const { approval, operators } = membersOf(config['rollout'])
   return [
     ...usedTwice(keys, 'journal.keys'),
-    ...findOperatorConflicts(approval, listOf(operators).map(membersOf)),
+    ...findOperatorConflicts(approval, listOf(operators).map(membersOf), given),
     ...usedTwice(partners, 'partners'),
     ...partners.flatMap((partner, index) => [
       ...findLent(partner, `partners[${index}]`),

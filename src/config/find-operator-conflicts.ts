@@ -2,12 +2,16 @@ import type { ErrorDetail } from '../errors.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-/** What is wrong with the operators of a rollout section as written: equal names or tokens, too few people for two of them. */
+/** What is wrong with the operators of a rollout section as written: equal names or tokens, no approval by a second one. */
 export function findOperatorConflicts(
   approval: unknown,
   operators: readonly Members[],
+  { hasJournal }: { readonly hasJournal: boolean },
 ): readonly ErrorDetail[] {
   return [
+    ...(approval === 'two' && !hasJournal
+      ? [refuseApproval('needs a journal: with journal.url: none the stages are those of this file')]
+      : []),
     ...usedTwice(operators, 'name', 'name'),
     ...usedTwice(operators, 'tokenSha256', 'token'),
     ...(approval === 'two' && operators.length > 0 ? findTooFew(operators) : []),
@@ -33,5 +37,11 @@ function findTooFew(operators: readonly Members[]): ErrorDetail[] {
   if (proposers >= 1 && proposers + approvers >= 2) return []
   const message =
     'needs an operator who proposes a step and a second person, operator or approver, who approves it'
-  return [{ code: 'conflict', message, target: 'rollout.approval' }]
+  return [refuseApproval(message)]
 }
+
+const refuseApproval = (message: string): ErrorDetail => ({
+  code: 'conflict',
+  message,
+  target: 'rollout.approval',
+})

@@ -100,6 +100,12 @@ describe('stages of the file', () => {
     expect(partnerFaults(members, sections)).toEqual(faults)
   }) // prettier-ignore
 
+  it('two people without a journal, where stages are those of the file', () => {
+    expect(partnerFaults({}, { ...none, rollout: { approval: 'two' } })).toEqual([
+      'rollout.approval: needs a journal: with journal.url: none the stages are those of this file',
+    ])
+  })
+
   const warningsFor = (members: object, rollout: object = {}): readonly string[] =>
     warningsOf(parseConfig({ upstreams: { ...upstreams, v2 }, rollout, partners: [partner(members)] }), 1)
 
