@@ -3,7 +3,7 @@ import type { Server } from 'node:http'
 
 import { addGauges, addJournalGauges } from './app/gauges.ts'
 import { createEchoKeeper, type EchoKeeper } from './app/keep-echoes.ts'
-import { openConfiguredJournal } from './app/open-journal.ts'
+import { openConfiguredJournal, openJournalLater } from './app/open-journal.ts'
 import { createRateSharing } from './app/share-rate.ts'
 import { createReload, type PreparedReload, type Reload } from './app/create-reload.ts'
 import { createListener, requestTimeouts } from './app/create-listener.ts'
@@ -198,17 +198,26 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   addGauges(metrics, shared, registry, rateLimits, gates)
   const start = async (): Promise<Running> => {
     const open = overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events, rateLimit))
-    const journal = await open()
+    // What V2 serves needs no journal.
+    const journal = partners.some(({ v2: own }) => own !== undefined)
+      ? await openJournalLater(open, events, systemClock)
+      : await open()
     addJournalGauges(metrics, journal, systemClock)
     const keeper = createEchoKeeper(shared.echoes, journal, v3.baseUrl, systemClock)
     await keeper.load()
-    const linkSecret = linkSecretOf(config) ?? journal.linkSecret
+    // Read when it is needed: a journal that could not be reached yet does not know it.
+    const linkSecret = (): Uint8Array => linkSecretOf(config) ?? journal.linkSecret
     const context = {
       ...shared,
       journal,
       predecessors: createPredecessorWatch(journal, systemClock),
-      stages: createFileStages(journal.linkSecret),
-      reads: { ...reads, linkSecret },
+      stages: createFileStages(() => journal.linkSecret),
+      reads: {
+        ...reads,
+        get linkSecret() {
+          return linkSecret()
+        },
+      },
     }
     const recovery = createRecovery(
       context,

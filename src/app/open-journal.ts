@@ -1,5 +1,7 @@
 import { type JournalConfig, journalKeysOf, journalUrlOf } from '../config/index.ts'
-import { createNoJournal, type Journal, openJournal } from '../journal/index.ts'
+import type { Clock } from '../clock.ts'
+import { AdapterError } from '../errors.ts'
+import { createLateJournal, createNoJournal, type Journal, openJournal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
 import type { RateSharing } from './share-rate.ts'
 
@@ -30,4 +32,32 @@ export async function openConfiguredJournal(
   })
   sharing.use(journal.rateLimit)
   return journal
+}
+
+/**
+ * Opens a journal for an adapter that also serves from V2, which needs none: where its store cannot be reached now, it is opened as soon
+ * as it can be. Errors: those of `open`, except `ADP_JOURNAL_UNAVAILABLE`.
+ */
+export async function openJournalLater(
+  open: () => Promise<Journal>,
+  events: Pick<Events, 'journalFailed' | 'journalRecovered'>,
+  clock: Clock,
+): Promise<Journal> {
+  try {
+    return await open()
+  } catch (cause) {
+    if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') throw cause
+    let shown = cause.message
+    events.journalFailed({ reason: shown })
+    return createLateJournal({
+      open,
+      clock,
+      onFailed: (failure) => {
+        const reason = failure instanceof AdapterError ? failure.message : 'unexpected error'
+        if (reason !== shown) events.journalFailed({ reason })
+        shown = reason
+      },
+      onOpened: () => events.journalRecovered(),
+    })
+  }
 }

@@ -26,6 +26,7 @@ export type {
   Verdict,
 } from './journal.ts'
 export { isDamagedBatch } from './store/damage.ts'
+export { createLateJournal } from './late-journal.ts'
 export { createNoJournal } from './none.ts'
 export { type JournalOptions, openJournal } from './open-journal.ts'
 export type { RateLimit, SharedRateLimit } from './rate-limit/rate-limit.ts'

@@ -36,17 +36,19 @@ export const clientHeaders = {
 /** Members of the configuration besides `listen` and the address of V3. */
 export interface AdapterSettings {
   readonly v3?: object
+  /** V2, where there is one. */
+  readonly v2?: object
   readonly partners?: readonly object[]
   readonly [section: string]: unknown
 }
 
 /** The configuration of such an adapter. */
 export function adapterConfig(v3Url: string, settings: AdapterSettings = {}): Config {
-  const { v3 = {}, partners = [{ id: 'default', match: { any: true } }], ...sections } = settings
+  const { v3 = {}, v2, partners = [{ id: 'default', match: { any: true } }], ...sections } = settings
   return parseConfig({
     listen: { port: 0 },
     journal: { url: 'none' },
-    upstreams: { v3: { baseUrl: v3Url, ...v3 } },
+    upstreams: { v3: { baseUrl: v3Url, ...v3 }, ...(v2 === undefined ? {} : { v2 }) },
     partners: partners.map((partner) => ({
       ...partner,
       v3: { readBackAfterMs: [], ...('v3' in partner && typeof partner.v3 === 'object' ? partner.v3 : {}) },
