@@ -37,7 +37,7 @@ export {
   type OpenedDatabase,
 } from './journal-database.ts'
 export { type LiveInstance, readLiveInstances } from './lease/live-instances.ts'
-export { readUncleanEnd } from './lease/take-over.ts'
+export { readUncleanEnd } from './lease/unclean-ends.ts'
 export type { JournalTables } from './schema/tables.ts'
 export { readUnsettled } from './unsettled.ts'
 export { damagedRow } from './store/damage.ts'

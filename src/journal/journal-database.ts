@@ -18,7 +18,7 @@ export interface JournalDatabase {
   readonly dialect: Dialect
   readonly macKey: MacKey
   /** The time of the database, which leases are measured in, as SQL; ms since the epoch. */
-  nowMs(): RawBuilder<number>
+  readonly nowMs: () => RawBuilder<number>
   /**
    * Runs a question to the database. Errors: `ADP_JOURNAL_UNAVAILABLE`; `ADP_JOURNAL_DAMAGED`; `ADP_INTERNAL` for a statement that the
    * database does not understand.

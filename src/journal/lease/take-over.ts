@@ -2,11 +2,11 @@ import { type Kysely, sql } from 'kysely'
 
 import type { TakenOver } from '../journal.ts'
 import { readOlderOfBatch } from '../older-open.ts'
-import { readMeta, writeMeta } from '../schema/migrate.ts'
 import { changeOfBatch } from '../schema/row-sums.ts'
 import type { JournalTables } from '../schema/tables.ts'
 import type { WallClock } from '../../clock.ts'
 import type { Store } from '../store/store.ts'
+import { noteUncleanEnd, type UncleanEnd } from './unclean-ends.ts'
 import { isGone, type ProcessIdentity } from './process-identity.ts'
 
 export interface TakeOverOptions {
@@ -49,23 +49,25 @@ export function createTakeOver(
       const nowMs = clock.nowMs()
       const last = sightings
       sightings = new Map()
-      const gone: { readonly id: number; readonly leaseUntil: number }[] = []
+      const gone: { readonly id: number; readonly leaseUntil: number; readonly how: UncleanEnd }[] = []
       for (const one of all) {
         const { id, leaseUntil } = one
         if (id === instance) continue
         const seen = last.get(id)
         const sinceMs = seen?.leaseUntil === leaseUntil ? seen.sinceMs : nowMs
         sightings.set(id, { leaseUntil, sinceMs })
-        if (isGone(one, own) || nowMs - sinceMs >= (one.leaseMs ?? leaseMs) * LEASES_MISSED) gone.push(one)
+        if (isGone(one, own)) gone.push({ ...one, how: 'killed' })
+        else if (nowMs - sinceMs >= (one.leaseMs ?? leaseMs) * LEASES_MISSED)
+          gone.push({ ...one, how: 'lost' })
       }
       // The lease has expired: batches taken now would have no owner.
       if (!all.some(({ id }) => id === instance)) return []
-      for (const { id, leaseUntil } of gone) {
+      for (const { id, leaseUntil, how } of gone) {
         // It may have renewed its lease since it was read.
         const unchanged = db.deleteFrom('journal_instances').where('id', '=', id)
         await unchanged.where('lease_until', '=', leaseUntil).execute()
+        await noteUncleanEnd(db, store, how)
       }
-      if (gone.length > 0) await noteUncleanEnd(db, store)
       const taken = await db
         .updateTable('journal_batches')
         .set({ owner: instance, sum: sql.raw(changeOfBatch({ owner: String(instance) })) })
@@ -80,23 +82,6 @@ export function createTakeOver(
         taken.map(({ id }) => id),
       )
     })
-}
-
-/** The name in `journal_meta`. */
-const UNCLEAN_END = 'unclean_end'
-
-async function noteUncleanEnd(db: Kysely<JournalTables>, { nowMs }: Pick<Store, 'nowMs'>): Promise<void> {
-  const { rows } = await sql<{ now: number }>`select ${nowMs()} as now`.execute(db)
-  await writeMeta(db, UNCLEAN_END, String(rows[0]?.now ?? 0))
-}
-
-/**
- * When an instance was last found gone that had not given its lease up (ms, time of the database): until then it may have served without
- * the journal. Undefined: none was.
- */
-export async function readUncleanEnd(db: Kysely<JournalTables>): Promise<number | undefined> {
-  const text = await readMeta(db, UNCLEAN_END)
-  return text === undefined ? undefined : Number(text)
 }
 
 /** The batches of `instance` that have open records. */

@@ -11,8 +11,8 @@ export interface JournalTables extends RolloutTables {
    * `schema`: version of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. `identity`: what tells
    * this journal from any other. `read_back_until`: until then (ms since the epoch) new records are looked for in V3 before they
    * are posted; `read_back_from_age`: the age of the journal when that began. `age`: the age of the journal, and which batches were
-   * there at which age (ageing.ts). `asked: <batch>`: the instance that asks for a batch (hand-over.ts). `mac_key`: the sealed key of the MACs of stages (mac-key.ts). `unclean_end`:
-   * when an instance was found gone that had not given its lease up (take-over.ts). In PostgreSQL also the mark of the last ordered group of each instance.
+   * there at which age (ageing.ts). `asked: <batch>`: the instance that asks for a batch (hand-over.ts). `mac_key`: the sealed key of the MACs of stages (mac-key.ts). `unclean end: <how>`:
+   * when an instance was last found gone (unclean-ends.ts). In PostgreSQL also the mark of the last ordered group of each instance.
    */
   readonly journal_meta: { readonly name: string; readonly value: string }
   /** Keys that something here is encrypted with; `proof` tells another key of the same id. */

@@ -25,7 +25,8 @@ export interface PendingChange extends StageSetting {
 
 /** What the store knows of a partner. */
 export interface PartnerRollout {
-  readonly state: StageState
+  /** Undefined: that of the file counts, until the first change is committed. */
+  readonly state: StageState | undefined
   /** Undefined: none that has not expired. */
   readonly pending: PendingChange | undefined
 }
@@ -93,8 +94,9 @@ export interface Undrained {
   readonly writes: number | undefined
 }
 
-/** `stale`: the revision is not the expected one any longer. */
-export type ApplyResult = { readonly kind: 'applied'; readonly revision: number } | { readonly kind: 'stale' }
+/** `stale`: the revision is not the expected one any longer; `forward`: the change moves units to V3, so it has to be proposed. */
+export type ApplyResult =
+  { readonly kind: 'applied'; readonly revision: number } | { readonly kind: 'stale' | 'forward' }
 
 /** `pending`: another change waits; `early`: the journal does not know all batches of the last `quietMs` yet. */
 export type ProposeResult =
@@ -159,8 +161,10 @@ export interface Unrecorded {
   readonly nowMs: number
   /** The last one that an instance has noted. */
   readonly notedMs: number | undefined
-  /** When an instance was last found gone that had not ended cleanly: it may have relayed some until then, and noted none. */
-  readonly uncleanEndMs: number | undefined
+  /** When an instance was last found killed: it may have relayed some until then, and noted none. */
+  readonly killedMs: number | undefined
+  /** When an instance was last found not to renew its lease: it may relay some after that, as long as it does without the journal. */
+  readonly lostMs: number | undefined
 }
 
 /**
@@ -171,7 +175,7 @@ export interface Unrecorded {
 export interface RolloutStore {
   /** One consistent read, cheap enough for every instance twice a second. */
   snapshot(): Promise<RolloutSnapshot>
-  /** Changes a stage at once, and drops a pending change. With `damaged` as the expected revision this is what repairs a row. */
+  /** Changes a stage at once, and drops a pending change; never forward. With `damaged` as the expected revision this is what repairs a row. */
   apply(change: Change, action: 'set' | 'back' | 'guard'): Promise<ApplyResult>
   /** Makes a change known that is to be committed once all live instances have acknowledged it. */
   propose(change: ProposedChange): Promise<ProposeResult>
@@ -189,7 +193,10 @@ export interface RolloutStore {
   acknowledge(instance: number, rows: readonly Acknowledgement[]): Promise<void>
   /** Removes what an instance has said, at its clean end. */
   leave(instance: number): Promise<void>
-  /** Notes that a batch was relayed to V2 `agoMs` ago which the journal does not know. */
+  /**
+   * Notes that a batch was relayed to V2 `agoMs` ago which the journal does not know. Also to be noted, with 0, by an instance that begins
+   * to serve a partner at `shadow` by its file: what came before is not known either.
+   */
   noteUnrecorded(partner: string, agoMs: number): Promise<void>
   unrecorded(partner: string): Promise<Unrecorded>
   /** Adds a row to the audit trail that changes no stage. */

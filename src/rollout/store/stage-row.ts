@@ -88,7 +88,8 @@ export function fromStageRow(key: Uint8Array, row: StageRow): KeptStage | undefi
 /** What others see of a stage at a time. */
 export function toRollout({ state, pending }: KeptStage, nowMs: number): PartnerRollout {
   return {
-    state,
+    // The row of a partner whose first change is pending still.
+    state: state.revision === 0 ? undefined : state,
     pending: pending === undefined || pending.expiresMs <= nowMs ? undefined : toPending(pending),
   }
 }

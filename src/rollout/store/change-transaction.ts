@@ -1,0 +1,181 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+
+import { damagedRow, type JournalDatabase, type JournalTables } from '../../journal/index.ts'
+import type { AuditAction, AuditEntry } from './rollout-store.ts'
+import { macOfEntry, toAuditRow } from './audit-row.ts'
+import { fromStageRow, isMac, type KeptStage, macOf, toStageRow } from './stage-row.ts'
+
+/** The end of the audit trail. */
+type Head = JournalTables['rollout_head']
+
+/** A transaction that changes stages; others that do wait until it ends. */
+export interface ChangeTransaction {
+  readonly db: Transaction<JournalTables>
+  /** By the clock of the database. */
+  readonly nowMs: number
+  /** Adds a row to the audit trail; gives its number. */
+  readonly add: (entry: Omit<AuditEntry, 'entry' | 'atMs'>) => Promise<number>
+  /** `damaged`: the row is not as it was written, or is gone. */
+  readonly readStage: (partner: string) => Promise<KeptStage | 'damaged' | undefined>
+  readonly writeStage: (kept: KeptStage) => Promise<void>
+}
+
+/** What a change does when the end of the audit trail is not as it was written. */
+export interface ChangeOptions {
+  /** True: it goes on from the rows that are there, and says so in the trail. Else it fails. */
+  readonly repairs: boolean
+}
+
+/** Runs a change alone, with the audit trail that it adds to. Error: `ADP_JOURNAL_DAMAGED` where the end of the trail is. */
+export function inChangeTransaction<Result>(
+  database: JournalDatabase,
+  { repairs }: ChangeOptions,
+  work: (change: ChangeTransaction) => Promise<Result>,
+): Promise<Result> {
+  const { key, keyed } = database.macKey
+  return database.ask(() =>
+    database.db.transaction().execute(async (db) => {
+      const locked = await lockHead(database, db)
+      const nowMs = await readNow(database, db)
+      const isSound = locked !== undefined && (await fits(db, key, locked))
+      if (!isSound && !repairs)
+        throw damagedRow('the end of the audit trail of stages is not as it was written')
+      let head = isSound ? locked : await endOfRows(db, locked)
+      if (keyed) head = { ...head, keyed_from: head.keyed_from ?? 1 }
+      const found = head
+      const add: ChangeTransaction['add'] = async (entry) => {
+        const row = toAuditRow({ ...entry, entry: head.entries + 1, atMs: nowMs })
+        const mac = macOfEntry(key, head.last_mac, row)
+        await db
+          .insertInto('rollout_audit')
+          .values({ ...row, mac })
+          .execute()
+        head = { ...head, entries: row.entry, last_mac: mac }
+        return row.entry
+      }
+      if (!isSound) await add(aboutTrail('repair', 'the end of the audit trail was not as it was written'))
+      const result = await work({
+        db,
+        nowMs,
+        add,
+        readStage: (partner) => readStage(db, key, partner),
+        writeStage: async (kept) => {
+          const { partner, ...row } = toStageRow(key, kept)
+          await db
+            .insertInto('rollout_stages')
+            .values({ partner, ...row })
+            .onConflict((conflict) => conflict.column('partner').doUpdateSet(row))
+            .execute()
+        },
+      })
+      if (head !== found) await writeHead(db, key, { ...head, partners: await countStages(db) })
+      return result
+    }),
+  )
+}
+
+/** A row about the trail itself. */
+export const aboutTrail = (action: AuditAction, reason: string): Omit<AuditEntry, 'entry' | 'atMs'> => ({
+  by: 'markbridge',
+  partner: '',
+  action,
+  from: undefined,
+  to: undefined,
+  revision: 0,
+  reason,
+})
+
+export async function readNow(database: JournalDatabase, db: Kysely<JournalTables>): Promise<number> {
+  const { rows } = await sql<{ now: number }>`select ${database.nowMs()} as now`.execute(db)
+  return Number(rows[0]?.now)
+}
+
+export async function lockHead(
+  { dialect }: JournalDatabase,
+  db: Kysely<JournalTables>,
+): Promise<Head | undefined> {
+  return db
+    .selectFrom('rollout_head')
+    .selectAll()
+    .where('id', '=', 1)
+    .$if(dialect === 'postgres', (query) => query.forUpdate())
+    .executeTakeFirst()
+}
+
+/** True for the row of a trail that has not begun. */
+export const isBlank = (head: Head): boolean => head.mac === '' && head.entries === 0 && head.last_mac === ''
+
+/** True where the end of the trail is as it was written. */
+export async function fits(db: Kysely<JournalTables>, key: Uint8Array, head: Head): Promise<boolean> {
+  if (!isBlank(head)) return isMac(macOfHead(key, head), head.mac)
+  const first = await db.selectFrom('rollout_audit').select('entry').limit(1).executeTakeFirst()
+  return first === undefined
+}
+
+const macOfHead = (key: Uint8Array, head: Omit<Head, 'mac' | 'id'>): string =>
+  macOf(key, 'head', [head.entries, head.last_mac, head.keyed_from, head.partners])
+
+export async function writeHead(
+  db: Kysely<JournalTables>,
+  key: Uint8Array,
+  { entries, last_mac, keyed_from, partners }: Omit<Head, 'mac' | 'id'>,
+): Promise<void> {
+  const row = { entries, last_mac, keyed_from, partners }
+  const all = { ...row, mac: macOfHead(key, row) }
+  await db
+    .insertInto('rollout_head')
+    .values({ id: 1, ...all })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet(all))
+    .execute()
+}
+
+/** The end of the rows that are there. */
+async function endOfRows(db: Kysely<JournalTables>, damaged: Head | undefined): Promise<Head> {
+  const last = await db
+    .selectFrom('rollout_audit')
+    .select(['entry', 'mac'])
+    .orderBy('entry', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return {
+    id: 1,
+    entries: last?.entry ?? 0,
+    last_mac: last?.mac ?? '',
+    keyed_from: damaged?.keyed_from ?? null,
+    partners: 0,
+    mac: '',
+  }
+}
+
+export async function countStages(db: Kysely<JournalTables>): Promise<number> {
+  const { n } = await db
+    .selectFrom('rollout_stages')
+    .select(({ fn }) => fn.countAll<number | string>().as('n'))
+    .executeTakeFirstOrThrow()
+  return Number(n)
+}
+
+async function readStage(
+  db: Kysely<JournalTables>,
+  key: Uint8Array,
+  partner: string,
+): Promise<KeptStage | 'damaged' | undefined> {
+  const row = await db
+    .selectFrom('rollout_stages')
+    .selectAll()
+    .where('partner', '=', partner)
+    .executeTakeFirst()
+  if (row !== undefined) return fromStageRow(key, row) ?? 'damaged'
+  return (await readStagedPartners(db)).has(partner) ? 'damaged' : undefined
+}
+
+/** Partners whose stage was changed once, by the audit trail. */
+export async function readStagedPartners(db: Kysely<JournalTables>): Promise<ReadonlySet<string>> {
+  const rows = await db
+    .selectFrom('rollout_audit')
+    .select('partner')
+    .distinct()
+    .where('action', 'in', ['set', 'back', 'guard', 'propose'])
+    .execute()
+  return new Set(rows.map(({ partner }) => partner))
+}

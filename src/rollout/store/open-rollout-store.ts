@@ -1,0 +1,14 @@
+import { type DatabaseOptions, openJournalDatabase } from '../../journal/index.ts'
+import { createRolloutStore } from './create-rollout-store.ts'
+import type { RolloutStore } from './rollout-store.ts'
+
+/** A store that was opened by itself. */
+export interface OpenedRolloutStore extends RolloutStore {
+  close(): Promise<void>
+}
+
+/** Opens the store of a journal that is there, also while it is served. Errors: those of `openJournalDatabase`. */
+export async function openRolloutStore(options: DatabaseOptions): Promise<OpenedRolloutStore> {
+  const database = await openJournalDatabase(options)
+  return { ...createRolloutStore(database), close: () => database.close() }
+}

@@ -1,0 +1,56 @@
+import { onTestFinished } from 'vitest'
+
+import { type DurableJournal, openJournal } from '../../../src/journal/index.ts'
+import type { JournalKey } from '../../../src/journal/index.ts'
+import type { StageSetting } from '../../../src/rollout/stage.ts'
+import { createRolloutStore } from '../../../src/rollout/store/create-rollout-store.ts'
+import type { Acknowledgement, Change, RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
+
+/** An instance that serves, with the store of stages of its journal. */
+export interface Serving {
+  readonly journal: DurableJournal
+  readonly store: RolloutStore
+  /** Number of its lease. */
+  readonly instance: () => number
+}
+
+/** Starts an instance on a journal; it ends with the test. */
+export async function serve(
+  url: string,
+  options: { readonly keys?: readonly JournalKey[]; readonly leaseMs?: number } = {},
+): Promise<Serving> {
+  const journal = await openJournal({ url, ...options })
+  onTestFinished(() => journal.close())
+  const store = createRolloutStore(journal.database)
+  return { journal, store, instance: () => journal.lease() ?? 0 }
+}
+
+export const keyOf = (id: string): JournalKey => ({ id, key: Buffer.alloc(32, id) })
+
+export const legacy: StageSetting = { stage: 'legacy', percent: 0, always: [], never: [] }
+export const shadow: StageSetting = { ...legacy, stage: 'shadow' }
+export const canary = (percent: number): StageSetting => ({ ...legacy, stage: 'canary', percent })
+
+/** A change by ada; from revision 0, which is `legacy`. */
+export function changeTo(to: StageSetting, given: Partial<Change> = {}): Change {
+  return { partner: 'acme', expectedRevision: 0, from: legacy, to, by: 'ada', reason: 'a test', ...given }
+}
+
+export const soon = { forMs: 60_000, needsApproval: false, quietMs: 0 } as const
+
+export const acknowledged = (
+  pendingRevision: number,
+  given: Partial<Acknowledgement> = {},
+): Acknowledgement => {
+  return { partner: 'acme', revision: 0, pendingRevision, writesV2: 0, writesV3: 0, ...given }
+}
+
+/** Proposes a change and commits it, with one instance that is drained. */
+export async function goForward(serving: Serving, change: Change): Promise<number> {
+  const { store } = serving
+  const proposed = await store.propose({ ...change, ...soon })
+  const revision = proposed.kind === 'proposed' ? proposed.revision : -1
+  await store.acknowledge(serving.instance(), [acknowledged(revision)])
+  const committed = await store.commit(change.partner, revision)
+  return committed.kind === 'committed' ? revision : -1
+}

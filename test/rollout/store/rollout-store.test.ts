@@ -1,0 +1,250 @@
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+
+import { openRolloutStore } from '../../../src/rollout/store/open-rollout-store.ts'
+import { makeFolder } from '../../journal/open-sqlite.ts'
+import { missingPostgres, startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
+import { acknowledged, canary, changeTo, goForward, legacy, serve, shadow, soon } from './open-stores.ts'
+
+let postgres: TestPostgres | undefined
+beforeAll(async () => {
+  if (missingPostgres() === undefined) postgres = await startPostgres()
+})
+afterAll(() => postgres?.close())
+
+const databases = [
+  ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
+  ['PostgreSQL', () => postgres?.createDatabase()],
+] as const
+
+describe.each(databases)('stages in %s', (name, makeUrl) => {
+  const tells = (what: string, act: (url: string) => Promise<void>): void => {
+    it.skipIf(name === 'PostgreSQL' && missingPostgres() !== undefined)(what, async () => {
+      await act((await makeUrl()) ?? '')
+    })
+  }
+
+  tells('are unknown until they are set', async (url) => {
+    const { store, instance } = await serve(url)
+    expect(await store.snapshot()).toEqual({
+      nowMs: expect.any(Number) as number,
+      partners: new Map(),
+      damaged: new Set(),
+      unsettled: new Map(),
+      liveInstances: [instance()],
+      acknowledgements: [],
+    })
+  })
+
+  tells('move forward once every live instance has acknowledged the change', async (url) => {
+    const [one, other] = [await serve(url), await serve(url)]
+    const { store } = one
+    expect(await store.propose({ ...changeTo(shadow), ...soon })).toEqual({ kind: 'proposed', revision: 1 })
+    const seen = (await other.store.snapshot()).partners.get('acme')
+    expect(seen).toMatchObject({
+      state: undefined,
+      pending: { ...shadow, revision: 1, needsApproval: false },
+    })
+    await one.store.acknowledge(one.instance(), [acknowledged(1)])
+    await other.store.acknowledge(other.instance(), [acknowledged(1, { writesV2: 2, writesV3: 1 })])
+    const waits = await store.commit('acme', 1)
+    expect(waits).toMatchObject({ kind: 'undrained', instances: [{ instance: other.instance(), writes: 3 }] })
+    await other.store.acknowledge(other.instance(), [acknowledged(1)])
+    expect(await store.commit('acme', 1)).toEqual({ kind: 'committed' })
+    expect(await store.commit('acme', 1)).toEqual({ kind: 'gone' })
+    const { nowMs, partners } = await other.store.snapshot()
+    expect(partners.get('acme')).toEqual({
+      state: {
+        partner: 'acme',
+        revision: 1,
+        ...shadow,
+        sinceMs: expect.any(Number) as number,
+        by: 'ada',
+        reason: 'a test',
+      },
+      pending: undefined,
+    })
+    expect(Math.abs(nowMs - (partners.get('acme')?.state?.sinceMs ?? 0))).toBeLessThan(60_000)
+  })
+
+  tells('do not move while an instance that registered meanwhile has not acknowledged', async (url) => {
+    const one = await serve(url)
+    await one.store.propose({ ...changeTo(shadow), ...soon })
+    await one.store.acknowledge(one.instance(), [acknowledged(1)])
+    const late = await serve(url)
+    expect(await one.store.commit('acme', 1)).toMatchObject({
+      kind: 'undrained',
+      instances: [{ instance: late.instance(), pid: process.pid, writes: undefined }],
+    })
+    await late.journal.close()
+    expect(await one.store.commit('acme', 1)).toEqual({ kind: 'committed' })
+  })
+
+  tells('do not move on an acknowledgement of an earlier change', async (url) => {
+    const one = await serve(url)
+    await one.store.propose({ ...changeTo(shadow), ...soon })
+    await one.store.acknowledge(one.instance(), [acknowledged(1)])
+    await one.store.withdraw('acme', 1, 'ada', 'not today')
+    expect(await one.store.propose({ ...changeTo(shadow), ...soon })).toEqual({
+      kind: 'proposed',
+      revision: 2,
+    })
+    expect(await one.store.commit('acme', 1)).toEqual({ kind: 'gone' })
+    expect(await one.store.commit('acme', 2)).toMatchObject({
+      kind: 'undrained',
+      instances: [{ writes: undefined }],
+    })
+  })
+
+  tells('do not move after the time that the change had, and make room for another', async (url) => {
+    const one = await serve(url)
+    await one.store.propose({ ...changeTo(shadow), ...soon, forMs: 1 })
+    await one.store.acknowledge(one.instance(), [acknowledged(1)])
+    await vi.waitFor(async () => {
+      expect((await one.store.snapshot()).partners.get('acme')).toEqual({
+        state: undefined,
+        pending: undefined,
+      })
+    })
+    expect(await one.store.commit('acme', 1)).toEqual({ kind: 'gone' })
+    expect(await one.store.propose({ ...changeTo(shadow), ...soon })).toEqual({
+      kind: 'proposed',
+      revision: 2,
+    })
+    const actions = (await one.store.history({})).map(({ action, revision }) => [action, revision])
+    expect(actions).toEqual([['propose', 1], ['expire', 1], ['propose', 2]]) // prettier-ignore
+  })
+
+  tells('go back at once, which drops what is pending', async (url) => {
+    const one = await serve(url)
+    expect(await goForward(one, changeTo(shadow))).toBe(1)
+    const forward = changeTo(canary(20), { expectedRevision: 1, from: shadow })
+    expect(await one.store.propose({ ...forward, ...soon })).toMatchObject({ revision: 2 })
+    const back = changeTo(legacy, { expectedRevision: 1, from: shadow, by: 'bob' })
+    expect(await one.store.apply(back, 'back')).toEqual({ kind: 'applied', revision: 3 })
+    expect(await one.store.commit('acme', 2)).toEqual({ kind: 'gone' })
+    expect((await one.store.snapshot()).partners.get('acme')).toMatchObject({
+      state: { ...legacy, revision: 3, by: 'bob' },
+      pending: undefined,
+    })
+    expect(await one.store.apply(back, 'back')).toEqual({ kind: 'stale' })
+  })
+
+  tells('are never applied forward at once', async (url) => {
+    const { store } = await serve(url)
+    expect(await store.apply(changeTo(shadow), 'set')).toEqual({ kind: 'forward' })
+    expect(await store.history({})).toEqual([])
+  })
+
+  tells('wait for another operator where that is asked for', async (url) => {
+    const one = await serve(url)
+    await one.store.propose({ ...changeTo(shadow), ...soon, needsApproval: true })
+    await one.store.acknowledge(one.instance(), [acknowledged(1)])
+    expect(await one.store.commit('acme', 1)).toEqual({ kind: 'gone' })
+    const approval = { by: 'ada', reason: 'seen', forMs: 60_000 }
+    expect(await one.store.approve('acme', 1, approval)).toEqual({ kind: 'own' })
+    expect(await one.store.approve('acme', 2, { ...approval, by: 'bob' })).toEqual({ kind: 'gone' })
+    expect(await one.store.approve('acme', 1, { ...approval, by: 'bob' })).toEqual({ kind: 'approved' })
+    expect(await one.store.approve('acme', 1, { ...approval, by: 'eve' })).toEqual({ kind: 'gone' })
+    expect(await one.store.commit('acme', 1)).toEqual({ kind: 'committed' })
+    const who = (await one.store.history({ partner: 'acme' })).map(({ action, by }) => [action, by])
+    expect(who).toEqual([['propose', 'ada'], ['approve', 'bob'], ['commit', 'ada']]) // prettier-ignore
+  })
+
+  tells('are changed by one of two commands at once', async (url) => {
+    const one = await serve(url)
+    const commands = await Promise.all([1, 2, 3, 4].map(() => openRolloutStore({ url })))
+    onTestFinished(async () => {
+      for (const command of commands) await command.close()
+    })
+    const proposals = await Promise.all(
+      commands.map((command, n) => command.propose({ ...changeTo(shadow, { by: `op${n}` }), ...soon })),
+    )
+    expect(proposals.map(({ kind }) => kind).sort()).toEqual(['pending', 'pending', 'pending', 'proposed'])
+    const applied = await Promise.all(
+      commands.map((command, n) => command.apply(changeTo(legacy, { by: `op${n}` }), 'set')),
+    )
+    expect(applied.map(({ kind }) => kind).sort()).toEqual(['applied', 'stale', 'stale', 'stale'])
+    // Each wrote its rows one after another: the trail holds.
+    expect(await one.store.verify()).toMatchObject({ entries: 3, broken: undefined })
+  })
+
+  tells('are either committed or taken back by two commands at once', async (url) => {
+    const one = await serve(url)
+    const command = await openRolloutStore({ url })
+    onTestFinished(() => command.close())
+    let revision = await goForward(one, changeTo(shadow))
+    for (let round = 0; round < 10; round += 1) {
+      const change = changeTo(canary(round + 1), { expectedRevision: revision, from: shadow })
+      const proposed = await one.store.propose({ ...change, ...soon })
+      const pending = proposed.kind === 'proposed' ? proposed.revision : 0
+      await one.store.acknowledge(one.instance(), [acknowledged(pending)])
+      const back = changeTo(shadow, { expectedRevision: revision, from: shadow, by: 'bob' })
+      const [committed, applied] = await Promise.all([
+        one.store.commit('acme', pending),
+        command.apply(back, 'back'),
+      ])
+      expect([committed.kind, applied.kind]).toBeOneOf([['committed', 'stale'], ['gone', 'applied']]) // prettier-ignore
+      const { state } = (await command.snapshot()).partners.get('acme') ?? {}
+      expect(state?.stage).toBe(committed.kind === 'committed' ? 'canary' : 'shadow')
+      revision = state?.revision ?? 0
+      if (state?.stage === 'shadow') continue
+      const again = { ...back, expectedRevision: revision, from: canary(round + 1) }
+      const result = await command.apply(again, 'back')
+      revision = result.kind === 'applied' ? result.revision : 0
+    }
+    expect((await one.store.verify()).broken).toBeUndefined()
+  })
+
+  tells('do not enter canary while a batch may come again that nobody recorded', async (url) => {
+    const one = await serve(url)
+    await goForward(one, changeTo(shadow))
+    const quietMs = 10_000
+    const change = { ...changeTo(canary(5), { expectedRevision: 1, from: shadow }), ...soon, quietMs }
+    // It has been at shadow for less than that.
+    const early = await one.store.propose(change)
+    const sinceMs = (await one.store.snapshot()).partners.get('acme')?.state?.sinceMs ?? 0
+    expect(early).toMatchObject({ kind: 'early', untilMs: sinceMs + quietMs })
+    expect(await one.store.propose({ ...change, quietMs: 1 })).toMatchObject({
+      kind: 'proposed',
+      revision: 2,
+    })
+    await one.store.noteUnrecorded('acme', 5_000)
+    await one.store.noteUnrecorded('acme', 7_000)
+    const { nowMs, notedMs = 0 } = await one.store.unrecorded('acme')
+    expect(nowMs - notedMs).toBeGreaterThanOrEqual(5_000)
+    expect(nowMs - notedMs).toBeLessThan(7_000)
+    await one.store.acknowledge(one.instance(), [acknowledged(2)])
+    expect(await one.store.commit('acme', 2)).toEqual({ kind: 'committed' })
+  })
+
+  tells('come with what each live instance says last, and nothing of those that ended', async (url) => {
+    const [one, other] = [await serve(url), await serve(url)]
+    const row = acknowledged(4, { partner: 'acme', revision: 3, writesV2: 7, writesV3: 8 })
+    await one.store.acknowledge(one.instance(), [acknowledged(4), { ...row, partner: 'b' }])
+    await one.store.acknowledge(one.instance(), [row])
+    await other.store.acknowledge(other.instance(), [{ ...row, pendingRevision: undefined }])
+    const [first, second] = [one.instance(), other.instance()]
+    const said = async (): Promise<unknown[]> =>
+      [...(await one.store.snapshot()).acknowledgements].sort(
+        (a, b) => a.instance - b.instance || (a.partner < b.partner ? -1 : 1),
+      )
+    expect(await said()).toEqual([
+      { ...row, instance: first },
+      { ...row, instance: first, partner: 'b' },
+      { ...row, instance: second, pendingRevision: undefined },
+    ])
+    await other.store.leave(second)
+    await other.journal.close()
+    expect(await said()).toHaveLength(2)
+  })
+
+  tells('keep evidence of guards, two writers one after the other', async (url) => {
+    const [one, other] = [await serve(url), await serve(url)]
+    expect(await one.store.readEvidence('acme')).toBeUndefined()
+    const count = (text = '0'): string => String(Number(text) + 1)
+    await Promise.all(
+      Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? one : other).store.updateEvidence('acme', count)),
+    )
+    expect(await other.store.readEvidence('acme')).toBe('20')
+  })
+})
