@@ -1,3 +1,7 @@
 export { createFileStages } from './file-stages.ts'
 export type { FileStage, LiveStages, StageEntry, StagedPartner } from './live-stages.ts'
 export { isWriteKind, type RequestKind, type Side, type Stage, stages } from './stage.ts'
+export { backOf, judgeStep, nextOf } from './steps.ts'
+export { createRolloutStore } from './store/create-rollout-store.ts'
+export { type OpenedRolloutStore, openRolloutStore } from './store/open-rollout-store.ts'
+export type { RolloutSnapshot, RolloutStore } from './store/rollout-store.ts'
