@@ -1,0 +1,83 @@
+import { addWindow } from '../../../src/rollout/guards/add-window.ts'
+import { type Evidence, noEvidence } from '../../../src/rollout/guards/evidence.ts'
+import type { GuardKindName } from '../../../src/rollout/guards/guard-kinds.ts'
+import { createTrialWindows } from '../../../src/rollout/guards/trial-windows.ts'
+import type { Side } from '../../../src/rollout/stage.ts'
+
+/** A repeatable sequence of numbers from 0 to 1 (mulberry32). */
+export function createRandom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+export interface SimulatedSchool {
+  readonly name: string
+  readonly side: Side
+  /** Batches in a window of 10 s, on average. */
+  readonly batches: number
+  readonly records: number
+}
+
+/** The probability that a record is bad, at a time, for a school. */
+export type BadShare = (school: SimulatedSchool, nowMs: number) => Partial<Record<GuardKindName, number>>
+
+export interface Simulated {
+  readonly evidence: Evidence
+  /** Records that V3 was sent. */
+  readonly v3Records: number
+  readonly windows: number
+}
+
+export const WINDOW_MS = 10_000
+
+/** Runs windows of writes until `isOver`; each school sends its batches close together, as a school does. */
+export function simulate(
+  schools: readonly SimulatedSchool[],
+  badShare: BadShare,
+  random: () => number,
+  isOver: (run: Simulated) => boolean,
+  evidence = noEvidence,
+  firstWindow = 0,
+): Simulated {
+  const windows = createTrialWindows({ windowMs: WINDOW_MS, maxTrialMs: 180_000, maxUnits: 5_000 })
+  const v2Serves = schools.some(({ side }) => side === 'v2')
+  let run: Simulated = { evidence, v3Records: 0, windows: firstWindow }
+  while (!isOver(run)) {
+    const startMs = run.windows * WINDOW_MS
+    let { v3Records } = run
+    for (const school of schools) {
+      const batches = poisson(school.batches, random)
+      const beganMs = startMs + random() * WINDOW_MS
+      for (let batch = 0; batch < batches; batch++) {
+        const receivedMs = Math.min(beganMs + batch * 200, startMs + WINDOW_MS - 1)
+        if (school.side === 'v3') v3Records += school.records
+        const trial = windows.begin({ unit: school.name, side: school.side, receivedMs })
+        if (trial === undefined) continue
+        const bad = Object.entries(badShare(school, receivedMs)).map(
+          ([kind, share]) => [kind, random() < 1 - (1 - share) ** school.records] as const,
+        )
+        trial.end({
+          records: school.records,
+          bad: { unknown: false, serverError: false, refused: false, ...Object.fromEntries(bad) },
+          latencyMs: 100 + 400 * random() ** 4,
+        })
+      }
+    }
+    let next = run.evidence
+    for (const window of windows.close(startMs + WINDOW_MS)) next = addWindow(next, window, v2Serves)
+    run = { evidence: next, v3Records, windows: run.windows + 1 }
+  }
+  return run
+}
+
+function poisson(mean: number, random: () => number): number {
+  const limit = Math.exp(-mean)
+  let count = 0
+  for (let product = random(); product > limit; product *= random()) count += 1
+  return count
+}

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+
+import {
+  createTrialWindows,
+  type TrialResult,
+  type TrialWindows,
+} from '../../../src/rollout/guards/trial-windows.ts'
+
+const create = (maxUnits = 100): TrialWindows =>
+  createTrialWindows({ windowMs: 10_000, maxTrialMs: 60_000, maxUnits })
+const good: TrialResult = { records: 1, bad: { unknown: false } }
+const bad: TrialResult = { records: 1, bad: { unknown: true } }
+
+describe('windows of trials', () => {
+  it('count the first write of a unit in each window, whatever became of it', () => {
+    const windows = create()
+    windows.begin({ unit: 'a', side: 'v3', receivedMs: 100 })?.end(good)
+    expect(windows.begin({ unit: 'a', side: 'v3', receivedMs: 200 })).toBeUndefined()
+    windows.begin({ unit: 'b', side: 'v2', receivedMs: 300 })?.end(bad)
+    windows.begin({ unit: 'a', side: 'v3', receivedMs: 10_100 })?.end(bad)
+    expect(windows.close(20_000)).toEqual([
+      {
+        endMs: 10_000,
+        trials: [
+          { unit: 'a', side: 'v3', stratum: 0, bad: { unknown: false } },
+          { unit: 'b', side: 'v2', stratum: 0, bad: { unknown: true } },
+        ],
+      },
+      { endMs: 20_000, trials: [{ unit: 'a', side: 'v3', stratum: 0, bad: { unknown: true } }] },
+    ])
+  })
+
+  it('wait for their trials, and later ones wait for earlier ones', () => {
+    const windows = create()
+    const slow = windows.begin({ unit: 'a', side: 'v2', receivedMs: 9_000 })
+    windows.begin({ unit: 'b', side: 'v3', receivedMs: 11_000 })?.end(bad)
+    expect(windows.close(50_000)).toEqual([])
+    slow?.end(bad)
+    expect(windows.close(50_000).map(({ endMs }) => endMs)).toEqual([10_000, 20_000])
+  })
+
+  it('take a trial that does not end as unknown, and ignore its end', () => {
+    const windows = create()
+    const hanging = windows.begin({ unit: 'a', side: 'v3', receivedMs: 9_000 })
+    expect(windows.close(69_999)).toEqual([])
+    expect(windows.close(70_000)).toEqual([
+      { endMs: 10_000, trials: [{ unit: 'a', side: 'v3', stratum: 0, bad: { unknown: true } }] },
+    ])
+    hanging?.end(good)
+    expect(windows.close(999_999)).toEqual([])
+  })
+
+  it('leave out what never got to an upstream, and units beyond their bound', () => {
+    const windows = create(2)
+    windows.begin({ unit: 'a', side: 'v3', receivedMs: 1 })?.drop()
+    windows.begin({ unit: 'b', side: 'v3', receivedMs: 1 })?.end({ ...good, records: 30 })
+    expect(windows.begin({ unit: 'c', side: 'v3', receivedMs: 1 })).toBeUndefined()
+    expect(windows.close(10_000)).toEqual([
+      { endMs: 10_000, trials: [{ unit: 'b', side: 'v3', stratum: 2, bad: { unknown: false } }] },
+    ])
+  })
+
+  it('take a write to the latest window when the clock goes back', () => {
+    const windows = create()
+    windows.begin({ unit: 'a', side: 'v3', receivedMs: 25_000 })?.end(good)
+    windows.begin({ unit: 'b', side: 'v2', receivedMs: 5_000 })?.end(good)
+    expect(windows.close(30_000).map(({ endMs, trials }) => [endMs, trials.length])).toEqual([[30_000, 2]])
+  })
+
+  it('judge latency by what V2 took in the windows before, for writes of like size', () => {
+    const windows = create(1_000)
+    const fill = (startMs: number, side: 'v2' | 'v3', latencyMs: number): void => {
+      for (let unit = 0; unit < 60; unit++) {
+        windows.begin({ unit: `${side}${unit}`, side, receivedMs: startMs })?.end({ ...good, latencyMs })
+      }
+    }
+    const slowOnV3 = (nowMs: number): unknown =>
+      windows.close(nowMs).flatMap(({ trials }) => trials.filter(({ side }) => side === 'v3'))[0]?.bad.slow
+    fill(0, 'v2', 1_500)
+    fill(0, 'v3', 90_000)
+    expect(slowOnV3(10_000)).toBeUndefined()
+    fill(10_000, 'v2', 1_500)
+    fill(10_000, 'v3', 4_000)
+    expect(slowOnV3(20_000)).toBe(false)
+    fill(20_000, 'v2', 1_500)
+    fill(20_000, 'v3', 6_000)
+    expect(slowOnV3(30_000)).toBe(true)
+    // Another size has no threshold yet.
+    windows
+      .begin({ unit: 'big', side: 'v3', receivedMs: 30_000 })
+      ?.end({ ...good, records: 500, latencyMs: 90_000 })
+    expect(slowOnV3(40_000)).toBeUndefined()
+  })
+})
