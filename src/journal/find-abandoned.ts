@@ -6,8 +6,6 @@ import type { Store } from './store/store.ts'
 export interface AbandonedSearch {
   /** Says that a call begins which may open records, and gives what is to be called when it is known what it did. */
   beginCall(): () => void
-  /** The batch is being undone. */
-  exclude(batch: number): void
   /** As `Journal.findAbandoned`. */
   find(instance: number, isAttended: (batch: number) => boolean): Promise<readonly TakenOver[]>
 }
@@ -16,7 +14,6 @@ export interface AbandonedSearch {
 export function createAbandonedSearch(store: Store): AbandonedSearch {
   /** Calls by their number, in their order. */
   const pending = new Set<number>()
-  const excluded = new Set<number>()
   let calls = 0
   /** Unattended batches with the number of the first call that came after they were seen. */
   let candidates = new Map<number, number>()
@@ -32,16 +29,13 @@ export function createAbandonedSearch(store: Store): AbandonedSearch {
       pending.add(number)
       return () => pending.delete(number)
     },
-    exclude: (batch) => {
-      excluded.add(batch)
-    },
     find: async (instance, isAttended) => {
       const own = await readOwnOpen(store.db, instance)
       const before = candidates
       candidates = new Map()
       const abandoned: number[] = []
       for (const batch of own) {
-        if (isAttended(batch) || excluded.has(batch)) continue
+        if (isAttended(batch)) continue
         const firstCall = before.get(batch)
         if (firstCall !== undefined && isSettledBefore(firstCall)) abandoned.push(batch)
         candidates.set(batch, firstCall ?? calls)

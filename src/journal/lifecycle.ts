@@ -8,15 +8,14 @@ export const recordStates = ['open', 'confirmed', 'refused', 'unknown', 'parked'
 export type RecordState = (typeof recordStates)[number]
 
 /** A change of the journal that moves a record from one state to another. */
-export type LifecycleEvent = 'begin' | 'settle' | 'reopen' | 'supersede' | 'expire' | 'withdraw'
+export type LifecycleEvent = 'begin' | 'settle' | 'reopen' | 'supersede' | 'expire'
 
 /** One way from a state to another. */
 export interface Transition {
   readonly on: LifecycleEvent
   /** Undefined: the record is new. */
   readonly from: RecordState | undefined
-  /** Undefined: the record is removed. */
-  readonly to: RecordState | undefined
+  readonly to: RecordState
   /** Whether the record is active afterwards. */
   readonly active: 'always' | 'never' | 'may be'
   /** Why a record takes this way. The table of docs/operations.md has the same words. */
@@ -38,8 +37,6 @@ export const transitions = [
   { on: 'supersede', from: 'unknown', to: 'unknown', active: 'never', reason: 'a newer record of its key was confirmed, or may have been applied by V2' },
   { on: 'supersede', from: 'parked', to: 'refused', active: 'never', reason: 'a newer record of its key was confirmed, or may have been applied by V2' },
   { on: 'expire', from: 'refused', to: 'refused', active: 'never', reason: '`journal.replayForMs` is over: its client can no longer send it again' },
-  { on: 'withdraw', from: 'open', to: undefined, active: 'never', reason: 'its client was told that nothing was kept' },
-  { on: 'withdraw', from: 'refused', to: undefined, active: 'never', reason: 'its client was told that nothing was kept' },
 ] as const satisfies readonly Transition[] // prettier-ignore
 
 type StatesOf<On extends LifecycleEvent, End extends 'from' | 'to'> = Extract<

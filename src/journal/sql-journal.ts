@@ -122,18 +122,6 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     availability.ask(() => purge(store, options.retention, retentionMs(), ageing.forgottenBatch())),
   )
   const stopAgeing = repeat(clock, ageingStepMs(replayForMs), () => availability.ask(() => ageing.note()))
-  /** The caller was told that nothing was stored, so nothing may be. */
-  const withdraw = (result: OperationResult): void => {
-    if (typeof result === 'string' || !('kind' in result) || result.kind !== 'new') return
-    abandoned.exclude(result.batch)
-    lanes
-      .of('withdraw')
-      .submit({ kind: 'withdraw', batch: result.batch }, settleTimeoutMs)
-      // After the end it stays open, for whoever takes over what this instance leaves.
-      .catch(() => {
-        if (closed === undefined) withdraw(result)
-      })
-  }
   /** Batches whose replies were written out since the last note. */
   let answered: number[] = []
   let cancelNote: (() => void) | undefined
@@ -187,11 +175,8 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     begin: async (batch) => {
       // First, in the same group: what is answered before this batch came may be retired by it.
       noteAnswered()
-      const endCall = abandoned.beginCall()
-      const result = await lanes.of('begin').submit(toBegin(batch), timeoutMs, (ended, late) => {
-        endCall()
-        if (late && ended !== undefined) withdraw(ended)
-      })
+      // A batch that becomes durable after its caller got `ADP_OUTCOME_UNKNOWN` is found as abandoned: it keeps its place before newer ones.
+      const result = await lanes.of('begin').submit(toBegin(batch), timeoutMs, abandoned.beginCall())
       if (typeof result === 'string' || !('kind' in result)) throw unexpected(result)
       return toBeginResult(result)
     },

@@ -54,7 +54,7 @@ export async function answerWrites(
   while (begun.kind === 'known') {
     const answered = await replayBatch(context, authorisation, begun.batch, openReply, slices)
     if (answered !== undefined) return answered
-    // It was withdrawn meanwhile: the journal had kept it after its client was answered that it could not.
+    // It was purged meanwhile.
     const before = begun.batch
     begun = await unlessDamaged(context.journal.begin(batch))
     if (begun.kind === 'known' && begun.batch === before) throw forgotten()

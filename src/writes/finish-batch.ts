@@ -75,7 +75,7 @@ export function createFinisher(
   const prepare = async (batch: number): Promise<Prepared | undefined> => {
     const stored = await journal.load(batch)
     if (stored === undefined) {
-      // It was withdrawn: nothing of it was ever sent.
+      // It is past its retention period.
       orphans.delete(batch)
       return undefined
     }

@@ -25,7 +25,13 @@ const storedOf = (batch: number): StoredBatch => ({
   records: [],
 })
 
-const identity = { owner: 'here', credentialsHash: 'h', isNamed: true, school: undefined, expiresMs: undefined }
+const identity = {
+  owner: 'here',
+  credentialsHash: 'h',
+  isNamed: true,
+  school: undefined,
+  expiresMs: undefined,
+}
 /** The client that has come. */
 const here: Authorisation = {
   partner: partner('here', { any: true }),
@@ -211,7 +217,7 @@ describe('recovery', () => {
     expect(loaded).toEqual([1_000])
   })
 
-  it('forgets a batch that was withdrawn', async () => {
+  it('forgets a batch that is not kept any longer', async () => {
     const { clock, context } = startRecovery({ load: () => Promise.resolve(undefined) })
     context.orphans.set(1, { lease: 1, after: new Map(), sinceMs: 0 })
     await clock.pass(2_000)

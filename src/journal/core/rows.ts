@@ -53,7 +53,7 @@ export interface SettleRows {
   readonly older: readonly OlderRecord[]
 }
 
-/** A record of a batch that is opened again or withdrawn. */
+/** A record of a batch that is opened again. */
 export interface BatchRecord {
   readonly position: number
   readonly state: number
@@ -63,7 +63,7 @@ export interface BatchRecord {
   readonly key: string
 }
 
-/** The rows that a reopen or a withdrawal reads; the batch is locked. */
+/** The rows that a reopen reads; the batch is locked. */
 export interface BatchRows {
   readonly batch: SummedBatch & { readonly sum: number | null }
   /** In their order. */
@@ -111,7 +111,6 @@ export interface RowWriter {
   /** Adds to the numbers of open and of active records. */
   addCounts(batch: number, open: number, active: number): void
   dropCredentials(batch: number): void
-  deleteBatch(batch: number): void
   /** The nearest older open record of the key of each of these open records, where there is one. */
   olderOpen(batch: number, positions: readonly number[]): Later<readonly Three[]>
 }

@@ -4,19 +4,17 @@ import type {
   OperationResult,
   ReopenOperation,
   SettleOperation,
-  WithdrawOperation,
 } from '../store/operations.ts'
 import { begin } from './begin.ts'
 import { reopen } from './reopen.ts'
 import type { BatchRows, BeginRows, ChangeContext, Later, SettleRows } from './rows.ts'
 import { settle } from './settle.ts'
-import { withdraw } from './withdraw.ts'
 
 /** Operations that are made together: they read once, then write. */
 export type Run =
   | { readonly kind: 'begin'; readonly operations: readonly BeginOperation[] }
   | { readonly kind: 'settle'; readonly operations: readonly SettleOperation[] }
-  | { readonly kind: 'batch'; readonly operation: ReopenOperation | WithdrawOperation }
+  | { readonly kind: 'batch'; readonly operation: ReopenOperation }
   | { readonly kind: 'note'; readonly batches: readonly number[] }
 
 /** A run with the rows that were read for it. */
@@ -27,8 +25,8 @@ export type ReadRun =
   | Extract<Run, { kind: 'note' }>
 
 /** Which records forbid a batch to be opened again. */
-export const standingFor = (operation: ReopenOperation | WithdrawOperation): 'standing' | 'standingOnV3' =>
-  operation.kind === 'reopen' && operation.beforeRelay ? 'standingOnV3' : 'standing'
+export const standingFor = (operation: ReopenOperation): 'standing' | 'standingOnV3' =>
+  operation.beforeRelay ? 'standingOnV3' : 'standing'
 
 /** Divides operations into runs: begins that follow each other read once, and so do settles. */
 export function runsOf(operations: readonly Operation[]): readonly Run[] {
@@ -59,9 +57,7 @@ export function makeChanges(context: ChangeContext, run: ReadRun): readonly Late
     case 'settle':
       return settle(context, run.operations, run.rows).map((result) => () => result)
     case 'batch':
-      if (run.operation.kind === 'reopen') return [reopen(context, run.operation, run.rows)]
-      withdraw(context, run.operation.batch, run.rows)
-      return [() => 'done']
+      return [reopen(context, run.operation, run.rows)]
     case 'note':
       if (run.batches.length > 0) context.write.noteAnswered(run.batches)
       return [() => 'done']

@@ -109,11 +109,6 @@ export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions):
     dropCredentials: (batch) => {
       inactive.push(batch)
     },
-    deleteBatch: (batch) => {
-      for (const table of ['records', 'answers', 'payloads', 'credentials'])
-        queue.addText(`delete from journal_${table} where batch = ${batch}`)
-      queue.addText(`delete from journal_batches where id = ${batch}`)
-    },
     olderOpen: (batch, positions) => {
       const found = queue.add<{ position: number; batch: number; older: number }>(
         'olderOpen',

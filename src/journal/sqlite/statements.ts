@@ -144,9 +144,6 @@ export function prepareStatements(database: DatabaseSync) {
          sum = ${changeOfBatch({ open: 'open + ?', live: 'live + ?' })} where id = ?`,
     ),
     dropCredentials: one('delete from journal_credentials where batch = ?'),
-    deleteBatch: ['records', 'answers', 'payloads', 'credentials']
-      .map((table) => one(`delete from journal_${table} where batch = ?`))
-      .concat(one('delete from journal_batches where id = ?')),
     ledger: one(
       `insert into journal_ledger (partner, slot, open, confirmed, refused, unknown, parked)
        values (?, 0, ?, ?, ?, ?, ?)

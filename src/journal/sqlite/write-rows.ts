@@ -78,9 +78,6 @@ export function createRowWriter({ on, key, hashKeys, nowMs }: WriterOptions): Ro
     dropCredentials: (batch) => {
       on.dropCredentials.run(batch)
     },
-    deleteBatch: (batch) => {
-      for (const statement of on.deleteBatch) statement.run(batch)
-    },
     olderOpen: (batch, positions) => {
       // Most batches have none, which costs less to find out.
       if (on.hasOlder.get(batch) === undefined) return () => []

@@ -12,8 +12,8 @@ export interface GroupCommitOptions {
   readonly commit: (operations: readonly Operation[], gate: CommitGate) => Promise<Committed>
 }
 
-/** `result` is undefined for an operation that is not durable and never will be; `late`: its caller was told that it failed. */
-export type OnEnd = (result: OperationResult | undefined, late: boolean) => void
+/** Called once it is known whether an operation is durable. */
+export type OnEnd = () => void
 
 /** Operations that wait for the store; those that wait at the same moment go in one transaction. */
 export interface GroupCommit {
@@ -102,7 +102,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     entries.forEach((entry, index) => {
       const result = results[index] ?? 'lost'
       entry.cancelDeadline()
-      entry.onEnd?.(result, entry.abandoned)
+      entry.onEnd?.()
       if (!entry.abandoned) entry.resolve(result)
     })
     plan()
@@ -114,17 +114,17 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     if (final && (entries.length === 1 || ofAll)) {
       for (const { cancelDeadline, abandoned, doubtful, onEnd, reject } of entries) {
         cancelDeadline()
-        onEnd?.(undefined, abandoned)
+        onEnd?.()
         if (!abandoned) reject(doubtful ? mayBeKept(storeError) : toFinalError(storeError))
       }
       plan()
       return
     }
     if (final) alone = entries.length
-    // An operation that may be durable is retried even without a waiting caller: only then can it be undone.
+    // An operation that may be durable is retried even without a waiting caller: only then is it known, and finished.
     for (const entry of entries) entry.doubtful ||= storeError.kind === 'doubtful'
     const kept = entries.filter(({ abandoned, doubtful }) => !abandoned || (doubtful && !ending))
-    for (const entry of entries) if (!kept.includes(entry)) entry.onEnd?.(undefined, true)
+    for (const entry of entries) if (!kept.includes(entry)) entry.onEnd?.()
     for (const entry of kept) entry.state = entry.doubtful ? 'sent' : 'waiting'
     queue = [...kept, ...queue]
     if (final) {
@@ -143,7 +143,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     const isKnown = entry.state === 'waiting' || isStopped
     if (entry.state === 'waiting') {
       queue = queue.filter((one) => one !== entry)
-      entry.onEnd?.(undefined, true)
+      entry.onEnd?.()
     }
     entry.reject(isKnown ? isNotKept(lastError) : mayBeKept(lastError))
     if (ending) queue = queue.filter(({ abandoned }) => !abandoned)
@@ -189,7 +189,7 @@ const isNotKept = (storeError: StoreError | undefined): AdapterError =>
     { cause: storeError?.cause },
   )
 
-/** The store may have kept it; it may be sent when this process dies before it is undone. */
+/** The store may have kept it: then it is found as abandoned, and finished. */
 const mayBeKept = (storeError: StoreError | undefined): AdapterError =>
   new AdapterError(
     'ADP_OUTCOME_UNKNOWN',

@@ -2,8 +2,6 @@
 export interface LedgerChanges {
   /** `n` records of a partner came into state `to`, from state `from` or as new ones. */
   move(partner: string, from: number | undefined, to: number, n?: number): void
-  /** `n` records in `state` are gone. */
-  remove(partner: string, state: number, n: number): void
   /** Partners in the order of their names, so that transactions lock them in the same order. */
   list(): readonly (readonly [partner: string, changes: readonly number[]])[]
 }
@@ -21,7 +19,6 @@ export function createLedgerChanges(): LedgerChanges {
       if (from !== undefined) add(partner, from, -n)
       add(partner, to, n)
     },
-    remove: (partner, state, n) => add(partner, state, -n),
     list: () =>
       [...partners]
         .filter(([, changes]) => changes.some((n) => n !== 0))

@@ -49,12 +49,6 @@ export interface ReopenOperation {
   readonly beforeRelay: boolean
 }
 
-/** Undoes a `begin` whose caller got the answer that nothing was stored. */
-export interface WithdrawOperation {
-  readonly kind: 'withdraw'
-  readonly batch: number
-}
-
 /** Notes batches whose replies were written out whole. */
 export interface AnsweredOperation {
   readonly kind: 'answered'
@@ -68,7 +62,7 @@ export interface ProbeOperation {
 
 /** One change of the journal. Those that wait together are made in one transaction. */
 export type Operation =
-  BeginOperation | SettleOperation | ReopenOperation | WithdrawOperation | AnsweredOperation | ProbeOperation
+  BeginOperation | SettleOperation | ReopenOperation | AnsweredOperation | ProbeOperation
 
 /** What a `begin` found. `after`: position, batch and position of the nearest older open record, in threes. */
 export type CommittedBegin =
