@@ -4,4 +4,5 @@ export { isWriteKind, type RequestKind, type Side, type Stage, stages } from './
 export { backOf, judgeStep, nextOf } from './steps.ts'
 export { createRolloutStore } from './store/create-rollout-store.ts'
 export { type OpenedRolloutStore, openRolloutStore } from './store/open-rollout-store.ts'
+export { driveApproved, driveForward, type DriveResult } from './store/drive-forward.ts'
 export type { RolloutSnapshot, RolloutStore } from './store/rollout-store.ts'

@@ -35,6 +35,7 @@ export function inChangeTransaction<Result>(
   const { key, keyed } = database.macKey
   return database.ask(() =>
     database.db.transaction().execute(async (db) => {
+      await endWhenPaused(database, db)
       const locked = await lockHead(database, db)
       const nowMs = await readNow(database, db)
       const isSound = locked !== undefined && (await fits(db, key, locked))
@@ -72,6 +73,11 @@ export function inChangeTransaction<Result>(
       return result
     }),
   )
+}
+
+/** A process that is stopped in the middle must not keep the kill switch, or the renewal of leases, waiting. */
+async function endWhenPaused({ dialect }: JournalDatabase, db: Kysely<JournalTables>): Promise<void> {
+  if (dialect === 'postgres') await sql`set local idle_in_transaction_session_timeout = 1000`.execute(db)
 }
 
 /** A row about the trail itself. */

@@ -50,7 +50,7 @@ export async function goForward(serving: Serving, change: Change): Promise<numbe
   const { store } = serving
   const proposed = await store.propose({ ...change, ...soon })
   const revision = proposed.kind === 'proposed' ? proposed.revision : -1
-  await store.acknowledge(serving.instance(), [acknowledged(revision)])
+  await store.acknowledge(serving.instance(), [acknowledged(revision, { partner: change.partner })])
   const committed = await store.commit(change.partner, revision)
   return committed.kind === 'committed' ? revision : -1
 }

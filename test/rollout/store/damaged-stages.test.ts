@@ -1,0 +1,186 @@
+import { type Kysely, sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+import type { JournalTables } from '../../../src/journal/index.ts'
+import { makeFolder } from '../../journal/open-sqlite.ts'
+import { missingPostgres, startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
+import {
+  canary,
+  changeTo,
+  goForward,
+  keyOf,
+  legacy,
+  serve,
+  type Serving,
+  shadow,
+  soon,
+} from './open-stores.ts'
+
+let postgres: TestPostgres | undefined
+beforeAll(async () => {
+  if (missingPostgres() === undefined) postgres = await startPostgres()
+})
+afterAll(() => postgres?.close())
+
+const databases = [
+  ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
+  ['PostgreSQL', () => postgres?.createDatabase()],
+] as const
+
+describe.each(databases)('what was changed by hand in %s', (name, makeUrl) => {
+  /** An instance whose partner acme is at shadow, with five rows in the trail; then the statements are run. */
+  async function damaged(...statements: readonly string[]): Promise<Serving> {
+    const one = await serve((await makeUrl()) ?? '')
+    await goForward(one, changeTo(shadow))
+    await goForward(one, changeTo(shadow, { partner: 'other' }))
+    await one.store.note('acme', 'hold', 'guard', 'V3 is slow')
+    await run(one.journal.database.db, ...statements)
+    return one
+  }
+  const tells = (what: string, act: () => Promise<void>): void => {
+    it.skipIf(name === 'PostgreSQL' && missingPostgres() !== undefined)(what, act)
+  }
+
+  for (const [what, statement] of [
+    [
+      'another stage',
+      `update rollout_stages set setting = replace(setting, 'shadow', 'v3') where partner = 'acme'`,
+    ],
+    ['another revision', `update rollout_stages set revision = 2 where partner = 'acme'`],
+    [
+      'the row of another partner',
+      `update rollout_stages set (revision, setting, mac) = (select revision, setting, mac from rollout_stages where partner = 'other') where partner = 'acme'`,
+    ],
+    ['no row', `delete from rollout_stages where partner = 'acme'`],
+  ] as const) {
+    // prettier-ignore
+    tells(`is never taken for a stage: ${what}`, async () => {
+      const { store } = await damaged(statement)
+      const { partners, damaged: found } = await store.snapshot()
+      expect([[...partners.keys()], [...found]]).toEqual([['other'], ['acme']])
+      // The file's stage is no way around it.
+      expect(await store.propose({ ...changeTo(shadow), ...soon })).toEqual({ kind: 'stale' })
+      expect((await store.verify()).broken?.what).toBe('the stage of acme is not what the trail says of it')
+      // The kill switch still works.
+      const back = changeTo(legacy, { expectedRevision: 'damaged', from: shadow })
+      expect(await store.apply({ ...back, to: canary(1) }, 'set')).toEqual({ kind: 'forward' })
+      expect(await store.apply(back, 'back')).toMatchObject({ kind: 'applied' })
+      const mended = await store.snapshot()
+      expect([mended.partners.get('acme')?.state?.stage, mended.damaged.size]).toEqual(['legacy', 0])
+      expect((await store.verify()).broken).toBeUndefined()
+    })
+  }
+
+  for (const [what, statement, broken] of [
+    [
+      'a changed reason',
+      `update rollout_audit set reason = 'x' where entry = 2`,
+      { entry: 2, what: 'row 2 is not as it was written' },
+    ],
+    [
+      'another operator',
+      `update rollout_audit set operator = 'eve' where entry = 5`,
+      { entry: 5, what: 'row 5 is not as it was written' },
+    ],
+    ['a missing row', `delete from rollout_audit where entry = 3`, { entry: 3, what: 'row 3 is missing' }],
+    ['a missing begin', `delete from rollout_audit where entry = 1`, { entry: 1, what: 'row 1 is missing' }],
+    [
+      'a cut-off end',
+      `delete from rollout_audit where entry > 3`,
+      { entry: 4, what: 'the trail ends after row 3, and it had 5 rows' },
+    ],
+    [
+      'rows that changed places',
+      `update rollout_audit set entry = case entry when 1 then -2 else -1 end where entry < 3; update rollout_audit set entry = -entry where entry < 0`,
+      { entry: 1, what: 'row 1 is not as it was written' },
+    ],
+    [
+      'a row that was added',
+      `insert into rollout_audit select 6, at_ms, operator, partner, action, setting_from, setting_to, revision, reason, mac from rollout_audit where entry = 5`,
+      { entry: 6, what: 'row 6 is not as it was written' },
+    ],
+    [
+      'an end of its own',
+      `update rollout_head set entries = 3, last_mac = (select mac from rollout_audit where entry = 3); delete from rollout_audit where entry > 3`,
+      { entry: 3, what: 'the end of the trail is not as it was written' },
+    ],
+    [
+      'no end',
+      `delete from rollout_head`,
+      { entry: 5, what: 'the end of the trail is not as it was written' },
+    ],
+  ] as const) {
+    // prettier-ignore
+    tells(`is found in the trail: ${what}`, async () => {
+      const { store } = await damaged(...statement.split('; '))
+      expect((await store.verify()).broken).toEqual(broken)
+      // Stages are as they were.
+      expect([...(await store.snapshot()).damaged]).toEqual([])
+    })
+  }
+
+  tells('at the end of the trail stops no way back, and stays to be seen', async () => {
+    const { store } = await damaged('delete from rollout_head')
+    const forward = changeTo(canary(1), { expectedRevision: 1, from: shadow })
+    await expect(store.propose({ ...forward, ...soon })).rejects.toMatchObject({
+      code: 'ADP_JOURNAL_DAMAGED',
+    })
+    const back = changeTo(legacy, { expectedRevision: 1, from: shadow })
+    expect(await store.apply(back, 'back')).toEqual({ kind: 'applied', revision: 2 })
+    expect((await store.history({})).slice(-2).map(({ action }) => action)).toEqual(['repair', 'back'])
+    expect((await store.verify()).broken).toBeUndefined()
+  })
+
+  describe('with keys', () => {
+    const [first, second] = [keyOf('a'), keyOf('b')]
+
+    tells('cannot be made to fit without them', async () => {
+      const url = (await makeUrl()) ?? ''
+      const one = await serve(url, { keys: [first] })
+      await goForward(one, changeTo(shadow))
+      expect(await one.store.verify()).toEqual({ entries: 2, keyed: true, keyedFrom: 1, broken: undefined })
+      await expect(serve(url)).rejects.toMatchObject({ code: 'ADP_CONFIGURATION' })
+      // Whoever has the database alone takes the key out of it, and so makes MACs that need none.
+      await run(one.journal.database.db, `delete from journal_meta where name = 'mac_key'`)
+      const forger = await serve(url)
+      const back = changeTo(legacy, { expectedRevision: 'damaged', from: shadow, by: 'eve' })
+      expect((await forger.store.apply(back, 'back')).kind).toBe('applied')
+      expect([...(await one.store.snapshot()).damaged]).toEqual(['acme'])
+      expect((await one.store.verify()).broken).toMatchObject({ entry: 3 })
+    })
+
+    tells('holds over a change of keys, when the old one is gone too', async () => {
+      const url = (await makeUrl()) ?? ''
+      for (const keys of [[first], [second, first], [second]]) {
+        const one = await serve(url, { keys })
+        const expectedRevision = (await one.store.snapshot()).partners.get('acme')?.state?.revision ?? 0
+        await one.store.apply(changeTo(legacy, { expectedRevision }), 'set')
+        expect(await one.store.verify()).toMatchObject({ keyed: true, keyedFrom: 1, broken: undefined })
+        await one.journal.close()
+      }
+    })
+
+    tells('counts from when the journal got them', async () => {
+      const url = (await makeUrl()) ?? ''
+      const before = await serve(url)
+      await goForward(before, changeTo(shadow))
+      expect(await before.store.verify()).toEqual({
+        entries: 2,
+        keyed: false,
+        keyedFrom: undefined,
+        broken: undefined,
+      })
+      await before.journal.close()
+      const after = await serve(url, { keys: [first] })
+      expect((await after.store.snapshot()).partners.get('acme')?.state).toMatchObject(shadow)
+      expect(await after.store.verify()).toEqual({ entries: 3, keyed: true, keyedFrom: 3, broken: undefined })
+      expect((await after.store.history({})).at(-1)).toMatchObject({ action: 'key', partner: '' })
+      await run(after.journal.database.db, `update rollout_audit set reason = 'x' where entry = 1`)
+      expect((await after.store.verify()).broken).toMatchObject({ entry: 1 })
+    })
+  })
+})
+
+async function run(db: Kysely<JournalTables>, ...statements: readonly string[]): Promise<void> {
+  for (const statement of statements) await sql.raw(statement).execute(db)
+}
