@@ -153,8 +153,7 @@ function queueReads(queue: StatementQueue, run: Run, isOlderServed: () => boolea
     }
     case 'batch': {
       const { operation } = run
-      const wanted = operation.kind === 'reopen' ? operation.positions : []
-      const read = readBatch(queue, operation.batch, wanted, standingFor(operation))
+      const read = readBatch(queue, operation.batch, operation.positions, standingFor(operation))
       return () => ({ ...run, rows: read() })
     }
     case 'note':
