@@ -36,10 +36,10 @@ export {
   openJournalDatabase,
   type OpenedDatabase,
 } from './journal-database.ts'
-export { type LiveInstance, readLiveInstances } from './lease/live-instances.ts'
+export { isLive, type LiveInstance, readLiveInstances } from './lease/live-instances.ts'
 export { readUncleanEnd } from './lease/unclean-ends.ts'
 export type { JournalTables } from './schema/tables.ts'
-export { readUnsettled } from './unsettled.ts'
+export { unsettledRows } from './unsettled.ts'
 export { damagedRow } from './store/damage.ts'
 export type { DurableJournal } from './sql-journal.ts'
 export type { JournalEvents } from './sql-journal.ts'

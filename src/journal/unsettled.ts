@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 
 import { isClosed } from './schema/record-sql.ts'
 import { sideCodes } from './side.ts'
@@ -9,6 +9,16 @@ import type { JournalTables } from './schema/tables.ts'
  * left out.
  */
 export async function readUnsettled(db: Kysely<JournalTables>): Promise<ReadonlyMap<string, number>> {
+  const unsettled = new Map<string, number>()
+  for (const { partner, records } of await unsettledRows(db).execute())
+    unsettled.set(partner, (unsettled.get(partner) ?? 0) + Number(records))
+  return unsettled
+}
+
+/** The counts as rows, which are to be added up by partner. */
+export function unsettledRows(
+  db: Kysely<JournalTables>,
+): SelectQueryBuilder<JournalTables, never, { partner: string; records: number | string }> {
   // Both parts read a partial index: the work grows with the unsettled records, not with all of them.
   const open = db
     .selectFrom('journal_batches')
@@ -22,8 +32,5 @@ export async function readUnsettled(db: Kysely<JournalTables>): Promise<Readonly
     .select(['batch.partner', ({ fn }) => fn.countAll<number | string>().as('records')])
     .where(sql.raw<boolean>(`record.live = 1 and ${isClosed('record.')} and record.again >= 0`))
     .groupBy('batch.partner')
-  const unsettled = new Map<string, number>()
-  for (const { partner, records } of [...(await open.execute()), ...(await due.execute())])
-    unsettled.set(partner, (unsettled.get(partner) ?? 0) + Number(records))
-  return unsettled
+  return open.unionAll(due)
 }

@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, type RawBuilder, sql } from 'kysely'
 
 import type { JournalDatabase } from '../journal-database.ts'
 import type { JournalTables } from '../schema/tables.ts'
@@ -18,15 +18,18 @@ const LEASE_MS = 10_000
 /** Instances whose lease has not ended by the time of the database, with the margin that is left to them before others take over. */
 export async function readLiveInstances(
   db: Kysely<JournalTables>,
-  { nowMs }: Pick<JournalDatabase, 'nowMs'>,
+  database: Pick<JournalDatabase, 'nowMs'>,
 ): Promise<readonly LiveInstance[]> {
-  const missed = LEASES_MISSED - 1
   return db
     .selectFrom('journal_instances')
     .select(['id as instance', 'host', 'pid'])
-    .where(
-      sql<boolean>`lease_until + coalesce(lease_ms, ${sql.lit(LEASE_MS)}) * ${sql.lit(missed)} > ${nowMs()}`,
-    )
+    .where(isLive(database))
     .orderBy('id')
     .execute()
+}
+
+/** True for the row of a live instance; SQL. */
+export function isLive({ nowMs }: Pick<JournalDatabase, 'nowMs'>): RawBuilder<boolean> {
+  const missed = LEASES_MISSED - 1
+  return sql<boolean>`lease_until + coalesce(lease_ms, ${sql.lit(LEASE_MS)}) * ${sql.lit(missed)} > ${nowMs()}`
 }

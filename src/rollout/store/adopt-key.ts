@@ -1,6 +1,15 @@
 import type { JournalDatabase } from '../../journal/index.ts'
 import { macOfEntry, toAuditRow } from './audit-row.ts'
-import { aboutTrail, countStages, fits, isBlank, lockHead, readNow, writeHead } from './change-transaction.ts'
+import {
+  aboutTrail,
+  countStages,
+  fits,
+  isBlank,
+  lockHead,
+  readLastEntry,
+  readNow,
+  writeHead,
+} from './change-transaction.ts'
 import { fromStageRow, toStageRow } from './stage-row.ts'
 
 /**
@@ -15,7 +24,8 @@ export async function adoptKey(database: JournalDatabase): Promise<void> {
     if (seen === undefined || seen.keyed_from !== null) return
     await database.db.transaction().execute(async (db) => {
       const head = await lockHead(database, db)
-      if (head === undefined || head.keyed_from !== null || !(await fits(db, unkeyed, head))) return
+      if (head === undefined || head.keyed_from !== null || !fits(unkeyed, head, await readLastEntry(db)))
+        return
       const [entries, blank] = [head.entries + 1, isBlank(head)]
       if (blank) return
       const entry = { ...aboutTrail('key', 'the journal has keys from here on'), entry: entries }

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 
 import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
 import { type AuditRow, fromAuditRow, macOfEntry } from './audit-row.ts'
-import { fits } from './change-transaction.ts'
+import { fits, readLastEntry } from './change-transaction.ts'
 import type { AuditEntry, Verified } from './rollout-store.ts'
 import { formatSetting, fromStageRow, isMac } from './stage-row.ts'
 
@@ -51,7 +51,7 @@ export function verifyTrail(database: JournalDatabase): Promise<Verified> {
         ;[last, lastMac] = [row.entry, row.mac]
         noteWord(words, row)
       }
-      if (broken === undefined && (head === undefined || !(await fits(db, key, head)))) {
+      if (broken === undefined && (head === undefined || !fits(key, head, await readLastEntry(db)))) {
         broken = { entry: last, what: 'the end of the trail is not as it was written' }
       } else if (broken === undefined && (head?.entries !== last || head.last_mac !== lastMac)) {
         broken = {

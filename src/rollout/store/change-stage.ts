@@ -4,6 +4,7 @@ import { type JournalDatabase, readLiveInstances } from '../../journal/index.ts'
 import { judgeStep } from '../steps.ts'
 import type { StageSetting } from '../stage.ts'
 import { type ChangeTransaction, inChangeTransaction } from './change-transaction.ts'
+import { dropChange } from './expire-changes.ts'
 import { quietUntil } from './quiet-until.ts'
 import { readUnrecorded } from './unrecorded.ts'
 import type {
@@ -16,7 +17,7 @@ import type {
   RolloutStore,
   Undrained,
 } from './rollout-store.ts'
-import { type KeptChange, type KeptStage, toPending } from './stage-row.ts'
+import { type KeptChange, type KeptStage, toPending, toSetting } from './stage-row.ts'
 
 /** The part of the store that changes stages. */
 export type StageChanges = Pick<
@@ -37,19 +38,19 @@ export function createStageChanges(database: JournalDatabase): StageChanges {
         if (isForward(change, kept)) return { kind: 'forward' }
         const { partner, to, by, reason } = change
         const revision = (kept?.lastRevision ?? 0) + 1
-        const from = settingOf(kept === undefined || kept.state.revision === 0 ? change.from : kept.state)
-        if (kept?.pending !== undefined) await drop(transaction, partner, kept.pending, by)
+        const from = toSetting(kept === undefined || kept.state.revision === 0 ? change.from : kept.state)
+        if (kept?.pending !== undefined) await dropChange(transaction, partner, kept.pending, by)
         const entry = await transaction.add({
           by,
           partner,
           action,
           from,
-          to: settingOf(to),
+          to: toSetting(to),
           revision,
           reason,
         })
         const sinceMs = sinceOf(kept, from, to, transaction.nowMs)
-        const state = { partner, revision, ...settingOf(to), sinceMs, by, reason }
+        const state = { partner, revision, ...toSetting(to), sinceMs, by, reason }
         await transaction.writeStage({ state, lastRevision: revision, pending: undefined, entry })
         return { kind: 'applied', revision }
       }),
@@ -64,7 +65,7 @@ export function createStageChanges(database: JournalDatabase): StageChanges {
         const early = await findEarly(database, transaction, kept, change)
         if (early !== undefined) return early
         if (kept?.pending !== undefined)
-          await drop(transaction, change.partner, kept.pending, kept.pending.by)
+          await dropChange(transaction, change.partner, kept.pending, kept.pending.by)
         return { kind: 'proposed', revision: await keepProposal(transaction, change, kept) }
       }),
     approve: (partner, revision, { by, reason, forMs }) =>
@@ -88,7 +89,7 @@ export function createStageChanges(database: JournalDatabase): StageChanges {
         if (instances.length > 0) return { kind: 'undrained', instances }
         const { by, reason } = pending
         const sinceMs = sinceOf(kept, pending.from, pending, transaction.nowMs)
-        const state = { partner, revision, ...settingOf(pending), sinceMs, by, reason }
+        const state = { partner, revision, ...toSetting(pending), sinceMs, by, reason }
         await endPending(
           transaction,
           found,
@@ -115,10 +116,6 @@ export function createStageChanges(database: JournalDatabase): StageChanges {
         await add({ by, partner, action, from: undefined, to: undefined, revision, reason })
       }),
   }
-}
-
-const settingOf = ({ stage, percent, always, never }: StageSetting): StageSetting => {
-  return { stage, percent, always, never }
 }
 
 /** Units that move forward would move while instances still serve by the old stage. */
@@ -168,21 +165,8 @@ async function endPending(
 ): Promise<void> {
   const { partner } = next.state
   const { from, revision } = pending
-  const entry = await add({ by, partner, action, from, to: settingOf(pending), revision, reason })
+  const entry = await add({ by, partner, action, from, to: toSetting(pending), revision, reason })
   await writeStage({ ...next, entry })
-}
-
-async function drop(
-  { add, nowMs }: ChangeTransaction,
-  partner: string,
-  pending: KeptChange,
-  by: string,
-): Promise<void> {
-  const { from, revision, expiresMs } = pending
-  const expired = expiresMs <= nowMs
-  const reason = expired ? 'it was not committed in time' : 'another change came first'
-  const action = expired ? 'expire' : 'withdraw'
-  await add({ by, partner, action, from, to: settingOf(pending), revision, reason })
 }
 
 async function keepProposal(
@@ -193,8 +177,8 @@ async function keepProposal(
   const { partner, by, reason, forMs, needsApproval, quietMs } = change
   const revision = (kept?.lastRevision ?? 0) + 1
   const isKnown = kept !== undefined && kept.state.revision > 0
-  const from = settingOf(isKnown ? kept.state : change.from)
-  const to = settingOf(change.to)
+  const from = toSetting(isKnown ? kept.state : change.from)
+  const to = toSetting(change.to)
   const pending = { ...to, from, revision, by, reason, expiresMs: nowMs + forMs, needsApproval, quietMs }
   const entry = await add({ by, partner, action: 'propose', from, to, revision, reason })
   const state = isKnown ? kept.state : { partner, revision: 0, ...from, sinceMs: 0, by: '', reason: '' }

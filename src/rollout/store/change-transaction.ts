@@ -38,7 +38,7 @@ export function inChangeTransaction<Result>(
       await endWhenPaused(database, db)
       const locked = await lockHead(database, db)
       const nowMs = await readNow(database, db)
-      const isSound = locked !== undefined && (await fits(db, key, locked))
+      const isSound = locked !== undefined && fits(key, locked, await readLastEntry(db))
       if (!isSound && !repairs)
         throw damagedRow('the end of the audit trail of stages is not as it was written')
       let head = isSound ? locked : await endOfRows(db, locked)
@@ -111,11 +111,18 @@ export async function lockHead(
 /** True for the row of a trail that has not begun. */
 export const isBlank = (head: Head): boolean => head.mac === '' && head.entries === 0 && head.last_mac === ''
 
-/** True where the end of the trail is as it was written. */
-export async function fits(db: Kysely<JournalTables>, key: Uint8Array, head: Head): Promise<boolean> {
-  if (!isBlank(head)) return isMac(macOfHead(key, head), head.mac)
-  const first = await db.selectFrom('rollout_audit').select('entry').limit(1).executeTakeFirst()
-  return first === undefined
+/** True where the end of the trail is as it was written; `last`: the number of its last row, if it has one. */
+export function fits(key: Uint8Array, head: Head, last: number | undefined): boolean {
+  return isBlank(head) ? last === undefined : isMac(macOfHead(key, head), head.mac)
+}
+
+/** The number of the last row of the trail. */
+export async function readLastEntry(db: Kysely<JournalTables>): Promise<number | undefined> {
+  const row = await db
+    .selectFrom('rollout_audit')
+    .select(({ fn }) => fn.max('entry').as('entry'))
+    .executeTakeFirst()
+  return row?.entry ?? undefined
 }
 
 const macOfHead = (key: Uint8Array, head: Omit<Head, 'mac' | 'id'>): string =>

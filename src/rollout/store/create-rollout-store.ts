@@ -2,6 +2,7 @@ import { type JournalDatabase, type JournalTables } from '../../journal/index.ts
 import { adoptKey } from './adopt-key.ts'
 import { readHistory, verifyTrail } from './audit-trail.ts'
 import { createStageChanges } from './change-stage.ts'
+import { expireChanges } from './expire-changes.ts'
 import { readSnapshot } from './read-snapshot.ts'
 import type { Acknowledgement, RolloutStore } from './rollout-store.ts'
 import { noteUnrecorded, readUnrecorded } from './unrecorded.ts'
@@ -18,7 +19,7 @@ export function createRolloutStore(database: JournalDatabase): RolloutStore {
     return act()
   }
   return {
-    snapshot: () => keyed(() => readSnapshot(database)),
+    snapshot: () => keyed(() => readSnapshot(database, (partners) => expireChanges(database, partners))),
     apply: (change, action) => keyed(() => changes.apply(change, action)),
     propose: (change) => keyed(() => changes.propose(change)),
     approve: (partner, revision, approval) => keyed(() => changes.approve(partner, revision, approval)),

@@ -1,50 +1,143 @@
-import { type JournalDatabase, readLiveInstances, readUnsettled } from '../../journal/index.ts'
-import { fits, readNow, readStagedPartners } from './change-transaction.ts'
-import type { PartnerRollout, RolloutSnapshot } from './rollout-store.ts'
-import { fromStageRow, toRollout } from './stage-row.ts'
+import { type RawBuilder, sql } from 'kysely'
 
-/** Reads all stages at one moment. */
-export function readSnapshot(database: JournalDatabase): Promise<RolloutSnapshot> {
-  const { key } = database.macKey
-  const reading = database.db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
-  return database.ask(() =>
-    reading.execute(async (db) => {
-      const nowMs = await readNow(database, db)
-      const live = await readLiveInstances(db, database)
-      const rows = await db.selectFrom('rollout_stages').selectAll().execute()
-      const head = await db.selectFrom('rollout_head').selectAll().executeTakeFirst()
-      const acks = await db.selectFrom('rollout_acks').selectAll().execute()
-      const unsettled = await readUnsettled(db)
-      const partners = new Map<string, PartnerRollout>()
-      const damaged = new Set<string>()
-      for (const row of rows) {
-        const kept = fromStageRow(key, row)
-        if (kept === undefined) damaged.add(row.partner)
-        else partners.set(row.partner, toRollout(kept, nowMs))
-      }
-      // Read only where a row may be missing: without its row the stage of the file would count.
-      const isWhole = head?.partners === rows.length && (await fits(db, key, head))
-      for (const partner of isWhole ? [] : await readStagedPartners(db)) {
-        if (!partners.has(partner)) damaged.add(partner)
-      }
-      const numbers = new Set(live.map(({ instance }) => instance))
-      return {
-        nowMs,
-        partners,
-        damaged,
-        unsettled,
-        liveInstances: [...numbers],
-        acknowledgements: acks
-          .filter(({ instance }) => numbers.has(instance))
-          .map((row) => ({
-            instance: row.instance,
-            partner: row.partner,
-            revision: row.revision,
-            pendingRevision: row.pending_revision ?? undefined,
-            writesV2: row.writes_v2,
-            writesV3: row.writes_v3,
-          })),
-      }
-    }),
+import { isLive, type JournalDatabase, unsettledRows } from '../../journal/index.ts'
+import { fits, readStagedPartners } from './change-transaction.ts'
+import type { RolloutSnapshot } from './rollout-store.ts'
+import { fromStageRow, type KeptStage, toRollout } from './stage-row.ts'
+
+/** All that is known at one moment. */
+interface FoundStages extends Omit<RolloutSnapshot, 'partners'> {
+  readonly stages: ReadonlyMap<string, KeptStage>
+}
+
+/**
+ * Reads all stages at one moment. A change that has expired is still in its row, and a commit of it may be on its way: it is ended by
+ * `expire`, which waits for that, and only then it is told to be gone.
+ */
+export async function readSnapshot(
+  database: JournalDatabase,
+  expire: (partners: readonly string[]) => Promise<void>,
+): Promise<RolloutSnapshot> {
+  const found = await database.ask(() => readStages(database))
+  const expired = [...found.stages.values()].filter(
+    ({ pending }) => pending !== undefined && pending.expiresMs <= found.nowMs,
   )
+  if (expired.length === 0) return toSnapshot(found)
+  await expire(expired.map(({ state }) => state.partner))
+  return toSnapshot(await database.ask(() => readStages(database)))
+}
+
+function toSnapshot({ stages, ...rest }: FoundStages): RolloutSnapshot {
+  return { ...rest, partners: new Map([...stages].map(([partner, kept]) => [partner, toRollout(kept)])) }
+}
+
+/** One row of the statement: which table it is from, and its columns as a JSON array. */
+interface FoundRow {
+  readonly kind: 'now' | 'last' | 'head' | 'live' | 'stage' | 'acknowledgement' | 'unsettled'
+  readonly content: string
+}
+
+type Cell = string | number | null
+
+/** One statement: it sees one moment, and takes one message. */
+async function readStages(database: JournalDatabase): Promise<FoundStages> {
+  const { db, dialect, macKey } = database
+  const array = sql.raw(dialect === 'sqlite' ? 'json_array' : 'json_build_array')
+  const select = (kind: FoundRow['kind'], columns: RawBuilder<unknown>): RawBuilder<unknown> =>
+    sql`select ${sql.lit(kind)} as kind, cast(${array}(${columns}) as text) as content`
+  const { rows } = await sql<FoundRow>`
+    ${select('now', database.nowMs())}
+    union all ${select('last', sql`max(entry)`)} from rollout_audit
+    union all ${select('head', sql`id, entries, last_mac, keyed_from, partners, mac`)} from rollout_head
+    union all ${select('live', sql`id`)} from journal_instances where ${isLive(database)}
+    union all ${select('stage', sql`partner, revision, last_revision, setting, since_ms, operator, reason, pending, entry, mac`)}
+      from rollout_stages
+    union all ${select('acknowledgement', sql`instance, partner, revision, pending_revision, writes_v2, writes_v3`)} from rollout_acks
+    union all ${select('unsettled', sql`u.partner, u.records`)} from (${unsettledRows(db)}) as u`.execute(db)
+  const of = (kind: FoundRow['kind']): readonly (readonly Cell[])[] =>
+    rows.filter((row) => row.kind === kind).map(({ content }) => JSON.parse(content) as readonly Cell[])
+
+  const stages = new Map<string, KeptStage>()
+  const damaged = new Set<string>()
+  for (const cells of of('stage')) {
+    const kept = fromStageRow(macKey.key, toRow(cells))
+    if (kept === undefined) damaged.add(String(cells[0]))
+    else stages.set(kept.state.partner, kept)
+  }
+  // Read only where a row may be missing: without its row the stage of the file would count.
+  if (!isWhole(database, of('head')[0], of('last')[0]?.[0], stages.size + damaged.size)) {
+    for (const partner of await readStagedPartners(db)) if (!stages.has(partner)) damaged.add(partner)
+  }
+  const unsettled = new Map<string, number>()
+  for (const [partner, records] of of('unsettled')) {
+    unsettled.set(String(partner), (unsettled.get(String(partner)) ?? 0) + Number(records))
+  }
+  const liveInstances = of('live').map(([id]) => Number(id))
+  return {
+    nowMs: Number(of('now')[0]?.[0]),
+    stages,
+    damaged,
+    unsettled,
+    liveInstances,
+    acknowledgements: of('acknowledgement').flatMap(toAcknowledgement(liveInstances)),
+  }
+}
+
+function toRow(cells: readonly Cell[]): Parameters<typeof fromStageRow>[1] {
+  const [partner, revision, lastRevision, setting, sinceMs, operator, reason, pending, entry, mac] = cells
+  return {
+    partner: String(partner),
+    revision: Number(revision),
+    last_revision: Number(lastRevision),
+    setting: String(setting),
+    since_ms: Number(sinceMs),
+    operator: String(operator),
+    reason: String(reason),
+    pending: typeof pending === 'string' ? pending : null,
+    entry: Number(entry),
+    mac: String(mac),
+  }
+}
+
+const toAcknowledgement =
+  (liveInstances: readonly number[]) =>
+  ([
+    instance,
+    partner,
+    revision,
+    pendingRevision,
+    writesV2,
+    writesV3,
+  ]: readonly Cell[]): RolloutSnapshot['acknowledgements'] =>
+    liveInstances.includes(Number(instance))
+      ? [
+          {
+            instance: Number(instance),
+            partner: String(partner),
+            revision: Number(revision),
+            pendingRevision: typeof pendingRevision === 'number' ? pendingRevision : undefined,
+            writesV2: Number(writesV2),
+            writesV3: Number(writesV3),
+          },
+        ]
+      : []
+
+/** True where the end of the trail is as it was written, and counts as many stages as there are. */
+function isWhole(
+  { macKey }: JournalDatabase,
+  head: readonly Cell[] | undefined,
+  last: Cell | undefined,
+  stages: number,
+): boolean {
+  if (head === undefined) return false
+  const [id, entries, lastMac, keyedFrom, partners, mac] = head
+  const row = {
+    id: Number(id),
+    entries: Number(entries),
+    last_mac: String(lastMac),
+    keyed_from: typeof keyedFrom === 'number' ? keyedFrom : null,
+    partners: Number(partners),
+    mac: String(mac),
+  }
+  return row.partners === stages && fits(macKey.key, row, typeof last === 'number' ? last : undefined)
 }

@@ -27,7 +27,7 @@ export interface PendingChange extends StageSetting {
 export interface PartnerRollout {
   /** Undefined: that of the file counts, until the first change is committed. */
   readonly state: StageState | undefined
-  /** Undefined: none that has not expired. */
+  /** Undefined: there is none, and none can be committed any longer. */
   readonly pending: PendingChange | undefined
 }
 
@@ -173,7 +173,7 @@ export interface Unrecorded {
  * `ADP_JOURNAL_DAMAGED`.
  */
 export interface RolloutStore {
-  /** One consistent read, cheap enough for every instance twice a second. */
+  /** One consistent read, cheap enough for every instance twice a second. Ends what has expired. */
   snapshot(): Promise<RolloutSnapshot>
   /** Changes a stage at once, and drops a pending change; never forward. With `damaged` as the expected revision this is what repairs a row. */
   apply(change: Change, action: 'set' | 'back' | 'guard'): Promise<ApplyResult>

@@ -85,12 +85,12 @@ export function fromStageRow(key: Uint8Array, row: StageRow): KeptStage | undefi
   }
 }
 
-/** What others see of a stage at a time. */
-export function toRollout({ state, pending }: KeptStage, nowMs: number): PartnerRollout {
+/** What others see of a stage. */
+export function toRollout({ state, pending }: KeptStage): PartnerRollout {
   return {
     // The row of a partner whose first change is pending still.
     state: state.revision === 0 ? undefined : state,
-    pending: pending === undefined || pending.expiresMs <= nowMs ? undefined : toPending(pending),
+    pending: pending === undefined ? undefined : toPending(pending),
   }
 }
 
@@ -99,8 +99,13 @@ export function toPending(kept: KeptChange): PendingChange {
   return { stage, percent, always, never, revision, by, reason, expiresMs, needsApproval }
 }
 
-export function formatSetting({ stage, percent, always, never }: StageSetting): string {
-  return JSON.stringify({ stage, percent, always, never })
+/** The setting alone. */
+export function toSetting({ stage, percent, always, never }: StageSetting): StageSetting {
+  return { stage, percent, always, never }
+}
+
+export function formatSetting(setting: StageSetting): string {
+  return JSON.stringify(toSetting(setting))
 }
 
 /** Undefined: it is no setting. */

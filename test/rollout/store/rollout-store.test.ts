@@ -1,3 +1,4 @@
+import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 
 import { openRolloutStore } from '../../../src/rollout/store/open-rollout-store.ts'
@@ -248,3 +249,27 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
     expect(await other.store.readEvidence('acme')).toBe('20')
   })
 })
+
+it.skipIf(missingPostgres() !== undefined)(
+  'an expired change is not gone while a commit of it may be on its way',
+  async () => {
+    const url = (await postgres?.createDatabase()) ?? ''
+    const { store } = await serve(url)
+    await store.propose({ ...changeTo(shadow), ...soon, forMs: 1 })
+    // Whoever commits holds this row, also while its commit goes to the disk.
+    const committing = new Client({ connectionString: url })
+    await committing.connect()
+    await committing.query('begin')
+    await committing.query('select 1 from rollout_head for update')
+    let isRead = false
+    const reading = store.snapshot().finally(() => (isRead = true))
+    await vi.waitFor(async () => {
+      const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+      expect((await committing.query(waiting)).rowCount).toBe(1)
+    })
+    expect(isRead).toBe(false)
+    await committing.query('commit')
+    await committing.end()
+    expect((await reading).partners.get('acme')).toEqual({ state: undefined, pending: undefined })
+  },
+)
