@@ -157,7 +157,11 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const { v2 } = config.upstreams
   const relays = createRelays({
     connections: v2?.connections ?? v3.connections,
-    timeoutMs: v2?.timeouts.headersMs ?? v3.timeouts.headersMs,
+    acquireMs: (v2 ?? v3).timeouts.acquireMs,
+    timeouts: (v2 ?? v3).timeouts,
+    byteBudget,
+    onCall: metrics.relayed,
+    onRefusal: (reason) => metrics.shareRefused({ resource: 'relay', reason }),
     clock: systemClock,
     events,
   })
@@ -168,6 +172,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     recognise: createRecogniseClient(registry.find, identify),
     authorise: createAuthorise(rateLimits),
     relays,
+    rewriteLinks: config.passThrough.rewriteLinks,
     enterPartner: registry.enter,
     v3: client,
     passThrough,
@@ -195,7 +200,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   // Of several processes the one that started them reports.
   const report =
     overrides.worker === undefined ? createReloadReport(events, metrics.addReloads(nowMs)) : undefined
-  addGauges(metrics, shared, registry, rateLimits, gates)
+  addGauges(metrics, shared, registry, rateLimits, { ...gates, relay: relays })
   const start = async (): Promise<Running> => {
     const open = overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events, rateLimit))
     // What V2 serves needs no journal.

@@ -18,7 +18,7 @@ export function addGauges(
   { inFlight, byteBudget }: Pick<ProxyContext, 'inFlight' | 'byteBudget'>,
   registry: Pick<PartnerRegistry, 'underWay'>,
   rateLimits: RateLimits,
-  gates: Readonly<Record<'pass_through' | 'read', FairGate>>,
+  gates: Readonly<Record<'pass_through' | 'read' | 'relay', Pick<FairGate, 'held'>>>,
 ): void {
   metrics.addGauge({ name: 'in_flight_requests', help: 'Requests in flight.' }, () => inFlight.count())
   metrics.addGauge(
@@ -35,8 +35,9 @@ export function addGauges(
   metrics.addGauge({ name: 'in_flight_bytes', help: 'Bytes of request bodies in memory.' }, () =>
     byteBudget.held(),
   )
-  metrics.addGauge({ name: 'connections_in_use', help: 'Connections to V3 in use.', labels: ['kind'] }, () =>
-    Object.entries(gates).map(([kind, gate]) => ({ labels: { kind }, value: gate.held() })),
+  metrics.addGauge(
+    { name: 'connections_in_use', help: 'Connections to V3 and V2 in use.', labels: ['kind'] },
+    () => Object.entries(gates).map(([kind, gate]) => ({ labels: { kind }, value: gate.held() })),
   )
   metrics.addGauge(
     { name: 'queue_length', help: 'Calls that wait in the queue of the rate limit.', labels: ['priority'] },

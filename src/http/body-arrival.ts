@@ -1,17 +1,29 @@
 import type { IncomingMessage } from 'node:http'
 
+import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
+
+/** How long to wait for a body. */
+export interface ArrivalWait {
+  readonly clock: Clock
+  readonly waitMs: number
+}
 
 /**
  * Resolves once the whole body has arrived, or as much of it as the request buffers without a reader (64 KiB); also when the
  * client disconnects. The body stays in the request for a later reader. `onBytes` is called with the number of bytes since the
- * last call and may throw to refuse the rest.
+ * last call and may throw to refuse the rest. With `wait` it resolves after that time at the latest.
  */
-export function bodyArrival(request: IncomingMessage, onBytes: (count: number) => void): Promise<void> {
+export function bodyArrival(
+  request: IncomingMessage,
+  onBytes: (count: number) => void,
+  wait?: ArrivalWait,
+): Promise<void> {
   if (!hasBody(request)) return Promise.resolve()
   return new Promise((resolve, reject) => {
     let counted = 0
     const end = (settle: () => void): void => {
+      cancel?.()
       request.off('readable', check).off('close', stop).off('error', stop)
       settle()
     }
@@ -28,6 +40,7 @@ export function bodyArrival(request: IncomingMessage, onBytes: (count: number) =
       counted = readableLength
       if (request.complete || readableLength >= request.readableHighWaterMark) end(resolve)
     }
+    const cancel = wait?.clock.after(wait.waitMs, stop)
     request.on('readable', check).once('close', stop).once('error', stop)
     check()
   })

@@ -26,6 +26,7 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
   const slow = counter('slow_clients_total', 'Clients that were disconnected for being too slow.', ['phase'])
   const denials = counter('credentials_denied_total', 'Writes whose credentials V3 denied.', ['partner'])
   const failures = counter('pass_through_failures_total', 'Passed-through requests without a complete reply.', ['reason']) // prettier-ignore
+  const relayFailures = counter('relay_failures_total', 'Requests to V2 without a complete reply.', ['reason']) // prettier-ignore
   const internal = counter('internal_errors_total', 'Unexpected errors.', [])
   const journalFailures = counter('journal_failures_total', 'Times that the journal became unavailable.', [])
   const leasesLost = counter('journal_leases_lost_total', 'Times that this instance lost its lease.', []) // prettier-ignore
@@ -98,6 +99,10 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
     passThroughFailed: (event) => {
       events.passThroughFailed(event)
       failures.inc(event)
+    },
+    relayFailed: (event) => {
+      events.relayFailed(event)
+      relayFailures.inc(event)
     },
     internalError: (event) => {
       events.internalError(event)

@@ -100,6 +100,8 @@ export interface Events {
   slowClient(event: { readonly phase: 'headers' | 'upload' | 'reply' }): void
   credentialsDenied(event: { readonly status: number; readonly partner: string }): void
   passThroughFailed(event: { readonly reason: 'unreachable' | 'brokenReply' }): void
+  /** A request to V2 got no whole reply; `lost`: it had left, or a part of it. */
+  relayFailed(event: { readonly reason: 'unreachable' | 'lost' | 'brokenReply' }): void
   /** An unexpected error: its class and stack, which hold no data, but not its message. */
   internalError(event: { readonly errorName: string; readonly stack: readonly string[] }): void
   /** The drain time was over at shutdown; `requests` connections were closed before their replies were read. */
@@ -146,6 +148,7 @@ export function createEvents(logger: Logger): Events {
     slowClient: (event) => logger.warn(event, 'slow client cut off'),
     credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),
     passThroughFailed: (event) => logger.warn(event, 'pass-through failed'),
+    relayFailed: (event) => logger.warn(event, 'relay failed'),
     internalError: (event) => logger.error(event, 'internal error'),
     drainExpired: (event) => logger.warn(event, 'connections closed before their replies were read'),
     started: (event) => logger.info(event, 'started'),

@@ -12,6 +12,13 @@ export interface CallSeen {
   readonly durationMs: number
 }
 
+/** A call to V2; `status` is undefined where no reply head was received. */
+export interface RelayedCallSeen {
+  readonly kind: 'read' | 'write'
+  readonly status: number | undefined
+  readonly durationMs: number
+}
+
 /** The result of waiting in the queue of the rate limit. */
 export interface TurnSeen {
   readonly priority: 'write' | 'read' | 'comparison'
@@ -22,7 +29,7 @@ export interface TurnSeen {
 
 /** A request that was refused because its client's share, or the time to wait for it, was used up. */
 export interface ShareRefusal {
-  readonly resource: 'pass_through' | 'read' | 'bytes'
+  readonly resource: 'pass_through' | 'read' | 'relay' | 'bytes'
   readonly reason: 'share' | 'wait' | 'gone'
 }
 
@@ -57,6 +64,7 @@ export interface Metrics {
   /** Decorates events: each is counted and forwarded. */
   counting(events: Events): Events
   readonly called: (call: CallSeen) => void
+  readonly relayed: (call: RelayedCallSeen) => void
   readonly queued: (turn: TurnSeen) => void
   /** Records how long after the loss of a reply a read-back showed the mark, ms. */
   readonly visible: (afterMs: number) => void
@@ -81,6 +89,7 @@ export function createMetrics(): Metrics {
   const { counter, histogram } = instruments
   const counting = createEventCounting(instruments)
   const calls = histogram('v3_call_duration', 'From a call to V3 to the head of its reply.', ['kind', 'status']) // prettier-ignore
+  const relayed = histogram('v2_call_duration', 'From a call to V2 to the head of its reply.', ['kind', 'status']) // prettier-ignore
   const waits = histogram('queue_wait', 'Time in the queue, of calls that were sent.', ['priority'])
   const turnedAway = counter('queue_refused_total', 'Calls that left the queue without being sent.', ['priority', 'reason']) // prettier-ignore
   const visible = histogram('read_back_visible', 'From the loss of a reply to the read-back that showed the mark.', []) // prettier-ignore
@@ -95,10 +104,12 @@ export function createMetrics(): Metrics {
     called: ({ kind, status, durationMs }) => {
       const labels = {
         kind: kind === 'passThrough' ? 'pass_through' : kind,
-        status: status === undefined ? 'none' : statusClass(status),
+        status: statusLabel(status),
       }
       calls.observe(labels, durationMs / 1_000)
     },
+    relayed: ({ kind, status, durationMs }) =>
+      relayed.observe({ kind, status: statusLabel(status) }, durationMs / 1_000),
     queued: ({ priority, waitedMs, refused }) => {
       if (refused === undefined) waits.observe({ priority }, waitedMs / 1_000)
       else turnedAway.inc({ priority, reason: refused })
@@ -116,6 +127,10 @@ export function createMetrics(): Metrics {
       return registry.getMetricsAsJSON()
     },
   }
+}
+
+function statusLabel(status: number | undefined): string {
+  return status === undefined ? 'none' : statusClass(status)
 }
 
 function addGauge<Label extends string>(

@@ -24,6 +24,11 @@ export function isForwarded(headers: IncomingHttpHeaders): boolean {
   return Object.keys(headers).some((name) => FORWARDING.test(plainName(name)))
 }
 
+/** True for a field that no request takes along, in any case: those about its way, and those that override its method or path. */
+export function isRemovedField(name: string): boolean {
+  return REMOVED.test(plainName(name))
+}
+
 /**
  * Replaces the fields about the way of a request by the adapter's own, in place: `X-Forwarded-For`, `X-Forwarded-Proto` and
  * `X-Forwarded-Host`. Every other field of that kind goes, and so does every field that overrides the method or the path. Only
@@ -37,7 +42,7 @@ export function replaceForwarding(request: IncomingMessage, trusted: AddressList
   const encrypted = 'encrypted' in socket && socket.encrypted === true
   const hops = isTrusted ? believed(itemsOf(headers['x-forwarded-for']), trusted) : []
   for (const name of Object.keys(headers)) {
-    if (REMOVED.test(plainName(name))) Reflect.deleteProperty(headers, name)
+    if (isRemovedField(name)) Reflect.deleteProperty(headers, name)
   }
   headers['x-forwarded-for'] = [...hops, peer].filter((hop) => hop !== '').join(', ')
   headers['x-forwarded-proto'] = scheme === 'https' || encrypted ? 'https' : 'http'

@@ -4,6 +4,9 @@ import { AdapterError } from '../errors.ts'
 import type { Client } from '../partners/partner.ts'
 import type { StageEntry } from '../rollout/index.ts'
 import type { ProxyContext } from './context.ts'
+import { V2_LINK_SEGMENT } from './next-link-side.ts'
+import { serviceRoot } from './read-request.ts'
+import type { RelayCall } from './relayed-call.ts'
 
 /** One request that V2 serves. Its credentials are V2's to judge. */
 export interface LegacyExchange {
@@ -24,5 +27,21 @@ export async function handleLegacy(context: ProxyContext, exchange: LegacyExchan
       'ADP_UPSTREAM_UNAVAILABLE',
       'V2 serves this partner, and no address of V2 is configured. Nothing was sent.',
     )
-  await context.relays.of(v2).handle(request, response)
+  await context.relays.of(v2).handle(request, response, toRelayCall(context, client, request))
+}
+
+/** Next links carry the marker of their side: V2 also serves the page that they lead to. */
+function toRelayCall(
+  { queueKeys, rewriteLinks }: ProxyContext,
+  client: Client,
+  request: IncomingMessage,
+): RelayCall {
+  const base = serviceRoot(request, '')
+  return {
+    queueKey: queueKeys.of(client),
+    links: rewriteLinks ? { base, nextBase: base + V2_LINK_SEGMENT } : undefined,
+    onReplyHead: ({ status }) => {
+      if (status < 400) queueKeys.accept(client)
+    },
+  }
 }

@@ -2,6 +2,15 @@
 export interface LinkRewriting {
   readonly from: string
   readonly to: string
+  /** Where links to a next page or a delta lead instead. */
+  readonly nextTo?: string
+}
+
+/** A rewriting as bytes. */
+interface LinkBytes {
+  readonly from: Buffer
+  readonly to: Buffer
+  readonly nextTo: Buffer
 }
 
 /** Longest name before `@odata.` in an annotation. */
@@ -9,7 +18,7 @@ const MAX_NAME = 200
 const MAX_BLANKS = 16
 /** The text before a link, up to its opening quote. */
 const BEFORE_LINK = new RegExp(
-  `"[^"\\\\]{0,${MAX_NAME}}@odata\\.(?:nextLink|context|deltaLink|id|(?:edit|read|navigation|association)Link)"\\s{0,${MAX_BLANKS}}:\\s{0,${MAX_BLANKS}}"$`,
+  `"[^"\\\\]{0,${MAX_NAME}}@odata\\.(?:(nextLink|deltaLink)|context|id|(?:edit|read|navigation|association)Link)"\\s{0,${MAX_BLANKS}}:\\s{0,${MAX_BLANKS}}"$`,
 )
 /** As much of it as decides. */
 const LOOK_BACK = MAX_NAME + 2 * MAX_BLANKS + 32
@@ -28,7 +37,7 @@ const NO_BYTES = Buffer.alloc(0)
 export class LinkRewriter {
   private readonly base: Buffer
   private readonly getLinks: () => readonly LinkRewriting[]
-  private links: readonly (readonly [from: Buffer, to: Buffer])[] | undefined
+  private links: readonly LinkBytes[] | undefined
   /** The beginning of a link, at the end of the received bytes. */
   private held: Buffer = NO_BYTES
   /** The last bytes before it. */
@@ -47,16 +56,16 @@ export class LinkRewriter {
     let done = 0
     let end = bytes.length
     for (let at = bytes.indexOf(this.base); at !== -1; at = bytes.indexOf(this.base, at + 1)) {
-      if (!this.isLinkAt(bytes, at)) continue
+      const kind = this.kindAt(bytes, at)
+      if (kind === undefined) continue
       const found = this.find(bytes, at)
       if (found === 'undecided') {
         end = at
         break
       }
       if (found === undefined) continue
-      const [from, to] = found
-      out.push(bytes.subarray(done, at), to)
-      done = at + from.length
+      out.push(bytes.subarray(done, at), kind === 'next' ? found.nextTo : found.to)
+      done = at + found.from.length
       at = done - 1
     }
     if (end === bytes.length) end = this.beginOfLink(bytes, done)
@@ -72,10 +81,14 @@ export class LinkRewriter {
   }
 
   /** The address in full, or `undecided` where its end has not come. */
-  private find(bytes: Buffer, at: number): readonly [Buffer, Buffer] | 'undecided' | undefined {
-    this.links ??= this.getLinks().map(({ from, to }) => [Buffer.from(from), Buffer.from(to)])
+  private find(bytes: Buffer, at: number): LinkBytes | 'undecided' | undefined {
+    this.links ??= this.getLinks().map(({ from, to, nextTo = to }) => ({
+      from: Buffer.from(from),
+      to: Buffer.from(to),
+      nextTo: Buffer.from(nextTo),
+    }))
     for (const link of this.links) {
-      const [from] = link
+      const { from } = link
       const end = at + from.length
       const present = bytes.subarray(at, end)
       if (!from.subarray(0, present.length).equals(present)) continue
@@ -94,17 +107,18 @@ export class LinkRewriter {
     const rest = bytes.subarray(at)
     const mayBegin =
       rest.length > 0 && rest.length < this.base.length && this.base.subarray(0, rest.length).equals(rest)
-    return mayBegin && this.isLinkAt(bytes, at) ? at : bytes.length
+    return mayBegin && this.kindAt(bytes, at) !== undefined ? at : bytes.length
   }
 
-  private isLinkAt(bytes: Buffer, at: number): boolean {
-    if (at > 0 && bytes[at - 1] !== QUOTE) return false
+  /** What a text at this place is a link to; undefined: it is no link. */
+  private kindAt(bytes: Buffer, at: number): 'next' | 'other' | undefined {
+    if (at > 0 && bytes[at - 1] !== QUOTE) return undefined
     // latin1 keeps each byte as one character. Most names are short.
-    if (at >= SHORT_LOOK_BACK && BEFORE_LINK.test(bytes.toString('latin1', at - SHORT_LOOK_BACK, at)))
-      return true
+    const short =
+      at >= SHORT_LOOK_BACK ? kindAfter(bytes.toString('latin1', at - SHORT_LOOK_BACK, at)) : undefined
+    if (short !== undefined) return short
     const own = bytes.toString('latin1', Math.max(0, at - LOOK_BACK), at)
-    const text = at < LOOK_BACK ? this.before.toString('latin1') + own : own
-    return BEFORE_LINK.test(text)
+    return kindAfter(at < LOOK_BACK ? this.before.toString('latin1') + own : own)
   }
 
   private keep(bytes: Buffer, end: number): void {
@@ -112,4 +126,11 @@ export class LinkRewriter {
     const last = bytes.subarray(Math.max(0, end - LOOK_BACK), end)
     this.before = end >= LOOK_BACK ? last : Buffer.concat([this.before, last]).subarray(-LOOK_BACK)
   }
+}
+
+/** What a text that follows this one is a link to. */
+function kindAfter(text: string): 'next' | 'other' | undefined {
+  const found = BEFORE_LINK.exec(text)
+  if (found === null) return undefined
+  return found[1] === undefined ? 'other' : 'next'
 }

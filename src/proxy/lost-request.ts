@@ -27,6 +27,11 @@ export function slowUploadOf(method: string | undefined, sent: boolean): Adapter
       )
 }
 
+/** True for a method that changes nothing (RFC 9110 9.2.1). */
+export function isSafeMethod(method: string | undefined): boolean {
+  return SAFE_METHODS.has(method ?? '')
+}
+
 function mayBeApplied(method: string | undefined, sent: boolean): boolean {
-  return sent && !SAFE_METHODS.has(method ?? '')
+  return sent && !isSafeMethod(method)
 }

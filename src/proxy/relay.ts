@@ -1,145 +1,188 @@
-import { Agent as HttpAgent, type ClientRequest, type IncomingMessage, ServerResponse } from 'node:http'
+import { Agent as HttpAgent, type IncomingMessage, ServerResponse } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
-import { pipeline } from 'node:stream'
 
-import { createProxyMiddleware, proxyEventsPlugin } from 'http-proxy-middleware'
+import { createProxyMiddleware, type Options, proxyEventsPlugin } from 'http-proxy-middleware'
 
-import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
-import { endToEndFields } from '../http/hop-by-hop.ts'
-import type { Events } from '../observability/events.ts'
+import { bodyArrival, hasBody } from '../http/body-arrival.ts'
+import { MAX_HEADER_BYTES } from '../http/server.ts'
+import { enterGate, type FairGate } from '../upstream/index.ts'
+import type { ByteBudget } from './byte-budget.ts'
 import { sendError } from './error-reply.ts'
-import { lossOf } from './lost-request.ts'
+import { LinkRewriter } from './link-rewriter.ts'
+import { RelayedCall, type RelayCall, type RelayedCallOptions, type RelayOutcome } from './relayed-call.ts'
+import type { RawFields } from './relayed-fields.ts'
+import { untilGone } from './until-gone.ts'
 
-const MAX_LISTENERS = 32
+/**
+ * Idle connections are dropped after this time, below the idle time of usual gateways: one that closes at the moment of its reuse
+ * costs a request whose outcome is unknown.
+ */
+const IDLE_MS = 4_000
+/** A client that takes longer over its upload than this, or over 64 KiB of it, is streamed to V2 as it comes. */
+const ARRIVAL_MS = 100
 
-export interface RelayOptions {
+export interface RelayOptions extends RelayedCallOptions {
   /** The base address of V2: the path of a request is added to its own. */
   readonly baseUrl: URL
   readonly connections: number
-  /** Longest silence of V2, and the time from the end of the request to the status line. */
-  readonly timeoutMs: number
-  readonly clock: Clock
-  readonly events: Events
+  /** The gate in front of these connections. */
+  readonly gate: FairGate
+  /** Longest wait for a connection, ms. */
+  readonly acquireMs: number
+  readonly byteBudget: ByteBudget
+  readonly calls: RelayedCalls
+}
+
+/** The requests that are relayed; `waiting` until enough of the body has arrived. */
+export type RelayedCalls = WeakMap<IncomingMessage, RelayedCall | 'waiting'>
+
+export function createRelayedCalls(): RelayedCalls {
+  return new WeakMap()
 }
 
 /** Sends requests on to V2, and its replies back, both as they are. */
 export interface Relay {
-  /** Relays one request; resolves once the connection of its reply is free again, or closed. */
-  handle(request: IncomingMessage, response: ServerResponse): Promise<void>
+  /**
+   * Relays one request and answers it; resolves with what became of it once the last byte of its reply was handed to the client.
+   * Never rejects.
+   */
+  handle(request: IncomingMessage, response: ServerResponse, call: RelayCall): Promise<RelayOutcome>
   close(): void
 }
 
+type ProxyOptions = Options
+
 /**
- * Creates a relay: fields keep names, order and repetition in both directions (those of one name of a request stand together),
- * bodies are streamed and not changed, and only `Host` and what belongs to one connection is each connection's own. Where V2
- * cannot be reached, the client gets 503 `ADP_UPSTREAM_UNAVAILABLE`, for a write that may have left 504 `ADP_OUTCOME_UNKNOWN`;
- * when V2 dies in a body, the client's connection breaks too.
+ * Creates a relay over http-proxy-middleware: fields keep names, order and repetition in both directions, bodies are streamed and
+ * not changed, trailers go along, and only `Host`, forwarding fields and what belongs to one connection are the adapter's own.
+ * Where V2 cannot be reached, the client gets 503 `ADP_UPSTREAM_UNAVAILABLE`, for a write that may have left 504
+ * `ADP_OUTCOME_UNKNOWN`; when V2 dies in a body, the client's connection breaks too.
  */
-export function createRelay({ baseUrl, connections, timeoutMs, clock, events }: RelayOptions): Relay {
+export function createRelay(options: RelayOptions): Relay {
+  const { baseUrl, connections, gate, events, byteBudget, calls } = options
   const isSecure = baseUrl.protocol === 'https:'
-  const agentOptions = { keepAlive: true, maxSockets: connections, timeout: timeoutMs }
+  const basePath = baseUrl.pathname.replace(/\/$/, '')
+  const linkBase = `${baseUrl.origin}${basePath}`
+  const linkBytes = Buffer.from(linkBase)
+  const agentOptions = { keepAlive: true, maxSockets: connections, timeout: IDLE_MS }
   const agent = isSecure ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions)
-  const sent = new WeakSet<IncomingMessage>()
-  const fail = (request: IncomingMessage, response: ServerResponse, cause?: Error): void => {
-    if (response.destroyed || response.writableEnded) return // the client left, or has its answer
-    if (response.headersSent) {
-      events.passThroughFailed({ reason: 'brokenReply' })
-      response.destroy()
-      return
-    }
-    events.passThroughFailed({ reason: 'unreachable' })
-    sendError(response, lossOf(request.method, sent.has(request), cause), events)
+  // Read for each request: plain members cost less than those of a URL.
+  const target = {
+    protocol: baseUrl.protocol,
+    hostname: baseUrl.hostname.replace(/^\[|\]$/g, ''),
+    port: baseUrl.port,
+    pathname: basePath,
   }
+  const callOf = (request: IncomingMessage): RelayedCall | undefined => {
+    const call = calls.get(request)
+    return call === 'waiting' ? undefined : call
+  }
+  const fail = (request: IncomingMessage, cause: Error): void => callOf(request)?.fail(cause)
   const middleware = createProxyMiddleware({
-    target: baseUrl.href.replace(/\/$/, ''),
-    changeOrigin: true,
+    target,
     agent,
-    proxyTimeout: timeoutMs,
     // The library writes the names of fields in lower case.
     selfHandleResponse: true,
     // Its default plugins would answer errors with the host and path of the request, and log them.
     ejectPlugins: true,
     plugins: [proxyEventsPlugin],
+    // The hook that is given the options of one request.
+    router: (request, _response, own) => {
+      const call = callOf(request)
+      if (call !== undefined) setRequest(own, call, basePath, fieldsOf(call))
+      return target
+    },
     on: {
-      proxyReq: (outgoing, request, response) => {
-        restoreFields(outgoing, request)
-        const { socket } = outgoing
-        const left = (): void => void sent.add(request)
-        if (socket?.connecting === true) socket.once(isSecure ? 'secureConnect' : 'connect', left)
-        else left()
-        // Interim responses would begin the time of silence anew.
-        let cancel = (): void => undefined
-        outgoing.once('finish', () => {
-          cancel = clock.after(timeoutMs, () => outgoing.destroy(overdue()))
-        })
-        let isAnswered = false
-        outgoing.once('response', () => {
-          isAnswered = true
-          cancel()
-        })
-        // After an upgrade that was not asked for there is neither a reply nor an error.
-        outgoing.once('close', () => {
-          cancel()
-          if (!isAnswered) fail(request, response)
-        })
-      },
-      proxyRes: (reply, request, response) => {
-        try {
-          const fields = endToEndFields(reply.rawHeaders)
-          response.writeHead(reply.statusCode ?? 0, reply.statusMessage ?? '', fields)
-        } catch (cause) {
-          reply.destroy()
-          fail(request, response, cause instanceof Error ? cause : undefined)
-          return
-        }
-        reply.once('aborted', () => fail(request, response))
-        pipeline(reply, response, () => undefined) // both ends are closed by now, each in its own way
-      },
-      error: (cause, request, response) => {
-        if (response instanceof ServerResponse) fail(request, response, cause)
-      },
+      proxyReq: (outgoing, request) => callOf(request)?.begin(outgoing, isSecure),
+      proxyRes: (reply, request) => callOf(request)?.answer(reply),
+      error: (cause, request) => fail(request, cause),
+      econnreset: (cause, request) => fail(request, cause),
     },
   })
+  const fieldsOf = ({ request, changesLinks }: RelayedCall): RawFields =>
+    options.fields.toV2(request, { host: baseUrl.host, identity: changesLinks })
+  const createRewriter = (
+    { method }: IncomingMessage,
+    { links }: RelayCall,
+  ): (() => LinkRewriter) | undefined => {
+    if (links === undefined || (method !== 'GET' && method !== 'HEAD')) return undefined
+    const link = { from: linkBase, to: links.base, nextTo: links.nextBase }
+    return () => new LinkRewriter(linkBytes, () => [link])
+  }
+  /** Takes a place among the connections for the client, or throws why there is none. */
+  const enter = async (response: ServerResponse, { queueKey }: RelayCall): Promise<() => void> =>
+    gate.tryEnter(queueKey) ?? (await enterGate(gate, queueKey, options.acquireMs, untilGone(response)))
+
   return {
-    handle: async (request, response) => {
-      // The library would pass on the one, and with the other (which Node has answered) not show the request that it makes.
-      for (const name of ['connection', 'expect']) Reflect.deleteProperty(request.headers, name)
-      // The library, the pipeline and this file listen for its end.
-      response.setMaxListeners(MAX_LISTENERS)
-      const closed = new Promise<void>((resolve) => response.once('close', resolve))
-      await middleware(request, response)
-      await closed
+    handle: async (request, response, call) => {
+      const held = byteBudget.open(call.queueKey)
+      let leave: (() => void) | undefined
+      try {
+        if (call.body === undefined && hasBody(request)) {
+          // Most bodies arrive at once: they need no stream, and their clients hold no connection meanwhile.
+          calls.set(request, 'waiting')
+          await bodyArrival(request, (count) => held.take(count), {
+            clock: options.clock,
+            waitMs: ARRIVAL_MS,
+          })
+        }
+        checkLength(request, call.body)
+        leave = await enter(response, call)
+        const relayed = new RelayedCall(request, response, call, held, createRewriter(request, call), options)
+        calls.set(request, relayed)
+        if (response.destroyed || response.writableEnded) relayed.fail(undefined)
+        // The library watches the response that it is given: whether a call goes on without its client is decided here.
+        else void middleware(request, new ServerResponse(request), (cause) => relayed.fail(toError(cause)))
+        return await relayed.outcome
+      } catch (cause) {
+        const error = cause instanceof AdapterError ? cause : notSent(cause)
+        if (call.hold !== true && !response.destroyed && !response.writableEnded)
+          sendError(response, error, events)
+        return { kind: 'notSent', error }
+      } finally {
+        leave?.()
+        held.release()
+      }
     },
     close: () => agent.destroy(),
   }
 }
 
-/** What Node and the library see to on the connection to V2. */
-const OWN_FIELDS: ReadonlySet<string> = new Set(['connection', 'transfer-encoding'])
-/** Named in `Connection` they stay: without them the body would be read as another request. */
-const KEPT_FIELDS: ReadonlySet<string> = new Set(['content-length', 'host'])
-
-/** Puts the fields of the request back as its client wrote them: the library has made their names lower case. */
-function restoreFields(outgoing: ClientRequest, request: IncomingMessage): void {
-  const host = outgoing.getHeader('host')
-  for (const name of outgoing.getHeaderNames()) if (!OWN_FIELDS.has(name)) outgoing.removeHeader(name)
-  const byName = new Map<string, { readonly name: string; readonly values: string[] }>()
-  const fields = endToEndFields(request.rawHeaders, KEPT_FIELDS)
-  for (let at = 0; at + 1 < fields.length; at += 2) {
-    const [name = '', value = ''] = fields.slice(at, at + 2)
-    const lower = name.toLowerCase()
-    if (lower === 'expect') continue
-    const before = byName.get(lower)
-    if (before === undefined) byName.set(lower, { name, values: [value] })
-    else before.values.push(value)
-  }
-  for (const [lower, { name, values }] of byName) {
-    if (lower === 'host') outgoing.setHeader(name, host ?? values)
-    else outgoing.setHeader(name, values.length === 1 ? (values[0] ?? '') : values)
+/**
+ * Gives the library the request as it is to be sent. It would put the fields into an object, by lower-case name: Node also takes
+ * them as an array, and keeps that to the letter. The library builds the options of `http.request` upon `ssl` and reads the body
+ * from `buffer`.
+ */
+function setRequest(own: ProxyOptions, call: RelayedCall, basePath: string, fields: RawFields): void {
+  const path = basePath + (call.request.url ?? '/')
+  own.buffer = call.body
+  own.ssl = {
+    // No field is added, such as the framing of a POST without a body.
+    setDefaultHeaders: false,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    get headers() {
+      return fields
+    },
+    set headers(_byName) {},
+    get path() {
+      return path
+    },
+    set path(_joined) {},
   }
 }
 
-function overdue(): AdapterError {
-  return new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No status line came in time.')
+/** A body that is sent with another length than its own would be read as two requests, or never end. */
+function checkLength({ headers }: IncomingMessage, body: Buffer | undefined): void {
+  const length = headers['content-length']
+  if (body === undefined || length === undefined || Number(length) === body.length) return
+  throw new AdapterError('ADP_INTERNAL', 'The body of a relayed request is not as long as it says.')
+}
+
+function notSent(cause: unknown): AdapterError {
+  return new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'Nothing was sent.', { cause })
+}
+
+function toError(cause: unknown): Error {
+  return cause instanceof Error ? cause : new AdapterError('ADP_INTERNAL', 'The request was not relayed.')
 }

@@ -4,11 +4,16 @@ import type { ProxyContext } from './context.ts'
 import { sendError } from './error-reply.ts'
 
 /**
- * Watches the client of a request until its reply has left. A slow upload is refused with 408, or what pass-through says of one
- * of which a part was sent on; the connection of a slow reader is closed, since its reply has begun.
+ * Watches the client of a request until its reply has left. A slow upload is refused with 408, or what is said of one of which
+ * a part was sent on; the connection of a slow reader is closed, since its reply has begun.
  */
 export function watchClient(
-  { slowClients, events, passThrough }: Pick<ProxyContext, 'slowClients' | 'events' | 'passThrough'>,
+  {
+    slowClients,
+    events,
+    passThrough,
+    relays,
+  }: Pick<ProxyContext, 'slowClients' | 'events' | 'passThrough' | 'relays'>,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
@@ -20,6 +25,6 @@ export function watchClient(
     }
     // Node forgets a request whose response has ended: a reader of the body would wait for ever.
     response.setHeader('Connection', 'close').once('close', () => request.destroy())
-    sendError(response, passThrough.uploadLost(request), events)
+    sendError(response, relays.uploadLost(request) ?? passThrough.uploadLost(request), events)
   })
 }

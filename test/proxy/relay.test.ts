@@ -1,34 +1,9 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { describe, expect, it } from 'vitest'
 
-import { describe, expect, it, onTestFinished } from 'vitest'
-
-import { systemClock } from '../../src/clock.ts'
-import { createEvents } from '../../src/observability/events.ts'
-import { createLogger } from '../../src/observability/logger.ts'
-import { createRelay } from '../../src/proxy/relay.ts'
 import { startSandbox } from '../sandbox/start-sandbox.ts'
 import { exchange, RawClient, requestText } from '../support/raw-client.ts'
 import { type Answer, replyWith, startRawUpstream, startUpstream } from '../support/scripted-upstream.ts'
-
-/** A relay to this address, on a port of its own; its log. */
-async function startRelay(url: string, timeoutMs = 300): Promise<{ port: number; log: string[] }> {
-  const log: string[] = []
-  const events = createEvents(createLogger('trace', { write: (line) => log.push(line) }))
-  const relay = createRelay({ baseUrl: new URL(url), connections: 4, timeoutMs, clock: systemClock, events })
-  const server = createServer((request, response) => void relay.handle(request, response)).listen(
-    0,
-    '127.0.0.1',
-  )
-  await once(server, 'listening')
-  onTestFinished(() => {
-    relay.close()
-    server.close()
-    server.closeAllConnections()
-  })
-  return { port: (server.address() as AddressInfo).port, log }
-}
+import { startRelay } from './start-relay.ts'
 
 /** A reply without what belongs to one connection and one moment. */
 function plain(reply: string): string {
@@ -73,16 +48,16 @@ describe('what goes over the relay', () => {
     expect(`${seen?.method} ${seen?.url} ${seen?.body}`).toBe(
       "PATCH /base/V2/x('%zz')?$a=b%20c \u0000\u00fe\r",
     )
-    expect(seen?.rawHeaders.slice(0, -2)).toEqual([
+    expect(seen?.rawHeaders).toEqual([
       'Host', `127.0.0.1:${upstream.port}`,
       'Ocp-Apim-Subscription-Key', 'sandbox',
       'Authorization', 'Bearer sandbox',
-      'X-Two', '1', 'X-Two', '2',
+      'X-Two', '1',
       'x-one', 'a',
+      'X-Two', '2',
       'Cookie', 'b',
       'Content-Length', '3',
     ]) // prettier-ignore
-    expect(seen?.rawHeaders.at(-2)?.toLowerCase()).toBe('connection')
   })
 
   it('is streamed both ways, chunked bodies too', async () => {

@@ -25,7 +25,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     recognise: refuse,
     authorise: refuse,
     stages: { enter: refuse },
-    relays: { of: refuse, close: () => undefined },
+    relays: { of: refuse, uploadLost: () => undefined, held: () => 0, close: () => undefined },
     reads: {
       planner: { tokenOf: refuse, plan: refuse, formatOf: refuse, selectOf: refuse, checkValue: refuse },
       codes: { knownRules: refuse, rulesFor: refuse },
@@ -39,6 +39,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     inFlight: createInFlight(),
     enterPartner: refuse,
     trustedProxies: createAddressList([]),
+    rewriteLinks: true,
   }
   const metrics = {
     readers: 'any',

@@ -1,0 +1,70 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import { onTestFinished } from 'vitest'
+
+import { systemClock } from '../../src/clock.ts'
+import { createEvents } from '../../src/observability/events.ts'
+import { createLogger } from '../../src/observability/logger.ts'
+import { createByteBudget } from '../../src/proxy/byte-budget.ts'
+import type { RelayCall, RelayCallSeen, RelayOutcome } from '../../src/proxy/relayed-call.ts'
+import { createRelays, type Relays } from '../../src/proxy/relays.ts'
+import { type GateRefusal, soleQueue } from '../../src/upstream/index.ts'
+
+export interface RelayUnderTest {
+  readonly port: number
+  readonly log: string[]
+  readonly relays: Relays
+  readonly calls: RelayCallSeen[]
+  readonly refusals: GateRefusal[]
+  /** What became of each request, in the order of the requests. */
+  readonly outcomes: Promise<RelayOutcome>[]
+  /** Resolves with what became of the request at this position. */
+  outcome(index?: number): Promise<RelayOutcome>
+}
+
+export interface RelaySettings {
+  readonly timeoutMs?: number
+  readonly connections?: number
+  readonly acquireMs?: number
+  readonly call?: Partial<RelayCall>
+}
+
+/** A relay to this address behind a bare server. */
+export async function startRelay(url: string, settings: RelaySettings = {}): Promise<RelayUnderTest> {
+  const { timeoutMs = 300, connections = 4, acquireMs = 2_000, call = {} } = settings
+  const log: string[] = []
+  const calls: RelayCallSeen[] = []
+  const refusals: GateRefusal[] = []
+  const outcomes: Promise<RelayOutcome>[] = []
+  const waiting: (() => void)[] = []
+  const relays = createRelays({
+    connections,
+    acquireMs,
+    timeouts: { connectMs: timeoutMs, headersMs: timeoutMs, bodyMs: timeoutMs },
+    byteBudget: createByteBudget(10_000_000),
+    clock: systemClock,
+    events: createEvents(createLogger('trace', { write: (line) => log.push(line) })),
+    onCall: (seen) => calls.push(seen),
+    onRefusal: (reason) => refusals.push(reason),
+  })
+  const server = createServer((request, response) => {
+    outcomes.push(relays.of(new URL(url)).handle(request, response, { queueKey: soleQueue, ...call }))
+    for (const wake of waiting.splice(0)) wake()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    relays.close()
+    server.close()
+    server.closeAllConnections()
+  })
+  const outcome = async (index = 0): Promise<RelayOutcome> => {
+    for (;;) {
+      const found = outcomes[index]
+      if (found !== undefined) return found
+      await new Promise<void>((resolve) => waiting.push(resolve))
+    }
+  }
+  return { port: (server.address() as AddressInfo).port, log, relays, calls, refusals, outcomes, outcome }
+}
