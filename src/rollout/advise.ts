@@ -1,3 +1,4 @@
+import type { GuardAct } from './guards/evidence.ts'
 import type { GuardVerdict } from './guards/judge.ts'
 import { placeOf, type Side, type Stage, type StageSetting, stages } from './stage.ts'
 
@@ -44,8 +45,8 @@ export interface AdviceInput {
   /** Writes of V2 that the adapter could not decode or translate. */
   readonly unreadable: number
   readonly guards: GuardVerdict
-  /** Until then the guards' last action speaks against a step; undefined: none did. */
-  readonly coolDownUntilMs: number | undefined
+  /** What the guards did last, and until when that speaks against a step: `coolDownOf`. */
+  readonly coolDown: (Pick<GuardAct, 'action' | 'kind' | 'unit'> & { readonly untilMs: number }) | undefined
   /** The last batch that was relayed to V2 without the journal knowing it. */
   readonly lastUnrecordedMs: number | undefined
   readonly resendWindowMs: number
@@ -190,23 +191,19 @@ function recordingObstacles({ target, nowMs, lastUnrecordedMs, resendWindowMs }:
   ]
 }
 
-function stateObstacles({
-  guards,
-  coolDownUntilMs,
-  nowMs,
-  unacknowledged,
-  pending,
-}: AdviceInput): Obstacle[] {
+function stateObstacles({ guards, coolDown, nowMs, unacknowledged, pending }: AdviceInput): Obstacle[] {
   const obstacles: Obstacle[] = []
   if (guards.verdict === 'alarm') {
     const about = guards.unit === undefined ? 'V3 is' : `The unit ${guards.unit} is`
     obstacles.push(['not yet', `The guards raised an alarm: ${about} worse (${guards.kind}).`])
   }
-  if (coolDownUntilMs !== undefined && nowMs < coolDownUntilMs) {
-    const minutes = Math.ceil((coolDownUntilMs - nowMs) / 60_000)
+  if (coolDown !== undefined && nowMs < coolDown.untilMs) {
+    const { action, kind, unit, untilMs } = coolDown
+    const about = unit === undefined ? kind : `${kind}, unit ${unit}`
+    const minutes = Math.ceil((untilMs - nowMs) / 60_000)
     obstacles.push([
       'not yet',
-      `The guards acted a short time ago; the cool-down lasts another ${minutes} min.`,
+      `The guards acted (${action}: ${about}); the cool-down lasts another ${minutes} min.`,
     ])
   }
   if (unacknowledged.length > 0) {

@@ -1,3 +1,11 @@
+export {
+  advise,
+  type Advice,
+  type AdviceInput,
+  defaultThresholds,
+  nextStep,
+  type SeenWrites,
+} from './advise.ts'
 export { createFileStages } from './file-stages.ts'
 export type { FileStage, LiveStages, StageEntry, StagedPartner } from './live-stages.ts'
 export { isWriteKind, type RequestKind, type Side, type Stage, stages } from './stage.ts'
@@ -6,3 +14,15 @@ export { createRolloutStore } from './store/create-rollout-store.ts'
 export { type OpenedRolloutStore, openRolloutStore } from './store/open-rollout-store.ts'
 export { driveApproved, driveForward, type DriveResult } from './store/drive-forward.ts'
 export type { RolloutSnapshot, RolloutStore } from './store/rollout-store.ts'
+export { describeAlarm } from './guards/describe-alarm.ts'
+export { type GuardAct, noEvidence } from './guards/evidence.ts'
+export { GUARD_NAME, goBack } from './guards/go-back.ts'
+export { coolDownOf, type GuardSettings, type GuardVerdict, judge } from './guards/judge.ts'
+export {
+  createLiveGuards,
+  type GuardedWrite,
+  type LiveGuards,
+  noGuards,
+  readEvidence,
+} from './guards/live-guards.ts'
+export type { Trial, TrialResult } from './guards/trial-windows.ts'

@@ -22,7 +22,7 @@ const ready: AdviceInput = {
   seen: { v2: enough, v3: enough },
   unreadable: 0,
   guards: ok,
-  coolDownUntilMs: undefined,
+  coolDown: undefined,
   lastUnrecordedMs: undefined,
   resendWindowMs: 900_000,
   credentials: 'accepted',
@@ -89,9 +89,9 @@ describe('advice', () => {
     ['unreadable writes', { unreadable: 3 }, 'not yet', '3 writes could not be decoded or translated.'],
     [
       'cool-down',
-      { coolDownUntilMs: nowMs + 60_001 },
+      { coolDown: { action: 'hold', kind: 'unknown', unit: 'school 7', untilMs: nowMs + 60_001 } },
       'not yet',
-      'The guards acted a short time ago; the cool-down lasts another 2 min.',
+      'The guards acted (hold: unknown, unit school 7); the cool-down lasts another 2 min.',
     ],
     [
       'an unrecorded batch',

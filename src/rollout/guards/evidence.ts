@@ -99,9 +99,9 @@ export function evidenceOf({ kinds }: Pick<Evidence, 'kinds'>, kind: GuardKindNa
   return kinds.get(kind) ?? noKindEvidence
 }
 
-/** The evidence with the trials counted anew where the stage was changed. What speaks for or against V3 stays. */
+/** The evidence with the trials counted anew where the stage was changed since. What speaks for or against V3 stays. */
 export function atRevision(evidence: Evidence, revision: number): Evidence {
-  if (evidence.revision === revision) return evidence
+  if (revision <= evidence.revision) return evidence
   const kinds = [...evidence.kinds].map(([kind, known]) => [kind, { ...known, counted: noTrials }] as const)
   return { ...evidence, revision, kinds: new Map(kinds) }
 }

@@ -92,6 +92,16 @@ export function isCooling(
   return guardActions.indexOf(action) <= guardActions.indexOf(lastAct.action)
 }
 
+/** Until when the last action speaks against a step forward; undefined: it does not any longer, or none was taken. */
+export function coolDownOf(
+  { lastAct }: Pick<Evidence, 'lastAct'>,
+  { coolDownMs }: Pick<GuardSettings, 'coolDownMs'>,
+  nowMs: number,
+): (GuardAct & { readonly untilMs: number }) | undefined {
+  if (lastAct === undefined || nowMs >= lastAct.atMs + coolDownMs) return undefined
+  return { ...lastAct, untilMs: lastAct.atMs + coolDownMs }
+}
+
 function quiet(evidence: Evidence): GuardVerdict {
   const counts = (kind: GuardKindName): TrialCounts => evidenceOf(evidence, kind).counted
   const { v2, v3 } = counts('unknown')

@@ -4,15 +4,22 @@ import type { Side } from '../stage.ts'
 
 /** What became of a write. */
 export interface TrialResult {
-  /** Its records: writes of like size are compared with each other. */
-  readonly records: number
   /** Which outcomes were bad; a kind that is missing was not judged. */
   readonly bad: Readonly<Partial<Record<GuardKindName, boolean>>>
   /** Without the time in a queue; undefined where it is not known, then `slow` is not judged. */
   readonly latencyMs?: number | undefined
 }
 
-/** A write under way that counts as a trial. */
+/** A write that is received. */
+export interface TrialStart {
+  readonly unit: string
+  readonly side: Side
+  readonly receivedMs: number
+  /** About how many records it has, by the same rule on both sides: writes of like size are compared with each other. */
+  readonly records: number
+}
+
+/** A write under way that counts as a trial. Its first end counts. */
 export interface Trial {
   end(result: TrialResult): void
   /** It never got as far as an upstream. */
@@ -37,7 +44,7 @@ export interface TrialWindow {
 /** Takes the writes of one partner into windows by the time of their receipt. */
 export interface TrialWindows {
   /** Undefined: it does not count, since its unit has a trial in this window, or since the window is full. */
-  begin(write: { readonly unit: string; readonly side: Side; readonly receivedMs: number }): Trial | undefined
+  begin(write: TrialStart): Trial | undefined
   /** The windows that are over, in order; one waits for its trials and all later ones wait for it. */
   close(nowMs: number): readonly TrialWindow[]
 }
@@ -53,6 +60,7 @@ export interface TrialWindowOptions {
 interface Entry {
   readonly unit: string
   readonly side: Side
+  readonly stratum: number
   result: TrialResult | 'open' | 'dropped'
 }
 
@@ -85,10 +93,10 @@ export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWind
   const isOver = ({ startMs, open }: OpenWindow, nowMs: number): boolean =>
     nowMs >= startMs + windowMs && (open === 0 || nowMs >= startMs + windowMs + maxTrialMs)
   return {
-    begin: ({ unit, side, receivedMs }) => {
+    begin: ({ unit, side, receivedMs, records }) => {
       const window = windowAt(receivedMs)
       if (window.entries.has(unit) || window.entries.size >= maxUnits) return undefined
-      const entry: Entry = { unit, side, result: 'open' }
+      const entry: Entry = { unit, side, stratum: stratumOf(records), result: 'open' }
       window.entries.set(unit, entry)
       window.open += 1
       const finish = (result: TrialResult | 'dropped'): void => {
@@ -110,7 +118,7 @@ export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWind
   }
 }
 
-const unended: TrialResult = { records: 1, bad: { unknown: true } }
+const unended: TrialResult = { bad: { unknown: true } }
 
 function toTrialWindow(
   { startMs, entries, slowAboveMs }: OpenWindow,
@@ -118,10 +126,9 @@ function toTrialWindow(
   thresholds: SlowThresholds,
 ): TrialWindow {
   const trials: CountedTrial[] = []
-  for (const { unit, side, result } of entries.values()) {
+  for (const { unit, side, stratum, result } of entries.values()) {
     if (result === 'dropped') continue
-    const { records, bad, latencyMs } = result === 'open' ? unended : result
-    const stratum = stratumOf(records)
+    const { bad, latencyMs } = result === 'open' ? unended : result
     const aboveMs = slowAboveMs(stratum)
     const slow = aboveMs === undefined || latencyMs === undefined ? {} : { slow: latencyMs > aboveMs }
     if (side === 'v2' && latencyMs !== undefined) thresholds.add(stratum, latencyMs)

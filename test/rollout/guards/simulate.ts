@@ -56,13 +56,17 @@ export function simulate(
       for (let batch = 0; batch < batches; batch++) {
         const receivedMs = Math.min(beganMs + batch * 200, startMs + WINDOW_MS - 1)
         if (school.side === 'v3') v3Records += school.records
-        const trial = windows.begin({ unit: school.name, side: school.side, receivedMs })
+        const trial = windows.begin({
+          unit: school.name,
+          side: school.side,
+          receivedMs,
+          records: school.records,
+        })
         if (trial === undefined) continue
         const bad = Object.entries(badShare(school, receivedMs)).map(
           ([kind, share]) => [kind, random() < 1 - (1 - share) ** school.records] as const,
         )
         trial.end({
-          records: school.records,
           bad: { unknown: false, serverError: false, refused: false, ...Object.fromEntries(bad) },
           latencyMs: 100 + 400 * random() ** 4,
         })

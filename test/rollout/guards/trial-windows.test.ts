@@ -2,14 +2,23 @@ import { describe, expect, it } from 'vitest'
 
 import {
   createTrialWindows,
+  type Trial,
   type TrialResult,
-  type TrialWindows,
+  type TrialStart,
+  type TrialWindow,
 } from '../../../src/rollout/guards/trial-windows.ts'
 
-const create = (maxUnits = 100): TrialWindows =>
-  createTrialWindows({ windowMs: 10_000, maxTrialMs: 60_000, maxUnits })
-const good: TrialResult = { records: 1, bad: { unknown: false } }
-const bad: TrialResult = { records: 1, bad: { unknown: true } }
+interface Windows {
+  begin(write: Omit<TrialStart, 'records'> & { records?: number }): Trial | undefined
+  close(nowMs: number): readonly TrialWindow[]
+}
+
+function create(maxUnits = 100): Windows {
+  const windows = createTrialWindows({ windowMs: 10_000, maxTrialMs: 60_000, maxUnits })
+  return { begin: (write) => windows.begin({ records: 1, ...write }), close: (nowMs) => windows.close(nowMs) }
+}
+const good: TrialResult = { bad: { unknown: false } }
+const bad: TrialResult = { bad: { unknown: true } }
 
 describe('windows of trials', () => {
   it('count the first write of a unit in each window, whatever became of it', () => {
@@ -53,7 +62,7 @@ describe('windows of trials', () => {
   it('leave out what never got to an upstream, and units beyond their bound', () => {
     const windows = create(2)
     windows.begin({ unit: 'a', side: 'v3', receivedMs: 1 })?.drop()
-    windows.begin({ unit: 'b', side: 'v3', receivedMs: 1 })?.end({ ...good, records: 30 })
+    windows.begin({ unit: 'b', side: 'v3', receivedMs: 1, records: 30 })?.end(good)
     expect(windows.begin({ unit: 'c', side: 'v3', receivedMs: 1 })).toBeUndefined()
     expect(windows.close(10_000)).toEqual([
       { endMs: 10_000, trials: [{ unit: 'b', side: 'v3', stratum: 2, bad: { unknown: false } }] },
@@ -87,8 +96,8 @@ describe('windows of trials', () => {
     expect(slowOnV3(30_000)).toBe(true)
     // Another size has no threshold yet.
     windows
-      .begin({ unit: 'big', side: 'v3', receivedMs: 30_000 })
-      ?.end({ ...good, records: 500, latencyMs: 90_000 })
+      .begin({ unit: 'big', side: 'v3', receivedMs: 30_000, records: 500 })
+      ?.end({ ...good, latencyMs: 90_000 })
     expect(slowOnV3(40_000)).toBeUndefined()
   })
 })

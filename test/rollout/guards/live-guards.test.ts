@@ -1,0 +1,138 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { describe, expect, it } from 'vitest'
+
+import type { GuardAct, GuardAction } from '../../../src/rollout/guards/evidence.ts'
+import {
+  createLiveGuards,
+  evidenceName,
+  type GuardedWrite,
+  type LiveGuards,
+  readEvidence,
+} from '../../../src/rollout/guards/live-guards.ts'
+import { judge } from '../../../src/rollout/guards/judge.ts'
+import type { RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+import { serve } from '../store/open-stores.ts'
+
+const journalUrl = (): string => `sqlite:${join(mkdtempSync(join(tmpdir(), 'guards-')), 'journal.db')}`
+
+interface Watching {
+  readonly guards: LiveGuards
+  readonly told: string[]
+  /** Writes of 20 schools in each of these windows, the first five on V3. */
+  readonly write: (windows: number, isBad: (school: number) => boolean) => Promise<void>
+}
+
+function watch(
+  store: RolloutStore,
+  action: GuardAction = 'back',
+  given: Partial<GuardedWrite> = {},
+): Watching {
+  const clock = createManualClock()
+  let [nowMs, window] = [0, 0]
+  const told: string[] = []
+  const guards = createLiveGuards({
+    store,
+    settings: { action, coolDownMs: 900_000 },
+    clock,
+    nowMs: () => nowMs,
+    goBack: async (partner) => void told.push(`goes back: ${partner}`),
+    onAct: (partner, { action: taken, kind, unit }: GuardAct) =>
+      void told.push(`${taken}: ${partner} ${kind} ${unit ?? ''}`.trim()),
+    onWindows: () => undefined,
+    onFailure: (partner, code) => void told.push(`failed: ${partner} ${code}`),
+  })
+  guards.start()
+  const write = async (windows: number, isBad: (school: number) => boolean): Promise<void> => {
+    for (const last = window + windows; window < last; window++) {
+      for (let school = 0; school < 20; school++) {
+        const side = school < 5 ? ('v3' as const) : ('v2' as const)
+        const one: GuardedWrite = {
+          partner: 'acme',
+          unit: `school ${school}`,
+          stage: 'canary',
+          revision: 3,
+          side,
+          receivedMs: nowMs,
+          records: 1,
+          ...given,
+        }
+        guards.begin(one).end({ bad: { unknown: isBad(school) }, latencyMs: 20 })
+      }
+      nowMs += 10_000
+    }
+    await clock.pass(1_000)
+  }
+  return { guards, told, write }
+}
+
+describe('guards while the adapter runs', () => {
+  it('take the partner back once, whatever number of instances sees that V3 fails', async () => {
+    const url = journalUrl()
+    const { store } = await serve(url)
+    const other = await serve(url)
+    const [one, two] = [watch(store), watch(other.store)]
+    await one.write(20, () => false)
+    await two.write(5, (school) => school < 5)
+    await expect.poll(() => two.told).toEqual(['goes back: acme', 'back: acme unknown'])
+    await two.guards.stop()
+    await one.write(1, (school) => school < 5)
+    await one.guards.stop()
+    expect(one.told).toEqual([])
+    expect((await readEvidence(store, 'acme')).lastAct).toMatchObject({
+      action: 'back',
+      kind: 'unknown',
+      test: 'control',
+    })
+  })
+
+  it('hold and name a single broken school, and go back no further than is configured', async () => {
+    const { store } = await serve(journalUrl())
+    const single = watch(store)
+    await single.write(40, (school) => school === 2)
+    await single.guards.stop()
+    expect(single.told).toEqual(['hold: acme unknown school 2'])
+    const { store: another } = await serve(journalUrl())
+    const notifies = watch(another, 'notify')
+    await notifies.write(10, (school) => school < 5)
+    await notifies.guards.stop()
+    expect(notifies.told).toEqual(['notify: acme unknown'])
+  })
+
+  it('count nothing at other stages', async () => {
+    const { store } = await serve(journalUrl())
+    for (const stage of ['legacy', 'shadow', 'complete'] as const) {
+      const { guards, told, write } = watch(store, 'back', { stage })
+      await write(5, (school) => school < 5)
+      await guards.stop()
+      expect(told).toEqual([])
+    }
+    expect(await store.readEvidence(evidenceName('acme'))).toBeUndefined()
+  })
+
+  it('report damaged evidence and leave it as it is', async () => {
+    const { store } = await serve(journalUrl())
+    await store.updateEvidence(evidenceName('acme'), () => '{"version":1}')
+    const { guards, told, write } = watch(store)
+    await write(5, (school) => school < 5)
+    await expect.poll(() => told).toHaveLength(1)
+    await write(5, (school) => school < 5)
+    await guards.stop()
+    expect(told).toEqual(['failed: acme ADP_JOURNAL_DAMAGED'])
+    expect(await store.readEvidence(evidenceName('acme'))).toBe('{"version":1}')
+  })
+
+  it('keep the evidence small and readable whatever a unit is called', async () => {
+    const { store } = await serve(journalUrl())
+    const { guards, write } = watch(store, 'back', { unit: 'x'.repeat(100_000), side: 'v3' })
+    await write(5, () => true)
+    await guards.stop()
+    expect((await store.readEvidence(evidenceName('acme')))?.length).toBeLessThan(2_000)
+    expect(judge(await readEvidence(store, 'acme'), { action: 'back', coolDownMs: 1 }, 0).verdict).toBe(
+      'inconclusive',
+    )
+  })
+})
