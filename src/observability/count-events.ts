@@ -27,6 +27,8 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
   const denials = counter('credentials_denied_total', 'Writes whose credentials V3 denied.', ['partner'])
   const failures = counter('pass_through_failures_total', 'Passed-through requests without a complete reply.', ['reason']) // prettier-ignore
   const relayFailures = counter('relay_failures_total', 'Requests to V2 without a complete reply.', ['reason']) // prettier-ignore
+  const guardActions = counter('stage_guard_actions_total', 'Actions of guards.', ['partner', 'action', 'kind']) // prettier-ignore
+  const guardFailures = counter('stage_guard_failures_total', 'Times that the evidence of guards could not be read or kept.', ['partner']) // prettier-ignore
   const internal = counter('internal_errors_total', 'Unexpected errors.', [])
   const journalFailures = counter('journal_failures_total', 'Times that the journal became unavailable.', [])
   const leasesLost = counter('journal_leases_lost_total', 'Times that this instance lost its lease.', []) // prettier-ignore
@@ -91,6 +93,15 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
     slowClient: (event) => {
       events.slowClient(event)
       slow.inc(event)
+    },
+    guardActed: (event) => {
+      events.guardActed(event)
+      const { partner, action, kind } = event
+      guardActions.inc({ partner, action, kind })
+    },
+    guardsFailed: (event) => {
+      events.guardsFailed(event)
+      guardFailures.inc({ partner: event.partner })
     },
     credentialsDenied: (event) => {
       events.credentialsDenied(event)

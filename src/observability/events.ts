@@ -57,6 +57,22 @@ export interface PassedThrough {
   readonly queuedMs: number
 }
 
+/** An action of the guards of a partner, with what led to it. A single school is named in the audit trail, not here. */
+export interface GuardActed {
+  readonly partner: string
+  readonly action: 'notify' | 'hold' | 'back'
+  /** The kind of bad outcome. */
+  readonly kind: string
+  /** `control`: V3 against V2; `alone`: V3 without V2; `units`: a single school. */
+  readonly test: 'control' | 'alone' | 'units'
+  readonly heldBecause: 'noControl' | 'singleUnit' | 'v2Worse' | undefined
+  /** Writes that were counted since the stage was changed. */
+  readonly v3: number
+  readonly v3Bad: number
+  readonly v2: number
+  readonly v2Bad: number
+}
+
 /** A fault of a configuration, with its place in the file where it has one. */
 export interface ConfigFault {
   readonly code: string
@@ -98,6 +114,10 @@ export interface Events {
   journalRowsDamaged(event: { readonly batches: number }): void
   /** A client was disconnected because it sent its headers or body, or read its reply, too slowly. */
   slowClient(event: { readonly phase: 'headers' | 'upload' | 'reply' }): void
+  /** The guards of a partner have acted: this instance is the one that did. */
+  guardActed(event: GuardActed): void
+  /** The evidence about a partner cannot be read or kept: its guards do nothing until it can. */
+  guardsFailed(event: { readonly partner: string; readonly code: string }): void
   credentialsDenied(event: { readonly status: number; readonly partner: string }): void
   passThroughFailed(event: { readonly reason: 'unreachable' | 'brokenReply' }): void
   /** A request to V2 got no whole reply; `lost`: it had left, or a part of it. */
@@ -146,6 +166,8 @@ export function createEvents(logger: Logger): Events {
     journalLeaseLost: () => logger.error('journal lease lost'),
     journalRowsDamaged: (event) => logger.error(event, 'journal rows damaged'),
     slowClient: (event) => logger.warn(event, 'slow client cut off'),
+    guardActed: (event) => logger.error(event, 'guard acted'),
+    guardsFailed: (event) => logger.error(event, 'guards failed'),
     credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),
     passThroughFailed: (event) => logger.warn(event, 'pass-through failed'),
     relayFailed: (event) => logger.warn(event, 'relay failed'),

@@ -33,6 +33,14 @@ export interface ShareRefusal {
   readonly reason: 'share' | 'wait' | 'gone'
 }
 
+/** A write that the guards of a partner have counted. */
+export interface GuardTrialSeen {
+  readonly partner: string
+  readonly side: 'v2' | 'v3'
+  /** Which outcomes were bad. */
+  readonly bad: readonly string[]
+}
+
 /** A gauge that is read when the metrics are rendered. */
 export interface GaugeOptions<Label extends string> {
   /** Without `markbridge_`. */
@@ -69,6 +77,7 @@ export interface Metrics {
   /** Records how long after the loss of a reply a read-back showed the mark, ms. */
   readonly visible: (afterMs: number) => void
   readonly shareRefused: (refusal: ShareRefusal) => void
+  readonly guardCounted: (trial: GuardTrialSeen) => void
   /** Adds a gauge; a reading that fails counts as none. */
   addGauge<Label extends string = never>(
     gauge: GaugeOptions<Label>,
@@ -94,6 +103,8 @@ export function createMetrics(): Metrics {
   const turnedAway = counter('queue_refused_total', 'Calls that left the queue without being sent.', ['priority', 'reason']) // prettier-ignore
   const visible = histogram('read_back_visible', 'From the loss of a reply to the read-back that showed the mark.', []) // prettier-ignore
   const refusals = counter('shares_refused_total', 'Requests that were refused because the share of their client was used up.', ['resource', 'reason']) // prettier-ignore
+  const guardTrials = counter('stage_guard_trials_total', 'Writes that guards have counted.', ['partner', 'side']) // prettier-ignore
+  const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', ['partner', 'side', 'kind']) // prettier-ignore
   let observesProcess = false
   const observeProcess = (): void => {
     if (!observesProcess) collectDefaultMetrics({ register: registry })
@@ -116,6 +127,10 @@ export function createMetrics(): Metrics {
     },
     visible: (afterMs) => visible.observe(afterMs / 1_000),
     shareRefused: ({ resource, reason }) => refusals.inc({ resource, reason }),
+    guardCounted: ({ partner, side, bad }) => {
+      guardTrials.inc({ partner, side })
+      for (const kind of bad) guardBad.inc({ partner, side, kind })
+    },
     addGauge: (options, read) => addGauge(registry, options, read),
     addReloads: (nowMs) => createReloadMetrics(registry, nowMs),
     render: async () => {
