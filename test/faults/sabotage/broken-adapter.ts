@@ -89,8 +89,9 @@ export function breakWrites(
     }
     await forward()
     const reply = await forward()
-    // Only now: the adapter may have read the first one back meanwhile, and the run may end before the second has arrived.
-    sabotage.doubled.push(name)
+    // Only now: the adapter may have read the first one back meanwhile, and the run may end before the second has arrived. One that the
+    // service refuses is not recorded at all.
+    if (reply.status < 300) sabotage.doubled.push(name)
     return reply
   }
 }
