@@ -5,9 +5,11 @@ import type { Forward } from '../proxy/forwards.ts'
 import { checkAnswers } from './check-answers.ts'
 import { checkOrder, createRivals, type Rivals } from './check-order.ts'
 import { tellStory } from './tell-story.ts'
+import { isAsOftenAsSent, type Recorded } from './v2-alone.ts'
 
 /**
- * What went wrong with a write: told created but never recorded (`lost`); recorded more than once (`doubled`); told what is
+ * What went wrong with a write: told created but never recorded (`lost`); recorded more than once (`doubled`),
+ * unless V2 alone did so as often as its client sent it; told what is
  * not so (`falseAnswer`); recorded after a newer write of the same learner and session (`order`); without a final answer at
  * the end (`unsettled`); recorded but never sent, or with other values (`stranger`); answered otherwise the second time
  * (`changedReply`); sent to the service with the token of another client (`lent`). Or with the journal as a whole: its totals are wrong (`ledger`), or it was used although it was damaged
@@ -61,7 +63,10 @@ export function checkHistory(
   const { writes } = history
   const rivals = createRivals(writes, effectsOf)
   const findings = [
-    ...writes.flatMap((own) => checkCount(own, effectsOf.get(own.write.name) ?? [])),
+    ...writes.flatMap((own) => {
+      const { name } = own.write
+      return checkCount({ own, effects: effectsOf.get(name) ?? [], forwards: forwards?.get(name) })
+    }),
     ...writes.flatMap((own) => checkEnd(own, effectsOf.get(own.write.name) ?? [], rivals)),
     ...writes.flatMap((own) =>
       checkAnswers(own, effectsOf.get(own.write.name) ?? [], {
@@ -72,7 +77,7 @@ export function checkHistory(
       }),
     ),
     ...writes.flatMap((own) => checkToken(own, forwards?.get(own.write.name) ?? [])),
-    ...checkOrder(writes, effectsOf),
+    ...checkOrder(writes, effectsOf, forwards),
     ...checkStrangers(writes, effects),
     ...history.changedReplays.map((batch): Finding => ({
       kind: 'changedReply',
@@ -113,15 +118,16 @@ function groupByName(effects: readonly EffectEntry[]): Map<string, EffectEntry[]
   return Map.groupBy(effects, ({ comment }) => nameIn(comment) ?? '')
 }
 
-function checkCount(own: WriteHistory, effects: readonly EffectEntry[]): Finding[] {
+function checkCount(recorded: Recorded): Finding[] {
+  const { own, effects } = recorded
   const { name: of } = own.write
   const created = own.answers.some(({ answer }) => answer.kind === 'created')
   const findings: Finding[] = []
   if (created && effects.length === 0) {
     findings.push({ kind: 'lost', of, because: 'told created, never recorded' })
   }
-  if (effects.length > 1) {
-    const seqs = effects.map(({ seq }) => seq).join(', ')
+  if (effects.length > 1 && !isAsOftenAsSent(recorded)) {
+    const seqs = effects.map(({ seq, face }) => (face === 'V2' ? `${seq} of V2` : String(seq))).join(', ')
     findings.push({ kind: 'doubled', of, because: `recorded as effects ${seqs}` })
   }
   return findings
@@ -131,7 +137,7 @@ function checkEnd(own: WriteHistory, effects: readonly EffectEntry[], { wasOvert
   const { name: of } = own.write
   const last = own.answers.at(-1)?.answer.kind ?? 'nothing'
   // What became of it cannot be seen any longer behind the newer one.
-  if (isFinal(own) || (last === 'unknown' && wasOvertaken(own))) return []
+  if (isFinal(own) || own.isAbandoned === true || (last === 'unknown' && wasOvertaken(own))) return []
   return [{ kind: 'unsettled', of, because: `told ${last} at last, recorded ${effects.length} times` }]
 }
 

@@ -1,24 +1,35 @@
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
 import type { Answer, WriteHistory } from '../load/history.ts'
+import type { Forward } from '../proxy/forwards.ts'
 import type { Finding } from './check-history.ts'
+import { isSentAgainToV2 } from './v2-alone.ts'
 
 /**
  * Finds writes that were recorded after a newer one of the same learner and session. Newer is what the clients themselves had
  * put after it: further on in the same batch, or sent when the older one had already been told created or unknown. A write
- * that was told "not applied" or nothing has no place yet: its client may still send it.
+ * that was told "not applied" or nothing has no place yet: its client may still send it. What V2 does by itself does not count.
  */
 export function checkOrder(
   writes: readonly WriteHistory[],
   effectsOf: ReadonlyMap<string, readonly EffectEntry[]>,
+  forwards?: ReadonlyMap<string, readonly Forward[]>,
 ): Finding[] {
   const recorded = writes.flatMap((own) => {
-    const seqs = (effectsOf.get(own.write.name) ?? []).map(({ seq }) => seq)
-    return seqs.length === 0 ? [] : [{ own, first: Math.min(...seqs), last: Math.max(...seqs) }]
+    const effects = effectsOf.get(own.write.name) ?? []
+    const seqs = effects.map(({ seq }) => seq)
+    if (seqs.length === 0) return []
+    const forwarded = forwards?.get(own.write.name)
+    return [{ own, effects, forwards: forwarded, first: Math.min(...seqs), last: Math.max(...seqs) }]
   })
   const byKey = Map.groupBy(recorded, ({ own }) => keyOf(own))
   return [...byKey.values()].flatMap((sameKey) =>
     sameKey.flatMap((older): Finding[] => {
-      const overtaken = sameKey.find((newer) => isBefore(older.own, newer.own) && older.last > newer.first)
+      const overtaken = sameKey.find(
+        (newer) =>
+          isBefore(older.own, newer.own) &&
+          older.last > newer.first &&
+          !isSentAgainToV2(older, newer, placeOf(older.own, newer.own)),
+      )
       if (overtaken === undefined) return []
       const because = `recorded as ${older.last}, after the newer ${overtaken.own.write.name} (${overtaken.first})`
       return [{ kind: 'order', of: older.own.write.name, because }]
@@ -61,6 +72,12 @@ const placingKinds: readonly Answer['kind'][] = ['created', 'unknown', 'noOutcom
 
 function isBefore(older: WriteHistory, newer: WriteHistory): boolean {
   if (older.batch === newer.batch) return older.position < newer.position
-  const placed = older.answers.find(({ answer: { kind } }) => placingKinds.includes(kind))
-  return placed !== undefined && placed.at < newer.sentAt
+  const placedAt = placeOf(older, newer)
+  return placedAt !== undefined && placedAt < newer.sentAt
+}
+
+/** When a write had its place before one of another batch; undefined: within the same batch, or it has none yet. */
+function placeOf(older: WriteHistory, newer: WriteHistory): number | undefined {
+  if (older.batch === newer.batch) return undefined
+  return older.answers.find(({ answer: { kind } }) => placingKinds.includes(kind))?.at
 }

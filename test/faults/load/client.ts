@@ -12,6 +12,7 @@ import {
   isFinalAnswer,
   type WriteHistory,
 } from './history.ts'
+import { boundaryIn, sendHeader } from '../proxy/forwards.ts'
 import { partsOf, readAnswers, type WholeReply } from './read-answers.ts'
 
 /** A batch with what its client has seen of it. */
@@ -20,15 +21,26 @@ export interface SentBatch {
   readonly text: BatchText
   /** The bearer token of the client that it belongs to; every request with it has this one. */
   readonly token: string
+  /** The school that its requests name; undefined: none. */
+  readonly school: string | undefined
   readonly writes: readonly WriteHistory[]
   /** When each of its requests left. */
   readonly sends: number[]
+  /** When the last of them left, by `performance.now()`. */
+  lastSentMs: number
   /** The bytes of each part that was final, as they came first; by position. */
-  readonly finalParts: (string | undefined)[]
+  readonly finalParts: (TextOfPart | undefined)[]
   /** Final parts that came again with other bytes. */
   readonly changed: ChangedPart[]
   /** The reply in which every record was final. */
   finished: WholeReply | undefined
+}
+
+/** A part of a reply. */
+interface TextOfPart {
+  readonly text: string
+  /** V2 has written it. */
+  readonly isOfV2: boolean
 }
 
 export interface ClientOptions {
@@ -44,6 +56,10 @@ export interface ClientOptions {
   readonly patienceMs: number
   /** Share of the attempts that are given up after a moment, while the batch is still under way. */
   readonly impatience: number
+  /** False: the bytes of this batch must not be sent any longer. Default: they always may. */
+  readonly maySend?: (batch: SentBatch) => boolean
+  /** True for the delimiter of a reply that V2 has written. Default: there is no V2. */
+  readonly isOfV2?: (boundary: string) => boolean
 }
 
 /** One V2 client: one connection, one batch at a time. */
@@ -59,15 +75,17 @@ const IMPATIENT_MS = 40
 
 /** Creates a client. Its retries are those of a legacy client: the same bytes, after any reply that is not final. */
 export function createLoadClient(options: ClientOptions): LoadClient {
-  const { random, tick } = options
+  const { random, tick, maySend = () => true, isOfV2 = () => false } = options
   const client = new Client(options.url, { headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 2_000 })
   const send = async (batch: SentBatch, patienceMs: number): Promise<WholeReply | undefined> => {
-    batch.sends.push(tick())
+    const at = tick()
+    batch.sends.push(at)
+    batch.lastSentMs = performance.now()
     try {
       const reply = await client.request({
         path: batchPath,
         method: 'POST',
-        headers: { ...credentialsOf(batch), ...batch.text.headers },
+        headers: { ...credentialsOf(batch), ...batch.text.headers, [sendHeader]: String(at) },
         body: batch.text.body,
         signal: AbortSignal.timeout(patienceMs),
       })
@@ -82,7 +100,7 @@ export function createLoadClient(options: ClientOptions): LoadClient {
     const reply = await send(batch, hasty ? 1 + random.below(IMPATIENT_MS) : options.patienceMs)
     const answers = reply === undefined ? undefined : readWhole(reply, batch)
     if (reply === undefined || answers === undefined) return
-    compareParts(batch, answers, partsOf(reply))
+    compareParts(batch, answers, textsOf(reply, isOfV2))
     const at = tick()
     for (const [index, answer] of answers.entries()) batch.writes[index]?.answers.push({ at, answer })
     if (answers.every(isFinalAnswer)) batch.finished = reply
@@ -91,6 +109,7 @@ export function createLoadClient(options: ClientOptions): LoadClient {
     deliver: async (batch, attempts = options.maxAttempts) => {
       for (let count = 0; count < attempts && batch.finished === undefined; count += 1) {
         if (count > 0) await delay(random.below(options.maxDelayMs))
+        if (count > 0 && !maySend(batch)) return
         await attempt(batch)
       }
     },
@@ -101,16 +120,23 @@ export function createLoadClient(options: ClientOptions): LoadClient {
       if (reply === undefined || answers === undefined || finished === undefined) return undefined
       // A journal that is away cannot answer, nor may a process that cannot ask the service about the token: neither is another
       // answer. Any other reply is, also one that says that the answer is not kept any longer.
-      return answers.every(holdsOutcome) ? isSame(reply, finished) : undefined
+      return answers.every(holdsOutcome) ? isSame(reply, finished, isOfV2) : undefined
     },
     close: () => client.destroy(),
   }
 }
 
 /** With a key of the sandbox. */
-function credentialsOf({ token }: SentBatch): Record<string, string> {
-  return { 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: `Bearer ${token}` }
+function credentialsOf({ token, school }: SentBatch): Record<string, string> {
+  return {
+    'Ocp-Apim-Subscription-Key': 'sandbox',
+    Authorization: `Bearer ${token}`,
+    ...(school === undefined ? {} : { [schoolHeader]: school }),
+  }
 }
+
+/** Where a request names its school. */
+export const schoolHeader = 'X-School'
 
 /** A reply that breaks off tells nothing, also when the connection hides that it did. */
 function readWhole(reply: WholeReply, { writes }: SentBatch): Answer[] | undefined {
@@ -121,21 +147,36 @@ function readWhole(reply: WholeReply, { writes }: SentBatch): Answer[] | undefin
   }
 }
 
-/** A part that was final must come again as it was, whatever became of the others. */
-function compareParts(batch: SentBatch, answers: readonly Answer[], parts: readonly string[]): void {
+/**
+ * A part that was final must come again as it was, whatever became of the others. Without an adapter V2 applies a batch that comes again
+ * once more, with an answer of its own: so two answers that V2 itself has written may differ.
+ */
+function compareParts(batch: SentBatch, answers: readonly Answer[], parts: readonly TextOfPart[]): void {
   for (const [index, answer] of answers.entries()) {
     const first = batch.finalParts[index]
-    const later = parts[index] ?? ''
+    const later = parts[index] ?? { text: '', isOfV2: false }
     if (first === undefined) {
       if (isFinalAnswer(answer)) batch.finalParts[index] = later
-    } else if (holdsOutcome(answer) && first !== later) {
+    } else if (holdsOutcome(answer) && first.text !== later.text && !(first.isOfV2 && later.isOfV2)) {
       const name = batch.writes[index]?.write.name ?? ''
-      if (batch.changed.every((each) => each.name !== name)) batch.changed.push({ name, first, later })
+      if (batch.changed.every((each) => each.name !== name))
+        batch.changed.push({ name, first: first.text, later: later.text })
     }
   }
 }
 
-function isSame(one: WholeReply, other: WholeReply): boolean {
+type IsOfV2 = (boundary: string) => boolean
+
+function textsOf(reply: WholeReply, isOfV2: IsOfV2): TextOfPart[] {
+  return partsOf(reply).map((text) => ({ text, isOfV2: isReplyOfV2(reply, isOfV2) }))
+}
+
+function isReplyOfV2({ contentType = '' }: WholeReply, isOfV2: IsOfV2): boolean {
+  return isOfV2(boundaryIn(contentType) ?? '')
+}
+
+function isSame(one: WholeReply, other: WholeReply, isOfV2: IsOfV2): boolean {
+  if (isReplyOfV2(one, isOfV2) && isReplyOfV2(other, isOfV2)) return true
   return one.status === other.status && one.contentType === other.contentType && one.body.equals(other.body)
 }
 

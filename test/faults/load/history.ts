@@ -36,6 +36,8 @@ export interface WriteHistory {
   readonly sentAt: number
   /** When each request with its bytes left, the first one included. */
   readonly sends: readonly number[]
+  /** Its client has given it up: it must not send it any longer. */
+  readonly isAbandoned?: boolean
   readonly answers: { readonly at: number; readonly answer: Answer }[]
 }
 

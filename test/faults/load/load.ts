@@ -15,7 +15,7 @@ import { createWrites, flatRecordOf, type Samples, type Write } from './write.ts
 
 export interface LoadOptions extends Pick<
   ClientOptions,
-  'url' | 'maxAttempts' | 'maxDelayMs' | 'patienceMs' | 'impatience'
+  'url' | 'maxAttempts' | 'maxDelayMs' | 'patienceMs' | 'impatience' | 'isOfV2'
 > {
   readonly seed: number
   /** Numbers requests and answers. Default: a sequence of its own. */
@@ -23,6 +23,11 @@ export interface LoadOptions extends Pick<
   readonly samples: Samples
   /** Tokens that the clients take in turns. Default: the one of the sandbox that holds everything. */
   readonly tokens?: readonly string[]
+  /** Schools that the clients name, in turns. Default: none. */
+  readonly schools?: readonly string[]
+  /** Says what a client must not send again once `sendAgainMs` have passed since it sent it last. Default: nothing. */
+  readonly isForgotten?: (write: Write) => boolean
+  readonly sendAgainMs?: number
   /** Clients at the same time. */
   readonly connections: number
   readonly maxRecords: number
@@ -30,8 +35,9 @@ export interface LoadOptions extends Pick<
   readonly thinkMs?: number
   /** No two writes are of the same learner and session. */
   readonly uniqueKeys?: boolean
-  /** Share of the finished batches that are sent once more. */
+  /** Share of the finished batches that are sent once more, and how long after that, at most. Default: at once. */
   readonly replayShare: number
+  readonly replayAfterMs?: number
 }
 
 /** What the tests of the rig do not care about. */
@@ -73,7 +79,15 @@ export function createSequence(): () => number {
 
 /** Starts clients that post batches until they are stopped. */
 export function startLoad(options: LoadOptions): Load {
-  const { seed, connections, maxRecords, tick = createSequence(), tokens = ['sandbox'] } = options
+  const {
+    seed,
+    connections,
+    maxRecords,
+    tick = createSequence(),
+    tokens = ['sandbox'],
+    schools = [],
+  } = options
+  const { isForgotten = () => false, sendAgainMs = Infinity } = options
   const nextWrite = createWrites(createRandom(seed, 'writes'), options.samples, options.uniqueKeys)
   const sizes = createRandom(seed, 'sizes')
   const batches: SentBatch[] = []
@@ -81,14 +95,17 @@ export function startLoad(options: LoadOptions): Load {
   const missingReplays: number[] = []
   let replays = 0
   let stopped = false
-  const nextBatch = (token: string): SentBatch => {
+  const maySend = ({ writes, lastSentMs }: SentBatch): boolean =>
+    performance.now() - lastSentMs < sendAgainMs || !writes.some(({ write }) => isForgotten(write))
+  const nextBatch = (token: string, school: string | undefined): SentBatch => {
     const writes = Array.from({ length: 1 + sizes.below(maxRecords) }, nextWrite)
-    const batch = composeBatch({ seed, number: batches.length, token }, writes, tick())
+    const batch = composeBatch({ seed, number: batches.length, token, school }, writes, tick())
     batches.push(batch)
     return batch
   }
   /** Resolves false where no reply came that holds an outcome. */
   const replay = async (client: LoadClient, batch: SentBatch): Promise<boolean> => {
+    if (!maySend(batch)) return true
     const same = await client.replay(batch)
     if (same !== undefined) replays += 1
     if (same === false) changedReplays.push(batch.number)
@@ -101,19 +118,26 @@ export function startLoad(options: LoadOptions): Load {
     }
     missingReplays.push(batch.number)
   }
-  const work = async (client: LoadClient, random: Random, token: string): Promise<void> => {
+  const work = async (
+    client: LoadClient,
+    random: Random,
+    token: string,
+    school: string | undefined,
+  ): Promise<void> => {
     while (!stopped) {
       if (options.thinkMs !== undefined) await delay(random.below(options.thinkMs))
-      const batch = nextBatch(token)
+      const batch = nextBatch(token, school)
       await client.deliver(batch)
       if (batch.finished === undefined || !random.chance(options.replayShare)) continue
+      if (options.replayAfterMs !== undefined) await delay(random.below(options.replayAfterMs))
       await replay(client, batch)
     }
   }
   const clients = Array.from({ length: connections }, (_, number) => {
     const random = createRandom(seed, `client ${number}`)
-    const client = createLoadClient({ ...options, random, tick })
-    return { client, work: work(client, random, tokens[number % tokens.length] ?? '') }
+    const client = createLoadClient({ ...options, random, tick, maySend })
+    const token = tokens[number % tokens.length] ?? ''
+    return { client, work: work(client, random, token, schools[number % Math.max(1, schools.length)]) }
   })
   /** Has all clients work on a queue until it is empty. */
   const drain = async (
@@ -134,13 +158,15 @@ export function startLoad(options: LoadOptions): Load {
     stop: finishWork,
     sendOpen: () =>
       drain(
-        batches.filter((batch) => !isDelivered(batch)),
+        batches.filter((batch) => !isDelivered(batch) && maySend(batch)),
         (client, batch) => client.deliver(batch, 1),
       ),
     replayLast: (count) =>
       drain(batches.filter(({ finished }) => finished !== undefined).slice(-count), replayForSure),
     history: () => ({
-      writes: batches.flatMap(({ writes }) => writes),
+      writes: batches.flatMap((batch) =>
+        maySend(batch) ? batch.writes : batch.writes.map((own) => ({ ...own, isAbandoned: true })),
+      ),
       replays,
       changedReplays,
       missingReplays,
@@ -155,7 +181,7 @@ export function startLoad(options: LoadOptions): Load {
 
 /** The ids of a batch tell it from every other one of the same seed. */
 function composeBatch(
-  { seed, number, token }: { readonly seed: number; readonly number: number; readonly token: string },
+  { seed, number, ...client }: Pick<SentBatch, 'number' | 'token' | 'school'> & { readonly seed: number },
   writes: readonly Write[],
   sentAt: number,
 ): SentBatch {
@@ -165,13 +191,14 @@ function composeBatch(
   return {
     number,
     text,
-    token,
+    ...client,
     sends,
+    lastSentMs: Infinity,
     finished: undefined,
     finalParts: [],
     changed: [],
     writes: writes.map((write, position) => ({
-      ...{ write, token, batch: number, position, sentAt, sends },
+      ...{ write, token: client.token, batch: number, position, sentAt, sends },
       answers: [],
     })),
   }

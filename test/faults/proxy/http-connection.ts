@@ -8,8 +8,8 @@ import { MessageScanner } from './message-scanner.ts'
 /** What is done to the requests of a connection, and who hears of them. */
 export interface RequestHandler {
   readonly decide: (head: string) => Fault
-  /** Called right before a request is sent on; what it returns gets the status of the answer, if one comes. */
-  readonly onForward: (bytes: Buffer) => (status: number) => void
+  /** Called right before a request is sent on; what it returns gets the status and the head of the answer, if one comes. */
+  readonly onForward: (bytes: Buffer) => (status: number, head: string) => void
 }
 
 /** Pieces of a slow answer leave at this distance. */
@@ -31,10 +31,11 @@ export async function serveHttp(client: Socket, upstream: Socket, handler: Reque
     const onStatus = handler.onForward(request.bytes)
     upstream.write(request.bytes)
     const scanner = new MessageScanner('reply', request.head.startsWith('HEAD '))
-    const isWhole = await relayReply(replies, scanner, client, fault)
-    const status = /^HTTP\/1\.\d (\d{3})/.exec(scanner.head ?? '')?.[1]
-    if (status !== undefined) onStatus(Number(status))
-    if (!isWhole) break
+    const onHead = (head: string): void => {
+      const status = /^HTTP\/1\.\d (\d{3})/.exec(head)?.[1]
+      if (status !== undefined) onStatus(Number(status), head)
+    }
+    if (!(await relayReply(replies, scanner, client, fault, onHead))) break
   }
   client.resetAndDestroy()
   upstream.destroy()
@@ -54,19 +55,25 @@ async function readRequest(source: ByteSource): Promise<{ head: string; bytes: B
   }
 }
 
-/** Passes one answer on. False: the connection must break now. */
+/** Passes one answer on; `onHead` hears of it before its first byte leaves. False: the connection must break now. */
 async function relayReply(
   source: ByteSource,
   scanner: MessageScanner,
   client: Socket,
   fault: Fault,
+  onHead: (head: string) => void,
 ): Promise<boolean> {
   let left = fault.kind === 'truncate' ? fault.bytes : Infinity
   let first = true
+  let isHeard = false
   for (;;) {
     const piece = await source.read()
     if (piece === undefined) return false
     const { used, done } = scanner.push(piece)
+    if (!isHeard && scanner.head !== undefined) {
+      isHeard = true
+      onHead(scanner.head)
+    }
     if (first && fault.kind === 'stall') await delay(fault.ms)
     first = false
     const passed = fault.kind === 'resetAfter' ? 0 : Math.min(used, left)
