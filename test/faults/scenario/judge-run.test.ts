@@ -7,7 +7,7 @@ import type { RunResult } from './run-scenario.ts'
 
 const quiet: RunResult = {
   name: 'killed, SQLite', seed: 1, startMs: 800, broken: 3, storms: 0, storeCrashes: 0, pauses: 20, clockSteps: 4, damages: 1,
-  records: 500, replays: 10, settledMs: 2_500, findings: [], overtaken: 0, kills: 40, failpoints: 5, busy: 30, beforeReady: 1,
+  records: 500, replays: 10, settledMs: 2_500, findings: [], overtaken: 0, changes: 0, stages: undefined, kills: 40, failpoints: 5, busy: 30, beforeReady: 1,
   recovering: 1, crashes: [],
 } // prettier-ignore
 
@@ -25,6 +25,7 @@ test('a run in which enough happened and nothing was found has passed', () => {
     'pauses 40',
     'clock steps 8',
     'damages 2',
+    'stage changes 0',
     'broken 6 connections, requests and replies',
     'records 1000, 20 batches replayed',
     'final within 2.5 s of 60 s allowed',
@@ -54,7 +55,7 @@ test('the summary has a line for each scenario with what was found in it', () =>
     .split('\n')
     .map((line) => line.trim().replace(/ +/g, ' '))
   expect(lines.slice(1, 3)).toEqual([
-    'killed, SQLite 1 40 20 4 1 500 0.8 2.5 none',
-    'killed, SQLite 1 40 20 4 1 500 0.8 2.5 1 doubled, 1 crashes',
+    'killed, SQLite 1 40 20 4 1 0 500 0.8 2.5 none',
+    'killed, SQLite 1 40 20 4 1 0 500 0.8 2.5 1 doubled, 1 crashes',
   ])
 })

@@ -1,10 +1,11 @@
 import type { RunResult } from './run-scenario.ts'
 import { countFindings, sumOf } from './print-results.ts'
 
-/** How many processes a whole run kills and pauses at the least. */
+/** How many processes a whole run kills and pauses at the least, and how often it changes a stage. */
 export interface Wanted {
   readonly kills: number
   readonly pauses: number
+  readonly changes?: number
 }
 
 /** What a run of scenarios is judged by. */
@@ -25,18 +26,20 @@ export interface JudgedRun {
 
 /** Judges a run: nothing may be found, no process may end by itself, and enough must have happened to it. */
 export function judgeRun({ results, wanted, settleMs, tookMs }: JudgedRun): Verdict {
-  const [kills, pauses] = [sumOf(results, 'kills'), sumOf(results, 'pauses')]
+  const happened = {
+    kills: sumOf(results, 'kills'),
+    pauses: sumOf(results, 'pauses'),
+    changes: sumOf(results, 'changes'),
+  }
+  const { kills, pauses, changes } = happened
   const crashes = results.reduce((sum, each) => sum + each.crashes.length, 0)
   const found = countFindings(results)
   const faults = [
     ...found.map(([kind, count]) => `${count} ${kind}`),
     ...(crashes > 0 ? [`${crashes} processes ended by themselves`] : []),
-    ...(wanted !== undefined && kills < wanted.kills
-      ? [`${kills} kills are fewer than ${wanted.kills}`]
-      : []),
-    ...(wanted !== undefined && pauses < wanted.pauses
-      ? [`${pauses} pauses are fewer than ${wanted.pauses}`]
-      : []),
+    ...(['kills', 'pauses', 'changes'] as const)
+      .filter((name) => happened[name] < (wanted?.[name] ?? 0))
+      .map((name) => `${happened[name]} ${name} are fewer than ${wanted?.[name] ?? 0}`),
     ...(results.length === 0 ? ['no scenario was run'] : []),
   ]
   /** From the end of the faults until all was final, in the slowest scenario. */
@@ -47,6 +50,7 @@ export function judgeRun({ results, wanted, settleMs, tookMs }: JudgedRun): Verd
     `pauses          ${pauses}${of(wanted?.pauses)}`,
     `clock steps     ${sumOf(results, 'clockSteps')}`,
     `damages         ${sumOf(results, 'damages')}`,
+    `stage changes   ${changes}${of(wanted?.changes)}`,
     `broken          ${sumOf(results, 'broken')} connections, requests and replies`,
     `records         ${sumOf(results, 'records')}, ${sumOf(results, 'replays')} batches replayed`,
     `final within    ${(longestMs / 1_000).toFixed(1)} s of ${settleMs / 1_000} s allowed`,

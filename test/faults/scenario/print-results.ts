@@ -1,5 +1,6 @@
 import type { Finding } from '../check/check-history.ts'
 import type { RunResult } from './run-scenario.ts'
+import type { StageChangeCounts } from './stage-changes.ts'
 
 const kinds: Finding['kind'][] = [
   'lost',
@@ -32,6 +33,7 @@ const columns: readonly Column[] = [
   ['records', (each) => each.records],
   ['replays', (each) => each.replays],
   ['overtaken', (each) => each.overtaken],
+  ['changes', (each) => each.changes],
   ...kinds.map((kind): Column => [kind, (each) => each.findings.filter((one) => one.kind === kind).length]),
   ['crashes', (each) => each.crashes.length],
 ]
@@ -62,11 +64,13 @@ export function countFindings(
 
 /** One line for each run: what happened to it, and what was found. */
 export function printSummary(results: readonly RunResult[]): string {
-  const head = ['scenario', 'seed', 'kills', 'pauses', 'clock steps', 'damages', 'records', 'start s', 'final s', 'findings'] // prettier-ignore
+  const head = ['scenario', 'seed', 'kills', 'pauses', 'clock steps', 'damages', 'changes', 'records', 'start s', 'final s', 'findings'] // prettier-ignore
   const seconds = (ms: number): string => (ms / 1_000).toFixed(1)
   const rows = results.map((each) => [
     each.name,
-    ...[each.seed, each.kills, each.pauses, each.clockSteps, each.damages, each.records].map(String),
+    ...[each.seed, each.kills, each.pauses, each.clockSteps, each.damages, each.changes, each.records].map(
+      String,
+    ),
     seconds(each.startMs),
     seconds(each.settledMs),
     describeFindings(each),
@@ -97,7 +101,8 @@ export function printResults(results: readonly RunResult[]): string {
   ])
   const cells = [head, ...rows, ...(results.length > 1 ? [sumUp(results)] : [])]
   const table = alignColumns(cells)
-  const details = results.flatMap(({ name, seed, findings, crashes }) => [
+  const details = results.flatMap(({ name, seed, findings, crashes, stages }) => [
+    ...(stages === undefined ? [] : [`${name} (seed ${seed}): ${describeStages(stages)}`]),
     ...findings
       .slice(0, MAX_SHOWN)
       .map(({ kind, of, because, story }) =>
@@ -109,6 +114,23 @@ export function printResults(results: readonly RunResult[]): string {
     ...crashes.slice(0, MAX_SHOWN).map((crash) => `${name} (seed ${seed}): crash: ${crash}`),
   ])
   return [...table, ...details, ''].join('\n')
+}
+
+function describeStages({
+  made,
+  forward,
+  back,
+  commands,
+  refused,
+  longestMs,
+  heldMs,
+}: StageChangeCounts): string {
+  const reasons = Object.entries(refused).map(([reason, count]) => `${count} ${reason}`)
+  return [
+    `${made} changes of the stage: ${forward} forward, ${back} back, ${commands} of them by the command`,
+    `refused: ${reasons.join(', ') || 'none'}`,
+    `the longest step forward took ${Math.round(longestMs)} ms, all of them ${Math.round(heldMs / 1_000)} s`,
+  ].join('; ')
 }
 
 /** Sums; of the times the longest. */

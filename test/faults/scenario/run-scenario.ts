@@ -5,23 +5,27 @@ import { createRandom } from '../../../src/sandbox/random.ts'
 import { startCli } from '../../cli/run-cli.ts'
 import { type Checked, checkHistory, type Finding } from '../check/check-history.ts'
 import { startClockSteps } from '../clocks/clock-steps.ts'
-import { createSequence, startLoad, usualLoad } from '../load/load.ts'
+import { createSequence, type LoadOptions, startLoad, usualLoad } from '../load/load.ts'
 import type { Samples } from '../load/write.ts'
 import { drawFaults } from '../proxy/fault.ts'
 import { type FaultCounts, type FaultProxy, startFaultProxy } from '../proxy/fault-proxy.ts'
-import { createForwardLog } from '../proxy/forwards.ts'
+import { createForwardLog, type ForwardLog } from '../proxy/forwards.ts'
 import type { Supervisor, SupervisorCounts } from '../supervisor/supervisor.ts'
 import { startStoreCrashes } from './crash-store.ts'
 import { pauseProcesses } from './pause-processes.ts'
 import type { Scenario, StoredValues } from './scenario.ts'
 import { describeOpen } from './describe-open.ts'
 import { settle } from './settle.ts'
+import { changeStages, schoolsOf, type StageChangeCounts } from './stage-changes.ts'
 import { startInstances } from './start-instances.ts'
 import { startStorms } from './storms.ts'
 
 /** When a run ends: after this time, or earlier when so much has happened; without any of that, after this time. */
 export interface RunBounds extends Partial<
-  Pick<RunResult, 'kills' | 'busy' | 'pauses' | 'broken' | 'damages' | 'storms' | 'records' | 'replays'>
+  Pick<
+    RunResult,
+    'kills' | 'busy' | 'pauses' | 'broken' | 'damages' | 'storms' | 'records' | 'replays' | 'changes'
+  >
 > {
   readonly seed: number
   readonly forMs: number
@@ -51,6 +55,10 @@ export interface RunResult extends Checked, Omit<SupervisorCounts, 'startMs'> {
   readonly replays: number
   /** From the end of the faults until every record was final. */
   readonly settledMs: number
+  /** Changes of the stage of the partner. */
+  readonly changes: number
+  /** What became of all that were tried; undefined: none were. */
+  readonly stages: StageChangeCounts | undefined
 }
 
 /** Batches that are sent once more when all is final. */
@@ -64,9 +72,11 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
   const { onExisting = 'replace', service = [] } = scenario
   const closing: (() => Promise<unknown>)[] = []
   try {
-    const sandbox = startCli(['sandbox', '--port', '0', '--on-existing', onExisting, ...service])
+    const ports = scenario.stages === undefined ? ['--port', '0'] : ['--port', '0', '--v2-port', '0']
+    const sandbox = startCli(['sandbox', ...ports, '--on-existing', onExisting, ...service])
     closing.push(() => sandbox.stop())
-    const sandboxUrl = /ready (\S+)/.exec(await sandbox.until(/ready \S+\n/))?.[1] ?? ''
+    const printed = await sandbox.until(scenario.stages === undefined ? /ready \S+\n/ : /v2 ready \S+\n/)
+    const [, sandboxUrl = '', v2Url] = /ready (\S+)(?:\nsandbox v2 ready (\S+))?/.exec(printed) ?? []
     if (scenario.values !== undefined) await setValues(sandboxUrl, scenario.values)
     const tick = createSequence()
     const log = createForwardLog(tick)
@@ -76,7 +86,10 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
       onForward: log.onForward,
     })
     closing.push(() => behind.close())
-    const instances = await startInstances(scenario, behind.url, seed, bounds.logFolder)
+    const behindV2 = v2Url === undefined ? undefined : await placeBeforeV2(scenario, v2Url, log, seed)
+    if (behindV2 !== undefined) closing.push(() => behindV2.close())
+    const urls = { v3: behind.url, v2: behindV2?.url }
+    const instances = await startInstances(scenario, urls, seed, bounds.logFolder)
     closing.push(() => instances.close())
     const { supervisors, postgres, storeWay } = instances
     const before = await startFaultProxy({
@@ -84,12 +97,13 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
       plan: drawFaults(createRandom(seed, 'before'), scenario.before ?? {}),
     })
     closing.push(() => before.close())
-    const proxies = [before, behind, ...(storeWay === undefined ? [] : [storeWay])]
+    const proxies = [before, behind, behindV2, storeWay].filter((proxy) => proxy !== undefined)
     const samples = await readSamples(sandboxUrl, scenario.lastEvents)
     const load = startLoad({
       ...usualLoad,
       ...scenario.load,
       ...(scenario.clients === undefined ? {} : { tokens: await issueTokens(sandboxUrl, scenario.clients) }),
+      ...stagedLoad(scenario, log),
       ...{ seed, url: before.url, samples, tick },
     })
     closing.push(() => load.close())
@@ -102,6 +116,8 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
 
     const clockSteps = startClockSteps(createRandom(seed, 'clocks'), instances.clocks)
     const pauses = pauseProcesses(scenario, instances, sandbox.pid ?? 0, seed)
+    const changes = changeStages(scenario, instances, seed)
+    if (changes !== undefined) closing.push(() => changes.stop())
 
     await untilOver(bounds, () => ({
       ...countAll(supervisors),
@@ -111,7 +127,9 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
       storms: storms.count(),
       records: load.records(),
       replays: load.history().replays,
+      changes: changes?.counts().made ?? 0,
     }))
+    await changes?.stop()
     await pauses?.stop()
     await clockSteps.stop()
     await storms.stop()
@@ -152,13 +170,17 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
         ...(instances.damage?.findings() ?? []),
       ],
       settledMs,
+      stages: changes?.counts(),
+      changes: changes?.counts().made ?? 0,
     }
   } finally {
     for (const close of closing.reverse()) await close()
   }
 }
 
-const bounded = ['kills', 'busy', 'pauses', 'broken', 'damages', 'storms', 'records', 'replays'] as const
+const bounded = [
+  'kills', 'busy', 'pauses', 'broken', 'damages', 'storms', 'records', 'replays', 'changes',
+] as const // prettier-ignore
 
 async function untilOver(
   bounds: RunBounds,
@@ -186,6 +208,37 @@ function countAll(supervisors: readonly Supervisor[]): SupervisorCounts {
     recovering: total('recovering'),
     startMs: total('startMs') / counts.length,
     crashes: counts.flatMap((each) => each.crashes),
+  }
+}
+
+/** The proxy between the adapters and V2. */
+function placeBeforeV2(
+  { stages }: Scenario,
+  v2Url: string,
+  log: ForwardLog,
+  seed: number,
+): Promise<FaultProxy> {
+  return startFaultProxy({
+    targets: [Number(new URL(v2Url).port)],
+    plan: drawFaults(createRandom(seed, 'behind V2'), stages?.behindV2 ?? {}),
+    onForward: log.onLegacyForward,
+  })
+}
+
+/** What clients do where V2 serves too. */
+function stagedLoad({ stages }: Scenario, log: ForwardLog): Partial<LoadOptions> {
+  if (stages === undefined) return {}
+  const { resendWindowMs } = stages
+  return {
+    schools: schoolsOf(stages),
+    isOfV2: log.isOfV2,
+    // The adapter counts from the end of the request, and the store from the next second.
+    sendAgainMs: resendWindowMs / 2,
+    isForgotten: ({ name }) =>
+      log
+        .forwards()
+        .get(name)
+        ?.some(({ face }) => face === 'V2') === true,
   }
 }
 

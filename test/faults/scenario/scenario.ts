@@ -1,3 +1,4 @@
+import type { Stage } from '../../../src/rollout/index.ts'
 import type { ClockKind } from '../clocks/clock-file.ts'
 import type { LoadOptions } from '../load/load.ts'
 import type { FaultShares } from '../proxy/fault.ts'
@@ -48,16 +49,45 @@ export interface Scenario {
   readonly storeWay?: FaultShares
   /** Pauses before the adapter looks for a lost write. Together longer than a read is stale. Default 50, 100, 200 ms. */
   readonly readBackAfterMs?: readonly number[]
+  /** The stage of the partner is changed again and again, with V2 on a port of its own; undefined: V3 serves. */
+  readonly stages?: ScenarioStages
   readonly load?: Partial<
     Pick<
       LoadOptions,
-      'connections' | 'maxRecords' | 'maxAttempts' | 'impatience' | 'replayShare' | 'thinkMs' | 'uniqueKeys'
+      | 'connections'
+      | 'maxRecords'
+      | 'maxAttempts'
+      | 'maxDelayMs'
+      | 'patienceMs'
+      | 'impatience'
+      | 'replayShare'
+      | 'replayAfterMs'
+      | 'thinkMs'
+      | 'uniqueKeys'
     >
   >
 }
 
 /** Rules for stored values (docs/sandbox.md). */
 export type StoredValues = Readonly<Record<string, unknown>>
+
+/** How a partner moves between V2 and V3 in a scenario. */
+export interface ScenarioStages {
+  /** Where it begins. */
+  readonly begin: Stage
+  /** Schools that clients write for. */
+  readonly schools: number
+  /** Those who change its stage at the same time. */
+  readonly operators: number
+  /** Between two changes of an operator, at most. */
+  readonly gapMs: number
+  /** `rollout.drainMs` of the configuration. */
+  readonly drainMs: number
+  /** `rollout.resendWindowMs` of the configuration; no client sends a batch again later than that which V2 may have got unrecorded. */
+  readonly resendWindowMs: number
+  /** Faults of the connections between adapter and V2. */
+  readonly behindV2?: FaultShares
+}
 
 /** Pauses of a scenario. */
 export interface ScenarioPauses {
@@ -75,6 +105,28 @@ export interface ScenarioPauses {
 const calm = { thinkMs: 200 } as const
 /** Batches that are soon answered: more of the time goes into starts and ends of processes. */
 const small = { maxRecords: 7 } as const
+
+/** Connections of which some break. */
+const shaky = { refuse: 0.01, resetBefore: 0.02, resetAfter: 0.04, truncate: 0.03, stall: 0.05 } as const
+/** A partner that is moved to and fro by two operators, and clients of four schools that soon send again what was not answered. */
+const stages = {
+  begin: 'legacy',
+  schools: 4,
+  operators: 2,
+  gapMs: 1_000,
+  drainMs: 2_000,
+  resendWindowMs: 2_000,
+  behindV2: shaky,
+} as const
+const staged = {
+  ...small,
+  maxDelayMs: 400,
+  patienceMs: 4_000,
+  replayShare: 0.3,
+  replayAfterMs: 800,
+  impatience: 0.1,
+  thinkMs: 100,
+} as const
 
 /** Kills and lost answers before a service that stores other values than it was sent. */
 function altered(name: string, values: StoredValues): Scenario {
@@ -279,5 +331,29 @@ export const scenarios = {
     kills: { failpointShare: 0.3, lifeMs: [500, 5_000] },
     behind: { resetBefore: 0.01, resetAfter: 0.01 },
     load: { ...small, connections: 12 },
+  },
+  flips: {
+    name: 'stages changed, two instances, PostgreSQL',
+    store: 'postgres',
+    instances: 2,
+    leaseMs: 1_000,
+    stages,
+    kills: { failpointShare: 0.2, lifeMs: [1_000, 5_000] },
+    pauses: { lanes: 1, gapMs: 3_000, others: true },
+    behind: shaky,
+    before: shaky,
+    storeWay: { cut: 0.05, halt: 0.05 },
+    load: staged,
+  },
+  flipsInFile: {
+    name: 'stages changed, two workers, SQLite',
+    store: 'sqlite',
+    workers: 2,
+    leaseMs: 1_000,
+    stages,
+    kills: { failpointShare: 0, lifeMs: [2_000, 6_000] },
+    behind: shaky,
+    before: shaky,
+    load: staged,
   },
 } as const satisfies Record<string, Scenario>

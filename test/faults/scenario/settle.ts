@@ -29,7 +29,7 @@ export async function settle(
   const startedMs = performance.now()
   const takenMs = (): number => performance.now() - startedMs
   const isSettled = async (): Promise<boolean> => {
-    const waiting = load.history().writes.filter((own) => !isFinal(own))
+    const waiting = load.history().writes.filter((own) => !isFinal(own) && own.isAbandoned !== true)
     if (waiting.length === 0) return true
     // What everybody is told unknown of may have been overtaken: the check knows, but it takes long.
     if (!waiting.every(wasToldUnknown)) return false

@@ -7,9 +7,11 @@ import { startPostgres, type TestPostgres } from '../../support/start-postgres.t
 import { drawFaults } from '../proxy/fault.ts'
 import { clockSettings, setClock } from '../clocks/clock-file.ts'
 import { createJournalDamage, type JournalDamage } from '../damage/damage-journal.ts'
+import { schoolHeader } from '../load/client.ts'
 import { type FaultProxy, startFaultProxy } from '../proxy/fault-proxy.ts'
 import { type KillPlan, startSupervisor, type Supervisor } from '../supervisor/supervisor.ts'
 import { countOpen } from './count-open.ts'
+import { PARTNER } from './partner.ts'
 import type { Scenario } from './scenario.ts'
 
 /** Adapters that share one store. */
@@ -19,6 +21,8 @@ export interface Instances {
   readonly postgres: TestPostgres | undefined
   /** Where the journal is, past whatever lies before it. */
   readonly storeUrl: string
+  /** Their configuration, past that. */
+  readonly config: object
   /** What lies between adapters and store, where there is such a thing. */
   readonly storeWay: FaultProxy | undefined
   /** Files with the clocks of the machines, where these can be stepped. */
@@ -28,13 +32,20 @@ export interface Instances {
   close(): Promise<void>
 }
 
+/** Where the faces of the service are. */
+export interface ServiceUrls {
+  readonly v3: string
+  /** Where V2 has a port of its own. */
+  readonly v2: string | undefined
+}
+
 /** Patience that fits faults of a test. */
 const timeouts = { connectMs: 1_000, headersMs: 1_500, bodyMs: 1_500 }
 
-/** Starts the adapters of a scenario in front of the service at `v3Url`, on a store of their own. They log to `logFolder`. */
+/** Starts the adapters of a scenario in front of the service, on a store of their own. They log to `logFolder`. */
 export async function startInstances(
   scenario: Scenario,
-  v3Url: string,
+  service: ServiceUrls,
   seed: number,
   logFolder: string | undefined,
 ): Promise<Instances> {
@@ -45,10 +56,12 @@ export async function startInstances(
   const storeWay = await placeBefore(storeUrl, scenario, seed)
   const { writeMode = 'single', readBackAfterMs = [50, 100, 200], leaseMs } = scenario
   const v3 = { budgetMs: 10_000, readBackAfterMs, writeMode }
+  const staged = stagedConfig(scenario, service)
   const config = {
-    upstreams: { v3: { baseUrl: v3Url, timeouts } },
-    partners: [{ id: 'acme', match: { any: true }, v3 }],
+    upstreams: { v3: { baseUrl: service.v3, timeouts }, ...staged.upstreams },
+    partners: [{ id: PARTNER, match: { any: true }, v3, ...staged.partner }],
     journal: { url: storeWay?.url ?? storeUrl, ...(leaseMs === undefined ? {} : { leaseMs }) },
+    ...staged.sections,
   }
   const machines =
     scenario.clock === undefined ? 0 : scenario.store === 'postgres' ? (scenario.instances ?? 1) : 1
@@ -89,6 +102,7 @@ export async function startInstances(
     supervisors,
     postgres,
     storeUrl,
+    config: { ...config, journal: { url: storeUrl } },
     storeWay: storeWay?.proxy,
     clocks,
     damage,
@@ -98,6 +112,20 @@ export async function startInstances(
       await postgres?.close()
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+/** The parts of the configuration for a partner that moves between V2 and V3. */
+function stagedConfig(
+  { stages }: Scenario,
+  { v2 }: ServiceUrls,
+): { readonly upstreams: object; readonly partner: object; readonly sections: object } {
+  if (stages === undefined || v2 === undefined) return { upstreams: {}, partner: {}, sections: {} }
+  const { begin: stage, drainMs, resendWindowMs } = stages
+  return {
+    upstreams: { v2: { baseUrl: v2, timeouts } },
+    partner: { stage, canary: { header: schoolHeader } },
+    sections: { rollout: { drainMs, resendWindowMs } },
   }
 }
 

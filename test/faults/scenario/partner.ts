@@ -1,0 +1,2 @@
+/** The only partner of a scenario. */
+export const PARTNER = 'acme'

@@ -1,0 +1,92 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { openRolloutStore } from '../../../src/rollout/index.ts'
+import { createRandom } from '../../../src/sandbox/random.ts'
+import { changeOnce, type OperatorOptions, type StageOutcome } from './operator.ts'
+import type { Scenario, ScenarioStages } from './scenario.ts'
+import type { Instances } from './start-instances.ts'
+
+/** What became of the changes that were tried. */
+export interface StageChangeCounts {
+  readonly made: number
+  readonly forward: number
+  readonly back: number
+  /** Those that were made with the command line, among them. */
+  readonly commands: number
+  /** By the reason. */
+  readonly refused: Readonly<Record<string, number>>
+  /** The longest step forward that was tried, and all of them: so long writes may have been held. */
+  readonly longestMs: number
+  readonly heldMs: number
+}
+
+/** Operators at work. */
+export interface StageChanges {
+  counts(): StageChangeCounts
+  /** Lets each operator finish what it is at. */
+  stop(): Promise<void>
+}
+
+/** The names of the schools of a scenario. */
+export function schoolsOf({ schools }: ScenarioStages): string[] {
+  return Array.from({ length: schools }, (_, number) => `school-${number}`)
+}
+
+/** Starts to change the stage of the partner, if the scenario wants it: several operators, each with a connection of its own. */
+export function changeStages(
+  { stages }: Scenario,
+  { storeUrl, config }: Pick<Instances, 'storeUrl' | 'config'>,
+  seed: number,
+): StageChanges | undefined {
+  if (stages === undefined) return undefined
+  const folder = mkdtempSync(join(tmpdir(), 'markbridge-operators-'))
+  const configFile = join(folder, 'markbridge.yaml')
+  writeFileSync(configFile, JSON.stringify(config))
+  const stopping = new AbortController()
+  const tally = { made: 0, forward: 0, back: 0, commands: 0, longestMs: 0, heldMs: 0 }
+  const refused: Record<string, number> = {}
+  const count = ({ direction, refusal, isCommand }: StageOutcome, tookMs: number): void => {
+    if (direction === 'forward') {
+      tally.heldMs += tookMs
+      tally.longestMs = Math.max(tally.longestMs, tookMs)
+    }
+    if (refusal !== undefined) {
+      refused[refusal] = (refused[refusal] ?? 0) + 1
+      return
+    }
+    tally.made += 1
+    if (isCommand) tally.commands += 1
+    if (direction !== 'none') tally[direction] += 1
+  }
+  const operate = async (options: OperatorOptions): Promise<void> => {
+    const { signal } = stopping
+    const isOver = (): boolean => signal.aborted
+    while (!isOver()) {
+      await delay(options.random.below(stages.gapMs), undefined, { signal }).catch(() => undefined)
+      if (isOver()) return
+      const startedMs = performance.now()
+      count(await changeOnce(options), performance.now() - startedMs)
+    }
+  }
+  const running = Array.from({ length: stages.operators }, async (_, number) => {
+    const random = createRandom(seed, `operator ${number}`)
+    const store = await openRolloutStore({ url: storeUrl })
+    try {
+      const schools = schoolsOf(stages)
+      await operate({ store, stages, schools, random, name: `operator-${number}`, configFile })
+    } finally {
+      await store.close()
+    }
+  })
+  return {
+    counts: () => ({ ...tally, refused: { ...refused } }),
+    stop: async () => {
+      stopping.abort()
+      await Promise.all(running)
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
