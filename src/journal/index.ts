@@ -40,7 +40,6 @@ export { isLive, type LiveInstance, readLiveInstances } from './lease/live-insta
 export { readUncleanEnd } from './lease/unclean-ends.ts'
 export type { JournalTables } from './schema/tables.ts'
 export { unsettledRows } from './unsettled.ts'
-export { damagedRow } from './store/damage.ts'
 export type { DurableJournal } from './sql-journal.ts'
 export type { JournalEvents } from './sql-journal.ts'
 export type { JournalKey } from './store/store.ts'

@@ -4,6 +4,7 @@ import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
 import { type AuditRow, fromAuditRow, macOfEntry } from './audit-row.ts'
 import { fits, readLastEntry } from './change-transaction.ts'
 import type { AuditEntry, Verified } from './rollout-store.ts'
+import { fromStageCells, parseCells, stageColumns, toCells } from './row-cells.ts'
 import { formatSetting, fromStageRow, isMac } from './stage-row.ts'
 
 /** Rows that are in memory at a time. */
@@ -59,7 +60,7 @@ export function verifyTrail(database: JournalDatabase): Promise<Verified> {
           what: `the trail ends after row ${last}, and it had ${head?.entries ?? 0} rows`,
         }
       }
-      broken ??= await findFalseStage(db, key, words)
+      broken ??= await findFalseStage(database, db, words)
       return { entries: last, keyed, keyedFrom: keyed ? keyedFrom : undefined, broken }
     }),
   )
@@ -99,12 +100,20 @@ function noteWord(words: Map<string, LastWord>, row: AuditRow): void {
 
 /** A stage that is not what the trail says of it last. */
 async function findFalseStage(
+  database: JournalDatabase,
   db: Kysely<JournalTables>,
-  key: Uint8Array,
   words: ReadonlyMap<string, LastWord>,
 ): Promise<Broken | undefined> {
-  const rows = await db.selectFrom('rollout_stages').selectAll().execute()
-  const stages = new Map(rows.map((row) => [row.partner, fromStageRow(key, row)]))
+  const rows = await db
+    .selectFrom('rollout_stages')
+    .select(['partner', toCells(database, stageColumns).as('content')])
+    .execute()
+  const stages = new Map(
+    rows.map(({ partner, content }) => [
+      partner,
+      fromStageRow(database.macKey.key, fromStageCells(parseCells(content))),
+    ]),
+  )
   for (const partner of new Set([...stages.keys(), ...words.keys()])) {
     const [kept, word] = [stages.get(partner), words.get(partner)]
     const isSame =

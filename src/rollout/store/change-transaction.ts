@@ -1,8 +1,10 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 
-import { damagedRow, type JournalDatabase, type JournalTables } from '../../journal/index.ts'
+import { AdapterError } from '../../errors.ts'
+import { type JournalDatabase, type JournalTables } from '../../journal/index.ts'
 import type { AuditAction, AuditEntry } from './rollout-store.ts'
 import { macOfEntry, toAuditRow } from './audit-row.ts'
+import { fromStageCells, parseCells, stageColumns, toCells } from './row-cells.ts'
 import { fromStageRow, isMac, type KeptStage, macOf, toStageRow } from './stage-row.ts'
 
 /** The end of the audit trail. */
@@ -39,8 +41,7 @@ export function inChangeTransaction<Result>(
       const locked = await lockHead(database, db)
       const nowMs = await readNow(database, db)
       const isSound = locked !== undefined && fits(key, locked, await readLastEntry(db))
-      if (!isSound && !repairs)
-        throw damagedRow('the end of the audit trail of stages is not as it was written')
+      if (!isSound && !repairs) throw damagedTrail()
       let head = isSound ? locked : await endOfRows(db, locked)
       if (keyed) head = { ...head, keyed_from: head.keyed_from ?? 1 }
       const found = head
@@ -59,7 +60,7 @@ export function inChangeTransaction<Result>(
         db,
         nowMs,
         add,
-        readStage: (partner) => readStage(db, key, partner),
+        readStage: (partner) => readStage(database, db, partner),
         writeStage: async (kept) => {
           const { partner, ...row } = toStageRow(key, kept)
           await db
@@ -79,6 +80,13 @@ export function inChangeTransaction<Result>(
 async function endWhenPaused({ dialect }: JournalDatabase, db: Kysely<JournalTables>): Promise<void> {
   if (dialect === 'postgres') await sql`set local idle_in_transaction_session_timeout = 1000`.execute(db)
 }
+
+const damagedTrail = (): AdapterError =>
+  new AdapterError(
+    'ADP_JOURNAL_DAMAGED',
+    'The end of the audit trail of stages is not as it was written. No stage was changed. List the trail with markbridge rollout history; ' +
+      'markbridge rollout back works all the same, and notes in the trail that its end was repaired.',
+  )
 
 /** A row about the trail itself. */
 export const aboutTrail = (action: AuditAction, reason: string): Omit<AuditEntry, 'entry' | 'atMs'> => ({
@@ -169,16 +177,18 @@ export async function countStages(db: Kysely<JournalTables>): Promise<number> {
 }
 
 async function readStage(
+  database: JournalDatabase,
   db: Kysely<JournalTables>,
-  key: Uint8Array,
   partner: string,
 ): Promise<KeptStage | 'damaged' | undefined> {
   const row = await db
     .selectFrom('rollout_stages')
-    .selectAll()
+    .select(toCells(database, stageColumns).as('content'))
     .where('partner', '=', partner)
     .executeTakeFirst()
-  if (row !== undefined) return fromStageRow(key, row) ?? 'damaged'
+  if (row !== undefined) {
+    return fromStageRow(database.macKey.key, fromStageCells(parseCells(row.content))) ?? 'damaged'
+  }
   return (await readStagedPartners(db)).has(partner) ? 'damaged' : undefined
 }
 

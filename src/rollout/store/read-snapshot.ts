@@ -3,6 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { isLive, type JournalDatabase, unsettledRows } from '../../journal/index.ts'
 import { fits, readStagedPartners } from './change-transaction.ts'
 import type { RolloutSnapshot } from './rollout-store.ts'
+import { type Cell, fromStageCells, parseCells, stageColumns, toCells } from './row-cells.ts'
 import { fromStageRow, type KeptStage, toRollout } from './stage-row.ts'
 
 /** All that is known at one moment. */
@@ -37,30 +38,27 @@ interface FoundRow {
   readonly content: string
 }
 
-type Cell = string | number | null
-
 /** One statement: it sees one moment, and takes one message. */
 async function readStages(database: JournalDatabase): Promise<FoundStages> {
-  const { db, dialect, macKey } = database
-  const array = sql.raw(dialect === 'sqlite' ? 'json_array' : 'json_build_array')
+  const { db, macKey } = database
   const select = (kind: FoundRow['kind'], columns: RawBuilder<unknown>): RawBuilder<unknown> =>
-    sql`select ${sql.lit(kind)} as kind, cast(${array}(${columns}) as text) as content`
+    sql`select ${sql.lit(kind)} as kind, ${toCells(database, columns)} as content`
   const { rows } = await sql<FoundRow>`
     ${select('now', database.nowMs())}
     union all ${select('last', sql`max(entry)`)} from rollout_audit
     union all ${select('head', sql`id, entries, last_mac, keyed_from, partners, mac`)} from rollout_head
     union all ${select('live', sql`id`)} from journal_instances where ${isLive(database)}
-    union all ${select('stage', sql`partner, revision, last_revision, setting, since_ms, operator, reason, pending, entry, mac`)}
+    union all ${select('stage', stageColumns)}
       from rollout_stages
     union all ${select('acknowledgement', sql`instance, partner, revision, pending_revision, writes_v2, writes_v3`)} from rollout_acks
     union all ${select('unsettled', sql`u.partner, u.records`)} from (${unsettledRows(db)}) as u`.execute(db)
   const of = (kind: FoundRow['kind']): readonly (readonly Cell[])[] =>
-    rows.filter((row) => row.kind === kind).map(({ content }) => JSON.parse(content) as readonly Cell[])
+    rows.filter((row) => row.kind === kind).map(({ content }) => parseCells(content))
 
   const stages = new Map<string, KeptStage>()
   const damaged = new Set<string>()
   for (const cells of of('stage')) {
-    const kept = fromStageRow(macKey.key, toRow(cells))
+    const kept = fromStageRow(macKey.key, fromStageCells(cells))
     if (kept === undefined) damaged.add(String(cells[0]))
     else stages.set(kept.state.partner, kept)
   }
@@ -80,22 +78,6 @@ async function readStages(database: JournalDatabase): Promise<FoundStages> {
     unsettled,
     liveInstances,
     acknowledgements: of('acknowledgement').flatMap(toAcknowledgement(liveInstances)),
-  }
-}
-
-function toRow(cells: readonly Cell[]): Parameters<typeof fromStageRow>[1] {
-  const [partner, revision, lastRevision, setting, sinceMs, operator, reason, pending, entry, mac] = cells
-  return {
-    partner: String(partner),
-    revision: Number(revision),
-    last_revision: Number(lastRevision),
-    setting: String(setting),
-    since_ms: Number(sinceMs),
-    operator: String(operator),
-    reason: String(reason),
-    pending: typeof pending === 'string' ? pending : null,
-    entry: Number(entry),
-    mac: String(mac),
   }
 }
 

@@ -51,6 +51,10 @@ describe.each(databases)('what was changed by hand in %s', (name, makeUrl) => {
       'the row of another partner',
       `update rollout_stages set (revision, setting, mac) = (select revision, setting, mac from rollout_stages where partner = 'other') where partner = 'acme'`,
     ],
+    [
+      'a revision that no row has',
+      `update rollout_stages set revision = 4611686018427387904 where partner = 'acme'`,
+    ],
     ['no row', `delete from rollout_stages where partner = 'acme'`],
   ] as const) {
     // prettier-ignore

@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest'
+
+import { quietUntil } from '../../../src/rollout/store/quiet-until.ts'
+
+const nothing = { nowMs: 0, notedMs: undefined, killedMs: undefined, lostMs: undefined }
+const at = (stage: 'legacy' | 'shadow' | 'canary', sinceMs: number) => ({ revision: 1, stage, sinceMs })
+
+it.each([
+  ['nothing is known', undefined, {}, -Infinity],
+  ['the stage of the file counts from what was noted', { ...at('shadow', 0), revision: 0 }, { notedMs: 500 }, 600],
+  ['shadow began', at('shadow', 1_000), {}, 1_100],
+  ['canary began: all is recorded there', at('canary', 1_000), {}, -Infinity],
+  ['a batch was relayed unrecorded', at('shadow', 1_000), { notedMs: 2_000 }, 2_100],
+  ['an instance was killed', at('shadow', 1_000), { notedMs: 2_000, killedMs: 3_000 }, 3_100],
+  ['an instance was lost, which may go on for a while', at('shadow', 1_000), { killedMs: 3_000, lostMs: 2_950 }, 3_150],
+])('after %s', (_name, state, known, untilMs) => {
+  expect(quietUntil(state, { ...nothing, ...known }, 100)).toBe(untilMs)
+}) // prettier-ignore
