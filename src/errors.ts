@@ -64,6 +64,8 @@ export const errorRules = {
   // The journal is not what it was: an operator restores it or accepts the loss, then the same bytes may be sent again.
   ADP_JOURNAL_DAMAGED: { class: 'internal', status: 503, retryable: true, exposed: true },
   ADP_JOURNAL_LOST: { class: 'internal', status: 504, retryable: false, exposed: true },
+  // The stage of a partner, and with it who serves the request, cannot be known in time.
+  ADP_STAGE_UNKNOWN: { class: 'internal', status: 503, retryable: true, exposed: true },
   ADP_OVERLOADED: { class: 'internal', status: 503, retryable: true, exposed: true },
   ADP_CONFIGURATION: { class: 'configuration', status: 500, retryable: false, exposed: true },
   ADP_USAGE: { class: 'configuration', status: 500, retryable: false, exposed: true },

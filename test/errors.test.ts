@@ -29,6 +29,7 @@ describe('errorRules', () => {
       'ADP_BUDGET_EXCEEDED',
       'ADP_JOURNAL_UNAVAILABLE',
       'ADP_JOURNAL_DAMAGED',
+      'ADP_STAGE_UNKNOWN',
       'ADP_OVERLOADED',
     ])
   })

@@ -1,6 +1,6 @@
 import { decide } from './decide.ts'
-import type { FileStage, LiveStages } from './live-stages.ts'
-import { placeOf, type StageSetting } from './stage.ts'
+import type { LiveStages } from './live-stages.ts'
+import { lowered } from './lowered.ts'
 import { positionOf } from './unit-position.ts'
 
 const nothing = (): void => undefined
@@ -15,16 +15,14 @@ export function createFileStages(secret: () => Uint8Array): LiveStages {
       const setting = lowered(fileStage, fileStage)
       const position = setting.stage === 'canary' ? positionOf(secret(), id, unit) : 0
       const side = decide(setting, kind, { name: unit, position })
-      return { side, stage: setting.stage, revision: 0, known: 'nothing', leave: nothing }
+      return {
+        side,
+        stage: setting.stage,
+        revision: 0,
+        known: 'nothing',
+        isCurrent: () => true,
+        leave: nothing,
+      }
     },
   }
-}
-
-/** A setting under the override of the file, which may only lower it. */
-export function lowered<Setting extends StageSetting>(
-  setting: Setting,
-  { override }: Pick<FileStage, 'override'>,
-): Setting {
-  if (override === undefined || placeOf(override) >= placeOf(setting.stage)) return setting
-  return { ...setting, stage: override }
 }

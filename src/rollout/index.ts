@@ -26,3 +26,6 @@ export {
   readEvidence,
 } from './guards/live-guards.ts'
 export type { Trial, TrialResult } from './guards/trial-windows.ts'
+export { createStoredStages } from './live/stored-stages.ts'
+export type { KeptSnapshots } from './live/kept-snapshot.ts'
+export type { StageEvents, StoredStages } from './live/options.ts'

@@ -30,6 +30,12 @@ export interface StageEntry {
   readonly revision: number
   /** For writes that V2 serves. */
   readonly known: KnownWrite
+  /**
+   * False once this instance may have been taken for dead since: another one may serve the unit on the other side by now. To be asked
+   * right before a write is made durable, or before the byte is sent that completes it; nothing of it was sent then, and the request
+   * enters again. Reads two clocks.
+   */
+  isCurrent(): boolean
   /** To be called once the request is over: then nothing of it is under way on its side. Calling it again changes nothing. */
   leave(): void
 }

@@ -1,0 +1,76 @@
+import type { RolloutSnapshot } from '../store/rollout-store.ts'
+import { isServedByV2 } from './view.ts'
+import type { RevisedSetting } from './view.ts'
+
+/**
+ * Which partners are clean: V2 serves all their units, no instance has a write of V3 under way from before, and none of their records of
+ * V3 is unsettled. Then nothing can be overtaken by what V2 serves. A partner stays clean until its revision changes.
+ */
+export interface Cleanliness {
+  isClean(partner: string, revision: number): boolean
+  /** Takes a snapshot that was asked for after all that came before; true: a partner is clean now that was not, or the other way round. */
+  observe(snapshot: RolloutSnapshot, settings: ReadonlyMap<string, RevisedSetting>): boolean
+  /** The clean partners with their revisions. */
+  list(): readonly (readonly [partner: string, revision: number])[]
+}
+
+interface Progress {
+  readonly revision: number
+  readonly state: 'drained' | 'clean'
+}
+
+/** Starts with the partners that an earlier process found clean. */
+export function createCleanliness(kept: Iterable<readonly [string, number]>): Cleanliness {
+  const progress = new Map<string, Progress>()
+  for (const [partner, revision] of kept) progress.set(partner, { revision, state: 'clean' })
+  const isClean = (partner: string, revision: number): boolean => {
+    const known = progress.get(partner)
+    return known?.state === 'clean' && known.revision === revision
+  }
+  const step = (partner: string, revision: number, snapshot: RolloutSnapshot, drained: Drained): void => {
+    const known = progress.get(partner)
+    if (known?.revision !== revision) {
+      if (drained(partner, revision)) progress.set(partner, { revision, state: 'drained' })
+      else progress.delete(partner)
+      // The records are counted by a later snapshot: those of the last writes may be missing in one that was read at the same time.
+    } else if (known.state === 'drained' && !snapshot.unsettled.has(partner)) {
+      progress.set(partner, { revision, state: 'clean' })
+    }
+  }
+  return {
+    isClean,
+    observe: (snapshot, settings) => {
+      const before = cleanOnes(progress)
+      const drained = drainedIn(snapshot)
+      for (const [partner, { stage, revision }] of settings) {
+        if (isServedByV2(stage)) step(partner, revision, snapshot, drained)
+        else progress.delete(partner)
+      }
+      for (const partner of progress.keys()) if (!settings.has(partner)) progress.delete(partner)
+      const after = cleanOnes(progress)
+      return JSON.stringify(before) !== JSON.stringify(after)
+    },
+    list: () => cleanOnes(progress),
+  }
+}
+
+function cleanOnes(progress: ReadonlyMap<string, Progress>): [string, number][] {
+  return [...progress].flatMap(([partner, { revision, state }]) =>
+    state === 'clean' ? [[partner, revision]] : [],
+  )
+}
+
+type Drained = (partner: string, revision: number) => boolean
+
+/** Tells whether every live instance serves a partner by a revision and has no write of V3 under way. */
+function drainedIn({ acknowledgements, liveInstances }: RolloutSnapshot): Drained {
+  const counts = new Map<string, number>()
+  const live = new Set(liveInstances)
+  const keyOf = (partner: string, revision: number): string => `${revision} ${partner}`
+  for (const { instance, partner, revision, writesV3 } of acknowledgements) {
+    if (writesV3 > 0 || !live.has(instance)) continue
+    const key = keyOf(partner, revision)
+    counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
+  return (partner, revision) => live.size > 0 && counts.get(keyOf(partner, revision)) === live.size
+}

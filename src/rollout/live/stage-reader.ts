@@ -1,0 +1,211 @@
+import { AdapterError } from '../../errors.ts'
+import type { FileStage } from '../live-stages.ts'
+import type { RolloutSnapshot } from '../store/rollout-store.ts'
+import { acknowledgementsOf, createAcknowledged } from './acknowledgements.ts'
+import { type Cleanliness, createCleanliness } from './cleanliness.ts'
+import { encodeSnapshot, parseSnapshot } from './kept-snapshot.ts'
+import type { StoredStagesOptions } from './options.ts'
+import { createPolling } from './polling.ts'
+import { elapsedMs, readClocks, type Sighting } from './sighting.ts'
+import type { UnderWay } from './under-way.ts'
+import { isSameView, type RevisedSetting, type StageView, toView } from './view.ts'
+
+/** Reads the store for one instance, and acknowledges what it has read. */
+export interface StageReader {
+  /** As it was read last, or kept; undefined: neither. */
+  view(): StageView | undefined
+  /** When the store was last asked by a question that has ended, with or without an answer. */
+  lastAsked(): Sighting | undefined
+  /** Time since the stages were read; before that since the start. */
+  unreadMs(): number
+  isClean(partner: string, revision: number): boolean
+  /** The setting of a partner that the store does not know. */
+  ofFile(stage: FileStage): RevisedSetting
+  /** Asks at once after a pause, in which no timer did. */
+  hurry(): void
+  /** A write of the partner is over. */
+  left(partner: string): void
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** A question to the store. */
+interface Question {
+  readonly asked: Sighting
+  readonly lease: number | undefined
+  readonly askedAt: number
+}
+
+/** Creates the reader; `onAsked` is called after each question to the store. */
+export function createStageReader(
+  options: StoredStagesOptions,
+  underWay: UnderWay,
+  onAsked: () => void,
+): StageReader {
+  const { store, clock, kept, events, instance, pollMs = 500, patienceMs = 1_000 } = options
+  const acknowledged = createAcknowledged()
+  let cleanliness: Cleanliness = createCleanliness([])
+  let view: StageView | undefined
+  let lastAsked: Sighting | undefined
+  let startedAt = readClocks(clock)
+  let isStale = false
+  /** Counts questions and answers, to tell whether a question was asked after an answer had come. */
+  let turn = 0
+  let takenAt = 0
+  /** True: what was saved is older than the view. */
+  let isUnsaved = false
+  let publishing: Promise<void> | undefined
+  let publishAgain = false
+
+  const ofFile = ({ stage, percent, always, never }: FileStage): RevisedSetting => ({
+    stage: options.unknownBeginAt ?? stage,
+    percent,
+    always,
+    never,
+    revision: 0,
+  })
+  /** All partners that this instance may be asked about, also those that its file does not have: others wait for its word. */
+  const settingsOf = ({ partners }: StageView): ReadonlyMap<string, RevisedSetting> => {
+    const settings = new Map<string, RevisedSetting>()
+    for (const { id, fileStage } of options.partners()) settings.set(id, ofFile(fileStage))
+    for (const [partner, { setting, pending }] of partners) {
+      if (setting !== undefined) settings.set(partner, setting)
+      // Its first change, and the file of this instance does not have it: no write of it is let in here.
+      else if (pending !== undefined && !settings.has(partner))
+        settings.set(partner, { ...pending, revision: 0 })
+    }
+    return settings
+  }
+  const unreadMs = (): number => elapsedMs(clock, view?.asked ?? startedAt)
+
+  const reportChanges = (next: StageView): void => {
+    const before = view && settingsOf(view)
+    for (const [partner, { setting }] of next.partners) {
+      const known = before?.get(partner)
+      if (setting === undefined || known?.revision === setting.revision) continue
+      const { stage: to, percent, revision } = setting
+      const source = next.asked === undefined ? 'kept' : 'store'
+      events.changed({ partner, from: known?.stage, to, percent, revision, source })
+    }
+  }
+  const take = (snapshot: RolloutSnapshot, { asked, lease, askedAt }: Question): void => {
+    // Questions under way together may have been answered in any order.
+    if (askedAt < takenAt) {
+      polling.now()
+      return
+    }
+    takenAt = turn += 1
+    const next = toView(snapshot, asked, lease, view)
+    const isNew = !isSameView(view, next)
+    reportChanges(next)
+    view = next
+    const becameClean = cleanliness.observe(snapshot, settingsOf(next))
+    if (isNew || becameClean) isUnsaved = true
+    acknowledged.observe(snapshot, lease, asked.monotonicMs)
+    if (isStale) events.fresh()
+    isStale = false
+    if (isNew) polling.now()
+  }
+  const ended = (asked: Sighting): void => {
+    if (lastAsked === undefined || asked.monotonicMs >= lastAsked.monotonicMs) lastAsked = asked
+    if (!isStale && unreadMs() >= options.staleAfterMs) {
+      isStale = true
+      events.stale()
+    }
+    onAsked()
+  }
+  let askedLast = startedAt
+  const ask = async (): Promise<void> => {
+    const own = readClocks(clock)
+    askedLast = own
+    // Without a lease a change is committed without asking this instance: it takes one first.
+    if (instance() === undefined) await options.renewLease()
+    const question = { lease: instance(), asked: readClocks(clock), askedAt: (turn += 1) }
+    try {
+      take(await store.snapshot(), question)
+    } catch {
+      // The journal reports why it cannot be read.
+    }
+    ended(own)
+    void publish()
+  }
+  const polling = createPolling({
+    clock,
+    everyMs: pollMs,
+    patienceMs,
+    ask,
+    onLate: () => ended(askedLast),
+  })
+
+  /** Keeps the view, then says what is served by it: in this order, so that a restart does not forget what others count on. */
+  const publishOnce = async (): Promise<void> => {
+    const current = view
+    if (current?.asked === undefined) return
+    if (isUnsaved) {
+      isUnsaved = false
+      try {
+        await kept.save(encodeSnapshot({ view: current, clean: cleanliness.list() }))
+      } catch {
+        isUnsaved = true
+        events.keepFailed()
+        return
+      }
+    }
+    const lease = instance()
+    if (lease === undefined || lease !== current.instance || current !== view) return
+    const rows = acknowledged.unsaid(lease, acknowledgementsOf(current, settingsOf(current), underWay))
+    if (rows.length === 0) return
+    await inTime(store.acknowledge(lease, rows))
+    acknowledged.said(lease, rows, clock.nowMs())
+    polling.now()
+  }
+  /** A connection may hang: what comes too late counts as not said. */
+  const inTime = (answer: Promise<void>): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const cancel = clock.after(patienceMs, () => {
+        reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal did not answer in time.'))
+      })
+      answer.then(resolve, reject).finally(cancel)
+    })
+  const publish = (): Promise<void> => {
+    publishAgain = publishing !== undefined
+    publishing ??= publishOnce()
+      // Said again after the next question.
+      .catch(() => undefined)
+      .finally(() => {
+        publishing = undefined
+        if (publishAgain) void publish()
+      })
+    return publishing
+  }
+  return {
+    view: () => view,
+    lastAsked: () => lastAsked,
+    unreadMs,
+    isClean: (partner, revision) => cleanliness.isClean(partner, revision),
+    ofFile,
+    hurry: () => {
+      if (lastAsked === undefined || elapsedMs(clock, lastAsked) > pollMs + patienceMs) polling.now()
+    },
+    left: (partner) => {
+      if (view?.partners.get(partner)?.pending !== undefined) void publish()
+    },
+    start: async () => {
+      startedAt = readClocks(clock)
+      const text = await kept.load().catch(() => undefined)
+      const snapshot = text === undefined ? undefined : parseSnapshot(text)
+      if (snapshot !== undefined) {
+        reportChanges(snapshot.view)
+        view = snapshot.view
+        cleanliness = createCleanliness(snapshot.clean)
+      }
+      await polling.start()
+    },
+    stop: async () => {
+      polling.stop()
+      await publishing
+      const lease = instance()
+      if (lease !== undefined) await inTime(store.leave(lease)).catch(() => undefined)
+    },
+  }
+}

@@ -1,0 +1,165 @@
+import { lowered } from '../lowered.ts'
+import type { KnownWrite, StagedPartner, StagedRequest, StageEntry } from '../live-stages.ts'
+import { isWriteKind, placeOf, type Side, type Stage, type StageSetting } from '../stage.ts'
+import { type Attempt, createHeldWrites, unknownStage, type Wait } from './held-writes.ts'
+import type { StoredStages, StoredStagesOptions } from './options.ts'
+import { createSideOf } from './side-of.ts'
+import { elapsedMs } from './sighting.ts'
+import { createStageReader } from './stage-reader.ts'
+import { createUnderWay } from './under-way.ts'
+import { isServedByV2, type RevisedSetting } from './view.ts'
+
+/** What decides a request, besides itself. */
+interface Base {
+  readonly setting: RevisedSetting
+  readonly pending: StageSetting | undefined
+  /** Read in time, under the lease that is held: no change can have been committed since without this instance. */
+  readonly isCurrent: boolean
+}
+
+const always = (): boolean => true
+const nothing = (): void => undefined
+
+/** Creates the stages of one instance over the store that all share. */
+export function createStoredStages(options: StoredStagesOptions): StoredStages {
+  const { clock, events, instance, staleAfterMs } = options
+  const sideOf = createSideOf(options.secret)
+  const underWay = createUnderWay(sideOf, (partner) => reader.left(partner))
+  const held = createHeldWrites({
+    clock,
+    max: options.maxHeld ?? 1_000,
+    limitsMs: {
+      changing: options.holdMs ?? 15_000,
+      stale: options.staleWaitMs ?? 2_000,
+      asking: options.patienceMs ?? 1_000,
+    },
+    events,
+  })
+  const reader = createStageReader(options, underWay, () => held.retry())
+
+  const baseOf = ({ id, fileStage }: StagedPartner): Base | undefined => {
+    const view = reader.view()
+    if (view === undefined || view.damaged.has(id)) return undefined
+    const known = view.partners.get(id)
+    const isCurrent =
+      (known?.sound ?? true) &&
+      view.asked !== undefined &&
+      view.instance !== undefined &&
+      view.instance === instance() &&
+      elapsedMs(clock, view.asked) < staleAfterMs
+    return { setting: known?.setting ?? reader.ofFile(fileStage), pending: known?.pending, isCurrent }
+  }
+
+  /** Why a write of a stage has to wait for the store; undefined: it need not. */
+  const waitFor = (stage: Stage, { isCurrent }: Pick<Base, 'isCurrent'>, last: boolean): Wait | undefined => {
+    if (isCurrent) return undefined
+    if (!isServedByV2(stage)) return 'stale'
+    if (stage === 'shadow' && reader.unreadMs() > options.resendWindowMs) return 'stale'
+    // After a pause the store may answer: it is asked first. While it cannot be reached, V2 is served on.
+    const asked = reader.lastAsked()
+    return last || (asked !== undefined && elapsedMs(clock, asked) < staleAfterMs) ? undefined : 'asking'
+  }
+
+  const letIn = (
+    partner: StagedPartner,
+    request: StagedRequest,
+    { side, stage, base }: { side: Side; stage: Stage; base: Base | undefined },
+  ): StageEntry => {
+    const lease = base?.isCurrent === true ? instance() : undefined
+    return {
+      side,
+      stage,
+      revision: base?.setting.revision ?? 0,
+      known: side === 'v2' ? knownOf(partner.id, base) : 'nothing',
+      isCurrent: lease === undefined ? always : () => instance() === lease,
+      leave: isWriteKind(request.kind) ? underWay.add(partner, request, side) : nothing,
+    }
+  }
+  const knownOf = (partner: string, base: Base | undefined): KnownWrite => {
+    if (base === undefined || !reader.isClean(partner, base.setting.revision)) return 'keys'
+    const { stage } = base.setting
+    return stage === 'legacy' ? 'nothing' : stage === 'shadow' ? 'identity' : 'keys'
+  }
+
+  const attemptWrite = (partner: StagedPartner, request: StagedRequest, last: boolean): StageEntry | Wait => {
+    const { id, fileStage } = partner
+    const base = baseOf(partner)
+    if (base === undefined) {
+      const { override } = fileStage
+      // Whatever the stage is, the override makes it one that V2 serves.
+      if (override === undefined || placeOf(override) > placeOf('shadow')) return 'stale'
+      return (
+        waitFor(override, { isCurrent: false }, last) ??
+        letIn(partner, request, { side: 'v2', stage: override, base })
+      )
+    }
+    const setting = lowered(base.setting, fileStage)
+    const wait = waitFor(setting.stage, base, last)
+    if (wait !== undefined) return wait
+    const side = sideOf(setting, id, request)
+    if (side === undefined) return 'stale'
+    if (base.pending !== undefined && sideOf(lowered(base.pending, fileStage), id, request) !== side)
+      return 'changing'
+    return letIn(partner, request, { side, stage: setting.stage, base })
+  }
+
+  const enterRead = (partner: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry> => {
+    const base = baseOf(partner)
+    const { override } = partner.fileStage
+    const lowest = override === undefined ? undefined : { ...partner.fileStage, stage: override }
+    // Paths of V3 go to V3 at every stage.
+    const setting =
+      base === undefined
+        ? (lowest ?? { ...partner.fileStage, stage: 'complete' as const })
+        : lowered(base.setting, partner.fileStage)
+    const isKnown = base !== undefined || request.kind === 'v3Path' || isServedByV2(setting.stage)
+    const side = isKnown ? sideOf(setting, partner.id, request) : undefined
+    if (side === undefined) {
+      events.refused({ partner: partner.id, reason: 'stale' })
+      return Promise.reject(unknownStage('stale'))
+    }
+    return letIn(partner, request, { side, stage: setting.stage, base })
+  }
+
+  return {
+    enter: (partner, request) => {
+      if (!isWriteKind(request.kind)) return enterRead(partner, request)
+      const attempt: Attempt = (last) => attemptWrite(partner, request, last)
+      const first = attempt(false)
+      if (typeof first !== 'string') return first
+      if (first !== 'changing') reader.hurry()
+      return held.wait(partner.id, attempt, first)
+    },
+    start: () => reader.start(),
+    stop: async () => {
+      held.stop()
+      await reader.stop()
+    },
+    isReady: () => reader.view() !== undefined,
+    describe: () => {
+      const view = reader.view()
+      return [...options.partners()].map((partner) => {
+        const { id, fileStage } = partner
+        const known = view?.partners.get(id)
+        const own = known?.setting ?? reader.ofFile(fileStage)
+        const setting = lowered(own, fileStage)
+        const source = view?.asked === undefined ? 'kept' : 'store'
+        return {
+          partner: id,
+          stage: setting.stage,
+          percent: setting.percent,
+          revision: setting.revision,
+          source: setting.stage !== own.stage ? 'override' : known === undefined ? 'file' : source,
+          pendingRevision: known?.pending?.revision,
+          clean: reader.isClean(id, own.revision),
+          underWay: underWay.count(id),
+          held: held.count(id),
+        }
+      })
+    },
+    viewAgeMs: () => {
+      const asked = reader.view()?.asked
+      return asked && elapsedMs(clock, asked)
+    },
+  }
+}

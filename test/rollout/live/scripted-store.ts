@@ -1,0 +1,112 @@
+import { AdapterError } from '../../../src/errors.ts'
+import type {
+  Acknowledgement,
+  PendingChange,
+  RolloutSnapshot,
+  StageState,
+} from '../../../src/rollout/store/rollout-store.ts'
+import type { StageSetting } from '../../../src/rollout/stage.ts'
+
+/** A store whose answers come when the test says so: what databases do at the worst moment. */
+export interface ScriptedStore {
+  snapshot(): Promise<RolloutSnapshot>
+  acknowledge(instance: number, rows: readonly Acknowledgement[]): Promise<void>
+  leave(instance: number): Promise<void>
+  readonly live: Set<number>
+  readonly unsettled: Map<string, number>
+  readonly damaged: Set<string>
+  /** `up` answers at once, `down` refuses, `hung` answers when `answer` is called. */
+  mode: 'up' | 'down' | 'hung'
+  /** Answers the oldest question that hangs, with what the store said when it was asked, or says now. */
+  answer(said: 'then' | 'now'): void
+  set(partner: string, setting: Partial<StageSetting> & Pick<StageSetting, 'stage'>): void
+  propose(
+    partner: string,
+    setting: Partial<StageSetting> & Pick<StageSetting, 'stage'>,
+    needsApproval?: boolean,
+  ): number
+  withdraw(partner: string): void
+  commit(partner: string): void
+  /** What an instance has said of a partner. */
+  said(instance: number, partner: string): Acknowledgement | undefined
+  readonly questions: number
+}
+
+export function createScriptedStore(): ScriptedStore {
+  const stages = new Map<string, { state: StageState | undefined; pending: PendingChange | undefined }>()
+  const said = new Map<string, Acknowledgement & { readonly instance: number }>()
+  const hanging: { then: RolloutSnapshot; resolve: (snapshot: RolloutSnapshot) => void }[] = []
+  let revision = 0
+  const whole = (setting: Partial<StageSetting> & Pick<StageSetting, 'stage'>): StageSetting => ({
+    percent: 0,
+    always: [],
+    never: [],
+    ...setting,
+  })
+  const read = (): RolloutSnapshot => ({
+    nowMs: 0,
+    partners: new Map(stages),
+    damaged: new Set(store.damaged),
+    unsettled: new Map(store.unsettled),
+    liveInstances: [...store.live],
+    acknowledgements: [...said.values()].filter(({ instance }) => store.live.has(instance)),
+  })
+  const down = (): AdapterError => new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'down')
+  let questions = 0
+  const by = { by: 'test', reason: 'test' }
+  const store: ScriptedStore = {
+    mode: 'up',
+    live: new Set(),
+    unsettled: new Map(),
+    damaged: new Set(),
+    get questions() {
+      return questions
+    },
+    snapshot: () => {
+      questions += 1
+      if (store.mode === 'down') return Promise.reject(down())
+      if (store.mode === 'up') return Promise.resolve(read())
+      const then = read()
+      return new Promise((resolve) => hanging.push({ then, resolve }))
+    },
+    acknowledge: async (instance, rows) => {
+      if (store.mode === 'down') throw down()
+      if (store.mode === 'hung') await new Promise(() => undefined)
+      for (const row of rows) said.set(`${instance} ${row.partner}`, { instance, ...row })
+    },
+    leave: async () => undefined,
+    answer: (what) => {
+      const question = hanging.shift()
+      question?.resolve(what === 'then' ? question.then : read())
+    },
+    set: (partner, setting) => {
+      revision += 1
+      stages.set(partner, {
+        state: { partner, revision, sinceMs: 0, ...by, ...whole(setting) },
+        pending: undefined,
+      })
+    },
+    propose: (partner, setting, needsApproval = false) => {
+      revision += 1
+      const known = stages.get(partner) ?? { state: undefined }
+      const pending = { ...whole(setting), revision, ...by, expiresMs: 1e9, needsApproval }
+      stages.set(partner, { ...known, pending })
+      return revision
+    },
+    withdraw: (partner) => {
+      const known = stages.get(partner)
+      if (known !== undefined) stages.set(partner, { ...known, pending: undefined })
+    },
+    commit: (partner) => {
+      const known = stages.get(partner)
+      if (known?.pending === undefined) throw new Error('nothing to commit')
+      stages.set(partner, { state: { partner, sinceMs: 0, ...known.pending }, pending: undefined })
+    },
+    said: (instance, partner) => {
+      const row = said.get(`${instance} ${partner}`)
+      if (row === undefined) return undefined
+      return row
+    },
+  }
+  return store
+}

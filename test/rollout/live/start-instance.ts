@@ -1,0 +1,139 @@
+import { createStoredStages } from '../../../src/rollout/live/stored-stages.ts'
+import type { StoredStages, StoredStagesOptions } from '../../../src/rollout/live/options.ts'
+import type { FileStage, StageEntry } from '../../../src/rollout/live-stages.ts'
+import type { Stage } from '../../../src/rollout/stage.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+import { createScriptedStore, type ScriptedStore } from './scripted-store.ts'
+
+export const LEASE_MS = 10_000
+
+export const fileStage = (stage: Stage, more: Partial<FileStage> = {}): FileStage => ({
+  stage,
+  percent: 0,
+  always: [],
+  never: [],
+  override: undefined,
+  ...more,
+})
+
+/** An instance whose clocks, lease and store stand still until the test moves them. */
+export interface TestInstance {
+  readonly stages: StoredStages
+  readonly store: ScriptedStore
+  readonly log: string[]
+  /** Lets time pass; the instance holds its lease meanwhile. */
+  readonly pass: (ms: number) => Promise<void>
+  /** Stands still for so long: no timer fires before the next request. */
+  readonly pause: (ms: number, clocks?: 'both' | 'wall') => void
+  lease: number | undefined
+  /** Settled as `entered v2 …`, an error code, or `waits`. */
+  readonly write: (unit?: string, stage?: FileStage) => Promise<string>
+  /** A write that stays under way. */
+  readonly begin: (unit?: string, stage?: FileStage) => Promise<StageEntry>
+  readonly read: (stage?: FileStage) => Promise<string>
+  /** The texts that were kept. */
+  readonly saved: string[]
+}
+
+export interface InstanceSettings {
+  readonly file?: FileStage
+  readonly store?: ScriptedStore
+  readonly number?: number
+  readonly kept?: string
+  readonly options?: Partial<StoredStagesOptions>
+}
+
+const secret = Buffer.from('synthetic secret of this test')
+const describeEntry = ({ side, stage, known }: StageEntry): string => `${side} ${stage} ${known}`
+
+export async function startInstance(settings: InstanceSettings = {}): Promise<TestInstance> {
+  const { file = fileStage('legacy'), store = createScriptedStore(), number = 1 } = settings
+  const clock = createManualClock()
+  const skew = { monotonicMs: 0, wallMs: 1_000_000 }
+  const log: string[] = []
+  const saved: string[] = []
+  const note = (name: string) => (event?: object) => void log.push(`${name} ${JSON.stringify(event ?? {})}`)
+  const own = { lease: number as number | undefined }
+  store.live.add(number)
+  const stages = createStoredStages({
+    store,
+    instance: () => own.lease,
+    renewLease: async () => undefined,
+    clock: {
+      ...clock,
+      nowMs: () => clock.nowMs() + skew.monotonicMs,
+      wallMs: () => clock.nowMs() + skew.wallMs,
+    },
+    kept: { load: async () => settings.kept, save: async (text) => void saved.push(text) },
+    secret: () => secret,
+    partners: () => [{ id: 'acme', fileStage: file }],
+    events: {
+      changed: note('changed'),
+      held: note('held'),
+      refused: note('refused'),
+      stale: note('stale'),
+      fresh: note('fresh'),
+      keepFailed: note('keepFailed'),
+    },
+    unknownBeginAt: undefined,
+    staleAfterMs: LEASE_MS,
+    resendWindowMs: 60_000,
+    ...settings.options,
+  })
+  await stages.start()
+  await clock.pass(0)
+  const enter = (unit = 'school', stage = file): Promise<StageEntry> =>
+    Promise.resolve(stages.enter({ id: 'acme', fileStage: stage }, { kind: 'batch', unit }))
+  return {
+    stages,
+    store,
+    log,
+    saved,
+    pass: (ms) => clock.pass(ms),
+    pause: (ms, clocks = 'both') => {
+      skew.wallMs += ms
+      if (clocks === 'both') skew.monotonicMs += ms
+    },
+    get lease() {
+      return own.lease
+    },
+    set lease(next) {
+      own.lease = next
+    },
+    write: async (unit = 'school', stage = file) => {
+      let settled = 'waits'
+      void enter(unit, stage).then(
+        (entry) => {
+          settled = describeEntry(entry)
+          entry.leave()
+        },
+        (error: unknown) => (settled = (error as { code: string }).code),
+      )
+      for (let turn = 0; turn < 50; turn += 1) await Promise.resolve()
+      return settled
+    },
+    begin: enter,
+    read: async (stage = file) => {
+      try {
+        return describeEntry(
+          await stages.enter({ id: 'acme', fileStage: stage }, { kind: 'readKey', unit: 'x' }),
+        )
+      } catch (error) {
+        return (error as { code: string }).code
+      }
+    },
+  }
+}
+
+/** Follows a write that may have to wait. */
+export function follow(entering: Promise<StageEntry>): { outcome: string } {
+  const followed = { outcome: 'waits' }
+  entering.then(
+    (entry) => {
+      followed.outcome = describeEntry(entry)
+      entry.leave()
+    },
+    (error: unknown) => (followed.outcome = (error as { code: string }).code),
+  )
+  return followed
+}
