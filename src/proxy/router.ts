@@ -7,7 +7,7 @@ import { checkHost } from '../http/host.ts'
 import { pathBefore, type RequestTarget, takeTarget } from '../http/request-target.ts'
 import type { Events } from '../observability/events.ts'
 import { unitOf } from '../partners/unit.ts'
-import type { Side } from '../rollout/index.ts'
+import type { Side, StageEntry } from '../rollout/index.ts'
 import { readMethods, refuseMethod } from './allowed-paths.ts'
 import type { ProxyContext } from './context.ts'
 import { sendError } from './error-reply.ts'
@@ -15,15 +15,18 @@ import type { Handle } from './exchange.ts'
 import { handleLegacy } from './handle-legacy.ts'
 import { replaceForwarding } from './forwarding.ts'
 import type { MetricsPage } from './handle-metrics.ts'
+import { type LinkSide, takeSideMarker } from './next-link-side.ts'
 import { createOperations, type Readiness, respelt } from './operations.ts'
 import { findRoute, handlerOf, kindOf, methodsOf, type Route } from './routes.ts'
 import { watchClient } from './watch-client.ts'
 
 const operationMethods = ['GET', 'HEAD']
 
-/** The target of a request, read once. */
+/** What the target of a request says, read once. */
 interface Locals extends Record<string, unknown> {
   target: RequestTarget
+  /** The side whose next link the target is. */
+  issuedBy: LinkSide | undefined
 }
 type ProxyResponse = Response<unknown, Locals>
 
@@ -83,8 +86,9 @@ export function createProxyApp(
     try {
       const entry = await context.stages.enter(client.partner, { kind, unit: unitOf(client, request) })
       try {
-        if (kind === 'otherV2') checkOther(context, entry.side, request, response)
-        if (entry.side === 'v2') {
+        const side = sideOf(entry, response.locals.issuedBy, request)
+        if (kind === 'otherV2') checkOther(context, side, request, response)
+        if (side === 'v2') {
           await handleLegacy(context, { request, response, client, entry, receivedMs })
         } else {
           const authorisation = await context.authorise(request, client)
@@ -102,11 +106,21 @@ export function createProxyApp(
   return (request, response) => {
     // Before Express: its own parser answers a target that it cannot read with a page of its own.
     try {
-      app(request, Object.assign(response, { locals: { target: takeTarget(request) } }))
+      const issuedBy = takeSideMarker(request)
+      app(request, Object.assign(response, { locals: { target: takeTarget(request), issuedBy } }))
     } catch (cause) {
       sendError(response, cause, events)
     }
   }
+}
+
+/** The side of a request. A page that a next link of V2 leads to is V2's, as long as V2 is called at all. */
+function sideOf(
+  { side, stage }: StageEntry,
+  issuedBy: LinkSide | undefined,
+  { method = '' }: IncomingMessage,
+): Side {
+  return issuedBy === 'v2' && stage !== 'complete' && readMethods.includes(method) ? 'v2' : side
 }
 
 /** Error `ADP_METHOD_NOT_ALLOWED` for a method that the path does not take, before credentials are read. */

@@ -1,13 +1,16 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 import { onTestFinished } from 'vitest'
 
 import { systemClock } from '../../src/clock.ts'
+import type { AdapterError } from '../../src/errors.ts'
+import { createAddressList } from '../../src/http/address-list.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { createByteBudget } from '../../src/proxy/byte-budget.ts'
+import { replaceForwarding } from '../../src/proxy/forwarding.ts'
 import type { RelayCall, RelayCallSeen, RelayOutcome } from '../../src/proxy/relayed-call.ts'
 import { createRelays, type Relays } from '../../src/proxy/relays.ts'
 import { type GateRefusal, soleQueue } from '../../src/upstream/index.ts'
@@ -20,6 +23,10 @@ export interface RelayUnderTest {
   readonly refusals: GateRefusal[]
   /** What became of each request, in the order of the requests. */
   readonly outcomes: Promise<RelayOutcome>[]
+  /** Resolves once the request at this position is being relayed. */
+  outcomeStarted(index: number): Promise<void>
+  /** Gives up the upload of the request at this position. */
+  giveUp(index: number): AdapterError | undefined
   /** Resolves with what became of the request at this position. */
   outcome(index?: number): Promise<RelayOutcome>
 }
@@ -29,16 +36,19 @@ export interface RelaySettings {
   readonly connections?: number
   readonly acquireMs?: number
   readonly call?: Partial<RelayCall>
+  /** Replace forwarding fields first, as the adapter does. */
+  readonly forwards?: boolean
 }
 
 /** A relay to this address behind a bare server. */
 export async function startRelay(url: string, settings: RelaySettings = {}): Promise<RelayUnderTest> {
-  const { timeoutMs = 300, connections = 4, acquireMs = 2_000, call = {} } = settings
+  const { timeoutMs = 300, connections = 4, acquireMs = 2_000, call = {}, forwards = false } = settings
   const log: string[] = []
   const calls: RelayCallSeen[] = []
   const refusals: GateRefusal[] = []
   const outcomes: Promise<RelayOutcome>[] = []
   const waiting: (() => void)[] = []
+  const requests: IncomingMessage[] = []
   const relays = createRelays({
     connections,
     acquireMs,
@@ -50,6 +60,8 @@ export async function startRelay(url: string, settings: RelaySettings = {}): Pro
     onRefusal: (reason) => refusals.push(reason),
   })
   const server = createServer((request, response) => {
+    requests.push(request)
+    if (forwards) replaceForwarding(request, createAddressList([]))
     outcomes.push(relays.of(new URL(url)).handle(request, response, { queueKey: soleQueue, ...call }))
     for (const wake of waiting.splice(0)) wake()
   }).listen(0, '127.0.0.1')
@@ -59,12 +71,17 @@ export async function startRelay(url: string, settings: RelaySettings = {}): Pro
     server.close()
     server.closeAllConnections()
   })
-  const outcome = async (index = 0): Promise<RelayOutcome> => {
-    for (;;) {
-      const found = outcomes[index]
-      if (found !== undefined) return found
-      await new Promise<void>((resolve) => waiting.push(resolve))
-    }
+  const outcomeStarted = async (index: number): Promise<void> => {
+    while (outcomes.length <= index) await new Promise<void>((resolve) => waiting.push(resolve))
   }
-  return { port: (server.address() as AddressInfo).port, log, relays, calls, refusals, outcomes, outcome }
+  const outcome = async (index = 0): Promise<RelayOutcome> => {
+    await outcomeStarted(index)
+    return outcomes[index] ?? outcome(index)
+  }
+  const giveUp = (index: number): AdapterError | undefined => {
+    const request = requests[index]
+    return request && relays.uploadLost(request)
+  }
+  const { port } = server.address() as AddressInfo
+  return { port, log, relays, calls, refusals, outcomes, outcome, outcomeStarted, giveUp }
 }

@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest'
+
+import { type Adapter, startAdapter } from '../support/start-adapter.ts'
+import { replyWith, startUpstream, type Upstream } from '../support/scripted-upstream.ts'
+
+const path = '/live/V2/Attendance/AttendanceRecords'
+const legacy = [{ id: 'acme', match: { any: true }, stage: 'legacy' }]
+
+interface Sides {
+  readonly v2: Upstream
+  readonly v3: Upstream
+  readonly adapter: Adapter
+}
+
+/** Both services; the pages of V2 have links to itself under a base path. */
+async function startSides(stage = 'legacy', sections: object = {}): Promise<Sides> {
+  const v2 = await startUpstream((seen, response) => {
+    const base = `http://${seen.headers.host ?? ''}`
+    const body = {
+      '@odata.context': `${base}/base${path}/$metadata`,
+      value: [{ '@odata.id': `${base}/base${path}(1)`, Comment: `${base}/base${path}` }],
+      '@odata.nextLink': `${base}/base${path}?$skiptoken=2`,
+    }
+    return replyWith(200, body, { 'X-Base': base })(seen, response)
+  })
+  const v3 = await startUpstream(replyWith(200, { value: [] }))
+  const partners = [{ ...legacy[0], stage }]
+  const adapter = await startAdapter(v3.url, { v2: { baseUrl: `${v2.url}/base` }, partners, ...sections })
+  return { v2, v3, adapter }
+}
+
+describe('links of V2', () => {
+  it('lead to the adapter, those to a next page with the marker of V2', async () => {
+    const { v2, adapter } = await startSides()
+    const { text } = await adapter.request('GET', `${path}?$filter=x`, {
+      headers: { 'Accept-Encoding': 'gzip' },
+    })
+    const { url } = adapter
+    expect(JSON.parse(text)).toEqual({
+      '@odata.context': `${url}${path}/$metadata`,
+      value: [{ '@odata.id': `${url}${path}(1)`, Comment: `${v2.url}/base${path}` }],
+      '@odata.nextLink': `${url}/~v2${path}?$skiptoken=2`,
+    })
+    expect(v2.seen[0]?.headers['accept-encoding']).toBe('identity')
+    await adapter.request('GET', `/~v2${path}?$skiptoken=2`)
+    expect(v2.seen[1]?.url).toBe(`/base${path}?$skiptoken=2`)
+  })
+
+  it('stay in replies of writes, and everywhere where links are not rewritten', async () => {
+    const { v2, adapter } = await startSides()
+    const written = await adapter.request('POST', path, { body: '{}' })
+    expect(written.text).not.toContain(adapter.url)
+    const off = await startAdapter(v2.url, {
+      v2: { baseUrl: `${v2.url}/base` },
+      partners: legacy,
+      passThrough: { rewriteLinks: false },
+    })
+    const read = await off.request('GET', path, { headers: { 'Accept-Encoding': 'gzip' } })
+    expect(read.text).toBe(written.text)
+    expect(v2.seen.at(-1)?.headers['accept-encoding']).toBe('gzip')
+  })
+
+  it('are followed on V2 at v3, but never at complete, and no write follows them', async () => {
+    const marked = `/~v2${path}?$filter=Learner%20eq%2000000000-0000-0000-0000-000000000001`
+    for (const [stage, count] of [['v3', 1], ['complete', 0]] as const) {
+      const { v2, adapter } = await startSides(stage)
+      await adapter.request('GET', marked)
+      expect(v2.seen.length).toBe(count)
+      await adapter.request('POST', `/~v2${path}`, { body: '{}' })
+      expect(v2.seen.length).toBe(count)
+    }
+  }) // prettier-ignore
+})
+
+describe('walls in front of V2', () => {
+  it.each([
+    ['a method that the path does not take', 'DELETE', path, 405],
+    ['a path that servers read differently', 'GET', `${path}/../x`, 400],
+    ['the same behind the marker', 'GET', '/~v2//V2/x', 400],
+    ['a write to a path that no route has', 'POST', '/V2/Other', 405],
+  ] as const)('refuse %s', async (_name, method, target, status) => {
+    const { v2, adapter } = await startSides()
+    expect((await adapter.request(method, target)).status).toBe(status)
+    expect(v2.seen).toEqual([])
+  })
+})

@@ -1,0 +1,177 @@
+import { describe, expect, it } from 'vitest'
+
+import { exchange, RawClient, requestText } from '../support/raw-client.ts'
+import { replyWithBytes, startRawUpstream } from '../support/raw-upstream.ts'
+import { startRelay } from './start-relay.ts'
+
+const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+const close = 'Connection: close\r\n'
+const ask = (start: string, lines = '', body = ''): string =>
+  `${start} HTTP/1.1\r\nHost: adapter.test\r\n${close}${lines}\r\n${body}`
+/** What one connection adds to a reply. */
+const own = /^(?:Connection|Keep-Alive): .*\r\n/gim
+
+describe('the bytes of a request', () => {
+  it.each([
+    ['without a body', 'GET /V2/x', 'X-B: 1\r\nx-a: 2\r\nX-B: 3\r\nx-b: \r\n', '', undefined],
+    ['with a length', 'PUT /V2/x', 'a: 1\r\nCONTENT-length: 3\r\nb: 2\r\n', 'a\r\n', undefined],
+    ['with a length of 0', 'POST /V2/x', 'Content-Length: 0\r\n', '', undefined],
+    ['a POST without framing', 'POST /V2/x', 'a: 1\r\n', '', undefined],
+    ['a DELETE without framing', 'DELETE /V2/x', 'a: 1\r\n', '', undefined],
+    ['a GET with a body', 'GET /V2/x', 'Content-Length: 2\r\n', 'ab', undefined],
+    ['in chunks', 'POST /V2/x', 'transfer-ENCODING: chunked\r\nz: 1\r\n', '3\r\nabc\r\n0\r\n\r\n', undefined],
+    ['no chunk at all', 'POST /V2/x', 'Transfer-Encoding: chunked\r\n', '0\r\n\r\n', undefined],
+    [
+      'with trailers',
+      'POST /V2/x',
+      'Trailer: X-Sum, x-two\r\nTransfer-Encoding: chunked\r\n',
+      '3\r\nabc\r\n0\r\nX-Sum: 1\r\nx-two: 2\r\nX-Sum: 3\r\n\r\n',
+      undefined,
+    ],
+    [
+      'trailers that are none of a trailer',
+      'POST /V2/x',
+      'Transfer-Encoding: chunked\r\n',
+      '1\r\na\r\n0\r\nX-Forwarded-For: 9\r\nAuthorization: x\r\nok: 1\r\n\r\n',
+      '1\r\na\r\n0\r\nok: 1\r\n\r\n',
+    ],
+  ])('%s', async (_name, start, lines, body, sentBody) => {
+    const upstream = await startRawUpstream(replyWithBytes(ok))
+    const relay = await startRelay(upstream.url)
+    expect(await exchange(relay.port, ask(start, lines, body))).toMatch(/^HTTP\/1\.1 200 OK/)
+    expect(upstream.seen[0]).toBe(
+      `${start} HTTP/1.1\r\nHost: 127.0.0.1:${upstream.port}\r\n${lines}\r\n${sentBody ?? body}`,
+    )
+  })
+
+  it.each([
+    ['hop-by-hop fields', 'Keep-Alive: 1\r\nProxy-Authorization: x\r\nProxy-Connection: x\r\nUpgrade: websocket\r\nTE: deflate\r\nTrailer: x\r\n', ''],
+    ['those that Connection names', 'Connection: X-Hop, x-two\r\nX-Hop: 1\r\nX-Two: 2\r\nx-three: 3\r\n', 'x-three: 3\r\n'],
+    ['but no credentials among them', 'Connection: authorization, ocp-apim-subscription-key\r\nAuthorization: bearer t\r\nOcp-Apim-Subscription-Key: k\r\n', 'Authorization: bearer t\r\nOcp-Apim-Subscription-Key: k\r\n'],
+    ['an answered expectation', 'Expect: 100-continue\r\n', ''],
+    ['another method or path', 'X-HTTP-Method-Override: DELETE\r\nX-Original-URL: /admin\r\nX-Rewrite-Url: /admin\r\n', ''],
+  ])('%s are not sent on', async (_name, lines, kept) => {
+    const upstream = await startRawUpstream(replyWithBytes(ok))
+    const relay = await startRelay(upstream.url)
+    await exchange(relay.port, ask('GET /V2/x', lines))
+    expect(upstream.seen[0]).toBe(`GET /V2/x HTTP/1.1\r\nHost: 127.0.0.1:${upstream.port}\r\n${kept}\r\n`)
+  }) // prettier-ignore
+
+  it('claims about its way are replaced by what the adapter knows', async () => {
+    const upstream = await startRawUpstream(replyWithBytes(ok))
+    const relay = await startRelay(upstream.url, { forwards: true })
+    const claims =
+      'X-Forwarded-For: 1.2.3.4\r\nforwarded: for=1.2.3.4\r\nVia: 1.1 x\r\nX_Real_IP: 1.2.3.4\r\n'
+    await exchange(relay.port, ask('GET /V2/x', `${claims}a: 1\r\n`))
+    expect(upstream.seen[0]?.split('\r\n').slice(2)).toEqual([
+      'a: 1',
+      'X-Forwarded-For: 127.0.0.1',
+      'X-Forwarded-Proto: http',
+      'X-Forwarded-Host: adapter.test',
+      '',
+      '',
+    ])
+  })
+
+  it('TE: trailers goes along, named in Connection', async () => {
+    const upstream = await startRawUpstream(replyWithBytes(ok))
+    const relay = await startRelay(`${upstream.url}/base/`)
+    await exchange(relay.port, ask('GET /', 'TE: deflate, trailers\r\nx: 1\r\n'))
+    expect(upstream.seen[0]).toBe(
+      `GET /base/ HTTP/1.1\r\nHost: 127.0.0.1:${upstream.port}\r\nTE: trailers\r\nx: 1\r\nConnection: TE\r\n\r\n`,
+    )
+  })
+
+  it('cannot be another request after a body that was given', async () => {
+    const upstream = await startRawUpstream(replyWithBytes(ok))
+    const relay = await startRelay(upstream.url, { call: { body: Buffer.from('too long') } })
+    expect(await exchange(relay.port, ask('POST /V2/x', 'Content-Length: 2\r\n', 'ab'))).toMatch(/ 500 /)
+    expect(upstream.seen).toEqual([])
+  })
+
+  it.each([
+    ['Content-Length: 3\r\n', 'abc'],
+    ['Transfer-Encoding: chunked\r\n', '3\r\nabc\r\n0\r\n\r\n'],
+  ])('a body that was given has the framing of its request (%j)', async (lines, sent) => {
+    const upstream = await startRawUpstream(replyWithBytes(ok))
+    const relay = await startRelay(upstream.url, { call: { body: Buffer.from('abc') } })
+    await exchange(relay.port, ask('POST /V2/x', lines, sent))
+    expect(upstream.seen[0]).toContain(`${lines}\r\n${sent}`)
+  })
+
+  it('a large body is streamed whole', async () => {
+    const body = 'x'.repeat(3_000_000)
+    const upstream = await startRawUpstream((socket, seen) => {
+      if (seen.length >= body.length && seen.endsWith('x!')) socket.write(ok)
+    })
+    const relay = await startRelay(upstream.url, { timeoutMs: 5_000 })
+    const request = ask('POST /V2/x', `Content-Length: ${body.length + 1}\r\n`, `${body}!`)
+    expect(await exchange(relay.port, request)).toMatch(/^HTTP\/1\.1 200 OK/)
+    expect(upstream.seen[0]?.split('\r\n\r\n')[1]).toBe(`${body}!`)
+  })
+})
+
+describe('the bytes of a reply', () => {
+  it.each([
+    ['names, order, repetition', 'GET', 'HTTP/1.1 299 My Own\r\nX-B: 1\r\nset-cookie: a\r\nx-a: 2\r\nSet-Cookie: b\r\nX-B: \u00ff\r\nContent-Length: 2\r\nDate: then\r\n\r\nok', undefined],
+    ['no reason and no date', 'GET', 'HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n', undefined],
+    ['chunks', 'GET', 'HTTP/1.1 200 OK\r\nTRANSFER-encoding: chunked\r\nx: 1\r\n\r\n2\r\nok\r\n0\r\n\r\n', undefined],
+    ['trailers', 'GET', 'HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\nx-sum: 2\r\n\r\n', undefined],
+    ['an interim response', 'GET', 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'],
+    ['HEAD', 'HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 99\r\nETag: x\r\n\r\n', undefined],
+    ['HEAD, in chunks', 'HEAD', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', undefined],
+    ['204', 'DELETE', 'HTTP/1.1 204 No Content\r\nETag: x\r\n\r\n', undefined],
+    ['304', 'GET', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\nETag: x\r\n\r\n', undefined],
+    ['hop-by-hop fields', 'GET', 'HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\nUpgrade: h2c\r\nProxy-Authenticate: x\r\nContent-Length: 0\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'],
+    ['forwarding fields, which are no claims here', 'GET', 'HTTP/1.1 200 OK\r\nVia: 1.1 v2\r\nX-Forwarded-For: a\r\nContent-Length: 0\r\n\r\n', undefined],
+    ['a compressed body', 'GET', 'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\n\u001f\u008b\u0000', undefined],
+    ['an error', 'POST', 'HTTP/1.1 400 Bad\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}', undefined],
+    ['an end that the connection shows', 'GET', 'HTTP/1.1 200 OK\r\nx: 1\r\n\r\nok', 'HTTP/1.1 200 OK\r\nx: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'],
+  ])('%s', async (name, method, reply, expected) => {
+    const upstream = await startRawUpstream(replyWithBytes(reply, name.startsWith('an end')))
+    const relay = await startRelay(upstream.url)
+    const lines = method === 'POST' ? 'Content-Length: 0\r\n' : ''
+    const got = await exchange(relay.port, ask(`${method} /V2/x`, lines))
+    expect(got.replace(own, '')).toBe(expected ?? reply)
+    expect(await relay.outcome()).toMatchObject({ kind: 'answered' })
+  }) // prettier-ignore
+
+  it('has no chunks for a client of HTTP/1.0, nor trailers', async () => {
+    const reply =
+      'HTTP/1.1 200 OK\r\nTrailer: x\r\nTransfer-Encoding: chunked\r\na: 1\r\n\r\n2\r\nok\r\n0\r\nx: 1\r\n\r\n'
+    const upstream = await startRawUpstream(replyWithBytes(reply))
+    const relay = await startRelay(upstream.url)
+    const got = await exchange(relay.port, 'GET /V2/x HTTP/1.0\r\n\r\n')
+    expect(got.replace(own, '')).toBe('HTTP/1.1 200 OK\r\na: 1\r\n\r\nok')
+    expect(upstream.seen[0]).toBe(`GET /V2/x HTTP/1.1\r\nHost: 127.0.0.1:${upstream.port}\r\n\r\n`)
+  })
+
+  it('begins before its body has come', async () => {
+    const upstream = await startRawUpstream(replyWithBytes('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n'))
+    const relay = await startRelay(upstream.url)
+    const client = await RawClient.open(relay.port)
+    client.send(requestText('GET /V2/x'))
+    expect(await client.until('\r\n\r\n')).toContain('Content-Length: 2')
+  })
+
+  it('does not tunnel an upgrade that the client asks for', async () => {
+    const upstream = await startRawUpstream(replyWithBytes(ok))
+    const relay = await startRelay(upstream.url)
+    const lines = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'
+    const client = await RawClient.open(relay.port)
+    client.send(`GET /V2/x HTTP/1.1\r\nHost: a\r\n${lines}\r\n`)
+    expect(await client.until('ok')).toMatch(/^HTTP\/1\.1 200 OK/)
+    expect(upstream.seen[0]).not.toMatch(/upgrade/i)
+  })
+
+  it('keeps connections for the next request', async () => {
+    const upstream = await startRawUpstream(replyWithBytes(ok))
+    const relay = await startRelay(upstream.url)
+    const client = await RawClient.open(relay.port)
+    for (let count = 1; count <= 3; count += 1) {
+      client.send(requestText('GET /V2/x'))
+      await client.until(new RegExp(`(?:ok[^]*){${count}}`))
+    }
+    expect(upstream.seen.length).toBe(1)
+  })
+})

@@ -1,0 +1,245 @@
+import { describe, expect, it } from 'vitest'
+
+import type { CapturedReply } from '../../src/proxy/captured-reply.ts'
+import { exchange, RawClient, requestText } from '../support/raw-client.ts'
+import { replyWithBytes, startRawUpstream } from '../support/raw-upstream.ts'
+import { startRelay } from './start-relay.ts'
+
+const close = 'Connection: close\r\n'
+const get = requestText('GET /V2/x', close)
+const post = requestText('POST /V2/x', `${close}Content-Length: 2\r\n`, 'ab')
+const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+describe('V2 that fails', () => {
+  it.each([
+    ['GET', get, 503, 'lost'],
+    ['POST', post, 504, 'lost'],
+  ])('by closing without a reply does not leave a %s waiting', async (_method, request, status, kind) => {
+    const upstream = await startRawUpstream((socket) => socket.end())
+    const relay = await startRelay(upstream.url, { timeoutMs: 60_000 })
+    expect(await exchange(relay.port, request)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    expect(await relay.outcome()).toMatchObject({ kind })
+    expect(relay.calls).toMatchObject([{ status: undefined }])
+    expect(relay.log.join('')).toContain('"reason":"lost"')
+  })
+
+  it('while an upload is on its way makes the outcome of it unknown', async () => {
+    const upstream = await startRawUpstream((socket, seen) => {
+      if (seen.includes('abc')) socket.resetAndDestroy()
+    })
+    const relay = await startRelay(upstream.url, { timeoutMs: 60_000 })
+    const client = await RawClient.open(relay.port)
+    client.send(requestText('POST /V2/x', `${close}Content-Length: 99\r\n`, 'abc'))
+    expect(await client.until(/\}$/)).toMatch(/^HTTP\/1\.1 504 [^]*ADP_OUTCOME_UNKNOWN/)
+  })
+
+  it('by not reading an upload is not waited for', async () => {
+    const upstream = await startRawUpstream((socket) => socket.pause())
+    const relay = await startRelay(upstream.url)
+    const client = await RawClient.open(relay.port)
+    const size = 50_000_000
+    client.send(requestText('POST /V2/x', `Content-Length: ${size}\r\n`))
+    client.send(Buffer.alloc(size))
+    expect(await client.until('}')).toMatch(/^HTTP\/1\.1 504 [^]*ADP_OUTCOME_UNKNOWN/)
+  })
+
+  it('by silence in a body breaks the connection of the client', async () => {
+    const upstream = await startRawUpstream(replyWithBytes('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc'))
+    const relay = await startRelay(upstream.url)
+    expect(await exchange(relay.port, get)).toMatch(/abc$/)
+    expect(await relay.outcome()).toMatchObject({ kind: 'brokenReply', status: 200 })
+  })
+
+  it.each([
+    ['with a length', 'Content-Length: 9\r\n\r\nabc', false],
+    ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n', false],
+    ['with neither', 'x: 1\r\n\r\nabc', true],
+  ])('in a reply %s never gives it a clean end', async (_name, rest, resets) => {
+    const upstream = await startRawUpstream((socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\n${rest}`)
+      setTimeout(() => (resets ? socket.resetAndDestroy() : socket.end()), 50)
+    })
+    const relay = await startRelay(upstream.url, { timeoutMs: 60_000 })
+    const got = await exchange(relay.port, get)
+    expect(got).toContain('abc')
+    expect(got).not.toContain('\r\n0\r\n')
+    expect(await relay.outcome()).toMatchObject({ kind: 'brokenReply' })
+    expect(relay.log.join('')).toContain('"reason":"brokenReply"')
+  })
+
+  it('to answer in time is not waited for', async () => {
+    const upstream = await startRawUpstream(() => undefined)
+    const relay = await startRelay(upstream.url)
+    expect(await exchange(relay.port, post)).toMatch(/^HTTP\/1\.1 504 /)
+  })
+
+  it('by answering an upload early gives the client that answer', async () => {
+    const upstream = await startRawUpstream((socket) => {
+      socket.end('HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno')
+    })
+    const relay = await startRelay(upstream.url)
+    const client = await RawClient.open(relay.port)
+    client.send(requestText('POST /V2/x', 'Content-Length: 200000\r\n', 'x'.repeat(100_000)))
+    expect(await client.until('no')).toMatch(/^HTTP\/1\.1 401 No/)
+    client.send('x'.repeat(100_000))
+    client.send(requestText('GET /V2/x'))
+    expect(await client.until(/no[^]*no/)).toBeDefined()
+  })
+
+  it('is returned and not answered where the caller answers', async () => {
+    const upstream = await startRawUpstream((socket) => socket.end())
+    const relay = await startRelay(upstream.url, { call: { hold: true } })
+    const client = await RawClient.open(relay.port)
+    client.send(post)
+    await upstream.until('ab')
+    expect(await relay.outcome()).toMatchObject({ kind: 'lost', error: { code: 'ADP_OUTCOME_UNKNOWN' } })
+    expect(client.text).toBe('')
+  })
+})
+
+describe('a client that goes', () => {
+  it.each([
+    ['a read', get],
+    ['a write', post],
+  ])('ends %s at V2', async (_name, request) => {
+    const ended = Promise.withResolvers<undefined>()
+    const upstream = await startRawUpstream((socket) => {
+      socket.once('close', () => ended.resolve(undefined))
+    })
+    const relay = await startRelay(upstream.url, { timeoutMs: 60_000 })
+    const client = await RawClient.open(relay.port)
+    client.send(request)
+    await upstream.until('\r\n\r\n')
+    client.socket.destroy()
+    await ended.promise
+    expect(await relay.outcome()).toMatchObject({ kind: 'lost' })
+    expect(relay.log).toEqual([])
+  })
+
+  it('does not end a write that goes on without it', async () => {
+    const kept = Promise.withResolvers<CapturedReply>()
+    const answer = Promise.withResolvers<() => void>()
+    const upstream = await startRawUpstream((socket) => {
+      answer.resolve(() => socket.write(ok))
+    })
+    const call = { keepGoing: true, captureBytes: 100, onReplyEnd: kept.resolve }
+    const relay = await startRelay(upstream.url, { timeoutMs: 60_000, call })
+    const client = await RawClient.open(relay.port)
+    client.send(post)
+    const reply = await answer.promise
+    await upstream.until('ab')
+    client.socket.destroy()
+    await client.untilClosed()
+    // The relay sees the end of the connection before that of another one.
+    await exchange(relay.port, 'GET / HTTP/1.1\r\n\r\n')
+    reply()
+    const { status, reason, fields, body } = await kept.promise
+    expect([status, reason, fields, body?.toString()]).toEqual([200, 'OK', ['Content-Length', '2'], 'ok'])
+    expect(await relay.outcome()).toMatchObject({ kind: 'answered', status: 200 })
+  })
+
+  it('in the middle of its upload ends the call, also one that would go on', async () => {
+    const ended = Promise.withResolvers<undefined>()
+    const upstream = await startRawUpstream((socket) => {
+      socket.once('close', () => ended.resolve(undefined))
+    })
+    const relay = await startRelay(upstream.url, { timeoutMs: 60_000, call: { keepGoing: true } })
+    const client = await RawClient.open(relay.port)
+    client.send(requestText('POST /V2/x', 'Content-Length: 99\r\n', 'abc'))
+    await upstream.until('abc')
+    client.socket.destroy()
+    await ended.promise
+    expect(await relay.outcome()).toMatchObject({ kind: 'lost' })
+  })
+
+  it('before anything left leaves nothing to V2', async () => {
+    const upstream = await startRawUpstream(() => undefined)
+    const relay = await startRelay(upstream.url, { connections: 1, timeoutMs: 60_000 })
+    const first = await RawClient.open(relay.port)
+    first.send(get)
+    await upstream.until('\r\n\r\n')
+    const second = await RawClient.open(relay.port)
+    second.send(get)
+    await relay.outcomeStarted(1)
+    second.socket.destroy()
+    expect(await relay.outcome(1)).toMatchObject({ kind: 'notSent' })
+    expect(relay.refusals).toEqual(['gone'])
+    expect(upstream.seen.length).toBe(1)
+  })
+})
+
+describe('shares of V2', () => {
+  it('are waited for, and refused when none becomes free', async () => {
+    const upstream = await startRawUpstream(() => undefined)
+    const relay = await startRelay(upstream.url, { connections: 1, acquireMs: 50, timeoutMs: 60_000 })
+    const first = await RawClient.open(relay.port)
+    first.send(get)
+    await upstream.until('\r\n\r\n')
+    expect(await exchange(relay.port, post)).toMatch(/^HTTP\/1\.1 503 [^]*ADP_OVERLOADED/)
+    expect(relay.refusals).toEqual(['wait'])
+    expect(relay.relays.held()).toBe(1)
+    first.socket.destroy()
+    await relay.outcome(0)
+    expect(relay.relays.held()).toBe(0)
+  })
+})
+
+describe('an upload that is given up', () => {
+  it.each([
+    ['nothing of it left', 'POST', 0, 'ADP_SLOW_CLIENT'],
+    ['a part of it left', 'POST', 70_000, 'ADP_OUTCOME_UNKNOWN'],
+  ])('says what may have happened: %s', async (_name, method, bytes, code) => {
+    const upstream = await startRawUpstream(() => undefined)
+    const relay = await startRelay(upstream.url, { timeoutMs: 60_000 })
+    const client = await RawClient.open(relay.port)
+    client.send(requestText(`${method} /V2/x`, 'Content-Length: 99999\r\n', 'x'.repeat(bytes)))
+    await relay.outcomeStarted(0)
+    if (bytes > 0) await upstream.until('x')
+    const error = relay.giveUp(0)
+    expect(error?.code).toBe(code)
+    client.socket.destroy()
+    expect(['lost', 'notSent']).toContain((await relay.outcome()).kind)
+  })
+})
+
+describe('the copy of a reply', () => {
+  const large = `HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(200_000)}`
+
+  it('is complete before the client has its last byte', async () => {
+    const upstream = await startRawUpstream(replyWithBytes(large))
+    const kept = Promise.withResolvers<undefined>()
+    const release = Promise.withResolvers<undefined>()
+    const onReplyEnd = async ({ body }: CapturedReply): Promise<void> => {
+      expect(body?.length).toBe(200_000)
+      kept.resolve(undefined)
+      await release.promise
+    }
+    const relay = await startRelay(upstream.url, { call: { captureBytes: 200_000, onReplyEnd } })
+    const client = await RawClient.open(relay.port)
+    client.send(get)
+    await kept.promise
+    expect(client.text.split('\r\n\r\n')[1]?.length ?? 0).toBeLessThan(200_000)
+    release.resolve(undefined)
+    const got = await client.untilClosed()
+    expect(got.split('\r\n\r\n')[1]).toBe('x'.repeat(200_000))
+  })
+
+  it('is given up where it is too large, and the client gets all of it', async () => {
+    const upstream = await startRawUpstream(replyWithBytes(large))
+    const relay = await startRelay(upstream.url, { call: { captureBytes: 100, onReplyEnd: () => undefined } })
+    expect((await exchange(relay.port, get)).split('\r\n\r\n')[1]?.length).toBe(200_000)
+    expect(await relay.outcome()).toMatchObject({ kind: 'answered', reply: { body: undefined } })
+  })
+
+  it('has the trailers', async () => {
+    const upstream = await startRawUpstream(
+      replyWithBytes('HTTP/1.1 201 X\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\na: 1\r\n\r\n'),
+    )
+    const relay = await startRelay(upstream.url, { call: { captureBytes: 100 } })
+    expect(await exchange(relay.port, post)).toMatch(/ok\r\n0\r\na: 1\r\n\r\n$/)
+    expect(await relay.outcome()).toMatchObject({
+      kind: 'answered',
+      reply: { status: 201, reason: 'X', trailers: [['a', '1']], body: Buffer.from('ok') },
+    })
+  })
+})

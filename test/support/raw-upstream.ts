@@ -1,0 +1,63 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+
+import { onTestFinished } from 'vitest'
+
+/** A service of bare sockets: it keeps the exact bytes that came, and answers what the test writes. */
+export interface RawUpstream {
+  readonly url: string
+  readonly port: number
+  /** The bytes of each connection so far, one character a byte. */
+  readonly seen: string[]
+  /** Resolves with the bytes of a connection once `wanted` is in them. */
+  until(wanted: string | RegExp, connection?: number): Promise<string>
+}
+
+/** Starts it; `answer` is called with each piece that comes, and all that came on its connection. */
+export async function startRawUpstream(
+  answer: (socket: Socket, seen: string, piece: string) => void,
+): Promise<RawUpstream> {
+  const seen: string[] = []
+  const sockets = new Set<Socket>()
+  let wake: (() => void)[] = []
+  const server = createServer((socket) => {
+    const at = seen.push('') - 1
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    socket.on('data', (chunk: Buffer) => {
+      const piece = chunk.toString('latin1')
+      seen[at] = (seen[at] ?? '') + piece
+      for (const one of wake.splice(0)) one()
+      answer(socket, seen[at], piece)
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    wake = []
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    seen,
+    until: async (wanted, connection = 0) => {
+      for (;;) {
+        const text = seen[connection] ?? ''
+        if (typeof wanted === 'string' ? text.includes(wanted) : wanted.test(text)) return text
+        await new Promise<void>((resolve) => wake.push(resolve))
+      }
+    },
+  }
+}
+
+/** Answers every request without a body, and those whose last byte is the end of theirs, with these bytes. */
+export function replyWithBytes(reply: string, ends = false): (socket: Socket, seen: string) => void {
+  return (socket, seen) => {
+    if (!seen.includes('\r\n\r\n')) return
+    const bytes = Buffer.from(reply, 'latin1')
+    if (ends) socket.end(bytes)
+    else socket.write(bytes)
+  }
+}
