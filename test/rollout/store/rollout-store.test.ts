@@ -273,3 +273,31 @@ it.skipIf(missingPostgres() !== undefined)(
     expect((await reading).partners.get('acme')).toEqual({ state: undefined, pending: undefined })
   },
 )
+
+it.skipIf(missingPostgres() !== undefined)(
+  'a commit waits for an instance that is registering, and counts with it',
+  async () => {
+    const url = (await postgres?.createDatabase()) ?? ''
+    const one = await serve(url)
+    await one.store.propose({ ...changeTo(shadow), ...soon })
+    await one.store.acknowledge(one.instance(), [acknowledged(1)])
+    const registering = new Client({ connectionString: url })
+    await registering.connect()
+    await registering.query('begin')
+    await registering.query(
+      `insert into journal_instances (host, boot, pid, started, lease_until, lease_ms)
+        select 'far', boot, 7, started, lease_until + 60000, lease_ms from journal_instances`,
+    )
+    const committing = one.store.commit('acme', 1)
+    await vi.waitFor(async () => {
+      const waiting = `select 1 from pg_locks where not granted and mode = 'ShareLock' and relation = 'journal_instances'::regclass`
+      expect((await registering.query(waiting)).rowCount).toBe(1)
+    })
+    await registering.query('commit')
+    await registering.end()
+    expect(await committing).toMatchObject({
+      kind: 'undrained',
+      instances: [{ host: 'far', pid: 7, writes: undefined }],
+    })
+  },
+)
