@@ -92,6 +92,8 @@ const allowed = {
     'compare',
     'config',
     'journal',
+    'rollout',
+    'clock',
     'errors',
     'v2',
     'v3/record',

@@ -1,4 +1,5 @@
 import type { BatchReport, BatchSummary, CheckedBalance, RecordSummary } from '../journal/index.ts'
+import { formatTable, formatTime } from './text-table.ts'
 
 const states = ['open', 'confirmed', 'refused', 'unknown', 'parked'] as const
 
@@ -62,23 +63,7 @@ function formatRetry(retry: RecordSummary['retry']): string {
   return retry === 'resend' ? 'with the same batch' : formatTime(retry)
 }
 
-function formatTime(ms: number | undefined): string {
-  return ms === undefined ? '' : new Date(ms).toISOString()
-}
-
 /** A reason may be a code of the service: control characters are replaced, since a terminal would act on them. */
 function formatReason(reason: string | undefined): string {
   return (reason ?? '').replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 60)
-}
-
-function formatTable(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
 }

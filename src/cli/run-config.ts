@@ -27,10 +27,16 @@ export async function checkConfigFile(file: string, { json }: ConfigOptions): Pr
   return 0
 }
 
-/** Prints the configuration of a file with its defaults and without its secrets. */
+/** Prints the configuration of a file with its defaults and without its secrets, and the stages that its journal has. */
 export async function printConfigFile(file: string, { json }: ConfigOptions): Promise<void> {
   const loaded = await loadConfig(file)
-  console.log(json === true ? JSON.stringify(loaded, null, 2) : printConfig(loaded).trimEnd())
+  const { commentStages, readConfiguredStages, stagesToJson } = await import('./rollout/configured-stages.ts')
+  const stages = await readConfiguredStages(loaded)
+  console.log(
+    json === true
+      ? JSON.stringify({ ...loaded, ...stagesToJson(stages) }, null, 2)
+      : `${printConfig(loaded)}\n${commentStages(stages)}`,
+  )
 }
 
 /** Prints the JSON Schema of the configuration file. */

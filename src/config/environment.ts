@@ -5,6 +5,8 @@ export interface Environment {
   /** `MARKBRIDGE_SUBSCRIPTION_KEY` and `MARKBRIDGE_TOKEN`: what `send` sends. */
   readonly subscriptionKey: string | undefined
   readonly token: string | undefined
+  /** `MARKBRIDGE_OPERATOR_TOKEN`: who acts on stages. A secret. */
+  readonly operatorToken: string | undefined
   /** `TERM` is dumb: the terminal cannot erase a line. */
   readonly isDumbTerminal: boolean
 }
@@ -22,6 +24,7 @@ export function readEnvironment(): Environment {
     logLevel: read('MARKBRIDGE_LOG_LEVEL'),
     subscriptionKey: read('MARKBRIDGE_SUBSCRIPTION_KEY'),
     token: read('MARKBRIDGE_TOKEN'),
+    operatorToken: read('MARKBRIDGE_OPERATOR_TOKEN'),
     isDumbTerminal: read('TERM') === 'dumb',
   }
 }

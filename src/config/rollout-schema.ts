@@ -12,6 +12,10 @@ const operatorName = z
     /^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$/,
     'must be 1 to 63 letters, digits, dots, dashes, underscores or @',
   )
+  .refine(
+    (name) => !/^(?:guard|markbridge)$/i.test(name),
+    'is a name that Markbridge itself acts under in the audit trail',
+  )
 
 /** Printing the configuration does not show it: a token that was chosen badly could be guessed from its hash. */
 const tokenSha256 = z

@@ -53,7 +53,7 @@ export async function openJournalDatabase(options: DatabaseOptions): Promise<Ope
   try {
     await checkExisting(store)
     const salt = Buffer.from((await readMeta(store.db, 'salt')) ?? '', 'hex')
-    const macKey = await openMacKey(store.exclusively, keys, salt)
+    const macKey = await openMacKey(store.exclusively, keys, salt, { forInstance: false })
     const { db, dialect } = store
     const nowMs = (): RawBuilder<number> => store.nowMs()
     return {

@@ -72,7 +72,7 @@ export async function openJournalOn(
     const ageing = await openAgeing({ store, clock, replayForMs })
     const damaged = await checkRows(store, clock.wallMs() - replayForMs, clock.wallMs(), ageing)
     if (damaged.batches > 0) options.events?.rowsDamaged(damaged.batches)
-    const macKey = await openMacKey(store.exclusively, keys, salt)
+    const macKey = await openMacKey(store.exclusively, keys, salt, { forInstance: true })
     const identity = ownIdentity()
     return await createSqlJournal({
       store,

@@ -15,7 +15,7 @@ async function loadedBy(...args: string[]): Promise<{ packages: string[]; own: s
   return { packages: [...new Set(packages)].sort(), own }
 }
 
-const commands = ['demo', 'serve', 'sandbox', 'send', 'check', 'journal', 'config']
+const commands = ['demo', 'serve', 'sandbox', 'send', 'check', 'journal', 'config', 'rollout']
 
 test.each([['--version'], ['--help'], ...commands.map((name) => [name, '--help'])])(
   '%s %s loads the declarations of commands and commander only',

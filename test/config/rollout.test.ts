@@ -39,6 +39,7 @@ describe('rollout', () => {
     ['users of the system for two', { approval: 'two' }, []],
     ['a viewer alone', { operators: [person('ann', 'viewer')] }, []],
     ['a name with a colon', { operators: [person('os:ann', 'operator')] }, ['rollout.operators[0].name: must be 1 to 63 letters, digits, dots, dashes, underscores or @']],
+    ['the name of the guards', { operators: [person('Guard', 'operator')] }, ['rollout.operators[0].name: is a name that Markbridge itself acts under in the audit trail']],
     ['the token itself', { operators: [person('ann', 'operator', 'hush')] }, ['rollout.operators[0].tokenSha256: must be 64 hexadecimal digits: the SHA-256 of the token, never the token itself']],
     ['another role', { operators: [person('ann', 'admin')] }, ['rollout.operators[0].role: must be operator, approver or viewer']],
     ['one name twice', { operators: [person('ann', 'operator'), person('Ann', 'viewer', hash('b'))] }, ['rollout.operators[1].name: is the name of rollout.operators[0] as well']],

@@ -74,7 +74,7 @@ test('every command in docs/operations.md exists, with its options', async () =>
     (line) => /^(?:markbridge|node dist\/cli\/main\.js) (.*)$/.exec(line)?.[1] ?? [],
   )
   expect(commands.length).toBeGreaterThan(8)
-  const nameOf = (command: string): string => /^(?:journal |config )?[a-z]+/.exec(command)?.[0] ?? ''
+  const nameOf = (command: string): string => /^(?:journal |config |rollout )?[a-z]+/.exec(command)?.[0] ?? ''
   const names = [...new Set(commands.map(nameOf))]
   const helps = await Promise.all(names.map((name) => runCommand([...name.split(' '), '--help'])))
   const helpOf = new Map(names.map((name, index) => [name, helps[index]?.stdout ?? '']))

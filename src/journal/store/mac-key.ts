@@ -22,21 +22,24 @@ const [KEY, NONCE, TAG] = [32, 12, 16]
 /**
  * Opens the MAC key: random bytes that are sealed with a key of the journal, so that they outlive it. Where an older key has sealed them
  * they are sealed anew with the first. Without any key, they are derived from the salt. Error: `ADP_CONFIGURATION` without the key that
- * has sealed them.
+ * has sealed them. `forInstance`: without it nothing is written, so that a command whose file has a key that no instance has read yet makes
+ * no MAC that they cannot check.
  */
 export async function openMacKey(
   exclusively: Exclusively,
   keys: readonly JournalKey[],
   salt: Uint8Array,
+  { forInstance }: { readonly forInstance: boolean },
 ): Promise<MacKey> {
   const unkeyed = createHmac('sha256', salt).update('markbridge stages').digest()
   return exclusively(async (db) => {
     const kept = await readMeta(db, NAME)
     const [first] = keys
-    if (kept === undefined && first === undefined) return { key: unkeyed, unkeyed, keyed: false }
+    if (kept === undefined && (first === undefined || !forInstance))
+      return { key: unkeyed, unkeyed, keyed: false }
     const keyId = kept?.slice(0, kept.lastIndexOf(' '))
     const key = kept === undefined ? randomBytes(KEY) : unseal(kept, keys)
-    if (first !== undefined && keyId !== first.id)
+    if (forInstance && first !== undefined && keyId !== first.id)
       await writeMeta(db, NAME, `${first.id} ${sealed(key, first)}`)
     return { key, unkeyed, keyed: true }
   })

@@ -1,0 +1,113 @@
+import { Argument, type Command, InvalidArgumentError } from 'commander'
+
+import type { HistoryOptions, RolloutTarget } from '../run-rollout.ts'
+import type { ReasonOptions, SetOptions } from '../run-rollout-change.ts'
+import { readCount } from './read-option.ts'
+
+const examples = `
+Examples:
+  markbridge rollout ls --config markbridge.yaml
+  markbridge rollout show acme --config markbridge.yaml --json
+  markbridge rollout set acme canary --percent 5 --reason "first schools" --config markbridge.yaml
+  markbridge rollout set acme canary --always school-1,school-2 --reason "pilot" --config markbridge.yaml
+  markbridge rollout back acme --config markbridge.yaml
+  MARKBRIDGE_OPERATOR_TOKEN=… markbridge rollout approve acme --config markbridge.yaml
+Stages: legacy, shadow, canary, v3, complete; forward one at a time. A step forward waits until every instance has drained, at most
+rollout.drainMs; Ctrl+C withdraws it. back never waits: from canary, v3 and complete to shadow, from shadow to legacy.
+Where the configuration names operators, MARKBRIDGE_OPERATOR_TOKEN says who acts; else it is the user of the system.
+Exit status: 0 done; 1 refused or failed (instances did not drain, the stage changed meanwhile, an approval is missing, the audit
+trail is broken); 2 for wrong usage or configuration.`
+
+const stageNames = ['legacy', 'shadow', 'canary', 'v3', 'complete']
+const MAX_REASON = 500
+
+/** Adds `rollout ls`, `show`, `set`, `back`, `approve`, `history`, `advise` and `verify`. */
+export function addRollout(program: Command, exitWith: (status: number) => void): void {
+  const rollout = program
+    .command('rollout')
+    .description('show the stages of partners between V2 and V3, and change them')
+    .addHelpText('after', examples)
+  const look = async () => import('../run-rollout.ts')
+  const change = async () => import('../run-rollout-change.ts')
+  withTarget(rollout.command('ls'))
+    .description('list the stage of each partner, and whether it comes from the file or from the journal')
+    .action(async (options: RolloutTarget) => exitWith(await (await look()).listStages(options)))
+  withTarget(rollout.command('show').argument('<partner>', 'id of the partner'))
+    .description('show the stage of a partner, a pending change, and the advice on the next step')
+    .action(async (partner: string, options: RolloutTarget) =>
+      exitWith(await (await look()).showStage(partner, options)),
+    )
+  withTarget(
+    rollout
+      .command('set')
+      .argument('<partner>', 'id of the partner')
+      .addArgument(new Argument('<stage>', 'the new stage').choices(stageNames)),
+  )
+    .description('change the stage of a partner; a step forward waits for the instances, or for an approval')
+    .option(
+      '--percent <n>',
+      'canary: share of the units that V3 serves (default: unchanged; on entry the one of the file)',
+      readPercent,
+    )
+    .option('--always <units>', 'canary: units that V3 serves, with commas; "" for none', readUnits)
+    .option('--never <units>', 'canary: units that V2 serves, with commas; "" for none', readUnits)
+    .requiredOption('--reason <text>', 'reason for the audit trail', readReason)
+    .action(async (partner: string, stage: SetOptions['stage'], options: Omit<SetOptions, 'stage'>) =>
+      exitWith(await (await change()).setStage(partner, { ...options, stage })),
+    )
+  withTarget(rollout.command('back').argument('<partner>', 'id of the partner'))
+    .description('go back at once: to shadow, and from shadow to legacy')
+    .option('--reason <text>', 'reason for the audit trail', readReason)
+    .action(async (partner: string, options: ReasonOptions) =>
+      exitWith(await (await change()).goBack(partner, options)),
+    )
+  withTarget(rollout.command('approve').argument('<partner>', 'id of the partner'))
+    .description('approve the step forward that another operator has proposed, and take it')
+    .option('--reason <text>', 'reason for the audit trail', readReason)
+    .action(async (partner: string, options: ReasonOptions) =>
+      exitWith(await (await change()).approveStep(partner, options)),
+    )
+  withTarget(rollout.command('history').argument('[partner]', 'only this partner'))
+    .description('print the audit trail, oldest first')
+    .option('--limit <n>', 'only the newest entries', readCount)
+    .action(async (partner: string | undefined, options: HistoryOptions) =>
+      exitWith(await (await look()).printHistory(partner, options)),
+    )
+  withTarget(rollout.command('advise').argument('<partner>', 'id of the partner'))
+    .description('say whether the next step forward is advised, and what is missing')
+    .action(async (partner: string, options: RolloutTarget) =>
+      exitWith(await (await look()).adviseStep(partner, options)),
+    )
+  withTarget(rollout.command('verify'))
+    .description('check that no entry of the audit trail was changed or removed')
+    .action(async (options: RolloutTarget) => exitWith(await (await look()).verifyTrail(options)))
+}
+
+function withTarget(command: Command): Command {
+  return command
+    .option('--config <file>', 'configuration file with the partners, the journal and the operators')
+    .option('--journal <url>', 'sqlite:<file> (default sqlite:./data/journal.db) or postgres://…')
+    .option('--json', 'print one JSON document')
+}
+
+function readPercent(text: string): number {
+  const percent = Number(text)
+  if (!/^\d{1,3}(?:\.\d{1,6})?$/.test(text) || percent > 100)
+    throw new InvalidArgumentError('A share is a number from 0 to 100.')
+  return percent
+}
+
+function readUnits(text: string): readonly string[] {
+  const units = text.split(',').map((unit) => unit.trim())
+  if (text.trim() === '') return []
+  if (units.some((unit) => unit === '' || unit.length > 255))
+    throw new InvalidArgumentError('Units are names of 1 to 255 characters with commas between them.')
+  return [...new Set(units)]
+}
+
+function readReason(text: string): string {
+  const reason = text.trim()
+  if (reason === '' || reason.length > MAX_REASON)
+    throw new InvalidArgumentError(`A reason has 1 to ${MAX_REASON} characters.`)
+  return reason
+}

@@ -1,0 +1,29 @@
+import type { Advice } from '../../rollout/advise.ts'
+import type { GivenAdvice } from './give-advice.ts'
+import { describe } from './rollout-text.ts'
+
+/** Advice as text: the verdict, what is missing, and with `figures` what it was judged by. */
+export function formatAdvice({ to, verdict, missing, figures }: GivenAdvice, withFigures: boolean): string {
+  if (to === undefined)
+    return verdict === 'ready' ? 'advice: this is the last stage' : ['advice: none', ...missing].join('\n')
+  const step = describe({ ...to, always: [], never: [] })
+  return [
+    `advice on ${step}: ${verdict}`,
+    ...missing.map((sentence) => `  - ${sentence}`),
+    ...(withFigures && figures !== undefined ? ['', ...linesOf(figures)] : []),
+  ].join('\n')
+}
+
+function linesOf(figures: Advice['figures']): readonly string[] {
+  const { daysAtStage, records, batches, schools, codes, peakRecordsPerSecond, allowedRecordsPerSecond } =
+    figures
+  const allowed =
+    allowedRecordsPerSecond === undefined ? 'no limit' : `${round(allowedRecordsPerSecond)} allowed`
+  return [
+    `at this stage: ${daysAtStage} days`,
+    `seen: about ${records} different records in ${batches} batches of about ${schools} schools, with ${codes} attendance codes`,
+    `peak: ${round(peakRecordsPerSecond)} records per second (${allowed})`,
+  ]
+}
+
+const round = (rate: number): number => Math.round(rate * 100) / 100

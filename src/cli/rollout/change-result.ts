@@ -1,0 +1,127 @@
+import type { StageSetting } from '../../rollout/stage.ts'
+import type { DriveResult } from '../../rollout/store/drive-forward.ts'
+import type { ApplyResult, Undrained } from '../../rollout/store/rollout-store.ts'
+import { formatTime } from '../text-table.ts'
+import { pendingToJson, settingToJson } from './rollout-json.ts'
+import { describe, describePending } from './rollout-text.ts'
+
+/** What became of a change. */
+export type ChangeOutcome =
+  | ApplyResult
+  | DriveResult
+  | { readonly kind: 'unchanged'; readonly revision: number }
+  | { readonly kind: 'refused' | 'forbidden'; readonly message: string }
+
+/** A change and what became of it. */
+export interface ChangeResult {
+  readonly partner: string
+  /** Undefined: the row of the partner is damaged, or nothing was asked of the journal. */
+  readonly from?: StageSetting | undefined
+  readonly to?: StageSetting | undefined
+  readonly outcome: ChangeOutcome
+}
+
+/** 0 where the partner is where the command wanted it. */
+export function exitStatusOf({ outcome }: ChangeResult): number {
+  return ['applied', 'committed', 'unchanged'].includes(outcome.kind) ? 0 : 1
+}
+
+/** The words for scripts. */
+const words: Readonly<Record<ChangeOutcome['kind'], string>> = {
+  applied: 'done',
+  committed: 'done',
+  unchanged: 'unchanged',
+  needsApproval: 'needsApproval',
+  undrained: 'undrained',
+  early: 'early',
+  pending: 'pending',
+  stale: 'stale',
+  gone: 'stale',
+  forward: 'stale',
+  interrupted: 'withdrawn',
+  own: 'forbidden',
+  refused: 'refused',
+  forbidden: 'forbidden',
+}
+
+/** A result as `--json` prints it. */
+export function resultToJson(result: ChangeResult): object {
+  const { partner, from, to, outcome } = result
+  return {
+    result: words[outcome.kind],
+    partner,
+    from: from === undefined ? null : settingToJson(from),
+    to: to === undefined ? null : settingToJson(to),
+    ...('revision' in outcome ? { revision: outcome.revision } : {}),
+    ...(outcome.kind === 'undrained'
+      ? {
+          instances: outcome.instances.map(({ instance, host, pid, writes }) => ({
+            instance,
+            host,
+            pid,
+            writes: writes ?? null,
+          })),
+        }
+      : {}),
+    ...(outcome.kind === 'early'
+      ? { until: formatTime(outcome.untilMs), leftMs: Math.max(0, outcome.untilMs - outcome.nowMs) }
+      : {}),
+    ...(outcome.kind === 'pending' ? { pending: pendingToJson(outcome.pending) } : {}),
+    message: formatResult(result),
+  }
+}
+
+/** A result as a sentence or several. */
+export function formatResult({ partner, from, to, outcome }: ChangeResult): string {
+  const step = `${from === undefined ? 'damaged' : describe(from)} -> ${to === undefined ? '' : describe(to)}`
+  switch (outcome.kind) {
+    case 'applied':
+    case 'committed':
+      return `${partner}: ${step} (revision ${outcome.revision}).`
+    case 'unchanged':
+      return `${partner}: ${to === undefined ? '' : describe(to)} already; nothing was changed.`
+    case 'needsApproval':
+      return (
+        `${partner}: ${step} is proposed and waits 24 h for the approval of another operator: ` +
+        `markbridge rollout approve ${partner}. Nothing has changed yet.`
+      )
+    case 'undrained':
+      return [
+        `${partner}: ${step} was withdrawn: writes did not end in time. Nothing has changed.`,
+        ...outcome.instances.map((one) => `  ${describeInstance(one)}`),
+      ].join('\n')
+    case 'early':
+      return (
+        `${partner}: ${step} is refused: a batch that V2 served unrecorded may still be sent again (rollout.resendWindowMs). ` +
+        `Try again in ${formatLeft(outcome.untilMs - outcome.nowMs)}, at ${formatTime(outcome.untilMs)}.`
+      )
+    case 'pending':
+      return `${partner}: another change is pending: ${describePending(outcome.pending)}. markbridge rollout back drops it.`
+    case 'stale':
+    case 'forward':
+    case 'gone':
+      return `${partner}: the stage was changed meanwhile, or the change has expired; nothing was done. See markbridge rollout history ${partner}.`
+    case 'interrupted':
+      return `${partner}: ${step} was withdrawn. Nothing has changed.`
+    case 'own':
+      return `${partner}: the operator who proposed a step cannot approve it.`
+    case 'refused':
+    case 'forbidden':
+      return `${partner}: ${outcome.message}`
+  }
+}
+
+/** `instance 4 (host-a, process 812): 3 writes under way` */
+function describeInstance({ instance, host, pid, writes }: Undrained): string {
+  const state =
+    writes === undefined
+      ? 'has not acknowledged the change'
+      : `${writes} write${writes === 1 ? '' : 's'} under way`
+  return `instance ${instance} (${host}, process ${pid}): ${state}`
+}
+
+/** `12 min 5 s` */
+function formatLeft(ms: number): string {
+  const seconds = Math.max(1, Math.ceil(ms / 1_000))
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+}

@@ -1,0 +1,120 @@
+import { callsPerSecondOf, type Config } from '../../config/index.ts'
+import { type Advice, advise, nextStep } from '../../rollout/advise.ts'
+import { coolDownOf, judge } from '../../rollout/guards/judge.ts'
+import { readEvidence } from '../../rollout/guards/live-guards.ts'
+import {
+  figuresOf,
+  nothingSeen,
+  parseSeen,
+  peakOf,
+  seenName,
+  type SeenNote,
+} from '../../rollout/seen/seen-note.ts'
+import type { StageSetting } from '../../rollout/stage.ts'
+import type { RolloutSnapshot, RolloutStore } from '../../rollout/store/rollout-store.ts'
+import { settingToJson } from './rollout-json.ts'
+import type { StageView } from './stage-view.ts'
+
+/** Advice on the next step of a partner. */
+export interface GivenAdvice extends Omit<Advice, 'figures'> {
+  readonly from: StageSetting | undefined
+  /** Undefined: the partner is at its last stage, or its stage is not known. */
+  readonly to: Pick<StageSetting, 'stage' | 'percent'> | undefined
+  /** Undefined where nothing is known: without a journal. */
+  readonly figures: Advice['figures'] | undefined
+}
+
+/** Advises on the next step by what is kept in the journal. */
+export async function giveAdvice(
+  view: StageView,
+  config: Config,
+  snapshot: RolloutSnapshot | undefined,
+  store: RolloutStore | undefined,
+): Promise<GivenAdvice> {
+  const { stored: from, partner } = view
+  const to = from === undefined ? undefined : nextStep(from)
+  const without = { from, to, figures: undefined }
+  if (from === undefined)
+    return { ...without, verdict: 'blocked', missing: ['The stage in the journal is damaged.'] }
+  if (to === undefined) return { ...without, verdict: 'ready', missing: [] }
+  if (snapshot === undefined || store === undefined)
+    return { ...without, verdict: 'inconclusive', missing: ['Without a journal nothing was seen.'] }
+  const { nowMs } = snapshot
+  const { rollout } = config
+  const evidence = await readEvidence(store, partner)
+  const seen = atRevision(parseSeen(await store.readEvidence(seenName(partner))), view.revision)
+  const unrecorded = await store.unrecorded(partner)
+  const own = view.file?.own
+  const callsPerSecond = own === undefined ? undefined : callsPerSecondOf(config)(own)
+  const advice = advise({
+    setting: from,
+    target: to,
+    nowMs,
+    stageSinceMs: view.sinceMs ?? nowMs,
+    seen: { v2: figuresOf(seen.sides.v2), v3: figuresOf(seen.sides.v3) },
+    unreadable: seen.unreadable,
+    guards: judge(evidence, rollout.guards, nowMs),
+    coolDown: coolDownOf(evidence, rollout.guards, nowMs),
+    lastUnrecordedMs: lastUnrecorded(unrecorded),
+    resendWindowMs: rollout.resendWindowMs,
+    credentials: seen.credentials,
+    load: {
+      peakRecordsPerSecond: peakOf(seen) / 60,
+      callsPerSecond,
+      recordsPerCall: own === undefined || own.v3.writeMode === 'single' ? 1 : own.v3.maxBatchRecords,
+    },
+    unacknowledged: unacknowledgedOf(view, snapshot),
+    pending: view.pending !== undefined,
+  })
+  return { from, to, ...advice }
+}
+
+/** Advice as `rollout show --json` prints it. */
+export function adviceToJson({ verdict, missing }: Pick<GivenAdvice, 'verdict' | 'missing'>): object {
+  return { verdict, missing }
+}
+
+/** Advice as `rollout advise --json` prints it. */
+export function fullAdviceToJson(partner: string, advice: GivenAdvice): object {
+  const { from, to, figures } = advice
+  return {
+    partner,
+    from: from === undefined ? null : settingToJson(from),
+    to: to ?? null,
+    ...adviceToJson(advice),
+    figures:
+      figures === undefined
+        ? null
+        : { ...figures, allowedRecordsPerSecond: figures.allowedRecordsPerSecond ?? null },
+  }
+}
+
+/** What was seen at an earlier stage or share says nothing of this one; what V3 says to the credentials, and the peak, do. */
+function atRevision(seen: SeenNote, revision: number): SeenNote {
+  if (seen.revision === revision) return seen
+  const { credentials, minutes, peakPerMinute } = seen
+  return { ...nothingSeen(revision), credentials, minutes, peakPerMinute }
+}
+
+function lastUnrecorded({
+  notedMs,
+  killedMs,
+  lostMs,
+}: Awaited<ReturnType<RolloutStore['unrecorded']>>): number | undefined {
+  const times = [notedMs, killedMs, lostMs].filter((ms) => ms !== undefined)
+  return times.length === 0 ? undefined : Math.max(...times)
+}
+
+/** Instances that serve by an older revision, by their numbers. */
+function unacknowledgedOf(
+  { partner, revision, storedIn }: StageView,
+  { liveInstances, acknowledgements }: RolloutSnapshot,
+): readonly string[] {
+  if (storedIn === 'file') return []
+  const known = new Set(
+    acknowledgements
+      .filter((one) => one.partner === partner && one.revision >= revision)
+      .map(({ instance }) => instance),
+  )
+  return liveInstances.filter((instance) => !known.has(instance)).map((instance) => `instance ${instance}`)
+}

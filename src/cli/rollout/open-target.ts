@@ -1,0 +1,103 @@
+import { userInfo } from 'node:os'
+
+import { toFileStage } from '../../app/to-file-stage.ts'
+import {
+  type Config,
+  journalKeysOf,
+  journalUrlOf,
+  loadConfig,
+  parseConfig,
+  type PartnerConfig,
+  readEnvironment,
+} from '../../config/index.ts'
+import { AdapterError } from '../../errors.ts'
+import type { FileStage } from '../../rollout/index.ts'
+import {
+  type Actor,
+  expectAllowed,
+  identifyOperator,
+  type ListedOperator,
+  type RolloutAction,
+} from '../../rollout/operators.ts'
+import { type OpenedRolloutStore, openRolloutStore } from '../../rollout/store/open-rollout-store.ts'
+
+/** The flags that name a configuration and a journal, and how a result is printed. */
+export interface RolloutTarget {
+  readonly config?: string
+  readonly journal?: string
+  readonly json?: boolean
+}
+
+/** A partner of the file. */
+export interface FilePartner {
+  readonly own: PartnerConfig
+  readonly fileStage: FileStage
+}
+
+/** Loads the configuration of the flags; without a file it is the one of `serve` without a file. */
+export async function loadTarget({ config: path, journal: url }: RolloutTarget): Promise<Config> {
+  if (path !== undefined) return loadConfig(path, { journal: url })
+  // Only the journal is used; the address of V3 is there because every configuration needs one.
+  return parseConfig({
+    upstreams: { v3: { baseUrl: 'http://127.0.0.1' } },
+    journal: url === undefined ? {} : { url },
+  })
+}
+
+/** The partners of a configuration by id, each with the stage at which it begins. */
+export function filePartnersOf({ partners, rollout }: Config): ReadonlyMap<string, FilePartner> {
+  return new Map(partners.map((own) => [own.id, { own, fileStage: toFileStage(own, rollout) }]))
+}
+
+/** True where stages are those of the file, and nothing else. */
+export function hasNoJournal({ journal }: Pick<Config, 'journal'>): boolean {
+  return journalUrlOf(journal) === 'none'
+}
+
+/** Opens the store of stages, also while it is served. Errors: `ADP_USAGE` for `journal: none`; those of `openRolloutStore`. */
+export async function openTargetStore({ journal }: Pick<Config, 'journal'>): Promise<OpenedRolloutStore> {
+  const url = journalUrlOf(journal)
+  if (url === 'none')
+    throw new AdapterError(
+      'ADP_USAGE',
+      'The configured journal is none, so stages are those of the configuration file: change partners[].stage there and reload.',
+    )
+  return openRolloutStore({ url, keys: journalKeysOf(journal), markFile: journal.markFile })
+}
+
+/** The person who runs the command. Error: `ADP_FORBIDDEN` for one who may not act. */
+export function identifyActor(config: Pick<Config, 'rollout'>): Actor {
+  return identifyOperator(operatorsOf(config), readEnvironment().operatorToken, systemUser())
+}
+
+/**
+ * Looking is open to whoever can open the journal, as it is with `journal ls`; but a token that is set has to be one.
+ */
+export function expectMayLook(config: Pick<Config, 'rollout'>): void {
+  if (readEnvironment().operatorToken !== undefined) expectAllowed(identifyActor(config), 'look')
+}
+
+/** The person who runs the command, who may do this. Error: `ADP_FORBIDDEN`. */
+export function expectMay(config: Pick<Config, 'rollout'>, action: RolloutAction): Actor {
+  const actor = identifyActor(config)
+  expectAllowed(actor, action)
+  return actor
+}
+
+/** The operators of a configuration, for comparison. */
+export function operatorsOf({ rollout }: Pick<Config, 'rollout'>): readonly ListedOperator[] {
+  return rollout.operators.map(({ name, role, tokenSha256 }) => ({
+    name,
+    role,
+    tokenSha256: tokenSha256.reveal(),
+  }))
+}
+
+/** A container may run under a number that has no name. */
+function systemUser(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid-${process.getuid?.() ?? 'unknown'}`
+  }
+}

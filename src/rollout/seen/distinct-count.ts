@@ -1,0 +1,55 @@
+import { createHash } from 'node:crypto'
+
+/**
+ * Counts different texts without keeping one (HyperLogLog, Flajolet et al. 2007): 1,024 registers with the longest run of zeros of the
+ * hashes that fell on them. The error is about 3 %; small counts are nearly exact. Counts of two instances are merged without counting twice.
+ */
+export type DistinctCount = Uint8Array
+
+const REGISTERS = 1_024
+/** Bits of a hash that choose the register; the next ones are for the run of zeros. */
+const INDEX_BITS = 10
+const RUN_BITS = 32
+const ALPHA = 0.7213 / (1 + 1.079 / REGISTERS)
+
+/** A count of nothing. */
+export function emptyCount(): DistinctCount {
+  return new Uint8Array(REGISTERS)
+}
+
+/** Adds a text to a count in place. */
+export function countText(count: DistinctCount, text: string): void {
+  const hash = createHash('sha256').update(text).digest()
+  const index = hash.readUInt16BE(0) >> (16 - INDEX_BITS)
+  const run = Math.min(RUN_BITS, Math.clz32(hash.readUInt32BE(2))) + 1
+  if (run > (count[index] ?? 0)) count[index] = run
+}
+
+/** The count of what is in one of both. */
+export function mergedCount(one: DistinctCount, other: DistinctCount): DistinctCount {
+  return one.map((run, index) => Math.max(run, other[index] ?? 0))
+}
+
+/** How many different texts were counted, about. */
+export function estimateOf(count: DistinctCount): number {
+  let [sum, empty] = [0, 0]
+  for (const run of count) {
+    sum += 2 ** -run
+    if (run === 0) empty += 1
+  }
+  const raw = (ALPHA * REGISTERS ** 2) / sum
+  // Linear counting is the better one as long as registers are empty.
+  return Math.round(raw <= 2.5 * REGISTERS && empty > 0 ? REGISTERS * Math.log(REGISTERS / empty) : raw)
+}
+
+/** A count as text. */
+export function formatCount(count: DistinctCount): string {
+  return Buffer.from(count).toString('base64')
+}
+
+/** Reads a count; undefined: it is none. */
+export function parseCount(text: unknown): DistinctCount | undefined {
+  if (typeof text !== 'string') return undefined
+  const bytes = Buffer.from(text, 'base64')
+  return bytes.byteLength === REGISTERS ? new Uint8Array(bytes) : undefined
+}

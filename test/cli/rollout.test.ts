@@ -1,0 +1,389 @@
+import { userInfo } from 'node:os'
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+
+import { serve } from '../rollout/store/open-stores.ts'
+import { makeFolder } from '../journal/open-sqlite.ts'
+import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
+import { answering, operator, rolloutFile, tokenOf } from './rollout-file.ts'
+import { type CliResult, runCli, startCli } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
+
+let postgres: TestPostgres | undefined
+beforeAll(async () => {
+  if (missingPostgres() === undefined) postgres = await startPostgres()
+})
+afterAll(() => postgres?.close())
+
+const newSqlite = async (): Promise<string> => `sqlite:${await makeFolder()}/journal.db`
+const databases = [
+  ['SQLite', newSqlite],
+  ['PostgreSQL', async () => (await postgres?.createDatabase()) ?? ''],
+] as const
+
+const me = `os:${userInfo().username}`
+const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as unknown
+
+/** Runs `rollout` with a configuration. */
+const rolloutWith =
+  (config: string, env: Record<string, string> = {}) =>
+  (...args: string[]): Promise<CliResult> =>
+    runCommand(['rollout', ...args, '--config', config], env)
+
+/** The document of a command that was run with `--json`. */
+const json = ({ stdout }: CliResult): unknown => JSON.parse(stdout)
+
+/** Runs a command until it is not too early for it any longer. */
+async function later(act: () => Promise<CliResult>): Promise<CliResult> {
+  let result: CliResult | undefined
+  await expect
+    .poll(async () => `${(result = await act()).stdout}${result.stderr}`, { timeout: 10_000 })
+    .not.toMatch(/unrecorded/)
+  return result ?? act()
+}
+
+describe.each(databases)('rollout with %s', (name, makeUrl) => {
+  const tells = (what: string, act: (url: string) => Promise<void>): void => {
+    it.skipIf(name === 'PostgreSQL' && missingPostgres() !== undefined)(what, async () => {
+      await act(await makeUrl())
+    })
+  }
+
+  tells('goes forward step by step and back at once, and says where a stage comes from', async (url) => {
+    answering(await serve(url))
+    const rollout = rolloutWith(await rolloutFile(url))
+    expect(json(await rollout('show', 'acme', '--json'))).toEqual({
+      partner: 'acme',
+      stage: 'legacy',
+      percent: 0,
+      unit: 'school',
+      revision: 0,
+      source: 'file',
+      since: null,
+      by: null,
+      reason: null,
+      advice: { verdict: 'ready', missing: [] },
+    })
+    expect(await rollout('set', 'acme', 'shadow', '--reason', 'begin')).toMatchObject({
+      status: 0,
+      stdout: 'acme: legacy -> shadow (revision 1).\n',
+    })
+    expect(json(await rollout('show', 'acme', '--json'))).toMatchObject({
+      stage: 'shadow',
+      revision: 1,
+      source: 'store',
+      since: time,
+      by: me,
+      reason: 'begin',
+      advice: { verdict: 'inconclusive', missing: expect.arrayContaining([]) as unknown },
+    })
+    const skipped = await rollout('set', 'acme', 'v3', '--reason', 'too fast')
+    expect(skipped).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: 'markbridge: acme: Forward goes one stage at a time: after shadow comes canary, not v3.\n',
+    })
+    const canary = ['set', 'acme', 'canary', '--percent', '5', '--never', 'b,a', '--reason', 'first'] as const
+    expect(json(await later(() => rollout(...canary, '--json')))).toMatchObject({
+      result: 'done',
+      partner: 'acme',
+      from: { stage: 'shadow', percent: 0 },
+      to: { stage: 'canary', percent: 5, always: [], never: ['b', 'a'] },
+    })
+    expect((await rollout('ls')).stdout).toMatch(
+      new RegExp(
+        `^partner {2}stage {3}share {2}revision {2}source {2}since {21}by\\nacme {5}canary {2}5 % {4}\\d+ +store {3}\\S+Z {2}${me}\\n$`,
+      ),
+    )
+    expect((await rollout('show', 'acme')).stdout).toMatch(
+      /^acme: canary with 5 % of the units on V3\nrevision \d+, since \S+Z, by \S+: first\nnever on V3: b, a\n\nadvice on v3: inconclusive\n {2}- /,
+    )
+    expect((await rollout('back', 'acme')).stdout).toMatch(
+      /^acme: canary with 5 % of the units on V3 -> shadow \(revision \d+\)\.\n$/,
+    )
+    expect((await rollout('back', 'acme', '--reason', 'all the way')).stdout).toMatch(
+      /^acme: shadow -> legacy /,
+    )
+    expect(await rollout('back', 'acme')).toEqual({
+      status: 0,
+      stdout: 'acme: legacy already; nothing was changed.\n',
+      stderr: '',
+    })
+    const history = await rollout('history', 'acme')
+    expect(
+      history.stdout.split('\n').map((line) => line.replace(/^\S+Z +/, '').replaceAll(/ +/g, ' ')),
+    ).toEqual([
+      'time by partner action from to revision reason',
+      `${me} acme propose legacy shadow 1 begin`,
+      `${me} acme commit legacy shadow 1 begin`,
+      expect.stringMatching(/ propose shadow canary 5 %, 2 never \d+ first$/),
+      expect.stringMatching(/ commit shadow canary 5 %, 2 never \d+ first$/),
+      expect.stringMatching(/ back canary 5 %, 2 never shadow \d+$/),
+      expect.stringMatching(/ back shadow legacy \d+ all the way$/),
+      '',
+    ])
+    expect(json(await rollout('history', '--limit', '1', '--json'))).toMatchObject({
+      entries: [{ entry: 6, at: time, by: me, action: 'back', to: { stage: 'legacy', percent: 0 } }],
+    })
+    expect(await rollout('verify')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^6 entries, each as it was written\. The journal has no keys/) as unknown }) // prettier-ignore
+  })
+
+  tells('withdraws a step that does not drain, and names the instances', async (url) => {
+    const busy = await serve(url)
+    answering(busy, () => 3)
+    const silent = await serve(url)
+    const rollout = rolloutWith(await rolloutFile(url, { rollout: { drainMs: 1_000 } }))
+    const text = await rollout('set', 'acme', 'shadow', '--reason', 'begin')
+    expect(text.status).toBe(1)
+    expect(text.stderr).toContain(
+      `waiting for 2 of 2 instances to drain: instance ${busy.instance()} (3 writes), instance ${silent.instance()} (no answer yet)\n`,
+    )
+    expect(text.stderr).toMatch(
+      new RegExp(
+        `acme: legacy -> shadow was withdrawn: writes did not end in time\\. Nothing has changed\\.\\n {2}instance ${busy.instance()} \\(\\S+, process ${process.pid}\\): 3 writes under way\\n {2}instance ${silent.instance()} .*: has not acknowledged`,
+      ),
+    )
+    const document = await rollout('set', 'acme', 'shadow', '--reason', 'begin', '--json')
+    expect(json(document)).toMatchObject({
+      result: 'undrained',
+      instances: [
+        { instance: busy.instance(), pid: process.pid, writes: 3 },
+        { instance: silent.instance(), writes: null },
+      ],
+    })
+    expect(json(await rollout('show', 'acme', '--json'))).toMatchObject({ stage: 'legacy', source: 'file' })
+  })
+
+  tells('waits for another operator where two people take a step', async (url) => {
+    answering(await serve(url))
+    const operators = [operator('ann', 'operator'), operator('bert', 'approver'), operator('cleo', 'viewer')]
+    const config = await rolloutFile(url, {
+      rollout: { approval: 'two', operators },
+      partner: { stage: 'v3' },
+    })
+    const [ann, bert, cleo] = ['ann', 'bert', 'cleo'].map((who) => rolloutWith(config, tokenOf(who)))
+    const anonymous = rolloutWith(config)
+    expect((await anonymous('ls')).stdout).toContain(
+      'acme: begins at legacy and not at v3 of the file, since rollout.approval is two',
+    )
+    expect(await anonymous('set', 'acme', 'shadow', '--reason', 'x')).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('set MARKBRIDGE_OPERATOR_TOKEN to the token of one') as unknown,
+    })
+    expect(await rolloutWith(config, tokenOf('dora'))('ls')).toMatchObject({ status: 1, stdout: '' })
+    expect((await cleo?.('back', 'acme'))?.stderr).toContain('cleo has the role viewer')
+    expect((await bert?.('set', 'acme', 'shadow', '--reason', 'x'))?.stderr).toContain('it takes operator')
+    expect(await bert?.('approve', 'acme')).toMatchObject({ status: 1, stderr: 'markbridge: acme: no step waits for an approval.\n' }) // prettier-ignore
+
+    const proposed = await ann?.('set', 'acme', 'shadow', '--reason', 'begin', '--json')
+    expect([proposed?.status, json(proposed ?? expect.fail())]).toEqual([
+      1,
+      expect.objectContaining({ result: 'needsApproval', revision: 1 }),
+    ])
+    expect(json((await ann?.('show', 'acme', '--json')) ?? expect.fail())).toMatchObject({
+      stage: 'legacy',
+      pending: { stage: 'shadow', percent: 0, revision: 1, by: 'ann', needsApproval: true, expires: time },
+      advice: { verdict: 'not yet' },
+    })
+    expect(await ann?.('approve', 'acme', '--json')).toMatchObject({ status: 1 })
+    expect((await cleo?.('approve', 'acme'))?.status).toBe(1)
+    expect(await bert?.('approve', 'acme', '--reason', 'seen')).toMatchObject({
+      status: 0,
+      stdout: 'acme: legacy -> shadow (revision 1).\n',
+    })
+    expect(json((await cleo?.('history', '--json')) ?? expect.fail())).toMatchObject({
+      entries: [
+        { action: 'propose', by: 'ann' },
+        { action: 'approve', by: 'bert', reason: 'seen' },
+        { action: 'commit', by: 'ann' },
+      ],
+    })
+    expect(await bert?.('back', 'acme')).toMatchObject({ status: 0 })
+  })
+
+  tells('lets one of two commands win', async (url) => {
+    const serving = await serve(url)
+    const config = await rolloutFile(url, { rollout: { drainMs: 60_000 } })
+    // In processes of their own: in one process commands take turns.
+    const set = (reason: string): Promise<CliResult> =>
+      runCli(['rollout', 'set', 'acme', 'shadow', '--reason', reason, '--config', config, '--json'])
+    const both = [set('one'), set('two')]
+    const lost = await Promise.race(both)
+    expect([lost.status, json(lost)]).toEqual([1, expect.objectContaining({ result: 'pending' })])
+    answering(serving)
+    const results = await Promise.all(both)
+    expect(results.map(({ status }) => status).sort()).toEqual([0, 1])
+  })
+})
+
+describe('rollout', () => {
+  it('withdraws a step that waits when it is interrupted', async () => {
+    const url = await newSqlite()
+    const { instance } = await serve(url)
+    const config = await rolloutFile(url, { rollout: { drainMs: 60_000 } })
+    const command = startCli(['rollout', 'set', 'acme', 'shadow', '--reason', 'begin', '--config', config])
+    await command.untilErrors(/waiting for 1 of 1 instance to drain/)
+    command.stop('SIGINT').catch(() => undefined)
+    expect(await command.ended()).toEqual({
+      status: 1,
+      stdout: '',
+      stderr:
+        `markbridge: waiting for 1 of 1 instance to drain: instance ${instance()} (no answer yet)\n` +
+        'markbridge: acme: legacy -> shadow was withdrawn. Nothing has changed.\n',
+    })
+    expect((await rolloutWith(config)('history')).stdout).toMatch(
+      / withdraw +legacy +shadow +1 +interrupted\n$/,
+    )
+  })
+
+  it('refuses canary while what V2 served unrecorded may come again, with the time left', async () => {
+    const url = await newSqlite()
+    await serve(url).then(answering)
+    const rollout = rolloutWith(await rolloutFile(url, { rollout: { resendWindowMs: 900_000 } }))
+    await rollout('set', 'acme', 'shadow', '--reason', 'begin')
+    const canary = ['set', 'acme', 'canary', '--percent', '5', '--reason', 'first'] as const
+    expect((await rollout(...canary)).stderr).toMatch(
+      /^markbridge: acme: shadow -> canary with 5 % of the units on V3 is refused: .* Try again in 1[45] min \d+ s, at \S+Z\.\n$/,
+    )
+    const document = await rollout(...canary, '--json')
+    expect([document.status, json(document)]).toEqual([
+      1,
+      expect.objectContaining({ result: 'early', until: time, leftMs: expect.any(Number) as unknown }),
+    ])
+  })
+
+  it('keeps the share and the lists that no flag changes, and starts again with the share of the file', async () => {
+    const url = await newSqlite()
+    await (await serve(url)).journal.close()
+    const canary = { percent: 2, always: ['a'] }
+    const rollout = rolloutWith(await rolloutFile(url, { partner: { stage: 'shadow', canary } }))
+    const shown = async (): Promise<unknown> =>
+      (json(await rollout('history', '--limit', '1', '--json')) as { entries: { to: unknown }[] }).entries[0]
+        ?.to
+    await rollout('set', 'acme', 'canary', '--reason', 'x')
+    expect(await shown()).toEqual({ stage: 'canary', percent: 2, always: ['a'], never: [] })
+    await later(() => rollout('set', 'acme', 'canary', '--percent', '50', '--reason', 'x'))
+    await rollout('set', 'acme', 'canary', '--never', 'b', '--reason', 'x')
+    expect(await shown()).toEqual({ stage: 'canary', percent: 50, always: ['a'], never: ['b'] })
+    expect((await rollout('set', 'acme', 'canary', '--percent', '50', '--reason', 'x')).stdout).toBe(
+      'acme: canary with 50 % of the units on V3 already; nothing was changed.\n',
+    )
+    await rollout('back', 'acme')
+    await later(() => rollout('set', 'acme', 'canary', '--always', '', '--reason', 'x'))
+    expect(await shown()).toEqual({ stage: 'canary', percent: 2, always: [], never: ['b'] })
+  })
+
+  it('shows what the file lowers, and warns that a step changes nothing', async () => {
+    const url = await newSqlite()
+    await serve(url).then(answering)
+    const rollout = rolloutWith(await rolloutFile(url, { partner: { stageOverride: 'legacy' } }))
+    expect((await rollout('set', 'acme', 'shadow', '--reason', 'x')).stderr).toContain(
+      'warning: partners[].stageOverride of the file still lowers acme to legacy.',
+    )
+    expect((await rollout('ls')).stdout).toMatch(
+      /\nacme +legacy +0 % +1 +override .*\n\nacme: stageOverride of the file lowers shadow of the journal to legacy\n$/,
+    )
+    expect(json(await rollout('ls', '--json'))).toMatchObject({
+      partners: [
+        { stage: 'legacy', source: 'store', revision: 1, override: { from: 'shadow', to: 'legacy' } },
+      ],
+    })
+  })
+
+  it('names the first row of the trail that was changed, and a stage that was; back replaces it', async () => {
+    const url = await newSqlite()
+    const { journal } = await serve(url)
+    const rollout = rolloutWith(await rolloutFile(url, { partner: { stage: 'v3' } }))
+    await rollout('back', 'acme', '--reason', 'slow')
+    await rollout('back', 'acme')
+    const { db } = journal.database
+    await db.updateTable('rollout_stages').set({ operator: 'os:somebody' }).execute()
+    expect(json(await rollout('show', 'acme', '--json'))).toMatchObject({ stage: 'damaged', source: 'store' })
+    expect(await rollout('ls')).toMatchObject({ status: 1, stdout: expect.stringContaining('markbridge rollout back replaces it') as unknown }) // prettier-ignore
+    expect((await rollout('set', 'acme', 'canary', '--reason', 'x')).stderr).toContain('it can only go back')
+    expect(await rollout('back', 'acme')).toMatchObject({ status: 0, stdout: 'acme: damaged -> shadow (revision 1).\n' }) // prettier-ignore
+    await db.updateTable('rollout_audit').set({ reason: 'fast' }).where('entry', '=', 1).execute()
+    expect(await rollout('verify')).toEqual({
+      status: 1,
+      stdout:
+        'The audit trail is broken at entry 1: row 1 is not as it was written. Compare it with a backup of the journal.\n',
+      stderr: '',
+    })
+    expect(json(await rollout('verify', '--json'))).toMatchObject({ broken: { entry: 1 } })
+  })
+
+  it('without a journal shows the stages of the file, and changes none', async () => {
+    const rollout = rolloutWith(await rolloutFile('none'))
+    expect(await rollout('ls')).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/\nacme +legacy +0 % +file\n$/) as unknown,
+      stderr: 'markbridge: the configured journal is none, so stages are those of the configuration file.\n',
+    })
+    expect(json(await rollout('show', 'acme', '--json'))).toMatchObject({ stage: 'legacy', source: 'file' })
+    for (const args of [['set', 'acme', 'v3', '--reason', 'x'], ['back', 'acme'], ['history'], ['verify']]) {
+      expect(await rollout(...args)).toMatchObject({
+        status: 2,
+        stderr: expect.stringContaining('change partners[].stage there and reload') as unknown,
+      })
+    }
+  })
+
+  it.each([
+    [['show', 'other'], 2, 'The configuration has no partner other. It has: acme.'],
+    [['set', 'acme', 'canari', '--reason', 'x'], 2, 'Allowed choices are legacy, shadow, canary, v3, complete.'],
+    [['set', 'acme', 'shadow'], 2, "required option '--reason <text>' not specified"],
+    [['set', 'acme', 'shadow', '--reason', ' '], 2, 'A reason has 1 to 500 characters.'],
+    [['set', 'acme', 'canary', '--percent', '101', '--reason', 'x'], 2, 'A share is a number from 0 to 100.'],
+    [['set', 'acme', 'canary', '--always', 'a,,b', '--reason', 'x'], 2, 'Units are names'],
+    [['set', 'acme', 'shadow', '--percent', '5', '--reason', 'x'], 2, 'are for the stage canary.'],
+    [['ls', '--journal', 'sqlite:/nowhere/x.db'], 1, 'There is no journal at sqlite:/nowhere/x.db'],
+    [['back', 'acme', '--journal', 'sqlite:/nowhere/x.db'], 1, 'partners[].stageOverride of the configuration file lowers'],
+  ])('%j exits %i: %s', async (args, status, text) => {
+    const url = await newSqlite()
+    await serve(url)
+    const result = await rolloutWith(await rolloutFile(url))(...args)
+    expect(result.status).toBe(status)
+    expect(result.stderr).toContain(text)
+  }) // prettier-ignore
+
+  it('without a file has the partner of serve without a file', async () => {
+    const url = await newSqlite()
+    await serve(url)
+    const result = await runCommand(['rollout', 'back', 'default', '--journal', url])
+    expect(result).toEqual({ status: 0, stdout: 'default: v3 -> shadow (revision 1).\n', stderr: '' })
+  })
+
+  it('config print shows the stages of the journal, and never fails because of it', async () => {
+    const url = await newSqlite()
+    const config = await rolloutFile(url, { partner: { stage: 'v3' } })
+    const print = (...args: string[]): Promise<CliResult> => runCommand(['config', 'print', config, ...args])
+    const none = await print()
+    expect([none.status, none.stderr]).toEqual([0, ''])
+    expect(none.stdout).toMatch(/\n# Stages .* cannot be read here: There is no journal at \S+: .*\n$/)
+    expect(json(await print('--json'))).toMatchObject({
+      stages: null,
+      stagesFault: expect.any(String) as unknown,
+    })
+    await serve(url)
+    await rolloutWith(config)('back', 'acme')
+    const { stdout } = await print()
+    expect(stdout).toMatch(/\n# partner +stage .*\n# acme +shadow +0 % +1 +store +\S+Z +\S+\n$/)
+    expect(parse(stdout)).toMatchObject({ partners: [{ id: 'acme', stage: 'v3' }] })
+    expect(json(await print('--json'))).toMatchObject({
+      stages: [{ partner: 'acme', stage: 'shadow', source: 'store' }],
+    })
+  })
+
+  it('never gives a journal the key of a file that its instances have not read', async () => {
+    const url = await newSqlite()
+    const { store } = await serve(url)
+    await rolloutWith(await rolloutFile(url, { partner: { stage: 'v3' } }))('back', 'acme')
+    const keys = [{ id: 'k1', key: { env: 'TEST_JOURNAL_KEY' } }]
+    const keyed = rolloutWith(await rolloutFile(url, { journal: { keys } }), {
+      TEST_JOURNAL_KEY: '0a'.repeat(32),
+    })
+    expect(await keyed('ls')).toMatchObject({ status: 0 })
+    expect((await store.snapshot()).damaged).toEqual(new Set())
+  })
+})
