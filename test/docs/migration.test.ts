@@ -1,0 +1,148 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { expect, onTestFinished, test } from 'vitest'
+import { parse, stringify } from 'yaml'
+
+import { createApp } from '../../src/app.ts'
+import { loadConfig, parseConfig } from '../../src/config/index.ts'
+import { resolveSecrets } from '../../src/config/resolve-secrets.ts'
+import { requestKinds, stages } from '../../src/rollout/stage.ts'
+import { type StageRule, stageTable } from '../../src/rollout/stage-table.ts'
+import { runCommand } from '../cli/run-command.ts'
+
+const text = await readFile(new URL('../../docs/migration.md', import.meta.url), 'utf8')
+
+/** The rows of the table under a heading row that begins with a name, cell by cell. */
+function rowsOf(name: string): string[][] {
+  const [, table = ''] =
+    new RegExp(`^\\| ${name} \\|[^\\n]*\\n\\|[-|]+\\n((?:\\|[^\\n]*\\n)+)`, 'm').exec(text) ?? []
+  return table
+    .trim()
+    .split('\n')
+    .map((row) => row.slice(2, -2).split(' | '))
+}
+
+/** The content of the fenced blocks of a language. */
+const blocks = (language: string): string[] =>
+  [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'gm'))].map(([, block = '']) => block)
+
+const servers = { v2: 'V2', v3: 'V3', unit: 'by school' }
+const comparisons = { nothing: '', reply: ', reply', answers: ', answers', readBack: ', read back' }
+const cellOf = ({ serves, compares }: StageRule): string => `${servers[serves]}${comparisons[compares]}`
+
+/** How the page names each kind of request. */
+const kindNames: Readonly<Record<(typeof requestKinds)[number], string>> = {
+  batch: 'batch',
+  record: 'single record',
+  readFilter: 'read by filter',
+  readKey: 'read by key',
+  documents: 'documents',
+  registrations: 'registrations',
+  otherV2: 'other paths of V2',
+  v3Path: 'paths of V3',
+}
+
+test('the table of the page is the one in the code', () => {
+  const expected = requestKinds.map((kind) => [
+    kindNames[kind],
+    ...stages.map((stage) => cellOf(stageTable[stage][kind])),
+  ])
+  const [first = ''] = /^\| request \|[^\n]*$/m.exec(text) ?? []
+  expect(first).toBe(`| request | ${stages.map((stage) => `\`${stage}\``).join(' | ')} |`)
+  expect(rowsOf('request').map(([kind = '', ...cells]) => [kind.replace(/: .*/, ''), ...cells])).toEqual(
+    expected,
+  )
+})
+
+test('every example of a configuration is valid', async () => {
+  expect(blocks('yaml').length).toBeGreaterThan(1)
+  for (const example of blocks('yaml')) {
+    const env = (): string => 'secret'
+    const { value, faults } = await resolveSecrets(parse(example), {
+      env,
+      file: () => Promise.resolve(undefined),
+    })
+    expect(parseConfig(value, faults).partners.length).toBeGreaterThan(0)
+  }
+})
+
+/** A command of the page with the output that it shows. */
+interface Shown {
+  readonly env: Readonly<Record<string, string>>
+  readonly args: readonly string[]
+  readonly output: string
+}
+
+const commands = blocks('console')
+  .flatMap((block) => block.split(/^\$ /m).slice(1))
+  .map((shown): Shown => {
+    const [line = '', ...output] = shown.split('\n')
+    const words = [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')
+    const at = words.indexOf('markbridge')
+    const env = Object.fromEntries(
+      words.slice(0, at).map((word): [string, string] => {
+        const [name = '', value = ''] = word.split('=')
+        return [name, value]
+      }),
+    )
+    return { env, args: words.slice(at + 1), output: settled(output.join('\n')) }
+  })
+
+/** The page without what differs in every run: times, the user of the system, the width of columns. */
+function settled(output: string): string {
+  return output
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '{time}')
+    .replaceAll(/Try again in [^,]*,/g, 'Try again in {wait},')
+    .replaceAll(/\bos:[^\s:,]+/g, 'os:{user}')
+    .replaceAll(/(?<=\S) {2,}/g, '  ')
+    .trim()
+}
+
+/** Writes the example of a file, with a journal of its own, which an adapter has made. */
+async function prepare(example: object): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'markbridge-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const { rollout = {} } = example as { rollout?: object }
+  const path = join(folder, 'markbridge.yaml')
+  const own = {
+    ...example,
+    listen: { port: 0 },
+    journal: { url: `sqlite:${join(folder, 'journal.db')}` },
+    rollout: { ...rollout, resendWindowMs: 2_000 },
+  }
+  // Any variable that is set.
+  await writeFile(path, stringify(own).replace('ACME_V3_KEY', 'PATH'))
+  const app = createApp(await loadConfig(path), { logLevel: 'silent' })
+  await app.listen()
+  await app.close()
+  return path
+}
+
+const isEarly = (output: string): boolean => output.includes('rollout.resendWindowMs')
+
+test('every command prints what the page shows', async () => {
+  const [first = '', second = ''] = blocks('yaml')
+  const paths: Readonly<Record<string, string>> = {
+    'markbridge.yaml': await prepare(parse(first) as object),
+    'two-people.yaml': await prepare(parse(second) as object),
+  }
+  expect(commands.length).toBeGreaterThan(12)
+  const run = async ({ args, env }: Shown): Promise<string> => {
+    const { stdout, stderr } = await runCommand(
+      args.map((word) => paths[word] ?? word),
+      env,
+    )
+    return settled(stdout + stderr)
+  }
+  for (const shown of commands) {
+    let output = await run(shown)
+    while (isEarly(output) && !isEarly(shown.output)) {
+      await delay(100)
+      output = await run(shown)
+    }
+    expect([shown.args.join(' '), output]).toEqual([shown.args.join(' '), shown.output])
+  }
+})
