@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 
-import { addGauges, addJournalGauges } from './app/gauges.ts'
+import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
+import { createLateRolloutStore, createStages } from './app/create-stages.ts'
 import { createEchoKeeper, type EchoKeeper } from './app/keep-echoes.ts'
 import { openConfiguredJournal, openJournalLater } from './app/open-journal.ts'
 import { createRateSharing } from './app/share-rate.ts'
@@ -47,7 +48,7 @@ import {
   createPredecessorWatch,
   type Recovery,
 } from './writes/index.ts'
-import { createFileStages } from './rollout/index.ts'
+import { createFileStages, type StoredStages } from './rollout/index.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { createFairGate, createRateLimits, type FairGate } from './upstream/index.ts'
 import { createSharedReader, createV3Client, createV3Reader } from './v3/index.ts'
@@ -108,6 +109,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   }
   const client = createV3Client(upstream)
   const rateLimit = createRateSharing()
+  const rollout = createLateRolloutStore()
   const rateLimits = createRateLimits(
     systemClock,
     (priority, admission) =>
@@ -202,12 +204,19 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     overrides.worker === undefined ? createReloadReport(events, metrics.addReloads(nowMs)) : undefined
   addGauges(metrics, shared, registry, rateLimits, { ...gates, relay: relays })
   const start = async (): Promise<Running> => {
-    const open = overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events, rateLimit))
+    const open =
+      overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events, rateLimit, rollout))
     // What V2 serves needs no journal.
     const journal = partners.some(({ v2: own }) => own !== undefined)
       ? await openJournalLater(open, events, systemClock)
       : await open()
     addJournalGauges(metrics, journal, systemClock)
+    // A journal that a caller opens is not known to have a store of stages.
+    const stages =
+      journal.durable && overrides.openJournal === undefined
+        ? createStages({ config, late: rollout, journal, registry, events, metrics })
+        : undefined
+    if (stages !== undefined) addStageGauges(metrics, stages)
     const keeper = createEchoKeeper(shared.echoes, journal, v3.baseUrl, systemClock)
     await keeper.load()
     // Read when it is needed: a journal that could not be reached yet does not know it.
@@ -216,7 +225,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       ...shared,
       journal,
       predecessors: createPredecessorWatch(journal, systemClock),
-      stages: createFileStages(() => journal.linkSecret),
+      stages: stages ?? createFileStages(() => journal.linkSecret),
       reads: {
         ...reads,
         get linkSecret() {
@@ -233,9 +242,10 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       (id) => longestReadBackMs(registry, id),
     )
     const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
-    const app = createProxyApp(context, () => readinessOf(ready, journal), page)
+    const app = createProxyApp(context, () => readinessOf(ready, journal, stages), page)
     const server = createListener(app, limits.slowClients, events, () => ready)
-    started = { journal, recovery, server, keeper }
+    await stages?.start()
+    started = { journal, recovery, server, keeper, stages }
     return started
   }
   let running: Promise<Running> | undefined
@@ -266,6 +276,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       })
       await parts.recovery.stop()
       await parts.keeper.stop()
+      await parts.stages?.stop()
     }
     relays.close()
     await Promise.all([passThrough.close(), client.close(), reads.reader.close()])
@@ -303,6 +314,7 @@ interface Running {
   readonly journal: Journal
   readonly recovery: Recovery
   readonly server: Server
+  readonly stages: StoredStages | undefined
 }
 
 /** The configured secret of next links, for instances that share no journal. */
@@ -311,8 +323,11 @@ function linkSecretOf({ listen }: Config): Uint8Array | undefined {
 }
 
 /** Whether requests are welcome, and if not why. */
-function readinessOf(ready: boolean, journal: Journal): Readiness {
+function readinessOf(ready: boolean, journal: Journal, stages: StoredStages | undefined): Readiness {
   if (!ready) return 'stopping'
+  if (stages?.isReady() === false) return 'stages unknown'
+  // What V2 serves needs no journal: without this instance those partners would be served by nobody.
+  if (stages?.describe().some(({ stage }) => stage === 'legacy') === true) return 'ready'
   if (!journal.isAvailable()) return 'journal unavailable'
   return journal.lease() === undefined ? 'journal lease lost' : 'ready'
 }

@@ -3,6 +3,7 @@ import type { Balance, Journal } from '../journal/index.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { PartnerRegistry } from '../partners/index.ts'
 import type { ProxyContext } from '../proxy/index.ts'
+import type { StoredStages } from '../rollout/index.ts'
 import type { FairGate, RateLimits } from '../upstream/index.ts'
 import type { Clock } from '../clock.ts'
 
@@ -82,6 +83,54 @@ export function addJournalGauges(
   )
   metrics.addGauge({ name: 'journal_available', help: 'Processes that can write to the journal.' }, () =>
     journal.isAvailable() ? 1 : 0,
+  )
+}
+
+/** Adds what this instance knows of the stages of partners. */
+export function addStageGauges(
+  metrics: Pick<Metrics, 'addGauge'>,
+  stages: Pick<StoredStages, 'describe' | 'viewAgeMs'>,
+): void {
+  metrics.addGauge(
+    {
+      name: 'stage_current',
+      help: '1 for the stage of each partner.',
+      labels: ['partner', 'stage', 'source'],
+      shared: true,
+    },
+    () =>
+      stages
+        .describe()
+        .map(({ partner, stage, source }) => ({ labels: { partner, stage, source }, value: 1 })),
+  )
+  metrics.addGauge(
+    {
+      name: 'stage_percent',
+      help: 'Share of units that V3 serves at canary.',
+      labels: ['partner'],
+      shared: true,
+    },
+    () => stages.describe().map(({ partner, percent }) => ({ labels: { partner }, value: percent })),
+  )
+  metrics.addGauge(
+    { name: 'stage_writes', help: 'Writes under way on each side.', labels: ['partner', 'side'] },
+    () =>
+      stages
+        .describe()
+        .flatMap(({ partner, underWay }) =>
+          (['v2', 'v3'] as const).map((side) => ({ labels: { partner, side }, value: underWay[side] })),
+        ),
+  )
+  metrics.addGauge(
+    { name: 'stage_held_writes', help: 'Writes that wait for their stage.', labels: ['partner'] },
+    () => stages.describe().map(({ partner, held }) => ({ labels: { partner }, value: held })),
+  )
+  metrics.addGauge(
+    { name: 'stage_age_seconds', help: 'Time since the stages were read.', shared: true },
+    () => {
+      const ageMs = stages.viewAgeMs()
+      return ageMs === undefined ? [] : ageMs / 1_000
+    },
   )
 }
 

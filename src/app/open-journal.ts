@@ -3,13 +3,15 @@ import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import { createLateJournal, createNoJournal, type Journal, openJournal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
+import type { LateRolloutStore } from './create-stages.ts'
 import type { RateSharing } from './share-rate.ts'
 
-/** Opens the journal that the configuration names, and shares the pace of those who share it. Errors: those of `openJournal`. */
+/** Opens the journal that the configuration names, and shares with those who share it the pace and the stages. Errors: those of `openJournal`. */
 export async function openConfiguredJournal(
   config: JournalConfig,
   events: Events,
   sharing: RateSharing,
+  rollout: Pick<LateRolloutStore, 'use'>,
 ): Promise<Journal> {
   const url = journalUrlOf(config)
   if (url === 'none') return createNoJournal()
@@ -31,6 +33,7 @@ export async function openConfiguredJournal(
     },
   })
   sharing.use(journal.rateLimit)
+  rollout.use(journal)
   return journal
 }
 

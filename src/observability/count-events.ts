@@ -27,6 +27,7 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
   const denials = counter('credentials_denied_total', 'Writes whose credentials V3 denied.', ['partner'])
   const failures = counter('pass_through_failures_total', 'Passed-through requests without a complete reply.', ['reason']) // prettier-ignore
   const relayFailures = counter('relay_failures_total', 'Requests to V2 without a complete reply.', ['reason']) // prettier-ignore
+  const stageChanges = counter('stage_changes_total', 'Changes of stages that took effect here.', ['partner', 'stage']) // prettier-ignore
   const guardActions = counter('stage_guard_actions_total', 'Actions of guards.', ['partner', 'action', 'kind']) // prettier-ignore
   const guardFailures = counter('stage_guard_failures_total', 'Times that the evidence of guards could not be read or kept.', ['partner']) // prettier-ignore
   const internal = counter('internal_errors_total', 'Unexpected errors.', [])
@@ -93,6 +94,10 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
     slowClient: (event) => {
       events.slowClient(event)
       slow.inc(event)
+    },
+    stageChanged: (event) => {
+      events.stageChanged(event)
+      if (event.from !== null) stageChanges.inc({ partner: event.partner, stage: event.to })
     },
     guardActed: (event) => {
       events.guardActed(event)

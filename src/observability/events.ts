@@ -57,6 +57,18 @@ export interface PassedThrough {
   readonly queuedMs: number
 }
 
+/** A partner is served by another stage or share. */
+export interface StageChanged {
+  readonly partner: string
+  /** Null: at the start of this instance. */
+  readonly from: string | null
+  readonly to: string
+  readonly percent: number
+  readonly revision: number
+  /** `kept`: as an earlier process read it. */
+  readonly source: 'store' | 'kept' | 'file' | 'override'
+}
+
 /** An action of the guards of a partner, with what led to it. A single school is named in the audit trail, not here. */
 export interface GuardActed {
   readonly partner: string
@@ -114,6 +126,13 @@ export interface Events {
   journalRowsDamaged(event: { readonly batches: number }): void
   /** A client was disconnected because it sent its headers or body, or read its reply, too slowly. */
   slowClient(event: { readonly phase: 'headers' | 'upload' | 'reply' }): void
+  /** This instance serves a partner by another stage from now on. */
+  stageChanged(event: StageChanged): void
+  /** The stages were not read for as long as they count: writes that V3 serves are refused. */
+  stagesStale(): void
+  stagesFresh(): void
+  /** The last stages could not be written to their file: changes are not acknowledged, so that none forward is made. */
+  stagesNotKept(): void
   /** The guards of a partner have acted: this instance is the one that did. */
   guardActed(event: GuardActed): void
   /** The evidence about a partner cannot be read or kept: its guards do nothing until it can. */
@@ -166,6 +185,10 @@ export function createEvents(logger: Logger): Events {
     journalLeaseLost: () => logger.error('journal lease lost'),
     journalRowsDamaged: (event) => logger.error(event, 'journal rows damaged'),
     slowClient: (event) => logger.warn(event, 'slow client cut off'),
+    stageChanged: (event) => logger.info(event, 'stage changed'),
+    stagesStale: () => logger.error('stages cannot be read'),
+    stagesFresh: () => logger.info('stages are read again'),
+    stagesNotKept: () => logger.error('stages cannot be kept in their file'),
     guardActed: (event) => logger.error(event, 'guard acted'),
     guardsFailed: (event) => logger.error(event, 'guards failed'),
     credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),

@@ -41,6 +41,12 @@ export interface GuardTrialSeen {
   readonly bad: readonly string[]
 }
 
+/** A write that waits for its stage, or was refused for it. */
+export interface StageWaitSeen {
+  readonly partner: string
+  readonly reason: 'changing' | 'stale' | 'asking' | 'overloaded'
+}
+
 /** A gauge that is read when the metrics are rendered. */
 export interface GaugeOptions<Label extends string> {
   /** Without `markbridge_`. */
@@ -78,6 +84,8 @@ export interface Metrics {
   readonly visible: (afterMs: number) => void
   readonly shareRefused: (refusal: ShareRefusal) => void
   readonly guardCounted: (trial: GuardTrialSeen) => void
+  readonly stageHeld: (wait: StageWaitSeen) => void
+  readonly stageRefused: (wait: StageWaitSeen) => void
   /** Adds a gauge; a reading that fails counts as none. */
   addGauge<Label extends string = never>(
     gauge: GaugeOptions<Label>,
@@ -105,6 +113,8 @@ export function createMetrics(): Metrics {
   const refusals = counter('shares_refused_total', 'Requests that were refused because the share of their client was used up.', ['resource', 'reason']) // prettier-ignore
   const guardTrials = counter('stage_guard_trials_total', 'Writes that guards have counted.', ['partner', 'side']) // prettier-ignore
   const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', ['partner', 'side', 'kind']) // prettier-ignore
+  const stageWaits = counter('stage_held_total', 'Writes that waited for their stage.', ['partner', 'reason']) // prettier-ignore
+  const stageRefusals = counter('stage_refused_total', 'Requests that were refused for their stage.', ['partner', 'reason']) // prettier-ignore
   let observesProcess = false
   const observeProcess = (): void => {
     if (!observesProcess) collectDefaultMetrics({ register: registry })
@@ -131,6 +141,8 @@ export function createMetrics(): Metrics {
       guardTrials.inc({ partner, side })
       for (const kind of bad) guardBad.inc({ partner, side, kind })
     },
+    stageHeld: ({ partner, reason }) => stageWaits.inc({ partner, reason }),
+    stageRefused: ({ partner, reason }) => stageRefusals.inc({ partner, reason }),
     addGauge: (options, read) => addGauge(registry, options, read),
     addReloads: (nowMs) => createReloadMetrics(registry, nowMs),
     render: async () => {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { handleMetrics, type MetricsPage } from './handle-metrics.ts'
 
 /** What `/readyz` answers; all but `ready` is 503. */
-export type Readiness = 'ready' | 'stopping' | 'journal unavailable' | 'journal lease lost'
+export type Readiness = 'ready' | 'stopping' | 'journal unavailable' | 'journal lease lost' | 'stages unknown'
 
 /** Answers an operational request. */
 export type Operation = (request: IncomingMessage, response: ServerResponse) => Promise<void>

@@ -9,6 +9,7 @@ import { resolveSecrets } from '../../src/config/resolve-secrets.ts'
 import { configSchema } from '../../src/config/schema.ts'
 import { createMetricsSum } from '../../src/observability/metrics-sum.ts'
 import { runCommand } from '../cli/run-command.ts'
+import { journalFile } from '../e2e/support/journal-file.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 
 const operations = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
@@ -40,7 +41,7 @@ function keysOf(node: Node, path: readonly string[] = []): string[] {
 }
 
 test('docs/operations.md has a row for every metric, and none for another', async () => {
-  const adapter = await startAdapter('http://127.0.0.1:1')
+  const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journalFile().url } })
   const { text } = await adapter.request('GET', '/metrics')
   const ofWorkers = await createMetricsSum(Date.now).render()
   const shown = [...(text + ofWorkers.text).matchAll(/^# TYPE (markbridge_\w+) /gm)].map(([, name]) => name)

@@ -63,7 +63,7 @@ it('product 3: a journal that was deleted in use answers 503, is not ready, and 
 
 /** Runs SQL on the file of a journal, as somebody does who can write to the disk. */
 function tamper(url: string, sql: string): void {
-  const database = new DatabaseSync(url.replace('sqlite:', ''))
+  const database = new DatabaseSync(url.replace('sqlite:', ''), { timeout: 3_000 })
   database.exec(sql)
   database.close()
 }

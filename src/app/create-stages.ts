@@ -1,0 +1,81 @@
+import type { Config } from '../config/index.ts'
+import { AdapterError } from '../errors.ts'
+import type { DurableJournal, Journal } from '../journal/index.ts'
+import type { Events } from '../observability/events.ts'
+import type { Metrics } from '../observability/metrics.ts'
+import type { PartnerRegistry } from '../partners/index.ts'
+import {
+  createRolloutStore,
+  createStoredStages,
+  type RolloutStore,
+  type StoredStages,
+} from '../rollout/index.ts'
+import { backgroundClock } from '../clock.ts'
+import { createStageFile, stageFileOf } from './stage-file.ts'
+
+/** The store of stages in a journal that is opened later. */
+export interface LateRolloutStore {
+  /** Sets the journal; before that the store cannot be reached. */
+  use(journal: DurableJournal): void
+  readonly store: Pick<RolloutStore, 'snapshot' | 'acknowledge' | 'leave'>
+  /** Gives units their places; undefined before the journal is open. */
+  secret(): Uint8Array | undefined
+}
+
+export function createLateRolloutStore(): LateRolloutStore {
+  let opened: { readonly store: RolloutStore; readonly secret: Uint8Array } | undefined
+  const ask = async <Result>(question: (store: RolloutStore) => Promise<Result>): Promise<Result> => {
+    if (opened !== undefined) return question(opened.store)
+    throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal has not been reached since the start.')
+  }
+  return {
+    use: (journal) => {
+      opened = { store: createRolloutStore(journal.database), secret: journal.linkSecret }
+    },
+    store: {
+      snapshot: () => ask((store) => store.snapshot()),
+      acknowledge: (instance, rows) => ask((store) => store.acknowledge(instance, rows)),
+      leave: (instance) => ask((store) => store.leave(instance)),
+    },
+    secret: () => opened?.secret,
+  }
+}
+
+export interface StageParts {
+  readonly config: Config
+  readonly late: LateRolloutStore
+  readonly journal: Pick<Journal, 'lease' | 'renewLease'>
+  readonly registry: Pick<PartnerRegistry, 'partners'>
+  readonly events: Pick<Events, 'stageChanged' | 'stagesStale' | 'stagesFresh' | 'stagesNotKept'>
+  readonly metrics: Pick<Metrics, 'stageHeld' | 'stageRefused'>
+}
+
+/** A held write waits for longer than a change may take, with what is read and committed around that. */
+const BEYOND_DRAIN_MS = 5_000
+
+/** Creates the stages of one instance, over the store in its journal. */
+export function createStages({ config, late, journal, registry, events, metrics }: StageParts): StoredStages {
+  const { rollout } = config
+  return createStoredStages({
+    store: late.store,
+    instance: () => journal.lease(),
+    renewLease: () => journal.renewLease(),
+    clock: backgroundClock,
+    kept: createStageFile(stageFileOf(config.journal, rollout)),
+    secret: () => late.secret(),
+    partners: () => registry.partners(),
+    events: {
+      changed: ({ from, ...event }) => events.stageChanged({ from: from ?? null, ...event }),
+      held: (event) => metrics.stageHeld(event),
+      refused: (event) => metrics.stageRefused(event),
+      stale: () => events.stagesStale(),
+      fresh: () => events.stagesFresh(),
+      keepFailed: () => events.stagesNotKept(),
+    },
+    // The stage of the file says so already (to-file-stage).
+    unknownBeginAt: undefined,
+    staleAfterMs: config.journal.leaseMs,
+    resendWindowMs: rollout.resendWindowMs,
+    holdMs: rollout.drainMs + BEYOND_DRAIN_MS,
+  })
+}

@@ -1,0 +1,146 @@
+import { join } from 'node:path'
+
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+
+import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
+import { type Adapter, adapterConfig, startAdapter } from '../support/start-adapter.ts'
+import { journalFile } from './support/journal-file.ts'
+import { operate, post, stagedSettings, startTwoFaces, type TwoFaces } from './support/staged-partner.ts'
+
+/** How long an instance may take to see `back`. */
+const BACK_MS = 2_000
+
+/** Writes one mark after another through an adapter until it is stopped. */
+function keepWriting(adapter: Adapter, faces: TwoFaces, name: string) {
+  const answered: { readonly comment: string; readonly atMs: number; readonly status: number }[] = []
+  let isOver = false
+  const write = async (lane: number): Promise<void> => {
+    for (let n = 0; !isOver; n += 1) {
+      const comment = `${name}-${lane}-${n}`
+      const { status } = await post(adapter, faces.batch(comment))
+      answered.push({ comment, atMs: performance.now(), status })
+    }
+  }
+  const lanes = [0, 1, 2, 3].map(write)
+  return {
+    answered,
+    stop: async () => {
+      isOver = true
+      await Promise.all(lanes)
+    },
+  }
+}
+
+describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQL', () => {
+  let postgres: TestPostgres
+  beforeAll(async () => {
+    postgres = await startPostgres()
+  })
+  afterAll(() => postgres.close())
+
+  it('back under load: each instance answers from V2 within two seconds, and no write goes to both sides', async () => {
+    const faces = await startTwoFaces()
+    const url = await postgres.createDatabase()
+    const settings = stagedSettings(faces, url, 'v3')
+    const adapters = [await startAdapter(faces.v3Url, settings), await startAdapter(faces.v3Url, settings)]
+    const operator = await operate(url, 'v3')
+    const writers = adapters.map((adapter, index) => keepWriting(adapter, faces, `instance${index}`))
+    await vi.waitFor(
+      () => writers.forEach(({ answered }) => expect(answered.length).toBeGreaterThan(20)),
+      20_000,
+    )
+    await operator.back('shadow')
+    const backMs = performance.now()
+    const wait = BACK_MS + 500
+    await vi.waitFor(() => expect(performance.now() - backMs).toBeGreaterThan(wait), {
+      timeout: wait + 1_000,
+    })
+    await Promise.all(writers.map((writer) => writer.stop()))
+    const recorded = await faces.faces()
+    for (const { answered } of writers) {
+      const first = answered.find(({ comment }) => recorded.get(comment) === 'V2')
+      expect((first?.atMs ?? Infinity) - backMs).toBeLessThan(BACK_MS)
+      const late = answered.filter(({ atMs }) => atMs - backMs > BACK_MS)
+      expect(late.filter(({ comment }) => recorded.get(comment) !== 'V2')).toEqual([])
+      expect(answered.filter(({ status }) => status !== 200)).toEqual([])
+    }
+  }, 60_000)
+
+  it('forward waits for the writes of each instance, names the one that does not end, and holds new ones meanwhile', async () => {
+    const faces = await startTwoFaces({ v2: { latencyMs: 4_000 } })
+    const url = await postgres.createDatabase()
+    const settings = stagedSettings(faces, url, 'shadow')
+    const [one, other] = [
+      await startAdapter(faces.v3Url, settings),
+      await startAdapter(faces.v3Url, settings),
+    ]
+    const operator = await operate(url, 'shadow')
+    const slow = post(one, faces.batch('slow'))
+    await vi.waitFor(async () => {
+      const { text } = await one.request('GET', '/metrics')
+      expect(text).toContain('markbridge_stage_writes{partner="acme",side="v2"} 1')
+    })
+    const driven = operator.forward('canary', 1_500)
+    await vi.waitFor(async () => {
+      const { partners, acknowledgements } = await operator.store.snapshot()
+      const revision = partners.get('acme')?.pending?.revision
+      expect(revision).toBeDefined()
+      expect(acknowledgements.filter(({ pendingRevision }) => pendingRevision === revision)).toHaveLength(2)
+    }, 5_000)
+    const held = post(other, faces.batch('held'))
+    const result = await driven
+    expect(result).toMatchObject({ kind: 'undrained', instances: [{ writes: 1 }] })
+    expect((await slow).status).toBe(200)
+    expect((await held).status).toBe(200)
+    expect((await faces.faces()).get('held')).toBe('V2')
+    expect(await operator.forward('canary', 5_000)).toMatchObject({ kind: 'committed' })
+    const replies = await Promise.all([post(one, faces.batch('a')), post(other, faces.batch('b'))])
+    expect(replies.map(({ status }) => status)).toEqual([200, 200])
+    const recorded = await faces.faces()
+    expect([recorded.get('a'), recorded.get('b')]).toEqual(['V3', 'V3'])
+  }, 60_000)
+
+  it('with the store dead: legacy serves on, V3 refuses writes once its view is old, and the override of a reload brings V2 back', async () => {
+    const { server } = postgres
+    if (server === undefined) return
+    const faces = await startTwoFaces()
+    const url = await postgres.createDatabase()
+    const stateFile = (name: string) => join(journalFile().url.slice('sqlite:'.length), '..', name)
+    const rollout = { stateFile: stateFile('legacy.stages') }
+    const legacySettings = stagedSettings(faces, url, 'legacy', { rollout, leaseMs: 1_000 })
+    const legacy = await startAdapter(faces.v3Url, legacySettings)
+    const v3Settings = stagedSettings(faces, await postgres.createDatabase(), 'v3', { leaseMs: 1_000 })
+    const v3 = await startAdapter(faces.v3Url, v3Settings)
+    await vi.waitFor(() => expect(post(v3, faces.batch('before'))).resolves.toMatchObject({ status: 200 }))
+    await server.stop()
+    try {
+      await vi.waitFor(
+        async () => expect((await post(v3, faces.batch('x'))).text).toContain('ADP_STAGE_UNKNOWN'),
+        {
+          timeout: 20_000,
+        },
+      )
+      expect(await post(legacy, faces.batch('legacy'))).toMatchObject({ status: 200 })
+      const lowered = stagedSettings(faces, v3Settings.journal.url, 'v3', {
+        leaseMs: 1_000,
+        override: 'legacy',
+      })
+      await v3.app.reload(() => Promise.resolve(adapterConfig(faces.v3Url, lowered)))
+      const sinceMs = performance.now()
+      expect(await post(v3, faces.batch('lowered'))).toMatchObject({ status: 200 })
+      expect(performance.now() - sinceMs).toBeLessThan(BACK_MS)
+      const recorded = await faces.faces()
+      expect([recorded.get('legacy'), recorded.get('lowered')]).toEqual(['V2', 'V2'])
+      // A start without the store: what was kept serves.
+      await legacy.app.close()
+      const again = await startAdapter(faces.v3Url, legacySettings)
+      expect(await post(again, faces.batch('again'))).toMatchObject({ status: 200 })
+      expect((await again.request('GET', '/readyz')).status).toBe(200)
+      const without = await startAdapter(faces.v3Url, stagedSettings(faces, url, 'legacy'))
+      expect((await without.request('GET', '/readyz')).text).toBe('{"status":"stages unknown"}')
+      expect((await post(without, faces.batch('without'))).text).toContain('ADP_STAGE_UNKNOWN')
+    } finally {
+      await server.start()
+    }
+  }, 120_000)
+})

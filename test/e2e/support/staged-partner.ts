@@ -1,0 +1,110 @@
+import { onTestFinished } from 'vitest'
+
+import { openRolloutStore, type OpenedRolloutStore } from '../../../src/rollout/index.ts'
+import { driveForward, type DriveResult } from '../../../src/rollout/store/drive-forward.ts'
+import type { Stage, StageSetting } from '../../../src/rollout/stage.ts'
+import { systemClock } from '../../../src/clock.ts'
+import { createSandbox, type SandboxOptions } from '../../../src/sandbox/index.ts'
+import { batchOf, postBatch } from '../../support/batch-request.ts'
+import type { Adapter, Reply } from '../../support/start-adapter.ts'
+import { sandboxHeaders, testNow } from '../../sandbox/start-sandbox.ts'
+
+/** A service with both faces, each on a port of its own. */
+export interface TwoFaces {
+  readonly v3Url: string
+  readonly v2Url: string
+  /** A batch with one mark; `comment` finds it again. */
+  batch(comment: string): ReturnType<typeof batchOf>
+  /** The face that recorded each mark, by its comment. */
+  faces(): Promise<ReadonlyMap<string, 'V2' | 'V3'>>
+}
+
+export async function startTwoFaces(options: Partial<SandboxOptions> = {}): Promise<TwoFaces> {
+  const sandbox = createSandbox({ now: testNow, v2Port: 0, ...options })
+  const { url, v2Url } = await sandbox.listen()
+  onTestFinished(() => sandbox.close())
+  const read = async (path: string): Promise<unknown> => (await fetch(`${url}${path}`)).json()
+  const samples = (await read('/_sandbox/samples')) as {
+    learners: string[]
+    events: string[]
+    codes: { id: string }[]
+  }
+  let next = 0
+  return {
+    v3Url: url,
+    v2Url,
+    batch: (comment) => {
+      next += 1
+      const record = {
+        Present: true,
+        Absent: false,
+        Learner: samples.learners[next % samples.learners.length],
+        AttendableEvent: samples.events[0],
+        SchoolAttendanceCode: samples.codes[0]?.id,
+        MinutesLate: null,
+        Comment: comment,
+      }
+      return batchOf([record])
+    },
+    faces: async () => {
+      const effects = (await read('/_sandbox/effects')) as { comment: string; face: 'V2' | 'V3' }[]
+      return new Map(effects.map(({ comment, face }) => [comment, face]))
+    },
+  }
+}
+
+/** The settings of an adapter whose partner `acme` begins at a stage of the file. */
+export function stagedSettings(
+  { v2Url }: Pick<TwoFaces, 'v2Url'>,
+  journalUrl: string,
+  stage: Stage,
+  more: { readonly override?: Stage; readonly rollout?: object; readonly leaseMs?: number } = {},
+) {
+  return {
+    journal: { url: journalUrl, leaseMs: more.leaseMs ?? 10_000 },
+    rollout: more.rollout ?? {},
+    partners: [
+      {
+        id: 'acme',
+        match: { any: true },
+        stage,
+        v2: { baseUrl: v2Url },
+        ...(more.override === undefined ? {} : { stageOverride: more.override }),
+      },
+    ],
+  }
+}
+
+export const post = (adapter: Adapter, batch: ReturnType<typeof batchOf>): Promise<Reply> =>
+  postBatch(adapter, batch, sandboxHeaders)
+
+const setting = (stage: Stage, percent = 100): StageSetting => ({ stage, percent, always: [], never: [] })
+
+/** What an operator does, at the store itself. */
+export interface StageOperator {
+  readonly store: OpenedRolloutStore
+  forward(to: Stage, drainMs?: number, percent?: number): Promise<DriveResult>
+  back(to: Stage): Promise<unknown>
+}
+
+/** Opens the store of stages beside the adapters. `first` is the stage of the file. */
+export async function operate(url: string, first: Stage): Promise<StageOperator> {
+  const store = await openRolloutStore({ url })
+  onTestFinished(() => store.close().catch(() => undefined))
+  const change = async (to: StageSetting) => {
+    const known = (await store.snapshot()).partners.get('acme')?.state
+    const from: StageSetting = known ?? setting(first)
+    const by = { by: 'tester', reason: 'test' }
+    return { partner: 'acme', expectedRevision: known?.revision ?? 0, from, to, ...by }
+  }
+  return {
+    store,
+    forward: async (to, drainMs = 5_000, percent) =>
+      driveForward(
+        store,
+        { ...(await change(setting(to, percent))), quietMs: 0 },
+        { drainMs, clock: systemClock },
+      ),
+    back: async (to) => store.apply(await change(setting(to, 0)), 'back'),
+  }
+}
