@@ -48,7 +48,7 @@ import {
   createPredecessorWatch,
   type Recovery,
 } from './writes/index.ts'
-import { createFileStages, type StoredStages } from './rollout/index.ts'
+import { createFileStages, type LiveStages, type StoredStages } from './rollout/index.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { createFairGate, createRateLimits, type FairGate } from './upstream/index.ts'
 import { createSharedReader, createV3Client, createV3Reader } from './v3/index.ts'
@@ -61,6 +61,8 @@ export interface AppOverrides {
   readonly nowMs?: () => number
   readonly newId?: () => string
   readonly openJournal?: () => Promise<Journal>
+  /** Decides which side serves a request, in place of the stages of the partners. */
+  readonly stages?: LiveStages
   /** The number of this process among those that share a port: in every line of the log. */
   readonly worker?: number
   /** What `/metrics` shows instead of this process's own: those of all that share a port. */
@@ -175,6 +177,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     authorise: createAuthorise(rateLimits),
     relays,
     rewriteLinks: config.passThrough.rewriteLinks,
+    noteUnrecorded: (partner: string) => events.relayedUnrecorded({ partner }),
     enterPartner: registry.enter,
     v3: client,
     passThrough,
@@ -225,7 +228,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       ...shared,
       journal,
       predecessors: createPredecessorWatch(journal, systemClock),
-      stages: stages ?? createFileStages(() => journal.linkSecret),
+      stages: overrides.stages ?? stages ?? createFileStages(() => journal.linkSecret),
       reads: {
         ...reads,
         get linkSecret() {

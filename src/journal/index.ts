@@ -15,7 +15,7 @@ export type {
   NewRecord,
   ReopenResult,
   OlderOpen,
-  OlderUnknown,
+  OlderUnsettled,
   RecordRef,
   RecordState,
   Predecessors,

@@ -90,8 +90,13 @@ export type BeginResult =
       /** An earlier batch had the same ids and other bytes. */
       readonly idsReused: boolean
     }
-  /** The batch is a repetition: `running` while one of its records is open. */
-  | { readonly kind: 'known'; readonly batch: number; readonly running: boolean }
+  /** The batch is a repetition: `running` while one of its records is open. `side`: that of the one before. */
+  | {
+      readonly kind: 'known'
+      readonly batch: number
+      readonly running: boolean
+      readonly side?: 'v2' | undefined
+    }
 
 /** A batch as the journal stores it. */
 export interface StoredBatch {
@@ -121,10 +126,11 @@ export interface StoredRecord {
   readonly attempts: number
 }
 
-/** A record, and an older one of its key whose outcome is unknown and is still looked for. */
-export interface OlderUnknown {
+/** A record, and an older one of its key that V3 serves: it is open, or its outcome is unknown and is still looked for. */
+export interface OlderUnsettled {
   readonly own: RecordRef
   readonly older: RecordRef
+  readonly isOpen: boolean
 }
 
 /** A batch with records that are due. */
@@ -212,8 +218,8 @@ export interface Journal {
   load(batch: number): Promise<StoredBatch | undefined>
   /** For each of the records the nearest older open one of its key, also of its own batch. */
   olderOpen(records: readonly RecordRef[]): Promise<readonly OlderOpen[]>
-  /** The older records of the keys of these whose outcome is unknown and is still looked for; they are opened with `reopen`. */
-  olderUnknown(records: readonly RecordRef[]): Promise<readonly OlderUnknown[]>
+  /** The older records of the keys of these that V3 serves and whose outcome is not certain, as they are at one moment. */
+  olderUnsettled(records: readonly RecordRef[]): Promise<readonly OlderUnsettled[]>
   /** The records that are still open: a newer record of the same key waits for them. */
   stillOpen(records: readonly RecordRef[]): Promise<readonly RecordRef[]>
   /** Open records of these batches that an open record of the same key in a newer batch waits for. */

@@ -79,7 +79,7 @@ export function createLateJournal<Opened extends Journal>({
       ask((opened) => opened.reopen(batch, positions, credentials, how)),
     load: (batch) => ask((opened) => opened.load(batch)),
     olderOpen: (records) => ask((opened) => opened.olderOpen(records)),
-    olderUnknown: (records) => ask((opened) => opened.olderUnknown(records)),
+    olderUnsettled: (records) => ask((opened) => opened.olderUnsettled(records)),
     stillOpen: (records) => ask((opened) => opened.stillOpen(records)),
     blocking: (batches) => ask((opened) => opened.blocking(batches)),
     takeOver: () => ask((opened) => opened.takeOver()),

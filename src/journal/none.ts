@@ -116,7 +116,7 @@ export function createNoJournal(): Journal {
           return older === undefined ? undefined : toRef(older)
         }),
       ),
-    olderUnknown: () => Promise.resolve([]),
+    olderUnsettled: () => Promise.resolve([]),
     stillOpen: (records) => Promise.resolve(records.filter((record) => entryOf(record) !== undefined)),
     blocking: () => Promise.resolve([]),
     takeOver: () => Promise.resolve([]),

@@ -1,8 +1,10 @@
 import { type Kysely, type RawBuilder, sql, type SqlBool } from 'kysely'
 
-import type { DueRecords, OlderUnknown, RecordRef } from './journal.ts'
+import type { DueRecords, OlderUnsettled, RecordRef } from './journal.ts'
+import { stateCodes } from './lifecycle.ts'
 import { isClosed, isIn, isOpen } from './schema/record-sql.ts'
 import { intactRecord } from './schema/row-sums.ts'
+import { isOnV2 } from './side.ts'
 import type { JournalTables } from './schema/tables.ts'
 
 /** So many references go into one statement: databases bound their parameters. */
@@ -63,28 +65,30 @@ export async function readBlocking(
   return blocking
 }
 
-/** For each of the records the older ones of its key whose outcome is unknown and that are due at some time. */
-export async function readOlderUnknown(
+/** For each of the records the older ones of its key that V3 serves and that are open, or unknown and due at some time. */
+export async function readOlderUnsettled(
   db: Kysely<JournalTables>,
   records: readonly RecordRef[],
-): Promise<readonly OlderUnknown[]> {
-  const found: OlderUnknown[] = []
+): Promise<readonly OlderUnsettled[]> {
+  const found: OlderUnsettled[] = []
   for (let from = 0; from < records.length; from += REFS_PER_STATEMENT) {
     const refs = records.slice(from, from + REFS_PER_STATEMENT)
     const rows = await db
       .selectFrom('journal_records as r')
       .innerJoin('journal_records as o', 'o.key', 'r.key')
-      .select(['r.batch', 'r.position', 'o.batch as older', 'o.position as olderPosition'])
+      .select(['r.batch', 'r.position', 'o.batch as older', 'o.position as olderPosition', 'o.state'])
       .where('o.live', '=', sql.lit(1))
-      .where(sql.raw<SqlBool>(isIn('unknown', 'o.')))
-      .where('o.again', '>=', sql.lit(0))
+      .where(sql.raw<SqlBool>(`(${isOpen('o.')} or (${isIn('unknown', 'o.')} and o.again >= 0))`))
+      .where(sql.raw<SqlBool>(`not ${isOnV2('o.batch')}`))
       .where(sql<SqlBool>`(o.batch, o.position) < (+r.batch, +r.position)`)
       .where(sql<SqlBool>`(r.batch, r.position) in (values ${sql.join(refs.map(toRow))})`)
       .orderBy('o.batch')
       .orderBy('o.position')
       .execute()
-    for (const { batch, position, older, olderPosition } of rows)
-      found.push({ own: { batch, position }, older: { batch: older, position: olderPosition } })
+    for (const { batch, position, older, olderPosition, state } of rows) {
+      const isOpen = state === stateCodes.open
+      found.push({ own: { batch, position }, older: { batch: older, position: olderPosition }, isOpen })
+    }
   }
   return found
 }

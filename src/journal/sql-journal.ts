@@ -14,7 +14,7 @@ import { createSharedRateLimit } from './rate-limit/shared-rate-limit.ts'
 import { purge, type Retention } from './purge.ts'
 import { readOlderOpen } from './older-open.ts'
 import { readBatch } from './read-batch.ts'
-import { readBlocking, readDue, readOlderUnknown, readStillOpen } from './read-records.ts'
+import { readBlocking, readDue, readOlderUnsettled, readStillOpen } from './read-records.ts'
 import { createAvailability } from './store/availability.ts'
 import type { WallClock } from '../clock.ts'
 import type { JournalDatabase } from './journal-database.ts'
@@ -208,7 +208,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     load: (batch) => availability.ask(() => readBatch(store.db, batch, unsealing)),
     blocking: (batches) => availability.ask(() => readBlocking(store.db, batches)),
     olderOpen: (records) => availability.ask(() => readOlderOpen(store.db, records)),
-    olderUnknown: (records) => availability.ask(() => readOlderUnknown(store.db, records)),
+    olderUnsettled: (records) => availability.ask(() => readOlderUnsettled(store.db, records)),
     stillOpen: (records) => availability.ask(() => readStillOpen(store.db, records)),
     takeOver: () => availability.ask(() => takeOver(lease.instance())),
     findAbandoned: (isAttended) => availability.ask(() => abandoned.find(lease.instance(), isAttended)),

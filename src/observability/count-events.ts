@@ -30,6 +30,7 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
   const stageChanges = counter('stage_changes_total', 'Changes of stages that took effect here.', ['partner', 'stage']) // prettier-ignore
   const guardActions = counter('stage_guard_actions_total', 'Actions of guards.', ['partner', 'action', 'kind']) // prettier-ignore
   const guardFailures = counter('stage_guard_failures_total', 'Times that the evidence of guards could not be read or kept.', ['partner']) // prettier-ignore
+  const unrecorded = counter('stage_unrecorded_total', 'Writes that V2 was sent and the journal does not know.', ['partner']) // prettier-ignore
   const internal = counter('internal_errors_total', 'Unexpected errors.', [])
   const journalFailures = counter('journal_failures_total', 'Times that the journal became unavailable.', [])
   const leasesLost = counter('journal_leases_lost_total', 'Times that this instance lost its lease.', []) // prettier-ignore
@@ -119,6 +120,10 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
     relayFailed: (event) => {
       events.relayFailed(event)
       relayFailures.inc(event)
+    },
+    relayedUnrecorded: (event) => {
+      events.relayedUnrecorded(event)
+      unrecorded.inc(event)
     },
     internalError: (event) => {
       events.internalError(event)

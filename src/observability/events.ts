@@ -141,6 +141,8 @@ export interface Events {
   passThroughFailed(event: { readonly reason: 'unreachable' | 'brokenReply' }): void
   /** A request to V2 got no whole reply; `lost`: it had left, or a part of it. */
   relayFailed(event: { readonly reason: 'unreachable' | 'lost' | 'brokenReply' }): void
+  /** V2 was sent a write that the journal does not know, since it could not be reached in time. */
+  relayedUnrecorded(event: { readonly partner: string }): void
   /** An unexpected error: its class and stack, which hold no data, but not its message. */
   internalError(event: { readonly errorName: string; readonly stack: readonly string[] }): void
   /** The drain time was over at shutdown; `requests` connections were closed before their replies were read. */
@@ -194,6 +196,7 @@ export function createEvents(logger: Logger): Events {
     credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),
     passThroughFailed: (event) => logger.warn(event, 'pass-through failed'),
     relayFailed: (event) => logger.warn(event, 'relay failed'),
+    relayedUnrecorded: (event) => logger.warn(event, 'relayed unrecorded'),
     internalError: (event) => logger.error(event, 'internal error'),
     drainExpired: (event) => logger.warn(event, 'connections closed before their replies were read'),
     started: (event) => logger.info(event, 'started'),

@@ -20,6 +20,8 @@ export interface ProxyContext extends WriteContext {
   readonly authorise: (request: IncomingMessage, client: Client) => Promise<Authorisation>
   /** Decides which side serves a request. */
   readonly stages: LiveStages
+  /** Notes that V2 was sent a write of a partner which the journal does not know. */
+  readonly noteUnrecorded: (partner: string) => void
   /** Sends on what V2 serves. */
   readonly relays: Relays
   /** Turn absolute links of replies into links of the adapter. */

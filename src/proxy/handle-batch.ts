@@ -1,20 +1,18 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 import type { Partner } from '../partners/partner.ts'
-import { createBatchEncoder } from '../v2/index.ts'
 import {
   answerRepeated,
   answerWrites,
-  type OpenReply,
   planWrites,
   secondsOverBudget,
   type WriteRequest,
 } from '../writes/index.ts'
+import { endBatchReply, openBatchReply } from './batch-reply.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { Handle } from './exchange.ts'
 import { readRequest, serviceRoot } from './read-request.ts'
-import { createMismatchReply, ReplyStream } from './reply-stream.ts'
 
 /**
  * `POST …/V2/Attendance/$batch`: read, decode and plan; then the engine journals, posts, settles and answers. Nothing is posted
@@ -40,21 +38,11 @@ export const handleBatch: Handle = async (context, exchange) => {
       accept: '',
     }
     const plan = await planWrites(write, body, partner, receivedMs, limits, slices)
-    const { records, changesets, outcomesShown, unmappedFields } = plan
-    const openReply: OpenReply = ({ layout, msgtypeResponse }, newId, timing) =>
-      outcomesShown
-        ? new ReplyStream(
-            response,
-            createBatchEncoder(layout, newId, msgtypeResponse),
-            { count: records.length, changesets },
-            timing,
-          )
-        : createMismatchReply(response, newId)
     const planned = { request: write, body, receivedMs, plan, slices }
     const seconds = secondsOverBudget(context, authorisation, plan)
     // A repeated batch has its answer, or gets it without posting all of its records again.
     const answer = seconds === undefined ? answerWrites : answerRepeated
-    const answered = await answer(context, authorisation, planned, openReply)
+    const answered = await answer(context, authorisation, planned, openBatchReply(response, plan))
     if (answered === undefined) {
       response.setHeader('Retry-After', String(seconds))
       throw new AdapterError(
@@ -62,35 +50,17 @@ export const handleBatch: Handle = async (context, exchange) => {
         'The records cannot be posted within the time for a batch at the rate that the service allows. Nothing was posted; send them later, or in smaller batches.',
       )
     }
-    const { tally, queuedMs, replayed, batch } = answered
-    onceWritten(response, () => context.journal.answered(batch))
-    context.events.batchAnswered({
-      ...tally,
-      partner: partner.id,
-      records: records.length,
-      changesets,
-      outcomesShown,
-      unmappedFields,
-      replayed,
-      durationMs: context.nowMs() - receivedMs,
-      queuedMs,
-    })
+    endBatchReply(context, response, partner.id, planned, answered)
   } finally {
     releaseAfterReply(held, response)
   }
-}
-
-/** Calls back when the reply was written completely; never if the client disconnected before. */
-function onceWritten(response: ServerResponse, onWritten: () => void): void {
-  if (response.writableFinished) onWritten()
-  else response.once('finish', onWritten)
 }
 
 /**
  * `auto`: a client that names an OData version, or accepts multipart/mixed by name, is a generic one, and those need the nested
  * layout (batch-wire A6). The request of service.md 4.2 has none of these headers.
  */
-function layoutFor(partner: Partner, request: IncomingMessage): 'flat' | 'nested' {
+export function layoutFor(partner: Partner, request: IncomingMessage): 'flat' | 'nested' {
   if (partner.layout !== 'auto') return partner.layout
   const { headers } = request
   const generic =

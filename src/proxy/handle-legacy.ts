@@ -1,33 +1,27 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 import type { Client } from '../partners/partner.ts'
-import type { StageEntry } from '../rollout/index.ts'
+import { isWriteKind } from '../rollout/index.ts'
 import type { ProxyContext } from './context.ts'
+import { handleRelayedWrite } from './handle-relayed-write.ts'
+import type { LegacyExchange } from './legacy-exchange.ts'
 import { V2_LINK_SEGMENT } from './next-link-side.ts'
 import { serviceRoot } from './read-request.ts'
 import type { RelayCall } from './relayed-call.ts'
 
-/** One request that V2 serves. Its credentials are V2's to judge. */
-export interface LegacyExchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly client: Client
-  readonly entry: StageEntry
-  /** Milliseconds since the epoch. */
-  readonly receivedMs: number
-}
-
 /** Sends a request on to V2, and its reply back, both as they are. Error: `ADP_UPSTREAM_UNAVAILABLE` where there is no V2. */
 export async function handleLegacy(context: ProxyContext, exchange: LegacyExchange): Promise<void> {
-  const { request, response, client } = exchange
+  const { request, response, client, entry, kind } = exchange
   const { v2 } = client.partner
   if (v2 === undefined)
     throw new AdapterError(
       'ADP_UPSTREAM_UNAVAILABLE',
       'V2 serves this partner, and no address of V2 is configured. Nothing was sent.',
     )
-  await context.relays.of(v2).handle(request, response, toRelayCall(context, client, request))
+  const call = toRelayCall(context, client, request)
+  if (isWriteKind(kind) && entry.known !== 'nothing') await handleRelayedWrite(context, exchange, v2, call)
+  else await context.relays.of(v2).handle(request, response, call)
 }
 
 /** Next links carry the marker of their side: V2 also serves the page that they lead to. */

@@ -88,12 +88,13 @@ export function createProxyApp(
       try {
         const side = sideOf(entry, response.locals.issuedBy, request)
         if (kind === 'otherV2') checkOther(context, side, request, response)
+        const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
         if (side === 'v2') {
-          await handleLegacy(context, { request, response, client, entry, receivedMs })
+          const path = target.rawPath
+          await handleLegacy(context, { request, response, client, entry, kind, path, prefix, receivedMs })
         } else {
           const authorisation = await context.authorise(request, client)
           const handle = chooseHandler(route, request)
-          const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
           await handle(context, { request, response, target, prefix, authorisation, receivedMs })
         }
       } finally {

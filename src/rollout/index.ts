@@ -7,7 +7,7 @@ export {
   type SeenWrites,
 } from './advise.ts'
 export { createFileStages } from './file-stages.ts'
-export type { FileStage, LiveStages, StageEntry, StagedPartner } from './live-stages.ts'
+export type { FileStage, KnownWrite, LiveStages, StageEntry, StagedPartner } from './live-stages.ts'
 export { isWriteKind, type RequestKind, type Side, type Stage, stages } from './stage.ts'
 export { backOf, judgeStep, nextOf } from './steps.ts'
 export { createRolloutStore } from './store/create-rollout-store.ts'

@@ -21,6 +21,7 @@ export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
 export { readGuidKey } from './read-key.ts'
 export { createRowReader, type ReadRow, type ReadRules } from './read-rules.ts'
 export { compareReadBack, type ReadBack, type ReadBackKnowledge, toReadBackFilter } from './read-back.ts'
+export { toV2ReadBackFilter, toV3Page } from './read-back-v2.ts'
 export {
   type Echo,
   type EchoProfile,

@@ -7,6 +7,7 @@ export {
   toClientOptions,
   type UpstreamTimeouts,
 } from './connections.ts'
+export { getJson } from './get-json.ts'
 export { enterGate, noConnection } from './fairness/enter-gate.ts'
 export { createFairGate, type FairGate, type GateRefusal } from './fairness/fair-gate.ts'
 export { holderOf, type QueueKey, soleQueue } from './fairness/queue-key.ts'

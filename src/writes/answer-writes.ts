@@ -6,6 +6,7 @@ import type { PartReply } from '../v2/index.ts'
 import type { WriteContext } from './context.ts'
 import { type Plan, redate } from './plan.ts'
 import { replayBatch, toReplayError } from './replay.ts'
+import { type ReplayedRelay, replayRelayed } from './relayed/replay-relayed.ts'
 import { replyContextOf, toFaultPart } from './reply-part.ts'
 import type { Answered, OpenReply } from './reply.ts'
 import { runForClient } from './run.ts'
@@ -49,14 +50,18 @@ export async function answerWrites(
     if (record.faults !== undefined) faults.set(position, toFaultPart(record, replyContext))
     if (slices.spend(record.faults === undefined ? RECORD_WORK : FAULT_WORK)) await slices.next()
   }
-  const batch = await toNewBatch(context, authorisation, planned, replyId, faults, isDropped)
+  const toBatch = (lost?: LostRelay): Promise<NewBatch> =>
+    toNewBatch(context, authorisation, planned, { replyId, faults, isDropped, lost })
+  const batch = await toBatch()
   let begun = await unlessDamaged(context.journal.begin(batch))
+  let lost: LostRelay | undefined
   while (begun.kind === 'known') {
-    const answered = await replayBatch(context, authorisation, begun.batch, openReply, slices)
-    if (answered !== undefined) return answered
-    // It was purged meanwhile.
     const before = begun.batch
-    begun = await unlessDamaged(context.journal.begin(batch))
+    const found = await answerKnown(context, authorisation, planned, begun, openReply)
+    if (found !== undefined && 'tally' in found) return found
+    // Without an answer it was purged meanwhile.
+    lost = found
+    begun = await unlessDamaged(context.journal.begin(lost === undefined ? batch : await toBatch(lost)))
     if (begun.kind === 'known' && begun.batch === before) throw forgotten()
   }
   if (begun.idsReused) context.events.batchIdsReused({ partner: authorisation.partner.id })
@@ -68,10 +73,10 @@ export async function answerWrites(
     batch: begun.batch,
     lease: begun.lease,
     receivedMs: begun.receivedMs,
-    plan: redate(plan, planned.receivedMs, begun.receivedMs),
+    plan: redate(plan, planned.receivedMs, lost?.receivedMs ?? begun.receivedMs),
     positions: isDropped ? [] : plan.records.keys(),
     after: begun.after,
-    mayHaveLeft: () => false,
+    mayHaveLeft: lost?.mayHaveLeft ?? (() => false),
     clientWaits: true,
     replyContext,
   })
@@ -97,9 +102,31 @@ export async function answerRepeated(
   openReply: OpenReply,
 ): Promise<Answered | undefined> {
   const batch = await unlessDamaged(context.journal.find(await identityOf(context, authorisation, planned)))
-  return batch === undefined
-    ? undefined
-    : replayBatch(context, authorisation, batch, openReply, planned.slices)
+  if (batch === undefined) return undefined
+  const side = (await context.journal.load(batch))?.side
+  const found = await answerKnown(context, authorisation, planned, { batch, side }, openReply)
+  return found !== undefined && 'tally' in found ? found : undefined
+}
+
+/** A batch that V2 was sent, and whose reply is not kept. */
+type LostRelay = Extract<ReplayedRelay, { kind: 'lost' }> & { readonly batch: number }
+
+/** Answers a batch that came before: with what is kept of it, or of V2's reply. Undefined: it is not kept any longer. */
+async function answerKnown(
+  context: WriteContext,
+  authorisation: Authorisation,
+  { plan, slices }: PlannedRequest,
+  { batch, side }: { readonly batch: number; readonly side?: 'v2' | undefined },
+  openReply: OpenReply,
+): Promise<Answered | LostRelay | undefined> {
+  if (side === undefined) return replayBatch(context, authorisation, batch, openReply, slices)
+  try {
+    const relayed = await replayRelayed(context, authorisation, plan, batch)
+    if (relayed.kind === 'lost') return { ...relayed, batch }
+    return { tally: relayed.tally, queuedMs: 0, replayed: true, batch, kept: relayed.reply }
+  } catch (cause) {
+    throw toReplayError(cause)
+  }
 }
 
 /**
@@ -121,13 +148,20 @@ const RECORD_WORK = 64
 const FAULT_WORK = 4_096
 const NOTHING = new Uint8Array(0)
 
+/** How a request becomes a batch of the journal. */
+interface BatchForm {
+  readonly replyId: string
+  readonly faults: ReadonlyMap<number, PartReply>
+  readonly isDropped: boolean
+  /** Its place is taken. */
+  readonly lost: LostRelay | undefined
+}
+
 async function toNewBatch(
   context: WriteContext,
   authorisation: Authorisation,
   planned: PlannedRequest,
-  replyId: string,
-  faults: ReadonlyMap<number, PartReply>,
-  isDropped: boolean,
+  { replyId, faults, isDropped, lost }: BatchForm,
 ): Promise<NewBatch> {
   const { partner, client, identity } = authorisation
   const { request, body, plan, slices } = planned
@@ -136,14 +170,14 @@ async function toNewBatch(
     if (fault !== undefined) return { key: '', refused: { answer: encodeAnswer(fault), reason: 'fault' } }
     return isDropped ? { key: '', refused: { answer: undefined, reason: 'dropped' } } : { key }
   }
+  const stored = { request, replyId, sender: identity.credentialsHash, markedAtMs: lost?.receivedMs, body }
   return {
     ...(await identityOf(context, authorisation, planned)),
+    instead: lost?.batch,
     partner: partner.id,
     credentials: JSON.stringify(client),
     records: plan.records.map(({ key }, position) => toNewRecord(key, position)),
-    payload: context.journal.durable
-      ? await encodeStoredRequest({ request, replyId, sender: identity.credentialsHash, body }, slices)
-      : NOTHING,
+    payload: context.journal.durable ? await encodeStoredRequest(stored, slices) : NOTHING,
   }
 }
 

@@ -16,6 +16,7 @@ import { inOrder, runRecords } from './run.ts'
 import { retryDeadlineMs } from './settlement-policy.ts'
 import { mayHaveLeft } from './stored-parts.ts'
 import { decodeStoredRequest, readSender, type StoredRequest } from './stored-request.ts'
+import { endRelayed } from './relayed/end-relayed.ts'
 import { openWriteSession } from './write-session.ts'
 
 /** A batch to finish: these of its records, which are due, or its orphans. */
@@ -55,6 +56,7 @@ export function createFinisher(
   context: WriteContext,
   authorise: AuthoriseStored,
   resting: Resting,
+  lookForMs: (partner: string) => number,
 ): FinishBatch {
   const { journal, orphans, accepted, clock } = context
   /** Credentials that V3 denied, by batch. */
@@ -71,15 +73,9 @@ export function createFinisher(
     const refused = denied.get(batch) ?? []
     return candidates.find((one) => !refused.some((other) => isSameCredentials(one, other))) ?? candidates[0]
   }
-  /** Loads a batch with the authorisation to finish it; undefined while something is missing that may still come. */
-  const prepare = async (batch: number): Promise<Prepared | undefined> => {
-    const stored = await journal.load(batch)
-    if (stored === undefined) {
-      // It is past its retention period.
-      orphans.delete(batch)
-      return undefined
-    }
-    const { partner, owner } = stored
+  /** The authorisation to finish a batch; undefined while something is missing that may still come. */
+  const prepare = async (stored: StoredBatch): Promise<Prepared | undefined> => {
+    const { batch, partner, owner } = stored
     const untilMs = retryDeadlineMs(stored.receivedMs)
     const isLate = context.nowMs() >= untilMs
     const sender = readSender(stored.payload)
@@ -144,7 +140,14 @@ export function createFinisher(
     context.events.recovered({ ...tally, partner, records: positions.length })
   }
   const work: FinishBatch = async ({ batch, positions }) => {
-    const ready = await prepare(batch)
+    const stored = await journal.load(batch)
+    if (stored === undefined) {
+      // It is past its retention period.
+      orphans.delete(batch)
+      return false
+    }
+    if (stored.side === 'v2') return endRelayed(context, stored, lookForMs(stored.partner))
+    const ready = await prepare(stored)
     if (ready === undefined) return false
     if (positions !== undefined) {
       await finish(ready, await journal.reopen(batch, positions, undefined))

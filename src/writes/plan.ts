@@ -99,18 +99,19 @@ export function redate(plan: Plan, fromMs: number, receivedMs: number): Plan {
  * not refuse one now that may have been sent.
  */
 export function planStored(
-  { request, body }: StoredRequest,
+  { request, body, markedAtMs }: StoredRequest,
   partner: Partner,
   receivedMs: number,
   slices: Slices,
 ): Promise<Plan> {
   const { mapping } = partner
+  const markedMs = markedAtMs ?? receivedMs
   const unmappedFields = mapping.unmappedFields === 'strict' ? 'report' : mapping.unmappedFields
   return planWrites(
     request,
     body,
     { ...partner, mapping: { ...mapping, unmappedFields } },
-    receivedMs,
+    markedMs,
     noBatchLimits,
     slices,
   )
@@ -147,9 +148,12 @@ export function planRecord(
   const unmapped = translation.unmapped.length
   if (translation.record === undefined) return { record: refused(answering, translation.faults), unmapped }
   const { record } = translation
-  const key = `${flat.Learner} ${flat.AttendableEvent}`.toLowerCase()
-  return { record: { answering, record, faults: undefined, key }, unmapped }
+  return { record: { answering, record, faults: undefined, key: keyOf(flat) }, unmapped }
 }
+
+/** The key of a record: its learner and event. */
+export const keyOf = ({ Learner, AttendableEvent }: FlatRecord): string =>
+  `${Learner} ${AttendableEvent}`.toLowerCase()
 
 function refused(answering: PartPreferences, faults: readonly RecordFault[]): PlannedRecord {
   return { answering, record: undefined, faults, key: '' }

@@ -32,7 +32,7 @@ export function createRecovery(
 ): Recovery {
   const { journal, clock, orphans, active, events } = context
   const resting = createResting(context)
-  const finishBatch = createFinisher(context, authorise, resting)
+  const finishBatch = createFinisher(context, authorise, resting, lookForMs)
   const running = new Map<number, Promise<void>>()
   /** Due records that rested when they were last read: they must not hide the others. */
   let dueResting = 0

@@ -1,5 +1,6 @@
 import type { BatchTally } from '../observability/events.ts'
 import type { PartReply } from '../v2/index.ts'
+import type { KeptReply } from './relayed/kept-reply.ts'
 import type { WriteRequest } from './stored-request.ts'
 
 /** Takes the parts of a reply, in any order. */
@@ -32,4 +33,6 @@ export interface Answered {
   readonly replayed: boolean
   /** Its number in the journal. */
   readonly batch: number
+  /** The reply that V2 gave when it served this batch: it is to be sent as it is. */
+  readonly kept?: KeptReply | undefined
 }

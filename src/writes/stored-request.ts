@@ -37,6 +37,8 @@ export interface StoredRequest {
   readonly replyId: string
   /** SHA-256 of the key and token of the request, to recognise a client with the same ones. Undefined in older journals. */
   readonly sender: string | undefined
+  /** The time of the marks, where V2 was sent them before: ms since the epoch. Undefined: that of receipt. */
+  readonly markedAtMs?: number | undefined
   readonly body: Buffer
 }
 
@@ -54,6 +56,7 @@ const schema = z.object({
   }),
   replyId: z.string(),
   sender: z.string().optional(),
+  markedAtMs: z.number().optional(),
 })
 
 /** From this size on the bytes are shared with the thread of the journal, not copied to it. */
@@ -64,10 +67,10 @@ const CHUNK_WORK = CHUNK / 4
 
 /** Bytes for the journal: one line of JSON, then the body as received. */
 export async function encodeStoredRequest(
-  { request, replyId, sender, body }: StoredRequest,
+  { request, replyId, sender, markedAtMs, body }: StoredRequest,
   slices: Slices,
 ): Promise<Buffer> {
-  const head = Buffer.from(`${JSON.stringify({ request, replyId, sender })}\n`)
+  const head = Buffer.from(`${JSON.stringify({ request, replyId, sender, markedAtMs })}\n`)
   if (body.length < SHARED_FROM) return Buffer.concat([head, body])
   const bytes = Buffer.from(new SharedArrayBuffer(head.length + body.length))
   head.copy(bytes)
@@ -82,11 +85,12 @@ export async function encodeStoredRequest(
 export function decodeStoredRequest(payload: Uint8Array): StoredRequest {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
   const end = bytes.indexOf(0x0a)
-  const { request, replyId, sender } = parseHead(bytes.toString('utf8', 0, Math.max(end, 0)))
+  const { request, replyId, sender, markedAtMs } = parseHead(bytes.toString('utf8', 0, Math.max(end, 0)))
   return {
     request: { ...request, contentType: request.contentType, serviceHosts: request.serviceHosts },
     replyId,
     sender,
+    markedAtMs,
     body: bytes.subarray(end + 1),
   }
 }

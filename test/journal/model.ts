@@ -137,7 +137,8 @@ async function begin(
   const begun = await journal.begin(batchOf(keys, { name, partner, owner, side }))
   for (const one of others) one.retired = one.answered
   if (before !== undefined) {
-    expect(begun).toEqual({ kind: 'known', batch: before.number, running: before.records.some(isOpen) })
+    const running = before.records.some(isOpen)
+    expect(begun).toEqual({ kind: 'known', batch: before.number, running, side: before.side })
     return
   }
   const open = batches.flatMap((one) => one.records).filter(isOpen)

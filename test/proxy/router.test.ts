@@ -26,6 +26,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     authorise: refuse,
     stages: { enter: refuse },
     relays: { of: refuse, uploadLost: () => undefined, held: () => 0, close: () => undefined },
+    noteUnrecorded: () => undefined,
     reads: {
       planner: { tokenOf: refuse, plan: refuse, formatOf: refuse, selectOf: refuse, checkValue: refuse },
       codes: { knownRules: refuse, rulesFor: refuse },

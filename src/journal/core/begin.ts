@@ -28,7 +28,9 @@ export function begin(
     if (retired.length > 0) write.retire(retired)
     const left = earlier.filter((one) => !retired.includes(one.batch))
     if (name !== undefined) sameIds.set(name, left)
-    if (known !== undefined) return () => ({ kind: 'known', batch: known.batch, running: known.running })
+    if (known !== undefined) {
+      return () => ({ kind: 'known', batch: known.batch, running: known.running, side: known.side })
+    }
     const batch = rows.numbers[begun++] ?? 0
     // Times of receipt never run backwards, whatever a clock does: a later mark never has an earlier time.
     latestMs = Math.max(latestMs, operation.receivedMs)

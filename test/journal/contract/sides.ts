@@ -37,9 +37,14 @@ export function describeSides({ name, promise }: Subject): void {
       await beginNew(journal, onV2(['a'], 'one'))
       const batch = await beginNew(journal, onV2(['a'], 'one'))
       const again = batchOf(['a'], { name: 'one' })
-      expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: true })
+      expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: true, side: 'v2' })
       await journal.settle(batch, [confirmed(0)])
-      expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: false })
+      expect(await journal.begin(again)).toEqual({
+        kind: 'known',
+        batch,
+        running: false,
+        side: 'v2',
+      })
       expect(await journal.find(again)).toBe(batch)
     })
 
@@ -87,14 +92,14 @@ export function describeSides({ name, promise }: Subject): void {
       const older = await settledOnV3(journal, 'a', unknown(0, 5))
       const first = await beginNew(journal, onV2(['a']))
       const second = await beginNew(journal, onV2(['a']))
-      expect(await journal.olderUnknown([{ batch: second, position: 0 }])).toEqual([
-        { own: { batch: second, position: 0 }, older: { batch: older, position: 0 } },
-      ])
+      const refs = { own: { batch: second, position: 0 }, older: { batch: older, position: 0 } }
+      expect(await journal.olderUnsettled([refs.own])).toEqual([{ ...refs, isOpen: false }])
       expect((await journal.reopen(older, [0], undefined)).after.size).toBe(0)
       // The newer ones wait for it, however many there are.
       expect((await journal.reopen(older, [0], undefined, 'beforeRelay')).after.size).toBe(1)
+      expect(await journal.olderUnsettled([refs.own])).toEqual([{ ...refs, isOpen: true }])
       await journal.settle(older, [confirmed(0)])
-      expect(await journal.olderUnknown([{ batch: first, position: 0 }])).toEqual([])
+      expect(await journal.olderUnsettled([{ batch: first, position: 0 }])).toEqual([])
     })
 
     promise('never opens one that a newer one of V3 forbids', async (journal) => {

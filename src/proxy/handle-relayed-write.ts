@@ -1,0 +1,237 @@
+import { AdapterError } from '../errors.ts'
+import type { Slices } from '../http/slices.ts'
+import type { Authorisation } from '../partners/partner.ts'
+import {
+  beginRelayed,
+  isKnowable,
+  type MarkReaders,
+  planWrites,
+  readRelayed,
+  type RelayedBatch,
+  type RelayedRequest,
+  type RelayedWrite,
+  type RelayEnd,
+  replayBatch,
+  waitForOlder,
+  type WriteRequest,
+} from '../writes/index.ts'
+import { readPaced } from '../writes/write-session.ts'
+import { endBatchReply, onceWritten, openBatchReply } from './batch-reply.ts'
+import { releaseAfterReply } from './byte-budget.ts'
+import type { ProxyContext } from './context.ts'
+import { layoutFor } from './handle-batch.ts'
+import type { LegacyExchange } from './legacy-exchange.ts'
+import { decompressed, readRelayedBody } from './read-relayed-body.ts'
+import { serviceRoot } from './read-request.ts'
+import { createV2MarkReader } from './read-v2-mark.ts'
+import type { RelayCall } from './relayed-call.ts'
+
+/** A larger reply of V2 is not kept: should the batch come again when V3 serves, its records are read back. */
+const MAX_KEPT_BYTES = 8_388_608
+const SETTLE_WITHIN_MS = 250
+/** How long V2 may be kept waiting for the journal before it is sent a write that the journal does not know. */
+const RECORD_WITHIN_MS = { identity: 250, keys: 1_000 } as const
+
+/** A write of V2 while it is in memory. */
+interface Relaying {
+  readonly exchange: LegacyExchange
+  readonly v2: URL
+  /** With the body as it came; without it, it is sent on as a stream. */
+  readonly call: RelayCall
+}
+
+/**
+ * Sends a write on to V2 that the journal is to know: from then on V3 does not post it again, gives V2's reply if it comes again, and keeps
+ * the order of its keys. What this codec cannot read is sent on all the same: V3 could never be sent it. A batch that V3 has served
+ * before is answered from the journal, and V2 is not sent it. Errors, with nothing sent: those of the journal at `canary`,
+ * `ADP_BUDGET_EXCEEDED` where older records of its keys stay unsettled on V3, and those of `replayBatch`.
+ */
+export async function handleRelayedWrite(
+  context: ProxyContext,
+  exchange: LegacyExchange,
+  v2: URL,
+  call: RelayCall,
+): Promise<void> {
+  const { request, response, client } = exchange
+  const slices = context.slicing.open()
+  const held = context.byteBudget.open(context.queueKeys.of(client))
+  try {
+    const { maxBodyBytes } = context.limits()
+    const body = await readRelayedBody(request, maxBodyBytes, held)
+    const relaying = { exchange, v2, call: { ...call, body } }
+    const plain =
+      body === undefined ? undefined : await decompressed(request, body, maxBodyBytes, held, slices)
+    const form = toWriteRequest(exchange)
+    const write = plain === undefined ? undefined : await readRelayed(form, plain, context.limits(), slices)
+    if (write === undefined) await relay(context, relaying)
+    else await relayKnown(context, relaying, form, write, slices)
+  } finally {
+    releaseAfterReply(held, response)
+  }
+}
+
+async function relayKnown(
+  context: ProxyContext,
+  relaying: Relaying,
+  form: WriteRequest,
+  write: RelayedWrite,
+  slices: Slices,
+): Promise<void> {
+  const { client, entry, receivedMs, response } = relaying.exchange
+  const known = entry.known === 'keys' ? 'keys' : 'identity'
+  const recordWithinMs = entry.stage === 'canary' && known === 'keys' ? undefined : RECORD_WITHIN_MS[known]
+  const relayed: RelayedRequest = { client, write, receivedMs, known, recordWithinMs, slices }
+  if (!isKnowable(context, relayed)) {
+    await relay(context, relaying)
+    return
+  }
+  const begun = await beginRelayed(context, relayed)
+  switch (begun.kind) {
+    case 'known':
+      await answerFromV3(context, relaying, form, write, begun.batch, slices)
+      return
+    case 'late':
+      context.noteUnrecorded(client.partner.id)
+      await relayLate(context, relaying, begun.ended)
+      return
+    case 'new':
+      if (known === 'keys' && !(await mayBeSent(context, relaying, begun.relayed, write))) return
+      await relayAndSettle(context, relaying, begun.relayed)
+      onceWritten(response, () => context.journal.answered(begun.relayed.batch))
+  }
+}
+
+/** Waits for older records of the keys; false where the client left meanwhile. */
+async function mayBeSent(
+  context: ProxyContext,
+  { exchange, v2 }: Relaying,
+  relayed: RelayedBatch,
+  { keys }: RelayedWrite,
+): Promise<boolean> {
+  const { response, client, path } = exchange
+  const { partner } = client
+  const readers = { v3: toV3Reader(context, exchange), v2: createV2MarkReader(v2, path, client.client) }
+  const deadlineMs = context.clock.nowMs() + partner.budgetMs
+  let isSent = false
+  try {
+    const waited = waitForOlder(context, relayed.batch, keys, { partner, readers, deadlineMs })
+    const inTime = await Promise.race([waited, relayed.lost()])
+    isSent = inTime && !response.destroyed
+    if (!inTime) throw stillUnsettled()
+  } finally {
+    if (!isSent) await relayed.ended({ kind: 'notSent' })
+  }
+  return isSent
+}
+
+function toV3Reader(context: ProxyContext, { request, client }: LegacyExchange): MarkReaders['v3'] {
+  let asked: Promise<Authorisation> | undefined
+  return async (query, timeoutMs) => {
+    try {
+      asked ??= context.authorise(request, client)
+      const { rateLimit, credentials } = await asked
+      const queueKey = context.queueKeys.of(client)
+      return await readPaced(context, rateLimit, queueKey, credentials, query, timeoutMs)
+    } catch (cause) {
+      if (cause instanceof AdapterError) return { kind: 'overdue' }
+      throw cause
+    }
+  }
+}
+
+/** The end of the reply waits for the journal, but not for long: its client may send a newer mark to V3 then. */
+async function relayAndSettle(
+  context: ProxyContext,
+  relaying: Relaying,
+  relayed: RelayedBatch,
+): Promise<void> {
+  let end: RelayEnd = { kind: 'notSent' }
+  try {
+    end = await relay(context, relaying, (reply) => {
+      const kept = relayed.ended({ kind: 'answered', reply })
+      const late = new Promise<void>((resolve) => void context.clock.after(SETTLE_WITHIN_MS, resolve))
+      return Promise.race([kept, late])
+    })
+  } finally {
+    await relayed.ended(end)
+  }
+}
+
+async function relayLate(
+  context: ProxyContext,
+  relaying: Relaying,
+  ended: (end: RelayEnd) => void,
+): Promise<void> {
+  let end: RelayEnd = { kind: 'notSent' }
+  try {
+    end = await relay(context, relaying, () => undefined)
+  } finally {
+    ended(end)
+  }
+}
+
+/** `onReply`: the last bytes of the reply wait for it; undefined: no copy of the reply is made. */
+async function relay(
+  context: ProxyContext,
+  { exchange, v2, call }: Relaying,
+  onReply?: RelayCall['onReplyEnd'],
+): Promise<RelayEnd> {
+  const { request, response, entry } = exchange
+  if (!entry.isCurrent()) throw notCurrent()
+  const copied = { keepGoing: true, captureBytes: MAX_KEPT_BYTES, onReplyEnd: onReply ?? (() => undefined) }
+  const outcome = await context.relays
+    .of(v2)
+    .handle(request, response, onReply === undefined ? call : { ...call, ...copied })
+  if (outcome.kind === 'answered' && outcome.reply !== undefined)
+    return { kind: 'answered', reply: outcome.reply }
+  return { kind: outcome.kind === 'notSent' ? 'notSent' : 'lost' }
+}
+
+/** A write ends on the side where it began. */
+async function answerFromV3(
+  context: ProxyContext,
+  { exchange }: Relaying,
+  form: WriteRequest,
+  { body }: RelayedWrite,
+  batch: number,
+  slices: Slices,
+): Promise<void> {
+  const { request, response, client, receivedMs } = exchange
+  const authorisation = await context.authorise(request, client)
+  const plan = await planWrites(form, body, client.partner, receivedMs, context.limits(), slices)
+  const answered = await replayBatch(context, authorisation, batch, openBatchReply(response, plan), slices)
+  if (answered === undefined)
+    throw new AdapterError(
+      'ADP_JOURNAL_LOST',
+      'This batch came before and may have been applied; its answer is not kept any longer. Nothing was sent again.',
+    )
+  const planned = { request: form, body, receivedMs, plan, slices }
+  endBatchReply(context, response, client.partner.id, planned, answered)
+}
+
+function toWriteRequest({ request, kind, prefix, client }: LegacyExchange): WriteRequest {
+  const { partner } = client
+  return {
+    kind: kind === 'record' ? 'record' : 'batch',
+    contentType: request.headers['content-type'],
+    serviceHosts: kind === 'record' ? undefined : partner.serviceHosts,
+    context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
+    layout: kind === 'record' ? 'flat' : layoutFor(partner, request),
+    dataEnvelope: partner.dataEnvelope,
+    msgtypeResponse: partner.msgtypeResponse,
+    prefer: '',
+    accept: '',
+  }
+}
+
+const notCurrent = (): AdapterError =>
+  new AdapterError(
+    'ADP_STAGE_UNKNOWN',
+    'Another instance may serve this client on the other side by now. Nothing was sent; send the request again.',
+  )
+
+const stillUnsettled = (): AdapterError =>
+  new AdapterError(
+    'ADP_BUDGET_EXCEEDED',
+    'An earlier mark of one of these learners and events was sent to V3, and nothing says yet what became of it. Nothing was sent; send the request again later.',
+  )

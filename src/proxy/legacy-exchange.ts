@@ -1,0 +1,19 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+import type { Client } from '../partners/partner.ts'
+import type { RequestKind, StageEntry } from '../rollout/index.ts'
+
+/** One request that V2 serves. Its credentials are V2's to judge. */
+export interface LegacyExchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly client: Client
+  readonly entry: StageEntry
+  readonly kind: RequestKind
+  /** The path as the client wrote it. */
+  readonly path: string
+  /** The part of it before the route. */
+  readonly prefix: string
+  /** Milliseconds since the epoch. */
+  readonly receivedMs: number
+}

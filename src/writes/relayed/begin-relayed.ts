@@ -1,0 +1,130 @@
+import { AdapterError, errorRules } from '../../errors.ts'
+import type { Slices } from '../../http/slices.ts'
+import type { BeginResult, NewBatch } from '../../journal/index.ts'
+import type { Client } from '../../partners/partner.ts'
+import type { WriteContext } from '../context.ts'
+import { digestIds, digestRequest } from '../stored-request.ts'
+import type { RelayedWrite } from './read-relayed.ts'
+import { outcomesOf, type RelayEnd } from './relayed-outcomes.ts'
+
+/** The parts of the context that a write for V2 needs. */
+export type RelayContext = Pick<
+  WriteContext,
+  'journal' | 'predecessors' | 'active' | 'clock' | 'upstream' | 'newId' | 'verdicts' | 'events'
+>
+
+/** A write that V2 is about to be sent. */
+export interface RelayedRequest {
+  readonly client: Client
+  readonly write: RelayedWrite
+  /** Milliseconds since the epoch. */
+  readonly receivedMs: number
+  /** With keys it is in the order of their records; without, it is only known again. */
+  readonly known: 'identity' | 'keys'
+  /**
+   * How long V2 may be kept waiting for the journal, ms: it is sent a write that the journal does not know then. Undefined: it never is,
+   * since V3 may be posting records of the same keys.
+   */
+  readonly recordWithinMs: number | undefined
+  readonly slices: Slices
+}
+
+/** A write of V2 in the journal. */
+export interface RelayedBatch {
+  readonly batch: number
+  /** Keeps how it ended, once; where that fails, recovery finds the batch and ends it as unknown. Never rejects. */
+  ended(end: RelayEnd): Promise<void>
+  /** Resolves false once its lease is lost. */
+  lost(): Promise<false>
+}
+
+/** `known`: V3 has served this batch, so V2 is not sent it. `late`: the journal does not say in time whether it is new. */
+export type BegunRelayed =
+  | { readonly kind: 'new'; readonly relayed: RelayedBatch }
+  | { readonly kind: 'known'; readonly batch: number }
+  | { readonly kind: 'late'; readonly ended: (end: RelayEnd) => void }
+
+const NOTHING = new Uint8Array(0)
+
+/**
+ * Makes a write known to the journal before V2 is sent it, so that V3 never posts it again and the order of its keys holds. Of its values
+ * nothing is kept. Errors: those of `Journal.begin`, where `recordWithinMs` is undefined. Otherwise a journal that is late or cannot be
+ * reached is no error; what it keeps all the same gets its end.
+ */
+export async function beginRelayed(context: RelayContext, request: RelayedRequest): Promise<BegunRelayed> {
+  const { journal, clock } = context
+  const asked = journal.begin(await toNewBatch(context, request))
+  const opened = asked.then((begun) => open(context, request, begun))
+  const { recordWithinMs } = request
+  if (recordWithinMs === undefined) return opened
+  let cancel = (): void => undefined
+  const late = new Promise<undefined>((resolve) => {
+    cancel = clock.after(recordWithinMs, () => resolve(undefined))
+  })
+  const inTime = await Promise.race([opened.catch(ignoreUnavailable), late]).finally(() => cancel())
+  if (inTime !== undefined) return inTime
+  const end = async (how: RelayEnd): Promise<void> => {
+    const begun = await opened.catch(() => undefined)
+    if (begun?.kind === 'new') await begun.relayed.ended(how)
+  }
+  return { kind: 'late', ended: (how) => void end(how) }
+}
+
+/** True for a write that is worth keeping: one without ids is never recognised, and without keys has no order. */
+export function isKnowable({ journal }: Pick<WriteContext, 'journal'>, request: RelayedRequest): boolean {
+  return journal.durable && (request.known === 'keys' || request.write.ids !== undefined)
+}
+
+function ignoreUnavailable(cause: unknown): undefined {
+  if (cause instanceof AdapterError && errorRules[cause.code].class === 'internal') return undefined
+  throw cause
+}
+
+async function toNewBatch(
+  { upstream, newId }: RelayContext,
+  { client, write, receivedMs, known, slices }: RelayedRequest,
+): Promise<NewBatch> {
+  const { partner, owner } = client
+  const { ids, body, keys } = write
+  // A key of its own keeps nothing waiting.
+  const unread = (position: number): string => `v2 ${position} ${newId()}`
+  const own = known === 'keys' && keys.length > 0 ? keys : [undefined]
+  return {
+    side: 'v2',
+    partner: partner.id,
+    owner,
+    ids: ids === undefined ? undefined : digestIds(owner, ids),
+    content: await digestRequest(owner, upstream, ids?.boundary, body, slices),
+    receivedMs,
+    payload: NOTHING,
+    credentials: undefined,
+    records: own.map((key, position) => ({ key: key ?? unread(position) })),
+  }
+}
+
+function open(
+  { journal, predecessors, active, verdicts }: RelayContext,
+  { client, write, known }: RelayedRequest,
+  begun: BeginResult,
+): Exclude<BegunRelayed, { kind: 'late' }> {
+  const { batch } = begun
+  if (begun.kind === 'known') return { kind: 'known', batch }
+  const each = known === 'keys' && write.keys.length > 0 ? write.keys.length : undefined
+  const positions = Array.from({ length: each ?? 1 }, (_, position) => position)
+  const claim = active.claim(batch, positions, positions.length, begun.lease)
+  const settle = async (end: RelayEnd): Promise<void> => {
+    const outcomes = outcomesOf(end, write.kind, each)
+    try {
+      await journal.settle(batch, outcomes, begun.lease)
+      predecessors.settled(batch, positions)
+      if (outcomes.some(({ state }) => state === 'confirmed')) verdicts.accept(batch, client.identity)
+    } catch (cause) {
+      if (!(cause instanceof AdapterError)) throw cause
+    } finally {
+      claim.end()
+    }
+  }
+  let settled: Promise<void> | undefined
+  const ended = (end: RelayEnd): Promise<void> => (settled ??= settle(end))
+  return { kind: 'new', relayed: { batch, ended, lost: () => claim.lost() } }
+}

@@ -1,0 +1,69 @@
+import { AdapterError } from '../../errors.ts'
+import type { Settled } from '../../journal/index.ts'
+import { decodeBatchReply } from '../../v2/index.ts'
+import { encodeKeptReply, fieldOf, type KeptReply } from './kept-reply.ts'
+
+/** How a request to V2 ended. `answered`: its reply came whole; without a body where that is too large to be kept. */
+export type RelayEnd =
+  | {
+      readonly kind: 'answered'
+      readonly reply: Omit<KeptReply, 'body'> & { readonly body: Buffer | undefined }
+    }
+  | { readonly kind: 'notSent' }
+  | { readonly kind: 'lost' }
+
+type Outcome = Pick<Settled, 'state' | 'reason'>
+
+/**
+ * What the journal keeps of a request that V2 was sent, for each record of it: `each` is how many have a part in the reply of their own,
+ * undefined: one stands for the whole request. All of it is final, since nothing that V2 was sent is ever sent again from here. The reply
+ * goes with the first record, if V2 took the request.
+ */
+export function outcomesOf(end: RelayEnd, kind: 'batch' | 'record', each: number | undefined): Settled[] {
+  const outcomes = decide(end, kind, each)
+  const kept = end.kind === 'answered' ? toKept(end.reply) : undefined
+  return outcomes.map((outcome, position) => ({
+    position,
+    answer: position === 0 && kept !== undefined ? encodeKeptReply(kept) : undefined,
+    ...outcome,
+  }))
+}
+
+/** The state of each part of a kept reply of V2; undefined: they cannot be read. */
+export function statesOfParts(reply: KeptReply): readonly Settled['state'][] | undefined {
+  if (fieldOf(reply, 'content-encoding') !== undefined) return undefined
+  try {
+    const parts = decodeBatchReply(reply.body, fieldOf(reply, 'content-type'))
+    return parts.map(({ status }) => toOutcome(status).state)
+  } catch (cause) {
+    if (cause instanceof AdapterError) return undefined
+    throw cause
+  }
+}
+
+const isTaken = (status: number): boolean => status >= 200 && status < 300
+
+function toKept(reply: Extract<RelayEnd, { kind: 'answered' }>['reply']): KeptReply | undefined {
+  const { body } = reply
+  return isTaken(reply.status) && body !== undefined ? { ...reply, body } : undefined
+}
+
+function decide(end: RelayEnd, kind: 'batch' | 'record', each: number | undefined): readonly Outcome[] {
+  const all = (outcome: Outcome): Outcome[] => Array.from({ length: each ?? 1 }, () => outcome)
+  if (end.kind === 'notSent') return all({ state: 'refused', reason: 'notSent' })
+  if (end.kind === 'lost') return all({ state: 'unknown', reason: 'connectionLost' })
+  const whole = toOutcome(end.reply.status)
+  if (whole.state !== 'confirmed' || kind === 'record') return all(whole)
+  const kept = toKept(end.reply)
+  if (kept === undefined) return all({ state: 'unknown', reason: 'replyTooLarge' })
+  if (each === undefined) return all(whole)
+  // A single 200 for all (batch-wire 3) says nothing of any record.
+  const states = statesOfParts(kept)
+  if (states?.length !== each) return all({ state: 'unknown', reason: 'noParts' })
+  return states.map((state) => ({ state, reason: state === 'confirmed' ? undefined : 'part' }))
+}
+
+function toOutcome(status: number): Outcome {
+  if (isTaken(status)) return { state: 'confirmed' }
+  return { state: status >= 400 && status < 500 ? 'refused' : 'unknown', reason: `HTTP_${status}` }
+}

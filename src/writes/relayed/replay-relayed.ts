@@ -1,0 +1,79 @@
+import { AdapterError } from '../../errors.ts'
+import type { StoredBatch, StoredRecord } from '../../journal/index.ts'
+import type { BatchTally } from '../../observability/events.ts'
+import type { Authorisation } from '../../partners/partner.ts'
+import { checkToken } from '../check-token.ts'
+import type { WriteContext } from '../context.ts'
+import type { Plan } from '../plan.ts'
+import { tallyOf } from '../stored-parts.ts'
+import { decodeKeptReply, type KeptReply } from './kept-reply.ts'
+import { statesOfParts } from './relayed-outcomes.ts'
+
+/** A batch that V2 served, when it comes again and V3 serves. */
+export type ReplayedRelay =
+  | { readonly kind: 'kept'; readonly reply: KeptReply; readonly tally: BatchTally }
+  | {
+      /** There is no reply to give: V3 serves the batch in its place. */
+      readonly kind: 'lost'
+      /** When V2 was sent it; undefined: it is not kept any longer. */
+      readonly receivedMs: number | undefined
+      /** True for a record that V2 may have applied. */
+      readonly mayHaveLeft: (position: number) => boolean
+    }
+
+/**
+ * Waits for a request to V2 that is under way, on whichever instance, and gives its reply. Errors: `ADP_OUTCOME_UNKNOWN` when it takes
+ * longer than the budget; those of `checkToken`; those of the journal.
+ */
+export async function replayRelayed(
+  context: WriteContext,
+  authorisation: Authorisation,
+  plan: Plan,
+  batch: number,
+): Promise<ReplayedRelay> {
+  const stored = await loadEnded(context, batch, authorisation.partner.budgetMs)
+  const reply = decodeKeptReply(stored?.records[0]?.answer)
+  if (stored === undefined || reply === undefined) {
+    const states = stored?.records.map(({ state }) => state) ?? []
+    const isEach = states.length === plan.records.length
+    return {
+      kind: 'lost',
+      receivedMs: stored?.receivedMs,
+      mayHaveLeft: (position) => states[isEach ? position : 0] !== 'refused',
+    }
+  }
+  const asParts = { ...stored, records: toParts(reply, plan) }
+  await checkToken(context, authorisation, asParts, plan)
+  return { kind: 'kept', reply, tally: tallyOf(asParts) }
+}
+
+async function loadEnded(
+  { journal, predecessors }: WriteContext,
+  batch: number,
+  budgetMs: number,
+): Promise<StoredBatch | undefined> {
+  const stored = await journal.load(batch)
+  const open = stored?.records.filter(({ state }) => state === 'open') ?? []
+  if (open.length === 0) return stored
+  const refs = open.map(({ position }) => ({ batch, position }))
+  if (await predecessors.until(refs, budgetMs)) return journal.load(batch)
+  throw new AdapterError(
+    'ADP_OUTCOME_UNKNOWN',
+    'The same batch is still being sent to V2, and its records may be applied. Send it again later for its answer.',
+  )
+}
+
+/** The records of the batch as the parts of V2's reply say; unread, all count as answered by the service. */
+function toParts(reply: KeptReply, { records }: Plan): readonly StoredRecord[] {
+  const states = statesOfParts(reply)
+  const isEach = states?.length === records.length
+  return records.map((_, position) => ({
+    position,
+    state: (isEach ? states[position] : undefined) ?? 'confirmed',
+    answer: undefined,
+    reason: undefined,
+    retry: undefined,
+    superseded: false,
+    attempts: 1,
+  }))
+}

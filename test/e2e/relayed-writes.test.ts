@@ -1,0 +1,117 @@
+import { describe, expect, it, vi } from 'vitest'
+
+import { openJournal } from '../../src/journal/index.ts'
+import { failuresOf, readBatchReply } from '../support/batch-request.ts'
+import { startTwoFaces } from './support/two-faces.ts'
+
+/** The reply as far as a client compares it. */
+const seen = (reply: {
+  readonly status: number
+  readonly headers: object
+  readonly text: string
+}): unknown[] => {
+  const { 'content-type': type, 'odata-version': version } = reply.headers as Record<string, string>
+  return [reply.status, type, version, reply.text]
+}
+const lostOnV2 = { kind: 'reset', apply: true, face: 'V2', method: 'POST', count: 1 }
+
+describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by its %s', (known) => {
+  it('is sent to V2 alone, and its reply is given byte for byte when it comes again and V3 serves', async () => {
+    const faces = await startTwoFaces()
+    faces.served.known = known
+    const adapter = await faces.start()
+    const batch = faces.batch([1, 2], 'one')
+    const first = await faces.post(adapter, batch)
+    expect(first.status).toBe(200)
+    faces.served.side = 'v3'
+    const again = await faces.post(adapter, batch)
+    expect(seen(again)).toEqual(seen(first))
+    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 2 one'])
+    // Another instance, after a restart, knows it too.
+    await adapter.app.close()
+    const next = await faces.start()
+    expect(seen(await faces.post(next, batch))).toEqual(seen(first))
+    expect(await faces.effects()).toHaveLength(2)
+  })
+
+  it('is read back before anything is posted to V3 where its reply was lost', async () => {
+    const faces = await startTwoFaces()
+    faces.served.known = known
+    const adapter = await faces.start()
+    const batch = faces.batch([1, 2], 'one')
+    await faces.setFaults(lostOnV2)
+    expect((await faces.post(adapter, batch)).status).toBe(504)
+    faces.served.side = 'v3'
+    const again = await faces.post(adapter, batch)
+    expect(failuresOf(readBatchReply(again)).map(({ status }) => status)).toEqual([201, 201])
+    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 2 one'])
+    // It is V3's batch from now on, also when V2 serves again.
+    faces.served.side = 'v2'
+    const third = await faces.post(adapter, batch)
+    expect(third.text).toBe(again.text)
+    expect(await faces.effects()).toHaveLength(2)
+  })
+
+  it('is posted to V3 where V2 never got it', async () => {
+    const faces = await startTwoFaces({ v2: { baseUrl: 'http://127.0.0.1:9' } })
+    faces.served.known = known
+    const adapter = await faces.start()
+    const batch = faces.batch([1], 'one')
+    expect((await faces.post(adapter, batch)).status).toBe(503)
+    faces.served.side = 'v3'
+    expect(failuresOf(readBatchReply(await faces.post(adapter, batch)))[0]?.status).toBe(201)
+    expect(await faces.effects()).toEqual(['V3 1 one'])
+  })
+
+  it('is sent to V2 as often as it comes while V2 serves, as without the adapter', async () => {
+    const faces = await startTwoFaces()
+    faces.served.known = known
+    const adapter = await faces.start()
+    const batch = faces.batch([1], 'one')
+    for (let time = 0; time < 3; time += 1) expect((await faces.post(adapter, batch)).status).toBe(200)
+    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one', 'V2 1 one'])
+  })
+
+  it('is answered by V3 where it began there, whatever serves now', async () => {
+    const faces = await startTwoFaces()
+    Object.assign(faces.served, { known, side: 'v3' })
+    const adapter = await faces.start()
+    const batch = faces.batch([1, 2], 'one')
+    const first = await faces.post(adapter, batch)
+    faces.served.side = 'v2'
+    expect((await faces.post(adapter, batch)).text).toBe(first.text)
+    expect(await faces.effects()).toEqual(['V3 1 one', 'V3 2 one'])
+  })
+
+  it('waits for the request to V2 that is under way on another instance, and gives its reply', async () => {
+    const faces = await startTwoFaces()
+    faces.served.known = known
+    const [one, other] = [await faces.start(), await faces.start()]
+    const batch = faces.batch([1], 'one')
+    await faces.setFaults({ kind: 'latency', ms: 1_500, face: 'V2', method: 'POST', count: 1 })
+    const first = faces.post(one, batch)
+    const journal = await openJournal({ url: faces.journal.url })
+    await vi.waitFor(async () => expect((await journal.balances())[0]?.open).toBeGreaterThan(0), 10_000)
+    faces.served.side = 'v3'
+    const again = await faces.post(other, batch)
+    expect(seen(again)).toEqual(seen(await first))
+    expect(await faces.effects()).toEqual(['V2 1 one'])
+    expect(await journal.unsettled()).toEqual(new Map())
+    await journal.close()
+  })
+
+  it('gives its reply to no other token than one that may read its marks', async () => {
+    const faces = await startTwoFaces()
+    faces.served.known = known
+    const adapter = await faces.start()
+    const batch = faces.batch([1], 'one')
+    await faces.post(adapter, batch)
+    faces.served.side = 'v3'
+    const { status } = await adapter.request('POST', '/x/V2/Attendance/$batch', {
+      headers: { ...batch.headers, 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 'Bearer wrong' },
+      body: batch.body,
+    })
+    expect([401, 403]).toContain(status)
+    expect(await faces.effects()).toHaveLength(1)
+  })
+})

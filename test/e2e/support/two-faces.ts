@@ -1,0 +1,113 @@
+import { vi } from 'vitest'
+
+import type { AppOverrides } from '../../../src/index.ts'
+import type { KnownWrite, LiveStages, Stage } from '../../../src/rollout/index.ts'
+import { sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
+import { type BatchText, batchOf, postBatch } from '../../support/batch-request.ts'
+import { type Adapter, startAdapter } from '../../support/start-adapter.ts'
+import { type JournalSection, journalFile } from './journal-file.ts'
+
+/** Which side serves writes from now on, and what the journal is to know of those of V2. */
+export interface Served {
+  side: 'v2' | 'v3'
+  stage: Stage
+  known: KnownWrite
+  isCurrent: boolean
+}
+
+/** A mark that the service took. */
+export interface Effect {
+  readonly face: 'V2' | 'V3'
+  readonly learner: string
+  readonly comment: string | null
+}
+
+/** One service with both faces, and adapters in front of it whose stage the test decides. */
+export interface TwoFaces {
+  readonly served: Served
+  readonly journal: JournalSection
+  /** Starts a further instance on the same journal. */
+  start(overrides?: AppOverrides, settings?: object): Promise<Adapter>
+  /** A batch with a mark for each of these learners, by their numbers. */
+  batch(learners: readonly number[], comment: string, ids?: string): BatchText
+  post(adapter: Adapter, batch: BatchText): ReturnType<typeof postBatch>
+  /** The marks that were taken, as `face learner comment`, in their order. */
+  effects(): Promise<string[]>
+  setFaults(faults: object | readonly object[]): Promise<void>
+  waitForEffects(count: number): Promise<string[]>
+}
+
+/** Starts the service; `journal` is shared by all adapters. */
+export async function startTwoFaces(
+  choices: object = {},
+  journal: JournalSection = journalFile(),
+): Promise<TwoFaces> {
+  const sandbox = await startSandbox({ now: new Date().toISOString() })
+  const { body } = await sandbox.json('GET', '/_sandbox/samples')
+  const samples = body as { learners: string[]; events: string[]; codes: { id: string }[] }
+  const served: Served = { side: 'v2', stage: 'canary', known: 'keys', isCurrent: true }
+  const stages: LiveStages = {
+    enter: (_partner, { kind }) => {
+      const { side, stage, known } = served
+      const isWrite = kind === 'batch' || kind === 'record'
+      return {
+        side,
+        stage,
+        known: isWrite ? known : 'nothing',
+        revision: 1,
+        isCurrent: () => served.isCurrent,
+        leave: () => undefined,
+      }
+    },
+  }
+  const effects = async (): Promise<string[]> => {
+    const reply = await sandbox.json('GET', '/_sandbox/effects')
+    return (reply.body as Effect[]).map(
+      ({ face, learner, comment }) => `${face} ${samples.learners.indexOf(learner)} ${comment ?? ''}`,
+    )
+  }
+  const partner = {
+    id: 'acme',
+    match: { any: true },
+    stage: 'v3',
+    v2: { baseUrl: sandbox.url },
+    v3: { readBackAfterMs: [20, 100] },
+    ...choices,
+  }
+  return {
+    served,
+    journal,
+    start: (overrides = {}, settings = {}) =>
+      startAdapter(sandbox.url, { journal, partners: [partner], ...settings }, { stages, ...overrides }),
+    batch: (learners, comment, ids = comment) =>
+      batchOf(
+        learners.map((learner) => ({
+          Present: true,
+          Absent: false,
+          Learner: samples.learners[learner],
+          AttendableEvent: samples.events[0],
+          SchoolAttendanceCode: samples.codes[0]?.id,
+          MinutesLate: null,
+          Comment: comment,
+        })),
+        { batch: `batch_${ids}`, changeset: `changeset_${ids}` },
+      ),
+    post: (adapter, batch) => postBatch(adapter, batch, sandboxHeaders),
+    effects,
+    setFaults: async (faults) => {
+      const body = JSON.stringify(faults)
+      const headers = { 'Content-Type': 'application/json' }
+      const { status } = await sandbox.json('PUT', '/_sandbox/faults', { headers, body })
+      if (status >= 300) throw new Error(`the faults were refused with ${status}`)
+    },
+    waitForEffects: (count) =>
+      vi.waitFor(
+        async () => {
+          const now = await effects()
+          if (now.length < count) throw new Error(`only ${now.join()}`)
+          return now
+        },
+        { timeout: 20_000 },
+      ),
+  }
+}
