@@ -6,16 +6,21 @@ import { cpuMs, serveCommands } from './child.ts'
 import { peakRss } from './peak-rss.ts'
 
 // The whole adapter with its defaults, in a process of its own. Arguments: the address of the upstream, that of the journal
-// (default none).
+// (default none), and that of V2: with one, V2 serves.
 
 // As src/cli/main.ts does.
 setFlagsFromString('--no-allocation-site-pretenuring')
 setFlagsFromString('--heap-growing-percent=20')
+const v2 = process.argv[4]
 const app = createApp(
   parseConfig({
     journal: { url: process.argv[3] ?? 'none' },
     listen: { port: 0 },
-    upstreams: { v3: { baseUrl: process.argv[2], connections: 32 } },
+    upstreams: {
+      v3: { baseUrl: process.argv[2], connections: 32 },
+      ...(v2 === undefined ? {} : { v2: { baseUrl: v2, connections: 32 } }),
+    },
+    partners: [{ id: 'bench', match: { any: true }, stage: v2 === undefined ? 'v3' : 'legacy' }],
   }),
 )
 const { port } = await app.listen()

@@ -2,11 +2,13 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
 import { serveCommands } from './child.ts'
+import { median } from './rounds.ts'
 
 // Clients that ask for a page, read the whole reply and ask again, on bare sockets. `run <port>` drives one candidate.
-// Arguments: clients, ms.
+// Arguments: clients, ms, target of the requests, ports.
 
-const [clients = 32, durationMs = 1_000] = process.argv.slice(2).map(Number)
+const [clients = 32, durationMs = 1_000] = process.argv.slice(2, 4).map(Number)
+const [target = '/', ...ports] = process.argv.slice(4)
 
 /** Sends a request and reads its reply to the end. Fails for what is no page. */
 function get(socket: Socket, request: Buffer): Promise<void> {
@@ -35,7 +37,7 @@ function isWhole(text: string): boolean {
   return length === undefined ? text.endsWith('\r\n0\r\n\r\n') : text.length >= head + 4 + Number(length)
 }
 
-async function drive(port: number): Promise<{ requests: number; ms: number }> {
+async function drive(port: number): Promise<{ requests: number; ms: number; p50Ms: number }> {
   const sockets = await Promise.all(
     Array.from({ length: clients }, async () => {
       const socket = connect({ port, host: '127.0.0.1', noDelay: true })
@@ -44,7 +46,7 @@ async function drive(port: number): Promise<{ requests: number; ms: number }> {
     }),
   )
   const head = [
-    'GET /Learner/V3/LearnerGroups?$top=16 HTTP/1.1',
+    `GET ${target} HTTP/1.1`,
     `Host: 127.0.0.1:${port}`,
     'User-Agent: bench',
     'Accept: application/json',
@@ -52,16 +54,21 @@ async function drive(port: number): Promise<{ requests: number; ms: number }> {
     'Ocp-Apim-Subscription-Key: bench',
   ]
   const request = Buffer.from(`${head.join('\r\n')}\r\n\r\n`)
-  let requests = 0
+  const times: number[] = []
   const start = performance.now()
   await Promise.all(
     sockets.map(async (socket) => {
-      for (; performance.now() - start < durationMs; requests += 1) await get(socket, request)
+      for (let begin = start; begin - start < durationMs;) {
+        await get(socket, request)
+        const end = performance.now()
+        times.push(end - begin)
+        begin = end
+      }
     }),
   )
   const ms = performance.now() - start
   for (const socket of sockets) socket.destroy()
-  return { requests, ms }
+  return { requests: times.length, ms, p50Ms: median(times) }
 }
 
-serveCommands({}, Object.fromEntries(process.argv.slice(4).map((port) => [port, () => drive(Number(port))])))
+serveCommands({}, Object.fromEntries(ports.map((port) => [port, () => drive(Number(port))])))

@@ -1,7 +1,6 @@
-import { createServer } from 'node:net'
-
-import { type Child, startChild } from './child.ts'
-import { type NginxPeer, startNginx } from './nginx-peer.ts'
+import { startChild } from './child.ts'
+import { startNginx } from './nginx-peer.ts'
+import { type Candidate, freePort, measure, type Measured, ofChild, ofNginx } from './proxy-candidate.ts'
 import type { Row } from './report.ts'
 import { interleave, median, medianRatio } from './rounds.ts'
 
@@ -11,19 +10,10 @@ const ROUNDS = 6
 /** Rounds of each candidate before those that count: V8 takes some 20,000 requests to compile the longest path. */
 const WARM_UPS = 4
 const AIM = 0.8
+const TARGET = '/Learner/V3/LearnerGroups?$top=16'
 
 const names = ['adapter', 'Express and undici', 'http-proxy-middleware', 'nginx'] as const
 type Name = (typeof names)[number]
-
-interface Candidate {
-  readonly port: number
-  readonly cpuMs: () => Promise<number>
-}
-
-interface Measured {
-  readonly requestsPerSecond: number
-  readonly cpuMicros: number
-}
 
 /**
  * Pages of 2 KB through the adapter, with everything on (authorisation, log to a file, metrics, links), against proxies that do
@@ -45,7 +35,7 @@ export async function benchPassThrough(): Promise<Row[]> {
     ...(nginx === undefined ? [] : [['nginx', ofNginx(nginx)] as const]),
   ])
   const ports = [...candidates.values()].map(({ port }) => port)
-  const load = await startChild('page-load-process.ts', [CLIENTS, ROUND_MS, ...ports], 1)
+  const load = await startChild('page-load-process.ts', [CLIENTS, ROUND_MS, TARGET, ...ports], 1)
   try {
     const present = names.filter((name) => candidates.has(name))
     const measureOne = (name: Name): Promise<Measured> => {
@@ -59,34 +49,6 @@ export async function benchPassThrough(): Promise<Row[]> {
     nginx?.stop()
     await Promise.all([upstream, load, ...Object.values(children)].map((child) => child.stop()))
   }
-}
-
-async function measure({ port, cpuMs }: Candidate, load: Child): Promise<Measured> {
-  const before = await cpuMs()
-  const { requests = 0, ms = 0 } = await load.ask(String(port))
-  const cpu = (await cpuMs()) - before
-  return { requestsPerSecond: (requests * 1_000) / ms, cpuMicros: (cpu * 1_000) / requests }
-}
-
-function ofChild(child: Child): Candidate {
-  return {
-    port: child.ready['port'] ?? 0,
-    cpuMs: async () => (await child.ask('cpu'))['cpuMs'] ?? Number.NaN,
-  }
-}
-
-function ofNginx(nginx: NginxPeer): Candidate {
-  return { port: nginx.port, cpuMs: () => Promise.resolve(nginx.cpuMs()) }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      const port = typeof address === 'object' && address !== null ? address.port : 0
-      server.close(() => resolve(port))
-    })
-  })
 }
 
 function toRows(all: ReadonlyMap<Name, readonly Measured[]>): Row[] {

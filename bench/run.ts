@@ -5,6 +5,7 @@ import { benchDecode } from './decode-bench.ts'
 import { benchJournal } from './journal-bench.ts'
 import { benchAdapterMemory, benchDecodeMemory } from './memory-bench.ts'
 import { benchPassThrough } from './pass-through-bench.ts'
+import { benchRelay } from './relay-bench.ts'
 import { benchReads } from './read-bench.ts'
 import { benchLatency } from './latency-bench.ts'
 import { formatTable, type Row } from './report.ts'
@@ -22,6 +23,7 @@ const benches: readonly (readonly [string, () => Promise<Row[]>])[] = [
   ['latency', benchLatency],
   ['reads', benchReads],
   ['pass-through', benchPassThrough],
+  ['relay', benchRelay],
   ['sandbox', benchSandbox],
 ]
 

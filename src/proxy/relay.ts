@@ -7,7 +7,7 @@ import { AdapterError } from '../errors.ts'
 import { bodyArrival, hasBody } from '../http/body-arrival.ts'
 import { MAX_HEADER_BYTES } from '../http/server.ts'
 import { enterGate, type FairGate } from '../upstream/index.ts'
-import type { ByteBudget } from './byte-budget.ts'
+import type { ByteBudget, HeldBytes } from './byte-budget.ts'
 import { sendError } from './error-reply.ts'
 import { LinkRewriter } from './link-rewriter.ts'
 import { RelayedCall, type RelayCall, type RelayedCallOptions, type RelayOutcome } from './relayed-call.ts'
@@ -34,7 +34,7 @@ export interface RelayOptions extends RelayedCallOptions {
   readonly calls: RelayedCalls
 }
 
-/** The requests that are relayed; `waiting` until enough of the body has arrived. */
+/** The requests with a body that are relayed; `waiting` until enough of it has arrived. */
 export type RelayedCalls = WeakMap<IncomingMessage, RelayedCall | 'waiting'>
 
 export function createRelayedCalls(): RelayedCalls {
@@ -74,13 +74,9 @@ export function createRelay(options: RelayOptions): Relay {
     port: baseUrl.port,
     pathname: basePath,
   }
-  const callOf = (request: IncomingMessage): RelayedCall | undefined => {
-    const call = calls.get(request)
-    return call === 'waiting' ? undefined : call
-  }
-  const fail = (request: IncomingMessage, cause: Error): void => callOf(request)?.fail(cause)
   const middleware = createProxyMiddleware({
     target,
+    pathFilter: () => true,
     agent,
     // The library writes the names of fields in lower case.
     selfHandleResponse: true,
@@ -88,16 +84,15 @@ export function createRelay(options: RelayOptions): Relay {
     ejectPlugins: true,
     plugins: [proxyEventsPlugin],
     // The hook that is given the options of one request.
-    router: (request, _response, own) => {
-      const call = callOf(request)
-      if (call !== undefined) setRequest(own, call, basePath, fieldsOf(call))
+    router: (_request, response, own) => {
+      if (response instanceof CallResponse) setRequest(own, response, fieldsOf(response.call))
       return target
     },
     on: {
-      proxyReq: (outgoing, request) => callOf(request)?.begin(outgoing, isSecure),
-      proxyRes: (reply, request) => callOf(request)?.answer(reply),
-      error: (cause, request) => fail(request, cause),
-      econnreset: (cause, request) => fail(request, cause),
+      proxyReq: (outgoing, _request, response) => callOf(response)?.begin(outgoing, isSecure),
+      proxyRes: (reply, _request, response) => callOf(response)?.answer(reply),
+      error: (cause, _request, response) => callOf(response)?.fail(cause),
+      econnreset: (cause, _request, response) => callOf(response)?.fail(cause),
     },
   })
   const fieldsOf = ({ request, changesLinks }: RelayedCall): RawFields =>
@@ -110,30 +105,38 @@ export function createRelay(options: RelayOptions): Relay {
     const link = { from: linkBase, to: links.base, nextTo: links.nextBase }
     return () => new LinkRewriter(linkBytes, () => [link])
   }
-  /** Takes a place among the connections for the client, or throws why there is none. */
-  const enter = async (response: ServerResponse, { queueKey }: RelayCall): Promise<() => void> =>
-    gate.tryEnter(queueKey) ?? (await enterGate(gate, queueKey, options.acquireMs, untilGone(response)))
+
+  const start = (call: RelayedCall): void => {
+    const { request } = call
+    const { url = '/' } = request
+    const response = new CallResponse(call, basePath + url)
+    // For its filter the library would parse the target as a URL; the path is set in `setRequest`.
+    request.url = ''
+    void middleware(request, response, (cause) => call.fail(toError(cause)))
+    request.url = url
+  }
 
   return {
     handle: async (request, response, call) => {
-      const held = byteBudget.open(call.queueKey)
+      let held: HeldBytes | undefined
       let leave: (() => void) | undefined
       try {
         if (call.body === undefined && hasBody(request)) {
           // Most bodies arrive at once: they need no stream, and their clients hold no connection meanwhile.
           calls.set(request, 'waiting')
-          await bodyArrival(request, (count) => held.take(count), {
-            clock: options.clock,
-            waitMs: ARRIVAL_MS,
-          })
+          const own = (held = byteBudget.open(call.queueKey))
+          const wait = { clock: options.clock, waitMs: ARRIVAL_MS }
+          await bodyArrival(request, (count) => own.take(count), wait)
         }
         checkLength(request, call.body)
-        leave = await enter(response, call)
+        leave =
+          gate.tryEnter(call.queueKey) ??
+          (await enterGate(gate, call.queueKey, options.acquireMs, untilGone(response)))
+        if ((call.captureBytes ?? 0) > 0) held ??= byteBudget.open(call.queueKey)
         const relayed = new RelayedCall(request, response, call, held, createRewriter(request, call), options)
-        calls.set(request, relayed)
+        if (calls.has(request)) calls.set(request, relayed)
         if (response.destroyed || response.writableEnded) relayed.fail(undefined)
-        // The library watches the response that it is given: whether a call goes on without its client is decided here.
-        else void middleware(request, new ServerResponse(request), (cause) => relayed.fail(toError(cause)))
+        else start(relayed)
         return await relayed.outcome
       } catch (cause) {
         const error = cause instanceof AdapterError ? cause : notSent(cause)
@@ -142,7 +145,7 @@ export function createRelay(options: RelayOptions): Relay {
         return { kind: 'notSent', error }
       } finally {
         leave?.()
-        held.release()
+        held?.release()
       }
     },
     close: () => agent.destroy(),
@@ -150,13 +153,38 @@ export function createRelay(options: RelayOptions): Relay {
 }
 
 /**
+ * What the library takes for the response, by which its hooks find the call: it would end the call when the response closes, but
+ * that is for the call to decide. It is also what it takes for the body: `pipe` is called once the request has a connection.
+ */
+class CallResponse extends ServerResponse {
+  readonly call: RelayedCall
+  /** The path and query at V2. */
+  readonly path: string
+
+  constructor(call: RelayedCall, path: string) {
+    super(call.request)
+    this.call = call
+    this.path = path
+  }
+
+  override pipe<Destination extends NodeJS.WritableStream>(destination: Destination): Destination {
+    this.call.sendBody()
+    return destination
+  }
+}
+
+function callOf(response: unknown): RelayedCall | undefined {
+  return response instanceof CallResponse ? response.call : undefined
+}
+
+/**
  * Gives the library the request as it is to be sent. It would put the fields into an object, by lower-case name: Node also takes
  * them as an array, and keeps that to the letter. The library builds the options of `http.request` upon `ssl` and reads the body
  * from `buffer`.
  */
-function setRequest(own: ProxyOptions, call: RelayedCall, basePath: string, fields: RawFields): void {
-  const path = basePath + (call.request.url ?? '/')
-  own.buffer = call.body
+function setRequest(own: ProxyOptions, response: CallResponse, fields: RawFields): void {
+  const { path } = response
+  own.buffer = response
   own.ssl = {
     // No field is added, such as the framing of a POST without a body.
     setDefaultHeaders: false,

@@ -1,5 +1,4 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
-import { Stream } from 'node:stream'
 
 import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
@@ -76,13 +75,11 @@ export interface RelayedCallOptions {
 export class RelayedCall {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** Asked for by http-proxy-middleware once there is a connection. */
-  readonly body: Stream
   readonly outcome: Promise<RelayOutcome>
   private readonly options: RelayedCallOptions
   private readonly call: RelayCall
   private readonly createRewriter: (() => LinkRewriter) | undefined
-  private readonly held: HeldBytes
+  private readonly held: HeldBytes | undefined
   private readonly settle: (outcome: RelayOutcome) => void
   private outgoing: ClientRequest | undefined
   private reply: RelayedReply | undefined
@@ -99,7 +96,7 @@ export class RelayedCall {
     request: IncomingMessage,
     response: ServerResponse,
     call: RelayCall,
-    held: HeldBytes,
+    held: HeldBytes | undefined,
     createRewriter: (() => LinkRewriter) | undefined,
     options: RelayedCallOptions,
   ) {
@@ -109,7 +106,6 @@ export class RelayedCall {
     this.held = held
     this.createRewriter = createRewriter
     this.options = options
-    this.body = new BodySource(() => this.sendBody())
     const { promise, resolve } = Promise.withResolvers<RelayOutcome>()
     this.outcome = promise
     this.settle = resolve
@@ -146,7 +142,8 @@ export class RelayedCall {
     this.stopTimer()
     this.seen(message.statusCode)
     const captureBytes = call.captureBytes ?? 0
-    const capture = captureBytes > 0 ? new ReplyCapture(captureBytes, this.held) : undefined
+    const capture =
+      captureBytes > 0 && this.held !== undefined ? new ReplyCapture(captureBytes, this.held) : undefined
     const reply = new RelayedReply(message, request, response, {
       fields: this.options.fields,
       createRewriter: this.createRewriter,
@@ -162,11 +159,14 @@ export class RelayedCall {
       return
     }
     this.reply = reply
-    message.on('data', () => (this.lastMs = this.options.clock.nowMs()))
     message.once('end', () => this.end())
-    message.once('close', () => this.fail(undefined))
-    this.lastMs = this.options.clock.nowMs()
-    this.watchSilence(() => reply.isPaused)
+    // Most replies have come with their head.
+    queueMicrotask(() => {
+      if (this.isOver || message.complete) return
+      message.on('data', () => (this.lastMs = this.options.clock.nowMs()))
+      this.lastMs = this.options.clock.nowMs()
+      this.watchSilence(() => reply.isPaused)
+    })
   }
 
   /** Ends the call without a whole reply; after its end this changes nothing. */
@@ -208,7 +208,8 @@ export class RelayedCall {
     if (this.isWhole) this.armTimer(this.options.timeouts.headersMs)
   }
 
-  private sendBody(): void {
+  /** Sends the body; the request has a connection, which may still be opening. */
+  sendBody(): void {
     const { outgoing, request, call } = this
     if (outgoing === undefined || this.isOver) return
     const isFramed = isFramedBody(request)
@@ -313,19 +314,4 @@ export function isFramedBody({ headers }: IncomingMessage): boolean {
 
 function readAll(request: IncomingMessage): Buffer | undefined {
   return (request.read() as Buffer | null) ?? undefined
-}
-
-/** A body as http-proxy-middleware takes it: `pipe` is called once the request has a connection. */
-class BodySource extends Stream {
-  private readonly onPipe: () => void
-
-  constructor(onPipe: () => void) {
-    super()
-    this.onPipe = onPipe
-  }
-
-  override pipe<Destination extends NodeJS.WritableStream>(destination: Destination): Destination {
-    this.onPipe()
-    return destination
-  }
 }
