@@ -11,7 +11,7 @@ import { jsonType } from '../reads/index.ts'
 import { readPreferences } from '../v2/index.ts'
 import type { Exchange, Handle } from './exchange.ts'
 import { sendRead } from './handle-read.ts'
-import { addressOf, serviceRoot } from './read-request.ts'
+import { addressOf, nextAddressOf, serviceRoot } from './read-request.ts'
 
 /** `GET …/V2/Attendance/$metadata`: the flat type, in XML or JSON; V3's own names other fields. Error: `ADP_NOT_ACCEPTABLE`. */
 export const handleReadMetadata: Handle = (_context, exchange) => {
@@ -52,7 +52,7 @@ export const handleReadServiceDocument: Handle = (_context, exchange) => {
  * V3's `LearnerRegistrations` with `$expand` and the V3 expand list, passed through; the path must be on the pass-through's list
  * as any other. Links of the reply lead back to the client's own path.
  */
-export const handleReadRegistrations: Handle = async ({ passThrough }, exchange) => {
+export const handleReadRegistrations: Handle = async ({ passThrough, reads }, exchange) => {
   const { request, response, authorisation, target } = exchange
   const query = toV3RegistrationQuery(target.query.slice(1))
   const { path, rawPath } = target
@@ -64,7 +64,10 @@ export const handleReadRegistrations: Handle = async ({ passThrough }, exchange)
   const resource = [`/V3/LearnerRegistrations${keyOf(segments[at] ?? '')}`, ...below].join('/')
   // Next links lead to the path that was called, ids and contexts to the set by its name, as those of the legacy face.
   const isEntity = segments[at]?.includes('(') === true && below.length === 0
-  const links = [...(isEntity ? [] : [{ from: resource, to: addressOf(request) }]), { from: '/V3', to: root }]
+  const links = [
+    ...(isEntity ? [] : [{ from: resource, to: addressOf(request), nextTo: nextAddressOf(reads, exchange) }]),
+    { from: '/V3', to: root },
+  ]
   request.url = `${resource}${query === '' ? '' : `?${query}`}`
   await passThrough.handle(request, response, authorisation, links)
 }

@@ -16,7 +16,7 @@ import {
 import { openCallBudget } from '../upstream/index.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { Exchange, Handle } from './exchange.ts'
-import { addressOf } from './read-request.ts'
+import { addressOf, nextAddressOf } from './read-request.ts'
 import { untilGone } from './until-gone.ts'
 
 /** One kind of read of the engine. */
@@ -76,7 +76,12 @@ function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
       events.readAnswered({ partner: partner.id, kind, status, rows, pages, durationMs, queuedMs })
     }
     try {
-      const { body, contentType, rows } = await read(reads, authorisation, toReadRequest(exchange), session)
+      const { body, contentType, rows } = await read(
+        reads,
+        authorisation,
+        toReadRequest(reads, exchange),
+        session,
+      )
       held.take(Buffer.byteLength(body))
       finish(contentType === undefined ? 204 : 200, rows)
       sendRead(response, body, contentType)
@@ -90,12 +95,14 @@ function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
   }
 }
 
-function toReadRequest({ request, target }: Exchange): ReadRequest {
+function toReadRequest(reads: ReadContext, exchange: Exchange): ReadRequest {
+  const { request, target } = exchange
   const { accept, prefer } = request.headers
   return {
     path: target.path,
     query: target.query.slice(1),
     address: addressOf(request),
+    nextAddress: nextAddressOf(reads, exchange),
     accept: accept ?? '',
     prefer: [prefer ?? []].flat().join(),
   }

@@ -1,28 +1,56 @@
+import { createHmac } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
-/** The side whose service issued a next link. */
-export type LinkSide = 'v2'
+import type { Side } from '../rollout/index.ts'
 
-/** The first segment of the path of a next link that V2 issued: V2 also serves the page that it leads to, whatever the stage. */
+/** The marker in front of the path of a next link: the side that issued the link also serves the page that it leads to. */
+export interface LinkMarker {
+  readonly side: Side
+  /** That the link was issued to its client; empty for V2, which judges its own links. */
+  readonly proof: string
+}
+
+/** The first segment of the path of a next link that V2 issued. */
 export const V2_LINK_SEGMENT = '/~v2'
+const V3_LINK_SEGMENT = '/~v3.'
 
 /** Clients may escape the tilde (RFC 3986 2.3 calls both forms the same). */
-const MARKED = /^((?:https?:\/\/[^/?#]+)?)\/(?:~|%7e)v2(?=[/?]|$)/i
+const MARKED = /^((?:https?:\/\/[^/?#]+)?)\/(?:~|%7e)(v2|v3\.([\w-]{22}))(?=[/?]|$)/i
 const TILDE = 0x7e
 const PERCENT = 0x25
 const SLASH = 0x2f
 
 /**
+ * The first segment of the path of a next link that V3 issued to an owner. It is signed, so that no client chooses V3 by itself at a stage
+ * where V2 serves.
+ */
+export function v3LinkSegment(secret: Uint8Array, owner: string): string {
+  return V3_LINK_SEGMENT + proofOf(secret, owner)
+}
+
+/** True for the marker of a link that its side issued to this owner. */
+export function isIssuedTo(marker: LinkMarker, secret: () => Uint8Array, owner: string): boolean {
+  return marker.side === 'v2' || marker.proof === proofOf(secret(), owner)
+}
+
+/**
  * Takes the marker of the issuing side off the target of a request, before the target is read: all later steps see the path that
  * the service knows. Undefined: the target has none.
  */
-export function takeSideMarker(request: IncomingMessage): LinkSide | undefined {
+export function takeSideMarker(request: IncomingMessage): LinkMarker | undefined {
   const { url = '' } = request
   const second = url.charCodeAt(1)
   if (url.charCodeAt(0) === SLASH && second !== TILDE && second !== PERCENT) return undefined
   const found = MARKED.exec(url)
   if (found === null) return undefined
-  const rest = url.slice(found[0].length)
-  request.url = `${found[1] ?? ''}${rest.startsWith('/') ? '' : '/'}${rest}`
-  return 'v2'
+  const [whole, origin = '', , proof] = found
+  const rest = url.slice(whole.length)
+  request.url = `${origin}${rest.startsWith('/') ? '' : '/'}${rest}`
+  return proof === undefined ? { side: 'v2', proof: '' } : { side: 'v3', proof }
+}
+
+/** 128 bits as base64url. */
+function proofOf(secret: Uint8Array, owner: string): string {
+  const digest = createHmac('sha256', secret).update(`side of next links: v3 ${owner}`).digest()
+  return digest.subarray(0, 16).toString('base64url')
 }

@@ -126,9 +126,9 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
         )
       }
       const rewritings = (): LinkRewriting[] =>
-        [...links, { from: '', to: serviceRoot(request, '') }].map(({ from, to }) => ({
-          from: target + from,
-          to,
+        [...links, { from: '', to: serviceRoot(request, '') }].map((link) => ({
+          ...link,
+          from: target + link.from,
         }))
       const createRewriter = options.rewriteLinks
         ? () => new LinkRewriter(targetBytes, rewritings)

@@ -15,7 +15,7 @@ import type { Handle } from './exchange.ts'
 import { handleLegacy } from './handle-legacy.ts'
 import { replaceForwarding } from './forwarding.ts'
 import type { MetricsPage } from './handle-metrics.ts'
-import { type LinkSide, takeSideMarker } from './next-link-side.ts'
+import { isIssuedTo, type LinkMarker, takeSideMarker } from './next-link-side.ts'
 import { createOperations, type Readiness, respelt } from './operations.ts'
 import { findRoute, handlerOf, kindOf, methodsOf, type Route } from './routes.ts'
 import { watchClient } from './watch-client.ts'
@@ -26,7 +26,7 @@ const operationMethods = ['GET', 'HEAD']
 interface Locals extends Record<string, unknown> {
   target: RequestTarget
   /** The side whose next link the target is. */
-  issuedBy: LinkSide | undefined
+  marker: LinkMarker | undefined
 }
 type ProxyResponse = Response<unknown, Locals>
 
@@ -86,7 +86,7 @@ export function createProxyApp(
     try {
       const entry = await context.stages.enter(client.partner, { kind, unit: unitOf(client, request) })
       try {
-        const side = sideOf(entry, response.locals.issuedBy, request)
+        const side = sideOf(context, entry, client.owner, response.locals.marker, request)
         if (kind === 'otherV2') checkOther(context, side, request, response)
         const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
         if (side === 'v2') {
@@ -107,21 +107,25 @@ export function createProxyApp(
   return (request, response) => {
     // Before Express: its own parser answers a target that it cannot read with a page of its own.
     try {
-      const issuedBy = takeSideMarker(request)
-      app(request, Object.assign(response, { locals: { target: takeTarget(request), issuedBy } }))
+      const marker = takeSideMarker(request)
+      app(request, Object.assign(response, { locals: { target: takeTarget(request), marker } }))
     } catch (cause) {
       sendError(response, cause, events)
     }
   }
 }
 
-/** The side of a request. A page that a next link of V2 leads to is V2's, as long as V2 is called at all. */
+/** The side of a request. The page that a next link leads to is that of its issuer; V2 is never called at `complete`. */
 function sideOf(
+  { reads }: ProxyContext,
   { side, stage }: StageEntry,
-  issuedBy: LinkSide | undefined,
+  owner: string,
+  marker: LinkMarker | undefined,
   { method = '' }: IncomingMessage,
 ): Side {
-  return issuedBy === 'v2' && stage !== 'complete' && readMethods.includes(method) ? 'v2' : side
+  if (marker === undefined || !readMethods.includes(method)) return side
+  if (marker.side === 'v2') return stage === 'complete' ? side : 'v2'
+  return isIssuedTo(marker, () => reads.linkSecret, owner) ? 'v3' : side
 }
 
 /** Error `ADP_METHOD_NOT_ALLOWED` for a method that the path does not take, before credentials are read. */

@@ -48,7 +48,7 @@ export async function readPage(
     metadata,
     rows: rows.map(createRowEncoder(plan.select, metadata)),
     count: isFirst && plan.count ? page.count : undefined,
-    next: next === undefined ? undefined : `${request.address}?$skiptoken=${next}`,
+    next: next === undefined ? undefined : `${request.nextAddress}?$skiptoken=${next}`,
     dataEnvelope: partner.dataEnvelope,
   })
   return { body, contentType: jsonType(metadata), rows: rows.length }

@@ -8,6 +8,8 @@ export interface ReadRequest {
   readonly query: string
   /** The absolute address without the query, under the path as the client wrote it: the partner may be found by its prefix. */
   readonly address: string
+  /** The same for next links: they lead back to V3 whatever the stage is then. */
+  readonly nextAddress: string
   /** The values of these headers; empty: not sent. */
   readonly accept: string
   readonly prefer: string

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
+import { Secret } from '../../src/config/index.ts'
 import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 import { replyWith, startUpstream, type Upstream } from '../support/scripted-upstream.ts'
 
@@ -82,5 +83,34 @@ describe('walls in front of V2', () => {
     const { v2, adapter } = await startSides()
     expect((await adapter.request(method, target)).status).toBe(status)
     expect(v2.seen).toEqual([])
+  })
+})
+
+describe('links of V3', () => {
+  const v3Page = (url: string): object => ({
+    value: [],
+    '@odata.nextLink': `${url}/V3/LearnerRegistrations?$skiptoken=9`,
+  })
+
+  it('lead to V3 also once V2 serves, for the client that they were issued to', async () => {
+    const v2 = await startUpstream(replyWith(200, { from: 'V2' }))
+    const v3 = await startUpstream((seen, response) =>
+      replyWith(200, v3Page(`http://${seen.headers.host ?? ''}`))(seen, response),
+    )
+    const listen = { port: 0, linkSecret: new Secret('a synthetic secret of this test, 32 long') }
+    const at = (stage: string): Promise<Adapter> =>
+      startAdapter(v3.url, { listen, v2: { baseUrl: v2.url }, partners: [{ ...legacy[0], stage }] })
+    const [moved, legacyAgain] = [await at('v3'), await at('legacy')]
+    const read = await moved.request('GET', '/x/V2/LearnerRegistations')
+    const { '@odata.nextLink': link } = JSON.parse(read.text) as { '@odata.nextLink': string }
+    expect(link.replace(moved.url, '')).toMatch(/^\/~v3\.[\w-]{22}\/x\/V2\/LearnerRegistations/)
+    const asked = v3.seen.length
+    const next = await legacyAgain.request('GET', link.replace(moved.url, ''))
+    expect([next.status, v3.seen.length, v2.seen.length]).toEqual([200, asked + 1, 0])
+    const Authorization = 'bearer of another client'
+    const lent = await legacyAgain.request('GET', link.replace(moved.url, ''), {
+      headers: { Authorization, 'Ocp-Apim-Subscription-Key': 'another' },
+    })
+    expect([lent.text, v2.seen.length]).toEqual(['{"from":"V2"}', 1])
   })
 })

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
 
-import { takeSideMarker, V2_LINK_SEGMENT } from '../../src/proxy/next-link-side.ts'
+import { isIssuedTo, takeSideMarker, V2_LINK_SEGMENT, v3LinkSegment } from '../../src/proxy/next-link-side.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
+
+const secret = Buffer.from('synthetic secret of this test')
+const segment = v3LinkSegment(secret, 'owner')
 
 describe('takeSideMarker', () => {
   it.each([
@@ -12,6 +15,9 @@ describe('takeSideMarker', () => {
     ['http://adapter.test:80/~v2/V2/x', 'v2', 'http://adapter.test:80/V2/x'],
     ['/~v2/~v2/x', 'v2', '/~v2/x'],
     ['/~v2//x', 'v2', '//x'],
+    [`${segment}/a/V2/x?$skiptoken=1`, 'v3', '/a/V2/x?$skiptoken=1'],
+    ['/~v3/x', undefined, '/~v3/x'],
+    ['/~v3.short/x', undefined, '/~v3.short/x'],
     ['/V2/x', undefined, '/V2/x'],
     ['/~v22/x', undefined, '/~v22/x'],
     ['/a/~v2/x', undefined, '/a/~v2/x'],
@@ -21,6 +27,18 @@ describe('takeSideMarker', () => {
     ['', undefined, ''],
   ])('reads %s', (url, side, rest) => {
     const request = incomingMessage({ url })
-    expect([takeSideMarker(request), request.url]).toEqual([side, rest])
+    expect([takeSideMarker(request)?.side, request.url]).toEqual([side, rest])
+  })
+})
+
+describe('isIssuedTo', () => {
+  const markerOf = (url: string) => takeSideMarker(incomingMessage({ url })) ?? { side: 'v2', proof: '' }
+
+  it('takes a link of V3 from the owner that it was issued to alone, since it leads to V3 at every stage', () => {
+    const marker = markerOf(`${segment}/x`)
+    expect(isIssuedTo(marker, () => secret, 'owner')).toBe(true)
+    expect(isIssuedTo(marker, () => secret, 'other')).toBe(false)
+    expect(isIssuedTo(marker, () => Buffer.from('another secret'), 'owner')).toBe(false)
+    expect(isIssuedTo(markerOf('/~v3.aaaaaaaaaaaaaaaaaaaaaa/x'), () => secret, 'owner')).toBe(false)
   })
 })
