@@ -3,6 +3,7 @@ import type { Server } from 'node:http'
 
 import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
 import { createLateRolloutStore, createStages } from './app/create-stages.ts'
+import { toGuards } from './app/to-guards.ts'
 import { createEchoKeeper, type EchoKeeper } from './app/keep-echoes.ts'
 import { openConfiguredJournal, openJournalLater } from './app/open-journal.ts'
 import { createRateSharing } from './app/share-rate.ts'
@@ -48,11 +49,17 @@ import {
   createPredecessorWatch,
   type Recovery,
 } from './writes/index.ts'
-import { createFileStages, type LiveStages, type StoredStages } from './rollout/index.ts'
+import {
+  createFileStages,
+  type LiveGuards,
+  type LiveStages,
+  noGuards,
+  type StoredStages,
+} from './rollout/index.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { createFairGate, createRateLimits, type FairGate } from './upstream/index.ts'
 import { createSharedReader, createV3Client, createV3Reader } from './v3/index.ts'
-import { systemClock } from './clock.ts'
+import { backgroundClock, systemClock } from './clock.ts'
 
 /** Parts that a caller may replace, mostly to observe or to fix time and ids. */
 export interface AppOverrides {
@@ -220,6 +227,18 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
         ? createStages({ config, late: rollout, journal, registry, events, metrics })
         : undefined
     if (stages !== undefined) addStageGauges(metrics, stages)
+    const guards =
+      stages === undefined
+        ? noGuards
+        : toGuards({
+            store: rollout.store,
+            settings: config.rollout.guards,
+            fileStageOf: (id) => registry.of(id)?.fileStage,
+            events,
+            metrics,
+            clock: backgroundClock,
+            nowMs,
+          })
     const keeper = createEchoKeeper(shared.echoes, journal, v3.baseUrl, systemClock)
     await keeper.load()
     // Read when it is needed: a journal that could not be reached yet does not know it.
@@ -228,6 +247,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       ...shared,
       journal,
       predecessors: createPredecessorWatch(journal, systemClock),
+      guards,
       stages: overrides.stages ?? stages ?? createFileStages(() => journal.linkSecret),
       reads: {
         ...reads,
@@ -248,7 +268,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     const app = createProxyApp(context, () => readinessOf(ready, journal, stages), page)
     const server = createListener(app, limits.slowClients, events, () => ready)
     await stages?.start()
-    started = { journal, recovery, server, keeper, stages }
+    started = { journal, recovery, server, keeper, stages, guards }
     return started
   }
   let running: Promise<Running> | undefined
@@ -279,6 +299,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       })
       await parts.recovery.stop()
       await parts.keeper.stop()
+      await parts.guards.stop()
       await parts.stages?.stop()
     }
     relays.close()
@@ -290,7 +311,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const close = (): Promise<void> => (stopped ??= stop())
   return {
     listen: async () => {
-      const { server, recovery, keeper } = await (running ??= start())
+      const { server, recovery, keeper, guards } = await (running ??= start())
       const port = await startListening(server, config.listen.port, config.listen.host).catch(
         async (cause: unknown) => {
           await close()
@@ -299,6 +320,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       )
       recovery.start()
       keeper.start()
+      guards.start()
       ready = true
       const { host } = config.listen
       const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
@@ -318,6 +340,7 @@ interface Running {
   readonly recovery: Recovery
   readonly server: Server
   readonly stages: StoredStages | undefined
+  readonly guards: LiveGuards
 }
 
 /** The configured secret of next links, for instances that share no journal. */

@@ -17,7 +17,10 @@ import { createStageFile, stageFileOf } from './stage-file.ts'
 export interface LateRolloutStore {
   /** Sets the journal; before that the store cannot be reached. */
   use(journal: DurableJournal): void
-  readonly store: Pick<RolloutStore, 'snapshot' | 'acknowledge' | 'leave'>
+  readonly store: Pick<
+    RolloutStore,
+    'snapshot' | 'acknowledge' | 'leave' | 'apply' | 'note' | 'readEvidence' | 'updateEvidence'
+  >
   /** Gives units their places; undefined before the journal is open. */
   secret(): Uint8Array | undefined
 }
@@ -36,6 +39,10 @@ export function createLateRolloutStore(): LateRolloutStore {
       snapshot: () => ask((store) => store.snapshot()),
       acknowledge: (instance, rows) => ask((store) => store.acknowledge(instance, rows)),
       leave: (instance) => ask((store) => store.leave(instance)),
+      apply: (change, action) => ask((store) => store.apply(change, action)),
+      note: (partner, action, by, reason) => ask((store) => store.note(partner, action, by, reason)),
+      readEvidence: (name) => ask((store) => store.readEvidence(name)),
+      updateEvidence: (name, update) => ask((store) => store.updateEvidence(name, update)),
     },
     secret: () => opened?.secret,
   }

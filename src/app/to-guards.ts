@@ -13,7 +13,7 @@ import {
 } from '../rollout/index.ts'
 
 export interface GuardParts {
-  readonly store: RolloutStore
+  readonly store: Pick<RolloutStore, 'snapshot' | 'apply' | 'note' | 'readEvidence' | 'updateEvidence'>
   readonly settings: Config['rollout']['guards']
   /** The stage of the file, for a partner that the store does not know. */
   readonly fileStageOf: (partner: string) => FileStage | undefined

@@ -4,7 +4,7 @@ import type { AddressList } from '../http/address-list.ts'
 import type { SlowClients } from '../http/slow-clients.ts'
 import type { Authorisation, Client, Partner } from '../partners/partner.ts'
 import type { ReadContext } from '../reads/context.ts'
-import type { LiveStages } from '../rollout/index.ts'
+import type { LiveGuards, LiveStages } from '../rollout/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
 import type { WriteContext } from '../writes/context.ts'
 import type { ByteBudget } from './byte-budget.ts'
@@ -20,6 +20,8 @@ export interface ProxyContext extends WriteContext {
   readonly authorise: (request: IncomingMessage, client: Client) => Promise<Authorisation>
   /** Decides which side serves a request. */
   readonly stages: LiveStages
+  /** Count what became of writes on each side. */
+  readonly guards: LiveGuards
   /** Notes that V2 was sent a write of a partner which the journal does not know. */
   readonly noteUnrecorded: (partner: string) => void
   /** Sends on what V2 serves. */

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { RequestTarget } from '../http/request-target.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import type { ProxyContext } from './context.ts'
+import type { GuardTrial } from './guard-trial.ts'
 
 /** One authorised request, on its way to the handler of its route. */
 export interface Exchange {
@@ -14,6 +15,8 @@ export interface Exchange {
   readonly authorisation: Authorisation
   /** Milliseconds since the epoch. */
   readonly receivedMs: number
+  /** Takes what became of a write. */
+  readonly trial: GuardTrial
 }
 
 /** Answers one exchange. Throws the error that the request as a whole is refused for. */

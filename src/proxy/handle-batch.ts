@@ -19,7 +19,7 @@ import { readRequest, serviceRoot } from './read-request.ts'
  * before the whole envelope was decoded and is durable; every record is answered.
  */
 export const handleBatch: Handle = async (context, exchange) => {
-  const { request, response, authorisation, prefix, receivedMs } = exchange
+  const { request, response, authorisation, prefix, receivedMs, trial } = exchange
   const slices = context.slicing.open()
   const limits = context.limits()
   const { partner } = authorisation
@@ -51,6 +51,7 @@ export const handleBatch: Handle = async (context, exchange) => {
       )
     }
     endBatchReply(context, response, partner.id, planned, answered)
+    trial.answered(answered, plan.outcomesShown)
   } finally {
     releaseAfterReply(held, response)
   }

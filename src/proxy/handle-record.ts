@@ -9,7 +9,7 @@ import { createRecordReply } from './reply-stream.ts'
  * the status and error array that its part would have had.
  */
 export const handleRecord: Handle = async (context, exchange) => {
-  const { request, response, authorisation, prefix, receivedMs } = exchange
+  const { request, response, authorisation, prefix, receivedMs, trial } = exchange
   const slices = context.slicing.open()
   const limits = context.limits()
   const { partner } = authorisation
@@ -34,6 +34,7 @@ export const handleRecord: Handle = async (context, exchange) => {
       { request: write, body, receivedMs, plan, slices },
       (_form, _newId, timing) => createRecordReply(response, timing),
     )
+    trial.answered({ tally, queuedMs, replayed }, true)
     context.events.batchAnswered({
       ...tally,
       partner: partner.id,

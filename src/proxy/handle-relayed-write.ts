@@ -182,6 +182,7 @@ async function relay(
   const outcome = await context.relays
     .of(v2)
     .handle(request, response, onReply === undefined ? call : { ...call, ...copied })
+  exchange.trial.relayed(outcome, request)
   if (outcome.kind === 'answered' && outcome.reply !== undefined)
     return { kind: 'answered', reply: outcome.reply }
   return { kind: outcome.kind === 'notSent' ? 'notSent' : 'lost' }

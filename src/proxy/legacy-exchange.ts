@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { Client } from '../partners/partner.ts'
 import type { RequestKind, StageEntry } from '../rollout/index.ts'
+import type { GuardTrial } from './guard-trial.ts'
 
 /** One request that V2 serves. Its credentials are V2's to judge. */
 export interface LegacyExchange {
@@ -16,4 +17,6 @@ export interface LegacyExchange {
   readonly prefix: string
   /** Milliseconds since the epoch. */
   readonly receivedMs: number
+  /** Takes what became of a write. */
+  readonly trial: GuardTrial
 }

@@ -12,6 +12,7 @@ import { readMethods, refuseMethod } from './allowed-paths.ts'
 import type { ProxyContext } from './context.ts'
 import { sendError } from './error-reply.ts'
 import type { Handle } from './exchange.ts'
+import { beginTrial } from './guard-trial.ts'
 import { handleLegacy } from './handle-legacy.ts'
 import { replaceForwarding } from './forwarding.ts'
 import type { MetricsPage } from './handle-metrics.ts'
@@ -84,20 +85,37 @@ export function createProxyApp(
     const client = context.recognise(request)
     const leave = context.enterPartner(client.partner)
     try {
-      const entry = await context.stages.enter(client.partner, { kind, unit: unitOf(client, request) })
+      const unit = unitOf(client, request)
+      const entry = await context.stages.enter(client.partner, { kind, unit })
+      const partner = client.partner.id
+      const trial = beginTrial(context, { request, kind, partner, unit, entry, receivedMs })
       try {
         const side = sideOf(context, entry, client.owner, response.locals.marker, request)
         if (kind === 'otherV2') checkOther(context, side, request, response)
         const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
         if (side === 'v2') {
           const path = target.rawPath
-          await handleLegacy(context, { request, response, client, entry, kind, path, prefix, receivedMs })
+          await handleLegacy(context, {
+            request,
+            response,
+            client,
+            entry,
+            kind,
+            path,
+            prefix,
+            receivedMs,
+            trial,
+          })
         } else {
           const authorisation = await context.authorise(request, client)
           const handle = chooseHandler(route, request)
-          await handle(context, { request, response, target, prefix, authorisation, receivedMs })
+          await handle(context, { request, response, target, prefix, authorisation, receivedMs, trial })
         }
+      } catch (cause) {
+        trial.failed(cause)
+        throw cause
       } finally {
+        trial.drop()
         entry.leave()
       }
     } finally {

@@ -9,6 +9,7 @@ import { createByteBudget, createInFlight, createProxyApp, type ProxyContext } f
 import { defaultBatchLimits } from '../../src/v2/index.ts'
 import { systemClock } from '../../src/clock.ts'
 import { exchange } from '../support/raw-client.ts'
+import { noGuards } from '../../src/rollout/index.ts'
 import { createWriteContext, refuse } from '../writes/write-context.ts'
 
 /** The status line of the answer to one request, in front of a service that nobody may use. */
@@ -25,6 +26,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     recognise: refuse,
     authorise: refuse,
     stages: { enter: refuse },
+    guards: noGuards,
     relays: { of: refuse, uploadLost: () => undefined, held: () => 0, close: () => undefined },
     noteUnrecorded: () => undefined,
     reads: {

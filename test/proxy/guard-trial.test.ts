@@ -1,0 +1,143 @@
+import { gzipSync } from 'node:zlib'
+
+import { describe, expect, it } from 'vitest'
+
+import { AdapterError } from '../../src/errors.ts'
+import { beginTrial, type GuardTrial } from '../../src/proxy/guard-trial.ts'
+import type { RelayOutcome } from '../../src/proxy/relayed-call.ts'
+import { createTrialWindows, type TrialWindow } from '../../src/rollout/guards/trial-windows.ts'
+import type { RequestKind } from '../../src/rollout/index.ts'
+import { incomingMessage } from '../support/incoming-message.ts'
+
+/** What the guards count of one write that took a second, of which nothing is known but what `end` says. */
+function counted(
+  kind: RequestKind,
+  end: (trial: GuardTrial) => void,
+  headers: Record<string, string> = {},
+): TrialWindow['trials'] {
+  const windows = createTrialWindows({ windowMs: 10_000, maxTrialMs: 60_000, maxUnits: 10 })
+  const guards = {
+    begin: (write: Parameters<typeof windows.begin>[0]) => windows.begin(write) ?? expect.fail(),
+    start: () => undefined,
+    stop: () => Promise.resolve(),
+  }
+  const entry = { side: 'v3', stage: 'canary', revision: 1 } as const
+  const request = incomingMessage({ headers })
+  const trial = beginTrial(
+    { guards, nowMs: () => 1_000 },
+    { request, kind, partner: 'acme', unit: 'a', entry, receivedMs: 0 },
+  )
+  end(trial)
+  trial.drop()
+  return windows.close(10_000).flatMap(({ trials }) => trials)
+}
+
+/** The outcomes that were bad, or that nothing was counted. */
+function badOf(kind: RequestKind, end: (trial: GuardTrial) => void): string {
+  const [trial] = counted(kind, end)
+  if (trial === undefined) return 'not counted'
+  return Object.entries(trial.bad)
+    .filter(([, isBad]) => isBad)
+    .map(([name]) => name)
+    .join(' and ')
+}
+
+const tally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
+const answer = { tally, queuedMs: 0, replayed: false, outcomesShown: true }
+
+const whole = { complete: true }
+
+const part = (status: number): string =>
+  `--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 ${status} X\r\n\r\n{}\r\n`
+const parts = (...statuses: number[]): Buffer => Buffer.from(`${statuses.map(part).join('')}--b--\r\n`)
+const answered = (status: number, body?: Buffer, ...fields: string[]): RelayOutcome => ({
+  kind: 'answered',
+  status,
+  reply: {
+    status,
+    reason: '',
+    fields: ['Content-Type', 'multipart/mixed; boundary=b', ...fields],
+    trailers: [],
+    body,
+  },
+})
+
+const error = (code: ConstructorParameters<typeof AdapterError>[0]): AdapterError =>
+  new AdapterError(code, 'A text.')
+
+describe('the trial of a write', () => {
+  it.each<[string, Partial<typeof tally>, Partial<typeof answer>, string]>([
+    ['accepted', { accepted: 3 }, {}, ''],
+    ['with a refused record', { accepted: 2, refused: 1 }, {}, 'refused'],
+    ['with a record that was not applied', { accepted: 2, notApplied: 1 }, {}, 'serverError'],
+    ['with an unknown outcome', { accepted: 2, unknown: 1 }, {}, 'unknown and serverError'],
+    ['that is a repetition', { unknown: 3 }, { replayed: true }, 'not counted'],
+    ['whose outcomes its client does not see', { refused: 3 }, { outcomesShown: false }, 'not counted'],
+  ])('on V3, %s', (_, counts, given, bad) => {
+    const one = { ...answer, ...given, tally: { ...tally, ...counts } }
+    expect(badOf('batch', (trial) => trial.answered(one, one.outcomesShown))).toBe(bad)
+  })
+
+  it.each<[string, RelayOutcome, string]>([
+    ['accepted', answered(200, parts(201, 201)), ''],
+    ['with a refused record', answered(200, parts(201, 400)), 'refused'],
+    ['with a record that was not applied', answered(200, parts(503, 201)), 'serverError'],
+    ['with a failed record', answered(200, parts(500, 400)), 'unknown and serverError and refused'],
+    ['compressed', answered(200, gzipSync(parts(400)), 'content-encoding', 'gzip'), 'refused'],
+    ['in a coding that is not known', answered(200, parts(400), 'Content-Encoding', 'zstd'), 'not counted'],
+    ['without parts', answered(200, Buffer.from('--b--\r\n')), 'not counted'],
+    ['too large to be read', answered(200, undefined), 'not counted'],
+    ['refused', answered(401), 'refused'],
+    ['refused for its rate', answered(429), 'serverError'],
+    ['failed', answered(500), 'unknown and serverError'],
+    ['lost', { kind: 'lost', error: error('ADP_OUTCOME_UNKNOWN') }, 'unknown and serverError'],
+    [
+      'broken off',
+      { kind: 'brokenReply', status: 200, error: error('ADP_UPSTREAM_PROTOCOL') },
+      'unknown and serverError',
+    ],
+    ['never sent', { kind: 'notSent', error: error('ADP_UPSTREAM_UNAVAILABLE') }, 'serverError'],
+  ])('on V2, %s', (_, outcome, bad) => {
+    expect(badOf('batch', (trial) => trial.relayed(outcome, whole))).toBe(bad)
+  })
+
+  it('does not count for V2 when its client left in the middle', () => {
+    const outcome = { kind: 'lost', error: error('ADP_OUTCOME_UNKNOWN') } as const
+    expect(badOf('batch', (trial) => trial.relayed(outcome, { complete: false }))).toBe('not counted')
+  })
+
+  it.each<[ConstructorParameters<typeof AdapterError>[0], string]>([
+    ['ADP_OUTCOME_UNKNOWN', 'unknown and serverError'],
+    ['ADP_UPSTREAM_UNAVAILABLE', 'serverError'],
+    ['ADP_BUDGET_EXCEEDED', 'serverError'],
+    ['ADP_INTERNAL', 'serverError'],
+    ['ADP_BOUNDARY', 'refused'],
+    ['ADP_TOKEN', 'refused'],
+    ['ADP_SLOW_CLIENT', 'not counted'],
+    ['ADP_JOURNAL_UNAVAILABLE', 'not counted'],
+    ['ADP_OVERLOADED', 'not counted'],
+  ])('refused as a whole with %s', (code, bad) => {
+    expect(badOf('record', (trial) => trial.failed(error(code)))).toBe(bad)
+  })
+
+  it('counts once, with its first end, and not at all without one or for a client that left', () => {
+    const twice = (trial: GuardTrial): void => {
+      trial.answered({ ...answer, tally: { ...tally, refused: 1 } }, true)
+      trial.failed(error('ADP_INTERNAL'))
+    }
+    expect(badOf('batch', twice)).toBe('refused')
+    expect(badOf('batch', () => undefined)).toBe('not counted')
+    expect(
+      badOf('batch', (trial) => trial.failed(Object.assign(new Error('gone'), { name: 'AbortError' }))),
+    ).toBe('not counted')
+    expect(badOf('readFilter', (trial) => trial.failed(error('ADP_INTERNAL')))).toBe('not counted')
+  })
+
+  it('classes writes by the length of their body', () => {
+    const strata = [undefined, '600', '4000', '18000', '60000', '900000'].map((length) => {
+      const headers = length === undefined ? {} : { 'content-length': length }
+      return counted('batch', (trial) => trial.answered(answer, true), headers)[0]?.stratum
+    })
+    expect(strata).toEqual([0, 0, 1, 2, 3, 4])
+  })
+})
