@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -6,7 +6,7 @@ import { createApp } from '../app.ts'
 import { parseConfig, type PartnerConfig, readEnvironment } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import { createSandbox } from '../sandbox/index.ts'
-import { curlLine, SCHOOL_HEADER, SCHOOLS, schoolsLine } from './demo/curl-lines.ts'
+import { curlLine, rolloutLine, SCHOOL_HEADER, SCHOOLS, schoolsLine } from './demo/lines.ts'
 import { watchSplit } from './demo/watch-split.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
 
@@ -44,13 +44,19 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
   if (stage !== undefined) console.log(`sandbox v2 ready ${v2Url}`)
   const staged = {
     upstreams: { v3: { baseUrl: url }, v2: { baseUrl: v2Url } },
+    // Every step can be taken at once: no client of the demo sends a batch again after it.
+    rollout: { resendWindowMs: 1_000 },
     partners: [{ id: 'demo', match: { any: true }, stage, canary: { percent, header: SCHOOL_HEADER } }],
   }
-  const config = parseConfig({
+  const values = {
     listen: { port: options.port },
     journal: { url: options.journal ?? `sqlite:${join(folder, 'journal.db')}` },
     ...(stage === undefined ? { upstreams: { v3: { baseUrl: url } } } : staged),
-  })
+  }
+  const config = parseConfig(values)
+  // For the commands of rollout: JSON is YAML.
+  const file = join(folder, 'markbridge.yaml')
+  if (stage !== undefined) await writeFile(file, JSON.stringify(values, null, 2))
   const app = createApp(config, { logLevel: readEnvironment().logLevel ?? 'warn' })
   onClose(() => app.close())
   const adapter = await app.listen()
@@ -61,6 +67,8 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
       ? [`the register of a class for ${SCHOOLS} schools`, await schoolsLine(adapter.url)]
       : ['a class register of 30 marks', await curlLine(adapter.url)]
   console.log(`\nPost ${what} as a V2 client:\n\n${line}`)
+  if (stage !== undefined && options.journal !== 'none')
+    console.log(`\nMove the partner, here back to V2, and post again:\n\n${rolloutLine('back demo', file)}`)
   const reached = stage === undefined ? 'reached V3' : 'reached the service'
   console.log(`\nThe marks that ${reached}: curl -s ${url}/_sandbox/effects\nStop with Ctrl+C.`)
   if (stage === undefined) return

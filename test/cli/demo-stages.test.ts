@@ -62,6 +62,31 @@ test.each([
   expect(await demo.stop()).toBe(0)
 })
 
+test('the printed command takes the partner back to V2 while the demo runs', async () => {
+  const { demo, printed } = await startDemo('v3')
+  expect(await paste(lineThat(printed, "'"))).toBe('demo: v3 -> shadow (revision 1).\n')
+  const url = /adapter ready (\S+)/.exec(printed)?.[1] ?? ''
+  const path = `${url}/V2/Attendance/AttendanceRecords`
+  const headers = {
+    'Content-Type': 'application/json',
+    'Ocp-Apim-Subscription-Key': 'sandbox',
+    Authorization: 'bearer sandbox',
+  }
+  const body = JSON.stringify({
+    ...{ Present: true, Absent: false, Learner: '41dba12f-bcce-470b-8ce4-b260ffb62649' },
+    AttendableEvent: '29cd4133-b991-43c6-9913-1e96862672ec',
+    SchoolAttendanceCode: 'ac00c159-62ce-44b8-ace6-c75caf7505e6',
+  })
+  const before = performance.now()
+  let last: string | undefined
+  while (last !== 'V2' && performance.now() - before < 10_000) {
+    await fetch(path, { method: 'POST', headers, body })
+    last = (await effectsOf(printed)).at(-1)?.face
+  }
+  expect(last).toBe('V2')
+  await demo.until(/served: V2 [1-9]/)
+})
+
 test('a share without its stage is refused', async () => {
   const { status, stderr } = await runCommand(['demo', '--percent', '20'])
   expect([status, stderr]).toEqual([

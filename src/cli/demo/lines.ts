@@ -33,6 +33,12 @@ export async function schoolsLine(adapter: string): Promise<string> {
   ].join(' ')
 }
 
+/** A line that runs a command of `rollout` with this very program, from any folder. */
+export function rolloutLine(command: string, config: string): string {
+  const [node = '', program = ''] = process.argv
+  return `'${node}' '${program}' rollout ${command} --config '${config}'`
+}
+
 async function readBoundary(): Promise<string> {
   return /^--(\S+)/.exec(await readFile(FIXTURE, 'utf8'))?.[1] ?? ''
 }
