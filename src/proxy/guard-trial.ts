@@ -66,6 +66,8 @@ export function beginTrial(
   // The length is known at the beginning and on both sides; the number of records is not.
   const records = Math.round(Number(request.headers['content-length'] ?? 0) / RECORD_BYTES)
   const trial = guards.begin({ partner, unit, stage, revision, side, receivedMs, records })
+  // Nothing is read for it then, least of all a reply.
+  if (trial === undefined) return uncounted
   const end = (result: TrialResult | undefined, queuedMs = 0): void => {
     if (result === undefined) trial.drop()
     else trial.end({ latencyMs: nowMs() - receivedMs - queuedMs, ...result })

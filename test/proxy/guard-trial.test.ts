@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { beginTrial, type GuardTrial } from '../../src/proxy/guard-trial.ts'
+import type { CapturedReply } from '../../src/proxy/captured-reply.ts'
 import type { RelayOutcome } from '../../src/proxy/relayed-call.ts'
 import { createTrialWindows, type TrialWindow } from '../../src/rollout/guards/trial-windows.ts'
 import type { RequestKind } from '../../src/rollout/index.ts'
@@ -17,7 +18,7 @@ function counted(
 ): TrialWindow['trials'] {
   const windows = createTrialWindows({ windowMs: 10_000, maxTrialMs: 60_000, maxUnits: 10 })
   const guards = {
-    begin: (write: Parameters<typeof windows.begin>[0]) => windows.begin(write) ?? expect.fail(),
+    begin: (write: Parameters<typeof windows.begin>[0]) => windows.begin(write),
     start: () => undefined,
     stop: () => Promise.resolve(),
   }
@@ -131,6 +132,32 @@ describe('the trial of a write', () => {
       badOf('batch', (trial) => trial.failed(Object.assign(new Error('gone'), { name: 'AbortError' }))),
     ).toBe('not counted')
     expect(badOf('readFilter', (trial) => trial.failed(error('ADP_INTERNAL')))).toBe('not counted')
+  })
+
+  it('of another write of its school in the window reads no reply', () => {
+    const unread: CapturedReply = {
+      status: 200,
+      reason: '',
+      fields: [],
+      trailers: [],
+      get body() {
+        return expect.fail('it was read')
+      },
+    }
+    const guards = { begin: () => undefined, start: () => undefined, stop: () => Promise.resolve() }
+    const entry = { side: 'v2', stage: 'canary', revision: 1 } as const
+    const write = {
+      request: incomingMessage({}),
+      kind: 'batch',
+      partner: 'acme',
+      unit: 'a',
+      entry,
+      receivedMs: 0,
+    } as const
+    beginTrial({ guards, nowMs: () => 0 }, write).relayed(
+      { kind: 'answered', status: 200, reply: unread },
+      whole,
+    )
   })
 
   it('classes writes by the length of their body', () => {

@@ -27,8 +27,8 @@ export type GuardAlarm = Extract<GuardVerdict, { verdict: 'alarm' }>
 
 /** Watches writes while the adapter runs. */
 export interface LiveGuards {
-  /** A write begins; what is returned takes its end, and does nothing for a write that does not count. */
-  begin(write: GuardedWrite): Trial
+  /** A write begins; what is returned takes its end. Undefined: it does not count. */
+  begin(write: GuardedWrite): Trial | undefined
   start(): void
   /** Judges what is over, and ends. */
   stop(): Promise<void>
@@ -55,11 +55,9 @@ const windowOptions = { windowMs: 10_000, maxTrialMs: 180_000, maxUnits: 5_000 }
 const EVERY_MS = 1_000
 const MAX_UNIT_LENGTH = 64
 
-const uncounted: Trial = { end: () => undefined, drop: () => undefined }
-
 /** Guards without a store of evidence: they count nothing. */
 export const noGuards: LiveGuards = {
-  begin: () => uncounted,
+  begin: () => undefined,
   start: () => undefined,
   stop: () => Promise.resolve(),
 }
@@ -147,7 +145,7 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
   }
   return {
     begin: ({ partner, unit, stage, revision, side, receivedMs, records }) => {
-      if (stage !== 'canary' && stage !== 'v3') return uncounted
+      if (stage !== 'canary' && stage !== 'v3') return undefined
       const one = watched.get(partner) ?? {
         windows: createTrialWindows(windowOptions),
         stage,
@@ -156,7 +154,7 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
       }
       watched.set(partner, one)
       Object.assign(one, { stage, revision })
-      return one.windows.begin({ unit: boundedUnit(unit), side, receivedMs, records }) ?? uncounted
+      return one.windows.begin({ unit: boundedUnit(unit), side, receivedMs, records })
     },
     start: schedule,
     stop: async () => {

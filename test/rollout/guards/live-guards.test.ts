@@ -60,7 +60,7 @@ function watch(
           records: 1,
           ...given,
         }
-        guards.begin(one).end({ bad: { unknown: isBad(school) }, latencyMs: 20 })
+        guards.begin(one)?.end({ bad: { unknown: isBad(school) }, latencyMs: 20 })
       }
       nowMs += 10_000
     }
