@@ -1,5 +1,6 @@
 import { callsPerSecondOf, type Config } from '../../config/index.ts'
 import { type Advice, advise, nextStep } from '../../rollout/advise.ts'
+import { atRevision as countedAt } from '../../rollout/guards/evidence.ts'
 import { coolDownOf, judge } from '../../rollout/guards/judge.ts'
 import { readEvidence } from '../../rollout/guards/live-guards.ts'
 import {
@@ -53,7 +54,8 @@ export async function giveAdvice(
     stageSinceMs: view.sinceMs ?? nowMs,
     seen: { v2: figuresOf(seen.sides.v2), v3: figuresOf(seen.sides.v3) },
     unreadable: seen.unreadable,
-    guards: judge(evidence, rollout.guards, nowMs),
+    // What was counted at another share is no reason to go on.
+    guards: judge(countedAt(evidence, view.revision), rollout.guards, nowMs),
     coolDown: coolDownOf(evidence, rollout.guards, nowMs),
     lastUnrecordedMs: lastUnrecorded(unrecorded),
     resendWindowMs: rollout.resendWindowMs,
