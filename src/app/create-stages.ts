@@ -19,7 +19,14 @@ export interface LateRolloutStore {
   use(journal: DurableJournal): void
   readonly store: Pick<
     RolloutStore,
-    'snapshot' | 'acknowledge' | 'leave' | 'apply' | 'note' | 'readEvidence' | 'updateEvidence'
+    | 'snapshot'
+    | 'acknowledge'
+    | 'leave'
+    | 'apply'
+    | 'note'
+    | 'noteUnrecorded'
+    | 'readEvidence'
+    | 'updateEvidence'
   >
   /** Gives units their places; undefined before the journal is open. */
   secret(): Uint8Array | undefined
@@ -43,6 +50,7 @@ export function createLateRolloutStore(): LateRolloutStore {
       note: (partner, action, by, reason) => ask((store) => store.note(partner, action, by, reason)),
       readEvidence: (name) => ask((store) => store.readEvidence(name)),
       updateEvidence: (name, update) => ask((store) => store.updateEvidence(name, update)),
+      noteUnrecorded: (partner, agoMs) => ask((store) => store.noteUnrecorded(partner, agoMs)),
     },
     secret: () => opened?.secret,
   }

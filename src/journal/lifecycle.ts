@@ -36,6 +36,7 @@ export const transitions = [
   { on: 'supersede', from: 'refused', to: 'refused', active: 'never', reason: 'a newer record of its key was confirmed, or may have been applied by V2' },
   { on: 'supersede', from: 'unknown', to: 'unknown', active: 'never', reason: 'a newer record of its key was confirmed, or may have been applied by V2' },
   { on: 'supersede', from: 'parked', to: 'refused', active: 'never', reason: 'a newer record of its key was confirmed, or may have been applied by V2' },
+  { on: 'expire', from: 'unknown', to: 'unknown', active: 'never', reason: '`journal.replayForMs` is over: its client can no longer send it again' },
   { on: 'expire', from: 'refused', to: 'refused', active: 'never', reason: '`journal.replayForMs` is over: its client can no longer send it again' },
 ] as const satisfies readonly Transition[] // prettier-ignore
 

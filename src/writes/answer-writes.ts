@@ -7,7 +7,7 @@ import type { WriteContext } from './context.ts'
 import { type Plan, redate } from './plan.ts'
 import { replayBatch, toReplayError } from './replay.ts'
 import { type ReplayedRelay, replayRelayed } from './relayed/replay-relayed.ts'
-import { replyContextOf, toFaultPart } from './reply-part.ts'
+import { replyContextOf, toFaultPart, toSupersededPart, toSupersededUnknownPart } from './reply-part.ts'
 import type { Answered, OpenReply } from './reply.ts'
 import { runForClient } from './run.ts'
 import { encodeAnswer } from './stored-answer.ts'
@@ -61,6 +61,11 @@ export async function answerWrites(
     if (found !== undefined && 'tally' in found) return found
     // Without an answer it was purged meanwhile.
     lost = found
+    for (const [position, record] of plan.records.entries())
+      if (lost?.superseded(position) === true && !faults.has(position)) {
+        const toPart = lost.mayHaveLeft(position) ? toSupersededUnknownPart : toSupersededPart
+        faults.set(position, toPart(record, replyContext))
+      }
     begun = await unlessDamaged(context.journal.begin(lost === undefined ? batch : await toBatch(lost)))
     if (begun.kind === 'known' && begun.batch === before) throw forgotten()
   }
@@ -74,7 +79,7 @@ export async function answerWrites(
     lease: begun.lease,
     receivedMs: begun.receivedMs,
     plan: redate(plan, planned.receivedMs, lost?.receivedMs ?? begun.receivedMs),
-    positions: isDropped ? [] : plan.records.keys(),
+    positions: isDropped ? [] : [...plan.records.keys()].filter((position) => !faults.has(position)),
     after: begun.after,
     mayHaveLeft: lost?.mayHaveLeft ?? (() => false),
     clientWaits: true,

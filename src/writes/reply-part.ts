@@ -61,6 +61,14 @@ export function toSupersededPart(planned: PlannedRecord, context: ReplyContext):
   return toReply(planned, errorRules[code].status, [{ code, message }], context)
 }
 
+/** As `toSupersededPart`, for a record that V2 was sent and may have applied. */
+export function toSupersededUnknownPart(planned: PlannedRecord, context: ReplyContext): PartReply {
+  const code = 'ADP_SUPERSEDED_UNKNOWN'
+  const message =
+    'A newer mark of this learner and event was taken since. Whether this one was applied before is not known; it is not sent again.'
+  return toReply(planned, errorRules[code].status, [{ code, message }], context)
+}
+
 function toFailure(planned: PlannedRecord, outcome: FailedOutcome, context: ReplyContext): PartReply {
   const { status, errors } = toV2Failure(outcome, defaultErrorMapping)
   return toReply(planned, status, errors, context)

@@ -167,9 +167,10 @@ async function settle(
   const settled = batch.records.filter(isOpen).flatMap((record, index): [ModelRecord, Settled][] => {
     const given = outcomes[index]
     if (given === undefined) return []
-    // What V2 serves is final.
+    // What V2 serves is never due.
     const { state, superseded, retry } = given
-    const final = batch.side === 'v2' ? { state, superseded } : { state, superseded, retry }
+    const isDue = typeof retry === 'number'
+    const final = batch.side === 'v2' && isDue ? { state, superseded } : { state, superseded, retry }
     return [[record, { ...final, position: record.position, answer: 'answer' }]]
   })
   if (settled.length === 0) return

@@ -20,7 +20,7 @@ export async function endRelayed(
   if (orphan === undefined) return true
   if (clock.nowMs() < orphan.sinceMs + lookForMs) return false
   const positions = [...orphan.after.keys()].filter((position) => records[position]?.state === 'open')
-  const end = { state: 'unknown', answer: undefined, reason: 'stopped' } as const
+  const end = { state: 'unknown', answer: undefined, reason: 'stopped', retry: 'resend' } as const
   await journal.settle(
     batch,
     positions.map((position) => ({ position, ...end })),

@@ -16,8 +16,9 @@ type Outcome = Pick<Settled, 'state' | 'reason'>
 
 /**
  * What the journal keeps of a request that V2 was sent, for each record of it: `each` is how many have a part in the reply of their own,
- * undefined: one stands for the whole request. All of it is final, since nothing that V2 was sent is ever sent again from here. The reply
- * goes with the first record, if V2 took the request.
+ * undefined: one stands for the whole request. Nothing of it is ever due, since what V2 was sent is not sent again from here. The reply
+ * goes with the first record, if V2 took the request. Without one, records stay active as long as their client may send them again,
+ * so that a newer one of their key supersedes them.
  */
 export function outcomesOf(end: RelayEnd, kind: 'batch' | 'record', each: number | undefined): Settled[] {
   const outcomes = decide(end, kind, each)
@@ -25,6 +26,7 @@ export function outcomesOf(end: RelayEnd, kind: 'batch' | 'record', each: number
   return outcomes.map((outcome, position) => ({
     position,
     answer: position === 0 && kept !== undefined ? encodeKeptReply(kept) : undefined,
+    retry: kept === undefined && outcome.state !== 'confirmed' ? 'resend' : undefined,
     ...outcome,
   }))
 }

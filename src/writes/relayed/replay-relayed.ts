@@ -19,6 +19,8 @@ export type ReplayedRelay =
       readonly receivedMs: number | undefined
       /** True for a record that V2 may have applied. */
       readonly mayHaveLeft: (position: number) => boolean
+      /** True for a record of whose key a newer one was confirmed since. */
+      readonly superseded: (position: number) => boolean
     }
 
 /**
@@ -39,6 +41,7 @@ export async function replayRelayed(
     return {
       kind: 'lost',
       receivedMs: stored?.receivedMs,
+      superseded: (position) => isEach && stored?.records[position]?.superseded === true,
       mayHaveLeft: (position) => states[isEach ? position : 0] !== 'refused',
     }
   }
