@@ -102,8 +102,8 @@ export function createRelay(options: RelayOptions): Relay {
     { links }: RelayCall,
   ): (() => LinkRewriter) | undefined => {
     if (links === undefined || (method !== 'GET' && method !== 'HEAD')) return undefined
-    const link = { from: linkBase, to: links.base, nextTo: links.nextBase }
-    return () => new LinkRewriter(linkBytes, () => [link])
+    return () =>
+      new LinkRewriter(linkBytes, () => [{ from: linkBase, to: links.base, nextTo: links.nextBase }])
   }
 
   const start = (call: RelayedCall): void => {

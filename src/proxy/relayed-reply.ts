@@ -5,6 +5,9 @@ import type { CapturedReply, RelayedHead, ReplyCapture } from './captured-reply.
 import type { LinkRewriter } from './link-rewriter.ts'
 import type { RelayedFields } from './relayed-fields.ts'
 
+/** Bytes of a body that are written together with its head. */
+const MAX_JOINED = 16_384
+
 export interface RelayedReplyOptions {
   readonly fields: RelayedFields
   /** Undefined: links stay as they are. */
@@ -109,7 +112,9 @@ export class RelayedReply {
   private pass(bytes: Buffer): void {
     if (bytes.length === 0) return
     this.options.capture?.add(bytes)
-    if (this.options.onWhole === undefined) {
+    // The last piece ends the response: one write less.
+    const isLast = this.message.complete && this.message.readableLength === 0
+    if (this.options.onWhole === undefined && !isLast && this.heldBack === undefined) {
       this.write(bytes)
       return
     }
@@ -139,7 +144,10 @@ export class RelayedReply {
     const finish = (): void => {
       if (!response.destroyed) {
         if (trailers.length > 0) response.addTrailers(trailers)
-        response.end(this.heldBack)
+        const last = this.heldBack
+        // Node joins a head with a short text in one piece, with bytes it does not.
+        if (last === undefined || last.length > MAX_JOINED) response.end(last)
+        else response.end(last.toString('latin1'), 'latin1')
       }
       options.onEnd(captured)
     }
