@@ -4,6 +4,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { type Adapter, adapterConfig, startAdapter } from '../support/start-adapter.ts'
+import { journalKey, startStopping } from './support/stopping-adapter.ts'
+import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
 import { journalFile } from './support/journal-file.ts'
 import { operate, post, stagedSettings, startTwoFaces, type TwoFaces } from './support/staged-partner.ts'
 
@@ -98,6 +100,58 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     expect(replies.map(({ status }) => status)).toEqual([200, 200])
     const recorded = await faces.faces()
     expect([recorded.get('a'), recorded.get('b')]).toEqual(['V3', 'V3'])
+  }, 60_000)
+
+  it('an instance that stood still while a step was committed starts no write on the old side', async () => {
+    const faces = await startTwoFaces()
+    const url = await postgres.createDatabase()
+    const { journal, partners } = stagedSettings(faces, url, 'shadow', { leaseMs: 1_000 })
+    const keys = [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }]
+    const upstreams = { v3: { baseUrl: faces.v3Url } }
+    const pausing = await startStopping({ upstreams, journal: { ...journal, keys }, partners })
+    const operator = await operate(url, 'shadow', [{ id: 'k1', key: Buffer.from(journalKey, 'hex') }])
+    expect(await pausing.post(faces.batch('before'), sandboxHeaders)).toMatchObject({ status: 200 })
+    pausing.stop()
+    await pausing.stopped()
+    // Nobody waits for it once its lease has ended.
+    expect(await operator.forward('canary', 10_000)).toMatchObject({ kind: 'committed' })
+    const replies = Array.from({ length: 8 }, (_, n) =>
+      pausing.post(faces.batch(`after ${n}`), sandboxHeaders),
+    )
+    pausing.goOn()
+    expect((await Promise.all(replies)).map(({ status }) => status)).toEqual(Array(8).fill(200))
+    const recorded = await faces.faces()
+    expect([...recorded.values()]).toEqual(['V2', ...(Array(8).fill('V3') as string[])])
+    pausing.stop()
+    await pausing.stopped()
+    await operator.back('shadow')
+    const back = pausing.post(faces.batch('back'), sandboxHeaders)
+    pausing.goOn()
+    expect((await back).status).toBe(200)
+    // A pause that is shorter than the lease may end before the next read: two seconds are what `back` may take.
+    await vi.waitFor(async () => {
+      await pausing.post(faces.batch('back'), sandboxHeaders)
+      expect((await faces.faces()).get('back')).toBe('V2')
+    }, BACK_MS)
+  }, 60_000)
+
+  it('with V3 dead: back brings every instance to V2 within two seconds', async () => {
+    const faces = await startTwoFaces()
+    const url = await postgres.createDatabase()
+    const settings = stagedSettings(faces, url, 'v3')
+    const dead = 'http://127.0.0.1:1'
+    const adapters = [await startAdapter(dead, settings), await startAdapter(dead, settings)]
+    const operator = await operate(url, 'v3')
+    await operator.back('shadow')
+    const backMs = performance.now()
+    await vi.waitFor(async () => {
+      const replies = await Promise.all(adapters.map((adapter) => adapter.request('GET', '/metrics')))
+      for (const { text } of replies) expect(text).toMatch(/stage_current\{partner="acme",stage="shadow"/)
+    }, BACK_MS)
+    const replies = await Promise.all(adapters.map((adapter, n) => post(adapter, faces.batch(`write ${n}`))))
+    expect(performance.now() - backMs).toBeLessThan(BACK_MS + 1_000)
+    expect(replies.map(({ status }) => status)).toEqual([200, 200])
+    expect([...(await faces.faces()).values()]).toEqual(['V2', 'V2'])
   }, 60_000)
 
   it('with the store dead: legacy serves on, V3 refuses writes once its view is old, and the override of a reload brings V2 back', async () => {

@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest'
 import { openRolloutStore, type OpenedRolloutStore } from '../../../src/rollout/index.ts'
 import { driveForward, type DriveResult } from '../../../src/rollout/store/drive-forward.ts'
 import type { Stage, StageSetting } from '../../../src/rollout/stage.ts'
+import type { JournalKey } from '../../../src/journal/store/store.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { createSandbox, type SandboxOptions } from '../../../src/sandbox/index.ts'
 import { batchOf, postBatch } from '../../support/batch-request.ts'
@@ -88,8 +89,12 @@ export interface StageOperator {
 }
 
 /** Opens the store of stages beside the adapters. `first` is the stage of the file. */
-export async function operate(url: string, first: Stage): Promise<StageOperator> {
-  const store = await openRolloutStore({ url })
+export async function operate(
+  url: string,
+  first: Stage,
+  keys: readonly JournalKey[] = [],
+): Promise<StageOperator> {
+  const store = await openRolloutStore({ url, keys })
   onTestFinished(() => store.close().catch(() => undefined))
   const change = async (to: StageSetting) => {
     const known = (await store.snapshot()).partners.get('acme')?.state
