@@ -8,7 +8,6 @@ import { createEchoKeeper, type EchoKeeper } from './app/keep-echoes.ts'
 import { openConfiguredJournal, openJournalLater } from './app/open-journal.ts'
 import { createRateSharing } from './app/share-rate.ts'
 import { createReload, type PreparedReload, type Reload } from './app/create-reload.ts'
-import { createUnrecordedNotes } from './app/note-unrecorded.ts'
 import { createListener, requestTimeouts } from './app/create-listener.ts'
 import { createLiveLimits } from './app/live-limits.ts'
 import { createReloadTarget } from './app/reload-target.ts'
@@ -120,7 +119,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const client = createV3Client(upstream)
   const rateLimit = createRateSharing()
   const rollout = createLateRolloutStore()
-  const unrecorded = createUnrecordedNotes(rollout.store, systemClock)
   const rateLimits = createRateLimits(
     systemClock,
     (priority, admission) =>
@@ -186,10 +184,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     authorise: createAuthorise(rateLimits),
     relays,
     rewriteLinks: config.passThrough.rewriteLinks,
-    noteUnrecorded: (partner: string) => {
-      events.relayedUnrecorded({ partner })
-      unrecorded.note(partner)
-    },
     enterPartner: registry.enter,
     v3: client,
     passThrough,
@@ -253,6 +247,10 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       journal,
       predecessors: createPredecessorWatch(journal, systemClock),
       guards,
+      noteUnrecorded: (partner: string) => {
+        events.relayedUnrecorded({ partner })
+        stages?.noteUnrecorded(partner)
+      },
       stages: overrides.stages ?? stages ?? createFileStages(() => journal.linkSecret),
       reads: {
         ...reads,
@@ -305,7 +303,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       await parts.recovery.stop()
       await parts.keeper.stop()
       await parts.guards.stop()
-      await unrecorded.stop()
       await parts.stages?.stop()
     }
     relays.close()

@@ -45,12 +45,12 @@ export function createLateRolloutStore(): LateRolloutStore {
     store: {
       snapshot: () => ask((store) => store.snapshot()),
       acknowledge: (instance, rows) => ask((store) => store.acknowledge(instance, rows)),
+      noteUnrecorded: (partner, agoMs) => ask((store) => store.noteUnrecorded(partner, agoMs)),
       leave: (instance) => ask((store) => store.leave(instance)),
       apply: (change, action) => ask((store) => store.apply(change, action)),
       note: (partner, action, by, reason) => ask((store) => store.note(partner, action, by, reason)),
       readEvidence: (name) => ask((store) => store.readEvidence(name)),
       updateEvidence: (name, update) => ask((store) => store.updateEvidence(name, update)),
-      noteUnrecorded: (partner, agoMs) => ask((store) => store.noteUnrecorded(partner, agoMs)),
     },
     secret: () => opened?.secret,
   }
@@ -65,12 +65,19 @@ export interface StageParts {
   readonly metrics: Pick<Metrics, 'stageHeld' | 'stageRefused'>
 }
 
+/**
+ * Others count with an instance for 1.2 leases after its last renewal, and it holds its lease for 0.8 of one: so long after a read under a
+ * lease that was held then they still count with it, also where it stands still.
+ */
+const COUNTED_LEASES = 0.38
+
 /** A held write waits for longer than a change may take, with what is read and committed around that. */
 const BEYOND_DRAIN_MS = 5_000
 
 /** Creates the stages of one instance, over the store in its journal. */
 export function createStages({ config, late, journal, registry, events, metrics }: StageParts): StoredStages {
   const { rollout } = config
+  const staleAfterMs = config.journal.leaseMs * COUNTED_LEASES
   return createStoredStages({
     store: late.store,
     instance: () => journal.lease(),
@@ -89,7 +96,9 @@ export function createStages({ config, late, journal, registry, events, metrics 
     },
     // The stage of the file says so already (to-file-stage).
     unknownBeginAt: undefined,
-    staleAfterMs: config.journal.leaseMs,
+    staleAfterMs,
+    pollMs: Math.min(500, staleAfterMs / 4),
+    patienceMs: Math.min(1_000, staleAfterMs / 2),
     resendWindowMs: rollout.resendWindowMs,
     holdMs: rollout.drainMs + BEYOND_DRAIN_MS,
   })

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { RequestTarget } from '../http/request-target.ts'
 import type { Authorisation } from '../partners/partner.ts'
+import type { StageEntry } from '../rollout/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { GuardTrial } from './guard-trial.ts'
 
@@ -13,6 +14,8 @@ export interface Exchange {
   /** The path before the route, as the client wrote it. */
   readonly prefix: string
   readonly authorisation: Authorisation
+  /** The side that was decided. */
+  readonly entry: Pick<StageEntry, 'isCurrent'>
   /** Milliseconds since the epoch. */
   readonly receivedMs: number
   /** Takes what became of a write. */

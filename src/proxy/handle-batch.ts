@@ -12,6 +12,7 @@ import {
 import { endBatchReply, openBatchReply } from './batch-reply.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { Handle } from './exchange.ts'
+import { expectCurrent } from './expect-current.ts'
 import { readRequest, serviceRoot } from './read-request.ts'
 
 /**
@@ -19,7 +20,7 @@ import { readRequest, serviceRoot } from './read-request.ts'
  * before the whole envelope was decoded and is durable; every record is answered.
  */
 export const handleBatch: Handle = async (context, exchange) => {
-  const { request, response, authorisation, prefix, receivedMs, trial } = exchange
+  const { request, response, authorisation, entry, prefix, receivedMs, trial } = exchange
   const slices = context.slicing.open()
   const limits = context.limits()
   const { partner } = authorisation
@@ -40,6 +41,7 @@ export const handleBatch: Handle = async (context, exchange) => {
     const plan = await planWrites(write, body, partner, receivedMs, limits, slices)
     const planned = { request: write, body, receivedMs, plan, slices }
     const seconds = secondsOverBudget(context, authorisation, plan)
+    expectCurrent(entry)
     // A repeated batch has its answer, or gets it without posting all of its records again.
     const answer = seconds === undefined ? answerWrites : answerRepeated
     const answered = await answer(context, authorisation, planned, openBatchReply(response, plan))

@@ -1,6 +1,7 @@
 import { answerWrites, planWrites, type WriteRequest } from '../writes/index.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { Handle } from './exchange.ts'
+import { expectCurrent } from './expect-current.ts'
 import { readRequest, serviceRoot } from './read-request.ts'
 import { createRecordReply } from './reply-stream.ts'
 
@@ -9,7 +10,7 @@ import { createRecordReply } from './reply-stream.ts'
  * the status and error array that its part would have had.
  */
 export const handleRecord: Handle = async (context, exchange) => {
-  const { request, response, authorisation, prefix, receivedMs, trial } = exchange
+  const { request, response, authorisation, entry, prefix, receivedMs, trial } = exchange
   const slices = context.slicing.open()
   const limits = context.limits()
   const { partner } = authorisation
@@ -28,6 +29,7 @@ export const handleRecord: Handle = async (context, exchange) => {
       accept: request.headers.accept ?? '',
     }
     const plan = await planWrites(write, body, partner, receivedMs, limits, slices)
+    expectCurrent(entry)
     const { tally, queuedMs, replayed } = await answerWrites(
       context,
       authorisation,

@@ -19,6 +19,7 @@ import { readPaced } from '../writes/write-session.ts'
 import { endBatchReply, onceWritten, openBatchReply } from './batch-reply.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
+import { expectCurrent } from './expect-current.ts'
 import { layoutFor } from './handle-batch.ts'
 import type { LegacyExchange } from './legacy-exchange.ts'
 import { decompressed, readRelayedBody } from './read-relayed-body.ts'
@@ -177,7 +178,7 @@ async function relay(
   onReply?: RelayCall['onReplyEnd'],
 ): Promise<RelayEnd> {
   const { request, response, entry } = exchange
-  if (!entry.isCurrent()) throw notCurrent()
+  expectCurrent(entry)
   const copied = { keepGoing: true, captureBytes: MAX_KEPT_BYTES, onReplyEnd: onReply ?? (() => undefined) }
   const outcome = await context.relays
     .of(v2)
@@ -224,12 +225,6 @@ function toWriteRequest({ request, kind, prefix, client }: LegacyExchange): Writ
     accept: '',
   }
 }
-
-const notCurrent = (): AdapterError =>
-  new AdapterError(
-    'ADP_STAGE_UNKNOWN',
-    'Another instance may serve this client on the other side by now. Nothing was sent; send the request again.',
-  )
 
 const stillUnsettled = (): AdapterError =>
   new AdapterError(

@@ -109,7 +109,16 @@ export function createProxyApp(
         } else {
           const authorisation = await context.authorise(request, client)
           const handle = chooseHandler(route, request)
-          await handle(context, { request, response, target, prefix, authorisation, receivedMs, trial })
+          await handle(context, {
+            request,
+            response,
+            target,
+            prefix,
+            authorisation,
+            entry,
+            receivedMs,
+            trial,
+          })
         }
       } catch (cause) {
         trial.failed(cause)

@@ -1,7 +1,11 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
+import { batchPath } from '../support/batch-request.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { type Adapter, adapterConfig, startAdapter } from '../support/start-adapter.ts'
 import { journalKey, startStopping } from './support/stopping-adapter.ts'
@@ -79,8 +83,8 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     const operator = await operate(url, 'shadow')
     const slow = post(one, faces.batch('slow'))
     await vi.waitFor(async () => {
-      const { text } = await one.request('GET', '/metrics')
-      expect(text).toContain('markbridge_stage_writes{partner="acme",side="v2"} 1')
+      const metrics = await one.request('GET', '/metrics')
+      expect(metrics.text).toContain('markbridge_stage_writes{partner="acme",side="v2"} 1')
     })
     const driven = operator.forward('canary', 1_500)
     await vi.waitFor(async () => {
@@ -135,6 +139,52 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     }, BACK_MS)
   }, 60_000)
 
+  it.each(['shadow', 'v3'] as const)(
+    'a write that was arriving at %s while its instance stood still is refused, with nothing sent',
+    async (stage) => {
+      const faces = await startTwoFaces()
+      const url = await postgres.createDatabase()
+      const { journal, partners } = stagedSettings(faces, url, stage, { leaseMs: 1_000 })
+      const keys = [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }]
+      const upstreams = { v3: { baseUrl: faces.v3Url } }
+      const pausing = await startStopping({ upstreams, journal: { ...journal, keys }, partners })
+      const operator = await operate(url, stage, [{ id: 'k1', key: Buffer.from(journalKey, 'hex') }])
+      const { headers, body } = faces.batch('arriving')
+      const length = { 'Content-Length': String(Buffer.byteLength(body)) }
+      const upload = request(`${pausing.url}${batchPath}`, {
+        method: 'POST',
+        headers: { ...headers, ...sandboxHeaders, ...length },
+      })
+      const reply = once(upload, 'response') as Promise<[IncomingMessage]>
+      upload.write(body.slice(0, 100))
+      const side = stage === 'v3' ? 'v3' : 'v2'
+      await vi.waitFor(async () => {
+        const metrics = await (await fetch(`${pausing.url}/metrics`)).text()
+        expect(metrics).toContain(`markbridge_stage_writes{partner="acme",side="${side}"} 1`)
+      })
+      pausing.stop()
+      await pausing.stopped()
+      if (stage === 'v3') await operator.back('shadow')
+      else expect(await operator.forward('canary', 10_000)).toMatchObject({ kind: 'committed' })
+      // Others count with the instance until its lease has ended; only then what it was about to do is not its own any longer.
+      await vi.waitFor(
+        async () => expect((await operator.store.snapshot()).liveInstances).toEqual([]),
+        10_000,
+      )
+      pausing.goOn()
+      upload.end(body.slice(100))
+      const [answer] = await reply
+      expect([answer.statusCode, await text(answer)]).toEqual([
+        503,
+        expect.stringContaining('ADP_STAGE_UNKNOWN'),
+      ])
+      expect([...(await faces.faces()).keys()]).toEqual([])
+      expect(await pausing.post(faces.batch('resent'), sandboxHeaders)).toMatchObject({ status: 200 })
+      expect([...(await faces.faces()).values()]).toEqual([stage === 'v3' ? 'V2' : 'V3'])
+    },
+    60_000,
+  )
+
   it('with V3 dead: back brings every instance to V2 within two seconds', async () => {
     const faces = await startTwoFaces()
     const url = await postgres.createDatabase()
@@ -146,7 +196,8 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     const backMs = performance.now()
     await vi.waitFor(async () => {
       const replies = await Promise.all(adapters.map((adapter) => adapter.request('GET', '/metrics')))
-      for (const { text } of replies) expect(text).toMatch(/stage_current\{partner="acme",stage="shadow"/)
+      for (const metrics of replies)
+        expect(metrics.text).toMatch(/stage_current\{partner="acme",stage="shadow"/)
     }, BACK_MS)
     const replies = await Promise.all(adapters.map((adapter, n) => post(adapter, faces.batch(`write ${n}`))))
     expect(performance.now() - backMs).toBeLessThan(BACK_MS + 1_000)

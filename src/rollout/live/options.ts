@@ -30,7 +30,7 @@ export interface StageEvents {
 }
 
 export interface StoredStagesOptions {
-  readonly store: Pick<RolloutStore, 'snapshot' | 'acknowledge' | 'leave'>
+  readonly store: Pick<RolloutStore, 'snapshot' | 'acknowledge' | 'leave' | 'noteUnrecorded'>
   /** The number of the lease; undefined: others may have taken this instance for dead. */
   readonly instance: () => number | undefined
   /** Takes a lease again; never rejects. */
@@ -44,7 +44,7 @@ export interface StoredStagesOptions {
   readonly events: StageEvents
   /** A partner that the store does not know begins here, whatever the file says; undefined: as the file says. */
   readonly unknownBeginAt: Stage | undefined
-  /** The lease: what was read longer ago does not count. */
+  /** What was read longer ago does not count. The store must count with the lease that was held at a read for at least as long. */
   readonly staleAfterMs: number
   /** How long V2 is served at `shadow` without the store. */
   readonly resendWindowMs: number
@@ -83,6 +83,8 @@ export interface StoredStages extends LiveStages {
   stop(): Promise<void>
   /** False while nothing is known: neither read nor kept. */
   isReady(): boolean
+  /** Notes in the store, as soon as it can be reached, that V2 was given a write which the journal does not know. */
+  noteUnrecorded(partner: string): void
   describe(): readonly DescribedStage[]
   /** Time since the stages were read, ms; undefined: not by this process. */
   viewAgeMs(): number | undefined

@@ -15,5 +15,10 @@ export function readClocks(clock: WallClock): Sighting {
  * One that was set back counts as well, since it may hide a pause.
  */
 export function elapsedMs(clock: WallClock, since: Sighting): number {
-  return Math.max(clock.nowMs() - since.monotonicMs, Math.abs(clock.wallMs() - since.wallMs))
+  return gapMs(since, readClocks(clock))
+}
+
+/** The time between two moments, by the same rule. */
+export function gapMs(from: Sighting, to: Sighting): number {
+  return Math.max(to.monotonicMs - from.monotonicMs, Math.abs(to.wallMs - from.wallMs))
 }

@@ -6,7 +6,8 @@ import { type Cleanliness, createCleanliness } from './cleanliness.ts'
 import { encodeSnapshot, parseSnapshot } from './kept-snapshot.ts'
 import type { StoredStagesOptions } from './options.ts'
 import { createPolling } from './polling.ts'
-import { elapsedMs, readClocks, type Sighting } from './sighting.ts'
+import { elapsedMs, gapMs, readClocks, type Sighting } from './sighting.ts'
+import { createUnrecordedNotes } from './unrecorded-notes.ts'
 import type { UnderWay } from './under-way.ts'
 import { isSameView, type RevisedSetting, type StageView, toView } from './view.ts'
 
@@ -14,6 +15,8 @@ import { isSameView, type RevisedSetting, type StageView, toView } from './view.
 export interface StageReader {
   /** As it was read last, or kept; undefined: neither. */
   view(): StageView | undefined
+  /** Grows where others may have taken this instance for dead between two reads: what was decided before does not hold any longer. */
+  era(): number
   /** When the store was last asked by a question that has ended, with or without an answer. */
   lastAsked(): Sighting | undefined
   /** Time since the stages were read; before that since the start. */
@@ -23,6 +26,8 @@ export interface StageReader {
   ofFile(stage: FileStage): RevisedSetting
   /** Asks at once after a pause, in which no timer did. */
   hurry(): void
+  /** V2 was given a write of the partner that the journal does not know. */
+  noteUnrecorded(partner: string): void
   /** A write of the partner is over. */
   left(partner: string): void
   start(): Promise<void>
@@ -44,6 +49,7 @@ export function createStageReader(
 ): StageReader {
   const { store, clock, kept, events, instance, pollMs = 500, patienceMs = 1_000 } = options
   const acknowledged = createAcknowledged()
+  const notes = createUnrecordedNotes(clock)
   let cleanliness: Cleanliness = createCleanliness([])
   let view: StageView | undefined
   let lastAsked: Sighting | undefined
@@ -52,6 +58,7 @@ export function createStageReader(
   /** Counts questions and answers, to tell whether a question was asked after an answer had come. */
   let turn = 0
   let takenAt = 0
+  let era = 0
   /** True: what was saved is older than the view. */
   let isUnsaved = false
   let publishing: Promise<void> | undefined
@@ -96,6 +103,12 @@ export function createStageReader(
     }
     takenAt = turn += 1
     const next = toView(snapshot, asked, lease, view)
+    const isUnbroken =
+      view?.asked !== undefined &&
+      gapMs(view.asked, asked) < options.staleAfterMs &&
+      next.instance !== undefined &&
+      next.instance === view.instance
+    if (!isUnbroken) era += 1
     const isNew = !isSameView(view, next)
     reportChanges(next)
     view = next
@@ -139,6 +152,8 @@ export function createStageReader(
 
   /** Keeps the view, then says what is served by it: in this order, so that a restart does not forget what others count on. */
   const publishOnce = async (): Promise<void> => {
+    // Before an acknowledgement: a change that it allows is judged by them.
+    await notes.flush((partner, agoMs) => inTime(store.noteUnrecorded(partner, agoMs)))
     const current = view
     if (current?.asked === undefined) return
     if (isUnsaved) {
@@ -180,6 +195,7 @@ export function createStageReader(
   }
   return {
     view: () => view,
+    era: () => era,
     lastAsked: () => lastAsked,
     unreadMs,
     isClean: (partner, revision) => cleanliness.isClean(partner, revision),
@@ -187,6 +203,7 @@ export function createStageReader(
     hurry: () => {
       if (lastAsked === undefined || elapsedMs(clock, lastAsked) > pollMs + patienceMs) polling.now()
     },
+    noteUnrecorded: (partner) => notes.add(partner),
     left: (partner) => {
       if (view?.partners.get(partner)?.pending !== undefined) void publish()
     },
@@ -203,7 +220,7 @@ export function createStageReader(
     },
     stop: async () => {
       polling.stop()
-      await publishing
+      await publish()
       const lease = instance()
       if (lease !== undefined) await inTime(store.leave(lease)).catch(() => undefined)
     },

@@ -17,7 +17,6 @@ interface Base {
   readonly isCurrent: boolean
 }
 
-const always = (): boolean => true
 const nothing = (): void => undefined
 
 /** Creates the stages of one instance over the store that all share. */
@@ -37,16 +36,23 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
   })
   const reader = createStageReader(options, underWay, () => held.retry())
 
+  /** True while no change can have been committed without this instance since the stages were read. */
+  const isRead = (): boolean => {
+    const { asked, instance: counted } = reader.view() ?? {}
+    if (asked === undefined || counted === undefined) return false
+    return counted === instance() && elapsedMs(clock, asked) < staleAfterMs
+  }
+  /** True where the store was asked lately, whether it answered or not: this process has not stood still since. */
+  const wasAsked = (): boolean => {
+    const asked = reader.lastAsked()
+    return asked !== undefined && elapsedMs(clock, asked) < staleAfterMs
+  }
+
   const baseOf = ({ id, fileStage }: StagedPartner): Base | undefined => {
     const view = reader.view()
     if (view === undefined || view.damaged.has(id)) return undefined
     const known = view.partners.get(id)
-    const isCurrent =
-      (known?.sound ?? true) &&
-      view.asked !== undefined &&
-      view.instance !== undefined &&
-      view.instance === instance() &&
-      elapsedMs(clock, view.asked) < staleAfterMs
+    const isCurrent = (known?.sound ?? true) && isRead()
     return { setting: known?.setting ?? reader.ofFile(fileStage), pending: known?.pending, isCurrent }
   }
 
@@ -56,8 +62,7 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
     if (!isServedByV2(stage)) return 'stale'
     if (stage === 'shadow' && reader.unreadMs() > options.resendWindowMs) return 'stale'
     // After a pause the store may answer: it is asked first. While it cannot be reached, V2 is served on.
-    const asked = reader.lastAsked()
-    return last || (asked !== undefined && elapsedMs(clock, asked) < staleAfterMs) ? undefined : 'asking'
+    return last || wasAsked() ? undefined : 'asking'
   }
 
   const letIn = (
@@ -65,13 +70,13 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
     request: StagedRequest,
     { side, stage, base }: { side: Side; stage: Stage; base: Base | undefined },
   ): StageEntry => {
-    const lease = base?.isCurrent === true ? instance() : undefined
+    const era = reader.era()
     return {
       side,
       stage,
       revision: base?.setting.revision ?? 0,
       known: side === 'v2' ? knownOf(partner.id, base) : 'nothing',
-      isCurrent: lease === undefined ? always : () => instance() === lease,
+      isCurrent: () => reader.era() === era && (isRead() || (isServedByV2(stage) && wasAsked())),
       leave: isWriteKind(request.kind) ? underWay.add(partner, request, side) : nothing,
     }
   }
@@ -135,6 +140,7 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
       held.stop()
       await reader.stop()
     },
+    noteUnrecorded: (partner) => reader.noteUnrecorded(partner),
     isReady: () => reader.view() !== undefined,
     describe: () => {
       const view = reader.view()

@@ -12,6 +12,8 @@ export interface ScriptedStore {
   snapshot(): Promise<RolloutSnapshot>
   acknowledge(instance: number, rows: readonly Acknowledgement[]): Promise<void>
   leave(instance: number): Promise<void>
+  noteUnrecorded(partner: string, agoMs: number): Promise<void>
+  readonly unrecorded: Map<string, number>
   readonly live: Set<number>
   readonly unsettled: Map<string, number>
   readonly damaged: Set<string>
@@ -75,6 +77,11 @@ export function createScriptedStore(): ScriptedStore {
       for (const row of rows) said.set(`${instance} ${row.partner}`, { instance, ...row })
     },
     leave: async () => undefined,
+    unrecorded: new Map(),
+    noteUnrecorded: async (partner, agoMs) => {
+      if (store.mode === 'down') throw down()
+      store.unrecorded.set(partner, agoMs)
+    },
     answer: (what) => {
       const question = hanging.shift()
       question?.resolve(what === 'then' ? question.then : read())

@@ -177,6 +177,26 @@ describe('a change that waits for this instance', () => {
     expect(held.outcome).toBe('waits')
   })
 
+  it('is not acknowledged before the store knows what V2 was given unrecorded, and how long ago', async () => {
+    const { stages, store, pass } = await begun()
+    store.mode = 'down'
+    stages.noteUnrecorded('acme')
+    await pass(4_000)
+    expect([...store.unrecorded]).toEqual([])
+    const revision = store.propose('acme', canary(100))
+    const acknowledge = store.acknowledge.bind(store)
+    store.acknowledge = (instance, rows) => {
+      expect([...store.unrecorded]).toEqual([['acme', expect.any(Number)]])
+      return acknowledge(instance, rows)
+    }
+    store.mode = 'up'
+    await pass(500)
+    expect(store.said(1, 'acme')).toMatchObject({ pendingRevision: revision })
+    expect(store.unrecorded.get('acme')).toBeGreaterThan(3_900)
+    await pass(2_000)
+    expect(store.unrecorded.get('acme')).toBeLessThan(4_600)
+  })
+
   it('is not acknowledged before it is kept', async () => {
     const save = { fails: false }
     const instance = await startInstance({
@@ -337,6 +357,33 @@ describe('a view that is too old', () => {
     await pass(200)
     expect(followed.outcome).toBe('v2 legacy nothing')
     expect(await write()).toBe('v2 legacy nothing')
+  })
+
+  it.each(['shadow', 'v3'] as const)(
+    'ends what was decided at %s before a pause, though the lease goes on under its number',
+    async (stage) => {
+      const { pass, pause, begin } = await startInstance({ file: fileStage(stage) })
+      await pass(1_000)
+      const entry = await begin()
+      await pass(30_000)
+      expect(entry.isCurrent()).toBe(true)
+      pause(LEASE_MS)
+      expect(entry.isCurrent()).toBe(false)
+      await pass(1_000)
+      expect([entry.isCurrent(), (await begin()).isCurrent()]).toEqual([false, true])
+    },
+  )
+
+  it('goes on with what V2 serves when the store is lost while it arrives, not with what V3 serves', async () => {
+    const { store, pass, begin } = await startInstance({ file: fileStage('shadow') })
+    await pass(1_000)
+    const [v2, v3] = [await begin(), await begin('school', fileStage('v3'))]
+    store.mode = 'down'
+    await pass(20_000)
+    expect([v2.isCurrent(), v3.isCurrent()]).toEqual([true, false])
+    store.mode = 'up'
+    await pass(1_000)
+    expect(v2.isCurrent()).toBe(false)
   })
 
   it('counts with the lease, not only with its age: without one a write waits, and an entry is not current any longer', async () => {
