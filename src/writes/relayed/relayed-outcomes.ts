@@ -1,3 +1,5 @@
+import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
+
 import { AdapterError } from '../../errors.ts'
 import type { Settled } from '../../journal/index.ts'
 import { decodeBatchReply } from '../../v2/index.ts'
@@ -22,24 +24,52 @@ type Outcome = Pick<Settled, 'state' | 'reason'>
  */
 export function outcomesOf(end: RelayEnd, kind: 'batch' | 'record', each: number | undefined): Settled[] {
   const outcomes = decide(end, kind, each)
-  const kept = end.kind === 'answered' ? toKept(end.reply) : undefined
+  // A single record has no ids, so it never comes again as the same one.
+  const isRepeatable = kind === 'batch'
+  const kept = isRepeatable && end.kind === 'answered' ? toKept(end.reply) : undefined
   return outcomes.map((outcome, position) => ({
     position,
     answer: position === 0 && kept !== undefined ? encodeKeptReply(kept) : undefined,
-    retry: kept === undefined && outcome.state !== 'confirmed' ? 'resend' : undefined,
+    retry: isRepeatable && kept === undefined && outcome.state !== 'confirmed' ? 'resend' : undefined,
     ...outcome,
   }))
 }
 
 /** The state of each part of a kept reply of V2; undefined: they cannot be read. */
 export function statesOfParts(reply: KeptReply): readonly Settled['state'][] | undefined {
-  if (fieldOf(reply, 'content-encoding') !== undefined) return undefined
+  const body = decompress(reply)
+  if (body === undefined) return undefined
   try {
-    const parts = decodeBatchReply(reply.body, fieldOf(reply, 'content-type'))
+    const parts = decodeBatchReply(body, fieldOf(reply, 'content-type'))
     return parts.map(({ status }) => toOutcome(status).state)
   } catch (cause) {
     if (cause instanceof AdapterError) return undefined
     throw cause
+  }
+}
+
+/** A larger reply is read by its client alone. */
+const MAX_INFLATED_BYTES = 33_554_432
+
+function decompress(reply: KeptReply): Buffer | undefined {
+  const limit = { maxOutputLength: MAX_INFLATED_BYTES }
+  try {
+    switch (fieldOf(reply, 'content-encoding')?.trim().toLowerCase() ?? 'identity') {
+      case 'identity':
+        return reply.body
+      case 'gzip':
+      case 'x-gzip':
+        return gunzipSync(reply.body, limit)
+      case 'deflate':
+        return inflateSync(reply.body, limit)
+      case 'br':
+        return brotliDecompressSync(reply.body, limit)
+      default:
+        return undefined
+    }
+  } catch {
+    // Broken, or too large: its parts cannot be read.
+    return undefined
   }
 }
 
