@@ -13,6 +13,21 @@ const OVERRIDE =
 /** Fields that are removed from every request. */
 const REMOVED = new RegExp(`${FORWARDING.source}|${OVERRIDE.source}`)
 
+/** Fields of nearly every request, which are none of these: looking a name up costs less than matching it. */
+const USUAL: ReadonlySet<string> = new Set([
+  'host',
+  'connection',
+  'user-agent',
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'authorization',
+  'ocp-apim-subscription-key',
+  'content-type',
+  'content-length',
+  'transfer-encoding',
+])
+
 /** Servers that hand headers on as variables read `X_Forwarded_For` and `X-Forwarded-For` as one field. */
 function plainName(name: string): string {
   const lower = name.toLowerCase()
@@ -42,7 +57,7 @@ export function replaceForwarding(request: IncomingMessage, trusted: AddressList
   const encrypted = 'encrypted' in socket && socket.encrypted === true
   const hops = isTrusted ? believed(itemsOf(headers['x-forwarded-for']), trusted) : []
   for (const name of Object.keys(headers)) {
-    if (isRemovedField(name)) Reflect.deleteProperty(headers, name)
+    if (!USUAL.has(name) && isRemovedField(name)) Reflect.deleteProperty(headers, name)
   }
   headers['x-forwarded-for'] = [...hops, peer].filter((hop) => hop !== '').join(', ')
   headers['x-forwarded-proto'] = scheme === 'https' || encrypted ? 'https' : 'http'

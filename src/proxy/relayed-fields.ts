@@ -49,6 +49,8 @@ type FieldUse =
 interface FieldName {
   readonly lower: string
   readonly use: FieldUse
+  /** It ends at each hop. */
+  readonly isHop: boolean
 }
 
 const USES: Readonly<Record<string, FieldUse>> = {
@@ -103,8 +105,8 @@ type Look = (name: string) => FieldName
 function classify(name: string): FieldName {
   const lower = name.toLowerCase()
   const use = Object.hasOwn(USES, lower) ? USES[lower] : undefined
-  const isDropped = hopByHopHeaders.has(lower) || isRemovedField(lower)
-  return { lower, use: use ?? (isDropped ? 'dropped' : 'kept') }
+  const isHop = hopByHopHeaders.has(lower)
+  return { lower, isHop, use: use ?? (isHop || isRemovedField(lower) ? 'dropped' : 'kept') }
 }
 
 /** Names, order and repetition as the client wrote them; forwarding fields are replaced by the adapter's own at the end. */
@@ -166,13 +168,13 @@ function toClient(look: Look, reply: IncomingMessage, request: IncomingMessage):
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const name = raw[at] ?? ''
     const value = raw[at + 1] ?? ''
-    const { lower, use } = look(name)
+    const { lower, use, isHop } = look(name)
     if (use === 'transferEncoding' || use === 'trailer') {
       if (!isChunked) continue
     } else if (use === 'contentLength') {
       lengthAt = fields.length
     } else {
-      if (use === 'connection' || use === 'te' || hopByHopHeaders.has(lower)) continue
+      if (isHop) continue
       if (named.length > 0 && named.includes(lower)) continue
       if (use === 'contentType') isJson = JSON_TYPE.test(value)
       else if (use === 'contentEncoding') isEncoded ||= value.toLowerCase() !== 'identity'
