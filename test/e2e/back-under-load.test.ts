@@ -1,0 +1,186 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { Pool } from 'undici'
+import { describe, expect, onTestFinished, test } from 'vitest'
+
+import { createRandom } from '../../src/sandbox/random.ts'
+import { createSandbox } from '../../src/sandbox/index.ts'
+import { openRolloutStore } from '../../src/rollout/index.ts'
+import { type RunningCli, runCli, startCli } from '../cli/run-cli.ts'
+import { schoolHeader } from '../faults/load/client.ts'
+import { createWrites, flatRecordOf, type Samples } from '../faults/load/write.ts'
+import type { FaultPlan } from '../faults/proxy/fault.ts'
+import { startFaultProxy } from '../faults/proxy/fault-proxy.ts'
+import { boundaryIn, createForwardLog } from '../faults/proxy/forwards.ts'
+import { sandboxHeaders, testNow } from '../sandbox/start-sandbox.ts'
+import { batchOf, batchPath } from '../support/batch-request.ts'
+import { missingPostgres, startPostgres } from '../support/start-postgres.ts'
+
+/** Clients come at this distance, whether those before have their answers or not. */
+const EVERY_MS = 60
+/** A client that waits longer gives up. */
+const PATIENCE_MS = 3_000
+const WITHIN_MS = 2_000
+
+/** An adapter in a process of its own, with clients that post batches to it. */
+interface Instance {
+  readonly cli: RunningCli
+  /** Resolves with the time (ms since the epoch) of the first answer from then on that V2 has written. */
+  firstOfV2(): Promise<number>
+  /** Resolves once an answer with this status has come from then on. */
+  answered(status: number): Promise<void>
+}
+
+/** What may die: V3, which refuses connections or takes requests and is silent. */
+type Death = 'none' | 'refused' | 'silent'
+
+async function startRig() {
+  const sandbox = createSandbox({ now: testNow, v2Port: 0 })
+  const { url, v2Url } = await sandbox.listen()
+  onTestFinished(() => sandbox.close())
+  let isSilent = false
+  const plan: FaultPlan = {
+    connection: () => 'pass',
+    request: () => (isSilent ? { kind: 'stall', ms: 600_000 } : { kind: 'pass' }),
+  }
+  let sequence = 0
+  const log = createForwardLog(() => (sequence += 1))
+  const portOf = (address: string): number => Number(new URL(address).port)
+  const v3 = await startFaultProxy({ targets: [portOf(url)], plan })
+  const v2 = await startFaultProxy({ targets: [portOf(v2Url)], onForward: log.onLegacyForward })
+  let closed: Promise<void> | undefined
+  const closeV3 = (): Promise<void> => (closed ??= v3.close())
+  onTestFinished(async () => {
+    await Promise.all([closeV3(), v2.close()])
+  })
+  const postgres = await startPostgres()
+  onTestFinished(() => postgres.close())
+  const journalUrl = await postgres.createDatabase()
+  const folder = mkdtempSync(join(tmpdir(), 'markbridge-back-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const configFile = join(folder, 'markbridge.yaml')
+  const configure = (partner: object): void => {
+    const acme = { id: 'acme', match: { any: true }, stage: 'v3', canary: { header: schoolHeader } }
+    const config = {
+      listen: { port: 0 },
+      upstreams: { v3: { baseUrl: v3.url }, v2: { baseUrl: v2.url } },
+      journal: { url: journalUrl },
+      partners: [{ ...acme, ...partner }],
+    }
+    writeFileSync(configFile, JSON.stringify(config))
+  }
+  configure({})
+  const samples = (await (await fetch(`${url}/_sandbox/samples`)).json()) as Samples
+  const start = async (number: number): Promise<Instance> => {
+    const cli = startCli(['serve', '--config', configFile])
+    onTestFinished(async () => {
+      await cli.stop('SIGKILL')
+    })
+    const address = /adapter ready (\S+)/.exec(await cli.until(/adapter ready \S+\n/))?.[1] ?? ''
+    return { cli, ...startClients(address, number, samples, log.isOfV2) }
+  }
+  const instances = [await start(0), await start(1)]
+  return {
+    instances,
+    configFile,
+    configure,
+    store: { url: journalUrl, stop: () => postgres.server?.stop() },
+    killV3: async (death: Death): Promise<void> => {
+      if (death === 'silent') isSilent = true
+      if (death === 'refused') await closeV3()
+    },
+  }
+}
+
+/** Clients of one instance; each posts a batch of its own. */
+function startClients(
+  url: string,
+  number: number,
+  samples: Samples,
+  isOfV2: (boundary: string) => boolean,
+): Pick<Instance, 'firstOfV2' | 'answered'> {
+  const pool = new Pool(url)
+  const nextWrite = createWrites(createRandom(number, 'back'), samples)
+  const listeners = new Set<(status: number, ofV2: boolean) => void>()
+  let batches = 0
+  const post = async (): Promise<void> => {
+    const id = `${number}-${(batches += 1)}`
+    const batch = batchOf([flatRecordOf(nextWrite())], { batch: `batch_${id}`, changeset: `changeset_${id}` })
+    const headers = { ...sandboxHeaders, ...batch.headers, [schoolHeader]: `school-${batches % 5}` }
+    const signal = AbortSignal.timeout(PATIENCE_MS)
+    const reply = await pool.request({ method: 'POST', path: batchPath, headers, body: batch.body, signal })
+    await reply.body.dump()
+    const ofV2 = isOfV2(boundaryIn(String(reply.headers['content-type'])) ?? '')
+    for (const listener of listeners) listener(reply.statusCode, ofV2)
+  }
+  // The connection broke, or its client gave up: the next one may do.
+  const timer = setInterval(() => void post().catch(() => undefined), EVERY_MS)
+  onTestFinished(async () => {
+    clearInterval(timer)
+    await pool.destroy()
+  })
+  const until = (fits: (status: number, ofV2: boolean) => boolean): Promise<number> =>
+    new Promise((resolve) => {
+      const listener = (status: number, ofV2: boolean): void => {
+        if (!fits(status, ofV2)) return
+        listeners.delete(listener)
+        resolve(Date.now())
+      }
+      listeners.add(listener)
+    })
+  return {
+    firstOfV2: () => until((status, ofV2) => status === 200 && ofV2),
+    answered: async (status) => {
+      await until((own) => own === status)
+    },
+  }
+}
+
+/** Prints how long each instance took until V2 served. */
+function report(what: string, sinceMs: number, firsts: readonly number[]): number[] {
+  const took = firsts.map((at) => at - sinceMs)
+  console.log(`${what}: first answer of V2 after ${took.join(' and ')} ms`)
+  return took
+}
+
+describe.skipIf(missingPostgres() !== undefined)('back under load, two instances', () => {
+  test.each([
+    ['V3 answers', 'none'],
+    ['V3 refuses connections', 'refused'],
+    ['V3 takes requests and is silent', 'silent'],
+  ] as const)('the command leads back to V2 within 2 s while %s', async (what, death) => {
+    const { instances, configFile, store, killV3 } = await startRig()
+    await Promise.all(instances.map((each) => each.answered(200)))
+    await killV3(death)
+    // Clients are under way to a dead V3 by then.
+    if (death !== 'none') await delay(500)
+    const firsts = Promise.all(instances.map((each) => each.firstOfV2()))
+    const { status, stderr } = await runCli(['rollout', 'back', 'acme', '--config', configFile])
+    expect([status, stderr]).toEqual([0, expect.any(String)])
+    const rollout = await openRolloutStore({ url: store.url })
+    const [back] = (await rollout.history({ partner: 'acme' })).slice(-1)
+    await rollout.close()
+    const took = report(what, back?.atMs ?? NaN, await firsts)
+    expect(Math.max(...took)).toBeLessThan(WITHIN_MS)
+  })
+
+  test('an override of the file leads back to V2 within 2 s while V3 and the store are dead', async (context) => {
+    const { instances, configure, store, killV3 } = await startRig()
+    await Promise.all(instances.map((each) => each.answered(200)))
+    await killV3('refused')
+    const stopped = store.stop()
+    if (stopped === undefined) context.skip('the server is not the own one')
+    await stopped
+    // Clients are under way to what is dead by then.
+    await delay(1_500)
+    const firsts = Promise.all(instances.map((each) => each.firstOfV2()))
+    configure({ stageOverride: 'legacy' })
+    const sinceMs = Date.now()
+    for (const { cli } of instances) process.kill(cli.pid ?? 0, 'SIGHUP')
+    const took = report('V3 and the store are dead', sinceMs, await firsts)
+    expect(Math.max(...took)).toBeLessThan(WITHIN_MS)
+  })
+})
