@@ -30,7 +30,9 @@ export interface Finding {
   /** Name of the write; of a batch `batch <number>`. */
   readonly of: string
   readonly because: string
-  /** What happened to the write, in order. */
+  /** Name of the other write that it is about. */
+  readonly against?: string
+  /** What happened to the write, in order, and to the other one. */
   readonly story?: string
 }
 
@@ -49,6 +51,8 @@ export interface Checked {
   readonly findings: readonly Finding[]
   /** Writes that were not recorded, or not for long, since a newer one was: told so, or told unknown at last. */
   readonly overtaken: number
+  /** Writes that V2 alone was sent and applied again over a newer one of V3, as their clients wanted (`checkOrder`). */
+  readonly repeated: number
 }
 
 /**
@@ -62,6 +66,7 @@ export function checkHistory(
   const effectsOf = groupByName(effects)
   const { writes } = history
   const rivals = createRivals(writes, effectsOf)
+  const order = checkOrder(writes, effectsOf, forwards)
   const findings = [
     ...writes.flatMap((own) => {
       const { name } = own.write
@@ -77,7 +82,7 @@ export function checkHistory(
       }),
     ),
     ...writes.flatMap((own) => checkToken(own, forwards?.get(own.write.name) ?? [])),
-    ...checkOrder(writes, effectsOf, forwards),
+    ...order.findings,
     ...checkStrangers(writes, effects),
     ...history.changedReplays.map((batch): Finding => ({
       kind: 'changedReply',
@@ -97,13 +102,16 @@ export function checkHistory(
   ]
   const overtaken = writes.filter((own) => (isFinal(own) ? isToldSuperseded(own) : rivals.wasOvertaken(own)))
   const byName = new Map(writes.map((own) => [own.write.name, own]))
+  const storyOf = (name: string | undefined): string[] => {
+    const own = byName.get(name ?? '')
+    if (own === undefined || name === undefined) return []
+    return [tellStory(own, effectsOf.get(name) ?? [], forwards?.get(name) ?? [])]
+  }
   const withStories = findings.map((finding): Finding => {
-    const own = byName.get(finding.of)
-    if (own === undefined) return finding
-    const { name } = own.write
-    return { ...finding, story: tellStory(own, effectsOf.get(name) ?? [], forwards?.get(name) ?? []) }
+    const stories = [finding.of, finding.against].flatMap(storyOf)
+    return stories.length === 0 ? finding : { ...finding, story: stories.join('\n    ') }
   })
-  return { findings: withStories, overtaken: overtaken.length }
+  return { findings: withStories, overtaken: overtaken.length, repeated: order.repeated }
 }
 
 /** Quotes both texts around the first character that differs. */

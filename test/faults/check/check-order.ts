@@ -2,19 +2,26 @@ import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
 import type { Answer, WriteHistory } from '../load/history.ts'
 import type { Forward } from '../proxy/forwards.ts'
 import type { Finding } from './check-history.ts'
-import { isSentAgainToV2 } from './v2-alone.ts'
+import { isSentAgainToV2, type Recorded } from './v2-alone.ts'
+
+/** What was found about the order of writes. */
+export interface CheckedOrder {
+  readonly findings: readonly Finding[]
+  /** Writes that V2 alone was sent, and applied again, over a newer one of V3, because their clients sent them again. */
+  readonly repeated: number
+}
 
 /**
  * Finds writes that were recorded after a newer one of the same learner and session. Newer is what the clients themselves had
  * put after it: further on in the same batch, or sent when the older one had already been told created or unknown. A write
- * that was told "not applied" or nothing has no place yet: its client may still send it. What V2 does by itself does not count.
+ * that was told "not applied" or nothing has no place yet: its client may still send it. What V2 does by itself is no finding.
  */
 export function checkOrder(
   writes: readonly WriteHistory[],
   effectsOf: ReadonlyMap<string, readonly EffectEntry[]>,
   forwards?: ReadonlyMap<string, readonly Forward[]>,
-): Finding[] {
-  const recorded = writes.flatMap((own) => {
+): CheckedOrder {
+  const recorded = writes.flatMap((own): Placed[] => {
     const effects = effectsOf.get(own.write.name) ?? []
     const seqs = effects.map(({ seq }) => seq)
     if (seqs.length === 0) return []
@@ -22,19 +29,33 @@ export function checkOrder(
     return [{ own, effects, forwards: forwarded, first: Math.min(...seqs), last: Math.max(...seqs) }]
   })
   const byKey = Map.groupBy(recorded, ({ own }) => keyOf(own))
-  return [...byKey.values()].flatMap((sameKey) =>
-    sameKey.flatMap((older): Finding[] => {
-      const overtaken = sameKey.find(
-        (newer) =>
-          isBefore(older.own, newer.own) &&
-          older.last > newer.first &&
-          !isSentAgainToV2(older, newer, placeOf(older.own, newer.own)),
-      )
-      if (overtaken === undefined) return []
-      const because = `recorded as ${older.last}, after the newer ${overtaken.own.write.name} (${overtaken.first})`
-      return [{ kind: 'order', of: older.own.write.name, because }]
+  const late = [...byKey.values()].flatMap((sameKey) =>
+    sameKey.flatMap((older) => {
+      const overtaken = sameKey.filter((newer) => isBefore(older.own, newer.own) && older.last > newer.first)
+      return overtaken.length === 0 ? [] : [{ older, overtaken }]
     }),
   )
+  const isExcused = (older: Placed, newer: Placed): boolean =>
+    isSentAgainToV2(older, placeOf(older.own, newer.own))
+  const isOfV3 = ({ effects }: Placed): boolean => effects.some(({ face }) => face === 'V3')
+  return {
+    findings: late.flatMap(({ older, overtaken }): Finding[] => {
+      const newer = overtaken.find((each) => !isExcused(older, each))
+      if (newer === undefined) return []
+      const against = newer.own.write.name
+      const because = `recorded as ${older.last}, after the newer ${against} (${newer.first})`
+      return [{ kind: 'order', of: older.own.write.name, because, against }]
+    }),
+    repeated: late.filter(({ older, overtaken }) =>
+      overtaken.some((newer) => isOfV3(newer) && isExcused(older, newer)),
+    ).length,
+  }
+}
+
+/** A write with the places of its first and its last effect. */
+interface Placed extends Recorded {
+  readonly first: number
+  readonly last: number
 }
 
 /** What became of the other writes of the same learner and session. */

@@ -61,7 +61,8 @@ const again = [relayed(2, 1), relayed(8, 7)]
 
 test.each<[string, EffectEntry[], Record<string, Forward[]>, string[]]>([
   ['by V2 alone, since its client sent it once more', effects(['old', 'V2'], ['new', 'V2'], ['old', 'V2']), { old: again, new: [relayed(5, 4)] }, []],
-  ['by V2, over one of V3', effects(['old', 'V2'], ['new', 'V3'], ['old', 'V2']), { old: again, new: [posted(5)] }, ['order old']],
+  ['by V2 alone over one of V3, since its client sent it once more', effects(['old', 'V2'], ['new', 'V3'], ['old', 'V2']), { old: again, new: [posted(5)] }, []],
+  ['by V2, though V3 was sent it too', effects(['old', 'V2'], ['new', 'V3'], ['old', 'V2']), { old: [...again, posted(3)], new: [posted(5)] }, ['order old']],
   ['by V2, though only its first request was relayed, late', effects(['new', 'V2'], ['old', 'V2']), { old: [relayed(8, 1)], new: [relayed(5, 4)] }, ['falseAnswer old', 'order old']],
   ['by V3', effects(['new', 'V2'], ['old', 'V3']), { old: [posted(8)], new: [relayed(5, 4)] }, ['falseAnswer old', 'order old']],
 ])('an older write that is recorded after a newer one %s', (_name, recorded, forwards, kinds) => {

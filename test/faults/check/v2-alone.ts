@@ -22,12 +22,13 @@ export function isAsOftenAsSent({ own, effects, forwards = [] }: Recorded): bool
 }
 
 /**
- * True where V2 alone recorded an older write after a newer one because the client of the older one had sent it once more: V2 applies what
- * comes last. `placedAt`: when that client had an answer by which the older one is older; undefined: both are of the same batch.
+ * True for an older write that only V2 was ever sent, and that it recorded after a newer one because its client had sent it once more: V2
+ * applies what comes last, and a batch that V2 alone sees again is treated as without an adapter. `placedAt`: when the client had an answer
+ * by which its write is older; undefined: the newer one is of the same batch.
  */
-export function isSentAgainToV2(older: Recorded, newer: Recorded, placedAt: number | undefined): boolean {
-  if (!newer.effects.every(({ face }) => face === 'V2') || !isAsOftenAsSent(older)) return false
-  const after = placedAt ?? older.own.sentAt
-  const again = older.own.sends.slice(1).filter((sent) => sent > after)
-  return older.forwards?.some(({ face, sentAt = 0 }) => face === 'V2' && again.includes(sentAt)) === true
+export function isSentAgainToV2(older: Recorded, placedAt: number | undefined): boolean {
+  const { own, forwards = [] } = older
+  if (!isAsOftenAsSent(older) || !forwards.every(({ face }) => face === 'V2')) return false
+  const again = own.sends.slice(1).filter((sent) => sent > (placedAt ?? own.sentAt))
+  return forwards.some(({ sentAt = 0 }) => again.includes(sentAt))
 }

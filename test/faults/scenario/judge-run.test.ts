@@ -7,7 +7,7 @@ import type { RunResult } from './run-scenario.ts'
 
 const quiet: RunResult = {
   name: 'killed, SQLite', seed: 1, startMs: 800, broken: 3, storms: 0, storeCrashes: 0, pauses: 20, clockSteps: 4, damages: 1,
-  records: 500, replays: 10, settledMs: 2_500, findings: [], overtaken: 0, changes: 0, stages: undefined, kills: 40, failpoints: 5, busy: 30, beforeReady: 1,
+  records: 500, replays: 10, settledMs: 2_500, findings: [], overtaken: 0, repeated: 0, changes: 0, stages: undefined, kills: 40, failpoints: 5, busy: 30, beforeReady: 1,
   recovering: 1, crashes: [],
 } // prettier-ignore
 

@@ -1,6 +1,5 @@
 import type { Finding } from '../check/check-history.ts'
 import type { RunResult } from './run-scenario.ts'
-import type { StageChangeCounts } from './stage-changes.ts'
 
 const kinds: Finding['kind'][] = [
   'lost',
@@ -101,8 +100,12 @@ export function printResults(results: readonly RunResult[]): string {
   ])
   const cells = [head, ...rows, ...(results.length > 1 ? [sumUp(results)] : [])]
   const table = alignColumns(cells)
-  const details = results.flatMap(({ name, seed, findings, crashes, stages }) => [
-    ...(stages === undefined ? [] : [`${name} (seed ${seed}): ${describeStages(stages)}`]),
+  const details = results.flatMap(({ name, seed, findings, crashes, stages, repeated }) => [
+    ...(stages === undefined
+      ? []
+      : [
+          `${name} (seed ${seed}): ${describeStages(stages)}; ${repeated} records that V2 applied again over newer ones of V3`,
+        ]),
     ...findings
       .slice(0, MAX_SHOWN)
       .map(({ kind, of, because, story }) =>
@@ -116,20 +119,14 @@ export function printResults(results: readonly RunResult[]): string {
   return [...table, ...details, ''].join('\n')
 }
 
-function describeStages({
-  made,
-  forward,
-  back,
-  commands,
-  refused,
-  longestMs,
-  heldMs,
-}: StageChangeCounts): string {
+function describeStages(stages: NonNullable<RunResult['stages']>): string {
+  const { made, forward, back, commands, refused, longestMs, heldMs, abandoned } = stages
   const reasons = Object.entries(refused).map(([reason, count]) => `${count} ${reason}`)
   return [
     `${made} changes of the stage: ${forward} forward, ${back} back, ${commands} of them by the command`,
     `refused: ${reasons.join(', ') || 'none'}`,
     `the longest step forward took ${Math.round(longestMs)} ms, all of them ${Math.round(heldMs / 1_000)} s`,
+    `${abandoned} records that their clients might not send again`,
   ].join('; ')
 }
 

@@ -6,6 +6,7 @@ import { startCli } from '../../cli/run-cli.ts'
 import { type Checked, checkHistory, type Finding } from '../check/check-history.ts'
 import { startClockSteps } from '../clocks/clock-steps.ts'
 import { createSequence, type LoadOptions, startLoad, usualLoad } from '../load/load.ts'
+import { isFinal } from '../load/history.ts'
 import type { Samples } from '../load/write.ts'
 import { drawFaults } from '../proxy/fault.ts'
 import { type FaultCounts, type FaultProxy, startFaultProxy } from '../proxy/fault-proxy.ts'
@@ -58,7 +59,7 @@ export interface RunResult extends Checked, Omit<SupervisorCounts, 'startMs'> {
   /** Changes of the stage of the partner. */
   readonly changes: number
   /** What became of all that were tried; undefined: none were. */
-  readonly stages: StageChangeCounts | undefined
+  readonly stages: (StageChangeCounts & { readonly abandoned: number }) | undefined
 }
 
 /** Batches that are sent once more when all is final. */
@@ -150,7 +151,7 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     const history = load.history()
     // What was answered is lost with a journal, and is rendered anew from what the service has.
     const isExpected = ({ kind }: Finding): boolean => scenario.damaged !== true || kind !== 'changedReply'
-    const { findings, overtaken } = await check()
+    const { findings, overtaken, repeated } = await check()
     return {
       name: scenario.name,
       seed,
@@ -164,13 +165,17 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
       records: history.writes.length,
       replays: history.replays,
       overtaken,
+      repeated,
       findings: [
         ...findings.filter(isExpected),
         ...ledger.map((finding): Finding => ({ ...finding, story: openOnes })),
         ...(instances.damage?.findings() ?? []),
       ],
       settledMs,
-      stages: changes?.counts(),
+      stages: changes && {
+        ...changes.counts(),
+        abandoned: history.writes.filter((own) => own.isAbandoned === true && !isFinal(own)).length,
+      },
       changes: changes?.counts().made ?? 0,
     }
   } finally {

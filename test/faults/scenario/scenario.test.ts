@@ -39,7 +39,7 @@ test('a run that kills an adapter without a journal finds what that does', { tim
 test('the table names the seed and every finding', () => {
   const calm: RunResult = {
     name: 'calm', seed: 3, kills: 0, failpoints: 0, busy: 0, beforeReady: 0, recovering: 0, startMs: 1, broken: 0, storms: 0, storeCrashes: 0, pauses: 0, clockSteps: 0, damages: 0, records: 5, replays: 0,
-    findings: [], overtaken: 0, changes: 0, stages: undefined, crashes: [], settledMs: 12,
+    findings: [], overtaken: 0, repeated: 0, changes: 0, stages: undefined, crashes: [], settledMs: 12,
   } // prettier-ignore
   const bad: RunResult = {
     ...calm,

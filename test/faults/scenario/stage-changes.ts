@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 
+import { AdapterError } from '../../../src/errors.ts'
 import { openRolloutStore } from '../../../src/rollout/index.ts'
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { changeOnce, type OperatorOptions, type StageOutcome } from './operator.ts'
@@ -33,6 +34,12 @@ export interface StageChanges {
 /** The names of the schools of a scenario. */
 export function schoolsOf({ schools }: ScenarioStages): string[] {
   return Array.from({ length: schools }, (_, number) => `school-${number}`)
+}
+
+/** A store that stands still for a moment may have made the change, or not. */
+function missStore(cause: unknown): StageOutcome {
+  if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') throw cause
+  return { direction: 'none', refusal: 'store missed', isCommand: false }
 }
 
 /** Starts to change the stage of the partner, if the scenario wants it: several operators, each with a connection of its own. */
@@ -68,7 +75,8 @@ export function changeStages(
       await delay(options.random.below(stages.gapMs), undefined, { signal }).catch(() => undefined)
       if (isOver()) return
       const startedMs = performance.now()
-      count(await changeOnce(options), performance.now() - startedMs)
+      const outcome = await changeOnce(options).catch(missStore)
+      count(outcome, performance.now() - startedMs)
     }
   }
   const running = Array.from({ length: stages.operators }, async (_, number) => {

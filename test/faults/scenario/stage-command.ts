@@ -16,5 +16,5 @@ export async function changeByCommand(
   ])
   if (status === 0) return undefined
   if (status !== 1) throw new Error(`the command failed: ${stderr}`)
-  return `command: ${/"outcome": *"([^"]+)"/.exec(stdout)?.[1] ?? stderr.slice(0, 200)}`
+  return `command: ${/"result": *"([^"]+)"/.exec(stdout)?.[1] ?? stderr.slice(0, 200)}`
 }
