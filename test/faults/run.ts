@@ -4,8 +4,8 @@ import { startCli } from '../cli/run-cli.ts'
 import { keepCompiledCode } from '../support/keep-compiled-code.ts'
 import { missingPostgres } from '../support/start-postgres.ts'
 import { missingSystemClock } from './clocks/clock-file.ts'
-import { judgeRun } from './scenario/judge-run.ts'
-import { printResults, printSummary } from './scenario/print-results.ts'
+import { judgeRun, type Wanted } from './scenario/judge-run.ts'
+import { printResults, printSummary, sumOf } from './scenario/print-results.ts'
 import { type RunBounds, runScenario, type RunResult } from './scenario/run-scenario.ts'
 import { type Scenario, scenarios } from './scenario/scenario.ts'
 
@@ -13,6 +13,7 @@ import { type Scenario, scenarios } from './scenario/scenario.ts'
  * `npm run test:faults`: every scenario at full length, about ten minutes, and then kills and pauses on until there
  * were a thousand kills and five hundred pauses.
  * `--seed n` draws the same faults again, `--only name` runs one scenario, `--minutes n` makes all of it shorter or longer.
+ * `--only flips` goes on until there were 300 changes of the stage, 300 kills and 100 pauses, for at most as much time again.
  * `--logs folder` keeps what the adapters log, in a file for each of them.
  * Exit status 1 for any finding, for a process that ended by itself, and for a whole run with too few kills or pauses.
  */
@@ -28,6 +29,8 @@ const { values } = parseArgs({
 /** How many processes are killed and paused in a run of all scenarios: how long that takes depends on how fast they start. */
 const KILLS_A_MINUTE = 100
 const PAUSES_A_MINUTE = 50
+/** The same for a run of `flips` alone. */
+const FLIPS_A_MINUTE = { changes: 30, kills: 30, pauses: 10 } as const
 
 /** When the faults are over, every record must be final within this time. */
 const SETTLE_MS = 60_000
@@ -40,8 +43,8 @@ type Part = readonly [name: keyof typeof scenarios, share: number]
  */
 const tracks: readonly (readonly Part[])[] = [
   [['killed', 0.42], ['killedInStorms', 0.1], ['killedWhileStale', 0.1], ['duplicates', 0.05], ['clients', 0.03], ['cutTimes', 0.05], ['roundedTimes', 0.05], ['ownTimesAhead', 0.05], ['hiddenValues', 0.05]],
-  [['killed', 0.34], ['batched', 0.08], ['conflicts', 0.1], ['workers', 0.05], ['retries', 0.04], ['damaged', 0.06], ['pausedWorkers', 0.12], ['roundedMinutes', 0.04], ['ownTimesBehind', 0.04], ['clocks', 0.06]],
-  [['together', 0.1], ['storeBroken', 0.1], ['restarted', 0.06], ['killed', 0.08], ['broken', 0.04], ['storms', 0.05], ['paused', 0.18], ['pausedTogether', 0.16], ['systemClocks', 0.05], ['clocksTogether', 0.06]],
+  [['killed', 0.26], ['flipsInFile', 0.08], ['batched', 0.08], ['conflicts', 0.1], ['workers', 0.05], ['retries', 0.04], ['damaged', 0.06], ['pausedWorkers', 0.12], ['roundedMinutes', 0.04], ['ownTimesBehind', 0.04], ['clocks', 0.06]],
+  [['together', 0.1], ['storeBroken', 0.1], ['restarted', 0.06], ['killed', 0.08], ['broken', 0.04], ['storms', 0.05], ['paused', 0.14], ['pausedTogether', 0.12], ['flips', 0.1], ['systemClocks', 0.05], ['clocksTogether', 0.06]],
 ] // prettier-ignore
 
 const seed = Number(values.seed)
@@ -78,6 +81,7 @@ async function runPart(name: Part[0], bounds: Omit<RunBounds, 'settleMs'>): Prom
 
 /** Kills and pauses what is missing, on all tracks; where that takes as long as the scenarios before, it ends. */
 async function goOn(results: readonly RunResult[]): Promise<RunResult[]> {
+  if (values.only === 'flips') return goOnFlipping(results)
   if (values.only !== undefined) return []
   const left = (perMinute: number, count: (result: RunResult) => number): number =>
     Math.max(0, perMinute * minutes - results.reduce((sum, result) => sum + count(result), 0))
@@ -96,6 +100,27 @@ async function goOn(results: readonly RunResult[]): Promise<RunResult[]> {
   )
 }
 
+/** Runs `flips` until enough has happened. */
+async function goOnFlipping(results: readonly RunResult[]): Promise<RunResult[]> {
+  const wanted = flipsWanted()
+  const left = (name: keyof typeof wanted): number => Math.max(0, wanted[name] - sumOf(results, name))
+  const bounds = { changes: left('changes'), kills: left('kills'), pauses: left('pauses') }
+  if (Object.values(bounds).every((count) => count === 0)) return []
+  return [await runPart('flips', { ...bounds, forMs: totalMs, seed: seed + 1 })]
+}
+
+function flipsWanted(): Record<keyof typeof FLIPS_A_MINUTE, number> {
+  const { changes, kills, pauses } = FLIPS_A_MINUTE
+  return { changes: changes * minutes, kills: kills * minutes, pauses: pauses * minutes }
+}
+
+/** What must happen in this run at the least. */
+function wantedOf(): Wanted | undefined {
+  if (values.only === 'flips') return flipsWanted()
+  if (values.only !== undefined) return undefined
+  return { kills: KILLS_A_MINUTE * minutes, pauses: PAUSES_A_MINUTE * minutes }
+}
+
 /** Starts and stops an adapter once, so that all starts after it find compiled code: one that is killed keeps none. */
 async function warmUp(): Promise<void> {
   const adapter = startCli(['serve', '--v3', 'http://127.0.0.1:9', '--port', '0', '--journal', 'none'])
@@ -111,10 +136,7 @@ const parts = (await Promise.all(tracks.map(runTrack))).flat()
 const results = [...parts, ...(await goOn(parts))]
 const { faults, text } = judgeRun({
   results,
-  wanted:
-    values.only === undefined
-      ? { kills: KILLS_A_MINUTE * minutes, pauses: PAUSES_A_MINUTE * minutes }
-      : undefined,
+  wanted: wantedOf(),
   settleMs: SETTLE_MS,
   tookMs: performance.now() - startedMs,
 })

@@ -62,4 +62,21 @@ describe.concurrent('nothing lost, nothing doubled (product contract 3)', () => 
       await runShort({ ...scenarios.together, instances: 2 }, { kills: 2, records: 60 })
     },
   )
+
+  const flip = async (scenario: typeof scenarios.flips | typeof scenarios.flipsInFile): Promise<void> => {
+    const stages = { ...scenario.stages, gapMs: 400 }
+    const bounds = { changes: 4, kills: 1, records: 60 }
+    const { changes } = await runShort({ ...scenario, stages }, bounds)
+    expect(changes).toBeGreaterThan(3)
+  }
+
+  test.skipIf(missingPostgres() !== undefined)(
+    'while a partner moves between V2 and V3, two instances on one PostgreSQL',
+    { timeout },
+    () => flip(scenarios.flips),
+  )
+
+  test('while a partner moves between V2 and V3, two workers on SQLite', { timeout }, () =>
+    flip(scenarios.flipsInFile),
+  )
 })
