@@ -3,7 +3,9 @@ import type { Server } from 'node:http'
 
 import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
 import { createLateRolloutStore, createStages } from './app/create-stages.ts'
+import { noteCredentials } from './app/note-credentials.ts'
 import { toGuards } from './app/to-guards.ts'
+import { toSeen } from './app/to-seen.ts'
 import { createEchoKeeper, type EchoKeeper } from './app/keep-echoes.ts'
 import { openConfiguredJournal, openJournalLater } from './app/open-journal.ts'
 import { createRateSharing } from './app/share-rate.ts'
@@ -147,7 +149,9 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     reader: createSharedReader(createV3Reader(upstream), gates.read, v3.timeouts.acquireMs, systemClock),
     clock: systemClock,
   }
-  const accepted = createAcceptedCredentials()
+  const hasStages = config.journal.url !== 'none' && overrides.openJournal === undefined
+  const seen = toSeen(hasStages ? rollout.store : undefined, events)
+  const accepted = noteCredentials(createAcceptedCredentials(), seen)
   const passThrough = createPassThrough({
     accepted,
     baseUrl: v3.baseUrl,
@@ -190,6 +194,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     upstream: v3.baseUrl.href,
     reader: reads.reader,
     accepted,
+    seen,
     verdicts: createTokenVerdicts(nowMs),
     orphans: new Map(),
     echoes: createEchoLearning(nowMs),
@@ -303,6 +308,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       await parts.recovery.stop()
       await parts.keeper.stop()
       await parts.guards.stop()
+      await seen.stop()
       await parts.stages?.stop()
     }
     relays.close()
@@ -324,6 +330,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       recovery.start()
       keeper.start()
       guards.start()
+      seen.start()
       ready = true
       const { host } = config.listen
       const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`

@@ -1,9 +1,11 @@
 import type { V3Credentials } from '../v3/index.ts'
 import { BoundedMap } from './bounded-map.ts'
-import type { Authorisation } from './partner.ts'
+import type { Authorisation, Partner } from './partner.ts'
 
 /** A client as far as its credentials are judged by the service. */
-export type JudgedClient = Pick<Authorisation, 'owner' | 'identity' | 'client'>
+export interface JudgedClient extends Pick<Authorisation, 'owner' | 'identity' | 'client'> {
+  readonly partner: Pick<Partner, 'id'>
+}
 
 /** The credentials that may finish the open records of a client. Kept in memory only. */
 export interface AcceptedCredentials {

@@ -1,4 +1,4 @@
-export { createAcceptedCredentials } from './accepted-credentials.ts'
+export { type AcceptedCredentials, createAcceptedCredentials } from './accepted-credentials.ts'
 export { createIdentify } from './owner.ts'
 export { authoriseWithout, createAuthorise, createRecogniseClient, type Partner } from './partner.ts'
 export { unitOf } from './unit.ts'

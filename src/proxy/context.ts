@@ -5,6 +5,7 @@ import type { SlowClients } from '../http/slow-clients.ts'
 import type { Authorisation, Client, Partner } from '../partners/partner.ts'
 import type { ReadContext } from '../reads/context.ts'
 import type { LiveGuards, LiveStages } from '../rollout/index.ts'
+import type { LiveSeen } from '../rollout/seen/live-seen.ts'
 import type { BatchLimits } from '../v2/index.ts'
 import type { WriteContext } from '../writes/context.ts'
 import type { ByteBudget } from './byte-budget.ts'
@@ -22,6 +23,8 @@ export interface ProxyContext extends WriteContext {
   readonly stages: LiveStages
   /** Count what became of writes on each side. */
   readonly guards: LiveGuards
+  /** Notes what the advice on the next step of a partner counts. */
+  readonly seen: LiveSeen
   /** Notes that V2 was sent a write of a partner which the journal does not know. */
   readonly noteUnrecorded: (partner: string) => void
   /** Sends on what V2 serves. */

@@ -5,6 +5,7 @@ import type { Authorisation } from '../partners/partner.ts'
 import type { StageEntry } from '../rollout/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { GuardTrial } from './guard-trial.ts'
+import type { WriteNote } from './note-write.ts'
 
 /** One authorised request, on its way to the handler of its route. */
 export interface Exchange {
@@ -20,6 +21,8 @@ export interface Exchange {
   readonly receivedMs: number
   /** Takes what became of a write. */
   readonly trial: GuardTrial
+  /** Takes the records of a write. */
+  readonly note: WriteNote
 }
 
 /** Answers one exchange. Throws the error that the request as a whole is refused for. */

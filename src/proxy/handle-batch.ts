@@ -20,7 +20,7 @@ import { readRequest, serviceRoot } from './read-request.ts'
  * before the whole envelope was decoded and is durable; every record is answered.
  */
 export const handleBatch: Handle = async (context, exchange) => {
-  const { request, response, authorisation, entry, prefix, receivedMs, trial } = exchange
+  const { request, response, authorisation, entry, prefix, receivedMs, trial, note } = exchange
   const slices = context.slicing.open()
   const limits = context.limits()
   const { partner } = authorisation
@@ -39,6 +39,7 @@ export const handleBatch: Handle = async (context, exchange) => {
       accept: '',
     }
     const plan = await planWrites(write, body, partner, receivedMs, limits, slices)
+    note.decoded(plan.records.map(({ key, record }) => ({ key, code: record?.AttendanceCode.ExternalID })))
     const planned = { request: write, body, receivedMs, plan, slices }
     const seconds = secondsOverBudget(context, authorisation, plan)
     expectCurrent(entry)

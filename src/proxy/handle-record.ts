@@ -10,7 +10,7 @@ import { createRecordReply } from './reply-stream.ts'
  * the status and error array that its part would have had.
  */
 export const handleRecord: Handle = async (context, exchange) => {
-  const { request, response, authorisation, entry, prefix, receivedMs, trial } = exchange
+  const { request, response, authorisation, entry, prefix, receivedMs, trial, note } = exchange
   const slices = context.slicing.open()
   const limits = context.limits()
   const { partner } = authorisation
@@ -29,6 +29,7 @@ export const handleRecord: Handle = async (context, exchange) => {
       accept: request.headers.accept ?? '',
     }
     const plan = await planWrites(write, body, partner, receivedMs, limits, slices)
+    note.decoded(plan.records.map(({ key, record }) => ({ key, code: record?.AttendanceCode.ExternalID })))
     expectCurrent(entry)
     const { tally, queuedMs, replayed } = await answerWrites(
       context,

@@ -64,11 +64,17 @@ export async function handleRelayedWrite(
       body === undefined ? undefined : await decompressed(request, body, maxBodyBytes, held, slices)
     const form = toWriteRequest(exchange)
     const write = plain === undefined ? undefined : await readRelayed(form, plain, context.limits(), slices)
+    noteRead(exchange, write)
     if (write === undefined) await relay(context, relaying)
     else await relayKnown(context, relaying, form, write, slices)
   } finally {
     releaseAfterReply(held, response)
   }
+}
+
+function noteRead({ note }: LegacyExchange, write: RelayedWrite | undefined): void {
+  if (write === undefined) note.unreadable()
+  else note.decoded(write.keys.map((key, at) => ({ key, code: write.codes[at] })))
 }
 
 async function relayKnown(

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Client } from '../partners/partner.ts'
 import type { RequestKind, StageEntry } from '../rollout/index.ts'
 import type { GuardTrial } from './guard-trial.ts'
+import type { WriteNote } from './note-write.ts'
 
 /** One request that V2 serves. Its credentials are V2's to judge. */
 export interface LegacyExchange {
@@ -19,4 +20,6 @@ export interface LegacyExchange {
   readonly receivedMs: number
   /** Takes what became of a write. */
   readonly trial: GuardTrial
+  /** Takes the records of a write. */
+  readonly note: WriteNote
 }

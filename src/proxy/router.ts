@@ -17,6 +17,7 @@ import { handleLegacy } from './handle-legacy.ts'
 import { replaceForwarding } from './forwarding.ts'
 import type { MetricsPage } from './handle-metrics.ts'
 import { isIssuedTo, type LinkMarker, takeSideMarker } from './next-link-side.ts'
+import { noteWrite } from './note-write.ts'
 import { createOperations, type Readiness, respelt } from './operations.ts'
 import { findRoute, handlerOf, kindOf, methodsOf, type Route } from './routes.ts'
 import { watchClient } from './watch-client.ts'
@@ -89,6 +90,7 @@ export function createProxyApp(
       const entry = await context.stages.enter(client.partner, { kind, unit })
       const partner = client.partner.id
       const trial = beginTrial(context, { request, kind, partner, unit, entry, receivedMs })
+      const note = noteWrite(context, { kind, partner, unit, entry, receivedMs })
       try {
         const side = sideOf(context, entry, client.owner, response.locals.marker, request)
         if (kind === 'otherV2') checkOther(context, side, request, response)
@@ -105,6 +107,7 @@ export function createProxyApp(
             prefix,
             receivedMs,
             trial,
+            note,
           })
         } else {
           const authorisation = await context.authorise(request, client)
@@ -118,6 +121,7 @@ export function createProxyApp(
             entry,
             receivedMs,
             trial,
+            note,
           })
         }
       } catch (cause) {

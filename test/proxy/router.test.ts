@@ -6,10 +6,11 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { createAddressList } from '../../src/http/address-list.ts'
 import { createByteBudget, createInFlight, createProxyApp, type ProxyContext } from '../../src/proxy/index.ts'
+import { noGuards } from '../../src/rollout/index.ts'
+import { noSeen } from '../../src/rollout/seen/live-seen.ts'
 import { defaultBatchLimits } from '../../src/v2/index.ts'
 import { systemClock } from '../../src/clock.ts'
 import { exchange } from '../support/raw-client.ts'
-import { noGuards } from '../../src/rollout/index.ts'
 import { createWriteContext, refuse } from '../writes/write-context.ts'
 
 /** The status line of the answer to one request, in front of a service that nobody may use. */
@@ -29,6 +30,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     guards: noGuards,
     relays: { of: refuse, uploadLost: () => undefined, held: () => 0, close: () => undefined },
     noteUnrecorded: () => undefined,
+    seen: noSeen,
     reads: {
       planner: { tokenOf: refuse, plan: refuse, formatOf: refuse, selectOf: refuse, checkValue: refuse },
       codes: { knownRules: refuse, rulesFor: refuse },

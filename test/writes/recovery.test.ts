@@ -57,7 +57,7 @@ function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authoris
     ...own,
   }
   const accepted = createAcceptedCredentials()
-  accepted.accept({ owner: 'here', identity, client })
+  accepted.accept({ owner: 'here', partner: { id: 'acme' }, identity, client })
   const context = createWriteContext({
     journal,
     clock,

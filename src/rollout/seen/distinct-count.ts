@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto'
-
 /**
  * Counts different texts without keeping one (HyperLogLog, Flajolet et al. 2007): 1,024 registers with the longest run of zeros of the
  * hashes that fell on them. The error is about 3 %; small counts are nearly exact. Counts of two instances are merged without counting twice.
@@ -7,9 +5,8 @@ import { createHash } from 'node:crypto'
 export type DistinctCount = Uint8Array
 
 const REGISTERS = 1_024
-/** Bits of a hash that choose the register; the next ones are for the run of zeros. */
+/** Bits of a hash that choose the register. */
 const INDEX_BITS = 10
-const RUN_BITS = 32
 const ALPHA = 0.7213 / (1 + 1.079 / REGISTERS)
 
 /** A count of nothing. */
@@ -19,10 +16,31 @@ export function emptyCount(): DistinctCount {
 
 /** Adds a text to a count in place. */
 export function countText(count: DistinctCount, text: string): void {
-  const hash = createHash('sha256').update(text).digest()
-  const index = hash.readUInt16BE(0) >> (16 - INDEX_BITS)
-  const run = Math.min(RUN_BITS, Math.clz32(hash.readUInt32BE(2))) + 1
+  const [one, other] = hashesOf(text)
+  const index = one >>> (32 - INDEX_BITS)
+  const run = Math.clz32(other) + 1
   if (run > (count[index] ?? 0)) count[index] = run
+}
+
+/**
+ * Two hashes of 32 bits, by multiplication and a final mix as MurmurHash3 has them: each record of each write is counted, and a cryptographic
+ * hash takes ten times as long.
+ */
+function hashesOf(text: string): readonly [number, number] {
+  let [one, other] = [0x9e3779b9, 0x85ebca6b]
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    one = Math.imul(one ^ code, 0x9e3779b1)
+    other = Math.imul(other ^ code, 0x5f356495)
+  }
+  return [mixed(one ^ (other >>> 16)), mixed(other ^ (one >>> 16))]
+}
+
+function mixed(bits: number): number {
+  let hash = bits
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return (hash ^ (hash >>> 16)) >>> 0
 }
 
 /** The count of what is in one of both. */

@@ -32,6 +32,16 @@ export interface SeenNote {
   readonly peakPerMinute: number
 }
 
+/** A note while it is written. */
+export interface SeenDraft {
+  revision: number
+  readonly sides: Readonly<Record<Side, SeenSide & { batches: number; readonly codes: Set<string> }>>
+  unreadable: number
+  credentials: SeenNote['credentials']
+  readonly minutes: Map<number, number>
+  readonly peakPerMinute: number
+}
+
 const VERSION = 1
 /** A code is three letters or an id; more different ones than the service has are not worth a place. */
 const MAX_CODES = 200
@@ -39,12 +49,12 @@ const MAX_CODES = 200
 const OPEN_MINUTES = 3
 
 /** Nothing seen yet at a revision. */
-export function nothingSeen(revision: number): SeenNote {
-  const side = (): SeenSide => ({
+export function nothingSeen(revision: number): SeenDraft {
+  const side = (): SeenDraft['sides'][Side] => ({
     batches: 0,
     records: emptyCount(),
     schools: emptyCount(),
-    codes: new Set(),
+    codes: new Set<string>(),
   })
   return {
     revision,

@@ -18,6 +18,8 @@ export interface RelayedWrite {
   readonly ids: BatchIds | undefined
   /** The key of each record; undefined where it cannot be read, which is for V2 to judge. */
   readonly keys: readonly (string | undefined)[]
+  /** The attendance code of each record. */
+  readonly codes: readonly (string | undefined)[]
 }
 
 /** Reads a write; undefined: this codec cannot, so V3 could never be sent it. `body` is decompressed. */
@@ -31,14 +33,20 @@ export async function readRelayed(
   try {
     if (kind === 'record') {
       const { record } = decodeRecordBytes(body, contentType, limits)
-      return { kind, body, ids: undefined, keys: [toKey(record)] }
+      return { kind, body, ids: undefined, keys: [toKey(record)], codes: [record?.SchoolAttendanceCode] }
     }
     const hosts = serviceHosts === undefined ? {} : { serviceHosts: new Set(serviceHosts) }
     const decoding = openBatchDecoding(body, contentType, { limits, ...hosts })
     while (!decoding.advance(SLICE_WORK)) await slices.next()
     const { boundary, changesets, parts } = decoding.batch()
     const ids = { boundary: readBoundary(contentType), envelope: [boundary, ...changesets] }
-    return { kind, body, ids, keys: parts.map(({ record }) => toKey(record)) }
+    return {
+      kind,
+      body,
+      ids,
+      keys: parts.map(({ record }) => toKey(record)),
+      codes: parts.map(({ record }) => record?.SchoolAttendanceCode),
+    }
   } catch (cause) {
     if (cause instanceof AdapterError && errorRules[cause.code].class === 'request') return undefined
     throw cause
