@@ -67,7 +67,8 @@ export const optionDocs: Readonly<Record<string, string>> = {
     'Longest wait in milliseconds for the instances to drain before a step forward; the change is withdrawn then.',
   'rollout.resendWindowMs':
     'Time in milliseconds for which a batch that V2 served unrecorded may come again; canary is refused until it is over.',
-  'rollout.stateFile': 'File for the last stages that an instance has read (default: beside the journal).',
+  'rollout.stateFile':
+    'File for the last stages that an instance has read (default: beside an SQLite journal; none with PostgreSQL).',
   'rollout.guards': 'What happens where V3 serves a partner worse than V2 does at the same time.',
   'rollout.guards.action':
     'back: the partner goes back one stage; hold: the unit keeps its share and no step forward is taken; notify: log and metric only.',
