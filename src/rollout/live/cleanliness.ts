@@ -4,7 +4,8 @@ import type { RevisedSetting } from './view.ts'
 
 /**
  * Which partners are clean: V2 serves all their units, no instance has a write of V3 under way from before, and none of their records of
- * V3 is unsettled. Then nothing can be overtaken by what V2 serves. A partner stays clean until its revision changes.
+ * V3 is unsettled. Then nothing can be overtaken by what V2 serves. At `legacy`, where nothing is looked up, no batch that V3 has answered
+ * may come again either. A partner stays clean until its revision changes.
  */
 export interface Cleanliness {
   isClean(partner: string, revision: number): boolean
@@ -20,7 +21,10 @@ interface Progress {
 }
 
 /** Starts with the partners that an earlier process found clean. */
-export function createCleanliness(kept: Iterable<readonly [string, number]>): Cleanliness {
+export function createCleanliness(
+  kept: Iterable<readonly [string, number]>,
+  resendWindowMs: number,
+): Cleanliness {
   const progress = new Map<string, Progress>()
   for (const [partner, revision] of kept) progress.set(partner, { revision, state: 'clean' })
   const isClean = (partner: string, revision: number): boolean => {
@@ -33,7 +37,11 @@ export function createCleanliness(kept: Iterable<readonly [string, number]>): Cl
       if (drained(partner, revision)) progress.set(partner, { revision, state: 'drained' })
       else progress.delete(partner)
       // The records are counted by a later snapshot: those of the last writes may be missing in one that was read at the same time.
-    } else if (known.state === 'drained' && !snapshot.unsettled.has(partner)) {
+    } else if (
+      known.state === 'drained' &&
+      !snapshot.unsettled.has(partner) &&
+      !mayComeAgain(snapshot, partner, resendWindowMs)
+    ) {
       progress.set(partner, { revision, state: 'clean' })
     }
   }
@@ -52,6 +60,16 @@ export function createCleanliness(kept: Iterable<readonly [string, number]>): Cl
     },
     list: () => cleanOnes(progress),
   }
+}
+
+/** True where V3 may have answered a batch of the partner so recently that its client sends it again. */
+function mayComeAgain(
+  { nowMs, partners }: RolloutSnapshot,
+  partner: string,
+  resendWindowMs: number,
+): boolean {
+  const state = partners.get(partner)?.state
+  return state?.stage === 'legacy' && nowMs - state.sinceMs < resendWindowMs
 }
 
 function cleanOnes(progress: ReadonlyMap<string, Progress>): [string, number][] {

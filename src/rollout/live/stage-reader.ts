@@ -50,7 +50,7 @@ export function createStageReader(
   const { store, clock, kept, events, instance, pollMs = 500, patienceMs = 1_000 } = options
   const acknowledged = createAcknowledged()
   const notes = createUnrecordedNotes(clock)
-  let cleanliness: Cleanliness = createCleanliness([])
+  let cleanliness: Cleanliness = createCleanliness([], options.resendWindowMs)
   let view: StageView | undefined
   let lastAsked: Sighting | undefined
   let startedAt = readClocks(clock)
@@ -214,7 +214,7 @@ export function createStageReader(
       if (snapshot !== undefined) {
         reportChanges(snapshot.view)
         view = snapshot.view
-        cleanliness = createCleanliness(snapshot.clean)
+        cleanliness = createCleanliness(snapshot.clean, options.resendWindowMs)
       }
       await polling.start()
     },

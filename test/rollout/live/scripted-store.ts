@@ -19,6 +19,8 @@ export interface ScriptedStore {
   readonly damaged: Set<string>
   /** `up` answers at once, `down` refuses, `hung` answers when `answer` is called. */
   mode: 'up' | 'down' | 'hung'
+  /** The clock of the database; stages are set at 0. */
+  nowMs: number
   /** Answers the oldest question that hangs, with what the store said when it was asked, or says now. */
   answer(said: 'then' | 'now'): void
   set(partner: string, setting: Partial<StageSetting> & Pick<StageSetting, 'stage'>): void
@@ -46,7 +48,7 @@ export function createScriptedStore(): ScriptedStore {
     ...setting,
   })
   const read = (): RolloutSnapshot => ({
-    nowMs: 0,
+    nowMs: store.nowMs,
     partners: new Map(stages),
     damaged: new Set(store.damaged),
     unsettled: new Map(store.unsettled),
@@ -58,6 +60,7 @@ export function createScriptedStore(): ScriptedStore {
   const by = { by: 'test', reason: 'test' }
   const store: ScriptedStore = {
     mode: 'up',
+    nowMs: 0,
     live: new Set(),
     unsettled: new Map(),
     damaged: new Set(),

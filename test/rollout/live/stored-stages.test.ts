@@ -440,6 +440,17 @@ describe('what the journal has to know of a write that V2 serves', () => {
     expect(await one.write()).toBe('v2 shadow identity')
   })
 
+  it('is the keys at legacy while a batch that V3 has answered may come again', async () => {
+    const { store, pass, write } = await startInstance()
+    store.set('acme', { stage: 'legacy' })
+    store.nowMs = 59_999
+    await pass(5_000)
+    expect(await write()).toBe('v2 legacy keys')
+    store.nowMs = 60_000
+    await pass(500)
+    expect(await write()).toBe('v2 legacy nothing')
+  })
+
   it('is the keys at canary', async () => {
     const { store, pass, write } = await startInstance()
     store.set('acme', canary(0))
@@ -452,6 +463,7 @@ describe('what is kept for a start without the store', () => {
   const keptAt = async (stage: Stage): Promise<string> => {
     const { store, pass, saved } = await startInstance()
     store.set('acme', { stage, percent: 100 })
+    store.nowMs = 60_000
     await pass(5_000)
     expect(saved.length).toBeLessThan(5)
     return saved.at(-1) ?? ''
