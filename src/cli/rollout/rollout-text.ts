@@ -22,10 +22,11 @@ export function formatStages(views: readonly StageView[]): string {
 /** One stage with all that is known of it. */
 export function formatStage(view: StageView): string {
   const { partner, setting, revision, by, reason, sinceMs, storedIn } = view
+  const given = (reason ?? '') === '' ? '' : `: ${formatGivenText(reason ?? '')}`
   const origin =
     storedIn === 'file'
       ? 'from the configuration file'
-      : `revision ${revision}, since ${formatTime(sinceMs)}, by ${formatGivenText(by ?? '')}: ${formatGivenText(reason ?? '')}`
+      : `revision ${revision}, since ${formatTime(sinceMs)}, by ${formatGivenText(by ?? '')}${given}`
   const lists = setting?.stage === 'canary' ? listsOf(setting) : []
   return [
     setting === undefined ? `${partner}: damaged` : `${partner}: ${describe(setting)}`,
