@@ -21,7 +21,7 @@ import { drawFaults, type FaultShares } from '../proxy/fault.ts'
 import { startFaultProxy } from '../proxy/fault-proxy.ts'
 import { createForwardLog } from '../proxy/forwards.ts'
 import { runScenario } from '../scenario/run-scenario.ts'
-import { type Scenario, scenarios } from '../scenario/scenario.ts'
+import type { Scenario } from '../scenario/scenario.ts'
 import { startLife } from '../supervisor/run-life.ts'
 
 // Each test breaks a guard of the built product while it is loaded: what the guard keeps away must then be found.
@@ -195,31 +195,5 @@ test(
     ])
     expect(sound).toEqual([])
     expect(broken).toMatchObject(kinds.map(() => ({ kind: 'trusted', because: 'the adapter started' })))
-  },
-)
-
-/** What is found while the stage of a partner is changed all the time, in a store that answers and by processes that live. */
-async function flip(imports: readonly string[]): Promise<readonly Finding[]> {
-  const { stages, behind, before, load } = scenarios.flipsInFile
-  const scenario: Scenario = {
-    name: 'stages changed',
-    store: 'sqlite',
-    instances: 2,
-    stages: { ...stages, gapMs: 500 },
-    ...{ behind, before, load, imports },
-  }
-  const bounds = { seed: 1, forMs: 60_000, settleMs: 60_000, changes: 60 }
-  return (await runScenario(scenario, bounds)).findings
-}
-
-test('an adapter that forgets what V2 served is found: records on both faces', { timeout }, async () => {
-  expect(kindsOf(await flip([defect('forget-v2')]))).toContain('doubled')
-})
-
-test(
-  'an adapter that changes stages without draining is found: records on both faces',
-  { timeout },
-  async () => {
-    expect(kindsOf(await flip([defect('skip-drain')]))).toContain('doubled')
   },
 )
