@@ -57,7 +57,7 @@ const allowed = {
     'npm:zod',
     'npm:@faker-js/faker',
   ],
-  compare: ['odata', 'v2/record', 'v3/record', 'http', 'errors'],
+  compare: ['writes', 'partners', 'translate', 'odata', 'v2', 'v3/record', 'http', 'errors'],
   console: ['rollout', 'compare', 'journal', 'observability', 'errors', 'npm:express', 'npm:busboy'],
   observability: ['errors', 'npm:pino', 'npm:prom-client'],
   config: ['errors', 'http', 'npm:zod', 'npm:yaml'],

@@ -15,6 +15,7 @@ import { createLiveLimits } from './app/live-limits.ts'
 import { createReloadTarget } from './app/reload-target.ts'
 import { createReloadReport } from './app/report-reload.ts'
 import { toPartners } from './app/to-partners.ts'
+import { toShadow } from './app/to-shadow.ts'
 import type { Config } from './config/index.ts'
 import { createAddressList } from './http/address-list.ts'
 import { createSlicing } from './http/slices.ts'
@@ -180,6 +181,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     clock: systemClock,
     events,
   })
+  const shadow = toShadow({ limits: limits.batch, planner: reads.planner, slicing, metrics, events })
   const partners = toPartners(config)
   const registry = createRegistry(partners)
   const identify = createIdentify()
@@ -187,6 +189,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     recognise: createRecogniseClient(registry.find, identify),
     authorise: createAuthorise(rateLimits),
     relays,
+    shadow,
     rewriteLinks: config.passThrough.rewriteLinks,
     enterPartner: registry.enter,
     v3: client,
@@ -311,6 +314,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       await seen.stop()
       await parts.stages?.stop()
     }
+    await shadow.close()
     relays.close()
     await Promise.all([passThrough.close(), client.close(), reads.reader.close()])
     await parts?.journal.close()

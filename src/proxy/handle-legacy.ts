@@ -7,12 +7,13 @@ import type { ProxyContext } from './context.ts'
 import { handleRelayedWrite } from './handle-relayed-write.ts'
 import type { LegacyExchange } from './legacy-exchange.ts'
 import { V2_LINK_SEGMENT } from './next-link-side.ts'
+import { isOffered, MAX_OFFERED_READ_BYTES, offerRead } from './offer-shadow.ts'
 import { serviceRoot } from './read-request.ts'
 import type { RelayCall } from './relayed-call.ts'
 
 /** Sends a request on to V2, and its reply back, both as they are. Error: `ADP_UPSTREAM_UNAVAILABLE` where there is no V2. */
 export async function handleLegacy(context: ProxyContext, exchange: LegacyExchange): Promise<void> {
-  const { request, response, client, entry, kind } = exchange
+  const { request, client, entry, kind } = exchange
   const { v2 } = client.partner
   if (v2 === undefined)
     throw new AdapterError(
@@ -21,7 +22,19 @@ export async function handleLegacy(context: ProxyContext, exchange: LegacyExchan
     )
   const call = toRelayCall(context, client, request)
   if (isWriteKind(kind) && entry.known !== 'nothing') await handleRelayedWrite(context, exchange, v2, call)
-  else await context.relays.of(v2).handle(request, response, call)
+  else await relay(context, exchange, v2, call)
+}
+
+async function relay(
+  context: ProxyContext,
+  exchange: LegacyExchange,
+  v2: URL,
+  call: RelayCall,
+): Promise<void> {
+  const { request, response } = exchange
+  const copied = isOffered(exchange) ? { ...call, captureBytes: MAX_OFFERED_READ_BYTES } : call
+  const outcome = await context.relays.of(v2).handle(request, response, copied)
+  if (outcome.kind === 'answered' && outcome.reply !== undefined) offerRead(context, exchange, outcome.reply)
 }
 
 /** Next links carry the marker of their side: V2 also serves the page that they lead to. */

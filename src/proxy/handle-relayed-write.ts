@@ -16,6 +16,8 @@ import {
   type WriteRequest,
 } from '../writes/index.ts'
 import { readPaced } from '../writes/write-session.ts'
+import { isOffered, offerWrite } from './offer-shadow.ts'
+import type { CapturedReply } from './captured-reply.ts'
 import { endBatchReply, onceWritten, openBatchReply } from './batch-reply.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
@@ -39,6 +41,8 @@ interface Relaying {
   readonly v2: URL
   /** With the body as it came; without it, it is sent on as a stream. */
   readonly call: RelayCall
+  /** Takes V2's reply for the listener of `shadow`; undefined: it is not offered. */
+  readonly offer: ((reply: CapturedReply) => void) | undefined
 }
 
 /**
@@ -59,10 +63,13 @@ export async function handleRelayedWrite(
   try {
     const { maxBodyBytes } = context.limits()
     const body = await readRelayedBody(request, maxBodyBytes, held)
-    const relaying = { exchange, v2, call: { ...call, body } }
     const plain =
       body === undefined ? undefined : await decompressed(request, body, maxBodyBytes, held, slices)
     const form = toWriteRequest(exchange)
+    const offer = isOffered(exchange)
+      ? (reply: CapturedReply) => offerWrite(context, exchange, { request: form, body: plain }, reply)
+      : undefined
+    const relaying = { exchange, v2, call: { ...call, body }, offer }
     const write = plain === undefined ? undefined : await readRelayed(form, plain, context.limits(), slices)
     noteRead(exchange, write)
     if (write === undefined) await relay(context, relaying)
@@ -180,7 +187,7 @@ async function relayLate(
 /** `onReply`: the last bytes of the reply wait for it; undefined: no copy of the reply is made. */
 async function relay(
   context: ProxyContext,
-  { exchange, v2, call }: Relaying,
+  { exchange, v2, call, offer }: Relaying,
   onReply?: RelayCall['onReplyEnd'],
 ): Promise<RelayEnd> {
   const { request, response, entry } = exchange
@@ -188,8 +195,9 @@ async function relay(
   const copied = { keepGoing: true, captureBytes: MAX_KEPT_BYTES, onReplyEnd: onReply ?? (() => undefined) }
   const outcome = await context.relays
     .of(v2)
-    .handle(request, response, onReply === undefined ? call : { ...call, ...copied })
+    .handle(request, response, onReply === undefined && offer === undefined ? call : { ...call, ...copied })
   exchange.trial.relayed(outcome, request)
+  if (outcome.kind === 'answered' && outcome.reply !== undefined) offer?.(outcome.reply)
   if (outcome.kind === 'answered' && outcome.reply !== undefined)
     return { kind: 'answered', reply: outcome.reply }
   return { kind: outcome.kind === 'notSent' ? 'notSent' : 'lost' }

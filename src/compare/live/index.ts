@@ -1,0 +1,3 @@
+export type { OfferedExchange, OfferedReply } from './offered-exchange.ts'
+export { createReadAlong, type ReadAlong } from './read-along.ts'
+export { createShadowOffers, type ShadowOffers } from './shadow-offers.ts'
