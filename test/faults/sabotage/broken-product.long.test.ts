@@ -12,6 +12,7 @@ import { sandboxRegister } from '../../e2e/support/sandbox-register.ts'
 import { startStopping } from '../../e2e/support/stopping-adapter.ts'
 import { startSandbox } from '../../sandbox/start-sandbox.ts'
 import { batchOf, flatRecords } from '../../support/batch-request.ts'
+import { missingPostgres } from '../../support/start-postgres.ts'
 import { checkHistory, type Finding } from '../check/check-history.ts'
 import type { DamageKind } from '../damage/damage-file.ts'
 import { createJournalDamage } from '../damage/damage-journal.ts'
@@ -21,7 +22,7 @@ import { drawFaults, type FaultShares } from '../proxy/fault.ts'
 import { startFaultProxy } from '../proxy/fault-proxy.ts'
 import { createForwardLog } from '../proxy/forwards.ts'
 import { runScenario } from '../scenario/run-scenario.ts'
-import type { Scenario } from '../scenario/scenario.ts'
+import { type Scenario, scenarios } from '../scenario/scenario.ts'
 import { startLife } from '../supervisor/run-life.ts'
 
 // Each test breaks a guard of the built product while it is loaded: what the guard keeps away must then be found.
@@ -195,5 +196,20 @@ test(
     ])
     expect(sound).toEqual([])
     expect(broken).toMatchObject(kinds.map(() => ({ kind: 'trusted', because: 'the adapter started' })))
+  },
+)
+
+test.skipIf(missingPostgres() !== undefined)(
+  'an adapter that forgets what V2 served is found: records on both faces',
+  { timeout },
+  async () => {
+    const { stages, behind, before, load } = scenarios.flips
+    const scenario: Scenario = {
+      ...{ name: 'stages changed', store: 'postgres', instances: 2, leaseMs: 1_000 },
+      ...{ stages: { ...stages, gapMs: 600 }, behind, before, load },
+      imports: [defect('forget-v2')],
+    }
+    const { findings } = await runScenario(scenario, { seed: 4, forMs: 35_000, settleMs: 5_000 })
+    expect(kindsOf(findings)).toContain('doubled')
   },
 )
