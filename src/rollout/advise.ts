@@ -163,7 +163,7 @@ function evidenceObstacles(
   if (figures.codesOnV2Only.length > 0) {
     obstacles.push([
       'inconclusive',
-      `V2 saw codes that V3 has not seen: ${figures.codesOnV2Only.join(', ')}.`,
+      `V2 saw ${figures.codesOnV2Only.length} attendance codes that V3 has not seen.`,
     ])
   }
   if (side === 'v3' && guards.verdict === 'inconclusive') {

@@ -72,7 +72,7 @@ describe('advice', () => {
       'codes that only V2 saw',
       { seen: { v2: { ...enough, codes: ['U', ...enough.codes, 'B'] }, v3: enough } },
       'inconclusive',
-      'V2 saw codes that V3 has not seen: B, U.',
+      'V2 saw 2 attendance codes that V3 has not seen.',
     ],
     [
       'inconclusive guards',

@@ -22,6 +22,13 @@ export function countText(count: DistinctCount, text: string): void {
   if (run > (count[index] ?? 0)) count[index] = run
 }
 
+/** A name of a text by which it is found again, without the text. */
+export function fingerprintOf(text: string): string {
+  return hashesOf(text)
+    .map((hash) => hash.toString(36))
+    .join('-')
+}
+
 /**
  * Two hashes of 32 bits, by multiplication and a final mix as MurmurHash3 has them: each record of each write is counted, and a cryptographic
  * hash takes ten times as long.

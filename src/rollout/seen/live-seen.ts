@@ -2,7 +2,7 @@ import type { Clock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { Side } from '../stage.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
-import { countText } from './distinct-count.ts'
+import { countText, fingerprintOf } from './distinct-count.ts'
 import { formatSeen, mergedNotes, nothingSeen, parseSeen, type SeenDraft, seenName } from './seen-note.ts'
 
 /** A write that was decoded. */
@@ -18,7 +18,7 @@ export interface SeenWrite {
   readonly records: readonly { readonly key: string | undefined; readonly code: string | undefined }[]
 }
 
-/** Notes what the advice on the next step of a partner needs to know of its writes. No text of a write is kept but the codes of marks. */
+/** Notes what the advice on the next step of a partner needs to know of its writes. No text of a write is kept. */
 export interface LiveSeen {
   wrote(write: SeenWrite): void
   /** V2 was sent a write that cannot be decoded. */
@@ -100,7 +100,7 @@ export function createLiveSeen({ store, clock, onFailure }: LiveSeenOptions): Li
       for (const { key, code } of records) {
         if (key !== undefined) countText(seen.records, key)
         if (code !== undefined && code.length <= MAX_CODE_LENGTH && seen.codes.size < MAX_CODES)
-          seen.codes.add(code)
+          seen.codes.add(fingerprintOf(code))
       }
       const minute = Math.floor(receivedMs / 60_000)
       note.minutes.set(minute, (note.minutes.get(minute) ?? 0) + records.length)

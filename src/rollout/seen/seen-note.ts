@@ -43,7 +43,7 @@ export interface SeenDraft {
 }
 
 const VERSION = 1
-/** A code is three letters or an id; more different ones than the service has are not worth a place. */
+/** More different codes than the service has are not worth a place. */
 const MAX_CODES = 200
 /** Instances add to a minute until it is this old. */
 const OPEN_MINUTES = 3
