@@ -17,6 +17,8 @@ export async function readRelayedBody(
   held: HeldBytes,
 ): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length']) > maxBytes) return undefined
+  // A client that went away while its write was held: its `close` does not come again.
+  if (request.destroyed) throw lost()
   const pieces = new Pieces()
   return new Promise((resolve, reject) => {
     const end = (settle: () => void): void => {
