@@ -92,7 +92,13 @@ export function createProxyApp(
       const trial = beginTrial(context, { request, kind, partner, unit, entry, receivedMs })
       const note = noteWrite(context, { kind, partner, unit, entry, receivedMs })
       try {
-        const side = sideOf(context, entry, client.owner, response.locals.marker, request)
+        const side = sideOf(
+          context,
+          entry,
+          client.owner,
+          kind === 'v3Path' ? undefined : response.locals.marker,
+          request,
+        )
         if (kind === 'otherV2') checkOther(context, side, request, response)
         const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
         if (side === 'v2') {
@@ -146,7 +152,7 @@ export function createProxyApp(
   }
 }
 
-/** The side of a request. The page that a next link leads to is that of its issuer; V2 is never called at `complete`. */
+/** The side of a request for V2's paths. The page that a next link leads to is that of its issuer; V2 is never called at `complete`. */
 function sideOf(
   { reads }: ProxyContext,
   { side, stage }: StageEntry,

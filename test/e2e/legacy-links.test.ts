@@ -74,6 +74,16 @@ describe('links of V2', () => {
 })
 
 describe('walls in front of V2', () => {
+  it.each(['legacy', 'v3'])(
+    'hold behind the marker of V2 at %s: it leads to no path but those of V2',
+    async (stage) => {
+      const { v2, adapter } = await startSides(stage)
+      expect((await adapter.request('GET', '/~v2/admin/secrets')).status).toBe(404)
+      await adapter.request('GET', '/~v2/Learner/V3/LearnerPersonals')
+      expect(v2.seen).toEqual([])
+    },
+  )
+
   it.each([
     ['a method that the path does not take', 'DELETE', path, 405],
     ['a path that servers read differently', 'GET', `${path}/../x`, 400],
