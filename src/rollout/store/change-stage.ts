@@ -201,6 +201,9 @@ async function findEarly(
   return untilMs > nowMs ? { kind: 'early', untilMs, nowMs } : undefined
 }
 
+/** Longest wait of a commit for instances that register or renew their lease. */
+const LOCK_TIMEOUT_MS = 500
+
 async function findUndrained(
   database: JournalDatabase,
   { db }: ChangeTransaction,
@@ -208,7 +211,11 @@ async function findUndrained(
   revision: number,
 ): Promise<readonly Undrained[]> {
   // An instance that registers from here on reads what this transaction has written.
-  if (database.dialect === 'postgres') await sql`lock table journal_instances in share mode`.execute(db)
+  if (database.dialect === 'postgres') {
+    // `back` waits for this transaction: it gives up rather than to wait for a process that stands still.
+    await sql`set local lock_timeout = ${sql.lit(LOCK_TIMEOUT_MS)}`.execute(db)
+    await sql`lock table journal_instances in share mode`.execute(db)
+  }
   const live = await readLiveInstances(db, database)
   const rows = await db
     .selectFrom('rollout_acks')
