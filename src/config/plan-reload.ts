@@ -1,5 +1,6 @@
 import { AdapterError } from '../errors.ts'
 import { changedPaths } from './changed-paths.ts'
+import { journalUrlOf } from './journal-schema.ts'
 import type { Config } from './schema.ts'
 
 /** The changes of a new configuration to the running one. */
@@ -35,6 +36,8 @@ export function planReload(running: Config, next: Config): ReloadPlan {
   )
   const target = needsRestart.find((path) => path === 'upstreams.v3.baseUrl')
   if (target !== undefined) throw refuseReload([{ target, message: 'needs a restart when it changes' }])
+  const raised = raisedStages(running, next)
+  if (raised.length > 0) throw refuseReload(raised)
   const { listen, upstreams, journal, passThrough } = running
   const { operators, drainMs } = next.rollout
   const rollout = { ...running.rollout, operators, drainMs }
@@ -42,6 +45,23 @@ export function planReload(running: Config, next: Config): ReloadPlan {
     config: { ...next, listen, upstreams, journal, rollout, passThrough },
     changes: { ...comparePartners(running, next), needsRestart },
   }
+}
+
+const stages: readonly string[] = ['legacy', 'shadow', 'canary', 'v3', 'complete']
+
+/** A step forward has to drain, which a reload does not: the command does. Without a journal there is the file alone. */
+function raisedStages(
+  running: Config,
+  next: Config,
+): readonly { readonly target: string; readonly message: string }[] {
+  if (journalUrlOf(running.journal) === 'none') return []
+  const before = new Map(running.partners.map((partner) => [partner.id, partner]))
+  return next.partners.flatMap(({ id, stage }, index) => {
+    const own = before.get(id)
+    if (own === undefined || stages.indexOf(stage) <= stages.indexOf(own.stage)) return []
+    const message = `partner ${id} is at ${own.stage}: markbridge rollout set takes it forward, a reload does not`
+    return [{ target: `partners[${index}].stage`, message }]
+  })
 }
 
 /** The error of a configuration that is valid and cannot replace the running one. */

@@ -71,4 +71,18 @@ describe('planReload', () => {
       ],
     })
   })
+
+  it('refuses a step forward, which has to drain, but takes one back, and any without a journal', () => {
+    const at = (stage: string, url = 'sqlite:./x.db') =>
+      parseConfig({
+        upstreams: { v3: { baseUrl: 'https://v3.test' }, v2: { baseUrl: 'https://v2.test' } },
+        journal: { url },
+        partners: [{ id: 'acme', match: { any: true }, stage }],
+      })
+    expect(() => planReload(at('legacy'), at('v3'))).toThrow(
+      'partners[0].stage: partner acme is at legacy: markbridge rollout set takes it forward, a reload does not',
+    )
+    expect(planReload(at('v3'), at('legacy')).changes.changed).toEqual(['acme'])
+    expect(planReload(at('legacy', 'none'), at('v3', 'none')).changes.changed).toEqual(['acme'])
+  })
 })
