@@ -17,7 +17,7 @@ import { pauseProcesses } from './pause-processes.ts'
 import type { Scenario, StoredValues } from './scenario.ts'
 import { describeOpen } from './describe-open.ts'
 import { settle } from './settle.ts'
-import { changeStages, schoolsOf, type StageChangeCounts } from './stage-changes.ts'
+import { changeStages, leaveLegacy, schoolsOf, type StageChangeCounts } from './stage-changes.ts'
 import { startInstances } from './start-instances.ts'
 import { startStorms } from './storms.ts'
 
@@ -146,6 +146,7 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     const metricsUrl = scenario.store === 'none' ? undefined : `${supervisors[0]?.url ?? ''}/metrics`
     const { settledMs, ledger } = await settle(load, check, metricsUrl, bounds.settleMs)
     const openOnes = ledger.length === 0 ? '' : await describeOpen(instances.storeUrl)
+    await leaveLegacy(scenario, instances.storeUrl)
     if (scenario.store !== 'none' && scenario.damaged !== true) await load.replayLast(REPLAYS)
     await delay(GRACE_MS)
     const history = load.history()

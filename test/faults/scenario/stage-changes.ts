@@ -4,9 +4,12 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 
 import { AdapterError } from '../../../src/errors.ts'
-import { openRolloutStore } from '../../../src/rollout/index.ts'
+import { systemClock } from '../../../src/clock.ts'
+import { driveForward, openRolloutStore } from '../../../src/rollout/index.ts'
+import type { StageSetting } from '../../../src/rollout/stage.ts'
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { changeOnce, type OperatorOptions, type StageOutcome } from './operator.ts'
+import { PARTNER } from './partner.ts'
 import type { Scenario, ScenarioStages } from './scenario.ts'
 import type { Instances } from './start-instances.ts'
 
@@ -29,6 +32,37 @@ export interface StageChanges {
   counts(): StageChangeCounts
   /** Lets each operator finish what it is at. */
   stop(): Promise<void>
+}
+
+const TRIES = 20
+
+/**
+ * Takes a partner that was left at `legacy` one step forward, when the faults are over: at `legacy` the answers of V3 are known for
+ * `resendWindowMs` only, and batches of the whole run are about to be sent once more.
+ */
+export async function leaveLegacy({ stages }: Scenario, storeUrl: string): Promise<void> {
+  if (stages === undefined) return
+  const store = await openRolloutStore({ url: storeUrl })
+  try {
+    for (let count = 0; count < TRIES; count += 1) {
+      const state = (await store.snapshot()).partners.get(PARTNER)?.state
+      const from: StageSetting = state ?? { stage: stages.begin, percent: 0, always: [], never: [] }
+      if (from.stage !== 'legacy') return
+      const to = { ...from, stage: 'shadow' } as const
+      const change = {
+        partner: PARTNER,
+        expectedRevision: state?.revision ?? 0,
+        from,
+        to,
+        by: 'the run',
+        reason: 'it ends',
+      }
+      await driveForward(store, { ...change, quietMs: 0 }, { drainMs: stages.drainMs, clock: systemClock })
+    }
+    throw new Error('the partner cannot be taken to shadow')
+  } finally {
+    await store.close()
+  }
 }
 
 /** The names of the schools of a scenario. */

@@ -134,7 +134,7 @@ describe('a service whose reply is large', () => {
     const outcome = await read(service.url, 28_000)
     clearInterval(timer)
     expect(outcome).toEqual({ kind: 'read', json: {} })
-    // The service's own text is 2.4 MB of it.
-    expect(most).toBeLessThan(60_000_000)
+    // The service's own text is 2.4 MB of it, and garbage of earlier tests counts too.
+    expect(most).toBeLessThan(80_000_000)
   })
 })
