@@ -61,11 +61,19 @@ it('product 3: a journal that was deleted in use answers 503, is not ready, and 
   expect(posts()).toBe(3)
 })
 
-/** Runs SQL on the file of a journal, as somebody does who can write to the disk. */
-function tamper(url: string, sql: string): void {
-  const database = new DatabaseSync(url.replace('sqlite:', ''), { timeout: 3_000 })
-  database.exec(sql)
-  database.close()
+/**
+ * Runs SQL on the file of a journal, as somebody does who can write to the disk. It waits between its tries: a transaction of the adapter
+ * in this process could not end otherwise.
+ */
+function tamper(url: string, sql: string): Promise<void> {
+  return vi.waitFor(() => {
+    const database = new DatabaseSync(url.replace('sqlite:', ''))
+    try {
+      database.exec(sql)
+    } finally {
+      database.close()
+    }
+  }, 10_000)
 }
 
 it.each([
@@ -89,7 +97,7 @@ it.each([
   const adapter = await startAdapter(upstream.url, { ...onePartner({}), journal })
   const first = await postBatch(adapter, batch)
   expect(first.status).toBe(200)
-  tamper(journal.url, sql)
+  await tamper(journal.url, sql)
   const again = await postBatch(adapter, batch)
   expect([again.status, JSON.parse(again.text)]).toMatchObject([
     // It was applied: 503 would say that it was not.
@@ -109,7 +117,10 @@ it('product 3: a batch that is no longer found by its ids is posted once, after 
   const adapter = await startAdapter(upstream.url, { ...partner, journal })
   expect(failuresOf(readBatchReply(await postBatch(adapter, batch)))).toEqual([created, created, created])
   await adapter.app.close()
-  tamper(journal.url, "update journal_batches set ids = cast(substr(ids, 1, length(ids) - 1) || '-' as blob)")
+  await tamper(
+    journal.url,
+    "update journal_batches set ids = cast(substr(ids, 1, length(ids) - 1) || '-' as blob)",
+  )
   const again = await startAdapter(upstream.url, { ...partner, journal })
   expect(again.events().filter(({ msg }) => msg === 'journal rows damaged')).toMatchObject([{ batches: 1 }])
   expect(failuresOf(readBatchReply(await postBatch(again, batch)))).toEqual([created, created, created])
@@ -123,7 +134,7 @@ it('product 3: open records of a request that was changed under a key become dea
   const left = await openJournal({ url: journal.url, keys: [key] })
   await left.begin(openBatch(['a', 'b']))
   await left.close()
-  tamper(journal.url, "update journal_payloads set body = substr(body, 1, length(body) - 1) || x'00'")
+  await tamper(journal.url, "update journal_payloads set body = substr(body, 1, length(body) - 1) || x'00'")
   const adapter = await startAdapter(upstream.url, { ...onePartner({}), journal })
   const inspector = await openInspector(journal.url)
   onTestFinished(() => inspector.close())
