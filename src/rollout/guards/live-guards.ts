@@ -7,7 +7,7 @@ import type { RolloutStore } from '../store/rollout-store.ts'
 import { addWindow } from './add-window.ts'
 import { afterAct, atRevision, type Evidence, type GuardAct, noEvidence } from './evidence.ts'
 import { formatEvidence, parseEvidence } from './evidence-note.ts'
-import { type GuardSettings, type GuardVerdict, judge } from './judge.ts'
+import { type GuardSettings, type GuardVerdict, isCooling, judge } from './judge.ts'
 import { createTrialWindows, type Trial, type TrialWindow, type TrialWindows } from './trial-windows.ts'
 
 /** A write that a guard may count. */
@@ -114,8 +114,8 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
     const noted = { isFirst: false }
     await store.updateEvidence(evidenceName(partner), (text) => {
       const evidence = fromText(text)
-      const now = judge(evidence, settings, taken.atMs)
-      noted.isFirst = now.verdict === 'alarm' && now.action === action
+      // Not judged again: windows of another instance may have been added since the alarm that was acted on.
+      noted.isFirst = !isCooling(evidence.lastAct, action, settings, taken.atMs)
       return formatEvidence(noted.isFirst ? afterAct(evidence, taken) : evidence)
     })
     if (noted.isFirst) await options.onAct(partner, taken, alarm)

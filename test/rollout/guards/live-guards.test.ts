@@ -76,6 +76,7 @@ describe('guards while the adapter runs', () => {
     const other = await serve(url)
     const [one, two] = [watch(store), watch(other.store)]
     await one.write(20, () => false)
+    await expect.poll(() => store.readEvidence(evidenceName('acme'))).toBeDefined()
     await two.write(5, (school) => school < 5)
     await expect.poll(() => two.told).toEqual(['goes back: acme', 'back: acme unknown'])
     await two.guards.stop()
