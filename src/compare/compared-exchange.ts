@@ -1,0 +1,45 @@
+import type { Side, Stage } from '../rollout/index.ts'
+import type { Comparison } from './verdict.ts'
+
+/**
+ * What was compared. `reply`: the reply that the adapter would have built against that of V2. `visible`: V3 was read for what V2 accepted.
+ * `readBack`: V2 was read for what V3 accepted. `answers`: answer to a read against answer.
+ */
+export type CheckKind = 'reply' | 'visible' | 'readBack' | 'answers'
+
+/** What a record shows that advice wants to have seen. */
+export type RecordTrait = 'late' | 'comment' | 'correction'
+
+/** One compared record of a live exchange. It holds ids: it is hashed before it is kept, and never logged. */
+export interface ComparedRecord extends Comparison {
+  readonly learner: string | undefined
+  /** Of the session, `YYYY-MM-DD`; undefined: not known. */
+  readonly day: string | undefined
+  /** Id or letter of the attendance code. */
+  readonly code: string | undefined
+  readonly codeClass: 'code:present' | 'code:absent' | 'code:neither' | undefined
+  readonly traits: readonly RecordTrait[]
+  /** Codes of the errors that V2 answered with, such as `ATT_VAL_2`. */
+  readonly errorCodes: readonly string[]
+}
+
+/** A live exchange that was compared. */
+export interface ComparedExchange {
+  readonly partner: string
+  readonly stage: Stage
+  readonly revision: number
+  /** The side that served the client. */
+  readonly served: Side
+  /** The school, as the unit of `canary`. */
+  readonly unit: string
+  readonly kind: 'batch' | 'record' | 'readFilter' | 'readKey' | 'registrations'
+  readonly check: CheckKind
+  readonly receivedMs: number
+  /** Empty: the exchange was sampled and could not be compared. */
+  readonly records: readonly ComparedRecord[]
+  /** `visible` and `readBack`: how long after the reply the marks were found, one for each record that was. */
+  readonly delaysMs: readonly number[]
+}
+
+/** Takes what was compared; never throws and never waits. */
+export type OnCompared = (exchange: ComparedExchange) => void

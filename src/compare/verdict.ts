@@ -1,0 +1,33 @@
+/** What a comparison says of one record. Every record that is compared gets exactly one. */
+export const verdicts = ['same', 'equivalent', 'differs', 'onlyV2', 'onlyV3', 'unknown'] as const
+export type Verdict = (typeof verdicts)[number]
+
+/** `missing`: V3 lacks what V2 has. `extra`: V2 lacks what V3 has. */
+export const differenceKinds = ['value', 'type', 'null', 'missing', 'extra', 'count', 'order'] as const
+export type DifferenceKind = (typeof differenceKinds)[number]
+
+/** A field that differs. Classes describe a value without showing it: `code:present`, `length:10-20`, `time:+3600s`. */
+export interface FieldDifference {
+  /** Names of members, joined by `/`; a list's elements have the path of the list. `reply/…` and `part/…`: of the wire form. */
+  readonly path: string
+  readonly kind: DifferenceKind
+  readonly v2Class: string
+  readonly v3Class: string
+}
+
+/** A field whose two forms mean the same by a rule. */
+export interface FieldEquivalence {
+  /** A built-in rule, or the name of a partner's own. */
+  readonly rule: string
+  readonly path: string
+}
+
+/** The result of comparing one record. */
+export interface Comparison {
+  readonly verdict: Verdict
+  /** Empty unless the verdict is `differs`. */
+  readonly differences: readonly FieldDifference[]
+  readonly equivalences: readonly FieldEquivalence[]
+}
+
+export type VerdictCounts = Readonly<Record<Verdict, number>>
