@@ -34,12 +34,14 @@ export interface ClientIdentity {
 /** Identifies the client of a partner by the credentials that it sent. */
 export type Identify = (partner: OwnerRules, client: V3Credentials) => ClientIdentity
 
-/** Identities in memory: a few hundred bytes each. */
+/** Identities in memory: a few kilobytes each, with the credentials that they are found by. */
 const MAX_IDENTITIES = 4_096
+/** Longer credentials are found by their hash, so that clients cannot fill the memory with them. */
+const MAX_KEPT_LENGTH = 2_048
 /** A longer token is taken for an opaque one. */
 const MAX_TOKEN_LENGTH = 65_536
 
-/** Creates the identification of clients. Each pair of key and token is read once: later requests cost one hash. */
+/** Creates the identification of clients. Each pair of key and token is read once: later requests cost one lookup. */
 export function createIdentify(): Identify {
   const known = new BoundedMap<string, ClientIdentity>(MAX_IDENTITIES)
   const prefixes = new WeakMap<OwnerRules, string>()
@@ -53,11 +55,12 @@ export function createIdentify(): Identify {
     return prefix
   }
   return (partner, client) => {
-    const credentialsHash = digest(`${client.subscriptionKey}\n${client.authorization}`)
-    const name = `${prefixOf(partner)} ${credentialsHash}`
+    const credentials = `${client.subscriptionKey}\n${client.authorization}`
+    const isKept = credentials.length <= MAX_KEPT_LENGTH
+    const name = `${prefixOf(partner)} ${isKept ? credentials : digest(credentials)}`
     const before = known.get(name)
     if (before !== undefined) return before
-    const identity = identify(partner, client, credentialsHash)
+    const identity = identify(partner, client, digest(credentials))
     known.set(name, identity)
     return identity
   }
