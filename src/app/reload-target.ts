@@ -2,7 +2,7 @@ import { type Config, planReload } from '../config/index.ts'
 import type { Journal } from '../journal/index.ts'
 import type { PartnerRegistry } from '../partners/index.ts'
 import type { RateLimits } from '../upstream/index.ts'
-import { checkUnsettled } from './check-unsettled.ts'
+import { checkPartnerChanges } from './check-partner-changes.ts'
 import type { ReloadTarget } from './create-reload.ts'
 import { type ConfiguredPartners, toPartners } from './to-partners.ts'
 
@@ -26,7 +26,7 @@ export function createReloadTarget(
     prepare: async (next) => {
       const opened = await journal()
       const { config, changes } = planReload(current.config, next)
-      if (opened !== undefined) await checkUnsettled(current.config, config, opened)
+      if (opened !== undefined) await checkPartnerChanges(current.config, config, opened)
       const partners = toPartners(config, current)
       return {
         changes,

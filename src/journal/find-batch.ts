@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 
 import type { BatchIdentity } from './journal.ts'
-import { judgeArrival, MAX_SAME_IDS, type Recognition, toSameIds } from './same-ids.ts'
+import { judgeArrival, MAX_SAME_IDS, type Recognition, toSameIds } from './judge-arrival.ts'
 import { summedBatchColumns } from './schema/row-sums.ts'
 import type { JournalTables } from './schema/tables.ts'
 

@@ -13,7 +13,8 @@ import { endBatchReply, openBatchReply } from './batch-reply.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { Handle } from './exchange.ts'
 import { expectCurrent } from './expect-current.ts'
-import { readRequest, serviceRoot } from './read-request.ts'
+import { readRequestBody } from './read-request-body.ts'
+import { serviceRoot } from './requested-address.ts'
 
 /**
  * `POST …/V2/Attendance/$batch`: read, decode and plan; then the engine journals, posts, settles and answers. Nothing is posted
@@ -26,7 +27,7 @@ export const handleBatch: Handle = async (context, exchange) => {
   const { partner } = authorisation
   const held = context.byteBudget.open(context.queueKeys.of(authorisation))
   try {
-    const body = await readRequest(request, limits.maxBodyBytes, held, slices)
+    const body = await readRequestBody(request, limits.maxBodyBytes, held, slices)
     const write: WriteRequest = {
       kind: 'batch',
       contentType: request.headers['content-type'],

@@ -8,7 +8,7 @@ import { handleRelayedWrite } from './handle-relayed-write.ts'
 import type { LegacyExchange } from './legacy-exchange.ts'
 import { V2_LINK_SEGMENT } from './next-link-side.ts'
 import { isOffered, MAX_OFFERED_READ_BYTES, offerRead } from './offer-shadow.ts'
-import { serviceRoot } from './read-request.ts'
+import { serviceRoot } from './requested-address.ts'
 import type { RelayCall } from './relayed-call.ts'
 
 /** Sends a request on to V2, and its reply back, both as they are. Error: `ADP_UPSTREAM_UNAVAILABLE` where there is no V2. */

@@ -11,7 +11,7 @@ import { jsonType } from '../reads/index.ts'
 import { readPreferences } from '../v2/index.ts'
 import type { Exchange, Handle } from './exchange.ts'
 import { sendRead } from './handle-read.ts'
-import { addressOf, nextAddressOf, serviceRoot } from './read-request.ts'
+import { addressOf, nextAddressOf, serviceRoot } from './requested-address.ts'
 
 /** `GET …/V2/Attendance/$metadata`: the flat type, in XML or JSON; V3's own names other fields. Error: `ADP_NOT_ACCEPTABLE`. */
 export const handleReadMetadata: Handle = (_context, exchange) => {

@@ -16,7 +16,7 @@ import {
 import { openCallBudget } from '../upstream/index.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { Exchange, Handle } from './exchange.ts'
-import { addressOf, nextAddressOf } from './read-request.ts'
+import { addressOf, nextAddressOf } from './requested-address.ts'
 import { untilGone } from './until-gone.ts'
 
 /** One kind of read of the engine. */

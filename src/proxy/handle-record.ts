@@ -2,7 +2,8 @@ import { answerWrites, planWrites, type WriteRequest } from '../writes/index.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { Handle } from './exchange.ts'
 import { expectCurrent } from './expect-current.ts'
-import { readRequest, serviceRoot } from './read-request.ts'
+import { readRequestBody } from './read-request-body.ts'
+import { serviceRoot } from './requested-address.ts'
 import { createRecordReply } from './reply-stream.ts'
 
 /**
@@ -16,7 +17,7 @@ export const handleRecord: Handle = async (context, exchange) => {
   const { partner } = authorisation
   const held = context.byteBudget.open(context.queueKeys.of(authorisation))
   try {
-    const body = await readRequest(request, limits.maxPartBytes, held, slices)
+    const body = await readRequestBody(request, limits.maxPartBytes, held, slices)
     const write: WriteRequest = {
       kind: 'record',
       contentType: request.headers['content-type'],

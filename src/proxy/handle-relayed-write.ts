@@ -25,7 +25,7 @@ import { expectCurrent } from './expect-current.ts'
 import { layoutFor } from './handle-batch.ts'
 import type { LegacyExchange } from './legacy-exchange.ts'
 import { decompressed, readRelayedBody } from './read-relayed-body.ts'
-import { serviceRoot } from './read-request.ts'
+import { serviceRoot } from './requested-address.ts'
 import { createV2MarkReader } from './read-v2-mark.ts'
 import type { RelayCall } from './relayed-call.ts'
 

@@ -19,7 +19,7 @@ import { sendError } from './error-reply.ts'
 import { LinkRewriter, type LinkRewriting } from './link-rewriter.ts'
 import { slowUploadOf } from './lost-request.ts'
 import { type Incoming, ProxiedRequest, type ProxiedRequestOptions } from './proxied-request.ts'
-import { serviceRoot } from './read-request.ts'
+import { serviceRoot } from './requested-address.ts'
 import { GONE } from './until-gone.ts'
 import { toUpstreamBody, toUpstreamFields } from './upstream-request.ts'
 

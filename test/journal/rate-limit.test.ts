@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 
 import { openJournal } from '../../src/journal/index.ts'
-import { nextRateSlots } from '../../src/journal/rate-limit/rate-slots.ts'
+import { nextRateSlots } from '../../src/journal/rate-limit/next-rate-slots.ts'
 import { createRateSharing } from '../../src/app/share-rate.ts'
 import { createRateLimits } from '../../src/upstream/index.ts'
 import { systemClock } from '../../src/clock.ts'

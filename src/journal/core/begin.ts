@@ -1,5 +1,5 @@
 import { stateCodes } from '../lifecycle.ts'
-import { judgeArrival } from '../same-ids.ts'
+import { judgeArrival } from '../judge-arrival.ts'
 import { toSideCode } from '../side.ts'
 import { type SummedBatch, sumOfBatch } from '../schema/row-sums.ts'
 import { packAnswers } from '../store/answer-pack.ts'

@@ -1,4 +1,4 @@
-import type { SameIds } from '../same-ids.ts'
+import type { SameIds } from '../judge-arrival.ts'
 import type { SummedBatch } from '../schema/row-sums.ts'
 import type { LedgerChanges } from '../store/ledger-changes.ts'
 import type { BeginOperation, Three } from '../store/operations.ts'

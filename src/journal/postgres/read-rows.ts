@@ -9,7 +9,7 @@ import type {
   SettleRows,
 } from '../core/rows.ts'
 import { stateCodes } from '../lifecycle.ts'
-import { type SameIds, toSameIds } from '../same-ids.ts'
+import { type SameIds, toSameIds } from '../judge-arrival.ts'
 import type { SummedBatch } from '../schema/row-sums.ts'
 import type { BeginOperation, SettleOperation } from '../store/operations.ts'
 import { byteArrays, numbers } from './literals.ts'

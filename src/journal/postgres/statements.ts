@@ -1,5 +1,5 @@
 import { standingStates, stateCodes, supersedableCodes } from '../lifecycle.ts'
-import { MAX_SAME_IDS } from '../same-ids.ts'
+import { MAX_SAME_IDS } from '../judge-arrival.ts'
 import { isOnV2 } from '../side.ts'
 import { confirm, isIn, isOpen, reopen, supersede } from '../schema/record-sql.ts'
 import {

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 
 import type { JournalTables } from '../schema/tables.ts'
 import type { Store } from '../store/store.ts'
-import { nextRateSlots } from './rate-slots.ts'
+import { nextRateSlots } from './next-rate-slots.ts'
 import type { SharedRateLimit } from './rate-limit.ts'
 
 /** Creates the shared rate limit of a store. Slots are in the time of the database: the clocks of its instances do not matter. */

@@ -9,7 +9,7 @@ import type {
 } from '../core/rows.ts'
 import { nameOf } from '../core/begin.ts'
 import { stateCodes } from '../lifecycle.ts'
-import { toSameIds } from '../same-ids.ts'
+import { toSameIds } from '../judge-arrival.ts'
 import type { SummedBatch } from '../schema/row-sums.ts'
 import type { BeginOperation, SettleOperation } from '../store/operations.ts'
 import type { GroupStatements } from './statements.ts'

@@ -5,7 +5,7 @@ import type { Journal } from '../journal/index.ts'
  * Checks that no unsettled record loses its partner. Error: `ADP_CONFIGURATION` with each partner that has to stay as it is for now,
  * and those of the journal, which is asked only where something would change.
  */
-export async function checkUnsettled(
+export async function checkPartnerChanges(
   running: Config,
   next: Config,
   journal: Pick<Journal, 'unsettled'>,

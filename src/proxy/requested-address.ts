@@ -1,31 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 
-import { readBody } from '../http/body.ts'
 import { readTarget } from '../http/request-target.ts'
-import type { Slices } from '../http/slices.ts'
-import type { ReadContext } from '../reads/index.ts'
 import type { Client } from '../partners/partner.ts'
-import type { HeldBytes } from './byte-budget.ts'
+import type { ReadContext } from '../reads/index.ts'
 import { v3LinkSegment } from './next-link-side.ts'
-
-/**
- * Reads a request body within the limit of one request and the budget of all. The caller releases `held` when the request is
- * answered. Errors as `readBody`, and `ADP_OVERLOADED`.
- */
-export function readRequest(
-  request: IncomingMessage,
-  maxBytes: number,
-  held: HeldBytes,
-  slices: Slices,
-): Promise<Buffer> {
-  return readBody(request, {
-    maxBytes,
-    contentEncoding: request.headers['content-encoding'],
-    contentLength: request.headers['content-length'],
-    onBytes: (count) => held.take(count),
-    slices,
-  })
-}
 
 /** The requested address with the client's spelling of the path, without the query. */
 export function addressOf(request: IncomingMessage): string {
