@@ -35,7 +35,9 @@ export interface ComparedExchange {
   readonly kind: 'batch' | 'record' | 'readFilter' | 'readKey' | 'registrations'
   readonly check: CheckKind
   readonly receivedMs: number
-  /** Empty: the exchange was sampled and could not be compared. */
+  /** Equal for a request that was sent again, such as its digest; its counts count once. Undefined: it counts each time. */
+  readonly fingerprint?: string | undefined
+  /** Empty: the exchange was sampled and was not compared: it was dropped, skipped, or could not be. */
   readonly records: readonly ComparedRecord[]
   /** `visible` and `readBack`: how long after the reply the marks were found, one for each record that was. */
   readonly delaysMs: readonly number[]
