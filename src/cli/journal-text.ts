@@ -1,4 +1,4 @@
-import type { BatchReport, BatchSummary, CheckedBalance, RecordSummary } from '../journal/index.ts'
+import type { BatchReport, BatchSummary, CheckedBalance, Erased, RecordSummary } from '../journal/index.ts'
 import { formatTable, formatTime } from './text-table.ts'
 
 const states = ['open', 'confirmed', 'refused', 'unknown', 'parked'] as const
@@ -46,6 +46,26 @@ export function formatBatch(batch: BatchReport): string {
     remedy === undefined ? [] : [`part ${position + 1}: ${remedy}`],
   )
   return [head, '', table, ...(remedies.length === 0 ? [] : ['', ...remedies])].join('\n')
+}
+
+/** What was erased of a learner, and what has to be done about the rest. */
+export function formatErased({ erased, unsettled, unreadable, rewritten }: Erased): string {
+  const lines = [`Erased the requests and answers of ${erased.length} batch(es).`]
+  if (unsettled.length > 0)
+    lines.push(
+      `${unsettled.length} batch(es) are not settled and were left as they are: ${unsettled.join(', ')}. ` +
+        'markbridge journal show <batch> lists what they wait for; run this again when they are settled.',
+    )
+  if (unreadable.length > 0)
+    lines.push(
+      `${unreadable.length} batch(es) cannot be read, so they were left: ${unreadable.join(', ')}. ` +
+        'Check the keys of the journal (journal.keys); the retention periods delete them otherwise.',
+    )
+  if (!rewritten)
+    lines.push(
+      'The database could not be rewritten, so its files may hold remains of what was deleted. Run this again when there is less load.',
+    )
+  return lines.join('\n')
 }
 
 /** Dead letters, each with its remedy on a line of its own. */

@@ -1,4 +1,4 @@
-import { type JournalConfig, journalUrlOf, loadConfig, parseConfig } from '../config/index.ts'
+import { type JournalConfig, journalKeysOf, journalUrlOf, loadConfig, parseConfig } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import {
   adoptJournal,
@@ -6,10 +6,16 @@ import {
   type JournalInspector,
   openInspector,
   type RecordState,
-  type Retention,
 } from '../journal/index.ts'
 import { formatAdopted, formatCondition } from './journal-adopt.ts'
-import { formatBalances, formatBatch, formatBatches, formatDeadLetters } from './journal-text.ts'
+import {
+  formatBalances,
+  formatBatch,
+  formatBatches,
+  formatDeadLetters,
+  formatErased,
+} from './journal-text.ts'
+import { mentionsLearner, readLearner } from './learner-id.ts'
 
 /** The flags that name a journal, and how a result is printed. */
 export interface JournalTarget {
@@ -31,6 +37,11 @@ export interface ListOptions extends JournalTarget {
 /** The flags of `journal adopt`. */
 export interface AdoptOptions extends JournalTarget {
   readonly yes?: boolean
+}
+
+/** The flags of `journal purge`. */
+export interface PurgeOptions extends JournalTarget {
+  readonly learner?: string
 }
 
 /** Lists batches with the balance of each partner, or dead letters; returns 1 for a balance that does not add up. */
@@ -94,15 +105,27 @@ export async function acceptJournal(options: AdoptOptions): Promise<number> {
   return 0
 }
 
-/** Deletes data past its retention period. */
-export async function purgeJournal(options: JournalTarget): Promise<void> {
-  await withInspector(options, async (inspector, retention) => {
-    const purged = await inspector.purge(retention, Date.now())
+/** Deletes data past its retention period, or what is kept of one learner; returns 1 where something of the learner is left. */
+export async function purgeJournal(options: PurgeOptions): Promise<number> {
+  const { learner } = options
+  if (learner !== undefined) return eraseLearner(await readLearner(learner), options)
+  return withInspector(options, async (inspector, journal) => {
+    const purged = await inspector.purge(journal, Date.now())
     print(
       options,
       purged,
       () => `Deleted the payloads of ${purged.payloads} batch(es), and ${purged.batches} whole batch(es).`,
     )
+    return 0
+  })
+}
+
+function eraseLearner(learner: string, options: PurgeOptions): Promise<number> {
+  return withInspector(options, async (inspector, journal) => {
+    const how = { keys: journalKeysOf(journal), plaintextAccepted: true }
+    const erased = await inspector.erase(how, mentionsLearner(learner))
+    print(options, erased, () => formatErased(erased))
+    return erased.unsettled.length === 0 && erased.unreadable.length === 0 && erased.rewritten ? 0 : 1
   })
 }
 
@@ -127,7 +150,7 @@ async function resolveTarget({ config: path, journal: url }: JournalTarget): Pro
 
 async function withInspector<Result>(
   target: JournalTarget,
-  work: (inspector: JournalInspector, retention: Retention) => Promise<Result>,
+  work: (inspector: JournalInspector, journal: JournalConfig) => Promise<Result>,
 ): Promise<Result> {
   const { url, journal } = await resolveTarget(target)
   const inspector = await openInspector(url, journal.markFile)

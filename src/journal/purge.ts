@@ -82,7 +82,7 @@ async function dropMarks(db: Kysely<JournalTables>): Promise<void> {
 }
 
 /** SQLite leaves what is deleted in the file, unless it is told to write zeros over it; always would slow every settle. */
-async function overwriteDeleted({ dialect, db }: Store, on: boolean): Promise<void> {
+export async function overwriteDeleted({ dialect, db }: Store, on: boolean): Promise<void> {
   if (dialect === 'sqlite') await sql.raw(`PRAGMA secure_delete = ${on ? 'ON' : 'OFF'}`).execute(db)
 }
 

@@ -1,8 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { type Journal, openJournal } from '../../src/journal/index.ts'
 import { batchOf, beginNew, confirmed, START_MS } from '../journal/batches.ts'
@@ -166,4 +167,63 @@ test('adopt sets aside what cannot be used, and keeps what can', async () => {
   const next = await openJournal({ url: `sqlite:${used}` })
   expect(await next.balances()).toMatchObject([{ open: 1 }])
   await next.close()
+})
+
+describe('purge --learner', () => {
+  const learner = '0f3ac2c1-04d6-4a8b-9c3e-5f1e7a9d2c41'
+  const escaped = learner.toUpperCase().replace('A', '\\u0041').replace('F', '\\u0066')
+  const key = '07'.repeat(32)
+
+  async function openSealed() {
+    const config = join(folder, `learner-${randomUUID()}.yaml`)
+    const own = `sqlite:${config}.db`
+    await writeFile(
+      config,
+      `upstreams: { v3: { baseUrl: "http://127.0.0.1" } }\njournal: { url: "${own}", keys: [{ id: k1, key: { env: LEARNER_KEY } }] }\n`,
+    )
+    const sealed = await openJournal({ url: own, keys: [{ id: 'k1', key: Buffer.from(key, 'hex') }] })
+    for (const text of [learner, escaped, 'another']) {
+      const payload = Buffer.from(`{"Learner":"${text}"}`)
+      await beginNew(sealed, batchOf([text], { payload }))
+    }
+    await sealed.settle(1, [confirmed(0)])
+    await sealed.settle(3, [confirmed(0)])
+    const purge = (id: string, input = '', ...args: string[]) =>
+      runCommand(
+        ['journal', 'purge', '--config', config, '--learner', id, ...args],
+        { LEARNER_KEY: key },
+        input,
+      )
+    return { sealed, purge }
+  }
+
+  test('erases what is settled, says what is left, and shows the id nowhere', async () => {
+    const { sealed, purge } = await openSealed()
+    const first = await purge('-', `${learner}\n`)
+    expect({ ...first, stdout: first.stdout.split('\n') }).toEqual({
+      status: 1,
+      stderr: '',
+      stdout: [
+        'Erased the requests and answers of 1 batch(es).',
+        '1 batch(es) are not settled and were left as they are: 2. markbridge journal show <batch> lists what they wait for; run this again when they are settled.',
+        '',
+      ],
+    })
+    await sealed.settle(2, [confirmed(0)])
+    const { status, stdout } = await purge(learner.toUpperCase(), '', '--json')
+    expect([status, JSON.parse(stdout)]).toEqual([
+      0,
+      { erased: [2], unsettled: [], unreadable: [], rewritten: true },
+    ])
+    expect((await sealed.load(3))?.payload).toBeDefined()
+    await sealed.close()
+  })
+
+  test('takes nothing but a guid, and repeats nothing of what was given', async () => {
+    const { sealed, purge } = await openSealed()
+    const { status, stderr } = await purge(`${learner}9`)
+    expect([status, stderr]).toEqual([2, expect.stringMatching(/is a guid: 8-4-4-4-12/)])
+    expect(stderr).not.toContain('0f3ac2c1')
+    await sealed.close()
+  })
 })

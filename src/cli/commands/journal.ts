@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 
-import type { AdoptOptions, JournalTarget, ListOptions } from '../run-journal.ts'
+import type { AdoptOptions, JournalTarget, ListOptions, PurgeOptions } from '../run-journal.ts'
 import { readCount } from './read-option.ts'
 
 const examples = `
@@ -10,9 +10,11 @@ Examples:
   markbridge journal show 42
   markbridge journal reconcile
   markbridge journal purge --config markbridge.yaml
+  markbridge journal purge --config markbridge.yaml --learner - < id.txt
   markbridge journal adopt --config markbridge.yaml
 
-Every subcommand except adopt works while a server runs. No content of a request is shown, so no key is needed.`
+Every subcommand except adopt works while a server runs. No content of a request is shown, so no key is needed; only
+purge --learner reads requests, with the keys of the configuration.`
 
 const states = ['open', 'confirmed', 'refused', 'unknown', 'parked']
 
@@ -60,7 +62,11 @@ export function addJournal(program: Command, exitWith: (status: number) => void)
     .action(async (options: AdoptOptions) => exitWith(await (await load()).acceptJournal(options)))
   withTarget(journal.command('purge'))
     .description('delete data past its retention period (the server does this hourly)')
-    .action(async (options: JournalTarget) => (await load()).purgeJournal(options))
+    .option(
+      '--learner <id>',
+      'erase what is kept of one learner instead (guid; - reads it from standard input); exit status 1 if something is left',
+    )
+    .action(async (options: PurgeOptions) => exitWith(await (await load()).purgeJournal(options)))
 }
 
 function withTarget(command: Command): Command {

@@ -1,7 +1,9 @@
 import type { DueRecords } from '../journal.ts'
+import { type Erased, eraseLearner } from '../erase-learner.ts'
 import { checkExisting, openExisting, toOpeningError } from '../journal-database.ts'
 import { purge, type Purged, type Retention } from '../purge.ts'
 import { createAvailability } from '../store/availability.ts'
+import type { Unsealing } from '../store/seal.ts'
 import { backgroundClock } from '../../clock.ts'
 import { dismissDeadLetters, makeDue } from './change-records.ts'
 import { type CheckedBalance, checkBalances } from './check-balances.ts'
@@ -14,8 +16,8 @@ export interface BatchReport extends BatchSummary {
 }
 
 /**
- * A journal as an operator sees it, also while it is served: counts, states, times and reasons. It needs no key, since it
- * reads nothing that a client sent. Errors: `ADP_JOURNAL_UNAVAILABLE`.
+ * A journal as an operator sees it, also while it is served: counts, states, times and reasons. It needs no key, since all but
+ * `erase` reads nothing that a client sent. Errors: `ADP_JOURNAL_UNAVAILABLE`.
  */
 export interface JournalInspector {
   batches(filter: BatchFilter): Promise<readonly BatchSummary[]>
@@ -31,6 +33,11 @@ export interface JournalInspector {
   /** Takes dead letters of a batch off the list; without positions all of them. Gives how many there were. */
   dismiss(batch: number, positions?: readonly number[]): Promise<number>
   purge(retention: Retention, nowMs: number): Promise<Purged>
+  /**
+   * Erases the requests and answers of settled batches that name a learner, as `mentions` reads them. It alone needs the keys of the
+   * journal. Error: `ADP_CONFIGURATION` without them.
+   */
+  erase(how: Unsealing, mentions: (request: Uint8Array) => boolean): Promise<Erased>
   close(): Promise<void>
 }
 
@@ -60,6 +67,7 @@ export async function openInspector(url: string, markFile?: string): Promise<Jou
     makeDue: (nowMs, batch) => ask(() => makeDue(store.db, nowMs, batch)),
     dismiss: (batch, positions) => ask(() => dismissDeadLetters(store.db, batch, positions)),
     purge: (retention, nowMs) => ask(() => purge(store, retention, nowMs)),
+    erase: (how, mentions) => ask(() => eraseLearner(store, how, mentions)),
     close: () => store.close(),
   }
 }

@@ -1,0 +1,135 @@
+import { readFile } from 'node:fs/promises'
+
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+
+import { type Journal, openInspector, openJournal } from '../../src/journal/index.ts'
+import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
+import { batchOf, beginNew, confirmed } from './batches.ts'
+import { makeFolder, openSqlite } from './open-sqlite.ts'
+
+let postgres: TestPostgres | undefined
+beforeAll(async () => {
+  if (missingPostgres() === undefined) postgres = await startPostgres()
+})
+afterAll(() => postgres?.close())
+
+const LEARNER = '0f3ac2c1-04d6-4a8b-9c3e-5f1e7a9d2c41'
+const key = { id: 'k1', key: Buffer.alloc(32, 5) }
+const mentions = (request: Uint8Array): boolean => Buffer.from(request).includes(LEARNER)
+
+const requestOf = (text: string): Buffer => Buffer.from(`{"Learner":"${text}"}`)
+const DUE_MS = Date.now() + 600_000
+
+/** Batches 1 and 3 name the learner and are settled, 2 and 6 name another one, 4 waits, and 5 is open. */
+async function fill(journal: Journal): Promise<void> {
+  const begin = (name: string, text: string, credentials?: string) =>
+    beginNew(journal, batchOf([text], { name, payload: requestOf(text), credentials }))
+  await begin('one', LEARNER, 'bearer of one')
+  await journal.settle(1, [confirmed(0, `201 ${LEARNER}`)])
+  await begin('two', 'another')
+  await journal.settle(2, [confirmed(0, '201 another')])
+  await begin('three', `${LEARNER}, another`)
+  await journal.settle(3, [{ position: 0, state: 'refused', answer: `400 ${LEARNER}`, reason: 'ATT_VAL_2' }])
+  await begin('four', `four ${LEARNER}`)
+  await journal.settle(4, [{ position: 0, state: 'parked', answer: '200', retry: DUE_MS }])
+  await begin('five', `five ${LEARNER}`)
+  await begin('six', 'a third')
+}
+
+describe.each([
+  ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
+  ['PostgreSQL', () => postgres?.createDatabase()],
+])('what a journal in %s holds of a learner', (_name, makeUrl) => {
+  it.each([{ keys: [] }, { keys: [key] }])(
+    'is erased as far as it is settled, while the journal is served (keys: $keys.length)',
+    async ({ keys }) => {
+      const url = await makeUrl()
+      if (url === undefined) return
+      const journal = await openJournal({ url, keys })
+      onTestFinished(() => journal.close())
+      await fill(journal)
+      const before = await journal.balances()
+      const inspector = await openInspector(url)
+      onTestFinished(() => inspector.close())
+      const how = { keys, plaintextAccepted: true }
+
+      expect(await inspector.erase(how, mentions)).toEqual({
+        erased: [1, 3],
+        unsettled: [4, 5],
+        unreadable: [],
+        rewritten: true,
+      })
+      expect(await journal.load(1)).toMatchObject({ payload: undefined, credentials: undefined })
+      expect((await journal.load(3))?.records).toMatchObject([{ state: 'refused', answer: undefined }])
+      for (const kept of [2, 4, 5, 6]) expect((await journal.load(kept))?.payload).toBeDefined()
+      // A repetition is still known, so that nothing is posted twice.
+      expect(await journal.begin(batchOf([LEARNER], { name: 'one' }))).toMatchObject({
+        kind: 'known',
+        batch: 1,
+      })
+      expect(await journal.balances()).toEqual(before)
+      expect((await inspector.balances()).every(({ holds }) => holds)).toBe(true)
+      await journal.settle(5, [confirmed(0, '201')])
+      expect(await inspector.erase(how, mentions)).toMatchObject({ erased: [5], unsettled: [4] })
+      expect(await beginNew(journal, batchOf(['more'], { name: 'seven' }))).toBeGreaterThan(6)
+    },
+  )
+})
+
+describe('the files of an SQLite journal', () => {
+  async function openFilled() {
+    const file = `${await makeFolder()}/journal.db`
+    const { journal, store } = await openSqlite(file)
+    const fillers = Array.from({ length: 60 }, (_, n) => (n % 3 === 0 ? LEARNER : `filler ${n}`))
+    for (const [n, text] of fillers.entries()) {
+      const payload = Buffer.concat([requestOf(text), Buffer.alloc((n * 97) % 3_000, 'x')])
+      const batch = await beginNew(journal, batchOf([`${text} event`], { payload }))
+      await journal.settle(batch, [confirmed(0, `201 ${text}`)])
+    }
+    const inspector = await openInspector(`sqlite:${file}`)
+    onTestFinished(() => inspector.close())
+    const traces = async (): Promise<number> => {
+      const parts = ['', '-wal', '-shm', '.mark'].map((end) => readFile(`${file}${end}`, 'latin1'))
+      return (await Promise.all(parts)).join('').split(LEARNER).length - 1
+    }
+    return { journal, store, inspector, traces }
+  }
+
+  it('hold no byte of it afterwards, and a served journal goes on with the shorter file', async () => {
+    const { journal, inspector, traces } = await openFilled()
+    expect(await traces()).toBeGreaterThan(20)
+    const { erased, rewritten } = await inspector.erase({ keys: [], plaintextAccepted: true }, mentions)
+    expect({ erased: erased.length, rewritten }).toEqual({ erased: 20, rewritten: true })
+    expect(await traces()).toBe(0)
+    expect(await beginNew(journal, batchOf(['after']))).toBe(61)
+    expect((await journal.load(2))?.payload).toBeDefined()
+  })
+
+  it('keep no hash of a key of which the request is gone, and those of all others', async () => {
+    const { inspector, store } = await openFilled()
+    await inspector.erase({ keys: [], plaintextAccepted: true }, mentions)
+    const rows = await store.db.selectFrom('journal_records').select(['batch', 'key', 'key_copy']).execute()
+    const isGone = (bytes: Uint8Array | null): boolean => bytes?.every((byte) => byte === 0) === true
+    expect(rows.map(({ key: own, key_copy: copy }) => [isGone(own), isGone(copy)])).toEqual(
+      rows.map(({ batch }) => (batch % 3 === 1 ? [true, true] : [false, false])),
+    )
+  })
+})
+
+it('names batches that cannot be read, and needs the key of those that are sealed', async () => {
+  const file = `${await makeFolder()}/journal.db`
+  const journal = await openJournal({ url: `sqlite:${file}`, keys: [key] })
+  onTestFinished(() => journal.close())
+  await fill(journal)
+  const inspector = await openInspector(`sqlite:${file}`)
+  onTestFinished(() => inspector.close())
+  const other = { id: 'k1', key: Buffer.alloc(32, 6) }
+  expect(await inspector.erase({ keys: [other], plaintextAccepted: true }, mentions)).toMatchObject({
+    erased: [],
+    unreadable: [1, 2, 3, 4, 5, 6],
+  })
+  await expect(inspector.erase({ keys: [], plaintextAccepted: true }, mentions)).rejects.toMatchObject({
+    code: 'ADP_CONFIGURATION',
+    message: expect.stringContaining('k1') as unknown,
+  })
+})
