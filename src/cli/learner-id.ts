@@ -11,7 +11,7 @@ export async function readLearner(given: string): Promise<string> {
 
 /** Finds a guid in the bytes of a request, in any case of letters and with digits written as `\u0030` in JSON. */
 export function mentionsLearner(id: string): (request: Uint8Array) => boolean {
-  const characters = [...id.toLowerCase()].map((character) => {
+  const characters = Array.from(id.toLowerCase(), (character) => {
     const codes = [...new Set([character, character.toUpperCase()])].map((one) =>
       one.charCodeAt(0).toString(16).padStart(4, '0'),
     )

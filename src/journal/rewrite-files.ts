@@ -10,7 +10,8 @@ const TRIES = 5
  * Rewrites the files of a database without the remains of what was deleted: SQLite's pages keep them in unused space and in the log,
  * PostgreSQL's until a vacuum. Others wait meanwhile. Gives false where that did not work in time: it can be repeated.
  */
-export async function rewriteFiles({ dialect, db, toStoreError }: Store): Promise<boolean> {
+export async function rewriteFiles(store: Store): Promise<boolean> {
+  const { dialect, db } = store
   try {
     if (dialect === 'postgres') {
       for (const table of contents) await sql`vacuum full ${sql.table(table)}`.execute(db)
@@ -24,7 +25,7 @@ export async function rewriteFiles({ dialect, db, toStoreError }: Store): Promis
     return false
   } catch (error) {
     // A busy database, a full disk or the bound of one statement: what was erased is erased, and only remains are left.
-    if (toStoreError(error).kind === 'transient') return false
+    if (store.toStoreError(error).kind === 'transient') return false
     throw error
   }
 }
