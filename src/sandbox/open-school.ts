@@ -1,4 +1,5 @@
 import { createStoredValues } from './control/stored-values.ts'
+import { createDifferences } from './differences/differences.ts'
 import { dayOf } from './dates.ts'
 import { createIdentities } from './identity.ts'
 import type { SandboxSettings } from './options.ts'
@@ -39,13 +40,15 @@ export function openSchool(
   if (fresh) seedDatabase(database, source, content)
   else fillRegisters(database, source)
   const marks = createMarkStore(database, ids)
+  const roster = loadRoster(database)
   const entities = createEntityStore(database, createSetComposer({ seed, ids, pupils, year: plan.year }))
   return {
     ...{ database, ids, calendar, codes, pupils, marks, entities, now },
     today: () => dayOf(now()),
-    roster: loadRoster(database),
+    roster,
     actors: createActors(database),
     storedValues: createStoredValues(),
+    differences: createDifferences({ database, ids, calendar, codes, marks, roster }),
     undoWrites: () => {
       const written = marks.reset()
       entities.reset()

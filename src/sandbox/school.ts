@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { StoredValues } from './control/stored-values.ts'
+import type { Differences } from './differences/differences.ts'
 import type { Identities } from './identity.ts'
 import type { Calendar } from './seed/calendar.ts'
 import type { CodeTable } from './seed/code-table.ts'
@@ -21,6 +22,8 @@ export interface School {
   readonly entities: EntityStore
   /** The changes of the service to the values of a mark. */
   readonly storedValues: StoredValues
+  /** What one face shows otherwise than the store has it. */
+  readonly differences: Differences
   /** Who the learners are, in order of their numbers. */
   readonly pupils: readonly Pupil[]
   /** Undoes every write of a client: the school is as it was seeded. */

@@ -18,7 +18,7 @@ import type { Resource } from '../query/resource.ts'
 import type { School } from '../school.ts'
 import type { OnExisting } from '../store/marks.ts'
 import { rowById } from './augmented-rows.ts'
-import type { Row, RowPosition } from './augmented-rows.ts'
+import type { Row, RowPosition } from './recorded-row.ts'
 import { changedRows } from './changed-rows.ts'
 import { pageRows } from './page-rows.ts'
 import { postRecord } from './post-record.ts'
@@ -76,6 +76,7 @@ export function createAttendanceService(
   const toEntity: RecordFace['toEntity'] = (row) => toRecordEntity(row.view, switches.types)
 
   const face = (): RecordFace => ({
+    name: 'V3',
     typeName: typeName('AttendanceRecord'),
     toEntity,
     recordedOnly: false,
@@ -91,12 +92,13 @@ export function createAttendanceService(
     }
     if (request.method !== 'GET') return methodNotAllowed('GET')
     const [id] = keyValues(resource.key, ['ExternalID']) ?? []
-    const row = id === undefined ? undefined : rowById(school, id, request.asOf)
+    const row = id === undefined ? undefined : rowById(school, id, { face: 'V3', asOf: request.asOf })
     if (row === undefined) return notFound
+    const entity = toEntity(row)
     const about = {
       typeName: typeName('AttendanceRecord'),
       context: 'AttendanceRecords',
-      entity: toEntity(row),
+      entity: row.form?.(entity) ?? entity,
     }
     return readEntity({ ...resource, ...about }, queryContext(), switches.pageSize, route, request)
   }

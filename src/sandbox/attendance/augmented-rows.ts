@@ -1,30 +1,21 @@
 import { dayMs } from '../dates.ts'
 import { isOnRoll } from '../roll.ts'
 import type { School } from '../school.ts'
+import type { Place } from '../differences/draw-places.ts'
+import { otherIdKind } from '../differences/value-change.ts'
 import type { Session } from '../seed/calendar.ts'
-import type { Mark } from '../store/mark.ts'
+import type { Face } from '../store/mark.ts'
 import type { RosterEntry } from '../store/roster.ts'
 import type { ReadBounds } from './read-bounds.ts'
-import type { RecordView } from './record-entity.ts'
+import { differingRow } from './differing-row.ts'
+import { marksAsOf, recordedRow } from './recorded-row.ts'
+import type { Row, RowPosition } from './recorded-row.ts'
 
-/** The position of a row in the natural order: by learner, then by time. */
-export interface RowPosition {
-  readonly learner: number
-  readonly session: number
-  readonly copy: number
-}
-
-/** One row of the augmented set. */
-export interface Row {
-  readonly view: RecordView
-  readonly position: RowPosition
-  /** Number of the effect that wrote the mark, 0 for the seeded history; undefined: there is no recorded mark. */
-  readonly seq: number | undefined
-}
-
-/** Which rows are wanted, and as of when. */
+/** Which rows are wanted, as of when, and as which face shows them. */
 export interface RowQuery {
   readonly bounds: ReadBounds
+  /** Absent: the rows as they are stored. */
+  readonly face?: Face
   /** Rows up to and with this one are left out. */
   readonly after?: RowPosition
   /** Marks are read as they were when this was the last effect. */
@@ -63,8 +54,16 @@ function learnersOf({ roster, ids, marks }: School, { learners, records }: ReadB
       .filter((entry) => entry !== undefined)
       .sort((one, other) => one.number - other.number)
   if (records === undefined) return [...roster.entries]
-  const numbers = [...records].map((id) => marks.byId(id)?.learner ?? ids.read('mark', id)?.first)
-  return roster.entries.filter(({ number }) => numbers.includes(number))
+  const numbers = new Set([...records].map((id) => placeOfRecord({ marks, ids }, id)?.learner))
+  return roster.entries.filter(({ number }) => numbers.has(number))
+}
+
+/** The place of a row by its id, whether there is a mark, and whichever face gave the id. */
+function placeOfRecord({ marks, ids }: Pick<School, 'marks' | 'ids'>, id: string): Place | undefined {
+  const mark = marks.byId(id)
+  if (mark !== undefined) return mark
+  const place = ids.read('mark', id) ?? ids.read(otherIdKind, id)
+  return place === undefined ? undefined : { learner: place.first, session: place.second }
 }
 
 interface SessionSpan {
@@ -85,7 +84,7 @@ function sessionSpan({ calendar, marks, ids }: School, bounds: ReadBounds): Sess
   if (bounds.events !== undefined)
     only = new Set([...bounds.events].map((id) => calendar.byId(id)?.number).filter((n) => n !== undefined))
   if (bounds.records !== undefined) {
-    const named = [...bounds.records].map((id) => marks.byId(id)?.session ?? ids.read('mark', id)?.second)
+    const named = [...bounds.records].map((id) => placeOfRecord({ marks, ids }, id)?.session)
     const known = new Set(named.filter((number) => number !== undefined))
     only = only === undefined ? known : new Set([...only].filter((number) => known.has(number)))
   }
@@ -103,41 +102,21 @@ function* learnerRows(
 ): Generator<Row> {
   const first =
     query.after?.learner === learner.number ? Math.max(span.first, query.after.session) : span.first
-  const marks = marksAsOf(school, school.marks.range(learner.number, first, span.last), query.asOf)
+  const differences = query.face === undefined ? undefined : school.differences.on(query.face)
+  const stored = marksAsOf(school, school.marks.range(learner.number, first, span.last), query.asOf)
+  const marks = differences?.marks(learner.number, first, span.last, stored) ?? stored
   let at = 0
   for (let number = first; number <= span.last; number += 1) {
     const begin = at
     while (marks[at]?.session === number) at += 1
     const session = school.calendar.byNumber(number)
     if (session === undefined || span.only?.has(number) === false) continue
-    for (const mark of marks.slice(begin, at)) yield recordedRow(school, learner, session, mark)
+    for (const mark of marks.slice(begin, at)) {
+      const row = recordedRow(school, learner, session, mark)
+      yield differences === undefined ? row : differingRow(school, differences, row, query)
+    }
     if (begin === at && query.recordedOnly !== true && isOnRoll(learner, session.day))
       yield unmarkedRow(school, learner, session)
-  }
-}
-
-/** The marks as they were when `asOf` was the last effect. */
-function marksAsOf({ marks }: School, current: readonly Mark[], asOf: number | undefined): readonly Mark[] {
-  if (asOf === undefined) return current
-  return current
-    .map((mark) => (mark.seq > asOf ? marks.before(mark, asOf) : mark))
-    .filter((mark) => mark !== undefined)
-}
-
-/** The row of a recorded mark. */
-export function recordedRow(school: School, learner: RosterEntry, session: Session, mark: Mark): Row {
-  const { externalId, present, absent, recordedOn, changeProcessName, minutesLate, comment, copy } = mark
-  return {
-    view: {
-      ...{ externalId, present, absent, recordedOn, changeProcessName, minutesLate, comment },
-      start: session.startText,
-      recordedBy: school.actors.externalId(mark.actor),
-      learner: learner.externalId,
-      event: session.externalId,
-      code: school.codes.byNumber(mark.code)?.externalId ?? '',
-    },
-    position: { learner: learner.number, session: session.number, copy },
-    seq: mark.seq,
   }
 }
 
@@ -163,10 +142,16 @@ function unmarkedRow(school: School, learner: RosterEntry, session: Session): Ro
   }
 }
 
-/** The row with an id in lower case, recorded or not, as it was when `asOf` was the last effect. */
-export function rowById(school: School, externalId: string, asOf?: number): Row | undefined {
+/** The row with an id in lower case, recorded or not; undefined: the face has none. */
+export function rowById(
+  school: School,
+  externalId: string,
+  as: Pick<RowQuery, 'face'> & { readonly asOf?: number | undefined } = {},
+): Row | undefined {
+  const { face, asOf } = as
   const query: RowQuery = {
     bounds: { records: new Set([externalId]) },
+    ...(face === undefined ? {} : { face }),
     ...(asOf === undefined ? {} : { asOf }),
   }
   for (const row of augmentedRows(school, query)) if (row.view.externalId === externalId) return row

@@ -8,7 +8,7 @@ import { nextLink, pageSize, takePage } from '../query/page.ts'
 import type { Entity } from '../query/compiled-query.ts'
 import type { Presentation } from '../query/presentation.ts'
 import { readOffset } from '../query/read-entities.ts'
-import type { Row, RowPosition } from './augmented-rows.ts'
+import type { Row, RowPosition } from './recorded-row.ts'
 
 /** Rows in their natural order, beginning after a position or with the first. */
 export type RowSource = (after: RowPosition | undefined) => Iterable<Row>
@@ -27,6 +27,8 @@ export interface RowPage {
 
 interface FoundRow {
   readonly entity: Entity
+  /** The entity as it is written. */
+  readonly shown: Entity
   readonly position: RowPosition
 }
 
@@ -61,7 +63,7 @@ function reply(
   return collectionReply({
     presentation,
     context: 'AttendanceRecords',
-    rows: rows.map(({ entity }) => query.project(entity, `${presentation.root}/AttendanceRecords`)),
+    rows: rows.map(({ shown }) => query.project(shown, `${presentation.root}/AttendanceRecords`)),
     count: query.count ? count : undefined,
     next: token === undefined ? undefined : nextLink(url, options, rest, token),
   })
@@ -73,7 +75,7 @@ function* findRows(
 ): Generator<FoundRow> {
   for (const row of source(after)) {
     const entity = toEntity(row)
-    if (query.matches(entity)) yield { entity, position: row.position }
+    if (query.matches(entity)) yield { entity, shown: row.form?.(entity) ?? entity, position: row.position }
   }
 }
 

@@ -10,14 +10,17 @@ import type { Presentation } from '../query/presentation.ts'
 import { plainText } from '../query/raw-value.ts'
 import { readQuery } from '../query/read-query.ts'
 import type { School } from '../school.ts'
+import type { Face } from '../store/mark.ts'
 import { augmentedRows } from './augmented-rows.ts'
-import type { Row, RowPosition, RowQuery } from './augmented-rows.ts'
+import type { RowQuery } from './augmented-rows.ts'
+import type { Row, RowPosition } from './recorded-row.ts'
 import { countRows, pageRows } from './page-rows.ts'
 import { boundsOf } from './read-bounds.ts'
 import { filterRequired, refuseWideRange } from './read-range.ts'
 
 /** How a face shows attendance records. */
 export interface RecordFace {
+  readonly name: Face
   /** Qualified name of the record type. */
   readonly typeName: string
   readonly queryContext: QueryContext
@@ -89,6 +92,7 @@ function openRead(
 
   const { recordedOnly } = face
   const rows: RowQuery = {
+    face: face.name,
     bounds,
     recordedOnly,
     ...(request.asOf === undefined ? {} : { asOf: request.asOf }),

@@ -5,8 +5,8 @@ import type { Mark } from '../store/mark.ts'
 import type { MarkChange } from '../store/marks.ts'
 import { recordTypes, toRecordEntity } from './record-entity.ts'
 import type { RecordView } from './record-entity.ts'
-import { recordedRow } from './augmented-rows.ts'
-import type { Row, RowPosition } from './augmented-rows.ts'
+import { recordedRow } from './recorded-row.ts'
+import type { Row } from './recorded-row.ts'
 
 const sessionMinutes = { AM: 180, PM: 135 }
 
@@ -45,7 +45,9 @@ export function codeEntities({ codes, ids }: School): Entity[] {
  * write first. `since` excludes writes before that instant.
  */
 export function historyEntities(school: School, since = -Infinity): Entity[] {
+  const differences = school.differences.on('V3')
   return school.marks.history(since).flatMap((change) => {
+    if (differences?.hides(change.changedBy) === true) return []
     const view = historyView(school, change)
     if (view === undefined) return []
     const { ExternalID, ...rest } = toRecordEntity(view, recordTypes.documented)
@@ -54,14 +56,30 @@ export function historyEntities(school: School, since = -Infinity): Entity[] {
 }
 
 /** The states of one session of a learner as the legacy face shows them, oldest write first and none after `asOf`. */
-export function historyViews(school: School, { learner, session }: RowPosition, asOf?: number): RecordView[] {
-  const { marks } = school
-  if (marks.lastSeq() === 0) return []
-  return marks
-    .historyOf(learner, session)
+export function historyViews(
+  school: School,
+  { learner, event }: Pick<RecordView, 'learner' | 'event'>,
+  asOf?: number,
+): RecordView[] {
+  const { marks, roster, calendar } = school
+  const differences = school.differences.on('V2')
+  const [of, at] = [roster.byId(learner)?.number, calendar.byId(event)?.number]
+  if (of === undefined || at === undefined || (marks.lastSeq() === 0 && differences === undefined)) return []
+  const views = marks
+    .historyOf(of, at)
     .filter(({ changedBy }) => asOf === undefined || changedBy <= asOf)
+    .filter(({ changedBy }) => differences?.hides(changedBy) !== true)
     .map((change) => historyView(school, change))
     .filter((view) => view !== undefined)
+  return differences?.hasMoreHistory(of, at) === true ? [...views, ...furtherState(school, of, at)] : views
+}
+
+/** A state that only one face has in the history of a session: the mark that stands. */
+function furtherState(school: School, learner: number, session: number): RecordView[] {
+  const [mark] = school.marks.range(learner, session, session)
+  const row = mark === undefined ? undefined : rowOf(school, mark)
+  if (row === undefined) return []
+  return [{ ...row.view, externalId: school.ids.guid('furtherState', learner, session) }]
 }
 
 /** A state with an id of its own; undefined where its session is outside the calendar. */

@@ -69,6 +69,7 @@ export function writeMark(school: School, face: Face, onExisting: OnExisting, wr
     onExisting,
   )
   if (result.outcome === 'conflict') return { kind: 'conflict', message: conflicts[result.reason] }
+  school.differences.wrote(face, result.seq, numbers)
   return {
     kind: 'written',
     view: {

@@ -8,6 +8,8 @@ import { sendReply } from '../edge/send.ts'
 import type { School } from '../school.ts'
 import { FieldReader, isMembers } from '../attendance/field-reader.ts'
 import { formatInstant } from '../dates.ts'
+import { readDifferencePlan } from '../differences/difference-plan.ts'
+import { listDifferences } from '../differences/list-differences.ts'
 import { listEffects } from './effects.ts'
 import { readFaults } from './fault.ts'
 import type { FaultPlan } from './fault-plan.ts'
@@ -34,7 +36,7 @@ export interface ControlParts {
   readonly school: School
   readonly clock: Clock
   readonly faults: FaultPlan
-  /** Undoes every write, removes all faults and keeps values as they are posted. */
+  /** Undoes every write, removes all faults and differences, and keeps values as they are posted. */
   readonly reset: () => void
 }
 
@@ -72,6 +74,15 @@ export function createControlRoutes({ school, clock, faults, reset }: ControlPar
   })
   router.delete('/values', (_request, response) => {
     school.storedValues.set(undefined)
+    response.status(204).end()
+  })
+  router.get('/differences', (_request, response) => void response.json(listDifferences(school)))
+  router.put('/differences', (request, response) => {
+    school.differences.set(readDifferencePlan(request.body))
+    response.json(listDifferences(school))
+  })
+  router.delete('/differences', (_request, response) => {
+    school.differences.clear()
     response.status(204).end()
   })
   router.put('/clock', (request, response) => {

@@ -40,13 +40,14 @@ export function createLegacyService(
   const index = createModelIndex(attendanceV2Model)
   const typeName = 'AttendanceService.Models.OData.AttendanceRecord'
   const face = (asOf: number | undefined): RecordFace => ({
+    name: 'V2',
     typeName,
     queryContext: { index, now: school.now() },
     toEntity: (row) => ({
       ...toFlatReply(row.view),
       // Most filters never ask for it, and it costs a query.
       get AttendanceHistorys() {
-        return historyViews(school, row.position, asOf).map((view) => ({ ...toFlatReply(view) }))
+        return historyViews(school, row.view, asOf).map((view) => ({ ...toFlatReply(view) }))
       },
     }),
     recordedOnly: true,
@@ -71,10 +72,12 @@ export function createLegacyService(
   const keyed = (resource: Resource, route: Route, request: ServiceRequest): Reply => {
     if (request.method !== 'GET') return methodNotAllowed('GET')
     const [id] = keyValues(resource.key ?? [], ['ExternalID']) ?? []
-    const row = id === undefined ? undefined : rowById(school, id, request.asOf)
+    const row = id === undefined ? undefined : rowById(school, id, { face: 'V2', asOf: request.asOf })
     if (row?.seq === undefined) return notFound
     const { toEntity, queryContext } = face(request.asOf)
-    const about = { typeName, context: 'AttendanceRecords', entity: toEntity(row), describe }
+    const entity = toEntity(row)
+    const shown = row.form?.(entity) ?? entity
+    const about = { typeName, context: 'AttendanceRecords', entity: shown, describe }
     return readEntity({ ...resource, ...about }, queryContext, switches.pageSize, route, request)
   }
 
