@@ -20,6 +20,7 @@ export interface LateRolloutStore {
   readonly store: Pick<
     RolloutStore,
     | 'snapshot'
+    | 'begin'
     | 'acknowledge'
     | 'leave'
     | 'apply'
@@ -44,6 +45,7 @@ export function createLateRolloutStore(): LateRolloutStore {
     },
     store: {
       snapshot: () => ask((store) => store.snapshot()),
+      begin: (partner, setting) => ask((store) => store.begin(partner, setting)),
       acknowledge: (instance, rows) => ask((store) => store.acknowledge(instance, rows)),
       noteUnrecorded: (partner, agoMs) => ask((store) => store.noteUnrecorded(partner, agoMs)),
       leave: (instance) => ask((store) => store.leave(instance)),

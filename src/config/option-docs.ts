@@ -89,9 +89,9 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'partners[].identity': 'How the clients of one partner are separated.',
   'partners[].identity.claims': 'Claims of a JWT bearer token that separate the batches of clients.',
   'partners[].stage':
-    'Stage at which the partner begins: legacy, shadow, canary, v3 or complete. A stage that was set later, with markbridge rollout, wins.',
+    'Stage at which the partner begins: legacy, shadow, canary, v3 or complete. A stage that was set later, with markbridge rollout, wins. Once the partner has begun, the file may lower its stage and not raise it.',
   'partners[].stageOverride':
-    'Lowers the stage, also while the journal cannot be reached; it never raises it.',
+    'Lowers the stage, also while the journal cannot be reached; it never raises it. Once the journal can be reached, the lower stage is kept there.',
   'partners[].canary': 'The part of the traffic that V3 serves at stage canary.',
   'partners[].canary.percent': 'Share of the schools that V3 serves, 0 to 100.',
   'partners[].canary.unit': 'What stays together on one side: school.',

@@ -101,7 +101,12 @@ function notesOf({
       : []),
     ...(ignored === undefined
       ? []
-      : [`begins at legacy and not at ${ignored} of the file, since rollout.approval is two`]),
+      : [
+          `begins at ${stored?.stage ?? ''} and not at ${ignored} of the file, since ` +
+            (file?.fileStage.stage === ignored
+              ? 'it began there: markbridge rollout set takes it forward'
+              : 'rollout.approval is two'),
+        ]),
     ...(file === undefined ? ['the configuration file has no such partner'] : []),
     ...(pending === undefined ? [] : [describePending(pending)]),
   ]

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { FileStage } from '../../rollout/index.ts'
+import { beginSetting } from '../../rollout/begin-setting.ts'
 import { lowered } from '../../rollout/lowered.ts'
 import type { Stage, StageSetting } from '../../rollout/stage.ts'
 import type { PartnerRollout, PendingChange, RolloutSnapshot } from '../../rollout/store/rollout-store.ts'
@@ -22,7 +23,7 @@ export interface StageView {
   readonly by: string | undefined
   readonly reason: string | undefined
   readonly pending: PendingChange | undefined
-  /** The stage that the file names and that does not count, since two people take each step. */
+  /** The stage that the file names and that does not count: two people take each step, or the partner began at a lower one. */
   readonly ignored: Stage | undefined
   /** Undefined: the file does not have this partner. */
   readonly file: FilePartner | undefined
@@ -51,10 +52,11 @@ export function viewStage(
   const isDamaged = snapshot?.damaged.has(partner) === true
   const known: Partial<PartnerRollout> = snapshot?.partners.get(partner) ?? {}
   const { state, pending } = known
-  const stored = isDamaged ? undefined : settingOf(state ?? fileStage)
+  const begin = beginSetting(fileStage, snapshot?.begins.get(partner))
+  const stored = isDamaged ? undefined : settingOf(state ?? begin)
   const setting = stored === undefined ? undefined : lowered(stored, fileStage)
   const storedIn = isDamaged || state !== undefined ? 'store' : 'file'
-  const ignored = file !== undefined && file.own.stage !== fileStage.stage ? file.own.stage : undefined
+  const ignored = file !== undefined && file.own.stage !== begin.stage ? file.own.stage : undefined
   return {
     partner,
     setting,

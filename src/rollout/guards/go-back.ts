@@ -1,3 +1,4 @@
+import { beginSetting } from '../begin-setting.ts'
 import { placeOf, type StageSetting } from '../stage.ts'
 import { backOf } from '../steps.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
@@ -19,9 +20,9 @@ export async function goBack(
   reason: string,
 ): Promise<boolean> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const { partners, damaged } = await store.snapshot()
+    const { partners, begins, damaged } = await store.snapshot()
     const known = partners.get(partner)?.state
-    const from = known ?? fileStage
+    const from = known ?? (fileStage && beginSetting(fileStage, begins.get(partner)))
     if (damaged.has(partner) || from === undefined || placeOf(from.stage) < placeOf('canary')) return false
     const { stage, percent, always, never } = from
     const applied = await store.apply(

@@ -30,7 +30,10 @@ export interface StageEvents {
 }
 
 export interface StoredStagesOptions {
-  readonly store: Pick<RolloutStore, 'snapshot' | 'acknowledge' | 'leave' | 'noteUnrecorded'>
+  readonly store: Pick<
+    RolloutStore,
+    'snapshot' | 'begin' | 'apply' | 'acknowledge' | 'leave' | 'noteUnrecorded'
+  >
   /** The number of the lease; undefined: others may have taken this instance for dead. */
   readonly instance: () => number | undefined
   /** Takes a lease again; never rejects. */

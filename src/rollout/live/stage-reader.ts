@@ -1,12 +1,17 @@
 import { AdapterError } from '../../errors.ts'
-import type { FileStage } from '../live-stages.ts'
+import { beginSetting } from '../begin-setting.ts'
+import type { StagedPartner } from '../live-stages.ts'
+import type { StageSetting } from '../stage.ts'
 import type { RolloutSnapshot } from '../store/rollout-store.ts'
+import { toSetting } from '../store/stage-row.ts'
 import { acknowledgementsOf, createAcknowledged } from './acknowledgements.ts'
 import { type Cleanliness, createCleanliness } from './cleanliness.ts'
+import { createKeptOverrides, type KeptOverrides } from './kept-overrides.ts'
 import { encodeSnapshot, parseSnapshot } from './kept-snapshot.ts'
 import type { StoredStagesOptions } from './options.ts'
 import { createPolling } from './polling.ts'
 import { elapsedMs, gapMs, readClocks, type Sighting } from './sighting.ts'
+import { stepBackOf } from './step-back.ts'
 import { createUnrecordedNotes } from './unrecorded-notes.ts'
 import type { UnderWay } from './under-way.ts'
 import { isSameView, type RevisedSetting, type StageView, toView } from './view.ts'
@@ -22,8 +27,9 @@ export interface StageReader {
   /** Time since the stages were read; before that since the start. */
   unreadMs(): number
   isClean(partner: string, revision: number): boolean
-  /** The setting of a partner that the store does not know. */
-  ofFile(stage: FileStage): RevisedSetting
+  /** The setting of a partner that the store has no change of. */
+  ofFile(partner: StagedPartner): RevisedSetting
+  readonly overrides: Pick<KeptOverrides, 'over' | 'note'>
   /** Asks at once after a pause, in which no timer did. */
   hurry(): void
   /** V2 was given a write of the partner that the journal does not know. */
@@ -50,6 +56,8 @@ export function createStageReader(
   const { store, clock, kept, events, instance, pollMs = 500, patienceMs = 1_000 } = options
   const acknowledged = createAcknowledged()
   const notes = createUnrecordedNotes(clock)
+  let overrides = createKeptOverrides([])
+  let savedOverrides = 0
   let cleanliness: Cleanliness = createCleanliness([], options.resendWindowMs)
   let view: StageView | undefined
   let lastAsked: Sighting | undefined
@@ -64,17 +72,20 @@ export function createStageReader(
   let publishing: Promise<void> | undefined
   let publishAgain = false
 
-  const ofFile = ({ stage, percent, always, never }: FileStage): RevisedSetting => ({
-    stage: options.unknownBeginAt ?? stage,
-    percent,
-    always,
-    never,
+  const atFile = ({ fileStage }: StagedPartner): StageSetting => ({
+    stage: options.unknownBeginAt ?? fileStage.stage,
+    percent: fileStage.percent,
+    always: fileStage.always,
+    never: fileStage.never,
+  })
+  const ofFile = (partner: StagedPartner): RevisedSetting => ({
+    ...toSetting(beginSetting(atFile(partner), view?.begins.get(partner.id))),
     revision: 0,
   })
   /** All partners that this instance may be asked about, also those that its file does not have: others wait for its word. */
   const settingsOf = ({ partners }: StageView): ReadonlyMap<string, RevisedSetting> => {
     const settings = new Map<string, RevisedSetting>()
-    for (const { id, fileStage } of options.partners()) settings.set(id, ofFile(fileStage))
+    for (const partner of options.partners()) settings.set(partner.id, ofFile(partner))
     for (const [partner, { setting, pending }] of partners) {
       if (setting !== undefined) settings.set(partner, setting)
       // Its first change, and the file of this instance does not have it: no write of it is let in here.
@@ -112,7 +123,9 @@ export function createStageReader(
     const isNew = !isSameView(view, next)
     reportChanges(next)
     view = next
-    const becameClean = cleanliness.observe(snapshot, settingsOf(next))
+    const settings = settingsOf(next)
+    const becameClean = cleanliness.observe(snapshot, settings)
+    overrides.observe(settings)
     if (isNew || becameClean) isUnsaved = true
     acknowledged.observe(snapshot, lease, asked.monotonicMs)
     if (isStale) events.fresh()
@@ -127,6 +140,21 @@ export function createStageReader(
     }
     onAsked()
   }
+  /** True: the store has learned where a partner begins. */
+  const begin = async ({ partners, begins }: RolloutSnapshot): Promise<boolean> => {
+    const fresh = [...options.partners()].filter(({ id }) => !begins.has(id) && !partners.get(id)?.state)
+    for (const partner of fresh) await store.begin(partner.id, toSetting(atFile(partner)))
+    return fresh.length > 0
+  }
+  /** Takes partners back in the store that their file has lower. */
+  const stepBack = async (snapshot: RolloutSnapshot): Promise<void> => {
+    for (const partner of options.partners()) {
+      const change = stepBackOf(overrides.over(partner), snapshot)
+      if (change === undefined) continue
+      await store.apply(change, 'back')
+      polling.now()
+    }
+  }
   let askedLast = startedAt
   const ask = async (): Promise<void> => {
     const own = readClocks(clock)
@@ -135,7 +163,9 @@ export function createStageReader(
     if (instance() === undefined) await options.renewLease()
     const question = { lease: instance(), asked: readClocks(clock), askedAt: (turn += 1) }
     try {
-      take(await store.snapshot(), question)
+      const snapshot = await store.snapshot()
+      take((await begin(snapshot)) ? await store.snapshot() : snapshot, question)
+      await stepBack(snapshot)
     } catch {
       // The journal reports why it cannot be read.
     }
@@ -150,22 +180,28 @@ export function createStageReader(
     onLate: () => ended(askedLast),
   })
 
+  const save = async (): Promise<boolean> => {
+    const version = overrides.version()
+    isUnsaved = false
+    try {
+      await kept.save(encodeSnapshot({ view, clean: cleanliness.list(), overrides: overrides.list() }))
+      savedOverrides = version
+      return true
+    } catch {
+      isUnsaved = true
+      events.keepFailed()
+      return false
+    }
+  }
   /** Keeps the view, then says what is served by it: in this order, so that a restart does not forget what others count on. */
   const publishOnce = async (): Promise<void> => {
+    // Also without the store: an override that is taken out of the file before the next start still counts then.
+    if (savedOverrides !== overrides.version() && !(await save())) return
     // Before an acknowledgement: a change that it allows is judged by them.
     await notes.flush((partner, agoMs) => inTime(store.noteUnrecorded(partner, agoMs)))
     const current = view
     if (current?.asked === undefined) return
-    if (isUnsaved) {
-      isUnsaved = false
-      try {
-        await kept.save(encodeSnapshot({ view: current, clean: cleanliness.list() }))
-      } catch {
-        isUnsaved = true
-        events.keepFailed()
-        return
-      }
-    }
+    if (isUnsaved && !(await save())) return
     const lease = instance()
     if (lease === undefined || lease !== current.instance || current !== view) return
     const rows = acknowledged.unsaid(lease, acknowledgementsOf(current, settingsOf(current), underWay))
@@ -200,6 +236,10 @@ export function createStageReader(
     unreadMs,
     isClean: (partner, revision) => cleanliness.isClean(partner, revision),
     ofFile,
+    overrides: {
+      over: (partner) => overrides.over(partner),
+      note: (partner, setting) => overrides.note(partner, setting),
+    },
     hurry: () => {
       if (lastAsked === undefined || elapsedMs(clock, lastAsked) > pollMs + patienceMs) polling.now()
     },
@@ -212,8 +252,9 @@ export function createStageReader(
       const text = await kept.load().catch(() => undefined)
       const snapshot = text === undefined ? undefined : parseSnapshot(text)
       if (snapshot !== undefined) {
-        reportChanges(snapshot.view)
+        if (snapshot.view !== undefined) reportChanges(snapshot.view)
         view = snapshot.view
+        overrides = createKeptOverrides(snapshot.overrides)
         cleanliness = createCleanliness(snapshot.clean, options.resendWindowMs)
       }
       await polling.start()

@@ -48,12 +48,15 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
     return asked !== undefined && elapsedMs(clock, asked) < staleAfterMs
   }
 
-  const baseOf = ({ id, fileStage }: StagedPartner): Base | undefined => {
+  const baseOf = (partner: StagedPartner): Base | undefined => {
+    const { id } = partner
     const view = reader.view()
     if (view === undefined || view.damaged.has(id)) return undefined
     const known = view.partners.get(id)
-    const isCurrent = (known?.sound ?? true) && isRead()
-    return { setting: known?.setting ?? reader.ofFile(fileStage), pending: known?.pending, isCurrent }
+    // Where it begins is kept first: another instance may have another file.
+    const isKnown = known?.setting !== undefined || view.begins.has(id)
+    const isCurrent = isKnown && (known?.sound ?? true) && isRead()
+    return { setting: known?.setting ?? reader.ofFile(partner), pending: known?.pending, isCurrent }
   }
 
   /** Why a write of a stage has to wait for the store; undefined: it need not. */
@@ -93,14 +96,15 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
       const { override } = fileStage
       // Whatever the stage is, the override makes it one that V2 serves.
       if (override === undefined || placeOf(override) > placeOf('shadow')) return 'stale'
-      return (
-        waitFor(override, { isCurrent: false }, last) ??
-        letIn(partner, request, { side: 'v2', stage: override, base })
-      )
+      const wait = waitFor(override, { isCurrent: false }, last)
+      if (wait !== undefined) return wait
+      reader.overrides.note(partner, undefined)
+      return letIn(partner, request, { side: 'v2', stage: override, base })
     }
     const setting = lowered(base.setting, fileStage)
     const wait = waitFor(setting.stage, base, last)
     if (wait !== undefined) return wait
+    if (setting !== base.setting) reader.overrides.note(partner, base.setting)
     const side = sideOf(setting, id, request)
     if (side === undefined) return 'stale'
     if (base.pending !== undefined && sideOf(lowered(base.pending, fileStage), id, request) !== side)
@@ -127,7 +131,8 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
   }
 
   return {
-    enter: (partner, request) => {
+    enter: (given, request) => {
+      const partner = reader.overrides.over(given)
       if (!isWriteKind(request.kind)) return enterRead(partner, request)
       const attempt: Attempt = (last) => attemptWrite(partner, request, last)
       const first = attempt(false)
@@ -144,10 +149,11 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
     isReady: () => reader.view() !== undefined,
     describe: () => {
       const view = reader.view()
-      return [...options.partners()].map((partner) => {
+      return [...options.partners()].map((given) => {
+        const partner = reader.overrides.over(given)
         const { id, fileStage } = partner
         const known = view?.partners.get(id)
-        const own = known?.setting ?? reader.ofFile(fileStage)
+        const own = known?.setting ?? reader.ofFile(partner)
         const setting = lowered(own, fileStage)
         const source = view?.asked === undefined ? 'kept' : 'store'
         return {

@@ -1,4 +1,3 @@
-import { lowered } from '../lowered.ts'
 import type { StagedPartner, StagedRequest } from '../live-stages.ts'
 import type { Side, StageSetting } from '../stage.ts'
 import type { SideOf } from './side-of.ts'
@@ -20,7 +19,7 @@ export interface UnderWay {
   /** Counts a write until the returned function is called, which may be called again. */
   add(partner: StagedPartner, request: StagedRequest, side: Side): () => void
   count(partner: string): SideCounts
-  /** Those of a partner that one of the settings would put on the other side. */
+  /** Those of a partner that one of the settings would put on the other side, without an override: it holds a step forward up. */
   misplaced(partner: string, settings: readonly StageSetting[]): SideCounts
 }
 
@@ -45,8 +44,8 @@ export function createUnderWay(sideOf: SideOf, onLeft: (partner: string) => void
     },
     count: (partner) => countIf(partner, () => true),
     misplaced: (partner, settings) =>
-      countIf(partner, ({ partner: { id, fileStage }, request, side }) =>
-        settings.some((setting) => sideOf(lowered(setting, fileStage), id, request) !== side),
+      countIf(partner, ({ partner: { id }, request, side }) =>
+        settings.some((setting) => sideOf(setting, id, request) !== side),
       ),
   }
 }

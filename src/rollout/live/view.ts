@@ -20,6 +20,8 @@ export interface PartnerView {
 /** The stages as they were read last. */
 export interface StageView {
   readonly partners: ReadonlyMap<string, PartnerView>
+  /** Where partners first began by a file. */
+  readonly begins: ReadonlyMap<string, StageSetting>
   /** Partners whose stage was never read: their row is damaged. */
   readonly damaged: ReadonlySet<string>
   /** When the store was asked; undefined: this was kept by an earlier process. */
@@ -46,7 +48,7 @@ export function toView(
   }
   // An instance that the store does not count with is not waited for: it knows nothing of what comes next.
   const counted = instance !== undefined && snapshot.liveInstances.includes(instance)
-  return { partners, damaged, asked, instance: counted ? instance : undefined }
+  return { partners, begins: snapshot.begins, damaged, asked, instance: counted ? instance : undefined }
 }
 
 function toPartnerView({ state, pending }: PartnerRollout): PartnerView {
@@ -67,7 +69,7 @@ const toSetting = ({ stage, percent, always, never, revision }: RevisedSetting):
 
 /** True where two views say the same of all partners. */
 export function isSameView(one: StageView | undefined, other: StageView): boolean {
-  if (one?.partners.size !== other.partners.size) return false
+  if (one?.partners.size !== other.partners.size || one.begins.size !== other.begins.size) return false
   return [...other.partners].every(([partner, { setting, pending }]) => {
     const known = one.partners.get(partner)
     return known?.setting?.revision === setting?.revision && known?.pending?.revision === pending?.revision

@@ -1,6 +1,7 @@
 import { type JournalDatabase, type JournalTables } from '../../journal/index.ts'
 import { adoptKey } from './adopt-key.ts'
 import { readHistory, verifyTrail } from './audit-trail.ts'
+import { keepBegin } from './begins.ts'
 import { createStageChanges } from './change-stage.ts'
 import { expireChanges } from './expire-changes.ts'
 import { readSnapshot } from './read-snapshot.ts'
@@ -31,6 +32,7 @@ export function createRolloutStore(database: JournalDatabase): RolloutStore {
       database.ask(async () => {
         await db.deleteFrom('rollout_acks').where('instance', '=', instance).execute()
       }),
+    begin: (partner, setting) => database.ask(() => keepBegin(database, partner, setting)),
     noteUnrecorded: (partner, agoMs) => database.ask(() => noteUnrecorded(database, partner, agoMs)),
     unrecorded: (partner) => database.ask(() => readUnrecorded(database, db, partner)),
     history: (filter) => database.ask(() => readHistory(database, filter)),

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import { isLive, type JournalDatabase, unsettledRows } from '../../journal/index.ts'
+import { beginColumns, fromBeginCells, isBegin } from './begins.ts'
 import { fits, readStagedPartners } from './change-transaction.ts'
 import type { RolloutSnapshot } from './rollout-store.ts'
 import { type Cell, fromStageCells, parseCells, stageColumns, toCells } from './row-cells.ts'
@@ -34,7 +35,7 @@ function toSnapshot({ stages, ...rest }: FoundStages): RolloutSnapshot {
 
 /** One row of the statement: which table it is from, and its columns as a JSON array. */
 interface FoundRow {
-  readonly kind: 'now' | 'last' | 'head' | 'live' | 'stage' | 'acknowledgement' | 'unsettled'
+  readonly kind: 'now' | 'last' | 'head' | 'live' | 'stage' | 'begin' | 'acknowledgement' | 'unsettled'
   readonly content: string
 }
 
@@ -50,6 +51,7 @@ async function readStages(database: JournalDatabase): Promise<FoundStages> {
     union all ${select('live', sql`id`)} from journal_instances where ${isLive(database)}
     union all ${select('stage', stageColumns)}
       from rollout_stages
+    union all ${select('begin', beginColumns)} from rollout_evidence where ${isBegin}
     union all ${select('acknowledgement', sql`instance, partner, revision, pending_revision, writes_v2, writes_v3`)} from rollout_acks
     union all ${select('unsettled', sql`u.partner, u.records`)} from (${unsettledRows(db)}) as u`.execute(db)
   const of = (kind: FoundRow['kind']): readonly (readonly Cell[])[] =>
@@ -74,6 +76,7 @@ async function readStages(database: JournalDatabase): Promise<FoundStages> {
   return {
     nowMs: Number(of('now')[0]?.[0]),
     stages,
+    begins: new Map(of('begin').flatMap(fromBeginCells)),
     damaged,
     unsettled,
     liveInstances,

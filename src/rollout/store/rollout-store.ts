@@ -51,6 +51,8 @@ export interface RolloutSnapshot {
   readonly nowMs: number
   /** A partner that is missing here begins with the stage of the file. */
   readonly partners: ReadonlyMap<string, PartnerRollout>
+  /** Where partners first began by a file; a file that goes beyond it does not count (`beginSetting`). */
+  readonly begins: ReadonlyMap<string, StageSetting>
   /** Partners whose row is not as it was written, or is gone: their stage is not known, and the file does not count. */
   readonly damaged: ReadonlySet<string>
   /** Records of V3 that are open or due, by partner; a partner without any is left out. */
@@ -194,9 +196,11 @@ export interface RolloutStore {
   /** Removes what an instance has said, at its clean end. */
   leave(instance: number): Promise<void>
   /**
-   * Notes that a batch was relayed to V2 `agoMs` ago which the journal does not know. Also to be noted, with 0, by an instance that begins
-   * to serve a partner at `shadow` by its file: what came before is not known either.
+   * Keeps where a partner begins by the file, the first time; later calls change nothing. What V2 served before that is not known to the
+   * journal, so it also counts as a batch that was relayed unrecorded.
    */
+  begin(partner: string, setting: StageSetting): Promise<void>
+  /** Notes that a batch was relayed to V2 `agoMs` ago which the journal does not know. */
   noteUnrecorded(partner: string, agoMs: number): Promise<void>
   unrecorded(partner: string): Promise<Unrecorded>
   /** Adds a row to the audit trail that changes no stage. */

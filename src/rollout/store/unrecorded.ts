@@ -6,7 +6,7 @@ import type { Unrecorded } from './rollout-store.ts'
 
 /** Keeps the time of the last batch that was relayed without a record. */
 export async function noteUnrecorded(
-  { db, nowMs }: JournalDatabase,
+  { db, nowMs }: { readonly db: Kysely<JournalTables> } & Pick<JournalDatabase, 'nowMs'>,
   partner: string,
   agoMs: number,
 ): Promise<void> {

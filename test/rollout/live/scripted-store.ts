@@ -1,6 +1,8 @@
 import { AdapterError } from '../../../src/errors.ts'
 import type {
   Acknowledgement,
+  ApplyResult,
+  Change,
   PendingChange,
   RolloutSnapshot,
   StageState,
@@ -12,7 +14,12 @@ export interface ScriptedStore {
   snapshot(): Promise<RolloutSnapshot>
   acknowledge(instance: number, rows: readonly Acknowledgement[]): Promise<void>
   leave(instance: number): Promise<void>
+  begin(partner: string, setting: StageSetting): Promise<void>
+  apply(change: Change): Promise<ApplyResult>
   noteUnrecorded(partner: string, agoMs: number): Promise<void>
+  readonly begins: Map<string, StageSetting>
+  /** Changes that instances have made. */
+  readonly applied: Change[]
   readonly unrecorded: Map<string, number>
   readonly live: Set<number>
   readonly unsettled: Map<string, number>
@@ -50,6 +57,7 @@ export function createScriptedStore(): ScriptedStore {
   const read = (): RolloutSnapshot => ({
     nowMs: store.nowMs,
     partners: new Map(stages),
+    begins: new Map(store.begins),
     damaged: new Set(store.damaged),
     unsettled: new Map(store.unsettled),
     liveInstances: [...store.live],
@@ -80,6 +88,20 @@ export function createScriptedStore(): ScriptedStore {
       for (const row of rows) said.set(`${instance} ${row.partner}`, { instance, ...row })
     },
     leave: async () => undefined,
+    begins: new Map(),
+    begin: async (partner, setting) => {
+      if (store.mode === 'down') throw down()
+      if (!store.begins.has(partner)) store.begins.set(partner, setting)
+    },
+    applied: [],
+    apply: async (change) => {
+      if (store.mode === 'down') throw down()
+      if ((stages.get(change.partner)?.state?.revision ?? 0) !== change.expectedRevision)
+        return { kind: 'stale' }
+      store.applied.push(change)
+      store.set(change.partner, change.to)
+      return { kind: 'applied', revision }
+    },
     unrecorded: new Map(),
     noteUnrecorded: async (partner, agoMs) => {
       if (store.mode === 'down') throw down()

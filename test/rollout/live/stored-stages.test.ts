@@ -21,9 +21,10 @@ describe('where a stage comes from', () => {
     ])
   })
 
-  it('takes the stage of a file that was loaded again while the store does not know the partner', async () => {
+  it('takes a lower stage of a file that was loaded again while the store has no change of the partner, and no higher one', async () => {
     const { write } = await startInstance({ file: fileStage('v3') })
-    expect(await write('school', fileStage('complete'))).toBe('v3 complete nothing')
+    expect(await write('school', fileStage('complete'))).toBe('v3 v3 nothing')
+    expect(await write('school', fileStage('shadow'))).toMatch(/^v2 shadow/)
   })
 
   it('lowers by the override and never raises', async () => {
@@ -375,9 +376,9 @@ describe('a view that is too old', () => {
   )
 
   it('goes on with what V2 serves when the store is lost while it arrives, not with what V3 serves', async () => {
-    const { store, pass, begin } = await startInstance({ file: fileStage('shadow') })
+    const { store, pass, begin } = await startInstance({ file: fileStage('v3') })
     await pass(1_000)
-    const [v2, v3] = [await begin(), await begin('school', fileStage('v3'))]
+    const [v2, v3] = [await begin('school', fileStage('shadow')), await begin()]
     store.mode = 'down'
     await pass(20_000)
     expect([v2.isCurrent(), v3.isCurrent()]).toEqual([true, false])

@@ -29,12 +29,36 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
     expect(await store.snapshot()).toEqual({
       nowMs: expect.any(Number) as number,
       partners: new Map(),
+      begins: new Map(),
       damaged: new Set(),
       unsettled: new Map(),
       liveInstances: [instance()],
       acknowledgements: [],
     })
   })
+
+  tells(
+    'know where a partner first began, which counts as a batch that was relayed unrecorded',
+    async (url) => {
+      const [one, other] = [await serve(url), await serve(url)]
+      await one.store.begin('acme', shadow)
+      const { nowMs, notedMs } = await one.store.unrecorded('acme')
+      expect(nowMs - (notedMs ?? 0)).toBeLessThan(5_000)
+      await other.store.begin('acme', canary(20))
+      await other.store.begin('_', canary(30))
+      expect((await one.store.snapshot()).begins).toEqual(
+        new Map([
+          ['acme', shadow],
+          ['_', canary(30)],
+        ]),
+      )
+      expect((await one.store.unrecorded('acme')).notedMs).toBe(notedMs)
+      const change = changeTo(canary(5), { from: shadow })
+      expect(await one.store.propose({ ...change, ...soon, quietMs: 60_000 })).toMatchObject({
+        kind: 'early',
+      })
+    },
+  )
 
   tells('move forward once every live instance has acknowledged the change', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest'
+
+import { formatStages } from '../../src/cli/rollout/rollout-text.ts'
+import { viewKnown } from '../../src/cli/rollout/stage-view.ts'
+import { parseConfig } from '../../src/config/index.ts'
+import type { StageSetting } from '../../src/rollout/stage.ts'
+
+const config = parseConfig({
+  upstreams: { v2: { baseUrl: 'http://v2.example' }, v3: { baseUrl: 'http://v3.example' } },
+  partners: [{ id: 'acme', match: { any: true }, stage: 'v3' }],
+})
+const first = (stage: StageSetting['stage']): StageSetting => ({ stage, percent: 0, always: [], never: [] })
+const snapshot = (begins: ReadonlyMap<string, StageSetting>) => ({
+  ...{ nowMs: 0, partners: new Map(), begins, damaged: new Set<string>() },
+  ...{ unsettled: new Map(), liveInstances: [], acknowledgements: [] },
+})
+
+it('a stage that was raised in the file after the partner began is shown as one that does not count', () => {
+  const raised = viewKnown('acme', config, snapshot(new Map([['acme', first('legacy')]])))
+  expect(raised).toMatchObject({ setting: { stage: 'legacy' }, source: 'file', ignored: 'v3' })
+  expect(formatStages([raised])).toContain(
+    'acme: begins at legacy and not at v3 of the file, since it began there: markbridge rollout set takes it forward',
+  )
+  expect(viewKnown('acme', config, snapshot(new Map()))).toMatchObject({ setting: { stage: 'v3' } })
+})
