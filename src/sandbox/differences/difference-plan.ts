@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { AdapterError } from '../../errors.ts'
 import { formChanges } from './form-change.ts'
+import { replyKinds } from './reply-change.ts'
 import { valueChanges } from './value-change.ts'
 
 /** Kinds that change which rows there are, or where they stand. */
@@ -59,6 +60,11 @@ const schema = z.strictObject({
   late: z
     .strictObject({ delayMs, spreadMs: delayMs.default(0), share: z.number().min(0).max(1).default(1) })
     .optional(),
+  /** Changes of V2's replies to batches, by part; `face` says `V2` then. */
+  reply: z
+    .array(z.strictObject({ kind: z.enum(replyKinds), part: z.int().min(1).optional() }))
+    .max(10_000)
+    .default([]),
 })
 
 /** Which differences a face is to show. */

@@ -43,7 +43,7 @@ export function createDifferences(
       const { chosen, delays } = choosePlaces(source, plan)
       const placed = [...chosen, ...drawPlaces(source, plan)]
       const late = createLateWrites(plan, (place) => delays.get(keyOf(place)), nowMs)
-      active = { plan, placed, late, shown: createFaceDifferences(source, plan.face, placed, late) }
+      active = { plan, placed, late, shown: createFaceDifferences(source, plan, placed, late) }
     },
     clear: () => {
       active = undefined

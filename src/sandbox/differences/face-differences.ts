@@ -1,16 +1,20 @@
 import { formatInstant } from '../dates.ts'
 import type { Entity } from '../query/compiled-query.ts'
 import type { Calendar } from '../seed/calendar.ts'
-import type { Face, Mark } from '../store/mark.ts'
+import type { Mark } from '../store/mark.ts'
 import type { MarkStore } from '../store/marks.ts'
+import type { DifferencePlan } from './difference-plan.ts'
 import type { PlacedDifference } from './draw-places.ts'
 import { changeForm, formChanges } from './form-change.ts'
 import type { LateWrites } from './late-writes.ts'
+import type { ReplyChange } from './reply-change.ts'
 import { shiftMs, valueChanges } from './value-change.ts'
 import type { ChangeTools } from './value-change.ts'
 
 /** How one face shows the marks of the store. */
 export interface FaceDifferences {
+  /** Changes of the replies to batches. */
+  readonly reply: readonly ReplyChange[]
   /** The marks of a learner in a closed range of sessions, as the face shows them; `stored` and the result are in order of time. */
   marks(learner: number, first: number, last: number, stored: readonly Mark[]): readonly Mark[]
   /** The session whose row is shown in the place of this one's. */
@@ -34,7 +38,7 @@ export interface MarkSource extends ChangeTools {
 /** Creates the view of a face from its differences. */
 export function createFaceDifferences(
   source: MarkSource,
-  face: Face,
+  { face, reply }: DifferencePlan,
   placed: readonly PlacedDifference[],
   late: LateWrites,
 ): FaceDifferences {
@@ -45,6 +49,7 @@ export function createFaceDifferences(
   const has = (kind: PlacedDifference['kind'], learner: number, session: number): boolean =>
     at(learner, session).some((one) => one.kind === kind)
   return {
+    reply,
     marks: (learner, first, last, stored) => {
       const seen = stored.map((mark) => late.visible(mark, source.marks)).filter((mark) => mark !== undefined)
       const differences = byLearner.get(learner)?.filter(({ session }) => session >= first && session <= last)

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createBatchEncoder, decodeBatch, encodeMismatch } from '../../v2/index.ts'
+import type { PartReply } from '../../v2/index.ts'
+import { changeReply } from '../differences/reply-change.ts'
 import type { Reply } from '../edge/reply.ts'
 import type { ServiceRequest } from '../edge/request.ts'
 import { transact } from '../store/database.ts'
@@ -15,17 +17,19 @@ export function answerBatch(writer: FlatWriter, request: ServiceRequest): Reply 
   const batch = decodeBatch(request.body, request.header('content-type'))
   const encoder = createBatchEncoder('flat', randomUUID)
   // One transaction is faster; the records stay independent, since none of them throws.
-  const pieces = transact(writer.school.database, () =>
-    batch.parts.map((part) => {
+  const parts = transact(writer.school.database, () =>
+    batch.parts.map((part): PartReply => {
       const { status, json } = writeFlat(writer, part, part.metadata)
       const minimal = status === 201 && part.prefersMinimal
-      return encoder.part({ ...part, status: minimal ? 204 : status, json: minimal ? undefined : json })
+      return { ...part, status: minimal ? 204 : status, json: minimal ? undefined : json }
     }),
   )
   if (!batch.idsAgree) {
     const { contentType, body } = encodeMismatch(randomUUID)
     return { status: 200, headers: { 'Content-Type': contentType }, body }
   }
-  const body = pieces.join('') + encoder.close(batch.changesets.length)
+  const changes = writer.school.differences.on('V2')?.reply ?? []
+  const shown = changes.length === 0 ? parts : changeReply(changes, parts)
+  const body = shown.map((part) => encoder.part(part)).join('') + encoder.close(batch.changesets.length)
   return { status: 200, headers: { 'Content-Type': encoder.contentType }, body }
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { createSandbox } from '../../../src/sandbox/index.ts'
+import { batchOf } from '../../support/batch-request.ts'
 import { fixed, jsonBody, startSandbox, testNow } from '../start-sandbox.ts'
 
 type Started = Awaited<ReturnType<typeof startSandbox>>
@@ -245,4 +246,40 @@ test('without control there are no differences', async () => {
   const reply = await fetch(`${url}/_sandbox/differences`)
   await sandbox.close()
   expect(reply.status).not.toBe(200)
+})
+
+test('the reply to a batch differs in the parts that were named', async () => {
+  const started = await startSandbox()
+  const good = {
+    ...{ Learner: fixed.learner, AttendableEvent: fixed.morning, SchoolAttendanceCode: fixed.present },
+    ...{ Present: true, Absent: false, MinutesLate: null, Comment: 'as sent' },
+  }
+  const records = [
+    good,
+    { ...good, AttendableEvent: fixed.unknown },
+    { ...good, AttendableEvent: fixed.afternoon },
+  ]
+  const batch = batchOf(records.map((record) => JSON.stringify(record)))
+  const post = async (): Promise<string[]> => {
+    const { text } = await started.request('POST', '/V2/Attendance/$batch', batch)
+    return text.split('Content-Type: application/http\r\n').slice(1)
+  }
+  const before = await post()
+  const reply = [
+    { kind: 'status', part: 1 },
+    { kind: 'comment', part: 1 },
+    { kind: 'errorCode', part: 2 },
+    { kind: 'contentId', part: 3 },
+    { kind: 'last', part: 1 },
+  ]
+  await put(started, { face: 'V2', reply })
+  const after = await post()
+  expect(before[1]).toContain('"ErrorCode":"ATT_VAL_2"')
+  expect(after[0]).toContain('"ErrorCode":"ATT_VAL_29"')
+  const [id] = /Content-ID: .*/.exec(before[2] ?? '') ?? []
+  expect(after[1]).toContain(`${String(id)}0\r\n`)
+  expect(after[2]).toContain('HTTP/1.1 202 Accepted')
+  expect(after[2]).toContain('"Comment":"as sent#"')
+  const effects = (await started.json('GET', '/_sandbox/effects')).body as { comment: string }[]
+  expect(new Set(effects.map((one) => one.comment))).toEqual(new Set(['as sent']))
 })
