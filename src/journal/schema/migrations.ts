@@ -28,6 +28,7 @@ export const migrations: readonly Migration[] = [
   orderLiveRecords,
   createRollout,
   addSide,
+  createEvidence,
 ]
 
 const required = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull()
@@ -260,4 +261,46 @@ async function createRollout(db: Kysely<JournalTables>): Promise<void> {
 /** All batches from before were served by V3: 0. */
 async function addSide(db: Kysely<JournalTables>): Promise<void> {
   await db.schema.alterTable('journal_batches').addColumn('side', 'integer', counter).execute()
+}
+
+/** What comparison has seen of partners (src/rollout/evidence). */
+async function createEvidence(db: Kysely<JournalTables>, { dialect }: MigrationContext): Promise<void> {
+  const bytes = dialect === 'sqlite' ? 'blob' : 'bytea'
+  const id = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder =>
+    dialect === 'sqlite'
+      ? column.primaryKey().autoIncrement()
+      : column.primaryKey().generatedAlwaysAsIdentity()
+  await db.schema
+    .createTable('evidence_periods')
+    .addColumn('id', dialect === 'sqlite' ? 'integer' : 'bigint', id)
+    .addColumn('partner', 'text', required)
+    .addColumn('stage', 'text', required)
+    .addColumn('revision', 'bigint', required)
+    .addColumn('period', 'integer', required)
+    .addColumn('since_ms', 'bigint', required)
+    .addColumn('last_ms', 'bigint', required)
+    .addColumn('from_day', 'text', required)
+    .addColumn('until_day', 'text', required)
+    .addColumn('hash_key', bytes)
+    .addColumn('sealed', 'integer', counter)
+    .addColumn('hashes', 'integer', counter)
+    .addColumn('kept', 'text')
+    .addUniqueConstraint('evidence_periods_key', ['partner', 'stage', 'revision', 'period'])
+    .execute()
+  await db.schema
+    .createTable('evidence_hashes')
+    .addColumn('period', 'bigint', required)
+    .addColumn('hash', bytes, required)
+    .addColumn('school', bytes)
+    .addColumn('checks', 'integer', required)
+    .addColumn('differs', 'integer', required)
+    .addPrimaryKeyConstraint('evidence_hashes_key', ['period', 'hash'])
+    .execute()
+  await db.schema
+    .createTable('evidence_counts')
+    .addColumn('period', 'bigint', required)
+    .addColumn('name', 'text', required)
+    .addColumn('count', 'bigint', required)
+    .addPrimaryKeyConstraint('evidence_counts_key', ['period', 'name'])
+    .execute()
 }

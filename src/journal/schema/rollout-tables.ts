@@ -1,4 +1,6 @@
-/** The tables of stages (src/rollout/store). Times are milliseconds since the epoch by the clock of the database. */
+import type { Generated } from 'kysely'
+
+/** The tables of stages (src/rollout/store) and of what comparison has seen (src/rollout/evidence). Times are milliseconds since the epoch by the clock of the database. */
 export interface RolloutTables {
   readonly rollout_stages: StageTable
   readonly rollout_audit: AuditTable
@@ -7,6 +9,44 @@ export interface RolloutTables {
   /** When an instance last relayed a batch to V2 that the journal does not know. */
   readonly rollout_unrecorded: { readonly partner: string; readonly at_ms: number }
   readonly rollout_evidence: { readonly name: string; readonly text: string }
+  readonly evidence_periods: PeriodTable
+  readonly evidence_hashes: HashTable
+  /** Counts of a period by name. */
+  readonly evidence_counts: { readonly period: number; readonly name: string; readonly count: number }
+}
+
+/** Up to 90 days of what comparison has seen of a partner at one revision of its stage. */
+interface PeriodTable {
+  readonly id: Generated<number>
+  readonly partner: string
+  readonly stage: string
+  readonly revision: number
+  /** 1, 2, 3, … */
+  readonly period: number
+  readonly since_ms: number
+  readonly last_ms: number
+  /** The days of records that it counts: from the first on, before the second. Together the periods count each day once. */
+  readonly from_day: string
+  readonly until_day: string
+  /** Null: it was destroyed, and the hashes with it. */
+  readonly hash_key: Uint8Array | null
+  /** 1: `hash_key` is sealed. */
+  readonly sealed: Generated<number>
+  /** How many rows `evidence_hashes` has of it. */
+  readonly hashes: Generated<number>
+  /** What the hashes added up to when they were deleted; JSON. */
+  readonly kept: string | null
+}
+
+/** A learner and day, or a request that was compared, as a hash under the key of its period. */
+interface HashTable {
+  readonly period: number
+  readonly hash: Uint8Array
+  /** Null for a request. */
+  readonly school: Uint8Array | null
+  /** Bits of the checks that it went through, and of those in which it differed. */
+  readonly checks: number
+  readonly differs: number
 }
 
 /** The stage of one partner. */

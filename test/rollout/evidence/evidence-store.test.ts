@@ -1,0 +1,230 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+import { MAX_NAMES, MAX_PAIRS } from '../../../src/rollout/evidence/evidence-store.ts'
+import { makeFolder } from '../../journal/open-sqlite.ts'
+import { missingPostgres, startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
+import { keyOf } from '../store/open-stores.ts'
+import { addTo, DAY_MS, entryOf, openEvidence, scope, START_MS } from './open-evidence.ts'
+
+let postgres: TestPostgres | undefined
+beforeAll(async () => {
+  if (missingPostgres() === undefined) postgres = await startPostgres()
+})
+afterAll(() => postgres?.close())
+
+const databases = [
+  ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
+  ['PostgreSQL', () => postgres?.createDatabase()],
+] as const
+
+describe.each(databases)('evidence in %s', (name, makeUrl) => {
+  const keeps = (what: string, act: (url: string) => Promise<void>): void => {
+    it.skipIf(name === 'PostgreSQL' && missingPostgres() !== undefined)(what, async () => {
+      await act((await makeUrl()) ?? '')
+    })
+  }
+
+  keeps('adds up pairs by school and check, each once', async (url) => {
+    const { store } = await openEvidence(url, { nowMs: START_MS })
+    expect(await store.read('acme')).toEqual([])
+    await addTo(store, ['ann/02', 'ben/02', 'ann/03'])
+    await addTo(store, ['ann/02', '!ben/02'], { checks: 2 })
+    await addTo(store, ['cas/02'], { school: 'south', checks: 3 })
+    expect(await store.read('acme')).toEqual([
+      {
+        scope,
+        sinceMs: START_MS,
+        lastMs: START_MS,
+        counts: new Map([['verdict batch reply same', 6]]),
+        periods: [{ differing: 1, schools: [[3, 1], [2, 1], [], []] }],
+        full: false,
+        damaged: false,
+      },
+    ])
+    expect(await store.read('other')).toEqual([])
+  })
+
+  keeps('the counts of a repeated request once, in one call and over calls', async (url) => {
+    const { store } = await openEvidence(url, { nowMs: START_MS })
+    const key = await store.key(scope)
+    const again = entryOf(key, ['ann/02'], { request: 'digest-1' })
+    await store.add(key, [again, again])
+    await store.add(key, [again, entryOf(key, ['!ann/02'], { request: 'digest-1' })])
+    const [kept] = await store.read('acme')
+    expect(kept?.counts).toEqual(new Map([['verdict batch reply same', 1]]))
+    // What a repeated request shows of a pair still counts.
+    expect(kept?.periods).toEqual([{ differing: 1, schools: [[1], [], [], []] }])
+  })
+
+  keeps('the evidence of two instances that add at once', async (url) => {
+    const clock = { nowMs: START_MS }
+    const [one, other] = [await openEvidence(url, clock), await openEvidence(url, clock)]
+    await Promise.all(
+      Array.from({ length: 20 }, (_, at) =>
+        addTo(at % 2 === 0 ? one.store : other.store, [`learner-${at}/02`, 'both/02'], {
+          request: `digest-${at}`,
+        }),
+      ),
+    )
+    const [kept, ...more] = await other.store.read('acme')
+    expect(more).toEqual([])
+    expect(kept?.counts.get('verdict batch reply same')).toBe(40)
+    expect(kept?.periods).toEqual([{ differing: 0, schools: [[21], [], [], []] }])
+  })
+
+  keeps('evidence of each revision and stage for itself', async (url) => {
+    const { store } = await openEvidence(url, { nowMs: START_MS })
+    const hashes = new Set<string>()
+    for (const own of [scope, { ...scope, revision: 4 }, { ...scope, stage: 'canary' as const }]) {
+      const key = await store.key(own)
+      hashes.add(Buffer.from(key.hash('pair', 'ann/02')).toString('hex'))
+      await store.add(key, [entryOf(key, ['ann/02'])])
+    }
+    expect(hashes.size).toBe(3)
+    expect((await store.read('acme')).map(({ scope: own }) => [own.revision, own.stage])).toEqual([
+      [4, 'shadow'],
+      [3, expect.any(String)],
+      [3, expect.any(String)],
+    ])
+  })
+
+  keeps('a bounded number of names, by group', async (url) => {
+    const { store } = await openEvidence(url, { nowMs: START_MS })
+    const many = Object.fromEntries(Array.from({ length: MAX_NAMES + 50 }, (_, at) => [`day ${at}`, 1]))
+    await addTo(store, [], { counts: many })
+    await addTo(store, [], { counts: { ...many, 'verdict batch reply same': 1 } })
+    const [kept] = await store.read('acme')
+    expect(kept?.counts.size).toBe(MAX_NAMES + 1)
+    expect(kept?.counts.get('day 1')).toBe(2)
+  })
+
+  keeps('nothing of a period whose key was destroyed meanwhile', async (url) => {
+    const clock = { nowMs: START_MS }
+    const { store } = await openEvidence(url, clock)
+    const key = await store.key(scope)
+    const entry = entryOf(key, ['ann/02'])
+    expect(await store.add(key, [entry])).toBe(true)
+    clock.nowMs += 90 * DAY_MS
+    expect(await store.destroyExpired()).toBe(1)
+    expect(await store.add(key, [entry])).toBe(false)
+    expect(await store.destroyExpired()).toBe(0)
+  })
+
+  keeps('counts and no hashes after 90 days, and each day in one period', async (url) => {
+    const clock = { nowMs: START_MS }
+    const { store, database } = await openEvidence(url, clock)
+    await addTo(store, ['ann/02', '!ben/02'], { request: 'digest-1' })
+    const first = await store.key(scope)
+    expect([first.covers('2020-01-01'), first.covers('2027-01-30'), first.covers('2027-01-31')]).toEqual([
+      true,
+      true,
+      false,
+    ])
+    clock.nowMs += 90 * DAY_MS - 1
+    expect((await store.key(scope)).period).toBe(first.period)
+    clock.nowMs += 1
+    const second = await store.key(scope)
+    expect(second.period).not.toBe(first.period)
+    expect([second.covers('2027-01-30'), second.covers('2027-01-31')]).toEqual([false, true])
+    expect(second.hash('pair', 'ann/02')).not.toEqual(first.hash('pair', 'ann/02'))
+    expect(await database.db.selectFrom('evidence_hashes').selectAll().execute()).toEqual([])
+    await addTo(store, ['ann/91'])
+    const [kept] = await store.read('acme')
+    expect(kept).toMatchObject({
+      sinceMs: START_MS,
+      lastMs: clock.nowMs,
+      counts: new Map([['verdict batch reply same', 3]]),
+    })
+    expect(kept?.periods).toEqual([
+      { differing: 0, schools: [[1], [], [], []] },
+      { differing: 1, schools: [[2], [], [], []] },
+    ])
+  })
+
+  keeps('no key of a clock that was years ahead', async (url) => {
+    const clock = { nowMs: START_MS + 3_000 * DAY_MS }
+    const { store } = await openEvidence(url, clock)
+    await addTo(store, ['ann/02'])
+    clock.nowMs = START_MS
+    expect(await store.destroyExpired()).toBe(1)
+    // The days until then were of the period that is over: nothing counts twice.
+    const key = await store.key(scope)
+    expect(key.covers('2026-11-02')).toBe(false)
+  })
+
+  keeps('what damaged rows do not say out of it', async (url) => {
+    const { store, database } = await openEvidence(url, { nowMs: START_MS })
+    const { db } = database
+    await addTo(store, ['ann/02'])
+    await db.insertInto('evidence_counts').values({ period: 1, name: 'verdict x', count: -4 }).execute()
+    expect((await store.read('acme'))[0]).toMatchObject({ damaged: true, periods: [{ differing: 0 }] })
+    for (const kept of ['', 'null', '{}', '{"differing":-1,"schools":[[],[],[],[]]}', '{"differing":0,"schools":[["x"],[],[],[]]}']) {
+      await db.updateTable('evidence_periods').set({ kept, hash_key: null }).execute()
+      expect((await store.read('acme'))[0]).toMatchObject({ damaged: true, periods: [] })
+    }
+  })
+
+  keeps('its key sealed where the journal has keys', async (url) => {
+    const clock = { nowMs: START_MS }
+    const { store, database } = await openEvidence(url, clock, { keys: [keyOf('a')] })
+    const key = await store.key(scope)
+    const { db } = database
+    const row = await db.selectFrom('evidence_periods').selectAll().executeTakeFirstOrThrow()
+    expect([row.sealed, row.hash_key?.length]).toEqual([1, 60])
+    const other = await openEvidence(url, clock, { keys: [keyOf('b'), keyOf('a')] })
+    expect((await other.store.key(scope)).hash('pair', 'ann/02')).toEqual(key.hash('pair', 'ann/02'))
+    const changed = Buffer.from(row.hash_key ?? [])
+    changed[40] = (changed[40] ?? 0) ^ 1
+    await db.updateTable('evidence_periods').set({ hash_key: changed }).execute()
+    await expect(store.key(scope)).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
+    // A key of another partner does not fit here.
+    await db.updateTable('evidence_periods').set({ hash_key: row.hash_key, partner: 'other' }).execute()
+    await expect(store.key({ ...scope, partner: 'other' })).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
+  })
+})
+
+describe('a full period', () => {
+  it('counts no more pairs, and still those that differ', async () => {
+    const { store, database } = await openEvidence(`sqlite:${await makeFolder()}/journal.db`, {
+      nowMs: START_MS,
+    })
+    const key = await store.key(scope)
+    await addTo(store, ['ann/02'])
+    await database.db.updateTable('evidence_periods').set({ hashes: MAX_PAIRS }).execute()
+    await store.add(key, [entryOf(key, ['!ann/02', 'ben/02', '!cas/02'])])
+    const [kept] = await store.read('acme')
+    expect(kept).toMatchObject({ full: true, periods: [{ differing: 2, schools: [[2], [], [], []] }] })
+  })
+})
+
+describe('a destroyed key', () => {
+  it('leaves no bytes of itself or of hashes in the files of SQLite', async () => {
+    const folder = await makeFolder()
+    const clock = { nowMs: START_MS }
+    const { store, database } = await openEvidence(`sqlite:${folder}/journal.db`, clock)
+    const key = await store.key(scope)
+    const learners = Array.from({ length: 400 }, (_, at) => `learner-${at}/02`)
+    await store.add(key, [entryOf(key, learners, { request: 'digest-1' })])
+    const row = await database.db.selectFrom('evidence_periods').selectAll().executeTakeFirstOrThrow()
+    const hidden = [
+      Buffer.from(row.hash_key ?? []),
+      ...learners.map((learner) => Buffer.from(key.hash('pair', learner))),
+      Buffer.from(key.hash('school', 'north')),
+      Buffer.from(key.hash('request', 'digest-1')),
+    ]
+    const found = async (): Promise<number> => {
+      const files = await Promise.all((await readdir(folder)).map((file) => readFile(join(folder, file))))
+      return hidden.filter((bytes) => files.some((file) => file.includes(bytes))).length
+    }
+    expect(await found()).toBe(hidden.length)
+    clock.nowMs += 90 * DAY_MS
+    await store.destroyExpired()
+    expect(await found()).toBe(0)
+    const { rows } = await sql<{ secure_delete: number }>`PRAGMA secure_delete`.execute(database.db)
+    expect(rows).toEqual([{ secure_delete: 0 }])
+  })
+})

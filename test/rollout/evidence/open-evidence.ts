@@ -1,0 +1,73 @@
+import { sql } from 'kysely'
+
+import type { JournalDatabase, JournalKey } from '../../../src/journal/index.ts'
+import { createEvidenceStore } from '../../../src/rollout/evidence/create-evidence-store.ts'
+import type {
+  EvidenceEntry,
+  EvidenceKey,
+  EvidenceScope,
+  EvidenceStore,
+} from '../../../src/rollout/evidence/evidence-store.ts'
+import { serve } from '../store/open-stores.ts'
+
+export const DAY_MS = 86_400_000
+/** 2026-11-02, a Monday, at noon. */
+export const START_MS = Date.UTC(2026, 10, 2, 12)
+
+/** The clock of the database, which the test turns. */
+export interface DatabaseClock {
+  nowMs: number
+}
+
+export interface OpenedEvidence {
+  readonly store: EvidenceStore
+  readonly database: JournalDatabase
+}
+
+/** An instance with its store of evidence, by a clock of the test. */
+export async function openEvidence(
+  url: string,
+  clock: DatabaseClock,
+  options: { readonly keys?: readonly JournalKey[] } = {},
+): Promise<OpenedEvidence> {
+  const { journal } = await serve(url, options)
+  const database = { ...journal.database, nowMs: () => sql<number>`${clock.nowMs}` }
+  // A parameter without a type is a text to PostgreSQL.
+  if (database.dialect === 'postgres') database.nowMs = () => sql<number>`${clock.nowMs}::bigint`
+  return { store: createEvidenceStore(database), database }
+}
+
+export const scope: EvidenceScope = { partner: 'acme', stage: 'shadow', revision: 3 }
+
+/** An exchange of one school with pairs `learner/day`; a `!` before a pair: it differs. */
+export function entryOf(
+  key: EvidenceKey,
+  pairs: readonly string[],
+  given: {
+    readonly school?: string
+    readonly request?: string
+    readonly checks?: number
+    readonly counts?: Readonly<Record<string, number>>
+  } = {},
+): EvidenceEntry {
+  const { school = 'north', request, checks = 1, counts = { 'verdict batch reply same': pairs.length } } = given
+  return {
+    request: request === undefined ? undefined : key.hash('request', request),
+    counts: new Map(Object.entries(counts)),
+    pairs: pairs.map((pair) => ({
+      hash: key.hash('pair', pair.replace('!', '')),
+      school: key.hash('school', school),
+      checks,
+      differs: pair.startsWith('!') ? checks : 0,
+    })),
+  }
+}
+
+/** Adds an exchange. */
+export async function addTo(
+  store: EvidenceStore,
+  ...[pairs, given]: [readonly string[], Parameters<typeof entryOf>[2]?]
+): Promise<void> {
+  const key = await store.key(scope)
+  await store.add(key, [entryOf(key, pairs, given)])
+}
