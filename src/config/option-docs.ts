@@ -73,6 +73,16 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'rollout.guards.action':
     'back: the partner goes back one stage; hold: the unit keeps its share and no step forward is taken; notify: log and metric only.',
   'rollout.guards.coolDownMs': 'Time in milliseconds after a guard has acted before it may act again.',
+  'rollout.evidence': 'What has to be compared before rollout advise says ready.',
+  'rollout.evidence.limit':
+    'Limit of the share of learners and days that differ: its upper confidence bound has to be below. 0.005 takes 598 of them without a difference.',
+  'rollout.evidence.confidence': 'Confidence of that bound.',
+  'rollout.evidence.comparedShare': 'Share of the sample that has to have been compared.',
+  'rollout.evidence.schoolShare':
+    'Share of the counted learners and days that one school may make up; a partner with fewer than five schools needs more than the default.',
+  'rollout.evidence.days': 'Days on which requests have to have been compared.',
+  'rollout.evidence.traits':
+    'What at least one compared record has to have had: late (minutes), comment, correction (of an earlier mark).',
   partners: 'The partners; the first one whose match fits a request serves it. A reload changes them.',
   'partners[].id': 'Unique name of the partner in logs, metrics and the journal.',
   'partners[].match':

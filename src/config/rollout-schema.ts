@@ -61,6 +61,19 @@ export const rolloutSchema = z.strictObject({
         .default(HOUR_MS),
     })
     .prefault({}),
+  evidence: z
+    .strictObject({
+      limit: z.number().min(0.0001).max(0.5).default(0.005),
+      confidence: z.number().min(0.5).max(0.9999).default(0.95),
+      comparedShare: z.number().min(0).max(1).default(0.9),
+      schoolShare: z.number().min(0.01).max(1).default(0.2),
+      days: z.int().min(0).max(90).default(5),
+      traits: z
+        .array(z.enum(['late', 'comment', 'correction']))
+        .max(3)
+        .default(['late', 'comment', 'correction']),
+    })
+    .prefault({}),
 })
 
 /** The rollout section of a checked configuration. */

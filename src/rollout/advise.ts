@@ -1,3 +1,8 @@
+import {
+  type ComparisonFigures,
+  comparisonObstacles,
+  type ComparisonThresholds,
+} from './advise-comparison.ts'
 import type { GuardAct } from './guards/evidence.ts'
 import type { GuardVerdict } from './guards/judge.ts'
 import { placeOf, type Side, type Stage, type StageSetting, stages } from './stage.ts'
@@ -64,7 +69,15 @@ export interface AdviceInput {
   readonly unacknowledged: readonly string[]
   /** A step is waiting for its drain or for another operator. */
   readonly pending: boolean
+  /** What comparison has found at this stage and share; undefined: the step needs none. */
+  readonly comparison: ComparisonInput | undefined
   readonly thresholds?: Partial<AdviceThresholds> | undefined
+}
+
+/** What comparison has found, and what is needed. */
+export interface ComparisonInput {
+  readonly figures: ComparisonFigures
+  readonly thresholds: ComparisonThresholds
 }
 
 /** Whether the next step is advised. */
@@ -85,6 +98,8 @@ export interface Advice {
     readonly peakRecordsPerSecond: number
     /** Undefined: no limit. */
     readonly allowedRecordsPerSecond: number | undefined
+    /** Undefined: the step needs no comparison. */
+    readonly comparison: ComparisonFigures | undefined
   }
 }
 
@@ -114,12 +129,17 @@ export function advise(input: AdviceInput): Advice {
     peakRecordsPerSecond: load.peakRecordsPerSecond,
     allowedRecordsPerSecond:
       load.callsPerSecond === undefined ? undefined : load.callsPerSecond * load.recordsPerCall,
+    comparison: input.comparison?.figures,
   }
   // Nothing is decoded at `legacy`, and nothing changes for the client at `shadow`: there is nothing to wait for.
   const watched =
     setting.stage === 'legacy'
       ? []
-      : [...evidenceObstacles(input, side, figures), ...recordingObstacles(input)]
+      : [
+          ...evidenceObstacles(input, side, figures),
+          ...comparedObstacles(input),
+          ...recordingObstacles(input),
+        ]
   const obstacles = [...blockingObstacles(input, figures), ...watched, ...stateObstacles(input)]
   const has = (wanted: Obstacle[0]): boolean => obstacles.some(([weight]) => weight === wanted)
   const verdict = (['blocked', 'inconclusive', 'not yet'] as const).find(has) ?? 'ready'
@@ -177,6 +197,13 @@ function evidenceObstacles(
   }
   if (unreadable > 0) obstacles.push(['not yet', `${unreadable} writes could not be decoded or translated.`])
   return obstacles
+}
+
+/** Codes of both sides: what V2 serves at `canary` is to be V3's. */
+function comparedObstacles({ comparison, target, seen }: AdviceInput): readonly Obstacle[] {
+  if (comparison === undefined) return []
+  const seenCodes = [...seen.v2.codes, ...seen.v3.codes]
+  return comparisonObstacles(comparison.figures, comparison.thresholds, { target: target.stage, seenCodes })
 }
 
 function recordingObstacles({ target, nowMs, lastUnrecordedMs, resendWindowMs }: AdviceInput): Obstacle[] {

@@ -6,6 +6,12 @@ export {
   nextStep,
   type SeenWrites,
 } from './advise.ts'
+export {
+  type ComparisonFigures,
+  type ComparisonThresholds,
+  type NeededCheck,
+  neededCheck,
+} from './advise-comparison.ts'
 export { createFileStages } from './file-stages.ts'
 export type { FileStage, KnownWrite, LiveStages, StageEntry, StagedPartner } from './live-stages.ts'
 export { isWriteKind, type RequestKind, type Side, type Stage, stages } from './stage.ts'
@@ -30,3 +36,14 @@ export { createStoredStages } from './live/stored-stages.ts'
 export type { KeptSnapshots } from './live/kept-snapshot.ts'
 export type { StageEvents, StoredStages } from './live/options.ts'
 export { stageTable } from './stage-table.ts'
+export { createEvidenceStore } from './evidence/create-evidence-store.ts'
+export type {
+  EvidenceEntry,
+  EvidenceKey,
+  EvidenceScope,
+  EvidenceStore,
+  HashedPair,
+  KeptEvidence,
+  PairCounts,
+} from './evidence/evidence-store.ts'
+export { fingerprintOf } from './seen/distinct-count.ts'

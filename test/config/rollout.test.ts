@@ -31,6 +31,14 @@ describe('rollout', () => {
       drainMs: 10_000,
       resendWindowMs: 900_000,
       guards: { action: 'back', coolDownMs: 3_600_000 },
+      evidence: {
+        limit: 0.005,
+        confidence: 0.95,
+        comparedShare: 0.9,
+        schoolShare: 0.2,
+        days: 5,
+        traits: ['late', 'comment', 'correction'],
+      },
     })
   })
 

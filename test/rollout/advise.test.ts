@@ -29,6 +29,7 @@ const ready: AdviceInput = {
   load: { peakRecordsPerSecond: 4, callsPerSecond: 5, recordsPerCall: 1 },
   unacknowledged: [],
   pending: false,
+  comparison: undefined,
 }
 
 describe('advice', () => {
@@ -45,6 +46,7 @@ describe('advice', () => {
         codesOnV2Only: [],
         peakRecordsPerSecond: 4,
         allowedRecordsPerSecond: 5,
+        comparison: undefined,
       },
     })
   })

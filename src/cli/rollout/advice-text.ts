@@ -1,4 +1,5 @@
 import type { Advice } from '../../rollout/advise.ts'
+import type { ComparisonFigures } from '../../rollout/advise-comparison.ts'
 import type { GivenAdvice } from './give-advice.ts'
 import { describe } from './rollout-text.ts'
 
@@ -23,7 +24,17 @@ function linesOf(figures: Advice['figures']): readonly string[] {
     `at this stage: ${daysAtStage} days`,
     `seen: about ${records} different records in ${batches} batches of about ${schools} schools, with ${codes} attendance codes`,
     `peak: ${round(peakRecordsPerSecond)} records per second (${allowed})`,
+    ...(figures.comparison === undefined ? [] : linesOfComparison(figures.comparison)),
   ]
 }
 
+function linesOfComparison(figures: ComparisonFigures): readonly string[] {
+  const { sampled, comparedShare, pairs, countedPairs, differing, bound, neededPairs, days, codes } = figures
+  return [
+    `compared: ${percent(comparedShare)} of a sample of ${sampled} requests, on ${days} days, with ${codes.length} attendance codes`,
+    `learners and days: ${pairs}, of which ${countedPairs} count (${neededPairs} needed); ${differing} differ, so at most ${percent(bound)} of all do`,
+  ]
+}
+
+const percent = (share: number): string => `${round(share * 100)} %`
 const round = (rate: number): number => Math.round(rate * 100) / 100

@@ -1,5 +1,7 @@
 import { callsPerSecondOf, type Config } from '../../config/index.ts'
-import { type Advice, advise, nextStep } from '../../rollout/advise.ts'
+import { toFigures } from '../../compare/evidence/index.ts'
+import { type Advice, advise, type AdviceInput, nextStep } from '../../rollout/advise.ts'
+import { neededCheck } from '../../rollout/advise-comparison.ts'
 import { atRevision as countedAt } from '../../rollout/guards/evidence.ts'
 import { coolDownOf, judge } from '../../rollout/guards/judge.ts'
 import { readEvidence } from '../../rollout/guards/live-guards.ts'
@@ -11,7 +13,8 @@ import {
   seenName,
   type SeenNote,
 } from '../../rollout/seen/seen-note.ts'
-import type { StageSetting } from '../../rollout/stage.ts'
+import type { Stage, StageSetting } from '../../rollout/stage.ts'
+import type { OpenedRolloutStore } from '../../rollout/store/open-rollout-store.ts'
 import type { RolloutSnapshot, RolloutStore } from '../../rollout/store/rollout-store.ts'
 import { settingToJson } from './rollout-json.ts'
 import type { StageView } from './stage-view.ts'
@@ -30,7 +33,7 @@ export async function giveAdvice(
   view: StageView,
   config: Config,
   snapshot: RolloutSnapshot | undefined,
-  store: RolloutStore | undefined,
+  store: (RolloutStore & Pick<OpenedRolloutStore, 'evidence'>) | undefined,
 ): Promise<GivenAdvice> {
   const { stored: from, partner } = view
   const to = from === undefined ? undefined : nextStep(from)
@@ -67,8 +70,24 @@ export async function giveAdvice(
     },
     unacknowledged: unacknowledgedOf(view, snapshot),
     pending: view.pending !== undefined,
+    comparison: await readComparison(view, from.stage, config, store),
   })
   return { from, to, ...advice }
+}
+
+/** What comparison has found at the present stage and share. */
+async function readComparison(
+  { partner, revision }: StageView,
+  stage: Stage,
+  { rollout }: Pick<Config, 'rollout'>,
+  { evidence }: Pick<OpenedRolloutStore, 'evidence'>,
+): Promise<AdviceInput['comparison']> {
+  const check = neededCheck(stage)
+  if (check === undefined) return undefined
+  const kept = (await evidence.read(partner)).find(
+    ({ scope }) => scope.revision === revision && scope.stage === stage,
+  )
+  return { figures: toFigures(kept, check, rollout.evidence), thresholds: rollout.evidence }
 }
 
 /** Advice as `rollout show --json` prints it. */
@@ -87,7 +106,11 @@ export function fullAdviceToJson(partner: string, advice: GivenAdvice): object {
     figures:
       figures === undefined
         ? null
-        : { ...figures, allowedRecordsPerSecond: figures.allowedRecordsPerSecond ?? null },
+        : {
+            ...figures,
+            allowedRecordsPerSecond: figures.allowedRecordsPerSecond ?? null,
+            comparison: figures.comparison ?? null,
+          },
   }
 }
 

@@ -29,7 +29,7 @@ export function addEntries(
       // Two instances add one after the other.
       .$if(dialect === 'postgres', (query) => query.forUpdate())
       .executeTakeFirst()
-    if (row?.hash_key == null) return false
+    if (row === undefined || row.hash_key === null) return false
     const requests = await addRequests(transaction, period, entries)
     const added = await addPairs(transaction, period, row.hashes, merged(entries))
     await addCounts(transaction, period, requests)
@@ -66,7 +66,7 @@ async function addRequests(
     .where('period', '=', period)
     .where('school', 'is', null)
     .executeTakeFirstOrThrow()
-  const rows = [...fresh.values()].slice(0, Math.max(0, MAX_REQUESTS - Number(kept)))
+  const rows = [...fresh.values()].slice(0, Math.max(0, MAX_REQUESTS - kept))
   for (const chunk of chunksOf(rows)) {
     await db
       .insertInto('evidence_hashes')

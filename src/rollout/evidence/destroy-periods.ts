@@ -16,15 +16,16 @@ export function isExpired({ since_ms: since }: { readonly since_ms: number }, no
 
 /** Destroys the keys of expired periods with their hashes; returns how many. */
 export async function destroyPeriods(database: JournalDatabase): Promise<number> {
-  const { db, nowMs } = database
+  const { db } = database
+  const nowMs = database.nowMs()
   const expired = await db
     .selectFrom('evidence_periods')
     .select('id')
     .where('hash_key', 'is not', null)
-    .where(({ eb, or }) =>
-      or([
-        eb('since_ms', '<=', sql<number>`${nowMs()} - ${PERIOD_MS}`),
-        eb('since_ms', '>', sql<number>`${nowMs()} + ${AHEAD_MS}`),
+    .where((eb) =>
+      eb.or([
+        eb('since_ms', '<=', sql<number>`${nowMs} - ${PERIOD_MS}`),
+        eb('since_ms', '>', sql<number>`${nowMs} + ${AHEAD_MS}`),
       ]),
     )
     .execute()
@@ -50,7 +51,7 @@ async function replaceHashes(
     .where('id', '=', id)
     .$if(dialect === 'postgres', (query) => query.forUpdate())
     .executeTakeFirst()
-  if (row?.hash_key == null) return
+  if (row === undefined || row.hash_key === null) return
   const kept = JSON.stringify(await readPairCounts(db, id))
   await db.deleteFrom('evidence_hashes').where('period', '=', id).execute()
   await db.updateTable('evidence_periods').set({ hash_key: null, kept }).where('id', '=', id).execute()

@@ -9,10 +9,11 @@ import type { EvidenceKey, EvidenceScope } from './evidence-store.ts'
 export async function openPeriod(database: JournalDatabase, scope: EvidenceScope): Promise<EvidenceKey> {
   const nowMs = await readNow(database)
   const latest = await readLatest(database.db, scope)
-  if (latest?.hash_key != null && !isExpired(latest, nowMs)) {
+  const kept = latest?.hash_key ?? undefined
+  if (latest !== undefined && kept !== undefined && !isExpired(latest, nowMs)) {
     const { id, from_day: from, until_day: until, sealed } = latest
     const hash = createHash(
-      openKey(database.macKey, placeOf(scope, latest.period), { hash_key: latest.hash_key, sealed }),
+      openKey(database.macKey, placeOf(scope, latest.period), { hash_key: kept, sealed }),
     )
     return {
       period: id,
@@ -21,7 +22,7 @@ export async function openPeriod(database: JournalDatabase, scope: EvidenceScope
       covers: (day) => day >= from && day < until,
     }
   }
-  if (latest?.hash_key != null) await destroyPeriod(database, latest.id)
+  if (latest !== undefined && kept !== undefined) await destroyPeriod(database, latest.id)
   const period = (latest?.period ?? 0) + 1
   await database.db
     .insertInto('evidence_periods')

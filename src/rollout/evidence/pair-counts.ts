@@ -32,8 +32,8 @@ export async function readPairCounts(db: Kysely<JournalTables>, period: number):
     .execute()
   return toPairCounts(
     rows.map(({ differing, check0, check1, check2, check3 }) => ({
-      differing: Number(differing),
-      checks: [check0, check1, check2, check3].map(Number),
+      differing,
+      checks: [check0, check1, check2, check3],
     })),
   )
 }

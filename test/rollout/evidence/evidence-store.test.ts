@@ -162,7 +162,13 @@ describe.each(databases)('evidence in %s', (name, makeUrl) => {
     await addTo(store, ['ann/02'])
     await db.insertInto('evidence_counts').values({ period: 1, name: 'verdict x', count: -4 }).execute()
     expect((await store.read('acme'))[0]).toMatchObject({ damaged: true, periods: [{ differing: 0 }] })
-    for (const kept of ['', 'null', '{}', '{"differing":-1,"schools":[[],[],[],[]]}', '{"differing":0,"schools":[["x"],[],[],[]]}']) {
+    for (const kept of [
+      '',
+      'null',
+      '{}',
+      '{"differing":-1,"schools":[[],[],[],[]]}',
+      '{"differing":0,"schools":[["x"],[],[],[]]}',
+    ]) {
       await db.updateTable('evidence_periods').set({ kept, hash_key: null }).execute()
       expect((await store.read('acme'))[0]).toMatchObject({ damaged: true, periods: [] })
     }
@@ -183,7 +189,9 @@ describe.each(databases)('evidence in %s', (name, makeUrl) => {
     await expect(store.key(scope)).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
     // A key of another partner does not fit here.
     await db.updateTable('evidence_periods').set({ hash_key: row.hash_key, partner: 'other' }).execute()
-    await expect(store.key({ ...scope, partner: 'other' })).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
+    await expect(store.key({ ...scope, partner: 'other' })).rejects.toMatchObject({
+      code: 'ADP_JOURNAL_DAMAGED',
+    })
   })
 })
 

@@ -50,7 +50,12 @@ export function entryOf(
     readonly counts?: Readonly<Record<string, number>>
   } = {},
 ): EvidenceEntry {
-  const { school = 'north', request, checks = 1, counts = { 'verdict batch reply same': pairs.length } } = given
+  const {
+    school = 'north',
+    request,
+    checks = 1,
+    counts = { 'verdict batch reply same': pairs.length },
+  } = given
   return {
     request: request === undefined ? undefined : key.hash('request', request),
     counts: new Map(Object.entries(counts)),

@@ -1,0 +1,3 @@
+export { createLiveEvidence, type LiveEvidence, noLiveEvidence } from './live-evidence.ts'
+export { toFigures } from './to-figures.ts'
+export { isDifferent, isJudged } from './to-entry.ts'

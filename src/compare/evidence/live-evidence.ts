@@ -1,0 +1,155 @@
+import type { Clock } from '../../clock.ts'
+import { AdapterError } from '../../errors.ts'
+import type { EvidenceEntry, EvidenceScope, EvidenceStore } from '../../rollout/index.ts'
+import type { ComparedExchange, OnCompared } from '../compared-exchange.ts'
+import { countName } from './count-name.ts'
+import { toEntry } from './to-entry.ts'
+
+/** Takes what live comparison finds to the journal, in groups. */
+export interface LiveEvidence {
+  readonly compared: OnCompared
+  start(): void
+  /** Keeps what is left, and ends. */
+  stop(): Promise<void>
+}
+
+export interface LiveEvidenceOptions {
+  readonly store: Pick<EvidenceStore, 'key' | 'add' | 'destroyExpired'>
+  readonly clock: Pick<Clock, 'after'>
+  /** Evidence could not be kept: its exchanges count as missed. Reported once until it can again. */
+  readonly onFailure: (partner: string, code: string) => void
+  /** Exchanges that were kept, or lost. */
+  readonly onKept: (partner: string, exchanges: number, isKept: boolean) => void
+}
+
+/** Between two groups; also how old ids in memory get, ms. */
+const EVERY_MS = 5_000
+const STOP_MS = 1_000
+/** Groups between two looks for keys whose time is over: an hour. */
+const DESTROY_EVERY = 720
+/** Records that wait for their group; more count as missed. */
+const MAX_WAITING = 20_000
+/** Records of one transaction: the journal has its turn in between. */
+const MAX_TOGETHER = 500
+
+/** Evidence of an adapter without a journal: none. */
+export const noLiveEvidence: LiveEvidence = {
+  compared: () => undefined,
+  start: () => undefined,
+  stop: () => Promise.resolve(),
+}
+
+interface Waiting {
+  readonly scope: EvidenceScope
+  readonly exchanges: ComparedExchange[]
+  /** Exchanges that are lost; kept as missed. */
+  missed: Map<string, number>
+}
+
+/** Creates the evidence of one instance, which is added to that of all instances. */
+export function createLiveEvidence({ store, clock, onFailure, onKept }: LiveEvidenceOptions): LiveEvidence {
+  let waiting = new Map<string, Waiting>()
+  let records = 0
+  const failing = new Set<string>()
+  const waitingOf = ({ partner, stage, revision }: EvidenceScope): Waiting => {
+    const name = `${partner} ${stage} ${revision}`
+    const known = waiting.get(name) ?? {
+      scope: { partner, stage, revision },
+      exchanges: [],
+      missed: new Map(),
+    }
+    waiting.set(name, known)
+    return known
+  }
+  const miss = (exchange: ComparedExchange): void => {
+    const { missed } = waitingOf(exchange)
+    const name = countName('exchange', exchange.kind, exchange.check, 'missed')
+    missed.set(name, (missed.get(name) ?? 0) + 1)
+  }
+  const keepScope = async ({ scope, exchanges, missed }: Waiting): Promise<void> => {
+    const { partner } = scope
+    const left = [...exchanges]
+    try {
+      const key = await store.key(scope)
+      while (left.length > 0 || missed.size > 0) {
+        const group = firstOf(left)
+        const entries: EvidenceEntry[] = group.map((exchange) => toEntry(exchange, key))
+        if (missed.size > 0) entries.push({ request: undefined, counts: missed, pairs: [] })
+        // A period that has just ended; the next group begins another.
+        if (!(await store.add(key, entries))) break
+        missed = new Map()
+        left.splice(0, group.length)
+        if (group.length > 0) onKept(partner, group.length, true)
+      }
+      failing.delete(partner)
+    } catch (cause) {
+      if (!failing.has(partner))
+        onFailure(partner, cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL')
+      failing.add(partner)
+    }
+    if (left.length > 0) onKept(partner, left.length, false)
+    // A commit whose reply was lost counts them both as compared and as missed: more has to be seen then, never less.
+    for (const exchange of left) miss(exchange)
+    const lost = waitingOf(scope).missed
+    for (const [name, count] of missed) lost.set(name, (lost.get(name) ?? 0) + count)
+  }
+  const keep = async (): Promise<void> => {
+    const taken = waiting
+    waiting = new Map()
+    records = 0
+    for (const one of taken.values()) await keepScope(one)
+  }
+  const destroy = async (): Promise<void> => {
+    try {
+      await store.destroyExpired()
+      failing.delete('')
+    } catch (cause) {
+      if (!failing.has('')) onFailure('', cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL')
+      failing.add('')
+    }
+  }
+  let turns = 0
+  let cancel = (): void => undefined
+  let running = Promise.resolve()
+  const schedule = (): void => {
+    cancel = clock.after(EVERY_MS, () => {
+      running = (turns % DESTROY_EVERY === 0 ? destroy() : Promise.resolve()).then(keep).finally(schedule)
+      turns += 1
+    })
+  }
+  return {
+    compared: (exchange) => {
+      if (records + exchange.records.length > MAX_WAITING) {
+        miss(exchange)
+        return
+      }
+      records += exchange.records.length
+      waitingOf(exchange).exchanges.push(exchange)
+    },
+    start: schedule,
+    stop: async () => {
+      cancel()
+      const kept = running.then(() => {
+        cancel()
+        return keep()
+      })
+      // A journal that does not answer must not keep the process from its end.
+      let stopWaiting = (): void => undefined
+      const waited = new Promise<void>((resolve) => {
+        stopWaiting = clock.after(STOP_MS, resolve)
+      })
+      await Promise.race([kept, waited])
+      stopWaiting()
+    },
+  }
+}
+
+/** As many of the first as go into one transaction, and at least one. */
+function firstOf(exchanges: readonly ComparedExchange[]): readonly ComparedExchange[] {
+  let records = 0
+  const end = exchanges.findIndex((exchange, at) => {
+    records += exchange.records.length + 1
+    return at > 0 && records > MAX_TOGETHER
+  })
+  return end === -1 ? exchanges.slice() : exchanges.slice(0, end)
+}

@@ -1,0 +1,104 @@
+import type { EvidenceEntry, EvidenceKey, HashedPair } from '../../rollout/index.ts'
+import { fingerprintOf } from '../../rollout/index.ts'
+import type { CheckKind, ComparedExchange, ComparedRecord } from '../compared-exchange.ts'
+import { checkBits, countName } from './count-name.ts'
+
+/** Upper ends of the classes of delays, ms. */
+export const delayClasses = [100, 300, 1_000, 3_000, 10_000, 30_000, 60_000, 300_000] as const
+/** A delay that is longer than all classes. */
+export const LONGER = 'longer'
+
+/** Days of records that get a count of their own; clients choose them. */
+const [DAYS_BEFORE, DAYS_AFTER] = [200, 100]
+const DAY_MS = 86_400_000
+/** A code is a code only in the form that the service uses; anything else may be a text of a client. */
+const ERROR_CODE = /^[A-Z][A-Z0-9_]{1,39}$/
+const MAX_CODE_LENGTH = 40
+
+/** What an exchange adds to the evidence: counts and hashes, and nothing that was in it. */
+export function toEntry(exchange: ComparedExchange, key: EvidenceKey): EvidenceEntry {
+  const { kind, check, records, fingerprint } = exchange
+  const counts = new Map<string, number>()
+  const add = (...name: Parameters<typeof countName>): void => {
+    const text = countName(...name)
+    counts.set(text, (counts.get(text) ?? 0) + 1)
+  }
+  add('exchange', kind, check, records.length === 0 ? 'missed' : 'compared')
+  if (records.some(isJudged)) add('schoolDay', key.today, check)
+  for (const record of records) countRecord(add, exchange, record, key)
+  for (const delayMs of exchange.delaysMs)
+    add('delay', String(delayClasses.find((upTo) => delayMs <= upTo) ?? LONGER))
+  // One that was missed and comes again may be compared then.
+  const isNamed = fingerprint !== undefined && records.length > 0
+  return {
+    request: isNamed ? key.hash('request', `${kind} ${check} ${fingerprint}`) : undefined,
+    counts,
+    pairs: pairsOf(exchange, key),
+  }
+}
+
+type Add = (...name: Parameters<typeof countName>) => void
+
+function countRecord(
+  add: Add,
+  { kind, check }: ComparedExchange,
+  record: ComparedRecord,
+  key: EvidenceKey,
+): void {
+  const { verdict, codeClass, day } = record
+  add('verdict', kind, check, verdict)
+  if (codeClass !== undefined) add('codeClass', codeClass, verdict)
+  if (day !== undefined) add('day', isNear(day, key.today) ? day : 'other', verdict)
+  const seen = isJudged(record) ? 'compared' : 'seen'
+  if (record.code !== undefined && record.code.length <= MAX_CODE_LENGTH)
+    add('code', check, fingerprintOf(record.code), seen)
+  for (const code of new Set(record.errorCodes))
+    add('error', check, ERROR_CODE.test(code) ? code : 'other', seen)
+  if (!isJudged(record)) return
+  for (const trait of new Set(record.traits)) add('trait', check, trait)
+  const differences = record.differences.map(
+    ({ path, kind: what, v2Class, v3Class }) => [path, what, v2Class, v3Class] as const,
+  )
+  for (const fields of distinct(differences)) add('difference', ...fields)
+  for (const fields of distinct(record.equivalences.map(({ rule, path }) => [rule, path])))
+    add('rule', ...fields)
+  if (record.learner === undefined || day === undefined) add('uncounted', 'unnamed')
+  else if (!key.covers(day)) add('uncounted', 'otherPeriod')
+}
+
+/** Learners and days that were judged, each once. */
+function pairsOf({ unit, check, records }: ComparedExchange, key: EvidenceKey): readonly HashedPair[] {
+  const school = key.hash('school', unit)
+  const pairs = new Map<string, boolean>()
+  for (const record of records) {
+    const { learner, day } = record
+    if (!isJudged(record) || learner === undefined || day === undefined || !key.covers(day)) continue
+    const name = `${learner.toLowerCase()} ${day}`
+    pairs.set(name, pairs.get(name) === true || isDifferent(record))
+  }
+  const checks = bitOf(check)
+  return [...pairs].map(([name, differs]) => ({
+    hash: key.hash('pair', name),
+    school,
+    checks,
+    differs: differs ? checks : 0,
+  }))
+}
+
+const bitOf = (check: CheckKind): number => 1 << checkBits[check]
+
+/** True where both sides were known. */
+export const isJudged = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean => verdict !== 'unknown'
+
+/** True where V3 is not what V2 is. */
+export const isDifferent = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean =>
+  verdict === 'differs' || verdict === 'onlyV2' || verdict === 'onlyV3'
+
+function isNear(day: string, today: string): boolean {
+  const away = (Date.parse(day) - Date.parse(today)) / DAY_MS
+  return /^\d{4}-\d\d-\d\d$/.test(day) && away >= -DAYS_BEFORE && away <= DAYS_AFTER
+}
+
+function distinct(rows: readonly (readonly string[])[]): readonly (readonly string[])[] {
+  return [...new Map(rows.map((row) => [row.join('\n'), row])).values()]
+}

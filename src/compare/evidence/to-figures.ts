@@ -1,0 +1,76 @@
+import type {
+  ComparisonFigures,
+  ComparisonThresholds,
+  KeptEvidence,
+  NeededCheck,
+} from '../../rollout/index.ts'
+import { cappedSum } from './capped-sum.ts'
+import { checkBits, countsOf } from './count-name.ts'
+import { neededTrials, upperBound } from './upper-bound.ts'
+
+/** The figures of a step by what is kept at the present stage and share; undefined: nothing is. */
+export function toFigures(
+  kept: KeptEvidence | undefined,
+  check: NeededCheck,
+  { limit, confidence, schoolShare }: Pick<ComparisonThresholds, 'limit' | 'confidence' | 'schoolShare'>,
+): ComparisonFigures {
+  const counts = kept?.counts ?? new Map<string, number>()
+  const schools = (kept?.periods ?? []).map((period) => period.schools[checkBits[check]] ?? [])
+  // A school has the cap in each period, so it has it in their sum.
+  const countedPairs = sumOf(schools.map((pairs) => cappedSum(pairs, schoolShare)))
+  // The differences of a school are not capped: they may be those of all.
+  const differing = sumOf((kept?.periods ?? []).map((period) => period.differing))
+  const codes = valuesOf(counts, 'code', check, 'compared')
+  const errors = new Set(valuesOf(counts, 'error', check, 'compared'))
+  return {
+    check,
+    ...shareOf(counts),
+    pairs: sumOf(schools.map(sumOf)),
+    countedPairs,
+    schools: Math.max(0, ...schools.map((pairs) => pairs.length)),
+    differing,
+    bound: upperBound(differing, countedPairs, confidence),
+    neededPairs: neededTrials(differing, limit, confidence),
+    days: countsOf(counts, 'schoolDay').filter(({ fields }) => fields[1] === check).length,
+    codes,
+    codesNotCompared: valuesOf(counts, 'code', undefined, 'seen').filter((code) => !codes.includes(code)),
+    traits: countsOf(counts, 'trait')
+      .filter(({ fields }) => fields[0] === check)
+      .map(({ fields }) => fields[1] ?? ''),
+    errorsNotCompared: valuesOf(counts, 'error', check, 'seen').filter((code) => !errors.has(code)),
+    full: kept?.full ?? false,
+    damaged: kept?.damaged ?? false,
+  }
+}
+
+/** The share of the sample that was compared: of its requests, and of the records of those. */
+function shareOf(counts: ReadonlyMap<string, number>): Pick<ComparisonFigures, 'sampled' | 'comparedShare'> {
+  let [sampled, compared, records, judged] = [0, 0, 0, 0]
+  for (const { fields, count } of countsOf(counts, 'exchange')) {
+    sampled += count
+    if (fields[2] === 'compared') compared += count
+  }
+  for (const { fields, count } of countsOf(counts, 'verdict')) {
+    records += count
+    if (fields[2] !== 'unknown') judged += count
+  }
+  return {
+    sampled,
+    comparedShare: sampled === 0 || records === 0 ? 0 : (compared / sampled) * (judged / records),
+  }
+}
+
+/** Codes in the second field that were compared or seen, in one check or in any. */
+function valuesOf(
+  counts: ReadonlyMap<string, number>,
+  group: 'code' | 'error',
+  check: NeededCheck | undefined,
+  how: 'compared' | 'seen',
+): readonly string[] {
+  const found = countsOf(counts, group)
+    .filter(({ fields }) => (check === undefined || fields[0] === check) && fields[2] === how)
+    .map(({ fields }) => fields[1] ?? '')
+  return [...new Set(found)].sort()
+}
+
+const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, one) => sum + one, 0)

@@ -1,0 +1,102 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import { cappedSum } from '../../../src/compare/evidence/capped-sum.ts'
+import { neededTrials, upperBound } from '../../../src/compare/evidence/upper-bound.ts'
+
+describe('the upper bound of a share', () => {
+  // One-sided 95 %: the upper ends of two-sided 90 % intervals of Clopper and Pearson, as R's binom.test(x, n, conf.level = 0.9) has them.
+  it.each([
+    [0, 10, 0.2588656],
+    [1, 10, 0.3941633],
+    [2, 10, 0.5069013],
+    [5, 10, 0.7775588],
+    [0, 59, 0.0495097],
+    [1, 100, 0.0465605],
+    [10, 100, 0.1637154],
+  ])('after %i of %i is %f', (differing, trials, bound) => {
+    expect(upperBound(differing, trials, 0.95)).toBeCloseTo(bound, 5)
+  })
+
+  it('is the closed form where nothing differs', () => {
+    for (const trials of [1, 7, 598, 12_345, 50_000])
+      expect(upperBound(0, trials, 0.95)).toBeCloseTo(1 - 0.05 ** (1 / trials), 10)
+  })
+
+  it('is 1 without a trial, and where all or more differ', () => {
+    expect([upperBound(0, 0, 0.95), upperBound(5, 5, 0.95), upperBound(9, 5, 0.95)]).toEqual([1, 1, 1])
+  })
+
+  it('has the true share below it as often as is promised', () => {
+    // The exact probability of at most x, summed: at the bound it is 1 - confidence.
+    const atMost = (x: number, n: number, p: number): number => {
+      let term = (1 - p) ** n
+      let sum = term
+      for (let k = 1; k <= x; k += 1) {
+        term *= ((n - k + 1) / k) * (p / (1 - p))
+        sum += term
+      }
+      return sum
+    }
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 600 }),
+        fc.double({ min: 0, max: 0.2, noNaN: true }),
+        fc.constantFrom(0.9, 0.95, 0.99),
+        (trials, share, confidence) => {
+          const differing = Math.floor(trials * share)
+          const bound = upperBound(differing, trials, confidence)
+          expect(atMost(differing, trials, bound)).toBeCloseTo(1 - confidence, 6)
+        },
+      ),
+      { numRuns: 200 },
+    )
+  })
+
+  it.each([
+    [0, 0.005, 598],
+    [1, 0.005, 947],
+    [0, 0.01, 299],
+    [0, 0.05, 59],
+  ])('with %i that differ is under %f from %i on', (differing, limit, trials) => {
+    expect(neededTrials(differing, limit, 0.95)).toBe(trials)
+    expect(upperBound(differing, trials, 0.95)).toBeLessThan(limit)
+    expect(upperBound(differing, trials - 1, 0.95)).toBeGreaterThanOrEqual(limit)
+  })
+})
+
+describe('the pairs that count with a cap for each school', () => {
+  it.each([
+    ['five schools alike', [100, 100, 100, 100, 100], 500],
+    ['four schools', [100, 100, 100, 100], 0],
+    ['one school that is 99 % of the traffic', [9_900, 20, 20, 20, 20, 20], 125],
+    ['one small school', [100, 100, 100, 100, 10], 50],
+    ['no school', [], 0],
+  ])('%s', (_, pairs, counted) => {
+    expect(cappedSum(pairs, 0.2)).toBe(counted)
+  })
+
+  it('are all where the cap is 1', () => {
+    expect(cappedSum([7, 3], 1)).toBe(10)
+  })
+
+  it('are as many as there can be, and never more than the cap allows', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 0, max: 1_000 }), { maxLength: 40 }),
+        fc.constantFrom(0.1, 0.2, 0.25, 0.5),
+        (pairs, share) => {
+          const counted = cappedSum(pairs, share)
+          const within = (total: number): number =>
+            pairs.reduce((sum, count) => sum + Math.min(count, share * total), 0)
+          expect(within(counted)).toBeGreaterThanOrEqual(counted - 1e-6)
+          expect(within(counted + 1)).toBeLessThan(counted + 1)
+          // More of the largest school never buys more than its cap.
+          const [first = 0, ...rest] = pairs
+          const more = cappedSum([first + 1_000_000, ...rest], share)
+          expect(more).toBeLessThanOrEqual(rest.reduce((sum, count) => sum + count, 0) / (1 - share) + 1e-6)
+        },
+      ),
+    )
+  })
+})
