@@ -28,6 +28,8 @@ export interface Comparison {
   /** Empty unless the verdict is `differs`. */
   readonly differences: readonly FieldDifference[]
   readonly equivalences: readonly FieldEquivalence[]
+  /** Names of expired rules of the partner that would have made one of these differences equivalent; undefined: none. */
+  readonly expiredRules?: readonly string[]
 }
 
 export type VerdictCounts = Readonly<Record<Verdict, number>>

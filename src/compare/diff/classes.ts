@@ -1,0 +1,116 @@
+import { isGuid } from '../../odata/index.ts'
+import { isMembers, memberOf, type Members, momentOf, nanosBetween, ZERO_GUID } from './values.ts'
+
+/** How the texts of a member are classed. `text` never reads a guid or a time out of what a person wrote. */
+export type TextForm = 'any' | 'text'
+
+/**
+ * The class of a value, which says what kind of value it is and never the value itself. All classes are words of fixed lists, so that
+ * a service cannot make their number grow.
+ */
+export function classOf(value: unknown, form: TextForm = 'any'): string {
+  if (value === undefined) return 'missing'
+  if (value === null) return 'null'
+  if (typeof value === 'string') return form === 'text' ? lengthClass(value) : textClass(value)
+  if (typeof value === 'number') return numberClass(value)
+  if (typeof value === 'boolean') return 'boolean'
+  return Array.isArray(value) ? 'list' : 'object'
+}
+
+function textClass(text: string): string {
+  if (isGuid(text)) return text === ZERO_GUID ? 'guid:zero' : 'guid'
+  return momentOf(text) === undefined ? lengthClass(text) : 'time'
+}
+
+/** Upper bounds of the classes of lengths and numbers, and their names. */
+const lengths = bounds([0, 9, 20, 50, 100, 255, 1_000])
+const numbers = bounds([0, 5, 15, 30, 60, 1_000])
+const counts = bounds([0, 1, 2, 9, 99])
+
+function bounds(uppers: readonly number[]): readonly { readonly upTo: number; readonly name: string }[] {
+  return [...uppers, Number.POSITIVE_INFINITY].map((upTo, index) => {
+    const from = (uppers[index - 1] ?? -1) + 1
+    return {
+      upTo,
+      name: upTo === Number.POSITIVE_INFINITY ? `${from}+` : from === upTo ? `${from}` : `${from}-${upTo}`,
+    }
+  })
+}
+
+const nameIn = (classes: ReturnType<typeof bounds>, value: number): string =>
+  classes.find(({ upTo }) => value <= upTo)?.name ?? ''
+
+function lengthClass(text: string): string {
+  return `length:${nameIn(lengths, text.length)}`
+}
+
+function numberClass(value: number): string {
+  if (!Number.isInteger(value)) return 'number:fraction'
+  return value < 0 ? 'number:negative' : `number:${nameIn(numbers, value)}`
+}
+
+/** How often a record or an element occurs: `count:2`, `count:3-9`. */
+export function countClass(count: number): string {
+  return `count:${nameIn(counts, count)}`
+}
+
+/** What both booleans of a mark say of its code. */
+export type CodeClass = 'code:present' | 'code:absent' | 'code:neither' | 'code:both'
+
+/** The class of a mark's code by the record's own booleans; undefined where they are none. */
+export function codeClassOf(mark: Members): CodeClass | undefined {
+  const present = memberOf(mark, 'Present')
+  const absent = memberOf(mark, 'Absent')
+  if (typeof present !== 'boolean' || typeof absent !== 'boolean') return undefined
+  if (present) return absent ? 'code:both' : 'code:present'
+  return absent ? 'code:absent' : 'code:neither'
+}
+
+/** Classes of two different values of one member; that of V3 says how it relates to that of V2, where that can be said. */
+export function classesOf(
+  v2: unknown,
+  v3: unknown,
+  form: TextForm = 'any',
+): readonly [v2: string, v3: string] {
+  const classes = [classOf(v2, form), classOf(v3, form)] as const
+  if (typeof v2 !== 'string' || typeof v3 !== 'string') return classes
+  const [from, to] = form === 'any' ? [momentOf(v2), momentOf(v3)] : []
+  if (from !== undefined && to !== undefined) return ['time', shiftClass(nanosBetween(from, to) / 1e9)]
+  const relation = classes.every((name) => name.startsWith('length:')) ? relationOf(v2, v3) : undefined
+  return relation === undefined ? classes : [classes[0], `${classes[1]} ${relation}`]
+}
+
+const QUARTER_SECONDS = 900
+const DAY_SECONDS = 86_400
+
+/** Shifts that a wrong zone or day makes are named exactly; others by their size, so that a class never tells a time. */
+function shiftClass(seconds: number): string {
+  const sign = seconds < 0 ? '-' : '+'
+  const size = Math.abs(seconds)
+  const isZone = size % QUARTER_SECONDS === 0 && size <= 14 * 3_600
+  if (isZone || size === DAY_SECONDS) return `time:${sign}${size}s`
+  return `time:${sign}${shifts.find(({ under }) => size < under)?.name ?? '>7d'}`
+}
+
+const shifts = [
+  { under: 1, name: '<1s' },
+  { under: 60, name: '1-60s' },
+  { under: 3_600, name: '1-60min' },
+  { under: DAY_SECONDS, name: '1-24h' },
+  { under: 7 * DAY_SECONDS, name: '1-7d' },
+]
+
+/** What a service did to a text, where one step explains it. */
+function relationOf(v2: string, v3: string): string | undefined {
+  if (v2.trim() === v3.trim()) return 'trimmed'
+  if (v2.normalize('NFC') === v3.normalize('NFC')) return 'normalised'
+  if (v2.toLowerCase() === v3.toLowerCase()) return 'case'
+  if (v2.replaceAll(/\s+/g, ' ').trim() === v3.replaceAll(/\s+/g, ' ').trim()) return 'spaces'
+  if (v3 !== '' && v2.startsWith(v3)) return 'cut'
+  return v2 !== '' && v3.startsWith(v2) ? 'longer' : undefined
+}
+
+/** The class of an element of a list: `element` for an object, else that of its value. */
+export function elementClass(value: unknown): string {
+  return isMembers(value) ? 'element' : classOf(value)
+}

@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest'
+
+import { diffMarks, MAX_WINDOW_ROWS, type RecordDiff } from '../../../src/compare/diff/index.ts'
+import { guid, markRow } from './mark-rows.ts'
+
+const zero = '00000000-0000-0000-0000-000000000000'
+const rows = (...indexes: number[]): Record<string, unknown>[] => indexes.map((index) => markRow(index))
+
+function outline(diffs: readonly RecordDiff[]): readonly string[] {
+  return diffs.map(({ comparison: { verdict, differences, equivalences } }) =>
+    [
+      verdict,
+      ...differences.map(({ path, kind, v2Class, v3Class }) => `${path} ${kind} ${v2Class} ${v3Class}`),
+      ...equivalences.map(({ rule, path }) => `${rule} ${path}`),
+    ].join(', '),
+  )
+}
+
+describe('diffMarks', () => {
+  it('aligns by mark id, wherever a row stands', () => {
+    const v3 = [markRow(9), ...rows(1, 2, 3)]
+    expect(outline(diffMarks(rows(1, 2, 3), v3))).toEqual(['same', 'same', 'same', 'onlyV3'])
+    expect(outline(diffMarks(v3, rows(1, 2, 3)))).toEqual(['onlyV2', 'same', 'same', 'same'])
+  })
+
+  it('aligns by learner and session where ids differ, and says that they do', () => {
+    const v3 = [markRow(1, { ExternalID: guid(0xf, 1) })]
+    expect(outline(diffMarks(rows(1), v3))).toEqual(['differs, ExternalID value guid guid'])
+  })
+
+  it.each([
+    ['a zero guid', zero, 'ExternalID value guid:zero guid'],
+    ['null', null, 'ExternalID null null guid'],
+    ['an empty text', '', 'ExternalID value length:0 guid'],
+  ])('aligns a mark whose id is %s by learner and session', (_, ExternalID, found) => {
+    expect(outline(diffMarks([markRow(1, { ExternalID })], rows(1)))).toEqual([`differs, ${found}`])
+    expect(outline(diffMarks([markRow(1, { ExternalID })], [markRow(1, { ExternalID })]))).toEqual(['same'])
+  })
+
+  it('lets the id decide where learner or session say something else', () => {
+    const v3 = [markRow(1, { Learner: guid(0xc, 2), AttendableEvent: guid(0xd, 2) }), markRow(3)]
+    expect(outline(diffMarks(rows(1, 3), v3))).toEqual([
+      'differs, Learner value guid guid, AttendableEvent value guid guid',
+      'same',
+    ])
+  })
+
+  it('counts rows with one key as one record', () => {
+    expect(outline(diffMarks(rows(1, 2), rows(1, 1, 2)))).toEqual([
+      'differs, (row) count count:1 count:2',
+      'same',
+    ])
+    expect(outline(diffMarks(rows(1, 1), rows(1, 1)))).toEqual(['same'])
+    const changed = markRow(1, { MinutesLate: 3 })
+    expect(outline(diffMarks([...rows(1), changed], [changed, ...rows(1)]))).toEqual(['same'])
+    expect(outline(diffMarks([changed], [...rows(1), changed]))).toEqual([
+      'differs, (row) count count:1 count:2',
+    ])
+  })
+
+  it('shows a second mark of one learner and session with an id of its own as a mark of one side', () => {
+    const doubled = [markRow(1), markRow(1, { ExternalID: guid(0xf, 1) })]
+    expect(outline(diffMarks(rows(1), doubled))).toEqual(['same', 'onlyV3'])
+    const others = doubled.map((row, index) => ({ ...row, ExternalID: guid(0xf, index + 5) }))
+    expect(outline(diffMarks(rows(1), others))).toEqual(['differs, ExternalID value guid guid', 'onlyV3'])
+  })
+
+  it('pairs marks of one learner and session by their content first', () => {
+    const of = (ids: number, minutes: readonly number[]): Record<string, unknown>[] =>
+      minutes.map((MinutesLate, at) => markRow(1, { ExternalID: guid(ids, at), MinutesLate }))
+    const found = outline(diffMarks(of(1, [3, 7, 9]), of(2, [9, 3]), { order: 'free' }))
+    expect(found.toSorted()).toEqual([
+      'differs, ExternalID value guid guid',
+      'differs, ExternalID value guid guid',
+      'onlyV2',
+    ])
+  })
+
+  it('cannot compare rows that nothing names', () => {
+    const nameless = [
+      null,
+      7,
+      'x',
+      [],
+      {},
+      { Learner: guid(0xc, 1) },
+      { ExternalID: 5 },
+      { ExternalID: 'x'.repeat(65) },
+    ]
+    expect(outline(diffMarks(nameless, rows(1)))).toEqual(['onlyV3', ...nameless.map(() => 'unknown')])
+  })
+
+  it('says which rows moved, and that only where it means something', () => {
+    const v2 = rows(1, 2, 3, 4, 5)
+    const v3 = rows(1, 5, 2, 3, 4)
+    const moved = 'equivalent, order-unasked (row)'
+    expect(outline(diffMarks(v2, v3))).toEqual(['same', 'same', 'same', 'same', moved])
+    expect(outline(diffMarks(v2, v3, { order: 'asked' })).at(-1)).toBe('differs, (row) order place place')
+    expect(outline(diffMarks(v2, v3, { order: 'free' }))).toEqual(['same', 'same', 'same', 'same', 'same'])
+  })
+
+  it('refuses a window that is too large', () => {
+    const many = Array.from({ length: MAX_WINDOW_ROWS + 1 }, () => null)
+    expect(() => diffMarks(many, [])).toThrow(expect.objectContaining({ code: 'ADP_LIMIT' }))
+  })
+})

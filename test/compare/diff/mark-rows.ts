@@ -1,0 +1,30 @@
+import type { FlatReply } from '../../../src/v2/record/flat-reply.ts'
+
+const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
+
+/** A guid that says what it is of. */
+export const guid = (kind: number, index: number): string =>
+  `${hex(kind, 8)}-0000-4000-8000-${hex(index, 12)}`
+
+/** A mark of learner and session `index`, with every member as V2 gives it. */
+export function markRow(
+  index: number,
+  changes: Partial<Record<keyof FlatReply, unknown>> = {},
+): Record<string, unknown> {
+  return {
+    ExternalID: guid(0xa, index),
+    Present: true,
+    Absent: false,
+    RecordedOn: '2026-03-02T09:05:11Z',
+    ChangeProcessName: 'Acme Register',
+    AttendableEventStart: '2026-03-02T08:45:00Z',
+    RecordedBy: guid(0xb, 1),
+    Learner: guid(0xc, index),
+    AttendableEvent: guid(0xd, index),
+    SchoolAttendanceCode: guid(0xe, 1),
+    MinutesLate: null,
+    Comment: null,
+    AttendanceHistorys: [],
+    ...changes,
+  }
+}
