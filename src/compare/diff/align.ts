@@ -117,8 +117,8 @@ function groupByOtherKey(
 ): ReadonlyMap<string, readonly KeyedRecord[]> {
   const groups = new Map<string, KeyedRecord[]>()
   for (const record of records) {
-    const [row] = record.rows
-    const key = row === undefined ? undefined : otherKeyOf?.(row)
+    // The least one where its rows disagree: not that of the row which happens to be the first.
+    const [key] = record.rows.flatMap((row) => otherKeyOf?.(row) ?? []).sort()
     if (key === undefined) continue
     const group = groups.get(key)
     if (group === undefined) groups.set(key, [record])
@@ -135,32 +135,49 @@ function pairByContent(
   const [one, other] = [v2[0], v3[0]]
   if (one === undefined || other === undefined) return []
   if (v2.length === 1 && v3.length === 1) return [[one, other]]
-  return pairEqualFirst(v2, v3, ({ rows: [row] }) => contentKey(row, without))
+  return pairEqualFirst(v2, v3, ({ rows }) => rows, without)
 }
 
 /** Pairs items of equal content, then what is left in the order of its content; as many pairs as the shorter list has items. */
 export function pairEqualFirst<Item>(
   v2: readonly Item[],
   v3: readonly Item[],
-  keyOf: (item: Item) => string,
+  rowsOf: (item: Item) => readonly Members[],
+  without: ReadonlySet<string> = new Set(),
 ): readonly (readonly [v2: Item, v3: Item])[] {
+  const keyed = (items: readonly Item[]): readonly Keyed<Item>[] =>
+    items.map((item) => toKeyed(item, rowsOf(item), without)).sort(byContent)
   const pairs: (readonly [Item, Item])[] = []
-  const waiting = Map.groupBy(v3, (item) => keyOf(item))
-  const rest: (readonly [key: string, item: Item])[] = []
-  for (const item of v2) {
-    const key = keyOf(item)
-    const equal = waiting.get(key)?.pop()
-    if (equal === undefined) rest.push([key, item])
-    else pairs.push([item, equal])
+  const waiting = Map.groupBy(keyed(v3).toReversed(), ({ content }) => content)
+  const rest: Item[] = []
+  for (const { item, content } of keyed(v2)) {
+    const equal = waiting.get(content)?.pop()
+    if (equal === undefined) rest.push(item)
+    else pairs.push([item, equal.item])
   }
-  const others = [...waiting].sort(byKey).flatMap(([, items]) => items)
-  for (const [at, [, item]] of rest.sort(byKey).entries()) {
+  const others = [...waiting.values()].flat().sort(byContent)
+  for (const [at, item] of rest.entries()) {
     const other = others[at]
     if (other === undefined) break
-    pairs.push([item, other])
+    pairs.push([item, other.item])
   }
   return pairs
 }
 
-const byKey = ([one]: readonly [string, unknown], [other]: readonly [string, unknown]): number =>
-  one < other ? -1 : one > other ? 1 : 0
+interface Keyed<Item> {
+  readonly item: Item
+  readonly content: string
+  /** Orders items of one content that differ in form. */
+  readonly exact: string
+}
+
+function toKeyed<Item>(item: Item, rows: readonly Members[], without: ReadonlySet<string>): Keyed<Item> {
+  const [content = ''] = rows.map((row) => contentKey(row, { without })).sort()
+  const exact = rows.map((row) => contentKey(row, { exact: true })).sort()
+  return { item, content, exact: exact.join() }
+}
+
+function byContent<Item>(one: Keyed<Item>, other: Keyed<Item>): number {
+  if (one.content !== other.content) return one.content < other.content ? -1 : 1
+  return one.exact < other.exact ? -1 : one.exact > other.exact ? 1 : 0
+}

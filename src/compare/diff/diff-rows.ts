@@ -2,7 +2,6 @@ import { AdapterError } from '../../errors.ts'
 import type { Comparison } from '../verdict.ts'
 import { type AlignedRecord, alignRows, type Keys, pairEqualFirst } from './align.ts'
 import { reportCount } from './compare-values.ts'
-import { contentKey } from './content-key.ts'
 import { createFindings, type Findings, SAME, UNKNOWN } from './findings.ts'
 import { ROW_PATH } from './known-names.ts'
 import { isIncreasing, movedPlaces } from './moved.ts'
@@ -64,7 +63,8 @@ function compareRecord(
     kind.find(one, other, findings, options)
   } else {
     // A record that a service gives several times: equal rows belong together.
-    for (const [left, right] of pairEqualFirst(v2, v3, contentKey)) kind.find(left, right, findings, options)
+    for (const [left, right] of pairEqualFirst(v2, v3, (row) => [row]))
+      kind.find(left, right, findings, options)
     if (v2.length !== v3.length) reportCount(ROW_PATH, v2.length, v3.length, findings)
   }
   if (isMoved) reportMoved(findings, options.order)

@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest'
+
+import { diffRegistrations } from '../../../src/compare/diff/index.ts'
+import { guid } from './mark-rows.ts'
+
+type Document = Record<string, unknown>
+
+const registration = (index: number, changes: Document = {}): Document => ({
+  ExternalID: guid(1, index),
+  UPN: `A${index}`,
+  Enrolments: [
+    {
+      ExternalID: guid(2, index),
+      StartDate: '2024-09-02',
+      EnrolmentStatuses: [{ EnrolmentStatus: 'C' }, { EnrolmentStatus: 'M' }],
+    },
+    { ExternalID: guid(3, index), StartDate: '2025-09-02', EnrolmentStatuses: [] },
+  ],
+  ...changes,
+})
+
+function found(v2: Document, v3: Document): readonly string[] {
+  return diffRegistrations([v2], [v3]).flatMap(({ comparison: { verdict, differences, equivalences } }) => [
+    verdict,
+    ...differences.map(({ path, kind, v2Class, v3Class }) => `${path} ${kind} ${v2Class} ${v3Class}`),
+    ...equivalences.map(({ rule, path }) => `${rule} ${path}`),
+  ])
+}
+
+/** The document with its enrolments changed. */
+const withEnrolments = (change: (enrolments: Document[]) => unknown[]): Document => {
+  const document = registration(1)
+  return { ...document, Enrolments: change(document['Enrolments'] as Document[]) }
+}
+
+describe('diffRegistrations', () => {
+  it('aligns documents by ExternalID', () => {
+    const documents = [1, 2, 3].map((index) => registration(index))
+    const diffs = diffRegistrations(documents, [{}, ...documents.toReversed().slice(1)], { order: 'free' })
+    expect(diffs.map(({ comparison }) => comparison.verdict)).toEqual(['same', 'same', 'onlyV2', 'unknown'])
+  })
+
+  it('aligns elements of lists by ExternalID, in any order', () => {
+    expect(
+      found(
+        registration(1),
+        withEnrolments((list) => list.toReversed()),
+      ),
+    ).toEqual(['equivalent', 'order-unasked Enrolments'])
+  })
+
+  it.each<readonly [string, (list: Document[]) => unknown[], string]>([
+    [
+      'a member deep inside',
+      ([one, two]) => [{ ...one, StartDate: '2024-09-03' }, two],
+      'Enrolments/StartDate value length:10-20 length:10-20',
+    ],
+    ['an element that is missing', ([, two]) => [two], 'Enrolments missing element missing'],
+    [
+      'an element that is new',
+      (list) => [...list, { ExternalID: guid(9, 9) }],
+      'Enrolments extra missing element',
+    ],
+    ['an element twice', ([one, two]) => [one, one, two], 'Enrolments count count:1 count:2'],
+    [
+      'an element of a list without ids',
+      ([one, two]) => [
+        { ...one, EnrolmentStatuses: [{ EnrolmentStatus: 'X' }, { EnrolmentStatus: 'C' }] },
+        two,
+      ],
+      'Enrolments/EnrolmentStatuses/EnrolmentStatus value length:1-9 length:1-9',
+    ],
+    [
+      'an element of another type',
+      ([one, two]) => [{ ...one, EnrolmentStatuses: {} }, two],
+      'Enrolments/EnrolmentStatuses type list object',
+    ],
+    [
+      'a name of the client',
+      ([one, two]) => [{ ...one, 'Ada Lovelace': { Born: 1815 } }, two],
+      'Enrolments/(other) extra missing object',
+    ],
+  ])('finds %s', (_, change, expected) => {
+    expect(found(registration(1), withEnrolments(change))).toEqual(['differs', expected])
+  })
+
+  it('finds an unknown name once, however deep and often it is there', () => {
+    const of = (value: number): Document =>
+      registration(1, { Ada: { Byron: { born: value } }, Bob: { Byron: { born: value } } })
+    expect(found(of(1), of(2))).toEqual(['differs', '(other) value number:1-5 number:1-5'])
+  })
+
+  it('keeps a bounded number of findings of one document', () => {
+    const names = [
+      'Enrolments',
+      'EnrolmentStatuses',
+      'Comment',
+      'StartDate',
+      'Learner',
+      'UPN',
+      'Absent',
+      'Present',
+    ]
+    const tree = (depth: number, leaf: unknown): unknown =>
+      depth === 0 ? leaf : Object.fromEntries(names.map((name) => [name, tree(depth - 1, leaf)]))
+    const [diff] = diffRegistrations(
+      [registration(1, { Enrolments: tree(4, 'a') })],
+      [registration(1, { Enrolments: tree(4, 'b') })],
+    )
+    expect(diff?.comparison.differences.length).toBe(200)
+  })
+})

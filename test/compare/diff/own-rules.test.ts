@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest'
+
+import { compareMark, createOwnRules, type RuleCondition } from '../../../src/compare/diff/index.ts'
+import { markRow } from './mark-rows.ts'
+
+const rule = (path: string, when: RuleCondition, expires = '2026-12-31') => ({
+  name: 'known',
+  reason: 'V3 does so by contract',
+  owner: 'ops',
+  expires,
+  path,
+  when,
+})
+
+function verdictOf(path: string, when: RuleCondition, v2: unknown, v3: unknown): string {
+  const rules = createOwnRules([rule(path, when)], '2026-11-22')
+  return compareMark(markRow(1, { [path]: v2 }), markRow(1, { [path]: v3 }), { rules }).verdict
+}
+
+describe('createOwnRules', () => {
+  it.each<readonly [string, RuleCondition, unknown, unknown]>([
+    ['Comment', { trimmed: true }, ' dentist ', 'dentist'],
+    ['Comment', { ignoreCase: true }, 'Dentist', 'dentist'],
+    ['Comment', { cutTo: 4 }, 'dentist', 'dent'],
+    ['Comment', { trimmed: true, ignoreCase: true, cutTo: 4 }, '  To the dentist', 'to t'],
+    ['Comment', { trimmed: true, cutTo: 3 }, 'To the dentist', 'To'],
+    ['Comment', { kind: 'null', v2Class: 'length:0' }, '', null],
+    ['Comment', { v3Class: 'length:*' }, 'dentist', 'ill'],
+    ['MinutesLate', { kind: 'null', v2Class: 'null', v3Class: 'number:0' }, null, 0],
+    ['RecordedOn', { maxShiftSeconds: 2 }, '2026-03-02T09:05:11Z', '2026-03-02T10:05:12.5+01:00'],
+    ['RecordedOn', { v3Class: 'time:+3600s' }, '2026-03-02T09:05:11Z', '2026-03-02T10:05:11Z'],
+  ])('accepts what it names: %s %o', (path, when, v2, v3) => {
+    expect(verdictOf(path, when, v2, v3)).toBe('equivalent')
+  })
+
+  it.each<readonly [string, RuleCondition, unknown, unknown]>([
+    ['Comment', { trimmed: true }, ' dentist ', 'Dentist'],
+    ['Comment', { ignoreCase: true }, 'Dentist ', 'dentist'],
+    ['Comment', { cutTo: 4 }, 'dentist', 'den'],
+    ['Comment', { trimmed: true }, 'dentist', null],
+    ['Comment', { kind: 'null' }, 'dentist', 'ill'],
+    ['Comment', { v2Class: 'length:10-20' }, 'dentist', 'ill'],
+    ['MinutesLate', { maxShiftSeconds: 60 }, 5, 6],
+    ['RecordedOn', { maxShiftSeconds: 1 }, '2026-03-02T09:05:11Z', '2026-03-02T09:05:12.5Z'],
+    ['RecordedOn', { maxShiftSeconds: 60 }, '2026-03-02T09:05:11Z', 'later'],
+  ])('leaves what it does not name: %s %o', (path, when, v2, v3) => {
+    expect(verdictOf(path, when, v2, v3)).toBe('differs')
+  })
+
+  it('applies to its path only', () => {
+    const rules = createOwnRules([rule('ChangeProcessName', { kind: 'value' })], '2026-11-22')
+    const v3 = markRow(1, { ChangeProcessName: 'Markbridge', MinutesLate: 3 })
+    const { verdict, differences, equivalences } = compareMark(markRow(1), v3, { rules })
+    expect([verdict, differences.map(({ path }) => path), equivalences]).toEqual([
+      'differs',
+      ['MinutesLate'],
+      [{ rule: 'known', path: 'ChangeProcessName' }],
+    ])
+  })
+
+  it.each([
+    ['on its last day', '2026-11-22', 'equivalent', undefined],
+    ['a day later', '2026-11-21', 'differs', ['known']],
+  ])('counts %s', (_, expires, verdict, expiredRules) => {
+    const rules = createOwnRules([rule('MinutesLate', { v3Class: 'number:0' }, expires)], '2026-11-22')
+    const found = compareMark(markRow(1), markRow(1, { MinutesLate: 0 }), { rules })
+    expect([found.verdict, found.expiredRules]).toEqual([verdict, expiredRules])
+  })
+
+  it('prefers a rule that is valid to one that has expired', () => {
+    const when = { kind: 'null' } as const
+    const both = [{ ...rule('Comment', when, '2020-01-01'), name: 'old' }, rule('Comment', when)]
+    const found = compareMark(markRow(1), markRow(1, { Comment: '' }), {
+      rules: createOwnRules(both, '2026-11-22'),
+    })
+    expect([found.verdict, found.equivalences, found.expiredRules]).toEqual([
+      'equivalent',
+      [{ rule: 'known', path: 'Comment' }],
+      undefined,
+    ])
+  })
+})

@@ -1,0 +1,203 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import { diffMarks, diffRegistrations, type RecordDiff } from '../../../src/compare/diff/index.ts'
+import { type Verdict, verdicts } from '../../../src/compare/verdict.ts'
+import { runs } from '../../support/long-run.ts'
+import { guid, markRow } from './mark-rows.ts'
+
+const numRuns = runs(300, 5_000)
+
+/** Few ids, learners and sessions, so that rows meet in every way; now and then a row that is none. */
+const wildRow = fc.oneof(
+  {
+    weight: 9,
+    arbitrary: fc
+      .record({
+        ExternalID: fc.option(fc.integer({ min: 0, max: 6 })),
+        Learner: fc.option(fc.integer({ min: 0, max: 3 }), { freq: 9 }),
+        AttendableEvent: fc.integer({ min: 0, max: 2 }),
+        MinutesLate: fc.constantFrom(null, 0, 5, '5'),
+        Comment: fc.constantFrom(null, '', 'dentist', undefined),
+      })
+      .map(({ ExternalID, Learner, AttendableEvent, ...others }) =>
+        markRow(1, {
+          ...others,
+          ExternalID: ExternalID === null ? null : guid(0xa, ExternalID),
+          Learner: Learner === null ? null : guid(0xc, Learner),
+          AttendableEvent: guid(0xd, AttendableEvent),
+        }),
+      ),
+  },
+  { weight: 1, arbitrary: fc.jsonValue() },
+)
+const wildRows = fc.array(wildRow, { maxLength: 14 })
+
+/** What was found, in no order; without what the order of rows makes of them. */
+const found = (diffs: readonly RecordDiff[]): readonly string[] =>
+  diffs
+    .map(({ comparison: { verdict, differences, equivalences } }) =>
+      JSON.stringify([
+        verdict,
+        differences.map((one) => JSON.stringify(one)).toSorted(),
+        equivalences.map((one) => JSON.stringify(one)).toSorted(),
+      ]),
+    )
+    .toSorted()
+
+/** The records of one side: rows with one key count once, rows without a key each. */
+const recordsOf = (diffs: readonly RecordDiff[], side: 'v2' | 'v3'): number =>
+  diffs.filter((diff) => diff[side] !== undefined).length
+
+describe('diffMarks, for any rows', () => {
+  it('gives each record one verdict, and loses none', () => {
+    fc.assert(
+      fc.property(wildRows, wildRows, (v2, v3) => {
+        const diffs = diffMarks(v2, v3)
+        const of = (verdict: Verdict): number =>
+          diffs.filter(({ comparison }) => comparison.verdict === verdict).length
+        expect(verdicts.reduce((sum, verdict) => sum + of(verdict), 0)).toBe(diffs.length)
+        // As many records as one side has by itself, however they meet those of the other.
+        expect(recordsOf(diffs, 'v2')).toBe(diffMarks(v2, []).length)
+        expect(recordsOf(diffs, 'v3')).toBe(diffMarks([], v3).length)
+        for (const {
+          comparison: { verdict, differences },
+        } of diffs) {
+          expect(differences.length > 0).toBe(verdict === 'differs')
+        }
+      }),
+      { numRuns },
+    )
+  })
+
+  it('does not depend on the order of rows', () => {
+    const shuffled = wildRows.chain((rows) =>
+      fc.tuple(fc.constant(rows), fc.shuffledSubarray(rows, { minLength: rows.length })),
+    )
+    fc.assert(
+      fc.property(shuffled, shuffled, ([v2, otherV2], [v3, otherV3]) => {
+        const free = { order: 'free' } as const
+        expect(found(diffMarks(otherV2, otherV3, free))).toEqual(found(diffMarks(v2, v3, free)))
+      }),
+      { numRuns },
+    )
+  })
+
+  it('finds nothing between rows and themselves', () => {
+    fc.assert(
+      fc.property(wildRows, (rows) => {
+        const copy = JSON.parse(JSON.stringify(rows)) as unknown[]
+        for (const { comparison } of diffMarks(rows, copy))
+          expect(['same', 'unknown']).toContain(comparison.verdict)
+      }),
+      { numRuns },
+    )
+  })
+
+  it('says the mirror image with the sides swapped', () => {
+    const mirror: Readonly<Record<string, string>> = { onlyV2: 'onlyV3', onlyV3: 'onlyV2' }
+    fc.assert(
+      fc.property(wildRows, wildRows, (v2, v3) => {
+        const of = (diffs: readonly RecordDiff[]): readonly string[] =>
+          diffs.map(({ comparison }) => comparison.verdict)
+        const there = of(diffMarks(v2, v3, { order: 'free' }))
+        const back = of(diffMarks(v3, v2, { order: 'free' })).map((verdict) => mirror[verdict] ?? verdict)
+        expect(back.toSorted()).toEqual(there.toSorted())
+      }),
+      { numRuns },
+    )
+  })
+})
+
+interface Mutation {
+  readonly apply: (row: Record<string, unknown>) => readonly Record<string, unknown>[]
+  readonly expected: string
+}
+const change = (member: string, value: unknown, kind: string): Mutation => ({
+  apply: (row) => [{ ...row, [member]: value }],
+  expected: `differs ${member} ${kind}`,
+})
+
+const mutations: readonly Mutation[] = [
+  change('RecordedOn', '2026-03-02T10:05:11Z', 'value'),
+  change('AttendableEventStart', null, 'null'),
+  change('Comment', 'dentist', 'null'),
+  change('MinutesLate', 0, 'null'),
+  change('MinutesLate', '7', 'null'),
+  change('Present', false, 'value'),
+  change('Absent', 1, 'type'),
+  change('SchoolAttendanceCode', guid(0xe, 5), 'value'),
+  change('ChangeProcessName', 'Another', 'value'),
+  change('RecordedBy', null, 'null'),
+  change('Learner', guid(0xc, 0xffff), 'value'),
+  {
+    apply: (row) => [{ ...row, ExternalID: String(row['ExternalID']).replace('0000000a', '00000099') }],
+    expected: 'differs ExternalID value',
+  },
+  {
+    apply: (row) => [{ ...row, Learner: String(row['Learner']).toUpperCase() }],
+    expected: 'equivalent guid-case Learner',
+  },
+  {
+    apply: (row) => [{ ...row, RecordedOn: '2026-03-02T09:05:11+00:00' }],
+    expected: 'equivalent instant-form RecordedOn',
+  },
+  { apply: (row) => [row, row], expected: 'differs (row) count' },
+  { apply: () => [], expected: 'onlyV2' },
+]
+
+const line = ({ comparison: { verdict, differences, equivalences } }: RecordDiff): string =>
+  [
+    verdict,
+    ...differences.map(({ path, kind }) => `${path} ${kind}`),
+    ...equivalences.map(({ rule, path }) => `${rule} ${path}`),
+  ].join(' ')
+
+describe('diffMarks, for rows with injected differences', () => {
+  it('finds exactly those', () => {
+    const cases = fc.array(fc.option(fc.nat({ max: mutations.length - 1 }), { freq: 2 }), { maxLength: 60 })
+    fc.assert(
+      fc.property(cases, fc.nat({ max: 5 }), (chosen, extras) => {
+        const v2 = chosen.map((_, index) => markRow(index, { MinutesLate: null }))
+        const expected = chosen.map((at) => (at === null ? 'same' : (mutations[at]?.expected ?? '')))
+        const added = Array.from({ length: extras }, (_, index) => markRow(1_000 + index))
+        const v3 = [
+          ...added,
+          ...v2.flatMap((row, index) => mutations[chosen[index] ?? -1]?.apply(row) ?? [row]),
+        ]
+        const lines = diffMarks(v2, v3).map(line)
+        expect(lines).toEqual([...expected, ...added.map(() => 'onlyV3')])
+      }),
+      { numRuns },
+    )
+  })
+})
+
+describe('what comes out', () => {
+  it('has no value and no name of the rows', () => {
+    const marker = fc.string({
+      minLength: 6,
+      maxLength: 12,
+      unit: fc.constantFrom('q', 'x', 'z', 'Q', 'X', 'Z', '#', '§', 'é'),
+    })
+    const hostile = fc.dictionary(marker, fc.oneof(marker, fc.array(marker), fc.dictionary(marker, marker)))
+    const row = fc
+      .tuple(fc.nat({ max: 3 }), marker, hostile, fc.boolean())
+      .map(([index, text, others, isText]) => ({
+        ...markRow(index, { Comment: text, ChangeProcessName: isText ? text : null, RecordedBy: text }),
+        ...others,
+        '@odata.context': text,
+        Enrolments: [{ ExternalID: text, Comment: text }, text],
+      }))
+    const rows = fc.array(row, { minLength: 1, maxLength: 6 })
+    fc.assert(
+      fc.property(rows, rows, (v2, v3) => {
+        for (const diff of [diffMarks, diffRegistrations]) {
+          const text = JSON.stringify(diff(v2, v3).map(({ comparison }) => comparison))
+          expect(text).not.toMatch(/[qxzQXZ#§é]{2}|[0-9a-f]{8}-|2026|Acme/)
+        }
+      }),
+      { numRuns },
+    )
+  })
+})
