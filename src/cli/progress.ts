@@ -11,6 +11,15 @@ export interface ProgressOptions {
   /** Undefined if it is not known. */
   readonly total: number | undefined
   readonly nowMs: () => number
+  /** What is counted, in the plural. Default `parts`. */
+  readonly unit?: string
+  /** Parts that were there before: they count, and say nothing of the rate. Default 0. */
+  readonly before?: number
+  /**
+   * For work whose parts take long: the rate is always shown, with what this gives, and without a terminal there is a line with it
+   * at this interval, ms. Default: what it waits for is shown after a second without a part.
+   */
+  readonly steady?: { readonly detail: () => string; readonly everyMs: number }
 }
 
 const BAR_WIDTH = 24
@@ -22,19 +31,21 @@ export class Progress {
   private readonly startMs: number
   private readonly ticks: NodeJS.Timeout
   private lastMs: number
+  private saidMs: number
   private done = 0
   private isStopped = false
 
   constructor(options: ProgressOptions) {
     this.options = options
-    this.startMs = this.lastMs = options.nowMs()
+    this.startMs = this.lastMs = this.saidMs = options.nowMs()
+    this.done = options.before ?? 0
     this.ticks = setInterval(() => this.tick(), TICK_MS)
     this.draw()
   }
 
-  /** Counts a part; `line` is printed above the bar. */
-  advance(line: string | undefined): void {
-    this.done += 1
+  /** Counts a part, or several; `line` is printed above the bar. */
+  advance(line: string | undefined, count = 1): void {
+    this.done += count
     this.lastMs = this.options.nowMs()
     this.erase()
     if (line !== undefined) this.options.output.write(`${line}\n`)
@@ -50,9 +61,13 @@ export class Progress {
   }
 
   private tick(): void {
-    const { status, isTerminal } = this.options
+    const { status, isTerminal, steady, nowMs } = this.options
     if (isTerminal) this.draw()
-    else if (this.waitedSeconds() >= 1) status.write(`${this.waiting()}\n`)
+    else if (steady !== undefined) {
+      if (nowMs() - this.saidMs < steady.everyMs) return
+      this.saidMs = nowMs()
+      status.write(`${this.pace()}\n`)
+    } else if (this.waitedSeconds() >= 1) status.write(`${this.waiting()}\n`)
   }
 
   private erase(): void {
@@ -67,7 +82,8 @@ export class Progress {
     if (!isTerminal) return
     this.erase()
     const bar = total === undefined || total === 0 ? '' : `${this.bar(total)} `
-    const text = this.waitedSeconds() >= 1 ? this.waiting() : this.pace()
+    const isWaiting = this.options.steady === undefined && this.waitedSeconds() >= 1
+    const text = isWaiting ? this.waiting() : this.pace()
     // One column is left: a full line would wrap, and could not be erased. Some terminals do not know their width.
     const width = (status.columns ?? 0) > 1 ? (status.columns ?? 0) : 80
     status.write(`${bar}${text}`.slice(0, width - 1))
@@ -80,13 +96,16 @@ export class Progress {
 
   /** `12 of 30 parts, 5.2/s, 4 s left` */
   private pace(): string {
-    const { total, nowMs } = this.options
-    const rate = (this.done / Math.max(nowMs() - this.startMs, 1)) * 1_000
+    const { total, nowMs, before = 0, steady } = this.options
+    const rate = ((this.done - before) / Math.max(nowMs() - this.startMs, 1)) * 1_000
     const left =
       total === undefined || rate === 0 ? undefined : Math.ceil(Math.max(total - this.done, 0) / rate)
-    return [this.count(), `${rate.toFixed(1)}/s`, ...(left === undefined ? [] : [`${left} s left`])].join(
-      ', ',
-    )
+    return [
+      this.count(),
+      ...(steady === undefined ? [] : [steady.detail()]),
+      `${rate.toFixed(1)}/s`,
+      ...(left === undefined ? [] : [`${left} s left`]),
+    ].join(', ')
   }
 
   private waiting(): string {
@@ -94,8 +113,8 @@ export class Progress {
   }
 
   private count(): string {
-    const { total } = this.options
-    return total === undefined ? `${this.done} parts` : `${this.done} of ${total} parts`
+    const { total, unit = 'parts' } = this.options
+    return total === undefined ? `${this.done} ${unit}` : `${this.done} of ${total} ${unit}`
   }
 
   private waitedSeconds(): number {

@@ -2,9 +2,12 @@
 export interface Environment {
   /** `MARKBRIDGE_LOG_LEVEL`: debug, info, warn, error or silent. */
   readonly logLevel: string | undefined
-  /** `MARKBRIDGE_SUBSCRIPTION_KEY` and `MARKBRIDGE_TOKEN`: what `send` sends. */
+  /** `MARKBRIDGE_SUBSCRIPTION_KEY` and `MARKBRIDGE_TOKEN`: what `send` and `compare run` send. */
   readonly subscriptionKey: string | undefined
   readonly token: string | undefined
+  /** `MARKBRIDGE_V3_SUBSCRIPTION_KEY` and `MARKBRIDGE_V3_TOKEN`: what `compare run` sends to V3 instead. */
+  readonly v3SubscriptionKey: string | undefined
+  readonly v3Token: string | undefined
   /** `MARKBRIDGE_OPERATOR_TOKEN`: who acts on stages. A secret. */
   readonly operatorToken: string | undefined
   /** `TERM` is dumb: the terminal cannot erase a line. */
@@ -24,6 +27,8 @@ export function readEnvironment(): Environment {
     logLevel: read('MARKBRIDGE_LOG_LEVEL'),
     subscriptionKey: read('MARKBRIDGE_SUBSCRIPTION_KEY'),
     token: read('MARKBRIDGE_TOKEN'),
+    v3SubscriptionKey: read('MARKBRIDGE_V3_SUBSCRIPTION_KEY'),
+    v3Token: read('MARKBRIDGE_V3_TOKEN'),
     operatorToken: read('MARKBRIDGE_OPERATOR_TOKEN'),
     isDumbTerminal: read('TERM') === 'dumb',
   }

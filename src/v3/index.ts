@@ -7,7 +7,12 @@ export {
 } from './client/v3-client.ts'
 export type { BatchChoice } from './client/batch/batch-posts.ts'
 export { createSharedReader, type SharedReader, type SharedReadOutcome } from './client/fair-reader.ts'
-export { createV3Reader, type ReadOutcome, type V3Reader } from './client/read-client.ts'
+export {
+  createV3Reader,
+  type ReadOutcome,
+  type V3Reader,
+  type V3ReaderOptions,
+} from './client/read-client.ts'
 export { runOrdered } from './client/run-ordered.ts'
 export type { PostOutcome, UnknownReason } from './errors/post-outcome.ts'
 export type { UpstreamError, UpstreamErrorEntry } from './errors/upstream-error.ts'

@@ -7,12 +7,15 @@ import {
   ReplyOverdueError,
   toClientOptions,
 } from '../../upstream/index.ts'
-import { readUpstreamError, type UpstreamError } from '../errors/upstream-error.ts'
+import { parseJson, readUpstreamError, type UpstreamError } from '../errors/upstream-error.ts'
 import { parsePage } from './parse-page.ts'
 import type { V3ClientOptions, V3Credentials } from './v3-client.ts'
 
 /** A page of 1000 records is about half of one MiB; anything larger is not a page. */
 const MAX_PAGE_BYTES = 4_194_304
+
+/** The largest page of a caller that has no other work to do meanwhile. */
+const MAX_WHOLE_BYTES = 16_777_216
 
 /** A larger reply is joined and parsed in a turn of the event loop of its own. */
 const LARGE_BYTES = 65_536
@@ -49,15 +52,27 @@ export interface V3Reader {
   close(): Promise<void>
 }
 
+/** Where the sets are, and how pages are parsed. */
+export interface V3ReaderOptions extends V3ClientOptions {
+  /** The path of the sets below the base address. Default `/Attendance/V3/`. */
+  readonly below?: string
+  /** Pages up to 16 MiB are parsed at once, whatever they hold: for a program without clients that wait. Default false. */
+  readonly wholePages?: boolean
+}
+
 /** Creates the reader over a pool of its own: long reads must not delay writes. */
-export function createV3Reader(options: V3ClientOptions): V3Reader {
-  const { baseUrl, timeouts, nowMs, clock, onCall, later } = options
+export function createV3Reader(options: V3ReaderOptions): V3Reader {
+  const { baseUrl, timeouts, nowMs, clock, onCall, later, wholePages = false } = options
   const pool = new Pool(baseUrl.origin, {
     connections: options.connections,
     ...toClientOptions(timeouts),
   })
   const upstream = onCall === undefined ? pool : pool.compose(observeReads(onCall, () => clock.nowMs()))
-  const root = `${baseUrl.pathname.replace(/\/+$/, '')}/Attendance/V3/`
+  const root = `${baseUrl.pathname.replace(/\/+$/, '')}${options.below ?? '/Attendance/V3/'}`
+  const parse = async (status: number, body: Buffer): Promise<ReadOutcome> => {
+    const json = wholePages ? parseJson(body.toString('utf8')) : await parsePage(body, later)
+    return json === undefined ? { kind: 'broken', status } : { kind: 'read', json }
+  }
   return {
     get: async (resource, query, credentials, signal, timeoutMs) => {
       let status = 0
@@ -72,7 +87,7 @@ export function createV3Reader(options: V3ClientOptions): V3Reader {
           },
         }
         const reply = await collectReply(upstream, request, {
-          maxBytes: MAX_PAGE_BYTES,
+          maxBytes: wholePages ? MAX_WHOLE_BYTES : MAX_PAGE_BYTES,
           clock,
           timeoutMs,
           signal,
@@ -82,7 +97,7 @@ export function createV3Reader(options: V3ClientOptions): V3Reader {
         })
         if (later !== undefined && reply.body.size > LARGE_BYTES) await new Promise<void>(later)
         const body = reply.body.join()
-        if (isRead(status)) return await toPage(status, body, later)
+        if (isRead(status)) return await parse(status, body)
         return toFailure(status, reply.headers['retry-after'], body.toString('utf8'), nowMs())
       } catch (cause) {
         if (signal?.aborted === true) throw cause
@@ -95,11 +110,6 @@ export function createV3Reader(options: V3ClientOptions): V3Reader {
 }
 
 const isRead = (status: number): boolean => status >= 200 && status < 300
-
-async function toPage(status: number, body: Buffer, later: V3ClientOptions['later']): Promise<ReadOutcome> {
-  const json = await parsePage(body, later)
-  return json === undefined ? { kind: 'broken', status } : { kind: 'read', json }
-}
 
 function toFailure(
   status: number,

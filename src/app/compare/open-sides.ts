@@ -1,0 +1,183 @@
+import { randomBytes } from 'node:crypto'
+
+import { callsPerSecondOf, type Config, type PartnerConfig } from '../../config/index.ts'
+import { systemClock } from '../../clock.ts'
+import {
+  type ComparedSide,
+  createAdapterSide,
+  createUpstreamSide,
+  type OpenSession,
+} from '../../compare/run/index.ts'
+import { AdapterError } from '../../errors.ts'
+import { isLoopback } from '../../http/loopback.ts'
+import type { Authorisation } from '../../partners/partner.ts'
+import { authoriseWithout, createIdentify, type Partner } from '../../partners/index.ts'
+import { createUnmarkedCodes, type ReadSession } from '../../reads/index.ts'
+import { createReadPlanner } from '../../translate/index.ts'
+import {
+  createFairGate,
+  createRateLimits,
+  openCallBudget,
+  type RateLimit,
+  type RateLimits,
+  soleQueue,
+  type UpstreamTimeouts,
+} from '../../upstream/index.ts'
+import { createSharedReader, createV3Reader, type SharedReader, type V3Credentials } from '../../v3/index.ts'
+import { toPartner, toTokenSource } from '../to-partner.ts'
+
+/** The calls of a run under way on one side: one window is read while the one before is compared. */
+const CONNECTIONS = 4
+/** Time for one page with all its repetitions: a service that is busy for longer is one that cannot be read now. */
+const PAGE_BUDGET_MS = 300_000
+/** The rate that the service allows one integrator (service-facts 9), unless the partner has another. */
+const SERVICE_LIMIT = 5
+
+export interface SidesOptions {
+  readonly config: Config
+  readonly partner: PartnerConfig
+  /** The base address of V2. */
+  readonly v2: URL
+  /** What V2 is asked with. */
+  readonly v2Credentials: V3Credentials
+  /** What V3 is asked with, where the partner has no key or tokens of its own. */
+  readonly v3Credentials: V3Credentials
+  /** Called once V3's lookup of codes cannot be read: letters of `reads.unmarkedCodes` have no effect then. */
+  readonly onCodesUnknown: (status: number) => void
+}
+
+/** Both services as a run reads them. */
+export interface OpenedSides {
+  readonly v2: ComparedSide
+  readonly v3: ComparedSide
+  /** The registrations of both, with the expand list of V2 on V2 and that of V3 on V3. */
+  readonly registrations: { readonly v2: ComparedSide; readonly v3: ComparedSide }
+  /** V3's list of learners. */
+  readonly learners: ComparedSide
+  close(): Promise<void>
+}
+
+/** Opens both sides: rate limits, connections and credentials, as `createApp` has them for clients. Calls nothing yet. */
+export function openSides(options: SidesOptions): OpenedSides {
+  const { config, v2, v2Credentials } = options
+  const { upstreams } = config
+  const rate = callsPerSecondOf(config)(options.partner)
+  const own = toPartner(options.partner, rate, toTokenSource(options.partner.v3.auth), config)
+  // Rows are compared, not how a page is wrapped.
+  const partner: Partner = { ...own, dataEnvelope: false }
+  const limits = createRateLimits(systemClock)
+  const identify = createIdentify()
+  const authorise = async (): Promise<Authorisation> =>
+    expectAuthorised(await authoriseWithout(partner, limits, identify, options.v3Credentials))
+  const readers: SharedReader[] = []
+  const open = (
+    baseUrl: URL,
+    below: string,
+    timeouts: ReaderOptions['timeouts'],
+    wholePages: boolean,
+  ): SharedReader => {
+    const reader = openReader({ baseUrl, below, timeouts, wholePages })
+    readers.push(reader)
+    return reader
+  }
+  const v3Session =
+    (reader: SharedReader): OpenSession =>
+    async (signal) => {
+      const { credentials, renew, rateLimit } = await authorise()
+      return openSession(reader, credentials, rateLimit, signal, renew)
+    }
+  const v2Timeouts = (upstreams.v2 ?? upstreams.v3).timeouts
+  const v2Limit = v2LimitOf(options, rate, limits)
+  const v2Session =
+    (reader: SharedReader): OpenSession =>
+    (signal) =>
+      Promise.resolve(openSession(reader, v2Credentials, v2Limit, signal, undefined))
+  const { baseUrl, timeouts } = upstreams.v3
+  const v3Reader = open(baseUrl, '/Attendance/V3/', timeouts, false)
+  const v3Documents = v3Session(open(baseUrl, '/V3/', timeouts, true))
+  const context = {
+    planner: createReadPlanner(Date.now),
+    codes: createUnmarkedCodes(systemClock, {
+      unmarkedCodesUnknown: ({ status }) => options.onCodesUnknown(status),
+    }),
+    reader: v3Reader,
+    clock: systemClock,
+    linkSecret: randomBytes(32),
+  }
+  return {
+    v2: createUpstreamSide(
+      'V2',
+      v2Session(open(v2, '/V2/Attendance/', v2Timeouts, true)),
+      'AttendanceRecords',
+    ),
+    v3: createAdapterSide(context, authorise, v3Session(v3Reader)),
+    registrations: {
+      v2: createUpstreamSide('V2', v2Session(open(v2, '/V2/', v2Timeouts, true)), 'LearnerRegistations'),
+      v3: createUpstreamSide('V3', v3Documents, 'LearnerRegistrations'),
+    },
+    learners: createUpstreamSide('V3', v3Documents, 'LearnerIdentifiers'),
+    close: async () => {
+      await Promise.all(readers.map((reader) => reader.close()))
+    },
+  }
+}
+
+/**
+ * V2's own limit, at the partner's rate. One gateway with one key for both sides counts the calls of both, so they share one; the
+ * service's new gateway has an address and keys of its own (service-facts 10).
+ */
+function v2LimitOf(
+  { config, v2, v2Credentials, partner }: SidesOptions,
+  v3Rate: number | undefined,
+  v3Limits: RateLimits,
+): RateLimit | undefined {
+  const unset = isLoopback(v2.hostname) ? undefined : SERVICE_LIMIT
+  const { callsPerSecond = unset } = partner.v3
+  const rate = callsPerSecond === 'none' ? undefined : callsPerSecond
+  if (rate === undefined) return undefined
+  const isShared = v2.origin === config.upstreams.v3.baseUrl.origin && v3Rate !== undefined
+  const limits = isShared ? v3Limits : createRateLimits(systemClock)
+  return limits.of(v2Credentials.subscriptionKey, rate)
+}
+
+interface ReaderOptions {
+  readonly baseUrl: URL
+  readonly below: string
+  readonly timeouts: UpstreamTimeouts & { readonly acquireMs: number }
+  readonly wholePages: boolean
+}
+
+function openReader({ timeouts, ...where }: ReaderOptions): SharedReader {
+  const reader = createV3Reader({
+    ...where,
+    timeouts,
+    connections: CONNECTIONS,
+    nowMs: Date.now,
+    clock: systemClock,
+  })
+  const gate = createFairGate({ places: CONNECTIONS, clock: systemClock, onRefusal: () => undefined })
+  return createSharedReader(reader, gate, timeouts.acquireMs, systemClock)
+}
+
+function openSession(
+  reader: SharedReader,
+  credentials: V3Credentials,
+  rateLimit: RateLimit | undefined,
+  signal: AbortSignal,
+  renew: ReadSession['renew'],
+): ReadSession {
+  const budget = openCallBudget({
+    rateLimit,
+    queueKey: soleQueue,
+    priority: 'comparison',
+    budgetMs: PAGE_BUDGET_MS,
+    clock: systemClock,
+    signal: () => signal,
+  })
+  return { reader, queueKey: soleQueue, credentials, renew, budget, signal, pages: 0 }
+}
+
+function expectAuthorised<Known>(known: Known | 'credentials'): Known {
+  if (known !== 'credentials') return known
+  throw new AdapterError('ADP_USAGE', 'The partner has no credentials of its own for V3.')
+}

@@ -1,0 +1,91 @@
+import { type Config, type Environment, loadConfig, type PartnerConfig } from '../../config/index.ts'
+import { AdapterError } from '../../errors.ts'
+import { isLoopback } from '../../http/loopback.ts'
+
+/** The flags that name what a run compares. */
+export interface TargetFlags {
+  readonly v2?: string
+  readonly v3?: string
+  readonly config?: string
+  readonly partner?: string
+}
+
+/** The two headers that every call has (service.md 5). */
+export interface Credentials {
+  readonly authorization: string
+  readonly subscriptionKey: string
+}
+
+/** What a run compares, and with which settings. */
+export interface RunTarget {
+  readonly config: Config
+  readonly partner: PartnerConfig
+  /** As reports name it; null: no configuration was given. */
+  readonly partnerName: string | null
+  readonly v2: URL
+  readonly v2Credentials: Credentials
+  readonly v3Credentials: Credentials
+}
+
+/**
+ * Finds addresses, partner and credentials: flags before the configuration, the partner's own key and tokens before the
+ * environment. Errors: `ADP_USAGE` for what is missing, with the flag or variable that gives it; those of `loadConfig`.
+ */
+export async function openTarget(flags: TargetFlags, environment: Environment): Promise<RunTarget> {
+  if (flags.config === undefined && flags.v3 === undefined)
+    throw usage('Name V3: --v3 <url>, or --config <file>.')
+  // No journal is opened; without a file the address of V2 is not the configuration's, which would ask for a stage.
+  const config = await loadConfig(flags.config, { v3: flags.v3 })
+  const partner = findPartner(config, flags.partner)
+  const v2 = flags.v2 === undefined ? (partner.v2.baseUrl ?? config.upstreams.v2?.baseUrl) : new URL(flags.v2)
+  if (v2 === undefined) throw usage('Name V2: --v2 <url>, or upstreams.v2.baseUrl of the configuration.')
+  const { subscriptionKey, token } = environment
+  const v2Credentials = credentialsFor('V2', v2, subscriptionKey, token)
+  const { v3 } = partner
+  const own = v3.auth.mode === 'clientCredentials' ? '' : undefined
+  const v3Credentials = credentialsFor(
+    'V3',
+    config.upstreams.v3.baseUrl,
+    v3.subscriptionKey?.reveal() ?? environment.v3SubscriptionKey ?? subscriptionKey,
+    own ?? environment.v3Token ?? token,
+  )
+  const partnerName = flags.config === undefined ? null : partner.id
+  return { config, partner, partnerName, v2, v2Credentials, v3Credentials }
+}
+
+function findPartner({ partners }: Config, id: string | undefined): PartnerConfig {
+  const [first, ...others] = partners
+  const found = id === undefined && others.length === 0 ? first : partners.find((one) => one.id === id)
+  if (found !== undefined) return found
+  const known = partners.map((one) => one.id).join(', ')
+  throw usage(
+    id === undefined
+      ? `Name the partner: --partner <id>, one of ${known}.`
+      : `There is no partner ${id}: known are ${known}.`,
+  )
+}
+
+/** What a side is asked with. Only a stand-in on this machine gets the sandbox's, which no service knows. */
+function credentialsFor(
+  side: 'V2' | 'V3',
+  base: URL,
+  subscriptionKey: string | undefined,
+  token: string | undefined,
+): Credentials {
+  const fallback = isLoopback(base.hostname) ? 'sandbox' : undefined
+  const key = subscriptionKey ?? fallback
+  const bearer = token ?? fallback
+  const missing = [
+    ...(key === undefined ? ['MARKBRIDGE_SUBSCRIPTION_KEY'] : []),
+    ...(bearer === undefined ? ['MARKBRIDGE_TOKEN'] : []),
+  ]
+  if (key === undefined || bearer === undefined)
+    throw usage(
+      `There are no credentials for ${side}: set ${missing.join(' and ')}${side === 'V3' ? ', or the same with MARKBRIDGE_V3_ in front' : ''}.`,
+    )
+  return { subscriptionKey: key, authorization: bearer === '' ? '' : `Bearer ${bearer}` }
+}
+
+function usage(message: string): AdapterError {
+  return new AdapterError('ADP_USAGE', message)
+}

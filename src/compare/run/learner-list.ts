@@ -1,0 +1,77 @@
+import { createHmac } from 'node:crypto'
+
+import { AdapterError } from '../../errors.ts'
+import { textOf } from './compared-row.ts'
+import type { ComparedSide } from './side.ts'
+
+const GUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+/** Faulty lines that are named. */
+const MAX_NAMED = 10
+/** A large school has some 3,000 with its leavers. */
+const MAX_LEARNERS = 100_000
+
+/**
+ * Reads a list of learners: one guid a line, blank lines and lines that begin with `#` left out, each learner once.
+ * Error: `ADP_USAGE` with the numbers of the lines that are none, never with their text.
+ */
+export function parseLearnerList(text: string): readonly string[] {
+  const ids = new Set<string>()
+  const faulty: number[] = []
+  for (const [index, line] of text
+    .replace(/^\ufeff/, '')
+    .split(/\r\n|\n|\r/)
+    .entries()) {
+    const id = line.trim()
+    if (id === '' || id.startsWith('#')) continue
+    if (GUID.test(id)) ids.add(id.toLowerCase())
+    else faulty.push(index + 1)
+  }
+  if (faulty.length > 0) {
+    const more = faulty.length > MAX_NAMED ? ` and ${faulty.length - MAX_NAMED} more` : ''
+    const lines = `line${faulty.length === 1 ? '' : 's'} ${faulty.slice(0, MAX_NAMED).join(', ')}${more}`
+    throw new AdapterError(
+      'ADP_USAGE',
+      `The list of learners has no guid in ${lines}. Write one guid a line.`,
+    )
+  }
+  if (ids.size === 0) throw new AdapterError('ADP_USAGE', 'The list of learners is empty.')
+  return [...ids]
+}
+
+/**
+ * Chooses a share of the learners that V3 lists. By a keyed hash of the id, so that a run that goes on chooses the same ones and no
+ * other run does. Fewer calls than reading all rows and leaving most of them out: a read costs what it returns.
+ * Errors: those of the side; `ADP_UPSTREAM_PROTOCOL` for rows without an id.
+ */
+export async function sampleLearners(
+  side: ComparedSide,
+  percent: number,
+  key: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const chosen = new Set<string>()
+  const followed = new Set<string>()
+  let seen = 0
+  for (let next: string | undefined = ''; next !== undefined && !followed.has(next);) {
+    followed.add(next)
+    const page = await side.page(next, signal)
+    seen += page.rows.length
+    if (seen > MAX_LEARNERS) throw brokenList('does not end')
+    for (const row of page.rows) {
+      const id = textOf(row, 'ExternalID')
+      if (id === undefined || !GUID.test(id)) throw brokenList('has a row without an id')
+      if (shareOf(id.toLowerCase(), key) * 100 < percent) chosen.add(id.toLowerCase())
+    }
+    next = page.next
+  }
+  return [...chosen].sort()
+}
+
+/** 0 to 1, evenly over ids. */
+function shareOf(id: string, key: string): number {
+  return createHmac('sha256', key).update(id).digest().readUInt32BE() / 2 ** 32
+}
+
+function brokenList(fault: string): AdapterError {
+  return new AdapterError('ADP_UPSTREAM_PROTOCOL', `V3's list of learners ${fault}.`)
+}

@@ -1,0 +1,314 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { expect, onTestFinished, test } from 'vitest'
+
+import { systemClock } from '../../../src/clock.ts'
+import type { RunDocument } from '../../../src/compare/run-document.ts'
+import {
+  type Checkpoint,
+  DAY_MS,
+  openRunFiles,
+  readCheckpoint,
+  type RunReadsOptions,
+  type RunResult,
+  runReads,
+} from '../../../src/compare/run/index.ts'
+import { AdapterError } from '../../../src/errors.ts'
+import { type FakeSide, fakeSide, guid, type Mark, markOf } from './fake-sides.ts'
+
+const JANUARY = Date.parse('2026-01-01T00:00:00Z')
+const days = Array.from({ length: 30 }, (_, index) => index + 1)
+/** Ten learners on thirty days. */
+const school = days.flatMap((day) => Array.from({ length: 10 }, (_, learner) => markOf(learner, day)))
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'markbridge-compare-'))
+  onTestFinished(() => {
+    rmSync(path, { recursive: true })
+  })
+  return path
+}
+
+interface Setup {
+  readonly v2: FakeSide
+  readonly v3: FakeSide
+  readonly out?: string
+  readonly resumed?: Checkpoint
+  readonly signal?: AbortSignal
+  readonly selection?: Partial<RunReadsOptions['selection']>
+  readonly rows?: RunReadsOptions['rows']
+}
+
+async function run({ v2, v3, out = folder(), resumed, signal, selection, rows }: Setup): Promise<RunResult> {
+  return runReads(
+    {
+      marks: { v2, v3 },
+      registrations: { v2, v3 },
+      selection: {
+        partner: 'acme',
+        fromMs: JANUARY,
+        toMs: JANUARY + 30 * DAY_MS,
+        learners: undefined,
+        registrations: false,
+        noise: false,
+        rules: undefined,
+        ...selection,
+      },
+      digest: 'digest',
+      sampleKey: 'key',
+      files: openRunFiles(out),
+      resumed,
+      clock: systemClock,
+      pauseMs: 0,
+      ...(rows === undefined ? {} : { rows }),
+      onProgress: () => undefined,
+      onFailure: () => undefined,
+    },
+    signal ?? new AbortController().signal,
+  )
+}
+
+/** What of a document does not change from run to run. */
+function contentOf({ run: _run, startedAt: _from, endedAt: _to, ...content }: RunDocument): object {
+  return content
+}
+
+const checkpointIn = (out: string): Checkpoint => {
+  const [name = ''] = readdirSync(out).filter((file) => file.endsWith('.checkpoint.json'))
+  return readCheckpoint(readFileSync(join(out, name), 'utf8'))
+}
+
+const gone = (): never => {
+  throw new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'The service is not available.')
+}
+
+test('two sides with the same marks: every record is same, in windows that follow one another', async () => {
+  const [v2, v3] = [fakeSide('V2', () => school), fakeSide('V3', () => school)]
+  const { document, end, path } = await run({ v2, v3 })
+  expect(end).toEqual({ kind: 'done' })
+  expect(contentOf(document)).toMatchObject({
+    ...{ schema: 1, kind: 'reads', partner: 'acme', from: '2026-01-01', to: '2026-01-30', complete: true },
+    ...{ offered: 300, compared: 300, dropped: 0, skipped: 0, differences: [], askedAgain: 0 },
+    verdicts: { same: 300, equivalent: 0, differs: 0, onlyV2: 0, onlyV3: 0, unknown: 0 },
+    kinds: [{ name: 'marks' }],
+    codeClasses: [{ name: 'code:present' }],
+  })
+  expect(document.days).toHaveLength(30)
+  expect(v2.queries).toEqual([
+    '$filter=AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart lt 2026-01-08T00:00:00Z',
+    '$filter=AttendableEventStart ge 2026-01-08T00:00:00Z and AttendableEventStart lt 2026-01-31T00:00:00Z',
+  ])
+  expect(v3.queries).toEqual(v2.queries)
+  expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(document)
+})
+
+test('what differs is asked again by learner and session, and counts where it still differs', async () => {
+  const changed = markOf(3, 5, { Comment: 'late bus' })
+  const v2 = fakeSide('V2', () => school)
+  const v3 = fakeSide('V3', () =>
+    school.map((mark) => (mark.ExternalID === changed.ExternalID ? changed : mark)),
+  )
+  const { document } = await run({ v2, v3 })
+  expect(document).toMatchObject({
+    verdicts: { same: 299, differs: 1 },
+    differences: [{ path: 'Comment', count: 1 }],
+    askedAgain: 1,
+  })
+  expect(v3.queries).toContain(
+    '$filter=AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart lt 2026-01-08T00:00:00Z' +
+      ` and (Learner eq ${guid(2, 3)} and AttendableEvent eq ${guid(3, 5)})`,
+  )
+})
+
+test('what changed between the two reads is no difference', async () => {
+  const changed = markOf(3, 5, { Comment: 'late bus' })
+  const after = school.map((mark) => (mark.ExternalID === changed.ExternalID ? changed : mark))
+  let now: readonly Mark[] = school
+  // V3 is read before the change, V2 after it.
+  const v3 = fakeSide('V3', () => now, { pageSize: 1_000 })
+  const v2 = fakeSide('V2', () => now, {
+    before: async () => {
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      now = after
+    },
+  })
+  const { document } = await run({ v2, v3 })
+  expect(document).toMatchObject({ verdicts: { same: 300, differs: 0 }, askedAgain: 1 })
+})
+
+test('a mark that one side lacks, and one that came meanwhile', async () => {
+  const v2 = fakeSide('V2', () => school.filter((mark) => mark.ExternalID !== markOf(0, 2).ExternalID))
+  const v3 = fakeSide('V3', () => school.filter((mark) => mark.ExternalID !== markOf(1, 20).ExternalID))
+  const { document } = await run({ v2, v3 })
+  expect(document).toMatchObject({
+    compared: 300,
+    verdicts: { same: 298, onlyV2: 1, onlyV3: 1 },
+    askedAgain: 2,
+  })
+})
+
+test('noise: what V2 contradicts itself in is named and no difference', async () => {
+  let calls = 0
+  const v2 = fakeSide(
+    'V2',
+    () => school.map((mark) => (mark.Learner === guid(2, 4) ? { ...mark, Comment: `read ${calls}` } : mark)),
+    { before: () => void (calls += 1) },
+  )
+  const other = markOf(7, 7, { Comment: 'only here' })
+  const v3 = fakeSide('V3', () => school.map((mark) => (mark.ExternalID === other.ExternalID ? other : mark)))
+  const { document } = await run({ v2, v3, selection: { noise: true } })
+  expect(document).toMatchObject({
+    verdicts: { same: 299, differs: 1 },
+    differences: [{ path: 'Comment', count: 1 }],
+    noise: { measured: true, records: 30, differences: [{ path: 'Comment', count: 30 }] },
+  })
+})
+
+test('learners: one list after another, each as long as a query may be', async () => {
+  const ids = Array.from({ length: 60 }, (_, learner) => guid(2, learner))
+  const lists = [ids.slice(0, 30), ids.slice(30)]
+  const [v2, v3] = [fakeSide('V2', () => school), fakeSide('V3', () => school)]
+  const { document } = await run({ v2, v3, selection: { learners: lists } })
+  expect(document).toMatchObject({ compared: 300, verdicts: { same: 300 } })
+  // The length of a window is known by then.
+  expect(v2.queries).toHaveLength(3)
+  expect(v2.queries[0]).toContain(`Learner eq ${guid(2, 29)})`)
+  expect(v2.queries[2]).toContain(`(Learner eq ${guid(2, 30)} or `)
+})
+
+test('a run that is killed between two windows goes on, and its document is that of one in a single piece', async () => {
+  const differing = days
+    .filter((day) => day % 4 === 0)
+    .map((day) => markOf(day % 10, day, { Present: false, Absent: true }))
+  const other = school.map(
+    (mark) => differing.find(({ ExternalID }) => ExternalID === mark.ExternalID) ?? mark,
+  )
+  const sides = (): Pick<Setup, 'v2' | 'v3'> => ({
+    v2: fakeSide('V2', () => school),
+    v3: fakeSide('V3', () => other),
+  })
+  const whole = await run(sides())
+  const out = folder()
+  // As kill -9 would leave it: the checkpoint after the first window, and nothing later.
+  const killed = { ...sides(), out }
+  const crash = new Error('killed')
+  killed.v3 = fakeSide('V3', () => other, {
+    before: (_call, query) => {
+      if (query.includes('ge 2026-01-08T')) throw crash
+    },
+  })
+  await expect(run(killed)).rejects.toBe(crash)
+  const resumed = checkpointIn(out)
+  expect(resumed.marks).toEqual({ position: { list: 0, fromMs: JANUARY + 7 * DAY_MS, days: 28 }, failed: [] })
+  const rest = { ...sides(), out, resumed }
+  const { document } = await run(rest)
+  expect(rest.v2.queries[0]).toContain('ge 2026-01-08T')
+  expect(contentOf(document)).toEqual(contentOf(whole.document))
+  expect(document).toMatchObject({ run: resumed.run, verdicts: { same: 293, differs: 7 } })
+  expect(readdirSync(out)).toEqual([`${resumed.run}.json`])
+})
+
+test('a run that is stopped has a document of what was done, and goes on', async () => {
+  const out = folder()
+  const controller = new AbortController()
+  const stopping = (_call: number, query: string): void => {
+    if (query.includes('ge 2026-01-08T')) controller.abort()
+  }
+  const v2 = fakeSide('V2', () => school, { before: stopping })
+  const v3 = fakeSide('V3', () => school)
+  const stopped = await run({ v2, v3, out, signal: controller.signal })
+  expect(stopped.end).toEqual({ kind: 'stopped' })
+  expect(stopped.document).toMatchObject({ complete: false, compared: 70, verdicts: { same: 70 } })
+  const rest = { v2: fakeSide('V2', () => school), v3, out, resumed: checkpointIn(out) }
+  const { document } = await run(rest)
+  expect(document).toMatchObject({ complete: true, compared: 300, run: stopped.document.run })
+})
+
+test('a side that is gone for a window: its records are unknown, the others are compared', async () => {
+  const v2 = fakeSide('V2', () => school)
+  const v3 = fakeSide('V3', () => school, {
+    before: (_call, query) => {
+      if (query.includes('ge 2026-01-01T')) gone()
+    },
+  })
+  const out = folder()
+  const { document, failures } = await run({ v2, v3, out })
+  expect(document).toMatchObject({
+    complete: false,
+    compared: 300,
+    verdicts: { same: 230, unknown: 70, onlyV2: 0 },
+  })
+  expect(failures).toMatchObject([{ side: 'V3', window: { fromMs: JANUARY, toMs: JANUARY + 7 * DAY_MS } }])
+  // What failed is read again when the run goes on.
+  const again = { v2, v3: fakeSide('V3', () => school), out, resumed: checkpointIn(out) }
+  expect((await run(again)).document).toMatchObject({ complete: true, verdicts: { same: 300, unknown: 0 } })
+})
+
+test('a window that failed is read once more at the end of the run', async () => {
+  let failures = 0
+  const v3 = fakeSide('V3', () => school, {
+    before: (_call, query) => {
+      if (query.includes('ge 2026-01-01T') && failures++ === 0) gone()
+    },
+  })
+  const { document } = await run({ v2: fakeSide('V2', () => school), v3 })
+  expect(document).toMatchObject({ complete: true, verdicts: { same: 300, unknown: 0 } })
+})
+
+test('credentials that are refused end the run at once', async () => {
+  const v3 = fakeSide('V3', () => school, {
+    before: () => {
+      throw new AdapterError('ADP_TOKEN', 'The service denied the credentials (401).')
+    },
+  })
+  const v2 = fakeSide('V2', () => school)
+  const { end, document } = await run({ v2, v3 })
+  expect(end).toMatchObject({ kind: 'refused', failure: { side: 'V3', cause: { code: 'ADP_TOKEN' } } })
+  expect(document).toMatchObject({ complete: false, compared: 0 })
+  expect(v3.queries).toHaveLength(1)
+})
+
+test('window after window fails: the run ends', async () => {
+  const v3 = fakeSide('V3', () => school, { before: gone })
+  const toMs = JANUARY + 3_650 * DAY_MS
+  const { end, document } = await run({ v2: fakeSide('V2', () => school), v3, selection: { toMs } })
+  expect(end).toEqual({ kind: 'failing' })
+  expect(document.complete).toBe(false)
+  expect(v3.queries.length).toBeLessThan(6)
+})
+
+test('a window with more rows than are held is divided, to hours where it must be', async () => {
+  const marks = Array.from({ length: 60 }, (_, learner) =>
+    markOf(learner, 1 + (learner % 2), {
+      AttendableEventStart: `2026-01-01T${learner % 2 === 0 ? '09' : '14'}:00:00Z`,
+    }),
+  )
+  const sides = { v2: fakeSide('V2', () => marks), v3: fakeSide('V3', () => marks) }
+  const { document } = await run({ ...sides, rows: { max: 30, target: 20 } })
+  expect(document).toMatchObject({ complete: true, compared: 60, verdicts: { same: 60 } })
+  // One more in the same hour than a window may have: the hour is left out, and named.
+  const more = [...marks, markOf(60, 1, { AttendableEventStart: '2026-01-01T09:00:00Z' })]
+  const other = { v2: fakeSide('V2', () => more), v3: fakeSide('V3', () => more) }
+  const result = await run({ ...other, rows: { max: 30, target: 20 } })
+  expect(result.document).toMatchObject({ complete: false, compared: 30 })
+  expect(result.failures).toMatchObject([{ side: 'V2', cause: { code: 'ADP_UPSTREAM_PROTOCOL' } }])
+})
+
+test('no id and no value is in the files of a run', async () => {
+  const marked = school.map((mark) => ({ ...mark, Comment: 'SECRETWORD' }))
+  const v3 = fakeSide('V3', () => marked, {
+    before: (_call, query) => {
+      if (query.includes('ge 2026-01-08T')) gone()
+    },
+  })
+  const out = folder()
+  await run({ v2: fakeSide('V2', () => school), v3, out, selection: { noise: true } })
+  const files = readdirSync(out)
+  expect(files).toHaveLength(2)
+  for (const file of files) {
+    const text = readFileSync(join(out, file), 'utf8')
+    expect(text).not.toMatch(/SECRETWORD|[0-9a-f]{8}-[0-9a-f]{4}-/)
+  }
+})
