@@ -71,8 +71,8 @@ async function run({ v2, v3, out = folder(), resumed, signal, selection, rows }:
 }
 
 /** What of a document does not change from run to run. */
-function contentOf({ run: _run, startedAt: _from, endedAt: _to, ...content }: RunDocument): object {
-  return content
+function contentOf(document: RunDocument): object {
+  return { ...document, run: '', startedAt: '', endedAt: '' }
 }
 
 const checkpointIn = (out: string): Checkpoint => {
