@@ -12,7 +12,17 @@ import { addSend } from './commands/send.ts'
 import { addServe } from './commands/serve.ts'
 
 /** The commands in the order of the help. Their modules hold options and texts only; an action loads its work when it runs. */
-const commands = [addDemo, addServe, addSandbox, addSend, addCheck, addConfig, addJournal, addRollout, addCompare]
+const commands = [
+  addDemo,
+  addServe,
+  addSandbox,
+  addSend,
+  addCheck,
+  addConfig,
+  addJournal,
+  addRollout,
+  addCompare,
+]
 
 /** Runs the command line and returns the exit status: 0 done, 1 the run failed, 2 wrong usage or configuration. */
 export async function run(argv: readonly string[]): Promise<number> {
