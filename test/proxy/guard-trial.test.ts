@@ -19,6 +19,7 @@ function counted(
   const windows = createTrialWindows({ windowMs: 10_000, maxTrialMs: 60_000, maxUnits: 10 })
   const guards = {
     begin: (write: Parameters<typeof windows.begin>[0]) => windows.begin(write),
+    compared: () => undefined,
     start: () => undefined,
     stop: () => Promise.resolve(),
   }
@@ -144,7 +145,12 @@ describe('the trial of a write', () => {
         return expect.fail('it was read')
       },
     }
-    const guards = { begin: () => undefined, start: () => undefined, stop: () => Promise.resolve() }
+    const guards = {
+      begin: () => undefined,
+      compared: () => undefined,
+      start: () => undefined,
+      stop: () => Promise.resolve(),
+    }
     const entry = { side: 'v2', stage: 'canary', revision: 1 } as const
     const write = {
       request: incomingMessage({}),

@@ -94,7 +94,7 @@ function addKind(
     ALONE_FACTORS.map((factor) => logShareEvidence(trials, bad, toleratedShare, factor))
   return {
     control: sides.some(isInformative) ? addTest(known.control, strata, controlRatios) : known.control,
-    alone: lacksControl ? addTest(known.alone, strata, aloneRatios) : known.alone,
+    alone: lacksControl || kind.oneSided ? addTest(known.alone, strata, aloneRatios) : known.alone,
     units: addUnits(known.units, strata, UNIT_TOLERATED * toleratedOdds),
     reverse: reversed.reduce((sum, ratio) => Math.max(0, sum + ratio), known.reverse),
     counted,

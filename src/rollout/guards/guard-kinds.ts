@@ -9,18 +9,22 @@ export interface GuardKind {
   readonly toleratedShare: number
   /** Its part of the probability of a false alarm; all of them add up to 1 at most. */
   readonly alphaShare: number
+  /** True: it is known of V3 alone, so there is never a V2 to compare with in the same window. */
+  readonly oneSided: boolean
 }
 
 /** The kinds of bad outcomes. Another source of verdicts adds a row; evidence that is stored without it starts empty. */
 export const guardKinds = {
   /** A record whose outcome is unknown. */
-  unknown: { toleratedOdds: 2, toleratedShare: 0.02, alphaShare: 0.3 },
+  unknown: { toleratedOdds: 2, toleratedShare: 0.02, alphaShare: 0.27, oneSided: false },
   /** A 5xx of the upstream, for the request or for a record. */
-  serverError: { toleratedOdds: 2, toleratedShare: 0.02, alphaShare: 0.3 },
+  serverError: { toleratedOdds: 2, toleratedShare: 0.02, alphaShare: 0.27, oneSided: false },
   /** A refused record: depends on what schools send, so they differ more. */
-  refused: { toleratedOdds: 3, toleratedShare: 0.5, alphaShare: 0.2 },
+  refused: { toleratedOdds: 3, toleratedShare: 0.5, alphaShare: 0.18, oneSided: false },
   /** Latency without queueing above the threshold of the window. */
-  slow: { toleratedOdds: 4, toleratedShare: 0.3, alphaShare: 0.2 },
+  slow: { toleratedOdds: 4, toleratedShare: 0.3, alphaShare: 0.18, oneSided: false },
+  /** A request that V3 served and in which comparison found a record that V2 has otherwise. */
+  mismatch: { toleratedOdds: 2, toleratedShare: 0.02, alphaShare: 0.1, oneSided: true },
 } as const satisfies Record<string, GuardKind>
 
 export type GuardKindName = keyof typeof guardKinds

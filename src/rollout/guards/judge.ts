@@ -52,6 +52,8 @@ export type GuardVerdict =
 
 /** The parts of a kind's alpha. */
 const TEST_SHARES: Readonly<Record<GuardTest, number>> = { control: 0.6, alone: 0.2, units: 0.2 }
+/** Those of a kind that is known of V3 alone. */
+const ONE_SIDED_SHARES: Readonly<Record<GuardTest, number>> = { control: 0, alone: 0.8, units: 0.2 }
 /** Trials of each side below which the lack of an alarm says nothing. */
 const MIN_TRIALS = 200
 /** The likelihood ratio from which V2 counts as worse just now. */
@@ -112,6 +114,7 @@ function quiet(evidence: Evidence): GuardVerdict {
       serverError: counts('serverError'),
       refused: counts('refused'),
       slow: counts('slow'),
+      mismatch: counts('mismatch'),
     },
   }
 }
@@ -129,8 +132,10 @@ function findAlarm(evidence: Evidence): Alarm | undefined {
     for (const kind of guardKindNames) {
       const known = evidenceOf(evidence, kind)
       const { episode } = known[test]
+      const { alphaShare, oneSided } = guardKinds[kind]
       const needed =
-        -Math.log(ALPHA * guardKinds[kind].alphaShare * TEST_SHARES[test]) + Math.log(episode * (episode + 1))
+        -Math.log(ALPHA * alphaShare * (oneSided ? ONE_SIDED_SHARES : TEST_SHARES)[test]) +
+        Math.log(episode * (episode + 1))
       const { unit, evidence: reached } =
         test === 'units' ? strongestUnit(known.units) : { unit: undefined, evidence: leastOf(known[test]) }
       if (reached >= needed) return { kind, test, unit, evidence: reached, needed }

@@ -23,12 +23,23 @@ export interface GuardedWrite {
   readonly records: number
 }
 
+/** A request that V3 served and that was compared with V2. */
+export interface GuardedComparison extends Pick<
+  GuardedWrite,
+  'partner' | 'unit' | 'stage' | 'revision' | 'records'
+> {
+  /** A record of it differs. */
+  readonly mismatch: boolean
+}
+
 export type GuardAlarm = Extract<GuardVerdict, { verdict: 'alarm' }>
 
 /** Watches writes while the adapter runs. */
 export interface LiveGuards {
   /** A write begins; what is returned takes its end. Undefined: it does not count. */
   begin(write: GuardedWrite): Trial | undefined
+  /** A comparison of what V3 served is over. Only V3 has such, so their alarm never leads to `back`. */
+  compared(comparison: GuardedComparison): void
   start(): void
   /** Judges what is over, and ends. */
   stop(): Promise<void>
@@ -58,6 +69,7 @@ const MAX_UNIT_LENGTH = 64
 /** Guards without a store of evidence: they count nothing. */
 export const noGuards: LiveGuards = {
   begin: () => undefined,
+  compared: () => undefined,
   start: () => undefined,
   stop: () => Promise.resolve(),
 }
@@ -81,6 +93,8 @@ function fromText(text: string | undefined): Evidence {
 
 interface Watched {
   readonly windows: TrialWindows
+  /** Comparisons end long after their writes, so they have windows of their own, by the time at which they end. */
+  readonly comparisons: TrialWindows
   /** Of the latest write. */
   stage: Stage
   revision: number
@@ -122,11 +136,13 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
   }
   const judgeWindows = async (): Promise<void> => {
     for (const [partner, one] of watched) {
-      const windows = one.windows.close(nowMs()).filter(({ trials }) => trials.length > 0)
-      if (windows.length === 0) continue
+      const hasTrials = ({ trials }: TrialWindow): boolean => trials.length > 0
+      const writes = one.windows.close(nowMs()).filter(hasTrials)
+      const comparisons = one.comparisons.close(nowMs()).filter(hasTrials)
+      if (writes.length + comparisons.length === 0) continue
       try {
-        options.onWindows(partner, windows)
-        await addWindows(partner, one, windows)
+        options.onWindows(partner, writes)
+        await addWindows(partner, one, [...writes, ...comparisons])
         one.hasFailed = false
       } catch (cause) {
         // Not added again: a commit whose reply was lost would count twice.
@@ -143,18 +159,32 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
       running = judgeWindows().finally(schedule)
     })
   }
+  const watchedOf = ({ partner, stage, revision }: Pick<GuardedWrite, 'partner' | 'stage' | 'revision'>) => {
+    const one = watched.get(partner) ?? {
+      windows: createTrialWindows(windowOptions),
+      comparisons: createTrialWindows(windowOptions),
+      stage,
+      revision,
+      hasFailed: false,
+    }
+    watched.set(partner, one)
+    return one
+  }
   return {
     begin: ({ partner, unit, stage, revision, side, receivedMs, records }) => {
-      if (stage !== 'canary' && stage !== 'v3') return undefined
-      const one = watched.get(partner) ?? {
-        windows: createTrialWindows(windowOptions),
-        stage,
-        revision,
-        hasFailed: false,
-      }
-      watched.set(partner, one)
+      if (!isWatched(stage)) return undefined
+      const one = watchedOf({ partner, stage, revision })
       Object.assign(one, { stage, revision })
       return one.windows.begin({ unit: boundedUnit(unit), side, receivedMs, records })
+    },
+    compared: ({ partner, unit, stage, revision, records, mismatch }) => {
+      if (!isWatched(stage)) return
+      const one = watchedOf({ partner, stage, revision })
+      // One that was served by an earlier stage says nothing of the present one.
+      if (revision < one.revision) return
+      Object.assign(one, { stage, revision })
+      const start = { unit: boundedUnit(unit), side: 'v3', receivedMs: nowMs(), records } as const
+      one.comparisons.begin(start)?.end({ bad: { mismatch } })
     },
     start: schedule,
     stop: async () => {
@@ -165,6 +195,8 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
     },
   }
 }
+
+const isWatched = (stage: Stage): boolean => stage === 'canary' || stage === 'v3'
 
 /** Names come from clients and may be long; the evidence has to stay small. */
 function boundedUnit(unit: string): string {
