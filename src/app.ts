@@ -4,6 +4,7 @@ import type { Server } from 'node:http'
 import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
 import { createLateRolloutStore, createStages } from './app/create-stages.ts'
 import { noteCredentials } from './app/note-credentials.ts'
+import { toEvidence } from './app/to-evidence.ts'
 import { toGuards } from './app/to-guards.ts'
 import { toSeen } from './app/to-seen.ts'
 import { createEchoKeeper, type EchoKeeper } from './app/keep-echoes.ts'
@@ -152,6 +153,12 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   }
   const hasStages = config.journal.url !== 'none' && overrides.openJournal === undefined
   const seen = toSeen(hasStages ? rollout.store : undefined, events)
+  const evidence = toEvidence({
+    store: hasStages ? rollout.evidence : undefined,
+    guards: () => started?.guards,
+    events,
+    metrics,
+  })
   const accepted = noteCredentials(createAcceptedCredentials(), seen)
   const passThrough = createPassThrough({
     accepted,
@@ -310,6 +317,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       })
       await parts.recovery.stop()
       await parts.keeper.stop()
+      await evidence.stop()
       await parts.guards.stop()
       await seen.stop()
       await parts.stages?.stop()
@@ -334,6 +342,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       recovery.start()
       keeper.start()
       guards.start()
+      evidence.start()
       seen.start()
       ready = true
       const { host } = config.listen

@@ -5,8 +5,10 @@ import type { Events } from '../observability/events.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { PartnerRegistry } from '../partners/index.ts'
 import {
+  createEvidenceStore,
   createRolloutStore,
   createStoredStages,
+  type EvidenceStore,
   type RolloutStore,
   type StoredStages,
 } from '../rollout/index.ts'
@@ -29,19 +31,33 @@ export interface LateRolloutStore {
     | 'readEvidence'
     | 'updateEvidence'
   >
+  /** What comparison has seen, in the same journal. */
+  readonly evidence: Pick<EvidenceStore, 'key' | 'add' | 'destroyExpired'>
   /** Gives units their places; undefined before the journal is open. */
   secret(): Uint8Array | undefined
 }
 
 export function createLateRolloutStore(): LateRolloutStore {
-  let opened: { readonly store: RolloutStore; readonly secret: Uint8Array } | undefined
-  const ask = async <Result>(question: (store: RolloutStore) => Promise<Result>): Promise<Result> => {
-    if (opened !== undefined) return question(opened.store)
+  interface Opened {
+    readonly store: RolloutStore
+    readonly evidence: EvidenceStore
+    readonly secret: Uint8Array
+  }
+  let opened: Opened | undefined
+  const ask = <Result>(question: (store: RolloutStore) => Promise<Result>): Promise<Result> =>
+    askOpened(({ store }) => question(store))
+  const askOpened = async <Result>(question: (parts: Opened) => Promise<Result>): Promise<Result> => {
+    if (opened !== undefined) return question(opened)
     throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal has not been reached since the start.')
   }
   return {
     use: (journal) => {
-      opened = { store: createRolloutStore(journal.database), secret: journal.linkSecret }
+      const { database, linkSecret } = journal
+      opened = {
+        store: createRolloutStore(database),
+        evidence: createEvidenceStore(database),
+        secret: linkSecret,
+      }
     },
     store: {
       snapshot: () => ask((store) => store.snapshot()),
@@ -53,6 +69,11 @@ export function createLateRolloutStore(): LateRolloutStore {
       note: (partner, action, by, reason) => ask((store) => store.note(partner, action, by, reason)),
       readEvidence: (name) => ask((store) => store.readEvidence(name)),
       updateEvidence: (name, update) => ask((store) => store.updateEvidence(name, update)),
+    },
+    evidence: {
+      key: (scope) => askOpened(({ evidence }) => evidence.key(scope)),
+      add: (key, entries) => askOpened(({ evidence }) => evidence.add(key, entries)),
+      destroyExpired: () => askOpened(({ evidence }) => evidence.destroyExpired()),
     },
     secret: () => opened?.secret,
   }

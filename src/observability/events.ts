@@ -139,6 +139,8 @@ export interface Events {
   guardsFailed(event: { readonly partner: string; readonly code: string }): void
   /** What was seen of a partner cannot be kept: the advice on its next step lacks it. */
   seenNotKept(event: { readonly partner: string; readonly code: string }): void
+  /** What comparison found cannot be kept as evidence; it counts as not compared. Partner empty: keys past their time cannot be destroyed. */
+  evidenceNotKept(event: { readonly partner: string; readonly code: string }): void
   credentialsDenied(event: { readonly status: number; readonly partner: string }): void
   passThroughFailed(event: { readonly reason: 'unreachable' | 'brokenReply' }): void
   /** A request to V2 got no whole reply; `lost`: it had left, or a part of it. */
@@ -196,6 +198,7 @@ export function createEvents(logger: Logger): Events {
     guardActed: (event) => logger.error(event, 'guard acted'),
     guardsFailed: (event) => logger.error(event, 'guards failed'),
     seenNotKept: (event) => logger.warn(event, 'writes seen cannot be kept'),
+    evidenceNotKept: (event) => logger.warn(event, 'evidence cannot be kept'),
     credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),
     passThroughFailed: (event) => logger.warn(event, 'pass-through failed'),
     relayFailed: (event) => logger.warn(event, 'relay failed'),

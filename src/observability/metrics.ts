@@ -92,6 +92,8 @@ export interface Metrics {
   readonly visible: (afterMs: number) => void
   readonly shareRefused: (refusal: ShareRefusal) => void
   readonly guardCounted: (trial: GuardTrialSeen) => void
+  /** Compared requests whose result is kept in the journal as evidence, or is lost. */
+  readonly evidenceKept: (partner: string, requests: number, isKept: boolean) => void
   readonly stageHeld: (wait: StageWaitSeen) => void
   readonly stageRefused: (wait: StageWaitSeen) => void
   readonly shadowOffered: (partner: string, fate: 'taken' | 'full' | 'closed') => void
@@ -123,6 +125,7 @@ export function createMetrics(): Metrics {
   const refusals = counter('shares_refused_total', 'Requests that were refused because the share of their client was used up.', ['resource', 'reason']) // prettier-ignore
   const guardTrials = counter('stage_guard_trials_total', 'Writes that guards have counted.', ['partner', 'side']) // prettier-ignore
   const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', ['partner', 'side', 'kind']) // prettier-ignore
+  const evidence = counter('compare_evidence_total', 'Compared requests that are kept as evidence, or lost.', ['partner', 'fate']) // prettier-ignore
   const stageWaits = counter('stage_held_total', 'Writes that waited for their stage.', ['partner', 'reason']) // prettier-ignore
   const stageRefusals = counter('stage_refused_total', 'Requests that were refused for their stage.', ['partner', 'reason']) // prettier-ignore
   const shadowOffers = counter('stage_shadow_offered_total', 'Requests that V2 served at shadow, offered to be read along: taken + dropped.', ['partner']) // prettier-ignore
@@ -156,6 +159,8 @@ export function createMetrics(): Metrics {
       guardTrials.inc({ partner, side })
       for (const kind of bad) guardBad.inc({ partner, side, kind })
     },
+    evidenceKept: (partner, requests, isKept) =>
+      evidence.inc({ partner, fate: isKept ? 'kept' : 'lost' }, requests),
     stageHeld: ({ partner, reason }) => stageWaits.inc({ partner, reason }),
     stageRefused: ({ partner, reason }) => stageRefusals.inc({ partner, reason }),
     shadowOffered: (partner, fate) => {
