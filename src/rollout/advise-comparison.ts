@@ -106,7 +106,7 @@ function shareObstacles(
   return [
     [
       'not yet',
-      `Only ${percent(comparedShare)} of the sample were compared, and ${percent(needed)} are needed.`,
+      `Only ${Math.floor(comparedShare * 10_000) / 100} % of the sample were compared, and ${percent(needed)} are needed.`,
     ],
   ]
 }

@@ -1,0 +1,46 @@
+import type { ComparedExchange, ComparedRecord } from '../../../src/compare/compared-exchange.ts'
+
+/** A record of a learner on a day that is the same on both sides. */
+export function recordOf(learner: string, given: Partial<ComparedRecord> = {}): ComparedRecord {
+  return {
+    verdict: 'same',
+    differences: [],
+    equivalences: [],
+    learner,
+    day: '2026-11-02',
+    code: '/',
+    codeClass: 'code:present',
+    traits: [],
+    errorCodes: [],
+    ...given,
+  }
+}
+
+/** A batch of acme at `shadow`, whose reply was compared. */
+export function exchangeOf(
+  records: readonly ComparedRecord[],
+  given: Partial<ComparedExchange> = {},
+): ComparedExchange {
+  return {
+    partner: 'acme',
+    stage: 'shadow',
+    revision: 3,
+    served: 'v2',
+    unit: 'school-1',
+    kind: 'batch',
+    check: 'reply',
+    receivedMs: 0,
+    records,
+    delaysMs: [],
+    ...given,
+  }
+}
+
+export const differing: Partial<ComparedRecord> = {
+  verdict: 'differs',
+  differences: [
+    { path: 'Comment', kind: 'value', v2Class: 'length:10-20', v3Class: 'length:1-10' },
+    { path: 'Comment', kind: 'value', v2Class: 'length:10-20', v3Class: 'length:1-10' },
+    { path: 'MinutesLate', kind: 'null', v2Class: 'number', v3Class: 'null' },
+  ],
+}

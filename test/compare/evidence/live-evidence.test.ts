@@ -1,0 +1,235 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { describe, expect, it } from 'vitest'
+
+import type { ComparedExchange } from '../../../src/compare/compared-exchange.ts'
+import { createLiveEvidence, type LiveEvidence, toFigures } from '../../../src/compare/evidence/index.ts'
+import { AdapterError } from '../../../src/errors.ts'
+import type { ComparisonFigures } from '../../../src/rollout/advise-comparison.ts'
+import { fingerprintOf } from '../../../src/rollout/seen/distinct-count.ts'
+import type { EvidenceStore, KeptEvidence } from '../../../src/rollout/evidence/evidence-store.ts'
+import { makeFolder } from '../../journal/open-sqlite.ts'
+import { type DatabaseClock, openEvidence, START_MS } from '../../rollout/evidence/open-evidence.ts'
+import { keyOf } from '../../rollout/store/open-stores.ts'
+import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+import { differing, exchangeOf, recordOf } from './exchanges.ts'
+
+const thresholds = { limit: 0.005, confidence: 0.95, schoolShare: 0.2 }
+
+interface Running {
+  readonly live: LiveEvidence
+  readonly store: EvidenceStore
+  readonly clock: ManualClock
+  readonly database: DatabaseClock
+  readonly failures: string[]
+  readonly kept: [string, number, boolean][]
+  readonly folder: string
+  /** Lets the next groups fail. */
+  readonly break: (isBroken: boolean) => void
+  readonly figures: () => Promise<ComparisonFigures>
+}
+
+async function run(): Promise<Running> {
+  const folder = await makeFolder()
+  const database = { nowMs: START_MS }
+  const { store } = await openEvidence(`sqlite:${join(folder, 'journal.db')}`, database, {
+    keys: [keyOf('a')],
+  })
+  const clock = createManualClock()
+  const failures: string[] = []
+  const kept: [string, number, boolean][] = []
+  let isBroken = false
+  const live = createLiveEvidence({
+    store: {
+      ...store,
+      add: (key, entries) =>
+        isBroken
+          ? Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'gone'))
+          : store.add(key, entries),
+    },
+    clock,
+    onFailure: (partner, code) => failures.push(`${partner} ${code}`),
+    onKept: (...fate) => kept.push(fate),
+  })
+  const figures = async (): Promise<ComparisonFigures> =>
+    toFigures((await store.read('acme'))[0], 'reply', thresholds)
+  return {
+    live,
+    store,
+    clock,
+    database,
+    failures,
+    kept,
+    folder,
+    break: (broken) => (isBroken = broken),
+    figures,
+  }
+}
+
+const countsOf = (kept: KeptEvidence | undefined): Record<string, number> =>
+  Object.fromEntries([...(kept?.counts ?? [])].sort())
+
+describe('the evidence of live comparison', () => {
+  it('is counts by kind, check, verdict, field, rule, code and day, and nothing else of a record', async () => {
+    const { live, store } = await run()
+    live.compared(
+      exchangeOf(
+        [
+          recordOf('ann', { traits: ['late', 'comment'] }),
+          recordOf('ann', { ...differing, code: 'N', codeClass: 'code:absent' }),
+          recordOf('ben', {
+            verdict: 'equivalent',
+            equivalences: [{ rule: 'own rule, 1', path: 'RecordedOn' }],
+            errorCodes: ['ATT_VAL_2', 'what a client wrote'],
+          }),
+          recordOf('cas', {
+            verdict: 'unknown',
+            code: 'L',
+            traits: ['correction'],
+            errorCodes: ['ATT_VAL_3'],
+          }),
+          recordOf('dot', { day: undefined, codeClass: undefined, code: undefined }),
+          recordOf('eve', { day: '1999-01-01' }),
+        ],
+        { delaysMs: [90, 2_000, 10 ** 9] },
+      ),
+    )
+    await live.stop()
+    const [kept] = await store.read('acme')
+    expect(countsOf(kept)).toEqual({
+      'exchange batch reply compared': 1,
+      'schoolDay 2026-11-02 reply': 1,
+      'verdict batch reply same': 3,
+      'verdict batch reply differs': 1,
+      'verdict batch reply equivalent': 1,
+      'verdict batch reply unknown': 1,
+      'difference Comment value length%3A10-20 length%3A1-10': 1,
+      'difference MinutesLate null number null': 1,
+      'rule own%20rule%2C%201 RecordedOn': 1,
+      'codeClass code%3Apresent same': 2,
+      'codeClass code%3Aabsent differs': 1,
+      'codeClass code%3Apresent equivalent': 1,
+      'codeClass code%3Apresent unknown': 1,
+      'day 2026-11-02 same': 1,
+      'day 2026-11-02 differs': 1,
+      'day 2026-11-02 equivalent': 1,
+      'day 2026-11-02 unknown': 1,
+      'day other same': 1,
+      [`code reply ${codeName('/')} compared`]: 3,
+      [`code reply ${codeName('N')} compared`]: 1,
+      [`code reply ${codeName('L')} seen`]: 1,
+      'error reply ATT_VAL_2 compared': 1,
+      'error reply other compared': 1,
+      'error reply ATT_VAL_3 seen': 1,
+      'trait reply late': 1,
+      'trait reply comment': 1,
+      'uncounted unnamed': 1,
+      'delay 100': 1,
+      'delay 3000': 1,
+      'delay longer': 1,
+    })
+    // ann, ben and eve; cas is not known, dot has no day.
+    expect(kept?.periods).toEqual([{ differing: 1, schools: [[3], [], [], []] }])
+  })
+
+  it('is not bought by a client that repeats one learner ten thousand times', async () => {
+    const { live, clock, figures } = await run()
+    live.start()
+    for (let batch = 0; batch < 50; batch += 1)
+      live.compared(
+        exchangeOf(
+          Array.from({ length: 200 }, () => recordOf('ann')),
+          { fingerprint: `${batch}` },
+        ),
+      )
+    live.compared(exchangeOf([recordOf('ANN')]))
+    await clock.pass(5_000)
+    await expect.poll(async () => (await figures()).sampled).toBe(51)
+    await live.stop()
+    expect(await figures()).toMatchObject({ pairs: 1, countedPairs: 0, bound: 1, days: 1 })
+  })
+
+  it('is not bought by a batch that is sent again, whatever became of it', async () => {
+    const { live, store, figures } = await run()
+    const batch = exchangeOf([recordOf('ann'), recordOf('ben')], { fingerprint: 'digest' })
+    for (let time = 0; time < 20; time += 1) live.compared(batch)
+    live.compared({ ...batch, check: 'visible' })
+    await live.stop()
+    live.compared(batch)
+    await live.stop()
+    const [kept] = await store.read('acme')
+    expect(kept?.counts.get('verdict batch reply same')).toBe(2)
+    expect(kept?.counts.get('verdict batch visible same')).toBe(2)
+    expect(await figures()).toMatchObject({ sampled: 2, pairs: 2, comparedShare: 1 })
+  })
+
+  it('counts a fifth for a school that is 99 % of the traffic', async () => {
+    const { live, figures } = await run()
+    const school = (unit: string, learners: number): ComparedExchange =>
+      exchangeOf(
+        Array.from({ length: learners }, (_, at) => recordOf(`${unit} ${at}`)),
+        { unit },
+      )
+    live.compared(school('large', 1_980))
+    for (const unit of ['a', 'b', 'c', 'd', 'e']) live.compared(school(unit, 4))
+    await live.stop()
+    expect(await figures()).toMatchObject({ pairs: 2_000, countedPairs: 25, schools: 6 })
+  })
+
+  it('counts what was missed, dropped or lost as not compared, and reports a journal that fails once', async () => {
+    const { live, clock, failures, kept, figures, break: broken } = await run()
+    live.start()
+    broken(true)
+    for (let time = 0; time < 3; time += 1) {
+      live.compared(exchangeOf([recordOf('ann')]))
+      await clock.pass(5_000)
+      await expect.poll(() => kept.length).toBe(time + 1)
+    }
+    expect(failures).toEqual(['acme ADP_JOURNAL_UNAVAILABLE'])
+    expect(kept).toEqual(Array.from({ length: 3 }, () => ['acme', 1, false]))
+    broken(false)
+    live.compared(exchangeOf([]))
+    live.compared(exchangeOf([recordOf('ann'), recordOf('ben', { verdict: 'unknown' })]))
+    // More than waits for its group.
+    live.compared(exchangeOf(Array.from({ length: 20_000 }, () => recordOf('cas'))))
+    await clock.pass(5_000)
+    await expect.poll(() => kept.length).toBe(4)
+    await live.stop()
+    expect(failures).toHaveLength(1)
+    // One of six was compared, and half of its records.
+    expect(await figures()).toMatchObject({ sampled: 6, comparedShare: 1 / 12, pairs: 1 })
+  })
+
+  it('has no id, name, code or value in the files of the journal', async () => {
+    const { live, folder, store } = await run()
+    const marker = 'MARKER-7f3a'
+    live.compared(
+      exchangeOf(
+        [
+          recordOf(`${marker}-learner`, {
+            ...differing,
+            code: `${marker}-code`,
+            errorCodes: [`${marker} error`],
+          }),
+        ],
+        { unit: `${marker}-school`, fingerprint: `${marker}-digest` },
+      ),
+    )
+    await live.stop()
+    expect((await store.read('acme'))[0]?.periods).toEqual([{ differing: 1, schools: [[1], [], [], []] }])
+    const files = await Promise.all((await readdir(folder)).map((file) => readFile(join(folder, file))))
+    for (const form of [marker, marker.toLowerCase(), encodeURIComponent(marker)])
+      for (const encoding of ['utf8', 'utf16le', 'hex', 'base64'] as const) {
+        const text =
+          encoding === 'utf8' || encoding === 'utf16le'
+            ? Buffer.from(form, encoding)
+            : Buffer.from(form).toString(encoding).replace(/=+$/, '')
+        expect(files.some((file) => file.includes(text))).toBe(false)
+      }
+  })
+})
+
+function codeName(code: string): string {
+  return encodeURIComponent(fingerprintOf(code))
+}
