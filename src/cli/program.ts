@@ -6,6 +6,7 @@ import { addCompare } from './commands/compare.ts'
 import { addConfig } from './commands/config.ts'
 import { addDemo } from './commands/demo.ts'
 import { addJournal } from './commands/journal.ts'
+import { addRecord } from './commands/record.ts'
 import { addRollout } from './commands/rollout.ts'
 import { addSandbox } from './commands/sandbox.ts'
 import { addSend } from './commands/send.ts'
@@ -18,6 +19,7 @@ const commands = [
   addSandbox,
   addSend,
   addCheck,
+  addRecord,
   addConfig,
   addJournal,
   addRollout,

@@ -2,6 +2,7 @@ import { readEnvironment } from '../config/environment.ts'
 import { AdapterError } from '../errors.ts'
 import { type Batch, decodeBatch, noBatchLimits } from '../v2/index.ts'
 import { Progress } from './progress.ts'
+import { expectNoRecording } from './recordings/expect-no-recording.ts'
 import { contentTypeOf, openRecording } from './recordings/open-recording.ts'
 import { readRecordedFile } from './recordings/read-recordings.ts'
 import { kindOf } from './recordings/recorded-bytes.ts'
@@ -17,6 +18,7 @@ export interface SendOptions {
 
 /** Posts the batch of a file, prints the outcome of each record, and returns the exit status. */
 export async function runSend(path: string, options: SendOptions): Promise<number> {
+  await expectNoRecording(path, options.to)
   return send(await readBatch(path, options.boundary), options)
 }
 

@@ -1,0 +1,80 @@
+/** Headers of a part, or of a message, whose values are kept. */
+const keptHeaders: ReadonlySet<string> = new Set([
+  'accept',
+  'accept-charset',
+  'content-id',
+  'content-length',
+  'content-transfer-encoding',
+  'content-type',
+  'content-encoding',
+  'odata-maxversion',
+  'odata-version',
+  'dataserviceversion',
+  'maxdataserviceversion',
+  'prefer',
+  'preference-applied',
+  'retry-after',
+])
+
+/** Query options whose values are kept: those of OData, which hold no credentials. */
+const keptOption = /^(?:%24|\$)(?:filter|select|expand|orderby|top|skip|count|format|search|skiptoken)$/i
+
+const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)([ \t]*:)(.*)$/
+const REQUEST = /^([A-Za-z]+[ \t]+)(\S+)([ \t]+HTTP\/\d.*)$/
+/** A token of JWT form, and what follows the word bearer: neither belongs into any text. */
+const TOKEN = /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(?:bearer|basic)[ \t]+[\w.~+/-]{16,}=*/gi
+
+/** True for a header whose value may be kept. */
+export const isKeptHeader = (name: string): boolean => keptHeaders.has(name.toLowerCase())
+
+/**
+ * Masks the values of all header lines that are not on the list, and credentials in request lines, with as many `x`: lengths and
+ * offsets stay. `text` is Latin-1, in lines of any end; a body of JSON has no line of this form.
+ */
+export function maskLines(text: string): string {
+  let isMasked = false
+  return text
+    .split(/(\r\n|\n|\r)/)
+    .map((line, n) => {
+      if (n % 2 === 1) return line
+      // A folded line goes on with the header before (RFC 9112 5.2).
+      if (isMasked && /^[ \t]+\S/.test(line)) return maskValue(line)
+      const header = HEADER.exec(line)
+      isMasked = header !== null && !isKeptHeader(header[1] ?? '')
+      if (header !== null && isMasked)
+        return `${header[1] ?? ''}${header[2] ?? ''}${maskValue(header[3] ?? '')}`
+      const request = REQUEST.exec(line)
+      if (request !== null) return `${request[1] ?? ''}${maskTarget(request[2] ?? '')}${request[3] ?? ''}`
+      return maskTokens(line)
+    })
+    .join('')
+}
+
+/** Masks what looks like a token. */
+export const maskTokens = (text: string): string => text.replaceAll(TOKEN, (token) => maskValue(token))
+
+/** Masks user and password of a URL, and the values of all options of its query that are not OData's. */
+export function maskTarget(target: string): string {
+  const at = target.indexOf('?')
+  const path = (at === -1 ? target : target.slice(0, at)).replace(
+    /^([a-z][a-z0-9+.-]*:\/*)([^/?#]*)@/i,
+    (_all, scheme: string, user: string) => `${scheme}${maskValue(user)}@`,
+  )
+  return at === -1 ? maskTokens(path) : `${maskTokens(path)}?${maskQuery(target.slice(at + 1))}`
+}
+
+/** Masks the values of all options of a query that are not OData's. */
+export function maskQuery(query: string): string {
+  return query
+    .split('&')
+    .map((option) => {
+      const at = option.indexOf('=')
+      if (at === -1) return keptOption.test(option) ? option : maskValue(option)
+      return keptOption.test(option.slice(0, at))
+        ? maskTokens(option)
+        : `${option.slice(0, at + 1)}${maskValue(option.slice(at + 1))}`
+    })
+    .join('&')
+}
+
+const maskValue = (value: string): string => value.replaceAll(/[^\s]/g, 'x')

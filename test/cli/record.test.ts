@@ -1,0 +1,145 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
+
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+import {
+  contentTypeOfMarked,
+  credentials,
+  markedBody,
+  markedReply,
+  markers,
+} from '../compare/recording/exchanges.ts'
+import { request } from 'undici'
+import { startCli } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
+
+const KEY = '0c'.repeat(32)
+
+async function makeFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'recordings-cli-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** V2 as it answers a batch: compressed, with a cookie; it notes what it got. */
+async function startV2() {
+  const got: { url: string; fields: readonly string[]; body: Buffer }[] = []
+  const server = createServer((incoming, response) => {
+    const chunks: Buffer[] = []
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+    incoming.on('end', () => {
+      got.push({ url: incoming.url ?? '', fields: incoming.rawHeaders, body: Buffer.concat(chunks) })
+      response.writeHead(200, 'Fine', [
+        ['Content-Type', 'multipart/mixed; boundary=batchresponse_1'],
+        ['Content-Encoding', 'gzip'],
+        ['Set-Cookie', `a=${markers.cookie}`],
+        ['set-cookie', 'b=c'],
+      ] as unknown as string[])
+      response.end(gzipSync(markedReply()))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/base`, got }
+}
+
+async function textBelow(folder: string): Promise<string> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile())
+  const texts = await Promise.all(
+    files.map(({ parentPath, name }) => readFile(join(parentPath, name), 'latin1')),
+  )
+  return texts.join('\n')
+}
+
+const shownIn = (text: string): readonly string[] =>
+  Object.values(markers).filter((marker) => text.toLowerCase().includes(marker.toLowerCase()))
+
+async function post(url: string) {
+  const reply = await request(`${url}/tenant/V2/Attendance/$batch?subscription-key=${markers.query}`, {
+    method: 'POST',
+    headers: {
+      'content-type': contentTypeOfMarked,
+      authorization: `Bearer ${markers.bearer}`,
+      'Ocp-Apim-Subscription-Key': markers.key,
+    },
+    body: markedBody(),
+  })
+  return {
+    status: reply.statusCode,
+    headers: reply.headers,
+    body: Buffer.from(await reply.body.arrayBuffer()),
+  }
+}
+
+describe('record', () => {
+  it.each([
+    { form: ['--pseudonyms'], env: {} },
+    { form: ['--key', 'env:RECORDING_KEY'], env: { RECORDING_KEY: KEY } },
+  ])('relays to V2 as it is and shows no value anywhere ($form)', async ({ form, env }) => {
+    const [folder, v2] = [await makeFolder(), await startV2()]
+    const to = join(folder, 'kept')
+    const cli = startCli(['record', '--v2', v2.url, '--to', to, '--port', '0', ...form], env)
+    const [url = ''] = /http:\S+/.exec(await cli.until(/record ready http:\S+\n/)) ?? []
+    const reply = await post(url)
+    expect([reply.status, gunzipSync(reply.body).equals(markedReply())]).toEqual([200, true])
+    expect(reply.headers['set-cookie']).toEqual([`a=${markers.cookie}`, 'b=c'])
+    expect(v2.got).toMatchObject([
+      { url: `/base/tenant/V2/Attendance/$batch?subscription-key=${markers.query}` },
+    ])
+    expect(v2.got[0]?.body.equals(markedBody())).toBe(true)
+    expect(v2.got[0]?.fields).toEqual(expect.arrayContaining(['authorization', `Bearer ${markers.bearer}`]))
+    // What is neither marks nor registrations passes and is not kept.
+    await request(`${url}/anything`).then(({ body }) => body.dump())
+    expect(await cli.stop()).toBe(0)
+    const { stdout, stderr } = await cli.ended()
+    expect([stdout.split('\n').slice(1), stderr]).toEqual([[`1 of 1 exchange(s) recorded in ${to}`, ''], ''])
+    expect(shownIn((await textBelow(folder)) + stdout + stderr)).toEqual([])
+  })
+
+  it('writes encrypted recordings again as pseudonyms, which check reads', async () => {
+    const [folder, v2] = [await makeFolder(), await startV2()]
+    const [sealed, shown] = [join(folder, 'sealed'), join(folder, 'shown')]
+    const file = join(folder, 'key')
+    await writeFile(file, KEY)
+    const cli = startCli(['record', '--v2', v2.url, '--to', sealed, '--port', '0', '--key', `file:${file}`])
+    const [url = ''] = /http:\S+/.exec(await cli.until(/record ready http:\S+\n/)) ?? []
+    await post(url)
+    await cli.stop()
+    const again = (...args: string[]) =>
+      runCommand(['record', '--from', sealed, '--to', shown, '--pseudonyms', ...args])
+    expect((await again()).stderr).toMatch(/is encrypted\. Name its key with --key/)
+    expect(await again('--key', `file:${file}`, '--json')).toMatchObject({ status: 0, stderr: '' })
+    const { status, stdout } = await runCommand(['check', shown])
+    expect([status, shownIn(stdout), shownIn(await textBelow(shown))]).toEqual([0, [], []])
+    expect(stdout).toMatch(/request\.http/)
+    const [name = ''] = await readdir(shown)
+    const send = await runCommand(['send', join(shown, name, 'request.http'), '--to', 'https://v2.example'])
+    expect([send.status, send.stderr]).toEqual([2, expect.stringMatching(/is a recording.*once more/)])
+  })
+
+  it.each([
+    [['--v2', 'http://127.0.0.1:9'], /never written in clear text: choose one of --key/],
+    [['--v2', 'http://127.0.0.1:9', '--pseudonyms', '--key', 'env:X'], /choose one of/],
+    [['--pseudonyms'], /--v2 <url> for traffic, or --from/],
+    [['--v2', 'http://127.0.0.1:9', '--key', KEY], /never given itself/],
+    [['--v2', 'http://127.0.0.1:9', '--key', 'env:NOT_SET_ANYWHERE'], /is not set, empty or cannot be read/],
+    [['--v2', 'http://user:pass@127.0.0.1:9', '--pseudonyms'], /without user/],
+    [['--v2', 'http://127.0.0.1:9', '--pseudonyms', '--for', '10'], /A time is a number with/],
+    [['--v2', 'http://127.0.0.1:9', '--pseudonyms', '--max-size', '10'], /A size is a number with/],
+  ])('refuses %j', async (args, text) => {
+    const folder = await makeFolder()
+    const { status, stderr } = await runCommand(['record', '--to', folder, ...args])
+    expect([status, stderr]).toEqual([2, expect.stringMatching(text)])
+    expect(stderr).not.toContain(KEY)
+    expect(credentials.length).toBeGreaterThan(0)
+  })
+})

@@ -1,0 +1,120 @@
+import type { Exchange } from '../../../src/compare/recording/index.ts'
+
+/** A write with a marker in each place where a client may put one, and a reply that shows them. */
+export const markers = {
+  bearer: 'MARKBEARER',
+  key: 'MARKKEY',
+  inner: 'MARKINNER',
+  folded: 'MARKFOLDED',
+  query: 'MARKQUERY',
+  user: 'MARKUSER',
+  cookie: 'MARKCOOKIE',
+  learner: 'ab0c1d2e-aaaa-4bbb-8ccc-0123456789ab',
+  event: 'cd0c1d2e-aaaa-4bbb-8ccc-0123456789ab',
+  comment: 'Markcomment',
+  escaped: 'Markescaped',
+  name: 'Markname',
+  member: 'Markmember',
+  number: '8151623421',
+  preamble: 'Markpreamble',
+  contentId: 'Markcontentid',
+  record: 'ef0c1d2e-aaaa-4bbb-8ccc-0123456789ab',
+} as const
+/** Those that neither form may show. */
+export const credentials: readonly string[] = [
+  markers.bearer,
+  markers.key,
+  markers.inner,
+  markers.folded,
+  markers.query,
+  markers.user,
+  markers.cookie,
+]
+
+const escapedText = Array.from(
+  markers.escaped,
+  (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+).join('')
+const batchId = 'batch_36522ad7-fc75-4b56-8c71-56071383e77b'
+const changesetId = 'changeset_77162fcd-b8da-41ac-a9f8-9357efbbd621'
+
+export const markedRecord =
+  `{"@odata.type":"#AttendanceService.Models.OData.AttendanceRecord","Present":true,"Absent":false,"Learner":"${markers.learner}",` +
+  `"AttendableEvent":"${markers.event}","SchoolAttendanceCode":"9d8e7f6a-1b2c-4d3e-8f9a-0b1c2d3e4f5a","MinutesLate":5,` +
+  `"Comment":"${markers.comment} ${escapedText}","${markers.member}":{"Name":"${markers.name}","Number":${markers.number}}}`
+
+/** `brokenAt`: the body is cut there, so that it cannot be decoded. */
+export function markedBody(brokenAt?: number): Buffer {
+  const lines = [
+    `${markers.preamble} of a client`,
+    `--${batchId}`,
+    `Content-Type: multipart/mixed; boundary=${changesetId}`,
+    '',
+    `--${changesetId}`,
+    'Content-Type: application/http',
+    'Content-Transfer-Encoding: binary',
+    `Content-ID: ${markers.contentId}`,
+    '',
+    `POST /OData/V1/AttendanceRecords?subscription-key=${markers.query} HTTP/1.1`,
+    'Content-Type: application/json',
+    `Authorization: Bearer ${markers.inner}`,
+    'X-Anything: first',
+    ` ${markers.folded}`,
+    `Cookie: a=${markers.cookie}`,
+    '',
+    markedRecord,
+    `--${changesetId}--`,
+    `--${batchId}--`,
+    '',
+  ]
+  const body = Buffer.from(lines.join('\r\n'))
+  return brokenAt === undefined ? body : body.subarray(0, brokenAt)
+}
+
+export function markedReply(): Buffer {
+  const part =
+    `{"@odata.context":"https://v2.example/V2/Attendance/$metadata#AttendanceRecords/$entity","ExternalID":"${markers.record}",` +
+    `"Learner":"${markers.learner}","RecordedOn":"2026-09-07T08:40:01Z","Comment":"${markers.comment} ${markers.escaped}"}`
+  const lines = [
+    '--batchresponse_1',
+    'Content-Type: application/http',
+    `Content-ID: ${markers.contentId}`,
+    '',
+    'HTTP/1.1 201 Created',
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(part)}`,
+    `Set-Cookie: a=${markers.cookie}`,
+    '',
+    part,
+    '--batchresponse_1--',
+    '',
+  ]
+  return Buffer.from(lines.join('\r\n'))
+}
+
+/** The marked write as an exchange. */
+export function markedExchange(given: Partial<Exchange> = {}): Exchange {
+  return {
+    kind: 'batch',
+    method: 'POST',
+    target: `/V2/Attendance/$batch?subscription-key=${markers.query}`,
+    contentType: `multipart/mixed; boundary=${batchId}`,
+    accept: undefined,
+    prefer: undefined,
+    body: markedBody(),
+    reply: {
+      status: 200,
+      reason: 'OK',
+      headers: [
+        ['Content-Type', 'multipart/mixed; boundary=batchresponse_1'],
+        ['Set-Cookie', `a=${markers.cookie}`],
+      ],
+      body: markedReply(),
+    },
+    receivedMs: Date.UTC(2026, 8, 7, 8, 40),
+    durationMs: 12,
+    ...given,
+  }
+}
+
+export const contentTypeOfMarked = `multipart/mixed; boundary=${batchId}`

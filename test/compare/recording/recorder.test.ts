@@ -1,0 +1,209 @@
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { expect, it, onTestFinished } from 'vitest'
+
+import {
+  createPseudonyms,
+  createRecorder,
+  type Exchange,
+  listRecordings,
+  openRecordingStore,
+  readRecording,
+  type RecordFate,
+  type RecordingStore,
+} from '../../../src/compare/recording/index.ts'
+import { credentials, markedBody, markedExchange, markers } from './exchanges.ts'
+
+const key = Buffer.alloc(32, 9)
+const pseudonyms = createPseudonyms(Buffer.alloc(32, 4))
+const DAY_MS = 86_400_000
+
+async function makeFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'recordings-test-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return join(folder, 'kept')
+}
+
+const open = (folder: string, given: Partial<Parameters<typeof openRecordingStore>[0]> = {}) =>
+  openRecordingStore({
+    folder,
+    key: undefined,
+    maxBytes: 10_000_000,
+    maxAgeMs: 30 * DAY_MS,
+    nowMs: Date.now,
+    ...given,
+  })
+
+function recorderOn(store: RecordingStore, given: Partial<Parameters<typeof createRecorder>[0]> = {}) {
+  const fates: RecordFate[] = []
+  const failures: unknown[] = []
+  const recorder = createRecorder({
+    store,
+    pseudonyms: undefined,
+    onFate: (fate) => fates.push(fate),
+    onStopped: (cause) => failures.push(cause),
+    later: (act) => setImmediate(act),
+    maxExchangeBytes: 1_000_000,
+    ...given,
+  })
+  return { recorder, fates, failures }
+}
+
+async function record(folder: string, form: 'sealed' | 'pseudonyms', exchanges: readonly Exchange[]) {
+  const store = await open(folder, form === 'sealed' ? { key } : {})
+  const { recorder, fates } = recorderOn(store, form === 'sealed' ? {} : { pseudonyms })
+  for (const exchange of exchanges) recorder.offer(exchange)
+  await recorder.close()
+  return fates
+}
+
+async function bytesBelow(folder: string): Promise<string> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const texts = await Promise.all(
+    entries.map(async (entry) =>
+      entry.isFile()
+        ? entry.name + (await readFile(join(entry.parentPath, entry.name), 'latin1'))
+        : entry.name,
+    ),
+  )
+  return texts.join('\n')
+}
+
+const shownIn = (text: string, sought: readonly string[]): readonly string[] =>
+  sought.filter((marker) => text.toLowerCase().includes(marker.toLowerCase()))
+
+it('shows no value and no credential on the disk, in either form', async () => {
+  const broken = markedExchange({ body: markedBody(700) })
+  for (const form of ['sealed', 'pseudonyms'] as const) {
+    const folder = await makeFolder()
+    // What cannot be decoded has no pseudonyms: it is not kept.
+    expect(await record(folder, form, [markedExchange(), broken])).toEqual([
+      'recorded',
+      form === 'sealed' ? 'recorded' : 'unfit',
+    ])
+    expect(shownIn(await bytesBelow(folder), Object.values(markers))).toEqual([])
+  }
+})
+
+it('keeps no credential inside what is encrypted, and everything else as it came', async () => {
+  const folder = await makeFolder()
+  await record(folder, 'sealed', [markedExchange(), markedExchange({ body: markedBody(700) })])
+  const found = await Promise.all((await listRecordings(folder)).map((one) => readRecording(one, key)))
+  for (const { exchange } of found) {
+    const all = [exchange.target, exchange.body.toString(), exchange.reply.body.toString(), JSON.stringify(exchange.reply.headers)] // prettier-ignore
+    expect(shownIn(all.join(), credentials)).toEqual([])
+    expect(shownIn(all.join(), [markers.learner, markers.preamble])).toHaveLength(2)
+  }
+  expect(found.map(({ exchange }) => exchange.body.length)).toEqual([markedBody().length, 700])
+  expect(found[0]).toMatchObject({
+    pseudonyms: false,
+    exchange: { kind: 'batch', method: 'POST', durationMs: 12 },
+  })
+})
+
+it('gives request and reply the same pseudonyms, so that the case stays the case', async () => {
+  const folder = await makeFolder()
+  await record(folder, 'pseudonyms', [markedExchange()])
+  const [one = ''] = await listRecordings(folder)
+  const { exchange } = await readRecording(one, undefined)
+  const valueIn = (text: string, name: string): string =>
+    new RegExp(`"${name}":"([^"]*)"`).exec(text)?.[1] ?? 'none'
+  const [sent, got] = [exchange.body.toString(), exchange.reply.body.toString()]
+  expect(valueIn(sent, 'Learner')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4/)
+  expect(valueIn(got, 'Learner')).toBe(valueIn(sent, 'Learner'))
+  expect(JSON.parse(`"${valueIn(sent, 'Comment')}"`) as string).toBe(valueIn(got, 'Comment'))
+  expect(/Content-ID: (\S+)/.exec(got)?.[1]).toBe(/Content-ID: (\S+)/.exec(sent)?.[1])
+  expect(sent).toContain('"MinutesLate":5,')
+  // Dates move by whole weeks: the day of the week stays.
+  const day = new Date(valueIn(got, 'RecordedOn'))
+  expect([day.getUTCDay(), valueIn(got, 'RecordedOn').slice(10)]).toEqual([1, 'T08:40:01Z'])
+  expect(day.getTime()).toBeLessThan(Date.UTC(2026, 8, 1))
+})
+
+it('opens with the key alone, and refuses another one and files that were changed or moved', async () => {
+  const folder = await makeFolder()
+  await record(folder, 'sealed', [markedExchange(), markedExchange()])
+  const [one = '', other = ''] = await listRecordings(folder)
+  await expect(readRecording(one, Buffer.alloc(32, 1))).rejects.toMatchObject({
+    code: 'ADP_CONFIGURATION',
+    message: expect.stringMatching(/is encrypted with another key/) as unknown,
+  })
+  await expect(readRecording(one, undefined)).rejects.toMatchObject({
+    message: expect.stringMatching(/is encrypted\. Name its key with --key/) as unknown,
+  })
+  await rename(join(one, 'request.http.sealed'), join(other, 'request.http.sealed'))
+  await expect(readRecording(other, key)).rejects.toMatchObject({
+    code: 'ADP_USAGE',
+    message: expect.stringMatching(/changed, cut or moved/) as unknown,
+  })
+  await expect(readRecording(one, key)).rejects.toMatchObject({ message: expect.stringMatching(/has no request/) as unknown }) // prettier-ignore
+})
+
+it('is readable for its owner alone, whole or not there, and has no id in its names', async () => {
+  const folder = await makeFolder()
+  await mkdir(join(folder, '.draft-000007-x'), { recursive: true })
+  await record(folder, 'pseudonyms', [markedExchange()])
+  const [name = '', ...others] = await readdir(folder)
+  expect([name.slice(0, 7), /^\d{6}-\d{8}T084000Z$/.test(name), others]).toEqual(['000001-', true, []])
+  const modes = await Promise.all(
+    [join(folder, name), ...(await readdir(join(folder, name))).map((file) => join(folder, name, file))].map(
+      async (path) => ((await stat(path)).mode & 0o777).toString(8),
+    ),
+  )
+  expect(modes).toEqual(['700', '600', '600', '600', '600'])
+})
+
+it('removes the oldest first: what is over its age, and what has no room', async () => {
+  const folder = await makeFolder()
+  let nowMs = Date.now()
+  const files = new Map([['recording.json', Buffer.alloc(3_000)]])
+  const store = await open(folder, { maxBytes: 5 * 4_096, maxAgeMs: DAY_MS, nowMs: () => nowMs })
+  for (let n = 0; n < 8; n += 1) expect(await store.add(files, nowMs)).toBe('kept')
+  const counters = async () => (await readdir(folder)).map((name) => Number.parseInt(name, 10)).sort()
+  expect(await counters()).toEqual([4, 5, 6, 7, 8])
+  expect(await store.add(new Map([['request.http', Buffer.alloc(30_000)]]), nowMs)).toBe('tooLarge')
+  expect(await counters()).toEqual([4, 5, 6, 7, 8])
+  nowMs += 2 * DAY_MS
+  await store.add(files, nowMs)
+  expect(await counters()).toEqual([10])
+  // What an earlier process left counts as well.
+  await utimes(join(folder, (await readdir(folder))[0] ?? ''), new Date(0), new Date(0))
+  await open(folder, { maxAgeMs: DAY_MS })
+  expect(await counters()).toEqual([])
+})
+
+it('stops with one message when the disk is full, and goes on taking nothing', async () => {
+  const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+  const store: RecordingStore = { add: () => Promise.reject(full), removeOld: () => Promise.resolve() }
+  const { recorder, fates, failures } = recorderOn(store)
+  for (let n = 0; n < 3; n += 1) recorder.offer(markedExchange())
+  await recorder.idle()
+  recorder.offer(markedExchange())
+  await recorder.close()
+  expect([fates, failures]).toEqual([['stopped', 'stopped', 'stopped', 'stopped'], [full]])
+})
+
+it('leaves no half of a recording where a write fails', async () => {
+  const folder = await makeFolder()
+  const store = await open(folder)
+  await writeFile(join(folder, '.draft-000001-20260907T084000Z'), 'in the way')
+  const { recorder, failures } = recorderOn(store)
+  recorder.offer(markedExchange())
+  await recorder.close()
+  expect(failures).toHaveLength(1)
+  expect((await readdir(folder)).filter((name) => !name.startsWith('.'))).toEqual([])
+})
+
+it('drops what has no room in its queue, and never waits', async () => {
+  let release: () => void = () => undefined
+  const held = new Promise<'kept'>((resolve) => (release = () => resolve('kept')))
+  const { recorder, fates } = recorderOn({ add: () => held, removeOld: () => Promise.resolve() })
+  for (let n = 0; n < 300; n += 1) recorder.offer(markedExchange())
+  recorder.offer(markedExchange({ body: Buffer.alloc(1_000_001) }))
+  expect([fates.filter((fate) => fate === 'dropped').length, fates.at(-1)]).toEqual([44, 'tooLarge'])
+  release()
+  await recorder.close()
+  expect(fates.filter((fate) => fate === 'recorded')).toHaveLength(256)
+})
