@@ -13,7 +13,7 @@ it('names each table of the journal in the list of what is kept, and no other', 
   const { store } = await openSqlite(`${await makeFolder()}/journal.db`)
   const { rows } = await sql<{ name: string }>`
     select name from sqlite_master where type = 'table' and name not like 'sqlite_%'`.execute(store.db)
-  const named = [...kept.matchAll(/`((?:journal|rollout)_\w+)`/g)].map(([, name = '']) => name)
+  const named = [...kept.matchAll(/`((?:journal|rollout|evidence)_\w+)`/g)].map(([, name = '']) => name)
   expect(named.sort()).toEqual(rows.map(({ name }) => name).sort())
 })
 
