@@ -1,0 +1,169 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { expect, onTestFinished, test, vi } from 'vitest'
+
+import { Secret } from '../../src/config/index.ts'
+import { createSandbox } from '../../src/sandbox/index.ts'
+import { runCli } from '../cli/run-cli.ts'
+import { batchOf, batchPath } from '../support/batch-request.ts'
+import { readSamples } from '../support/read-samples.ts'
+import { startAdapter } from '../support/start-adapter.ts'
+import { filesBelow, findMarkers, type Output, textOutput } from './support/find-markers.ts'
+
+const key = 'HUSHKEY-51c7d0'
+const token = 'HUSHTOKEN-90aa13'
+const clientHeaders = { 'Ocp-Apim-Subscription-Key': key, Authorization: `bearer ${token}` }
+const [from, to] = ['2026-03-02', '2026-03-13']
+const marks = '/V2/Attendance/AttendanceRecords'
+
+function ownFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'markbridge-sweep-'))
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true })
+  })
+  return folder
+}
+
+/** A service that knows these credentials only. */
+async function startService() {
+  const sandbox = createSandbox({
+    ...{ now: '2026-06-10T10:00:00Z', v2Port: 0, keys: [key] },
+    tokens: [{ token, domains: ['Attendance', 'Learner.Indentifier', 'Learner.Registration'] }],
+  })
+  const { url, v2Url } = await sandbox.listen()
+  onTestFinished(() => sandbox.close())
+  const samples = (await (await fetch(`${url}/_sandbox/samples`)).json()) as {
+    learners: string[]
+    events: string[]
+    codes: { id: string }[]
+  }
+  const put = async (path: string, body: object): Promise<unknown> => {
+    const headers = { 'Content-Type': 'application/json' }
+    return (await fetch(url + path, { method: 'PUT', headers, body: JSON.stringify(body) })).json()
+  }
+  return { url, v2Url, samples, put }
+}
+
+test('no value of a learner or a mark and no credential is in what comparison writes', async () => {
+  const folder = ownFolder()
+  const temporary = join(folder, 'tmp')
+  mkdirSync(temporary)
+  const { url, v2Url, samples, put } = await startService()
+  const learners = samples.learners.slice(0, 6)
+  const records = learners.map((learner, index) => ({
+    ...{
+      Learner: learner,
+      AttendableEvent: samples.events[index],
+      SchoolAttendanceCode: samples.codes[index]?.id,
+    },
+    ...{ Present: true, Absent: false, MinutesLate: null, Comment: `  HUSHCOMMENT ${index} – ä "q" ` },
+  }))
+
+  // Live: V2 serves, the adapter reads along and asks V3, which shows some of it late and otherwise.
+  await put('/_sandbox/differences', {
+    face: 'V3',
+    late: { delayMs: 200, share: 0.5 },
+    rows: records.map(({ Learner, AttendableEvent }) => ({
+      ...{ learner: Learner, event: AttendableEvent, kind: 'commentTrimmed' },
+    })),
+  })
+  const adapter = await startAdapter(url, {
+    v2: { baseUrl: v2Url },
+    partners: [{ id: 'acme', match: { any: true }, stage: 'shadow' }],
+    journal: {
+      url: `sqlite:${join(folder, 'journal.db')}`,
+      keys: [{ id: 'k1', key: new Secret('ab'.repeat(32)) }],
+    },
+  })
+  const batch = batchOf([...records, { ...records[0], Learner: 'HUSHCOMMENT' }, '{"HUSHCOMMENT'])
+  const served = await adapter.request('POST', batchPath, {
+    headers: { ...clientHeaders, ...batch.headers },
+    body: batch.body,
+  })
+  expect(served.text).toContain('HUSHCOMMENT')
+  const filter = `AttendableEventStart ge ${from}T00:00:00Z and AttendableEventStart lt ${to}T00:00:00Z`
+  const read = await adapter.request('GET', `${marks}?$filter=${encodeURIComponent(filter)}`, {
+    headers: clientHeaders,
+  })
+  const shown = (JSON.parse(read.text) as { value: { ExternalID: string }[] }).value
+  await vi.waitFor(async () => expect([...(await readSamples(adapter)).values()].length).toBeGreaterThan(0))
+  const metrics = await adapter.request('GET', '/metrics')
+
+  // Offline: the whole command to its end, without V3, and with a token of no client.
+  const truth = (await put('/_sandbox/differences', {
+    ...{ face: 'V3', seed: 4, count: 30, from, to },
+    kinds: [
+      'code',
+      'recordedOn',
+      'missing',
+      'extra',
+      'doubled',
+      'id',
+      'recordedBy',
+      'guidCase',
+      'commentCut',
+    ],
+  })) as {
+    learner: string
+    event: string
+    externalId: string
+  }[]
+  writeFileSync(join(folder, 'class.txt'), learners.join('\n'))
+  const environment = { MARKBRIDGE_SUBSCRIPTION_KEY: key, MARKBRIDGE_TOKEN: token, TMPDIR: temporary }
+  const compare = ['compare', 'run', '--v2', v2Url, '--v3', url, '--from', from, '--to', to]
+  const out = ['--out', join(folder, 'compare')]
+  const away = [...compare.slice(0, 4), '--v3', 'http://127.0.0.1:9', ...compare.slice(6)]
+  const [run, gone, refused] = await Promise.all([
+    runCli([...compare, ...out, '--noise', '--registrations', '--json'], environment),
+    runCli([...away, ...out], environment),
+    runCli([...compare, ...out], { ...environment, MARKBRIDGE_TOKEN: `${token}x` }),
+  ])
+  expect([run.status, gone.status, refused.status]).toEqual([1, 3, 3])
+
+  const outputs: Output[] = [
+    textOutput('log of the adapter', adapter.log.join('')),
+    textOutput('metrics', metrics.text),
+    textOutput('compare run', run.stdout + run.stderr),
+    textOutput('compare run without V3', gone.stdout + gone.stderr),
+    textOutput('compare run, refused', refused.stdout + refused.stderr),
+    ...filesBelow(join(folder, 'compare')),
+    ...filesBelow(temporary),
+    ...filesBelow(folder).filter(({ name }) => name.startsWith('journal.db')),
+  ]
+  expect(outputs.map(({ name }) => name)).toEqual(
+    expect.arrayContaining([expect.stringMatching(/run-.*\.json/), expect.stringMatching(/checkpoint/)]),
+  )
+  const ids = [
+    ...learners,
+    ...records.flatMap(({ AttendableEvent = '' }) => AttendableEvent),
+    ...samples.codes.slice(0, 6).map(({ id }) => id),
+    ...shown.slice(0, 40).map(({ ExternalID }) => ExternalID),
+    ...truth.flatMap(({ learner, event, externalId }) => [learner, event, externalId]),
+  ]
+  const markers = ['HUSHCOMMENT', 'HUSHKEY', 'HUSHTOKEN', ...new Set(ids)]
+  expect(findMarkers(outputs, markers)).toEqual([])
+})
+
+test.each([
+  ['text', Buffer.from('… HUSH-1f …')],
+  ['upper case', Buffer.from('HUSH-1F')],
+  ['percent', Buffer.from('a%20HUSH-1f')],
+  ['utf-16', Buffer.from('xHUSH-1f', 'utf16le')],
+  ['hex', Buffer.from(Buffer.from('HUSH-1f').toString('hex'))],
+  ['base64 at 0', Buffer.from(Buffer.from('HUSH-1f!').toString('base64'))],
+  ['base64 at 1', Buffer.from(Buffer.from('xyzaHUSH-1f').toString('base64'))],
+  ['base64 at 2', Buffer.from(Buffer.from('xyHUSH-1f--').toString('base64'))],
+])('a marker is found as %s', (form, bytes) => {
+  const found = findMarkers([{ name: 'here', bytes }], ['HUSH-1f'])
+  expect(found.some((one) => one.startsWith('here: ') && (form === 'percent' || one.includes(form)))).toBe(
+    true,
+  )
+})
+
+test('a guid is found as 16 bytes', () => {
+  const guid = '41dba12f-bcce-470b-8ce4-b260ffb62649'
+  const bytes = Buffer.from(guid.replaceAll('-', ''), 'hex')
+  expect(findMarkers([{ name: 'here', bytes }], [guid])).toEqual([`here: bytes of ${guid}`])
+})
