@@ -18,6 +18,9 @@ export interface ListedDifference {
   readonly day: string
   /** The stored mark's; that of an extra row; null: the mark of a late write is not stored any more. */
   readonly externalId: string | null
+  /** The booleans of that mark. */
+  readonly present: boolean | null
+  readonly absent: boolean | null
   readonly face: Face
   readonly kind: DifferenceKind
   /** Rows of the session with a mark: on the other face, and on this one. */
@@ -38,6 +41,8 @@ export function listDifferences(school: School): ListedDifference[] {
     event: school.calendar.byNumber(session)?.externalId ?? '',
     day: formatDay(session >> 1),
     externalId: mark?.externalId ?? null,
+    present: mark?.present ?? null,
+    absent: mark?.absent ?? null,
     face,
   })
   const placed = current.placed.flatMap((difference): ListedDifference[] => {

@@ -1,0 +1,95 @@
+import type { Defect } from './break-sources.ts'
+
+/** Comparers that are broken on purpose; the campaign finds each of them. */
+export const defects: Readonly<Record<string, Defect>> = {
+  'ignores a field': {
+    module: 'compare/diff/compare-mark.ts',
+    from: 'if (one === other) continue',
+    to: "if (one === other || name === 'RecordedBy') continue",
+  },
+  'aligns by position': {
+    module: 'compare/diff/align.ts',
+    from: 'const key = isMembers(row) ? keyOf(row) : undefined',
+    to: 'const key = isMembers(row) ? String(at) : undefined',
+  },
+  'swaps the sides': {
+    module: 'compare/diff/diff-rows.ts',
+    from: 'const [one, other] = [v2[0], v3[0]]',
+    to: 'const [one, other] = [v3[0], v2[0]]',
+  },
+  'drops a page': {
+    module: 'compare/run/read-rows.ts',
+    from: 'pages.push(page.rows)',
+    to: 'if (pages.push(page.rows) === 2) pages.pop()',
+  },
+  'leaves out days between windows': {
+    module: 'compare/run/windows.ts',
+    from: 'from = window.toMs\n',
+    to: 'from = window.toMs + DAY_MS\n',
+  },
+  'counts a verdict twice': {
+    module: 'compare/tally.ts',
+    from: 'counts.verdicts[verdict] += 1',
+    to: "counts.verdicts[verdict] += verdict === 'differs' ? 2 : 1",
+  },
+  'ignores the expiry of rules': {
+    module: 'compare/diff/own-rules.ts',
+    from: 'expired: rule.expires < today',
+    to: 'expired: false',
+  },
+  'treats null as missing': {
+    module: 'compare/diff/compare-values.ts',
+    from: "if (v2 === null || v3 === null) return 'null'",
+    to: 'if (v2 === null || v3 === null) return undefined',
+  },
+  'takes another type for another value': {
+    module: 'compare/diff/compare-values.ts',
+    from: 'typeof v2 === typeof v3 && ',
+    to: '',
+  },
+  'forgives an hour': {
+    module: 'compare/diff/values.ts',
+    from: 'return rest === 0 ||',
+    to: 'return rest % 3_600e9 === 0 ||',
+  },
+  'compares the letters of guids': {
+    module: 'compare/diff/values.ts',
+    from: 'one.toLowerCase() === other.toLowerCase()',
+    to: 'one === other',
+  },
+  'aligns by the letters of guids': {
+    module: 'compare/diff/values.ts',
+    from: 'return value.toLowerCase()',
+    to: 'return value',
+  },
+  'takes rows of one id for one': {
+    module: 'compare/diff/align.ts',
+    from: 'else (first.rows as Members[]).push(row)',
+    to: '',
+  },
+  'forgets what only V3 has': {
+    module: 'compare/diff/align.ts',
+    from: 'for (const record of v3) if (!paired.has(record)) records.push(toAligned(nothing, record))',
+    to: '',
+  },
+  'knows a mark by its id alone': {
+    module: 'compare/diff/diff-marks.ts',
+    from: '  otherKeyOf: pairKeyOf,\n',
+    to: '',
+  },
+  'loses what it asks again': {
+    module: 'compare/run/ask-again.ts',
+    from: "kept.push(...options.compare(v2.rows, v3.rows, 'free'))",
+    to: '',
+  },
+  'takes differences for noise': {
+    module: 'compare/run/ask-again.ts',
+    from: 'noiseOf(options.compare(v2.rows, again.rows',
+    to: 'noiseOf(options.compare(v2.rows, v3.rows',
+  },
+  'sees no other order': {
+    module: 'compare/diff/moved.ts',
+    from: 'if ((numbers[at] ?? 0) <= (numbers[at - 1] ?? 0)) return false',
+    to: '',
+  },
+}

@@ -1,0 +1,65 @@
+import { createRandom } from '../../../src/sandbox/random.ts'
+import type { DrawnKind } from '../../../src/sandbox/differences/difference-plan.ts'
+import { drawnKinds } from '../../../src/sandbox/differences/difference-plan.ts'
+import { daysOf, firstDay, lastDay } from './prepare-school.ts'
+
+/** One run of the campaign: what it compares and how the faces differ. */
+export interface DrawnRun {
+  readonly seed: number
+  readonly face: 'V2' | 'V3'
+  readonly from: string
+  readonly to: string
+  /** How many learners, from the first; undefined: all. */
+  readonly learners: number | undefined
+  /** Differences to be drawn. */
+  readonly count: number
+  readonly kinds: readonly DrawnKind[]
+  /** V2 is read twice. */
+  readonly noise: boolean
+  /** The partner has rules of its own (partner-rules.ts). */
+  readonly rules: boolean
+  /** Some records differ in two fields. */
+  readonly combined: boolean
+}
+
+/** Draws a run over at most about `size` records of a school of so many learners. */
+export function drawRun(seed: number, size: number, school: number): DrawnRun {
+  const random = createRandom(seed, 'compare run')
+  const days = daysOf(firstDay, lastDay)
+  // Two sessions on five days of seven, less the holidays.
+  const perDay = (learners: number): number => learners * 1.2
+  const fewest = Math.min(school, Math.ceil(size / perDay(1) / days.length))
+  const learners = Math.min(school, fewest + random.below(Math.max(1, Math.min(school, size / 2) - fewest)))
+  const span = Math.max(1, Math.min(days.length, Math.round(size / perDay(learners))))
+  const first = random.below(days.length - span + 1)
+  return {
+    seed,
+    face: random.chance(0.5) ? 'V2' : 'V3',
+    from: days[first] ?? firstDay,
+    to: days[first + span - 1] ?? lastDay,
+    learners: learners === school ? undefined : learners,
+    count: seed % 10 === 9 ? 0 : random.below(Math.min(200, Math.ceil(size / 8)) + 1),
+    kinds: drawKinds(random.next() < 0.5 ? drawnKinds.length : 1 + random.below(6), seed),
+    // Short campaigns have each of these, too.
+    noise: seed % 4 === 0,
+    rules: seed % 3 === 0,
+    combined: seed % 5 < 2,
+  }
+}
+
+/** Some kinds, in an order of their own. */
+function drawKinds(count: number, seed: number): DrawnKind[] {
+  const random = createRandom(seed, 'kinds')
+  return drawnKinds
+    .map((kind) => ({ kind, place: random.next() }))
+    .sort((one, other) => one.place - other.place)
+    .slice(0, count)
+    .map(({ kind }) => kind)
+}
+
+/** Records of a run: from 100 to 10,000, evenly over magnitudes, and every sixtieth run as many as may be. */
+export function sizeOfRun(seed: number, run: number, largest: number): number {
+  if (run % 60 === 59) return largest
+  const random = createRandom(seed + run, 'size')
+  return Math.min(largest, Math.round(100 * 100 ** random.next()))
+}

@@ -1,0 +1,134 @@
+import type { RunDocument } from '../../../src/compare/run-document.ts'
+import type { Comparison, Verdict } from '../../../src/compare/verdict.ts'
+import { verdicts } from '../../../src/compare/verdict.ts'
+import type { ListedDifference } from '../../../src/sandbox/differences/list-differences.ts'
+import { expectations } from './expected-findings.ts'
+import { applyRules, partnerRules } from './partner-rules.ts'
+
+/** How often each finding and verdict occurs: `differs`, `path kind class class`, `day verdict`. */
+export type Counts = ReadonlyMap<string, number>
+
+/** The marks that a run compares, besides its differences. */
+export interface ComparedMarks {
+  /** Marks of the store. */
+  readonly total: number
+  /** Those with a history, by `learner event`, and their days: V2 shows it, the adapter does not. */
+  readonly withHistory: ReadonlyMap<string, string>
+  /** Whether the partner has rules of its own. */
+  readonly rules: boolean
+}
+
+/** What a run must count, from the truth of the sandbox alone. */
+export function expectedCounts(
+  truth: readonly ListedDifference[],
+  { total, withHistory, rules }: ComparedMarks,
+): Counts {
+  const counts = new Map<string, number>()
+  const add = (name: string, by = 1): void => void counts.set(name, (counts.get(name) ?? 0) + by)
+  const records = Map.groupBy(truth, ({ learner, event }) => `${learner} ${event}`)
+  const historyOf = (key: string): Comparison[] => (withHistory.has(key) ? [history] : [])
+  let other = 0
+  let extra = 0
+  const record = (day: string, found: Comparison): void => {
+    const { comparison, expired } = rules ? applyRules(found) : { comparison: found, expired: [] }
+    for (const name of expired) add(`rule ${name} expired`)
+    for (const { rule } of comparison.equivalences)
+      if (partnerRules.some(({ name }) => name === rule)) add(`rule ${rule} applied`)
+    add(`verdict ${comparison.verdict}`)
+    if (comparison.verdict !== 'same') add(`day ${day} ${comparison.verdict}`)
+    for (const { path, kind, v2Class, v3Class } of comparison.differences)
+      add(`differs ${path} ${kind} ${v2Class} ${v3Class}`)
+    for (const { rule, path } of comparison.equivalences) add(`equivalent ${rule} ${path}`)
+  }
+  for (const [key, all] of records) {
+    const found = all.map((one) => (one.kind === 'late' ? none : expectations[one.kind](one)))
+    record(all[0]?.day ?? '', join([...found, ...historyOf(key)]))
+    other += 1
+    if (all.some(({ kind }) => kind === 'extra')) extra += 1
+  }
+  for (const [key, day] of withHistory) {
+    if (records.has(key)) continue
+    record(day, history)
+    other += 1
+  }
+  add('verdict same', total + extra - other)
+  add('compared', total + extra)
+  return counts
+}
+
+const none: Comparison = { verdict: 'same', differences: [], equivalences: [] }
+const history: Comparison = {
+  ...none,
+  verdict: 'equivalent',
+  equivalences: [{ rule: 'history-left-out', path: 'AttendanceHistorys' }],
+}
+
+/** One verdict for a record: the severest of its findings, each finding once. A record of one side has no findings. */
+function join(found: readonly Comparison[]): Comparison {
+  const only = found.find(({ verdict }) => verdict === 'onlyV2' || verdict === 'onlyV3')
+  if (only !== undefined) return only
+  const order: readonly Verdict[] = ['differs', 'equivalent']
+  const verdict = order.find((one) => found.some((comparison) => comparison.verdict === one)) ?? 'same'
+  const once = <Finding>(findings: readonly Finding[]): Finding[] => [
+    ...new Map(findings.map((finding) => [JSON.stringify(finding), finding])).values(),
+  ]
+  return {
+    verdict,
+    differences: once(found.flatMap(({ differences }) => differences)),
+    equivalences: once(found.flatMap(({ equivalences }) => equivalences)),
+  }
+}
+
+/** The same counts as a run reports them. */
+export function reportedCounts(document: RunDocument): Counts {
+  const counts = new Map<string, number>()
+  const add = (name: string, count: number): void => {
+    if (count > 0) counts.set(name, (counts.get(name) ?? 0) + count)
+  }
+  for (const verdict of verdicts) add(`verdict ${verdict}`, document.verdicts[verdict])
+  for (const { path, kind, v2Class, v3Class, count } of document.differences)
+    add(`differs ${path} ${kind} ${v2Class} ${v3Class}`, count)
+  for (const { rule, path, count } of document.equivalences) add(`equivalent ${rule} ${path}`, count)
+  for (const { name, verdicts: ofDay } of document.days)
+    for (const verdict of verdicts) if (verdict !== 'same') add(`day ${name} ${verdict}`, ofDay[verdict])
+  for (const { name, expired, count } of document.ownRules)
+    add(`rule ${name} ${expired ? 'expired' : 'applied'}`, count)
+  add('compared', document.compared)
+  return counts
+}
+
+/** How a report is off: findings of the truth that it lacks, and findings that are not of the truth. */
+export interface Mistakes {
+  readonly missed: readonly string[]
+  readonly false: readonly string[]
+}
+
+/** Sets a report against the truth; also whether its parts add up. */
+export function judgeDocument(expected: Counts, document: RunDocument): Mistakes {
+  const reported = reportedCounts(document)
+  const names = new Set([...expected.keys(), ...reported.keys()])
+  const missed: string[] = []
+  const wrong: string[] = []
+  for (const name of names) {
+    const [want, got] = [expected.get(name) ?? 0, reported.get(name) ?? 0]
+    if (got < want) missed.push(`${name}: ${got} of ${want}`)
+    if (got > want) wrong.push(`${name}: ${got} instead of ${want}`)
+  }
+  return { missed, false: [...wrong, ...unbalanced(document)] }
+}
+
+function unbalanced(document: RunDocument): string[] {
+  const sum = (of: RunDocument['verdicts']): number =>
+    verdicts.reduce((total, verdict) => total + of[verdict], 0)
+  const { offered, compared, dropped, skipped, days, kinds, complete } = document
+  const faults: string[] = []
+  const check = (name: string, one: number, other: number): void => {
+    if (one !== other) faults.push(`${name}: ${one} and ${other}`)
+  }
+  check('the verdicts add up to compared', sum(document.verdicts), compared)
+  check('compared, dropped and skipped add up to offered', compared + dropped + skipped, offered)
+  check('the days add up to compared', days.reduce((total, day) => total + sum(day.verdicts), 0), compared) // prettier-ignore
+  check('the kinds add up to compared', kinds.reduce((total, kind) => total + sum(kind.verdicts), 0), compared) // prettier-ignore
+  if (!complete) faults.push('the run is not complete')
+  return faults
+}

@@ -1,0 +1,167 @@
+import { request } from 'undici'
+
+import { createSandbox } from '../../../src/sandbox/index.ts'
+import type { ListedDifference } from '../../../src/sandbox/differences/list-differences.ts'
+import { createRandom } from '../../../src/sandbox/random.ts'
+import { batchOf } from '../../support/batch-request.ts'
+
+/** Credentials of the sandbox. */
+export const sandboxHeaders = { 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 'Bearer sandbox' }
+
+/** The first and last day of the marks that have comments; both belong to every scale. */
+export const firstDay = '2026-02-23'
+export const lastDay = '2026-05-22'
+
+/** A school with two faces, some of whose marks have comments and minutes. */
+export interface PreparedSchool {
+  readonly v2Url: string
+  readonly v3Url: string
+  /** Learners in the order of the register. */
+  readonly learners: readonly string[]
+  /** `learner event` of the marks that were written, and the day. */
+  readonly written: ReadonlyMap<string, string>
+  readonly count: (from: string, to: string, learners: readonly string[] | undefined) => Promise<number>
+  /** Sets differences; undefined where the sandbox refuses them, with its reason as `refused`. */
+  readonly differ: (plan: object) => Promise<{ truth: readonly ListedDifference[] } | { refused: string }>
+  readonly agree: () => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+interface FlatMark {
+  readonly Learner: string
+  readonly AttendableEvent: string
+  readonly AttendableEventStart: string
+  readonly SchoolAttendanceCode: string
+  readonly Present: boolean
+  readonly Absent: boolean
+}
+
+/** Starts a sandbox, V2 on a port of its own, and writes `comments` marks anew. */
+export async function prepareSchool(scale: 'class' | 'school', comments: number): Promise<PreparedSchool> {
+  // Pages of a class are short, so that its runs turn over as many as those of a school.
+  const pageSize = scale === 'class' ? 100 : 1_000
+  const sandbox = createSandbox({ scale, pageSize, now: '2026-06-10T10:00:00Z', v2Port: 0 })
+  const { url: v3Url, v2Url } = await sandbox.listen()
+  const call = async (method: 'GET' | 'POST' | 'PUT' | 'DELETE', url: string, body?: unknown) => {
+    const isJson = typeof body === 'object'
+    const reply = await request(url, {
+      method,
+      headers: { ...sandboxHeaders, ...(isJson ? { 'Content-Type': 'application/json' } : {}) },
+      ...(isJson ? { body: JSON.stringify(body) } : {}),
+    })
+    return { status: reply.statusCode, text: await reply.body.text() }
+  }
+  const get = async (path: string): Promise<unknown> =>
+    JSON.parse((await call('GET', `${v2Url}${path}`)).text)
+  const samples = (await get('/_sandbox/samples')) as { learners: string[] }
+  const written = new Map<string, string>()
+  const random = createRandom(1, 'comments')
+  const readDay = async (day: string): Promise<readonly FlatMark[]> => {
+    const filter = encodeURIComponent(
+      `AttendableEventStart ge ${day}T00:00:00Z and AttendableEventStart lt ${day}T23:59:59Z`,
+    )
+    const marks: FlatMark[] = []
+    for (
+      let path: string | undefined = `/V2/Attendance/AttendanceRecords?$filter=${filter}`;
+      path !== undefined;
+    ) {
+      const page = (await get(path)) as { value: FlatMark[]; '@odata.nextLink'?: string }
+      marks.push(...page.value)
+      path = page['@odata.nextLink']?.slice(v2Url.length)
+    }
+    return marks
+  }
+  const days = daysOf(firstDay, lastDay)
+  for (const day of days) {
+    const marks = await readDay(day)
+    if (marks.length === 0) continue
+    const share = comments / (days.length * marks.length) / 0.6
+    // Whole days: which half of an exchanged day counts as moved is up to the comparer.
+    const learners = new Set(
+      [...new Set(marks.map(({ Learner }) => Learner))].filter(() => random.chance(share)),
+    )
+    const chosen = marks.filter(({ Learner }) => learners.has(Learner))
+    if (chosen.length === 0) continue
+    const records = chosen.map((mark, index) => ({
+      ...{
+        Learner: mark.Learner,
+        AttendableEvent: mark.AttendableEvent,
+        SchoolAttendanceCode: mark.SchoolAttendanceCode,
+      },
+      ...{
+        Present: mark.Present,
+        Absent: mark.Absent,
+        MinutesLate: random.chance(0.5) ? random.below(70) : null,
+      },
+      Comment: commentOf(index, random.below(6)),
+    }))
+    const batch = batchOf(records)
+    const reply = await request(`${v2Url}/V2/Attendance/$batch`, {
+      method: 'POST',
+      headers: { ...sandboxHeaders, ...batch.headers },
+      body: batch.body,
+    })
+    await reply.body.dump()
+    for (const { Learner, AttendableEvent } of chosen) written.set(`${Learner} ${AttendableEvent}`, day)
+  }
+  return {
+    v2Url,
+    v3Url,
+    learners: samples.learners,
+    written,
+    count: async (from, to, learners) => {
+      const range = `AttendableEventStart ge ${from}T00:00:00Z and AttendableEventStart lt ${to}T23:59:59Z`
+      const parts = learners === undefined ? [''] : chunksOf(learners, 40).map(
+        (chunk) => ` and (${chunk.map((id) => `Learner eq ${id}`).join(' or ')})`,
+      ) // prettier-ignore
+      let total = 0
+      for (const part of parts) {
+        const filter = encodeURIComponent(range + part)
+        const { text } = await call(
+          'GET',
+          `${v2Url}/V2/Attendance/AttendanceRecords/$count?$filter=${filter}`,
+        )
+        total += Number(text)
+      }
+      return total
+    },
+    differ: async (plan) => {
+      const { status, text } = await call('PUT', `${v2Url}/_sandbox/differences`, plan)
+      if (status === 200) return { truth: JSON.parse(text) as ListedDifference[] }
+      return { refused: text }
+    },
+    agree: async () => {
+      await call('DELETE', `${v2Url}/_sandbox/differences`)
+    },
+    close: () => sandbox.close(),
+  }
+}
+
+/** Comments of all lengths, some with blanks around them, some with characters of every length in UTF-8. */
+function commentOf(index: number, form: number): string {
+  const words = [
+    'Bus late',
+    'Left early for the dentist',
+    'Añade: 5 min — café',
+    '🚌 broke down',
+    'Überfüllt',
+    'Form X7 read',
+  ]
+  const text = `${words[form] ?? ''} ${index}`
+  if (index % 5 === 0) return `  ${text} `
+  return index % 7 === 0 ? `${text} `.repeat(12) + 'end' : text
+}
+
+/** All days from the first to the last. */
+export function daysOf(from: string, to: string): string[] {
+  const days: string[] = []
+  for (let ms = Date.parse(from); ms <= Date.parse(to); ms += 86_400_000)
+    days.push(new Date(ms).toISOString().slice(0, 10))
+  return days
+}
+
+function chunksOf<Item>(items: readonly Item[], size: number): Item[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, at) =>
+    items.slice(at * size, (at + 1) * size),
+  )
+}

@@ -1,0 +1,132 @@
+import type { RunDocument } from '../../../src/compare/run-document.ts'
+import type { ListedDifference } from '../../../src/sandbox/differences/list-differences.ts'
+import type { DrawnRun } from './draw-run.ts'
+import { drawRun } from './draw-run.ts'
+import type { Mistakes } from './expected-document.ts'
+import { expectedCounts, judgeDocument } from './expected-document.ts'
+import type { PreparedSchool } from './prepare-school.ts'
+import { prepareSchool } from './prepare-school.ts'
+
+/** Compares both faces of a school as a run says. */
+export type CompareFaces = (
+  school: Pick<PreparedSchool, 'v2Url' | 'v3Url'>,
+  run: DrawnRun,
+  learners: readonly string[] | undefined,
+) => Promise<RunDocument>
+
+/** What is drawn and how often. */
+export interface CampaignOptions {
+  readonly compare: CompareFaces
+  readonly runs: number
+  readonly seed: number
+  readonly scale: 'class' | 'school'
+  /** Records of a run, by its number from 0. */
+  readonly sizeOf: (run: number) => number
+  readonly onRun?: (judged: JudgedRun) => void
+}
+
+/** A run and how its report was off. */
+export interface JudgedRun extends Mistakes {
+  readonly run: DrawnRun
+  readonly records: number
+  readonly differences: number
+}
+
+/** The runs of a campaign together. */
+export interface CampaignResult {
+  readonly runs: number
+  readonly records: number
+  readonly differences: number
+  readonly byKind: Readonly<Record<string, number>>
+  /** Runs whose report was off. */
+  readonly wrong: readonly JudgedRun[]
+}
+
+/** Sets differences, compares, and judges the report by the truth, run after run. */
+export async function runCampaign(options: CampaignOptions): Promise<CampaignResult> {
+  const { runs, seed, scale, sizeOf, onRun } = options
+  const school = await prepareSchool(scale, scale === 'class' ? 700 : 6_000)
+  const judged: JudgedRun[] = []
+  const byKind: Record<string, number> = {}
+  try {
+    for (let at = 0; at < runs; at += 1) {
+      const run = drawRun(seed + at, sizeOf(at), school.learners.length)
+      const one = await judgeRun(options, school, run, (truth) => {
+        for (const { kind } of truth) byKind[kind] = (byKind[kind] ?? 0) + 1
+      })
+      judged.push(one)
+      onRun?.(one)
+    }
+  } finally {
+    await school.close()
+  }
+  const sum = (of: (one: JudgedRun) => number): number => judged.reduce((total, one) => total + of(one), 0)
+  return {
+    runs: judged.length,
+    records: sum(({ records }) => records),
+    differences: sum(({ differences }) => differences),
+    byKind,
+    wrong: judged.filter((one) => one.missed.length + one.false.length > 0),
+  }
+}
+
+async function judgeRun(
+  { compare }: CampaignOptions,
+  school: PreparedSchool,
+  run: DrawnRun,
+  onTruth: (truth: readonly ListedDifference[]) => void,
+): Promise<JudgedRun> {
+  const learners = run.learners === undefined ? undefined : school.learners.slice(0, run.learners)
+  await school.agree()
+  const total = await school.count(run.from, run.to, learners)
+  const truth = await setDifferences(school, run, learners)
+  onTruth(truth)
+  const chosen = learners === undefined ? undefined : new Set(learners)
+  const withHistory = new Map(
+    [...school.written].filter(
+      ([key, day]) => day >= run.from && day <= run.to && chosen?.has(key.slice(0, 36)) !== false,
+    ),
+  )
+  const document = await compare(school, run, learners)
+  const mistakes = judgeDocument(expectedCounts(truth, { total, withHistory, rules: run.rules }), document)
+  return { run, records: document.compared, differences: truth.length, ...mistakes }
+}
+
+/** Kinds for which the range has too few marks are left out. */
+async function setDifferences(
+  school: PreparedSchool,
+  { face, seed, count, kinds, from, to, combined }: DrawnRun,
+  learners: readonly string[] | undefined,
+): Promise<readonly ListedDifference[]> {
+  if (count === 0) return []
+  const left = [...kinds]
+  while (left.length > 0) {
+    const plan = { face, seed, count, kinds: left, from, to, learners }
+    const result = await school.differ(plan)
+    if ('truth' in result) return combined ? await combine(school, face, result.truth) : result.truth
+    const kind = left.find((one) => result.refused.includes(`for the kind ${one}.`))
+    if (kind === undefined) throw new Error(result.refused)
+    left.splice(left.indexOf(kind), 1)
+  }
+  return []
+}
+
+/** Sets the same differences once more, with a second one for marks that differ in some fields. */
+async function combine(
+  school: PreparedSchool,
+  face: DrawnRun['face'],
+  truth: readonly ListedDifference[],
+): Promise<readonly ListedDifference[]> {
+  const second: Readonly<Record<string, string>> = {
+    commentCut: 'recordedOn',
+    code: 'commentOther',
+    id: 'recordedBy',
+    minutesZero: 'start',
+  }
+  const rows = truth.flatMap(({ learner, event, kind }) =>
+    [kind, second[kind]].flatMap((one) => (one === undefined ? [] : [{ learner, event, kind: one }])),
+  )
+  const result = await school.differ({ face, rows })
+  if ('refused' in result) throw new Error(result.refused)
+  return result.truth
+}

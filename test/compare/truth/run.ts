@@ -1,0 +1,91 @@
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+
+import { defects } from './defects.ts'
+import { breakSources } from './break-sources.ts'
+
+/**
+ * `npm run test:compare`: 300 comparison runs over 100 to 50,000 records of two faces that differ in up to 200 known ways, each
+ * judged by what the sandbox lists. `-- --runs n` makes more or fewer, `--seed s` draws the same again, `--scale class` has 30 learners
+ * instead of 720, `--largest n` bounds the records of a run. Exit status 1 where a report was off.
+ *
+ * `--defect name` breaks the comparer on purpose (defects.ts) and makes the runs with it; `--defects` does so with each of them in a
+ * process of its own, and exits with status 1 where one was not found.
+ */
+const { values } = parseArgs({
+  options: {
+    runs: { type: 'string', default: '300' },
+    seed: { type: 'string', default: String(1 + Math.floor(Math.random() * 999_999)) },
+    scale: { type: 'string', default: 'school' },
+    largest: { type: 'string', default: '50000' },
+    defect: { type: 'string' },
+    defects: { type: 'boolean', default: false },
+  },
+})
+
+if (values.defects) {
+  const found = findDefects(values.seed)
+  process.exit(found.every(Boolean) ? 0 : 1)
+}
+const { defect } = values
+if (defect !== undefined) {
+  const broken = defects[defect]
+  if (broken === undefined)
+    throw new Error(`there is no defect ${defect}: ${Object.keys(defects).join(', ')}`)
+  breakSources([broken])
+}
+// After the sources are broken.
+const { compareFaces } = await import('./compare-faces.ts')
+const { runCampaign } = await import('./run-campaign.ts')
+const { sizeOfRun } = await import('./draw-run.ts')
+
+const [runs, seed, largest] = [values.runs, values.seed, values.largest].map(Number)
+if (runs === undefined || seed === undefined || largest === undefined) throw new Error('numbers are expected')
+const started = performance.now()
+const { wrong, ...result } = await runCampaign({
+  compare: compareFaces,
+  runs,
+  seed,
+  scale: values.scale === 'class' ? 'class' : 'school',
+  sizeOf: (run) => sizeOfRun(seed, run, largest),
+  onRun: ({ run, records, differences, missed, false: wrongly }) => {
+    if (missed.length + wrongly.length === 0) return
+    console.log(
+      `seed ${run.seed} ${run.face} ${run.from} to ${run.to}: ${records} records, ${differences} differences`,
+    )
+    for (const one of missed.slice(0, 10)) console.log(`  missed ${one}`)
+    for (const one of wrongly.slice(0, 10)) console.log(`  false  ${one}`)
+  },
+})
+const seconds = Math.round((performance.now() - started) / 1_000)
+console.log(JSON.stringify({ seed, ...result, wrong: wrong.length, seconds }))
+process.exitCode = wrong.length === 0 ? 0 : 1
+
+/** Makes a short campaign with each broken comparer. */
+function findDefects(seed: string): boolean[] {
+  return Object.keys(defects).map((name) => {
+    const script = fileURLToPath(import.meta.url)
+    const args = [
+      script,
+      '--runs',
+      '16',
+      '--seed',
+      seed,
+      '--scale',
+      'class',
+      '--largest',
+      '2000',
+      '--defect',
+      name,
+    ]
+    const { status, stdout } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+    const summary = /"wrong":\d+/.exec(stdout)?.[0]
+    // One that did not run to its end is not found.
+    const isFound = status === 1 && summary !== undefined
+    console.log(
+      `${isFound ? 'found' : 'NOT FOUND'}: a comparer that ${name} (${summary ?? 'no result'} of 16)`,
+    )
+    return isFound
+  })
+}
