@@ -1,3 +1,4 @@
+import { systemClock } from '../clock.ts'
 import { createConfigJsonSchema, loadConfig, warningsOf } from '../config/index.ts'
 import { printConfig } from '../config/print.ts'
 import { AdapterError } from '../errors.ts'
@@ -17,7 +18,7 @@ export async function checkConfigFile(file: string, { json }: ConfigOptions): Pr
   })
   if (loaded === undefined) return 2
   const partners = loaded.partners.map(({ id }) => id)
-  const warnings = warningsOf(loaded, 1)
+  const warnings = warningsOf(loaded, 1, new Date(systemClock.wallMs()).toISOString().slice(0, 10))
   if (json === true) {
     console.log(JSON.stringify({ valid: true, partners, warnings }))
     return 0

@@ -2,6 +2,7 @@ import cluster from 'node:cluster'
 
 import { createReload, type Reload } from '../app/create-reload.ts'
 import { createWorkerWatch } from '../app/watch-workers.ts'
+import { systemClock } from '../clock.ts'
 import { type Config, journalUrlOf, loadConfig, readEnvironment, warningsOf } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
@@ -87,7 +88,8 @@ async function startInWorkers(config: Config, count: number, logLevel: string): 
 function createWarning(workers: number): (config: Config) => void {
   const printed = new Set<string>()
   return (config) => {
-    for (const warning of warningsOf(config, workers).filter((text) => !printed.has(text))) {
+    const today = new Date(systemClock.wallMs()).toISOString().slice(0, 10)
+    for (const warning of warningsOf(config, workers, today).filter((text) => !printed.has(text))) {
       printed.add(warning)
       console.error(`markbridge: warning: ${warning}`)
     }

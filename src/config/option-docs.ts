@@ -132,6 +132,23 @@ export const optionDocs: Readonly<Record<string, string>> = {
     'true: V3 filters out rows without a recorded mark; false: the adapter does.',
   'partners[].reads.histories':
     'true: fill AttendanceHistorys from StatutoryAttendanceRecordHistorys, at one more call per 40 marks.',
+  'partners[].compare': 'How what V2 and V3 answer is compared.',
+  'partners[].compare.rules':
+    'Differences that are accepted until a day: such a field counts as equivalent (docs/comparison.md).',
+  'partners[].compare.rules[].name': 'Name of the rule in reports.',
+  'partners[].compare.rules[].reason': 'Why the difference is accepted; reports show it.',
+  'partners[].compare.rules[].owner': 'Who answers for the rule.',
+  'partners[].compare.rules[].expires':
+    'Last day of the rule, YYYY-MM-DD (UTC): afterwards the difference counts again.',
+  'partners[].compare.rules[].path': 'Path of the field as reports show it, such as Comment.',
+  'partners[].compare.rules[].when': 'What the difference must be; all that is given must hold.',
+  'partners[].compare.rules[].when.kind': 'Kind of the difference.',
+  'partners[].compare.rules[].when.v2Class': 'Class of the value of V2; the beginning of one ends with *.',
+  'partners[].compare.rules[].when.v3Class': 'Class of the value of V3; the beginning of one ends with *.',
+  'partners[].compare.rules[].when.trimmed': 'true: the texts are equal without blanks at their ends.',
+  'partners[].compare.rules[].when.ignoreCase': 'true: the texts are equal in one case.',
+  'partners[].compare.rules[].when.cutTo': 'The text of V3 is that of V2, cut to this many characters.',
+  'partners[].compare.rules[].when.maxShiftSeconds': 'The times are at most this many seconds apart.',
   'partners[].v3': 'How V3 is called for this partner.',
   'partners[].v3.writeMode':
     'single: one POST per record; batch: V3 $batch; auto: $batch where V3 accepts it.',

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 
+import { compareSchema } from './compare-schema.ts'
 import { journalSchema } from './journal-schema.ts'
 import { parseAddressRange } from '../http/address-list.ts'
 import { isLoopback } from '../http/loopback.ts'
@@ -202,6 +203,7 @@ const partner = z.strictObject({
   unmappedFields: z.enum(['strict', 'pass', 'report']).default('report'),
   changeProcessName: z.string().max(255).nullable().default('Markbridge'),
   reads: partnerReads.prefault({}),
+  compare: compareSchema.prefault({}),
   v3: partnerV3.prefault({}),
 })
 

@@ -1,9 +1,30 @@
 import { journalUrlOf } from './journal-schema.ts'
 import type { Config, PartnerConfig } from './schema.ts'
 
-/** Warnings about valid but risky settings: one line each, with the consequence and the remedy. `workers` share the port. */
-export function warningsOf(config: Config, workers: number): readonly string[] {
-  return [...keyWarnings(config, workers), ...approvalWarnings(config), ...unitWarnings(config)]
+/**
+ * Warnings about valid but risky settings: one line each, with the consequence and the remedy. `workers` share the port; `today` is
+ * `YYYY-MM-DD`.
+ */
+export function warningsOf(config: Config, workers: number, today: string): readonly string[] {
+  return [
+    ...keyWarnings(config, workers),
+    ...approvalWarnings(config),
+    ...unitWarnings(config),
+    ...ruleWarnings(config, today),
+  ]
+}
+
+/** An expired rule stays in the file until it is noticed. */
+function ruleWarnings({ partners }: Config, today: string): readonly string[] {
+  return partners.flatMap(({ id, compare }) =>
+    compare.rules
+      .filter(({ expires }) => expires < today)
+      .map(
+        ({ name, owner, expires, path }) =>
+          `partner ${id}: the rule ${name} of ${owner} expired on ${expires}, so differences of ${path} count again. ` +
+          'Remove it from compare.rules, or extend it if its reason still holds.',
+      ),
+  )
 }
 
 function keyWarnings({ journal, partners }: Config, workers: number): readonly string[] {

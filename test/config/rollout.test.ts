@@ -116,7 +116,11 @@ describe('stages of the file', () => {
   })
 
   const warningsFor = (members: object, rollout: object = {}): readonly string[] =>
-    warningsOf(parseConfig({ upstreams: { ...upstreams, v2 }, rollout, partners: [partner(members)] }), 1)
+    warningsOf(
+      parseConfig({ upstreams: { ...upstreams, v2 }, rollout, partners: [partner(members)] }),
+      1,
+      '2026-11-22',
+    )
 
   it('warns of a stage that two people have to reach', () => {
     expect(warningsFor({ stage: 'legacy' }, { approval: 'two' })).toEqual([])

@@ -29,7 +29,7 @@ describe('warningsOf', () => {
   it.each(rows)('of %s', (_what, journal, workers, partners, warnings) => {
     const upstreams = { v3: { baseUrl: 'http://v3.test' } }
     const config = parseConfig({ upstreams, journal, ...(partners === undefined ? {} : { partners }) })
-    const found = warningsOf(config, workers)
+    const found = warningsOf(config, workers, '2026-11-22')
     expect(found).toHaveLength(warnings)
     for (const text of found)
       expect(text).toMatch(/journal\.keys is empty: .*\. Add a key to journal\.keys\.$/)

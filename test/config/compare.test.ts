@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest'
+
+import { builtInRules } from '../../src/config/compare-schema.ts'
+import { parseConfig, warningsOf } from '../../src/config/index.ts'
+import { AdapterError } from '../../src/errors.ts'
+
+const rule = {
+  name: 'comments-trimmed',
+  reason: 'V3 trims comments',
+  owner: 'operations',
+  expires: '2026-11-22',
+  path: 'Comment',
+  when: { trimmed: true },
+}
+const configWith = (...rules: object[]) =>
+  parseConfig({
+    upstreams: { v3: { baseUrl: 'http://v3.test' } },
+    partners: [{ id: 'acme', match: { any: true }, compare: { rules } }],
+  })
+
+function faultsOf(...rules: object[]): readonly (string | undefined)[] {
+  try {
+    configWith(...rules)
+    return []
+  } catch (cause) {
+    return cause instanceof AdapterError ? cause.details.map(({ target }) => target) : ['another error']
+  }
+}
+
+describe('partners[].compare.rules', () => {
+  it('has the conditions that are given and no other', () => {
+    expect(configWith(rule).partners[0]?.compare.rules).toEqual([rule])
+  })
+
+  it.each([
+    ['a name of a built-in rule', { name: builtInRules[0] }, 'name'],
+    ['no owner', { owner: ' ' }, 'owner'],
+    ['a day that is none', { expires: '2026-02-30' }, 'expires'],
+    ['a path that no report shows', { path: 'Comment = "x"' }, 'path'],
+    ['no condition', { when: {} }, 'when'],
+    ['a kind that is none', { when: { kind: 'other' } }, 'when.kind'],
+    ['a class that could hold a value', { when: { v3Class: 'Ada Lovelace' } }, 'when.v3Class'],
+    ['a condition that is unknown', { when: { trimmed: true, regex: '.*' } }, 'when.regex'],
+  ])('refuses %s', (_, members, target) => {
+    expect(faultsOf({ ...rule, ...members })).toEqual([`partners[0].compare.rules[0].${target}`])
+  })
+
+  it('refuses two rules of one name', () => {
+    expect(faultsOf(rule, rule)).toEqual(['partners[0].compare.rules'])
+  })
+
+  it('warns of a rule from the day after its last', () => {
+    expect(warningsOf(configWith(rule), 1, '2026-11-22')).toEqual([])
+    expect(warningsOf(configWith(rule), 1, '2026-11-23')).toEqual([
+      'partner acme: the rule comments-trimmed of operations expired on 2026-11-22, so differences of Comment count again. ' +
+        'Remove it from compare.rules, or extend it if its reason still holds.',
+    ])
+  })
+})
