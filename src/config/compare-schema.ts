@@ -7,6 +7,7 @@ export const builtInRules: readonly string[] = [
   'missing-null',
   'history-left-out',
   'order-unasked',
+  'expand-list-of-v3',
 ]
 
 const className = z
