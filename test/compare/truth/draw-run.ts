@@ -20,6 +20,10 @@ export interface DrawnRun {
   readonly rules: boolean
   /** Some records differ in two fields. */
   readonly combined: boolean
+  /** The run is stopped after each window and goes on from its checkpoint. */
+  readonly interrupted: boolean
+  /** Both services fail now and then: 429, 503, a connection that breaks. */
+  readonly failing: boolean
 }
 
 /** Draws a run over at most about `size` records of a school of so many learners. */
@@ -44,6 +48,8 @@ export function drawRun(seed: number, size: number, school: number): DrawnRun {
     noise: seed % 4 === 0,
     rules: seed % 3 === 0,
     combined: seed % 5 < 2,
+    interrupted: seed % 7 === 0,
+    failing: seed % 8 === 1,
   }
 }
 

@@ -24,6 +24,8 @@ export interface PreparedSchool {
   /** Sets differences; undefined where the sandbox refuses them, with its reason as `refused`. */
   readonly differ: (plan: object) => Promise<{ truth: readonly ListedDifference[] } | { refused: string }>
   readonly agree: () => Promise<void>
+  /** Makes reads of both services fail now and then, or none. */
+  readonly fail: (isFailing: boolean) => Promise<void>
   readonly close: () => Promise<void>
 }
 
@@ -133,9 +135,21 @@ export async function prepareSchool(scale: 'class' | 'school', comments: number)
     agree: async () => {
       await call('DELETE', `${v2Url}/_sandbox/differences`)
     },
+    fail: async (isFailing) => {
+      for (const url of [v2Url, v3Url])
+        await call(isFailing ? 'PUT' : 'DELETE', `${url}/_sandbox/faults`, isFailing ? faults : undefined)
+    },
     close: () => sandbox.close(),
   }
 }
+
+/** Each strikes once, at another read. */
+const faults = [
+  { kind: 'rateLimit', retryAfterSeconds: 0, skip: 1, count: 1 },
+  { kind: 'status', status: 503, headers: { 'Retry-After': '0' }, skip: 3, count: 1 },
+  { kind: 'reset', skip: 5, count: 1 },
+  { kind: 'truncate', bytes: 300, skip: 7, count: 1 },
+].map((fault) => ({ ...fault, method: 'GET', path: 'AttendanceRecords' }))
 
 /** Comments of all lengths, some with blanks around them, some with characters of every length in UTF-8. */
 function commentOf(index: number, form: number): string {

@@ -87,7 +87,9 @@ async function judgeRun(
       ([key, day]) => day >= run.from && day <= run.to && chosen?.has(key.slice(0, 36)) !== false,
     ),
   )
+  await school.fail(run.failing)
   const document = await compare(school, run, learners)
+  await school.fail(false)
   const mistakes = judgeDocument(expectedCounts(truth, { total, withHistory, rules: run.rules }), document)
   return { run, records: document.compared, differences: truth.length, ...mistakes }
 }
