@@ -1,7 +1,8 @@
 import type { Clock } from '../../clock.ts'
 import type { RecordDiff } from '../diff/index.ts'
-import { type CompareRows, keyOf, nameOf } from './compared-row.ts'
+import { type CompareRows, keyOf, keyOfRow, nameOf } from './compared-row.ts'
 import { type Noise, noiseOf } from './noise.ts'
+import type { RowsRead } from './read-rows.ts'
 import { readWindow, type ReadWindowOptions } from './read-window.ts'
 import type { Window } from './windows.ts'
 import { listKeys, type MarkKey, writeMarkQuery } from './write-filter.ts'
@@ -29,7 +30,8 @@ export interface AskedAgain {
 
 /**
  * Reads the records that differ once more, by learner and session, on both sides and after a pause: what changed between the two
- * reads is no difference. Where the second read fails a record is `unknown`.
+ * reads is no difference. Where the second read fails a record is `unknown`. A service that refuses to be asked for several keys at
+ * once is asked for each, and what it answers beyond the keys does not count.
  */
 export async function askAgain(
   options: AskAgainOptions,
@@ -50,37 +52,71 @@ export async function askAgain(
     else before.set(name, [...(before.get(name) ?? []), row])
   }
   const all = new Map(noise)
-  for (const list of listKeys([...keys.values()])) {
+  const lists = [...listKeys([...keys.values()])]
+  for (const list of lists) {
     const query = writeMarkQuery(window, undefined, list)
     const read = await readWindow(options, { v2: query, v3: query }, signal)
     const names = list.map(nameOf)
     const { v2, v3, again } = read
+    if (list.length > 1 && (isRefused(v2) || isRefused(v3))) {
+      lists.push(...list.map((key) => [key]))
+      continue
+    }
     if (v2.kind !== 'rows' || v3.kind !== 'rows') {
       for (const name of names) kept.push(...(before.get(name) ?? []).map(toUnknown))
       continue
     }
-    kept.push(...options.compare(v2.rows, v3.rows, 'free'))
+    const asked = new Set(names)
+    const own = (ofSide: readonly object[]): readonly object[] => ofSide.filter((row) => isOneOf(asked, row))
+    const [ownV2, ownV3] = [own(v2.rows), own(v3.rows)]
+    kept.push(...options.compare(ownV2, ownV3, 'free'))
     for (const name of names) all.delete(name)
     if (again?.kind === 'rows')
-      for (const [name, own] of noiseOf(options.compare(v2.rows, again.rows, 'free'))) all.set(name, own)
+      for (const [name, found] of noiseOf(options.compare(ownV2, own(again.rows), 'free')))
+        all.set(name, found)
   }
   return { rows: kept, noise: all, asked: keys.size }
+}
+
+function isRefused(read: RowsRead): boolean {
+  return read.kind === 'failed' && read.cause.code === 'ADP_UPSTREAM_REFUSED'
+}
+
+/** True for a row of one of the keys: a service may answer with more than it was asked for. */
+function isOneOf(names: ReadonlySet<string>, row: object): boolean {
+  const key = keyOfRow(row)
+  return key !== undefined && names.has(nameOf(key))
 }
 
 /** Keys of the records that differ, the rarest ways of differing first. */
 function keysToAsk(rows: readonly RecordDiff[]): ReadonlyMap<string, MarkKey> {
   const ways = new Map<string, Map<string, MarkKey>>()
+  const moved = namesOfMoved(rows)
   for (const row of rows) {
     const { verdict, differences } = row.comparison
     if (verdict === 'same' || verdict === 'equivalent' || verdict === 'unknown') continue
     const key = keyOf(row)
-    if (key === undefined) continue
+    if (key === undefined || moved.has(nameOf(key))) continue
     const way = [verdict, ...differences.map(({ path, kind }) => `${path} ${kind}`)].join('\n')
     const keys = ways.get(way) ?? new Map<string, MarkKey>()
     ways.set(way, keys.set(nameOf(key), key))
   }
   const rarestFirst = [...ways.values()].sort((one, other) => one.size - other.size)
   return new Map(rarestFirst.flatMap((keys) => [...keys]).slice(0, MAX_ASKED))
+}
+
+/**
+ * Keys of records for which the sides name another learner or session: asked by the key of V2, V3 would not have the record.
+ */
+function namesOfMoved(rows: readonly RecordDiff[]): ReadonlySet<string> {
+  const moved = new Set<string>()
+  for (const { v2, v3, comparison } of rows) {
+    if (comparison.verdict !== 'differs') continue
+    const [one, other] = [keyOfRow(v2), keyOfRow(v3)]
+    if (one === undefined || other === undefined || nameOf(one) === nameOf(other)) continue
+    moved.add(nameOf(one)).add(nameOf(other))
+  }
+  return moved
 }
 
 function toUnknown(row: RecordDiff): RecordDiff {

@@ -12,8 +12,12 @@ const GUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** Learner and session of a mark, as V2 has them, else V3; undefined where they cannot be asked for. */
 export function keyOf({ v2, v3 }: Pick<RecordDiff, 'v2' | 'v3'>): MarkKey | undefined {
-  const learner = textOf(v2, 'Learner') ?? textOf(v3, 'Learner')
-  const event = textOf(v2, 'AttendableEvent') ?? textOf(v3, 'AttendableEvent')
+  return keyOfRow(v2) ?? keyOfRow(v3)
+}
+
+/** Learner and session of the row of one side. */
+export function keyOfRow(row: unknown): MarkKey | undefined {
+  const [learner, event] = [textOf(row, 'Learner'), textOf(row, 'AttendableEvent')]
   if (learner === undefined || event === undefined || !GUID.test(learner) || !GUID.test(event))
     return undefined
   return { learner, event }

@@ -138,6 +138,50 @@ test('what changed between the two reads is no difference', async () => {
   expect(document).toMatchObject({ verdicts: { same: 300, differs: 0 }, askedAgain: 1 })
 })
 
+/** V3 as a service of its own, with one mark otherwise. */
+const withChanged = (changed: Mark): (() => readonly Mark[]) => {
+  return () => school.map((mark) => (mark.ExternalID === changed.ExternalID ? changed : mark))
+}
+
+test('a service that answers with more than it is asked for counts nothing twice', async () => {
+  const v3 = fakeSide('V3', withChanged(markOf(3, 5, { Comment: 'late bus' })))
+  const whole = fakeSide('V2', () => school)
+  const page: typeof whole.page = (query, signal) => {
+    const range = decodeURIComponent(query).replace(/ and \(Learner.*$/, '')
+    return whole.page(encodeURIComponent(range), signal)
+  }
+  const { document } = await run({ v2: { ...whole, page }, v3 })
+  expect(document).toMatchObject({ compared: 300, verdicts: { same: 299, differs: 1 }, askedAgain: 1 })
+})
+
+test('a service that refuses several keys at once is asked for each', async () => {
+  const changes = [markOf(3, 5, { Comment: 'late bus' }), markOf(4, 5, { Present: false })]
+  const v3 = fakeSide('V3', () =>
+    school.map((mark) => changes.find((changed) => changed.ExternalID === mark.ExternalID) ?? mark),
+  )
+  const before = (_call: number, query: string): void => {
+    if (query.includes(' or ')) throw new AdapterError('ADP_UPSTREAM_REFUSED', 'No or.')
+  }
+  const { document } = await run({ v2: fakeSide('V2', () => school, { before }), v3 })
+  expect(document).toMatchObject({
+    compared: 300,
+    verdicts: { same: 298, differs: 2, unknown: 0 },
+    askedAgain: 2,
+  })
+})
+
+test.each([['Learner'], ['AttendableEvent']])(
+  'another %s of one mark is a difference, and no two marks',
+  async (name) => {
+    const v3 = fakeSide('V3', withChanged(markOf(3, 5, { [name]: guid(9, 9) })))
+    const { document } = await run({ v2: fakeSide('V2', () => school), v3 })
+    expect(document).toMatchObject({
+      ...{ compared: 300, verdicts: { same: 299, differs: 1 } },
+      differences: [{ path: name, kind: 'value', v2Class: 'guid', v3Class: 'guid', count: 1 }],
+    })
+  },
+)
+
 test('a mark that one side lacks, and one that came meanwhile', async () => {
   const v2 = fakeSide('V2', () => school.filter((mark) => mark.ExternalID !== markOf(0, 2).ExternalID))
   const v3 = fakeSide('V3', () => school.filter((mark) => mark.ExternalID !== markOf(1, 20).ExternalID))
