@@ -11,6 +11,7 @@ import { addRollout } from './commands/rollout.ts'
 import { addSandbox } from './commands/sandbox.ts'
 import { addSend } from './commands/send.ts'
 import { addServe } from './commands/serve.ts'
+import { version } from './version.ts'
 
 /** The commands in the order of the help. Their modules hold options and texts only; an action loads its work when it runs. */
 const commands = [
@@ -35,7 +36,7 @@ export async function run(argv: readonly string[]): Promise<number> {
   }
   const program = new Command('markbridge')
     .description('V2-to-V3 migration adapter and proxy for a learner information and attendance service.')
-    .version('0.1.0')
+    .version(version)
     .showHelpAfterError('(add --help for the options and examples)')
     .exitOverride()
   for (const add of commands) add(program, exitWith)

@@ -1,7 +1,10 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander'
 
 import type { HistoryOptions, RolloutTarget } from '../run-rollout.ts'
+import { AdapterError } from '../../errors.ts'
+import type { CertifyOptions } from '../run-rollout-certify.ts'
 import type { ReasonOptions, SetOptions } from '../run-rollout-change.ts'
+import type { VerifyOptions } from '../run-rollout-verify.ts'
 import { readCount } from './read-option.ts'
 
 const examples = `
@@ -12,16 +15,18 @@ Examples:
   markbridge rollout set acme canary --always school-1,school-2 --reason "pilot" --config markbridge.yaml
   markbridge rollout back acme --config markbridge.yaml
   MARKBRIDGE_OPERATOR_TOKEN=… markbridge rollout approve acme --config markbridge.yaml
+  markbridge rollout certify acme --out acme.json --key file:signing.pem --config markbridge.yaml
+  markbridge rollout verify acme.json --public-key signing.pub.pem --config markbridge.yaml
 Stages: legacy, shadow, canary, v3, complete; forward one at a time. A step forward waits until every instance has drained, at most
 rollout.drainMs; Ctrl+C withdraws it. back never waits: from canary, v3 and complete to shadow, from shadow to legacy.
 Where the configuration names operators, MARKBRIDGE_OPERATOR_TOKEN says who acts; else it is the user of the system.
 Exit status: 0 done; 1 refused or failed (instances did not drain, the stage changed meanwhile, an approval is missing, the audit
-trail is broken); 2 for wrong usage or configuration.`
+trail is broken, a certificate fails); 2 for wrong usage or configuration.`
 
 const stageNames = ['legacy', 'shadow', 'canary', 'v3', 'complete']
 const MAX_REASON = 500
 
-/** Adds `rollout ls`, `show`, `set`, `back`, `approve`, `history`, `advise` and `verify`. */
+/** Adds `rollout ls`, `show`, `set`, `back`, `approve`, `history`, `advise`, `certify` and `verify`. */
 export function addRollout(program: Command, exitWith: (status: number) => void): void {
   const rollout = program
     .command('rollout')
@@ -78,9 +83,31 @@ export function addRollout(program: Command, exitWith: (status: number) => void)
     .action(async (partner: string, options: RolloutTarget) =>
       exitWith(await (await look()).adviseStep(partner, options)),
     )
-  withTarget(rollout.command('verify'))
-    .description('check that no entry of the audit trail was changed or removed')
-    .action(async (options: RolloutTarget) => exitWith(await (await look()).verifyTrail(options)))
+  withTarget(rollout.command('certify').argument('<partner>', 'id of the partner'))
+    .description(
+      'print one document that says what was compared, how the partner stands and how it came there, with a digest over all',
+    )
+    .option('--out <file>', 'write it to a new file')
+    .option('--key <source>', 'sign it: env:NAME or file:path with a private key (Ed25519, PEM)')
+    .option('--exact', 'print counts under 5 as well')
+    .action(async (partner: string, options: CertifyOptions) => {
+      const { certifyPartner } = await import('../run-rollout-certify.ts')
+      exitWith(await certifyPartner(partner, options))
+    })
+  withTarget(rollout.command('verify').argument('[certificate]', 'also check this file of rollout certify'))
+    .description('check that no entry of the audit trail was changed or removed, and a certificate')
+    .option('--public-key <file>', 'the key that has to have signed the certificate (Ed25519, PEM)')
+    .option('--offline', 'check digest and signature of the certificate, without a journal')
+    .action(async (certificate: string | undefined, options: VerifyOptions) => {
+      if (certificate === undefined) {
+        if ((options.publicKey ?? options.offline) !== undefined)
+          throw new AdapterError('ADP_USAGE', '--public-key and --offline are for a certificate.')
+        exitWith(await (await look()).verifyTrail(options))
+        return
+      }
+      const { verifyCertificate } = await import('../run-rollout-verify.ts')
+      exitWith(await verifyCertificate(certificate, options))
+    })
 }
 
 function withTarget(command: Command): Command {

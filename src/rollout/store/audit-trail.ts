@@ -25,6 +25,12 @@ export async function readHistory(
   return rows.map(fromAuditRow).reverse()
 }
 
+/** The MAC of a row; undefined: there is none. */
+export async function readMac({ db }: JournalDatabase, entry: number): Promise<string | undefined> {
+  const row = await db.selectFrom('rollout_audit').select('mac').where('entry', '=', entry).executeTakeFirst()
+  return row?.mac
+}
+
 type Broken = NonNullable<Verified['broken']>
 
 /** What the trail says of a partner. */
@@ -61,7 +67,7 @@ export function verifyTrail(database: JournalDatabase): Promise<Verified> {
         }
       }
       broken ??= await findFalseStage(database, db, words)
-      return { entries: last, keyed, keyedFrom: keyed ? keyedFrom : undefined, broken }
+      return { entries: last, head: lastMac, keyed, keyedFrom: keyed ? keyedFrom : undefined, broken }
     }),
   )
 }

@@ -1,6 +1,6 @@
 import { type JournalDatabase, type JournalTables } from '../../journal/index.ts'
 import { adoptKey } from './adopt-key.ts'
-import { readHistory, verifyTrail } from './audit-trail.ts'
+import { readHistory, readMac, verifyTrail } from './audit-trail.ts'
 import { keepBegin } from './begins.ts'
 import { createStageChanges } from './change-stage.ts'
 import { expireChanges } from './expire-changes.ts'
@@ -36,6 +36,7 @@ export function createRolloutStore(database: JournalDatabase): RolloutStore {
     noteUnrecorded: (partner, agoMs) => database.ask(() => noteUnrecorded(database, partner, agoMs)),
     unrecorded: (partner) => database.ask(() => readUnrecorded(database, db, partner)),
     history: (filter) => database.ask(() => readHistory(database, filter)),
+    macOf: (entry) => database.ask(() => readMac(database, entry)),
     verify: () => keyed(() => verifyTrail(database)),
     readEvidence: (name) => database.ask(() => readEvidence(db, name)),
     updateEvidence: (name, update) => database.ask(() => updateEvidence(database, name, update)),

@@ -154,6 +154,8 @@ export interface Verified {
   readonly keyed: boolean
   /** With keys: the first row that needs one; those before were written without. */
   readonly keyedFrom: number | undefined
+  /** MAC of the last row; empty where there is none. */
+  readonly head: string
   /** Undefined: each row is as it was written, and none is missing. */
   readonly broken: { readonly entry: number; readonly what: string } | undefined
 }
@@ -209,6 +211,8 @@ export interface RolloutStore {
   history(filter: { readonly partner?: string; readonly limit?: number }): Promise<readonly AuditEntry[]>
   /** Checks the audit trail, its end, and that the stages are what its last rows say. */
   verify(): Promise<Verified>
+  /** The MAC of a row of the audit trail; undefined: there is none. */
+  macOf(entry: number): Promise<string | undefined>
   /** Text that guards keep under a name; undefined: none. */
   readEvidence(name: string): Promise<string | undefined>
   /** Replaces the text by what `update` makes of it; two at once come one after the other. `update` may run again. */

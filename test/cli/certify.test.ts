@@ -1,0 +1,237 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { describe, expect, it } from 'vitest'
+
+import { createLiveEvidence } from '../../src/compare/evidence/index.ts'
+import { createEvidenceStore } from '../../src/rollout/evidence/create-evidence-store.ts'
+import { differing, exchangeOf, recordOf } from '../compare/evidence/exchanges.ts'
+import { makeFolder } from '../journal/open-sqlite.ts'
+import { changeTo, goForward, serve, type Serving, shadow } from '../rollout/store/open-stores.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+import { rolloutFile } from './rollout-file.ts'
+import { runCommand } from './run-command.ts'
+
+type Row = Record<string, unknown>
+
+interface Prepared {
+  readonly folder: string
+  readonly serving: Serving
+  readonly rollout: (...args: string[]) => ReturnType<typeof runCommand>
+  /** Certifies acme, and gives the file. */
+  readonly certify: (...args: string[]) => Promise<string>
+}
+
+/** acme at `shadow`, with a hundred learners that were compared, one of whom differs. */
+async function prepare(): Promise<Prepared> {
+  const folder = await makeFolder()
+  const url = `sqlite:${join(folder, 'journal.db')}`
+  const serving = await serve(url)
+  const config = await rolloutFile(url, {
+    partner: { clients: 'open', v3: { subscriptionKey: { env: 'ACME_KEY' } } },
+  })
+  await goForward(serving, changeTo(shadow, { by: 'ada', reason: 'begin' }))
+  const live = createLiveEvidence({
+    store: createEvidenceStore(serving.journal.database),
+    clock: createManualClock(),
+    onFailure: (partner, code) => expect.fail(`${partner} ${code}`),
+    onKept: () => undefined,
+  })
+  for (let school = 0; school < 10; school += 1) {
+    const records = Array.from({ length: 10 }, (_, learner) =>
+      recordOf(`MARKER-${school}-${learner}`, {
+        day: new Date().toISOString().slice(0, 10),
+        traits: ['late', 'comment', 'correction'],
+        code: 'MARKER-code',
+        ...(school === 0 && learner === 0 ? differing : {}),
+      }),
+    )
+    live.compared(exchangeOf(records, { revision: 1, unit: `MARKER-${school}` }))
+  }
+  await live.stop()
+  const rollout = (...args: string[]) =>
+    runCommand(['rollout', ...args, '--config', config], { ACME_KEY: 'MARKER-key' })
+  let files = 0
+  const certify = async (...args: string[]): Promise<string> => {
+    const out = join(folder, `certificate-${(files += 1)}.json`)
+    expect(await rollout('certify', 'acme', '--out', out, ...args)).toEqual({
+      status: 0,
+      stdout: '',
+      stderr: '',
+    })
+    return out
+  }
+  return { folder, serving, rollout, certify }
+}
+
+async function keysIn(
+  folder: string,
+  name = 'key',
+): Promise<{ readonly key: string; readonly publicKey: string }> {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  const [key, open] = [join(folder, `${name}.pem`), join(folder, `${name}.pub.pem`)]
+  await writeFile(key, privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  await writeFile(open, publicKey.export({ type: 'spki', format: 'pem' }))
+  return { key, publicKey: open }
+}
+
+const read = async (file: string): Promise<Row> => JSON.parse(await readFile(file, 'utf8')) as Row
+const findingsOf = (stdout: string): string[] =>
+  (JSON.parse(stdout) as { findings: { check: string; result: string }[] }).findings.map(
+    ({ check, result }) => `${check} ${result}`,
+  )
+
+describe('advice with evidence', () => {
+  it('names what is missing with its figures', async () => {
+    const { rollout } = await prepare()
+    const { stdout } = await rollout('advise', 'acme', '--json')
+    const advice = JSON.parse(stdout) as { missing: string[]; figures: { comparison: Row } }
+    expect(advice.figures.comparison).toMatchObject({
+      check: 'reply',
+      sampled: 10,
+      comparedShare: 1,
+      pairs: 100,
+      countedPairs: 100,
+      schools: 10,
+      differing: 1,
+      neededPairs: 947,
+      days: 1,
+      traits: ['comment', 'correction', 'late'],
+    })
+    expect(advice.missing).toContain(
+      '1 learners and days differ, with 100 that count: up to 4.66 % of all may (95 % confidence), and the limit is 0.5 %. 947 would have to count if no other differs.',
+    )
+    expect(advice.missing).toContain('Replies were compared with V2 on 1 of 5 days.')
+    expect((await rollout('advise', 'acme')).stdout).toContain(
+      'compared: 100 % of a sample of 10 requests, on 1 days, with 1 attendance codes\nlearners and days: 100, of which 100 count (947 needed); 1 differ, so at most 4.66 % of all do',
+    )
+  })
+})
+
+describe('rollout certify and verify', () => {
+  it('certify what is known of a partner, and nothing of a learner or a secret', async () => {
+    const { certify } = await prepare()
+    const file = await certify()
+    expect(await read(file)).toMatchObject({
+      form: 'markbridge-certificate-1',
+      version: '0.1.0',
+      partner: 'acme',
+      audit: { entries: 2, mac: expect.stringMatching(/./) as unknown, keyed: false },
+      stage: { stage: 'shadow', revision: 1, by: 'ada' },
+      advice: { verdict: 'inconclusive' },
+      comparison: { figures: { pairs: 100, differing: 1 }, thresholds: { limit: 0.005 } },
+      report: {
+        kind: 'live',
+        run: 'live-acme-shadow-1',
+        partner: 'acme',
+        complete: true,
+        exact: false,
+        differences: [
+          { path: 'Comment', count: '<5' },
+          { path: 'MinutesLate', count: '<5' },
+        ],
+        kinds: [{ name: 'batch/reply' }],
+      },
+      balance: null,
+      history: [
+        { entry: 1, action: 'propose' },
+        { entry: 2, action: 'commit', to: { stage: 'shadow' } },
+      ],
+      configuration: { partners: [{ id: 'acme', v3: { subscriptionKey: '[secret]' } }] },
+      digest: expect.stringMatching(/^[0-9a-f]{64}$/) as unknown,
+      signature: null,
+    })
+    expect(await readFile(file, 'utf8')).not.toMatch(/MARKER/i)
+  })
+
+  it('hold for a signed certificate, also after later changes', async () => {
+    const { folder, rollout, certify } = await prepare()
+    const { key, publicKey } = await keysIn(folder)
+    const file = await certify('--key', `file:${key}`, '--exact')
+    expect(await read(file)).toMatchObject({ report: { compared: 100, verdicts: { same: 99, differs: 1 } } })
+    await rollout('back', 'acme')
+    const checked = await rollout('verify', file, '--public-key', publicKey)
+    expect(checked).toMatchObject({ status: 0, stderr: '' })
+    expect(checked.stdout).toMatch(
+      /^Certificate of "acme", "[^"]+":\n {2}digest: holds\. .*\n {2}signature: holds\. It was signed with this key\.\n {2}audit: holds\. The audit trail has what was certified, and 1 entries since\. The journal has no keys.*\n$/,
+    )
+    const offline = await rollout('verify', file, '--public-key', publicKey, '--offline', '--json')
+    expect(findingsOf(offline.stdout)).toEqual(['digest holds', 'signature holds', 'audit unknown'])
+    // One key from the environment, as shells keep it.
+    process.env['CERTIFY_TEST_KEY'] = (await readFile(key, 'utf8')).replaceAll('\n', '\\n')
+    const again = await certify('--key', 'env:CERTIFY_TEST_KEY')
+    expect((await rollout('verify', again, '--public-key', publicKey)).status).toBe(0)
+  })
+
+  it('fail for one that was changed, another key, and another trail', async () => {
+    const { folder, serving, rollout, certify } = await prepare()
+    const { key, publicKey } = await keysIn(folder)
+    const other = await keysIn(folder, 'other')
+    const text = await readFile(await certify('--key', `file:${key}`), 'utf8')
+    const changed = join(folder, 'changed.json')
+    const judge = async (content: string, ...args: string[]): Promise<unknown> => {
+      await writeFile(changed, content)
+      const { status, stdout } = await rollout('verify', changed, '--json', ...args)
+      return [status, ...findingsOf(stdout)]
+    }
+    expect(await judge(text)).toEqual([0, 'digest holds', 'signature unknown', 'audit holds'])
+    // Another form of the same content is the same certificate.
+    expect(await judge(JSON.stringify(JSON.parse(text)), '--public-key', publicKey)).toEqual([0, 'digest holds', 'signature holds', 'audit holds']) // prettier-ignore
+    expect(await judge(text.replace('"differing": 1', '"differing": 0'))).toEqual([1, 'digest fails', 'signature unknown', 'audit holds']) // prettier-ignore
+    expect(await judge(text.replace('"differing": 1', '"differing": 0, "differing": 1'))).toEqual([1, 'digest fails', 'signature unknown', 'audit holds']) // prettier-ignore
+    expect(await judge(text, '--public-key', other.publicKey)).toEqual([1, 'digest holds', 'signature fails', 'audit holds']) // prettier-ignore
+    expect(await judge(text.replace(/"value": "../, '"value": "AA'))).toEqual([1, 'digest holds', 'signature fails', 'audit holds']) // prettier-ignore
+    const unsigned = await readFile(await certify(), 'utf8')
+    expect(await judge(unsigned)).toEqual([0, 'digest holds', 'signature unknown', 'audit holds'])
+    expect(await judge(unsigned, '--public-key', publicKey)).toEqual([1, 'digest holds', 'signature fails', 'audit holds']) // prettier-ignore
+    const { db } = serving.journal.database
+    await db.updateTable('rollout_audit').set({ reason: 'other' }).where('entry', '=', 2).execute()
+    expect(await judge(text)).toEqual([1, 'digest holds', 'signature unknown', 'audit fails'])
+    expect(await rollout('certify', 'acme')).toEqual({
+      status: 1,
+      stdout: '',
+      stderr:
+        'markbridge: the audit trail is broken, so nothing is certified: markbridge rollout verify says where.\n',
+    })
+    // A journal in which all of this never happened.
+    const elsewhere = await makeFolder()
+    await serve(`sqlite:${join(elsewhere, 'journal.db')}`)
+    const config = await rolloutFile(`sqlite:${join(elsewhere, 'journal.db')}`)
+    const { status, stdout } = await runCommand(['rollout', 'verify', changed, '--config', config])
+    expect([status, stdout]).toEqual([
+      1,
+      expect.stringContaining('audit: FAILS. The audit trail has 0 entries, and had 2'),
+    ])
+  })
+
+  it('refuse what they cannot use, without a word of it', async () => {
+    const { folder, rollout, certify } = await prepare()
+    const file = await certify()
+    const secret = join(folder, 'secret.txt')
+    await writeFile(secret, 'MARKER-secret')
+    const rsa = join(folder, 'rsa.pem')
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
+    await writeFile(rsa, privateKey.export({ type: 'pkcs8', format: 'pem' }))
+    const rows: [args: string[], says: string][] = [
+      [['certify', 'acme', '--key', `file:${secret}`], 'is no private key in PEM'],
+      [['certify', 'acme', '--key', `file:${rsa}`], 'of the type Ed25519'],
+      [['certify', 'acme', '--key', 'env:NOT_SET_ANYWHERE'], 'is not set'],
+      [['certify', 'acme', '--key', 'MARKER-secret'], '--key is env:NAME or file:path'],
+      [['certify', 'acme', '--out', file], 'it is there already'],
+      [['certify', 'nobody'], 'nobody'],
+      [['verify', secret], 'This is no certificate: it is not JSON'],
+      [['verify', join(folder, 'none.json')], 'cannot be read'],
+      [['verify', file, '--public-key', secret], 'is no public key in PEM'],
+      [['verify', '--offline'], 'for a certificate'],
+    ]
+    for (const [args, says] of rows) {
+      const { status, stdout, stderr } = await rollout(...args)
+      expect([args, status, stdout]).toEqual([args, 2, ''])
+      expect(stderr).toContain(says)
+      expect(stderr).not.toContain('MARKER')
+    }
+    await writeFile(secret, JSON.stringify({ form: 'another' }))
+    expect((await rollout('verify', secret)).stderr).toContain('its form is not markbridge-certificate-1')
+  })
+})
