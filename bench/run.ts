@@ -1,6 +1,7 @@
 import { availableParallelism, cpus, release } from 'node:os'
 
 import { benchAdapter } from './adapter-bench.ts'
+import { benchCompareRun } from './compare-run-bench.ts'
 import { benchDecode } from './decode-bench.ts'
 import { benchJournal } from './journal-bench.ts'
 import { benchAdapterMemory, benchDecodeMemory } from './memory-bench.ts'
@@ -25,6 +26,7 @@ const benches: readonly (readonly [string, () => Promise<Row[]>])[] = [
   ['pass-through', benchPassThrough],
   ['relay', benchRelay],
   ['sandbox', benchSandbox],
+  ['compare run', benchCompareRun],
 ]
 
 const only = process.argv.slice(2)

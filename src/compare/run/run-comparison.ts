@@ -81,6 +81,7 @@ export async function runComparison(options: RunComparisonOptions, signal: Abort
       if (end !== undefined) return end
       reading = following ?? begin(options, plan.next(), ahead.signal)
     }
+    inARow = 0
     for (const window of failed.splice(0)) {
       const reading = begin(options, window, ahead.signal)
       const end = reading === undefined ? undefined : await finish(reading, undefined)

@@ -46,7 +46,10 @@ export function createRunPhase(
       }
     },
     state: () => ({ position, failed }),
-    failures: () => [...failures.values()].map(({ failure }) => failure),
+    failures: () =>
+      [...failures.values()]
+        .map(({ failure }) => failure)
+        .sort(({ window: one }, { window: other }) => one.list - other.list || one.fromMs - other.fromMs),
     unknown: () => [...failures.values()].map(({ unknown }) => unknown),
   }
 }

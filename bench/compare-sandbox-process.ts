@@ -1,0 +1,16 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { createSandbox } from '../src/sandbox/index.ts'
+import { serveCommands } from './child.ts'
+
+// The sandbox with a school of 720, each face on a port of its own, in a process of its own.
+
+const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
+const sandbox = createSandbox({
+  ...{ scale: 'school', db: join(folder, 'school.db'), now: '2026-06-10T10:00:00Z', v2Port: 0 },
+})
+const { port, v2Url } = await sandbox.listen()
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+serveCommands({ port, v2Port: Number(new URL(v2Url).port) }, {})

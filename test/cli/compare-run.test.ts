@@ -1,0 +1,281 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { request } from 'undici'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+
+import type { RunDocument } from '../../src/compare/run-document.ts'
+import { createSandbox } from '../../src/sandbox/index.ts'
+import { testNow } from '../sandbox/start-sandbox.ts'
+import { type Answer, replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { runCommand } from './run-command.ts'
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'markbridge-compare-'))
+  onTestFinished(() => {
+    rmSync(path, { recursive: true })
+  })
+  return path
+}
+
+const sandbox = createSandbox({ now: testNow, v2Port: 0 })
+const listening = sandbox.listen()
+afterAll(() => sandbox.close())
+
+/** One store with both faces, and a folder for the runs that compare them. What `control` sets ends with the test. */
+async function startFaces() {
+  const { url, v2Url } = await listening
+  const control = async (base: string, path: string, body: object): Promise<void> => {
+    const set = async (method: 'PUT' | 'DELETE'): Promise<void> => {
+      const reply = await request(`${base}/_sandbox/${path}`, {
+        method,
+        ...(method === 'PUT' && {
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+        }),
+      })
+      const text = await reply.body.text()
+      if (reply.statusCode >= 300) throw new Error(text)
+    }
+    onTestFinished(() => set('DELETE'))
+    await set('PUT')
+  }
+  return { url, v2Url, out: folder(), control, samples: () => samplesOf(url) }
+}
+
+async function samplesOf(url: string): Promise<{ readonly learners: readonly string[] }> {
+  const reply = await request(`${url}/_sandbox/samples`)
+  return (await reply.body.json()) as { learners: string[] }
+}
+
+interface Target {
+  readonly url: string
+  readonly v2Url: string
+  readonly out: string
+}
+
+const days = ['--from', '2026-03-02', '--to', '2026-03-20']
+
+async function compare({ url, v2Url, out }: Target, more: readonly string[] = days, env = {}) {
+  const args = ['compare', 'run', '--v2', v2Url, '--v3', url, '--out', out, ...more]
+  const result = await runCommand(args, env)
+  return { ...result, document: () => JSON.parse(result.stdout) as RunDocument }
+}
+
+const GUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-/i
+
+test('both faces of one service: nothing differs, and the file has the document that is printed', async () => {
+  const faces = await startFaces()
+  const { status, document, stderr } = await compare(faces, [...days, '--json', '--noise', '--registrations'])
+  expect([status, stderr]).toEqual([0, ''])
+  const { run, ...content } = document()
+  expect(content).toMatchObject({
+    ...{ kind: 'reads', partner: null, from: '2026-03-02', to: '2026-03-20', complete: true },
+    ...{ differences: [], dropped: 0, skipped: 0, noise: { measured: true, records: 0, differences: [] } },
+    kinds: [{ name: 'marks' }, { name: 'registrations' }],
+  })
+  const { same, equivalent } = content.verdicts
+  expect(same).toBeGreaterThan(700)
+  expect(same + equivalent).toBe(content.compared)
+  expect(readdirSync(faces.out)).toEqual([`${run}.json`])
+  expect(JSON.parse(readFileSync(join(faces.out, `${run}.json`), 'utf8'))).toEqual(document())
+})
+
+test('differences of one face: exactly those, with their fields, and no id in what is printed', async () => {
+  const faces = await startFaces()
+  const kinds = ['recordedOn', 'missing', 'extra', 'present']
+  const drawn = { face: 'V3', seed: 7, count: 40, kinds, from: '2026-03-02', to: '2026-03-20' }
+  await faces.control(faces.url, 'differences', drawn)
+  const { status, stdout, stderr } = await compare(faces)
+  expect([status, stderr]).toEqual([1, ''])
+  expect(stdout).toMatch(/^differs +20 /m)
+  expect(stdout).toMatch(/^onlyV2 +10 /m)
+  expect(stdout).toMatch(/^onlyV3 +10 /m)
+  expect(stdout).toMatch(/^RecordedOn +value .* 10$/m)
+  expect(stdout).toMatch(/V3 differs\. Begin with the largest class/)
+  expect(stdout).not.toMatch(GUID)
+})
+
+test('learners of a file, and a share of them', async () => {
+  const faces = await startFaces()
+  const { learners } = await faces.samples()
+  const file = join(faces.out, 'class.txt')
+  writeFileSync(file, `# two of them\r\n${learners[0] ?? ''}\r\n\r\n${learners[1]?.toUpperCase() ?? ''}\r\n`)
+  const two = await compare(faces, [...days, '--json', '--learners', file])
+  expect(two.status).toBe(0)
+  const all = (await compare(faces, [...days, '--json'])).document().compared
+  expect(two.document().compared).toBeGreaterThan(40)
+  expect(two.document().compared).toBeLessThan(all / 10)
+  const half = await compare(faces, [...days, '--json', '--sample', '50%'])
+  expect(half.status).toBe(0)
+  expect(half.document().compared).toBeLessThan(all)
+
+  writeFileSync(file, `${learners[0] ?? ''}\nAnna Example\n\n12345\n`)
+  expect(await compare(faces, [...days, '--learners', file])).toMatchObject({
+    status: 2,
+    stderr: `markbridge: ${file}: The list of learners has no guid in lines 2, 4. Write one guid a line.\n`,
+  })
+})
+
+const usages: readonly (readonly [string, readonly string[], RegExp])[] = [
+  ['a day that no month has', ['--from', '2026-02-30', '--to', '2026-03-01'], /A day is written YYYY-MM-DD/],
+  ['days in the wrong order', ['--from', '2026-03-02', '--to', '2026-03-01'], /--to is before --from/],
+  ['a share of nothing', [...days, '--sample', '0%'], /above 0 and up to 100/],
+  ['a list and a share', [...days, '--learners', 'x', '--sample', '5%'], /not both/],
+  ['nothing to go on with', [...days, '--resume'], /no run that was stopped/],
+  ['a name that no run has', [...days, '--resume', '../x'], /takes the name of a run/],
+]
+
+test.each(usages)('wrong usage: %s', async (_name, args, message) => {
+  const result = await compare(
+    { url: 'http://127.0.0.1:1', v2Url: 'http://127.0.0.1:1', out: folder() },
+    args,
+  )
+  expect(result).toMatchObject({ status: 2, stdout: '' })
+  expect(result.stderr).toMatch(message)
+})
+
+test('a service beyond this machine is asked with no credentials of the sandbox', async () => {
+  const target = { url: 'https://v3.invalid', v2Url: 'https://v2.invalid', out: folder() }
+  const { status, stderr } = await compare(target)
+  expect(status).toBe(2)
+  expect(stderr).toBe(
+    'markbridge: There are no credentials for V2: set MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN.\n',
+  )
+})
+
+test('credentials that a side denies end the run at once, and the other side is not blamed', async () => {
+  const faces = await startFaces()
+  const { status, stderr, document } = await compare(faces, [...days, '--json'], {
+    MARKBRIDGE_V3_TOKEN: 'SECRETTOKEN',
+  })
+  expect(status).toBe(3)
+  expect(document()).toMatchObject({ complete: false })
+  expect(stderr).toMatch(
+    /^markbridge: V3 denies the credentials \(401\)\. Check MARKBRIDGE_V3_SUBSCRIPTION_KEY/,
+  )
+  expect(stderr).not.toContain('SECRETTOKEN')
+})
+
+test('V3 is dead: the records of V2 are unknown, and no difference', async () => {
+  const faces = await startFaces()
+  const target = { ...faces, url: 'http://127.0.0.1:1' }
+  const week = ['--from', '2026-03-02', '--to', '2026-03-06', '--json']
+  const { status, document, stderr } = await compare(target, week)
+  expect(status).toBe(3)
+  const { verdicts, compared, complete } = document()
+  expect({ complete, unknown: verdicts.unknown }).toEqual({ complete: false, unknown: compared })
+  expect(compared).toBeGreaterThan(0)
+  expect(stderr).toMatch(/^markbridge: V3 was not available \(2026-03-02 to 2026-03-06\)\..* --resume run-/)
+})
+
+test('a 429 is waited for on both sides', async () => {
+  const faces = await startFaces()
+  const limited = { kind: 'rateLimit', retryAfterSeconds: 1, count: 1 }
+  await faces.control(faces.url, 'faults', limited)
+  await faces.control(faces.v2Url, 'faults', limited)
+  const { status } = await compare(faces)
+  expect(status).toBe(0)
+})
+
+test('Ctrl+C leaves a document of what was done, and --resume goes on with the same options only', async () => {
+  const faces = await startFaces()
+  const whole = (await compare(faces, [...days, '--json'])).document()
+  const out = folder()
+  // The second window takes long enough for the signal.
+  await faces.control(faces.v2Url, 'faults', { kind: 'latency', ms: 2_000, skip: 1 })
+  const running = compare({ ...faces, out }, [...days, '--json'])
+  await vi.waitFor(
+    () => {
+      const [file = ''] = existsSync(out) ? readdirSync(out) : []
+      expect(readFileSync(join(out, file), 'utf8')).toMatch(/"days":\[\["2026-03-0/)
+    },
+    { timeout: 4_000 },
+  )
+  process.emit('SIGINT')
+  const stopped = await running
+  expect(stopped.status).toBe(3)
+  expect(stopped.stderr).toMatch(
+    /^markbridge: The run was stopped\. Go on with the same options and --resume run-/,
+  )
+  const { run, compared, verdicts } = stopped.document()
+  expect(compared).toBeGreaterThan(0)
+  expect(verdicts.same).toBe(compared)
+  await faces.control(faces.v2Url, 'faults', [])
+  expect(readdirSync(out).sort()).toEqual([`${run}.checkpoint.json`, `${run}.json`])
+  for (const file of readdirSync(out)) expect(readFileSync(join(out, file), 'utf8')).not.toMatch(GUID)
+
+  const other = await compare({ ...faces, out }, [...days, '--noise', '--resume'])
+  expect(other.status).toBe(2)
+  expect(other.stderr).toContain(`${run} compares something else`)
+  const rest = await compare({ ...faces, out }, [...days, '--json', '--resume'])
+  expect(rest.status).toBe(0)
+  const same = { run, startedAt: '', endedAt: '' }
+  expect({ ...rest.document(), ...same }).toEqual({ ...whole, ...same })
+})
+
+const page = (rows: readonly unknown[], next?: string): object => ({
+  value: rows,
+  ...(next === undefined ? {} : { '@odata.nextLink': next }),
+})
+const endless: Answer = (seen, response) =>
+  replyWith(200, page([{ ExternalID: 'x' }], `http://elsewhere.invalid/V2?$skip=${seen.index}`))(
+    seen,
+    response,
+  )
+const hostile: readonly (readonly [string, Answer, RegExp])[] = [
+  [
+    'the same next link for ever',
+    replyWith(200, page([], 'http://x/?$skip=1')),
+    /leads back to a page before it/,
+  ],
+  [
+    'pages without rows for ever',
+    (seen, response) => replyWith(200, page([], `/?$skip=${seen.index}`))(seen, response),
+    /pages without rows/,
+  ],
+  ['rows that are no objects', replyWith(200, page([null, 'SECRETWORD'])), /has a row that is no object/],
+  ['no collection', replyWith(200, { error: 'SECRETWORD' }), /is no collection/],
+  [
+    'a page of a login',
+    replyWith(200, '<html>SECRETWORD</html>', { 'Content-Type': 'text/html' }),
+    /cannot be read/,
+  ],
+  ['JSON that is cut off', replyWith(200, '{"value":[{"ExternalID":"SECRETWORD'), /cannot be read/],
+  ['a gigantic page', replyWith(200, `{"value":["${'SECRETWORD'.repeat(2_000_000)}"]}`), /cannot be read/],
+  [
+    'a next link without a query',
+    replyWith(200, page([], 'http://x/SECRETWORD')),
+    /next link without a query/,
+  ],
+]
+
+test.each(hostile)('a V2 that answers with %s', async (_name, answer, message) => {
+  const [v2, faces] = await Promise.all([startUpstream(answer), startFaces()])
+  const { status, stderr, stdout, document } = await compare({ ...faces, v2Url: v2.url }, [
+    '--from',
+    '2026-03-02',
+    '--to',
+    '2026-03-03',
+    '--json',
+  ])
+  expect(status).toBe(3)
+  expect(stderr).toMatch(message)
+  const { verdicts, compared } = document()
+  expect(verdicts.unknown).toBe(compared)
+  expect(stdout + stderr).not.toContain('SECRETWORD')
+})
+
+test('a next link to another host is followed on the host that was called', async () => {
+  const v2 = await startUpstream((seen, response) =>
+    seen.index < 2 ? endless(seen, response) : replyWith(200, page([]))(seen, response),
+  )
+  const faces = await startFaces()
+  await compare({ ...faces, v2Url: `${v2.url}/base` }, ['--from', '2026-03-02', '--to', '2026-03-02'])
+  expect(v2.seen.slice(0, 3).map(({ url }) => url.replace(/filter=.*/, 'filter'))).toEqual([
+    '/base/V2/Attendance/AttendanceRecords?$filter',
+    '/base/V2/Attendance/AttendanceRecords?$skip=0',
+    '/base/V2/Attendance/AttendanceRecords?$skip=1',
+  ])
+})
