@@ -3,9 +3,11 @@ import { readFile } from 'node:fs/promises'
 
 import { openSides, type OpenedSides } from '../app/compare/open-sides.ts'
 import { systemClock } from '../clock.ts'
+import { createOwnRules, type OwnRules } from '../compare/diff/index.ts'
 import {
   type Checkpoint,
   DAY_MS,
+  formatDay,
   isRunName,
   listLearners,
   openRunFiles,
@@ -88,7 +90,7 @@ async function compare(options: CompareRunOptions): Promise<number> {
         learners: learners === undefined ? undefined : listLearners(learners),
         registrations: options.registrations === true,
         noise: options.noise === true,
-        rules: undefined,
+        rules: rulesOf(target),
       },
     })
     const text = options.json === true ? JSON.stringify(result.document) : formatRun(result)
@@ -119,6 +121,12 @@ async function sampleOf(
       cause,
     })
   }
+}
+
+/** The partner's own rules; what expired before today counts again. */
+function rulesOf({ partner }: RunTarget): OwnRules | undefined {
+  const { rules } = partner.compare
+  return rules.length === 0 ? undefined : createOwnRules(rules, formatDay(systemClock.wallMs()))
 }
 
 type Prepared = Pick<RunReadsOptions, 'files' | 'digest' | 'resumed' | 'sampleKey' | 'selection'>
@@ -204,7 +212,7 @@ function digestOf(
   listed: readonly string[] | undefined,
 ): string {
   const options = [
-    ...[v2.href, config.upstreams.v3.baseUrl.href, partnerName, partner.reads],
+    ...[v2.href, config.upstreams.v3.baseUrl.href, partnerName, partner.reads, partner.compare.rules],
     ...[from, to, sample ?? null, registrations === true, noise === true, listed?.toSorted() ?? null],
   ]
   return createHash('sha256').update(JSON.stringify(options)).digest('hex')

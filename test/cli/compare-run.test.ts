@@ -118,6 +118,45 @@ test('learners of a file, and a share of them', async () => {
   })
 })
 
+test('a partner of a configuration: its addresses, its rules, and its name in the document', async () => {
+  const faces = await startFaces()
+  await faces.control(faces.url, 'differences', {
+    ...{ face: 'V3', seed: 3, count: 6, kinds: ['recordedOn'], from: '2026-03-02', to: '2026-03-20' },
+  })
+  const rule = {
+    ...{ name: 'summer-time', reason: 'V3 shows local time', owner: 'integration team', path: 'RecordedOn' },
+    when: { maxShiftSeconds: 3_600 },
+  }
+  const file = join(faces.out, 'markbridge.yaml')
+  const partner = { match: { any: true }, clients: 'open', stage: 'legacy' }
+  const write = (expires: string): void => {
+    const acme = { ...partner, id: 'acme', compare: { rules: [{ ...rule, expires }] } }
+    const upstreams = { v3: { baseUrl: faces.url }, v2: { baseUrl: faces.v2Url } }
+    const beta = { ...partner, id: 'beta', match: { pathPrefix: '/beta' } }
+    writeFileSync(file, JSON.stringify({ upstreams, partners: [beta, acme] }))
+  }
+  const args = ['compare', 'run', '--config', file, ...days, '--out', faces.out, '--json']
+  write('2099-12-31')
+  const accepted = await runCommand([...args, '--partner', 'acme'])
+  expect([accepted.status, accepted.stderr]).toEqual([0, ''])
+  expect(JSON.parse(accepted.stdout)).toMatchObject({
+    partner: 'acme',
+    verdicts: { equivalent: 6, differs: 0 },
+    ownRules: [{ name: 'summer-time', count: 6, expired: false }],
+  })
+  write('2026-01-31')
+  const expired = await runCommand([...args, '--partner', 'acme'])
+  expect(expired.status).toBe(1)
+  expect(JSON.parse(expired.stdout)).toMatchObject({
+    verdicts: { equivalent: 0, differs: 6 },
+    ownRules: [{ name: 'summer-time', count: 6, expired: true }],
+  })
+  expect(await runCommand(args)).toMatchObject({
+    status: 2,
+    stderr: 'markbridge: Name the partner: --partner <id>, one of beta, acme.\n',
+  })
+})
+
 const usages: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['a day that no month has', ['--from', '2026-02-30', '--to', '2026-03-01'], /A day is written YYYY-MM-DD/],
   ['days in the wrong order', ['--from', '2026-03-02', '--to', '2026-03-01'], /--to is before --from/],
