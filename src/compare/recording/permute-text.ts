@@ -1,5 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 
+const FIRST = createHash('sha256').digest()
+
 /** Letters or digits that are permuted at once; longer texts go in chunks, each under all before it. */
 const CHUNK = 48
 const ROUNDS = 10
@@ -14,22 +16,28 @@ const BLOCK = 128
 export function permuteText(key: Uint8Array, text: string): string {
   const characters = Array.from(text)
   const places: number[] = []
-  const alphabets: string[][] = []
+  const used: Alphabet[] = []
   for (const [at, character] of characters.entries()) {
     const alphabet = alphabetOf(character)
-    if (alphabet === undefined) continue
+    if (alphabet === null) continue
     places.push(at)
-    alphabets.push(alphabet)
+    used.push(alphabet)
   }
-  let before = createHash('sha256').digest()
+  let before: Buffer = FIRST
   for (let from = 0; from < places.length; from += CHUNK) {
     const own = places.slice(from, from + CHUNK)
-    const radices = alphabets.slice(from, from + CHUNK)
+    const radices = used.slice(from, from + CHUNK)
     const plain = own.map((at) => characters[at] ?? '')
-    const tweak = Buffer.concat([before, Buffer.from(radices.map(([first]) => first).join(''))])
-    const mapped = permuteDigits(key, tweak, plain.map((character, n) => radices[n]?.indexOf(character) ?? 0), radices.map(({ length }) => length)) // prettier-ignore
-    for (const [n, at] of own.entries()) characters[at] = radices[n]?.[mapped[n] ?? 0] ?? ''
-    before = createHash('sha256').update(before).update(plain.join('')).digest()
+    const tweak = Buffer.concat([before, Buffer.from(radices.map((one) => one.characters[0]).join(''))])
+    const mapped = permuteDigits(
+      key,
+      tweak,
+      plain.map((character, n) => radices[n]?.places.get(character) ?? 0),
+      radices.map((one) => one.characters.length),
+    )
+    for (const [n, at] of own.entries()) characters[at] = radices[n]?.characters[mapped[n] ?? 0] ?? ''
+    if (from + CHUNK < places.length)
+      before = createHash('sha256').update(before).update(plain.join('')).digest()
   }
   return characters.join('')
 }
@@ -82,23 +90,41 @@ function roundOf(key: Uint8Array, tweak: Uint8Array, round: number, half: bigint
   return BigInt(`0x${digest}`) & ((1n << bits) - 1n)
 }
 
-const alphabets = new Map<string, string[]>()
+/** An alphabet, with the place of each of its characters. */
+interface Alphabet {
+  readonly characters: readonly string[]
+  readonly places: ReadonlyMap<string, number>
+}
 
-/** The characters that may stand for one; undefined: it is no letter and no digit, and is kept. */
-function alphabetOf(character: string): string[] | undefined {
+const alphabets = new Map<string, Alphabet>()
+/** By character; null: it is kept. Most texts are of a few hundred characters. */
+const known = new Map<string, Alphabet | null>()
+const MAX_KNOWN = 4_096
+
+/** The characters that may stand for one; null: it is no letter and no digit, and is kept. */
+function alphabetOf(character: string): Alphabet | null {
+  const own = known.get(character)
+  if (own !== undefined) return own
+  const found = findAlphabet(character)
+  if (known.size < MAX_KNOWN) known.set(character, found)
+  return found
+}
+
+function findAlphabet(character: string): Alphabet | null {
   const category = categoryOf(character)
-  if (category === undefined) return undefined
+  if (category === undefined) return null
   const code = character.codePointAt(0) ?? 0
   const bytes = Buffer.byteLength(character)
   const name = `${category} ${Math.floor(code / BLOCK)} ${bytes}`
-  const known = alphabets.get(name)
-  if (known !== undefined) return known
+  const before = alphabets.get(name)
+  if (before !== undefined) return before
   const start = code - (code % BLOCK)
-  const found = Array.from({ length: BLOCK }, (_, n) => String.fromCodePoint(start + n)).filter(
+  const characters = Array.from({ length: BLOCK }, (_, n) => String.fromCodePoint(start + n)).filter(
     (one) => categoryOf(one) === category && Buffer.byteLength(one) === bytes,
   )
-  alphabets.set(name, found)
-  return found
+  const alphabet = { characters, places: new Map(characters.map((one, at) => [one, at])) }
+  alphabets.set(name, alphabet)
+  return alphabet
 }
 
 const categories = [/^\p{Lu}$/u, /^\p{Ll}$/u, /^\p{L}$/u, /^\p{Nd}$/u]

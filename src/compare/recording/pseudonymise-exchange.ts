@@ -26,13 +26,14 @@ export async function pseudonymiseExchange(
   const words = (text: string): string => pseudonyms.words(text, knownWords)
   const before = kind === 'batch' ? shapeOf(body, contentType) : undefined
   if (kind === 'batch' && before === undefined) return undefined
+  const lines = new Map<string, string>()
   const maxCount = 2 * (before?.parts ?? 0) + COUNT_SLACK
   const map = (bytes: Buffer, type: string | undefined): Promise<Buffer> =>
     pseudonymiseBody(
       bytes,
       type,
       (text, isFraming) =>
-        isFraming ? pseudonymiseLines(pseudonyms, text, maxCount) : pseudonymiseJson(pseudonyms, text),
+        isFraming ? pseudonymiseLines(pseudonyms, text, maxCount, lines) : pseudonymiseJson(pseudonyms, text),
       pause,
     )
   const headers = reply.headers.map(([name, value]) => [name, words(value)] as const)
@@ -56,7 +57,7 @@ export async function pseudonymiseExchange(
 }
 
 /** Bytes after which others run. */
-const PAUSE_AFTER = 16_384
+const PAUSE_AFTER = 2_048
 
 async function pseudonymiseBody(
   body: Buffer,

@@ -64,8 +64,13 @@ export function createPseudonyms(key: Uint8Array): Pseudonyms {
       .map((gap, n) => gap + (kept[n] ?? ''))
       .join('')
   }
-  const mapWord = (word: string, kept: ReadonlySet<string>): string =>
-    kept.has(word.toLowerCase()) ? word : permuteText(textKey, word)
+  const words = new Map<string, string>()
+  const mapWord = (word: string, kept: ReadonlySet<string>): string => {
+    if (kept.has(word.toLowerCase())) return word
+    const found = words.get(word) ?? permuteText(textKey, word)
+    if (words.size < MAX_KNOWN) words.set(word, found)
+    return found
+  }
   return {
     text: (value) =>
       around(value, (gaps) => {
@@ -96,7 +101,7 @@ export function createPseudonyms(key: Uint8Array): Pseudonyms {
   }
 }
 
-/** Guids that are remembered; all others are computed each time. */
+/** Guids and words that are remembered; all others are computed each time. */
 const MAX_KNOWN = 50_000
 
 /** Version and variant stay, and so does the case of the letters: upper, lower or mixed. */
