@@ -1,5 +1,6 @@
 import { AdapterError } from '../errors.ts'
 import type { PostOutcome, UpstreamError } from '../v3/index.ts'
+import type { FirstStep } from './post-records.ts'
 
 /** True for 401 and 403: the credentials, not the record, are the cause. */
 export function isDenial(error: UpstreamError): boolean {
@@ -14,9 +15,7 @@ export function toDenialError(denial: UpstreamError): AdapterError {
 }
 
 /** The outcome of a record whose credentials were denied; one that may have been applied before stays unknown. */
-export function deniedOutcome(
-  first: 'post' | 'readBack',
-): Extract<PostOutcome, { kind: 'unknown' | 'notApplied' }> {
+export function deniedOutcome(first: FirstStep): Extract<PostOutcome, { kind: 'unknown' | 'notApplied' }> {
   return first === 'readBack'
     ? { kind: 'unknown', reason: 'connectionLost' }
     : { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined }

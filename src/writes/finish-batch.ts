@@ -130,6 +130,7 @@ export function createFinisher(
       positions,
       after,
       mayHaveLeft: (position: number) => mayHaveLeft(records[position]),
+      isChecked: v2MayHaveNewer(authorisation.partner),
       clientWaits: false,
       replyContext: replyContextOf(planned.request.request, context.newId),
     }
@@ -180,6 +181,13 @@ export function createFinisher(
     }
   }
 }
+
+/**
+ * While the journal could not be reached, on this instance or another, V2 may have been given newer marks of these records: it is kept from
+ * nothing then. A partner without pauses for reading back is never read.
+ */
+const v2MayHaveNewer = ({ v2, readBackAfterMs }: Partner): boolean =>
+  v2 !== undefined && readBackAfterMs.length > 0
 
 /** Undefined for a request that this version cannot read. */
 async function planAgain(

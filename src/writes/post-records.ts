@@ -14,6 +14,13 @@ import {
 } from '../v3/index.ts'
 import { isDenial } from './denial.ts'
 
+/**
+ * What comes first for a record. `readBack`: it may have been applied before, so it is read back, and posted only if V3 does not show it.
+ * `check`: it was not applied, and V2 may have been given a newer mark that the journal does not know; it is posted only after a read
+ * that shows none.
+ */
+export type FirstStep = 'post' | 'readBack' | 'check'
+
 /** One record to be posted. */
 export interface WriteTask {
   /** Its place in the request. */
@@ -21,8 +28,7 @@ export interface WriteTask {
   readonly record: V3Record
   /** Tasks with the same key run one after another. */
   readonly key: string
-  /** `readBack` for one that may have been applied before: it is read back, and posted only if V3 does not show it. */
-  readonly first: 'post' | 'readBack'
+  readonly first: FirstStep
   /** Older records of the same key: resolves false when they did not end in time. */
   readonly after: Promise<boolean> | undefined
 }
@@ -64,6 +70,7 @@ export interface Permission {
 export type PostOnce = (onOutcome: (outcome: PostOutcome) => void) => void
 
 const budgetSpent: NotApplied = { kind: 'notApplied', reason: 'budget', retryAfterMs: undefined }
+const unread: NotApplied = { kind: 'notApplied', reason: 'unavailable', retryAfterMs: undefined }
 const leaseLost: NotApplied = { kind: 'notApplied', reason: 'leaseLost', retryAfterMs: undefined }
 
 /**
@@ -160,6 +167,25 @@ async function postAgain(
   }
 }
 
+/** Where nothing can be read, the record stays what it was: not applied. */
+async function postChecked(
+  record: V3Record,
+  post: PostOnce,
+  readBack: PostOptions['readBack'],
+): Promise<PostOutcome> {
+  let isPosted = false
+  const outcome = await readBack(
+    record,
+    (report) => {
+      isPosted = true
+      post(report)
+    },
+    'connectionLost',
+  )
+  const isUnread = !isPosted && outcome.kind === 'unknown' && outcome.reason !== 'overwritten'
+  return isUnread ? unread : outcome
+}
+
 function sendNow(task: WriteTask, options: PostOptions, onOutcome: (outcome: PostOutcome) => void): void {
   const { writes, readBack } = options
   const { record } = task
@@ -186,6 +212,7 @@ function sendNow(task: WriteTask, options: PostOptions, onOutcome: (outcome: Pos
     })
   }
   if (task.first === 'readBack') void readBack(record, post, 'connectionLost', options.sentMs).then(onOutcome)
+  else if (task.first === 'check') void postChecked(record, post, readBack).then(onOutcome)
   else
     post((outcome) => {
       if (outcome.kind === 'unknown') void readBack(record, post, outcome.reason).then(onOutcome)

@@ -29,6 +29,8 @@ export interface Run {
   readonly after: Predecessors
   /** True for a record that may have been applied before: V3 is read first, and it is posted only if it is not there. */
   readonly mayHaveLeft: (position: number) => boolean
+  /** True: V2 may have been given newer marks that the journal does not know, so V3 is read before any record is posted. */
+  readonly isChecked?: boolean
   /** False in recovery, which retries records that were not applied. */
   readonly clientWaits: boolean
   readonly replyContext: ReplyContext
@@ -183,7 +185,7 @@ async function postAndSettle(
  */
 function toTasks(
   context: RunContext,
-  { batch, plan, after, mayHaveLeft }: Run,
+  { batch, plan, after, mayHaveLeft, isChecked }: Run,
   positions: readonly number[],
   claim: Claim,
   settler: Settler,
@@ -215,7 +217,7 @@ function toTasks(
       position,
       record,
       key,
-      first: readAll || mayHaveLeft(position) ? 'readBack' : 'post',
+      first: readAll || mayHaveLeft(position) ? 'readBack' : isChecked === true ? 'check' : 'post',
       after: ready,
     })
   }

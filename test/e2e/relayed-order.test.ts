@@ -4,6 +4,7 @@ import { openJournal } from '../../src/journal/index.ts'
 import { failuresOf, readBatchReply } from '../support/batch-request.ts'
 import type { Adapter } from '../support/start-adapter.ts'
 import { missingPostgres, startPostgres } from '../support/start-postgres.ts'
+import { journalFile } from './support/journal-file.ts'
 import { startTwoFaces, type TwoFaces } from './support/two-faces.ts'
 
 const statusesOf = (reply: Parameters<typeof readBatchReply>[0]): number[] =>
@@ -81,6 +82,57 @@ describe('a write for V2 whose key has an unknown outcome on V3', () => {
     expect(replies.flatMap(statusesOf)).toEqual([201, 201])
     const effects = await faces.effects()
     expect([effects[0], ...effects.slice(1).sort()]).toEqual(['V3 1 one', 'V2 1 three', 'V2 1 two'])
+  })
+})
+
+/** A record that waits for V3, whose client was answered 200 for all: it is retried in the background. */
+async function parkOnV3() {
+  // What V2 takes is newer by its own clock.
+  const faces = await startTwoFaces(
+    { v3: { readBackAfterMs: [20, 100], budgetMs: 500 } },
+    journalFile(),
+    10_000,
+  )
+  let aheadMs = 0
+  const adapter = await faces.start({ nowMs: () => Date.now() + aheadMs })
+  const watch = await openJournal({ url: faces.journal.url })
+  onTestFinished(() => watch.close())
+  faces.served.side = 'v3'
+  await faces.setFaults([{ kind: 'status', status: 503, ...onV3 }])
+  const { headers, body } = faces.batch([1], 'older')
+  const differing = { headers: { ...headers, 'Content-Type': 'multipart/mixed; boundary=batch_x' }, body }
+  expect((await faces.post(adapter, differing)).status).toBe(200)
+  expect(await watch.balances()).toMatchObject([{ parked: 1 }])
+  return {
+    faces,
+    adapter,
+    retry: async () => {
+      await faces.setFaults([])
+      aheadMs += 30_000
+      await vi.waitFor(
+        async () => expect(await watch.balances()).toMatchObject([{ parked: 0, open: 0 }]),
+        10_000,
+      )
+      return (await watch.balances())[0]
+    },
+  }
+}
+
+describe('a record that waits for V3', () => {
+  it('is not posted over a newer mark that V2 took while the journal could not be reached', async () => {
+    const { faces, adapter, retry } = await parkOnV3()
+    Object.assign(faces.served, { side: 'v2', stage: 'legacy', known: 'nothing' })
+    expect(statusesOf(await faces.post(adapter, faces.batch([1], 'newer')))).toEqual([201])
+    expect(await retry()).toMatchObject({ confirmed: 0, unknown: 1 })
+    expect(await faces.effects()).toEqual(['V2 1 newer'])
+  })
+
+  it('is posted where no newer mark stands', async () => {
+    const { faces, adapter, retry } = await parkOnV3()
+    Object.assign(faces.served, { side: 'v2', stage: 'legacy', known: 'nothing' })
+    expect(statusesOf(await faces.post(adapter, faces.batch([2], 'other')))).toEqual([201])
+    expect(await retry()).toMatchObject({ confirmed: 1 })
+    expect(await faces.effects()).toEqual(['V2 2 other', 'V3 1 older'])
   })
 })
 

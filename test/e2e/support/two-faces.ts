@@ -37,12 +37,13 @@ export interface TwoFaces {
   waitForEffects(count: number): Promise<string[]>
 }
 
-/** Starts the service; `journal` is shared by all adapters. */
+/** Starts the service; `journal` is shared by all adapters. The service's clock stands still, `aheadMs` from now. */
 export async function startTwoFaces(
   choices: object = {},
   journal: JournalSection = journalFile(),
+  aheadMs = 0,
 ): Promise<TwoFaces> {
-  const sandbox = await startSandbox({ now: new Date().toISOString() })
+  const sandbox = await startSandbox({ now: new Date(Date.now() + aheadMs).toISOString() })
   const { body } = await sandbox.json('GET', '/_sandbox/samples')
   const samples = body as { learners: string[]; events: string[]; codes: { id: string }[] }
   const served: Served = { side: 'v2', stage: 'canary', known: 'keys', isCurrent: true }
