@@ -1,8 +1,9 @@
 import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
 import type { Answer, WriteHistory } from '../load/history.ts'
 import type { Forward } from '../proxy/forwards.ts'
+import { checkDrained, type Placed } from './check-drained.ts'
 import type { Finding } from './check-history.ts'
-import { isSentAgainToV2, type Recorded } from './v2-alone.ts'
+import { isSentAgainToV2 } from './v2-alone.ts'
 
 /** What was found about the order of writes. */
 export interface CheckedOrder {
@@ -15,6 +16,7 @@ export interface CheckedOrder {
  * Finds writes that were recorded after a newer one of the same learner and session. Newer is what the clients themselves had
  * put after it: further on in the same batch, or sent when the older one had already been told created or unknown. A write
  * that was told "not applied" or nothing has no place yet: its client may still send it. What V2 does by itself is no finding.
+ * A write that was under way on V2 while V3 recorded a newer one is one too (`checkDrained`).
  */
 export function checkOrder(
   writes: readonly WriteHistory[],
@@ -38,24 +40,21 @@ export function checkOrder(
   const isExcused = (older: Placed, newer: Placed): boolean =>
     isSentAgainToV2(older, placeOf(older.own, newer.own))
   const isOfV3 = ({ effects }: Placed): boolean => effects.some(({ face }) => face === 'V3')
+  const findings = late.flatMap(({ older, overtaken }): Finding[] => {
+    const newer = overtaken.find((each) => !isExcused(older, each))
+    if (newer === undefined) return []
+    const against = newer.own.write.name
+    const because = `recorded as ${older.last}, after the newer ${against} (${newer.first})`
+    return [{ kind: 'order', of: older.own.write.name, because, against }]
+  })
+  const known = new Set(findings.map(({ of }) => of))
+  const undrained = [...byKey.values()].flatMap(checkDrained).filter(({ of }) => !known.has(of))
   return {
-    findings: late.flatMap(({ older, overtaken }): Finding[] => {
-      const newer = overtaken.find((each) => !isExcused(older, each))
-      if (newer === undefined) return []
-      const against = newer.own.write.name
-      const because = `recorded as ${older.last}, after the newer ${against} (${newer.first})`
-      return [{ kind: 'order', of: older.own.write.name, because, against }]
-    }),
+    findings: [...findings, ...undrained],
     repeated: late.filter(({ older, overtaken }) =>
       overtaken.some((newer) => isOfV3(newer) && isExcused(older, newer)),
     ).length,
   }
-}
-
-/** A write with the places of its first and its last effect. */
-interface Placed extends Recorded {
-  readonly first: number
-  readonly last: number
 }
 
 /** What became of the other writes of the same learner and session. */

@@ -29,6 +29,8 @@ export interface WriteHistory {
   readonly write: Write
   /** The token that its client sends; undefined where all have the same. */
   readonly token?: string
+  /** The school that its client names; undefined: none. */
+  readonly school?: string | undefined
   /** Number of its batch and its place there. */
   readonly batch: number
   readonly position: number

@@ -198,7 +198,7 @@ function composeBatch(
     finalParts: [],
     changed: [],
     writes: writes.map((write, position) => ({
-      ...{ write, token: client.token, batch: number, position, sentAt, sends },
+      ...{ write, token: client.token, school: client.school, batch: number, position, sentAt, sends },
       answers: [],
     })),
   }

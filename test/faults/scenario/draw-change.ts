@@ -13,6 +13,13 @@ const habits: Readonly<Record<Stage, { readonly forward: number; readonly back: 
 /** Of the ways back from where V3 serves all: those that lead one stage down only. */
 const ONE_DOWN_SHARE = 0.4
 
+/** All schools go from V2 to V3 and back again and again. */
+export function swing(setting: StageSetting): { readonly to: StageSetting; readonly isBack: boolean } {
+  if (setting.stage === 'legacy') return { to: { ...setting, stage: 'shadow' }, isBack: false }
+  const isBack = setting.stage !== 'shadow'
+  return { to: { ...setting, stage: isBack ? 'shadow' : 'canary', percent: 100 }, isBack }
+}
+
 /** Draws what an operator makes of a setting. */
 export function drawChange(
   random: Random,

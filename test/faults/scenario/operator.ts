@@ -2,7 +2,7 @@ import { backOf, driveForward, judgeStep, type RolloutStore } from '../../../src
 import type { StageSetting } from '../../../src/rollout/stage.ts'
 import { systemClock } from '../../../src/clock.ts'
 import type { Random } from '../../../src/sandbox/random.ts'
-import { drawChange } from './draw-change.ts'
+import { drawChange, swing } from './draw-change.ts'
 import { PARTNER } from './partner.ts'
 import { changeByCommand } from './stage-command.ts'
 import type { ScenarioStages } from './scenario.ts'
@@ -39,7 +39,7 @@ export async function changeOnce(options: OperatorOptions): Promise<StageOutcome
   const state = (await store.snapshot()).partners.get(PARTNER)?.state
   const begin: StageSetting = { stage: stages.begin, percent: 0, always: [], never: [] }
   const from = state ?? begin
-  const { to, isBack } = drawChange(random, from, schools)
+  const { to, isBack } = stages.swings === true ? swing(from) : drawChange(random, from, schools)
   const { direction, error } = judgeStep(from, to, { journalIsDurable: true })
   if (error !== undefined) throw new Error(`an operator cannot want this: ${error}`)
   if (random.chance(COMMAND_SHARE)) {

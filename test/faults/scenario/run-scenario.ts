@@ -19,7 +19,7 @@ import { describeOpen } from './describe-open.ts'
 import { settle } from './settle.ts'
 import { changeStages, leaveLegacy, schoolsOf, type StageChangeCounts } from './stage-changes.ts'
 import { startInstances } from './start-instances.ts'
-import { startStorms } from './storms.ts'
+import { slowV2, startStorms } from './storms.ts'
 
 /** When a run ends: after this time, or earlier when so much has happened; without any of that, after this time. */
 export interface RunBounds extends Partial<
@@ -79,6 +79,8 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     const printed = await sandbox.until(scenario.stages === undefined ? /ready \S+\n/ : /v2 ready \S+\n/)
     const [, sandboxUrl = '', v2Url] = /ready (\S+)(?:\nsandbox v2 ready (\S+))?/.exec(printed) ?? []
     if (scenario.values !== undefined) await setValues(sandboxUrl, scenario.values)
+    const { slowV2Ms = 0 } = scenario.stages ?? {}
+    if (slowV2Ms > 0) await slowV2(v2Url ?? '', slowV2Ms)
     const tick = createSequence()
     const log = createForwardLog(tick)
     const behind = await startFaultProxy({

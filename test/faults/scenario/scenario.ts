@@ -79,12 +79,16 @@ export interface ScenarioStages {
   readonly schools: number
   /** Those who change its stage at the same time. */
   readonly operators: number
+  /** All schools go to V3 and back in turns, instead of what is drawn. Default false. */
+  readonly swings?: boolean
   /** Between two changes of an operator, at most. */
   readonly gapMs: number
   /** `rollout.drainMs` of the configuration. */
   readonly drainMs: number
   /** `rollout.resendWindowMs` of the configuration; no client sends a batch again later than that which V2 may have got unrecorded. */
   readonly resendWindowMs: number
+  /** V2 takes so much longer for half of the writes, and half of that for the others. Default 0. */
+  readonly slowV2Ms?: number
   /** Faults of the connections between adapter and V2. */
   readonly behindV2?: FaultShares
 }

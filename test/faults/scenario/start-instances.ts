@@ -121,9 +121,10 @@ function stagedConfig(
   { v2 }: ServiceUrls,
 ): { readonly upstreams: object; readonly partner: object; readonly sections: object } {
   if (stages === undefined || v2 === undefined) return { upstreams: {}, partner: {}, sections: {} }
-  const { begin: stage, drainMs, resendWindowMs } = stages
+  const { begin: stage, drainMs, resendWindowMs, slowV2Ms = 0 } = stages
+  const patient = { ...timeouts, headersMs: timeouts.headersMs + slowV2Ms }
   return {
-    upstreams: { v2: { baseUrl: v2, timeouts } },
+    upstreams: { v2: { baseUrl: v2, timeouts: patient } },
     partner: { stage, canary: { header: schoolHeader } },
     sections: { rollout: { drainMs, resendWindowMs } },
   }

@@ -93,6 +93,12 @@ export function startStorms(url: string, names: readonly StormName[], random: Ra
   }
 }
 
+/** Makes writes of V2 slow, one more than the other; `url` is its own port, which has faults of its own. */
+export async function slowV2(url: string, ms: number): Promise<void> {
+  const slow = { method: 'POST', kind: 'latency', ms: ms / 2 }
+  await setFaults(url, [slow, { ...slow, probability: 0.5 }])
+}
+
 async function setFaults(url: string, faults: readonly SandboxFault[]): Promise<void> {
   const reply = await fetch(`${url}/_sandbox/faults`, {
     method: 'PUT',

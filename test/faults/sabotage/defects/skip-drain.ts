@@ -1,0 +1,11 @@
+import { breakModules } from '../break-module.ts'
+
+// Acknowledges a step forward at once: writes that are under way on V2 go on while V3 serves newer ones.
+
+breakModules([
+  {
+    module: 'rollout/live/acknowledgements.js',
+    from: 'writesV2: v2,',
+    to: 'writesV2: 0,',
+  },
+])
