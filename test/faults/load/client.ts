@@ -26,8 +26,6 @@ export interface SentBatch {
   readonly writes: readonly WriteHistory[]
   /** When each of its requests left. */
   readonly sends: number[]
-  /** When the last of them left, by `performance.now()`. */
-  lastSentMs: number
   /** The bytes of each part that was final, as they came first; by position. */
   readonly finalParts: (TextOfPart | undefined)[]
   /** Final parts that came again with other bytes. */
@@ -80,7 +78,6 @@ export function createLoadClient(options: ClientOptions): LoadClient {
   const send = async (batch: SentBatch, patienceMs: number): Promise<WholeReply | undefined> => {
     const at = tick()
     batch.sends.push(at)
-    batch.lastSentMs = performance.now()
     try {
       const reply = await client.request({
         path: batchPath,

@@ -25,8 +25,11 @@ export interface LoadOptions extends Pick<
   readonly tokens?: readonly string[]
   /** Schools that the clients name, in turns. Default: none. */
   readonly schools?: readonly string[]
-  /** Says what a client must not send again once `sendAgainMs` have passed since it sent it last. Default: nothing. */
-  readonly isForgotten?: (write: Write) => boolean
+  /**
+   * When V2 was last given a write, by `performance.now()`; a client must not send it again once `sendAgainMs` have passed since, however
+   * often it has tried in between. Undefined, as by default: it was not.
+   */
+  readonly relayedMs?: (write: Write) => number | undefined
   readonly sendAgainMs?: number
   /** Clients at the same time. */
   readonly connections: number
@@ -87,7 +90,7 @@ export function startLoad(options: LoadOptions): Load {
     tokens = ['sandbox'],
     schools = [],
   } = options
-  const { isForgotten = () => false, sendAgainMs = Infinity } = options
+  const { relayedMs = () => undefined, sendAgainMs = Infinity } = options
   const nextWrite = createWrites(createRandom(seed, 'writes'), options.samples, options.uniqueKeys)
   const sizes = createRandom(seed, 'sizes')
   const batches: SentBatch[] = []
@@ -95,8 +98,8 @@ export function startLoad(options: LoadOptions): Load {
   const missingReplays: number[] = []
   let replays = 0
   let stopped = false
-  const maySend = ({ writes, lastSentMs }: SentBatch): boolean =>
-    performance.now() - lastSentMs < sendAgainMs || !writes.some(({ write }) => isForgotten(write))
+  const maySend = ({ writes }: SentBatch): boolean =>
+    writes.every(({ write }) => performance.now() - (relayedMs(write) ?? Infinity) < sendAgainMs)
   const nextBatch = (token: string, school: string | undefined): SentBatch => {
     const writes = Array.from({ length: 1 + sizes.below(maxRecords) }, nextWrite)
     const batch = composeBatch({ seed, number: batches.length, token, school }, writes, tick())
@@ -193,7 +196,6 @@ function composeBatch(
     text,
     ...client,
     sends,
-    lastSentMs: Infinity,
     finished: undefined,
     finalParts: [],
     changed: [],

@@ -7,6 +7,8 @@ export type Face = 'V2' | 'V3'
 export interface Forward {
   /** Its place in the sequence of the run, right before the service got it. */
   readonly at: number
+  /** The time then, by `performance.now()`. */
+  readonly atMs?: number
   /** Of the answer; undefined where none came. */
   readonly status: number | undefined
   /** The bearer token that it had. */
@@ -47,6 +49,7 @@ export function createForwardLog(tick: () => number): ForwardLog {
       const sentAt = sent === undefined ? undefined : Number(sent)
       const entry: Forward & { status: number | undefined } = {
         at: tick(),
+        atMs: performance.now(),
         status: undefined,
         token,
         face,

@@ -242,11 +242,11 @@ function stagedLoad({ stages }: Scenario, log: ForwardLog): Partial<LoadOptions>
     isOfV2: log.isOfV2,
     // The adapter counts from the end of the request, and the store from the next second.
     sendAgainMs: resendWindowMs / 2,
-    isForgotten: ({ name }) =>
+    relayedMs: ({ name }) =>
       log
         .forwards()
         .get(name)
-        ?.some(({ face }) => face === 'V2') === true,
+        ?.findLast(({ face }) => face === 'V2')?.atMs,
   }
 }
 
