@@ -173,16 +173,16 @@ async function postChecked(
   post: PostOnce,
   readBack: PostOptions['readBack'],
 ): Promise<PostOutcome> {
-  let isPosted = false
+  const posted: V3Record[] = []
   const outcome = await readBack(
     record,
     (report) => {
-      isPosted = true
+      posted.push(record)
       post(report)
     },
     'connectionLost',
   )
-  const isUnread = !isPosted && outcome.kind === 'unknown' && outcome.reason !== 'overwritten'
+  const isUnread = posted.length === 0 && outcome.kind === 'unknown' && outcome.reason !== 'overwritten'
   return isUnread ? unread : outcome
 }
 
