@@ -1,6 +1,6 @@
 import { AdapterError } from '../errors.ts'
 import type { PostOutcome, UpstreamError } from '../v3/index.ts'
-import type { FirstStep } from './post-records.ts'
+import type { FirstStep } from './first-step.ts'
 
 /** True for 401 and 403: the credentials, not the record, are the cause. */
 export function isDenial(error: UpstreamError): boolean {

@@ -13,13 +13,7 @@ import {
   type V3Writes,
 } from '../v3/index.ts'
 import { isDenial } from './denial.ts'
-
-/**
- * What comes first for a record. `readBack`: it may have been applied before, so it is read back, and posted only if V3 does not show it.
- * `check`: it was not applied, and V2 may have been given a newer mark that the journal does not know; it is posted only after a read
- * that shows none.
- */
-export type FirstStep = 'post' | 'readBack' | 'check'
+import type { FirstStep } from './first-step.ts'
 
 /** One record to be posted. */
 export interface WriteTask {
