@@ -6,8 +6,8 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 
 import { Secret } from '../../src/config/index.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
-import { runCli } from '../cli/run-cli.ts'
-import { batchOf, batchPath } from '../support/batch-request.ts'
+import { runCli, startCli } from '../cli/run-cli.ts'
+import { batchOf, batchPath, type BatchText } from '../support/batch-request.ts'
 import { readSamples } from '../support/read-samples.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 import { filesBelow, findMarkers, type Output, textOutput } from './support/find-markers.ts'
@@ -44,6 +44,27 @@ async function startService() {
     return (await fetch(url + path, { method: 'PUT', headers, body: JSON.stringify(body) })).json()
   }
   return { url, v2Url, samples, put }
+}
+
+/** Records a batch and a read; returns what the command printed. */
+async function record(
+  args: readonly string[],
+  environment: Record<string, string>,
+  { headers, body }: BatchText,
+): Promise<string> {
+  const cli = startCli(['record', '--port', '0', ...args], { ...environment, RECORDING_KEY: '0c'.repeat(32) })
+  const [address = ''] = /http:\S+/.exec(await cli.until(/record ready http:\S+\n/)) ?? []
+  const all = { ...clientHeaders, ...headers }
+  const filter = encodeURIComponent(
+    `AttendableEventStart ge ${from}T00:00:00Z and AttendableEventStart lt ${to}T00:00:00Z`,
+  )
+  const reply = await fetch(`${address}/${batchPath}`, { method: 'POST', headers: all, body })
+  expect(await reply.text()).toContain('HUSHCOMMENT')
+  const read = await fetch(`${address}${marks}?$filter=${filter}`, { headers: clientHeaders })
+  expect([read.status, (await read.text()).includes('HUSHCOMMENT')]).toEqual([200, true])
+  expect(await cli.stop()).toBe(0)
+  const { stdout, stderr } = await cli.ended()
+  return stdout + stderr
 }
 
 test('no value of a learner or a mark and no credential is in what comparison writes', async () => {
@@ -115,10 +136,18 @@ test('no value of a learner or a mark and no credential is in what comparison wr
   const compare = ['compare', 'run', '--v2', v2Url, '--v3', url, '--from', from, '--to', to]
   const out = ['--out', join(folder, 'compare')]
   const away = [...compare.slice(0, 4), '--v3', 'http://127.0.0.1:9', ...compare.slice(6)]
-  const [run, gone, refused] = await Promise.all([
+  // Recordings, in both forms.
+  const own = batchOf(records)
+  const kept = join(folder, 'recordings')
+  const [run, gone, refused, sealed, pseudonyms] = await Promise.all([
     runCli([...compare, ...out, '--noise', '--registrations', '--json'], environment),
     runCli([...away, ...out], environment),
-    runCli([...compare, ...out], { ...environment, MARKBRIDGE_TOKEN: `${token}x` }),
+    runCli([...compare, ...out, '--learners', join(folder, 'class.txt')], {
+      ...environment,
+      MARKBRIDGE_TOKEN: `${token}x`,
+    }),
+    record(['--v2', v2Url, '--to', join(kept, 'sealed'), '--key', 'env:RECORDING_KEY'], environment, own),
+    record(['--v2', v2Url, '--to', join(kept, 'pseudonyms'), '--pseudonyms'], environment, own),
   ])
   expect([run.status, gone.status, refused.status]).toEqual([1, 3, 3])
 
@@ -128,12 +157,19 @@ test('no value of a learner or a mark and no credential is in what comparison wr
     textOutput('compare run', run.stdout + run.stderr),
     textOutput('compare run without V3', gone.stdout + gone.stderr),
     textOutput('compare run, refused', refused.stdout + refused.stderr),
+    textOutput('record, sealed', sealed),
+    textOutput('record, pseudonyms', pseudonyms),
+    ...filesBelow(kept),
     ...filesBelow(join(folder, 'compare')),
     ...filesBelow(temporary),
     ...filesBelow(folder).filter(({ name }) => name.startsWith('journal.db')),
   ]
   expect(outputs.map(({ name }) => name)).toEqual(
-    expect.arrayContaining([expect.stringMatching(/run-.*\.json/), expect.stringMatching(/checkpoint/)]),
+    expect.arrayContaining([
+      ...[/^run-.*\.json$/, /checkpoint/, /^sealed\//, /^pseudonyms\//].map((name): unknown =>
+        expect.stringMatching(name),
+      ),
+    ]),
   )
   const ids = [
     ...learners,
