@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 
 import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
@@ -16,7 +16,8 @@ import { createLiveLimits } from './app/live-limits.ts'
 import { createReloadTarget } from './app/reload-target.ts'
 import { createReloadReport } from './app/report-reload.ts'
 import { toPartners } from './app/to-partners.ts'
-import { toShadow } from './app/to-shadow.ts'
+import { toComparison } from './app/to-comparison.ts'
+import type { OnCompared } from './compare/compared-exchange.ts'
 import type { Config } from './config/index.ts'
 import { createAddressList } from './http/address-list.ts'
 import { createSlicing } from './http/slices.ts'
@@ -76,6 +77,8 @@ export interface AppOverrides {
   readonly stages?: LiveStages
   /** The number of this process among those that share a port: in every line of the log. */
   readonly worker?: number
+  /** Observes what live comparisons find. */
+  readonly onCompared?: OnCompared
   /** What `/metrics` shows instead of this process's own: those of all that share a port. */
   readonly renderMetrics?: () => Promise<MetricsText>
 }
@@ -188,7 +191,20 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     clock: systemClock,
     events,
   })
-  const shadow = toShadow({ limits: limits.batch, planner: reads.planner, slicing, metrics, events })
+  const comparison = toComparison({
+    config,
+    limits: limits.batch,
+    planner: reads.planner,
+    linkSecret: randomBytes(32),
+    rateLimits,
+    slicing,
+    accepted,
+    metrics,
+    events,
+    nowMs,
+    rulesOf: () => undefined,
+    onCompared: overrides.onCompared ?? (() => undefined),
+  })
   const partners = toPartners(config)
   const registry = createRegistry(partners)
   const identify = createIdentify()
@@ -196,7 +212,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     recognise: createRecogniseClient(registry.find, identify),
     authorise: createAuthorise(rateLimits),
     relays,
-    shadow,
+    comparison,
     rewriteLinks: config.passThrough.rewriteLinks,
     enterPartner: registry.enter,
     v3: client,
@@ -322,7 +338,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       await seen.stop()
       await parts.stages?.stop()
     }
-    await shadow.close()
+    await comparison.close()
     relays.close()
     await Promise.all([passThrough.close(), client.close(), reads.reader.close()])
     await parts?.journal.close()

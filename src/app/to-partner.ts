@@ -43,6 +43,8 @@ export function toPartner(
     readBackAfterMs: v3.readBackAfterMs,
     callsPerSecond,
     refuseOverBudget: v3.refuseOverBudget,
+    compare: partner.compare,
+    checkV2Percent: partner.check.v2,
     subscriptionKey: subscriptionKey === undefined ? undefined : () => subscriptionKey.reveal(),
     tokens,
   }

@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 
+import { type CompareMetrics, createCompareMetrics } from './compare-metrics.ts'
 import { createEventCounting } from './count-events.ts'
 import type { Events } from './events.ts'
 import { createInstruments, statusClass } from './instruments.ts'
@@ -47,14 +48,6 @@ export interface StageWaitSeen {
   readonly reason: 'changing' | 'stale' | 'asking' | 'overloaded'
 }
 
-/** What was read along of one exchange that V2 served at `shadow`, or of which it was not. */
-export interface ReadAlongSeen {
-  readonly partner: string
-  readonly records: number
-  /** Of each kind, how many could not be read, decoded or translated. */
-  readonly unread: Readonly<Record<'request' | 'record' | 'field' | 'reply', number>>
-}
-
 /** A gauge that is read when the metrics are rendered. */
 export interface GaugeOptions<Label extends string> {
   /** Without `markbridge_`. */
@@ -96,8 +89,8 @@ export interface Metrics {
   readonly evidenceKept: (partner: string, requests: number, isKept: boolean) => void
   readonly stageHeld: (wait: StageWaitSeen) => void
   readonly stageRefused: (wait: StageWaitSeen) => void
-  readonly shadowOffered: (partner: string, fate: 'taken' | 'full' | 'closed') => void
-  readonly shadowRead: (seen: ReadAlongSeen) => void
+  /** Of live comparisons. */
+  readonly compare: CompareMetrics
   /** Adds a gauge; a reading that fails counts as none. */
   addGauge<Label extends string = never>(
     gauge: GaugeOptions<Label>,
@@ -128,11 +121,6 @@ export function createMetrics(): Metrics {
   const evidence = counter('compare_evidence_total', 'Compared requests that are kept as evidence, or lost.', ['partner', 'fate']) // prettier-ignore
   const stageWaits = counter('stage_held_total', 'Writes that waited for their stage.', ['partner', 'reason']) // prettier-ignore
   const stageRefusals = counter('stage_refused_total', 'Requests that were refused for their stage.', ['partner', 'reason']) // prettier-ignore
-  const shadowOffers = counter('stage_shadow_offered_total', 'Requests that V2 served at shadow, offered to be read along: taken + dropped.', ['partner']) // prettier-ignore
-  const shadowTaken = counter('stage_shadow_taken_total', 'Offered requests that are read along.', ['partner']) // prettier-ignore
-  const shadowDropped = counter('stage_shadow_dropped_total', 'Offered requests that found no room.', ['partner', 'reason']) // prettier-ignore
-  const shadowRecords = counter('stage_shadow_records_total', 'Records that were read along.', ['partner']) // prettier-ignore
-  const shadowUnread = counter('stage_shadow_unread_total', 'What could not be read, decoded or translated.', ['partner', 'what']) // prettier-ignore
   let observesProcess = false
   const observeProcess = (): void => {
     if (!observesProcess) collectDefaultMetrics({ register: registry })
@@ -163,16 +151,7 @@ export function createMetrics(): Metrics {
       evidence.inc({ partner, fate: isKept ? 'kept' : 'lost' }, requests),
     stageHeld: ({ partner, reason }) => stageWaits.inc({ partner, reason }),
     stageRefused: ({ partner, reason }) => stageRefusals.inc({ partner, reason }),
-    shadowOffered: (partner, fate) => {
-      shadowOffers.inc({ partner })
-      if (fate === 'taken') shadowTaken.inc({ partner })
-      else shadowDropped.inc({ partner, reason: fate })
-    },
-    shadowRead: ({ partner, records, unread }) => {
-      if (records > 0) shadowRecords.inc({ partner }, records)
-      for (const [what, count] of Object.entries(unread))
-        if (count > 0) shadowUnread.inc({ partner, what }, count)
-    },
+    compare: createCompareMetrics(instruments),
     addGauge: (options, read) => addGauge(registry, options, read),
     addReloads: (nowMs) => createReloadMetrics(registry, nowMs),
     render: async () => {

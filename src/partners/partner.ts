@@ -62,6 +62,10 @@ export interface Partner {
   readonly refuseOverBudget: boolean
   /** The partner's key on the V3 gateway, where it differs from its V2 key (service-facts 10). */
   readonly subscriptionKey: (() => string) | undefined
+  /** How its exchanges at `shadow` are compared: the share of them, and how long V3 may take to show what V2 accepted. */
+  readonly compare: { readonly percent: number; readonly settleMs: number }
+  /** The share of what V3 serves that is read back on V2, percent. */
+  readonly checkV2Percent: number
   /** The adapter's own tokens for this partner; undefined: the client's bearer token is passed on. */
   readonly tokens: TokenSource | undefined
 }
@@ -128,7 +132,7 @@ export function createAuthorise(
  * What a partner's upstream is asked with, given the credentials of its client. With tokens of the adapter's own the client's
  * is not sent on; no token to be had rejects with the error of the token endpoint.
  */
-async function authoriseClient(known: Client, rateLimits: RateLimits): Promise<Authorisation> {
+export async function authoriseClient(known: Client, rateLimits: RateLimits): Promise<Authorisation> {
   const { partner, client } = known
   const { callsPerSecond, tokens } = partner
   const { authorization } = client

@@ -6,7 +6,7 @@ import type { Authorisation, Client, Partner } from '../partners/partner.ts'
 import type { ReadContext } from '../reads/context.ts'
 import type { LiveGuards, LiveStages } from '../rollout/index.ts'
 import type { LiveSeen } from '../rollout/seen/live-seen.ts'
-import type { ShadowOffers } from '../compare/live/index.ts'
+import type { LiveComparison } from '../compare/live/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
 import type { WriteContext } from '../writes/context.ts'
 import type { ByteBudget } from './byte-budget.ts'
@@ -28,8 +28,8 @@ export interface ProxyContext extends WriteContext {
   readonly seen: LiveSeen
   /** Notes that V2 was sent a write of a partner which the journal does not know. */
   readonly noteUnrecorded: (partner: string) => void
-  /** Takes what V2 served at `shadow`. */
-  readonly shadow: ShadowOffers
+  /** Compares exchanges off the way of their clients. */
+  readonly comparison: LiveComparison
   /** Sends on what V2 serves. */
   readonly relays: Relays
   /** Turn absolute links of replies into links of the adapter. */

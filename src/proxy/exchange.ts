@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { RequestTarget } from '../http/request-target.ts'
 import type { Authorisation } from '../partners/partner.ts'
-import type { StageEntry } from '../rollout/index.ts'
+import type { RequestKind, StageEntry } from '../rollout/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { GuardTrial } from './guard-trial.ts'
 import type { WriteNote } from './note-write.ts'
@@ -16,7 +16,10 @@ export interface Exchange {
   readonly prefix: string
   readonly authorisation: Authorisation
   /** The side that was decided. */
-  readonly entry: Pick<StageEntry, 'isCurrent'>
+  readonly entry: Pick<StageEntry, 'isCurrent' | 'stage' | 'revision'>
+  readonly kind: RequestKind
+  /** The school, as the unit of `canary`. */
+  readonly unit: string
   /** Milliseconds since the epoch. */
   readonly receivedMs: number
   /** Takes what became of a write. */

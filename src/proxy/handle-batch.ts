@@ -13,6 +13,7 @@ import { endBatchReply, openBatchReply } from './batch-reply.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { Handle } from './exchange.ts'
 import { expectCurrent } from './expect-current.ts'
+import { isV3Offered, noteServed } from './offer-exchange.ts'
 import { readRequestBody } from './read-request-body.ts'
 import { serviceRoot } from './requested-address.ts'
 
@@ -46,7 +47,9 @@ export const handleBatch: Handle = async (context, exchange) => {
     expectCurrent(entry)
     // A repeated batch has its answer, or gets it without posting all of its records again.
     const answer = seconds === undefined ? answerWrites : answerRepeated
-    const answered = await answer(context, authorisation, planned, openBatchReply(response, plan))
+    const served = isV3Offered(context, exchange) ? noteServed(context, exchange) : undefined
+    const openReply = openBatchReply(response, plan)
+    const answered = await answer(context, authorisation, planned, served?.open(openReply) ?? openReply)
     if (answered === undefined) {
       response.setHeader('Retry-After', String(seconds))
       throw new AdapterError(
@@ -56,6 +59,8 @@ export const handleBatch: Handle = async (context, exchange) => {
     }
     endBatchReply(context, response, partner.id, planned, answered)
     trial.answered(answered, plan.outcomesShown)
+    if (served !== undefined) served.offer(plan, answered.replayed)
+    else context.comparison.wrote(partner, entry.stage, () => plan.records.map(({ key }) => key))
   } finally {
     releaseAfterReply(held, response)
   }

@@ -7,7 +7,7 @@ import type { ProxyContext } from './context.ts'
 import { handleRelayedWrite } from './handle-relayed-write.ts'
 import type { LegacyExchange } from './legacy-exchange.ts'
 import { V2_LINK_SEGMENT } from './next-link-side.ts'
-import { isOffered, MAX_OFFERED_READ_BYTES, offerRead } from './offer-shadow.ts'
+import { isV2Offered, MAX_OFFERED_READ_BYTES, offerV2Read } from './offer-exchange.ts'
 import { serviceRoot } from './requested-address.ts'
 import type { RelayCall } from './relayed-call.ts'
 
@@ -32,9 +32,11 @@ async function relay(
   call: RelayCall,
 ): Promise<void> {
   const { request, response } = exchange
-  const copied = isOffered(exchange) ? { ...call, captureBytes: MAX_OFFERED_READ_BYTES } : call
+  const isOffered = isV2Offered(context, exchange)
+  const copied = isOffered ? { ...call, captureBytes: MAX_OFFERED_READ_BYTES } : call
   const outcome = await context.relays.of(v2).handle(request, response, copied)
-  if (outcome.kind === 'answered' && outcome.reply !== undefined) offerRead(context, exchange, outcome.reply)
+  if (isOffered && outcome.kind === 'answered' && outcome.reply !== undefined)
+    offerV2Read(context, exchange, outcome.reply)
 }
 
 /** Next links carry the marker of their side: V2 also serves the page that they lead to. */

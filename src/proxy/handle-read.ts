@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
+import type { OfferedReply } from '../compare/live/index.ts'
 import { AdapterError } from '../errors.ts'
 import type { ReadAnswered } from '../observability/events.ts'
 import type { Authorisation } from '../partners/partner.ts'
@@ -16,6 +17,7 @@ import {
 import { openCallBudget } from '../upstream/index.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { Exchange, Handle } from './exchange.ts'
+import { isV3Offered, MAX_OFFERED_READ_BYTES, offerV3Read } from './offer-exchange.ts'
 import { addressOf, nextAddressOf } from './requested-address.ts'
 import { untilGone } from './until-gone.ts'
 
@@ -44,7 +46,8 @@ const CLIENT_GONE = 499
  * limited, `Server-Timing` of the reply says how long they stood in the queue, also when it is a refusal. Errors: those of `read`.
  */
 function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
-  return async ({ reads, byteBudget, queueKeys, accepted, events, nowMs }, exchange) => {
+  return async (context, exchange) => {
+    const { reads, byteBudget, queueKeys, accepted, events, nowMs } = context
     const { authorisation, response, receivedMs } = exchange
     const { partner, credentials, renew, rateLimit } = authorisation
     const { reader, clock } = reads
@@ -85,6 +88,7 @@ function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
       held.take(Buffer.byteLength(body))
       finish(contentType === undefined ? 204 : 200, rows)
       sendRead(response, body, contentType)
+      if (isV3Offered(context, exchange)) offerV3Read(context, exchange, toOffered(body, contentType))
     } catch (cause) {
       const status = cause instanceof AdapterError ? cause.status : 500
       finish(signal.aborted ? CLIENT_GONE : status, 0)
@@ -93,6 +97,12 @@ function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
       releaseAfterReply(held, response)
     }
   }
+}
+
+function toOffered(body: string, contentType: string | undefined): OfferedReply | undefined {
+  const bytes = Buffer.from(body)
+  const status = contentType === undefined ? 204 : 200
+  return { status, fields: [], body: bytes.length > MAX_OFFERED_READ_BYTES ? undefined : bytes }
 }
 
 function toReadRequest(reads: ReadContext, exchange: Exchange): ReadRequest {

@@ -1,7 +1,8 @@
-import { answerWrites, planWrites, type WriteRequest } from '../writes/index.ts'
+import { answerWrites, type OpenReply, planWrites, type WriteRequest } from '../writes/index.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { Handle } from './exchange.ts'
 import { expectCurrent } from './expect-current.ts'
+import { isV3Offered, noteServed } from './offer-exchange.ts'
 import { readRequestBody } from './read-request-body.ts'
 import { serviceRoot } from './requested-address.ts'
 import { createRecordReply } from './reply-stream.ts'
@@ -31,14 +32,17 @@ export const handleRecord: Handle = async (context, exchange) => {
     }
     const plan = await planWrites(write, body, partner, receivedMs, limits, slices)
     note.decoded(plan.records.map(({ key, record }) => ({ key, code: record?.AttendanceCode.ExternalID })))
+    const served = isV3Offered(context, exchange) ? noteServed(context, exchange) : undefined
+    const openReply: OpenReply = (_form, _newId, timing) => createRecordReply(response, timing)
     expectCurrent(entry)
     const { tally, queuedMs, replayed } = await answerWrites(
       context,
       authorisation,
       { request: write, body, receivedMs, plan, slices },
-      (_form, _newId, timing) => createRecordReply(response, timing),
+      served?.open(openReply) ?? openReply,
     )
     trial.answered({ tally, queuedMs, replayed }, true)
+    served?.offer(plan, replayed)
     context.events.batchAnswered({
       ...tally,
       partner: partner.id,

@@ -16,7 +16,7 @@ import {
   type WriteRequest,
 } from '../writes/index.ts'
 import { readPaced } from '../writes/write-session.ts'
-import { isOffered, offerWrite } from './offer-shadow.ts'
+import { isV2Offered, offerWrite } from './offer-exchange.ts'
 import type { CapturedReply } from './captured-reply.ts'
 import { endBatchReply, onceWritten, openBatchReply } from './batch-reply.ts'
 import { releaseAfterReply } from './byte-budget.ts'
@@ -41,7 +41,7 @@ interface Relaying {
   readonly v2: URL
   /** With the body as it came; without it, it is sent on as a stream. */
   readonly call: RelayCall
-  /** Takes V2's reply for the listener of `shadow`; undefined: it is not offered. */
+  /** Offers V2's reply to be compared; undefined: it is not. */
   readonly offer: ((reply: CapturedReply) => void) | undefined
 }
 
@@ -57,7 +57,7 @@ export async function handleRelayedWrite(
   v2: URL,
   call: RelayCall,
 ): Promise<void> {
-  const { request, response, client } = exchange
+  const { request, response, client, entry } = exchange
   const slices = context.slicing.open()
   const held = context.byteBudget.open(context.queueKeys.of(client))
   try {
@@ -66,12 +66,14 @@ export async function handleRelayedWrite(
     const plain =
       body === undefined ? undefined : await decompressed(request, body, maxBodyBytes, held, slices)
     const form = toWriteRequest(exchange)
-    const offer = isOffered(exchange)
-      ? (reply: CapturedReply) => offerWrite(context, exchange, { request: form, body: plain }, reply)
-      : undefined
-    const relaying = { exchange, v2, call: { ...call, body }, offer }
     const write = plain === undefined ? undefined : await readRelayed(form, plain, context.limits(), slices)
     noteRead(exchange, write)
+    const keys = write?.keys ?? []
+    const offer = isV2Offered(context, exchange)
+      ? (reply: CapturedReply) => offerWrite(context, exchange, { request: form, body: plain, keys }, reply)
+      : undefined
+    if (offer === undefined) context.comparison.wrote(client.partner, entry.stage, () => keys)
+    const relaying = { exchange, v2, call: { ...call, body }, offer }
     if (write === undefined) await relay(context, relaying)
     else await relayKnown(context, relaying, form, write, slices)
   } finally {

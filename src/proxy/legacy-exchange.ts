@@ -12,6 +12,8 @@ export interface LegacyExchange {
   readonly client: Client
   readonly entry: StageEntry
   readonly kind: RequestKind
+  /** The school, as the unit of `canary`. */
+  readonly unit: string
   /** The path as the client wrote it. */
   readonly path: string
   /** The part of it before the route. */

@@ -33,5 +33,5 @@ export {
   parseProfile,
   turnSkew,
 } from './echo-profile.ts'
-export { toV3RegistrationQuery } from './registration.ts'
+export { toV3RegistrationPath, toV3RegistrationQuery } from './registration.ts'
 export { metadataTypes, writeLegacyMetadata, writeLegacyServiceDocument } from './legacy-documents.ts'

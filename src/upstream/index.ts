@@ -8,6 +8,7 @@ export {
   type UpstreamTimeouts,
 } from './connections.ts'
 export { getJson } from './get-json.ts'
+export { createWholeReader, type WholeReader, type WholeReply } from './whole-reader.ts'
 export { enterGate, noConnection } from './fairness/enter-gate.ts'
 export { createFairGate, type FairGate, type GateRefusal } from './fairness/fair-gate.ts'
 export { holderOf, type QueueKey, soleQueue } from './fairness/queue-key.ts'

@@ -35,6 +35,7 @@ export {
   openReplyDecoding,
   type ReplyDecoding,
 } from './batch/decode-reply.ts'
+export { decodeReplyForm, type ReplyForm, type ReplyPartForm } from './batch/decode-reply-form.ts'
 export type { Finding, Severity } from './inspect/finding.ts'
 export { inspectBatch, type Inspection, toFinding, toFindings } from './inspect/inspect-batch.ts'
 export { guessBoundary } from './inspect/guess-boundary.ts'

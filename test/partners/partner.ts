@@ -38,6 +38,8 @@ export function partner(id: string, match: PartnerMatch, subscriptionKey?: () =>
     subscriptionKey,
     callsPerSecond: undefined,
     refuseOverBudget: false,
+    compare: { percent: 100, settleMs: 30_000 },
+    checkV2Percent: 0,
     tokens: undefined,
   }
 }

@@ -29,7 +29,13 @@ async function statusOf(start: string, ready = true): Promise<string> {
     stages: { enter: refuse },
     guards: noGuards,
     relays: { of: refuse, uploadLost: () => undefined, held: () => 0, close: () => undefined },
-    shadow: { offer: refuse, close: () => Promise.resolve() },
+    comparison: {
+      isWanted: refuse,
+      offer: refuse,
+      wrote: refuse,
+      waiting: () => 0,
+      close: () => Promise.resolve(),
+    },
     noteUnrecorded: () => undefined,
     seen: noSeen,
     reads: {

@@ -43,6 +43,8 @@ const partner: Partner = {
   subscriptionKey: undefined,
   callsPerSecond: undefined,
   refuseOverBudget: false,
+  compare: { percent: 100, settleMs: 30_000 },
+  checkV2Percent: 0,
   tokens: undefined,
 }
 

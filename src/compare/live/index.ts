@@ -1,3 +1,5 @@
-export type { OfferedExchange, OfferedReply } from './offered-exchange.ts'
-export { createReadAlong, type ReadAlong } from './read-along.ts'
-export { createShadowOffers, type ShadowOffers } from './shadow-offers.ts'
+export { type AskOptions, createAskSides } from './ask-sides.ts'
+export { type CheckCounts, type CheckEnd, createChecks } from './checks.ts'
+export { createLiveComparison, type LiveComparison } from './live-comparison.ts'
+export type { OfferedExchange, OfferedReply, ServedRecord } from './offered-exchange.ts'
+export { createPacedSides, type PacedSides } from './paced-side.ts'

@@ -1,7 +1,10 @@
-import type { Partner } from '../../partners/partner.ts'
+import type { Client } from '../../partners/partner.ts'
+import type { Side, Stage } from '../../rollout/index.ts'
+import type { PartReply } from '../../v2/index.ts'
+import type { V3Record } from '../../v3/record/v3-record.ts'
 import type { WriteRequest } from '../../writes/index.ts'
 
-/** A reply of V2 as its client got it. */
+/** A reply as its client got it. */
 export interface OfferedReply {
   readonly status: number
   /** Name, value, name, value. */
@@ -11,33 +14,75 @@ export interface OfferedReply {
 }
 
 interface Offered {
-  readonly partner: Partner
+  readonly client: Client
+  readonly stage: Stage
+  readonly revision: number
+  /** The school, as the unit of `canary`. */
+  readonly unit: string
   /** Milliseconds since the epoch. */
   readonly receivedMs: number
-  /** From the arrival of the request to the end of the reply. */
-  readonly durationMs: number
-  readonly reply: OfferedReply
+  /** When its client had the reply: milliseconds since the epoch. */
+  readonly repliedMs: number
 }
 
 /** A write that V2 served at `shadow`. */
 export interface OfferedWrite extends Offered {
-  readonly kind: 'write'
+  readonly kind: 'batch' | 'record'
+  readonly served: 'v2'
   readonly request: WriteRequest
   /** Decompressed; undefined: it is larger than allowed, or its encoding is not known. */
   readonly body: Buffer | undefined
+  /** Keys of its records, as far as they are known. */
+  readonly keys: readonly (string | undefined)[]
+  readonly reply: OfferedReply
 }
 
-/** A read that V2 served at `shadow`. */
+/** A record that V3 served, with the part that its client got. */
+export interface ServedRecord {
+  readonly record: V3Record
+  readonly key: string
+  readonly part: PartReply
+}
+
+/** A write that V3 served at `canary` or `v3`. */
+export interface OfferedServedWrite extends Offered {
+  readonly kind: 'batch' | 'record'
+  readonly served: 'v3'
+  /** The path as the client wrote it. */
+  readonly path: string
+  /** Those that V3 accepted. */
+  readonly records: readonly ServedRecord[]
+}
+
+/** A read, with the reply of the side that served it. */
 export interface OfferedRead extends Offered {
   readonly kind: 'readFilter' | 'readKey' | 'registrations'
+  readonly served: Side
+  /** The path as the client wrote it. */
+  readonly path: string
   /** Raw, without `?`. */
   readonly query: string
+  readonly accept: string
+  readonly prefer: string
+  /** Undefined: V3's reply was streamed, and is asked for again. */
+  readonly reply: OfferedReply | undefined
 }
 
-export type OfferedExchange = OfferedWrite | OfferedRead
+export type OfferedExchange = OfferedWrite | OfferedServedWrite | OfferedRead
+
+/** About what a part holds besides its text. */
+const RECORD_BYTES = 1_000
 
 /** The bytes that an exchange holds in memory. */
 export function sizeOf(offered: OfferedExchange): number {
-  const request = offered.kind === 'write' ? (offered.body?.length ?? 0) : offered.query.length
-  return request + (offered.reply.body?.length ?? 0)
+  if ('records' in offered)
+    return offered.records.reduce((sum, { part }) => sum + RECORD_BYTES + (part.json?.length ?? 0), 0)
+  const request = 'request' in offered ? (offered.body?.length ?? 0) : offered.query.length
+  return request + (offered.reply?.body?.length ?? 0)
+}
+
+/** The first value of a field of a reply. `name` in lower case. */
+export function fieldOf({ fields }: Pick<OfferedReply, 'fields'>, name: string): string | undefined {
+  const at = fields.findIndex((field, index) => index % 2 === 0 && field.toLowerCase() === name)
+  return at === -1 ? undefined : fields[at + 1]
 }

@@ -54,6 +54,8 @@ export interface RateLimit {
   ): Promise<Admission>
   /** Pauses all calls for `ms`, because the upstream answered 429. Never shortens an earlier pause. */
   pauseFor(ms: number): void
+  /** When the upstream's last 429 was seen here, a time of `nowMs()`; -Infinity: never. */
+  lastPauseMs(): number
   /** Changes the rate; calls that wait and calls that left keep their places. */
   setRate(callsPerSecond: number): void
   /** The time until `calls` new writes would be sent, after all calls that wait already. */
@@ -75,6 +77,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
       ? createTokenBucket(limit, clock)
       : createReservedSlots(limit, clock, slots, () => pump())
   let pausedUntilMs = -Infinity
+  let lastPauseMs = -Infinity
   let cancelWake: (() => void) | undefined
   const line = createWaitingLine()
   const places = createQuota(maxWaiting)
@@ -141,7 +144,9 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
         pump()
       })
     },
+    lastPauseMs: () => lastPauseMs,
     pauseFor: (ms) => {
+      lastPauseMs = clock.nowMs()
       pausedUntilMs = Math.max(pausedUntilMs, clock.nowMs() + ms)
       slots?.pauseFor(ms)
       pump()

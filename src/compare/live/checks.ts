@@ -1,0 +1,63 @@
+import type { CheckKind, ComparedExchange, ComparedRecord, OnCompared } from '../compared-exchange.ts'
+import type { OfferedExchange } from './offered-exchange.ts'
+import type { SkipReason } from './skip-reason.ts'
+
+/** How the checks of live exchanges end: offered = compared + dropped + skipped, for each partner and check. */
+export type CheckEnd =
+  | { readonly kind: 'compared'; readonly exchange: ComparedExchange }
+  | { readonly kind: 'dropped'; readonly reason: 'full' | 'closed' }
+  | { readonly kind: 'skipped'; readonly reason: SkipReason }
+
+/** Takes the counts of checks; never throws. */
+export interface CheckCounts {
+  offered(partner: string, check: CheckKind): void
+  ended(partner: string, check: CheckKind, end: CheckEnd): void
+}
+
+/** One check of an exchange. It ends once; another end changes nothing. */
+export interface Check {
+  compared(records: readonly ComparedRecord[], delaysMs?: readonly number[]): void
+  dropped(reason: 'full' | 'closed'): void
+  skipped(reason: SkipReason): void
+}
+
+/** Opens a check, which counts as offered from now on. */
+export type OpenCheck = (exchange: OfferedExchange, check: CheckKind) => Check
+
+/** Creates what counts checks and hands their results on. An exchange that was sampled and not compared goes on without records. */
+export function createChecks(counts: CheckCounts, onCompared: OnCompared): OpenCheck {
+  return (exchange, check) => {
+    const partner = exchange.client.partner.id
+    let isOver = false
+    counts.offered(partner, check)
+    const end = (
+      how:
+        | 'compared'
+        | { readonly kind: 'dropped'; readonly reason: 'full' | 'closed' }
+        | { readonly kind: 'skipped'; readonly reason: SkipReason },
+      records: readonly ComparedRecord[] = [],
+      delaysMs: readonly number[] = [],
+    ): void => {
+      if (isOver) return
+      isOver = true
+      const result = toCompared(exchange, check, records, delaysMs)
+      counts.ended(partner, check, how === 'compared' ? { kind: 'compared', exchange: result } : how)
+      onCompared(result)
+    }
+    return {
+      compared: (records, delaysMs) => end('compared', records, delaysMs),
+      dropped: (reason) => end({ kind: 'dropped', reason }),
+      skipped: (reason) => end({ kind: 'skipped', reason }),
+    }
+  }
+}
+
+function toCompared(
+  { client, stage, revision, served, unit, kind, receivedMs }: OfferedExchange,
+  check: CheckKind,
+  records: readonly ComparedRecord[],
+  delaysMs: readonly number[],
+): ComparedExchange {
+  const partner = client.partner.id
+  return { partner, stage, revision, served, unit, kind, check, receivedMs, records, delaysMs }
+}

@@ -1,0 +1,63 @@
+import type { Instruments } from './instruments.ts'
+
+/** One compared record, as far as it is counted. */
+export interface RecordSeen {
+  readonly verdict: string
+  readonly differences: readonly { readonly path: string; readonly kind: string }[]
+}
+
+/** A live exchange whose check has ended with a result. */
+export interface ComparedSeen {
+  readonly partner: string
+  readonly check: string
+  /** Of the request. */
+  readonly kind: string
+  readonly records: readonly RecordSeen[]
+  readonly delaysMs: readonly number[]
+}
+
+/** The metrics of live comparisons; offered = compared + dropped + skipped once nothing waits. */
+export interface CompareMetrics {
+  readonly offered: (partner: string, check: string) => void
+  readonly compared: (seen: ComparedSeen) => void
+  readonly dropped: (partner: string, check: string, reason: string) => void
+  readonly skipped: (partner: string, check: string, reason: string) => void
+  readonly called: (partner: string, side: 'v2' | 'v3', status: string) => void
+}
+
+/** Paths name fields of the service; with more of them the rest are one. */
+const MAX_PATHS = 150
+
+/** Creates the metrics of live comparisons. */
+export function createCompareMetrics({ counter, histogram }: Instruments): CompareMetrics {
+  const offered = counter('compare_offered_total', 'Checks of sampled exchanges: compared + dropped + skipped.', ['partner', 'check']) // prettier-ignore
+  const compared = counter('compare_compared_total', 'Checks with a result.', ['partner', 'check'])
+  const dropped = counter('compare_dropped_total', 'Checks that found no room.', ['partner', 'check', 'reason']) // prettier-ignore
+  const skipped = counter('compare_skipped_total', 'Checks that could not be made.', ['partner', 'check', 'reason']) // prettier-ignore
+  const records = counter('compare_records_total', 'Compared records by verdict.', ['partner', 'check', 'kind', 'verdict']) // prettier-ignore
+  const differences = counter('compare_differences_total', 'Fields that differ.', ['partner', 'check', 'path', 'kind']) // prettier-ignore
+  const delays = histogram('compare_visible', 'From a reply to the read that showed the mark on the other side.', ['partner', 'check']) // prettier-ignore
+  const calls = counter('compare_calls_total', 'Calls of comparisons.', ['partner', 'side', 'status'])
+  const paths = new Set<string>()
+  const labelOf = (path: string): string => {
+    if (paths.has(path)) return path
+    if (paths.size >= MAX_PATHS) return '(other)'
+    paths.add(path)
+    return path
+  }
+  return {
+    offered: (partner, check) => offered.inc({ partner, check }),
+    compared: ({ partner, check, kind, records: seen, delaysMs }) => {
+      compared.inc({ partner, check })
+      for (const { verdict, differences: own } of seen) {
+        records.inc({ partner, check, kind, verdict })
+        for (const found of own)
+          differences.inc({ partner, check, path: labelOf(found.path), kind: found.kind })
+      }
+      for (const ms of delaysMs) delays.observe({ partner, check }, ms / 1_000)
+    },
+    dropped: (partner, check, reason) => dropped.inc({ partner, check, reason }),
+    skipped: (partner, check, reason) => skipped.inc({ partner, check, reason }),
+    called: (partner, side, status) => calls.inc({ partner, side, status }),
+  }
+}
