@@ -203,7 +203,10 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     events,
     nowMs,
     rulesOf: () => undefined,
-    onCompared: overrides.onCompared ?? (() => undefined),
+    onCompared: (exchange) => {
+      evidence.compared(exchange)
+      overrides.onCompared?.(exchange)
+    },
   })
   const partners = toPartners(config)
   const registry = createRegistry(partners)
@@ -333,14 +336,15 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       })
       await parts.recovery.stop()
       await parts.keeper.stop()
+      // What it finds until its end is evidence too.
+      await comparison.close()
       await evidence.stop()
       await parts.guards.stop()
       await seen.stop()
       await parts.stages?.stop()
     }
-    await comparison.close()
     relays.close()
-    await Promise.all([passThrough.close(), client.close(), reads.reader.close()])
+    await Promise.all([comparison.close(), passThrough.close(), client.close(), reads.reader.close()])
     await parts?.journal.close()
     events.stopped()
   }

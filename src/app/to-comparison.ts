@@ -116,15 +116,14 @@ export function toComparison(parts: ComparisonParts): LiveComparison {
     },
     () => sides.silent().map((labels) => ({ labels, value: 1 })),
   )
-  return {
-    ...comparison,
-    close: async () => {
-      const closed = comparison.close()
-      await whole.close()
-      await closed
-      await reader.close()
-    },
+  const close = async (): Promise<void> => {
+    const closed = comparison.close()
+    await whole.close()
+    await closed
+    await reader.close()
   }
+  let closed: Promise<void> | undefined
+  return { ...comparison, close: () => (closed ??= close()) }
 }
 
 /** Undefined: V3 has no such address, or the query cannot be read. */
