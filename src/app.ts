@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 
 import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
@@ -195,14 +195,12 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     config,
     limits: limits.batch,
     planner: reads.planner,
-    linkSecret: randomBytes(32),
     rateLimits,
     slicing,
     accepted,
     metrics,
     events,
     nowMs,
-    rulesOf: () => undefined,
     onCompared: (exchange) => {
       evidence.compared(exchange)
       overrides.onCompared?.(exchange)

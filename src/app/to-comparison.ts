@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto'
+
 import {
   createAskSides,
   createChecks,
@@ -6,13 +8,12 @@ import {
   type LiveComparison,
 } from '../compare/live/index.ts'
 import type { OnCompared } from '../compare/compared-exchange.ts'
-import type { OwnRules } from '../compare/diff/index.ts'
 import type { Config } from '../config/index.ts'
 import type { Slicing } from '../http/slices.ts'
 import { type Events, framesOf } from '../observability/events.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import { statusClass } from '../observability/instruments.ts'
-import { type AcceptedCredentials, authoriseClient, type Partner } from '../partners/index.ts'
+import { type AcceptedCredentials, authoriseClient } from '../partners/index.ts'
 import { createUnmarkedCodes } from '../reads/index.ts'
 import { type ReadPlanner, toV3RegistrationPath, toV3RegistrationQuery } from '../translate/index.ts'
 import { createFairGate, createWholeReader, type RateLimits } from '../upstream/index.ts'
@@ -24,16 +25,12 @@ export interface ComparisonParts {
   readonly config: Config
   readonly limits: () => BatchLimits
   readonly planner: ReadPlanner
-  /** Signs next links of answers that nobody gets. */
-  readonly linkSecret: Uint8Array
   readonly rateLimits: RateLimits
   readonly slicing: Slicing
   readonly accepted: AcceptedCredentials
   readonly metrics: Pick<Metrics, 'compare' | 'addGauge'>
   readonly events: Pick<Events, 'internalError' | 'unmarkedCodesUnknown'>
   readonly nowMs: () => number
-  /** The partner's own rules that hold today. */
-  readonly rulesOf: (partner: Partner) => OwnRules | undefined
   /** Takes what was compared. */
   readonly onCompared: OnCompared
 }
@@ -65,7 +62,8 @@ export function toComparison(parts: ComparisonParts): LiveComparison {
   })
   const codes = createUnmarkedCodes(clock, events)
   const ask = createAskSides({
-    reads: { planner, codes, reader, clock, linkSecret: parts.linkSecret },
+    // Signs next links of answers that no client gets.
+    reads: { planner, codes, reader, clock, linkSecret: randomBytes(32) },
     whole,
     authorise: (client) => authoriseClient(client, rateLimits),
     sides,
@@ -94,7 +92,7 @@ export function toComparison(parts: ComparisonParts): LiveComparison {
     ask,
     sides,
     openCheck,
-    rulesOf: parts.rulesOf,
+    rulesOf: () => undefined,
     isContinued: (query) => planner.tokenOf(query) !== undefined,
     onFailed: (cause) =>
       events.internalError({
