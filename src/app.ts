@@ -317,6 +317,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       onCommit: (next) => {
         limits.replace(next.limits)
         byteBudget.resize(next.limits.maxInFlightBytes)
+        comparison.reload(next)
         if (started === undefined) return
         Object.assign(started.server, requestTimeouts(next.limits.slowClients))
         started.recovery.retryWaiting()
@@ -334,7 +335,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       })
       await parts.recovery.stop()
       await parts.keeper.stop()
-      // What it finds until its end is evidence too.
       await comparison.close()
       await evidence.stop()
       await parts.guards.stop()

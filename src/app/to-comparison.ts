@@ -20,6 +20,7 @@ import { createFairGate, createWholeReader, type RateLimits } from '../upstream/
 import type { BatchLimits } from '../v2/index.ts'
 import { createSharedReader, createV3Reader } from '../v3/index.ts'
 import { backgroundClock } from '../clock.ts'
+import { createLiveOwnRules } from './own-rules.ts'
 
 export interface ComparisonParts {
   readonly config: Config
@@ -35,16 +36,23 @@ export interface ComparisonParts {
   readonly onCompared: OnCompared
 }
 
+/** A comparison whose rules follow the configuration. */
+export interface ReloadableComparison extends LiveComparison {
+  /** Another configuration is in use. */
+  reload(config: Config): void
+}
+
 /** Connections to each side, besides those of clients. */
 const CONNECTIONS = 4
 const MAX_REPLY_BYTES = 4_194_304
 
 /** The comparison of live exchanges, with connections of its own to both sides. */
-export function toComparison(parts: ComparisonParts): LiveComparison {
+export function toComparison(parts: ComparisonParts): ReloadableComparison {
   const { config, limits, planner, slicing, metrics, events, nowMs, rateLimits } = parts
   const { v3 } = config.upstreams
   const clock = backgroundClock
   const stop = new AbortController()
+  const rules = createLiveOwnRules(config, nowMs)
   const sides = createPacedSides(clock, stop.signal)
   const upstream = { baseUrl: v3.baseUrl, connections: CONNECTIONS, timeouts: v3.timeouts, nowMs, clock }
   const gate = createFairGate({ places: CONNECTIONS, clock, onRefusal: () => undefined })
@@ -92,7 +100,7 @@ export function toComparison(parts: ComparisonParts): LiveComparison {
     ask,
     sides,
     openCheck,
-    rulesOf: () => undefined,
+    rulesOf: ({ id }) => rules.of(id),
     isContinued: (query) => planner.tokenOf(query) !== undefined,
     onFailed: (cause) =>
       events.internalError({
@@ -121,7 +129,7 @@ export function toComparison(parts: ComparisonParts): LiveComparison {
     await reader.close()
   }
   let closed: Promise<void> | undefined
-  return { ...comparison, close: () => (closed ??= close()) }
+  return { ...comparison, close: () => (closed ??= close()), reload: (next) => rules.replace(next) }
 }
 
 /** Undefined: V3 has no such address, or the query cannot be read. */

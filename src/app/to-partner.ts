@@ -43,7 +43,7 @@ export function toPartner(
     readBackAfterMs: v3.readBackAfterMs,
     callsPerSecond,
     refuseOverBudget: v3.refuseOverBudget,
-    compare: partner.compare,
+    compare: { percent: partner.compare.percent, settleMs: partner.compare.settleMs },
     checkV2Percent: partner.check.v2,
     subscriptionKey: subscriptionKey === undefined ? undefined : () => subscriptionKey.reveal(),
     tokens,

@@ -8,6 +8,13 @@ export const builtInRules: readonly string[] = [
   'history-left-out',
   'order-unasked',
   'expand-list-of-v3',
+  'servers-own-value',
+  'process-name',
+  'assumed-refusal',
+  'context-address',
+  'media-type-parameters',
+  'no-outcome-shown',
+  'refused-whole',
 ]
 
 const className = z
@@ -44,7 +51,7 @@ const ownRule = z.strictObject({
   path: z
     .string()
     .regex(
-      /^(?:[A-Za-z0-9_]+|\((?:row|other)\))(?:\/(?:[A-Za-z0-9_]+|\(other\)))*$/,
+      /^(?:[A-Za-z0-9_]+|\((?:row|other)\))(?:\/(?:[A-Za-z0-9_@.-]+|\(other\)))*$/,
       'must be a path as reports show it, such as Comment or Enrolments/StartDate',
     ),
   when: condition,
@@ -52,6 +59,8 @@ const ownRule = z.strictObject({
 
 /** How what V2 and V3 answer for a partner is compared. */
 export const compareSchema = z.strictObject({
+  percent: z.number().min(0).max(100).default(100),
+  settleMs: z.int().min(0).max(600_000).default(30_000),
   rules: z
     .array(ownRule)
     .max(100)

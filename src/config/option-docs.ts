@@ -112,7 +112,6 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'partners[].canary.never': 'Schools that V2 serves whatever the share is.',
   'partners[].check': 'What V3 serves at canary and v3 and is read back.',
   'partners[].check.v2': 'Share of these writes and reads that is compared with V2, in percent.',
-  'partners[].compare': 'How live exchanges are compared.',
   'partners[].compare.percent': 'Share of the exchanges at shadow that is compared, in percent.',
   'partners[].compare.settleMs':
     'How long the other side may take to show a mark, in milliseconds, before it counts as missing.',

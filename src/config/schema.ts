@@ -193,9 +193,6 @@ const partner = z.strictObject({
   stageOverride: z.enum(stages).optional(),
   canary: canary.prefault({}),
   check: z.strictObject({ v2: percent.default(0) }).prefault({}),
-  compare: z
-    .strictObject({ percent: percent.default(100), settleMs: z.int().min(0).max(600_000).default(30_000) })
-    .prefault({}),
   v2: z.strictObject({ baseUrl: httpUrl.optional() }).prefault({}),
   layout: z.enum(['flat', 'nested', 'auto']).default('flat'),
   serviceHosts: z.array(hostName).min(1).max(100).optional(),

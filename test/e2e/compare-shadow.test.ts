@@ -187,8 +187,7 @@ describe('a read at shadow', () => {
     expect(verdictsOf('readFilter')).toEqual(['equivalent history-left-out', 'same'])
     // One of them is not there, on either side.
     expect(verdictsOf('readKey')).toEqual(['equivalent history-left-out', 'same'])
-    // V3's expand list has them (docs/protocol.md).
-    expect(verdictsOf('registrations')).toEqual(['differs Enrolments/EnrolmentStatuses'])
+    expect(verdictsOf('registrations')).toEqual(['equivalent expand-list-of-v3'])
   })
 })
 

@@ -6,6 +6,7 @@ import {
   type RecordDiff,
 } from '../diff/index.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
+import { registrationRules } from '../run/registration-rules.ts'
 import type { SideAnswer } from './ask-sides.ts'
 import { Findings, plainly } from './findings.ts'
 import { type FlatMark, isObject, marksOf, noFacts } from './flat-mark.ts'
@@ -46,8 +47,11 @@ export function compareAnswers(
   if (ownRows === undefined || otherRows === undefined) return { kind: 'skipped', reason: 'form' }
   if (hasNext(own) || hasNext(other)) return { kind: 'skipped', reason: 'paged' }
   const order = optionsOf(read.query).has('$orderby') ? 'asked' : 'unasked'
-  const diff = read.kind === 'registrations' ? diffRegistrations : diffMarks
-  const records = diff(ownRows, otherRows, { ...rules, order }).map(toRecord)
+  const diffs =
+    read.kind === 'registrations'
+      ? diffRegistrations(ownRows, otherRows, { rules: registrationRules(rules.rules), order })
+      : diffMarks(ownRows, otherRows, { ...rules, order })
+  const records = diffs.map(toRecord)
   // That both have none is a result too.
   if (records.length === 0) return { kind: 'compared', records: [{ ...plainly('same'), ...noFacts }] }
   return { kind: 'compared', records }
