@@ -195,7 +195,7 @@ export interface Journal {
   answered(batch: number): void
   /**
    * Makes outcomes durable. Tries again while the journal cannot be reached. Errors: `ADP_JOURNAL_UNAVAILABLE` when it gave
-   * up, `ADP_JOURNAL_LOST` when another instance has taken the batch over: then nobody may be told the outcome from here. The
+   * up, `ADP_JOURNAL_LOST` when another instance has taken the batch over: then the outcome must not be reported from here. The
    * same error where this instance holds the batch again, but not under `lease`: another run finishes it then.
    */
   settle(batch: number, outcomes: readonly Settled[], lease?: number): Promise<void>

@@ -14,6 +14,17 @@ export interface StageRule {
 const v2: StageRule = { serves: 'v2', compares: 'nothing' }
 const v3: StageRule = { serves: 'v3', compares: 'nothing' }
 const byUnit: StageRule = { serves: 'unit', compares: 'nothing' }
+/** One rule for all paths but those of V3. */
+const all = (rule: StageRule): Readonly<Record<RequestKind, StageRule>> => ({
+  batch: rule,
+  record: rule,
+  readFilter: rule,
+  readKey: rule,
+  documents: rule,
+  registrations: rule,
+  otherV2: rule,
+  v3Path: v3,
+})
 const writeRead = { serves: 'v2', compares: 'reply' } as const
 const readRead = { serves: 'v2', compares: 'answers' } as const
 
@@ -22,16 +33,7 @@ const readRead = { serves: 'v2', compares: 'answers' } as const
  * go to V3 at every stage.
  */
 export const stageTable: Readonly<Record<Stage, Readonly<Record<RequestKind, StageRule>>>> = {
-  legacy: {
-    batch: v2,
-    record: v2,
-    readFilter: v2,
-    readKey: v2,
-    documents: v2,
-    registrations: v2,
-    otherV2: v2,
-    v3Path: v3,
-  },
+  legacy: all(v2),
   shadow: {
     batch: writeRead,
     record: writeRead,
@@ -62,14 +64,5 @@ export const stageTable: Readonly<Record<Stage, Readonly<Record<RequestKind, Sta
     otherV2: v3,
     v3Path: v3,
   },
-  complete: {
-    batch: v3,
-    record: v3,
-    readFilter: v3,
-    readKey: v3,
-    documents: v3,
-    registrations: v3,
-    otherV2: v3,
-    v3Path: v3,
-  },
+  complete: all(v3),
 }

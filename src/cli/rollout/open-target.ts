@@ -71,7 +71,7 @@ export function identifyActor(config: Pick<Config, 'rollout'>): Actor {
 }
 
 /**
- * Looking is open to whoever can open the journal, as it is with `journal ls`; but a token that is set has to be one.
+ * Reading is open to every user who can open the journal, as it is with `journal ls`; but a token that is set has to be one.
  */
 export function expectMayLook(config: Pick<Config, 'rollout'>): void {
   if (readEnvironment().operatorToken !== undefined) expectAllowed(identifyActor(config), 'look')

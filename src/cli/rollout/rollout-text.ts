@@ -73,7 +73,7 @@ export function formatVerified({ entries, keyed, keyedFrom, broken }: Verified):
     return `The audit trail is broken at entry ${broken.entry}: ${broken.what}. Compare it with a backup of the journal.`
   const found = `${entries} ${entries === 1 ? 'entry' : 'entries'}, each as it was written.`
   if (!keyed)
-    return `${found} The journal has no keys, so this does not exclude a change by somebody who can write its database.`
+    return `${found} The journal has no keys, so this does not exclude a change by a user who can write its database.`
   return keyedFrom === undefined || keyedFrom <= 1
     ? found
     : `${found} Those before entry ${keyedFrom} were written before the journal had keys.`

@@ -85,7 +85,7 @@ interface AuditTable {
   readonly mac: string
 }
 
-/** The one row with the end of the audit trail; whoever changes a stage locks it. */
+/** The one row with the end of the audit trail; each change of a stage locks it. */
 interface HeadTable {
   readonly id: number
   readonly entries: number

@@ -11,7 +11,7 @@ export interface MacKey {
   readonly key: Uint8Array
   /** The key without a key of the journal: that of rows from before it had one. */
   readonly unkeyed: Uint8Array
-  /** False: the journal has no keys, so whoever may write the database can make a MAC. */
+  /** False: the journal has no keys, so a user who may write the database can make a MAC. */
   readonly keyed: boolean
 }
 

@@ -51,7 +51,7 @@ export interface TrialWindows {
 
 export interface TrialWindowOptions {
   readonly windowMs: number
-  /** A trial that has not ended then counts as unknown: nobody waits for it any longer. */
+  /** A trial that has not ended then counts as unknown: it is not waited for any longer. */
   readonly maxTrialMs: number
   /** Units that are counted in one window. */
   readonly maxUnits: number

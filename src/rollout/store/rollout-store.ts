@@ -150,7 +150,7 @@ export interface AuditEntry {
 /** What the check of the audit trail has found. */
 export interface Verified {
   readonly entries: number
-  /** False: the journal has no keys, so whoever may write the database could have written a trail that fits. */
+  /** False: the journal has no keys, so a user who may write the database could have written a trail that fits. */
   readonly keyed: boolean
   /** With keys: the first row that needs one; those before were written without. */
   readonly keyedFrom: number | undefined
