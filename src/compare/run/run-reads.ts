@@ -58,7 +58,7 @@ export interface RunReadsOptions {
   readonly clock: WallClock
   /** Time that a change may take to reach the other side, before what differs is asked again. */
   readonly pauseMs: number
-  /** Rows of a window at most, and about as many as one is to have. Default 50,000 and 12,000. */
+  /** Rows of a window at most, and about as many as one is to have. Default 50,000 and 8,000. */
   readonly rows?: { readonly max: number; readonly target: number }
   readonly onProgress: (progress: RunProgress) => void
   /** A window that could not be compared; it is read again at the end of the run. */
@@ -84,7 +84,7 @@ export interface RunResult {
 }
 
 /** Two windows of both sides are in memory at a time; the differ takes no more than `max`. */
-const ROWS = { max: MAX_WINDOW_ROWS, target: 12_000 }
+const ROWS = { max: MAX_WINDOW_ROWS, target: 8_000 }
 
 /**
  * Runs a comparison of both services to its end, or until `signal` aborts: windows in turn, a checkpoint after each, the document at

@@ -45,8 +45,8 @@ export interface WindowPlanOptions {
 const MAX_DAYS = 90
 /** Length of the first window: two rows a learner and day, so that a week of a school has some 7,000. */
 const FIRST_DAYS = 7
-/** After holidays the next window may be full of rows. */
-const MAX_GROWTH = 4
+/** A window that is partly of holidays says little of the next one, and one without rows says nothing. */
+const MAX_GROWTH = 2
 /** A window that cannot be divided any further. */
 const LEAST_MS = 3_600_000
 
@@ -75,8 +75,9 @@ export function planWindows(options: WindowPlanOptions): WindowPlan {
     },
     position: () => ({ list, fromMs: from, days }),
     note: (window, rows) => {
+      if (rows === 0) return
       const before = Math.max(1, Math.round((window.toMs - window.fromMs) / DAY_MS))
-      const fitting = rows === 0 ? MAX_DAYS : Math.floor((before * targetRows) / rows)
+      const fitting = Math.floor((before * targetRows) / rows)
       days = Math.max(1, Math.min(fitting, before * MAX_GROWTH, MAX_DAYS))
     },
   }
