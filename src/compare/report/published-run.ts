@@ -65,12 +65,6 @@ export function leastOf(count: PublishedCount): number {
   return count === '<5' ? 1 : Number(count.slice(2))
 }
 
-/** The most that a printed count can be; infinite where only a lower bound is printed. */
-export function mostOf(count: PublishedCount): number {
-  if (typeof count === 'number') return count
-  return count === '<5' ? 4 : Infinity
-}
-
 /** The sum of printed counts: exact where all are, else a lower bound. */
 export function addCounts(counts: readonly PublishedCount[]): PublishedCount {
   const known = counts.filter((count) => count !== 0)

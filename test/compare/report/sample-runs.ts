@@ -8,7 +8,7 @@ export const counts = (given: Partial<VerdictCounts>): VerdictCounts => ({ ...no
 /** A run in which nothing was compared. */
 export const emptyRun: RunDocument = {
   schema: 1,
-  run: '2026-03-27T16-00-00Z-acme',
+  run: 'run-20260327-160000-9f3c',
   kind: 'reads',
   partner: 'acme',
   startedAt: '2026-03-27T16:00:00Z',
@@ -111,10 +111,10 @@ function runOver(
 }
 
 const equivalences = [
-  { rule: 'instant', path: 'RecordedOn', count: 41_206 },
-  { rule: 'guidCase', path: 'Learner', count: 8_114 },
-  { rule: 'missingNull', path: 'Comment', count: 2_950 },
-  { rule: 'histories', path: 'AttendanceHistorys', count: 960 },
+  { rule: 'instant-form', path: 'RecordedOn', count: 41_206 },
+  { rule: 'guid-case', path: 'Learner', count: 8_114 },
+  { rule: 'missing-null', path: 'Comment', count: 2_950 },
+  { rule: 'history-left-out', path: 'AttendanceHistorys', count: 960 },
 ]
 
 const shape = (path: string, kind: CountedDifference['kind'], v2Class: string, v3Class: string) => ({
@@ -146,17 +146,17 @@ export function termRun(): RunDocument {
   )
   const differences: CountedDifference[] = [
     { ...shape('RecordedOn', 'value', 'time', 'time:+3600s'), count: 4_407 },
-    { ...shape('Comment', 'value', 'length:51-100', 'length:50'), count: 96 },
-    { ...shape('Comment', 'value', 'length:10-20', 'length:10-20:trimmed'), count: 61 },
+    { ...shape('Comment', 'value', 'length:51-100', 'length:21-50 cut'), count: 96 },
+    { ...shape('Comment', 'value', 'length:10-20', 'length:10-20 trimmed'), count: 61 },
     { ...shape('SchoolAttendanceCode', 'value', 'code:present', 'code:absent'), count: 44 },
     { ...shape('MinutesLate', 'null', 'null', 'number:0'), count: 38 },
-    { ...shape('AttendanceHistorys', 'count', 'count:2', 'count:0'), count: 27 },
+    { ...shape('AttendanceHistorys', 'missing', 'element', 'missing'), count: 27 },
     { ...shape('ExternalID', 'value', 'guid', 'guid'), count: 12 },
     { ...shape('RecordedBy', 'null', 'guid', 'null'), count: 9 },
     { ...shape('ChangeProcessName', 'value', 'length:10-20', 'length:10-20'), count: 7 },
-    { ...shape('registrations/MedicalFlag', 'missing', 'boolean', 'missing'), count: 6 },
-    { ...shape('MinutesLate', 'value', 'number:1-9', 'number:10-99'), count: 3 },
-    { ...shape('registrations/Sessions', 'order', 'list:5', 'list:5'), count: 2 },
+    { ...shape('Enrolments/EnrolmentStatuses', 'missing', 'element', 'missing'), count: 6 },
+    { ...shape('MinutesLate', 'value', 'number:1-5', 'number:6-15'), count: 3 },
+    { ...shape('Enrolments/LeavingDate', 'null', 'time', 'null'), count: 2 },
   ]
   return {
     ...document,
@@ -249,9 +249,9 @@ export function liveRun(): RunDocument {
       ['readFilter', 0.05],
     ]),
     differences: [
-      { ...shape('reply/layout', 'value', 'layout:flat', 'layout:nested'), count: 88 },
-      { ...shape('part/headers', 'missing', 'present', 'missing'), count: 64 },
-      { ...shape('reply/statusPhrase', 'value', 'phrase', 'phrase'), count: 31 },
+      { ...shape('reply/layout', 'value', 'layout:nested', 'layout:flat'), count: 88 },
+      { ...shape('part/http/Content-Length', 'missing', 'field:set', 'field:none'), count: 64 },
+      { ...shape('part/reason', 'value', 'reason:other', 'reason:standard'), count: 31 },
       { ...shape('RecordedOn', 'value', 'time', 'time:+3600s'), count: 12 },
     ],
     equivalences,
@@ -275,7 +275,7 @@ export function manyClassesRun(): RunDocument {
   return {
     ...document,
     differences: Array.from({ length: 1000 }, (_, index) => ({
-      ...shape(`registrations/Field${index}`, 'value', 'length:1-9', 'length:10-20'),
+      ...shape(`Enrolments/Field${index}`, 'value', 'length:1-9', 'length:10-20'),
       count: 1000 - index,
     })),
   }

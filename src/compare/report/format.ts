@@ -1,0 +1,61 @@
+import { leastOf, type PublishedCount } from './published-run.ts'
+
+const numbers = new Intl.NumberFormat('en')
+
+/** `12,345`, `<5`, or `at least 11,998`. */
+export function formatCount(count: PublishedCount): string {
+  if (typeof count === 'number') return numbers.format(count)
+  return count === '<5' ? count : `at least ${numbers.format(leastOf(count))}`
+}
+
+/** As `formatCount`, for tables and figures: `≥ 11,998`. */
+export function formatCell(count: PublishedCount): string {
+  return formatCount(count).replace('at least', '≥')
+}
+
+/** A share in percent, never rounded up to all nor down to nothing: `93.8 %`, `< 0.1 %`; undefined where one of the two is withheld. */
+export function formatShare(part: PublishedCount, whole: PublishedCount): string | undefined {
+  if (typeof part !== 'number' || typeof whole !== 'number' || whole === 0) return undefined
+  const percent = (part / whole) * 100
+  if (part === 0 || part === whole) return `${percent} %`
+  return percent < 0.1 ? '< 0.1 %' : `${(Math.floor(percent * 10) / 10).toFixed(1)} %`
+}
+
+/** `22 Nov 2026`; a text that is no day stays. */
+export function formatDay(day: string): string {
+  const time = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(`${day}T00:00:00Z`) : Number.NaN
+  return Number.isNaN(time) ? day : days.format(time)
+}
+
+const days = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  year: 'numeric',
+  timeZone: 'UTC',
+})
+const instants = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  year: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  timeZone: 'UTC',
+})
+
+/** `22 Nov 2026, 08:55 UTC`. */
+export function formatInstant(instant: string): string {
+  return `${instants.format(Date.parse(instant))} UTC`
+}
+
+/** `4 min 31 s`, `2 h 05 min`. */
+export function formatDuration(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000))
+  if (seconds < 60) return `${seconds} s`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${String(seconds % 60).padStart(2, '0')} s`
+  return `${Math.floor(seconds / 3600)} h ${String(Math.floor((seconds % 3600) / 60)).padStart(2, '0')} min`
+}
+
+/** Upper bound of a delay: `250 ms`, `5 s`. */
+export function formatBound(ms: number): string {
+  return ms < 1000 ? `${ms} ms` : `${ms / 1000} s`
+}

@@ -1,0 +1,37 @@
+/** HTML that may be put into a page as it is; made by `html` only. */
+export class Markup {
+  readonly #text: string
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  toString(): string {
+    return this.#text
+  }
+}
+
+/** What may stand in a template: texts and numbers are escaped, markup is not, lists are joined, undefined and false are left out. */
+export type Content = Markup | string | number | false | undefined | readonly Content[]
+
+const escapes: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+  '`': '&#96;',
+}
+
+/** Builds markup: whatever is put in is escaped for elements and for quoted attributes alike. */
+export function html(strings: TemplateStringsArray, ...contents: readonly Content[]): Markup {
+  return new Markup(strings.map((text, index) => text + render(contents[index])).join(''))
+}
+
+function render(content: Content): string {
+  if (content === undefined || content === false) return ''
+  if (content instanceof Markup) return content.toString()
+  if (typeof content === 'string' || typeof content === 'number')
+    return String(content).replaceAll(/[&<>"'`]/g, (character) => escapes[character] ?? '')
+  return content.map(render).join('')
+}

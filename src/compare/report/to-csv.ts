@@ -1,0 +1,62 @@
+import { stringify } from 'csv-stringify/sync'
+
+import { verdicts } from '../verdict.ts'
+import { explain } from './explanations.ts'
+import type { PublishedCount, PublishedGroup, PublishedRun } from './published-run.ts'
+
+/** One count with all that names it; columns that a section does not use are empty. */
+interface Row {
+  readonly section: string
+  readonly name?: string
+  readonly path?: string
+  readonly kind?: string
+  readonly v2Class?: string
+  readonly v3Class?: string
+  readonly verdict?: string
+  readonly count: PublishedCount
+  readonly note?: string
+}
+
+const columns = ['section', 'name', 'path', 'kind', 'v2Class', 'v3Class', 'verdict', 'count', 'note']
+
+/** A report as a table with one count a line, as spreadsheets read it: cells that begin as a formula get a quote in front. */
+export function toCsv(run: PublishedRun): string {
+  return stringify([...rowsOf(run)], {
+    header: true,
+    columns,
+    record_delimiter: 'windows',
+    escape_formulas: true,
+    bom: true,
+  })
+}
+
+function* rowsOf(run: PublishedRun): Generator<Row> {
+  const { offered, compared, dropped, skipped, askedAgain, noise } = run
+  yield { section: 'run', name: run.run, kind: run.kind, count: compared, note: run.outcome }
+  const totals = { offered, compared, dropped, skipped, askedAgain, noisy: noise.records }
+  for (const [name, count] of Object.entries(totals)) yield { section: 'total', name, count }
+  for (const verdict of verdicts) yield { section: 'verdict', verdict, count: run.verdicts[verdict] }
+  for (const difference of run.differences)
+    yield { section: 'difference', ...difference, note: explain(difference).title }
+  for (const { rule, path, count } of run.equivalences)
+    yield { section: 'equivalence', name: rule, path, count }
+  for (const { path, kind, count } of noise.differences) yield { section: 'noise', path, kind, count }
+  for (const { name, path, count, owner, reason, expires, expired } of run.ownRules)
+    yield {
+      section: 'ownRule',
+      name,
+      path,
+      count,
+      note: `${reason} (${owner}, ${expired ? 'expired' : 'until'} ${expires})`,
+    }
+  yield* groupRows('kind', run.kinds)
+  yield* groupRows('codeClass', run.codeClasses)
+  yield* groupRows('day', run.days)
+  for (const { upToMs, count } of run.delays)
+    yield { section: 'delay', name: upToMs === null ? 'longer' : `${upToMs} ms`, count }
+}
+
+function* groupRows(section: string, groups: readonly PublishedGroup[]): Generator<Row> {
+  for (const { name, verdicts: counts } of groups)
+    for (const verdict of verdicts) yield { section, name, verdict, count: counts[verdict] }
+}
