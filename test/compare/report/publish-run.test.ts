@@ -30,6 +30,18 @@ const samples = {
   hostile: hostileRun(),
 }
 
+const outcomes: Readonly<Record<keyof typeof samples, readonly string[]>> = {
+  emptyRun: ['inconclusive', 'nothingCompared'],
+  identical: ['ready'],
+  ready: ['ready'],
+  term: ['differs', 'expiredRules'],
+  school: ['differs'],
+  stopped: ['inconclusive', 'incomplete', 'tooFewCompared', 'unknown'],
+  live: ['differs', 'unknown'],
+  manyClasses: ['differs'],
+  hostile: ['differs', 'expiredRules'],
+}
+
 /** Every number of a document that counts records. */
 function countsOf(value: unknown, name = ''): unknown[] {
   if (Array.isArray(value)) return value.flatMap((one) => countsOf(one, name))
@@ -47,7 +59,7 @@ describe('publishRun', () => {
   it.each(Object.entries(samples))('prints the counts of %s as they are with exact', (name, document) => {
     const { report, exact, outcome, doubts, ...published } = publishRun(document, { exact: true })
     expect({ report, exact }).toEqual({ report: 'markbridge-compare', exact: true })
-    expect([outcome, doubts]).toMatchSnapshot()
+    expect([outcome, ...doubts]).toEqual(outcomes[name as keyof typeof samples])
     if (name === 'hostile') return
     expect(published).toEqual(document)
   })

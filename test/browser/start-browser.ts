@@ -1,0 +1,24 @@
+import { existsSync } from 'node:fs'
+
+import chromium from '@sparticuz/chromium'
+import { type Browser, chromium as playwright } from 'playwright-core'
+
+/** What a browser needs where it runs as root in a container, and pages that look the same on every machine. */
+const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--font-render-hinting=none']
+
+/**
+ * Starts the Chromium that npm installs; undefined where the machine lacks a library that it needs, which is said on standard error. CI
+ * has them (`.ci/run`), so that it fails there instead: `CI` is set.
+ */
+export async function startBrowser(): Promise<Browser | undefined> {
+  try {
+    const executablePath = await chromium.executablePath()
+    if (!existsSync(executablePath)) throw new Error(`${executablePath} is missing`)
+    return await playwright.launch({ executablePath, args, headless: true, timeout: 30_000 })
+  } catch (cause) {
+    if (process.env['CI'] !== undefined) throw cause
+    const [reason = ''] = String(cause).split('\n')
+    console.error(`BROWSER TESTS SKIPPED: Chromium cannot start (${reason}). Install libnss3 and libnspr4.`)
+    return undefined
+  }
+}

@@ -1,0 +1,192 @@
+import { readFileSync } from 'node:fs'
+
+import Ajv from 'ajv'
+import { describe, expect, it } from 'vitest'
+
+import { explain } from '../../../src/compare/report/explanations.ts'
+import { type ReportFormat, reportFormats, writeReport } from '../../../src/compare/report/index.ts'
+import { readRunDocument } from '../../../src/compare/read-run-document.ts'
+import type { RunDocument } from '../../../src/compare/run-document.ts'
+import {
+  emptyRun,
+  hostileRun,
+  hostileTexts,
+  identicalRun,
+  liveRun,
+  manyClassesRun,
+  readyRun,
+  schoolRun,
+  stoppedRun,
+  termRun,
+} from './sample-runs.ts'
+
+const samples: Readonly<Record<string, RunDocument>> = {
+  empty: emptyRun,
+  identical: identicalRun(),
+  ready: readyRun(),
+  term: termRun(),
+  school: schoolRun(),
+  stopped: stoppedRun(),
+  live: liveRun(),
+  manyClasses: manyClassesRun(),
+  hostile: hostileRun(),
+}
+const report = (document: RunDocument, format: ReportFormat, exact = false): string =>
+  writeReport(document, format, { exact })
+
+describe('the JSON report', () => {
+  const schema = JSON.parse(readFileSync('docs/compare-report.schema.json', 'utf8')) as {
+    definitions: object
+  }
+  const ajv = new Ajv({ allErrors: true })
+  const validate = ajv.compile(schema)
+  const validateRun = ajv.compile({
+    ...schema,
+    allOf: [{ $ref: '#/definitions/run' }],
+    properties: {},
+    required: [],
+  })
+
+  it.each(Object.entries(samples))('of %s has the published form, and so has its run', (_, document) => {
+    for (const exact of [false, true]) {
+      validate(JSON.parse(report(document, 'json', exact)))
+      expect(validate.errors).toBeNull()
+    }
+    validateRun(document)
+    expect(validateRun.errors).toBeNull()
+  })
+
+  it.each(['verdicts', 'offered', 'outcome', 'days', 'noise'])('has no published form without %s', (name) => {
+    const document = Object.entries(JSON.parse(report(termRun(), 'json')) as object)
+    expect(validate(Object.fromEntries(document.filter(([member]) => member !== name)))).toBe(false)
+  })
+
+  it('has no published form with a count that is neither a number nor withheld', () => {
+    for (const count of ['<6', '12', -1, 1.5, null, '>=x', '>=-1']) {
+      const document = JSON.parse(report(termRun(), 'json')) as Record<string, unknown>
+      expect(validate({ ...document, askedAgain: count })).toBe(false)
+    }
+  })
+})
+
+describe('the CSV report', () => {
+  it('begins no cell as a formula', () => {
+    const text = report(hostileRun(), 'csv')
+    const cells = text
+      .slice(1)
+      .split('\r\n')
+      .flatMap((line) => [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)])
+      .map(([, quoted, plain]) => quoted ?? plain ?? '')
+    expect(cells.filter((cell) => /^[=+\-@\t\r]/.test(cell))).toEqual([])
+    expect(text).toContain("'=HYPERLINK")
+  })
+
+  it('has one line for each count', () => {
+    const text = report(termRun(), 'csv')
+    const lines = text.trimEnd().split('\r\n')
+    expect(lines[0]).toBe('\ufeffsection,name,path,kind,v2Class,v3Class,verdict,count,note')
+    const { differences, equivalences, days, kinds, codeClasses } = termRun()
+    const rows = 1 + 6 + 6 + differences.length + equivalences.length + 2 + 2
+    expect(lines).toHaveLength(1 + rows + 6 * (days.length + kinds.length + codeClasses.length))
+    expect(lines).toContain(
+      'difference,,RecordedOn,value,time,time:+3600s,,4407,Times are shifted by an hour',
+    )
+    expect(lines).toContain(
+      'difference,,MinutesLate,value,number:1-5,number:6-15,,<5,Minutes of lateness differ',
+    )
+  })
+})
+
+describe('the JUnit report', () => {
+  it('fails one case for each class of differences and each expired rule', () => {
+    const xml = report(termRun(), 'junit')
+    // Twelve classes, records of one side only, and an expired rule.
+    expect(xml).toMatch(
+      /<testsuites name="compare run-[^"]*" tests="\d+" failures="15" errors="0" skipped="0">/,
+    )
+    expect(xml).toContain('<failure message="Times are shifted by an hour: 4,407 records" type="value">')
+  })
+
+  it.each([
+    ['empty', 'Nothing was compared.'],
+    ['stopped', 'The run was stopped before its end'],
+  ])('has an error for a run that cannot say: %s', (name, message) => {
+    const xml = report(samples[name] ?? emptyRun, 'junit')
+    expect(xml).toMatch(/errors="1" skipped="0">/)
+    expect(xml).toContain(`<error message="${message}`)
+  })
+
+  it('has no failure where every record is the same or equivalent', () => {
+    expect(report(readyRun(), 'junit')).toContain('failures="0" errors="0"')
+  })
+
+  it('escapes what would leave its place', () => {
+    const xml = report(hostileRun(), 'junit')
+    expect(xml).not.toMatch(/<(?:script|img|injected|!--)/)
+    expect(xml).not.toMatch(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u202e]/)
+  })
+})
+
+describe('the HTML report', () => {
+  it('has no element, attribute or address of foreign text', () => {
+    const page = report(hostileRun(), 'html')
+    expect(page).not.toMatch(/<(?:script|img|iframe|link|object|injected|a )/i)
+    const tags = (page.match(/<[a-z][^>]*>/gi) ?? []).map((tag) => tag.replaceAll(/"[^"]*"/g, '""'))
+    expect(tags.filter((tag) => /\s(?:on\w+|style|src|href)\s*=/i.test(tag))).toEqual([])
+    expect(page.match(/<\/style>/g)).toHaveLength(1)
+    expect(page).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u202e]/)
+    for (const text of hostileTexts.slice(0, 4)) expect(page).not.toContain(text)
+  })
+
+  it.each(Object.entries(samples))('of %s says its outcome first', (_, document) => {
+    const [, heading = ''] = /<h1>(.*?)<\/h1>/.exec(report(document, 'html')) ?? []
+    const { outcome } = JSON.parse(report(document, 'json')) as { outcome: string }
+    expect(heading.toLowerCase()).toBe(outcome)
+  })
+
+  it('stays small with a thousand classes', () => {
+    expect(report(manyClassesRun(), 'html').length).toBeLessThan(400_000)
+  })
+})
+
+describe('every report', () => {
+  it.each(reportFormats)('as %s holds nothing that the form of a run does not have', (format) => {
+    const marker = 'a-value-of-a-learner'
+    const document = Object.assign(termRun(), { Learner: marker, rows: [{ Comment: marker }] })
+    const hidden = {
+      ...document,
+      differences: document.differences.map((one) => ({ ...one, sample: marker })),
+    }
+    expect(report(readRunDocument(JSON.stringify(hidden), 'a run'), format)).not.toContain(marker)
+  })
+
+  it.each(reportFormats)('as %s is the same each time', (format) => {
+    expect(report(termRun(), format)).toBe(report(termRun(), format))
+  })
+})
+
+describe('explain', () => {
+  it.each([
+    ['RecordedOn', 'value', 'time', 'time:+3600s', 'Times are shifted by an hour'],
+    ['RecordedOn', 'value', 'time', 'time:-3600s', 'Times are shifted by an hour'],
+    ['RecordedOn', 'value', 'time', 'time:+<1s', 'Fractions of a second are cut'],
+    ['Comment', 'value', 'length:51-100', 'length:21-50 cut', 'Comments are cut'],
+    ['Comment', 'value', 'length:10-20', 'length:10-20 trimmed', 'Blanks of comments are removed'],
+    ['Comment', 'null', 'null', 'length:0', 'No comment is written in another way'],
+    ['SchoolAttendanceCode', 'value', 'code:present', 'code:absent', 'The attendance code differs'],
+    ['MinutesLate', 'null', 'null', 'number:0', 'Not late is null on one side and 0 on the other'],
+    ['ExternalID', 'value', 'guid', 'guid', 'The same mark has another id'],
+    ['(row)', 'count', 'count:1', 'count:2', 'A record occurs several times'],
+    ['(row)', 'order', 'place', 'place', 'Records come in another order'],
+    ['(row)', 'onlyV2', '', '', 'Records that V3 does not have'],
+    ['AttendanceHistorys', 'missing', 'element', 'missing', 'Histories of marks differ'],
+    ['reply/layout', 'value', 'layout:nested', 'layout:flat', 'The layout of the batch reply differs'],
+    ['part/http/Content-Length', 'missing', 'field:set', 'field:none', 'Heads of parts differ'],
+    ['part/envelope', 'type', 'envelope:d', 'envelope:none', 'Bodies of parts have another form'],
+    ['errors/Message', 'value', 'text:other', 'text:other', 'Errors are worded or coded differently'],
+    ['Enrolments/LeavingDate', 'null', 'time', 'null', 'A value is null on one side'],
+    ['Enrolments/Type', 'value', 'length:1-9', 'length:1-9', 'Values differ'],
+  ] as const)('says of %s, %s %s and %s: %s', (path, kind, v2Class, v3Class, title) => {
+    expect(explain({ path, kind, v2Class, v3Class }).title).toBe(title)
+  })
+})
