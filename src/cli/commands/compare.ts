@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 
 import type { CompareRunOptions } from '../run-compare-run.ts'
+import { addCompareReport } from './compare-report.ts'
 
 const runExamples = `
 Both services are asked for the marks of these days, V3 through the adapter's own read path, and set against each other record by
@@ -44,6 +45,7 @@ export function addCompare(program: Command, exitWith: (status: number) => void)
       const { runCompareRun } = await import('../run-compare-run.ts')
       exitWith(await runCompareRun(options))
     })
+  addCompareReport(compare, exitWith)
 }
 
 function readBase(text: string): string {

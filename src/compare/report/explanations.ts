@@ -335,6 +335,7 @@ const rules: Readonly<Record<string, string>> = {
   'context-address': 'the same context at another address',
   'servers-own-value': 'a value that every server draws for itself',
   'refused-whole': 'the request was refused as a whole on both sides',
+  'expand-list-of-v3': 'a list that only the expand list of V3 names',
   'no-outcome-shown': 'the reply shows no outcome of the record',
 }
 

@@ -1,0 +1,74 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { readyRun, termRun } from '../compare/report/sample-runs.ts'
+import { runCli } from './run-cli.ts'
+
+let folder = ''
+const id = 'run-20260327-160000-9f3c'
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'markbridge-runs-'))
+  await writeFile(join(folder, `${id}.json`), JSON.stringify(termRun()))
+  const ready = { ...readyRun(), run: 'run-20260301-160000-0001', endedAt: '2026-03-01T16:10:00Z' }
+  await writeFile(join(folder, `${ready.run}.json`), JSON.stringify(ready))
+  await writeFile(join(folder, 'run-cut.json'), JSON.stringify(termRun()).slice(0, 500))
+  await writeFile(join(folder, `${id}.checkpoint.json`), '{}')
+})
+afterAll(async () => rm(folder, { recursive: true, force: true }))
+
+const report = async (...args: string[]) => runCli(['compare', 'report', '--dir', folder, ...args])
+
+test('lists the runs, the newest first, and what is none', async () => {
+  const { status, stdout } = await report('--list')
+  expect(status).toBe(0)
+  expect(
+    stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split(/ {2,}/).slice(0, 6)),
+  ).toEqual([
+    ['run', 'partner', 'from', 'to', 'outcome', 'complete'],
+    [id, 'acme', '2026-01-05', '2026-03-25', 'differs', 'yes'],
+    ['run-20260301-160000-0001', 'acme', '2026-01-05', '2026-03-25', 'ready', 'yes'],
+    ['run-cut', 'not a run: it is not valid JSON. Was it cut off, or is the run still writing it?'],
+  ])
+})
+
+test('writes a page that only its owner may read', async () => {
+  const file = join(folder, 'report.html')
+  const { status, stdout, stderr } = await report('latest', '--out', file)
+  expect([status, stdout, stderr]).toEqual([0, '', `markbridge: the report is in ${file}\n`])
+  expect(await readFile(file, 'utf8')).toMatch(/^<!doctype html>/)
+  expect((await stat(file)).mode & 0o777).toBe(0o600)
+})
+
+test('prints JSON of a run by its id or its path, small counts withheld or exact', async () => {
+  const [byId, exact] = await Promise.all([
+    report(id, '--format', 'json'),
+    report(join(folder, `${id}.json`), '--format', 'json', '--exact'),
+  ])
+  const counts = [byId, exact].map(({ stdout }) => {
+    const { differences } = JSON.parse(stdout) as { differences: { count: unknown }[] }
+    return differences.map(({ count }) => count).slice(-2)
+  })
+  expect(counts).toEqual([
+    ['<5', '<5'],
+    [3, 2],
+  ])
+})
+
+test.each([
+  [[], 'Name a run: an id, a path, or latest.'],
+  [['nowhere'], 'no such file. compare report --list shows the runs there are.'],
+  [['run-cut'], 'Was it cut off'],
+  [['latest', '--format', 'pdf'], "argument 'pdf' is invalid"],
+  [['latest', '--out', '/nowhere/report.html'], '/nowhere/report.html cannot be written: no such file'],
+])('refuses %j with status 2', async (args, message) => {
+  const { status, stderr } = await report(...args)
+  expect(status).toBe(2)
+  expect(stderr).toContain(message)
+})
