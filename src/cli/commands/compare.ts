@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 
+import type { CompareRecordingOptions } from '../run-compare-recording.ts'
 import type { CompareRunOptions } from '../run-compare-run.ts'
 import { addCompareReport } from './compare-report.ts'
 
@@ -12,12 +13,21 @@ Examples:
   markbridge compare run --config markbridge.yaml --partner acme --from 2025-09-01 --to 2026-07-22 --sample 10%
   markbridge compare run --config markbridge.yaml --partner acme --from 2026-09-07 --to 2026-10-02 --learners class.txt --noise
   markbridge compare run … --resume
+  markbridge compare run --recording ./recordings
 
 Credentials are read from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN; for V3, where it has others, from
 MARKBRIDGE_V3_SUBSCRIPTION_KEY and MARKBRIDGE_V3_TOKEN, or from the partner. On a loopback address the default is the sandbox's.
 Ctrl+C ends the run with a report of what was done; --resume goes on. A second Ctrl+C ends it at once.
 Exit status: 0 same or equivalent; 1 something differs; 3 inconclusive (records unknown, the run incomplete, nothing compared); 2 for
 wrong usage or configuration.`
+
+/** The flags of both ways of `compare run`. */
+type RunFlags = Omit<CompareRunOptions, 'from' | 'to'> &
+  Partial<Pick<CompareRunOptions, 'from' | 'to'>> &
+  Partial<Pick<CompareRecordingOptions, 'recording' | 'key'>>
+
+/** Options of reads, which recordings have no use for. */
+const onlyReads = ['from', 'to', 'learners', 'sample', 'registrations', 'noise', 'resume']
 
 /** Adds `compare` with its subcommands. */
 export function addCompare(program: Command, exitWith: (status: number) => void): void {
@@ -29,8 +39,10 @@ export function addCompare(program: Command, exitWith: (status: number) => void)
     .description('read both services for a range of days and compare what they answer')
     .option('--v2 <url>', 'base address of V2 (default: of the configuration)', readBase)
     .option('--v3 <url>', 'base address of V3 (default: of the configuration)', readBase)
-    .requiredOption('--from <day>', 'first day, YYYY-MM-DD', readDay)
-    .requiredOption('--to <day>', 'last day, YYYY-MM-DD', readDay)
+    .option('--from <day>', 'first day, YYYY-MM-DD', readDay)
+    .option('--to <day>', 'last day, YYYY-MM-DD', readDay)
+    .option('--recording <dir>', 'compare recordings instead (markbridge record); no service is needed')
+    .option('--key <source>', 'open recordings that are encrypted with the key of env:NAME or file:path')
     .option('--learners <file>', 'compare the marks of these learners only: one id a line')
     .option('--sample <share>', 'compare the marks of a share of the learners, such as 10%', readShare)
     .option('--registrations', 'compare the registrations of the learners as well')
@@ -41,9 +53,19 @@ export function addCompare(program: Command, exitWith: (status: number) => void)
     .option('--out <dir>', 'folder of the reports', './data/compare')
     .option('--json', 'print one JSON document')
     .addHelpText('after', runExamples)
-    .action(async (options: CompareRunOptions) => {
+    .action(async ({ recording, key, from, to, ...options }: RunFlags, command: Command) => {
+      if (recording !== undefined) {
+        const given = onlyReads.filter((name) => command.getOptionValueSource(name) === 'cli')
+        if (given.length > 0) command.error(`error: --${given.join(', --')} cannot be used with --recording`)
+        const { runCompareRecording } = await import('../run-compare-recording.ts')
+        exitWith(await runCompareRecording({ ...options, recording, ...(key === undefined ? {} : { key }) }))
+        return
+      }
+      if (from === undefined || to === undefined)
+        command.error('error: name the days, --from <day> and --to <day>, or --recording <dir>')
+      if (key !== undefined) command.error('error: --key is for --recording')
       const { runCompareRun } = await import('../run-compare-run.ts')
-      exitWith(await runCompareRun(options))
+      exitWith(await runCompareRun({ ...options, from, to }))
     })
   addCompareReport(compare, exitWith)
 }

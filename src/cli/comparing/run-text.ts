@@ -17,7 +17,7 @@ const meanings: Readonly<Record<Verdict, string>> = {
 }
 
 /** The result of a run for people: verdicts, the largest classes of difference, the next step, where the file is. */
-export function formatRun({ document, path }: RunResult): string {
+export function formatRun({ document, path }: Pick<RunResult, 'document' | 'path'>): string {
   const { compared, partner, from, to, complete } = document
   const who = partner === null ? '' : `, partner ${partner}`
   return [

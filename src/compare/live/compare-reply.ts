@@ -49,6 +49,8 @@ export interface ReplyComparison {
   readonly open: () => Slices
   /** The partner's own rules. */
   readonly rulesOf: (partner: Partner) => OwnRules | undefined
+  /** Larger replies are skipped. Default 1 MiB. */
+  readonly maxReplyBytes?: number
 }
 
 /** A larger reply would be read for too long at once. */
@@ -63,7 +65,7 @@ const COMPARE_WORK = 8_192
 export async function compareReply(
   offered: OfferedWrite,
   places: readonly MarkPlace[],
-  { limits, open, rulesOf }: ReplyComparison,
+  { limits, open, rulesOf, maxReplyBytes = MAX_REPLY_BYTES }: ReplyComparison,
 ): Promise<ReplyResult> {
   const { body, client, receivedMs, request, reply } = offered
   if (body === undefined) return { kind: 'skipped', reason: 'tooLarge' }
@@ -77,7 +79,7 @@ export async function compareReply(
   if (plan.records.length === 0) return { kind: 'skipped', reason: 'empty' }
   const plain = await plainBody(reply)
   if (!Buffer.isBuffer(plain)) return { kind: 'skipped', reason: plain }
-  if (plain.length > MAX_REPLY_BYTES) return { kind: 'skipped', reason: 'tooLarge' }
+  if (plain.length > maxReplyBytes) return { kind: 'skipped', reason: 'tooLarge' }
   const form =
     request.kind === 'record' ? asForm(offered, plain) : readForm(plain, fieldOf(reply, 'content-type'))
   if (form === undefined) return { kind: 'skipped', reason: 'form' }

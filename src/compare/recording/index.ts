@@ -1,3 +1,8 @@
+export {
+  compareRecordings,
+  type CompareRecordingsOptions,
+  type RecordingsResult,
+} from './compare-recordings.ts'
 export type { Exchange, RecordedKind } from './exchange.ts'
 export { createPseudonyms, type Pseudonyms } from './pseudonyms.ts'
 export { createRecorder, type RecordFate, type Recorder } from './recorder.ts'

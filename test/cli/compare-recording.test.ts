@@ -1,0 +1,160 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { request } from 'undici'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+import { createRecordingRelay } from '../../src/cli/recordings/recording-relay.ts'
+import {
+  createPseudonyms,
+  createRecorder,
+  openRecordingStore,
+  recordedKindOf,
+  toExchange,
+} from '../../src/compare/recording/index.ts'
+import type { RunDocument } from '../../src/compare/run-document.ts'
+import { startListening } from '../../src/http/server.ts'
+import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
+import { loadFixtures } from '../e2e/support/fixture.ts'
+import { runCommand } from './run-command.ts'
+
+const env = { RECORDING_KEY: '0d'.repeat(32) }
+const credentials = { authorization: 'Bearer sandbox', 'ocp-apim-subscription-key': 'sandbox' }
+const sealed = ['--key', 'env:RECORDING_KEY']
+
+/** Recordings of the sandbox's V2 in both forms: a batch, and a read of one day. */
+let folder: string
+let sandbox: Sandbox
+let url: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'recordings-compare-'))
+  sandbox = createSandbox({ port: 0 })
+  ;({ url } = await sandbox.listen())
+  const key = Buffer.from(env.RECORDING_KEY, 'hex')
+  const store = (name: string, own?: Buffer) =>
+    openRecordingStore({
+      folder: join(folder, name),
+      key: own,
+      maxBytes: 1e9,
+      maxAgeMs: 1e9,
+      nowMs: Date.now,
+    })
+  const recorderOn = (on: Awaited<ReturnType<typeof store>>, isSealed: boolean) =>
+    createRecorder({
+      store: on,
+      pseudonyms: isSealed ? undefined : createPseudonyms(randomBytes(32)),
+      onFate: () => undefined,
+      onStopped: () => undefined,
+      later: (act) => setImmediate(act),
+      maxExchangeBytes: 1e8,
+    })
+  const recorders = [recorderOn(await store('sealed', key), true), recorderOn(await store('shown'), false)]
+  const relay = createRecordingRelay({
+    v2: new URL(url),
+    isRecorded: (method, target) => recordedKindOf(method, target.split('?', 1)[0] ?? '') !== undefined,
+    onExchange: (wire) => {
+      const exchange = toExchange(wire, 1e8)
+      if (exchange !== undefined) for (const recorder of recorders) recorder.offer(exchange)
+    },
+    maxCopyBytes: 1e8,
+  })
+  await send(`http://127.0.0.1:${await startListening(relay, 0, '127.0.0.1')}`)
+  relay.close()
+  relay.closeAllConnections()
+  for (const recorder of recorders) await recorder.close()
+})
+afterAll(async () => {
+  await sandbox.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const learners: string[] = []
+
+async function send(relay: string): Promise<void> {
+  const fixture = (await loadFixtures()).find(({ name }) => name === 'class-register')
+  const type = fixture?.request.headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? ''
+  const headers = { ...credentials, 'content-type': type }
+  const body = fixture?.request.body ?? Buffer.alloc(0)
+  learners.push(...[...body.toString().matchAll(/"Learner":\s*"([^"]+)"/g)].map(([, id = '']) => id))
+  const batch = await request(`${relay}/V2/Attendance/$batch`, { method: 'POST', headers, body })
+  expect(batch.statusCode).toBe(200)
+  await batch.body.dump()
+  const days = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart le 2026-03-02T23:59:59Z'
+  const query = `$filter=${encodeURIComponent(days)}`
+  const read = await request(`${relay}/V2/Attendance/AttendanceRecords?${query}`, { headers: credentials })
+  expect(read.statusCode).toBe(200)
+  await read.body.dump()
+}
+
+const run = (form: string, ...args: string[]) =>
+  runCommand(
+    ['compare', 'run', '--recording', join(folder, form), '--out', join(folder, 'runs'), ...args],
+    env,
+  )
+const effects = async (): Promise<string> => {
+  const { body } = await request(`${url}/_sandbox/effects`)
+  return body.text()
+}
+
+describe('compare run --recording', () => {
+  it('finds the same in both forms, with no service', async () => {
+    const [before, first, second] = [await effects(), await run('sealed', ...sealed, '--json'), await run('shown', '--json')] // prettier-ignore
+    const [own, other] = [first, second].map(({ stdout }) => JSON.parse(stdout) as RunDocument)
+    const found = {
+      kind: 'recording',
+      complete: true,
+      ...{ offered: 30, compared: 30, dropped: 0, skipped: 0 },
+      verdicts: { same: 0, equivalent: 27, differs: 3, onlyV2: 0, onlyV3: 0, unknown: 0 },
+      // The sandbox's V2 and V3 refuse with other words.
+      differences: [{ path: 'errors/Message', kind: 'value' }],
+    }
+    expect([first.status, second.status]).toEqual([1, 1])
+    expect(own).toMatchObject(found)
+    expect(other).toMatchObject(found)
+    expect(other?.differences).toEqual(own?.differences)
+    expect(other?.equivalences).toEqual(own?.equivalences)
+    expect(first.stderr).toMatch(/1 recorded read\(s\) were left out: --v3/)
+    expect(await effects()).toBe(before)
+  })
+
+  it('writes a report without a value', async () => {
+    await run('sealed', ...sealed)
+    const names = await readdir(join(folder, 'runs'))
+    expect(names.length).toBeGreaterThan(0)
+    const texts = await Promise.all(names.map((name) => readFile(join(folder, 'runs', name), 'utf8')))
+    expect(learners.length).toBeGreaterThan(20)
+    expect(learners.filter((id) => texts.join().includes(id))).toEqual([])
+  })
+
+  it('reads V3 for reads that were recorded, and posts nothing', async () => {
+    const before = await effects()
+    const { stdout, stderr } = await run('sealed', ...sealed, '--json', '--v3', url)
+    const { kinds } = JSON.parse(stdout) as RunDocument
+    const reads = kinds.find(({ name }) => name === 'readFilter')?.verdicts
+    expect({ reads, stderr }).toMatchObject({ reads: { differs: 0, onlyV2: 0, onlyV3: 0 }, stderr: '' })
+    expect((reads?.same ?? 0) + (reads?.equivalent ?? 0)).toBeGreaterThan(10)
+    expect(await effects()).toBe(before)
+  })
+
+  it.each<[string, string[], RegExp]>([
+    ['sealed', [], /is encrypted\. Name its key with --key/],
+    ['shown', ['--v3', 'http://127.0.0.1:1'], /pseudonyms, which no service knows/],
+    ['shown', ['--v2', 'http://127.0.0.1:1'], /V2 is not asked/],
+    ['shown', ['--from', '2026-01-01', '--noise'], /--from, --noise cannot be used with --recording/],
+    ['nothing', [], /nothing cannot be read/],
+    ['runs', [], /has no recording/],
+  ])('refuses %s with %j', async (form, args, text) => {
+    const { status, stderr } = await run(form, ...args)
+    expect([status, stderr]).toEqual([2, expect.stringMatching(text)])
+  })
+
+  it('asks for days or a recording', async () => {
+    const { status, stderr } = await runCommand(['compare', 'run', '--v2', url, '--v3', url])
+    expect([status, stderr]).toEqual([
+      2,
+      expect.stringMatching(/--from <day> and --to <day>, or --recording/),
+    ])
+  })
+})
