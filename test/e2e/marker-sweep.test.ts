@@ -92,7 +92,7 @@ test('no value of a learner or a mark and no credential is in what comparison wr
   })
   const adapter = await startAdapter(url, {
     v2: { baseUrl: v2Url },
-    partners: [{ id: 'acme', match: { any: true }, stage: 'shadow' }],
+    partners: [{ id: 'acme', match: { any: true }, stage: 'shadow', compare: { settleMs: 1_000 } }],
     journal: {
       url: `sqlite:${join(folder, 'journal.db')}`,
       keys: [{ id: 'k1', key: new Secret('ab'.repeat(32)) }],
@@ -109,7 +109,13 @@ test('no value of a learner or a mark and no credential is in what comparison wr
     headers: clientHeaders,
   })
   const shown = (JSON.parse(read.text) as { value: { ExternalID: string }[] }).value
-  await vi.waitFor(async () => expect([...(await readSamples(adapter)).values()].length).toBeGreaterThan(0))
+  const countOf = async (name: string): Promise<number> =>
+    [...(await readSamples(adapter))].reduce(
+      (sum, [sample, value]) => sum + (sample.startsWith(`markbridge_compare_${name}_total`) ? value : 0),
+      0,
+    )
+  // The reply, the marks on V3, the answer to the read.
+  await vi.waitFor(async () => expect(await countOf('compared')).toBeGreaterThanOrEqual(3), 20_000)
   const metrics = await adapter.request('GET', '/metrics')
 
   // Offline: the whole command to its end, without V3, and with a token of no client.
