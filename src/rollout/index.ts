@@ -46,4 +46,4 @@ export type {
   KeptEvidence,
   PairCounts,
 } from './evidence/evidence-store.ts'
-export { fingerprintOf } from './seen/distinct-count.ts'
+export { codeFingerprint } from './seen/distinct-count.ts'

@@ -1,5 +1,5 @@
 import type { EvidenceEntry, EvidenceKey, HashedPair } from '../../rollout/index.ts'
-import { fingerprintOf } from '../../rollout/index.ts'
+import { codeFingerprint } from '../../rollout/index.ts'
 import type { CheckKind, ComparedExchange, ComparedRecord } from '../compared-exchange.ts'
 import { checkBits, countName } from './count-name.ts'
 
@@ -50,8 +50,9 @@ function countRecord(
   if (codeClass !== undefined) add('codeClass', codeClass, verdict)
   if (day !== undefined) add('day', isNear(day, key.today) ? day : 'other', verdict)
   const seen = isJudged(record) ? 'compared' : 'seen'
-  if (record.code !== undefined && record.code.length <= MAX_CODE_LENGTH)
-    add('code', check, fingerprintOf(record.code), seen)
+  const { code = '' } = record
+  const name = code.length <= MAX_CODE_LENGTH ? codeFingerprint(code) : undefined
+  if (name !== undefined) add('code', check, name, seen)
   for (const code of new Set(record.errorCodes))
     add('error', check, ERROR_CODE.test(code) ? code : 'other', seen)
   if (!isJudged(record)) return

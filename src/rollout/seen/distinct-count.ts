@@ -29,6 +29,13 @@ export function fingerprintOf(text: string): string {
     .join('-')
 }
 
+const NO_CODE = '00000000-0000-0000-0000-000000000000'
+
+/** The fingerprint of an attendance code in any case, by which what was seen and what was compared are matched; undefined: it names none. */
+export function codeFingerprint(code: string): string | undefined {
+  return code === '' || code === NO_CODE ? undefined : fingerprintOf(code.toLowerCase())
+}
+
 /**
  * Two hashes of 32 bits, by multiplication and a final mix as MurmurHash3 has them: each record of each write is counted, and a cryptographic
  * hash takes ten times as long.

@@ -2,7 +2,7 @@ import type { Clock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { Side } from '../stage.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
-import { countText, fingerprintOf } from './distinct-count.ts'
+import { codeFingerprint, countText } from './distinct-count.ts'
 import { formatSeen, mergedNotes, nothingSeen, parseSeen, type SeenDraft, seenName } from './seen-note.ts'
 
 /** A write that was decoded. */
@@ -99,8 +99,9 @@ export function createLiveSeen({ store, clock, onFailure }: LiveSeenOptions): Li
       countText(seen.schools, unit)
       for (const { key, code } of records) {
         if (key !== undefined) countText(seen.records, key)
-        if (code !== undefined && code.length <= MAX_CODE_LENGTH && seen.codes.size < MAX_CODES)
-          seen.codes.add(fingerprintOf(code))
+        if (code === undefined || code.length > MAX_CODE_LENGTH || seen.codes.size >= MAX_CODES) continue
+        const name = codeFingerprint(code)
+        if (name !== undefined) seen.codes.add(name)
       }
       const minute = Math.floor(receivedMs / 60_000)
       note.minutes.set(minute, (note.minutes.get(minute) ?? 0) + records.length)

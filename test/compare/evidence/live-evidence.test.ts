@@ -7,7 +7,7 @@ import type { ComparedExchange } from '../../../src/compare/compared-exchange.ts
 import { createLiveEvidence, type LiveEvidence, toFigures } from '../../../src/compare/evidence/index.ts'
 import { AdapterError } from '../../../src/errors.ts'
 import type { ComparisonFigures } from '../../../src/rollout/advise-comparison.ts'
-import { fingerprintOf } from '../../../src/rollout/seen/distinct-count.ts'
+import { codeFingerprint } from '../../../src/rollout/seen/distinct-count.ts'
 import type { EvidenceStore, KeptEvidence } from '../../../src/rollout/evidence/evidence-store.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
 import { type DatabaseClock, openEvidence, START_MS } from '../../rollout/evidence/open-evidence.ts'
@@ -133,6 +133,15 @@ describe('the evidence of live comparison', () => {
     expect(kept?.periods).toEqual([{ differing: 1, schools: [[3], [], [], []] }])
   })
 
+  it('has the codes of writes by the names that what was seen has, in any case', async () => {
+    const { live, figures } = await run()
+    const code = 'ABCDEF00-0000-4000-8000-00000000000B'
+    live.compared(exchangeOf([recordOf('ann', { code: code.toLowerCase() }), recordOf('ben', { code: '' })]))
+    await live.stop()
+    expect((await figures()).codes).toEqual([codeFingerprint(code)])
+    expect(codeFingerprint('00000000-0000-0000-0000-000000000000')).toBeUndefined()
+  })
+
   it('is not bought by a client that repeats one learner ten thousand times', async () => {
     const { live, clock, figures } = await run()
     live.start()
@@ -231,5 +240,5 @@ describe('the evidence of live comparison', () => {
 })
 
 function codeName(code: string): string {
-  return encodeURIComponent(fingerprintOf(code))
+  return encodeURIComponent(codeFingerprint(code) ?? '')
 }

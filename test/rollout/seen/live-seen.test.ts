@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { fingerprintOf } from '../../../src/rollout/seen/distinct-count.ts'
+import { codeFingerprint } from '../../../src/rollout/seen/distinct-count.ts'
 import { createLiveSeen, type LiveSeen, type SeenWrite } from '../../../src/rollout/seen/live-seen.ts'
 import { figuresOf, parseSeen, peakOf, seenName, type SeenNote } from '../../../src/rollout/seen/seen-note.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
@@ -61,8 +61,8 @@ describe('what was seen of a partner', () => {
     await stopAll(instances)
     const { sides, unreadable, credentials, revision } = note()
     expect({ v2: figuresOf(sides.v2), v3: figuresOf(sides.v3), unreadable, credentials, revision }).toEqual({
-      v2: { batches: 2, records: 30, schools: 2, codes: [fingerprintOf('N')] },
-      v3: { batches: 1, records: 1, schools: 1, codes: [fingerprintOf('L')] },
+      v2: { batches: 2, records: 30, schools: 2, codes: [codeFingerprint('N')] },
+      v3: { batches: 1, records: 1, schools: 1, codes: [codeFingerprint('L')] },
       unreadable: 1,
       credentials: 'accepted',
       revision: 4,
