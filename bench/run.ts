@@ -2,6 +2,7 @@ import { availableParallelism, cpus, release } from 'node:os'
 
 import { benchAdapter } from './adapter-bench.ts'
 import { benchCompareRun } from './compare-run-bench.ts'
+import { benchCompareDiff } from './compare-diff-bench.ts'
 import { benchDecode } from './decode-bench.ts'
 import { benchJournal } from './journal-bench.ts'
 import { benchAdapterMemory, benchDecodeMemory } from './memory-bench.ts'
@@ -27,6 +28,7 @@ const benches: readonly (readonly [string, () => Promise<Row[]>])[] = [
   ['relay', benchRelay],
   ['sandbox', benchSandbox],
   ['compare run', benchCompareRun],
+  ['compare diff', benchCompareDiff],
 ]
 
 const only = process.argv.slice(2)

@@ -17,6 +17,7 @@ import { createReloadTarget } from './app/reload-target.ts'
 import { createReloadReport } from './app/report-reload.ts'
 import { toPartners } from './app/to-partners.ts'
 import { toComparison } from './app/to-comparison.ts'
+import { toLearning } from './app/to-learning.ts'
 import type { OnCompared } from './compare/compared-exchange.ts'
 import type { Config } from './config/index.ts'
 import { createAddressList } from './http/address-list.ts'
@@ -191,6 +192,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     clock: systemClock,
     events,
   })
+  const learning = toLearning(hasStages ? rollout.store : undefined, limits.batch)
   const comparison = toComparison({
     config,
     limits: limits.batch,
@@ -201,6 +203,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     metrics,
     events,
     nowMs,
+    learning,
     onCompared: (exchange) => {
       evidence.compared(exchange)
       overrides.onCompared?.(exchange)
@@ -336,6 +339,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       await parts.recovery.stop()
       await parts.keeper.stop()
       await comparison.close()
+      await learning.stop()
       await evidence.stop()
       await parts.guards.stop()
       await seen.stop()
@@ -362,6 +366,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       guards.start()
       evidence.start()
       seen.start()
+      learning.start()
       ready = true
       const { host } = config.listen
       const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`

@@ -7,6 +7,7 @@ import {
   createPacedSides,
   type LiveComparison,
 } from '../compare/live/index.ts'
+import type { LiveLearning } from '../compare/learn/index.ts'
 import type { OnCompared } from '../compare/compared-exchange.ts'
 import type { Config } from '../config/index.ts'
 import type { Slicing } from '../http/slices.ts'
@@ -20,6 +21,7 @@ import { createFairGate, createWholeReader, type RateLimits } from '../upstream/
 import type { BatchLimits } from '../v2/index.ts'
 import { createSharedReader, createV3Reader } from '../v3/index.ts'
 import { backgroundClock } from '../clock.ts'
+import { learnFrom } from './to-learning.ts'
 import { createLiveOwnRules } from './own-rules.ts'
 
 export interface ComparisonParts {
@@ -32,6 +34,8 @@ export interface ComparisonParts {
   readonly metrics: Pick<Metrics, 'compare' | 'addGauge'>
   readonly events: Pick<Events, 'internalError' | 'unmarkedCodesUnknown'>
   readonly nowMs: () => number
+  /** Counts what V2's replies show of the partner's interface. */
+  readonly learning: Pick<LiveLearning, 'observe'>
   /** Takes what was compared. */
   readonly onCompared: OnCompared
 }
@@ -102,6 +106,9 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
     openCheck,
     rulesOf: ({ id }) => rules.of(id),
     isContinued: (query) => planner.tokenOf(query) !== undefined,
+    onExchange: (exchange) => {
+      learnFrom(parts.learning, exchange)
+    },
     onFailed: (cause) =>
       events.internalError({
         errorName: cause instanceof Error ? cause.name : typeof cause,

@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 
 import type { CompareRecordingOptions } from '../run-compare-recording.ts'
 import type { CompareRunOptions } from '../run-compare-run.ts'
+import { addCompareLearn } from './compare-learn.ts'
 import { addCompareReport } from './compare-report.ts'
 
 const runExamples = `
@@ -68,6 +69,7 @@ export function addCompare(program: Command, exitWith: (status: number) => void)
       exitWith(await runCompareRun({ ...options, from, to }))
     })
   addCompareReport(compare, exitWith)
+  addCompareLearn(compare, exitWith)
 }
 
 function readBase(text: string): string {

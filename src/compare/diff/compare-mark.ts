@@ -81,9 +81,29 @@ const isSameHistories = (v2: unknown, v3: unknown): boolean =>
 
 /** True where every member is one of a mark's. */
 function hasNoOthers(mark: Members): boolean {
-  for (const name in mark) if (!fieldNames.has(name) && !isControlName(name)) return false
-  return true
+  // The usual mark has all members and no other; counting is cheaper than looking each of them up.
+  let count = 0
+  for (const name in mark) if (name !== '') count += 1
+  return (count === fieldNames.size && hasAllFields(mark)) || Object.keys(mark).every(isFieldOrControl)
 }
+
+/** Members that are there although they are undefined would make another one pass for them: JSON has none. */
+const hasAllFields = (mark: Members): boolean =>
+  mark['ExternalID'] !== undefined &&
+  mark['Present'] !== undefined &&
+  mark['Absent'] !== undefined &&
+  mark['RecordedOn'] !== undefined &&
+  mark['ChangeProcessName'] !== undefined &&
+  mark['AttendableEventStart'] !== undefined &&
+  mark['RecordedBy'] !== undefined &&
+  mark['Learner'] !== undefined &&
+  mark['AttendableEvent'] !== undefined &&
+  mark['SchoolAttendanceCode'] !== undefined &&
+  mark['MinutesLate'] !== undefined &&
+  mark['Comment'] !== undefined &&
+  mark[HISTORIES] !== undefined
+
+const isFieldOrControl = (name: string): boolean => fieldNames.has(name) || isControlName(name)
 
 /** The class of a code, and of the booleans that go with it, is what the booleans say of it: neither tells the code of a learner. */
 function compareCode(name: string, v2: Members, v3: Members, findings: Findings): void {

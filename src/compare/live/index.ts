@@ -1,7 +1,7 @@
 export { type AskOptions, createAskSides } from './ask-sides.ts'
 export { type CheckCounts, type CheckEnd, createChecks } from './checks.ts'
 export { createLiveComparison, type LiveComparison } from './live-comparison.ts'
-export type { OfferedExchange, OfferedReply, ServedRecord } from './offered-exchange.ts'
+export { fieldOf, type OfferedExchange, type OfferedReply, type ServedRecord } from './offered-exchange.ts'
 export { createPacedSides, type PacedSides } from './paced-side.ts'
 export { compareReply } from './compare-reply.ts'
 export { createLatestMarks } from './latest-marks.ts'

@@ -48,6 +48,8 @@ export interface LiveComparisonOptions {
   readonly rulesOf: (partner: Partner) => OwnRules | undefined
   /** True for the query of a next link of the adapter. */
   readonly isContinued: (query: string) => boolean
+  /** Shown each exchange whose turn it is, whatever can be compared of it. */
+  readonly onExchange: (exchange: OfferedExchange) => void
   /** Called with an error of a comparison itself. */
   readonly onFailed: (cause: unknown) => void
   /** 0 up to 1, as `Math.random`. */
@@ -93,6 +95,7 @@ export function createLiveComparison(options: LiveComparisonOptions): LiveCompar
     later: options.later,
     work: async (offer) => {
       try {
+        options.onExchange(offer.exchange)
         await begin(offer, options, start)
       } catch (cause) {
         offer.first.skipped('failed')

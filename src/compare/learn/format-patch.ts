@@ -1,0 +1,53 @@
+import type { LearnedProposals, Proposal, Sighting } from './propose.ts'
+
+/** The proposals as a patch of the configuration file, each line with the counts behind it; all else as comments. */
+export function formatPatch(
+  partner: string,
+  { exchanges, unreadable, proposals, errors }: LearnedProposals,
+): string {
+  const changes = proposals.filter(({ result }) => result === 'change')
+  const lines = [
+    `# observed: ${exchanges.batch} batches, ${exchanges.record} single records, ${exchanges.read} reads`,
+    ...(unreadable > 0 ? [`# ${unreadable} replies could not be read`] : []),
+    ...(changes.length > 0
+      ? ['partners:', `  - id: ${partner}`, ...patchOf(changes)]
+      : ['# nothing to change']),
+    ...proposals
+      .filter(({ result }) => result === 'keep')
+      .map((one) => `# ${one.path}: ${one.current} fits: ${toText(one.evidence)}`),
+    ...proposals
+      .filter(({ result }) => result === 'contradictory')
+      .map(
+        (one) =>
+          `# ${one.path}: not proposed, the evidence is contradictory: ${toText(one.evidence)}${noteOf(one)}`,
+      ),
+    ...proposals
+      .filter(({ result }) => result === 'none')
+      .map(
+        (one) =>
+          `# ${one.path}: not proposed, ${one.evidence.length === 0 ? 'nothing was seen of it' : toText(one.evidence)}${noteOf(one)}`,
+      ),
+    ...errors.map(({ status, code, message, count }) => `# error ${status} ${code}: ${message} (${count})`),
+  ]
+  return lines.join('\n')
+}
+
+function patchOf(changes: readonly Proposal[]): readonly string[] {
+  const lines: string[] = []
+  let open = ''
+  for (const { path, proposed, evidence } of changes) {
+    const [first = '', second] = path.split('.')
+    const section = second === undefined ? '' : first
+    if (section !== open && section !== '') lines.push(`    ${section}:`)
+    open = section
+    lines.push(
+      `${second === undefined ? '    ' : '      '}${second ?? first}: ${String(proposed)} # ${toText(evidence)}`,
+    )
+  }
+  return lines
+}
+
+const toText = (evidence: readonly Sighting[]): string =>
+  evidence.map(({ seen, count }) => `${count} × ${seen}`).join(', ')
+
+const noteOf = ({ note }: Proposal): string => (note === undefined ? '' : `; ${note}`)

@@ -1,0 +1,139 @@
+import { AdapterError, errorRules } from '../../errors.ts'
+import { type BatchLimits, decodeBatch, decodeBatchReply } from '../../v2/index.ts'
+import { isMembers } from '../diff/values.ts'
+import { isTypeName, safeCode, safeMessage, WITHHELD } from './safe-texts.ts'
+
+/** A request of a V2 client and V2's reply to it. */
+export interface LearnedExchange {
+  readonly kind: 'batch' | 'record' | 'read'
+  readonly request: {
+    readonly contentType: string | undefined
+    readonly accept: string | undefined
+    /** Decompressed; undefined: it was too large. */
+    readonly body: Buffer | undefined
+  }
+  readonly reply: {
+    readonly status: number
+    readonly contentType: string | undefined
+    /** Decompressed; undefined: it was too large, or has a coding that is not read. */
+    readonly body: Buffer | undefined
+  }
+}
+
+/** Larger replies say nothing that smaller ones do not. */
+const MAX_REPLY_BYTES = 1_048_576
+/** Records of one reply that are read as JSON. */
+const MAX_RECORDS = 50
+const MAX_DEPTH = 8
+
+/** What the members with a Type are in V3. */
+const typeKeys: Readonly<Record<string, string>> = {
+  Attendee: 'attendeeType',
+  Learner: 'attendeeType',
+  Event: 'eventType',
+  AttendableEvent: 'eventType',
+  AttendanceCode: 'codeType',
+  SchoolAttendanceCode: 'codeType',
+}
+
+/**
+ * What a reply of V2 shows of the partner's interface, as names of counts: `layout/nested/plain`, `part/msgtype`, `envelope/data`,
+ * `mismatch/empty`, `error/400/ATT_VAL_2/…`, `type/eventType/…`. None holds an id or a value of a record. Never throws for what it is sent.
+ */
+export function observeExchange(exchange: LearnedExchange, limits: BatchLimits): readonly string[] {
+  const { kind, reply } = exchange
+  const seen = new Set<string>([`exchange/${kind}`])
+  if (reply.body === undefined || reply.body.length > MAX_REPLY_BYTES) return [...seen]
+  try {
+    if (kind === 'batch' && reply.status === 200) observeBatch(exchange, reply.body, limits, seen)
+    else observeBody(reply.status, reply.body.toString('utf8'), seen)
+  } catch (cause) {
+    if (!(cause instanceof AdapterError) || errorRules[cause.code].class !== 'request') throw cause
+    seen.add('reply/unreadable')
+  }
+  return [...seen]
+}
+
+function observeBatch(
+  { request, reply }: LearnedExchange,
+  body: Buffer,
+  limits: BatchLimits,
+  seen: Set<string>,
+): void {
+  const parts = decodeBatchReply(body, reply.contentType)
+  if (request.body !== undefined && !idsAgree(request, limits))
+    seen.add(parts.length === 0 ? 'mismatch/empty' : 'mismatch/parts')
+  // The empty reply is of one form, whatever the layout is.
+  if (parts.length === 0) return
+  // No line of a JSON text can begin so: its strings have no line ends.
+  const heads = body.toString('latin1')
+  const layout = /^content-type:[ \t]*multipart\/mixed/im.test(heads) ? 'nested' : 'flat'
+  seen.add(`layout/${layout}/${isGeneric(request.accept) ? 'generic' : 'plain'}`)
+  for (const [, parameter] of heads.matchAll(/^content-type:[ \t]*application\/http([^\r\n]*)/gim)) {
+    seen.add(/;\s*msgtype\s*=\s*"?response/i.test(parameter ?? '') ? 'part/msgtype' : 'part/http')
+  }
+  for (const part of parts.slice(0, MAX_RECORDS)) observeBody(part.status, part.body, seen)
+}
+
+/** True for a client that `layout: auto` answers in the nested layout, as far as `Accept` says. */
+const isGeneric = (accept: string | undefined): boolean => /\bmultipart\/mixed\b/i.test(accept ?? '')
+
+function idsAgree({ body, contentType }: LearnedExchange['request'], limits: BatchLimits): boolean {
+  if (body === undefined) return true
+  try {
+    return decodeBatch(body, contentType, { limits }).idsAgree
+  } catch (cause) {
+    if (cause instanceof AdapterError && errorRules[cause.code].class === 'request') return true
+    throw cause
+  }
+}
+
+function observeBody(status: number, text: string, seen: Set<string>): void {
+  const value = parse(text)
+  if (value === undefined) return
+  if (status >= 400) {
+    observeErrors(status, value, seen)
+    return
+  }
+  if (status >= 300) return
+  if (isMembers(value)) seen.add(Object.keys(value).join() === 'd' ? 'envelope/data' : 'envelope/plain')
+  observeTypes(value, seen, 0)
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The array form of V2 (service.md 7). */
+function observeErrors(status: number, value: unknown, seen: Set<string>): void {
+  if (!Array.isArray(value)) return
+  for (const entry of value.slice(0, MAX_RECORDS)) {
+    if (!isMembers(entry)) continue
+    const { ErrorCode, Message } = entry
+    if (typeof ErrorCode !== 'string' || typeof Message !== 'string') continue
+    const code = safeCode(ErrorCode)
+    // The message of a code that is none of the service's says nothing.
+    const message = code === WITHHELD ? WITHHELD : safeMessage(Message)
+    seen.add(`error/${Math.min(599, status)}/${code}/${message}`)
+  }
+}
+
+function observeTypes(value: unknown, seen: Set<string>, depth: number): void {
+  if (depth > MAX_DEPTH || typeof value !== 'object' || value === null) return
+  if (Array.isArray(value)) {
+    for (const element of value.slice(0, MAX_RECORDS)) observeTypes(element, seen, depth + 1)
+    return
+  }
+  for (const [name, member] of Object.entries(value)) {
+    const key = Object.hasOwn(typeKeys, name) ? typeKeys[name] : undefined
+    if (key !== undefined && isMembers(member)) {
+      const { Type } = member
+      if (typeof Type === 'string' && isTypeName(Type)) seen.add(`type/${key}/${Type}`)
+    }
+    observeTypes(member, seen, depth + 1)
+  }
+}

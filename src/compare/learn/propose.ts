@@ -1,0 +1,155 @@
+import type { Learned } from './learned.ts'
+
+/** The settings of a partner that can be learned. */
+export interface LearnableSettings {
+  readonly layout: string
+  readonly quirks: {
+    readonly dataEnvelope: boolean
+    readonly msgtypeResponse: boolean
+    readonly mismatch: string
+  }
+  readonly v3: { readonly attendeeType: string; readonly eventType: string; readonly codeType: string }
+}
+
+/** What was seen, and in how many exchanges. */
+export interface Sighting {
+  readonly seen: string
+  readonly count: number
+}
+
+/** What the evidence says of one key of the configuration. */
+export interface Proposal {
+  /** `quirks.dataEnvelope` */
+  readonly path: string
+  readonly current: string | boolean
+  /** `change`: the evidence is for `proposed`. `keep`: for the current value. `contradictory`, `none`: nothing can be proposed. */
+  readonly result: 'change' | 'keep' | 'contradictory' | 'none'
+  /** Only with `change`. */
+  readonly proposed?: string | boolean
+  readonly evidence: readonly Sighting[]
+  /** What the evidence cannot show, where there is such a thing. */
+  readonly note?: string
+}
+
+/** An error that V2 answered with. */
+export interface LearnedError {
+  readonly status: number
+  readonly code: string
+  /** `(withheld)`: it may hold a value of a record. */
+  readonly message: string
+  readonly count: number
+}
+
+export interface LearnedProposals {
+  readonly exchanges: { readonly batch: number; readonly record: number; readonly read: number }
+  /** Replies that have the form of none. */
+  readonly unreadable: number
+  readonly proposals: readonly Proposal[]
+  readonly errors: readonly LearnedError[]
+}
+
+/** Proposes settings from what was counted: only what all of the evidence says, and nothing without any. */
+export function propose(learned: Learned, settings: LearnableSettings): LearnedProposals {
+  const countOf = (name: string): number => learned.get(name) ?? 0
+  return {
+    exchanges: {
+      batch: countOf('exchange/batch'),
+      record: countOf('exchange/record'),
+      read: countOf('exchange/read'),
+    },
+    unreadable: countOf('reply/unreadable'),
+    proposals: [
+      proposeLayout(learned, settings.layout),
+      decide('quirks.dataEnvelope', settings.quirks.dataEnvelope, [
+        { value: true, seen: 'records inside d', count: countOf('envelope/data') },
+        { value: false, seen: 'records without an envelope', count: countOf('envelope/plain') },
+      ]),
+      decide('quirks.msgtypeResponse', settings.quirks.msgtypeResponse, [
+        { value: true, seen: 'parts with msgtype=response', count: countOf('part/msgtype') },
+        { value: false, seen: 'parts without a msgtype', count: countOf('part/http') },
+      ]),
+      proposeMismatch(learned, settings.quirks.mismatch),
+      ...(['attendeeType', 'eventType', 'codeType'] as const).map((name) =>
+        decide(
+          `v3.${name}`,
+          settings.v3[name],
+          [...learned]
+            .filter(([key]) => key.startsWith(`type/${name}/`))
+            .map(([key, count]) => {
+              const value = key.slice(`type/${name}/`.length)
+              return { value, seen: `Type ${value}`, count }
+            }),
+        ),
+      ),
+    ],
+    errors: toErrors(learned),
+  }
+}
+
+interface Choice extends Sighting {
+  readonly value: string | boolean
+}
+
+function decide(path: string, current: string | boolean, choices: readonly Choice[]): Proposal {
+  const seen = choices.filter(({ count }) => count > 0)
+  const evidence = seen.map(({ seen: what, count }) => ({ seen: what, count }))
+  const [first] = seen
+  if (first === undefined) return { path, current, result: 'none', evidence }
+  if (seen.length > 1) return { path, current, result: 'contradictory', evidence }
+  if (first.value === current) return { path, current, result: 'keep', evidence }
+  return { path, current, result: 'change', proposed: first.value, evidence }
+}
+
+/** `auto` where V2 itself answers by the request: nested those clients only that accept multipart/mixed. */
+function proposeLayout(learned: Learned, current: string): Proposal {
+  const counts = (['flat', 'nested'] as const).flatMap((layout) =>
+    (['plain', 'generic'] as const).map((client) => ({
+      layout,
+      client,
+      count: learned.get(`layout/${layout}/${client}`) ?? 0,
+    })),
+  )
+  const seen = counts.filter(({ count }) => count > 0)
+  const evidence = seen.map(({ layout, client, count }) => ({
+    seen: `${layout} replies to ${client === 'generic' ? 'clients that accept multipart/mixed' : 'other clients'}`,
+    count,
+  }))
+  const path = 'layout'
+  const layouts = new Set(seen.map(({ layout }) => layout))
+  const [only] = layouts
+  if (only === undefined) return { path, current, result: 'none', evidence }
+  const isByClient = seen.every(({ layout, client }) => (layout === 'nested') === (client === 'generic'))
+  if (layouts.size > 1 && !isByClient) return { path, current, result: 'contradictory', evidence }
+  const proposed = layouts.size > 1 ? 'auto' : only
+  // `auto` that gives these clients what they got is right as it is.
+  if (proposed === current || (current === 'auto' && isByClient))
+    return { path, current, result: 'keep', evidence }
+  return { path, current, result: 'change', proposed, evidence }
+}
+
+/** V2's reply to such a batch is the same whether it keeps the records or not. */
+function proposeMismatch(learned: Learned, current: string): Proposal {
+  const evidence = [
+    { seen: 'batches of other ids, answered without parts', count: learned.get('mismatch/empty') ?? 0 },
+    { seen: 'batches of other ids, answered with parts', count: learned.get('mismatch/parts') ?? 0 },
+  ].filter(({ count }) => count > 0)
+  const path = 'quirks.mismatch'
+  if (evidence.length === 0) return { path, current, result: 'none', evidence }
+  // Parts are outcomes: V2 tried to apply the records.
+  if (evidence.length === 1 && evidence[0]?.seen.endsWith('with parts') === true)
+    return current === 'post'
+      ? { path, current, result: 'keep', evidence }
+      : { path, current, result: 'change', proposed: 'post', evidence }
+  const note = 'the reply does not say whether V2 kept the records: read one of them on V2'
+  return { path, current, result: evidence.length > 1 ? 'contradictory' : 'none', evidence, note }
+}
+
+function toErrors(learned: Learned): readonly LearnedError[] {
+  return [...learned]
+    .flatMap(([name, count]) => {
+      const [, status, code, message] = /^error\/(\d{3})\/([^/]+)\/(.+)$/.exec(name) ?? []
+      if (status === undefined || code === undefined || message === undefined) return []
+      return [{ status: Number(status), code, message, count }]
+    })
+    .toSorted((one, other) => other.count - one.count)
+}

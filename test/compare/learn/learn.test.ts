@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto'
+
+import { describe, expect, it } from 'vitest'
+
+import {
+  formatPatch,
+  type LearnableSettings,
+  type LearnedExchange,
+  observeExchange,
+  propose,
+} from '../../../src/compare/learn/index.ts'
+import {
+  type BatchLayout,
+  createBatchEncoder,
+  defaultBatchLimits,
+  encodeErrorArray,
+  encodeMismatch,
+  envelopRecord,
+} from '../../../src/v2/index.ts'
+import { batchOf, flatRecord } from '../../support/batch-request.ts'
+
+const defaults: LearnableSettings = {
+  layout: 'flat',
+  quirks: { dataEnvelope: false, msgtypeResponse: false, mismatch: 'post' },
+  v3: {
+    attendeeType: 'Learner.Identifier',
+    eventType: 'Attendance.AttendanceSession',
+    codeType: 'Attendance.Lookup',
+  },
+}
+
+interface Face {
+  readonly layout?: BatchLayout
+  readonly msgtype?: boolean
+  readonly envelope?: boolean
+  readonly accept?: string
+  readonly json?: string
+}
+
+/** A batch of two records as a V2 of this form answers it: one accepted, one refused. */
+function exchangeWith({
+  layout = 'flat',
+  msgtype = false,
+  envelope = false,
+  accept,
+  json,
+}: Face = {}): LearnedExchange {
+  const encoder = createBatchEncoder(layout, randomUUID, msgtype)
+  const mark =
+    json ?? JSON.stringify({ ExternalID: randomUUID(), Comment: 'Content-Type: multipart/mixed\r\nAda' })
+  const part = { contentIdInHttp: false, changeset: 1 }
+  const refusal = encodeErrorArray(
+    [{ code: 'ATT_VAL_2', message: 'The AttendableEvent does not exist.' }],
+    randomUUID(),
+  )
+  const body =
+    encoder.part({ ...part, contentId: '1', status: 201, json: envelope ? envelopRecord(mark) : mark }) +
+    encoder.part({ ...part, contentId: '2', status: 400, json: refusal }) +
+    encoder.close(1)
+  const request = batchOf([flatRecord(1), flatRecord(2)])
+  return {
+    kind: 'batch',
+    request: { contentType: request.headers['Content-Type'], accept, body: Buffer.from(request.body) },
+    reply: { status: 200, contentType: encoder.contentType, body: Buffer.from(body) },
+  }
+}
+
+function learn(exchanges: readonly LearnedExchange[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const exchange of exchanges)
+    for (const name of observeExchange(exchange, defaultBatchLimits))
+      counts.set(name, (counts.get(name) ?? 0) + 1)
+  return counts
+}
+
+function changes(exchanges: readonly LearnedExchange[], settings = defaults): Record<string, unknown> {
+  const { proposals } = propose(learn(exchanges), settings)
+  return Object.fromEntries(
+    proposals.filter(({ result }) => result === 'change').map(({ path, proposed }) => [path, proposed]),
+  )
+}
+
+const results = (exchanges: readonly LearnedExchange[]): Record<string, string> =>
+  Object.fromEntries(propose(learn(exchanges), defaults).proposals.map(({ path, result }) => [path, result]))
+
+describe('what is learned of a partner', () => {
+  it.each<readonly [string, Face, Record<string, unknown>]>([
+    ['the documented form', {}, {}],
+    ['the nested layout', { layout: 'nested' }, { layout: 'nested' }],
+    ['records inside d', { envelope: true }, { 'quirks.dataEnvelope': true }],
+    ['parts with msgtype=response', { msgtype: true }, { 'quirks.msgtypeResponse': true }],
+    [
+      'all of them',
+      { layout: 'nested', envelope: true, msgtype: true },
+      { layout: 'nested', 'quirks.dataEnvelope': true, 'quirks.msgtypeResponse': true },
+    ],
+    [
+      'Type strings',
+      { json: JSON.stringify({ Event: { ExternalID: 'x', Type: 'Attendance.StatutoryAttendanceSession' } }) },
+      { 'v3.eventType': 'Attendance.StatutoryAttendanceSession' },
+    ],
+  ])('is %s, from one batch', (_, face, expected) => {
+    expect(changes([exchangeWith(face)])).toEqual(expected)
+  })
+
+  it('is auto where V2 answers by what its client accepts', () => {
+    const both = [exchangeWith(), exchangeWith({ layout: 'nested', accept: 'multipart/mixed' })]
+    expect(changes(both)).toEqual({ layout: 'auto' })
+    expect(changes(both, { ...defaults, layout: 'auto' })).toEqual({})
+  })
+
+  it('is nothing where the evidence is contradictory, and that is said', () => {
+    const both = [exchangeWith(), exchangeWith({ layout: 'nested', envelope: true })]
+    expect(changes(both)).toEqual({})
+    expect(results(both)).toMatchObject({ layout: 'contradictory', 'quirks.dataEnvelope': 'contradictory' })
+    expect(formatPatch('acme', propose(learn(both), defaults))).toContain(
+      '# layout: not proposed, the evidence is contradictory: 1 × flat replies to other clients, 1 × nested replies to other clients',
+    )
+  })
+
+  it('is nothing without evidence', () => {
+    expect(new Set(Object.values(results([])))).toEqual(new Set(['none']))
+    const refused: LearnedExchange = {
+      ...exchangeWith(),
+      reply: { status: 401, contentType: undefined, body: Buffer.from('no') },
+    }
+    expect(new Set(Object.values(results([refused])))).toEqual(new Set(['none']))
+  })
+
+  it('is what V2 does where ids differ: parts show that it applies the records, an empty reply shows neither', () => {
+    const exchange = exchangeWith()
+    const request = { ...exchange.request, contentType: `multipart/mixed; boundary=batch_${randomUUID()}` }
+    const { contentType, body } = encodeMismatch(randomUUID)
+    const empty = { ...exchange, request, reply: { status: 200, contentType, body: Buffer.from(body) } }
+    const settings = { ...defaults, quirks: { ...defaults.quirks, mismatch: 'drop' } }
+    expect(changes([{ ...exchange, request }], settings)).toEqual({ 'quirks.mismatch': 'post' })
+    expect(changes([empty], settings)).toEqual({})
+    expect(learn([empty]).get('mismatch/empty')).toBe(1)
+    // The empty reply is nested, and says nothing of the layout.
+    expect(results([empty])).toMatchObject({ layout: 'none' })
+  })
+
+  it('is a patch with the counts behind each line', () => {
+    const exchanges = Array.from({ length: 3 }, () => exchangeWith({ layout: 'nested', msgtype: true }))
+    const text = formatPatch('acme', propose(learn(exchanges), defaults))
+    expect(text.split('\n').slice(0, 6)).toEqual([
+      '# observed: 3 batches, 0 single records, 0 reads',
+      'partners:',
+      '  - id: acme',
+      '    layout: nested # 3 × nested replies to other clients',
+      '    quirks:',
+      '      msgtypeResponse: true # 3 × parts with msgtype=response',
+    ])
+    expect(text).toContain('# error 400 ATT_VAL_2: The AttendableEvent does not exist. (3)')
+  })
+
+  it.each([
+    'Learner Ada Lovelace does not exist.',
+    'The learner 4711 does not exist.',
+    'The AttendableEvent "x" does not exist.',
+    `The event ${randomUUID()} does not exist.`,
+    'The event does not exist. Ada is absent.',
+    'x'.repeat(300),
+  ])('never has a message that may name a learner: %s', (message) => {
+    const json = encodeErrorArray(
+      [
+        { code: 'ATT_VAL_2', message },
+        { code: 'Ada_Lovelace', message },
+      ],
+      randomUUID(),
+    )
+    const reply = { status: 400, contentType: 'application/json', body: Buffer.from(json) }
+    const learned = learn([{ ...exchangeWith(), kind: 'record', reply }])
+    expect([...learned.keys()]).toEqual([
+      'exchange/record',
+      'error/400/ATT_VAL_2/(withheld)',
+      'error/400/(withheld)/(withheld)',
+    ])
+  })
+
+  it('never has a Type that may name a learner', () => {
+    const json = JSON.stringify({
+      Event: { Type: 'Ada.Lovelace' },
+      Attendee: { Type: 'Learner.Identifier.4711' },
+      Learner: { Type: 'x' },
+    })
+    expect([...learn([exchangeWith({ json })]).keys()].filter((name) => name.startsWith('type/'))).toEqual([])
+  })
+})
