@@ -157,7 +157,25 @@ test('no value of a learner or a mark and no credential is in what comparison wr
   ])
   expect([run.status, gone.status, refused.status]).toEqual([1, 3, 3])
 
+  const formats = ['html', 'json', 'csv', 'junit']
+  const reports = await Promise.all(
+    formats.map((format) =>
+      runCli([
+        'compare',
+        'report',
+        'latest',
+        '--dir',
+        join(folder, 'compare'),
+        '--format',
+        format,
+        '--exact',
+      ]),
+    ),
+  )
+  expect(reports.map(({ status }) => status)).toEqual([0, 0, 0, 0])
+
   const outputs: Output[] = [
+    ...reports.map(({ stdout, stderr }, at) => textOutput(`report ${String(formats[at])}`, stdout + stderr)),
     textOutput('log of the adapter', adapter.log.join('')),
     textOutput('metrics', metrics.text),
     textOutput('compare run', run.stdout + run.stderr),
