@@ -1,0 +1,30 @@
+import { expect, it, vi } from 'vitest'
+
+import { exchange } from '../support/raw-client.ts'
+import { startFaces } from './support/compared-faces.ts'
+import { startCompared } from './support/compared-partner.ts'
+import { loadFixtures } from './support/fixture.ts'
+
+const credentials =
+  'Connection: close\r\nOcp-Apim-Subscription-Key: sandbox\r\nAuthorization: bearer sandbox\r\n'
+
+it('shadow in front of the legacy face differs in the words and own codes of errors only, over all fixtures', async () => {
+  const { v2Url, v3Url } = await startFaces()
+  const { adapter, compared } = await startCompared(v2Url, v3Url, { compare: { settleMs: 0 } })
+  for (const { bytes } of await loadFixtures()) {
+    const [start = '', ...rest] = bytes.toString('latin1').split('\r\n')
+    const text = rest
+      .join('\r\n')
+      .replaceAll(/^(?:Ocp-Apim-Subscription-Key|Authorization|Connection): .*\r\n/gim, '')
+    const sent = exchange(adapter.port, Buffer.from(`${start}\r\n${credentials}${text}`, 'latin1')).catch(
+      () => undefined,
+    )
+    // Some never end: their body is cut off.
+    await Promise.race([sent, new Promise((resolve) => setTimeout(resolve, 200))])
+  }
+  await vi.waitFor(() => expect(compared.length).toBeGreaterThan(150), { timeout: 10_000 })
+  const replies = compared.filter(({ check }) => check === 'reply').flatMap(({ records }) => records)
+  const paths = replies.flatMap(({ differences }) => differences.map(({ path }) => path))
+  expect([...new Set(paths)].sort()).toEqual(['errors/ErrorCode', 'errors/Message'])
+  expect(replies.filter(({ verdict }) => verdict.startsWith('only'))).toEqual([])
+}, 30_000)
