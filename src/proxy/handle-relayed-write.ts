@@ -32,7 +32,10 @@ import type { RelayCall } from './relayed-call.ts'
 /** A larger reply of V2 is not kept: should the batch come again when V3 serves, its records are read back. */
 const MAX_KEPT_BYTES = 8_388_608
 const SETTLE_WITHIN_MS = 250
-/** How long V2 may be kept waiting for the journal before it is sent a write that the journal does not know. */
+/**
+ * How long V2 may be kept waiting for the journal before it is sent a write that the journal does not know. With keys, V3 may have served the
+ * same write: a journal that is only slow is then waited for longer.
+ */
 const RECORD_WITHIN_MS = { identity: 250, keys: 1_000 } as const
 
 /** A write of V2 while it is in memory. */
@@ -96,7 +99,8 @@ async function relayKnown(
   const { client, entry, receivedMs, response } = relaying.exchange
   const known = entry.known === 'keys' ? 'keys' : 'identity'
   const recordWithinMs = entry.stage === 'canary' && known === 'keys' ? undefined : RECORD_WITHIN_MS[known]
-  const relayed: RelayedRequest = { client, write, receivedMs, known, recordWithinMs, slices }
+  const isSlow = known === 'keys' ? () => entry.isStoreAnswering() : undefined
+  const relayed: RelayedRequest = { client, write, receivedMs, known, recordWithinMs, isSlow, slices }
   if (!isKnowable(context, relayed)) {
     await relay(context, relaying)
     return

@@ -21,6 +21,7 @@ export function createFileStages(secret: () => Uint8Array): LiveStages {
         revision: 0,
         known: 'nothing',
         isCurrent: () => true,
+        isStoreAnswering: () => false,
         leave: nothing,
       }
     },

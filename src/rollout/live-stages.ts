@@ -36,6 +36,8 @@ export interface StageEntry {
    * enters again. Reads two clocks.
    */
   isCurrent(): boolean
+  /** True while the store of stages answers this instance: a journal in the same database is then slow rather than gone. */
+  isStoreAnswering(): boolean
   /** To be called once the request is over: then nothing of it is under way on its side. Calling it again changes nothing. */
   leave(): void
 }

@@ -3,9 +3,9 @@ import { isServedByV2 } from './view.ts'
 import type { RevisedSetting } from './view.ts'
 
 /**
- * Which partners are clean: V2 serves all their units, no instance has a write of V3 under way from before, and none of their records of
- * V3 is unsettled. Then nothing can be overtaken by what V2 serves. At `legacy`, where nothing is looked up, no batch that V3 has answered
- * may come again either. A partner stays clean until its revision changes.
+ * Which partners are clean: V2 serves all their units, no instance has a write of V3 under way from before, none of their records of
+ * V3 is unsettled, and no batch that V3 has answered may come again. Then nothing can be overtaken or doubled by what V2 serves. A partner
+ * stays clean until V3 serves it again.
  */
 export interface Cleanliness {
   isClean(partner: string, revision: number): boolean
@@ -17,7 +17,9 @@ export interface Cleanliness {
 
 interface Progress {
   readonly revision: number
-  readonly state: 'drained' | 'clean'
+  readonly state: 'left' | 'drained' | 'clean'
+  /** Clean at the revision before, so that V3 has answered nothing that may come again. */
+  readonly isQuiet: boolean
 }
 
 /** Starts with the partners that an earlier process found clean. */
@@ -26,7 +28,7 @@ export function createCleanliness(
   resendWindowMs: number,
 ): Cleanliness {
   const progress = new Map<string, Progress>()
-  for (const [partner, revision] of kept) progress.set(partner, { revision, state: 'clean' })
+  for (const [partner, revision] of kept) progress.set(partner, { revision, state: 'clean', isQuiet: true })
   const isClean = (partner: string, revision: number): boolean => {
     const known = progress.get(partner)
     return known?.state === 'clean' && known.revision === revision
@@ -34,15 +36,19 @@ export function createCleanliness(
   const step = (partner: string, revision: number, snapshot: RolloutSnapshot, drained: Drained): void => {
     const known = progress.get(partner)
     if (known?.revision !== revision) {
-      if (drained(partner, revision)) progress.set(partner, { revision, state: 'drained' })
-      else progress.delete(partner)
+      // With a gap between the revisions, a step to V3 and back may have come between two reads.
+      const isQuiet = known?.state === 'clean' && revision === known.revision + 1
       // The records are counted by a later snapshot: those of the last writes may be missing in one that was read at the same time.
+      const state = drained(partner, revision) ? 'drained' : 'left'
+      progress.set(partner, { revision, state, isQuiet })
+    } else if (known.state === 'left') {
+      if (drained(partner, revision)) progress.set(partner, { ...known, state: 'drained' })
     } else if (
       known.state === 'drained' &&
       !snapshot.unsettled.has(partner) &&
-      !mayComeAgain(snapshot, partner, resendWindowMs)
+      (known.isQuiet || !mayComeAgain(snapshot, partner, resendWindowMs))
     ) {
-      progress.set(partner, { revision, state: 'clean' })
+      progress.set(partner, { ...known, state: 'clean' })
     }
   }
   return {
@@ -69,7 +75,7 @@ function mayComeAgain(
   resendWindowMs: number,
 ): boolean {
   const state = partners.get(partner)?.state
-  return state?.stage === 'legacy' && nowMs - state.sinceMs < resendWindowMs
+  return state !== undefined && nowMs - state.sinceMs < resendWindowMs
 }
 
 function cleanOnes(progress: ReadonlyMap<string, Progress>): [string, number][] {

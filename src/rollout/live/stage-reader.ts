@@ -24,6 +24,8 @@ export interface StageReader {
   era(): number
   /** When the store was last asked by a question that has ended, with or without an answer. */
   lastAsked(): Sighting | undefined
+  /** When the store last answered. */
+  lastAnswered(): Sighting | undefined
   /** Time since the stages were read; before that since the start. */
   unreadMs(): number
   isClean(partner: string, revision: number): boolean
@@ -61,6 +63,7 @@ export function createStageReader(
   let cleanliness: Cleanliness = createCleanliness([], options.resendWindowMs)
   let view: StageView | undefined
   let lastAsked: Sighting | undefined
+  let lastAnswered: Sighting | undefined
   let startedAt = readClocks(clock)
   let isStale = false
   /** Counts questions and answers, to tell whether a question was asked after an answer had come. */
@@ -164,6 +167,7 @@ export function createStageReader(
     const question = { lease: instance(), asked: readClocks(clock), askedAt: (turn += 1) }
     try {
       const snapshot = await store.snapshot()
+      lastAnswered = readClocks(clock)
       take((await begin(snapshot)) ? await store.snapshot() : snapshot, question)
       await stepBack(snapshot)
     } catch {
@@ -233,6 +237,7 @@ export function createStageReader(
     view: () => view,
     era: () => era,
     lastAsked: () => lastAsked,
+    lastAnswered: () => lastAnswered,
     unreadMs,
     isClean: (partner, revision) => cleanliness.isClean(partner, revision),
     ofFile,

@@ -18,6 +18,8 @@ interface Base {
 }
 
 const nothing = (): void => undefined
+/** The store is asked every half second: two answers of a slow one are not further apart. */
+const ANSWERED_MS = 1_500
 
 /** Creates the stages of one instance over the store that all share. */
 export function createStoredStages(options: StoredStagesOptions): StoredStages {
@@ -80,6 +82,10 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
       revision: base?.setting.revision ?? 0,
       known: side === 'v2' ? knownOf(partner.id, base) : 'nothing',
       isCurrent: () => reader.era() === era && (isRead() || (isServedByV2(stage) && wasAsked())),
+      isStoreAnswering: () => {
+        const answered = reader.lastAnswered()
+        return answered !== undefined && elapsedMs(clock, answered) < ANSWERED_MS
+      },
       leave: isWriteKind(request.kind) ? underWay.add(partner, request, side) : nothing,
     }
   }

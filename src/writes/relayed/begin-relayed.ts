@@ -1,4 +1,5 @@
 import { AdapterError, errorRules } from '../../errors.ts'
+import type { Clock } from '../../clock.ts'
 import type { Slices } from '../../http/slices.ts'
 import type { BeginResult, NewBatch } from '../../journal/index.ts'
 import type { Client } from '../../partners/partner.ts'
@@ -26,6 +27,8 @@ export interface RelayedRequest {
    * since V3 may be posting records of the same keys.
    */
   readonly recordWithinMs: number | undefined
+  /** True while the journal is known to be slow rather than gone: then V2 waits longer, up to `LONGEST_MS`. Default: it is not known. */
+  readonly isSlow?: (() => boolean) | undefined
   readonly slices: Slices
 }
 
@@ -45,6 +48,10 @@ export type BegunRelayed =
   | { readonly kind: 'late'; readonly ended: (end: RelayEnd) => void }
 
 const NOTHING = new Uint8Array(0)
+/** The longest that V2 is kept waiting for a slow journal. */
+const LONGEST_MS = 5_000
+/** How often it is asked whether the journal is still slow rather than gone. */
+const ASK_MS = 100
 
 /**
  * Makes a write known to the journal before V2 is sent it, so that V3 never posts it again and the order of its keys holds. Of its values
@@ -57,17 +64,33 @@ export async function beginRelayed(context: RelayContext, request: RelayedReques
   const opened = asked.then((begun) => open(context, request, begun))
   const { recordWithinMs } = request
   if (recordWithinMs === undefined) return opened
-  let cancel = (): void => undefined
-  const late = new Promise<undefined>((resolve) => {
-    cancel = clock.after(recordWithinMs, () => resolve(undefined))
-  })
-  const inTime = await Promise.race([opened.catch(ignoreUnavailable), late]).finally(() => cancel())
+  const late = openPatience(clock, recordWithinMs, request.isSlow)
+  const inTime = await Promise.race([opened.catch(ignoreUnavailable), late.over]).finally(late.cancel)
   if (inTime !== undefined) return inTime
   const end = async (how: RelayEnd): Promise<void> => {
     const begun = await opened.catch(() => undefined)
     if (begun?.kind === 'new') await begun.relayed.ended(how)
   }
   return { kind: 'late', ended: (how) => void end(how) }
+}
+
+/** How long V2 is kept waiting: `over` resolves at its end. */
+function openPatience(
+  clock: Pick<Clock, 'after'>,
+  withinMs: number,
+  isSlow: (() => boolean) | undefined,
+): { readonly over: Promise<undefined>; readonly cancel: () => void } {
+  let cancel = (): void => undefined
+  const over = new Promise<undefined>((resolve) => {
+    const wait = (ms: number, waitedMs: number): void => {
+      cancel = clock.after(ms, () => {
+        if (waitedMs + ms < LONGEST_MS && isSlow?.() === true) wait(ASK_MS, waitedMs + ms)
+        else resolve(undefined)
+      })
+    }
+    wait(withinMs, 0)
+  })
+  return { over, cancel: () => cancel() }
 }
 
 /** True for a write that is worth keeping: one without ids is never recognised, and without keys has no order. */

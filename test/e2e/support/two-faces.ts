@@ -57,6 +57,7 @@ export async function startTwoFaces(
         known: isWrite ? known : 'nothing',
         revision: 1,
         isCurrent: () => served.isCurrent,
+        isStoreAnswering: () => false,
         leave: () => undefined,
       }
     },

@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest'
+
+import { createCleanliness } from '../../../src/rollout/live/cleanliness.ts'
+import type { Stage } from '../../../src/rollout/stage.ts'
+import type { RolloutSnapshot } from '../../../src/rollout/store/rollout-store.ts'
+
+const RESEND_WINDOW_MS = 900_000
+const SINCE_MS = 1_000_000
+
+/** A step of a partner as one instance sees it: the stage and its revision, and how long it has been there. */
+type Seen = readonly [stage: Stage, revision: number, sinceMs: number]
+
+/** Shows each step twice, as two reads do, with everything drained and settled; gives whether the last one is clean. */
+function isCleanAfter(steps: readonly Seen[], kept: readonly (readonly [string, number])[] = []): boolean {
+  const cleanliness = createCleanliness(kept, RESEND_WINDOW_MS)
+  for (const [stage, revision, agoMs] of steps) {
+    const setting = { stage, percent: 0, always: [], never: [], revision }
+    const state = { ...setting, partner: 'acme', sinceMs: SINCE_MS - agoMs, by: 'operator', reason: 'test' }
+    const snapshot: RolloutSnapshot = {
+      nowMs: SINCE_MS,
+      partners: new Map([['acme', { state: revision === 0 ? undefined : state, pending: undefined }]]),
+      begins: new Map(),
+      damaged: new Set(),
+      unsettled: new Map(),
+      liveInstances: [1],
+      acknowledgements: [
+        { instance: 1, partner: 'acme', revision, pendingRevision: undefined, writesV2: 0, writesV3: 0 },
+      ],
+    }
+    for (let read = 0; read < 2; read += 1) cleanliness.observe(snapshot, new Map([['acme', setting]]))
+  }
+  const [, last] = steps.at(-1) ?? ['legacy', 0, 0]
+  return cleanliness.isClean('acme', last)
+}
+
+it.each<[name: string, steps: readonly Seen[], clean: boolean]>([
+  ['begins at shadow by its file', [['shadow', 0, 0]], true],
+  ['has just come from legacy', [['legacy', 0, 0], ['shadow', 1, 0]], true],
+  ['has just come back from V3', [['v3', 1, 5_000], ['shadow', 2, 0]], false],
+  ['has just come back from a share', [['canary', 1, 5_000], ['shadow', 2, 0]], false],
+  ['came back from V3 longer ago than batches come again', [['v3', 1, 0], ['shadow', 2, RESEND_WINDOW_MS]], true],
+  ['went on to legacy while batches may come again', [['v3', 1, 0], ['shadow', 2, 0], ['legacy', 3, 0]], false],
+  ['goes from a clean shadow to legacy', [['shadow', 0, 0], ['legacy', 1, 0]], true],
+  ['may have been at V3 between two reads', [['shadow', 1, RESEND_WINDOW_MS], ['shadow', 3, 0]], false],
+  ['is found at shadow by a process that has just started', [['shadow', 4, 0]], false],
+])('a partner that %s: clean %3$s', (_name, steps, clean) => {
+  expect(isCleanAfter(steps)).toBe(clean)
+}) // prettier-ignore
+
+it('a partner that an earlier process found clean at this revision is clean', () => {
+  expect(isCleanAfter([['shadow', 4, 0]], [['acme', 4]])).toBe(true)
+})

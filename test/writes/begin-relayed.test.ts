@@ -1,0 +1,55 @@
+import { expect, it } from 'vitest'
+
+import type { BeginResult } from '../../src/journal/index.ts'
+import { createSlicing } from '../../src/http/slices.ts'
+import {
+  beginRelayed,
+  type RelayContext,
+  type RelayedRequest,
+} from '../../src/writes/relayed/begin-relayed.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+
+const batch = (kind: 'known' | 'new') => ({ kind, batch: 7, lease: 1 }) as unknown as BeginResult
+
+/** Begins a write whose journal answers after `answerMs`, with a patience of one second; gives what became of it, and when. */
+async function begin(answerMs: number, isSlow?: (nowMs: number) => boolean): Promise<string> {
+  const clock = createManualClock()
+  const context = {
+    clock,
+    upstream: 'https://v3.test',
+    newId: () => 'id',
+    active: { claim: () => ({ lost: () => new Promise(() => undefined), end: () => undefined }) },
+    journal: {
+      begin: () => new Promise((resolve) => void clock.after(answerMs, () => resolve(batch('known')))),
+    },
+  } as unknown as RelayContext
+  const request = {
+    client: { partner: { id: 'acme' }, owner: 'owner' },
+    write: { kind: 'batch', ids: undefined, body: Buffer.from('body'), keys: ['key'], codes: [] },
+    receivedMs: 0,
+    known: 'keys',
+    recordWithinMs: 1_000,
+    isSlow: isSlow && (() => isSlow(clock.nowMs())),
+    slices: createSlicing().open(),
+  } as unknown as RelayedRequest
+  let outcome = 'waits'
+  const asked = beginRelayed(context, request).then(({ kind }) => (outcome = `${kind} at ${clock.nowMs()}`))
+  // The journal is asked once the request has its digest.
+  await new Promise((resolve) => setImmediate(resolve))
+  for (let ms = 0; ms < 8_000 && outcome === 'waits'; ms += 50) await clock.pass(50)
+  await asked
+  return outcome
+}
+
+it('waits for its patience where nothing says that the journal is only slow', async () => {
+  expect(await begin(900)).toBe('known at 900')
+  expect(await begin(1_200)).toBe('late at 1000')
+  expect(await begin(1_200, () => false)).toBe('late at 1000')
+})
+
+it('waits longer for a journal that is slow, and not for one that stops to answer', async () => {
+  expect(await begin(1_250, () => true)).toBe('known at 1250')
+  expect(await begin(4_900, () => true)).toBe('known at 4900')
+  expect(await begin(60_000, () => true)).toBe('late at 5000')
+  expect(await begin(60_000, (nowMs) => nowMs < 1_600)).toBe('late at 1600')
+})
