@@ -1,4 +1,5 @@
 import type { CheckKind, ComparedExchange, ComparedRecord, OnCompared } from '../compared-exchange.ts'
+import { fingerprintOf } from './fingerprint.ts'
 import type { OfferedExchange } from './offered-exchange.ts'
 import type { SkipReason } from './skip-reason.ts'
 
@@ -53,11 +54,13 @@ export function createChecks(counts: CheckCounts, onCompared: OnCompared): OpenC
 }
 
 function toCompared(
-  { client, stage, revision, served, unit, kind, receivedMs }: OfferedExchange,
+  exchange: OfferedExchange,
   check: CheckKind,
   records: readonly ComparedRecord[],
   delaysMs: readonly number[],
 ): ComparedExchange {
+  const { client, stage, revision, served, unit, kind, receivedMs } = exchange
   const partner = client.partner.id
-  return { partner, stage, revision, served, unit, kind, check, receivedMs, records, delaysMs }
+  const fingerprint = records.length === 0 ? undefined : fingerprintOf(exchange)
+  return { partner, stage, revision, served, unit, kind, check, receivedMs, fingerprint, records, delaysMs }
 }

@@ -1,0 +1,45 @@
+import { expect, it } from 'vitest'
+
+import { fingerprintOf } from '../../../src/compare/live/fingerprint.ts'
+import type { OfferedExchange } from '../../../src/compare/live/offered-exchange.ts'
+
+const write = (unit: string, body: string | undefined): OfferedExchange =>
+  ({
+    kind: 'batch',
+    served: 'v2',
+    unit,
+    request: {},
+    body: body === undefined ? undefined : Buffer.from(body),
+  }) as unknown as OfferedExchange
+const served = (code: string, recordedOn: string): OfferedExchange =>
+  ({
+    kind: 'batch',
+    served: 'v3',
+    unit: 'school',
+    records: [
+      {
+        key: 'learner event',
+        record: { AttendanceCode: { ExternalID: code }, Qualifier: {}, Present: true, Absent: false, RecordedOn: recordedOn },
+      },
+    ],
+  }) as unknown as OfferedExchange // prettier-ignore
+
+it('is equal for the same bytes of one school, and for nothing else', () => {
+  const one = fingerprintOf(write('school', 'batch'))
+  expect(fingerprintOf(write('school', 'batch'))).toBe(one)
+  expect(fingerprintOf(write('other', 'batch'))).not.toBe(one)
+  expect(fingerprintOf(write('school', 'other'))).not.toBe(one)
+  const long = 'x'.repeat(1_048_576)
+  expect(fingerprintOf(write('school', long))).not.toBe(fingerprintOf(write('school', `${long}x`)))
+})
+
+it('does not depend on the time that a record was given', () => {
+  const one = fingerprintOf(served('code', '2026-09-07T08:00:00Z'))
+  expect(fingerprintOf(served('code', '2026-09-07T08:05:00Z'))).toBe(one)
+  expect(fingerprintOf(served('other', '2026-09-07T08:00:00Z'))).not.toBe(one)
+})
+
+it('has none for reads and for bodies that were not kept', () => {
+  expect(fingerprintOf(write('school', undefined))).toBeUndefined()
+  expect(fingerprintOf({ kind: 'readKey', unit: 'school' } as OfferedExchange)).toBeUndefined()
+})
