@@ -4,10 +4,12 @@ import { type ReportFormat, writeReport } from '../compare/report/index.ts'
 import { outcomeOf } from '../compare/run-outcome.ts'
 import { AdapterError, describeFileError } from '../errors.ts'
 import { type FoundRun, listRuns, readRun } from './comparing/find-runs.ts'
+import { livePartnerOf, readLiveRun } from './comparing/read-live-run.ts'
+import type { RolloutTarget } from './rollout/open-target.ts'
 import { formatGivenText, formatTable } from './text-table.ts'
 
 /** The flags of `compare report`. */
-export interface CompareReportOptions {
+export interface CompareReportOptions extends Pick<RolloutTarget, 'config' | 'journal'> {
   readonly format: ReportFormat
   readonly exact?: boolean
   readonly out?: string
@@ -18,15 +20,17 @@ export interface CompareReportOptions {
 /** Writes the report of a run, or lists the runs there are; returns the exit status. */
 export async function runCompareReport(
   run: string | undefined,
-  { format, exact, out, dir, list }: CompareReportOptions,
+  { format, exact, out, dir, list, ...target }: CompareReportOptions,
 ): Promise<number> {
   if (list === true) return printRuns(dir)
   if (run === undefined)
     throw new AdapterError(
       'ADP_USAGE',
-      'Name a run: an id, a path, or latest. --list shows the runs there are.',
+      'Name a run: an id, a path, latest, or live:<partner>. --list shows the runs there are.',
     )
-  const report = writeReport(await readRun(run, dir), format, { exact: exact === true })
+  const partner = livePartnerOf(run)
+  const document = partner === undefined ? await readRun(run, dir) : await readLiveRun(partner, target)
+  const report = writeReport(document, format, { exact: exact === true })
   if (out === undefined) process.stdout.write(report)
   else await write(out, report)
   return 0

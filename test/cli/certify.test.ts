@@ -18,6 +18,7 @@ type Row = Record<string, unknown>
 interface Prepared {
   readonly folder: string
   readonly serving: Serving
+  readonly config: string
   readonly rollout: (...args: string[]) => ReturnType<typeof runCommand>
   /** Certifies acme, and gives the file. */
   readonly certify: (...args: string[]) => Promise<string>
@@ -62,7 +63,7 @@ async function prepare(): Promise<Prepared> {
     })
     return out
   }
-  return { folder, serving, rollout, certify }
+  return { folder, serving, config, rollout, certify }
 }
 
 async function keysIn(
@@ -81,6 +82,36 @@ const findingsOf = (stdout: string): string[] =>
   (JSON.parse(stdout) as { findings: { check: string; result: string }[] }).findings.map(
     ({ check, result }) => `${check} ${result}`,
   )
+
+describe('compare report live:<partner>', () => {
+  const environment = { ACME_KEY: 'MARKER-key' }
+
+  it('is the report of what live comparison has found, from the journal', async () => {
+    const { config } = await prepare()
+    const args = ['compare', 'report', 'live:acme', '--config', config, '--format', 'json', '--exact']
+    const { status, stdout } = await runCommand(args, environment)
+    expect(status).toBe(0)
+    expect(stdout).not.toContain('MARKER')
+    expect(JSON.parse(stdout)).toMatchObject({
+      kind: 'live',
+      partner: 'acme',
+      compared: 100,
+      verdicts: { same: 99, differs: 1 },
+    })
+  })
+
+  it('says where nothing was found', async () => {
+    const { config } = await prepare()
+    const { status, stderr } = await runCommand(
+      ['compare', 'report', 'live:other', '--config', config],
+      environment,
+    )
+    expect([status, stderr]).toEqual([
+      2,
+      'markbridge: Live comparison has found nothing about this partner yet. It runs at shadow, and later with partners[].check.v2.\n',
+    ])
+  })
+})
 
 describe('advice with evidence', () => {
   it('names what is missing with its figures', async () => {

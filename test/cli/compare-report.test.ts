@@ -62,7 +62,7 @@ test('prints JSON of a run by its id or its path, small counts withheld or exact
 })
 
 test.each([
-  [[], 'Name a run: an id, a path, or latest.'],
+  [[], 'Name a run: an id, a path, latest, or live:<partner>.'],
   [['nowhere'], 'no such file. compare report --list shows the runs there are.'],
   [['run-cut'], 'Was it cut off'],
   [['latest', '--format', 'pdf'], "argument 'pdf' is invalid"],
