@@ -15,7 +15,18 @@ async function loadedBy(...args: string[]): Promise<{ packages: string[]; own: s
   return { packages: [...new Set(packages)].sort(), own }
 }
 
-const commands = ['demo', 'serve', 'sandbox', 'send', 'check', 'journal', 'config', 'rollout']
+const commands = [
+  'demo',
+  'serve',
+  'sandbox',
+  'send',
+  'check',
+  'record',
+  'journal',
+  'config',
+  'rollout',
+  'compare',
+]
 
 test.each([['--version'], ['--help'], ...commands.map((name) => [name, '--help'])])(
   '%s %s loads the declarations of commands and commander only',
@@ -25,6 +36,7 @@ test.each([['--version'], ['--help'], ...commands.map((name) => [name, '--help']
     expect(own.filter((name) => !name.startsWith('cli/commands/')).sort()).toEqual([
       'cli/main',
       'cli/program',
+      'cli/version',
       'errors',
     ])
   },

@@ -37,6 +37,8 @@ it('brings the tables of an older version up to date, and keeps what is in them'
   await sql`drop table journal_pace`.execute(older.store.db)
   for (const table of ['stages', 'audit', 'head', 'acks', 'unrecorded', 'evidence'])
     await sql.raw(`drop table rollout_${table}`).execute(older.store.db)
+  for (const table of ['periods', 'hashes', 'counts'])
+    await sql.raw(`drop table evidence_${table}`).execute(older.store.db)
   await sql`drop index journal_batches_ids`.execute(older.store.db)
   for (const column of ['owner_id', 'answered', 'retired', 'sum', 'side'])
     await sql.raw(`alter table journal_batches drop column ${column}`).execute(older.store.db)

@@ -142,7 +142,12 @@ describe.each(databases)('what was changed by hand in %s', (name, makeUrl) => {
       const url = (await makeUrl()) ?? ''
       const one = await serve(url, { keys: [first] })
       await goForward(one, changeTo(shadow))
-      expect(await one.store.verify()).toEqual({ entries: 2, keyed: true, keyedFrom: 1, broken: undefined })
+      expect(await one.store.verify()).toMatchObject({
+        entries: 2,
+        keyed: true,
+        keyedFrom: 1,
+        broken: undefined,
+      })
       await expect(serve(url)).rejects.toMatchObject({ code: 'ADP_CONFIGURATION' })
       // Whoever has the database alone takes the key out of it, and so makes MACs that need none.
       await run(one.journal.database.db, `delete from journal_meta where name = 'mac_key'`)
@@ -168,7 +173,7 @@ describe.each(databases)('what was changed by hand in %s', (name, makeUrl) => {
       const url = (await makeUrl()) ?? ''
       const before = await serve(url)
       await goForward(before, changeTo(shadow))
-      expect(await before.store.verify()).toEqual({
+      expect(await before.store.verify()).toMatchObject({
         entries: 2,
         keyed: false,
         keyedFrom: undefined,
@@ -177,7 +182,12 @@ describe.each(databases)('what was changed by hand in %s', (name, makeUrl) => {
       await before.journal.close()
       const after = await serve(url, { keys: [first] })
       expect((await after.store.snapshot()).partners.get('acme')?.state).toMatchObject(shadow)
-      expect(await after.store.verify()).toEqual({ entries: 3, keyed: true, keyedFrom: 3, broken: undefined })
+      expect(await after.store.verify()).toMatchObject({
+        entries: 3,
+        keyed: true,
+        keyedFrom: 3,
+        broken: undefined,
+      })
       expect((await after.store.history({})).at(-1)).toMatchObject({ action: 'key', partner: '' })
       await run(after.journal.database.db, `update rollout_audit set reason = 'x' where entry = 1`)
       expect((await after.store.verify()).broken).toMatchObject({ entry: 1 })
