@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 
 import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
+import { createForwarding, createGates } from './app/create-forwarding.ts'
 import { createLateRolloutStore, createStages } from './app/create-stages.ts'
 import { noteCredentials } from './app/note-credentials.ts'
 import { toEvidence } from './app/to-evidence.ts'
@@ -38,14 +39,7 @@ import {
   longestReadBackMs,
   createQueueKeys,
 } from './partners/index.ts'
-import {
-  createByteBudget,
-  createInFlight,
-  createPassThrough,
-  createProxyApp,
-  createRelays,
-  type Readiness,
-} from './proxy/index.ts'
+import { createByteBudget, createInFlight, createProxyApp, type Readiness } from './proxy/index.ts'
 import { createUnmarkedCodes } from './reads/index.ts'
 import {
   createActiveRecords,
@@ -63,7 +57,7 @@ import {
   type StoredStages,
 } from './rollout/index.ts'
 import { createReadPlanner } from './translate/index.ts'
-import { createFairGate, createRateLimits, type FairGate } from './upstream/index.ts'
+import { createRateLimits } from './upstream/index.ts'
 import { createSharedReader, createV3Client, createV3Reader } from './v3/index.ts'
 import { backgroundClock, systemClock } from './clock.ts'
 
@@ -142,13 +136,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const byteBudget = createByteBudget(config.limits.maxInFlightBytes, () =>
     metrics.shareRefused({ resource: 'bytes', reason: 'share' }),
   )
-  const gateOf = (resource: 'pass_through' | 'read'): FairGate =>
-    createFairGate({
-      places: v3.connections,
-      clock: systemClock,
-      onRefusal: (reason) => metrics.shareRefused({ resource, reason }),
-    })
-  const gates = { pass_through: gateOf('pass_through'), read: gateOf('read') }
+  const gates = createGates(v3.connections, metrics)
   const reads = {
     planner: createReadPlanner(nowMs),
     codes: createUnmarkedCodes(systemClock, events),
@@ -164,33 +152,15 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     metrics,
   })
   const accepted = noteCredentials(createAcceptedCredentials(), seen)
-  const passThrough = createPassThrough({
-    accepted,
-    baseUrl: v3.baseUrl,
-    allow: config.passThrough.allow,
-    rewriteLinks: config.passThrough.rewriteLinks,
-    connections: v3.connections,
+  const { passThrough, relays } = createForwarding({
+    config,
     gate: gates.pass_through,
-    acquireMs: v3.timeouts.acquireMs,
+    accepted,
     queueKeys,
     byteBudget,
-    // One time for the status line and for each piece of a body, as clients of the service know it.
-    timeouts: { ...v3.timeouts, bodyMs: v3.timeouts.headersMs },
-    onCall: metrics.called,
+    metrics,
     events,
-    clock: systemClock,
     nowMs,
-  })
-  const { v2 } = config.upstreams
-  const relays = createRelays({
-    connections: v2?.connections ?? v3.connections,
-    acquireMs: (v2 ?? v3).timeouts.acquireMs,
-    timeouts: (v2 ?? v3).timeouts,
-    byteBudget,
-    onCall: metrics.relayed,
-    onRefusal: (reason) => metrics.shareRefused({ resource: 'relay', reason }),
-    clock: systemClock,
-    events,
   })
   const learning = toLearning(hasStages ? rollout.store : undefined, limits.batch)
   const comparison = toComparison({
@@ -398,7 +368,7 @@ function linkSecretOf({ listen }: Config): Uint8Array | undefined {
 function readinessOf(ready: boolean, journal: Journal, stages: StoredStages | undefined): Readiness {
   if (!ready) return 'stopping'
   if (stages?.isReady() === false) return 'stages unknown'
-  // What V2 serves needs no journal: without this instance those partners would be served by nobody.
+  // What V2 serves needs no journal: without this instance those partners would not be served.
   if (stages?.describe().some(({ stage }) => stage === 'legacy') === true) return 'ready'
   if (!journal.isAvailable()) return 'journal unavailable'
   return journal.lease() === undefined ? 'journal lease lost' : 'ready'

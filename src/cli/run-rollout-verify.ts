@@ -58,7 +58,7 @@ async function verifyHead({ audit }: ReadCertificate, store: OpenedRolloutStore)
   const since = entries - audit.entries
   const unkeyed = keyed
     ? ''
-    : ' The journal has no keys, so whoever can write its database could make another trail.'
+    : ' The journal has no keys, so another trail can be made by all who can write its database.'
   return found('holds', `The audit trail has what was certified, and ${since} entries since.${unkeyed}`)
 }
 

@@ -97,7 +97,7 @@ async function dropContent(db: Kysely<JournalTables>, ids: readonly number[]): P
   return batches
 }
 
-/** Erases the hashes of keys of settled batches without a request: whoever has the salt could try a learner and an event on them. */
+/** Erases the hashes of keys of settled batches without a request: with the salt, a learner and an event could be tried on them. */
 async function dropKeys(db: Kysely<JournalTables>): Promise<void> {
   for (let last = -1; ;) {
     const rows = await db

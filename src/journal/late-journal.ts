@@ -36,7 +36,7 @@ export function createLateJournal<Opened extends Journal>({
   const tryToOpen = async (): Promise<void> => {
     try {
       const opened = await open()
-      // Nobody waits for it any longer.
+      // No caller waits for it any longer.
       if (isClosed) {
         await opened.close()
         return

@@ -253,7 +253,7 @@ export class RelayedCall {
     if (request.rawTrailers.length > 0) outgoing.addTrailers(options.fields.trailersOf(request))
   }
 
-  /** Fails the call when V2 has been silent for too long; `isWaiting`: it is waited for somebody else. */
+  /** Fails the call when V2 has been silent for too long; `isWaiting`: another party is waited for. */
   private watchSilence(isWaiting: () => boolean): void {
     const { timeouts, clock } = this.options
     this.stopTimer()

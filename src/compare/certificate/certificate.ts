@@ -33,7 +33,7 @@ export interface Certificate extends CertificateBody {
 
 export interface CertificateSignature {
   readonly algorithm: 'Ed25519'
-  /** SPKI in DER, base64. It says who signed only to those who know it as somebody's. */
+  /** SPKI in DER, base64. It says who signed only to those who know its owner. */
   readonly publicKey: string
   readonly value: string
 }

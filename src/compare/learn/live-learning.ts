@@ -51,7 +51,7 @@ export function createLiveLearning({ store, clock, limits }: LiveLearningOptions
           return formatLearned(sum)
         })
       } catch {
-        // Kept in memory until the journal can be written: it is bounded, and whoever waits for the journal is told elsewhere.
+        // Kept in memory until the journal can be written: it is bounded, and a journal that fails is reported elsewhere.
         addLearned(waitingOf(partner), counts)
       }
     }

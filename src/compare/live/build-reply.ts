@@ -12,7 +12,7 @@ import { replyContextOf, toFaultPart, toReplyPart } from '../../writes/reply-par
 import type { AssumedOutcome } from './assume-outcome.ts'
 import type { FlatMark } from './flat-mark.ts'
 
-/** Ids of a reply that nobody gets. */
+/** Ids of a reply that no client gets. */
 const newId = (): string => '00000000-0000-4000-8000-000000000000'
 const ENCODE_WORK = 2_048
 

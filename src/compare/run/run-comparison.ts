@@ -100,7 +100,7 @@ export async function runComparison(options: RunComparisonOptions, signal: Abort
 /** A window that is being read. */
 interface Reading {
   readonly window: Window
-  /** Never rejects because of the signal: while it is read ahead, nobody waits for it. */
+  /** Never rejects because of the signal: while it is read ahead, it is not awaited. */
   readonly read: Promise<WindowRead | { readonly stopped: true }>
 }
 

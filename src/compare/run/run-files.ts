@@ -75,7 +75,7 @@ async function newestOf(folder: string): Promise<string | undefined> {
   return runs.filter(isRunName).sort().at(-1)
 }
 
-/** Whoever reads the file sees the old text or the new one, also after a power cut. */
+/** A reader of the file sees the old text or the new one, also after a power cut. */
 async function replaceFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`
   try {

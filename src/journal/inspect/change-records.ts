@@ -6,7 +6,7 @@ import { changeOfRecord } from '../schema/row-sums.ts'
 import type { JournalTables } from '../schema/tables.ts'
 
 /**
- * Makes records due now that wait for a later time, of one batch or of all; whoever serves the journal picks them up within
+ * Makes records due now that wait for a later time, of one batch or of all; a running server picks them up within
  * seconds. Gives what is due now.
  */
 export async function makeDue(

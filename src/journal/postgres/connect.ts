@@ -23,7 +23,7 @@ export function connect(url: string, timeoutMs: number): Pool {
     // Counts, numbers and times are far below 2^53; pg gives bigint as text.
     types: parsers,
   })
-  // A connection that breaks is replaced; whoever uses it is told by the query. One in use may break between two queries.
+  // A connection that breaks is replaced; its user learns of it by the query. One in use may break between two queries.
   pool.on('error', () => undefined).on('connect', (client) => client.on('error', () => undefined))
   return pool
 }

@@ -110,7 +110,7 @@ interface PaceTable {
   /** The latest turns that were given out, oldest first: times in a JSON array. */
   readonly turns: string
   readonly held_until: number
-  /** From then on the turns hold nobody back. */
+  /** From then on the turns hold no call back. */
   readonly idle_from: number
 }
 

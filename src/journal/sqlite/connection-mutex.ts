@@ -4,7 +4,7 @@ export interface ConnectionMutex {
   lock(): Promise<() => void>
 }
 
-/** Creates turns that nobody has. */
+/** Creates a mutex that is free. */
 export function createConnectionMutex(): ConnectionMutex {
   let last: Promise<void> = Promise.resolve()
   return {

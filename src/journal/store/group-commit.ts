@@ -23,7 +23,7 @@ export interface GroupCommit {
    */
   submit(operation: Operation, timeoutMs: number, onEnd?: OnEnd): Promise<OperationResult>
   /**
-   * Resolves when nobody waits any longer. To be called before the store is closed: what is in doubt and has no caller any
+   * Resolves when no caller waits any longer. To be called before the store is closed: what is in doubt and has no caller any
    * longer is not tried again.
    */
   idle(): Promise<void>
