@@ -25,6 +25,7 @@ export function toPartner(
     layout: partner.layout,
     serviceHosts: partner.serviceHosts,
     ...partner.quirks,
+    errorMessages: Object.keys(partner.errorMessages).length === 0 ? undefined : partner.errorMessages,
     mapping: toMapping(partner),
     reads: { ...partner.reads, unmarkedCodes: partner.reads.unmarkedCodes.filter(isGuid) },
     unmarkedLetters: partner.reads.unmarkedCodes.filter((code) => !isGuid(code)),

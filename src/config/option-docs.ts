@@ -125,6 +125,8 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'partners[].quirks.dataEnvelope': 'true: records in {"d":…}, pages in {"d":{"results":[…]}}.',
   'partners[].quirks.msgtypeResponse': 'true: parts of a batch reply are application/http; msgtype=response.',
   'partners[].quirks.mismatch': 'Post or drop the records when the ids of header and body differ.',
+  'partners[].errorMessages':
+    'Texts of V2 for the codes of its errors, such as ATT_VAL_2, where they are not those of the adapter (compare learn finds them).',
   'partners[].unmappedFields':
     'Fields that are not in the V2 write form: strict refuses the record, pass forwards fields that V3 has, report drops and counts them.',
   'partners[].changeProcessName': 'ChangeProcessName of the marks in V3; null sends none.',

@@ -86,6 +86,9 @@ const match = z.union(
   'needs exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix',
 )
 
+/** Of the service: codes of the adapter begin ADP_. */
+const serviceErrorCode = z.string().regex(/^(?!ADP_)[A-Z][A-Z0-9_]{1,39}$/)
+
 const partnerV3 = z.strictObject({
   writeMode: z.enum(['single', 'batch', 'auto']).default('single'),
   batchFormat: z.enum(['multipart', 'json']).default('multipart'),
@@ -203,6 +206,7 @@ const partner = z.strictObject({
       mismatch: z.enum(['post', 'drop']).default('post'),
     })
     .prefault({}),
+  errorMessages: z.record(serviceErrorCode, z.string().min(1).max(500)).default({}),
   unmappedFields: z.enum(['strict', 'pass', 'report']).default('report'),
   changeProcessName: z.string().max(255).nullable().default('Markbridge'),
   reads: partnerReads.prefault({}),

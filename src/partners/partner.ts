@@ -41,6 +41,8 @@ export interface Partner {
   readonly dataEnvelope: boolean
   /** Parts of a batch reply are `application/http; msgtype=response`. */
   readonly msgtypeResponse: boolean
+  /** Texts of V2's errors by their codes, in place of the adapter's; undefined: none. */
+  readonly errorMessages: Readonly<Record<string, string>> | undefined
   /** The treatment of records whose ids of header and body differ (batch-wire 3). */
   readonly mismatch: 'post' | 'drop'
   readonly mapping: RecordMapping

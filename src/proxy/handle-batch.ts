@@ -37,6 +37,7 @@ export const handleBatch: Handle = async (context, exchange) => {
       layout: layoutFor(partner, request),
       dataEnvelope: partner.dataEnvelope,
       msgtypeResponse: partner.msgtypeResponse,
+      errorMessages: partner.errorMessages,
       prefer: '',
       accept: '',
     }

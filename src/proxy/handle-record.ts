@@ -27,6 +27,7 @@ export const handleRecord: Handle = async (context, exchange) => {
       layout: 'flat',
       dataEnvelope: partner.dataEnvelope,
       msgtypeResponse: partner.msgtypeResponse,
+      errorMessages: partner.errorMessages,
       prefer: [request.headers['prefer'] ?? []].flat().join(),
       accept: request.headers.accept ?? '',
     }

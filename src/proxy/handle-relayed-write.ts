@@ -241,6 +241,7 @@ function toWriteRequest({ request, kind, prefix, client }: LegacyExchange): Writ
     layout: kind === 'record' ? 'flat' : layoutFor(partner, request),
     dataEnvelope: partner.dataEnvelope,
     msgtypeResponse: partner.msgtypeResponse,
+    errorMessages: partner.errorMessages,
     prefer: '',
     accept: '',
   }

@@ -19,11 +19,16 @@ export interface ReplyContext {
   readonly newId: () => string
   /** Quirk: records are in the `d` of OData V2. */
   readonly dataEnvelope: boolean
+  /** Texts of V2's errors by their codes; undefined: the adapter's own. */
+  readonly errorMessages?: Readonly<Record<string, string>> | undefined
 }
 
 /** The reply context of a request. */
-export function replyContextOf({ context, dataEnvelope }: WriteRequest, newId: () => string): ReplyContext {
-  return { context, dataEnvelope, newId }
+export function replyContextOf(
+  { context, dataEnvelope, errorMessages }: WriteRequest,
+  newId: () => string,
+): ReplyContext {
+  return { context, dataEnvelope, errorMessages, newId }
 }
 
 /** Turns the outcome of a record into its part of the reply (batch-wire A4). */
@@ -71,7 +76,14 @@ export function toSupersededUnknownPart(planned: PlannedRecord, context: ReplyCo
 
 function toFailure(planned: PlannedRecord, outcome: FailedOutcome, context: ReplyContext): PartReply {
   const { status, errors } = toV2Failure(outcome, defaultErrorMapping)
-  return toReply(planned, status, errors, context)
+  const texts = context.errorMessages
+  const worded = texts === undefined ? errors : errors.map((error) => withText(error, texts))
+  return toReply(planned, status, worded, context)
+}
+
+/** A code is what a service chose to send: only own members are texts. */
+function withText({ code, message }: V2Error, texts: Readonly<Record<string, string>>): V2Error {
+  return { code, message: Object.hasOwn(texts, code) ? (texts[code] ?? message) : message }
 }
 
 function toReply(

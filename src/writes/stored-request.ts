@@ -18,6 +18,8 @@ export interface WriteRequest {
   /** Quirks of the partner at the time of receipt. */
   readonly dataEnvelope: boolean
   readonly msgtypeResponse: boolean
+  /** Texts of V2's errors by their codes; undefined: the adapter's own. */
+  readonly errorMessages?: Readonly<Record<string, string>> | undefined
   readonly prefer: string
   readonly accept: string
 }
@@ -51,6 +53,7 @@ const schema = z.object({
     layout: z.enum(['flat', 'nested']),
     dataEnvelope: z.boolean(),
     msgtypeResponse: z.boolean(),
+    errorMessages: z.record(z.string(), z.string()).optional(),
     prefer: z.string(),
     accept: z.string(),
   }),

@@ -17,6 +17,7 @@ export function partner(id: string, match: PartnerMatch, subscriptionKey?: () =>
     v2: undefined,
     identityClaims: [],
     layout: 'flat',
+    errorMessages: undefined,
     serviceHosts: undefined,
     dataEnvelope: false,
     msgtypeResponse: false,

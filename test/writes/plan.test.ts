@@ -19,6 +19,7 @@ const partner: Partner = {
   serviceHosts: undefined,
   dataEnvelope: false,
   msgtypeResponse: false,
+  errorMessages: undefined,
   mismatch: 'post',
   mapping: {
     attendeeType: 'A',

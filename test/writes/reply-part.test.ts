@@ -34,6 +34,22 @@ describe('settleRecord', () => {
     expect(JSON.parse(fault.json ?? '')).toEqual(failure('ADP_FIELD'))
   })
 
+  it('words an error of the service as the partner is configured, by its own codes only', () => {
+    const errorMessages = { ATT_VAL_2: 'No such event.' }
+    const refusal = (code: string) =>
+      ({
+        kind: 'refused',
+        error: { status: 400, form: 'array', entries: [{ code, message: 'of V3', target: undefined }] },
+      }) as const
+    const messageOf = (code: string): unknown => {
+      const { json = '' } = toReplyPart(plannedRecord(1), refusal(code), { ...texts, errorMessages })
+      return (JSON.parse(json) as { Message: unknown }[])[0]?.Message
+    }
+    expect(messageOf('ATT_VAL_2')).toBe('No such event.')
+    expect(messageOf('ATT_VAL_3')).toBe('The SchoolAttendanceCode does not exist.')
+    expect(messageOf('constructor')).toBe('of V3')
+  })
+
   it('answers as the record asked', () => {
     const planned = plannedRecord(1)
     const minimal = { ...planned, answering: { ...answering, prefersMinimal: true } }

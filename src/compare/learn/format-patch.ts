@@ -41,7 +41,7 @@ function patchOf(changes: readonly Proposal[]): readonly string[] {
     if (section !== open && section !== '') lines.push(`    ${section}:`)
     open = section
     lines.push(
-      `${second === undefined ? '    ' : '      '}${second ?? first}: ${String(proposed)} # ${toText(evidence)}`,
+      `${second === undefined ? '    ' : '      '}${second ?? first}: ${first === 'errorMessages' ? JSON.stringify(proposed) : String(proposed)} # ${toText(evidence)}`,
     )
   }
   return lines

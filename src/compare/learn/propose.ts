@@ -1,4 +1,6 @@
+import { defaultErrorMapping } from '../../translate/index.ts'
 import type { Learned } from './learned.ts'
+import { WITHHELD } from './safe-texts.ts'
 
 /** The settings of a partner that can be learned. */
 export interface LearnableSettings {
@@ -8,6 +10,7 @@ export interface LearnableSettings {
     readonly msgtypeResponse: boolean
     readonly mismatch: string
   }
+  readonly errorMessages: Readonly<Record<string, string>>
   readonly v3: { readonly attendeeType: string; readonly eventType: string; readonly codeType: string }
 }
 
@@ -69,6 +72,7 @@ export function propose(learned: Learned, settings: LearnableSettings): LearnedP
         { value: false, seen: 'parts without a msgtype', count: countOf('part/http') },
       ]),
       proposeMismatch(learned, settings.quirks.mismatch),
+      ...proposeMessages(learned, settings.errorMessages),
       ...(['attendeeType', 'eventType', 'codeType'] as const).map((name) =>
         decide(
           `v3.${name}`,
@@ -142,6 +146,24 @@ function proposeMismatch(learned: Learned, current: string): Proposal {
       : { path, current, result: 'change', proposed: 'post', evidence }
   const note = 'the reply does not say whether V2 kept the records: read one of them on V2'
   return { path, current, result: evidence.length > 1 ? 'contradictory' : 'none', evidence, note }
+}
+
+/** Only for codes that the adapter has a text of its own for: others come from V3 with theirs. */
+function proposeMessages(
+  learned: Learned,
+  configured: LearnableSettings['errorMessages'],
+): readonly Proposal[] {
+  const own = new Map(defaultErrorMapping.map(({ to }) => [to.code, to.message]))
+  const errors = toErrors(learned).filter(({ code }) => own.has(code))
+  return [...new Set(errors.map(({ code }) => code))].map((code) =>
+    decide(
+      `errorMessages.${code}`,
+      configured[code] ?? own.get(code) ?? '',
+      errors
+        .filter((error) => error.code === code && error.message !== WITHHELD)
+        .map(({ message, count }) => ({ value: message, seen: `“${message}”`, count })),
+    ),
+  )
 }
 
 function toErrors(learned: Learned): readonly LearnedError[] {

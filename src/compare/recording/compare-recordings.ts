@@ -149,6 +149,7 @@ function toWriteRequest(
     layout: kind === 'record' ? 'flat' : layout,
     dataEnvelope: partner.dataEnvelope,
     msgtypeResponse: partner.msgtypeResponse,
+    errorMessages: partner.errorMessages,
     prefer: kind === 'record' ? prefer : '',
     accept: kind === 'record' ? accept : '',
   }

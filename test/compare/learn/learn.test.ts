@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 
 import {
   formatPatch,
@@ -22,6 +23,7 @@ import { batchOf, flatRecord } from '../../support/batch-request.ts'
 const defaults: LearnableSettings = {
   layout: 'flat',
   quirks: { dataEnvelope: false, msgtypeResponse: false, mismatch: 'post' },
+  errorMessages: {},
   v3: {
     attendeeType: 'Learner.Identifier',
     eventType: 'Attendance.AttendanceSession',
@@ -35,6 +37,7 @@ interface Face {
   readonly envelope?: boolean
   readonly accept?: string
   readonly json?: string
+  readonly message?: string
 }
 
 /** A batch of two records as a V2 of this form answers it: one accepted, one refused. */
@@ -44,15 +47,13 @@ function exchangeWith({
   envelope = false,
   accept,
   json,
+  message = 'The AttendableEvent does not exist.',
 }: Face = {}): LearnedExchange {
   const encoder = createBatchEncoder(layout, randomUUID, msgtype)
   const mark =
     json ?? JSON.stringify({ ExternalID: randomUUID(), Comment: 'Content-Type: multipart/mixed\r\nAda' })
   const part = { contentIdInHttp: false, changeset: 1 }
-  const refusal = encodeErrorArray(
-    [{ code: 'ATT_VAL_2', message: 'The AttendableEvent does not exist.' }],
-    randomUUID(),
-  )
+  const refusal = encodeErrorArray([{ code: 'ATT_VAL_2', message }], randomUUID())
   const body =
     encoder.part({ ...part, contentId: '1', status: 201, json: envelope ? envelopRecord(mark) : mark }) +
     encoder.part({ ...part, contentId: '2', status: 400, json: refusal }) +
@@ -93,6 +94,16 @@ describe('what is learned of a partner', () => {
       'all of them',
       { layout: 'nested', envelope: true, msgtype: true },
       { layout: 'nested', 'quirks.dataEnvelope': true, 'quirks.msgtypeResponse': true },
+    ],
+    [
+      'the text of an error',
+      { message: 'The AttendableEvent of the record does not exist.' },
+      { 'errorMessages.ATT_VAL_2': 'The AttendableEvent of the record does not exist.' },
+    ],
+    [
+      'no text of an error that may hold a value',
+      { message: 'The AttendableEvent 4711 does not exist.' },
+      {},
     ],
     [
       'Type strings',
@@ -138,6 +149,20 @@ describe('what is learned of a partner', () => {
     expect(learn([empty]).get('mismatch/empty')).toBe(1)
     // The empty reply is nested, and says nothing of the layout.
     expect(results([empty])).toMatchObject({ layout: 'none' })
+  })
+
+  it('is not a text of an error where V2 has several', () => {
+    const both = [
+      exchangeWith(),
+      exchangeWith({ message: 'The AttendableEvent of the record does not exist.' }),
+    ]
+    expect(results(both)).toMatchObject({ 'errorMessages.ATT_VAL_2': 'contradictory' })
+  })
+
+  it('is a patch that YAML reads, also with texts of errors', () => {
+    const message = 'The AttendableEvent of the record does not exist.'
+    const text = formatPatch('acme', propose(learn([exchangeWith({ message })]), defaults))
+    expect(parse(text)).toEqual({ partners: [{ id: 'acme', errorMessages: { ATT_VAL_2: message } }] })
   })
 
   it('is a patch with the counts behind each line', () => {
