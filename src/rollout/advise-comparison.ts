@@ -20,14 +20,14 @@ export interface ComparisonThresholds {
 /** What comparison has found since the stage or its share changed. */
 export interface ComparisonFigures {
   readonly check: NeededCheck
-  /** Requests that were chosen for comparison, and the share of them, by requests and their records, that was compared. */
+  /** Requests that were chosen for the needed check, and the share of them, by requests and their records, that was compared. */
   readonly sampled: number
   readonly comparedShare: number
   /** Distinct learners and days that went through the needed check, and those of them that count: one school has its cap. */
   readonly pairs: number
   readonly countedPairs: number
   readonly schools: number
-  /** Distinct learners and days that differ in any check. */
+  /** Distinct learners and days that differ in any check, and each differing record that names none. */
   readonly differing: number
   /** The upper bound of the share that differs. */
   readonly bound: number

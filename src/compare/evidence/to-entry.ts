@@ -24,7 +24,7 @@ export function toEntry(exchange: ComparedExchange, key: EvidenceKey): EvidenceE
     counts.set(text, (counts.get(text) ?? 0) + 1)
   }
   add('exchange', kind, check, records.length === 0 ? 'missed' : 'compared')
-  if (records.some(isJudged)) add('schoolDay', key.today, check)
+  if (records.some(isShown)) add('schoolDay', key.today, check)
   for (const record of records) countRecord(add, exchange, record, key)
   for (const delayMs of exchange.delaysMs)
     add('delay', String(delayClasses.find((upTo) => delayMs <= upTo) ?? LONGER))
@@ -49,22 +49,23 @@ function countRecord(
   add('verdict', kind, check, verdict)
   if (codeClass !== undefined) add('codeClass', codeClass, verdict)
   if (day !== undefined) add('day', isNear(day, key.today) ? day : 'other', verdict)
-  const seen = isJudged(record) ? 'compared' : 'seen'
+  const seen = isShown(record) ? 'compared' : 'seen'
   const { code = '' } = record
   const name = code.length <= MAX_CODE_LENGTH ? codeFingerprint(code) : undefined
   if (name !== undefined) add('code', check, name, seen)
   for (const code of new Set(record.errorCodes))
     add('error', check, ERROR_CODE.test(code) ? code : 'other', seen)
   if (!isJudged(record)) return
-  for (const trait of new Set(record.traits)) add('trait', check, trait)
+  if (isShown(record)) for (const trait of new Set(record.traits)) add('trait', check, trait)
   const differences = record.differences.map(
     ({ path, kind: what, v2Class, v3Class }) => [path, what, v2Class, v3Class] as const,
   )
   for (const fields of distinct(differences)) add('difference', ...fields)
   for (const fields of distinct(record.equivalences.map(({ rule, path }) => [rule, path])))
     add('rule', ...fields)
-  if (record.learner === undefined || day === undefined) add('uncounted', 'unnamed')
-  else if (!key.covers(day)) add('uncounted', 'otherPeriod')
+  const counted = isDifferent(record) ? ['differs'] : []
+  if (record.learner === undefined || day === undefined) add('uncounted', 'unnamed', ...counted)
+  else if (!key.covers(day)) add('uncounted', 'otherPeriod', ...counted)
 }
 
 /** Learners and days that were judged, each once. */
@@ -90,6 +91,10 @@ const bitOf = (check: CheckKind): number => 1 << checkBits[check]
 
 /** True where both sides were known. */
 export const isJudged = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean => verdict !== 'unknown'
+
+/** True where the outcome of the record was compared: of a batch whose ids differ only the form of the reply is. */
+const isShown = (record: Pick<ComparedRecord, 'verdict' | 'equivalences'>): boolean =>
+  isJudged(record) && !record.equivalences.some(({ rule }) => rule === 'no-outcome-shown')
 
 /** True where V3 is not what V2 is. */
 export const isDifferent = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean =>

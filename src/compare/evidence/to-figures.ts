@@ -19,12 +19,17 @@ export function toFigures(
   // A school has the cap in each period, so it has it in their sum.
   const countedPairs = sumOf(schools.map((pairs) => cappedSum(pairs, schoolShare)))
   // The differences of a school are not capped: they may be those of all.
-  const differing = sumOf((kept?.periods ?? []).map((period) => period.differing))
+  // One that names no learner and day counts as one of its own: it must not be lost.
+  const unpaired = countsOf(counts, 'uncounted').filter(({ fields }) => fields[1] === 'differs')
+  const differing = sumOf([
+    ...(kept?.periods ?? []).map((period) => period.differing),
+    ...unpaired.map(({ count }) => count),
+  ])
   const codes = valuesOf(counts, 'code', check, 'compared')
   const errors = new Set(valuesOf(counts, 'error', check, 'compared'))
   return {
     check,
-    ...shareOf(counts),
+    ...shareOf(counts, check),
     pairs: sumOf(schools.map(sumOf)),
     countedPairs,
     schools: Math.max(0, ...schools.map((pairs) => pairs.length)),
@@ -43,14 +48,19 @@ export function toFigures(
   }
 }
 
-/** The share of the sample that was compared: of its requests, and of the records of those. */
-function shareOf(counts: ReadonlyMap<string, number>): Pick<ComparisonFigures, 'sampled' | 'comparedShare'> {
+/** The share of the sample of one check that was compared: of its requests, and of the records of those. Others, such as reads, cost a client nothing. */
+function shareOf(
+  counts: ReadonlyMap<string, number>,
+  check: NeededCheck,
+): Pick<ComparisonFigures, 'sampled' | 'comparedShare'> {
   let [sampled, compared, records, judged] = [0, 0, 0, 0]
   for (const { fields, count } of countsOf(counts, 'exchange')) {
+    if (fields[1] !== check) continue
     sampled += count
     if (fields[2] === 'compared') compared += count
   }
   for (const { fields, count } of countsOf(counts, 'verdict')) {
+    if (fields[1] !== check) continue
     records += count
     if (fields[2] !== 'unknown') judged += count
   }

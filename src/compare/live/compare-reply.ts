@@ -216,11 +216,15 @@ function answeredMark({ body }: Judged): FlatMark | undefined {
   return isObject(mark) ? mark : undefined
 }
 
+const isTaken = ({ part }: Judged): boolean =>
+  part !== undefined && part.form.status >= 200 && part.form.status < 300
+
 /** What was posted, with what V2 says of it. */
 function markOf(own: Judged): FlatMark {
   const { record } = own.planned
   return {
     ...(record === undefined ? {} : toFlatRecord(record)),
-    ...(own.outcome.kind === 'accepted' ? answeredMark(own) : {}),
+    // Also what the adapter would have refused: V2 took it.
+    ...(isTaken(own) ? answeredMark(own) : {}),
   }
 }

@@ -170,7 +170,35 @@ describe('the evidence of live comparison', () => {
     const [kept] = await store.read('acme')
     expect(kept?.counts.get('verdict batch reply same')).toBe(2)
     expect(kept?.counts.get('verdict batch visible same')).toBe(2)
-    expect(await figures()).toMatchObject({ sampled: 2, pairs: 2, comparedShare: 1 })
+    expect(await figures()).toMatchObject({ sampled: 1, pairs: 2, comparedShare: 1 })
+  })
+
+  it('counts a difference that names no learner or no day', async () => {
+    const { live, figures } = await run()
+    const unnamed = recordOf('ann', { ...differing, learner: undefined })
+    const undated = recordOf('ben', { ...differing, day: undefined })
+    live.compared(exchangeOf([recordOf('eve'), unnamed, undated]))
+    await live.stop()
+    expect(await figures()).toMatchObject({ pairs: 1, differing: 2 })
+  })
+
+  it('takes the share of the needed check, whatever a client reads', async () => {
+    const { live, figures } = await run()
+    for (let time = 0; time < 50; time += 1)
+      live.compared(exchangeOf([recordOf('eve')], { kind: 'readFilter', check: 'answers' }))
+    live.compared(exchangeOf([recordOf('ann')]))
+    live.compared(exchangeOf([]))
+    await live.stop()
+    expect(await figures()).toMatchObject({ sampled: 2, comparedShare: 0.5 })
+  })
+
+  it('takes nothing for covered of a batch whose outcomes V2 does not show', async () => {
+    const { live, figures } = await run()
+    const equivalences = [{ rule: 'no-outcome-shown', path: 'part' }]
+    const hidden = recordOf('ann', { verdict: 'equivalent', equivalences, traits: ['late'], day: undefined })
+    live.compared(exchangeOf([hidden]))
+    await live.stop()
+    expect(await figures()).toMatchObject({ codes: [], traits: [], days: 0, pairs: 0 })
   })
 
   it('counts a fifth for a school that is 99 % of the traffic', async () => {
