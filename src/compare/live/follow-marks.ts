@@ -46,11 +46,14 @@ const FIRST_PAUSE_MS = 500
 interface Open {
   readonly followed: FollowedMark
   comparison: Comparison | undefined
+  /** Read once replication had had its time. */
+  isSettled: boolean
 }
 
 /**
  * Reads marks on the other side until each is there as it was accepted, for the time that replication may take, with pauses that double. What
- * the last read shows counts. A mark with a newer one of its learner and event is left out.
+ * a read after that time shows counts; a mark that was not found and cannot be read then is unknown. A mark with a newer one of its learner and
+ * event is left out.
  */
 export async function followMarks(
   marks: readonly FollowedMark[],
@@ -59,17 +62,20 @@ export async function followMarks(
   const { clock, settleMs, sinceMs, stopped } = options
   const compared: FollowResult['compared'][number][] = []
   const delaysMs: number[] = []
-  let open = sampled(marks).map((followed): Open => ({ followed, comparison: undefined }))
+  let open = sampled(marks).map((followed): Open => ({ followed, comparison: undefined, isSettled: false }))
   let unsent: 'silence' | 'pace' | undefined
   let pauseMs = FIRST_PAUSE_MS
-  const beganMs = clock.nowMs()
-  while (open.length > 0) {
+  const endMs = clock.nowMs() + settleMs
+  const isStopped = (): boolean => stopped.aborted
+  while (open.length > 0 && !isStopped()) {
+    const isLast = clock.nowMs() >= endMs
     open = open.filter(({ followed }) => !followed.place.isSuperseded())
     for (const group of groups(open)) {
       const answer = await options.ask(filterOf(group.map(({ followed }) => followed)))
       if (answer.kind === 'unsent') unsent = answer.reason
       if (answer.kind === 'unsent') break
       judgeGroup(group, answer, options)
+      for (const own of group) own.isSettled = isLast
     }
     const atMs = clock.nowMs()
     for (const { followed, comparison } of open)
@@ -78,14 +84,14 @@ export async function followMarks(
         delaysMs.push(atMs - sinceMs)
       }
     open = open.filter(({ comparison }) => comparison === undefined || !isFound(comparison))
-    const leftMs = beganMs + settleMs - atMs
-    if (unsent !== undefined || leftMs <= 0 || stopped.aborted || open.length === 0) break
-    await waitFor(Math.min(pauseMs, leftMs), clock, stopped)
+    if (unsent !== undefined || isLast || isStopped() || open.length === 0) break
+    await waitFor(Math.max(0, Math.min(pauseMs, endMs - atMs)), clock, stopped)
     pauseMs *= 2
   }
-  for (const { followed, comparison } of open)
-    if (comparison !== undefined && !followed.place.isSuperseded()) compared.push({ followed, comparison })
-  const reason = stopped.aborted ? 'stopped' : (unsent ?? 'superseded')
+  for (const { followed, comparison, isSettled } of open)
+    if (comparison !== undefined && !followed.place.isSuperseded())
+      compared.push({ followed, comparison: isSettled ? comparison : plainly('unknown') })
+  const reason = isStopped() ? 'stopped' : (unsent ?? 'superseded')
   return { compared, delaysMs, skipped: compared.length === 0 ? reason : undefined }
 }
 
