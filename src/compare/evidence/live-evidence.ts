@@ -29,6 +29,8 @@ const STOP_MS = 1_000
 const DESTROY_EVERY = 720
 /** Records that wait for their group; more count as missed. */
 const MAX_WAITING = 20_000
+/** Exchanges without records that wait for their group; more count as missed at once. */
+const MAX_EMPTY = 10_000
 /** Records of one transaction: the journal has its turn in between. */
 const MAX_TOGETHER = 500
 
@@ -50,6 +52,7 @@ interface Waiting {
 export function createLiveEvidence({ store, clock, onFailure, onKept }: LiveEvidenceOptions): LiveEvidence {
   let waiting = new Map<string, Waiting>()
   let records = 0
+  let empty = 0
   const failing = new Set<string>()
   const waitingOf = ({ partner, stage, revision }: EvidenceScope): Waiting => {
     const name = `${partner} ${stage} ${revision}`
@@ -97,6 +100,7 @@ export function createLiveEvidence({ store, clock, onFailure, onKept }: LiveEvid
     const taken = waiting
     waiting = new Map()
     records = 0
+    empty = 0
     for (const one of taken.values()) await keepScope(one)
   }
   const destroy = async (): Promise<void> => {
@@ -119,11 +123,13 @@ export function createLiveEvidence({ store, clock, onFailure, onKept }: LiveEvid
   }
   return {
     compared: (exchange) => {
-      if (records + exchange.records.length > MAX_WAITING) {
+      const isEmpty = exchange.records.length === 0
+      if (records + exchange.records.length > MAX_WAITING || (isEmpty && empty >= MAX_EMPTY)) {
         miss(exchange)
         return
       }
       records += exchange.records.length
+      if (isEmpty) empty += 1
       waitingOf(exchange).exchanges.push(exchange)
     },
     start: schedule,

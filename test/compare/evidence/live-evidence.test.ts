@@ -27,6 +27,8 @@ interface Running {
   readonly folder: string
   /** Lets the next groups fail. */
   readonly break: (isBroken: boolean) => void
+  /** The journal takes no group until `until` resolves; `begun` is called with each that it is given. */
+  readonly hang: (until: Promise<void>, begun: () => void) => void
   readonly figures: () => Promise<ComparisonFigures>
 }
 
@@ -40,13 +42,16 @@ async function run(): Promise<Running> {
   const failures: string[] = []
   const kept: [string, number, boolean][] = []
   let isBroken = false
+  let hanging = { until: Promise.resolve(), begun: (): void => undefined }
   const live = createLiveEvidence({
     store: {
       ...store,
-      add: (key, entries) =>
-        isBroken
-          ? Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'gone'))
-          : store.add(key, entries),
+      add: async (key, entries) => {
+        hanging.begun()
+        await hanging.until
+        if (isBroken) throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'gone')
+        return store.add(key, entries)
+      },
     },
     clock,
     onFailure: (partner, code) => failures.push(`${partner} ${code}`),
@@ -63,6 +68,9 @@ async function run(): Promise<Running> {
     kept,
     folder,
     break: (broken) => (isBroken = broken),
+    hang: (until, begun) => {
+      hanging = { until, begun }
+    },
     figures,
   }
 }
@@ -236,6 +244,26 @@ describe('the evidence of live comparison', () => {
     expect(failures).toHaveLength(1)
     // One of six was compared, and half of its records.
     expect(await figures()).toMatchObject({ sampled: 6, comparedShare: 1 / 12, pairs: 1 })
+  })
+
+  it('holds a bounded number of exchanges without records while the journal hangs, and counts them all', async () => {
+    const { live, clock, store, kept, hang } = await run()
+    const begun = Promise.withResolvers<undefined>()
+    const end = Promise.withResolvers<undefined>()
+    hang(end.promise, () => begun.resolve(undefined))
+    live.start()
+    live.compared(exchangeOf([]))
+    await clock.pass(5_000)
+    await begun.promise
+    for (let time = 0; time < 30_000; time += 1) live.compared(exchangeOf([]))
+    live.compared(exchangeOf([recordOf('ann')]))
+    end.resolve(undefined)
+    await live.stop()
+    const exchanges = kept.reduce((sum, [, count]) => sum + count, 0)
+    expect(exchanges).toBe(1 + 10_000 + 1)
+    const counts = (await store.read('acme'))[0]?.counts
+    expect(counts?.get('exchange batch reply missed')).toBe(30_001)
+    expect(counts?.get('exchange batch reply compared')).toBe(1)
   })
 
   it('has no id, name, code or value in the files of the journal', async () => {
