@@ -21,8 +21,14 @@ const keptOption = /^(?:%24|\$)(?:filter|select|expand|orderby|top|skip|count|fo
 
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)([ \t]*:)(.*)$/
 const REQUEST = /^([A-Za-z]+[ \t]+)(\S+)([ \t]+HTTP\/\d.*)$/
-/** A token of JWT form, and what follows the word bearer: neither belongs into any text. */
-const TOKEN = /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(?:bearer|basic)[ \t]+[\w.~+/-]{16,}=*/gi
+/**
+ * A token of JWT form, with what stands right before it, and what follows the word bearer: neither belongs into any text. It starts where a run
+ * of such characters starts: from each `eyJ` within one, the time would be quadratic.
+ */
+const TOKEN =
+  /(?<![\w-])(?=[\w-]*?\beyJ[\w-]{8})[\w-]+\.[\w-]{8,}\.[\w-]*|\b(?:bearer|basic)[ \t]+[\w.~+/-]{16,}=*/gi
+/** Where the token starts in such a run. */
+const TOKEN_START = /\b(?:eyJ|(?:bearer|basic)[ \t])/i
 
 /** True for a header whose value may be kept. */
 export const isKeptHeader = (name: string): boolean => keptHeaders.has(name.toLowerCase())
@@ -51,7 +57,11 @@ export function maskLines(text: string): string {
 }
 
 /** Masks what looks like a token. */
-export const maskTokens = (text: string): string => text.replaceAll(TOKEN, (token) => maskValue(token))
+export const maskTokens = (text: string): string =>
+  text.replaceAll(TOKEN, (found) => {
+    const start = found.search(TOKEN_START)
+    return `${found.slice(0, start)}${maskValue(found.slice(start))}`
+  })
 
 /** Masks user and password of a URL, and the values of all options of its query that are not OData's. */
 export function maskTarget(target: string): string {

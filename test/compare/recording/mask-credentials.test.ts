@@ -1,0 +1,69 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import { maskTokens } from '../../../src/compare/recording/mask-credentials.ts'
+
+/** What is to be masked, in a form whose time is quadratic. */
+const plainForm = /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(?:bearer|basic)[ \t]+[\w.~+/-]{16,}=*/gi
+
+describe('tokens in a text', () => {
+  it('are masked wherever they start, and nothing else', () => {
+    const [token, mask] = ['eyJhbGciOiJ.eyJzdWIiOjE.c2ln-_x', 'x'.repeat(31)]
+    for (const [before, after] of [
+      ['', ''],
+      ['"id": "', '"'],
+      ['token-', '. More'],
+      ['eyJ.', ''],
+      ['notes.', ' and.so.on'],
+      ['neyJabcdefghi-', ''],
+    ])
+      expect(maskTokens(`${before}${token}${after}`)).toBe(`${before}${mask}${after}`)
+    for (const text of [
+      'eyJhbGciOi.eyJzdWIiOjE',
+      'heyJhbGciOi.eyJzdWI.c2ln',
+      'eyJ-a.attendance.x',
+      'basic maths',
+    ])
+      expect(maskTokens(text)).toBe(text)
+    expect(maskTokens('A Bearer abcdefghijklmnop== b')).toBe(`A ${'x'.repeat(6)} ${'x'.repeat(18)} b`)
+  })
+
+  it('are those of the plain form', () => {
+    const piece = fc.constantFrom(
+      'eyJ',
+      'EYJ',
+      'abcdefgh',
+      'a',
+      '-',
+      '.',
+      ' ',
+      '=',
+      'bearer ',
+      'basic\t',
+      'é',
+    )
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
+        const text = pieces.join('')
+        const expected = text.replaceAll(plainForm, (token) => token.replaceAll(/\S/g, 'x'))
+        expect(maskTokens(text)).toBe(expected)
+      }),
+      { numRuns: 20_000 },
+    )
+  })
+
+  it('are looked for in linear time', () => {
+    const long = 'eyJ-'.repeat(65_536)
+    for (const text of [
+      long,
+      `${long}.${long}`,
+      'a'.repeat(262_144),
+      'a-'.repeat(131_072),
+      'bearer\t'.repeat(40_000),
+    ]) {
+      const beganMs = performance.now()
+      expect(maskTokens(text) === text).toBe(true)
+      expect(performance.now() - beganMs).toBeLessThan(1_000)
+    }
+  })
+})
