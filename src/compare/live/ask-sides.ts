@@ -24,11 +24,13 @@ export interface AskedRead {
   readonly prefer: string
 }
 
-/** `unknown`: the side did not answer, or not to these credentials. `unsent`: no call left. */
+/** `unknown`: the side did not answer, or not to these credentials. `unsent`: no call left, or the adapter stopped before its answer. */
 export type SideAnswer =
   | { readonly kind: 'answered'; readonly status: number; readonly text: string }
   | { readonly kind: 'unknown' }
-  | { readonly kind: 'unsent'; readonly reason: 'silence' | 'pace' }
+  | { readonly kind: 'unsent'; readonly reason: UnsentReason }
+
+export type UnsentReason = 'silence' | 'pace' | 'stopped'
 
 /** Asks one side for what a client of V2 would get; never rejects. */
 export type AskSide = (read: AskedRead, timeMs: number) => Promise<SideAnswer>
@@ -60,13 +62,11 @@ export function createAskSides(options: AskOptions): Readonly<Record<Side, AskSi
     async (read, timeMs) => {
       const paced = options.sides.of(read.client.partner, side)
       if (paced.isSilent()) return { kind: 'unsent', reason: 'silence' }
-      const { clock } = options
+      const { clock, stopped } = options
       const deadlineMs = clock.nowMs() + timeMs
-      try {
-        return await paced.alone(() => send(read, paced, deadlineMs - clock.nowMs()))
-      } catch (cause) {
-        return failureOf(cause)
-      }
+      const answer = await paced.alone(() => send(read, paced, deadlineMs - clock.nowMs())).catch(failureOf)
+      // A call that the end of the adapter cut short says nothing of its side.
+      return stopped.aborted && answer.kind !== 'answered' ? { kind: 'unsent', reason: 'stopped' } : answer
     }
   return {
     v2: ask('v2', (read, paced, timeMs) => askV2(options, read, paced, timeMs)),

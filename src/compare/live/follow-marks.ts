@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import type { Comparison } from '../verdict.ts'
-import type { SideAnswer } from './ask-sides.ts'
+import type { SideAnswer, UnsentReason } from './ask-sides.ts'
 import { plainly } from './findings.ts'
 import { type FlatMark, markKey, marksOf } from './flat-mark.ts'
 import type { MarkPlace } from './latest-marks.ts'
@@ -63,7 +63,7 @@ export async function followMarks(
   const compared: FollowResult['compared'][number][] = []
   const delaysMs: number[] = []
   let open = sampled(marks).map((followed): Open => ({ followed, comparison: undefined, isSettled: false }))
-  let unsent: 'silence' | 'pace' | undefined
+  let unsent: UnsentReason | undefined
   let pauseMs = FIRST_PAUSE_MS
   const endMs = clock.nowMs() + settleMs
   const isStopped = (): boolean => stopped.aborted

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest'
+
+import { type AskOptions, createAskSides } from '../../../src/compare/live/ask-sides.ts'
+import { createPacedSides } from '../../../src/compare/live/paced-side.ts'
+import type { Client } from '../../../src/partners/partner.ts'
+import { partner } from '../../partners/partner.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+
+const client = {
+  partner: { ...partner('acme', { any: true }), v2: new URL('http://127.0.0.1:9/') },
+  client: { authorization: 'Bearer x', subscriptionKey: 'key' },
+} as unknown as Client
+const read = {
+  client,
+  kind: 'filter',
+  path: '/V2/Attendance/AttendanceRecords',
+  query: '',
+  accept: '',
+  prefer: '',
+} as const
+
+/** Asks V2, which replies as `get` says. */
+function asking(get: AskOptions['whole']['get']) {
+  const clock = createManualClock()
+  const stop = new AbortController()
+  const options = {
+    whole: { get },
+    sides: createPacedSides(clock, stop.signal),
+    clock,
+    stopped: stop.signal,
+    onCall: () => undefined,
+  } as unknown as AskOptions
+  return { stop, answer: createAskSides(options).v2(read, 60_000) }
+}
+
+describe('a call of a comparison', () => {
+  it('counts as not sent where the adapter stops before its answer', async () => {
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    const { stop, answer } = asking(() => promise)
+    stop.abort()
+    resolve(undefined)
+    expect(await answer).toEqual({ kind: 'unsent', reason: 'stopped' })
+  })
+
+  it('is unknown where its side does not answer', async () => {
+    expect(await asking(() => Promise.resolve(undefined)).answer).toEqual({ kind: 'unknown' })
+    expect(await asking(() => Promise.reject(new Error('gone'))).answer).toEqual({ kind: 'unknown' })
+  })
+})
