@@ -6,12 +6,14 @@ import { cpuMs, serveCommands } from './child.ts'
 import { peakRss } from './peak-rss.ts'
 
 // The whole adapter with its defaults, in a process of its own. Arguments: the address of the upstream, that of the journal
-// (default none), and that of V2: with one, V2 serves.
+// (default none), that of V2: with one, V2 serves, and the share of its exchanges that is compared, in percent: with one the stage
+// is `shadow`.
 
 // As src/cli/main.ts does.
 setFlagsFromString('--no-allocation-site-pretenuring')
 setFlagsFromString('--heap-growing-percent=20')
-const v2 = process.argv[4]
+const [, , , , v2, percent] = process.argv
+const served = v2 === undefined ? 'v3' : percent === undefined ? 'legacy' : 'shadow'
 const app = createApp(
   parseConfig({
     journal: { url: process.argv[3] ?? 'none' },
@@ -20,7 +22,14 @@ const app = createApp(
       v3: { baseUrl: process.argv[2], connections: 32 },
       ...(v2 === undefined ? {} : { v2: { baseUrl: v2, connections: 32 } }),
     },
-    partners: [{ id: 'bench', match: { any: true }, stage: v2 === undefined ? 'v3' : 'legacy' }],
+    partners: [
+      {
+        id: 'bench',
+        match: { any: true },
+        stage: served,
+        ...(percent === undefined ? {} : { compare: { percent: Number(percent) } }),
+      },
+    ],
   }),
 )
 const { port } = await app.listen()

@@ -1,6 +1,7 @@
 import { availableParallelism, cpus, release } from 'node:os'
 
 import { benchAdapter } from './adapter-bench.ts'
+import { benchCompareLive } from './compare-live-bench.ts'
 import { benchCompareRun } from './compare-run-bench.ts'
 import { benchCompareDiff } from './compare-diff-bench.ts'
 import { benchDecode } from './decode-bench.ts'
@@ -29,6 +30,7 @@ const benches: readonly (readonly [string, () => Promise<Row[]>])[] = [
   ['sandbox', benchSandbox],
   ['compare run', benchCompareRun],
   ['compare diff', benchCompareDiff],
+  ['compare live', benchCompareLive],
 ]
 
 const only = process.argv.slice(2)
