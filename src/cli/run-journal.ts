@@ -15,7 +15,7 @@ import {
   formatDeadLetters,
   formatErased,
 } from './journal-text.ts'
-import { mentionsLearner, readLearner } from './learner-id.ts'
+import { readLearner, searchOf } from './learner-id.ts'
 
 /** The flags that name a journal, and how a result is printed. */
 export interface JournalTarget {
@@ -123,7 +123,7 @@ export async function purgeJournal(options: PurgeOptions): Promise<number> {
 function eraseLearner(learner: string, options: PurgeOptions): Promise<number> {
   return withInspector(options, async (inspector, journal) => {
     const how = { keys: journalKeysOf(journal), plaintextAccepted: true }
-    const erased = await inspector.erase(how, mentionsLearner(learner))
+    const erased = await inspector.erase(how, searchOf(learner))
     print(options, erased, () => formatErased(erased))
     return erased.unsettled.length === 0 && erased.unreadable.length === 0 && erased.rewritten ? 0 : 1
   })

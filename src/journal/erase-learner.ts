@@ -2,8 +2,10 @@ import type { Kysely } from 'kysely'
 
 import { KEY_BYTES } from './store/hash-key.ts'
 import { isDamagedBatch } from './store/damage.ts'
-import { type Unsealing, unseal } from './store/seal.ts'
+import { type SealedFor, type Unsealing, unseal } from './store/seal.ts'
 import type { Store } from './store/store.ts'
+import { unpackAnswers } from './store/answer-pack.ts'
+import { sideCodes, toSide } from './side.ts'
 import type { JournalTables } from './schema/tables.ts'
 import { overwriteDeleted } from './purge.ts'
 import { rewriteFiles } from './rewrite-files.ts'
@@ -20,22 +22,26 @@ export interface Erased {
   readonly rewritten: boolean
 }
 
+/** What finds a learner in the journal, which reads neither requests nor answers. */
+export interface LearnerSearch {
+  /** Whether a request names the learner. */
+  readonly request: (request: Uint8Array) => boolean
+  /** Whether V2's reply to a batch that it served, as `writes` kept it, names the learner or cannot be searched. */
+  readonly reply: (reply: string) => boolean
+}
+
 /** Batches per transaction. */
 const STEP = 50
 /** Stands for the hash of a key that was erased. */
 const NO_KEY = new Uint8Array(KEY_BYTES)
 
 /**
- * Erases what the journal holds of one learner: `mentions` says whether a request names the learner. A batch is one sealed request of
- * many learners, so all of its request and answers go; its row, its digests and the outcomes stay, and a repetition of it is refused
- * as `ADP_JOURNAL_LOST`, never posted again. Hashes of keys are erased of every settled batch without a request, since they cannot be
- * searched. Errors: `ADP_CONFIGURATION` without the key of a request.
+ * Erases what the journal holds of one learner. A batch is one sealed request of many learners, so all of its request and answers go;
+ * its row, its digests and the outcomes stay, and a repetition of it is refused as `ADP_JOURNAL_LOST`, never posted again. Where V2 served
+ * it no request is kept, so V2's reply is searched instead. Hashes of keys are erased of every settled
+ * batch without a request, since they cannot be searched. Errors: `ADP_CONFIGURATION` without the key of a request or a reply.
  */
-export async function eraseLearner(
-  store: Store,
-  how: Unsealing,
-  mentions: (request: Uint8Array) => boolean,
-): Promise<Erased> {
+export async function eraseLearner(store: Store, how: Unsealing, search: LearnerSearch): Promise<Erased> {
   const { db } = store
   const unreadable: number[] = []
   const named: number[] = []
@@ -45,7 +51,10 @@ export async function eraseLearner(
     last = row.batch
     try {
       const of = { batch: row.batch, owner: row.owner_id }
-      if (mentions(await unseal(row, how, 'payload', of))) named.push(row.batch)
+      const request = await unseal(row, how, 'payload', of)
+      const isOnlyAnswered = toSide(row.side) === 'v2' || request.length === 0
+      if (search.request(request) || (isOnlyAnswered && (await isInReplies(db, how, of, search))))
+        named.push(row.batch)
     } catch (error) {
       if (!isDamagedBatch(error)) throw error
       unreadable.push(row.batch)
@@ -75,11 +84,31 @@ const nextPayload = (db: Kysely<JournalTables>, last: number) =>
   db
     .selectFrom('journal_payloads as payload')
     .innerJoin('journal_batches as batch', 'batch.id', 'payload.batch')
-    .select(['payload.batch', 'batch.owner_id', 'payload.key_id as keyId', 'payload.body'])
+    .select(['payload.batch', 'batch.owner_id', 'batch.side', 'payload.key_id as keyId', 'payload.body'])
     .where('payload.batch', '>', last)
     .orderBy('payload.batch')
     .limit(1)
     .executeTakeFirst()
+
+/** Searches what is kept of V2's answer to one batch. */
+async function isInReplies(
+  db: Kysely<JournalTables>,
+  how: Unsealing,
+  of: SealedFor,
+  search: LearnerSearch,
+): Promise<boolean> {
+  const packs = await db
+    .selectFrom('journal_answers')
+    .select(['key_id as keyId', 'body'])
+    .where('batch', '=', of.batch)
+    .execute()
+  for (const pack of packs) {
+    const replies = new Map<number, string>()
+    unpackAnswers(await unseal(pack, how, 'answers', of), replies)
+    if ([...replies.values()].some(search.reply)) return true
+  }
+  return false
+}
 
 /** Drops the content of those that are settled, and gives their numbers. */
 async function dropContent(db: Kysely<JournalTables>, ids: readonly number[]): Promise<readonly number[]> {
@@ -105,7 +134,13 @@ async function dropKeys(db: Kysely<JournalTables>): Promise<void> {
       .select('id')
       .where('id', '>', last)
       .where('live', '=', 0)
-      .where('id', 'not in', (eb) => eb.selectFrom('journal_payloads').select('batch'))
+      .where((eb) =>
+        eb.or([
+          // Of a request that V2 was sent nothing is kept; its row of a payload is empty.
+          eb('side', '=', sideCodes.v2),
+          eb('id', 'not in', eb.selectFrom('journal_payloads').select('batch')),
+        ]),
+      )
       .orderBy('id')
       .limit(STEP)
       .execute()

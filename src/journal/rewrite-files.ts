@@ -2,8 +2,8 @@ import { sql } from 'kysely'
 
 import type { Store } from './store/store.ts'
 
-/** Tables with content of requests. */
-const contents = ['journal_payloads', 'journal_answers', 'journal_credentials'] as const
+/** Tables with content of requests, and the one with hashes of keys: a change leaves the old version of a row behind. */
+const contents = ['journal_payloads', 'journal_answers', 'journal_credentials', 'journal_records'] as const
 const TRIES = 5
 
 /**

@@ -1,4 +1,3 @@
-import { AdapterError } from '../errors.ts'
 import type { Slices } from '../http/slices.ts'
 import { type BatchIdentity, isDamagedBatch, type NewBatch, type NewRecord } from '../journal/index.ts'
 import type { Authorisation } from '../partners/partner.ts'
@@ -6,7 +5,7 @@ import type { PartReply } from '../v2/index.ts'
 import type { WriteContext } from './context.ts'
 import { type Plan, redate } from './plan.ts'
 import { replayBatch, toReplayError } from './replay.ts'
-import { type ReplayedRelay, replayRelayed } from './relayed/replay-relayed.ts'
+import { forgotten, type ReplayedRelay, replayRelayed } from './relayed/replay-relayed.ts'
 import { replyContextOf, toFaultPart, toSupersededPart, toSupersededUnknownPart } from './reply-part.ts'
 import type { Answered, OpenReply } from './reply.ts'
 import { runForClient } from './run.ts'
@@ -206,9 +205,3 @@ async function unlessDamaged<Result>(asked: Promise<Result>): Promise<Result> {
     throw isDamagedBatch(cause) ? toReplayError(cause) : cause
   }
 }
-
-const forgotten = (): AdapterError =>
-  new AdapterError(
-    'ADP_JOURNAL_LOST',
-    'This batch came before and may have been applied; its answer is not kept any longer. Nothing was sent again.',
-  )

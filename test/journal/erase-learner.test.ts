@@ -1,8 +1,12 @@
 import { readFile } from 'node:fs/promises'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 
+import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 
+import { searchOf } from '../../src/cli/learner-id.ts'
 import { type Journal, openInspector, openJournal } from '../../src/journal/index.ts'
+import { encodeKeptReply } from '../../src/writes/relayed/kept-reply.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { batchOf, beginNew, confirmed } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
@@ -15,7 +19,7 @@ afterAll(() => postgres?.close())
 
 const LEARNER = '0f3ac2c1-04d6-4a8b-9c3e-5f1e7a9d2c41'
 const key = { id: 'k1', key: Buffer.alloc(32, 5) }
-const mentions = (request: Uint8Array): boolean => Buffer.from(request).includes(LEARNER)
+const search = searchOf(LEARNER)
 
 const requestOf = (text: string): Buffer => Buffer.from(`{"Learner":"${text}"}`)
 const DUE_MS = Date.now() + 600_000
@@ -53,7 +57,7 @@ describe.each([
       onTestFinished(() => inspector.close())
       const how = { keys, plaintextAccepted: true }
 
-      expect(await inspector.erase(how, mentions)).toEqual({
+      expect(await inspector.erase(how, search)).toEqual({
         erased: [1, 3],
         unsettled: [4, 5],
         unreadable: [],
@@ -70,7 +74,7 @@ describe.each([
       expect(await journal.balances()).toEqual(before)
       expect((await inspector.balances()).every(({ holds }) => holds)).toBe(true)
       await journal.settle(5, [confirmed(0, '201')])
-      expect(await inspector.erase(how, mentions)).toMatchObject({ erased: [5], unsettled: [4] })
+      expect(await inspector.erase(how, search)).toMatchObject({ erased: [5], unsettled: [4] })
       expect(await beginNew(journal, batchOf(['more'], { name: 'seven' }))).toBeGreaterThan(6)
     },
   )
@@ -98,7 +102,7 @@ describe('the files of an SQLite journal', () => {
   it('hold no byte of it afterwards, and a served journal goes on with the shorter file', async () => {
     const { journal, inspector, traces } = await openFilled()
     expect(await traces()).toBeGreaterThan(20)
-    const { erased, rewritten } = await inspector.erase({ keys: [], plaintextAccepted: true }, mentions)
+    const { erased, rewritten } = await inspector.erase({ keys: [], plaintextAccepted: true }, search)
     expect({ erased: erased.length, rewritten }).toEqual({ erased: 20, rewritten: true })
     expect(await traces()).toBe(0)
     expect(await beginNew(journal, batchOf(['after']))).toBe(61)
@@ -107,12 +111,128 @@ describe('the files of an SQLite journal', () => {
 
   it('keep no hash of a key of which the request is gone, and those of all others', async () => {
     const { inspector, store } = await openFilled()
-    await inspector.erase({ keys: [], plaintextAccepted: true }, mentions)
+    await inspector.erase({ keys: [], plaintextAccepted: true }, search)
     const rows = await store.db.selectFrom('journal_records').select(['batch', 'key', 'key_copy']).execute()
     const isGone = (bytes: Uint8Array | null): boolean => bytes?.every((byte) => byte === 0) === true
     expect(rows.map(({ key: own, key_copy: copy }) => [isGone(own), isGone(copy)])).toEqual(
       rows.map(({ batch }) => (batch % 3 === 1 ? [true, true] : [false, false])),
     )
+  })
+})
+
+describe('a batch that V2 served', () => {
+  const none = new Uint8Array(0)
+  const replyOf = (text: string, encoding?: string, encode = (body: Buffer) => body): string =>
+    encodeKeptReply({
+      status: 200,
+      reason: 'OK',
+      fields: ['Content-Type', 'a/b', ...(encoding === undefined ? [] : ['Content-Encoding', encoding])],
+      trailers: [],
+      body: encode(Buffer.from(`{"Learner":"${text}","Comment":"é"}`)),
+    })
+  const replies: readonly (readonly [reply: string | undefined, isErased: boolean])[] = [
+    [replyOf(LEARNER), true],
+    [replyOf(LEARNER.toUpperCase(), 'GZIP', gzipSync), true],
+    [replyOf(LEARNER, 'deflate', deflateSync), true],
+    [replyOf(LEARNER, 'br', brotliCompressSync), true],
+    [replyOf('another'), false],
+    [replyOf('another', 'gzip', gzipSync), false],
+    // What cannot be searched may name anyone.
+    [replyOf('another', 'gzip'), true],
+    [replyOf('another', 'unheard-of'), true],
+    [replyOf('another', undefined, gzipSync), true],
+    ['no kept reply', true],
+    [undefined, false],
+  ]
+
+  async function openServed(url: string, keys: readonly (typeof key)[]) {
+    const journal = await openJournal({ url, keys })
+    onTestFinished(() => journal.close())
+    for (const [n, [answer]] of replies.entries()) {
+      const given = { name: `${n}`, side: 'v2', payload: none } as const
+      const batch = await beginNew(journal, batchOf([`${LEARNER} ${n}`], given))
+      await journal.settle(batch, [{ position: 0, state: 'confirmed', answer }])
+    }
+    await beginNew(journal, batchOf(['open'], { name: 'open', side: 'v2', payload: none }))
+    const inspector = await openInspector(url)
+    onTestFinished(() => inspector.close())
+    return { journal, inspector }
+  }
+  const named = replies.flatMap(([, isErased], n) => (isErased ? [n + 1] : []))
+
+  it.each([
+    ['SQLite', [], async () => `sqlite:${await makeFolder()}/journal.db`],
+    ['SQLite, sealed', [key], async () => `sqlite:${await makeFolder()}/journal.db`],
+    ['PostgreSQL', [key], () => postgres?.createDatabase()],
+  ])('loses the reply that names the learner (%s)', async (_name, keys, makeUrl) => {
+    const url = await makeUrl()
+    if (url === undefined) return
+    const { journal, inspector } = await openServed(url, keys)
+    const before = await journal.balances()
+    expect(await inspector.erase({ keys, plaintextAccepted: true }, search)).toEqual({
+      erased: named,
+      unsettled: [],
+      unreadable: [],
+      rewritten: true,
+    })
+    for (const [n, [answer, isErased]] of replies.entries())
+      expect((await journal.load(n + 1))?.records).toMatchObject([
+        { state: 'confirmed', answer: isErased ? undefined : answer },
+      ])
+    expect(await journal.balances()).toEqual(before)
+    expect((await inspector.balances()).every(({ holds }) => holds)).toBe(true)
+    // A repetition is still known, with its side, so that it is refused.
+    const again = batchOf([`${LEARNER} 0`], { name: '0', payload: requestOf('again') })
+    expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch: 1, side: 'v2' })
+    await journal.settle(replies.length + 1, [confirmed(0, replyOf(LEARNER))])
+    expect(await inspector.erase({ keys, plaintextAccepted: true }, search)).toMatchObject({
+      erased: [replies.length + 1],
+      unreadable: [],
+    })
+  })
+
+  it('leaves no byte of the learner in the files of SQLite, and no hash of a key once it is settled', async () => {
+    const file = `${await makeFolder()}/journal.db`
+    const { inspector } = await openServed(`sqlite:${file}`, [])
+    const bytes = async () => {
+      const parts = ['', '-wal', '-shm', '.mark'].map((end) => readFile(`${file}${end}`, 'latin1'))
+      return (await Promise.all(parts)).join('')
+    }
+    const gzipped = gzipSync(`{"Learner":"${LEARNER.toUpperCase()}","Comment":"é"}`).toString('latin1')
+    // The journal keeps text, so that a byte from 0x80 on takes two.
+    const traces = [LEARNER, Buffer.from(gzipped).toString('latin1')]
+    const full = await bytes()
+    expect(traces.map((trace) => full.includes(trace))).toEqual([true, true])
+    await inspector.erase({ keys: [], plaintextAccepted: true }, search)
+    const left = await bytes()
+    expect(traces.map((trace) => left.includes(trace))).toEqual([false, false])
+    const { store } = await openSqlite(file)
+    const rows = await store.db.selectFrom('journal_records').select(['batch', 'key', 'key_copy']).execute()
+    expect(rows.filter(({ key: own }) => own.some((byte) => byte !== 0)).map(({ batch }) => batch)).toEqual([
+      replies.length + 1,
+    ])
+  })
+
+  it('leaves no old version of a row in PostgreSQL', async () => {
+    const url = await postgres?.createDatabase()
+    if (url === undefined) return
+    const { inspector } = await openServed(url, [key])
+    const client = new Client({ connectionString: url })
+    await client.connect()
+    onTestFinished(() => client.end())
+    const tables = ['journal_payloads', 'journal_answers', 'journal_credentials', 'journal_records']
+    const filesOf = async (): Promise<readonly unknown[]> => {
+      const { rows } = await client.query<{ file: unknown }>(
+        'select pg_relation_filenode(name::regclass) as file from unnest($1::text[]) as name',
+        [tables],
+      )
+      return rows.map(({ file }) => file)
+    }
+    const before = await filesOf()
+    await inspector.erase({ keys: [key], plaintextAccepted: true }, search)
+    const after = await filesOf()
+    // Each table is in a new file.
+    expect(after.map((file, n) => file === before[n])).toEqual(tables.map(() => false))
   })
 })
 
@@ -124,11 +244,11 @@ it('names batches that cannot be read, and needs the key of those that are seale
   const inspector = await openInspector(`sqlite:${file}`)
   onTestFinished(() => inspector.close())
   const other = { id: 'k1', key: Buffer.alloc(32, 6) }
-  expect(await inspector.erase({ keys: [other], plaintextAccepted: true }, mentions)).toMatchObject({
+  expect(await inspector.erase({ keys: [other], plaintextAccepted: true }, search)).toMatchObject({
     erased: [],
     unreadable: [1, 2, 3, 4, 5, 6],
   })
-  await expect(inspector.erase({ keys: [], plaintextAccepted: true }, mentions)).rejects.toMatchObject({
+  await expect(inspector.erase({ keys: [], plaintextAccepted: true }, search)).rejects.toMatchObject({
     code: 'ADP_CONFIGURATION',
     message: expect.stringContaining('k1') as unknown,
   })

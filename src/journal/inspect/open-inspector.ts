@@ -1,5 +1,5 @@
 import type { DueRecords } from '../journal.ts'
-import { type Erased, eraseLearner } from '../erase-learner.ts'
+import { type Erased, eraseLearner, type LearnerSearch } from '../erase-learner.ts'
 import { checkExisting, openExisting, toOpeningError } from '../journal-database.ts'
 import { purge, type Purged, type Retention } from '../purge.ts'
 import { createAvailability } from '../store/availability.ts'
@@ -34,10 +34,10 @@ export interface JournalInspector {
   dismiss(batch: number, positions?: readonly number[]): Promise<number>
   purge(retention: Retention, nowMs: number): Promise<Purged>
   /**
-   * Erases the requests and answers of settled batches that name a learner, as `mentions` reads them. It alone needs the keys of the
+   * Erases the requests and answers of settled batches that name a learner, as `search` reads them. It alone needs the keys of the
    * journal. Error: `ADP_CONFIGURATION` without them.
    */
-  erase(how: Unsealing, mentions: (request: Uint8Array) => boolean): Promise<Erased>
+  erase(how: Unsealing, search: LearnerSearch): Promise<Erased>
   close(): Promise<void>
 }
 
@@ -67,7 +67,7 @@ export async function openInspector(url: string, markFile?: string): Promise<Jou
     makeDue: (nowMs, batch) => ask(() => makeDue(store.db, nowMs, batch)),
     dismiss: (batch, positions) => ask(() => dismissDeadLetters(store.db, batch, positions)),
     purge: (retention, nowMs) => ask(() => purge(store, retention, nowMs)),
-    erase: (how, mentions) => ask(() => eraseLearner(store, how, mentions)),
+    erase: (how, search) => ask(() => eraseLearner(store, how, search)),
     close: () => store.close(),
   }
 }

@@ -1,7 +1,7 @@
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
 
 import { AdapterError } from '../../errors.ts'
-import type { Settled } from '../../journal/index.ts'
+import type { Settled, StoredRecord } from '../../journal/index.ts'
 import { decodeBatchReply } from '../../v2/index.ts'
 import { encodeKeptReply, fieldOf, type KeptReply } from './kept-reply.ts'
 
@@ -33,6 +33,11 @@ export function outcomesOf(end: RelayEnd, kind: 'batch' | 'record', each: number
     retry: isRepeatable && kept === undefined && outcome.state !== 'confirmed' ? 'resend' : undefined,
     ...outcome,
   }))
+}
+
+/** True for what `outcomesOf` gives only where V2's reply was kept. */
+export function hadKeptReply({ state, reason }: Pick<StoredRecord, 'state' | 'reason'>): boolean {
+  return state === 'confirmed' || reason === 'part' || reason === 'noParts'
 }
 
 /** The state of each part of a kept reply of V2; undefined: they cannot be read. */

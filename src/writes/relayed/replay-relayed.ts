@@ -7,7 +7,7 @@ import type { WriteContext } from '../context.ts'
 import type { Plan } from '../plan.ts'
 import { tallyOf } from '../stored-parts.ts'
 import { decodeKeptReply, type KeptReply } from './kept-reply.ts'
-import { statesOfParts } from './relayed-outcomes.ts'
+import { hadKeptReply, statesOfParts } from './relayed-outcomes.ts'
 
 /** A batch that V2 served, when it comes again and V3 serves. */
 export type ReplayedRelay =
@@ -25,7 +25,7 @@ export type ReplayedRelay =
 
 /**
  * Waits for a request to V2 that is under way, on whichever instance, and gives its reply. Errors: `ADP_OUTCOME_UNKNOWN` when it takes
- * longer than the budget; those of `checkToken`; those of the journal.
+ * longer than the budget; `ADP_JOURNAL_LOST` when its reply was kept and is erased; those of `checkToken`; those of the journal.
  */
 export async function replayRelayed(
   context: WriteContext,
@@ -35,6 +35,8 @@ export async function replayRelayed(
 ): Promise<ReplayedRelay> {
   const stored = await loadEnded(context, batch, authorisation.partner.budgetMs)
   const reply = decodeKeptReply(stored?.records[0]?.answer)
+  // Nothing has watched for newer records of its keys since the reply was kept, so a read could not tell which mark is to stay.
+  if (reply === undefined && stored?.records.some(hadKeptReply) === true) throw forgotten()
   if (stored === undefined || reply === undefined) {
     const states = stored?.records.map(({ state }) => state) ?? []
     const isEach = states.length === plan.records.length
@@ -49,6 +51,13 @@ export async function replayRelayed(
   await checkToken(context, authorisation, asParts, plan)
   return { kind: 'kept', reply, tally: tallyOf(asParts) }
 }
+
+/** The error of a repeated batch whose answer is gone. */
+export const forgotten = (): AdapterError =>
+  new AdapterError(
+    'ADP_JOURNAL_LOST',
+    'This batch came before and may have been applied; its answer is not kept any longer. Nothing was sent again.',
+  )
 
 async function loadEnded(
   { journal, predecessors }: WriteContext,
