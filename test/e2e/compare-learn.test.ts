@@ -57,13 +57,17 @@ async function learnedOf(v2Url: string, v3Url: string) {
 }
 
 describe('compare learn, from what an adapter at shadow sees', () => {
-  it('agrees with the legacy face of the sandbox, and sees how it answers other ids', async () => {
+  it('agrees with the legacy face of the sandbox but for its texts of errors, and sees how it answers other ids', async () => {
     const sandbox = createSandbox({ v2Port: 0 })
     const { v2Url, url } = await sandbox.listen()
     onTestFinished(() => sandbox.close())
     const { exchanges, proposals, text } = await learnedOf(v2Url, url)
     expect(exchanges.batch).toBe(BATCHES)
-    expect(proposals.filter(({ result }) => result === 'change')).toEqual([])
+    const changes = proposals.filter(({ result }) => result === 'change')
+    expect(changes.map(({ path, proposed }) => [path, proposed])).toEqual([
+      ['errorMessages.ATT_VAL_2', 'The AttendableEvent of the record does not exist.'],
+      ['errorMessages.ATT_VAL_3', 'The SchoolAttendanceCode of the record does not exist.'],
+    ])
     expect(Object.fromEntries(proposals.map(({ path, result }) => [path, result]))).toMatchObject({
       layout: 'keep',
       'quirks.dataEnvelope': 'keep',
