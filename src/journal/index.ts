@@ -37,6 +37,8 @@ export {
   type OpenedDatabase,
 } from './journal-database.ts'
 export { isLive, type LiveInstance, readLiveInstances } from './lease/live-instances.ts'
+export { dismissLost, dropGone, type LostInstance, readLostInstances } from './lease/lost-instances.ts'
+export { ownIdentity } from './lease/process-identity.ts'
 export { readUncleanEnd } from './lease/unclean-ends.ts'
 export type { JournalTables } from './schema/tables.ts'
 export { unsettledRows } from './unsettled.ts'

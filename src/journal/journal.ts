@@ -19,7 +19,10 @@ export interface NewBatch {
    * those is sent, as without the adapter. Undefined: V3 serves it.
    */
   readonly side?: 'v2' | undefined
-  /** The batch that V2 served and whose place this one takes: neither it nor older ones like it are found again. */
+  /**
+   * The batch that V2 served and whose place this one takes: neither it nor older ones like it are found again. Records are in the same
+   * positions in both.
+   */
   readonly instead?: number | undefined
   /** The owner of the batch, as the caller names it. Batches of different owners are never the same. */
   readonly owner: string
@@ -96,6 +99,11 @@ export type BeginResult =
       readonly batch: number
       readonly running: boolean
       readonly side?: 'v2' | undefined
+      /**
+       * The given batch cannot take the place of this one: newer records of its keys came since. Those that are open or unknown; empty:
+       * others have superseded records of this batch that the given one does not refuse.
+       */
+      readonly newer?: readonly RecordRef[]
     }
 
 /** A batch as the journal stores it. */

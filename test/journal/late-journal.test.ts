@@ -37,10 +37,10 @@ describe('createLateJournal', () => {
     expect([late.lease(), late.isAvailable(), late.opened()]).toEqual([undefined, false, undefined])
     expect(() => late.linkSecret).toThrow('has not been reached')
     for (const count of [1, 2]) {
-      await vi.waitFor(() => expect(failures).toHaveLength(count))
+      await vi.waitFor(() => expect(failures).toHaveLength(count), 60_000)
       await clock.pass(1_000)
     }
-    await vi.waitFor(() => expect(late.isAvailable()).toBe(true))
+    await vi.waitFor(() => expect(late.isAvailable()).toBe(true), 60_000)
     expect(await late.begin(batch)).toMatchObject({ kind: 'new' })
     await late.close()
   })

@@ -23,7 +23,7 @@ async function openTwo() {
   /** What a turned clock sets off goes to the file and back. */
   const passReal = async (ms: number, clock: (typeof clocks)[number], done: () => void | Promise<void>) => {
     await clock.pass(ms)
-    await vi.waitFor(done, 10_000)
+    await vi.waitFor(done, 60_000)
   }
   return { one: one.journal, two: two.journal, clocks, lost, passReal, store: two.store }
 }
@@ -54,7 +54,7 @@ describe('a lease', () => {
     await one.settle(batch, [confirmed(0)])
     await two.settle(batch, [confirmed(1)])
     await passReal(3_000, clocks[0], () => expect(lost).toEqual(['lost']))
-    await vi.waitFor(() => expect(one.lease()).toBeDefined(), 10_000)
+    await vi.waitFor(() => expect(one.lease()).toBeDefined(), 60_000)
   })
 
   it('that was taken is found out by the next batch, which belongs to a new number', async () => {
@@ -174,10 +174,10 @@ describe('a lease', () => {
     })
     reachable = false
     await clock.pass(3_000)
-    await vi.waitFor(() => expect(renewals).toHaveLength(1), 10_000)
+    await vi.waitFor(() => expect(renewals).toHaveLength(1), 60_000)
     reachable = true
     await clock.pass(450)
-    await vi.waitFor(() => expect(renewals).toEqual([new Error('unreachable'), undefined]), 10_000)
+    await vi.waitFor(() => expect(renewals).toEqual([new Error('unreachable'), undefined]), 60_000)
     await clock.pass(7_199)
     expect(lease.holds()).toBe(true)
     await lease.end()
@@ -188,12 +188,12 @@ describe('a lease', () => {
     // Another process writes for a long time.
     let end: (() => void) | undefined
     const held = store.exclusively(() => new Promise<void>((resolve) => (end = resolve)))
-    await vi.waitFor(() => expect(end).toBeDefined(), 10_000)
+    await vi.waitFor(() => expect(end).toBeDefined(), 60_000)
     await clocks[0].pass(7_201)
     expect(one.lease()).toBeUndefined()
     end?.()
     await held
-    await vi.waitFor(() => expect(one.lease()).toBeDefined(), 10_000)
+    await vi.waitFor(() => expect(one.lease()).toBeDefined(), 60_000)
   })
 })
 

@@ -119,7 +119,11 @@ describe('an SQLite journal that cannot be written', () => {
 
   it('keeps nothing of a batch while the disk is full, and settles once there is room', async () => {
     const { heard, events } = told()
-    const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { ...timeouts, events })
+    const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, {
+      ...timeouts,
+      timeoutMs: 2_000,
+      events,
+    })
     const batch = await beginNew(journal, batchOf(['a']))
     const pages = async (limit: number) => {
       await sql.raw(`PRAGMA max_page_count = ${limit}`).execute(store.db)
@@ -133,7 +137,7 @@ describe('an SQLite journal that cannot be written', () => {
     })
     expect(journal.isAvailable()).toBe(false)
     const settled = journal.settle(batch, [confirmed(0, randomBytes(2_000_000).toString('hex'))])
-    await vi.waitFor(() => expect(heard).toHaveLength(1), 10_000)
+    await vi.waitFor(() => expect(heard).toHaveLength(1), 60_000)
     await pages(1_000_000)
     await settled
     expect(journal.isAvailable()).toBe(true)

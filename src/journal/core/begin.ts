@@ -1,10 +1,11 @@
+import type { RecordRef } from '../journal.ts'
 import { stateCodes } from '../lifecycle.ts'
 import { judgeArrival } from '../judge-arrival.ts'
 import { toSideCode } from '../side.ts'
 import { type SummedBatch, sumOfBatch } from '../schema/row-sums.ts'
 import { packAnswers } from '../store/answer-pack.ts'
 import { type BeginOperation, type CommittedBegin, forAllOfKey } from '../store/operations.ts'
-import type { BeginRows, ChangeContext, Later } from './rows.ts'
+import type { BatchRows, BeginRows, ChangeContext, Later } from './rows.ts'
 
 /** The name of a batch among those of all owners. */
 export const nameOf = (owner: string, ids: Uint8Array): string =>
@@ -25,6 +26,10 @@ export function begin(
     const name = ids === undefined ? undefined : nameOf(owner, ids)
     const earlier = (name === undefined ? undefined : sameIds.get(name)) ?? []
     const { known, idsReused, retired } = judgeArrival(operation, context, earlier)
+    const newer = known === undefined ? newerThan(rows.replaced, operation) : undefined
+    if (newer !== undefined) {
+      return () => ({ kind: 'known', batch: operation.instead ?? 0, running: false, side: 'v2', newer })
+    }
     if (retired.length > 0) write.retire(retired)
     const left = earlier.filter((one) => !retired.includes(one.batch))
     if (name !== undefined) sameIds.set(name, left)
@@ -47,6 +52,24 @@ export function begin(
       return { kind: 'new', batch, lease: instance, after, receivedMs, idsReused }
     }
   })
+}
+
+/**
+ * The newer records of keys of a replaced batch that are open or unknown: a batch that takes its place now would come after them. Empty:
+ * newer ones were confirmed; undefined: there are none, or the batches do not have the same records.
+ */
+function newerThan(
+  replaced: BatchRows | undefined,
+  { keys, refused, instead = 0 }: BeginOperation,
+): readonly RecordRef[] | undefined {
+  if (replaced === undefined || replaced.records.length !== keys.length) return undefined
+  const closed = new Set(refused.positions)
+  const sent = replaced.records.filter(({ position }) => !closed.has(position))
+  const newer = sent.flatMap(({ key }) => {
+    const standing = replaced.standing(key)
+    return standing === undefined || standing.batch <= instead ? [] : [standing]
+  })
+  return newer.length > 0 || sent.some(({ isSuperseded }) => isSuperseded) ? newer : undefined
 }
 
 function insert(

@@ -14,6 +14,8 @@ export interface BeginRows {
   readonly latestMs: number
   /** An instance of a version without checksums uses the journal too. */
   readonly isOlderServed: boolean
+  /** The batch whose place the only one of these begins takes, locked; undefined: it takes none, or that one is not kept. */
+  readonly replaced?: BatchRows | undefined
 }
 
 /** The state and reason that a record has. */
@@ -53,17 +55,18 @@ export interface SettleRows {
   readonly older: readonly OlderRecord[]
 }
 
-/** A record of a batch that is opened again. */
+/** A record of a batch that is opened again, or replaced. */
 export interface BatchRecord {
   readonly position: number
   readonly state: number
   readonly isActive: boolean
+  readonly isSuperseded: boolean
   readonly isIntact: boolean
-  /** Tells its key from others. */
+  /** Identifies the key: equal for records of one key, different for others. */
   readonly key: string
 }
 
-/** The rows that a reopen reads; the batch is locked. */
+/** A batch that is opened again, or replaced, with its records; it is locked. */
 export interface BatchRows {
   readonly batch: SummedBatch & { readonly sum: number | null }
   /** In their order. */

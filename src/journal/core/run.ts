@@ -28,17 +28,21 @@ export type ReadRun =
 export const standingFor = (operation: ReopenOperation): 'standing' | 'standingOnV3' =>
   operation.beforeRelay ? 'standingOnV3' : 'standing'
 
-/** Divides operations into runs: begins that follow each other read once, and so do settles. */
+/**
+ * Divides operations into runs: begins that follow each other read once, and so do settles. One that takes the place of another batch
+ * reads by itself: those before it may be newer than that batch.
+ */
 export function runsOf(operations: readonly Operation[]): readonly Run[] {
   const runs: Run[] = []
   let begins: BeginOperation[] | undefined
   let settles: SettleOperation[] | undefined
   for (const operation of operations) {
-    if (operation.kind !== 'begin') begins = undefined
+    if (operation.kind !== 'begin' || operation.instead !== undefined) begins = undefined
     if (operation.kind !== 'settle') settles = undefined
     if (operation.kind === 'begin') {
       if (begins === undefined) runs.push({ kind: 'begin', operations: (begins = []) })
       begins.push(operation)
+      if (operation.instead !== undefined) begins = undefined
     } else if (operation.kind === 'settle') {
       if (settles === undefined) runs.push({ kind: 'settle', operations: (settles = []) })
       settles.push(operation)

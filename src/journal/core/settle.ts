@@ -79,7 +79,7 @@ function supersedes(newer: BatchChange | undefined, position: number): boolean {
   return state === stateCodes.confirmed || (state === stateCodes.unknown && newer?.row.side === sideCodes.v2)
 }
 
-/** Which outcomes of an operation are new. The same one once more, after an answer that got lost, is no error; another one is. */
+/** Which outcomes of an operation are new. The same one once more, after an answer that got lost, is not an error; another one is. */
 function findOpen(
   { positions, states, reasons }: SettleOperation,
   { settled }: BatchChange,

@@ -1,5 +1,6 @@
 import type { WallClock } from '../../clock.ts'
 import type { Store } from '../store/store.ts'
+import { dropReturned } from './lost-instances.ts'
 import type { ProcessIdentity } from './process-identity.ts'
 
 /** Who wants to know how the lease fares. */
@@ -57,16 +58,19 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
   const readClocks = (): typeof sent => ({ monotonicMs: clock.nowMs(), wallMs: clock.wallMs() })
   const register = async (): Promise<void> => {
     const before = readClocks()
-    const { id } = await db
-      .insertInto('journal_instances')
-      .values(({ eb }) => ({
-        ...identity,
-        lease_until: eb(store.nowMs(), '+', leaseMs),
-        lease_ms: leaseMs,
-      }))
-      .returning('id')
-      .executeTakeFirstOrThrow()
-    instance = id
+    instance = await db.transaction().execute(async (transaction) => {
+      const { id } = await transaction
+        .insertInto('journal_instances')
+        .values(({ eb }) => ({
+          ...identity,
+          lease_until: eb(store.nowMs(), '+', leaseMs),
+          lease_ms: leaseMs,
+        }))
+        .returning('id')
+        .executeTakeFirstOrThrow()
+      await dropReturned(transaction, identity)
+      return id
+    })
     sent = before
   }
   const renewOnce = async (): Promise<void> => {

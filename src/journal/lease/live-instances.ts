@@ -2,7 +2,6 @@ import { type Kysely, type RawBuilder, sql } from 'kysely'
 
 import type { JournalDatabase } from '../journal-database.ts'
 import type { JournalTables } from '../schema/tables.ts'
-import { LEASES_MISSED } from './take-over.ts'
 
 /** An instance that others must count with. */
 export interface LiveInstance {
@@ -11,6 +10,9 @@ export interface LiveInstance {
   readonly host: string
   readonly pid: number
 }
+
+/** A lease that was not renewed for this many times its length has ended. Its holder counts on less than one. */
+export const LEASES_MISSED = 1.2
 
 /** The length of a lease of an older version, ms. */
 const LEASE_MS = 10_000

@@ -6,8 +6,10 @@ import { changeOfBatch } from '../schema/row-sums.ts'
 import type { JournalTables } from '../schema/tables.ts'
 import type { WallClock } from '../../clock.ts'
 import type { Store } from '../store/store.ts'
-import { noteUncleanEnd, type UncleanEnd } from './unclean-ends.ts'
+import { LEASES_MISSED } from './live-instances.ts'
+import { dropGone, noteLost } from './lost-instances.ts'
 import { isGone, type ProcessIdentity } from './process-identity.ts'
+import { noteUncleanEnd, type UncleanEnd } from './unclean-ends.ts'
 
 export interface TakeOverOptions {
   readonly store: Store
@@ -23,9 +25,6 @@ interface Sighting {
   /** By the monotonic clock, when this value was seen first. */
   readonly sinceMs: number
 }
-
-/** A lease that was not renewed for this many times its length has ended. Its holder counts on less than one. */
-export const LEASES_MISSED = 1.2
 
 /**
  * Creates what makes an instance the owner of the batches with open records whose instance is gone: its process is not there
@@ -49,24 +48,28 @@ export function createTakeOver(
       const nowMs = clock.nowMs()
       const last = sightings
       sightings = new Map()
-      const gone: { readonly id: number; readonly leaseUntil: number; readonly how: UncleanEnd }[] = []
+      const gone: { readonly one: (typeof all)[number]; readonly how: UncleanEnd }[] = []
       for (const one of all) {
         const { id, leaseUntil } = one
         if (id === instance) continue
         const seen = last.get(id)
         const sinceMs = seen?.leaseUntil === leaseUntil ? seen.sinceMs : nowMs
         sightings.set(id, { leaseUntil, sinceMs })
-        if (isGone(one, own)) gone.push({ ...one, how: 'killed' })
-        else if (nowMs - sinceMs >= (one.leaseMs ?? leaseMs) * LEASES_MISSED)
-          gone.push({ ...one, how: 'lost' })
+        if (isGone(one, own)) gone.push({ one, how: 'killed' })
+        else if (nowMs - sinceMs >= (one.leaseMs ?? leaseMs) * LEASES_MISSED) gone.push({ one, how: 'lost' })
       }
       // The lease has expired: batches taken now would have no owner.
       if (!all.some(({ id }) => id === instance)) return []
-      for (const { id, leaseUntil, how } of gone) {
-        // It may have renewed its lease since it was read.
-        const unchanged = db.deleteFrom('journal_instances').where('id', '=', id)
-        await unchanged.where('lease_until', '=', leaseUntil).execute()
-        await noteUncleanEnd(db, store, how)
+      await dropGone(db, store, own)
+      for (const kind of ['killed', 'lost'] as const) {
+        const ofKind = gone.filter(({ how }) => how === kind)
+        if (ofKind.length > 0) await noteUncleanEnd(db, store, kind)
+        for (const { one } of ofKind.sort((left, right) => left.one.id - right.one.id)) {
+          // It may have renewed its lease since it was read.
+          const unchanged = db.deleteFrom('journal_instances').where('id', '=', one.id)
+          const [deleted] = await unchanged.where('lease_until', '=', one.leaseUntil).execute()
+          if (kind === 'lost' && deleted?.numDeletedRows === 1n) await noteLost(db, one)
+        }
       }
       const taken = await db
         .updateTable('journal_batches')

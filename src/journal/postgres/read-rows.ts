@@ -25,6 +25,9 @@ export function readBegin(
   const ids = operations.flatMap((one) => (one.ids === undefined ? [] : [one.ids]))
   const same = ids.length === 0 ? () => [] : queue.add<BatchRow>('sameIds', byteArrays(ids))
   const taken = queue.add<{ id: number; latest: number | null }>('numbers', String(operations.length))
+  const [first] = operations
+  const replaced =
+    first?.instead === undefined ? () => undefined : readBatch(queue, first.instead, [...first.keys.keys()])
   return () => {
     const names = new Set(
       operations.flatMap(({ owner, ids: own }) => (own === undefined ? [] : [nameOf(owner, own)])),
@@ -42,6 +45,7 @@ export function readBegin(
       sameIds,
       numbers: rows.map(({ id }) => id).sort((one, other) => one - other),
       latestMs: rows[0]?.latest ?? 0,
+      replaced: replaced(),
     }
   }
 }
@@ -114,10 +118,14 @@ export function readBatch(
   standing: 'standing' | 'standingOnV3' = 'standing',
 ): Later<BatchRows | undefined> {
   const locked = queue.add<BatchRow>('lockBatch', String(batch))
-  const all = queue.add<{ position: number; state: number; live: number; key: string; intact: number }>(
-    'records',
-    String(batch),
-  )
+  const all = queue.add<{
+    position: number
+    state: number
+    live: number
+    superseded: number
+    key: string
+    intact: number
+  }>('records', String(batch))
   const newest = queue.add<{ key: string; batch: number; position: number }>(
     standing,
     String(batch),
@@ -129,8 +137,9 @@ export function readBatch(
     const byKey = new Map(newest().map(({ key, ...place }) => [key, place]))
     return {
       batch: row,
-      records: all().map(({ position, state, live, key, intact }) => {
-        return { position, state, isActive: live === 1, isIntact: intact === 1, key }
+      records: all().map(({ position, state, live, superseded, key, intact }) => {
+        const is = { isActive: live === 1, isSuperseded: superseded === 1, isIntact: intact === 1 }
+        return { position, state, ...is, key }
       }),
       standing: (key) => byKey.get(key),
     }

@@ -100,7 +100,7 @@ export const statements = {
   lockBatch: `(bigint) as
       select ${BATCH.join()} from journal_batches where id = $1 for no key update`,
   records: `(bigint) as
-      select position, state, live, encode(key, 'hex') as key, ${intactRecord()} as intact
+      select position, state, live, superseded, encode(key, 'hex') as key, ${intactRecord()} as intact
       from journal_records where batch = $1 order by position for no key update`,
   standing: standingOf(''),
   standingOnV3: standingOf(`and not ${isOnV2('n.batch')}`),
@@ -123,10 +123,11 @@ export const statements = {
   noteAnswered: `(bigint[]) as
       update journal_batches set answered = 1, sum = ${changeOfBatch({ answered: '1' })}
       where id = any($1) and answered = 0`,
-  confirm: `(bigint[], int[], bigint) as
-      update journal_records r set ${confirm('r.')}, settled_ms = $3
-      from unnest($1, $2) as u (batch, position)
-      where r.batch = u.batch and r.position = u.position and ${isOpen('r.')}`,
+  // The batches of confirmed records next to each other, and their first and last positions.
+  confirm: `(bigint[], int[], int[], bigint) as
+      update journal_records r set ${confirm('r.')}, settled_ms = $4
+      from unnest($1, $2, $3) as u (batch, first, last)
+      where r.batch = u.batch and r.position between u.first and u.last and ${isOpen('r.')}`,
   settle: `(bigint[], int[], int[], bigint[], text[], int[], int[], bigint) as
       update journal_records r set state = u.state, again = u.again, reason = u.reason, live = ${SETTLED.live},
         dead_letter = u.dead_letter, superseded = u.superseded, settled_ms = $8, sum = ${changeOfRecord(SETTLED, 'r.')}

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
+import { endOfNeighbours, isConfirmed } from '../core/neighbours.ts'
 import type { RowWriter, WrittenOutcome } from '../core/rows.ts'
-import { stateCodes } from '../lifecycle.ts'
 import { DROP_SUMS, summedBatchColumns } from '../schema/row-sums.ts'
 import type { LedgerChanges } from '../store/ledger-changes.ts'
 import type { BeginOperation } from '../store/operations.ts'
@@ -34,17 +34,17 @@ const LARGE_BYTES = 65_536
 
 /** Creates what writes the rows of one transaction, each when the queue is sent. */
 export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions): QueuedWriter {
+  /** Confirmed records next to each other. */
+  let confirmed: (readonly [batch: number, first: number, last: number])[] = []
+  /** All other outcomes. */
   let outcomes: Gathered[] = []
   let counts: (readonly [batch: number, open: number, active: number])[] = []
   let inactive: number[] = []
   const writeOutcomes = (): void => {
-    const confirmed = outcomes.filter(isConfirmed)
-    const others = outcomes.filter((one) => !isConfirmed(one))
+    if (confirmed.length > 0) queue.add('confirm', ...columnsOf(confirmed), String(nowMs))
+    confirmed = []
+    const others = outcomes
     outcomes = []
-    if (confirmed.length > 0) {
-      const places = columnsOf(confirmed.map(({ batch, position }) => [batch, position]))
-      queue.add('confirm', ...places, String(nowMs))
-    }
     if (others.length === 0) return
     const [batches = '', positions = '', states = '', again = '', dead = '', superseded = ''] = columnsOf(
       others.map((one) => [one.batch, one.position, one.state, one.again, one.deadLetter, one.superseded]),
@@ -91,7 +91,13 @@ export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions):
       queue.add('noteAnswered', numbers(batches))
     },
     settle: (batch, settled) => {
-      for (const one of settled) outcomes.push({ batch, ...one })
+      for (let from = 0, end = 0; from < settled.length; from = end) {
+        end = endOfNeighbours(settled, from)
+        const [first, last] = [settled[from], settled[end - 1]]
+        if (first === undefined || last === undefined) return
+        if (isConfirmed(first)) confirmed.push([batch, first.position, last.position])
+        else outcomes.push({ batch, ...first })
+      }
     },
     supersede: (batch, positions) => {
       writeOutcomes()
@@ -132,10 +138,6 @@ export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions):
     },
   }
 }
-
-/** True for a record that was taken, and of which nothing else is to be kept. */
-const isConfirmed = ({ state, again, reason, deadLetter, superseded }: WrittenOutcome): boolean =>
-  state === stateCodes.confirmed && again === null && reason === null && deadLetter === 0 && superseded === 0
 
 /** Rows of numbers as an array for each column. */
 const columnsOf = (rows: readonly (readonly (number | null)[])[]): string[] =>

@@ -10,4 +10,6 @@ export interface SharedRateLimit {
   reserve(name: string, limit: RateLimit, calls: number): Promise<readonly number[]>
   /** Reserves no slot of a name for `ms`; never shortens a longer pause. */
   pauseFor(name: string, ms: number): Promise<void>
+  /** Time since the last pause of a name ended, ms: negative while it lasts, Infinity without one in the last hour. */
+  sincePauseMs(name: string): Promise<number>
 }

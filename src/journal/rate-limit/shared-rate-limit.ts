@@ -41,6 +41,16 @@ export function createSharedRateLimit(
             .execute()
         }),
       ),
+    sincePauseMs: (name) =>
+      ask(async () => {
+        const row = await store.db
+          .selectFrom('journal_pace')
+          .select(['held_until', store.nowMs().as('now')])
+          .where('name', '=', Buffer.from(hashName(name)))
+          .where('held_until', '>', 0)
+          .executeTakeFirst()
+        return row === undefined ? Infinity : row.now - row.held_until
+      }),
   }
 }
 

@@ -33,16 +33,20 @@ export const migrations: readonly Migration[] = [
 
 const required = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull()
 const counter = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull().defaultTo(0)
+/** The types of a dialect; `numbered` makes the column of `idType` the key, which the database fills. */
+const typesOf = (dialect: Dialect) =>
+  ({
+    bytes: dialect === 'sqlite' ? 'blob' : 'bytea',
+    // Numbers of deleted rows must never come again: SQLite promises that for AUTOINCREMENT only.
+    idType: dialect === 'sqlite' ? 'integer' : 'bigint',
+    numbered: (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder =>
+      dialect === 'sqlite'
+        ? column.primaryKey().autoIncrement()
+        : column.primaryKey().generatedAlwaysAsIdentity(),
+  }) as const
 
 async function createTables(db: Kysely<JournalTables>, { dialect }: MigrationContext): Promise<void> {
-  const bytes = dialect === 'sqlite' ? 'blob' : 'bytea'
-  // Numbers of deleted rows must never come again: SQLite promises that for AUTOINCREMENT only.
-  const idType = dialect === 'sqlite' ? 'integer' : 'bigint'
-  const numbered = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder =>
-    dialect === 'sqlite'
-      ? column.primaryKey().autoIncrement()
-      : column.primaryKey().generatedAlwaysAsIdentity()
-
+  const { bytes, idType, numbered } = typesOf(dialect)
   await db.schema
     .createTable('journal_keys')
     .addColumn('id', 'text', (column) => column.primaryKey())
@@ -105,7 +109,7 @@ async function createRecords(db: Kysely<JournalTables>, dialect: Dialect): Promi
     .createTable('journal_records')
     .addColumn('batch', 'bigint', required)
     .addColumn('position', 'integer', required)
-    .addColumn('key', dialect === 'sqlite' ? 'blob' : 'bytea', required)
+    .addColumn('key', typesOf(dialect).bytes, required)
     .addColumn('state', 'integer', required)
     .addColumn('live', 'integer', required)
     .addColumn('again', 'bigint')
@@ -127,7 +131,7 @@ async function createRecords(db: Kysely<JournalTables>, dialect: Dialect): Promi
 async function createPace(db: Kysely<JournalTables>, { dialect }: MigrationContext): Promise<void> {
   await db.schema
     .createTable('journal_pace')
-    .addColumn('name', dialect === 'sqlite' ? 'blob' : 'bytea', (column) => column.primaryKey())
+    .addColumn('name', typesOf(dialect).bytes, (column) => column.primaryKey())
     .addColumn('turns', 'text', required)
     .addColumn('held_until', 'bigint', required)
     .addColumn('idle_from', 'bigint', required)
@@ -179,8 +183,7 @@ async function addLeaseLength(db: Kysely<JournalTables>): Promise<void> {
 async function addRowSums(db: Kysely<JournalTables>, { dialect }: MigrationContext): Promise<void> {
   await db.schema.alterTable('journal_batches').addColumn('sum', 'bigint').execute()
   await db.schema.alterTable('journal_records').addColumn('sum', 'bigint').execute()
-  const bytes = dialect === 'sqlite' ? 'blob' : 'bytea'
-  await db.schema.alterTable('journal_records').addColumn('key_copy', bytes).execute()
+  await db.schema.alterTable('journal_records').addColumn('key_copy', typesOf(dialect).bytes).execute()
 }
 
 /**
@@ -265,14 +268,10 @@ async function addSide(db: Kysely<JournalTables>): Promise<void> {
 
 /** What comparison has seen of partners (src/rollout/evidence). */
 async function createEvidence(db: Kysely<JournalTables>, { dialect }: MigrationContext): Promise<void> {
-  const bytes = dialect === 'sqlite' ? 'blob' : 'bytea'
-  const id = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder =>
-    dialect === 'sqlite'
-      ? column.primaryKey().autoIncrement()
-      : column.primaryKey().generatedAlwaysAsIdentity()
+  const { bytes, idType, numbered } = typesOf(dialect)
   await db.schema
     .createTable('evidence_periods')
-    .addColumn('id', dialect === 'sqlite' ? 'integer' : 'bigint', id)
+    .addColumn('id', idType, numbered)
     .addColumn('partner', 'text', required)
     .addColumn('stage', 'text', required)
     .addColumn('revision', 'bigint', required)

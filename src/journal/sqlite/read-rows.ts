@@ -32,7 +32,10 @@ export function readBegin(
     }),
   )
   const [newest = 0, latestMs = 0] = on.newestBatch.get() as unknown as readonly number[]
-  return { sameIds, numbers: operations.map((_, index) => newest + 1 + index), latestMs, isOlderServed }
+  const numbers = operations.map((_, index) => newest + 1 + index)
+  const instead = operations[0]?.instead
+  const replaced = instead === undefined ? undefined : readBatch(on, instead)
+  return { sameIds, numbers, latestMs, isOlderServed, replaced }
 }
 
 /** No outcome has this state. */
@@ -127,11 +130,12 @@ export function readBatch(
 ): BatchRows | undefined {
   const row = on.batch.get(batch)
   if (row === undefined) return undefined
-  const rows = on.recordsOf.all(batch) as unknown as [number, number, number, unknown, number][]
-  const records = rows.map(([position, state, live, key, intact]): BatchRecord => {
+  const rows = on.recordsOf.all(batch) as unknown as [number, number, number, number, unknown, number][]
+  const records = rows.map(([position, state, live, superseded, key, intact]): BatchRecord => {
     // A damaged column of SQLite may hold another type than its own.
     const bytes = Buffer.from(key instanceof Uint8Array ? key : [])
-    return { position, state, isActive: live === 1, isIntact: intact === 1, key: bytes.toString('latin1') }
+    const is = { isActive: live === 1, isSuperseded: superseded === 1, isIntact: intact === 1 }
+    return { position, state, ...is, key: bytes.toString('latin1') }
   })
   const known = new Map<string, Place | undefined>()
   return {

@@ -79,7 +79,8 @@ export function prepareStatements(database: DatabaseSync) {
        where r.batch = ? and r.position between ? and ? and (o.batch, o.position) < (+r.batch, +r.position)`,
     ),
     recordsOf: rows(
-      `select position, state, live, key, ${intactRecord()} from journal_records where batch = ? order by position`,
+      `select position, state, live, superseded, key, ${intactRecord()} from journal_records
+       where batch = ? order by position`,
     ),
     standing: rows(newestStanding('')),
     standingOnV3: rows(newestStanding(`and not ${isOnV2('o.batch')}`)),

@@ -1,5 +1,5 @@
+import { endOfNeighbours, isConfirmed } from '../core/neighbours.ts'
 import type { RowWriter, WrittenOutcome } from '../core/rows.ts'
-import { stateCodes } from '../lifecycle.ts'
 import { summedBatchColumns } from '../schema/row-sums.ts'
 import { KEY_BYTES } from '../store/hash-key.ts'
 import type { BeginOperation, Three } from '../store/operations.ts'
@@ -56,7 +56,7 @@ export function createRowWriter({ on, key, hashKeys, nowMs }: WriterOptions): Ro
     },
     settle: (batch, outcomes) => {
       for (let from = 0, end = 0; from < outcomes.length; from = end) {
-        end = endOfRun(outcomes, from)
+        end = endOfNeighbours(outcomes, from)
         const [first, last] = [outcomes[from], outcomes[end - 1]]
         if (first === undefined || last === undefined) return
         if (isConfirmed(first)) on.confirm.run(nowMs, batch, first.position, last.position)
@@ -89,19 +89,4 @@ export function createRowWriter({ on, key, hashKeys, nowMs }: WriterOptions): Ro
       return () => found
     },
   }
-}
-
-/** True for a record that was taken, and of which nothing else is to be kept. */
-const isConfirmed = ({ state, again, reason, deadLetter, superseded }: WrittenOutcome): boolean =>
-  state === stateCodes.confirmed && again === null && reason === null && deadLetter === 0 && superseded === 0
-
-/** Where the run ends that begins at `from`: records next to each other that were confirmed, or one of any other outcome. */
-function endOfRun(outcomes: readonly WrittenOutcome[], from: number): number {
-  let [end, last] = [from + 1, outcomes[from]]
-  for (let next = outcomes[end]; last !== undefined && isConfirmed(last); next = outcomes[end]) {
-    if (next?.position !== last.position + 1 || !isConfirmed(next)) break
-    end += 1
-    last = next
-  }
-  return end
 }

@@ -57,6 +57,6 @@ export function describeSequences({ name, runs, withOpener, promise }: Subject):
         ),
         { numRuns: runs },
       )
-    }, 60_000)
+    })
   })
 }

@@ -51,7 +51,7 @@ export function describeSettle({ name, promise }: Subject): void {
       await journal.settle(batch, [outcome])
       expect(await journal.load(batch)).toMatchObject({
         receivedMs: START_MS,
-        // A half of a pair is no character: bytes have none for it.
+        // A half of a pair is not a character: bytes have none for it.
         records: [{ answer: 'é\u0000\ufffd\n😀', reason: `X${'y'.repeat(199)}`, retry: START_MS + 1 }],
       })
       expect(await journal.due(START_MS + 0.9, 1)).toEqual([])

@@ -11,6 +11,10 @@ const unknown = (position: number, retry?: number) =>
 const parked = (position: number) =>
   ({ position, state: 'parked', answer: undefined, reason: 'unavailable', retry: 5 }) as const
 
+/** How a batch ends whose client may send it again. */
+const ofLost = (state: 'unknown' | 'refused', position: number) =>
+  ({ position, state, answer: undefined, reason: 'connectionLost', retry: 'resend' }) as const
+
 /** A batch that V3 served, whose only record ended in this way. */
 async function settledOnV3(
   journal: Journal,
@@ -64,6 +68,36 @@ export function describeSides({ name, promise }: Subject): void {
       expect(second.batch).toBe(first.batch)
       // V2 serves again: it is V3's batch from now on.
       expect(await journal.begin(onV2(['a'], 'one'))).toMatchObject({ kind: 'known', batch: first.batch })
+    })
+
+    promise('gives no place before newer records of its keys', async (journal, opener) => {
+      const lost = await beginNew(journal, onV2(['a', 'b'], 'one'))
+      await journal.settle(lost, [ofLost('refused', 0), ofLost('unknown', 1)])
+      const instead = batchOf(['a', 'b'], { name: 'one', instead: lost })
+      const other = await opener.open()
+      // The newer one comes in the same moment, in the same transaction and before it.
+      const same = batchOf(['b'], { name: 'two' })
+      const [newer, begun] = await Promise.all([beginNew(journal, same), journal.begin(instead)])
+      const known = { kind: 'known', batch: lost, running: false, side: 'v2' }
+      expect(begun).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
+      expect(await other.begin(instead)).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
+      await journal.settle(newer, [confirmed(0)])
+      expect(await journal.begin(instead)).toEqual({ ...known, newer: [] })
+      expect((await journal.load(lost))?.records.map(({ superseded }) => superseded)).toEqual([false, true])
+      const [first, second] = instead.records
+      const refused = { answer: '{}', reason: 'superseded' }
+      const records = [first, { ...second, refused }].map((one) => ({ key: '', ...one }))
+      expect(await other.begin({ ...instead, records })).toMatchObject({ kind: 'new' })
+    })
+
+    promise('gives the place where newer records of its keys were not applied', async (journal) => {
+      const lost = await beginNew(journal, onV2(['a'], 'one'))
+      await journal.settle(lost, [ofLost('unknown', 0)])
+      const newer = await beginNew(journal, batchOf(['a'], { name: 'two' }))
+      await journal.settle(newer, [{ position: 0, state: 'refused', answer: '{}' }])
+      expect(await journal.begin(batchOf(['a'], { name: 'one', instead: lost }))).toMatchObject({
+        kind: 'new',
+      })
     })
 
     promise('replaces no batch that V2 was sent later', async (journal) => {
