@@ -100,7 +100,7 @@ function echoed<Value>(reply: Value | null | undefined, posted: Value | null | u
   return (reply === undefined ? posted : reply) ?? null
 }
 
-/** False if the reply is about another learner or event than the posted record: then it is no answer to it. */
+/** False if the reply is about another learner or event than the posted record: then it is not an answer to it. */
 export function isReplyTo(posted: V3Record, reply: V3Reply): boolean {
   return (
     (reply.Attendee === undefined || sameGuid(reply.Attendee.ExternalID, posted.Attendee.ExternalID)) &&

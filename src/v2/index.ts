@@ -37,5 +37,12 @@ export {
 } from './batch/decode-reply.ts'
 export { decodeReplyForm, type ReplyForm, type ReplyPartForm } from './batch/decode-reply-form.ts'
 export type { Finding, Severity } from './inspect/finding.ts'
-export { inspectBatch, type Inspection, toFinding, toFindings } from './inspect/inspect-batch.ts'
+export {
+  inspectBatch,
+  inspectBatchInSlices,
+  type Inspection,
+  toFinding,
+  toFindings,
+} from './inspect/inspect-batch.ts'
+export { isGenericClient } from './generic-client.ts'
 export { guessBoundary } from './inspect/guess-boundary.ts'

@@ -87,7 +87,7 @@ describe('the V3 query of a V2 read', () => {
       2,
     ],
     [
-      'a list of days, which is no range',
+      'a list of days, which is not a range',
       'AttendableEventStart in (2026-01-01T00:00:00Z,2026-06-01T00:00:00Z)',
       1,
     ],

@@ -28,10 +28,13 @@ export function toOutcome({ contentId, status, body }: DecodedReply, position: n
         message: Message ?? '',
       }))
     : []
-  const isRecord = typeof json === 'object' && json !== null && 'ExternalID' in json
-  const externalId = isRecord ? String(json.ExternalID) : null
+  // A partner may have its records in the d of OData V2.
+  const record = isObject(json) && 'd' in json ? json.d : json
+  const externalId = isObject(record) && 'ExternalID' in record ? String(record.ExternalID) : null
   return { part: position, contentId: contentId ?? null, status, externalId, errors }
 }
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
 function parseBody(body: string): unknown {
   try {

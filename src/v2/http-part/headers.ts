@@ -74,7 +74,7 @@ function readLine(bytes: Buffer, from: number, to: number, at: ErrorLocation): [
   const colon = bytes.indexOf(COLON, from)
   if (colon === -1 || colon >= to) throw badLine('a line without a colon', from, at)
   const name = bytes.toString('latin1', from, colon)
-  if (!NAME.test(name)) throw badLine('a header name that is no token', from, at)
+  if (!NAME.test(name)) throw badLine('a header name that is not a token', from, at)
   return [name.toLowerCase(), bytes.toString('utf8', colon + 1, to).trim()]
 }
 

@@ -35,7 +35,7 @@ function stripOrigin(
 ): string {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(target)?.[1]?.toLowerCase()
   if (scheme === undefined) {
-    if (target.startsWith('//')) throw fault('begins with "//", which is no path of this service', at)
+    if (target.startsWith('//')) throw fault('begins with "//", which is not a path of this service', at)
     return target
   }
   if (scheme !== 'http' && scheme !== 'https') throw fault('has a scheme that is not HTTP', at)

@@ -1,6 +1,7 @@
 import { AdapterError } from '../../errors.ts'
+import { SLICE_WORK, type Slices } from '../../http/slices.ts'
 import type { Batch, BatchPart } from '../batch/batch.ts'
-import { decodeBatch, type DecodeOptions } from '../batch/decode-batch.ts'
+import { type DecodeOptions, openBatchDecoding } from '../batch/decode-batch.ts'
 import { readBoundary } from '../multipart/boundary.ts'
 import type { RecordFault } from '../record/flat-record.ts'
 import type { Finding } from './finding.ts'
@@ -28,14 +29,44 @@ export function inspectBatch(
   contentType: string | undefined,
   options: DecodeOptions = {},
 ): Inspection {
+  const steps = inspectInSteps(bytes, contentType, options)
+  let step = steps.next()
+  while (step.done !== true) step = steps.next()
+  return step.value
+}
+
+/** `inspectBatch` in slices, between which others are served. */
+export async function inspectBatchInSlices(
+  bytes: Buffer,
+  contentType: string | undefined,
+  options: DecodeOptions,
+  slices: Slices,
+): Promise<Inspection> {
+  const steps = inspectInSteps(bytes, contentType, options)
+  let step = steps.next()
+  while (step.done !== true) {
+    await slices.next()
+    step = steps.next()
+  }
+  return step.value
+}
+
+/** Yields between two pieces of work, each of which takes a few milliseconds. */
+function* inspectInSteps(
+  bytes: Buffer,
+  contentType: string | undefined,
+  options: DecodeOptions,
+): Generator<void, Inspection> {
   const findings = [...inspectStart(bytes), ...inspectContentType(contentType)]
   try {
-    const batch = decodeBatch(bytes, contentType, options)
+    const decoding = openBatchDecoding(bytes, contentType, options)
+    while (!decoding.advance(SLICE_WORK)) yield
+    const batch = decoding.batch()
     findings.push(
       ...inspectLineEnds(bytes, batch.parts),
       ...inspectIds(batch, contentType),
       ...batch.parts.flatMap((part) => toFindings(part, part.faults ?? [])),
-      ...inspectParts(bytes, batch),
+      ...(yield* inspectParts(bytes, batch)),
     )
     return { batch, findings: inOrder(findings) }
   } catch (cause) {

@@ -76,11 +76,15 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** Deviations in the parts of a sound batch that are accepted (batch-wire F10, F16, F19, F24, 4). */
-export function inspectParts(bytes: Buffer, batch: Batch): Finding[] {
+/** Parts that are inspected between two yields. */
+const PARTS_OF_STEP = 500
+
+/** Deviations in the parts of a sound batch that are accepted (batch-wire F10, F16, F19, F24, 4). Yields between some of them. */
+export function* inspectParts(bytes: Buffer, batch: Batch): Generator<void, Finding[]> {
   const found = new Map<Rule, { first: BatchPart; count: number }>()
   let headStart = 0
-  for (const part of batch.parts) {
+  for (const [index, part] of batch.parts.entries()) {
+    if (index % PARTS_OF_STEP === PARTS_OF_STEP - 1) yield
     // Between the end of the last body and the start of this one are delimiter lines and, after the last of them, the head.
     const between = bytes.toString('latin1', headStart, part.start)
     const head = between.slice(between.lastIndexOf('\n--') + 1)

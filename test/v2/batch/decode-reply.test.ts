@@ -113,7 +113,7 @@ describe('decodeBatchReply', () => {
     })
   })
 
-  it('refuses a reply that is no batch', () => {
+  it('refuses a reply that is not a batch', () => {
     expect(faultOf(() => decodeBatchReply(Buffer.from('{}'), 'application/json')).code).toBe('ADP_MEDIA_TYPE')
   })
 })

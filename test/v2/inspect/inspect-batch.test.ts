@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { defaultBatchLimits } from '../../../src/v2/limits.ts'
 import { decodeBatch } from '../../../src/v2/batch/decode-batch.ts'
-import { inspectBatch } from '../../../src/v2/inspect/inspect-batch.ts'
+import { inspectBatch, inspectBatchInSlices } from '../../../src/v2/inspect/inspect-batch.ts'
 import { crlf } from '../support/crlf.ts'
 
 const RECORD =
@@ -104,6 +104,23 @@ describe('inspectBatch', () => {
     expect(
       messageOf(crlf(`${changesets.join('')}--b--\n`), 'multipart/mixed; boundary=x', 'idsDiffer'),
     ).toContain('the boundary "b" and the changesets "c1", "c2", "c3" and 2 more. Their')
+  })
+
+  it('finds the same in slices, of which a large batch takes several', async () => {
+    const part = BATCH.slice(BATCH.indexOf('--c\n'), BATCH.indexOf('--c--'))
+    const parts = Array.from({ length: 3_000 }, (_, n) =>
+      part.replaceAll('Content-ID: 1', `Content-ID: ${n % 2_999}`),
+    )
+    const bytes = crlf(BATCH.replace(part, parts.join('')))
+    let slices = 0
+    const next = (): Promise<void> => {
+      slices += 1
+      return Promise.resolve()
+    }
+    const inSlices = await inspectBatchInSlices(bytes, HEADER, {}, { spend: () => true, next })
+    expect(inSlices.batch?.parts.length).toBe(3_000)
+    expect(inSlices).toEqual(inspectBatch(bytes, HEADER))
+    expect(slices).toBeGreaterThan(5)
   })
 
   it('decodes within the limits and for the hosts that it is given', () => {

@@ -94,7 +94,7 @@ describe('a service whose reply is large', () => {
   /** `count` bytes of JSON, each in a chunk of its own. */
   const inBytes = (count: number): string => `${HEAD}${'1\r\n \r\n'.repeat(count)}2\r\n{}\r\n0\r\n\r\n`
 
-  it('is no page beyond 4 MiB, and the connection is closed', async () => {
+  it('is not a page beyond 4 MiB, and the connection is closed', async () => {
     const service = await startRaw((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 31000000\r\n\r\n${' '.repeat(5_000_000)}`)
     })

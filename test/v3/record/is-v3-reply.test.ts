@@ -33,7 +33,7 @@ describe('isV3Reply', () => {
     ['no id', { Present: true }],
     ['a null id', { ExternalID: null }],
     ['the zero guid', { ExternalID: ZERO_GUID }],
-    ['an id that is no guid', { ExternalID: `{${id}}` }],
+    ['an id that is not a guid', { ExternalID: `{${id}}` }],
     ['an id with more after it', { ExternalID: `${id}\n` }],
     ['a boolean as text', { ExternalID: id, Present: 'true' }],
     ['a null boolean', { ExternalID: id, Absent: null }],
