@@ -10,9 +10,16 @@ import type { LiveComparison } from '../compare/live/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
 import type { WriteContext } from '../writes/context.ts'
 import type { ByteBudget } from './byte-budget.ts'
+import type { CopySink } from './copy-exchange.ts'
 import type { InFlight } from './in-flight.ts'
 import type { PassThrough } from './pass-through.ts'
 import type { Relays } from './relays.ts'
+
+/** Records exchanges off the way of their clients. */
+export interface LiveRecording {
+  /** Whether an exchange is to be recorded, drawn for each, and what takes its copy then. */
+  open(partner: Partner, method: string, path: string): CopySink | undefined
+}
 
 /** The parts that the handlers work with; created once by the composition root. */
 export interface ProxyContext extends WriteContext {
@@ -30,6 +37,7 @@ export interface ProxyContext extends WriteContext {
   readonly noteUnrecorded: (partner: string) => void
   /** Compares exchanges off the way of their clients. */
   readonly comparison: LiveComparison
+  readonly recording: LiveRecording
   /** Sends on what V2 serves. */
   readonly relays: Relays
   /** Turn absolute links of replies into links of the adapter. */

@@ -28,6 +28,8 @@ const USUAL: ReadonlySet<string> = new Set([
   'transfer-encoding',
 ])
 
+const NO_HOPS: readonly string[] = []
+
 /** Servers that hand headers on as variables read `X_Forwarded_For` and `X-Forwarded-For` as one field. */
 function plainName(name: string): string {
   const lower = name.toLowerCase()
@@ -55,11 +57,12 @@ export function replaceForwarding(request: IncomingMessage, trusted: AddressList
   const isTrusted = trusted.has(peer)
   const scheme = isTrusted ? itemsOf(headers['x-forwarded-proto']).at(-1)?.toLowerCase() : undefined
   const encrypted = 'encrypted' in socket && socket.encrypted === true
-  const hops = isTrusted ? believed(itemsOf(headers['x-forwarded-for']), trusted) : []
+  const hops = isTrusted ? believed(itemsOf(headers['x-forwarded-for']), trusted) : NO_HOPS
   for (const name of Object.keys(headers)) {
     if (!USUAL.has(name) && isRemovedField(name)) Reflect.deleteProperty(headers, name)
   }
-  headers['x-forwarded-for'] = [...hops, peer].filter((hop) => hop !== '').join(', ')
+  headers['x-forwarded-for'] =
+    hops.length === 0 ? peer : [...hops, peer].filter((hop) => hop !== '').join(', ')
   headers['x-forwarded-proto'] = scheme === 'https' || encrypted ? 'https' : 'http'
   headers['x-forwarded-host'] = headers.host ?? ''
 }

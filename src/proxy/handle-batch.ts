@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 import type { Partner } from '../partners/partner.ts'
+import { isGenericClient } from '../v2/index.ts'
 import {
   answerRepeated,
   answerWrites,
@@ -67,16 +68,8 @@ export const handleBatch: Handle = async (context, exchange) => {
   }
 }
 
-/**
- * `auto`: a client that names an OData version, or accepts multipart/mixed by name, is a generic one, and those need the nested
- * layout (batch-wire A6). The request of service.md 4.2 has none of these headers.
- */
+/** The layout of the reply to a batch; `auto`: generic clients get the nested one. */
 export function layoutFor(partner: Partner, request: IncomingMessage): 'flat' | 'nested' {
   if (partner.layout !== 'auto') return partner.layout
-  const { headers } = request
-  const generic =
-    headers['odata-version'] !== undefined ||
-    headers['odata-maxversion'] !== undefined ||
-    /\bmultipart\/mixed\b/i.test(headers.accept ?? '') // all that the SAP Cloud SDK says
-  return generic ? 'nested' : 'flat'
+  return isGenericClient(request.headers) ? 'nested' : 'flat'
 }

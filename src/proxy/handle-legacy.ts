@@ -1,7 +1,4 @@
-import type { IncomingMessage } from 'node:http'
-
 import { AdapterError } from '../errors.ts'
-import type { Client } from '../partners/partner.ts'
 import { isWriteKind } from '../rollout/index.ts'
 import type { ProxyContext } from './context.ts'
 import { handleRelayedWrite } from './handle-relayed-write.ts'
@@ -12,17 +9,18 @@ import { serviceRoot } from './requested-address.ts'
 import type { RelayCall } from './relayed-call.ts'
 
 /** Sends a request on to V2, and its reply back, both as they are. Error: `ADP_UPSTREAM_UNAVAILABLE` where there is no V2. */
-export async function handleLegacy(context: ProxyContext, exchange: LegacyExchange): Promise<void> {
-  const { request, client, entry, kind } = exchange
+export function handleLegacy(context: ProxyContext, exchange: LegacyExchange): Promise<void> {
+  const { client, entry, kind } = exchange
   const { v2 } = client.partner
   if (v2 === undefined)
     throw new AdapterError(
       'ADP_UPSTREAM_UNAVAILABLE',
       'V2 serves this partner, and no address of V2 is configured. Nothing was sent.',
     )
-  const call = toRelayCall(context, client, request)
-  if (isWriteKind(kind) && entry.known !== 'nothing') await handleRelayedWrite(context, exchange, v2, call)
-  else await relay(context, exchange, v2, call)
+  const call = toRelayCall(context, exchange)
+  return isWriteKind(kind) && entry.known !== 'nothing'
+    ? handleRelayedWrite(context, exchange, v2, call)
+    : relay(context, exchange, v2, call)
 }
 
 async function relay(
@@ -41,16 +39,17 @@ async function relay(
 
 /** Next links carry the marker of their side: V2 also serves the page that they lead to. */
 function toRelayCall(
-  { queueKeys, rewriteLinks }: ProxyContext,
-  client: Client,
-  request: IncomingMessage,
+  { queueKeys, rewriteLinks, comparison }: ProxyContext,
+  { client, request, copy, entry }: LegacyExchange,
 ): RelayCall {
   const base = serviceRoot(request, '')
   return {
     queueKey: queueKeys.of(client),
     links: rewriteLinks ? { base, nextBase: base + V2_LINK_SEGMENT } : undefined,
     onReplyHead: ({ status }) => {
+      copy?.servedBy('v2')
       if (status < 400) queueKeys.accept(client)
+      if (status === 429) comparison.throttled(client.partner, entry.stage)
     },
   }
 }

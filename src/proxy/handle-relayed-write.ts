@@ -197,11 +197,11 @@ async function relay(
   onReply?: RelayCall['onReplyEnd'],
 ): Promise<RelayEnd> {
   const { request, response, entry } = exchange
-  expectCurrent(entry)
+  const sent = { ...call, beforeSend: () => expectCurrent(entry) }
   const copied = { keepGoing: true, captureBytes: MAX_KEPT_BYTES, onReplyEnd: onReply ?? (() => undefined) }
   const outcome = await context.relays
     .of(v2)
-    .handle(request, response, onReply === undefined && offer === undefined ? call : { ...call, ...copied })
+    .handle(request, response, onReply === undefined && offer === undefined ? sent : { ...sent, ...copied })
   exchange.trial.relayed(outcome, request)
   if (outcome.kind === 'answered' && outcome.reply !== undefined) offer?.(outcome.reply)
   if (outcome.kind === 'answered' && outcome.reply !== undefined)
@@ -219,6 +219,7 @@ async function answerFromV3(
   slices: Slices,
 ): Promise<void> {
   const { request, response, client, receivedMs } = exchange
+  exchange.copy?.servedBy('v3')
   const authorisation = await context.authorise(request, client)
   const plan = await planWrites(form, body, client.partner, receivedMs, context.limits(), slices)
   const answered = await replayBatch(context, authorisation, batch, openBatchReply(response, plan), slices)

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { Client } from '../partners/partner.ts'
 import type { RequestKind, StageEntry } from '../rollout/index.ts'
+import type { ExchangeCopy } from './copy-exchange.ts'
 import type { GuardTrial } from './guard-trial.ts'
 import type { WriteNote } from './note-write.ts'
 
@@ -20,6 +21,8 @@ export interface LegacyExchange {
   readonly prefix: string
   /** Milliseconds since the epoch. */
   readonly receivedMs: number
+  /** Takes the side that served, where the exchange is recorded. */
+  readonly copy: ExchangeCopy | undefined
   /** Takes what became of a write. */
   readonly trial: GuardTrial
   /** Takes the records of a write. */

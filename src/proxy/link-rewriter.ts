@@ -7,10 +7,19 @@ export interface LinkRewriting {
 }
 
 /** A rewriting as bytes. */
-interface LinkBytes {
+export interface LinkBytes {
   readonly from: Buffer
   readonly to: Buffer
   readonly nextTo: Buffer
+}
+
+/** Encodes rewritings, for as many bodies as they apply to. */
+export function toLinkBytes(links: readonly LinkRewriting[]): readonly LinkBytes[] {
+  return links.map(({ from, to, nextTo = to }) => ({
+    from: Buffer.from(from),
+    to: Buffer.from(to),
+    nextTo: Buffer.from(nextTo),
+  }))
 }
 
 /** Longest name before `@odata.` in an annotation. */
@@ -36,7 +45,7 @@ const NO_BYTES = Buffer.alloc(0)
  */
 export class LinkRewriter {
   private readonly base: Buffer
-  private readonly getLinks: () => readonly LinkRewriting[]
+  private readonly getLinks: () => readonly LinkBytes[]
   private links: readonly LinkBytes[] | undefined
   /** The beginning of a link, at the end of the received bytes. */
   private held: Buffer = NO_BYTES
@@ -44,13 +53,16 @@ export class LinkRewriter {
   private before: Buffer = NO_BYTES
 
   /** `getLinks` is called for the first link; each `from` begins with `base`. */
-  constructor(base: Buffer, getLinks: () => readonly LinkRewriting[]) {
+  constructor(base: Buffer, getLinks: () => readonly LinkBytes[]) {
     this.base = base
     this.getLinks = getLinks
   }
 
-  /** The part of the body that can be forwarded: often the chunk itself. */
-  write(chunk: Buffer): Buffer {
+  /**
+   * The part of the body that can be forwarded: often the chunk itself. `isLast`: nothing follows, so that nothing is held back; the
+   * rewriter is not used after that.
+   */
+  write(chunk: Buffer, isLast = false): Buffer {
     const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk])
     const out: Buffer[] = []
     let done = 0
@@ -59,17 +71,19 @@ export class LinkRewriter {
       const kind = this.kindAt(bytes, at)
       if (kind === undefined) continue
       const found = this.find(bytes, at)
-      if (found === 'undecided') {
+      if (found === 'undecided' && !isLast) {
         end = at
         break
       }
-      if (found === undefined) continue
+      if (found === undefined || found === 'undecided') continue
       out.push(bytes.subarray(done, at), kind === 'next' ? found.nextTo : found.to)
       done = at + found.from.length
       at = done - 1
     }
-    if (end === bytes.length) end = this.beginOfLink(bytes, done)
-    this.keep(bytes, end)
+    if (!isLast) {
+      if (end === bytes.length) end = this.beginOfLink(bytes, done)
+      this.keep(bytes, end)
+    }
     if (done === 0 && end === bytes.length) return bytes
     out.push(bytes.subarray(done, end))
     return Buffer.concat(out)
@@ -82,11 +96,7 @@ export class LinkRewriter {
 
   /** The address in full, or `undecided` where its end has not come. */
   private find(bytes: Buffer, at: number): LinkBytes | 'undecided' | undefined {
-    this.links ??= this.getLinks().map(({ from, to, nextTo = to }) => ({
-      from: Buffer.from(from),
-      to: Buffer.from(to),
-      nextTo: Buffer.from(nextTo),
-    }))
+    this.links ??= this.getLinks()
     for (const link of this.links) {
       const { from } = link
       const end = at + from.length
@@ -110,7 +120,7 @@ export class LinkRewriter {
     return mayBegin && this.kindAt(bytes, at) !== undefined ? at : bytes.length
   }
 
-  /** What a text at this place is a link to; undefined: it is no link. */
+  /** What a text at this place is a link to; undefined: it is not a link. */
   private kindAt(bytes: Buffer, at: number): 'next' | 'other' | undefined {
     if (at > 0 && bytes[at - 1] !== QUOTE) return undefined
     // latin1 keeps each byte as one character. Most names are short.

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { OfferedReply, ServedRecord } from '../compare/live/index.ts'
 import type { Client } from '../partners/partner.ts'
 import type { Side, StageEntry } from '../rollout/index.ts'
+import { isGenericClient } from '../v2/index.ts'
 import type { OpenReply, PlannedRequest, WriteRequest } from '../writes/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { Exchange } from './exchange.ts'
@@ -53,7 +54,9 @@ export function offerWrite(
     ...write,
     kind: write.request.kind,
     served: 'v2',
+    path: exchange.path,
     request: { ...write.request, ...asked },
+    isGeneric: isGenericClient(exchange.request.headers),
     reply,
   })
 }
@@ -119,6 +122,7 @@ export interface ServedOffer {
 /** Notes the parts of a write that is to be compared. */
 export function noteServed(context: ProxyContext, exchange: Exchange): ServedOffer {
   const parts = new Map<number, ServedRecord['part']>()
+  let endedMs: number | undefined
   return {
     open:
       (openReply) =>
@@ -131,7 +135,11 @@ export function noteServed(context: ProxyContext, exchange: Exchange): ServedOff
           },
           begin: () => reply.begin(),
           hasLeft: () => reply.hasLeft(),
-          end: () => reply.end(),
+          end: () => {
+            // Its outcomes are made durable after that: a correction may come meanwhile.
+            endedMs = context.nowMs()
+            return reply.end()
+          },
         }
       },
     offer: ({ records }, replayed) => {
@@ -143,6 +151,7 @@ export function noteServed(context: ProxyContext, exchange: Exchange): ServedOff
       })
       context.comparison.offer({
         ...common(context, exchange, authorisation),
+        repliedMs: endedMs ?? context.nowMs(),
         kind,
         served: 'v3',
         path: target.rawPath,

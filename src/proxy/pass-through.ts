@@ -16,7 +16,7 @@ import type { V3Credentials } from '../v3/index.ts'
 import { type AllowedPath, createAllowedMethods, readMethods, refuseMethod } from './allowed-paths.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import { sendError } from './error-reply.ts'
-import { LinkRewriter, type LinkRewriting } from './link-rewriter.ts'
+import { type LinkBytes, LinkRewriter, type LinkRewriting, toLinkBytes } from './link-rewriter.ts'
 import { slowUploadOf } from './lost-request.ts'
 import { type Incoming, ProxiedRequest, type ProxiedRequestOptions } from './proxied-request.ts'
 import { serviceRoot } from './requested-address.ts'
@@ -80,6 +80,17 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     onAnswered: (status, durationMs) => onCall({ kind: 'passThrough', status, durationMs }),
   }
 
+  // Most clients know the adapter by the same address.
+  let latest: { readonly root: string; readonly bytes: readonly LinkBytes[] } | undefined
+  const linksTo = (root: string, links: readonly LinkRewriting[]): readonly LinkBytes[] => {
+    if (links.length > 0)
+      return toLinkBytes(
+        [...links, { from: '', to: root }].map((link) => ({ ...link, from: target + link.from })),
+      )
+    if (latest?.root !== root) latest = { root, bytes: toLinkBytes([{ from: target, to: root }]) }
+    return latest.bytes
+  }
+
   /** Sends the request over a connection of its client, once the rate limit lets it. */
   const send = async (proxied: ProxiedRequest, credentials: V3Credentials): Promise<void> => {
     const { budget, queueKey } = proxied
@@ -125,13 +136,8 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
           'This path is not served: passThrough.allow of the configuration does not list it.',
         )
       }
-      const rewritings = (): LinkRewriting[] =>
-        [...links, { from: '', to: serviceRoot(request, '') }].map((link) => ({
-          ...link,
-          from: target + link.from,
-        }))
       const createRewriter = options.rewriteLinks
-        ? () => new LinkRewriter(targetBytes, rewritings)
+        ? () => new LinkRewriter(targetBytes, () => linksTo(serviceRoot(request, ''), links))
         : undefined
       const incoming = { request, response, authorisation, createRewriter, sendAgain }
       const proxied = new ProxiedRequest(options, incoming)

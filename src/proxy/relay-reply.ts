@@ -4,6 +4,7 @@ import { AdapterError } from '../errors.ts'
 import { connectionOptions, hopByHopHeaders } from '../http/hop-by-hop.ts'
 import type { ReplyHead } from '../upstream/index.ts'
 import { holdsCredential } from './added-credentials.ts'
+import { endJoined } from './end-joined.ts'
 import type { LinkRewriter } from './link-rewriter.ts'
 
 /** How a reply is sent on. */
@@ -78,15 +79,13 @@ export class ReplyRelay {
     this.isFresh = false
     this.first = undefined
     if (rewriter === undefined) {
-      response.end(first)
+      endJoined(response, first)
       return
     }
-    const begin = first === undefined ? undefined : rewriter.write(first)
-    const rest = rewriter.end()
-    const body = begin === undefined ? rest : rest.length === 0 ? begin : Buffer.concat([begin, rest])
+    const body = first === undefined ? rewriter.end() : rewriter.write(first, true)
     // Without a body the length is that of another reply, to GET, whose links change: it is not known here.
-    if (head !== undefined) this.sendHead(head, begin === undefined ? undefined : body.length)
-    response.end(body)
+    if (head !== undefined) this.sendHead(head, first === undefined ? undefined : body.length)
+    endJoined(response, body)
   }
 
   /** Sends what waits for more. */

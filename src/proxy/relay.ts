@@ -1,7 +1,8 @@
 import { Agent as HttpAgent, type IncomingMessage, ServerResponse } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
+import { Stream } from 'node:stream'
 
-import { createProxyMiddleware, type Options, proxyEventsPlugin } from 'http-proxy-middleware'
+import { createProxyMiddleware, proxyEventsPlugin } from 'http-proxy-middleware'
 
 import { AdapterError } from '../errors.ts'
 import { bodyArrival, hasBody } from '../http/body-arrival.ts'
@@ -9,8 +10,14 @@ import { MAX_HEADER_BYTES } from '../http/server.ts'
 import { enterGate, type FairGate } from '../upstream/index.ts'
 import type { ByteBudget, HeldBytes } from './byte-budget.ts'
 import { sendError } from './error-reply.ts'
-import { LinkRewriter } from './link-rewriter.ts'
-import { RelayedCall, type RelayCall, type RelayedCallOptions, type RelayOutcome } from './relayed-call.ts'
+import { type LinkBytes, LinkRewriter, toLinkBytes } from './link-rewriter.ts'
+import {
+  RelayedCall,
+  type RelayCall,
+  type RelayedCallOptions,
+  type RelayLinks,
+  type RelayOutcome,
+} from './relayed-call.ts'
 import type { RawFields } from './relayed-fields.ts'
 import { untilGone } from './until-gone.ts'
 
@@ -51,8 +58,6 @@ export interface Relay {
   close(): void
 }
 
-type ProxyOptions = Options
-
 /**
  * Creates a relay over http-proxy-middleware: fields keep names, order and repetition in both directions, bodies are streamed and
  * not changed, trailers go along, and only `Host`, forwarding fields and what belongs to one connection are the adapter's own.
@@ -64,7 +69,7 @@ export function createRelay(options: RelayOptions): Relay {
   const isSecure = baseUrl.protocol === 'https:'
   const basePath = baseUrl.pathname.replace(/\/$/, '')
   const linkBase = `${baseUrl.origin}${basePath}`
-  const linkBytes = Buffer.from(linkBase)
+  const linkStart = Buffer.from(linkBase)
   const agentOptions = { keepAlive: true, maxSockets: connections, timeout: IDLE_MS }
   const agent = isSecure ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions)
   // Read for each request: plain members cost less than those of a URL.
@@ -74,22 +79,24 @@ export function createRelay(options: RelayOptions): Relay {
     port: baseUrl.port,
     pathname: basePath,
   }
+  const outgoing = createOutgoingOptions()
   const middleware = createProxyMiddleware({
     target,
     pathFilter: () => true,
     agent,
+    ssl: outgoing.options,
+    // A call sends its own body.
+    buffer: new NoBody(),
     // The library writes the names of fields in lower case.
     selfHandleResponse: true,
     // Its default plugins would answer errors with the host and path of the request, and log them.
     ejectPlugins: true,
     plugins: [proxyEventsPlugin],
-    // The hook that is given the options of one request.
-    router: (_request, response, own) => {
-      if (response instanceof CallResponse) setRequest(own, response, fieldsOf(response.call))
-      return target
-    },
     on: {
-      proxyReq: (outgoing, _request, response) => callOf(response)?.begin(outgoing, isSecure),
+      start: (_request, response) => {
+        if (response instanceof CallResponse) outgoing.begin(response.path, fieldsOf(response.call))
+      },
+      proxyReq: (request, _incoming, response) => callOf(response)?.begin(request, isSecure),
       proxyRes: (reply, _request, response) => callOf(response)?.answer(reply),
       error: (cause, _request, response) => callOf(response)?.fail(cause),
       econnreset: (cause, _request, response) => callOf(response)?.fail(cause),
@@ -102,15 +109,21 @@ export function createRelay(options: RelayOptions): Relay {
     { links }: RelayCall,
   ): (() => LinkRewriter) | undefined => {
     if (links === undefined || (method !== 'GET' && method !== 'HEAD')) return undefined
-    return () =>
-      new LinkRewriter(linkBytes, () => [{ from: linkBase, to: links.base, nextTo: links.nextBase }])
+    return () => new LinkRewriter(linkStart, () => linksTo(links))
+  }
+  // Most clients know the adapter by the same address.
+  let latest: { readonly base: string; readonly bytes: readonly LinkBytes[] } | undefined
+  const linksTo = ({ base, nextBase }: RelayLinks): readonly LinkBytes[] => {
+    if (latest?.base !== base)
+      latest = { base, bytes: toLinkBytes([{ from: linkBase, to: base, nextTo: nextBase }]) }
+    return latest.bytes
   }
 
   const start = (call: RelayedCall): void => {
     const { request } = call
     const { url = '/' } = request
     const response = new CallResponse(call, basePath + url)
-    // For its filter the library would parse the target as a URL; the path is set in `setRequest`.
+    // For its filter the library would parse the target as a URL; the path is in the response.
     request.url = ''
     void middleware(request, response, (cause) => call.fail(toError(cause)))
     request.url = url
@@ -154,7 +167,7 @@ export function createRelay(options: RelayOptions): Relay {
 
 /**
  * What the library takes for the response, by which its hooks find the call: it would end the call when the response closes, but
- * that is for the call to decide. It is also what it takes for the body: `pipe` is called once the request has a connection.
+ * that is for the call to decide.
  */
 class CallResponse extends ServerResponse {
   readonly call: RelayedCall
@@ -166,9 +179,11 @@ class CallResponse extends ServerResponse {
     this.call = call
     this.path = path
   }
+}
 
+/** What the library takes for the body of every request. */
+class NoBody extends Stream {
   override pipe<Destination extends NodeJS.WritableStream>(destination: Destination): Destination {
-    this.call.sendBody()
     return destination
   }
 }
@@ -177,26 +192,47 @@ function callOf(response: unknown): RelayedCall | undefined {
   return response instanceof CallResponse ? response.call : undefined
 }
 
+/** The options of `http.request`: the library completes and uses them right after its event `start`, in the same turn. */
+interface OutgoingOptions {
+  readonly options: object
+  /** Sets the target and the fields of the next request. */
+  begin(path: string, fields: RawFields): void
+}
+
+const NO_FIELDS = {}
+
 /**
- * Gives the library the request as it is to be sent. It would put the fields into an object, by lower-case name: Node also takes
- * them as an array, and keeps that to the letter. The library builds the options of `http.request` upon `ssl` and reads the body
- * from `buffer`.
+ * One object serves all requests of a relay: accessors that each request defines for itself end up in V8's old space and keep what
+ * the request held from being collected early. The library would put the fields into an object, by lower-case name: Node also takes
+ * them as an array, and keeps that to the letter.
  */
-function setRequest(own: ProxyOptions, response: CallResponse, fields: RawFields): void {
-  const { path } = response
-  own.buffer = response
-  own.ssl = {
-    // No field is added, such as the framing of a POST without a body.
-    setDefaultHeaders: false,
-    maxHeaderSize: MAX_HEADER_BYTES,
-    get headers() {
-      return fields
+function createOutgoingOptions(): OutgoingOptions {
+  let target = '/'
+  let fields: RawFields = []
+  let isFilled = false
+  return {
+    options: {
+      // No field is added, such as the framing of a POST without a body.
+      setDefaultHeaders: false,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      // The library searches the fields before it sends them; these are checked already.
+      get headers() {
+        return isFilled ? fields : NO_FIELDS
+      },
+      set headers(_byName) {},
+      get path() {
+        return target
+      },
+      // Set last, right before the request is created.
+      set path(_joined) {
+        isFilled = true
+      },
     },
-    set headers(_byName) {},
-    get path() {
-      return path
+    begin: (path, own) => {
+      target = path
+      fields = own
+      isFilled = false
     },
-    set path(_joined) {},
   }
 }
 

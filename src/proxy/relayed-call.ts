@@ -35,6 +35,8 @@ export interface RelayCall {
   readonly keepGoing?: boolean
   /** Bytes of a body that the copy of the reply may have; default 0: no copy is made. */
   readonly captureBytes?: number
+  /** Called once the request has a connection, right before its first byte is sent; nothing is sent where it throws. */
+  readonly beforeSend?: () => void
   readonly onReplyHead?: (head: RelayedHead) => void
   /**
    * Called with the copy of the reply when all of it has come; the last bytes go to the client once the returned promise has
@@ -86,7 +88,6 @@ export class RelayedCall {
   private isSent = false
   private isAnswered = false
   private isOver = false
-  private isWhole = false
   private startedMs = 0
   private lastMs = 0
   private cancelTimer: (() => void) | undefined
@@ -109,7 +110,7 @@ export class RelayedCall {
     const { promise, resolve } = Promise.withResolvers<RelayOutcome>()
     this.outcome = promise
     this.settle = resolve
-    response.once('close', this.onClose)
+    response.on('close', this.onClose)
   }
 
   /** Takes the request to V2 once it has a connection, which may still be opening. */
@@ -117,7 +118,7 @@ export class RelayedCall {
     this.outgoing = outgoing
     const { socket } = outgoing
     // After an upgrade that was not asked for there is neither a reply nor an error.
-    outgoing.once('close', () => {
+    outgoing.on('close', () => {
       if (this.reply === undefined) this.fail(undefined)
     })
     if (this.isOver) {
@@ -126,10 +127,10 @@ export class RelayedCall {
     }
     if (socket?.connecting !== true) {
       this.left()
-      return
+    } else {
+      this.armTimer(this.options.timeouts.connectMs)
+      socket.once(isSecure ? 'secureConnect' : 'connect', () => this.left())
     }
-    this.armTimer(this.options.timeouts.connectMs)
-    socket.once(isSecure ? 'secureConnect' : 'connect', () => this.left())
   }
 
   /** Sends a reply on. */
@@ -148,6 +149,7 @@ export class RelayedCall {
       fields: this.options.fields,
       createRewriter: this.createRewriter,
       onHead: call.onReplyHead,
+      onReceived: () => this.received(),
       capture,
       onWhole: capture === undefined ? undefined : call.onReplyEnd,
       onEnd: (captured) => this.settle({ kind: 'answered', status: reply.status, reply: captured }),
@@ -159,7 +161,6 @@ export class RelayedCall {
       return
     }
     this.reply = reply
-    message.once('end', () => this.end())
     // Most replies have come with their head.
     queueMicrotask(() => {
       if (this.isOver || message.complete) return
@@ -186,7 +187,7 @@ export class RelayedCall {
     }
     // Else the client has gone, or has its answer.
     const isOpen = !response.destroyed && !response.writableEnded
-    if (isOpen) events.relayFailed({ reason: this.isSent ? 'lost' : 'unreachable' })
+    if (isOpen && error !== cause) events.relayFailed({ reason: this.isSent ? 'lost' : 'unreachable' })
     if (isOpen && this.call.hold !== true) sendError(response, error, events)
     this.settle({ kind: this.isSent ? 'lost' : 'notSent', error })
   }
@@ -203,13 +204,19 @@ export class RelayedCall {
 
   private left(): void {
     if (this.isOver) return
+    try {
+      this.call.beforeSend?.()
+    } catch (cause) {
+      this.fail(cause instanceof Error ? cause : undefined)
+      return
+    }
     this.isSent = true
     this.startedMs = this.options.clock.nowMs()
-    if (this.isWhole) this.armTimer(this.options.timeouts.headersMs)
+    this.sendBody()
   }
 
-  /** Sends the body; the request has a connection, which may still be opening. */
-  sendBody(): void {
+  /** Sends head and body. */
+  private sendBody(): void {
     const { outgoing, request, call } = this
     if (outgoing === undefined || this.isOver) return
     const isFramed = isFramedBody(request)
@@ -220,9 +227,8 @@ export class RelayedCall {
       return
     }
     this.addTrailers(outgoing)
-    this.isWhole = true
     outgoing.end(body)
-    if (this.isSent) this.armTimer(this.options.timeouts.headersMs)
+    this.armTimer(this.options.timeouts.headersMs)
   }
 
   private streamBody(outgoing: ClientRequest): void {
@@ -231,7 +237,6 @@ export class RelayedCall {
     request.once('end', () => this.addTrailers(outgoing))
     request.pipe(outgoing)
     outgoing.once('finish', () => {
-      this.isWhole = true
       if (!this.isOver && this.reply === undefined) this.armTimer(options.timeouts.headersMs)
     })
     // The rest of an upload that V2 does not take any longer is dropped, so that the client gets its answer.
@@ -266,9 +271,8 @@ export class RelayedCall {
     this.cancelTimer = clock.after(timeouts.bodyMs, check)
   }
 
-  private end(): void {
-    if (this.isOver) return
-    this.over()
+  private received(): void {
+    if (!this.isOver) this.over()
   }
 
   private clientGone(): void {

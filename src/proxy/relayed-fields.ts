@@ -21,6 +21,8 @@ export interface ReplyFields {
   readonly isChunked: boolean
   /** JSON that is not encoded. */
   readonly isPlainJson: boolean
+  /** The field `Keep-Alive`. */
+  readonly keepAlive: string | undefined
 }
 
 /** Reads the fields of relayed messages. */
@@ -37,6 +39,7 @@ type FieldUse =
   | 'fixed'
   | 'dropped'
   | 'connection'
+  | 'keepAlive'
   | 'host'
   | 'te'
   | 'trailer'
@@ -55,6 +58,7 @@ interface FieldName {
 
 const USES: Readonly<Record<string, FieldUse>> = {
   connection: 'connection',
+  'keep-alive': 'keepAlive',
   host: 'host',
   te: 'te',
   trailer: 'trailer',
@@ -121,7 +125,7 @@ function toV2(look: Look, request: IncomingMessage, { host, identity }: RequestF
     const name = raw[at] ?? ''
     let value = raw[at + 1] ?? ''
     const { lower, use } = look(name)
-    if (use === 'dropped' || use === 'connection') continue
+    if (use === 'dropped' || use === 'connection' || use === 'keepAlive') continue
     if (use === 'host') {
       if (hasHost) continue
       hasHost = true
@@ -151,9 +155,9 @@ function toV2(look: Look, request: IncomingMessage, { host, identity }: RequestF
 }
 
 function toClient(look: Look, reply: IncomingMessage, request: IncomingMessage): ReplyFields {
-  const { rawHeaders: raw, headers, statusCode = 0 } = reply
-  const named = namedBy(headers.connection)
-  const coding = headers['transfer-encoding']
+  const { rawHeaders: raw, statusCode = 0 } = reply
+  const { connection, coding, keepAlive } = hopFieldsOf(look, raw)
+  const named = namedBy(connection)
   // HTTP/1.0 knows no chunks, and these replies have no body (RFC 9112 6.1).
   const isChunked =
     coding !== undefined &&
@@ -181,7 +185,25 @@ function toClient(look: Look, reply: IncomingMessage, request: IncomingMessage):
     }
     fields.push(name, value)
   }
-  return { fields, lengthAt, isChunked, isPlainJson: isJson && !isEncoded }
+  return { fields, lengthAt, isChunked, isPlainJson: isJson && !isEncoded, keepAlive }
+}
+
+/** What decides about the other fields and the connection; of a field that is repeated, all values. */
+function hopFieldsOf(look: Look, raw: readonly string[]) {
+  let connection: string | undefined
+  let coding: string | undefined
+  let keepAlive: string | undefined
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const { use } = look(raw[at] ?? '')
+    if (use === 'connection') connection = joined(connection, raw[at + 1])
+    else if (use === 'transferEncoding') coding = joined(coding, raw[at + 1])
+    else if (use === 'keepAlive') keepAlive = joined(keepAlive, raw[at + 1])
+  }
+  return { connection, coding, keepAlive }
+}
+
+function joined(before: string | undefined, value = ''): string {
+  return before === undefined ? value : `${before}, ${value}`
 }
 
 /** Framing, credentials and routing do not belong into trailers (RFC 9110 6.5.1). */

@@ -2,17 +2,17 @@ import { type IncomingMessage, type ServerResponse, validateHeaderValue } from '
 
 import { AdapterError } from '../errors.ts'
 import type { CapturedReply, RelayedHead, ReplyCapture } from './captured-reply.ts'
+import { endJoined } from './end-joined.ts'
 import type { LinkRewriter } from './link-rewriter.ts'
 import type { RelayedFields } from './relayed-fields.ts'
-
-/** Bytes of a body that are written together with its head. */
-const MAX_JOINED = 16_384
 
 export interface RelayedReplyOptions {
   readonly fields: RelayedFields
   /** Undefined: links stay as they are. */
   readonly createRewriter: (() => LinkRewriter) | undefined
   readonly onHead: ((head: RelayedHead) => void) | undefined
+  /** Called once all of it has come from V2. */
+  readonly onReceived: () => void
   readonly capture: ReplyCapture | undefined
   /** Called with the whole reply; its last bytes wait for what it returns. */
   readonly onWhole: ((reply: CapturedReply) => void | Promise<void>) | undefined
@@ -62,7 +62,12 @@ export class RelayedReply {
   /** Throws for a status line or a field that cannot be sent. */
   start(): void {
     const { message, response, options } = this
-    const { fields, lengthAt, isChunked, isPlainJson } = options.fields.toClient(message, this.request)
+    const { fields, lengthAt, isChunked, isPlainJson, keepAlive } = options.fields.toClient(
+      message,
+      this.request,
+    )
+    // The agent reads this field once the reply has ended: Node would otherwise parse all of them for it.
+    message.headers = keepAlive === undefined ? {} : { 'keep-alive': keepAlive }
     const { statusCode: status = 0, statusMessage: reason = '' } = message
     this.head = { status, reason, fields }
     this.isChunked = isChunked
@@ -77,7 +82,10 @@ export class RelayedReply {
     }
     options.onHead?.(this.head)
     message.on('data', (chunk: Buffer) => this.data(chunk))
-    message.once('end', () => this.end())
+    message.on('end', () => {
+      this.end()
+      options.onReceived()
+    })
     // A body that has arrived with the head goes out with it, in one write.
     if (this.openHead === undefined) queueMicrotask(() => this.flushHead())
   }
@@ -95,18 +103,12 @@ export class RelayedReply {
   }
 
   private data(chunk: Buffer): void {
-    const { rewriter } = this
-    const bytes = rewriter === undefined ? chunk : rewriter.write(chunk)
-    if (this.openHead !== undefined) {
-      const isWhole = this.message.complete && this.message.readableLength === 0
-      const rest = isWhole ? rewriter?.end() : undefined
-      const whole = rest === undefined || rest.length === 0 ? bytes : Buffer.concat([bytes, rest])
-      if (isWhole) this.rewriter = undefined
-      this.sendHead(isWhole ? whole.length : undefined)
-      this.pass(whole)
-    } else {
-      this.pass(bytes)
-    }
+    const { rewriter, message } = this
+    const isWhole = this.openHead !== undefined && message.complete && message.readableLength === 0
+    const bytes = rewriter === undefined ? chunk : rewriter.write(chunk, isWhole)
+    if (isWhole) this.rewriter = undefined
+    if (this.openHead !== undefined) this.sendHead(isWhole ? bytes.length : undefined)
+    this.pass(bytes)
   }
 
   private pass(bytes: Buffer): void {
@@ -144,10 +146,7 @@ export class RelayedReply {
     const finish = (): void => {
       if (!response.destroyed) {
         if (trailers.length > 0) response.addTrailers(trailers)
-        const last = this.heldBack
-        // Node joins a head with a short text in one piece, with bytes it does not.
-        if (last === undefined || last.length > MAX_JOINED) response.end(last)
-        else response.end(last.toString('latin1'), 'latin1')
+        endJoined(response, this.heldBack)
       }
       options.onEnd(captured)
     }

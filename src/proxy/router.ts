@@ -6,16 +6,19 @@ import { AdapterError } from '../errors.ts'
 import { checkHost } from '../http/host.ts'
 import { pathBefore, type RequestTarget, takeTarget } from '../http/request-target.ts'
 import type { Events } from '../observability/events.ts'
+import type { Partner } from '../partners/partner.ts'
 import { unitOf } from '../partners/unit.ts'
 import type { Side, StageEntry } from '../rollout/index.ts'
 import { readMethods, refuseMethod } from './allowed-paths.ts'
 import type { ProxyContext } from './context.ts'
 import { sendError } from './error-reply.ts'
 import type { Handle } from './exchange.ts'
+import { copyExchange, type ExchangeCopy } from './copy-exchange.ts'
 import { beginTrial } from './guard-trial.ts'
 import { handleLegacy } from './handle-legacy.ts'
 import { replaceForwarding } from './forwarding.ts'
 import type { MetricsPage } from './handle-metrics.ts'
+import { createMessageClasses, type MessageClasses } from './message-classes.ts'
 import { isIssuedTo, type LinkMarker, takeSideMarker } from './next-link-side.ts'
 import { noteWrite } from './note-write.ts'
 import { createOperations, type Readiness, respelt } from './operations.ts'
@@ -32,6 +35,12 @@ interface Locals extends Record<string, unknown> {
 }
 type ProxyResponse = Response<unknown, Locals>
 
+/** The adapter's listener, and the classes of the messages that it takes. */
+export interface ProxyApp {
+  readonly listener: RequestListener
+  readonly messages: MessageClasses
+}
+
 /**
  * Creates the adapter's listener, an Express application: health, metrics, the translated V2 paths, and pass-through for the
  * rest. The target of every request is read once, by one rule, and its method is checked before credentials are and before
@@ -41,7 +50,7 @@ export function createProxyApp(
   context: ProxyContext,
   readiness: () => Readiness,
   metrics: MetricsPage,
-): RequestListener {
+): ProxyApp {
   const { events } = context
   const operations = createOperations(readiness, metrics)
   const app = express()
@@ -57,10 +66,10 @@ export function createProxyApp(
       return
     }
     replaceForwarding(request, context.trustedProxies)
-    const leave = context.inFlight.enter()
+    const leave = [context.inFlight.enter()]
     watchClient(context, request, response)
     try {
-      await serve(request, response)
+      await serve(request, response, leave)
     } catch (cause) {
       answerFailure(cause, response, events)
     } finally {
@@ -74,7 +83,7 @@ export function createProxyApp(
   })
 
   // Recognises the client once; its stage decides the side, and V3 needs more credentials than V2.
-  const serve = async (request: Request, response: ProxyResponse): Promise<void> => {
+  const serve = async (request: Request, response: ProxyResponse, leave: (() => void)[]): Promise<void> => {
     const receivedMs = context.nowMs()
     checkHost(request)
     const { target } = response.locals
@@ -84,67 +93,66 @@ export function createProxyApp(
     const kind = kindOf(route, target.path, request)
     if (kind !== 'otherV2') checkMethod(context, route, request, response)
     const client = context.recognise(request)
-    const leave = context.enterPartner(client.partner)
+    leave.push(context.enterPartner(client.partner))
+    const unit = unitOf(client, request)
+    const entry = await context.stages.enter(client.partner, { kind, unit })
+    const partner = client.partner.id
+    const trial = beginTrial(context, { request, kind, partner, unit, entry, receivedMs })
+    const note = noteWrite(context, { kind, partner, unit, entry, receivedMs })
     try {
-      const unit = unitOf(client, request)
-      const entry = await context.stages.enter(client.partner, { kind, unit })
-      const partner = client.partner.id
-      const trial = beginTrial(context, { request, kind, partner, unit, entry, receivedMs })
-      const note = noteWrite(context, { kind, partner, unit, entry, receivedMs })
-      try {
-        const side = sideOf(
-          context,
-          entry,
-          client.owner,
-          kind === 'v3Path' ? undefined : response.locals.marker,
+      const side = sideOf(
+        context,
+        entry,
+        client.owner,
+        kind === 'v3Path' ? undefined : response.locals.marker,
+        request,
+      )
+      if (kind === 'otherV2') checkOther(context, side, request, response)
+      const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
+      const copy = copyOf(context, client.partner, request, response, receivedMs)
+      if (side === 'v2') {
+        const path = target.rawPath
+        await handleLegacy(context, {
           request,
-        )
-        if (kind === 'otherV2') checkOther(context, side, request, response)
-        const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
-        if (side === 'v2') {
-          const path = target.rawPath
-          await handleLegacy(context, {
-            request,
-            response,
-            client,
-            entry,
-            kind,
-            unit,
-            path,
-            prefix,
-            receivedMs,
-            trial,
-            note,
-          })
-        } else {
-          const authorisation = await context.authorise(request, client)
-          const handle = chooseHandler(route, request)
-          await handle(context, {
-            request,
-            response,
-            target,
-            prefix,
-            authorisation,
-            entry,
-            kind,
-            unit,
-            receivedMs,
-            trial,
-            note,
-          })
-        }
-      } catch (cause) {
-        trial.failed(cause)
-        throw cause
-      } finally {
-        trial.drop()
-        entry.leave()
+          response,
+          client,
+          entry,
+          kind,
+          unit,
+          path,
+          prefix,
+          receivedMs,
+          copy,
+          trial,
+          note,
+        })
+      } else {
+        copy?.servedBy('v3')
+        const authorisation = await context.authorise(request, client)
+        const handle = chooseHandler(route, request)
+        await handle(context, {
+          request,
+          response,
+          target,
+          prefix,
+          authorisation,
+          entry,
+          kind,
+          unit,
+          receivedMs,
+          trial,
+          note,
+        })
       }
+    } catch (cause) {
+      trial.failed(cause)
+      throw cause
     } finally {
-      afterReply(response, leave)
+      trial.drop()
+      entry.leave()
     }
   }
-  return (request, response) => {
+  const listener: RequestListener = (request, response) => {
     // Before Express: its own parser answers a target that it cannot read with a page of its own.
     try {
       const marker = takeSideMarker(request)
@@ -153,6 +161,7 @@ export function createProxyApp(
       sendError(response, cause, events)
     }
   }
+  return { listener, messages: createMessageClasses(app) }
 }
 
 /** The side of a request for V2's paths. The page that a next link leads to is that of its issuer; V2 is never called at `complete`. */
@@ -166,6 +175,19 @@ function sideOf(
   if (marker === undefined || !readMethods.includes(method)) return side
   if (marker.side === 'v2') return stage === 'complete' ? side : 'v2'
   return isIssuedTo(marker, () => reads.linkSecret, owner) ? 'v3' : side
+}
+
+/** Begins to copy an exchange that is to be recorded. */
+function copyOf(
+  { recording, nowMs }: ProxyContext,
+  partner: Partner,
+  request: IncomingMessage,
+  response: ProxyResponse,
+  receivedMs: number,
+): ExchangeCopy | undefined {
+  const { rawPath } = response.locals.target
+  const sink = recording.open(partner, request.method ?? '', rawPath)
+  return sink && copyExchange(request, response, { receivedMs, nowMs }, sink)
 }
 
 /** Error `ADP_METHOD_NOT_ALLOWED` for a method that the path does not take, before credentials are read. */
@@ -199,9 +221,12 @@ const handlePassThrough: Handle = ({ passThrough }, { request, response, authori
   passThrough.handle(request, response, authorisation)
 
 /** A reply is under way until its last byte has left, or its client. Not awaited: that would keep all that the request held. */
-function afterReply(response: ServerResponse, leave: () => void): void {
-  if (response.closed || response.destroyed) leave()
-  else response.once('close', leave)
+function afterReply(response: ServerResponse, leave: readonly (() => void)[]): void {
+  const leaveAll = (): void => {
+    for (const one of leave) one()
+  }
+  if (response.closed || response.destroyed) leaveAll()
+  else response.on('close', leaveAll)
 }
 
 function answerFailure(cause: unknown, response: ServerResponse, events: Events): void {

@@ -69,12 +69,12 @@ const routes: readonly Route[] = [
   },
 ]
 
+const V2_SEGMENT = /\/v2\//i
+
 /** The route of a decoded path; undefined: it goes to V3 as it is. */
 export function findRoute(path: string): Route | undefined {
-  return routes.find(({ pattern }) => pattern.test(path))
+  return V2_SEGMENT.test(path) ? routes.find(({ pattern }) => pattern.test(path)) : undefined
 }
-
-const V2_SEGMENT = /\/v2\//i
 
 /** The kind of a request, by which its stage decides who serves it. */
 export function kindOf(route: Route | undefined, path: string, { method }: IncomingMessage): RequestKind {

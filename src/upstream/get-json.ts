@@ -2,7 +2,7 @@ import { request } from 'undici'
 
 const MAX_REPLY_BYTES = 1_048_576
 
-/** GETs JSON once, within a time; undefined: there is no reply, or none of 2xx, or it is no JSON. For calls that are rare. */
+/** GETs JSON once, within a time; undefined without a reply of 2xx that is JSON. For calls that are rare. */
 export async function getJson(
   url: URL,
   headers: Readonly<Record<string, string>>,

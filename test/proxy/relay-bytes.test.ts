@@ -174,4 +174,16 @@ describe('the bytes of a reply', () => {
     }
     expect(upstream.seen.length).toBe(1)
   })
+
+  it('keeps no connection that V2 announces to close within a second', async () => {
+    const announced = ok.replace('\r\n\r\n', '\r\nKeep-Alive: timeout=1\r\n\r\n')
+    const upstream = await startRawUpstream(replyWithBytes(announced))
+    const relay = await startRelay(upstream.url)
+    const client = await RawClient.open(relay.port)
+    for (let count = 1; count <= 2; count += 1) {
+      client.send(requestText('GET /V2/x'))
+      await client.until(new RegExp(`(?:ok[^]*){${count}}`))
+    }
+    expect(upstream.seen.length).toBe(2)
+  })
 })

@@ -1,5 +1,8 @@
+import type { Socket } from 'node:net'
+
 import { describe, expect, it } from 'vitest'
 
+import { AdapterError } from '../../src/errors.ts'
 import type { CapturedReply } from '../../src/proxy/captured-reply.ts'
 import { exchange, RawClient, requestText } from '../support/raw-client.ts'
 import { replyWithBytes, startRawUpstream } from '../support/raw-upstream.ts'
@@ -181,6 +184,47 @@ describe('shares of V2', () => {
     first.socket.destroy()
     await relay.outcome(0)
     expect(relay.relays.held()).toBe(0)
+  })
+})
+
+describe('a stage that changes before the first byte of a write is sent', () => {
+  /** The check passes until the process stood still: others have taken the partner on meanwhile. */
+  const changing = () => {
+    const stage = { isCurrent: true }
+    const beforeSend = (): void => {
+      if (!stage.isCurrent) throw new AdapterError('ADP_STAGE_UNKNOWN', 'Nothing was sent.')
+    }
+    return { stage, call: { body: Buffer.from('ab'), beforeSend } }
+  }
+  const refused = { kind: 'notSent', error: { code: 'ADP_STAGE_UNKNOWN' } }
+
+  it('sends nothing after a wait for a connection', async () => {
+    const sockets: Socket[] = []
+    const upstream = await startRawUpstream((socket) => void sockets.push(socket))
+    const { stage, call } = changing()
+    const relay = await startRelay(upstream.url, { connections: 1, timeoutMs: 5_000, call })
+    const first = exchange(relay.port, post)
+    await upstream.until('\r\n\r\nab')
+    const second = exchange(relay.port, post)
+    await relay.outcomeStarted(1)
+    stage.isCurrent = false
+    sockets[0]?.write(ok)
+    expect(await first).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await second).toMatch(/^HTTP\/1\.1 503 [^]*ADP_STAGE_UNKNOWN/)
+    expect(await relay.outcome(1)).toMatchObject(refused)
+    expect(upstream.seen.join('').match(/POST/g)).toHaveLength(1)
+  })
+
+  it('sends nothing over a connection that opens then', async () => {
+    const upstream = await startRawUpstream(replyWithBytes(ok))
+    const { stage, call } = changing()
+    const relay = await startRelay(upstream.url, { timeoutMs: 5_000, call })
+    const reply = exchange(relay.port, post)
+    await relay.outcomeStarted(0)
+    stage.isCurrent = false
+    expect(await reply).toMatch(/^HTTP\/1\.1 503 [^]*ADP_STAGE_UNKNOWN/)
+    expect(await relay.outcome()).toMatchObject(refused)
+    expect(upstream.seen.join('')).toBe('')
   })
 })
 

@@ -32,10 +32,11 @@ async function statusOf(start: string, ready = true): Promise<string> {
     comparison: {
       isWanted: refuse,
       offer: refuse,
+      throttled: refuse,
       wrote: refuse,
-      waiting: () => 0,
       close: () => Promise.resolve(),
     },
+    recording: { open: () => undefined },
     noteUnrecorded: () => undefined,
     seen: noSeen,
     reads: {
@@ -57,10 +58,8 @@ async function statusOf(start: string, ready = true): Promise<string> {
     readers: 'any',
     render: () => Promise.resolve({ contentType: 'text/plain', text: 'up 1' }),
   } as const
-  const server = createServer(createProxyApp(context, () => (ready ? 'ready' : 'stopping'), metrics)).listen(
-    0,
-    '127.0.0.1',
-  )
+  const { listener, messages } = createProxyApp(context, () => (ready ? 'ready' : 'stopping'), metrics)
+  const server = createServer({ ...messages }, listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => void server.close())
   const reply = await exchange(

@@ -54,8 +54,11 @@ export interface RateLimit {
   ): Promise<Admission>
   /** Pauses all calls for `ms`, because the upstream answered 429. Never shortens an earlier pause. */
   pauseFor(ms: number): void
-  /** When the upstream's last 429 was seen here, a time of `nowMs()`; -Infinity: never. */
-  lastPauseMs(): number
+  /**
+   * Time since the upstream last answered 429, ms, or since the pause of another instance ended: negative while that lasts, Infinity without
+   * one. Undefined: the store that the instances share cannot be reached. What others do is known within a second.
+   */
+  sincePauseMs(): Promise<number | undefined>
   /** Changes the rate; calls that wait and calls that left keep their places. */
   setRate(callsPerSecond: number): void
   /** The time until `calls` new writes would be sent, after all calls that wait already. */
@@ -68,6 +71,9 @@ export interface RateLimit {
   isIdle(): boolean
 }
 
+/** How old the answer about pauses of other instances may be. */
+const KNOWN_MS = 1_000
+
 /** Creates a rate limit: a queue of calls and the tokens that let them leave, of this instance or reserved among all. */
 export function createRateLimit(options: RateLimitOptions): RateLimit {
   const { callsPerSecond, clock, maxWaiting = 1_000, onAdmission, slots } = options
@@ -78,6 +84,8 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
       : createReservedSlots(limit, clock, slots, () => pump())
   let pausedUntilMs = -Infinity
   let lastPauseMs = -Infinity
+  /** The same of all instances, and when the store was asked for it. */
+  let shared = { pauseMs: -Infinity, askedMs: -Infinity }
   let cancelWake: (() => void) | undefined
   const line = createWaitingLine()
   const places = createQuota(maxWaiting)
@@ -144,7 +152,15 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
         pump()
       })
     },
-    lastPauseMs: () => lastPauseMs,
+    sincePauseMs: async () => {
+      const askedMs = clock.nowMs()
+      if (slots !== undefined && askedMs - shared.askedMs >= KNOWN_MS) {
+        const sinceMs = await slots.sincePauseMs()
+        if (sinceMs === undefined) return undefined
+        shared = { pauseMs: askedMs - sinceMs, askedMs }
+      }
+      return clock.nowMs() - Math.max(lastPauseMs, shared.pauseMs)
+    },
     pauseFor: (ms) => {
       lastPauseMs = clock.nowMs()
       pausedUntilMs = Math.max(pausedUntilMs, clock.nowMs() + ms)

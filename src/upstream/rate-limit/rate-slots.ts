@@ -10,6 +10,8 @@ export interface RateSlots {
   reserve(limit: CallLimit, calls: number): Promise<readonly number[] | undefined>
   /** Pauses the calls of all instances for this time. */
   pauseFor(ms: number): void
+  /** Time since the last pause of all instances ended, ms: negative while it lasts, Infinity without one. Undefined: the store cannot be reached. */
+  sincePauseMs(): Promise<number | undefined>
 }
 
 /** This share of a window's slots is reserved at a time: few questions, and no instance has to wait long for another. */

@@ -6,7 +6,11 @@ import type { CallLimit } from '../../../src/upstream/rate-limit/token-bucket.ts
 import { createManualClock } from '../../support/manual-clock.ts'
 
 /** A rate limit whose slots the test reserves, one answer for each question. */
-function start(callsPerSecond: number, answers: (readonly number[] | undefined)[]) {
+function start(
+  callsPerSecond: number,
+  answers: (readonly number[] | undefined)[],
+  pauses: (number | undefined)[] = [],
+) {
   const clock = createManualClock()
   const asked: [limit: CallLimit, calls: number][] = []
   const held: number[] = []
@@ -16,6 +20,7 @@ function start(callsPerSecond: number, answers: (readonly number[] | undefined)[
       return Promise.resolve(answers.shift())
     },
     pauseFor: (ms) => held.push(ms),
+    sincePauseMs: () => Promise.resolve(pauses.shift()),
   }
   const rateLimit = createRateLimit({ callsPerSecond, clock, slots })
   const log: [name: string, atMs: number][] = []
@@ -73,5 +78,23 @@ describe('slots that instances share', () => {
     await clock.pass(3_000)
     expect(held).toEqual([2_000])
     expect(log).toEqual([['a', 2_000]])
+  })
+
+  it('say when the last pause of any instance was, and ask for it once a second', async () => {
+    const { clock, rateLimit } = start(4, [], [undefined, Infinity, 30_000, -500])
+    const since: (number | undefined)[] = []
+    const look = async (): Promise<void> => void since.push(await rateLimit.sincePauseMs())
+    await look()
+    await look()
+    await clock.pass(999)
+    await look()
+    await clock.pass(1)
+    await look()
+    await clock.pass(100)
+    rateLimit.pauseFor(2_000)
+    await look()
+    await clock.pass(1_000)
+    await look()
+    expect(since).toEqual([undefined, Infinity, Infinity, 30_000, 0, -500])
   })
 })

@@ -1,0 +1,156 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+import type { Side } from '../rollout/index.ts'
+
+/** A message as it was on the connection of the client. */
+export interface CopiedMessage {
+  /** Name, value, name, value. */
+  readonly fields: readonly string[]
+  /** Undefined: there was no room for it. */
+  readonly body: Buffer | undefined
+}
+
+/** An exchange of a client, whichever side served it. */
+export interface CopiedExchange {
+  readonly method: string
+  readonly target: string
+  readonly request: CopiedMessage
+  readonly reply: CopiedMessage & { readonly status: number; readonly reason: string }
+  readonly served: Side
+  /** Milliseconds since the epoch. */
+  readonly receivedMs: number
+  readonly durationMs: number
+}
+
+/** Takes the copy of one exchange. */
+export interface CopySink {
+  /** Reserves memory for more bytes; false: not enough is left, and the copy goes without this body. */
+  hold(bytes: number): boolean
+  /** Called once, after the exchange. Undefined: no side has served it, or one of its messages is not whole. Must not throw. */
+  end(copied: CopiedExchange | undefined): void
+}
+
+/** An exchange that is being copied. */
+export interface ExchangeCopy {
+  /** Says which side gave the reply; without it the exchange counts as not served. */
+  servedBy(side: Side): void
+}
+
+/** Copies both messages of an exchange as they pass. Nothing waits for the copy, and no byte of the exchange changes. */
+export function copyExchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { receivedMs, nowMs }: { readonly receivedMs: number; readonly nowMs: () => number },
+  sink: CopySink,
+): ExchangeCopy {
+  const { method = '', url: target = '' } = request
+  const sent = new BodyCopy(sink)
+  const got = new BodyCopy(sink)
+  let served: Side | undefined
+  copyRequest(request, sent)
+  const headFields = copyReply(response, got)
+  const end = (): void => {
+    if (served === undefined || !request.complete || !response.writableFinished) {
+      sink.end(undefined)
+      return
+    }
+    sink.end({
+      method,
+      target,
+      request: { fields: request.rawHeaders, body: sent.take() },
+      reply: {
+        status: response.statusCode,
+        reason: response.statusMessage,
+        fields: [...fieldsOf(response.getHeaders()), ...headFields()],
+        body: got.take(),
+      },
+      served,
+      receivedMs,
+      durationMs: nowMs() - receivedMs,
+    })
+  }
+  // A client may have gone while its write waited for its stage.
+  if (response.closed) end()
+  else response.once('close', end)
+  return {
+    servedBy: (side) => {
+      served = side
+    },
+  }
+}
+
+class BodyCopy {
+  private readonly sink: CopySink
+  private pieces: Buffer[] | undefined = []
+
+  constructor(sink: CopySink) {
+    this.sink = sink
+  }
+
+  add(chunk: unknown, encoding?: unknown): void {
+    if (this.pieces === undefined || !(typeof chunk === 'string' || chunk instanceof Uint8Array)) return
+    const bytes =
+      typeof chunk === 'string'
+        ? Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8')
+        : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    if (this.sink.hold(bytes.length)) this.pieces.push(bytes)
+    else this.giveUp()
+  }
+
+  giveUp(): void {
+    this.pieces = undefined
+  }
+
+  take(): Buffer | undefined {
+    return this.pieces && Buffer.concat(this.pieces)
+  }
+}
+
+function copyRequest(request: IncomingMessage, copy: BodyCopy): void {
+  const emit = request.emit.bind(request) as Call
+  const unshift = request.unshift.bind(request) as Call
+  Object.assign(request, {
+    // Not a listener: it would decide when the body flows, before its reader is there.
+    emit: (...args: readonly unknown[]) => {
+      if (args[0] === 'data') copy.add(args[1])
+      return emit(...args)
+    },
+    // What is put back comes again: it is a body that the adapter found too large.
+    unshift: (...args: readonly unknown[]) => {
+      copy.giveUp()
+      return unshift(...args)
+    },
+  })
+}
+
+type Call = (...args: readonly unknown[]) => unknown
+
+/** Returns the fields that were given with the head, once it was written. */
+function copyReply(response: ServerResponse, copy: BodyCopy): () => readonly string[] {
+  let fields: readonly string[] = []
+  const write = response.write.bind(response) as Call
+  const end = response.end.bind(response) as Call
+  const writeHead = response.writeHead.bind(response) as Call
+  Object.assign(response, {
+    write: (...args: readonly unknown[]) => {
+      copy.add(args[0], args[1])
+      return write(...args)
+    },
+    end: (...args: readonly unknown[]) => {
+      copy.add(args[0], args[1])
+      return end(...args)
+    },
+    writeHead: (...args: readonly unknown[]) => {
+      fields = fieldsOf(args.at(-1))
+      return writeHead(...args)
+    },
+  })
+  return () => fields
+}
+
+/** Fields as an object of headers or as a list of names and values; without any, none. */
+function fieldsOf(given: unknown): readonly string[] {
+  if (Array.isArray(given)) return given.map(String)
+  if (typeof given !== 'object' || given === null) return []
+  return Object.entries(given).flatMap(([name, value]: [string, unknown]) => [name, String(value)])
+}
