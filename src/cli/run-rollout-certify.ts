@@ -43,7 +43,10 @@ export async function certifyPartner(partner: string, options: CertifyOptions): 
     }
     const text = JSON.stringify(createCertificate(body, key), null, 2)
     if (options.out === undefined) console.log(text)
-    else await writeNew(options.out, `${text}\n`)
+    else {
+      await writeNew(options.out, `${text}\n`)
+      console.error(`markbridge: the certificate is in ${options.out}`)
+    }
     if (holds(body.balance)) return 0
     console.error('markbridge: the ledger of this partner does not add up: markbridge journal ls.')
     return 1

@@ -15,17 +15,26 @@ import {
   operatorsOf,
   type RolloutTarget,
 } from './rollout/open-target.ts'
+import { type GuardHold, readGuardHold } from './rollout/guard-hold.ts'
 import { reportWaiting } from './rollout/report-waiting.ts'
 import { type StageView, viewKnown } from './rollout/stage-view.ts'
 import { isSameSetting, movesToV3, targetOf, warningsOf } from './rollout/wanted-step.ts'
 
-/** The flags of `rollout back` and `rollout approve`. */
+/** The flags of `rollout back`. */
 export interface ReasonOptions extends RolloutTarget {
   readonly reason?: string
 }
 
+/** The flag of a step forward that an operator takes although a guard holds the partner. */
+interface DespiteHold {
+  readonly despiteHold?: boolean
+}
+
+/** The flags of `rollout approve`. */
+export interface ApproveOptions extends ReasonOptions, DespiteHold {}
+
 /** The stage and the flags of `rollout set`. */
-export interface SetOptions extends RolloutTarget {
+export interface SetOptions extends RolloutTarget, DespiteHold {
   readonly stage: Stage
   readonly percent?: number
   readonly always?: readonly string[]
@@ -41,7 +50,7 @@ export async function setStage(partner: string, options: SetOptions): Promise<nu
   const { stage, percent, always, never } = options
   if (stage !== 'canary' && (percent ?? always ?? never) !== undefined)
     throw new AdapterError('ADP_USAGE', '--percent, --always and --never are for the stage canary.')
-  return change(partner, options, async ({ store, config, view, driving }) => {
+  return change(partner, options, async ({ store, config, view, driving, hold }) => {
     const to = targetOf(view, options)
     const from = view.stored ?? lowest
     const { direction, error } = judgeStep(from, to, { journalIsDurable: true })
@@ -58,9 +67,13 @@ export async function setStage(partner: string, options: SetOptions): Promise<nu
           : 'its stage in the journal is damaged, so it can only go back: markbridge rollout back.'
       return { ...result, outcome: { kind: 'refused', message } }
     }
+    const held = await hold()
+    if (held !== undefined && options.despiteHold !== true)
+      return { ...result, outcome: { kind: 'held', ...held } }
     const quietMs = movesToV3(from, to) ? config.rollout.resendWindowMs : 0
     const approval = config.rollout.approval === 'two' ? { approvalForMs: APPROVAL_MS } : {}
-    const forward = { ...step, quietMs, ...approval }
+    const reason = reasonDespite(options.reason, held)
+    const forward = { ...step, reason, quietMs, ...approval }
     return { ...result, outcome: await driveForward(driving.store, forward, driving.options) }
   })
 }
@@ -86,8 +99,8 @@ export async function goBack(partner: string, options: ReasonOptions): Promise<n
 }
 
 /** Approves a step of another operator and takes it; returns the exit status. */
-export async function approveStep(partner: string, options: ReasonOptions): Promise<number> {
-  return change(partner, options, async ({ config, view, driving }) => {
+export async function approveStep(partner: string, options: ApproveOptions): Promise<number> {
+  return change(partner, options, async ({ config, view, driving, hold }) => {
     const actor = expectMay(config, 'approve')
     const { pending } = view
     if (pending?.needsApproval !== true)
@@ -97,7 +110,11 @@ export async function approveStep(partner: string, options: ReasonOptions): Prom
         outcome: { kind: 'refused', message: 'no step waits for an approval.' },
       }
     expectOther(actor, pending.by, operatorsOf(config))
-    const approval = { partner, revision: pending.revision, by: actor.name, reason: options.reason ?? '' }
+    const held = await hold()
+    if (held !== undefined && options.despiteHold !== true)
+      return { partner, from: view.stored, to: pending, outcome: { kind: 'held', ...held } }
+    const reason = reasonDespite(options.reason ?? '', held)
+    const approval = { partner, revision: pending.revision, by: actor.name, reason }
     const outcome = await driveApproved(driving.store, approval, driving.options)
     return { partner, from: view.stored, to: pending, outcome }
   })
@@ -108,7 +125,9 @@ interface Changing {
   readonly store: OpenedRolloutStore
   readonly config: Config
   readonly view: StageView
-  /** For a step that waits: reports on standard error for what. */
+  /** The guard that holds the partner where it is. */
+  readonly hold: () => Promise<GuardHold | undefined>
+  /** Its store reports on standard error which instances a pending change waits for. */
   readonly driving: { readonly store: RolloutStore; readonly options: DriveOptions }
 }
 
@@ -131,12 +150,14 @@ async function change(
   process.once('SIGINT', stop).once('SIGTERM', stop)
   const say = (text: string): void => console.error(`markbridge: ${text}`)
   try {
-    const view = viewKnown(partner, config, await store.snapshot())
+    const snapshot = await store.snapshot()
+    const view = viewKnown(partner, config, snapshot)
+    const hold = () => readGuardHold(store, partner, config.rollout.guards, snapshot.nowMs)
     const driving = {
       store: reportWaiting(store, partner, say),
       options: { drainMs: config.rollout.drainMs, clock: systemClock, signal: interruption.signal },
     }
-    const result = await act({ store, config, view, driving }).catch((cause: unknown): ChangeResult => {
+    const result = await act({ store, config, view, hold, driving }).catch((cause: unknown): ChangeResult => {
       if (!(cause instanceof AdapterError) || cause.code !== 'ADP_FORBIDDEN') throw cause
       return { partner, from: view.stored, outcome: { kind: 'forbidden', message: cause.message } }
     })
@@ -151,6 +172,10 @@ async function change(
     await store.close()
   }
 }
+
+/** The trail says that the operator knew of the hold. */
+const reasonDespite = (reason: string, held: GuardHold | undefined): string =>
+  held === undefined ? reason : `${reason} (despite the hold of a guard)`.trimStart()
 
 function changeOf(
   view: StageView,

@@ -18,7 +18,7 @@ const words = { holds: 'holds', fails: 'FAILS', unknown: 'not known' } as const
 
 /**
  * Checks a certificate: its digest, its signature, and that the audit trail still holds and has what the certificate says; returns 1
- * where one of them fails. Error: `ADP_USAGE` for a file that is no certificate.
+ * where one of them fails. Error: `ADP_USAGE` for a file that is not a certificate.
  */
 export async function verifyCertificate(file: string, options: VerifyOptions): Promise<number> {
   const certificate = readCertificate(await readText(file))

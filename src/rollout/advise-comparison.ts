@@ -60,6 +60,11 @@ const traitWords = {
   correction: 'corrected an earlier one',
 } as const
 
+/** The schools that it takes where one may make up this share of what counts. */
+export function schoolsFor(schoolShare: number): number {
+  return Math.ceil(1 / schoolShare - 1e-9)
+}
+
 /**
  * What comparison has against a step; pure. The step to `complete` changes nothing that V3 answers, and V2 may be gone by then: nothing has to
  * be compared for it, but differences that were found count.
@@ -99,14 +104,15 @@ function nothingCompared(
 }
 
 function shareObstacles(
-  { comparedShare }: ComparisonFigures,
+  { comparedShare, check }: ComparisonFigures,
   { comparedShare: needed }: ComparisonThresholds,
 ): Obstacle[] {
   if (comparedShare >= needed) return []
+  const key = check === 'readBack' ? 'check.v2' : 'compare.percent'
   return [
     [
       'not yet',
-      `Only ${Math.floor(comparedShare * 10_000) / 100} % of the sample were compared, and ${percent(needed)} are needed.`,
+      `Only ${Math.floor(comparedShare * 10_000) / 100} % of the sample were compared, and ${percent(needed)} are needed: markbridge_compare_dropped_total and markbridge_compare_skipped_total say why; where there was no time for more, lower partners[].${key}.`,
     ],
   ]
 }
@@ -134,11 +140,17 @@ function countObstacles(
   const obstacles: Obstacle[] = []
   if (differing === 0 && bound >= limit)
     obstacles.push(['inconclusive', `${countedPairs} of ${neededPairs} learners and days were ${how}.`])
-  if (bound >= limit && countedPairs < pairs)
+  if (bound >= limit && countedPairs < pairs) {
+    const many = schools === 1 ? '1 school' : `${schools} schools`
+    const remedy =
+      schools < schoolsFor(schoolShare)
+        ? `. Where the partner has no more schools, set rollout.evidence.schoolShare: ${Math.ceil(100 / schools) / 100}.`
+        : ' (rollout.evidence.schoolShare).'
     obstacles.push([
       'inconclusive',
-      `${pairs} were ${how} in ${schools} schools, of which ${countedPairs} count: one school may make up ${percent(schoolShare)} of them (rollout.evidence.schoolShare).`,
+      `${pairs} were ${how} in ${many}, of which ${countedPairs} count: one school may make up ${percent(schoolShare)} of them${remedy}`,
     ])
+  }
   if (bound >= limit && full)
     obstacles.push(['not yet', 'No more learners and days are kept at this stage and share.'])
   if (days < neededDays)

@@ -5,6 +5,7 @@ import {
 } from './advise-comparison.ts'
 import type { GuardAct } from './guards/evidence.ts'
 import type { GuardVerdict } from './guards/judge.ts'
+import type { LostInstance } from '../journal/index.ts'
 import { placeOf, type Side, type Stage, type StageSetting, stages } from './stage.ts'
 
 /** What was seen of a partner's writes on one side since its stage began. */
@@ -67,6 +68,8 @@ export interface AdviceInput {
   }
   /** Instances with a live lease that have not acknowledged the present revision. */
   readonly unacknowledged: readonly string[]
+  /** Instances that were lost and may still send writes to V2: they hold up a step that moves units to V3. Empty for another step. */
+  readonly lost: readonly LostInstance[]
   /** A step is waiting for its drain or for another operator. */
   readonly pending: boolean
   /** What comparison has found at this stage and share; undefined: the step needs none. */
@@ -218,8 +221,14 @@ function recordingObstacles({ target, nowMs, lastUnrecordedMs, resendWindowMs }:
   ]
 }
 
-function stateObstacles({ guards, coolDown, nowMs, unacknowledged, pending }: AdviceInput): Obstacle[] {
+function stateObstacles({ guards, coolDown, nowMs, unacknowledged, pending, lost }: AdviceInput): Obstacle[] {
   const obstacles: Obstacle[] = []
+  for (const { instance, host, pid } of lost) {
+    obstacles.push([
+      'not yet',
+      `Instance ${instance} (${host}, process ${pid}) was lost and may still send writes to V2: let it reach the journal, or end it and run markbridge rollout dismiss ${instance}.`,
+    ])
+  }
   if (guards.verdict === 'alarm') {
     const about = guards.unit === undefined ? 'V3 is' : `The unit ${guards.unit} is`
     obstacles.push(['not yet', `The guards raised an alarm: ${about} worse (${guards.kind}).`])

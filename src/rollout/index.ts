@@ -36,6 +36,7 @@ export { createStoredStages } from './live/stored-stages.ts'
 export type { KeptSnapshots } from './live/kept-snapshot.ts'
 export type { StageEvents, StoredStages } from './live/options.ts'
 export { stageTable } from './stage-table.ts'
+export { toEvidenceKey } from './evidence/evidence-key.ts'
 export { createEvidenceStore } from './evidence/create-evidence-store.ts'
 export type {
   EvidenceEntry,
@@ -44,6 +45,7 @@ export type {
   EvidenceStore,
   HashedPair,
   KeptEvidence,
+  PeriodKey,
   PairCounts,
 } from './evidence/evidence-store.ts'
 export { codeFingerprint } from './seen/distinct-count.ts'

@@ -5,6 +5,7 @@ import {
   comparisonObstacles,
   type ComparisonThresholds,
   neededCheck,
+  schoolsFor,
 } from '../../src/rollout/advise-comparison.ts'
 import { type Stage, stages } from '../../src/rollout/stage.ts'
 
@@ -59,9 +60,11 @@ describe('what comparison has against a step', () => {
   it.each<[string, Partial<ComparisonFigures>, ReturnType<typeof obstaclesOf>]>([
     ['no comparison', nothing, [['inconclusive', 'Nothing was compared with V2 (0 of 598 learners and days, 0 of 5 days).']]],
     ['no read-back', { ...nothing, check: 'readBack' }, [['not yet', 'Nothing that V3 served was read back on V2 (0 of 598 learners and days, 0 of 5 days): set partners[].check.v2.']]],
-    ['a sample with holes', { comparedShare: 0.89994 }, [['not yet', 'Only 89.99 % of the sample were compared, and 90 % are needed.']]],
+    ['a sample with holes', { comparedShare: 0.89994 }, [['not yet', 'Only 89.99 % of the sample were compared, and 90 % are needed: markbridge_compare_dropped_total and markbridge_compare_skipped_total say why; where there was no time for more, lower partners[].compare.percent.']]],
     ['too few', { countedPairs: 100, pairs: 100, bound: 0.0295 }, [['inconclusive', '100 of 598 learners and days were compared with V2.']]],
     ['one large school', { countedPairs: 25, bound: 0.113 }, [['inconclusive', '25 of 598 learners and days were compared with V2.'], ['inconclusive', '2000 were compared with V2 in 9 schools, of which 25 count: one school may make up 20 % of them (rollout.evidence.schoolShare).']]],
+    ['two schools', { countedPairs: 0, schools: 2, bound: 1 }, [['inconclusive', '0 of 598 learners and days were compared with V2.'], ['inconclusive', '2000 were compared with V2 in 2 schools, of which 0 count: one school may make up 20 % of them. Where the partner has no more schools, set rollout.evidence.schoolShare: 0.5.']]],
+    ['one school', { countedPairs: 0, schools: 1, bound: 1 }, [['inconclusive', '0 of 598 learners and days were compared with V2.'], ['inconclusive', '2000 were compared with V2 in 1 school, of which 0 count: one school may make up 20 % of them. Where the partner has no more schools, set rollout.evidence.schoolShare: 1.']]],
     ['differences', { differing: 4, bound: 0.0061, neededPairs: 1_830 }, [['not yet', '4 learners and days differ, with 1500 that count: up to 0.61 % of all may (95 % confidence), and the limit is 0.5 %. 1830 would have to count if no other differs.'], ['inconclusive', '2000 were compared with V2 in 9 schools, of which 1500 count: one school may make up 20 % of them (rollout.evidence.schoolShare).']]],
     ['few enough differences', { differing: 1, bound: 0.0032 }, []],
     ['few days', { days: 4, check: 'readBack' }, [['inconclusive', 'Replies were read back on V2 on 4 of 5 days.']]],
@@ -79,6 +82,10 @@ describe('what comparison has against a step', () => {
     expect(obstaclesOf(nothing, 'complete')).toEqual([])
     expect(obstaclesOf({ days: 0, codes: [], traits: [] }, 'complete')).toEqual([])
     expect(obstaclesOf({ differing: 4, bound: 0.0061 }, 'complete')).toHaveLength(1)
+  })
+
+  it('takes as many schools as their share needs', () => {
+    expect([1, 0.5, 0.34, 1 / 3, 0.2, 0.01].map(schoolsFor)).toEqual([1, 2, 3, 3, 5, 100])
   })
 
   it('depends on the check of the stage', () => {

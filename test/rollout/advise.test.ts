@@ -24,6 +24,7 @@ const ready: AdviceInput = {
   guards: ok,
   coolDown: undefined,
   lastUnrecordedMs: undefined,
+  lost: [],
   resendWindowMs: 900_000,
   credentials: 'accepted',
   load: { peakRecordsPerSecond: 4, callsPerSecond: 5, recordsPerCall: 1 },
@@ -106,6 +107,12 @@ describe('advice', () => {
       { unacknowledged: ['b'] },
       'not yet',
       'Instances that have not acknowledged the present revision: b.',
+    ],
+    [
+      'a lost instance',
+      { lost: [{ instance: 12, host: 'far', pid: 77, leaseUntilMs: nowMs }] },
+      'not yet',
+      'Instance 12 (far, process 77) was lost and may still send writes to V2: let it reach the journal, or end it and run markbridge rollout dismiss 12.',
     ],
     ['a pending change', { pending: true }, 'not yet', 'Another change of the stage is pending.'],
     [

@@ -3,7 +3,8 @@ import { Argument, type Command, InvalidArgumentError } from 'commander'
 import type { HistoryOptions, RolloutTarget } from '../run-rollout.ts'
 import { AdapterError } from '../../errors.ts'
 import type { CertifyOptions } from '../run-rollout-certify.ts'
-import type { ReasonOptions, SetOptions } from '../run-rollout-change.ts'
+import type { ApproveOptions, ReasonOptions, SetOptions } from '../run-rollout-change.ts'
+import type { DismissOptions } from '../run-rollout-dismiss.ts'
 import type { VerifyOptions } from '../run-rollout-verify.ts'
 import { readCount } from './read-option.ts'
 
@@ -26,7 +27,7 @@ trail is broken, a certificate fails); 2 for wrong usage or configuration.`
 const stageNames = ['legacy', 'shadow', 'canary', 'v3', 'complete']
 const MAX_REASON = 500
 
-/** Adds `rollout ls`, `show`, `set`, `back`, `approve`, `history`, `advise`, `certify` and `verify`. */
+/** Adds `rollout ls`, `show`, `set`, `back`, `approve`, `dismiss`, `history`, `advise`, `certify` and `verify`. */
 export function addRollout(program: Command, exitWith: (status: number) => void): void {
   const rollout = program
     .command('rollout')
@@ -56,6 +57,7 @@ export function addRollout(program: Command, exitWith: (status: number) => void)
     )
     .option('--always <units>', 'canary: units that V3 serves, with commas; "" for none', readUnits)
     .option('--never <units>', 'canary: units that V2 serves, with commas; "" for none', readUnits)
+    .option('--despite-hold', 'take a step forward although a guard holds the partner where it is')
     .requiredOption('--reason <text>', 'reason for the audit trail', readReason)
     .action(async (partner: string, stage: SetOptions['stage'], options: Omit<SetOptions, 'stage'>) =>
       exitWith(await (await change()).setStage(partner, { ...options, stage })),
@@ -68,10 +70,18 @@ export function addRollout(program: Command, exitWith: (status: number) => void)
     )
   withTarget(rollout.command('approve').argument('<partner>', 'id of the partner'))
     .description('approve the step forward that another operator has proposed, and take it')
+    .option('--despite-hold', 'take the step although a guard holds the partner where it is')
     .option('--reason <text>', 'reason for the audit trail', readReason)
-    .action(async (partner: string, options: ReasonOptions) =>
+    .action(async (partner: string, options: ApproveOptions) =>
       exitWith(await (await change()).approveStep(partner, options)),
     )
+  withTarget(rollout.command('dismiss').argument('<instance>', 'number of a lost instance', readCount))
+    .description('confirm that an instance which was lost is off, so that it no longer holds steps to V3 up')
+    .requiredOption('--reason <text>', 'how it is known, for the audit trail', readReason)
+    .action(async (instance: number, options: DismissOptions) => {
+      const { dismissInstance } = await import('../run-rollout-dismiss.ts')
+      exitWith(await dismissInstance(instance, options))
+    })
   withTarget(rollout.command('history').argument('[partner]', 'only this partner'))
     .description('print the audit trail, oldest first')
     .option('--limit <n>', 'only the newest entries', readCount)

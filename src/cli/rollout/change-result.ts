@@ -1,7 +1,8 @@
 import type { StageSetting } from '../../rollout/stage.ts'
 import type { DriveResult } from '../../rollout/store/drive-forward.ts'
-import type { ApplyResult, Undrained } from '../../rollout/store/rollout-store.ts'
+import type { ApplyResult, HeldByLost, Undrained } from '../../rollout/store/rollout-store.ts'
 import { formatTime } from '../text-table.ts'
+import type { GuardHold } from './guard-hold.ts'
 import { pendingToJson, settingToJson } from './rollout-json.ts'
 import { describe, describePending } from './rollout-text.ts'
 
@@ -10,6 +11,7 @@ export type ChangeOutcome =
   | ApplyResult
   | DriveResult
   | { readonly kind: 'unchanged'; readonly revision: number }
+  | ({ readonly kind: 'held' } & GuardHold)
   | { readonly kind: 'refused' | 'forbidden'; readonly message: string }
 
 /** A change and what became of it. */
@@ -33,6 +35,7 @@ const words: Readonly<Record<ChangeOutcome['kind'], string>> = {
   unchanged: 'unchanged',
   needsApproval: 'needsApproval',
   undrained: 'undrained',
+  lost: 'lost',
   early: 'early',
   pending: 'pending',
   stale: 'stale',
@@ -40,6 +43,7 @@ const words: Readonly<Record<ChangeOutcome['kind'], string>> = {
   forward: 'stale',
   interrupted: 'withdrawn',
   own: 'forbidden',
+  held: 'held',
   refused: 'refused',
   forbidden: 'forbidden',
 }
@@ -63,9 +67,20 @@ export function resultToJson(result: ChangeResult): object {
           })),
         }
       : {}),
+    ...(outcome.kind === 'lost'
+      ? {
+          instances: outcome.instances.map(({ instance, host, pid, leaseUntilMs }) => ({
+            instance,
+            host,
+            pid,
+            leaseUntil: formatTime(leaseUntilMs),
+          })),
+        }
+      : {}),
     ...(outcome.kind === 'early'
       ? { until: formatTime(outcome.untilMs), leftMs: Math.max(0, outcome.untilMs - outcome.nowMs) }
       : {}),
+    ...(outcome.kind === 'held' ? { until: formatTime(outcome.untilMs), finding: outcome.finding } : {}),
     ...(outcome.kind === 'pending' ? { pending: pendingToJson(outcome.pending) } : {}),
     message: formatResult(result),
   }
@@ -90,10 +105,21 @@ export function formatResult({ partner, from, to, outcome }: ChangeResult): stri
         `${partner}: ${step} was withdrawn: writes did not end in time. Nothing has changed.`,
         ...outcome.instances.map((one) => `  ${describeInstance(one)}`),
       ].join('\n')
+    case 'lost':
+      return [
+        `${partner}: ${step} is refused: instances were lost without a clean end. Cut off from the journal, they may still send writes to V2.`,
+        ...outcome.instances.map((one) => `  ${describeLost(one)}`),
+        `Let them reach the journal again, or end them and run markbridge rollout dismiss <instance> for each.`,
+      ].join('\n')
     case 'early':
       return (
         `${partner}: ${step} is refused: a batch that V2 served unrecorded may still be sent again (rollout.resendWindowMs). ` +
         `Try again in ${formatLeft(outcome.untilMs - outcome.nowMs)}, at ${formatTime(outcome.untilMs)}.`
+      )
+    case 'held':
+      return (
+        `${partner}: ${step} is refused: a guard holds the partner until ${formatTime(outcome.untilMs)}. ${outcome.finding} ` +
+        'Take the school off V3 with --never, or go back; to take the step all the same, add --despite-hold.'
       )
     case 'pending':
       return `${partner}: another change is pending: ${describePending(outcome.pending)}. markbridge rollout back drops it.`
@@ -109,6 +135,11 @@ export function formatResult({ partner, from, to, outcome }: ChangeResult): stri
     case 'forbidden':
       return `${partner}: ${outcome.message}`
   }
+}
+
+/** `instance 4 (host-a, process 812): its lease ended at 2026-09-07T06:30:12.000Z` */
+export function describeLost({ instance, host, pid, leaseUntilMs }: HeldByLost['instances'][number]): string {
+  return `instance ${instance} (${host}, process ${pid}): its lease ended at ${formatTime(leaseUntilMs)}`
 }
 
 /** `instance 4 (host-a, process 812): 3 writes under way` */

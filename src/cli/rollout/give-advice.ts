@@ -1,7 +1,14 @@
 import { callsPerSecondOf, type Config } from '../../config/index.ts'
 import { toFigures } from '../../compare/evidence/index.ts'
-import { type Advice, advise, type AdviceInput, nextStep } from '../../rollout/advise.ts'
-import { neededCheck } from '../../rollout/advise-comparison.ts'
+import {
+  type Advice,
+  advise,
+  type AdviceInput,
+  type AdviceThresholds,
+  defaultThresholds,
+  nextStep,
+} from '../../rollout/advise.ts'
+import { neededCheck, schoolsFor } from '../../rollout/advise-comparison.ts'
 import { atRevision as countedAt } from '../../rollout/guards/evidence.ts'
 import { coolDownOf, judge } from '../../rollout/guards/judge.ts'
 import { readEvidence } from '../../rollout/guards/live-guards.ts'
@@ -18,6 +25,7 @@ import type { OpenedRolloutStore } from '../../rollout/store/open-rollout-store.
 import type { RolloutSnapshot, RolloutStore } from '../../rollout/store/rollout-store.ts'
 import { settingToJson } from './rollout-json.ts'
 import type { StageView } from './stage-view.ts'
+import { movesToV3 } from './wanted-step.ts'
 
 /** Advice on the next step of a partner. */
 export interface GivenAdvice extends Omit<Advice, 'figures'> {
@@ -69,10 +77,24 @@ export async function giveAdvice(
       recordsPerCall: own === undefined || own.v3.writeMode === 'single' ? 1 : own.v3.maxBatchRecords,
     },
     unacknowledged: unacknowledgedOf(view, snapshot),
+    lost: movesToV3(from, to) ? await store.lost() : [],
     pending: view.pending !== undefined,
     comparison: await readComparison(view, from.stage, config, store),
+    thresholds: thresholdsOf(rollout.evidence),
   })
   return { from, to, ...advice }
+}
+
+/** A partner with few schools says so by the share that one of them may make up. */
+function thresholdsOf({
+  days,
+  records,
+  batches,
+  codes,
+  schoolShare,
+}: Config['rollout']['evidence']): AdviceThresholds {
+  const schools = Math.min(defaultThresholds.schools, schoolsFor(schoolShare))
+  return { daysAtStage: days, records, batches, codes, schools }
 }
 
 /** What comparison has found at the present stage and share. */

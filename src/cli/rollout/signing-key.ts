@@ -16,14 +16,14 @@ export async function readSigningKey(source: string): Promise<KeyObject> {
   // A variable that was set in a shell often has its line ends as \n.
   return expectEd25519(
     () => createPrivateKey(text.replaceAll('\\n', '\n')),
-    `${source} is no private key in PEM`,
+    `${source} is not a private key in PEM`,
   )
 }
 
 /** Reads a public key: a file with Ed25519 in PEM. Error: `ADP_USAGE`. */
 export async function readPublicKey(path: string): Promise<KeyObject> {
   const text = await readText(path)
-  return expectEd25519(() => createPublicKey(text), `${path} is no public key in PEM`)
+  return expectEd25519(() => createPublicKey(text), `${path} is not a public key in PEM`)
 }
 
 /** Reads a text file that an argument names. Error: `ADP_USAGE`. */

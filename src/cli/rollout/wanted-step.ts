@@ -41,7 +41,7 @@ const keyOf = ({ percent, always, never }: StageSetting): string =>
   JSON.stringify([percent, always.toSorted(), never.toSorted()])
 
 /** True where units of V2 go to V3, which may not have answered what their clients send again. */
-export function movesToV3(from: StageSetting, to: StageSetting): boolean {
+export function movesToV3(from: Pick<StageSetting, 'stage'>, to: Pick<StageSetting, 'stage'>): boolean {
   return placeOf(to.stage) >= placeOf('canary') && placeOf(from.stage) <= placeOf('canary')
 }
 

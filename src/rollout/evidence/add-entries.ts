@@ -1,17 +1,19 @@
-import { sql, type Transaction } from 'kysely'
+import { type RawBuilder, sql, type Transaction } from 'kysely'
 
 import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
 import { type EvidenceEntry, type HashedPair, MAX_NAMES, MAX_PAIRS } from './evidence-store.ts'
 import { overwriting } from './overwriting.ts'
 
-type Db = Transaction<JournalTables>
+/** A transaction, and the SQL of its database. */
+interface Db {
+  readonly transaction: Transaction<JournalTables>
+  readonly dialect: JournalDatabase['dialect']
+}
 
 /** Requests are hashes beside the pairs; beyond this many, their counts count again. Pairs never do. */
 const MAX_REQUESTS = 50_000
 /** Room for pairs that differ, once `MAX_PAIRS` are there. */
 const ROOM_TO_DIFFER = 5_000
-/** Rows of one statement. */
-const CHUNK = 500
 
 /** Adds entries to a period in one transaction; false: the period has ended. */
 export function addEntries(
@@ -30,9 +32,10 @@ export function addEntries(
       .$if(dialect === 'postgres', (query) => query.forUpdate())
       .executeTakeFirst()
     if (row === undefined || row.hash_key === null) return false
-    const requests = await addRequests(transaction, period, entries)
-    const added = await addPairs(transaction, period, row.hashes, merged(entries))
-    await addCounts(transaction, period, requests)
+    const db = { transaction, dialect }
+    const requests = await addRequests(db, period, entries)
+    const added = await addPairs(db, period, row.hashes, merged(entries))
+    await addCounts(db, period, requests)
     await transaction
       .updateTable('evidence_periods')
       .set({ hashes: row.hashes + added, last_ms: nowMs() })
@@ -60,19 +63,18 @@ async function addRequests(
     }
     for (const [name, count] of entry.counts) counts.set(name, (counts.get(name) ?? 0) + count)
   }
-  const { n: kept } = await db
+  const { n: kept } = await db.transaction
     .selectFrom('evidence_hashes')
     .select(({ fn }) => fn.countAll<number>().as('n'))
     .where('period', '=', period)
     .where('school', 'is', null)
     .executeTakeFirstOrThrow()
   const rows = [...fresh.values()].slice(0, Math.max(0, MAX_REQUESTS - kept))
-  for (const chunk of chunksOf(rows)) {
-    await db
-      .insertInto('evidence_hashes')
-      .values(chunk.map((hash) => ({ period, hash, school: null, checks: 0, differs: 0 })))
-      .execute()
-  }
+  await insertHashes(
+    db,
+    period,
+    rows.map((hash) => ({ hash, school: undefined, checks: 0, differs: 0 })),
+  )
   return counts
 }
 
@@ -96,24 +98,44 @@ async function addPairs(
     size += 1
     return true
   })
-  for (const chunk of chunksOf(rows)) {
-    await db
-      .insertInto('evidence_hashes')
-      .values(chunk.map(([, pair]) => ({ period, ...pair })))
-      .onConflict((conflict) =>
-        conflict.columns(['period', 'hash']).doUpdateSet({
-          checks: sql<number>`evidence_hashes.checks | excluded.checks`,
-          differs: sql<number>`evidence_hashes.differs | excluded.differs`,
-        }),
-      )
-      .execute()
-  }
+  await insertHashes(
+    db,
+    period,
+    rows.map(([, pair]) => pair),
+  )
   return size - kept
+}
+
+/** Adds hashes, or what is new of those that are there. */
+async function insertHashes(
+  db: Db,
+  period: number,
+  rows: readonly (Omit<HashedPair, 'school'> & { readonly school: Uint8Array | undefined })[],
+): Promise<void> {
+  if (rows.length === 0) return
+  const given = rows.map(({ hash, school, checks, differs }) => [
+    toHex(hash),
+    school && toHex(school),
+    checks,
+    differs,
+  ])
+  const [hash, school, checks, differs] = [0, 1, 2, 3].map((at) => member(db, at))
+  await sql`insert into evidence_hashes (period, hash, school, checks, differs)
+    select ${sql.lit(period)}, ${bytes(db, hash)}, ${bytes(db, school)}, ${whole(checks)}, ${whole(differs)}
+    from ${rowsOf(db, given)} where true
+    on conflict (period, hash) do update set
+      checks = evidence_hashes.checks | excluded.checks, differs = evidence_hashes.differs | excluded.differs`.execute(
+    db.transaction,
+  )
 }
 
 async function addCounts(db: Db, period: number, counts: ReadonlyMap<string, number>): Promise<void> {
   if (counts.size === 0) return
-  const names = await db.selectFrom('evidence_counts').select('name').where('period', '=', period).execute()
+  const names = await db.transaction
+    .selectFrom('evidence_counts')
+    .select('name')
+    .where('period', '=', period)
+    .execute()
   const known = new Set(names.map(({ name }) => name))
   const sizes = new Map<string, number>()
   for (const name of known) sizes.set(groupOf(name), (sizes.get(groupOf(name)) ?? 0) + 1)
@@ -124,17 +146,11 @@ async function addCounts(db: Db, period: number, counts: ReadonlyMap<string, num
     if (size < MAX_NAMES) sizes.set(groupOf(name), size + 1)
     return size < MAX_NAMES
   })
-  for (const chunk of chunksOf(rows)) {
-    await db
-      .insertInto('evidence_counts')
-      .values(chunk.map(([name, count]) => ({ period, name, count })))
-      .onConflict((conflict) =>
-        conflict
-          .columns(['period', 'name'])
-          .doUpdateSet({ count: sql<number>`evidence_counts.count + excluded.count` }),
-      )
-      .execute()
-  }
+  await sql`insert into evidence_counts (period, name, count)
+    select ${sql.lit(period)}, ${member(db, 0)}, ${whole(member(db, 1))} from ${rowsOf(db, rows)} where true
+    on conflict (period, name) do update set count = evidence_counts.count + excluded.count`.execute(
+    db.transaction,
+  )
 }
 
 async function readKnown(
@@ -142,18 +158,33 @@ async function readKnown(
   period: number,
   hashes: readonly Uint8Array[],
 ): Promise<ReadonlySet<string>> {
-  const known = new Set<string>()
-  for (const chunk of chunksOf(hashes)) {
-    const rows = await db
-      .selectFrom('evidence_hashes')
-      .select('hash')
-      .where('period', '=', period)
-      .where('hash', 'in', chunk)
-      .execute()
-    for (const { hash } of rows) known.add(nameOf(hash))
-  }
-  return known
+  if (hashes.length === 0) return new Set()
+  const given = hashes.map((hash) => [toHex(hash)])
+  const rows = await db.transaction
+    .selectFrom('evidence_hashes')
+    .select('hash')
+    .where('period', '=', period)
+    .where('hash', 'in', sql<Uint8Array>`(select ${bytes(db, member(db, 0))} from ${rowsOf(db, given)})`)
+    .execute()
+  return new Set(rows.map(({ hash }) => nameOf(hash)))
 }
+
+type Sql = RawBuilder<unknown>
+
+// Rows go as one JSON text: a parameter for each value takes longer to compile than the rows to write, on the loop that serves clients.
+const rowsOf = ({ dialect }: Db, rows: readonly (readonly unknown[])[]): Sql =>
+  dialect === 'postgres'
+    ? sql`jsonb_array_elements(${JSON.stringify(rows)}::jsonb) as given (value)`
+    : sql`json_each(${JSON.stringify(rows)}) as given`
+
+/** A member of a row, as text where the database has types. */
+const member = ({ dialect }: Db, at: number): Sql =>
+  dialect === 'postgres' ? sql`given.value ->> ${sql.lit(at)}` : sql`given.value ->> ${sql.lit(`$[${at}]`)}`
+
+const bytes = ({ dialect }: Db, hex: Sql | undefined): Sql =>
+  dialect === 'postgres' ? sql`decode(${hex}, 'hex')` : sql`unhex(${hex})`
+
+const whole = (number: Sql | undefined): Sql => sql`cast(${number} as bigint)`
 
 /** One row for each pair: a statement cannot change a row twice. */
 function merged(entries: readonly EvidenceEntry[]): ReadonlyMap<string, HashedPair> {
@@ -173,10 +204,6 @@ function merged(entries: readonly EvidenceEntry[]): ReadonlyMap<string, HashedPa
 
 const groupOf = (name: string): string => name.slice(0, name.indexOf(' '))
 
-const nameOf = (hash: Uint8Array): string => Buffer.from(hash).toString('base64')
+const nameOf = (hash: Uint8Array): string => Buffer.from(hash).toString('latin1')
 
-function chunksOf<Row>(rows: readonly Row[]): readonly (readonly Row[])[] {
-  return Array.from({ length: Math.ceil(rows.length / CHUNK) }, (_, at) =>
-    rows.slice(at * CHUNK, (at + 1) * CHUNK),
-  )
-}
+const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')

@@ -2,6 +2,7 @@ import { createCipheriv, createDecipheriv, createHmac, hash, randomBytes } from 
 
 import { AdapterError } from '../../errors.ts'
 import type { JournalDatabase } from '../../journal/index.ts'
+import type { EvidenceKey, PeriodKey } from './evidence-store.ts'
 
 const [KEY, NONCE, TAG] = [32, 12, 16]
 /** Bytes of a hash that are kept. */
@@ -45,8 +46,14 @@ export function openKey(macKey: MacKey, place: string, { hash_key: kept, sealed 
   }
 }
 
+/** The hashes and days of a period. */
+export function toEvidenceKey(key: PeriodKey): EvidenceKey {
+  const [from, until] = key.days
+  return { ...key, hash: createHash(key.secret), covers: (day) => day >= from && day < until }
+}
+
 /** The keyed hash of a text (HMAC-SHA-256, cut to 16 bytes). */
-export function createHash(key: Uint8Array): (kind: string, text: string) => Uint8Array {
+function createHash(key: Uint8Array): (kind: string, text: string) => Uint8Array {
   // Inner and outer keys are made once: createHmac for each text takes three times as long.
   const [inner, outer] = [padded(key, 0x36), padded(key, 0x5c)]
   return (kind, text) => {

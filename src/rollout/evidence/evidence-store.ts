@@ -7,11 +7,18 @@ export interface EvidenceScope {
   readonly revision: number
 }
 
-/** The key of a period, for as long as it is kept. */
-export interface EvidenceKey {
+/** The key of a period as plain values, for as long as it is kept. */
+export interface PeriodKey {
   readonly period: number
   /** Today by the clock of the database, `YYYY-MM-DD`. */
   readonly today: string
+  /** The days that the period counts records of, `YYYY-MM-DD`: from the first on, up to but not including the second. */
+  readonly days: readonly [from: string, until: string]
+  readonly secret: Uint8Array
+}
+
+/** The key of a period, and what it is used for. */
+export interface EvidenceKey extends PeriodKey {
   /** 16 bytes that say nothing about the text without the key. Texts of different kinds never have the same hash. */
   hash(kind: 'pair' | 'request' | 'school', text: string): Uint8Array
   /** Whether this period counts records of a day, `YYYY-MM-DD`; each day is of one period. */

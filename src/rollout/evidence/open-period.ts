@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 
 import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
 import { destroyPeriod, isExpired, PERIOD_MS } from './destroy-periods.ts'
-import { createHash, createKey, openKey } from './evidence-key.ts'
+import { createKey, openKey, toEvidenceKey } from './evidence-key.ts'
 import type { EvidenceKey, EvidenceScope } from './evidence-store.ts'
 
 /** The running period of a scope with its key; an expired one is destroyed, and the next begins. */
@@ -12,15 +12,8 @@ export async function openPeriod(database: JournalDatabase, scope: EvidenceScope
   const kept = latest?.hash_key ?? undefined
   if (latest !== undefined && kept !== undefined && !isExpired(latest, nowMs)) {
     const { id, from_day: from, until_day: until, sealed } = latest
-    const hash = createHash(
-      openKey(database.macKey, placeOf(scope, latest.period), { hash_key: kept, sealed }),
-    )
-    return {
-      period: id,
-      today: dayOf(nowMs),
-      hash,
-      covers: (day) => day >= from && day < until,
-    }
+    const secret = openKey(database.macKey, placeOf(scope, latest.period), { hash_key: kept, sealed })
+    return toEvidenceKey({ period: id, today: dayOf(nowMs), days: [from, until], secret })
   }
   if (latest !== undefined && kept !== undefined) await destroyPeriod(database, latest.id)
   const period = (latest?.period ?? 0) + 1

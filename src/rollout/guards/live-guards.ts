@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto'
 
 import type { Clock } from '../../clock.ts'
+import { createPeriodicTask } from '../../clock/periodic-task.ts'
 import { AdapterError } from '../../errors.ts'
 import type { Side, Stage } from '../stage.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
 import { addWindow } from './add-window.ts'
 import { afterAct, atRevision, type Evidence, type GuardAct, noEvidence } from './evidence.ts'
 import { formatEvidence, parseEvidence } from './evidence-note.ts'
+import type { WentBack } from './go-back.ts'
 import { type GuardSettings, type GuardVerdict, isCooling, judge } from './judge.ts'
 import { createTrialWindows, type Trial, type TrialWindow, type TrialWindows } from './trial-windows.ts'
 
@@ -51,8 +53,8 @@ export interface LiveGuardsOptions {
   readonly clock: Clock
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
-  /** Takes the partner back at once; does nothing where V3 does not serve it any longer. */
-  readonly goBack: (partner: string, alarm: GuardAlarm) => Promise<unknown>
+  /** Takes the partner back at once, from the revision that the alarm is about and from no other. */
+  readonly goBack: (partner: string, revision: number, alarm: GuardAlarm) => Promise<WentBack>
   /** Called once for each action, on one instance; the partner has gone back by then. */
   readonly onAct: (partner: string, act: GuardAct, alarm: GuardAlarm) => void | Promise<void>
   /** Called with the windows that are judged. */
@@ -64,6 +66,7 @@ export interface LiveGuardsOptions {
 /** Bounds of the windows; `maxTrialMs` is longer than any request is served. */
 const windowOptions = { windowMs: 10_000, maxTrialMs: 180_000, maxUnits: 5_000 }
 const EVERY_MS = 1_000
+const STOP_MS = 1_000
 const MAX_UNIT_LENGTH = 64
 
 /** Guards without a store of evidence: they count nothing. */
@@ -118,13 +121,19 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
     })
     const verdict = judge(parseEvidence(text), settings, nowMs())
     if (verdict.verdict === 'alarm' && verdict.action !== undefined)
-      await act(partner, verdict, verdict.action)
+      await act(partner, revision, verdict, verdict.action)
   }
-  const act = async (partner: string, alarm: GuardAlarm, action: GuardAct['action']): Promise<void> => {
+  const act = async (
+    partner: string,
+    revision: number,
+    alarm: GuardAlarm,
+    action: GuardAct['action'],
+  ): Promise<void> => {
     const { kind, test, unit } = alarm
     const taken: GuardAct = { action, atMs: nowMs(), kind, test, unit }
     // Before it is noted: an instance that ends in between leaves an alarm that the next one sees.
-    if (action === 'back') await options.goBack(partner, alarm)
+    // An operator has decided since: the evidence stays, and writes of the new stage are judged with it.
+    if (action === 'back' && (await options.goBack(partner, revision, alarm)) === 'changed') return
     const noted = { isFirst: false }
     await store.updateEvidence(evidenceName(partner), (text) => {
       const evidence = fromText(text)
@@ -152,13 +161,7 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
       }
     }
   }
-  let cancel = (): void => undefined
-  let running = Promise.resolve()
-  const schedule = (): void => {
-    cancel = clock.after(EVERY_MS, () => {
-      running = judgeWindows().finally(schedule)
-    })
-  }
+  const judging = createPeriodicTask({ clock, everyMs: EVERY_MS, stopMs: STOP_MS, act: judgeWindows })
   const watchedOf = ({ partner, stage, revision }: Pick<GuardedWrite, 'partner' | 'stage' | 'revision'>) => {
     const one = watched.get(partner) ?? {
       windows: createTrialWindows(windowOptions),
@@ -186,13 +189,8 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
       const start = { unit: boundedUnit(unit), side: 'v3', receivedMs: nowMs(), records } as const
       one.comparisons.begin(start)?.end({ bad: { mismatch } })
     },
-    start: schedule,
-    stop: async () => {
-      cancel()
-      await running
-      cancel()
-      await judgeWindows()
-    },
+    start: () => judging.start(),
+    stop: () => judging.stop(),
   }
 }
 

@@ -1,6 +1,6 @@
 import { AdapterError } from '../../errors.ts'
 import type { Clock } from '../../clock.ts'
-import type { StageEntry } from '../live-stages.ts'
+import type { StagedRequest, StageEntry } from '../live-stages.ts'
 
 /**
  * Why a write waits. `changing`: a change would put its unit on the other side; `stale`: the stage must be read first; `asking`: the
@@ -12,8 +12,11 @@ export type Wait = 'changing' | 'stale' | 'asking'
 export type Attempt = (last: boolean) => StageEntry | Wait
 
 export interface HeldWrites {
-  /** Resolves once an attempt lets the write in. Errors: `ADP_STAGE_UNKNOWN`; `ADP_OVERLOADED`: too many wait. */
-  wait(partner: string, attempt: Attempt, first: Wait): Promise<StageEntry>
+  /**
+   * Resolves once an attempt lets the write in. Errors: `ADP_STAGE_UNKNOWN`; `ADP_OVERLOADED`: too many wait, and the latest one of the
+   * partner, and of its unit, with the most of them has no place.
+   */
+  wait(write: HeldWrite, attempt: Attempt, first: Wait): Promise<StageEntry>
   /** Tries all that wait, in the order in which they came. */
   retry(): void
   count(partner?: string): number
@@ -32,8 +35,12 @@ export interface HeldWritesOptions {
   }
 }
 
-interface Held {
+/** Whose write it is. */
+export interface HeldWrite extends Pick<StagedRequest, 'unit'> {
   readonly partner: string
+}
+
+interface Held extends HeldWrite {
   readonly attempt: Attempt
   readonly sinceMs: number
   readonly resolve: (entry: StageEntry) => void
@@ -51,11 +58,11 @@ const texts: Readonly<Record<Wait, string>> = {
 /** Creates the place where writes wait. */
 export function createHeldWrites({ clock, max, limitsMs, events }: HeldWritesOptions): HeldWrites {
   const all = new Set<Held>()
-  const refuse = (held: Held, reason: Wait): void => {
+  const refuse = (held: Held, reason: Wait | 'overloaded'): void => {
     all.delete(held)
     held.cancel()
     events.refused({ partner: held.partner, reason })
-    held.reject(unknownStage(reason))
+    held.reject(reason === 'overloaded' ? tooMany() : unknownStage(reason))
   }
   const admit = (held: Held, entry: StageEntry): void => {
     all.delete(held)
@@ -82,21 +89,20 @@ export function createHeldWrites({ clock, max, limitsMs, events }: HeldWritesOpt
     }
   }
   return {
-    wait: (partner, attempt, reason) => {
-      if (all.size >= max) {
-        events.refused({ partner, reason: 'overloaded' })
-        return Promise.reject(
-          new AdapterError('ADP_OVERLOADED', 'Too many writes wait for a change of their stage.'),
-        )
-      }
-      events.held({ partner, reason })
-      return new Promise((resolve, reject) => {
+    wait: ({ partner, unit }, attempt, reason) =>
+      new Promise((resolve, reject) => {
         const sinceMs = clock.nowMs()
-        const held: Held = { partner, attempt, sinceMs, resolve, reject, reason, cancel: () => undefined }
+        const cancel = (): void => undefined
+        const held: Held = { partner, unit, attempt, sinceMs, resolve, reject, reason, cancel }
         all.add(held)
+        if (all.size > max) {
+          const latest = latestOfMost(all)
+          if (latest !== undefined) refuse(latest, 'overloaded')
+          if (latest === held) return
+        }
+        events.held({ partner, reason })
         arm(held)
-      })
-    },
+      }),
     retry,
     count: (partner) =>
       partner === undefined ? all.size : [...all].filter((held) => held.partner === partner).length,
@@ -105,6 +111,21 @@ export function createHeldWrites({ clock, max, limitsMs, events }: HeldWritesOpt
     },
   }
 }
+
+/** The latest write of the partner that has the most, and within it of the unit that does; where others have as many, the newest of all. */
+function latestOfMost(all: Iterable<Held>): Held | undefined {
+  const most = (writes: readonly Held[], nameOf: (held: Held) => string): readonly Held[] =>
+    [...Map.groupBy(writes, nameOf).values()].reduce(
+      (largest: readonly Held[], group) => (group.length > largest.length ? group : largest),
+      [],
+    )
+  const newestFirst = [...all].reverse()
+  const ofPartner = most(newestFirst, ({ partner }) => partner)
+  return most(ofPartner, ({ unit }) => unit)[0]
+}
+
+const tooMany = (): AdapterError =>
+  new AdapterError('ADP_OVERLOADED', 'Too many writes wait for a change of their stage.')
 
 /** The error of a request whose side is not known. */
 export function unknownStage(reason: Wait): AdapterError {

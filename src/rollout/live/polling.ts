@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 
-/** Asks again and again. */
+/** A question that is repeated until it is stopped. */
 export interface Polling {
   /** Begins; resolves once the first answer is there, or is late. */
   start(): Promise<void>

@@ -76,11 +76,15 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
     { side, stage, base }: { side: Side; stage: Stage; base: Base | undefined },
   ): StageEntry => {
     const era = reader.era()
+    const known = side === 'v2' ? knownOf(partner.id, base) : 'nothing'
+    // The partner may have left `legacy` since it was read: should it come again, V3 would not know it.
+    if (side === 'v2' && known === 'nothing' && isWriteKind(request.kind) && base?.isCurrent !== true)
+      reader.noteUnrecorded(partner.id)
     return {
       side,
       stage,
       revision: base?.setting.revision ?? 0,
-      known: side === 'v2' ? knownOf(partner.id, base) : 'nothing',
+      known,
       isCurrent: () => reader.era() === era && (isRead() || (isServedByV2(stage) && wasAsked())),
       isStoreAnswering: () => {
         const answered = reader.lastAnswered()
@@ -92,7 +96,9 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
   const knownOf = (partner: string, base: Base | undefined): KnownWrite => {
     if (base === undefined || !reader.isClean(partner, base.setting.revision)) return 'keys'
     const { stage } = base.setting
-    return stage === 'legacy' ? 'nothing' : stage === 'shadow' ? 'identity' : 'keys'
+    // A step that is acknowledged may be committed long before that is read.
+    if (stage === 'legacy') return base.pending === undefined ? 'nothing' : 'identity'
+    return stage === 'shadow' ? 'identity' : 'keys'
   }
 
   const attemptWrite = (partner: StagedPartner, request: StagedRequest, last: boolean): StageEntry | Wait => {
@@ -144,7 +150,7 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
       const first = attempt(false)
       if (typeof first !== 'string') return first
       if (first !== 'changing') reader.hurry()
-      return held.wait(partner.id, attempt, first)
+      return held.wait({ partner: partner.id, unit: request.unit }, attempt, first)
     },
     start: () => reader.start(),
     stop: async () => {

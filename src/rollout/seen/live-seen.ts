@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock.ts'
+import { createPeriodicTask } from '../../clock/periodic-task.ts'
 import { AdapterError } from '../../errors.ts'
 import type { Side } from '../stage.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
@@ -83,13 +84,7 @@ export function createLiveSeen({ store, clock, onFailure }: LiveSeenOptions): Li
       }
     }
   }
-  let cancel = (): void => undefined
-  let running = Promise.resolve()
-  const schedule = (): void => {
-    cancel = clock.after(EVERY_MS, () => {
-      running = keep().finally(schedule)
-    })
-  }
+  const keeping = createPeriodicTask({ clock, everyMs: EVERY_MS, stopMs: STOP_MS, act: keep })
   return {
     wrote: ({ partner, revision, side, unit, receivedMs, records }) => {
       const note = noteOf(partner, revision)
@@ -114,20 +109,7 @@ export function createLiveSeen({ store, clock, onFailure }: LiveSeenOptions): Li
       const note = notes.get(partner) ?? noteOf(partner, 0)
       if (note !== undefined) note.credentials = verdict
     },
-    start: schedule,
-    stop: async () => {
-      cancel()
-      const kept = running.then(() => {
-        cancel()
-        return keep()
-      })
-      // A journal that does not answer must not keep the process from its end.
-      let stopWaiting = (): void => undefined
-      const waited = new Promise<void>((resolve) => {
-        stopWaiting = clock.after(STOP_MS, resolve)
-      })
-      await Promise.race([kept, waited])
-      stopWaiting()
-    },
+    start: () => keeping.start(),
+    stop: () => keeping.stop(),
   }
 }

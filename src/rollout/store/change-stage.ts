@@ -1,9 +1,16 @@
 import { sql } from 'kysely'
 
-import { type JournalDatabase, readLiveInstances } from '../../journal/index.ts'
+import {
+  dismissLost,
+  dropGone,
+  type JournalDatabase,
+  ownIdentity,
+  readLiveInstances,
+  readLostInstances,
+} from '../../journal/index.ts'
 import { judgeStep } from '../steps.ts'
 import type { StageSetting } from '../stage.ts'
-import { type ChangeTransaction, inChangeTransaction } from './change-transaction.ts'
+import { aboutTrail, type ChangeTransaction, inChangeTransaction } from './change-transaction.ts'
 import { dropChange } from './expire-changes.ts'
 import { quietUntil } from './quiet-until.ts'
 import { readUnrecorded } from './unrecorded.ts'
@@ -12,6 +19,8 @@ import type {
   ApproveResult,
   Change,
   CommitResult,
+  DismissResult,
+  HeldByLost,
   ProposedChange,
   ProposeResult,
   RolloutStore,
@@ -22,7 +31,7 @@ import { type KeptChange, type KeptStage, toPending, toSetting } from './stage-r
 /** The part of the store that changes stages. */
 export type StageChanges = Pick<
   RolloutStore,
-  'apply' | 'propose' | 'approve' | 'commit' | 'withdraw' | 'note'
+  'apply' | 'propose' | 'approve' | 'commit' | 'withdraw' | 'dismiss' | 'note'
 >
 
 const stale = { kind: 'stale' } as const
@@ -62,6 +71,8 @@ export function createStageChanges(database: JournalDatabase): StageChanges {
         if (kept?.pending !== undefined && kept.pending.expiresMs > nowMs) {
           return { kind: 'pending', pending: toPending(kept.pending) }
         }
+        const held = await findLost(database, transaction, change)
+        if (held !== undefined) return held
         const early = await findEarly(database, transaction, kept, change)
         if (early !== undefined) return early
         if (kept?.pending !== undefined)
@@ -83,10 +94,13 @@ export function createStageChanges(database: JournalDatabase): StageChanges {
         const found = await readPending(transaction, partner, revision)
         if (found === undefined || found.pending.needsApproval) return gone
         const { kept, pending } = found
-        const early = await findEarly(database, transaction, kept, { partner, quietMs: pending.quietMs })
-        if (early !== undefined) return early
         const instances = await findUndrained(database, transaction, partner, revision)
         if (instances.length > 0) return { kind: 'undrained', instances }
+        // Later: one whose lease has ended since must not be missed.
+        const held = await findLost(database, transaction, pending)
+        if (held !== undefined) return held
+        const early = await findEarly(database, transaction, kept, { partner, quietMs: pending.quietMs })
+        if (early !== undefined) return early
         const { by, reason } = pending
         const sinceMs = sinceOf(kept, pending.from, pending, transaction.nowMs)
         const state = { partner, revision, ...toSetting(pending), sinceMs, by, reason }
@@ -108,6 +122,20 @@ export function createStageChanges(database: JournalDatabase): StageChanges {
           { action: 'withdraw', by, reason },
           { ...found.kept, pending: undefined },
         )
+      }),
+    dismiss: (instance, by, reason) =>
+      inChangeTransaction(database, { repairs: false }, async ({ db, add }): Promise<DismissResult> => {
+        const lost = await dismissLost(db, database, instance)
+        if (lost === undefined) {
+          const live = await readLiveInstances(db, database)
+          return { kind: live.some((one) => one.instance === instance) ? 'live' : 'unknown' }
+        }
+        const { host, pid } = lost
+        await add({
+          ...aboutTrail('dismiss', `instance ${instance} (${host}, process ${pid}) is off: ${reason}`),
+          by,
+        })
+        return { kind: 'dismissed', ...lost }
       }),
     note: (partner, action, by, reason) =>
       inChangeTransaction(database, { repairs: false }, async ({ add, readStage }) => {
@@ -189,6 +217,19 @@ async function keepProposal(
 /** Since when the partner is at the stage that it goes to. */
 const sinceOf = (kept: KeptStage | undefined, from: StageSetting, to: StageSetting, nowMs: number): number =>
   kept !== undefined && kept.state.revision > 0 && from.stage === to.stage ? kept.state.sinceMs : nowMs
+
+/** Instances that may send V2 what goes to V3 now; `dropGone` notes until when those may have done so of which the process is gone. */
+async function findLost(
+  database: JournalDatabase,
+  { db }: ChangeTransaction,
+  { quietMs }: Pick<ProposedChange, 'quietMs'>,
+): Promise<HeldByLost | undefined> {
+  if (quietMs === 0) return undefined
+  const own = ownIdentity()
+  await dropGone(db, database, own)
+  const instances = await readLostInstances(db, database, own)
+  return instances.length === 0 ? undefined : { kind: 'lost', instances }
+}
 
 async function findEarly(
   database: JournalDatabase,

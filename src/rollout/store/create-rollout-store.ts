@@ -1,4 +1,9 @@
-import { type JournalDatabase, type JournalTables } from '../../journal/index.ts'
+import {
+  type JournalDatabase,
+  type JournalTables,
+  ownIdentity,
+  readLostInstances,
+} from '../../journal/index.ts'
 import { adoptKey } from './adopt-key.ts'
 import { readHistory, readMac, verifyTrail } from './audit-trail.ts'
 import { keepBegin } from './begins.ts'
@@ -27,6 +32,8 @@ export function createRolloutStore(database: JournalDatabase): RolloutStore {
     commit: (partner, revision) => keyed(() => changes.commit(partner, revision)),
     withdraw: (partner, revision, by, reason) => keyed(() => changes.withdraw(partner, revision, by, reason)),
     note: (partner, action, by, reason) => keyed(() => changes.note(partner, action, by, reason)),
+    lost: () => database.ask(() => readLostInstances(db, database, ownIdentity())),
+    dismiss: (instance, by, reason) => keyed(() => changes.dismiss(instance, by, reason)),
     acknowledge: (instance, rows) => database.ask(() => acknowledge(database, instance, rows)),
     leave: (instance) =>
       database.ask(async () => {

@@ -1,6 +1,13 @@
 import type { Clock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
-import type { Change, PendingChange, RolloutSnapshot, RolloutStore, Undrained } from './rollout-store.ts'
+import type {
+  Change,
+  HeldByLost,
+  PendingChange,
+  RolloutSnapshot,
+  RolloutStore,
+  Undrained,
+} from './rollout-store.ts'
 
 /** How a forward change is driven. */
 export interface DriveOptions {
@@ -25,6 +32,7 @@ export type DriveResult =
   | { readonly kind: 'needsApproval'; readonly revision: number }
   /** Withdrawn: writes did not end in time on these instances. */
   | { readonly kind: 'undrained'; readonly instances: readonly Undrained[] }
+  | HeldByLost
   | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
   | { readonly kind: 'pending'; readonly pending: PendingChange }
   /** `gone`: dropped by another change, or expired; `own`: the operator who approves it has proposed it. */
@@ -88,6 +96,7 @@ async function drain(store: RolloutStore, driven: DrivenChange, options: DriveOp
       if (isLast || !isUnavailable(error)) throw isUnavailable(error) ? notKnown(revision, error) : error
     })
     if (result?.kind === 'undrained') return end(result, describeUndrained(result.instances))
+    if (result?.kind === 'lost') return end(result, 'an instance was lost meanwhile')
     if (result?.kind === 'early') return end(result, 'batches were relayed unrecorded meanwhile')
     if (result !== undefined) return result
     await pause(clock, signal)

@@ -1,3 +1,4 @@
+import type { LostInstance } from '../../journal/index.ts'
 import type { StageSetting } from '../stage.ts'
 
 /** The stage of a partner as the store has it. */
@@ -83,7 +84,7 @@ export interface ProposedChange extends Change {
   /** How long it may wait; a commit after that is refused. */
   readonly forMs: number
   readonly needsApproval: boolean
-  /** Committed only once no batch can have been relayed unrecorded for so long; 0: at once. */
+  /** Time without a batch that may have been relayed unrecorded, and without a lost instance, before the commit; 0: no unit goes to V3. */
   readonly quietMs: number
 }
 
@@ -100,11 +101,21 @@ export interface Undrained {
 export type ApplyResult =
   { readonly kind: 'applied'; readonly revision: number } | { readonly kind: 'stale' | 'forward' }
 
-/** `pending`: another change waits; `early`: the journal does not know all batches of the last `quietMs` yet. */
+/** Instances that were lost may still send V2 writes of the units that move. */
+export interface HeldByLost {
+  readonly kind: 'lost'
+  readonly instances: readonly LostInstance[]
+}
+
+/**
+ * `pending`: another change waits; `lost`: an instance is cut off; `early`: the journal does not know all batches of the last `quietMs`
+ * yet.
+ */
 export type ProposeResult =
   | { readonly kind: 'proposed'; readonly revision: number }
   | { readonly kind: 'stale' }
   | { readonly kind: 'pending'; readonly pending: PendingChange }
+  | HeldByLost
   | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
 
 /** `own`: the operator who has proposed a change cannot approve it; `gone`: it was withdrawn, dropped, or has expired. */
@@ -114,9 +125,14 @@ export type CommitResult =
   | { readonly kind: 'committed' }
   | { readonly kind: 'gone' }
   | { readonly kind: 'undrained'; readonly instances: readonly Undrained[] }
+  | HeldByLost
   | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
 
-/** What a row of the audit trail is about. `hold`: a guard stops a partner where it is; `key`: the journal got keys; `repair`: its end was damaged. */
+/** `live`: the instance holds its lease; `unknown`: no instance of this number is lost. */
+export type DismissResult =
+  ({ readonly kind: 'dismissed' } & LostInstance) | { readonly kind: 'live' | 'unknown' }
+
+/** What a row of the audit trail is about. `hold`: a guard stops a partner where it is; `dismiss`: a lost instance is off; `key`: the journal got keys; `repair`: its end was damaged. */
 export const auditActions = [
   'set',
   'back',
@@ -127,6 +143,7 @@ export const auditActions = [
   'withdraw',
   'expire',
   'hold',
+  'dismiss',
   'key',
   'repair',
 ] as const
@@ -205,6 +222,10 @@ export interface RolloutStore {
   /** Notes that a batch was relayed to V2 `agoMs` ago which the journal does not know. */
   noteUnrecorded(partner: string, agoMs: number): Promise<void>
   unrecorded(partner: string): Promise<Unrecorded>
+  /** The instances that were lost and have not come back: cut off, they serve a kept `legacy` without an end. */
+  lost(): Promise<readonly LostInstance[]>
+  /** Records in the audit trail that an operator declares a lost instance off; until now it may have relayed writes unrecorded. */
+  dismiss(instance: number, by: string, reason: string): Promise<DismissResult>
   /** Adds a row to the audit trail that changes no stage. */
   note(partner: string, action: 'hold', by: string, reason: string): Promise<void>
   /** Rows of the audit trail, oldest first. */

@@ -108,7 +108,7 @@ export function formatSetting(setting: StageSetting): string {
   return JSON.stringify(toSetting(setting))
 }
 
-/** Undefined: it is no setting. */
+/** Undefined: it is not a setting. */
 export function parseSetting(text: string): StageSetting | undefined {
   let value: unknown
   try {

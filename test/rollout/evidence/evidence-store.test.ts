@@ -2,33 +2,18 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 
 import { MAX_NAMES, MAX_PAIRS } from '../../../src/rollout/evidence/evidence-store.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
-import { missingPostgres, startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
+import { eachDatabase } from '../../support/each-database.ts'
 import { keyOf } from '../store/open-stores.ts'
 import { addTo, DAY_MS, entryOf, openEvidence, scope, START_MS } from './open-evidence.ts'
 
-let postgres: TestPostgres | undefined
-beforeAll(async () => {
-  if (missingPostgres() === undefined) postgres = await startPostgres()
-})
-afterAll(() => postgres?.close())
+const databases = eachDatabase()
 
-const databases = [
-  ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
-  ['PostgreSQL', () => postgres?.createDatabase()],
-] as const
-
-describe.each(databases)('evidence in %s', (name, makeUrl) => {
-  const keeps = (what: string, act: (url: string) => Promise<void>): void => {
-    it.skipIf(name === 'PostgreSQL' && missingPostgres() !== undefined)(what, async () => {
-      await act((await makeUrl()) ?? '')
-    })
-  }
-
-  keeps('adds up pairs by school and check, each once', async (url) => {
+describe.each(databases)('evidence in %s', (_name, { test }) => {
+  test('adds up pairs by school and check, each once', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     expect(await store.read('acme')).toEqual([])
     await addTo(store, ['ann/02', 'ben/02', 'ann/03'])
@@ -48,7 +33,7 @@ describe.each(databases)('evidence in %s', (name, makeUrl) => {
     expect(await store.read('other')).toEqual([])
   })
 
-  keeps('the counts of a repeated request once, in one call and over calls', async (url) => {
+  test('the counts of a repeated request once, in one call and over calls', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     const key = await store.key(scope)
     const again = entryOf(key, ['ann/02'], { request: 'digest-1' })
@@ -60,7 +45,7 @@ describe.each(databases)('evidence in %s', (name, makeUrl) => {
     expect(kept?.periods).toEqual([{ differing: 1, schools: [[1], [], [], []] }])
   })
 
-  keeps('the evidence of two instances that add at once', async (url) => {
+  test('the evidence of two instances that add at once', async (url) => {
     const clock = { nowMs: START_MS }
     const [one, other] = [await openEvidence(url, clock), await openEvidence(url, clock)]
     await Promise.all(
@@ -76,7 +61,7 @@ describe.each(databases)('evidence in %s', (name, makeUrl) => {
     expect(kept?.periods).toEqual([{ differing: 0, schools: [[21], [], [], []] }])
   })
 
-  keeps('evidence of each revision and stage for itself', async (url) => {
+  test('evidence of each revision and stage for itself', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     const hashes = new Set<string>()
     for (const own of [scope, { ...scope, revision: 4 }, { ...scope, stage: 'canary' as const }]) {
@@ -92,7 +77,7 @@ describe.each(databases)('evidence in %s', (name, makeUrl) => {
     ])
   })
 
-  keeps('a bounded number of names, by group', async (url) => {
+  test('a bounded number of names, by group', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     const many = Object.fromEntries(Array.from({ length: MAX_NAMES + 50 }, (_, at) => [`day ${at}`, 1]))
     await addTo(store, [], { counts: many })
@@ -102,7 +87,7 @@ describe.each(databases)('evidence in %s', (name, makeUrl) => {
     expect(kept?.counts.get('day 1')).toBe(2)
   })
 
-  keeps('nothing of a period whose key was destroyed meanwhile', async (url) => {
+  test('nothing of a period whose key was destroyed meanwhile', async (url) => {
     const clock = { nowMs: START_MS }
     const { store } = await openEvidence(url, clock)
     const key = await store.key(scope)
@@ -114,7 +99,7 @@ describe.each(databases)('evidence in %s', (name, makeUrl) => {
     expect(await store.destroyExpired()).toBe(0)
   })
 
-  keeps('counts and no hashes after 90 days, and each day in one period', async (url) => {
+  test('counts and no hashes after 90 days, and each day in one period', async (url) => {
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(url, clock)
     await addTo(store, ['ann/02', '!ben/02'], { request: 'digest-1' })
@@ -145,7 +130,7 @@ describe.each(databases)('evidence in %s', (name, makeUrl) => {
     ])
   })
 
-  keeps('no key of a clock that was years ahead', async (url) => {
+  test('no key of a clock that was years ahead', async (url) => {
     const clock = { nowMs: START_MS + 3_000 * DAY_MS }
     const { store } = await openEvidence(url, clock)
     await addTo(store, ['ann/02'])
@@ -156,7 +141,7 @@ describe.each(databases)('evidence in %s', (name, makeUrl) => {
     expect(key.covers('2026-11-02')).toBe(false)
   })
 
-  keeps('what damaged rows do not say out of it', async (url) => {
+  test('what damaged rows do not say out of it', async (url) => {
     const { store, database } = await openEvidence(url, { nowMs: START_MS })
     const { db } = database
     await addTo(store, ['ann/02'])
@@ -174,7 +159,7 @@ describe.each(databases)('evidence in %s', (name, makeUrl) => {
     }
   })
 
-  keeps('its key sealed where the journal has keys', async (url) => {
+  test('its key sealed where the journal has keys', async (url) => {
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(url, clock, { keys: [keyOf('a')] })
     const key = await store.key(scope)

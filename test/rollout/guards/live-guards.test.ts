@@ -30,6 +30,7 @@ function watch(
   store: RolloutStore,
   action: GuardAction = 'back',
   given: Partial<GuardedWrite> = {},
+  storedRevision = 3,
 ): Watching {
   const clock = createManualClock()
   let [nowMs, window] = [0, 0]
@@ -39,7 +40,10 @@ function watch(
     settings: { action, coolDownMs: 900_000 },
     clock,
     nowMs: () => nowMs,
-    goBack: async (partner) => void told.push(`goes back: ${partner}`),
+    goBack: async (partner, revision) => {
+      told.push(`goes back: ${partner}`)
+      return revision === storedRevision ? 'applied' : 'changed'
+    },
     onAct: (partner, { action: taken, kind, unit }: GuardAct) =>
       void told.push(`${taken}: ${partner} ${kind} ${unit ?? ''}`.trim()),
     onWindows: () => undefined,
@@ -101,6 +105,20 @@ describe('guards while the adapter runs', () => {
     await notifies.write(10, (school) => school < 5)
     await notifies.guards.stop()
     expect(notifies.told).toEqual(['notify: acme unknown'])
+  })
+
+  it('do not act on an alarm about a stage that an operator has changed, and keep what they know', async () => {
+    const { store } = await serve(journalUrl())
+    const late = watch(store, 'back', {}, 4)
+    await late.write(20, () => false)
+    await late.write(5, (school) => school < 5)
+    await late.guards.stop()
+    expect(late.told).toEqual(['goes back: acme'])
+    expect((await readEvidence(store, 'acme')).lastAct).toBeUndefined()
+    const current = watch(store)
+    await current.write(1, (school) => school < 5)
+    await current.guards.stop()
+    expect(current.told).toEqual(['goes back: acme', 'back: acme unknown'])
   })
 
   it('count nothing at other stages', async () => {

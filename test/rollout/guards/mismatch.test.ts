@@ -100,7 +100,10 @@ describe('guards while the adapter runs', () => {
       settings,
       clock,
       nowMs: () => nowMs,
-      goBack: (partner) => Promise.resolve(acts.push(`goes back: ${partner}`)),
+      goBack: async (partner) => {
+        acts.push(`goes back: ${partner}`)
+        return 'applied'
+      },
       onAct: (partner, { action, kind, test }, alarm) =>
         void acts.push(`${action}: ${partner} ${kind} ${test}: ${describeAlarm(alarm)}`),
       onWindows: (_partner, windows) => expect(windows).toEqual([]),

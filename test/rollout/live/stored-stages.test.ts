@@ -163,6 +163,23 @@ describe('a change that waits for this instance', () => {
     expect(all.map(({ outcome }) => outcome)).toEqual(['waits', 'waits', 'ADP_OVERLOADED'])
   })
 
+  it('of one partner or unit leaves others a place to wait', async () => {
+    const { store, stages, pass, log } = await startInstance({ options: { maxHeld: 4 } })
+    for (const partner of ['acme', 'beta']) {
+      store.set(partner, { stage: 'shadow' })
+      store.propose(partner, canary(100))
+    }
+    await pass(500)
+    const wait = (id: string, unit: string) =>
+      follow(Promise.resolve(stages.enter({ id, fileStage: fileStage('legacy') }, { kind: 'batch', unit })))
+    const crowd = ['a', 'b', 'b', 'b'].map((unit) => wait('acme', unit))
+    const others = [wait('beta', 'c'), wait('beta', 'd'), wait('acme', 'e')]
+    await pass(0)
+    const outcomes = [...crowd, ...others].map(({ outcome }) => (outcome === 'waits' ? 'waits' : 'refused'))
+    expect(outcomes).toEqual(['waits', 'waits', 'refused', 'refused', 'waits', 'waits', 'refused'])
+    expect(log.filter((line) => line.includes('overloaded'))).toHaveLength(3)
+  })
+
   it('is not released by an answer to a question from before the change was seen', async () => {
     const { store, pass, begin } = await begun()
     store.mode = 'hung'
@@ -176,6 +193,39 @@ describe('a change that waits for this instance', () => {
     store.answer('then')
     await pass(0)
     expect(held.outcome).toBe('waits')
+  })
+
+  it('to shadow has writes known to the journal from its acknowledgement on, before the commit is read', async () => {
+    const { store, pass, write } = await startInstance()
+    await pass(2_000)
+    expect(await write()).toBe('v2 legacy nothing')
+    const revision = store.propose('acme', { stage: 'shadow' })
+    await pass(500)
+    expect(store.said(1, 'acme')).toMatchObject({ pendingRevision: revision })
+    expect(await write()).toBe('v2 legacy identity')
+    store.commit('acme')
+    expect(await write()).toBe('v2 legacy identity')
+  })
+
+  it('is not acknowledged before the store knows of writes that were served at a kept legacy, which others may have left', async () => {
+    const { store, pass, write } = await startInstance()
+    await pass(2_000)
+    expect(await write()).toBe('v2 legacy nothing')
+    await pass(500)
+    expect([...store.unrecorded]).toEqual([])
+    store.mode = 'down'
+    await pass(LEASE_MS)
+    expect(await write()).toBe('v2 legacy nothing')
+    store.set('acme', { stage: 'shadow' })
+    const revision = store.propose('acme', canary(100))
+    const acknowledge = store.acknowledge.bind(store)
+    store.acknowledge = (instance, rows) => {
+      expect([...store.unrecorded]).toEqual([['acme', expect.any(Number)]])
+      return acknowledge(instance, rows)
+    }
+    store.mode = 'up'
+    await pass(500)
+    expect(store.said(1, 'acme')).toMatchObject({ pendingRevision: revision })
   })
 
   it('is not acknowledged before the store knows what V2 was given unrecorded, and how long ago', async () => {

@@ -1,9 +1,8 @@
 import { type Kysely, sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 
 import type { JournalTables } from '../../../src/journal/index.ts'
-import { makeFolder } from '../../journal/open-sqlite.ts'
-import { missingPostgres, startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
+import { eachDatabase } from '../../support/each-database.ts'
 import {
   canary,
   changeTo,
@@ -16,31 +15,18 @@ import {
   soon,
 } from './open-stores.ts'
 
-let postgres: TestPostgres | undefined
-beforeAll(async () => {
-  if (missingPostgres() === undefined) postgres = await startPostgres()
-})
-afterAll(() => postgres?.close())
+const databases = eachDatabase()
 
-const databases = [
-  ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
-  ['PostgreSQL', () => postgres?.createDatabase()],
-] as const
-
-describe.each(databases)('what was changed by hand in %s', (name, makeUrl) => {
+describe.each(databases)('what was changed by hand in %s', (_name, { newUrl, test }) => {
   /** An instance whose partner acme is at shadow, with five rows in the trail; then the statements are run. */
   async function damaged(...statements: readonly string[]): Promise<Serving> {
-    const one = await serve((await makeUrl()) ?? '')
+    const one = await serve(await newUrl())
     await goForward(one, changeTo(shadow))
     await goForward(one, changeTo(shadow, { partner: 'other' }))
     await one.store.note('acme', 'hold', 'guard', 'V3 is slow')
     await run(one.journal.database.db, ...statements)
     return one
   }
-  const tells = (what: string, act: () => Promise<void>): void => {
-    it.skipIf(name === 'PostgreSQL' && missingPostgres() !== undefined)(what, act)
-  }
-
   for (const [what, statement] of [
     [
       'another stage',
@@ -58,11 +44,11 @@ describe.each(databases)('what was changed by hand in %s', (name, makeUrl) => {
     ['no row', `delete from rollout_stages where partner = 'acme'`],
   ] as const) {
     // prettier-ignore
-    tells(`is never taken for a stage: ${what}`, async () => {
+    test(`is never taken for a stage: ${what}`, async () => {
       const { store } = await damaged(statement)
       const { partners, damaged: found } = await store.snapshot()
       expect([[...partners.keys()], [...found]]).toEqual([['other'], ['acme']])
-      // The file's stage is no way around it.
+      // The file's stage is not a way around it.
       expect(await store.propose({ ...changeTo(shadow), ...soon })).toEqual({ kind: 'stale' })
       expect((await store.verify()).broken?.what).toBe('the stage of acme is not what the trail says of it')
       // The kill switch still works.
@@ -115,7 +101,7 @@ describe.each(databases)('what was changed by hand in %s', (name, makeUrl) => {
     ],
   ] as const) {
     // prettier-ignore
-    tells(`is found in the trail: ${what}`, async () => {
+    test(`is found in the trail: ${what}`, async () => {
       const { store } = await damaged(...statement.split('; '))
       expect((await store.verify()).broken).toEqual(broken)
       // Stages are as they were.
@@ -123,7 +109,7 @@ describe.each(databases)('what was changed by hand in %s', (name, makeUrl) => {
     })
   }
 
-  tells('at the end of the trail stops no way back, and stays to be seen', async () => {
+  test('at the end of the trail stops no way back, and stays to be seen', async () => {
     const { store } = await damaged('delete from rollout_head')
     const forward = changeTo(canary(1), { expectedRevision: 1, from: shadow })
     await expect(store.propose({ ...forward, ...soon })).rejects.toMatchObject({
@@ -138,8 +124,7 @@ describe.each(databases)('what was changed by hand in %s', (name, makeUrl) => {
   describe('with keys', () => {
     const [first, second] = [keyOf('a'), keyOf('b')]
 
-    tells('cannot be made to fit without them', async () => {
-      const url = (await makeUrl()) ?? ''
+    test('cannot be made to fit without them', async (url) => {
       const one = await serve(url, { keys: [first] })
       await goForward(one, changeTo(shadow))
       expect(await one.store.verify()).toMatchObject({
@@ -158,8 +143,7 @@ describe.each(databases)('what was changed by hand in %s', (name, makeUrl) => {
       expect((await one.store.verify()).broken).toMatchObject({ entry: 3 })
     })
 
-    tells('holds over a change of keys, when the old one is gone too', async () => {
-      const url = (await makeUrl()) ?? ''
+    test('holds over a change of keys, when the old one is gone too', async (url) => {
       for (const keys of [[first], [second, first], [second]]) {
         const one = await serve(url, { keys })
         const expectedRevision = (await one.store.snapshot()).partners.get('acme')?.state?.revision ?? 0
@@ -169,8 +153,7 @@ describe.each(databases)('what was changed by hand in %s', (name, makeUrl) => {
       }
     })
 
-    tells('counts from when the journal got them', async () => {
-      const url = (await makeUrl()) ?? ''
+    test('counts from when the journal got them', async (url) => {
       const before = await serve(url)
       await goForward(before, changeTo(shadow))
       expect(await before.store.verify()).toMatchObject({

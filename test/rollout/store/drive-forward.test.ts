@@ -1,23 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 
 import { systemClock } from '../../../src/clock.ts'
 import { driveApproved, driveForward } from '../../../src/rollout/store/drive-forward.ts'
 import { openRolloutStore } from '../../../src/rollout/store/open-rollout-store.ts'
 import type { RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
-import { makeFolder } from '../../journal/open-sqlite.ts'
-import { missingPostgres, startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
+import { eachDatabase } from '../../support/each-database.ts'
 import { acknowledged, changeTo, legacy, serve, type Serving, shadow } from './open-stores.ts'
 
-let postgres: TestPostgres | undefined
-beforeAll(async () => {
-  if (missingPostgres() === undefined) postgres = await startPostgres()
-})
-afterAll(() => postgres?.close())
-
-const databases = [
-  ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
-  ['PostgreSQL', () => postgres?.createDatabase()],
-] as const
+const databases = eachDatabase()
 const change = { ...changeTo(shadow), quietMs: 0 }
 const options = { drainMs: 10_000, clock: systemClock }
 
@@ -38,21 +28,15 @@ function answering({ store, instance }: Pick<Serving, 'store' | 'instance'>, wri
   }
 }
 
-describe.each(databases)('a forward change in %s', (name, makeUrl) => {
-  const tells = (what: string, act: (url: string) => Promise<void>): void => {
-    it.skipIf(name === 'PostgreSQL' && missingPostgres() !== undefined)(what, async () => {
-      await act((await makeUrl()) ?? '')
-    })
-  }
-
-  tells('is made once the writes under way have ended', async (url) => {
+describe.each(databases)('a forward change in %s', (_name, { test }) => {
+  test('is made once the writes under way have ended', async (url) => {
     const one = await serve(url)
     const store = answering({ store: one.store, instance: () => one.instance() }, 2)
     expect(await driveForward(store, change, options)).toEqual({ kind: 'committed', revision: 1 })
     expect((await one.store.snapshot()).partners.get('acme')?.state).toMatchObject({ ...shadow, revision: 1 })
   })
 
-  tells('is withdrawn after its bound, and says who did not drain', async (url) => {
+  test('is withdrawn after its bound, and says who did not drain', async (url) => {
     const [one, silent] = [await serve(url), await serve(url)]
     const store = answering({ store: one.store, instance: () => one.instance() }, 1_000)
     expect(await driveForward(store, change, { ...options, drainMs: 150 })).toMatchObject({
@@ -73,7 +57,7 @@ describe.each(databases)('a forward change in %s', (name, makeUrl) => {
     })
   })
 
-  tells('that is interrupted is withdrawn', async (url) => {
+  test('that is interrupted is withdrawn', async (url) => {
     const one = await serve(url)
     const interruption = new AbortController()
     const store: RolloutStore = {
@@ -89,7 +73,7 @@ describe.each(databases)('a forward change in %s', (name, makeUrl) => {
     expect((await one.store.history({})).map(({ action }) => action)).toEqual(['propose', 'withdraw'])
   })
 
-  tells('ends when another operator goes back meanwhile', async (url) => {
+  test('ends when another operator goes back meanwhile', async (url) => {
     const one = await serve(url)
     const store: RolloutStore = {
       ...one.store,
@@ -102,7 +86,7 @@ describe.each(databases)('a forward change in %s', (name, makeUrl) => {
     expect(await driveForward(store, change, options)).toEqual({ kind: 'gone' })
   })
 
-  tells('that another operator approves goes on from there', async (url) => {
+  test('that another operator approves goes on from there', async (url) => {
     const one = await serve(url)
     const waiting = await driveForward(one.store, { ...change, approvalForMs: 60_000 }, options)
     expect(waiting).toEqual({ kind: 'needsApproval', revision: 1 })
@@ -115,7 +99,7 @@ describe.each(databases)('a forward change in %s', (name, makeUrl) => {
     })
   })
 
-  tells('is made at once where nobody serves', async (url) => {
+  test('is made at once where nobody serves', async (url) => {
     const one = await serve(url)
     await one.journal.close()
     const store = await openRolloutStore({ url })

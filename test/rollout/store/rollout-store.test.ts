@@ -1,30 +1,15 @@
 import { Client } from 'pg'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, onTestFinished, vi } from 'vitest'
 
 import { openRolloutStore } from '../../../src/rollout/store/open-rollout-store.ts'
-import { makeFolder } from '../../journal/open-sqlite.ts'
-import { missingPostgres, startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
+import { eachDatabase } from '../../support/each-database.ts'
 import { acknowledged, canary, changeTo, goForward, legacy, serve, shadow, soon } from './open-stores.ts'
 
-let postgres: TestPostgres | undefined
-beforeAll(async () => {
-  if (missingPostgres() === undefined) postgres = await startPostgres()
-})
-afterAll(() => postgres?.close())
+const databases = eachDatabase()
+const [, [, postgres]] = databases
 
-const databases = [
-  ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
-  ['PostgreSQL', () => postgres?.createDatabase()],
-] as const
-
-describe.each(databases)('stages in %s', (name, makeUrl) => {
-  const tells = (what: string, act: (url: string) => Promise<void>): void => {
-    it.skipIf(name === 'PostgreSQL' && missingPostgres() !== undefined)(what, async () => {
-      await act((await makeUrl()) ?? '')
-    })
-  }
-
-  tells('are unknown until they are set', async (url) => {
+describe.each(databases)('stages in %s', (_name, { test }) => {
+  test('are unknown until they are set', async (url) => {
     const { store, instance } = await serve(url)
     expect(await store.snapshot()).toEqual({
       nowMs: expect.any(Number) as number,
@@ -37,30 +22,27 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
     })
   })
 
-  tells(
-    'know where a partner first began, which counts as a batch that was relayed unrecorded',
-    async (url) => {
-      const [one, other] = [await serve(url), await serve(url)]
-      await one.store.begin('acme', shadow)
-      const { nowMs, notedMs } = await one.store.unrecorded('acme')
-      expect(nowMs - (notedMs ?? 0)).toBeLessThan(5_000)
-      await other.store.begin('acme', canary(20))
-      await other.store.begin('_', canary(30))
-      expect((await one.store.snapshot()).begins).toEqual(
-        new Map([
-          ['acme', shadow],
-          ['_', canary(30)],
-        ]),
-      )
-      expect((await one.store.unrecorded('acme')).notedMs).toBe(notedMs)
-      const change = changeTo(canary(5), { from: shadow })
-      expect(await one.store.propose({ ...change, ...soon, quietMs: 60_000 })).toMatchObject({
-        kind: 'early',
-      })
-    },
-  )
+  test('know where a partner first began, which counts as a batch that was relayed unrecorded', async (url) => {
+    const [one, other] = [await serve(url), await serve(url)]
+    await one.store.begin('acme', shadow)
+    const { nowMs, notedMs } = await one.store.unrecorded('acme')
+    expect(nowMs - (notedMs ?? 0)).toBeLessThan(5_000)
+    await other.store.begin('acme', canary(20))
+    await other.store.begin('_', canary(30))
+    expect((await one.store.snapshot()).begins).toEqual(
+      new Map([
+        ['acme', shadow],
+        ['_', canary(30)],
+      ]),
+    )
+    expect((await one.store.unrecorded('acme')).notedMs).toBe(notedMs)
+    const change = changeTo(canary(5), { from: shadow })
+    expect(await one.store.propose({ ...change, ...soon, quietMs: 60_000 })).toMatchObject({
+      kind: 'early',
+    })
+  })
 
-  tells('move forward once every live instance has acknowledged the change', async (url) => {
+  test('move forward once every live instance has acknowledged the change', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     const { store } = one
     expect(await store.propose({ ...changeTo(shadow), ...soon })).toEqual({ kind: 'proposed', revision: 1 })
@@ -91,7 +73,7 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
     expect(Math.abs(nowMs - (partners.get('acme')?.state?.sinceMs ?? 0))).toBeLessThan(60_000)
   })
 
-  tells('do not move while an instance that registered meanwhile has not acknowledged', async (url) => {
+  test('do not move while an instance that registered meanwhile has not acknowledged', async (url) => {
     const one = await serve(url)
     await one.store.propose({ ...changeTo(shadow), ...soon })
     await one.store.acknowledge(one.instance(), [acknowledged(1)])
@@ -104,7 +86,7 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
     expect(await one.store.commit('acme', 1)).toEqual({ kind: 'committed' })
   })
 
-  tells('do not move on an acknowledgement of an earlier change', async (url) => {
+  test('do not move on an acknowledgement of an earlier change', async (url) => {
     const one = await serve(url)
     await one.store.propose({ ...changeTo(shadow), ...soon })
     await one.store.acknowledge(one.instance(), [acknowledged(1)])
@@ -120,7 +102,7 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
     })
   })
 
-  tells('do not move after the time that the change had, and make room for another', async (url) => {
+  test('do not move after the time that the change had, and make room for another', async (url) => {
     const one = await serve(url)
     await one.store.propose({ ...changeTo(shadow), ...soon, forMs: 1 })
     await one.store.acknowledge(one.instance(), [acknowledged(1)])
@@ -129,7 +111,7 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
         state: undefined,
         pending: undefined,
       })
-    })
+    }, 60_000)
     expect(await one.store.commit('acme', 1)).toEqual({ kind: 'gone' })
     expect(await one.store.propose({ ...changeTo(shadow), ...soon })).toEqual({
       kind: 'proposed',
@@ -139,7 +121,7 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
     expect(actions).toEqual([['propose', 1], ['expire', 1], ['propose', 2]]) // prettier-ignore
   })
 
-  tells('go back at once, which drops what is pending', async (url) => {
+  test('go back at once, which drops what is pending', async (url) => {
     const one = await serve(url)
     expect(await goForward(one, changeTo(shadow))).toBe(1)
     const forward = changeTo(canary(20), { expectedRevision: 1, from: shadow })
@@ -154,13 +136,13 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
     expect(await one.store.apply(back, 'back')).toEqual({ kind: 'stale' })
   })
 
-  tells('are never applied forward at once', async (url) => {
+  test('are never applied forward at once', async (url) => {
     const { store } = await serve(url)
     expect(await store.apply(changeTo(shadow), 'set')).toEqual({ kind: 'forward' })
     expect(await store.history({})).toEqual([])
   })
 
-  tells('wait for another operator where that is asked for', async (url) => {
+  test('wait for another operator where that is asked for', async (url) => {
     const one = await serve(url)
     await one.store.propose({ ...changeTo(shadow), ...soon, needsApproval: true })
     await one.store.acknowledge(one.instance(), [acknowledged(1)])
@@ -175,7 +157,7 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
     expect(who).toEqual([['propose', 'ada'], ['approve', 'bob'], ['commit', 'ada']]) // prettier-ignore
   })
 
-  tells('are changed by one of two commands at once', async (url) => {
+  test('are changed by one of two commands at once', async (url) => {
     const one = await serve(url)
     const commands = await Promise.all([1, 2, 3, 4].map(() => openRolloutStore({ url })))
     onTestFinished(async () => {
@@ -193,7 +175,7 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
     expect(await one.store.verify()).toMatchObject({ entries: 3, broken: undefined })
   })
 
-  tells('are either committed or taken back by two commands at once', async (url) => {
+  test('are either committed or taken back by two commands at once', async (url) => {
     const one = await serve(url)
     const command = await openRolloutStore({ url })
     onTestFinished(() => command.close())
@@ -220,7 +202,7 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
     expect((await one.store.verify()).broken).toBeUndefined()
   })
 
-  tells('do not enter canary while a batch may come again that nobody recorded', async (url) => {
+  test('do not enter canary while a batch may come again that nobody recorded', async (url) => {
     const one = await serve(url)
     await goForward(one, changeTo(shadow))
     const quietMs = 10_000
@@ -242,7 +224,7 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
     expect(await one.store.commit('acme', 2)).toEqual({ kind: 'committed' })
   })
 
-  tells('come with what each live instance says last, and nothing of those that ended', async (url) => {
+  test('come with what each live instance says last, and nothing of those that ended', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     const row = acknowledged(4, { partner: 'acme', revision: 3, writesV2: 7, writesV3: 8 })
     await one.store.acknowledge(one.instance(), [acknowledged(4), { ...row, partner: 'b' }])
@@ -263,7 +245,7 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
     expect(await said()).toHaveLength(2)
   })
 
-  tells('keep evidence of guards, two writers one after the other', async (url) => {
+  test('keep evidence of guards, two writers one after the other', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     expect(await one.store.readEvidence('acme')).toBeUndefined()
     const count = (text = '0'): string => String(Number(text) + 1)
@@ -274,54 +256,46 @@ describe.each(databases)('stages in %s', (name, makeUrl) => {
   })
 })
 
-it.skipIf(missingPostgres() !== undefined)(
-  'an expired change is not gone while a commit of it may be on its way',
-  async () => {
-    const url = (await postgres?.createDatabase()) ?? ''
-    const { store } = await serve(url)
-    await store.propose({ ...changeTo(shadow), ...soon, forMs: 1 })
-    // Whoever commits holds this row, also while its commit goes to the disk.
-    const committing = new Client({ connectionString: url })
-    await committing.connect()
-    await committing.query('begin')
-    await committing.query('select 1 from rollout_head for update')
-    let isRead = false
-    const reading = store.snapshot().finally(() => (isRead = true))
-    await vi.waitFor(async () => {
-      const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
-      expect((await committing.query(waiting)).rowCount).toBe(1)
-    })
-    expect(isRead).toBe(false)
-    await committing.query('commit')
-    await committing.end()
-    expect((await reading).partners.get('acme')).toEqual({ state: undefined, pending: undefined })
-  },
-)
+postgres.test('an expired change is not gone while a commit of it may be on its way', async (url) => {
+  const { store } = await serve(url)
+  await store.propose({ ...changeTo(shadow), ...soon, forMs: 1 })
+  // Whoever commits holds this row, also while its commit goes to the disk.
+  const committing = new Client({ connectionString: url })
+  await committing.connect()
+  await committing.query('begin')
+  await committing.query('select 1 from rollout_head for update')
+  let isRead = false
+  const reading = store.snapshot().finally(() => (isRead = true))
+  await vi.waitFor(async () => {
+    const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+    expect((await committing.query(waiting)).rowCount).toBe(1)
+  }, 60_000)
+  expect(isRead).toBe(false)
+  await committing.query('commit')
+  await committing.end()
+  expect((await reading).partners.get('acme')).toEqual({ state: undefined, pending: undefined })
+})
 
-it.skipIf(missingPostgres() !== undefined)(
-  'a commit waits for an instance that is registering, and counts with it',
-  async () => {
-    const url = (await postgres?.createDatabase()) ?? ''
-    const one = await serve(url)
-    await one.store.propose({ ...changeTo(shadow), ...soon })
-    await one.store.acknowledge(one.instance(), [acknowledged(1)])
-    const registering = new Client({ connectionString: url })
-    await registering.connect()
-    await registering.query('begin')
-    await registering.query(
-      `insert into journal_instances (host, boot, pid, started, lease_until, lease_ms)
+postgres.test('a commit waits for an instance that is registering, and counts with it', async (url) => {
+  const one = await serve(url)
+  await one.store.propose({ ...changeTo(shadow), ...soon })
+  await one.store.acknowledge(one.instance(), [acknowledged(1)])
+  const registering = new Client({ connectionString: url })
+  await registering.connect()
+  await registering.query('begin')
+  await registering.query(
+    `insert into journal_instances (host, boot, pid, started, lease_until, lease_ms)
         select 'far', boot, 7, started, lease_until + 60000, lease_ms from journal_instances`,
-    )
-    const committing = one.store.commit('acme', 1)
-    await vi.waitFor(async () => {
-      const waiting = `select 1 from pg_locks where not granted and mode = 'ShareLock' and relation = 'journal_instances'::regclass`
-      expect((await registering.query(waiting)).rowCount).toBe(1)
-    })
-    await registering.query('commit')
-    await registering.end()
-    expect(await committing).toMatchObject({
-      kind: 'undrained',
-      instances: [{ host: 'far', pid: 7, writes: undefined }],
-    })
-  },
-)
+  )
+  const committing = one.store.commit('acme', 1)
+  await vi.waitFor(async () => {
+    const waiting = `select 1 from pg_locks where not granted and mode = 'ShareLock' and relation = 'journal_instances'::regclass`
+    expect((await registering.query(waiting)).rowCount).toBe(1)
+  }, 60_000)
+  await registering.query('commit')
+  await registering.end()
+  expect(await committing).toMatchObject({
+    kind: 'undrained',
+    instances: [{ host: 'far', pid: 7, writes: undefined }],
+  })
+})

@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest'
+
+import { ownIdentity } from '../../src/journal/index.ts'
+import { makeFolder } from '../journal/open-sqlite.ts'
+import { noEvidence } from '../../src/rollout/guards/evidence.ts'
+import { formatEvidence } from '../../src/rollout/guards/evidence-note.ts'
+import { GUARD_NAME } from '../../src/rollout/guards/go-back.ts'
+import { evidenceName } from '../../src/rollout/guards/live-guards.ts'
+import { canary, changeTo, legacy, serve, type Serving } from '../rollout/store/open-stores.ts'
+import { answering, operator, rolloutFile, rolloutWith, tokenOf } from './rollout-file.ts'
+
+const newSqlite = async (): Promise<string> => `sqlite:${await makeFolder()}/journal.db`
+
+const toCanary = ['set', 'acme', 'canary', '--percent', '5', '--reason', 'first'] as const
+
+/** Adds an instance of another machine that is cut off; gives its number. */
+async function addCutOff({ journal }: Serving): Promise<number> {
+  const { id } = await journal.database.db
+    .insertInto('journal_instances')
+    .values({ ...ownIdentity(), host: 'far', pid: 77, lease_until: Date.now() - 60_000, lease_ms: 10_000 })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return id
+}
+
+describe('an instance that is cut off', () => {
+  it('is named by set, show and advise, and holds canary up until an operator dismisses it', async () => {
+    const url = await newSqlite()
+    const serving = await serve(url)
+    answering(serving)
+    const lost = await addCutOff(serving)
+    const operators = [operator('ann', 'operator'), operator('bert', 'approver')]
+    const config = await rolloutFile(url, { rollout: { operators } })
+    const [ann, bert] = [rolloutWith(config, tokenOf('ann')), rolloutWith(config, tokenOf('bert'))]
+    expect(await ann('set', 'acme', 'shadow', '--reason', 'begin')).toMatchObject({ status: 0 })
+    expect((await ann(...toCanary)).stderr).toMatch(
+      new RegExp(
+        `is refused: instances were lost without a clean end\\. .*\\n  instance ${lost} \\(far, process 77\\): its lease ended at \\S+Z\\n.* markbridge rollout dismiss <instance>`,
+      ),
+    )
+    const document = JSON.parse((await ann(...toCanary, '--json')).stdout) as object
+    expect(document).toMatchObject({ result: 'lost', instances: [{ instance: lost, host: 'far', pid: 77 }] })
+    for (const command of ['show', 'advise'])
+      expect((await ann(command, 'acme')).stdout).toContain(
+        `Instance ${lost} (far, process 77) was lost and may still send writes to V2`,
+      )
+    const dismiss = ['dismiss', String(lost), '--reason', 'its machine was switched off'] as const
+    expect((await bert(...dismiss)).status).toBe(1)
+    expect(await ann(...dismiss)).toMatchObject({ status: 0, stdout: expect.stringMatching(/is dismissed/) as unknown }) // prettier-ignore
+    expect(JSON.parse((await ann(...dismiss, '--json')).stdout)).toMatchObject({ result: 'unknown' })
+    expect((await ann('dismiss', String(serving.instance()), '--reason', 'x')).stderr).toMatch(
+      /holds its lease/,
+    )
+    await expect.poll(async () => (await ann(...toCanary)).stdout).toMatch(/-> canary/)
+    expect((await ann('history')).stdout).toMatch(
+      / ann +dismiss +instance \d+ \(far, process 77\) is off: its machine was switched off\n/,
+    )
+  })
+})
+
+describe('the hold of a guard', () => {
+  const holding = async (rollout: object = {}) => {
+    const url = await newSqlite()
+    const serving = await serve(url)
+    answering(serving)
+    const { store } = serving
+    await store.apply(changeTo(canary(5), { from: { ...legacy, stage: 'v3' } }), 'set')
+    const lastAct = {
+      action: 'hold',
+      atMs: Date.now(),
+      kind: 'unknown',
+      test: 'units',
+      unit: 'school-7',
+    } as const
+    await store.updateEvidence(evidenceName('acme'), () => formatEvidence({ ...noEvidence, lastAct }))
+    await store.note('acme', 'hold', GUARD_NAME, 'School school-7 has far more unknown outcomes.')
+    return { store, config: await rolloutFile(url, { rollout }) }
+  }
+  const further = ['set', 'acme', 'canary', '--percent', '20', '--reason', 'more'] as const
+
+  it('refuses a step forward with what the guard has found, until an operator confirms it', async () => {
+    const { store, config } = await holding()
+    const rollout = rolloutWith(config)
+    expect(await rollout(...further)).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(
+        /is refused: a guard holds the partner until \S+Z\. School school-7 has far more unknown outcomes\. .*--despite-hold/,
+      ) as unknown,
+    })
+    expect(JSON.parse((await rollout(...further, '--json')).stdout)).toMatchObject({
+      result: 'held',
+      until: expect.any(String) as unknown,
+      finding: 'School school-7 has far more unknown outcomes.',
+    })
+    // Neither taking the school off V3 nor going back is held.
+    expect(await rollout('set', 'acme', 'canary', '--never', 'school-7', '--reason', 'off')).toMatchObject({ status: 0 }) // prettier-ignore
+    expect(await rollout(...further, '--despite-hold')).toMatchObject({ status: 0 })
+    expect((await store.history({ partner: 'acme' })).at(-1)).toMatchObject({
+      action: 'commit',
+      reason: 'more (despite the hold of a guard)',
+    })
+  })
+
+  it('is over with the cool-down, and holds an approval as well', async () => {
+    const { config } = await holding({ guards: { coolDownMs: 1 } })
+    expect(await rolloutWith(config)(...further)).toMatchObject({ status: 0 })
+    const operators = [operator('ann', 'operator'), operator('bert', 'approver')]
+    const two = (await holding({ approval: 'two', operators })).config
+    const [ann, bert] = [rolloutWith(two, tokenOf('ann')), rolloutWith(two, tokenOf('bert'))]
+    expect((await ann(...further, '--despite-hold')).stderr).toMatch(/waits 24 h for the approval/)
+    expect((await bert('approve', 'acme')).stderr).toMatch(/a guard holds the partner/)
+    expect(await bert('approve', 'acme', '--despite-hold')).toMatchObject({ status: 0 })
+  })
+})

@@ -1,0 +1,156 @@
+import { spawnSync } from 'node:child_process'
+
+import { describe, expect, vi } from 'vitest'
+
+import { ownIdentity, type ProcessIdentity } from '../../../src/journal/lease/process-identity.ts'
+import { takeLease } from '../../../src/journal/lease/lease.ts'
+import { openStore } from '../../../src/journal/store/open-store.ts'
+import { systemClock } from '../../../src/clock.ts'
+import { eachDatabase } from '../../support/each-database.ts'
+import { acknowledged, canary, changeTo, serve, type Serving, shadow, soon } from './open-stores.ts'
+
+const databases = eachDatabase()
+
+/** Of another machine, so that its lease alone tells. */
+const far: ProcessIdentity = { ...ownIdentity(), host: 'far', pid: 77 }
+const toCanary = { ...changeTo(canary(5), { from: shadow, expectedRevision: 1 }), ...soon, quietMs: 1_000 }
+
+/** Adds an instance that does not renew its lease, which ends at once; gives its number. */
+async function addCutOff({ journal }: Serving, identity = far): Promise<number> {
+  const { id } = await journal.database.db
+    .insertInto('journal_instances')
+    .values({ ...identity, lease_until: Date.now() - 60_000, lease_ms: 1 })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return id
+}
+
+/** Takes the partner to `shadow`, while one instance is cut off. */
+async function toShadow({ store, instance }: Serving): Promise<void> {
+  await store.propose({ ...changeTo(shadow), ...soon })
+  await store.acknowledge(instance(), [acknowledged(1)])
+  expect(await store.commit('acme', 1)).toEqual({ kind: 'committed' })
+}
+
+/** Another instance takes over from those that do not renew their lease. */
+async function takeOver({ journal }: Serving): Promise<void> {
+  await journal.takeOver()
+  await new Promise((resolve) => setTimeout(resolve, 10))
+  await journal.takeOver()
+}
+
+describe.each(databases)('an instance that is cut off, in %s', (_name, { test }) => {
+  test('lets no unit go to V3 before or after others took over, and is named', async (url) => {
+    const serving = await serve(url)
+    const { store } = serving
+    const cutOff = await addCutOff(serving)
+    await toShadow(serving)
+    const lost = { kind: 'lost', instances: [{ instance: cutOff, host: 'far', pid: 77 }] }
+    expect(await store.propose(toCanary)).toMatchObject(lost)
+    await takeOver(serving)
+    expect(await store.propose(toCanary)).toMatchObject(lost)
+    expect(await store.lost()).toMatchObject(lost.instances)
+  })
+
+  test('that is lost after the step was proposed holds it up as well', async (url) => {
+    const serving = await serve(url)
+    const { store, instance } = serving
+    await toShadow(serving)
+    await store.propose({ ...toCanary, quietMs: 1 })
+    await store.acknowledge(instance(), [acknowledged(2)])
+    await addCutOff(serving)
+    expect(await store.commit('acme', 2)).toMatchObject({ kind: 'lost', instances: [{ host: 'far' }] })
+  })
+
+  test('neither holds back nor shadow up', async (url) => {
+    const serving = await serve(url)
+    const { store } = serving
+    await addCutOff(serving)
+    await toShadow(serving)
+    const back = changeTo({ ...shadow, stage: 'legacy' }, { from: shadow, expectedRevision: 1 })
+    expect(await store.apply(back, 'back')).toMatchObject({ kind: 'applied' })
+  })
+
+  test('is out of the way once it comes back: then it is waited for', async (url) => {
+    const serving = await serve(url)
+    const { store, instance } = serving
+    await addCutOff(serving)
+    await toShadow(serving)
+    await takeOver(serving)
+    const own = openStore(url, { timeoutMs: 5_000, replayForMs: 0, wallMs: Date.now })
+    const ignore = (): void => undefined
+    const lease = await takeLease({
+      store: own,
+      clock: systemClock,
+      leaseMs: 10_000,
+      identity: far,
+      onRenewal: ignore,
+      onLost: ignore,
+    })
+    expect(await store.lost()).toEqual([])
+    await vi.waitFor(
+      async () =>
+        expect(await store.propose({ ...toCanary, quietMs: 1 })).toMatchObject({ kind: 'proposed' }),
+      { timeout: 60_000 },
+    )
+    await store.acknowledge(instance(), [acknowledged(2)])
+    expect(await store.commit('acme', 2)).toMatchObject({
+      kind: 'undrained',
+      instances: [{ instance: lease.instance(), host: 'far' }],
+    })
+    await lease.end()
+    await own.close()
+  })
+
+  test('of which the process is gone was killed: that alone is waited for', async (url) => {
+    const serving = await serve(url)
+    const { store } = serving
+    const { pid } = spawnSync('true')
+    await addCutOff(serving, { ...ownIdentity(), pid })
+    await toShadow(serving)
+    expect(await store.propose({ ...toCanary, quietMs: 60_000 })).toMatchObject({ kind: 'early' })
+    const { nowMs, killedMs } = await store.unrecorded('acme')
+    expect(nowMs - (killedMs ?? 0)).toBeLessThan(60_000)
+  })
+
+  test('is known by its number where its row is damaged, and stops nothing', async (url) => {
+    const serving = await serve(url)
+    const { store, journal } = serving
+    await toShadow(serving)
+    await journal.database.db
+      .insertInto('journal_meta')
+      .values({ name: 'lost: 41', value: '{"id":41,"ho' })
+      .execute()
+    await takeOver(serving)
+    const lost = { instance: 41, host: 'unknown' }
+    expect(await store.propose(toCanary)).toMatchObject({ kind: 'lost', instances: [lost] })
+    expect(await store.dismiss(41, 'ada', 'off')).toMatchObject({ kind: 'dismissed', ...lost })
+    expect(await store.lost()).toEqual([])
+  })
+
+  test('is dismissed by an operator who knows that it is off, on record', async (url) => {
+    const serving = await serve(url)
+    const { store, instance } = serving
+    const cutOff = await addCutOff(serving)
+    await toShadow(serving)
+    await takeOver(serving)
+    expect(await store.dismiss(instance(), 'ada', 'off')).toEqual({ kind: 'live' })
+    expect(await store.dismiss(999, 'ada', 'off')).toEqual({ kind: 'unknown' })
+    expect(await store.dismiss(cutOff, 'ada', 'its container was deleted')).toMatchObject({
+      kind: 'dismissed',
+      host: 'far',
+      pid: 77,
+    })
+    expect(await store.dismiss(cutOff, 'ada', 'off')).toEqual({ kind: 'unknown' })
+    // It may have served until now.
+    expect(await store.propose({ ...toCanary, quietMs: 60_000 })).toMatchObject({ kind: 'early' })
+    expect(await store.lost()).toEqual([])
+    expect((await store.history({})).at(-1)).toMatchObject({
+      by: 'ada',
+      partner: '',
+      action: 'dismiss',
+      reason: `instance ${cutOff} (far, process 77) is off: its container was deleted`,
+    })
+    expect(await store.verify()).toMatchObject({ broken: undefined })
+  })
+})
