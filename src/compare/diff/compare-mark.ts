@@ -26,7 +26,7 @@ const HISTORIES = 'AttendanceHistorys'
 const fieldNames: ReadonlySet<string> = new Set([...fields.map(([name]) => name), HISTORIES])
 
 /**
- * Compares two flat marks that belong together, each as parsed JSON. A side that is no object makes the record `unknown`. Never throws;
+ * Compares two flat marks that belong together, each as parsed JSON. A side that is not an object makes the record `unknown`. Never throws;
  * the result holds classes and no value.
  */
 export function compareMark(v2: unknown, v3: unknown, options: DiffOptions = {}): Comparison {

@@ -35,7 +35,7 @@ function dayOf(start: unknown): string | undefined {
   const moment = typeof start === 'string' ? momentOf(start) : undefined
   if (moment === undefined) return undefined
   const text = new Date(moment.seconds * 1_000).toISOString()
-  // A year of more than four digits is no day of a school.
+  // A year of more than four digits is not a day of a school.
   return text.length === 24 ? text.slice(0, 10) : undefined
 }
 

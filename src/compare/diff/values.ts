@@ -14,7 +14,7 @@ export function memberOf(members: Members, name: string): unknown {
 
 export const ZERO_GUID = '00000000-0000-0000-0000-000000000000'
 
-/** A longer text is no id; it would only cost memory as a key. */
+/** A longer text is not an id; it would only cost memory as a key. */
 const MAX_ID_LENGTH = 64
 
 /** An id in the form in which ids are compared; undefined for what names nothing: another type, an empty or a zero guid. */

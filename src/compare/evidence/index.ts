@@ -1,4 +1,4 @@
-export { createLiveEvidence, type LiveEvidence, noLiveEvidence } from './live-evidence.ts'
+export { createLiveEvidence, type LiveEvidence, type LiveEvidenceOptions } from './live-evidence.ts'
 export { toFigures } from './to-figures.ts'
 export { isDifferent, isJudged } from './to-entry.ts'
 export { toRunDocument } from './to-run-document.ts'

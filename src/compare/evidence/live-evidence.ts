@@ -1,6 +1,13 @@
 import type { Clock } from '../../clock.ts'
+import { createPeriodicTask } from '../../clock/periodic-task.ts'
 import { AdapterError } from '../../errors.ts'
-import type { EvidenceEntry, EvidenceScope, EvidenceStore } from '../../rollout/index.ts'
+import {
+  type EvidenceEntry,
+  type EvidenceScope,
+  type EvidenceStore,
+  type PeriodKey,
+  toEvidenceKey,
+} from '../../rollout/index.ts'
 import type { ComparedExchange, OnCompared } from '../compared-exchange.ts'
 import { countName } from './count-name.ts'
 import { toEntry } from './to-entry.ts'
@@ -14,32 +21,23 @@ export interface LiveEvidence {
 }
 
 export interface LiveEvidenceOptions {
-  readonly store: Pick<EvidenceStore, 'key' | 'add' | 'destroyExpired'>
+  readonly store: Pick<EvidenceStore, 'add'> & { readonly key: (scope: EvidenceScope) => Promise<PeriodKey> }
   readonly clock: Pick<Clock, 'after'>
   /** Evidence could not be kept: its exchanges count as missed. Reported once until it can again. */
   readonly onFailure: (partner: string, code: string) => void
-  /** Exchanges that were kept, or lost. */
-  readonly onKept: (partner: string, exchanges: number, isKept: boolean) => void
+  /** Called with exchanges that were kept, or lost. */
+  readonly onKept: (partner: string, exchanges: readonly ComparedExchange[], isKept: boolean) => void
 }
 
 /** Between two groups; also how old ids in memory get, ms. */
 const EVERY_MS = 5_000
 const STOP_MS = 1_000
-/** Groups between two looks for keys whose time is over: an hour. */
-const DESTROY_EVERY = 720
 /** Records that wait for their group; more count as missed. */
 const MAX_WAITING = 20_000
 /** Exchanges without records that wait for their group; more count as missed at once. */
 const MAX_EMPTY = 10_000
 /** Records of one transaction: the journal has its turn in between. */
 const MAX_TOGETHER = 500
-
-/** Evidence of an adapter without a journal: none. */
-export const noLiveEvidence: LiveEvidence = {
-  compared: () => undefined,
-  start: () => undefined,
-  stop: () => Promise.resolve(),
-}
 
 interface Waiting {
   readonly scope: EvidenceScope
@@ -73,7 +71,7 @@ export function createLiveEvidence({ store, clock, onFailure, onKept }: LiveEvid
     const { partner } = scope
     const left = [...exchanges]
     try {
-      const key = await store.key(scope)
+      const key = toEvidenceKey(await store.key(scope))
       while (left.length > 0 || missed.size > 0) {
         const group = firstOf(left)
         const entries: EvidenceEntry[] = group.map((exchange) => toEntry(exchange, key))
@@ -82,7 +80,7 @@ export function createLiveEvidence({ store, clock, onFailure, onKept }: LiveEvid
         if (!(await store.add(key, entries))) break
         missed = new Map()
         left.splice(0, group.length)
-        if (group.length > 0) onKept(partner, group.length, true)
+        if (group.length > 0) onKept(partner, group, true)
       }
       failing.delete(partner)
     } catch (cause) {
@@ -90,7 +88,7 @@ export function createLiveEvidence({ store, clock, onFailure, onKept }: LiveEvid
         onFailure(partner, cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL')
       failing.add(partner)
     }
-    if (left.length > 0) onKept(partner, left.length, false)
+    if (left.length > 0) onKept(partner, left, false)
     // A commit whose reply was lost counts them both as compared and as missed: more has to be seen then, never less.
     for (const exchange of left) miss(exchange)
     const lost = waitingOf(scope).missed
@@ -103,24 +101,7 @@ export function createLiveEvidence({ store, clock, onFailure, onKept }: LiveEvid
     empty = 0
     for (const one of taken.values()) await keepScope(one)
   }
-  const destroy = async (): Promise<void> => {
-    try {
-      await store.destroyExpired()
-      failing.delete('')
-    } catch (cause) {
-      if (!failing.has('')) onFailure('', cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL')
-      failing.add('')
-    }
-  }
-  let turns = 0
-  let cancel = (): void => undefined
-  let running = Promise.resolve()
-  const schedule = (): void => {
-    cancel = clock.after(EVERY_MS, () => {
-      running = (turns % DESTROY_EVERY === 0 ? destroy() : Promise.resolve()).then(keep).finally(schedule)
-      turns += 1
-    })
-  }
+  const keeping = createPeriodicTask({ clock, everyMs: EVERY_MS, stopMs: STOP_MS, act: keep })
   return {
     compared: (exchange) => {
       const isEmpty = exchange.records.length === 0
@@ -132,21 +113,8 @@ export function createLiveEvidence({ store, clock, onFailure, onKept }: LiveEvid
       if (isEmpty) empty += 1
       waitingOf(exchange).exchanges.push(exchange)
     },
-    start: schedule,
-    stop: async () => {
-      cancel()
-      const kept = running.then(() => {
-        cancel()
-        return keep()
-      })
-      // A journal that does not answer must not keep the process from its end.
-      let stopWaiting = (): void => undefined
-      const waited = new Promise<void>((resolve) => {
-        stopWaiting = clock.after(STOP_MS, resolve)
-      })
-      await Promise.race([kept, waited])
-      stopWaiting()
-    },
+    start: () => keeping.start(),
+    stop: () => keeping.stop(),
   }
 }
 

@@ -10,7 +10,7 @@ import {
 } from '../../reads/index.ts'
 import type { Side } from '../../rollout/index.ts'
 import type { WholeReader } from '../../upstream/index.ts'
-import type { PacedSide, PacedSides } from './paced-side.ts'
+import type { ClientLimit, PacedSide, PacedSides } from './paced-side.ts'
 import { unsentReason } from './skip-reason.ts'
 
 /** A read that a comparison asks a side for, with the credentials of the client whose exchange it compares. */
@@ -35,11 +35,19 @@ export type UnsentReason = 'silence' | 'pace' | 'stopped'
 /** Asks one side for what a client of V2 would get; never rejects. */
 export type AskSide = (read: AskedRead, timeMs: number) => Promise<SideAnswer>
 
+/** What V3 is asked with for a client. */
+export interface AskAuthorisation {
+  /** Without the rate limit. */
+  readonly authorisation: Authorisation
+  /** Undefined: nothing limits the calls of the partner's clients. */
+  readonly clientLimit: ClientLimit | undefined
+}
+
 export interface AskOptions {
   /** With connections of their own: a comparison that waits holds none of a client's. */
   readonly reads: ReadContext
   readonly whole: WholeReader
-  readonly authorise: (client: Client) => Promise<Authorisation>
+  readonly authorise: (client: Client) => Promise<AskAuthorisation>
   readonly sides: PacedSides
   readonly clock: Clock
   /** Aborts when the adapter stops. */
@@ -84,8 +92,8 @@ async function askV3(
   paced: PacedSide,
   timeMs: number,
 ): Promise<SideAnswer> {
-  const authorisation = await authorise(client)
-  const budget = paced.open(timeMs, authorisation.rateLimit)
+  const { authorisation, clientLimit } = await authorise(client)
+  const budget = paced.open(timeMs, clientLimit)
   const { credentials, renew } = authorisation
   const { reader } = reads
   const session: ReadSession = {
@@ -137,8 +145,9 @@ async function askRegistrations(
 ): Promise<SideAnswer> {
   const url = options.toV3Registrations(path, query)
   if (url === undefined) return { kind: 'unknown' }
-  const { credentials, rateLimit } = await options.authorise(client)
-  return getWhole(options, { url, partner: client, side: 'v3' }, paced, timeMs, rateLimit, {
+  const { authorisation, clientLimit } = await options.authorise(client)
+  const { credentials } = authorisation
+  return getWhole(options, { url, partner: client, side: 'v3' }, paced, timeMs, clientLimit, {
     authorization: credentials.authorization,
     'ocp-apim-subscription-key': credentials.subscriptionKey,
     accept: accept === '' ? 'application/json' : accept,
@@ -150,7 +159,7 @@ async function getWhole(
   { url, partner, side }: { readonly url: URL; readonly partner: Client; readonly side: Side },
   paced: PacedSide,
   timeMs: number,
-  shared: Authorisation['rateLimit'],
+  shared: ClientLimit | undefined,
   headers: Readonly<Record<string, string>>,
 ): Promise<SideAnswer> {
   const budget = paced.open(timeMs, shared)
@@ -184,7 +193,7 @@ function statusOf(outcome: Awaited<ReturnType<ReadSession['reader']['get']>>): n
 }
 
 /** What the adapter's client would have got: an answer where V3 has given one. */
-function failureOf(cause: unknown): SideAnswer {
+export function failureOf(cause: unknown): SideAnswer {
   const reason = unsentReason(cause)
   if (reason !== undefined) return { kind: 'unsent', reason }
   if (!(cause instanceof AdapterError)) return { kind: 'unknown' }

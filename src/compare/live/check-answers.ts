@@ -6,7 +6,7 @@ import type { Check } from './checks.ts'
 import { type AnswersResult, compareAnswers, hasDifferences, unfitRead } from './compare-answers.ts'
 import { plainly } from './findings.ts'
 import { noFacts } from './flat-mark.ts'
-import { waitFor } from './follow-marks.ts'
+import { waitFor } from '../../clock/wait-for.ts'
 import type { OfferedRead } from './offered-exchange.ts'
 import { plainBody } from './plain-body.ts'
 import type { SkipReason } from './skip-reason.ts'
@@ -91,7 +91,7 @@ async function ownAnswer(
 }
 
 /** Undefined: a count, or a field of a mark, which say nothing that a record does not. */
-function askedKind({ kind, path }: OfferedRead): AskedRead['kind'] | undefined {
+export function askedKind({ kind, path }: Pick<OfferedRead, 'kind' | 'path'>): AskedRead['kind'] | undefined {
   if (kind === 'registrations') return 'registrations'
   if (kind === 'readKey') return /\([^/]*\)\/?$/.test(path) ? 'key' : undefined
   return /\$count\/?$/i.test(path) ? undefined : 'filter'

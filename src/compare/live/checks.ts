@@ -3,17 +3,14 @@ import { fingerprintOf } from './fingerprint.ts'
 import type { OfferedExchange } from './offered-exchange.ts'
 import type { SkipReason } from './skip-reason.ts'
 
-/** How the checks of live exchanges end: offered = compared + dropped + skipped, for each partner and check. */
+/** How checks of live exchanges end: offered = compared + dropped + skipped, for each partner and check. */
 export type CheckEnd =
   | { readonly kind: 'compared'; readonly exchange: ComparedExchange }
   | { readonly kind: 'dropped'; readonly reason: 'full' | 'closed' }
   | { readonly kind: 'skipped'; readonly reason: SkipReason }
 
-/** Takes the counts of checks; never throws. */
-export interface CheckCounts {
-  offered(partner: string, check: CheckKind): void
-  ended(partner: string, check: CheckKind, end: CheckEnd): void
-}
+/** Takes the ends of checks; never throws. */
+export type OnCheckEnd = (exchange: OfferedExchange, check: CheckKind, end: CheckEnd) => void
 
 /** One check of an exchange. It ends once; another end changes nothing. */
 export interface Check {
@@ -22,15 +19,13 @@ export interface Check {
   skipped(reason: SkipReason): void
 }
 
-/** Opens a check, which counts as offered from now on. */
+/** Opens a check, which was counted as offered. */
 export type OpenCheck = (exchange: OfferedExchange, check: CheckKind) => Check
 
-/** Creates what counts checks and hands their results on. An exchange that was sampled and not compared goes on without records. */
-export function createChecks(counts: CheckCounts, onCompared: OnCompared): OpenCheck {
+/** Creates what hands the results of checks on. An exchange that was sampled and not compared goes on without records. */
+export function createChecks(onEnd: OnCheckEnd, onCompared: OnCompared): OpenCheck {
   return (exchange, check) => {
-    const partner = exchange.client.partner.id
     let isOver = false
-    counts.offered(partner, check)
     const end = (
       how:
         | 'compared'
@@ -42,7 +37,7 @@ export function createChecks(counts: CheckCounts, onCompared: OnCompared): OpenC
       if (isOver) return
       isOver = true
       const result = toCompared(exchange, check, records, delaysMs)
-      counts.ended(partner, check, how === 'compared' ? { kind: 'compared', exchange: result } : how)
+      onEnd(exchange, check, how === 'compared' ? { kind: 'compared', exchange: result } : how)
       onCompared(result)
     }
     return {

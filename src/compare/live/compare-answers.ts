@@ -33,12 +33,17 @@ export function unfitRead({ kind, query }: AnsweredRead, isContinued: boolean): 
   return isCut && !names.has('$orderby') ? 'unordered' : undefined
 }
 
+export interface AnswersOptions extends Pick<DiffOptions, 'rules'> {
+  /** True for a mark that was changed between the two answers: it is unknown. Default: none was. */
+  readonly isChanged?: (v2: unknown, v3: unknown) => boolean
+}
+
 /** Sets V2's answer against V3's through the adapter, rows aligned by key. */
 export function compareAnswers(
   read: AnsweredRead,
   v2: ReadAnswer,
   v3: ReadAnswer,
-  rules: Pick<DiffOptions, 'rules'>,
+  { isChanged, ...rules }: AnswersOptions,
 ): AnswersResult {
   if (v2.status >= 300 || v3.status >= 300)
     return { kind: 'compared', records: [compareStatus(v2, v3, rules)] }
@@ -51,15 +56,23 @@ export function compareAnswers(
     read.kind === 'registrations'
       ? diffRegistrations(ownRows, otherRows, { rules: registrationRules(rules.rules), order })
       : diffMarks(ownRows, otherRows, { ...rules, order })
-  const records = diffs.map(toRecord)
+  const records = diffs.map((diff) =>
+    toRecord(isChanged === undefined ? diff : withoutChanged(diff, isChanged)),
+  )
   // That both have none is a result too.
   if (records.length === 0) return { kind: 'compared', records: [{ ...plainly('same'), ...noFacts }] }
   return { kind: 'compared', records }
 }
 
-/** True where a later look may find less: something may have changed between the two answers. */
+/** True where reading both sides once more may find fewer differences: a record may have changed between the two answers. */
 export function hasDifferences({ records }: Extract<AnswersResult, { kind: 'compared' }>): boolean {
   return records.some(({ verdict }) => verdict !== 'same' && verdict !== 'equivalent')
+}
+
+function withoutChanged(diff: RecordDiff, isChanged: NonNullable<AnswersOptions['isChanged']>): RecordDiff {
+  const { verdict } = diff.comparison
+  const isFound = verdict === 'differs' || verdict === 'onlyV3'
+  return isFound && isChanged(diff.v2, diff.v3) ? { ...diff, comparison: plainly('unknown') } : diff
 }
 
 function toRecord(diff: RecordDiff): ComparedRecord {

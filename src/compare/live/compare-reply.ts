@@ -42,6 +42,8 @@ export type ReplyResult =
       readonly kind: 'compared'
       readonly records: readonly ComparedRecord[]
       readonly accepted: readonly AcceptedMark[]
+      /** Records of a batch whose reply shows no outcomes (batch-wire 3). */
+      readonly hidden: readonly Omit<AcceptedMark, 'mark'>[]
     }
 
 export interface ReplyComparison {
@@ -118,6 +120,9 @@ async function compareForms({ offered, plan, form, places, rules, slices }: Form
     )
   const records: ComparedRecord[] = []
   const accepted: AcceptedMark[] = []
+  const hidden: Omit<AcceptedMark, 'mark'>[] = []
+  // Parts would be outcomes.
+  const isHidden = !plan.outcomesShown && form.parts.length === 0
   for (const [index, own] of judged.entries()) {
     const place = places[index] ?? { isCorrection: false, isSuperseded: () => false }
     const findings = new Findings(rules)
@@ -129,10 +134,11 @@ async function compareForms({ offered, plan, form, places, rules, slices }: Form
     const { record } = own.planned
     const isAccepted = plan.outcomesShown && own.outcome.kind === 'accepted'
     if (isAccepted && record !== undefined) accepted.push({ record, mark: answeredMark(own), place })
+    if (isHidden && record !== undefined) hidden.push({ record, place })
     if (slices.spend(COMPARE_WORK)) await slices.next()
   }
   for (let count = 0; count < extra; count += 1) records.push({ ...plainly('onlyV2'), ...noFacts })
-  return { kind: 'compared', records, accepted }
+  return { kind: 'compared', records, accepted, hidden }
 }
 
 interface Judged {
@@ -182,10 +188,10 @@ function compareRefusals(v2Status: number, refusal: AdapterError): ReplyResult {
   const findings = new Findings()
   if (v2Status === refusal.status) findings.equal('refused-whole', 'reply/status')
   else findings.differ('reply/status', 'value', `status:${v2Status}`, `status:${refusal.status}`)
-  return { kind: 'compared', records: [{ ...findings.comparison(), ...noFacts }], accepted: [] }
+  return { kind: 'compared', records: [{ ...findings.comparison(), ...noFacts }], accepted: [], hidden: [] }
 }
 
-/** Undefined: it is no batch reply. */
+/** Undefined: it is not a batch reply. */
 function readForm(body: Buffer, contentType: string | undefined): ReplyForm | undefined {
   try {
     return decodeReplyForm(body, contentType)

@@ -1,7 +1,7 @@
 import type { OwnRules } from '../diff/index.ts'
 import type { Comparison, DifferenceKind, FieldDifference, FieldEquivalence } from '../verdict.ts'
 
-/** What the comparison of one record has found so far. */
+/** What the comparison of one record has found so far; the same finding twice counts once. */
 export class Findings {
   readonly differences: FieldDifference[] = []
   readonly equivalences: FieldEquivalence[] = []
@@ -17,7 +17,7 @@ export class Findings {
     const found = { path, kind, v2Class, v3Class }
     const rule = this.rules?.find({ ...found, v2: undefined, v3: undefined })
     if (rule?.expired === false) this.equal(rule.name, path)
-    else this.differences.push(found)
+    else this.add({ differences: [found], equivalences: [] })
     if (rule?.expired === true) this.expired.add(rule.name)
   }
 
@@ -27,7 +27,8 @@ export class Findings {
   }
 
   add({ differences, equivalences, expiredRules = [] }: Omit<Comparison, 'verdict'>): void {
-    this.differences.push(...differences)
+    for (const found of differences)
+      if (!this.differences.some((own) => isSame(own, found))) this.differences.push(found)
     for (const name of expiredRules) this.expired.add(name)
     for (const { rule, path } of equivalences) this.equal(rule, path)
   }
@@ -40,10 +41,19 @@ export class Findings {
   }
 }
 
+const isSame = (one: FieldDifference, other: FieldDifference): boolean =>
+  one.path === other.path &&
+  one.kind === other.kind &&
+  one.v2Class === other.v2Class &&
+  one.v3Class === other.v3Class
+
 /** A verdict without a field. */
 export function plainly(verdict: Comparison['verdict']): Comparison {
   return { verdict, differences: [], equivalences: [] }
 }
+
+/** True where both sides show the same. */
+export const isFound = ({ verdict }: Comparison): boolean => verdict === 'same' || verdict === 'equivalent'
 
 /** Kind of a member that one side lacks. */
 export const absence = (v2: unknown): DifferenceKind => (v2 === undefined ? 'extra' : 'missing')

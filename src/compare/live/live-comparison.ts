@@ -1,14 +1,15 @@
 import type { Clock } from '../../clock.ts'
-import type { Slices } from '../../http/slices.ts'
+import type { Slicing } from '../../http/slices.ts'
 import type { Partner } from '../../partners/partner.ts'
-import { type RequestKind, type Side, type Stage, type StageEntry, stageTable } from '../../rollout/index.ts'
+import type { RequestKind, Side, Stage, StageEntry } from '../../rollout/index.ts'
 import type { BatchLimits } from '../../v2/index.ts'
 import type { OwnRules } from '../diff/index.ts'
 import type { AskSide } from './ask-sides.ts'
 import { checkAnswers } from './check-answers.ts'
-import { checkReadBack, checkVisible, type MarkCheckOptions } from './check-marks.ts'
+import { checkReadBack, checkVisible, type MarkCheckOptions, toFollowed } from './check-marks.ts'
 import type { Check, OpenCheck } from './checks.ts'
 import { type AcceptedMark, compareReply } from './compare-reply.ts'
+import { findHiddenOutcome, type HiddenOutcomes } from './hidden-outcome.ts'
 import { createJobPool } from './job-pool.ts'
 import { createLatestMarks, type MarkPlace } from './latest-marks.ts'
 import {
@@ -20,6 +21,8 @@ import {
 } from './offered-exchange.ts'
 import { createOfferQueue } from './offer-queue.ts'
 import type { PacedSides } from './paced-side.ts'
+import type { ProcessorShare } from './processor-share.ts'
+import { checksOf } from './sampling.ts'
 
 /** Compares live exchanges off the way of their clients. */
 export interface LiveComparison {
@@ -29,17 +32,25 @@ export interface LiveComparison {
   offer(exchange: OfferedExchange): void
   /** Notes a write at a stage whose exchanges are compared that was not wanted: older marks of its keys are no longer followed. */
   wrote(partner: Partner, stage: Stage, keys: () => readonly (string | undefined)[]): void
-  /** Exchanges that wait, and checks under way. */
-  waiting(): number
+  /** V2 has answered 429 to a client at this stage, whether its exchange is compared or not. */
+  throttled(partner: Partner, stage: Stage): void
   /** Ends all checks; bounded, since no call goes on. */
   close(): Promise<void>
 }
 
-export interface LiveComparisonOptions {
+/** What compares the exchanges that were drawn. */
+export interface ComparisonEngine {
+  /** `sinceMs`: when its client had the reply, by the clock. */
+  offer(exchange: OfferedExchange, sinceMs: number): void
+  wrote(partner: Partner, keys: readonly (string | undefined)[]): void
+  throttled(partner: Partner): void
+  close(): Promise<void>
+}
+
+export interface ComparisonEngineOptions {
   readonly limits: () => BatchLimits
-  readonly open: () => Slices
-  /** Runs work in a turn of its own. */
-  readonly later: (act: () => void) => void
+  readonly slicing: Pick<Slicing, 'open'>
+  readonly share: ProcessorShare
   readonly clock: Clock
   readonly ask: Readonly<Record<Side, AskSide>>
   readonly sides: PacedSides
@@ -48,12 +59,14 @@ export interface LiveComparisonOptions {
   readonly rulesOf: (partner: Partner) => OwnRules | undefined
   /** True for the query of a next link of the adapter. */
   readonly isContinued: (query: string) => boolean
-  /** Shown each exchange whose turn it is, whatever can be compared of it. */
+  /** Called with each exchange whose turn it is, whatever can be compared of it. */
   readonly onExchange: (exchange: OfferedExchange) => void
+  /** What V2 did with batches whose replies do not say. */
+  readonly hidden: HiddenOutcomes
+  /** Called with the number of batches of which is being read what V2 did with them; they are no checks. */
+  readonly onFollowing: (batches: number) => void
   /** Called with an error of a comparison itself. */
   readonly onFailed: (cause: unknown) => void
-  /** 0 up to 1, as `Math.random`. */
-  readonly random: () => number
   /** Ends calls and pauses. */
   readonly stop: AbortController
 }
@@ -70,15 +83,27 @@ interface Offer {
   readonly second: Check | undefined
 }
 
+/** The options of the comparison of one exchange. */
+interface BeginOptions extends ComparisonEngineOptions {
+  /** Counts batches of which is being read what V2 did with them. */
+  readonly follows: (more: 1 | -1) => void
+}
+
 /** What a mark that is followed holds in memory. */
 const MARK_BYTES = 1_500
 
-/** Creates the comparison: a queue for what needs no service, and a pool of checks that wait for one. */
-export function createLiveComparison(options: LiveComparisonOptions): LiveComparison {
-  const { clock, openCheck, random, stop, sides } = options
+/** Creates the engine: a queue for what needs no service, and a pool of checks that wait for one. */
+export function createComparisonEngine(options: ComparisonEngineOptions): ComparisonEngine {
+  const { openCheck, share, stop, sides } = options
+  const ask = { v2: withinShare(options.ask.v2, options), v3: withinShare(options.ask.v3, options) }
   const latest = createLatestMarks()
   const jobs = createJobPool()
-  const start = (check: Check, partner: Partner, bytes: number, job: () => Promise<void>): void => {
+  let following = 0
+  const follows = (more: 1 | -1): void => {
+    following += more
+    options.onFollowing(following)
+  }
+  const start: Start = (check, partner, bytes, job) => {
     const run = async (): Promise<void> => {
       try {
         await job()
@@ -91,12 +116,11 @@ export function createLiveComparison(options: LiveComparisonOptions): LiveCompar
     else if (!jobs.run(partner.id, bytes, run)) check.dropped('full')
   }
   const queue = createOfferQueue<Offer>({
-    clock,
-    later: options.later,
+    begin: () => share.begin(),
     work: async (offer) => {
       try {
         options.onExchange(offer.exchange)
-        await begin(offer, options, start)
+        await begin(offer, { ...options, ask, follows }, start)
       } catch (cause) {
         offer.first.skipped('failed')
         offer.second?.skipped('failed')
@@ -105,29 +129,15 @@ export function createLiveComparison(options: LiveComparisonOptions): LiveCompar
     },
   })
   return {
-    isWanted: ({ stage, side }, kind, partner) => {
-      const percent = percentOf(stage, side, kind, partner)
-      return percent > 0 && (percent >= 100 || random() * 100 < percent)
-    },
-    offer: (exchange) => {
-      const isLegacyWrite = 'request' in exchange
-      const { partner } = exchange.client
-      const places = latest.wrote(partner.id, keysOf(exchange))
-      if (exchange.served === 'v2' && exchange.reply?.status === 429) sides.of(partner, 'v2').silence()
-      const first = openCheck(
-        exchange,
-        isLegacyWrite ? 'reply' : 'records' in exchange ? 'readBack' : 'answers',
-      )
-      const second = isLegacyWrite ? openCheck(exchange, 'visible') : undefined
-      const offer = { exchange, places, sinceMs: clock.nowMs(), first, second }
-      if (queue.offer(offer, sizeOf(exchange))) return
+    offer: (exchange, sinceMs) => {
+      const places = latest.wrote(exchange.client.partner.id, keysOf(exchange))
+      const [first, second] = checksOf(exchange).map((check) => openCheck(exchange, check))
+      if (first === undefined) return
+      if (queue.offer({ exchange, places, sinceMs, first, second }, sizeOf(exchange))) return
       for (const check of [first, second]) check?.dropped(stop.signal.aborted ? 'closed' : 'full')
     },
-    wrote: (partner, stage, keys) => {
-      if (stage === 'shadow' ? partner.compare.percent > 0 : partner.checkV2Percent > 0)
-        latest.wrote(partner.id, keys())
-    },
-    waiting: () => queue.waiting() + jobs.count(),
+    wrote: (partner, keys) => void latest.wrote(partner.id, keys),
+    throttled: (partner) => sides.of(partner, 'v2').silence(),
     close: async () => {
       stop.abort()
       for (const { first, second } of await queue.close())
@@ -137,10 +147,24 @@ export function createLiveComparison(options: LiveComparisonOptions): LiveCompar
   }
 }
 
-/** Runs the job of a check beside others, with the memory that it holds. */
-type Start = (check: Check, partner: Partner, bytes: number, job: () => Promise<void>) => void
+/** Asks a side when there is processor time for its answer. */
+function withinShare(ask: AskSide, { share, clock }: ComparisonEngineOptions): AskSide {
+  return async (read, timeMs) => {
+    const deadlineMs = clock.nowMs() + timeMs
+    await share.begin()
+    return ask(read, deadlineMs - clock.nowMs())
+  }
+}
 
-async function begin(offer: Offer, options: LiveComparisonOptions, start: Start): Promise<void> {
+/** Runs the job of a check beside others, with the memory that it holds. */
+type Start = (
+  check: Pick<Check, 'skipped' | 'dropped'>,
+  partner: Partner,
+  bytes: number,
+  job: () => Promise<void>,
+) => void
+
+async function begin(offer: Offer, options: BeginOptions, start: Start): Promise<void> {
   const { exchange } = offer
   if ('request' in exchange) await beginWrite(offer, exchange, options, start)
   else if ('records' in exchange) beginServed(offer, exchange, options, start)
@@ -150,11 +174,11 @@ async function begin(offer: Offer, options: LiveComparisonOptions, start: Start)
 async function beginWrite(
   offer: Offer,
   exchange: OfferedWrite,
-  options: LiveComparisonOptions,
+  options: BeginOptions,
   start: Start,
 ): Promise<void> {
   const { first, second, places } = offer
-  const result = await compareReply(exchange, places, options)
+  const result = await compareReply(exchange, places, { ...options, open: () => options.slicing.open() })
   if (result.kind === 'skipped') {
     first.skipped(result.reason)
     second?.skipped(result.reason)
@@ -162,6 +186,31 @@ async function beginWrite(
   }
   first.compared(result.records)
   if (second !== undefined) follow(offer, exchange, result.accepted, second, options, start)
+  if (result.hidden.length > 0) followHidden(exchange, result.hidden, options, start)
+}
+
+/** Nothing is compared: it counts as no check. */
+const uncounted = { skipped: () => undefined, dropped: () => undefined }
+
+function followHidden(
+  { client, receivedMs, repliedMs }: OfferedWrite,
+  records: readonly Omit<AcceptedMark, 'mark'>[],
+  { ask, clock, stop, hidden, follows }: BeginOptions,
+  start: Start,
+): void {
+  const { partner } = client
+  if (!hidden.isWanted(partner.id)) return
+  const marks = records.map(({ record, place }) => toFollowed(record, undefined, place))
+  start(uncounted, partner, marks.length * MARK_BYTES, async () => {
+    follows(1)
+    try {
+      const options = { ask: ask.v3, clock, stopped: stop.signal }
+      const outcome = await findHiddenOutcome({ client, receivedMs, repliedMs }, marks, options)
+      if (outcome !== undefined) hidden.found(partner.id, outcome)
+    } finally {
+      follows(-1)
+    }
+  })
 }
 
 function follow(
@@ -169,7 +218,7 @@ function follow(
   exchange: OfferedWrite,
   accepted: readonly AcceptedMark[],
   check: Check,
-  options: LiveComparisonOptions,
+  options: BeginOptions,
   start: Start,
 ): void {
   const { partner } = exchange.client
@@ -178,16 +227,11 @@ function follow(
     return
   }
   start(check, partner, accepted.length * MARK_BYTES, () =>
-    checkVisible(exchange, accepted, check, toMarkOptions(offer, partner, 'v3', options)),
+    checkVisible(exchange, accepted, check, toMarkOptions(offer, partner, options)),
   )
 }
 
-function beginServed(
-  offer: Offer,
-  exchange: OfferedServedWrite,
-  options: LiveComparisonOptions,
-  start: Start,
-): void {
+function beginServed(offer: Offer, exchange: OfferedServedWrite, options: BeginOptions, start: Start): void {
   const { first, places } = offer
   const { partner } = exchange.client
   if (exchange.records.length === 0) {
@@ -195,14 +239,14 @@ function beginServed(
     return
   }
   start(first, partner, sizeOf(exchange), () =>
-    checkReadBack(exchange, places, first, toMarkOptions(offer, partner, 'v2', options)),
+    checkReadBack(exchange, places, first, toMarkOptions(offer, partner, options)),
   )
 }
 
 function beginRead(
   { first }: Offer,
   exchange: OfferedRead,
-  { ask, rulesOf, clock, stop, isContinued }: LiveComparisonOptions,
+  { ask, rulesOf, clock, stop, isContinued }: BeginOptions,
   start: Start,
 ): void {
   const { partner } = exchange.client
@@ -216,22 +260,13 @@ function beginRead(
 function toMarkOptions(
   { sinceMs }: Offer,
   partner: Partner,
-  side: Side,
-  { ask, rulesOf, clock, stop }: LiveComparisonOptions,
+  { ask, rulesOf, clock, stop }: BeginOptions,
 ): MarkCheckOptions {
-  return { ask: ask[side], rules: rulesOf(partner), clock, sinceMs, stopped: stop.signal }
+  return { ask, rules: rulesOf(partner), clock, sinceMs, stopped: stop.signal }
 }
 
-function keysOf(exchange: OfferedExchange): readonly (string | undefined)[] {
+/** The keys of the records of a write, as far as they are known. */
+export function keysOf(exchange: OfferedExchange): readonly (string | undefined)[] {
   if ('request' in exchange) return exchange.keys
   return 'records' in exchange ? exchange.records.map(({ key }) => key) : []
-}
-
-/** The share of the exchanges that is compared. */
-function percentOf(stage: StageEntry['stage'], side: Side, kind: RequestKind, partner: Partner): number {
-  const { compares } = stageTable[stage][kind]
-  if (compares === 'nothing') return 0
-  if (stage === 'shadow') return side === 'v2' ? partner.compare.percent : 0
-  // Without V2 there is nothing to read back.
-  return side === 'v3' && partner.v2 !== undefined ? partner.checkV2Percent : 0
 }

@@ -29,7 +29,11 @@ interface Offered {
 export interface OfferedWrite extends Offered {
   readonly kind: 'batch' | 'record'
   readonly served: 'v2'
+  /** The path as the client wrote it. */
+  readonly path: string
   readonly request: WriteRequest
+  /** A client that `layout: auto` answers in the nested layout. */
+  readonly isGeneric: boolean
   /** Decompressed; undefined: it is larger than allowed, or its encoding is not known. */
   readonly body: Buffer | undefined
   /** Keys of its records, as far as they are known. */
@@ -73,12 +77,37 @@ export type OfferedExchange = OfferedWrite | OfferedServedWrite | OfferedRead
 /** About what a part holds besides its text. */
 const RECORD_BYTES = 1_000
 
-/** The bytes that an exchange holds in memory. */
+/** A longer reply is read by its client alone. */
+const MAX_PLAIN_BYTES = 1_048_576
+/** Marks in JSON are compressed to a tenth or a twentieth. */
+const MAX_RATIO = 64
+/** CRC and length of a gzip member (RFC 1952 2.3). */
+const GZIP_TRAILER = 8
+
+/** The bytes that an exchange holds in memory, and those that it takes to read its reply. */
 export function sizeOf(offered: OfferedExchange): number {
   if ('records' in offered)
     return offered.records.reduce((sum, { part }) => sum + RECORD_BYTES + (part.json?.length ?? 0), 0)
   const request = 'request' in offered ? (offered.body?.length ?? 0) : offered.query.length
-  return request + (offered.reply?.body?.length ?? 0)
+  if (offered.reply === undefined) return request
+  const expanded = encodingOf(offered.reply) === undefined ? 0 : plainBytesOf(offered.reply)
+  return request + (offered.reply.body?.length ?? 0) + expanded
+}
+
+/** The encoding of a body, in lower case; undefined: it has none. */
+export function encodingOf(reply: OfferedReply): string | undefined {
+  const encoding = fieldOf(reply, 'content-encoding')?.trim().toLowerCase() ?? ''
+  return encoding === '' || encoding === 'identity' ? undefined : encoding
+}
+
+/** The most bytes that the body of a reply is expanded to; gzip says how many it has. */
+export function plainBytesOf(reply: OfferedReply): number {
+  const { body } = reply
+  const encoding = encodingOf(reply)
+  if (body === undefined || encoding === undefined) return body?.length ?? 0
+  const most = Math.min(MAX_PLAIN_BYTES, MAX_RATIO * body.length)
+  const saysLength = encoding.endsWith('gzip') && body.length > GZIP_TRAILER
+  return saysLength ? Math.min(most, body.readUInt32LE(body.length - 4)) : most
 }
 
 /** The first value of a field of a reply. `name` in lower case. */

@@ -1,10 +1,7 @@
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 
-import { fieldOf, type OfferedReply } from './offered-exchange.ts'
-
-/** A larger reply is read by its client alone. */
-const MAX_BYTES = 16_777_216
+import { encodingOf, type OfferedReply, plainBytesOf } from './offered-exchange.ts'
 
 const decoders = new Map([
   ['gzip', promisify(gunzip)],
@@ -13,17 +10,18 @@ const decoders = new Map([
   ['br', promisify(brotliDecompress)],
 ])
 
-/** The body of a reply without its encoding, read off the event loop; or why it cannot be read. */
+/** The body of a reply without its encoding, read off the event loop, with as many bytes as `plainBytesOf` says at most; or why it cannot be read. */
 export async function plainBody(reply: OfferedReply): Promise<Buffer | 'tooLarge' | 'encoding'> {
   const { body } = reply
   if (body === undefined) return 'tooLarge'
-  const encoding = fieldOf(reply, 'content-encoding')?.trim().toLowerCase() ?? 'identity'
-  if (encoding === 'identity' || encoding === '') return body
+  const encoding = encodingOf(reply)
+  if (encoding === undefined) return body
   const decode = decoders.get(encoding)
   if (decode === undefined) return 'encoding'
   try {
-    return await decode(body, { maxOutputLength: MAX_BYTES })
-  } catch {
-    return 'encoding'
+    return await decode(body, { maxOutputLength: Math.max(1, plainBytesOf(reply)) })
+  } catch (cause) {
+    const isLonger = cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE'
+    return isLonger ? 'tooLarge' : 'encoding'
   }
 }

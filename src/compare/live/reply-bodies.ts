@@ -61,7 +61,7 @@ function formOf(value: unknown): string {
   return Array.isArray(value) ? 'json:array' : 'json:object'
 }
 
-/** Stands for a body that is no JSON. */
+/** Stands for a body that is not JSON. */
 export const unreadable = Symbol('unreadable')
 
 /** The JSON of a body; undefined for an empty one. */

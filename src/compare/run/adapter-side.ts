@@ -39,6 +39,6 @@ function parseAnswer(body: string): unknown {
   try {
     return JSON.parse(body) as unknown
   } catch (cause) {
-    throw new AdapterError('ADP_INTERNAL', 'The page that the adapter wrote is no JSON.', { cause })
+    throw new AdapterError('ADP_INTERNAL', 'The page that the adapter wrote is not JSON.', { cause })
   }
 }

@@ -12,6 +12,8 @@ import { listKeys, type MarkKey, writeMarkQuery } from './write-filter.ts'
  * those whose way of differing is rarest are asked, and the others are differences as they are.
  */
 const MAX_ASKED = 240
+/** How often a list of keys is read, with a pause before each time: a read that breaks off says nothing of its records. */
+const MAX_READS = 3
 
 export interface AskAgainOptions extends ReadWindowOptions {
   readonly compare: CompareRows
@@ -30,7 +32,7 @@ export interface AskedAgain {
 
 /**
  * Reads the records that differ once more, by learner and session, on both sides and after a pause: what changed between the two
- * reads is no difference. Where the second read fails a record is `unknown`. A service that refuses to be asked for several keys at
+ * reads does not count as a difference. A record that cannot be read again is `unknown`. A service that refuses to be asked for several keys at
  * once is asked for each, and what it answers beyond the keys does not count.
  */
 export async function askAgain(
@@ -52,18 +54,20 @@ export async function askAgain(
     else before.set(name, [...(before.get(name) ?? []), row])
   }
   const all = new Map(noise)
-  const lists = [...listKeys([...keys.values()])]
-  for (const list of lists) {
+  const lists = listKeys([...keys.values()]).map((list) => ({ list, reads: 1 }))
+  for (const { list, reads } of lists) {
+    if (reads > 1) await pause(options, signal)
     const query = writeMarkQuery(window, undefined, list)
     const read = await readWindow(options, { v2: query, v3: query }, signal)
     const names = list.map(nameOf)
     const { v2, v3, again } = read
     if (list.length > 1 && (isRefused(v2) || isRefused(v3))) {
-      lists.push(...list.map((key) => [key]))
+      lists.push(...list.map((key) => ({ list: [key], reads })))
       continue
     }
     if (v2.kind !== 'rows' || v3.kind !== 'rows') {
-      for (const name of names) kept.push(...(before.get(name) ?? []).map(toUnknown))
+      if (reads < MAX_READS) lists.push({ list, reads: reads + 1 })
+      else for (const name of names) kept.push(...(before.get(name) ?? []).map(toUnknown))
       continue
     }
     const asked = new Set(names)

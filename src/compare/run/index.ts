@@ -1,3 +1,4 @@
+export { type AskAdapter, createAdapterAnswers } from './adapter-answers.ts'
 export { createAdapterSide } from './adapter-side.ts'
 export { type Checkpoint, readCheckpoint } from './checkpoint.ts'
 export { DAY_MS, formatDay, parseDay } from './days.ts'

@@ -12,7 +12,7 @@ export interface ComparedSide {
   readonly name: 'V2' | 'V3'
   /**
    * Reads one page of the set: within the rate limit of the side, again where a service says so, and within a bound of time.
-   * Errors: those of `readUpstream`; `ADP_UPSTREAM_PROTOCOL` for an answer that is no page. Rejects with the reason of the signal.
+   * Errors: those of `readUpstream`; `ADP_UPSTREAM_PROTOCOL` for an answer that is not a page. Rejects with the reason of the signal.
    */
   page(query: string, signal: AbortSignal): Promise<SidePage>
 }
@@ -24,10 +24,10 @@ export interface ComparedSide {
  */
 export function readSidePage(json: unknown): SidePage {
   const page = isObject(json) && isObject(json['d']) ? json['d'] : json
-  if (!isObject(page)) throw brokenPage('is no collection')
+  if (!isObject(page)) throw brokenPage('is not a collection')
   const rows = page['value'] ?? page['results']
-  if (!Array.isArray(rows)) throw brokenPage('is no collection')
-  if (!rows.every(isObject)) throw brokenPage('has a row that is no object')
+  if (!Array.isArray(rows)) throw brokenPage('is not a collection')
+  if (!rows.every(isObject)) throw brokenPage('has a row that is not an object')
   const link = page['@odata.nextLink'] ?? page['__next']
   if (link === undefined || link === null) return { rows, next: undefined }
   const query = typeof link === 'string' ? queryOf(link) : ''

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 
 import type { SideAnswer } from '../../../src/compare/live/ask-sides.ts'
 import { plainly } from '../../../src/compare/live/findings.ts'
-import { type FollowedMark, followMarks, type FollowResult } from '../../../src/compare/live/follow-marks.ts'
+import { followMarks, type FollowResult } from '../../../src/compare/live/follow-marks.ts'
+import type { FollowedMark } from '../../../src/compare/live/read-marks.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
 const markOf = (learner: string, event = 'e1'): FollowedMark => ({
@@ -28,17 +29,29 @@ interface Followed {
   readonly result: FollowResult
   readonly verdicts: Readonly<Record<string, string>>
   readonly askedMs: readonly number[]
+  /** Calls of the side that served the marks. */
+  readonly askedServing: number
+}
+
+interface Choices {
+  readonly stopMs?: number
+  readonly callMs?: number
+  /** Answers of the side that served the marks. */
+  readonly serving?: readonly SideAnswer[]
+  readonly storedWithinMs?: number
+  readonly isCorrection?: boolean
 }
 
 /** Follows marks for 3 s, with one answer after the other; the last of them stays. */
 async function follow(
   marks: readonly FollowedMark[],
   answers: readonly SideAnswer[],
-  { stopMs = Infinity, callMs = 0 } = {},
+  { stopMs = Infinity, callMs = 0, serving = [], storedWithinMs = 0, isCorrection = true }: Choices = {},
 ): Promise<Followed> {
   const clock = createManualClock()
   const stop = new AbortController()
   const askedMs: number[] = []
+  let askedServing = 0
   if (stopMs < Infinity) clock.after(stopMs, () => stop.abort())
   const following = followMarks(marks, {
     ask: async () => {
@@ -47,9 +60,19 @@ async function follow(
       if (callMs > 0) await new Promise<void>((resolve) => clock.after(callMs, resolve))
       return answer
     },
+    serving: {
+      ask: () => {
+        askedServing += 1
+        return Promise.resolve(serving[Math.min(askedServing, serving.length) - 1] ?? silence)
+      },
+      receivedMs: 0,
+      storedWithinMs,
+      isCorrection: () => isCorrection,
+    },
     compare: ({ mark }, seen) => {
       if (seen === undefined) return plainly('onlyV2')
-      return plainly(seen['MinutesLate'] === mark['MinutesLate'] ? 'same' : 'differs')
+      const isSame = ['ExternalID', 'RecordedOn', 'MinutesLate'].every((name) => seen[name] === mark[name])
+      return plainly(isSame ? 'same' : 'differs')
     },
     clock,
     settleMs: 3_000,
@@ -61,7 +84,7 @@ async function follow(
   const verdicts = Object.fromEntries(
     result.compared.map(({ followed, comparison }) => [followed.learner, comparison.verdict]),
   )
-  return { result, verdicts, askedMs }
+  return { result, verdicts, askedMs, askedServing }
 }
 
 describe('marks that are followed', () => {
@@ -106,5 +129,66 @@ describe('marks that are followed', () => {
     const { verdicts, askedMs } = await follow([ann], [shows(), shows(ann)], { callMs: 4_000 })
     expect(verdicts).toEqual({ ann: 'same' })
     expect(askedMs).toEqual([0, 4_000])
+  })
+})
+
+describe('marks of which another instance has seen a newer one', () => {
+  const id = '00000000-0000-4000-8000-000000000001'
+  const otherId = '00000000-0000-4000-8000-000000000002'
+  const of = (fields: object): FollowedMark => {
+    const plain = markOf('ann')
+    return {
+      ...plain,
+      mark: { ...plain.mark, ExternalID: id, RecordedOn: '2026-06-10T10:00:00Z', ...fields },
+    }
+  }
+  const ann = of({})
+  const corrected = of({ RecordedOn: '2026-06-10T10:00:02.5Z', MinutesLate: 9 })
+  const again = of({ RecordedOn: '2026-06-10T10:00:03Z', MinutesLate: 12 })
+
+  it.each<[string, { other: readonly FollowedMark[]; serving: readonly FollowedMark[] } & Omit<Choices, 'serving'>, string]>([
+    ['the other side shows it first, and then both do', { other: [ann, corrected], serving: [corrected] }, 'same'],
+    ['both sides show it', { other: [corrected], serving: [corrected] }, 'superseded'],
+    ['the other side shows an older one', { other: [of({ RecordedOn: '2026-06-10T09:59:00Z', MinutesLate: 1 })], serving: [corrected] }, 'differs'],
+    ['the other side alone shows it', { other: [corrected], serving: [ann] }, 'differs'],
+    ['the other side shows it an hour later', { other: [of({ RecordedOn: '2026-06-10T11:00:02Z', MinutesLate: 9 })], serving: [corrected] }, 'differs'],
+    ['both show one that was recorded in the future', { other: [of({ RecordedOn: '2026-06-10T11:00:00Z' })], serving: [of({ RecordedOn: '2026-06-10T11:00:00Z' })] }, 'differs'],
+    ['the other side shows it otherwise', { other: [of({ ...corrected.mark, MinutesLate: 8 })], serving: [corrected] }, 'differs'],
+    ['both show it within the precision of the time', { other: [of({ RecordedOn: '2026-06-10T10:00:00.3Z', MinutesLate: 9 })], serving: [of({ RecordedOn: '2026-06-10T10:00:00.3Z', MinutesLate: 9 })] }, 'differs'],
+    ['both show it with another id and the same time', { other: [of({ ExternalID: otherId })], serving: [of({ ExternalID: otherId })] }, 'differs'],
+    ['both show another id without a time', { other: [of({ ExternalID: otherId, RecordedOn: null })], serving: [of({ ExternalID: otherId, RecordedOn: null })] }, 'superseded'],
+    ['a third one comes, and the sides agree later', { other: [corrected, again], serving: [again] }, 'superseded'],
+    ['a third one comes, and the sides do not agree', { other: [corrected], serving: [again] }, 'differs'],
+    ['the service may have stored the first one so late', { other: [corrected], serving: [corrected], storedWithinMs: 2_600 }, 'differs'],
+    ['it has the content of the first one where that cannot be', { other: [corrected], serving: [corrected], isCorrection: false }, 'differs'],
+  ])('are judged by both sides: %s', async (_case, { other, serving, ...choices }, expected) => {
+    // It is shown once it may have been recorded, so not at the first read.
+    const answers = [shows(), shows(), shows(), ...other.map((mark) => shows(mark))]
+    const { verdicts, result } = await follow([ann], answers, { ...choices, serving: serving.map((mark) => shows(mark)) })
+    expect(verdicts).toEqual(expected === 'superseded' ? {} : { ann: expected })
+    expect(result.skipped).toBe(expected === 'superseded' ? 'superseded' : undefined)
+  }) // prettier-ignore
+
+  it('are differences where a reply without a record leaves nothing to tell a newer one by', async () => {
+    const bare = markOf('ann')
+    const { verdicts, askedServing } = await follow([bare], [shows(corrected)], {
+      serving: [shows(corrected)],
+    })
+    expect(verdicts).toEqual({ ann: 'differs' })
+    expect(askedServing).toBe(0)
+  })
+
+  it('are unknown where the side that served them cannot be read', async () => {
+    for (const serving of [silence, { kind: 'unknown' }] as const) {
+      const { verdicts } = await follow([ann], [shows(), shows(), shows(), shows(corrected)], {
+        serving: [serving],
+      })
+      expect(verdicts).toEqual({ ann: 'unknown' })
+    }
+  })
+
+  it('cost no call where nothing newer is seen', async () => {
+    const { askedServing } = await follow([ann], [shows(late(ann))])
+    expect(askedServing).toBe(0)
   })
 })

@@ -1,15 +1,20 @@
-import { backgroundClock } from '../clock.ts'
-import { createLiveLearning, type LiveLearning, noLearning } from '../compare/learn/index.ts'
-import { fieldOf, type OfferedExchange } from '../compare/live/index.ts'
-import type { RolloutStore } from '../rollout/index.ts'
-import type { BatchLimits } from '../v2/index.ts'
+import { backgroundClock } from '../../clock.ts'
+import { createLiveLearning, type LiveLearning, noLearning } from '../../compare/learn/index.ts'
+import { fieldOf, type OfferedExchange } from '../../compare/live/index.ts'
+import type { BatchLimits } from '../../v2/index.ts'
+import type { Note } from './messages.ts'
+import type { ThreadStores } from './thread-stores.ts'
 
 /** Counts what V2's replies show of the interface of each partner; without a store nothing is kept. */
-export function toLearning(
-  store: Pick<RolloutStore, 'updateEvidence'> | undefined,
+export function createLearning(
+  store: ThreadStores['learned'] | undefined,
   limits: () => BatchLimits,
+  note: (note: Note) => void,
 ): LiveLearning {
-  return store === undefined ? noLearning : createLiveLearning({ store, clock: backgroundClock, limits })
+  if (store === undefined) return noLearning
+  const onFailure = (partner: string, code: string): void =>
+    note({ kind: 'learnedNotKept', event: { partner, code } })
+  return createLiveLearning({ store, clock: backgroundClock, limits, onFailure })
 }
 
 /** Shows an exchange that V2 served to the counts; any other says nothing of V2. */
@@ -21,7 +26,7 @@ export function learnFrom(learning: Pick<LiveLearning, 'observe'>, exchange: Off
     kind: isWrite ? exchange.kind : 'read',
     request: {
       contentType: isWrite ? exchange.request.contentType : undefined,
-      accept: isWrite ? exchange.request.accept : exchange.accept,
+      isGeneric: isWrite && exchange.isGeneric,
       body: isWrite ? exchange.body : undefined,
     },
     reply: {

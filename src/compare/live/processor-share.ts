@@ -1,0 +1,47 @@
+import type { Clock } from '../../clock.ts'
+import { waitFor } from '../../clock/wait-for.ts'
+
+/** The processor time that comparisons may use. */
+export interface ProcessorShare {
+  /** Resolves once time is left, in a turn of its own; at once after the end of the adapter. */
+  begin(): Promise<void>
+}
+
+export interface ProcessorShareOptions {
+  readonly clock: Clock
+  /** Processor time that was used since the start, ms. */
+  readonly usedMs: () => number
+  /** Runs work in a turn of its own. */
+  readonly later: (act: () => void) => void
+  readonly stopped: AbortSignal
+}
+
+/** Of one processor. Comparing, and the collections of garbage after it, take caches and cores from the threads that serve clients. */
+const SHARE = 1 / 10
+/** Unused time is kept up to here. */
+const MOST_SAVED_MS = 50
+/** How often work that waits asks whether there is time. */
+const ASK_MS = 10
+
+/** Creates the account of one thread: time adds to it, work takes from it, and waits while nothing is left. */
+export function createProcessorShare(options: ProcessorShareOptions): ProcessorShare {
+  const { clock, usedMs, later, stopped } = options
+  let savedMs = MOST_SAVED_MS
+  let [seenMs, seenUsedMs] = [clock.nowMs(), usedMs()]
+  const save = (): void => {
+    const [now, used] = [clock.nowMs(), usedMs()]
+    savedMs = Math.min(MOST_SAVED_MS, savedMs + (now - seenMs) * SHARE - (used - seenUsedMs))
+    seenMs = now
+    seenUsedMs = used
+  }
+  return {
+    begin: async () => {
+      save()
+      while (savedMs <= 0 && !stopped.aborted) {
+        await waitFor(ASK_MS, clock, stopped)
+        save()
+      }
+      await new Promise<void>(later)
+    },
+  }
+}

@@ -1,0 +1,104 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+
+import { createLiveLimits } from '../../../src/app/live-limits.ts'
+import type { FromThread, ThreadStart } from '../../../src/app/comparison/messages.ts'
+import { toPostedPartners } from '../../../src/app/comparison/posted-values.ts'
+import { startComparisonThread } from '../../../src/app/comparison/start-thread.ts'
+import { toPartners } from '../../../src/app/to-partners.ts'
+import { parseConfig, Secret } from '../../../src/config/index.ts'
+
+const rule = {
+  name: 'code-letter',
+  path: 'SchoolAttendanceCode',
+  reason: 'V2 shows the letter',
+  owner: 'attendance team',
+  expires: '2099-01-01',
+  when: { kind: 'value', v2Class: 'code:*' },
+}
+
+/** What a thread begins with: a partner with everything that its configuration may have. */
+function startOf(change: Partial<ThreadStart> = {}): ThreadStart {
+  const config = parseConfig({
+    upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' }, v2: { baseUrl: 'http://127.0.0.1:2' } },
+    partners: [
+      {
+        id: 'acme',
+        match: { header: { name: 'x-partner', value: 'acme' } },
+        stage: 'shadow',
+        errorMessages: { ATT_VAL_2: 'No such event.' },
+        compare: { rules: [rule] },
+        v3: {
+          subscriptionKey: new Secret('key'),
+          auth: {
+            mode: 'clientCredentials',
+            tokenUrl: 'http://127.0.0.1:3/token',
+            clientId: 'client',
+            clientSecret: new Secret('secret'),
+            scope: 'scope',
+          },
+        },
+      },
+    ],
+    journal: { url: 'sqlite:x.db' },
+  })
+  const { baseUrl, timeouts } = config.upstreams.v3
+  return {
+    limits: createLiveLimits(config.limits).batch(),
+    partners: toPostedPartners(toPartners(config), config),
+    ...{
+      baseUrl: baseUrl.href,
+      timeouts,
+      aheadMs: 0,
+      hasStore: false,
+      isObserved: false,
+      nice: 19,
+      silent: [],
+    },
+    ...change,
+  }
+}
+
+/** The nice values of this process's threads. */
+const niceValues = (): readonly number[] =>
+  readdirSync('/proc/self/task').map((id) => {
+    const fields = readFileSync(`/proc/self/task/${id}/stat`, 'latin1').split(') ').at(-1)?.split(' ')
+    return Number(fields?.[16])
+  })
+
+describe('the thread of comparisons', () => {
+  it('takes a partner with all that it may have, answers, and ends', async () => {
+    const messages: FromThread[] = []
+    const ends: unknown[] = []
+    const thread = startComparisonThread(
+      startOf(),
+      (message) => messages.push(message),
+      (cause) => ends.push(cause),
+    )
+    thread.post({ kind: 'wrote', writes: [{ partner: 'acme', keys: 'key\n' }] })
+    thread.close()
+    const expected = [{ kind: 'notes', notes: [{ kind: 'wrote', keys: 2 }] }, { kind: 'closed' }]
+    await vi.waitFor(() => expect(messages).toEqual(expected), 20_000)
+    await thread.terminate()
+    expect(ends).toEqual([undefined])
+  })
+
+  it.runIf(process.platform === 'linux')(
+    'leaves the processor to the threads that serve clients',
+    async () => {
+      const answered = Promise.withResolvers<FromThread>()
+      const thread = startComparisonThread(startOf(), answered.resolve, () => undefined)
+      onTestFinished(() => thread.terminate())
+      thread.post({ kind: 'wrote', writes: [{ partner: 'acme', keys: 'key\n' }] })
+      await answered.promise
+      expect(niceValues().filter((nice) => nice === 19)).toHaveLength(1)
+    },
+  )
+
+  it('reports what ended it', async () => {
+    const ended = Promise.withResolvers<unknown>()
+    startComparisonThread(startOf({ baseUrl: 'no address' }), () => undefined, ended.resolve)
+    expect(await ended.promise).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_URL' })
+  })
+})

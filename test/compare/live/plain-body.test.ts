@@ -1,0 +1,56 @@
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+
+import { describe, expect, it } from 'vitest'
+
+import { type OfferedRead, type OfferedReply, sizeOf } from '../../../src/compare/live/offered-exchange.ts'
+import { plainBody } from '../../../src/compare/live/plain-body.ts'
+
+const MIB = 1_048_576
+const replyOf = (encoding: string | undefined, body: Buffer): OfferedReply => ({
+  status: 200,
+  fields: encoding === undefined ? [] : ['Content-Encoding', encoding],
+  body,
+})
+const sizeOfReply = (reply: OfferedReply): number => sizeOf({ query: '', reply } as OfferedRead)
+
+/** Text that is compressed to about a third. */
+const text = Buffer.from(Array.from({ length: 9_000 }, (_, at) => `${at * 7_919} mark`).join(' '))
+
+describe('the body of a reply without its encoding', () => {
+  const encodings: [string | undefined, (body: Buffer) => Buffer][] = [
+    [undefined, (body) => body],
+    ['gzip', gzipSync],
+    [' X-GZIP ', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+  ]
+  it.each(encodings)(
+    'is what it was before %s, and no longer than what was counted for it',
+    async (encoding, encode) => {
+      const reply = replyOf(encoding, encode(text))
+      expect(await plainBody(reply)).toEqual(text)
+      expect(sizeOfReply(reply)).toBeGreaterThanOrEqual(text.length)
+      const large = replyOf(encoding, encode(Buffer.alloc(64 * MIB, 'a')))
+      expect(sizeOfReply(large)).toBeLessThanOrEqual(
+        encoding === undefined ? 64 * MIB : MIB + (large.body?.length ?? 0),
+      )
+      if (encoding !== undefined) expect(await plainBody(large)).toBe('tooLarge')
+    },
+  )
+
+  it('counts with gzip by the length that it says, and is not read where it is longer', async () => {
+    const body = gzipSync(text)
+    expect(sizeOfReply(replyOf('gzip', body))).toBe(body.length + text.length)
+    const short = Buffer.from(body)
+    short.writeUInt32LE(100, short.length - 4)
+    expect(sizeOfReply(replyOf('gzip', short))).toBe(body.length + 100)
+    expect(await plainBody(replyOf('gzip', short))).toBe('tooLarge')
+  })
+
+  it('is not read where its bytes are not of the encoding', async () => {
+    for (const encoding of ['gzip', 'deflate', 'br', 'zstd']) {
+      expect(await plainBody(replyOf(encoding, Buffer.from('plain')))).toBe('encoding')
+      expect(await plainBody(replyOf(encoding, Buffer.alloc(0)))).toBe('encoding')
+    }
+  })
+})

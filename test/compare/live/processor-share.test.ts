@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest'
+
+import { createProcessorShare } from '../../../src/compare/live/processor-share.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+
+/** A thread whose processor time the test spends. */
+function createThread() {
+  const clock = createManualClock()
+  const stop = new AbortController()
+  let used = 0
+  const later = (act: () => void): void => void setImmediate(act)
+  const share = createProcessorShare({ clock, usedMs: () => used, later, stopped: stop.signal })
+  const work = async (ms: number): Promise<void> => {
+    await share.begin()
+    used += ms
+  }
+  return { clock, stop, share, work }
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+it('is a tenth of a processor', async () => {
+  const { clock, stop, work } = createThread()
+  let pieces = 0
+  const working = (async () => {
+    while (!stop.signal.aborted) {
+      await work(5)
+      pieces += 1
+    }
+  })()
+  for (let past = 0; past < 60_000; past += 10) {
+    await clock.pass(10)
+    await turn()
+    await turn()
+  }
+  expect((pieces * 5) / 6_000).toBeGreaterThan(0.95)
+  expect((pieces * 5) / 6_000).toBeLessThan(1.05)
+  stop.abort()
+  await clock.pass(10)
+  await working
+})
+
+it('saves little, and owes what one piece of work took', async () => {
+  const { clock, share, work } = createThread()
+  await clock.pass(60_000)
+  await work(1_050)
+  let isBegun = false
+  const begun = share.begin().then(() => (isBegun = true))
+  await clock.pass(9_900)
+  await turn()
+  expect(isBegun).toBe(false)
+  await clock.pass(120)
+  await turn()
+  expect(await begun).toBe(true)
+})
+
+it('lets all that waits go on at the end of the adapter', async () => {
+  const { stop, share, work } = createThread()
+  await work(1_000_000)
+  const waiting = [share.begin(), share.begin()]
+  stop.abort()
+  expect(await Promise.all(waiting)).toHaveLength(2)
+})
