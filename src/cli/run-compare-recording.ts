@@ -37,12 +37,13 @@ export async function runCompareRecording(options: CompareRecordingOptions): Pro
       key,
       rules,
       open: () => slicing.open(),
-      v3: sides?.v3,
+      v3: sides?.answer,
+      nowMs: Date.now,
       signal: stopping.signal,
       onDone: () => progress.advance(undefined),
     })
     progress.stop()
-    const { tally, from, to, complete, reads } = compared
+    const { tally, from, to, complete, reads, servedByV3 } = compared
     const run = newRunName(startedAt.getTime())
     const document = tally.toDocument({
       run,
@@ -57,6 +58,10 @@ export async function runCompareRecording(options: CompareRecordingOptions): Pro
     if (reads > 0)
       console.error(
         `markbridge: ${reads} recorded read(s) were left out: --v3 <url> sets them against what V3 answers now.`,
+      )
+    if (servedByV3 > 0)
+      console.error(
+        `markbridge: ${servedByV3} exchange(s) that V3 served were left out: their replies are the adapter's own.`,
       )
     return outcomeStatus[outcomeOf(document)]
   } finally {

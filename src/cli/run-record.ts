@@ -3,16 +3,21 @@ import type { Server } from 'node:http'
 
 import {
   createPseudonyms,
+  beginInSlices,
   createRecorder,
+  createRecordingTarget,
   listRecordings,
   openRecordingStore,
   readRecording,
   recordedKindOf,
+  type OfferedRecording,
   type Recorder,
   type RecordFate,
-  toExchange,
 } from '../compare/recording/index.ts'
+import { toPartner } from '../app/to-partner.ts'
+import { loadConfig } from '../config/index.ts'
 import { AdapterError, describeFileError } from '../errors.ts'
+import { createSlicing } from '../http/slices.ts'
 import { startListening } from '../http/server.ts'
 import { createRecordingRelay } from './recordings/recording-relay.ts'
 import { readRecordingKey } from './recordings/recording-key.ts'
@@ -63,24 +68,43 @@ export async function runRecord(options: RecordOptions): Promise<number> {
   const fates: Fates = { offered: 0, recorded: 0, dropped: 0, unfit: 0, tooLarge: 0, stopped: 0 }
   let failure: string | undefined
   const store = await openStore(options, pseudonyms ? undefined : secret)
-  const recorder = createRecorder({
-    store,
+  const target = createRecordingTarget({
+    open: () => Promise.resolve(store),
     // A key of this run alone, which ends with it: afterwards no one can undo a pseudonym.
     pseudonyms: pseudonyms ? createPseudonyms(randomBytes(32)) : undefined,
-    onFate: (fate) => {
-      fates[fate] += 1
-    },
     onStopped: (cause) => {
       failure = describeFileError(cause)
       console.error(`markbridge: recording has stopped: ${options.to}: ${failure}. Requests go on to V2.`)
     },
-    later: (act) => setImmediate(act),
+  })
+  const slicing = createSlicing()
+  const recorder = createRecorder({
+    begin: beginInSlices(slicing),
     maxExchangeBytes: MAX_EXCHANGE_BYTES,
   })
-  if (from !== undefined) await recordAgain(from, secret, recorder, fates)
-  else if (v2 !== undefined) await relayUntilStopped(v2, options, recorder, fates)
+  const partner = await defaultPartner()
+  const onFate = (fate: RecordFate): void => {
+    fates[fate] += 1
+  }
+  const offer: Offer = (exchange) => {
+    fates.offered += 1
+    recorder.offer({ target, partner, exchange, onFate })
+  }
+  if (from !== undefined) await recordAgain(from, secret, recorder, offer)
+  else if (v2 !== undefined) await relayUntilStopped(v2, options, recorder, offer)
   print(options, fates)
   return failure === undefined && (from === undefined || fates.recorded > 0) ? 0 : 1
+}
+
+type Offer = (exchange: OfferedRecording['exchange']) => void
+
+/** No configuration is read: what V3 would get follows from the default settings. */
+async function defaultPartner(): Promise<ReturnType<typeof toPartner>> {
+  const config = await loadConfig(undefined, { v3: 'http://127.0.0.1' })
+  const [partner] = config.partners
+  if (partner === undefined)
+    throw new AdapterError('ADP_INTERNAL', 'The default configuration has no partner.')
+  return toPartner(partner, undefined, undefined, config)
 }
 
 async function openStore({ to, maxBytes, maxAgeMs }: RecordOptions, key: Uint8Array | undefined) {
@@ -95,12 +119,10 @@ async function recordAgain(
   from: string,
   key: Uint8Array | undefined,
   recorder: Recorder,
-  fates: Fates,
+  offer: Offer,
 ): Promise<void> {
   for (const folder of await listRecordings(from)) {
-    const { exchange } = await readRecording(folder, key)
-    fates.offered += 1
-    recorder.offer(exchange)
+    offer((await readRecording(folder, key)).exchange)
     // One at a time: the queue is for traffic, and nothing of a folder is dropped.
     await recorder.idle()
   }
@@ -111,18 +133,13 @@ async function relayUntilStopped(
   v2: URL,
   { host, port, percent, forMs, json }: RecordOptions,
   recorder: Recorder,
-  fates: Fates,
+  offer: Offer,
 ): Promise<void> {
   const server = createRecordingRelay({
     v2,
     isRecorded: (method, target) =>
       recordedKindOf(method, target.split('?', 1)[0] ?? '') !== undefined && Math.random() * 100 < percent,
-    onExchange: (wire) => {
-      fates.offered += 1
-      const exchange = toExchange(wire, MAX_EXCHANGE_BYTES)
-      if (exchange === undefined) fates.tooLarge += 1
-      else recorder.offer(exchange)
-    },
+    onExchange: offer,
     maxCopyBytes: MAX_EXCHANGE_BYTES,
   })
   const used = await startListening(server, port, host)

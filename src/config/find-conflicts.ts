@@ -1,6 +1,7 @@
 import type { ErrorDetail } from '../errors.ts'
 import { findHidden } from './find-hidden.ts'
 import { findOperatorConflicts } from './find-operator-conflicts.ts'
+import { findRecordConflicts } from './find-record-conflicts.ts'
 import { findStageConflicts } from './find-stage-conflicts.ts'
 import { Secret } from './secret.ts'
 
@@ -35,6 +36,7 @@ export function findConflicts(input: unknown): ErrorDetail[] {
       ...findStageConflicts(partner, `partners[${index}]`, given),
       ...findIncomplete(membersOf(membersOf(partner['v3'])['auth']), `partners[${index}].v3.auth`),
     ]),
+    ...findRecordConflicts(partners.map(({ record }) => membersOf(record))),
     ...findHidden(partners.map(({ match }) => membersOf(match))).map(({ index, message }) =>
       fault(`partners[${index}].match`, message),
     ),

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 
+import { decodeKey, keySecret } from './key-secret.ts'
 import { Secret } from './secret.ts'
 
 /** For editors, which know no more of an address: `isAddress` decides. */
@@ -13,14 +14,6 @@ const url = z
   // Printing the configuration shows no password, wherever it came from.
   .transform((address) =>
     typeof address === 'string' && hasPassword(address) ? new Secret(address) : address,
-  )
-
-/** A key is 32 bytes, written as 64 hexadecimal digits or in base64. */
-const key = z
-  .instanceof(Secret, { error: 'must be { env: NAME } or { file: path }, never the key itself' })
-  .refine(
-    (secret) => secret.reveal() === '' || decodeKey(secret) !== undefined,
-    'must be 32 bytes: 64 hexadecimal digits, or base64',
   )
 
 const hours = (n: number): number => n * 3_600_000
@@ -39,7 +32,7 @@ export const journalSchema = z
           id: z
             .string()
             .regex(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores'),
-          key,
+          key: keySecret,
         }),
       )
       .max(16)
@@ -97,10 +90,4 @@ function hasPassword(text: string): boolean {
   if (!isPostgres(text)) return false
   const { password, search } = new URL(text)
   return password !== '' || /password/i.test(search)
-}
-
-function decodeKey(secret: Secret): Uint8Array | undefined {
-  const text = secret.reveal()
-  const bytes = /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, 'hex') : Buffer.from(text, 'base64')
-  return bytes.byteLength === 32 ? bytes : undefined
 }

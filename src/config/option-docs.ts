@@ -73,14 +73,18 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'rollout.guards.action':
     'back: the partner goes back one stage; hold: the unit keeps its share and no step forward is taken; notify: log and metric only.',
   'rollout.guards.coolDownMs': 'Time in milliseconds after a guard has acted before it may act again.',
-  'rollout.evidence': 'What has to be compared before rollout advise says ready.',
+  'rollout.evidence': 'What has to be seen and compared before rollout advise says ready.',
   'rollout.evidence.limit':
     'Limit of the share of learners and days that differ: its upper confidence bound has to be below. 0.005 takes 598 of them without a difference.',
   'rollout.evidence.confidence': 'Confidence of that bound.',
   'rollout.evidence.comparedShare': 'Share of the sample that has to have been compared.',
   'rollout.evidence.schoolShare':
     'Share of the counted learners and days that one school may make up; a partner with fewer than five schools needs more than the default.',
-  'rollout.evidence.days': 'Days on which requests have to have been compared.',
+  'rollout.evidence.days':
+    'Days on which requests have to have been compared, and days that the partner has to have been at its stage.',
+  'rollout.evidence.records': 'Distinct records that have to have been seen on the side that serves.',
+  'rollout.evidence.batches': 'Batches that have to have been seen there.',
+  'rollout.evidence.codes': 'Different attendance codes that have to have been seen there.',
   'rollout.evidence.traits':
     'What at least one compared record has to have had: late (minutes), comment, correction (of an earlier mark).',
   partners: 'The partners; the first one whose match fits a request serves it. A reload changes them.',
@@ -156,6 +160,17 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'partners[].compare.rules[].when.ignoreCase': 'true: the texts are equal in one case.',
   'partners[].compare.rules[].when.cutTo': 'The text of V3 is that of V2, cut to this many characters.',
   'partners[].compare.rules[].when.maxShiftSeconds': 'The times are at most this many seconds apart.',
+  'partners[].record':
+    'Keeps exchanges of this partner as files (docs/comparison.md); key or pseudonyms is required. A reload changes it.',
+  'partners[].record.to':
+    'Folder of the recordings, for this partner alone; it is created where it is missing.',
+  'partners[].record.percent': 'Share of the exchanges that is recorded, in percent.',
+  'partners[].record.key': 'Encrypts recordings: 32 bytes, as 64 hexadecimal digits or base64.',
+  'partners[].record.pseudonyms':
+    'true: replace every id, name and text, under a key that ends with the process. With key: under that one, in all processes alike.',
+  'partners[].record.pseudonyms.key': '32 bytes: 64 hexadecimal digits, or base64.',
+  'partners[].record.maxBytes': 'Bound of the folder in bytes: the oldest recordings are removed first.',
+  'partners[].record.maxAgeDays': 'Days after which a recording is removed.',
   'partners[].v3': 'How V3 is called for this partner.',
   'partners[].v3.writeMode':
     'single: one POST per record; batch: V3 $batch; auto: $batch where V3 accepts it.',

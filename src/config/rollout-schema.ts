@@ -68,6 +68,9 @@ export const rolloutSchema = z.strictObject({
       comparedShare: z.number().min(0).max(1).default(0.9),
       schoolShare: z.number().min(0.01).max(1).default(0.2),
       days: z.int().min(0).max(90).default(5),
+      records: z.int().min(1).max(1_000_000).default(1_000),
+      batches: z.int().min(1).max(1_000_000).default(100),
+      codes: z.int().min(1).max(100).default(4),
       traits: z
         .array(z.enum(['late', 'comment', 'correction']))
         .max(3)

@@ -2,6 +2,7 @@ import * as z from 'zod'
 
 import { compareSchema } from './compare-schema.ts'
 import { journalSchema } from './journal-schema.ts'
+import { recordSchema } from './record-schema.ts'
 import { parseAddressRange } from '../http/address-list.ts'
 import { isLoopback } from '../http/loopback.ts'
 import { readTarget } from '../http/request-target.ts'
@@ -211,6 +212,7 @@ const partner = z.strictObject({
   changeProcessName: z.string().max(255).nullable().default('Markbridge'),
   reads: partnerReads.prefault({}),
   compare: compareSchema.prefault({}),
+  record: recordSchema.optional(),
   v3: partnerV3.prefault({}),
 })
 

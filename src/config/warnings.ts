@@ -10,6 +10,7 @@ export function warningsOf(config: Config, workers: number, today: string): read
     ...keyWarnings(config, workers),
     ...approvalWarnings(config),
     ...unitWarnings(config),
+    ...stateFileWarnings(config),
     ...ruleWarnings(config, today),
   ]
 }
@@ -60,6 +61,18 @@ function unitWarnings({ partners }: Config): readonly string[] {
         `partner ${id} has no canary.header: where tokens are opaque or have no claim "${canary.claim}", canary has one unit per key, ` +
         'and all schools behind a key move at once. Name a header that tells schools apart.',
     )
+}
+
+/** Beside an SQLite journal there is a file by default. */
+function stateFileWarnings({ journal, rollout, upstreams, partners }: Config): readonly string[] {
+  const url = journalUrlOf(journal)
+  const hasV2 = upstreams.v2 !== undefined || partners.some(({ v2 }) => v2.baseUrl !== undefined)
+  if (url === 'none' || url.startsWith('sqlite:') || rollout.stateFile !== undefined || !hasV2) return []
+  return [
+    'the journal is in PostgreSQL and rollout.stateFile is not set: an instance that starts while the database is down does not know the ' +
+      'stages of its partners and is not ready, and a stageOverride that the database has not followed is forgotten at a restart. ' +
+      'Name a file of each instance, such as /var/lib/markbridge/stages.json.',
+  ]
 }
 
 const usesCanary = ({ percent, always, never }: PartnerConfig['canary']): boolean =>

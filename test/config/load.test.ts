@@ -123,7 +123,7 @@ describe('loadConfig', () => {
     expect(shown[1]).toMatch(/^ {2}key0 \(line \d+, column 1\): is not a key of the configuration/)
     expect(error.details).toHaveLength(count + 1)
     expect(error.details.at(-1)?.message).toBe('the key key0 is duplicated, first at line 2, column 1')
-  }, 20_000)
+  })
 
   it('names a file that cannot be read', async () => {
     const path = join(folder, 'none.yaml')

@@ -37,6 +37,9 @@ describe('rollout', () => {
         comparedShare: 0.9,
         schoolShare: 0.2,
         days: 5,
+        records: 1_000,
+        batches: 100,
+        codes: 4,
         traits: ['late', 'comment', 'correction'],
       },
     })

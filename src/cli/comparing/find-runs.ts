@@ -5,7 +5,7 @@ import { MAX_DOCUMENT_BYTES, readRunDocument } from '../../compare/read-run-docu
 import type { RunDocument } from '../../compare/run-document.ts'
 import { AdapterError, describeFileError } from '../../errors.ts'
 
-/** A file of a folder of runs; `fault` says why it is no run. */
+/** A file of a folder of runs; `fault` says why it is not a run. */
 export interface FoundRun {
   readonly name: string
   readonly document?: RunDocument

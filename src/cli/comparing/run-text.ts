@@ -72,7 +72,9 @@ function formatNoise({ noise, askedAgain }: RunDocument): readonly string[] {
   const again = askedAgain === 0 ? [] : [`${askedAgain.toLocaleString('en')} records were asked again.`]
   const own = noise.measured
     ? [
-        `${noise.records.toLocaleString('en')} records differ between two reads of V2, which is no difference.`,
+        noise.records === 0
+          ? 'Two reads of V2 agree.'
+          : `${noise.records.toLocaleString('en')} records differ between two reads of V2; these fields do not count.`,
       ]
     : []
   return again.length + own.length === 0 ? [] : ['', ...own, ...again]

@@ -1,13 +1,14 @@
 import { readFile } from 'node:fs/promises'
 
 import { readVariable } from '../../config/environment.ts'
+import { decodeKey, Secret } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 
 /** Reads the key of recordings from `env:NAME` or `file:path`: 32 bytes, as 64 hexadecimal digits or in base64. Error: `ADP_CONFIGURATION`. */
 export async function readRecordingKey(source: string): Promise<Uint8Array> {
   const text = await read(source)
-  const bytes = /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, 'hex') : Buffer.from(text, 'base64')
-  if (bytes.length === 32) return bytes
+  const bytes = decodeKey(new Secret(text))
+  if (bytes !== undefined) return bytes
   throw new AdapterError(
     'ADP_CONFIGURATION',
     `The key of ${source} must be 32 bytes: 64 hexadecimal digits, or base64 (openssl rand -hex 32).`,

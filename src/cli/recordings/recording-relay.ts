@@ -67,6 +67,7 @@ function relay(request: IncomingMessage, response: ServerResponse, options: Rela
         target: url,
         request: { fields: request.rawHeaders, body: sent() },
         reply: { status, reason, fields: reply.rawHeaders, body: received() },
+        served: 'v2',
         receivedMs,
         durationMs: Date.now() - receivedMs,
       })

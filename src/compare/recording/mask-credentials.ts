@@ -16,10 +16,10 @@ const keptHeaders: ReadonlySet<string> = new Set([
   'retry-after',
 ])
 
-/** Query options whose values are kept: those of OData, which hold no credentials. */
-const keptOption = /^(?:%24|\$)(?:filter|select|expand|orderby|top|skip|count|format|search|skiptoken)$/i
+/** Query options whose values are kept: those of OData, which hold no credentials; V2 also takes them without `$` (service.md 1.1). */
+const keptOption = /^(?:%24|\$)?(?:filter|select|expand|orderby|top|skip|count|format|search|skiptoken)$/i
 
-const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)([ \t]*:)(.*)$/
+const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:/
 const REQUEST = /^([A-Za-z]+[ \t]+)(\S+)([ \t]+HTTP\/\d.*)$/
 /**
  * A token of JWT form, with what stands right before it, and what follows the word bearer: neither belongs into any text. It starts where a run
@@ -27,6 +27,8 @@ const REQUEST = /^([A-Za-z]+[ \t]+)(\S+)([ \t]+HTTP\/\d.*)$/
  */
 const TOKEN =
   /(?<![\w-])(?=[\w-]*?\beyJ[\w-]{8})[\w-]+\.[\w-]{8,}\.[\w-]*|\b(?:bearer|basic)[ \t]+[\w.~+/-]{16,}=*/gi
+/** What each token has: in most texts there is none, and this takes a small part of the time. */
+const TOKEN_HINT = /eyj|bearer|basic/i
 /** Where the token starts in such a run. */
 const TOKEN_START = /\b(?:eyJ|(?:bearer|basic)[ \t])/i
 
@@ -35,9 +37,9 @@ export const isKeptHeader = (name: string): boolean => keptHeaders.has(name.toLo
 
 /**
  * Masks the values of all header lines that are not on the list, and credentials in request lines, with as many `x`: lengths and
- * offsets stay. `text` is Latin-1, in lines of any end; a body of JSON has no line of this form.
+ * offsets stay. `text` is Latin-1, in lines of any end; a body of JSON has no line of this form. `known` remembers lines of the same message.
  */
-export function maskLines(text: string): string {
+export function maskLines(text: string, known: Map<string, MaskedLine> = new Map()): string {
   let isMasked = false
   return text
     .split(/(\r\n|\n|\r)/)
@@ -45,23 +47,46 @@ export function maskLines(text: string): string {
       if (n % 2 === 1) return line
       // A folded line goes on with the header before (RFC 9112 5.2).
       if (isMasked && /^[ \t]+\S/.test(line)) return maskValue(line)
-      const header = HEADER.exec(line)
-      isMasked = header !== null && !isKeptHeader(header[1] ?? '')
-      if (header !== null && isMasked)
-        return `${header[1] ?? ''}${header[2] ?? ''}${maskValue(header[3] ?? '')}`
-      const request = REQUEST.exec(line)
-      if (request !== null) return `${request[1] ?? ''}${maskTarget(request[2] ?? '')}${request[3] ?? ''}`
-      return maskTokens(line)
+      let found = known.get(line)
+      if (found === undefined) {
+        found = maskLine(line)
+        if (known.size < MAX_LINES) known.set(line, found)
+      }
+      isMasked = found.isMasked
+      return found.shown
     })
     .join('')
 }
 
+/** Lines that are remembered: those of the head of one part are those of the next. */
+const MAX_LINES = 1_000
+
+/** A line as it is shown; `isMasked`: it is a header of which the value is not. */
+export interface MaskedLine {
+  readonly shown: string
+  readonly isMasked: boolean
+}
+
+function maskLine(line: string): MaskedLine {
+  const name = HEADER.exec(line)?.[1]
+  if (name !== undefined && !isKeptHeader(name)) {
+    const value = line.indexOf(':') + 1
+    return { shown: line.slice(0, value) + maskValue(line.slice(value)), isMasked: true }
+  }
+  const request = REQUEST.exec(line)
+  if (request === null) return { shown: maskTokens(line), isMasked: false }
+  const shown = `${request[1] ?? ''}${maskTarget(request[2] ?? '')}${request[3] ?? ''}`
+  return { shown, isMasked: false }
+}
+
 /** Masks what looks like a token. */
-export const maskTokens = (text: string): string =>
-  text.replaceAll(TOKEN, (found) => {
+export function maskTokens(text: string): string {
+  if (!TOKEN_HINT.test(text)) return text
+  return text.replaceAll(TOKEN, (found) => {
     const start = found.search(TOKEN_START)
     return `${found.slice(0, start)}${maskValue(found.slice(start))}`
   })
+}
 
 /** Masks user and password of a URL, and the values of all options of its query that are not OData's. */
 export function maskTarget(target: string): string {
@@ -87,4 +112,4 @@ export function maskQuery(query: string): string {
     .join('&')
 }
 
-const maskValue = (value: string): string => value.replaceAll(/[^\s]/g, 'x')
+const maskValue = (value: string): string => value.replaceAll(/\S+/g, ({ length }) => 'x'.repeat(length))

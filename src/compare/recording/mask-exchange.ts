@@ -1,26 +1,34 @@
-import type { Exchange } from './exchange.ts'
-import { isKeptHeader, maskLines, maskTarget, maskTokens } from './mask-credentials.ts'
+import type { Slices } from '../../http/slices.ts'
+import { type Exchange, headerOf } from './exchange.ts'
+import { isKeptHeader, type MaskedLine, maskLines, maskTarget, maskTokens } from './mask-credentials.ts'
 import { splitMessage } from './split-message.ts'
 
+/** The cost of a byte, and of a piece besides, in bytes of a batch that is decoded. */
+const [BYTE_WORK, PIECE_WORK] = [2, 512]
+
 /** Takes credentials out of an exchange: headers that are not on the list, options of queries that are not OData's, tokens in texts. */
-export function maskExchange(exchange: Exchange): Exchange {
+export async function maskExchange(exchange: Exchange, slices: Slices): Promise<Exchange> {
   const { target, contentType, body, reply } = exchange
   return {
     ...exchange,
     target: maskTarget(target),
-    body: maskBody(body, contentType),
+    body: await maskBody(body, contentType, slices),
     reply: {
       ...reply,
       headers: reply.headers.filter(([name]) => isKeptHeader(name)),
-      body: maskBody(reply.body, reply.headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1]),
+      body: await maskBody(reply.body, headerOf(reply.headers, 'content-type'), slices),
     },
   }
 }
 
-function maskBody(body: Buffer, contentType: string | undefined): Buffer {
-  const masked = splitMessage(body, contentType).map(({ isFraming, bytes }) => {
+async function maskBody(body: Buffer, contentType: string | undefined, slices: Slices): Promise<Buffer> {
+  const masked: Buffer[] = []
+  const known = new Map<string, MaskedLine>()
+  for (const { isFraming, bytes } of splitMessage(body, contentType)) {
     const text = bytes.toString('latin1')
-    return Buffer.from(isFraming ? maskLines(text) : maskTokens(text), 'latin1')
-  })
+    const shown = isFraming ? maskLines(text, known) : maskTokens(text)
+    masked.push(shown === text ? bytes : Buffer.from(shown, 'latin1'))
+    if (slices.spend(bytes.length * BYTE_WORK + PIECE_WORK)) await slices.next()
+  }
   return Buffer.concat(masked)
 }

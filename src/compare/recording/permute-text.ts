@@ -101,7 +101,7 @@ const alphabets = new Map<string, Alphabet>()
 const known = new Map<string, Alphabet | null>()
 const MAX_KNOWN = 4_096
 
-/** The characters that may stand for one; null: it is no letter and no digit, and is kept. */
+/** The characters that may stand for one; null: neither a letter nor a digit: it is kept. */
 function alphabetOf(character: string): Alphabet | null {
   const own = known.get(character)
   if (own !== undefined) return own

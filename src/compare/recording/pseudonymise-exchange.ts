@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 
 import { AdapterError } from '../../errors.ts'
-import { decodeBatchReply, inspectBatch, noBatchLimits } from '../../v2/index.ts'
+import type { Slices } from '../../http/slices.ts'
+import { type DecodedReply, inspectBatchInSlices, noBatchLimits, openReplyDecoding } from '../../v2/index.ts'
 import { type Exchange, headerOf } from './exchange.ts'
 import { pseudonymiseJson } from './pseudonymise-json.ts'
 import { pseudonymiseLines } from './pseudonymise-lines.ts'
@@ -14,28 +15,33 @@ const COUNT_SLACK = 10
 
 /**
  * An exchange with every id, name and text replaced, once its credentials are masked. Undefined where the result would not be the same
- * case: a batch that cannot be decoded, or one that is decoded otherwise afterwards.
- * `pause` lets others run between its parts.
+ * case, or would take too long at once: a batch that cannot be decoded, or is decoded otherwise afterwards; values above 4 KiB.
  */
 export async function pseudonymiseExchange(
   pseudonyms: Pseudonyms,
   exchange: Exchange,
-  pause: () => Promise<void> = () => Promise.resolve(),
+  slices: Slices,
 ): Promise<Exchange | undefined> {
   const { kind, target, contentType, body, reply } = exchange
   const words = (text: string): string => pseudonyms.words(text, knownWords)
-  const before = kind === 'batch' ? shapeOf(body, contentType) : undefined
+  const before = kind === 'batch' ? await shapeOf(body, contentType, slices) : undefined
   if (kind === 'batch' && before === undefined) return undefined
   const lines = new Map<string, string>()
   const maxCount = 2 * (before?.parts ?? 0) + COUNT_SLACK
-  const map = (bytes: Buffer, type: string | undefined): Promise<Buffer> =>
+  const map = (bytes: Buffer, type: string | undefined): Promise<Buffer | undefined> =>
     pseudonymiseBody(
       bytes,
       type,
-      (text, isFraming) =>
-        isFraming ? pseudonymiseLines(pseudonyms, text, maxCount, lines) : pseudonymiseJson(pseudonyms, text),
-      pause,
+      async (text, isFraming) => {
+        if (!isFraming) return pseudonymiseJson(pseudonyms, text, slices)
+        if (text.length > MAX_FRAMING) return undefined
+        return pseudonymiseLines(pseudonyms, text, maxCount, lines)
+      },
+      slices,
     )
+  const ownBody = await map(body, contentType)
+  const replyBody = await map(reply.body, headerOf(reply.headers, 'content-type'))
+  if (ownBody === undefined || replyBody === undefined) return undefined
   const headers = reply.headers.map(([name, value]) => [name, words(value)] as const)
   const mapped: Exchange = {
     ...exchange,
@@ -43,37 +49,38 @@ export async function pseudonymiseExchange(
     contentType: contentType === undefined ? undefined : words(contentType),
     accept: exchange.accept === undefined ? undefined : words(exchange.accept),
     prefer: exchange.prefer === undefined ? undefined : words(exchange.prefer),
-    body: await map(body, contentType),
+    body: ownBody,
     reply: {
       ...reply,
       reason: words(reply.reason),
       headers,
-      body: await map(reply.body, headerOf(reply.headers, 'content-type')),
+      body: replyBody,
     },
     receivedMs: shiftOf(pseudonyms, exchange.receivedMs),
   }
-  if (before !== undefined && shapeOf(mapped.body, mapped.contentType)?.text !== before.text) return undefined
-  return replyShape(exchange) === replyShape(mapped) ? mapped : undefined
+  const after = before && (await shapeOf(mapped.body, mapped.contentType, slices))
+  if (after?.text !== before?.text) return undefined
+  return (await replyShape(exchange, slices)) === (await replyShape(mapped, slices)) ? mapped : undefined
 }
 
-/** Bytes after which others run. */
-const PAUSE_AFTER = 2_048
+/** The cost of a line of framing in bytes of a batch that is decoded, for each of its bytes. */
+const LINE_WORK = 512
+/** More lines between two bodies are not those of a batch, and would be replaced in one turn. */
+const MAX_FRAMING = 16_384
 
 async function pseudonymiseBody(
   body: Buffer,
   contentType: string | undefined,
-  map: (text: string, isFraming: boolean) => string,
-  pause: () => Promise<void>,
-): Promise<Buffer> {
+  map: (text: string, isFraming: boolean) => Promise<string | undefined>,
+  slices: Slices,
+): Promise<Buffer | undefined> {
   const mapped: Buffer[] = []
-  let work = 0
   for (const { isFraming, bytes } of splitMessage(body, contentType)) {
     const encoding = isUtf8(bytes) ? 'utf8' : 'latin1'
-    mapped.push(Buffer.from(map(bytes.toString(encoding), isFraming), encoding))
-    work += bytes.length
-    if (work < PAUSE_AFTER) continue
-    work = 0
-    await pause()
+    const text = await map(bytes.toString(encoding), isFraming)
+    if (text === undefined) return undefined
+    mapped.push(Buffer.from(text, encoding))
+    if (isFraming && slices.spend(bytes.length * LINE_WORK)) await slices.next()
   }
   return Buffer.concat(mapped)
 }
@@ -98,11 +105,12 @@ const shiftOf = (pseudonyms: Pseudonyms, ms: number): number =>
   Date.parse(pseudonyms.text(new Date(ms).toISOString().slice(0, 10))) + (ms % 86_400_000)
 
 /** What a decoder makes of a batch, without its values; undefined: its envelope cannot be decoded. */
-function shapeOf(
+async function shapeOf(
   body: Buffer,
   contentType: string | undefined,
-): { readonly parts: number; readonly text: string } | undefined {
-  const { batch, findings } = inspectBatch(body, contentType, { limits: noBatchLimits })
+  slices: Slices,
+): Promise<{ readonly parts: number; readonly text: string } | undefined> {
+  const { batch, findings } = await inspectBatchInSlices(body, contentType, { limits: noBatchLimits }, slices)
   if (batch === undefined) return undefined
   const { idsAgree, changesets, parts } = batch
   const text = JSON.stringify([
@@ -119,12 +127,25 @@ function shapeOf(
   return { parts: parts.length, text }
 }
 
-function replyShape({ kind, reply }: Exchange): string {
+/** Bytes of a reply that are decoded at once. */
+const REPLY_STEP = 262_144
+
+async function replyShape({ kind, reply }: Exchange, slices: Slices): Promise<string> {
   const { status, headers, body } = reply
   const type = headerOf(headers, 'content-type')
   if (kind !== 'batch' || !/^\s*multipart\//i.test(type ?? '')) return `${status} ${body.length}`
   try {
-    return JSON.stringify(decodeBatchReply(body, type).map((part) => [part.status, part.body.length]))
+    const decoding = openReplyDecoding(type)
+    const parts: (readonly [status: number, length: number])[] = []
+    const add = (whole: readonly DecodedReply[]): void => {
+      for (const part of whole) parts.push([part.status, part.body.length])
+    }
+    for (let at = 0; at < body.length; at += REPLY_STEP) {
+      add(decoding.push(body.subarray(at, at + REPLY_STEP)))
+      await slices.next()
+    }
+    add(decoding.end())
+    return JSON.stringify(parts)
   } catch (cause) {
     if (cause instanceof AdapterError) return cause.code
     throw cause

@@ -1,3 +1,4 @@
+import type { Slices } from '../../http/slices.ts'
 import type { Pseudonyms } from './pseudonyms.ts'
 import { knownMembers, knownWords } from './vocabulary.ts'
 
@@ -14,13 +15,38 @@ const CODE = /^[A-Z]{2,10}(?:_[A-Z0-9]{1,20})+$/
 /** More minutes than a day has are no lateness, and may be a number of something else. */
 const MAX_MINUTES = 1_440
 
+/** A longer value would be replaced for too long in one turn; no member of the service is that long. */
+const MAX_TOKEN = 4_096
+/** The cost of a character in bytes of a batch that is decoded. */
+const PSEUDONYM_WORK = 512
+
 /**
  * Replaces each value in the text of a JSON document, also of one that is not quite JSON, and names of members that the service does not
- * declare. The form stays character by character: blanks, quotes, escapes, the order and kind of all values.
+ * declare. The form stays character by character: blanks, quotes, escapes, the order and kind of all values. Undefined where a value is
+ * too long.
  */
-export function pseudonymiseJson(pseudonyms: Pseudonyms, json: string): string {
+export async function pseudonymiseJson(
+  pseudonyms: Pseudonyms,
+  json: string,
+  slices: Slices,
+): Promise<string | undefined> {
+  const replace = createReplacement(pseudonyms, json)
+  const pieces: string[] = []
+  let end = 0
+  for (const { 0: token, index } of json.matchAll(TOKENS)) {
+    if (token.length > MAX_TOKEN) return undefined
+    pieces.push(json.slice(end, index), replace(token, index))
+    end = index + token.length
+    if (slices.spend(token.length * PSEUDONYM_WORK)) await slices.next()
+  }
+  pieces.push(json.slice(end))
+  return pieces.join('')
+}
+
+/** Replaces one token after the other; a name is remembered for the value that follows it. */
+function createReplacement(pseudonyms: Pseudonyms, json: string): (token: string, at: number) => string {
   let member = ''
-  return json.replaceAll(TOKENS, (token: string, at: number) => {
+  return (token, at) => {
     const quote = token[0]
     if ((quote === '"' || quote === "'") && token.length > 1) {
       const inner = token.slice(1, -1)
@@ -33,7 +59,7 @@ export function pseudonymiseJson(pseudonyms: Pseudonyms, json: string): string {
     if (token === 'true' || token === 'false' || token === 'null') return token
     if (NUMBER.test(token)) return isMinutes(member, token) ? token : pseudonyms.number(token)
     return pseudonyms.text(token)
-  })
+  }
 }
 
 /** Blanks between a name and its colon, beyond which a name counts as a value. */
@@ -72,6 +98,6 @@ function mapUnits(inner: string, map: (text: string) => string): string {
 
 function characterOf(unit: string): string {
   if (/^\\u/i.test(unit)) return String.fromCharCode(Number.parseInt(unit.slice(2), 16))
-  // What an escape stands for is no letter; as itself its letter would count as one.
+  // What an escape stands for is not a letter; as itself its letter would count as one.
   return unit.startsWith('\\') ? '\u0000' : unit
 }

@@ -86,7 +86,7 @@ export function createPseudonyms(key: Uint8Array): Pseudonyms {
     words: (value, kept) =>
       around(value, (gaps) =>
         gaps.map((gap) =>
-          // An escaped byte of a URL is no word.
+          // An escaped byte of a URL is not a word.
           gap.replaceAll(/%(?:25)*[0-9a-f]{2}|[\p{L}\p{Nd}]+/giu, (word) =>
             word.startsWith('%') ? word : mapWord(word, kept),
           ),

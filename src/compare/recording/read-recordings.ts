@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import * as z from 'zod'
 
 import { AdapterError, describeFileError } from '../../errors.ts'
-import { type Exchange, headerOf, recordedKinds, type RecordingNote } from './exchange.ts'
+import { type Exchange, headerOf, recordedKinds, type RecordingNote, versionOf } from './exchange.ts'
 import { openSealed, SEALED } from './seal-file.ts'
 
 /** A recording that was read. */
@@ -18,6 +18,7 @@ export interface ReadRecording {
 const noteSchema = z.object({
   recording: z.literal(1),
   kind: z.enum(recordedKinds),
+  served: z.enum(['v2', 'v3']).optional(),
   receivedAt: z.iso.datetime(),
   durationMs: z.number(),
   pseudonyms: z.boolean(),
@@ -75,11 +76,14 @@ export async function readRecording(folder: string, key: Uint8Array | undefined)
     pseudonyms: note.pseudonyms,
     exchange: {
       kind: note.kind,
+      served: note.served ?? 'v2',
       method,
       target,
       contentType: field('content-type'),
       accept: field('accept'),
       prefer: field('prefer'),
+      odataVersion: versionOf(field('odata-version')),
+      odataMaxVersion: versionOf(field('odata-maxversion')),
       body: request.body,
       reply: { status: Number(status), reason, headers: reply.headers, body: reply.body },
       receivedMs: Date.parse(note.receivedAt),

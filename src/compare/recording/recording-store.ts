@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
+import { createKeptRecordings, spaceOf } from './kept-recordings.ts'
 import { SEALED, sealFile } from './seal-file.ts'
 import type { RecordingFiles } from './to-files.ts'
 
@@ -21,7 +23,7 @@ export interface StoreOptions extends StoreBounds {
 /** What became of a recording. */
 export type Stored = 'kept' | 'tooLarge'
 
-/** A folder of recordings, one folder each; the oldest are removed first. */
+/** A folder of recordings, one folder each; the oldest are removed first. Several processes may write into one folder. */
 export interface RecordingStore {
   /** Writes a recording as a whole or not at all. Rejects with the error of the file system. */
   add(files: RecordingFiles, receivedMs: number): Promise<Stored>
@@ -29,85 +31,72 @@ export interface RecordingStore {
   removeOld(): Promise<void>
 }
 
-interface Kept {
-  readonly name: string
-  readonly writtenMs: number
-  readonly bytes: number
-}
-
-/** The name of a finished recording: `000042-20260907T084000Z`; it holds nothing of the exchange but its time. */
-const NAME = /^\d{6,}-\d{8}T\d{6}Z$/
-/** A recording that is being written; one that was left by a crash is removed at the next start. */
+/** A recording that is being written. */
 const DRAFT = /^\.draft-/
-/** A file takes at least a block. */
-const BLOCK = 4_096
+/** An older draft is one that a crash has left: another process writes its own within moments. */
+const DRAFT_MS = 3_600_000
+/** Other processes that may take a name at the same time. */
+const MAX_TRIES = 100
 
 /** Opens a folder for recordings, and creates it readable for its owner alone. */
 export async function openRecordingStore(options: StoreOptions): Promise<RecordingStore> {
   const { folder, key, maxBytes, maxAgeMs, nowMs } = options
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const kept = await readKept(folder)
-  let counter = kept.reduce((largest, { name }) => Math.max(largest, Number.parseInt(name, 10)), 0)
-  let total = kept.reduce((sum, { bytes }) => sum + bytes, 0)
+  await removeDrafts(folder, nowMs() - DRAFT_MS)
+  const kept = createKeptRecordings(folder, nowMs)
 
-  const removeOldest = async (): Promise<void> => {
-    const [oldest] = kept
-    if (oldest === undefined) return
-    await rm(join(folder, oldest.name), { recursive: true, force: true })
-    kept.shift()
-    total -= oldest.bytes
-  }
   const removeOld = async (): Promise<void> => {
-    while ((kept[0]?.writtenMs ?? Infinity) < nowMs() - maxAgeMs) await removeOldest()
+    await kept.refresh()
+    while ((kept.oldest()?.writtenMs ?? Infinity) < nowMs() - maxAgeMs) await kept.removeOldest()
   }
+  const seal = (name: string, files: RecordingFiles): readonly NamedFile[] =>
+    [...files].map(([file, bytes]) =>
+      key === undefined ? [file, bytes] : [file + SEALED, sealFile(key, `${name}/${file}`, bytes)],
+    )
   await removeOld()
   return {
     removeOld,
     add: async (files, receivedMs) => {
-      counter += 1
-      const name = `${String(counter).padStart(6, '0')}-${stampOf(receivedMs)}`
-      const sealed = [...files].map(([file, bytes]) =>
-        key === undefined
-          ? ([file, bytes] as const)
-          : ([file + SEALED, sealFile(key, `${name}/${file}`, bytes)] as const),
-      )
-      const bytes = sealed.reduce((sum, [, own]) => sum + Math.ceil(own.length / BLOCK) * BLOCK, 0)
       await removeOld()
-      if (bytes > maxBytes) return 'tooLarge'
-      // Before it is written: the bound holds at all times.
-      while (total + bytes > maxBytes) await removeOldest()
-      await writeWhole(folder, name, sealed)
-      kept.push({ name, writtenMs: nowMs(), bytes })
-      total += bytes
-      return 'kept'
+      for (let tries = 1; ; tries += 1) {
+        // The name is part of what is sealed.
+        const name = `${String(kept.counter() + 1).padStart(6, '0')}-${stampOf(receivedMs)}`
+        const sealed = seal(name, files)
+        const bytes = spaceOf(sealed.map(([, own]) => own.length))
+        if (bytes > maxBytes) return 'tooLarge'
+        // Before it is written: the bound holds at all times.
+        while (kept.totalBytes() + bytes > maxBytes) await kept.removeOldest()
+        if (await writeWhole(folder, name, sealed, tries < MAX_TRIES)) {
+          kept.add({ name, writtenMs: nowMs(), bytes })
+          return 'kept'
+        }
+        await kept.refresh(true)
+      }
     },
   }
 }
 
+type NamedFile = readonly [name: string, bytes: Uint8Array]
+
 const stampOf = (ms: number): string => new Date(ms).toISOString().replaceAll(/[-:]|\.\d{3}/g, '')
 
-/** Finished recordings, oldest first; drafts that a crash has left are removed. */
-async function readKept(folder: string): Promise<Kept[]> {
-  const kept: Kept[] = []
-  for (const name of (await readdir(folder)).sort(
-    (one, other) => Number.parseInt(one, 10) - Number.parseInt(other, 10),
-  )) {
-    if (DRAFT.test(name)) await rm(join(folder, name), { recursive: true, force: true })
-    if (!NAME.test(name)) continue
-    const files = await readdir(join(folder, name))
-    const sizes = await Promise.all(files.map(async (file) => (await stat(join(folder, name, file))).size))
-    const bytes = sizes.reduce((sum, size) => sum + Math.ceil(size / BLOCK) * BLOCK, 0)
-    kept.push({ name, writtenMs: (await stat(join(folder, name))).mtimeMs, bytes })
+/** Removes what a crash has left. */
+async function removeDrafts(folder: string, beforeMs: number): Promise<void> {
+  for (const name of (await readdir(folder)).filter((own) => DRAFT.test(own))) {
+    const path = join(folder, name)
+    const found = await stat(path).catch(() => undefined)
+    if (found !== undefined && found.mtimeMs < beforeMs) await rm(path, { recursive: true, force: true })
   }
-  return kept
 }
 
+/** False where another process has taken the name, which `mayBeTaken` allows. */
 async function writeWhole(
   folder: string,
   name: string,
-  files: readonly (readonly [name: string, bytes: Uint8Array])[],
-): Promise<void> {
-  const draft = join(folder, `.draft-${name}`)
+  files: readonly NamedFile[],
+  mayBeTaken: boolean,
+): Promise<boolean> {
+  const draft = join(folder, `.draft-${randomBytes(8).toString('hex')}`)
   try {
     await mkdir(draft, { mode: 0o700 })
     for (const [file, bytes] of files) {
@@ -119,8 +108,14 @@ async function writeWhole(
       }
     }
     await rename(draft, join(folder, name))
+    return true
   } catch (error) {
     await rm(draft, { recursive: true, force: true }).catch(() => undefined)
+    if (mayBeTaken && isTaken(error)) return false
     throw error
   }
 }
+
+/** A folder with files is there already. */
+const isTaken = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && ['ENOTEMPTY', 'EEXIST'].includes(String(error.code))

@@ -23,7 +23,7 @@ export function sealFile(key: Uint8Array, place: string, plain: Uint8Array): Buf
 /** Undoes `sealFile`. Errors: `ADP_CONFIGURATION` for another key; `ADP_USAGE` for a file that was changed or moved. */
 export function openSealed(key: Uint8Array, place: string, bytes: Buffer): Buffer {
   if (bytes.length < HEAD || !bytes.subarray(0, MAGIC.length).equals(MAGIC))
-    throw new AdapterError('ADP_USAGE', `${place} is no sealed file of a recording.`)
+    throw new AdapterError('ADP_USAGE', `${place} is not a sealed file of a recording.`)
   let at = MAGIC.length
   const take = (length: number): Buffer => bytes.subarray(at, (at += length))
   if (!take(KEY_ID).equals(idOf(key)))

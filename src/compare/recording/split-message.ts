@@ -4,52 +4,69 @@ export interface MessagePiece {
   readonly bytes: Buffer
 }
 
-/** The start line and the headers of the HTTP message in a part, with the blank line behind them. */
-const HEAD =
-  /(?:^|\n)(?:HTTP\/\d\.\d[ \t]+\d{3}[^\n]*|[A-Za-z]+[ \t]+\S+[ \t]+HTTP\/\d[^\n]*)\n(?:[^\r\n][^\n]*\n)*\r?\n/g
+/** The start line of the HTTP message in a part. */
+const START = /^(?:HTTP\/\d\.\d[ \t]+\d{3}|[A-Za-z]+[ \t]+\S+[ \t]+HTTP\/\d)/
 const BOUNDARY = /boundary[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]+))/gi
+/** A body may be framed by a boundary that is named nowhere: by its form it is one. */
+const USUAL_NAME = /^(?:batch|changeset)(?:response)?_\S+$/i
 
 /**
- * Splits a body into framing and contents. It follows the text and no rules of a service, so it also splits what a decoder refuses: a
- * content ends at the next delimiter line of any boundary that is named. A body that is not multipart is one content.
+ * Splits a body into framing and contents, piece by piece, in a time that is linear in its length. It follows the text and no rules of a
+ * service, so it also splits what a decoder refuses: a content begins after the blank line of an HTTP head and ends at the next delimiter line
+ * of a boundary that was named or seen. A body that is not multipart is one content.
  */
-export function splitMessage(body: Buffer, contentType: string | undefined): readonly MessagePiece[] {
-  if (!/^\s*multipart\//i.test(contentType ?? '')) return [{ isFraming: isText(contentType), bytes: body }]
-  const text = body.toString('latin1')
-  const ends = endsOf(text, contentType ?? '')
-  const pieces: MessagePiece[] = []
-  let from = 0
-  let next = 0
-  for (const { 0: head, index } of text.matchAll(HEAD)) {
-    const start = index + head.length
-    // A head within a content is content.
-    if (index < from) continue
-    // The blank line may be the line end before the delimiter.
-    while ((ends[next] ?? Infinity) < start - 2) next += 1
-    const end = Math.max(start, ends[next] ?? text.length)
-    pieces.push({ isFraming: true, bytes: body.subarray(from, start) })
-    pieces.push({ isFraming: false, bytes: body.subarray(start, end) })
-    from = end
+export function* splitMessage(body: Buffer, contentType: string | undefined): Generator<MessagePiece> {
+  if (!/^\s*multipart\//i.test(contentType ?? '')) {
+    yield { isFraming: isText(contentType), bytes: body }
+    return
   }
-  pieces.push({ isFraming: true, bytes: body.subarray(from) })
-  return pieces
+  const text = body.toString('latin1')
+  const names = new Set<string>()
+  addNames(names, contentType ?? '')
+  let from = 0
+  let isHead = false
+  for (let at = 0; at < text.length;) {
+    const feed = text.indexOf('\n', at)
+    const next = feed === -1 ? text.length : feed + 1
+    const line = text.slice(at, next).trimEnd()
+    at = next
+    if (isHead && line === '') {
+      const end = endOfContent(text, next, names)
+      yield { isFraming: true, bytes: body.subarray(from, next) }
+      yield { isFraming: false, bytes: body.subarray(next, end) }
+      from = at = end
+      isHead = false
+    } else if (line.startsWith('--')) {
+      names.add(nameOf(line))
+      // A head without its blank line: what follows the delimiter is framing again.
+      isHead = false
+    } else if (START.test(line)) isHead = true
+    else addNames(names, line)
+  }
+  yield { isFraming: true, bytes: body.subarray(from) }
 }
 
 /** What is neither JSON nor multipart: its words are taken one by one. */
 const isText = (contentType: string | undefined): boolean => /^\s*text\//i.test(contentType ?? '')
 
-/** Where the line ends begin that stand before a delimiter line, in order. */
-function endsOf(text: string, contentType: string): readonly number[] {
-  const names = new Set<string>()
-  for (const [, quoted, bare] of `${contentType}\n${text}`.matchAll(BOUNDARY)) {
+function addNames(names: Set<string>, text: string): void {
+  // Most lines name none.
+  if (!/boundary/i.test(text)) return
+  for (const [, quoted, bare] of text.matchAll(BOUNDARY))
     names.add(quoted === undefined ? (bare ?? '') : quoted.replaceAll(/\\(.)/g, '$1'))
+}
+
+const nameOf = (line: string): string => line.slice(2).trimEnd().replace(/--$/, '')
+
+/** Where the line end begins that stands before the next delimiter line. */
+function endOfContent(text: string, start: number, names: ReadonlySet<string>): number {
+  // The blank line of the head may be the line end before the delimiter.
+  for (let at = start - 1; at !== -1; at = text.indexOf('\n--', at + 1)) {
+    if (!text.startsWith('--', at + 1)) continue
+    const feed = text.indexOf('\n', at + 1)
+    const line = text.slice(at + 1, feed === -1 ? text.length : feed).trimEnd()
+    const isDelimiter = [line.slice(2), nameOf(line)].some((name) => names.has(name) || USUAL_NAME.test(name))
+    if (isDelimiter) return Math.max(start, text[at - 1] === '\r' ? at - 1 : at)
   }
-  const ends: number[] = []
-  for (const { 0: line, index } of text.matchAll(/\r?\n--[^\n]*/g)) {
-    const delimiter = line.trimStart().slice(2).trimEnd()
-    const isNamed = [delimiter, delimiter.replace(/--$/, '')].some((name) => names.has(name))
-    // A body may be framed by a boundary that is named nowhere: by its form it is one.
-    if (isNamed || /^(?:batch|changeset)(?:response)?_\S+$/i.test(delimiter)) ends.push(index)
-  }
-  return ends
+  return text.length
 }

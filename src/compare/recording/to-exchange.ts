@@ -1,7 +1,9 @@
-import { constants, unzipSync, brotliDecompressSync } from 'node:zlib'
+import { promisify } from 'node:util'
+import { brotliDecompress, constants, unzip } from 'node:zlib'
 
+import type { Side } from '../../rollout/index.ts'
 import { batchPath } from '../../v2/index.ts'
-import type { Exchange, RecordedKind } from './exchange.ts'
+import { type Exchange, type RecordedKind, versionOf } from './exchange.ts'
 
 /** A message as it was on the wire. */
 interface WireMessage {
@@ -17,6 +19,8 @@ export interface WireExchange {
   readonly target: string
   readonly request: WireMessage
   readonly reply: WireMessage & { readonly status: number; readonly reason: string }
+  /** The side that served the client. */
+  readonly served: Side
   readonly receivedMs: number
   readonly durationMs: number
 }
@@ -38,25 +42,29 @@ export function recordedKindOf(method: string, path: string): RecordedKind | und
 }
 
 /**
- * What is recorded of an exchange: from the route of V2 on, decompressed. Undefined for one that is not recorded, or whose bodies were not
- * copied or cannot be decompressed within `maxBytes`.
+ * What is recorded of an exchange: from the route of V2 on, decompressed off the event loop. Undefined for one that is not recorded, or whose
+ * bodies were not copied or cannot be decompressed within `maxBytes`.
  */
-export function toExchange(wire: WireExchange, maxBytes: number): Exchange | undefined {
-  const { method, target, request, reply } = wire
+export async function toExchange(wire: WireExchange, maxBytes: number): Promise<Exchange | undefined> {
+  const { method, target, request, reply, served } = wire
   const path = target.split('?', 1)[0] ?? ''
   const kind = recordedKindOf(method, path)
   const from = target.search(ROUTE)
-  const body = plainOf(request, maxBytes)
-  const replyBody = plainOf(reply, maxBytes)
-  if (kind === undefined || from === -1 || body === undefined || replyBody === undefined) return undefined
+  if (kind === undefined || from === -1) return undefined
+  const body = await plainOf(request, maxBytes)
+  const replyBody = await plainOf(reply, maxBytes)
+  if (body === undefined || replyBody === undefined) return undefined
   const field = (name: string): string | undefined => fieldOf(request.fields, name)
   return {
     kind,
+    served,
     method,
     target: target.slice(from),
     contentType: field('content-type'),
     accept: field('accept'),
     prefer: field('prefer'),
+    odataVersion: versionOf(field('odata-version')),
+    odataMaxVersion: versionOf(field('odata-maxversion')),
     body,
     reply: { status: reply.status, reason: reply.reason, headers: pairsOf(reply.fields), body: replyBody },
     receivedMs: wire.receivedMs,
@@ -71,18 +79,20 @@ function fieldOf(fields: readonly string[], name: string): string | undefined {
 const pairsOf = (fields: readonly string[]): readonly (readonly [name: string, value: string])[] =>
   fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? ''] as const] : []))
 
-function plainOf({ fields, body }: WireMessage, maxOutputLength: number): Buffer | undefined {
+const decoders = { unzip: promisify(unzip), brotli: promisify(brotliDecompress) }
+
+async function plainOf({ fields, body }: WireMessage, maxOutputLength: number): Promise<Buffer | undefined> {
   const encoding = fieldOf(fields, 'content-encoding')?.trim().toLowerCase()
   if (body === undefined || encoding === undefined || encoding === 'identity' || body.length === 0)
     return body
   try {
     if (encoding === 'gzip' || encoding === 'x-gzip' || encoding === 'deflate')
-      return unzipSync(body, { maxOutputLength })
+      return await decoders.unzip(body, { maxOutputLength })
     if (encoding !== 'br') return undefined
     const flush = constants.BROTLI_OPERATION_FLUSH
-    return brotliDecompressSync(body, { maxOutputLength, finishFlush: flush })
+    return await decoders.brotli(body, { maxOutputLength, finishFlush: flush })
   } catch {
-    // Cut off, too large, or not what its header says: it is no case that could be read again.
+    // Cut off, too large, or not what its header says: it is not a case that could be read again.
     return undefined
   }
 }

@@ -96,11 +96,14 @@ export function markedReply(): Buffer {
 export function markedExchange(given: Partial<Exchange> = {}): Exchange {
   return {
     kind: 'batch',
+    served: 'v2',
     method: 'POST',
     target: `/V2/Attendance/$batch?subscription-key=${markers.query}`,
     contentType: `multipart/mixed; boundary=${batchId}`,
     accept: undefined,
     prefer: undefined,
+    odataVersion: undefined,
+    odataMaxVersion: undefined,
     body: markedBody(),
     reply: {
       status: 200,

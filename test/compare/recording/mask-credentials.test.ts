@@ -1,10 +1,21 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { maskTokens } from '../../../src/compare/recording/mask-credentials.ts'
+import { maskTarget, maskTokens } from '../../../src/compare/recording/mask-credentials.ts'
 
 /** What is to be masked, in a form whose time is quadratic. */
 const plainForm = /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(?:bearer|basic)[ \t]+[\w.~+/-]{16,}=*/gi
+
+it('keeps the options of OData in a target, and no other', () => {
+  for (const target of [
+    '/V2/LearnerRegistations?expand=Enrolments,UPNHistory',
+    '/a?%24filter=x%20eq%201&$top=3',
+  ])
+    expect(maskTarget(target)).toBe(target)
+  expect(maskTarget('https://a:b@v2.example/a?key=c&$top=3&expanded=d')).toBe(
+    'https://xxx@v2.example/a?key=x&$top=3&expanded=x',
+  )
+})
 
 describe('tokens in a text', () => {
   it('are masked wherever they start, and nothing else', () => {

@@ -7,10 +7,12 @@ import type { Exchange } from '../../../src/compare/recording/exchange.ts'
 import { maskExchange } from '../../../src/compare/recording/mask-exchange.ts'
 import { createPseudonyms } from '../../../src/compare/recording/pseudonyms.ts'
 import { pseudonymiseExchange } from '../../../src/compare/recording/pseudonymise-exchange.ts'
+import { createSlicing, SLICE_WORK } from '../../../src/http/slices.ts'
 import { toV3Record } from '../../../src/translate/index.ts'
 import { inspectBatch, noBatchLimits } from '../../../src/v2/index.ts'
 import { loadFixtures } from '../../e2e/support/fixture.ts'
 
+const slices = createSlicing().open()
 const pseudonyms = createPseudonyms(Buffer.alloc(32, 7))
 const fixtures = await loadFixtures()
 
@@ -20,11 +22,14 @@ const exchanges = fixtures.map((fixture) => {
     request.headers.find(([own]) => own.toLowerCase() === name)?.[1]
   const exchange: Exchange = {
     kind: 'batch',
+    served: 'v2',
     method: 'POST',
     target: '/V2/Attendance/$batch',
     contentType: header('content-type'),
     accept: undefined,
     prefer: undefined,
+    odataVersion: undefined,
+    odataMaxVersion: undefined,
     body: request.body,
     reply: {
       status: 200,
@@ -71,7 +76,7 @@ const classOf = (minutes: number | null | undefined): unknown =>
 describe('a pseudonymised fixture', () => {
   it.each(exchanges)('$fixture.name decodes, translates and is found the same', async ({ exchange }) => {
     const before = inspectedOf(exchange)
-    const mapped = await pseudonymiseExchange(pseudonyms, maskExchange(exchange))
+    const mapped = await pseudonymiseExchange(pseudonyms, await maskExchange(exchange, slices), slices)
     if (before.parts === undefined) {
       expect(mapped).toBeUndefined()
       return
@@ -116,5 +121,53 @@ describe('the pseudonym of a text', () => {
       String.fromCharCode(97 + Math.floor(n / 26), 97 + (n % 26)),
     )
     expect(new Set(short.map(pseudonyms.text)).size).toBe(short.length)
+  })
+})
+
+describe('a read with pseudonyms', () => {
+  const page = (rows: number, comment: string): Exchange => ({
+    kind: 'readFilter',
+    served: 'v2',
+    method: 'GET',
+    target: '/V2/Attendance/AttendanceRecords?$filter=Present eq true',
+    contentType: undefined,
+    accept: undefined,
+    prefer: undefined,
+    odataVersion: undefined,
+    odataMaxVersion: undefined,
+    body: Buffer.alloc(0),
+    reply: {
+      status: 200,
+      reason: 'OK',
+      headers: [['Content-Type', 'application/json']],
+      body: Buffer.from(
+        JSON.stringify({ value: Array.from({ length: rows }, () => ({ Comment: comment })) }),
+      ),
+    },
+    receivedMs: Date.UTC(2026, 8, 7, 8, 40),
+    durationMs: 12,
+  })
+
+  it('is replaced in turns of some kilobytes, however long its one body is', async () => {
+    const exchange = page(1_000, 'came with the late bus')
+    let [turns, work, most] = [0, 0, 0]
+    const counted = {
+      spend: (more: number) => (work += more) >= SLICE_WORK,
+      next: () => {
+        most = Math.max(most, work)
+        turns += 1
+        work = 0
+        return Promise.resolve()
+      },
+    }
+    const mapped = await pseudonymiseExchange(pseudonyms, exchange, counted)
+    expect(mapped?.reply.body.length).toBe(exchange.reply.body.length)
+    expect(turns).toBeGreaterThan((exchange.reply.body.length * 256) / SLICE_WORK)
+    expect(most).toBeLessThan(SLICE_WORK * 1.1)
+  })
+
+  it('is left out where a value is too long for one turn', async () => {
+    expect(await pseudonymiseExchange(pseudonyms, page(1, 'a'.repeat(5_000)), slices)).toBeUndefined()
+    expect(await pseudonymiseExchange(pseudonyms, page(1, 'a'.repeat(4_000)), slices)).toBeDefined()
   })
 })

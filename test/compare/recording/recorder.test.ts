@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -6,7 +6,9 @@ import { expect, it, onTestFinished } from 'vitest'
 
 import {
   createPseudonyms,
+  beginInSlices,
   createRecorder,
+  createRecordingTarget,
   type Exchange,
   listRecordings,
   openRecordingStore,
@@ -14,7 +16,10 @@ import {
   type RecordFate,
   type RecordingStore,
 } from '../../../src/compare/recording/index.ts'
+import { maskExchange } from '../../../src/compare/recording/mask-exchange.ts'
+import { createSlicing } from '../../../src/http/slices.ts'
 import { credentials, markedBody, markedExchange, markers } from './exchanges.ts'
+import { recordingPartner } from './recording-partner.ts'
 
 const key = Buffer.alloc(32, 9)
 const pseudonyms = createPseudonyms(Buffer.alloc(32, 4))
@@ -36,24 +41,29 @@ const open = (folder: string, given: Partial<Parameters<typeof openRecordingStor
     ...given,
   })
 
-function recorderOn(store: RecordingStore, given: Partial<Parameters<typeof createRecorder>[0]> = {}) {
+const partner = recordingPartner()
+
+function recorderOn(store: RecordingStore, form?: typeof pseudonyms) {
   const fates: RecordFate[] = []
   const failures: unknown[] = []
-  const recorder = createRecorder({
-    store,
-    pseudonyms: undefined,
-    onFate: (fate) => fates.push(fate),
+  const slicing = createSlicing()
+  const target = createRecordingTarget({
+    open: () => Promise.resolve(store),
+    pseudonyms: form,
     onStopped: (cause) => failures.push(cause),
-    later: (act) => setImmediate(act),
-    maxExchangeBytes: 1_000_000,
-    ...given,
   })
-  return { recorder, fates, failures }
+  const recorder = createRecorder({
+    begin: beginInSlices(slicing),
+    maxExchangeBytes: 1_000_000,
+  })
+  const onFate = (fate: RecordFate): number => fates.push(fate)
+  const offer = (exchange: Exchange): void => recorder.offer({ target, partner, exchange, onFate })
+  return { recorder: { ...recorder, offer }, fates, failures }
 }
 
 async function record(folder: string, form: 'sealed' | 'pseudonyms', exchanges: readonly Exchange[]) {
   const store = await open(folder, form === 'sealed' ? { key } : {})
-  const { recorder, fates } = recorderOn(store, form === 'sealed' ? {} : { pseudonyms })
+  const { recorder, fates } = recorderOn(store, form === 'sealed' ? undefined : pseudonyms)
   for (const exchange of exchanges) recorder.offer(exchange)
   await recorder.close()
   return fates
@@ -103,6 +113,17 @@ it('keeps no credential inside what is encrypted, and everything else as it came
   })
 })
 
+it.each(['sealed', 'pseudonyms'] as const)(
+  'keeps the OData versions that a client names, %s',
+  async (form) => {
+    const folder = await makeFolder()
+    await record(folder, form, [markedExchange({ odataVersion: '4.0', odataMaxVersion: '4.01' })])
+    const [one = ''] = await listRecordings(folder)
+    const { exchange } = await readRecording(one, form === 'sealed' ? key : undefined)
+    expect(exchange).toMatchObject({ odataVersion: '4.0', odataMaxVersion: '4.01' })
+  },
+)
+
 it('gives request and reply the same pseudonyms, so that the case stays the case', async () => {
   const folder = await makeFolder()
   await record(folder, 'pseudonyms', [markedExchange()])
@@ -143,7 +164,9 @@ it('opens with the key alone, and refuses another one and files that were change
 
 it('is readable for its owner alone, whole or not there, and has no id in its names', async () => {
   const folder = await makeFolder()
-  await mkdir(join(folder, '.draft-000007-x'), { recursive: true })
+  const draft = join(folder, '.draft-07')
+  await mkdir(draft, { recursive: true })
+  await utimes(draft, new Date(0), new Date(0))
   await record(folder, 'pseudonyms', [markedExchange()])
   const [name = '', ...others] = await readdir(folder)
   expect([name.slice(0, 7), /^\d{6}-\d{8}T084000Z$/.test(name), others]).toEqual(['000001-', true, []])
@@ -152,7 +175,7 @@ it('is readable for its owner alone, whole or not there, and has no id in its na
       async (path) => ((await stat(path)).mode & 0o777).toString(8),
     ),
   )
-  expect(modes).toEqual(['700', '600', '600', '600', '600'])
+  expect(modes).toEqual(['700', '600', '600', '600', '600', '600', '600'])
 })
 
 it('removes the oldest first: what is over its age, and what has no room', async () => {
@@ -167,7 +190,7 @@ it('removes the oldest first: what is over its age, and what has no room', async
   expect(await counters()).toEqual([4, 5, 6, 7, 8])
   nowMs += 2 * DAY_MS
   await store.add(files, nowMs)
-  expect(await counters()).toEqual([10])
+  expect(await counters()).toEqual([9])
   // What an earlier process left counts as well.
   await utimes(join(folder, (await readdir(folder))[0] ?? ''), new Date(0), new Date(0))
   await open(folder, { maxAgeMs: DAY_MS })
@@ -188,12 +211,9 @@ it('stops with one message when the disk is full, and goes on taking nothing', a
 it('leaves no half of a recording where a write fails', async () => {
   const folder = await makeFolder()
   const store = await open(folder)
-  await writeFile(join(folder, '.draft-000001-20260907T084000Z'), 'in the way')
-  const { recorder, failures } = recorderOn(store)
-  recorder.offer(markedExchange())
-  await recorder.close()
-  expect(failures).toHaveLength(1)
-  expect((await readdir(folder)).filter((name) => !name.startsWith('.'))).toEqual([])
+  const broken = new Map([['request.http', Buffer.alloc(10)], ['no/such/folder', Buffer.alloc(10)]]) // prettier-ignore
+  await expect(store.add(broken, 0)).rejects.toMatchObject({ code: 'ENOENT' })
+  expect(await readdir(folder)).toEqual([])
 })
 
 it('drops what has no room in its queue, and never waits', async () => {
@@ -206,4 +226,52 @@ it('drops what has no room in its queue, and never waits', async () => {
   release()
   await recorder.close()
   expect(fates.filter((fate) => fate === 'recorded')).toHaveLength(256)
+})
+
+it('is one folder for several processes: no name twice, nothing of another removed, one bound', async () => {
+  const folder = await makeFolder()
+  const draft = join(folder, '.draft-of-another')
+  await mkdir(draft, { recursive: true })
+  const bounds = { maxBytes: 40 * 4_096, key }
+  const stores = await Promise.all([1, 2, 3, 4].map(() => open(folder, bounds)))
+  expect(await readdir(folder)).toEqual(['.draft-of-another'])
+  const files = new Map([['recording.json', Buffer.alloc(300)]])
+  const receivedMs = Date.UTC(2026, 8, 7, 8, 40)
+  const add = () => Promise.all(stores.map((store) => store.add(files, receivedMs)))
+  for (let round = 0; round < 5; round += 1) expect(await add()).toEqual(['kept', 'kept', 'kept', 'kept'])
+  const names = (await readdir(folder)).filter((name) => !name.startsWith('.')).sort()
+  const counters = names.map((name) => Number.parseInt(name, 10))
+  expect([names.length, counters]).toEqual([20, Array.from({ length: 20 }, (_, at) => at + 1)])
+  for (let round = 0; round < 10; round += 1) await add()
+  // Each knows what the others have written, but for what they write at this moment.
+  for (const store of stores) await store.add(files, receivedMs)
+  const kept = (await readdir(folder)).filter((name) => !name.startsWith('.')).sort()
+  expect([kept.length, Number.parseInt(kept[0] ?? '', 10)]).toEqual([40, 25])
+})
+
+it('masks a batch of 1,000 records in turns of a few milliseconds', async () => {
+  const part = (n: number): string =>
+    `--changeset_1\r\nContent-Type: application/http\r\nContent-ID: ${n}\r\n\r\nPOST /AttendanceRecords HTTP/1.1\r\nContent-Type: application/json\r\nAuthorization: Bearer ${markers.inner}\r\n\r\n${markedExchange().body.toString().split('\r\n').at(-4) ?? ''}\r\n`
+  const parts = Array.from({ length: 1_000 }, (_, n) => part(n + 1)).join('')
+  const body = Buffer.from(
+    `--batch_1\r\nContent-Type: multipart/mixed; boundary=changeset_1\r\n\r\n${parts}--changeset_1--\r\n--batch_1--\r\n`,
+  )
+  const exchange = markedExchange({ body, contentType: 'multipart/mixed; boundary=batch_1' })
+  await maskExchange(exchange, createSlicing().open())
+  // Of this thread: the time of a test depends on what else runs.
+  const workedMs = (): number => process.threadCpuUsage().user / 1_000
+  const turns: number[] = []
+  let beganMs = workedMs()
+  const own = createSlicing().open()
+  const masked = await maskExchange(exchange, {
+    spend: (work) => own.spend(work),
+    next: async () => {
+      turns.push(workedMs() - beganMs)
+      await own.next()
+      beganMs = workedMs()
+    },
+  })
+  turns.push(workedMs() - beganMs)
+  expect([masked.body.length, shownIn(masked.body.toString(), credentials)]).toEqual([body.length, []])
+  expect([turns.length > 1, Math.max(...turns) < 40]).toEqual([true, true])
 })

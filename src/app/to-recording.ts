@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto'
+
+import { type Clock, systemClock } from '../clock.ts'
+import {
+  createPseudonyms,
+  createRecorder,
+  createRecordingTarget,
+  createSpareTime,
+  openRecordingStore,
+  recordedKindOf,
+  type RecordFate,
+  type RecordingTarget,
+} from '../compare/recording/index.ts'
+import { changedPaths, type Config, decodeKey, maxAgeMsOf, type RecordConfig } from '../config/index.ts'
+import type { Slicing } from '../http/slices.ts'
+import type { Events } from '../observability/events.ts'
+import type { Metrics } from '../observability/metrics.ts'
+import type { LiveRecording } from '../proxy/index.ts'
+
+export interface RecordingParts {
+  readonly config: Pick<Config, 'partners'>
+  readonly slicing: Slicing
+  readonly metrics: Pick<Metrics, 'record' | 'addGauge'>
+  readonly events: Pick<Events, 'recordingStopped'>
+  /** Its timers do not keep the process alive. */
+  readonly clock: Clock
+  readonly nowMs: () => number
+}
+
+/** Recordings that follow the configuration. */
+export interface ReloadableRecording extends LiveRecording {
+  /** Opens the folders. */
+  start(): void
+  /** Another configuration is in use. */
+  reload(config: Pick<Config, 'partners'>): void
+  /** Writes what was taken, for some seconds. */
+  close(): Promise<void>
+}
+
+/** Larger exchanges are not recorded: clients wait for turns of the work on them. */
+const MAX_EXCHANGE_BYTES = 4_194_304
+const HOUR_MS = 3_600_000
+/** Time to write what waits when the adapter stops. */
+const CLOSE_MS = 5_000
+
+interface Recorded {
+  readonly settings: RecordConfig
+  readonly target: RecordingTarget
+}
+
+/** Records exchanges of the partners that have `record`, off their way. */
+export function toRecording(parts: RecordingParts): ReloadableRecording {
+  const { config, slicing, metrics, clock } = parts
+  const stop = new AbortController()
+  const spare = createSpareTime({
+    // A stop waits for its timers.
+    clock: systemClock,
+    idleMs: () => performance.eventLoopUtilization().idle,
+    later: slicing.later,
+    stopped: stop.signal,
+  })
+  const recorder = createRecorder({
+    begin: () => spare.begin(),
+    maxExchangeBytes: MAX_EXCHANGE_BYTES,
+  })
+  let { partners } = config
+  let recorded = new Map<string, Recorded>()
+  let cancel = (): void => undefined
+  const open = (): void => {
+    const before = recorded
+    recorded = new Map(
+      partners.flatMap(({ id, record }) => {
+        if (record === undefined) return []
+        const own = before.get(id)
+        // A reload starts one again that has stopped.
+        const isSame = own?.target.isStopped() === false && changedPaths(own.settings, record).length === 0
+        return [[id, isSame ? own : { settings: record, target: toTarget(id, record, parts) }] as const]
+      }),
+    )
+  }
+  const removeOld = (): void => {
+    for (const { target } of recorded.values()) void target.removeOld()
+    cancel = clock.after(HOUR_MS, removeOld)
+  }
+  metrics.addGauge(
+    {
+      name: 'record_stopped',
+      help: 'Processes in which the recording of a partner has stopped.',
+      labels: ['partner'],
+    },
+    () =>
+      [...recorded].map(([partner, { target }]) => ({
+        labels: { partner },
+        value: target.isStopped() ? 1 : 0,
+      })),
+  )
+  metrics.addGauge({ name: 'record_waiting', help: 'Exchanges that wait to be recorded.' }, () =>
+    recorder.waiting(),
+  )
+  return {
+    open: (partner, method, path) => {
+      const own = recorded.get(partner.id)
+      if (own === undefined || recordedKindOf(method, path) === undefined) return undefined
+      const { percent } = own.settings
+      if (percent < 100 && Math.random() * 100 >= percent) return undefined
+      const onFate = (fate: RecordFate | 'incomplete'): void => metrics.record(partner.id, fate)
+      let held = 0
+      let isFull = false
+      return {
+        hold: (bytes) => {
+          if (isFull || held + bytes > MAX_EXCHANGE_BYTES) return false
+          isFull = !recorder.hold(bytes)
+          if (!isFull) held += bytes
+          return !isFull
+        },
+        end: (copied) => {
+          recorder.release(held)
+          if (copied === undefined) onFate('incomplete')
+          else if (isFull) onFate('dropped')
+          else recorder.offer({ target: own.target, partner, exchange: copied, onFate })
+        },
+      }
+    },
+    start: () => {
+      open()
+      cancel = clock.after(HOUR_MS, removeOld)
+    },
+    reload: (next) => {
+      partners = next.partners
+      open()
+    },
+    close: async () => {
+      cancel()
+      stop.abort()
+      await recorder.close(pauseFor(clock, CLOSE_MS))
+    },
+  }
+}
+
+const pauseFor = (clock: Clock, ms: number): Promise<void> =>
+  new Promise((resolve) => void clock.after(ms, resolve))
+
+function toTarget(partner: string, record: RecordConfig, { events, nowMs }: RecordingParts): RecordingTarget {
+  const { to, key, pseudonyms, maxBytes } = record
+  const storeKey = key && decodeKey(key)
+  return createRecordingTarget({
+    open: () =>
+      openRecordingStore({ folder: to, key: storeKey, maxBytes, maxAgeMs: maxAgeMsOf(record), nowMs }),
+    pseudonyms: pseudonyms === undefined ? undefined : createPseudonyms(pseudonymKeyOf(pseudonyms)),
+    onStopped: (cause) => events.recordingStopped({ partner, code: codeOf(cause) }),
+  })
+}
+
+/** Without a key of its own, one that ends with the process: afterwards no one can undo a pseudonym. */
+function pseudonymKeyOf(pseudonyms: NonNullable<RecordConfig['pseudonyms']>): Uint8Array {
+  return (pseudonyms === true ? undefined : decodeKey(pseudonyms.key)) ?? randomBytes(32)
+}
+
+/** Without the message, which may name what is recorded. */
+function codeOf(cause: unknown): string {
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown'
+}
