@@ -49,7 +49,9 @@ export function verifyContent(
   const digestFinding: Finding = isWhole
     ? { check: 'digest', result: 'holds', what: 'The content is as it was certified.' }
     : { check: 'digest', result: 'fails', what: 'The content was changed since it was certified.' }
-  return [digestFinding, verifySignature(digest, signature, publicKey)]
+  const signed = verifySignature(digest, signature, publicKey)
+  if (isWhole || signed.result !== 'holds') return [digestFinding, signed]
+  return [digestFinding, { ...signed, what: 'This key has signed the digest, not the content as it is now.' }]
 }
 
 function verifySignature(
@@ -109,4 +111,5 @@ function withoutSpace(text: string): string {
   return text.replaceAll(/"(?:[^"\\]|\\.)*"|\s+/g, (found) => (found.startsWith('"') ? found : ''))
 }
 
-const notOne = (why: string): AdapterError => new AdapterError('ADP_USAGE', `This is no certificate: ${why}.`)
+const notOne = (why: string): AdapterError =>
+  new AdapterError('ADP_USAGE', `This is not a certificate: ${why}.`)

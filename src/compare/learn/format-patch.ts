@@ -7,8 +7,8 @@ export function formatPatch(
 ): string {
   const changes = proposals.filter(({ result }) => result === 'change')
   const lines = [
-    `# observed: ${exchanges.batch} batches, ${exchanges.record} single records, ${exchanges.read} reads`,
-    ...(unreadable > 0 ? [`# ${unreadable} replies could not be read`] : []),
+    `# observed: ${counted(exchanges.batch, 'batch', 'batches')}, ${counted(exchanges.record, 'single record')}, ${counted(exchanges.read, 'read')}`,
+    ...(unreadable > 0 ? [`# ${counted(unreadable, 'reply', 'replies')} could not be read`] : []),
     ...(changes.length > 0
       ? ['partners:', `  - id: ${partner}`, ...patchOf(changes)]
       : ['# nothing to change']),
@@ -46,6 +46,9 @@ function patchOf(changes: readonly Proposal[]): readonly string[] {
   }
   return lines
 }
+
+const counted = (count: number, one: string, several = `${one}s`): string =>
+  `${count} ${count === 1 ? one : several}`
 
 const toText = (evidence: readonly Sighting[]): string =>
   evidence.map(({ seen, count }) => `${count} × ${seen}`).join(', ')

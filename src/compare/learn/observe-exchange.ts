@@ -8,7 +8,8 @@ export interface LearnedExchange {
   readonly kind: 'batch' | 'record' | 'read'
   readonly request: {
     readonly contentType: string | undefined
-    readonly accept: string | undefined
+    /** A client that `layout: auto` answers in the nested layout. */
+    readonly isGeneric: boolean
     /** Decompressed; undefined: it was too large. */
     readonly body: Buffer | undefined
   }
@@ -68,15 +69,12 @@ function observeBatch(
   // No line of a JSON text can begin so: its strings have no line ends.
   const heads = body.toString('latin1')
   const layout = /^content-type:[ \t]*multipart\/mixed/im.test(heads) ? 'nested' : 'flat'
-  seen.add(`layout/${layout}/${isGeneric(request.accept) ? 'generic' : 'plain'}`)
+  seen.add(`layout/${layout}/${request.isGeneric ? 'generic' : 'plain'}`)
   for (const [, parameter] of heads.matchAll(/^content-type:[ \t]*application\/http([^\r\n]*)/gim)) {
     seen.add(/;\s*msgtype\s*=\s*"?response/i.test(parameter ?? '') ? 'part/msgtype' : 'part/http')
   }
   for (const part of parts.slice(0, MAX_RECORDS)) observeBody(part.status, part.body, seen)
 }
-
-/** True for a client that `layout: auto` answers in the nested layout, as far as `Accept` says. */
-const isGeneric = (accept: string | undefined): boolean => /\bmultipart\/mixed\b/i.test(accept ?? '')
 
 function idsAgree({ body, contentType }: LearnedExchange['request'], limits: BatchLimits): boolean {
   if (body === undefined) return true

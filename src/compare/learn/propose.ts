@@ -99,12 +99,13 @@ function decide(path: string, current: string | boolean, choices: readonly Choic
   const evidence = seen.map(({ seen: what, count }) => ({ seen: what, count }))
   const [first] = seen
   if (first === undefined) return { path, current, result: 'none', evidence }
-  if (seen.length > 1) return { path, current, result: 'contradictory', evidence }
+  if (seen.some(({ value }) => value !== first.value))
+    return { path, current, result: 'contradictory', evidence }
   if (first.value === current) return { path, current, result: 'keep', evidence }
   return { path, current, result: 'change', proposed: first.value, evidence }
 }
 
-/** `auto` where V2 itself answers by the request: nested those clients only that accept multipart/mixed. */
+/** `auto` where V2 itself answers by the request: generic clients only in the nested layout. */
 function proposeLayout(learned: Learned, current: string): Proposal {
   const counts = (['flat', 'nested'] as const).flatMap((layout) =>
     (['plain', 'generic'] as const).map((client) => ({
@@ -115,7 +116,7 @@ function proposeLayout(learned: Learned, current: string): Proposal {
   )
   const seen = counts.filter(({ count }) => count > 0)
   const evidence = seen.map(({ layout, client, count }) => ({
-    seen: `${layout} replies to ${client === 'generic' ? 'clients that accept multipart/mixed' : 'other clients'}`,
+    seen: `${layout} replies to ${client === 'generic' ? 'generic clients' : 'plain V2 clients'}`,
     count,
   }))
   const path = 'layout'
@@ -131,21 +132,32 @@ function proposeLayout(learned: Learned, current: string): Proposal {
   return { path, current, result: 'change', proposed, evidence }
 }
 
-/** V2's reply to such a batch is the same whether it keeps the records or not. */
+/** With `drop` the adapter discards marks: a single batch is not enough to propose it. */
+const LEAST_DROPPED = 3
+
+/** V2's empty reply to such a batch is the same whether it keeps the records or not: what V3 then shows counts. */
 function proposeMismatch(learned: Learned, current: string): Proposal {
-  const evidence = [
-    { seen: 'batches of other ids, answered without parts', count: learned.get('mismatch/empty') ?? 0 },
-    { seen: 'batches of other ids, answered with parts', count: learned.get('mismatch/parts') ?? 0 },
-  ].filter(({ count }) => count > 0)
-  const path = 'quirks.mismatch'
-  if (evidence.length === 0) return { path, current, result: 'none', evidence }
-  // Parts are outcomes: V2 tried to apply the records.
-  if (evidence.length === 1 && evidence[0]?.seen.endsWith('with parts') === true)
-    return current === 'post'
-      ? { path, current, result: 'keep', evidence }
-      : { path, current, result: 'change', proposed: 'post', evidence }
-  const note = 'the reply does not say whether V2 kept the records: read one of them on V2'
-  return { path, current, result: evidence.length > 1 ? 'contradictory' : 'none', evidence, note }
+  const countOf = (outcome: string): number => learned.get(`mismatch/${outcome}`) ?? 0
+  const proposal = decide('quirks.mismatch', current, [
+    // Parts are outcomes: V2 tried to apply the records.
+    { value: 'post', seen: 'batches whose ids differ, answered with parts', count: countOf('parts') },
+    { value: 'post', seen: 'batches whose ids differ and whose marks were recorded', count: countOf('kept') },
+    {
+      value: 'drop',
+      seen: 'batches whose ids differ and whose marks were not recorded',
+      count: countOf('dropped'),
+    },
+  ])
+  if (proposal.proposed === 'drop' && countOf('dropped') < LEAST_DROPPED) {
+    const { path, evidence } = proposal
+    const note = `at least ${LEAST_DROPPED} are needed, since a batch of which V2 refused every record looks the same`
+    return { path, current, result: 'none', evidence, note }
+  }
+  const empty = countOf('empty')
+  if (proposal.result !== 'none' || empty === 0) return proposal
+  const evidence = [{ seen: 'batches whose ids differ, answered without parts', count: empty }]
+  const note = 'nothing shows whether V2 kept the records: read one of them on V2'
+  return { ...proposal, evidence, note }
 }
 
 /** Only for codes that the adapter has a text of its own for: others come from V3 with theirs. */

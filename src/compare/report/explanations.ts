@@ -337,6 +337,8 @@ const rules: Readonly<Record<string, string>> = {
   'refused-whole': 'the request was refused as a whole on both sides',
   'expand-list-of-v3': 'a list that only the expand list of V3 names',
   'no-outcome-shown': 'the reply shows no outcome of the record',
+  'process-name': 'the adapter writes under a name of its own (changeProcessName)',
+  'assumed-refusal': 'V3 is taken to refuse what V2 refused, for the same reasons',
 }
 
 /** What a rule of equivalence means; undefined for a partner's own. */

@@ -21,7 +21,7 @@ export function formatShare(part: PublishedCount, whole: PublishedCount): string
   return percent < 0.1 ? '< 0.1 %' : `${(Math.floor(percent * 10) / 10).toFixed(1)} %`
 }
 
-/** `22 Nov 2026`; a text that is no day stays. */
+/** `22 Nov 2026`; a text that is not a day stays. */
 export function formatDay(day: string): string {
   const time = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(`${day}T00:00:00Z`) : Number.NaN
   return Number.isNaN(time) ? day : days.format(time)

@@ -55,7 +55,7 @@ async function run(): Promise<Running> {
     },
     clock,
     onFailure: (partner, code) => failures.push(`${partner} ${code}`),
-    onKept: (...fate) => kept.push(fate),
+    onKept: (partner, exchanges, isKept) => kept.push([partner, exchanges.length, isKept]),
   })
   const figures = async (): Promise<ComparisonFigures> =>
     toFigures((await store.read('acme'))[0], 'reply', thresholds)

@@ -35,7 +35,7 @@ interface Face {
   readonly layout?: BatchLayout
   readonly msgtype?: boolean
   readonly envelope?: boolean
-  readonly accept?: string
+  readonly isGeneric?: boolean
   readonly json?: string
   readonly message?: string
 }
@@ -45,7 +45,7 @@ function exchangeWith({
   layout = 'flat',
   msgtype = false,
   envelope = false,
-  accept,
+  isGeneric = false,
   json,
   message = 'The AttendableEvent does not exist.',
 }: Face = {}): LearnedExchange {
@@ -61,7 +61,7 @@ function exchangeWith({
   const request = batchOf([flatRecord(1), flatRecord(2)])
   return {
     kind: 'batch',
-    request: { contentType: request.headers['Content-Type'], accept, body: Buffer.from(request.body) },
+    request: { contentType: request.headers['Content-Type'], isGeneric, body: Buffer.from(request.body) },
     reply: { status: 200, contentType: encoder.contentType, body: Buffer.from(body) },
   }
 }
@@ -115,7 +115,7 @@ describe('what is learned of a partner', () => {
   })
 
   it('is auto where V2 answers by what its client accepts', () => {
-    const both = [exchangeWith(), exchangeWith({ layout: 'nested', accept: 'multipart/mixed' })]
+    const both = [exchangeWith(), exchangeWith({ layout: 'nested', isGeneric: true })]
     expect(changes(both)).toEqual({ layout: 'auto' })
     expect(changes(both, { ...defaults, layout: 'auto' })).toEqual({})
   })
@@ -125,7 +125,7 @@ describe('what is learned of a partner', () => {
     expect(changes(both)).toEqual({})
     expect(results(both)).toMatchObject({ layout: 'contradictory', 'quirks.dataEnvelope': 'contradictory' })
     expect(formatPatch('acme', propose(learn(both), defaults))).toContain(
-      '# layout: not proposed, the evidence is contradictory: 1 × flat replies to other clients, 1 × nested replies to other clients',
+      '# layout: not proposed, the evidence is contradictory: 1 × flat replies to plain V2 clients, 1 × nested replies to plain V2 clients',
     )
   })
 
@@ -147,8 +147,54 @@ describe('what is learned of a partner', () => {
     expect(changes([{ ...exchange, request }], settings)).toEqual({ 'quirks.mismatch': 'post' })
     expect(changes([empty], settings)).toEqual({})
     expect(learn([empty]).get('mismatch/empty')).toBe(1)
+    const { proposals } = propose(learn([empty]), settings)
+    expect(proposals.find(({ path }) => path === 'quirks.mismatch')).toMatchObject({
+      result: 'none',
+      evidence: [{ count: 1 }],
+      note: 'nothing shows whether V2 kept the records: read one of them on V2',
+    })
     // The empty reply is nested, and says nothing of the layout.
     expect(results([empty])).toMatchObject({ layout: 'none' })
+  })
+
+  it.each([
+    [
+      { kept: 3 },
+      'post',
+      'keep',
+      '# quirks.mismatch: post fits: 3 × batches whose ids differ and whose marks were recorded',
+    ],
+    [
+      { kept: 3, parts: 1 },
+      'drop',
+      'change',
+      'mismatch: post # 1 × batches whose ids differ, answered with parts, 3 × batches whose ids differ and whose marks were recorded',
+    ],
+    [{ dropped: 2 }, 'drop', 'keep', '# quirks.mismatch: drop fits'],
+    [
+      { dropped: 3 },
+      'post',
+      'change',
+      'mismatch: drop # 3 × batches whose ids differ and whose marks were not recorded',
+    ],
+    [
+      { dropped: 2 },
+      'post',
+      'none',
+      '# quirks.mismatch: not proposed, 2 × batches whose ids differ and whose marks were not recorded; at least 3 are needed',
+    ],
+    [
+      { dropped: 1, kept: 9 },
+      'post',
+      'contradictory',
+      '# quirks.mismatch: not proposed, the evidence is contradictory',
+    ],
+  ])('is what V3 shows of batches whose ids differ: %o for %s', (outcomes, mismatch, result, line) => {
+    const names = Object.entries(outcomes).map(([name, count]) => [`mismatch/${name}`, count] as const)
+    const learned = new Map([['mismatch/empty', 20], ...names])
+    const proposed = propose(learned, { ...defaults, quirks: { ...defaults.quirks, mismatch } })
+    expect(proposed.proposals.find(({ path }) => path === 'quirks.mismatch')?.result).toBe(result)
+    expect(formatPatch('acme', proposed)).toContain(line)
   })
 
   it('is not a text of an error where V2 has several', () => {
@@ -172,7 +218,7 @@ describe('what is learned of a partner', () => {
       '# observed: 3 batches, 0 single records, 0 reads',
       'partners:',
       '  - id: acme',
-      '    layout: nested # 3 × nested replies to other clients',
+      '    layout: nested # 3 × nested replies to plain V2 clients',
       '    quirks:',
       '      msgtypeResponse: true # 3 × parts with msgtype=response',
     ])

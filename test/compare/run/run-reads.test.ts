@@ -123,7 +123,7 @@ test('what differs is asked again by learner and session, and counts where it st
   )
 })
 
-test('what changed between the two reads is no difference', async () => {
+test('what changed between the two reads is not a difference', async () => {
   const changed = markOf(3, 5, { Comment: 'late bus' })
   const after = school.map((mark) => (mark.ExternalID === changed.ExternalID ? changed : mark))
   let now: readonly Mark[] = school
@@ -137,6 +137,22 @@ test('what changed between the two reads is no difference', async () => {
   })
   const { document } = await run({ v2, v3 })
   expect(document).toMatchObject({ verdicts: { same: 300, differs: 0 }, askedAgain: 1 })
+})
+
+test.each([
+  ['that breaks off twice is made a third time', 2, { same: 299, differs: 1, unknown: 0 }],
+  ['that breaks off three times leaves the record unknown', 3, { same: 299, differs: 0, unknown: 1 }],
+])('a read of what differs %s', async (_name, times, verdicts) => {
+  let left = times
+  const v3 = fakeSide('V3', withChanged(markOf(3, 5, { Comment: 'late bus' })), {
+    before: (_call, query) => {
+      if (!query.includes('Learner eq') || left === 0) return
+      left -= 1
+      throw new AdapterError('ADP_UPSTREAM_PROTOCOL', 'The answer breaks off.')
+    },
+  })
+  const { document } = await run({ v2: fakeSide('V2', () => school), v3 })
+  expect(document).toMatchObject({ compared: 300, verdicts, askedAgain: 1 })
 })
 
 /** V3 as a service of its own, with one mark otherwise. */

@@ -11,9 +11,20 @@ const kinds = new Map([
   ['readFilter', 'Reads by filter'],
   ['readKey', 'Reads by key'],
 ])
+const checks = new Map([
+  ['reply', 'reply'],
+  ['visible', 'seen on V3'],
+  ['readBack', 'read back on V2'],
+  ['answers', 'answers'],
+])
 
 /** A class of attendance codes in words; a name that is not known stays. */
 export const className = (name: string): string => classes.get(name) ?? name
 
-/** A kind of record or request in words; a name that is not known stays. */
-export const kindName = (name: string): string => kinds.get(name) ?? name
+/** A kind of record or request in words, for live checks with what was checked; a name that is not known stays. */
+export function kindName(name: string): string {
+  const [kind = '', check] = name.split('/')
+  const checked = check === undefined ? undefined : checks.get(check)
+  if (check !== undefined && checked === undefined) return name
+  return [kinds.get(kind) ?? kind, ...(checked === undefined ? [] : [checked])].join(', ')
+}

@@ -64,7 +64,7 @@ function explainClass(finding: Finding, { compared }: PublishedRun, most: number
 
 const shareOf = ({ count }: Finding, compared: PublishedRun['compared']): string => {
   const share = formatShare(count, compared)
-  return share === undefined ? 'records' : `records, ${share}`
+  return share === undefined ? 'records' : `records, ${share.replaceAll(' ', '\u00a0')}`
 }
 
 const styleOf = ({ kind }: Finding): string =>

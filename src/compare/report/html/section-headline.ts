@@ -63,7 +63,7 @@ export function sectionHeadline(run: PublishedRun): Markup {
     </header>
     <section aria-labelledby="verdicts">
       <h2 id="verdicts">Verdicts</h2>
-      <p class="lead">${formatCount(run.compared)} records compared, each with exactly one verdict.</p>
+      <p class="lead">Records compared: ${formatCount(run.compared)}, each with exactly one verdict.</p>
       ${chartVerdicts(run)}
     </section>
     ${sectionTrust(run)}`
@@ -109,13 +109,19 @@ function completeness(
   )
 }
 
-function noise({ noise: { measured, records }, outcome }: PublishedRun, row: Row): Markup {
+const noiseAdvice: Readonly<Record<PublishedRun['kind'], string>> = {
+  reads: 'Run again with --noise to tell.',
+  recording: 'compare run --noise reads V2 twice.',
+  live: 'compare run --noise reads V2 twice.',
+}
+
+function noise({ noise: { measured, records }, outcome, kind }: PublishedRun, row: Row): Markup {
   if (!measured)
     return row(
       outcome === 'differs' ? 'bad' : 'note',
       'Noise of V2',
       'not measured',
-      'V2 was read once: a difference may be one that V2 has with itself. Run with --noise to tell.',
+      `V2 was read once: a difference may be one that V2 has with itself. ${noiseAdvice[kind]}`,
     )
   return row(
     'good',

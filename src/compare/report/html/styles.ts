@@ -73,7 +73,7 @@ th,td{text-align:left;padding:.4rem .75rem .4rem 0;border-bottom:1px solid var(-
 thead th{color:var(--soft);font-size:.78rem;white-space:nowrap}
 .n{text-align:right;white-space:nowrap;padding-right:0;padding-left:.75rem}
 td.zero{color:var(--soft)}
-.bars{table-layout:fixed}.bars thead th{white-space:normal;vertical-align:bottom}.bars th:first-child{width:40%}.bars thead .n{width:17%}.bars td.plot{vertical-align:middle}.bars .n{overflow-wrap:anywhere}
+.bars{table-layout:fixed}.bars thead th{white-space:normal;vertical-align:bottom;overflow-wrap:normal}.bars th:first-child{width:40%}.bars thead .n{width:17%}.bars td.plot{vertical-align:middle}.bars tbody .n{overflow-wrap:anywhere}
 .bars tbody tr:last-child>*{border-bottom:0}
 .scroll{overflow-x:auto;max-height:26rem;overflow-y:auto}
 .scroll:focus-visible,summary:focus-visible{outline:2px solid var(--link);outline-offset:2px}
@@ -83,13 +83,13 @@ details[open]>summary{margin-bottom:.5rem}
 .expired{color:var(--bad);font-size:.78rem}
 footer{border-top:1px solid var(--line);padding-top:1.25rem;font-size:.88rem;color:var(--soft)}
 footer h2{font-size:1rem;color:var(--fg)}footer p{max-width:52rem;margin-top:.4rem}
-@media (max-width:60rem){.tiles{grid-template-columns:repeat(3,1fr)}.trust{grid-template-columns:repeat(2,1fr)}.classes article{grid-template-columns:7rem minmax(0,1fr)}.why{grid-column:2}}
+@media (max-width:60rem){.tiles{grid-template-columns:repeat(3,1fr)}.trust{grid-template-columns:repeat(2,1fr)}.classes article{grid-template-columns:7rem minmax(0,1fr)}.why{grid-column:2}.bars th:first-child{width:34%}.bars thead .n{width:22%}}
 @media (max-width:40rem){main{padding:1.25rem 1rem 3rem}h1{font-size:1.9rem}.outcome{flex-direction:column;gap:.8rem;padding:1.15rem}.sign{width:3rem;height:3rem}
 .tiles{grid-template-columns:repeat(2,1fr)}.trust,.charts{grid-template-columns:minmax(0,1fr)}.classes article{grid-template-columns:minmax(0,1fr)}.why{grid-column:1}.bars th:first-child{width:32%}.bars thead .n{width:23%}.size{display:flex;flex-wrap:wrap;align-items:baseline;gap:0 .6rem}.size .hbar{flex:1 0 100%}.columns{height:9rem}}
 @media print{@page{size:A4;margin:13mm}:root{color-scheme:light}body{font-size:9pt;line-height:1.4;-webkit-print-color-adjust:exact;print-color-adjust:exact}main{max-width:none;padding:0}
 section,footer{margin-top:7mm}h2,h3,figcaption,summary,.lead{break-after:avoid}article,.outcome,.tile,.trust li,tr,figure.verdicts,.wide{break-inside:avoid}
 .tiles{grid-template-columns:repeat(6,1fr);gap:2mm}.tile{padding:2mm}.tile b{font-size:13pt}.tile dt{font-size:8pt;gap:1mm}.tile dd.note{font-size:7pt}.trust{grid-template-columns:repeat(4,1fr)}
-.classes article{grid-template-columns:26mm minmax(0,1fr) minmax(0,1.15fr);padding:3mm 0}.why{grid-column:auto}.charts{gap:6mm}.classes .count{font-size:13pt}.classes .what>p:last-child,.why,.classes .class{font-size:8.5pt}.outcome{padding:5mm}.sign{width:16mm;height:16mm}h1{font-size:22pt}.sentence{font-size:11pt}.columns{height:38mm}
+.classes article{grid-template-columns:26mm minmax(0,1fr) minmax(0,1.15fr);padding:3mm 0}.why{grid-column:auto}.charts{gap:6mm}.classes .count{font-size:13pt}.classes .what>p:last-child,.why,.classes .class{font-size:8.5pt}.outcome{padding:5mm}.sign{width:16mm;height:16mm}h1{font-size:22pt}.sentence{font-size:11pt}.columns{height:38mm}.bars th:first-child{width:34%}.bars thead .n{width:22%}
 .scroll{overflow:visible;max-height:none}details:not([open]){display:none}.outcome{background:none!important}}
 @media print and (prefers-color-scheme:dark){:root{--bg:#fff;--fg:#1b2430;--soft:#526070;--line:#dde2e8;--code:#eef1f5;--good:#13703a;--bad:#b3261e;--note:#7a5700;--same:#8a97a6;--equivalent:#b6c2cf;--differs:#c8401a;--onlyV2:#1f5fbf;--onlyV3:#7b3fb3;--unknown:#616c79;--delay:#1f5fbf;--ink:#ffffffb8;--edge:#fff}}
 `

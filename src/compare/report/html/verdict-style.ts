@@ -24,20 +24,20 @@ export const verdictStyles: readonly VerdictStyle[] = [
 /** The verdicts that ask for attention, in the order in which charts stack them. */
 export const attention: readonly VerdictStyle[] = verdictStyles.slice(2)
 
-/** The patterns that charts fill with; one for the whole page. */
+/** The patterns that charts fill with; one for the whole page. None is turned: a browser prints such a one as an image of the whole page. */
 export const patterns: Markup = html`<svg class="defs" aria-hidden="true" focusable="false">
   <defs>
     <pattern id="p-equivalent" width="6" height="6" patternUnits="userSpaceOnUse">
       <rect class="c-equivalent" width="6" height="6" />
       <path class="ink" d="M0 3h6" />
     </pattern>
-    <pattern id="p-onlyV2" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-      <rect class="c-onlyV2" width="6" height="6" />
-      <path class="ink" d="M3 0v6" />
+    <pattern id="p-onlyV2" width="8" height="8" patternUnits="userSpaceOnUse">
+      <rect class="c-onlyV2" width="8" height="8" />
+      <path class="ink" d="M-2 2l4-4M-1 9L9-1M6 10l4-4" />
     </pattern>
-    <pattern id="p-onlyV3" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">
-      <rect class="c-onlyV3" width="6" height="6" />
-      <path class="ink" d="M3 0v6M0 3h6" />
+    <pattern id="p-onlyV3" width="8" height="8" patternUnits="userSpaceOnUse">
+      <rect class="c-onlyV3" width="8" height="8" />
+      <path class="ink" d="M-1 9L9-1M-1-1L9 9" />
     </pattern>
     <pattern id="p-unknown" width="6" height="6" patternUnits="userSpaceOnUse">
       <rect class="c-unknown" width="6" height="6" />
