@@ -2,6 +2,7 @@ import { createStoredValues } from './control/stored-values.ts'
 import { createDifferences } from './differences/differences.ts'
 import { dayOf } from './dates.ts'
 import { createIdentities } from './identity.ts'
+import { createLegacyFormSwitch } from './legacy/legacy-form.ts'
 import type { SandboxSettings } from './options.ts'
 import type { School } from './school.ts'
 import { createCalendar } from './seed/calendar.ts'
@@ -10,6 +11,7 @@ import { createSetComposer } from './seed/documents/compose-set.ts'
 import { createPlan } from './seed/plan.ts'
 import { createPupil } from './seed/pupil.ts'
 import { fillRegisters, refillRegisters, seedDatabase } from './seed/seed-database.ts'
+import { seedOnce } from './seed/seed-images.ts'
 import { createActors } from './store/actors.ts'
 import { openDatabase, readDay } from './store/database.ts'
 import { createEntityStore } from './store/entities.ts'
@@ -37,8 +39,11 @@ export function openSchool(
   const pupils = plan.places.map((place) => createPupil(seed, place))
   const calendar = createCalendar(ids, now(), plan.firstYear)
   const source = { seed, plan, ids, calendar, codes, today, onProgress }
-  if (fresh) seedDatabase(database, source, content)
-  else fillRegisters(database, source)
+  const seedNew = (): void => seedDatabase(database, source, content)
+  if (!fresh) fillRegisters(database, source)
+  // A whole school is large, and opened once.
+  else if (scale === 'school') seedNew()
+  else seedOnce(database, `${content} on day ${today}`, seedNew)
   const marks = createMarkStore(database, ids)
   const roster = loadRoster(database)
   const entities = createEntityStore(database, createSetComposer({ seed, ids, pupils, year: plan.year }))
@@ -48,6 +53,7 @@ export function openSchool(
     roster,
     actors: createActors(database),
     storedValues: createStoredValues(),
+    legacyForm: createLegacyFormSwitch(),
     differences: createDifferences({ database, ids, calendar, codes, marks, roster }),
     undoWrites: () => {
       const written = marks.reset()

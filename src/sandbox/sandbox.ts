@@ -66,6 +66,7 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
     school.undoWrites()
     for (const faults of plans) faults.clear()
     school.storedValues.set(undefined)
+    school.legacyForm.set(undefined)
     school.differences.clear()
   }
   /** The application of one port; each has faults of its own. */

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { StoredValues } from './control/stored-values.ts'
 import type { Differences } from './differences/differences.ts'
 import type { Identities } from './identity.ts'
+import type { LegacyFormSwitch } from './legacy/legacy-form.ts'
 import type { Calendar } from './seed/calendar.ts'
 import type { CodeTable } from './seed/code-table.ts'
 import type { Pupil } from './seed/pupil.ts'
@@ -22,6 +23,8 @@ export interface School {
   readonly entities: EntityStore
   /** The changes of the service to the values of a mark. */
   readonly storedValues: StoredValues
+  /** The form of V2's replies, and what it does with batches whose ids differ. */
+  readonly legacyForm: LegacyFormSwitch
   /** What one face shows otherwise than the store has it. */
   readonly differences: Differences
   /** Who the learners are, in order of their numbers. */

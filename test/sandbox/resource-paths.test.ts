@@ -187,7 +187,7 @@ test.each([
   '/V1/Lookup/Attendance/Nothing',
   '/V1/Lookup/Attendance/StatutoryAttendanceSessions',
   '/V1/Lookup/Attendance/AttendanceRecords',
-])('%s is no lookup', async (path) => {
+])('%s is not a lookup', async (path) => {
   expect((await call('GET', path)).status).toBe(404)
 })
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { rollStateOn } from '../../src/sandbox/roll.ts'
 import { groupsOn } from '../../src/sandbox/seed/documents/groups.ts'
@@ -11,8 +11,12 @@ import type { SandboxOptions } from '../../src/sandbox/options.ts'
 import type { School } from '../../src/sandbox/school.ts'
 import { fixed, jsonBody, startSandbox, testNow } from './start-sandbox.ts'
 
-const open = (options: SandboxOptions, onProgress: (share: number) => void = () => undefined): School => {
-  const school = openSchool(readOptions(options), () => Date.parse(testNow), onProgress)
+const open = (options: SandboxOptions): School => {
+  const school = openSchool(
+    readOptions(options),
+    () => Date.parse(testNow),
+    () => undefined,
+  )
   onTestFinished(() => school.database.close())
   return school
 }
@@ -23,9 +27,20 @@ const file = (): string => {
 }
 const all = (school: School, sql: string): Record<string, unknown>[] => school.database.prepare(sql).all()
 
+/** The share that was built, each time that it was told. */
+const shares: number[] = []
+let school: School
+beforeAll(() => {
+  // It takes seconds to build.
+  school = openSchool(
+    readOptions({ scale: 'school' }),
+    () => Date.parse(testNow),
+    (share) => shares.push(share),
+  )
+})
+afterAll(() => school.database.close())
+
 test('a school has 720 current pupils in 24 classes, more than 680,000 marks and the shares of a primary school', () => {
-  const shares: number[] = []
-  const school = open({ scale: 'school' }, (share) => shares.push(share))
   const current = school.roster.entries.filter((entry) => rollStateOn(entry, school.today()) === 'Current')
   expect(current).toHaveLength(720)
   expect(
@@ -57,11 +72,10 @@ test('a school has 720 current pupils in 24 classes, more than 680,000 marks and
 })
 
 test('the first class is the same at both scales', () => {
-  const schools = [open({ scale: 'class' }), open({ scale: 'school' })]
-  const [one, other] = schools.map((school) => ({
-    learners: school.roster.entries.slice(0, 30),
-    identifiers: school.entities.all('LearnerIdentifiers').slice(0, 30),
-    marks: school.marks.range(1, 20514 * 2, 20528 * 2),
+  const [one, other] = [open({ scale: 'class' }), school].map(({ roster, entities, marks }) => ({
+    learners: roster.entries.slice(0, 30),
+    identifiers: entities.all('LearnerIdentifiers').slice(0, 30),
+    marks: marks.range(1, 20514 * 2, 20528 * 2),
   }))
   expect(one).toEqual(other)
   expect(one?.learners[0]?.externalId).toBe(fixed.learner)

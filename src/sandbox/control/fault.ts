@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { AdapterError } from '../../errors.ts'
+import { readRules } from './read-rules.ts'
 
 /** Which requests a fault meets, and how often. */
 const scope = {
@@ -44,12 +44,5 @@ export type Fault = z.output<typeof schema>
 
 /** Reads the body of `PUT /_sandbox/faults`: one fault or a list. Errors: `ADP_USAGE` with every fault of the form. */
 export function readFaults(body: unknown): Fault[] {
-  const parsed = z.array(schema).safeParse(Array.isArray(body) ? body : [body])
-  if (parsed.success) return parsed.data
-  const details = parsed.error.issues.map(({ path, message }) => ({
-    code: 'ADP_USAGE',
-    message,
-    target: path.join('.'),
-  }))
-  throw new AdapterError('ADP_USAGE', 'The faults cannot be read.', { details })
+  return readRules(z.array(schema), Array.isArray(body) ? body : [body], 'The faults')
 }

@@ -5,6 +5,7 @@ import { isLoopback, isLoopbackAddress } from '../../http/loopback.ts'
 import type { Clock } from '../clock.ts'
 import { odataError } from '../edge/reply.ts'
 import { sendReply } from '../edge/send.ts'
+import { readLegacyForm } from '../legacy/legacy-form.ts'
 import type { School } from '../school.ts'
 import { FieldReader, isMembers } from '../attendance/field-reader.ts'
 import { formatInstant } from '../dates.ts'
@@ -36,7 +37,7 @@ export interface ControlParts {
   readonly school: School
   readonly clock: Clock
   readonly faults: FaultPlan
-  /** Undoes every write, removes all faults and differences, and keeps values as they are posted. */
+  /** Undoes every write, removes all faults and differences, keeps values as they are posted, and gives V2 its standard form. */
   readonly reset: () => void
 }
 
@@ -67,15 +68,9 @@ export function createControlRoutes({ school, clock, faults, reset }: ControlPar
     faults.clear()
     response.status(204).end()
   })
-  router.get('/values', (_request, response) => void response.json(school.storedValues.rules()))
-  router.put('/values', (request, response) => {
-    school.storedValues.set(readValueRules(request.body))
-    response.json(school.storedValues.rules())
-  })
-  router.delete('/values', (_request, response) => {
-    school.storedValues.set(undefined)
-    response.status(204).end()
-  })
+  const { storedValues, legacyForm } = school
+  routeRules(router, '/values', readValueRules, storedValues.rules, storedValues.set)
+  routeRules(router, '/legacy-form', readLegacyForm, legacyForm.current, legacyForm.set)
   router.get('/differences', (_request, response) => void response.json(listDifferences(school)))
   router.put('/differences', (request, response) => {
     school.differences.set(readDifferencePlan(request.body))
@@ -95,6 +90,25 @@ export function createControlRoutes({ school, clock, faults, reset }: ControlPar
   })
   router.use(answerError)
   return router
+}
+
+/** GET shows the rules in force, PUT replaces them, DELETE restores the defaults. */
+function routeRules<Rules>(
+  router: Router,
+  path: string,
+  read: (body: unknown) => Rules,
+  current: () => Rules,
+  set: (rules: Rules | undefined) => void,
+): void {
+  router.get(path, (_request, response) => void response.json(current()))
+  router.put(path, (request, response) => {
+    set(read(request.body))
+    response.json(current())
+  })
+  router.delete(path, (_request, response) => {
+    set(undefined)
+    response.status(204).end()
+  })
 }
 
 /** The body of `PUT /_sandbox/clock`: `{"now":"2026-03-02T09:00:00Z"}`. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { AdapterError } from '../../errors.ts'
+import { readRules } from './read-rules.ts'
 
 const commentRule = z.union([
   z.enum(['trim', 'trimEnd', 'collapse', 'nfc', 'nfd', 'crlfToLf', 'lfToCrlf']),
@@ -40,23 +40,16 @@ export interface PostedValues extends Omit<MarkValues, 'recordedOn'> {
 
 /** The rules in force; they may be set while the sandbox runs. */
 export interface StoredValues {
-  rules(): ValueRules
+  readonly rules: () => ValueRules
   /** Undefined: every value is stored as it was posted. */
-  set(rules: ValueRules | undefined): void
+  readonly set: (rules: ValueRules | undefined) => void
   /** The values as they are stored, and as the answer to the write shows them. `now` is the sandbox's time in milliseconds. */
   store(posted: PostedValues, now: number): { readonly stored: MarkValues; readonly echoed: MarkValues }
 }
 
 /** Reads the body of `PUT /_sandbox/values`; a member that is absent is at its default. Errors: `ADP_USAGE` with every fault of the form. */
 export function readValueRules(body: unknown): ValueRules {
-  const parsed = schema.safeParse(body)
-  if (parsed.success) return parsed.data
-  const details = parsed.error.issues.map(({ path, message }) => ({
-    code: 'ADP_USAGE',
-    message,
-    target: path.join('.'),
-  }))
-  throw new AdapterError('ADP_USAGE', 'The rules for stored values cannot be read.', { details })
+  return readRules(schema, body, 'The rules for stored values')
 }
 
 const keepAll: ValueRules = schema.parse({})

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { AdapterError } from '../../errors.ts'
+import { readRules } from '../control/read-rules.ts'
 import { formChanges } from './form-change.ts'
 import { replyKinds } from './reply-change.ts'
 import { valueChanges } from './value-change.ts'
@@ -72,12 +72,5 @@ export type DifferencePlan = z.output<typeof schema>
 
 /** Reads the body of `PUT /_sandbox/differences`. Errors: `ADP_USAGE` with every fault of the form. */
 export function readDifferencePlan(body: unknown): DifferencePlan {
-  const parsed = schema.safeParse(body)
-  if (parsed.success) return parsed.data
-  const details = parsed.error.issues.map(({ path, message }) => ({
-    code: 'ADP_USAGE',
-    message,
-    target: path.join('.'),
-  }))
-  throw new AdapterError('ADP_USAGE', 'The differences cannot be read.', { details })
+  return readRules(schema, body, 'The differences')
 }

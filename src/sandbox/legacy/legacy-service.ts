@@ -18,6 +18,7 @@ import type { Resource } from '../query/resource.ts'
 import type { School } from '../school.ts'
 import { answerBatch } from './answer-batch.ts'
 import { toFlatReply } from './flat-entity.ts'
+import { toLegacyForm } from './legacy-form.ts'
 import type { UnmappedPolicy } from './unmapped-fields.ts'
 import { writeFlat } from './write-flat.ts'
 
@@ -81,7 +82,7 @@ export function createLegacyService(
     return readEntity({ ...resource, ...about }, queryContext, switches.pageSize, route, request)
   }
 
-  return (route, request) => {
+  const answer = (route: Route, request: ServiceRequest): Reply => {
     const refusal = refuseDomain(request.principal, 'Attendance')
     if (refusal !== undefined) return refusal
     const context = `${contextRoot(route, request)}/$metadata#AttendanceRecords/$entity`
@@ -99,5 +100,9 @@ export function createLegacyService(
     if (request.method === 'POST') return post(route, request, context)
     if (request.method !== 'GET') return methodNotAllowed('GET', 'POST')
     return readRecords(school, face(request.asOf), switches, route, request)
+  }
+  return (route, request) => {
+    const reply = answer(route, request)
+    return request.method === 'GET' ? toLegacyForm(reply, school.legacyForm.current()) : reply
   }
 }

@@ -1,4 +1,4 @@
-import { encodeErrorArray, encodeFlatReply } from '../../v2/index.ts'
+import { encodeErrorArray, encodeFlatReply, envelopRecord } from '../../v2/index.ts'
 import type { FlatRecord, MetadataLevel, RecordFault, V2Error } from '../../v2/index.ts'
 import { writeMark } from '../attendance/write-mark.ts'
 import { zeroGuid } from '../identity.ts'
@@ -53,9 +53,11 @@ export function writeFlat(
   metadata: MetadataLevel,
 ): FlatAnswer {
   const { school } = writer
+  const { dataEnvelope, errorMessages } = school.legacyForm.current()
   const refuse = (status: number, errors: readonly V2Error[]): FlatAnswer => {
+    const worded = errors.map((error) => ({ ...error, message: errorMessages[error.code] ?? error.message }))
     // One SequenceID for all errors of a record; which one does not matter, so the seed gives it.
-    return { status, json: encodeErrorArray(errors, school.ids.guid('sequence', school.marks.lastSeq() + 1)) }
+    return { status, json: encodeErrorArray(worded, school.ids.guid('sequence', school.marks.lastSeq() + 1)) }
   }
   if (record === undefined) {
     const status = faults.some(({ code }) => code === 'ADP_METHOD') ? 405 : 400
@@ -81,8 +83,10 @@ export function writeFlat(
     changeProcessName: passed.changeProcessName ?? null,
     recordedBy: passed.recordedBy ?? writer.actorId,
   })
-  if (outcome.kind === 'written')
-    return { status: 201, json: encodeFlatReply(toFlatReply(outcome.view), writer.context, metadata) }
+  if (outcome.kind === 'written') {
+    const json = encodeFlatReply(toFlatReply(outcome.view), writer.context, metadata)
+    return { status: 201, json: dataEnvelope ? envelopRecord(json) : json }
+  }
   if (outcome.kind === 'conflict') return refuse(409, [{ code: 'CONFLICT', message: outcome.message }])
   return refuse(
     400,

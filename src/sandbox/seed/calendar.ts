@@ -1,4 +1,4 @@
-import { dayMs, dayNumber, formatInstant, ukOffsetMinutes } from '../dates.ts'
+import { dayMs, dayNumber, formatDay, ukOffsetMinutes } from '../dates.ts'
 import type { Identities } from '../identity.ts'
 import { createTerms, schoolYearDates } from './terms.ts'
 import type { DayKind } from './terms.ts'
@@ -44,15 +44,17 @@ export function createCalendar(ids: Identities, now: number, firstYear: number):
   const sessions: Session[] = []
   for (let day = first; day <= last; day += 1) {
     const kind = kindOf(day)
-    const localMidnight = day * dayMs - ukOffsetMinutes(day) * 60_000
+    const ahead = ukOffsetMinutes(day) / 60
+    const date = formatDay(day)
     for (const [offset, half, hour] of [
       [0, 'AM', 9],
       [1, 'PM', 13],
     ] as const) {
       const number = day * 2 + offset
       const externalId = ids.guid('session', number)
-      const start = localMidnight + hour * 3_600_000
-      sessions.push({ number, day, half, externalId, start, startText: formatInstant(start), kind })
+      const start = day * dayMs + (hour - ahead) * 3_600_000
+      const startText = `${date}T${String(hour - ahead).padStart(2, '0')}:00:00Z`
+      sessions.push({ number, day, half, externalId, start, startText, kind })
     }
   }
   const byGuid = new Map(sessions.map((session) => [session.externalId, session]))

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { createRandom } from '../random.ts'
+import { createRandoms } from '../random.ts'
 import { packFlags } from '../store/mark.ts'
 import type { Calendar, Session } from './calendar.ts'
 import { unmarkedDay } from './calendar.ts'
@@ -31,6 +31,9 @@ export function seedMarks(database: DatabaseSync, plan: MarkSeed): void {
   const { seed, places, calendar, codes, first, last } = plan
   const sessions = calendar.schoolSessions(first, last - first + 1).filter(({ day }) => day !== unmarkedDay)
   if (sessions.length === 0) return
+  const mornings = sessions
+    .filter(({ half }) => half === 'AM')
+    .map(({ number, day }) => ({ number, day, name: String(day) }))
   const usual = { AM: codes.named('/'), PM: codes.named('\\') }
   openRegisters(database, sessions, usual)
   const fill = database.prepare(
@@ -51,10 +54,11 @@ export function seedMarks(database: DatabaseSync, plan: MarkSeed): void {
     const { learner, admissionDay, leavingDay } = place
     const teacher = 1 + ((place.entryYear * 4 + place.form.charCodeAt(0)) % 24)
     fill.run(learner, teacher, admissionDay * 2, leavingDay * 2 + 1)
-    for (const { half, number, day } of sessions) {
-      if (half === 'PM' || day < admissionDay || day > leavingDay) continue
+    const randomOf = createRandoms(seed, `register ${learner} `)
+    for (const { number, day, name } of mornings) {
+      if (day < admissionDay || day > leavingDay) continue
       // A day's marks depend on the learner and the day alone: other days and scales do not change them.
-      const marks = markDay(createRandom(seed, `register ${learner} ${day}`))
+      const marks = markDay(randomOf(name))
       if (marks.am !== usual.AM.number) mark(place, number, marks.am, marks.minutesLate)
       if (marks.pm !== usual.PM.number) mark(place, number + 1, marks.pm, null)
     }

@@ -94,7 +94,7 @@ test.each([
     { ...minimal, Event: { Type: 'Attendance.AttendanceSession' } },
     ['Event/ExternalID'],
   ],
-  ['an id that is no guid', { ...minimal, Event: { ExternalID: 'x' } }, ['Event/ExternalID']],
+  ['an id that is not a guid', { ...minimal, Event: { ExternalID: 'x' } }, ['Event/ExternalID']],
   ['a wrong type', { ...minimal, Event: { ...minimal.Event, Type: 'Learner.Identifier' } }, ['Event/Type']],
   ['an unknown property', { ...minimal, Learner: fixed.learner }, ['Learner']],
   ['text for a number', { ...minimal, Qualifier: { MinutesLate: '3' } }, ['Qualifier/MinutesLate']],

@@ -162,7 +162,7 @@ test('the batch can be switched off, and is written to only', async () => {
   expect((await off.json('POST', path, json([get('1')]))).status).toBe(404)
   const on = await startSandbox()
   expect((await on.json('GET', path)).status).toBe(405)
-  // A batch in a batch is no resource.
+  // A batch in a batch is not a resource.
   expect(
     (await on.json('POST', path, json([{ ...get('1'), method: 'POST', url: '$batch' }]))).body,
   ).toMatchObject({

@@ -130,7 +130,7 @@ test.each([[{ kind: 'explode' }], [{ kind: 'latency' }], [{ kind: 'latency', ms:
   },
 )
 
-test('a body that is no JSON is refused', async () => {
+test('a body that is not JSON is refused', async () => {
   const { json } = await startSandbox()
   const reply = await json('PUT', '/_sandbox/faults', { headers: jsonBody, body: '{' })
   expect(reply).toMatchObject({ status: 400, body: { error: { code: 'InvalidBody' } } })

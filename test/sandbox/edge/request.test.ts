@@ -17,6 +17,9 @@ test.each([
   expect(findRoute(path)).toEqual({ area, version, root, resource })
 })
 
-test.each(['/', '', '/Learner', '/V4/X', '/V3/%zz', '/%zz/V3/X'])('%j is no path of the service', (path) => {
-  expect(findRoute(path)).toBeUndefined()
-})
+test.each(['/', '', '/Learner', '/V4/X', '/V3/%zz', '/%zz/V3/X'])(
+  '%j is not a path of the service',
+  (path) => {
+    expect(findRoute(path)).toBeUndefined()
+  },
+)

@@ -25,7 +25,7 @@ test.each([
   [['Set', ' Link']],
   [[`Set(\t${A})`]],
   [['x'.repeat(5000)]],
-])('%j is no path', (segments) => {
+])('%j is not a path', (segments) => {
   expect(readResource(segments)).toBeUndefined()
 })
 

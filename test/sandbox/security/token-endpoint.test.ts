@@ -60,7 +60,7 @@ test.each([
   })
 })
 
-test('a body that is no form is refused', async () => {
+test('a body that is not a form is refused', async () => {
   const { json } = await startSandbox(options)
   const reply = await json('POST', '/connect/token', { headers: jsonBody, body: JSON.stringify(right) })
   expect(reply).toEqual({ status: 400, body: { error: 'invalid_request' } })

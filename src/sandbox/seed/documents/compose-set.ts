@@ -3,7 +3,7 @@ import type { Identities } from '../../identity.ts'
 import { createRandom } from '../../random.ts'
 import type { StoredEntity } from '../../store/entities.ts'
 import type { Pupil } from '../pupil.ts'
-import { createComposer } from './compose-entity.ts'
+import { type Composer, createComposer } from './compose-entity.ts'
 import { createContacts, createHome } from './contact.ts'
 import { learnerSets } from './entity-sets.ts'
 import { listedId, lookupOnlyLists, lookupSets, valueLists } from './value-lists.ts'
@@ -17,6 +17,10 @@ export interface DocumentSeed {
   readonly year: number
 }
 
+/** Made with the first set: it looks at each property of the model. */
+let composer: Composer | undefined
+const composerOfModel = (): Composer => (composer ??= createComposer(servedModel))
+
 /**
  * Creates the function that composes the entities of a learner domain's set. Each depends on the seed, its set and its learner
  * alone, so that a set can be made when it is first read: most users of a sandbox read few of them.
@@ -27,7 +31,6 @@ export function createSetComposer({
   pupils,
   year,
 }: DocumentSeed): (set: string) => StoredEntity[] {
-  const composer = createComposer(servedModel)
   const about = (set: string, pupil: Pupil) => ({
     ...{ ids, pupil, year },
     random: createRandom(seed, `${set} ${pupil.learner}`),
@@ -43,7 +46,7 @@ export function createSetComposer({
       return pupils.map((pupil) => ({
         learner: pupil.learner,
         key: ids.guid('learner', pupil.learner),
-        body: JSON.stringify(composer.compose(type, about(set, pupil))),
+        body: JSON.stringify(composerOfModel().compose(type, about(set, pupil))),
       }))
     if (subject !== 'contact') return []
     return pupils.flatMap((pupil) => {
@@ -51,7 +54,7 @@ export function createSetComposer({
       return family.contacts.map((contact) => ({
         learner: pupil.learner,
         key: ids.guid('contact', contact.number),
-        body: JSON.stringify(composer.compose(type, family, contact)),
+        body: JSON.stringify(composerOfModel().compose(type, family, contact)),
       }))
     })
   }

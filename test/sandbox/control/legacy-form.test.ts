@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto'
+
+import { expect, test } from 'vitest'
+
+import { decodeReplyForm } from '../../../src/v2/index.ts'
+import { batchOf, batchPath, flatRecord } from '../../support/batch-request.ts'
+import { anyText, fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+
+type Started = Awaited<ReturnType<typeof startSandbox>>
+
+const put = ({ json }: Started, form: unknown) =>
+  json('PUT', '/_sandbox/legacy-form', { headers: jsonBody, body: JSON.stringify(form) })
+
+const mark = flatRecord(1, {
+  ...{ Learner: fixed.learner, AttendableEvent: fixed.morning, SchoolAttendanceCode: fixed.present },
+})
+const unknown = { ...mark, AttendableEvent: fixed.unknown }
+
+/** Posts a mark and a record with an unknown event. */
+async function post({ request }: Started, headers: Record<string, string> = {}, boundary?: string) {
+  const batch = batchOf([mark, unknown], boundary === undefined ? {} : { boundary })
+  const reply = await request('POST', batchPath, {
+    headers: { ...batch.headers, ...headers },
+    body: batch.body,
+  })
+  const { parts } = decodeReplyForm(Buffer.from(reply.text), String(reply.headers['content-type']))
+  return {
+    layout: parts.some(({ changeset }) => changeset !== undefined) ? 'nested' : 'flat',
+    types: parts.map(({ mime }) => mime.find(([name]) => /^content-type$/i.test(name))?.[1]),
+    bodies: parts.map(({ body }) => JSON.parse(body) as unknown),
+  }
+}
+
+test('V2 has the form of service.md until another one is set, and again after a reset', async () => {
+  const sandbox = await startSandbox()
+  const { json } = sandbox
+  const standard = {
+    ...{ layout: 'flat', dataEnvelope: false, msgtypeResponse: false, mismatch: 'post', errorMessages: {} },
+  }
+  expect((await json('GET', '/_sandbox/legacy-form')).body).toEqual(standard)
+  expect((await put(sandbox, { layout: 'nested' })).body).toEqual({ ...standard, layout: 'nested' })
+  expect((await post(sandbox)).layout).toBe('nested')
+  await json('POST', '/_sandbox/reset')
+  expect((await json('GET', '/_sandbox/legacy-form')).body).toEqual(standard)
+  await put(sandbox, { layout: 'nested' })
+  expect((await json('DELETE', '/_sandbox/legacy-form')).status).toBe(204)
+  expect((await post(sandbox)).layout).toBe('flat')
+})
+
+test.each([
+  [{}, 'flat'],
+  [{ Accept: 'multipart/mixed' }, 'nested'],
+  [{ 'OData-MaxVersion': '4.0' }, 'nested'],
+  [{ Accept: 'application/json' }, 'flat'],
+])('the layout auto answers %o in the layout %s', async (headers, layout) => {
+  const sandbox = await startSandbox()
+  await put(sandbox, { layout: 'auto' })
+  expect((await post(sandbox, headers)).layout).toBe(layout)
+})
+
+test('parts have a msgtype, records an envelope, errors the texts that were set', async () => {
+  const sandbox = await startSandbox()
+  await put(sandbox, { msgtypeResponse: true, dataEnvelope: true, errorMessages: { ATT_VAL_2: 'No event.' } })
+  const { types, bodies } = await post(sandbox)
+  expect(new Set(types)).toEqual(new Set(['application/http; msgtype=response']))
+  expect(bodies).toMatchObject([
+    { d: { Learner: fixed.learner } },
+    [{ ErrorCode: 'ATT_VAL_2', Message: 'No event.' }],
+  ])
+})
+
+test('reads have the envelope and the names of OData V2', async () => {
+  const sandbox = await startSandbox({ pageSize: 1 })
+  await put(sandbox, { dataEnvelope: true })
+  const path = '/V2/Attendance/AttendanceRecords'
+  const filter = `Learner eq ${fixed.learner} and AttendableEventStart lt 2026-03-03T00:00:00Z and AttendableEventStart ge 2026-03-02T00:00:00Z`
+  const page = await sandbox.json('GET', `${path}?$filter=${encodeURIComponent(filter)}&$count=true`)
+  expect(page.body).toEqual({
+    d: {
+      '@odata.context': anyText,
+      __count: '2',
+      results: [expect.objectContaining({ Learner: fixed.learner })],
+      __next: anyText,
+    },
+  })
+  const { results, __next } = (page.body as { d: { results: { ExternalID: string }[]; __next: string } }).d
+  const next = await sandbox.json('GET', __next.replace(sandbox.url, ''))
+  expect(next.body).toMatchObject({ d: { results: [{ Learner: fixed.learner }] } })
+  const one = await sandbox.json('GET', `${path}(${results[0]?.ExternalID ?? ''})`)
+  expect(one.body).toMatchObject({ d: { Learner: fixed.learner } })
+  const count = await sandbox.request('GET', `${path}/$count?$filter=${encodeURIComponent(filter)}`)
+  expect(count.text).toBe('2')
+  expect((await sandbox.json('GET', path)).body).not.toHaveProperty('d')
+})
+
+test.each([
+  ['post', 1],
+  ['drop', 0],
+])(
+  'a batch with other ids is answered alike with mismatch %s, and %i mark is recorded',
+  async (mismatch, marks) => {
+    const sandbox = await startSandbox()
+    await put(sandbox, { mismatch })
+    expect((await post(sandbox, {}, `batch_${randomUUID()}`)).bodies).toEqual([])
+    expect((await sandbox.json('GET', '/_sandbox/effects')).body).toHaveLength(marks)
+    await post(sandbox)
+    expect((await sandbox.json('GET', '/_sandbox/effects')).body).toHaveLength(marks + 1)
+  },
+)
+
+test('a form with faults is refused with each of them, and changes nothing', async () => {
+  const sandbox = await startSandbox()
+  const { status, body } = await put(sandbox, { layout: 'round', mismatch: true, more: 1 })
+  expect(status).toBe(400)
+  expect((body as { error: { details: { target: string }[] } }).error).toMatchObject({
+    message: 'The form of V2 cannot be read.',
+    details: [{ target: 'layout' }, { target: 'mismatch' }, { target: '' }],
+  })
+  expect((await post(sandbox)).layout).toBe('flat')
+})
