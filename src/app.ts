@@ -4,8 +4,9 @@ import type { Server } from 'node:http'
 import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
 import { createForwarding, createGates } from './app/create-forwarding.ts'
 import { createLateRolloutStore, createStages } from './app/create-stages.ts'
+import { expectOwnStageFile } from './app/stage-file.ts'
 import { noteCredentials } from './app/note-credentials.ts'
-import { toEvidence } from './app/to-evidence.ts'
+import { createEvidenceExpiry } from './app/expire-evidence.ts'
 import { toGuards } from './app/to-guards.ts'
 import { toSeen } from './app/to-seen.ts'
 import { createEchoKeeper, type EchoKeeper } from './app/keep-echoes.ts'
@@ -17,8 +18,8 @@ import { createLiveLimits } from './app/live-limits.ts'
 import { createReloadTarget } from './app/reload-target.ts'
 import { createReloadReport } from './app/report-reload.ts'
 import { toPartners } from './app/to-partners.ts'
-import { toComparison } from './app/to-comparison.ts'
-import { toLearning } from './app/to-learning.ts'
+import { toComparison } from './app/comparison/to-comparison.ts'
+import { toRecording } from './app/to-recording.ts'
 import type { OnCompared } from './compare/compared-exchange.ts'
 import type { Config } from './config/index.ts'
 import { createAddressList } from './http/address-list.ts'
@@ -72,6 +73,8 @@ export interface AppOverrides {
   readonly stages?: LiveStages
   /** The number of this process among those that share a port: in every line of the log. */
   readonly worker?: number
+  /** The nice value of the thread that compares, on Linux. Default 19: it gets the processor time that the others leave. */
+  readonly compareNice?: number
   /** Observes what live comparisons find. */
   readonly onCompared?: OnCompared
   /** What `/metrics` shows instead of this process's own: those of all that share a port. */
@@ -120,6 +123,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   }
   const client = createV3Client(upstream)
   const rateLimit = createRateSharing()
+  // A journal that a caller opens is not known to have a store of slots and stages.
+  const hasStore = config.journal.url !== 'none' && overrides.openJournal === undefined
   const rollout = createLateRolloutStore()
   const rateLimits = createRateLimits(
     systemClock,
@@ -129,7 +134,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
         waitedMs: admission.waitedMs,
         refused: admission.admitted ? undefined : admission.reason,
       }),
-    config.journal.url === 'none' ? undefined : rateLimit.slotsOf,
+    hasStore ? rateLimit.slotsOf : undefined,
   )
   const queueKeys = createQueueKeys()
   const limits = createLiveLimits(config.limits)
@@ -143,14 +148,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     reader: createSharedReader(createV3Reader(upstream), gates.read, v3.timeouts.acquireMs, systemClock),
     clock: systemClock,
   }
-  const hasStages = config.journal.url !== 'none' && overrides.openJournal === undefined
-  const seen = toSeen(hasStages ? rollout.store : undefined, events)
-  const evidence = toEvidence({
-    store: hasStages ? rollout.evidence : undefined,
-    guards: () => started?.guards,
-    events,
-    metrics,
-  })
+  const seen = toSeen(hasStore ? rollout.store : undefined, events)
+  const evidenceExpiry = hasStore ? createEvidenceExpiry(rollout.evidence, events) : undefined
   const accepted = noteCredentials(createAcceptedCredentials(), seen)
   const { passThrough, relays } = createForwarding({
     config,
@@ -162,31 +161,32 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     events,
     nowMs,
   })
-  const learning = toLearning(hasStages ? rollout.store : undefined, limits.batch)
+  const partners = toPartners(config)
+  const registry = createRegistry(partners)
   const comparison = toComparison({
     config,
     limits: limits.batch,
-    planner: reads.planner,
+    registry,
     rateLimits,
-    slicing,
     accepted,
+    journal: hasStore
+      ? { pace: rateLimit.store, evidence: rollout.evidence, store: rollout.store }
+      : undefined,
     metrics,
     events,
     nowMs,
-    learning,
-    onCompared: (exchange) => {
-      evidence.compared(exchange)
-      overrides.onCompared?.(exchange)
-    },
+    guards: () => started?.guards,
+    onCompared: overrides.onCompared,
+    nice: overrides.compareNice,
   })
-  const partners = toPartners(config)
-  const registry = createRegistry(partners)
+  const recording = toRecording({ config, slicing, metrics, events, clock: backgroundClock, nowMs })
   const identify = createIdentify()
   const shared = {
     recognise: createRecogniseClient(registry.find, identify),
     authorise: createAuthorise(rateLimits),
     relays,
     comparison,
+    recording,
     rewriteLinks: config.passThrough.rewriteLinks,
     enterPartner: registry.enter,
     v3: client,
@@ -218,6 +218,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     overrides.worker === undefined ? createReloadReport(events, metrics.addReloads(nowMs)) : undefined
   addGauges(metrics, shared, registry, rateLimits, { ...gates, relay: relays })
   const start = async (): Promise<Running> => {
+    await expectOwnStageFile(config)
     const open =
       overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events, rateLimit, rollout))
     // What V2 serves needs no journal.
@@ -291,6 +292,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
         limits.replace(next.limits)
         byteBudget.resize(next.limits.maxInFlightBytes)
         comparison.reload(next)
+        recording.reload(next)
         if (started === undefined) return
         Object.assign(started.server, requestTimeouts(next.limits.slowClients))
         started.recovery.retryWaiting()
@@ -309,8 +311,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       await parts.recovery.stop()
       await parts.keeper.stop()
       await comparison.close()
-      await learning.stop()
-      await evidence.stop()
+      await recording.close()
+      await evidenceExpiry?.stop()
       await parts.guards.stop()
       await seen.stop()
       await parts.stages?.stop()
@@ -334,9 +336,9 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       recovery.start()
       keeper.start()
       guards.start()
-      evidence.start()
+      evidenceExpiry?.start()
       seen.start()
-      learning.start()
+      recording.start()
       ready = true
       const { host } = config.listen
       const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`

@@ -1,9 +1,10 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 
 import type { Config } from '../config/index.ts'
 import { answerUnreadable, refuseTunnel } from '../http/answer-unreadable.ts'
 import { MAX_HEADER_BYTES } from '../http/server.ts'
 import type { Events } from '../observability/events.ts'
+import type { ProxyApp } from '../proxy/index.ts'
 
 /**
  * Idle time of client connections: above that of usual load balancers, which would otherwise reuse a connection at the
@@ -19,18 +20,19 @@ type SlowClients = Pick<Config['limits']['slowClients'], 'headersMs'>
 
 /** Creates the server of the adapter, which does not listen yet. While it is not ready it closes connections after their reply. */
 export function createListener(
-  handle: RequestListener,
+  { listener, messages }: ProxyApp,
   limits: SlowClients,
   events: Pick<Events, 'slowClient'>,
   isReady: () => boolean,
 ): Server {
   const server = createServer(
     {
+      ...messages,
       maxHeaderSize: MAX_HEADER_BYTES,
       ...requestTimeouts(limits),
       connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, limits.headersMs),
     },
-    handle,
+    listener,
   )
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') events.slowClient({ phase: 'headers' })

@@ -13,7 +13,7 @@ import {
   type StoredStages,
 } from '../rollout/index.ts'
 import { backgroundClock } from '../clock.ts'
-import { createStageFile, stageFileOf } from './stage-file.ts'
+import { createStageFile, stageFileOf, stageJournalOf } from './stage-file.ts'
 
 /** The store of stages in a journal that is opened later. */
 export interface LateRolloutStore {
@@ -106,7 +106,7 @@ export function createStages({ config, late, journal, registry, events, metrics 
     instance: () => journal.lease(),
     renewLease: () => journal.renewLease(),
     clock: backgroundClock,
-    kept: createStageFile(stageFileOf(config.journal, rollout)),
+    kept: createStageFile(stageFileOf(config.journal, rollout), stageJournalOf(config.journal, rollout)),
     secret: () => late.secret(),
     partners: () => registry.partners(),
     events: {

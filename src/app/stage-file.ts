@@ -1,34 +1,76 @@
+import { createHash } from 'node:crypto'
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 
-import { type JournalConfig, journalUrlOf, type RolloutConfig } from '../config/index.ts'
+import { type Config, type JournalConfig, journalUrlOf, type RolloutConfig } from '../config/index.ts'
+import { AdapterError } from '../errors.ts'
 import type { KeptSnapshots } from '../rollout/index.ts'
 
-/** The file of the last stages; undefined: none is named, and the journal is no file that one could lie beside. */
+/** The file of the last stages; undefined: none is named, and the journal is not a file that one could lie beside. */
 export function stageFileOf(journal: JournalConfig, { stateFile }: RolloutConfig): string | undefined {
   const url = journalUrlOf(journal)
   return stateFile ?? (url.startsWith('sqlite:') ? `${url.slice('sqlite:'.length)}.stages` : undefined)
 }
 
-/** Keeps the last stages in a file that is replaced as a whole; without a path nothing is kept. */
-export function createStageFile(path: string | undefined): KeptSnapshots {
+/**
+ * The journal whose stages a named file keeps: a digest of where it is, without credentials. Undefined: the file moves with an SQLite
+ * journal, or the journal is `none`.
+ */
+export function stageJournalOf(journal: JournalConfig, { stateFile }: RolloutConfig): string | undefined {
+  const url = journalUrlOf(journal)
+  if (stateFile === undefined || url === 'none') return undefined
+  return createHash('sha256').update(placeOf(url)).digest('hex')
+}
+
+function placeOf(url: string): string {
+  if (url.startsWith('sqlite:')) return `sqlite:${resolve(url.slice('sqlite:'.length))}`
+  const { hostname, port, pathname, searchParams } = new URL(url)
+  return `postgres:${searchParams.get('host') ?? hostname}:${searchParams.get('port') ?? (port || '5432')}${pathname}`
+}
+
+/** Sees to it, before anything is opened, that the file of the last stages is not that of another journal. Error: `ADP_CONFIGURATION`. */
+export async function expectOwnStageFile({
+  journal,
+  rollout,
+}: Pick<Config, 'journal' | 'rollout'>): Promise<void> {
+  const file = createStageFile(stageFileOf(journal, rollout), stageJournalOf(journal, rollout))
+  try {
+    await file.load()
+  } catch (cause) {
+    // A file that cannot be read counts as none.
+    if (cause instanceof AdapterError) throw cause
+  }
+}
+
+/** The first line of a file that was named. */
+const OWNER = /^journal ([0-9a-f]{64})\n/
+
+/**
+ * Keeps the last stages in a file that is replaced as a whole; without a path nothing is kept. Error: `ADP_CONFIGURATION` where the file has
+ * those of another journal than `journal`.
+ */
+export function createStageFile(path: string | undefined, journal?: string): KeptSnapshots {
   if (path === undefined) return { load: () => Promise.resolve(undefined), save: () => Promise.resolve() }
+  const load = async (): Promise<string | undefined> => {
+    const kept = await readFile(path, 'utf8').catch((error: unknown) => {
+      if (isMissing(error)) return undefined
+      throw error
+    })
+    const [line = '', owner] = OWNER.exec(kept ?? '') ?? []
+    if (owner !== undefined && journal !== undefined && owner !== journal) throw ofAnother(path)
+    return kept?.slice(line.length)
+  }
   return {
-    load: async () => {
-      try {
-        return await readFile(path, 'utf8')
-      } catch (error) {
-        if (isMissing(error)) return undefined
-        throw error
-      }
-    },
+    load,
     save: async (text) => {
+      // Another adapter may have been started with the same file since.
+      await load()
       const folder = dirname(path)
       await mkdir(folder, { recursive: true })
       // Processes on one journal may share the file: each writes a draft of its own, and the last one to rename wins.
       const draft = `${path}.${process.pid}`
       try {
-        await writeDurably(draft, text)
+        await writeDurably(draft, journal === undefined ? text : `journal ${journal}\n${text}`)
         await rename(draft, path)
       } catch (error) {
         await rm(draft, { force: true })
@@ -38,6 +80,12 @@ export function createStageFile(path: string | undefined): KeptSnapshots {
     },
   }
 }
+
+const ofAnother = (path: string): AdapterError =>
+  new AdapterError(
+    'ADP_CONFIGURATION',
+    `${path} keeps the stages of another journal: give each adapter a file of its own (rollout.stateFile). Delete it where the address of the journal was changed.`,
+  )
 
 async function writeDurably(path: string, text: string): Promise<void> {
   const file = await open(path, 'w', 0o600)

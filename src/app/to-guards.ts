@@ -38,7 +38,8 @@ export function toGuards({
     settings,
     clock,
     nowMs,
-    goBack: (partner, alarm) => goBack(store, partner, fileStageOf(partner), describeAlarm(alarm)),
+    goBack: (partner, revision, alarm) =>
+      goBack(store, { partner, revision, fileStage: fileStageOf(partner), reason: describeAlarm(alarm) }),
     onAct: async (partner, { action, kind, test }, alarm) => {
       const { v3, v3Bad, v2, v2Bad } = alarm.figures
       events.guardActed({ partner, action, kind, test, heldBecause: alarm.heldBecause, v3, v3Bad, v2, v2Bad })

@@ -9,7 +9,10 @@ const HOST = /^(?:[\w.~-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i
 export function checkHost(request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): string {
   const { rawHeaders } = request
   let count = 0
-  for (let at = 0; at < rawHeaders.length; at += 2) if (rawHeaders[at]?.toLowerCase() === 'host') count += 1
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]
+    if (name?.length === 4 && name.toLowerCase() === 'host') count += 1
+  }
   const { host } = request.headers
   if (count !== 1 || host === undefined || !HOST.test(host)) {
     throw new AdapterError('ADP_HOST', 'The request must have exactly one valid Host header (RFC 9112 3.2).')

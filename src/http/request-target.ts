@@ -26,6 +26,8 @@ const ENCODED_DELIMITER = /%(?:2f|5c|3f|23)/i
 const AMBIGUOUS = /[%\\;]|\/\/|\/\s|[\s.](?:\/|$)/u
 /** A path without escapes that all servers read alike: most paths, and all of the V2 interface. */
 const PLAIN = /^(?:\/[\w$-]+)+\/?$/
+/** A target that has such a path, and a query of visible ASCII without `#`. */
+const PLAIN_TARGET = /^(?:\/[\w$-]+)+\/?\?[!-"$-~]*$/
 /** Beyond ASCII only letters, marks and digits: no controls, no invisible characters, no look-alikes of `/` and `.`. */
 const UNUSUAL = /[\u0000-\u001f\u007f]|[^\u0000-\u007f\p{L}\p{M}\p{N}]/u
 
@@ -35,6 +37,11 @@ const UNUSUAL = /[\u0000-\u001f\u007f]|[^\u0000-\u007f\p{L}\p{M}\p{N}]/u
  */
 export function readTarget(url: string): RequestTarget {
   if (PLAIN.test(url)) return { path: url, rawPath: url, query: '', authority: undefined }
+  if (PLAIN_TARGET.test(url)) {
+    const end = url.indexOf('?')
+    const path = url.slice(0, end)
+    return { path, rawPath: path, query: url.slice(end), authority: undefined }
+  }
   if (!VISIBLE_ASCII.test(url) || url.includes('#')) throw ambiguous()
   const [, authority, rest = url] = ABSOLUTE.exec(url) ?? []
   const at = rest.indexOf('?')
@@ -56,8 +63,10 @@ export function pathOf(request: IncomingMessage): string {
  */
 export function takeTarget(request: IncomingMessage): RequestTarget {
   const target = readTarget(request.url ?? '')
-  request.url = target.rawPath + target.query
-  if (target.authority !== undefined) request.headers.host = target.authority
+  if (target.authority !== undefined) {
+    request.url = target.rawPath + target.query
+    request.headers.host = target.authority
+  }
   return target
 }
 

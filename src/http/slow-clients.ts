@@ -72,7 +72,7 @@ export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
       }
       const slot = free.pop() ?? exchanges.length
       exchanges[slot] = exchange
-      response.once('close', () => {
+      response.on('close', () => {
         exchanges[slot] = undefined
         free.push(slot)
         if (exchanges.length > free.length) return

@@ -1,18 +1,15 @@
 import type { Instruments } from './instruments.ts'
 
-/** One compared record, as far as it is counted. */
-export interface RecordSeen {
-  readonly verdict: string
-  readonly differences: readonly { readonly path: string; readonly kind: string }[]
-}
-
 /** A live exchange whose check has ended with a result. */
 export interface ComparedSeen {
   readonly partner: string
   readonly check: string
   /** Of the request. */
   readonly kind: string
-  readonly records: readonly RecordSeen[]
+  /** Records by verdict. */
+  readonly verdicts: ReadonlyMap<string, number>
+  /** Differences by `<kind> <path>`. */
+  readonly differences: ReadonlyMap<string, number>
   readonly delaysMs: readonly number[]
 }
 
@@ -47,12 +44,12 @@ export function createCompareMetrics({ counter, histogram }: Instruments): Compa
   }
   return {
     offered: (partner, check) => offered.inc({ partner, check }),
-    compared: ({ partner, check, kind, records: seen, delaysMs }) => {
+    compared: ({ partner, check, kind, verdicts, differences: found, delaysMs }) => {
       compared.inc({ partner, check })
-      for (const { verdict, differences: own } of seen) {
-        records.inc({ partner, check, kind, verdict })
-        for (const found of own)
-          differences.inc({ partner, check, path: labelOf(found.path), kind: found.kind })
+      for (const [verdict, count] of verdicts) records.inc({ partner, check, kind, verdict }, count)
+      for (const [name, count] of found) {
+        const at = name.indexOf(' ')
+        differences.inc({ partner, check, path: labelOf(name.slice(at + 1)), kind: name.slice(0, at) }, count)
       }
       for (const ms of delaysMs) delays.observe({ partner, check }, ms / 1_000)
     },

@@ -139,6 +139,8 @@ export interface Events {
   guardsFailed(event: { readonly partner: string; readonly code: string }): void
   /** What was seen of a partner cannot be kept: the advice on its next step lacks it. */
   seenNotKept(event: { readonly partner: string; readonly code: string }): void
+  /** What V2's replies show of a partner's interface cannot be kept yet; it waits in memory. */
+  learnedNotKept(event: { readonly partner: string; readonly code: string }): void
   /** What comparison found cannot be kept as evidence; it counts as not compared. Partner empty: keys past their time cannot be destroyed. */
   evidenceNotKept(event: { readonly partner: string; readonly code: string }): void
   credentialsDenied(event: { readonly status: number; readonly partner: string }): void
@@ -147,6 +149,8 @@ export interface Events {
   relayFailed(event: { readonly reason: 'unreachable' | 'lost' | 'brokenReply' }): void
   /** V2 was sent a write that the journal does not know, since it could not be reached in time. */
   relayedUnrecorded(event: { readonly partner: string }): void
+  /** A recording could not be written: nothing more is recorded of the partner. `code`: of the file system, such as ENOSPC. */
+  recordingStopped(event: { readonly partner: string; readonly code: string }): void
   /** An unexpected error: its class and stack, which hold no data, but not its message. */
   internalError(event: { readonly errorName: string; readonly stack: readonly string[] }): void
   /** The drain time was over at shutdown; `requests` connections were closed before their replies were read. */
@@ -198,11 +202,13 @@ export function createEvents(logger: Logger): Events {
     guardActed: (event) => logger.error(event, 'guard acted'),
     guardsFailed: (event) => logger.error(event, 'guards failed'),
     seenNotKept: (event) => logger.warn(event, 'writes seen cannot be kept'),
+    learnedNotKept: (event) => logger.warn(event, 'learned settings cannot be kept'),
     evidenceNotKept: (event) => logger.warn(event, 'evidence cannot be kept'),
     credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),
     passThroughFailed: (event) => logger.warn(event, 'pass-through failed'),
     relayFailed: (event) => logger.warn(event, 'relay failed'),
     relayedUnrecorded: (event) => logger.warn(event, 'relayed unrecorded'),
+    recordingStopped: (event) => logger.error(event, 'recording stopped'),
     internalError: (event) => logger.error(event, 'internal error'),
     drainExpired: (event) => logger.warn(event, 'connections closed before their replies were read'),
     started: (event) => logger.info(event, 'started'),

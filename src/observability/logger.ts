@@ -8,10 +8,13 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 export function createLogger(level: string, destination?: DestinationStream, worker?: number): Logger {
   const base = { name: 'markbridge', ...(worker === undefined ? {} : { worker }) }
   const options = { level, base, timestamp: createTimestamp() }
-  // Lines are written in blocks, at the latest after 250 ms and at exit: one write per batch took a fifteenth of the hot path.
-  const buffered = { dest: 2, sync: false, minLength: 12_288, periodicFlush: 250 }
-  return pino(options, destination ?? pino.destination(buffered))
+  return pino(options, destination ?? (standardError ??= pino.destination(buffered)))
 }
+
+/** Lines are written in blocks, at the latest after 250 ms and at exit: one write per batch took a fifteenth of the hot path. */
+const buffered = { dest: 2, sync: false, minLength: 12_288, periodicFlush: 250 }
+/** One for the process, whose lines stay in order: each has a timer of its own, which an adapter that closes would leave behind. */
+let standardError: DestinationStream | undefined
 
 /** The member `time` as pino's `isoTime` writes it (ISO 8601, UTC), formatted once for all lines of a millisecond. */
 function createTimestamp(): () => string {

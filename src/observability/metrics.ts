@@ -89,6 +89,8 @@ export interface Metrics {
   readonly evidenceKept: (partner: string, requests: number, isKept: boolean) => void
   readonly stageHeld: (wait: StageWaitSeen) => void
   readonly stageRefused: (wait: StageWaitSeen) => void
+  /** An exchange that was to be recorded, by what became of it. */
+  readonly record: (partner: string, fate: string) => void
   /** Of live comparisons. */
   readonly compare: CompareMetrics
   /** Adds a gauge; a reading that fails counts as none. */
@@ -119,6 +121,7 @@ export function createMetrics(): Metrics {
   const guardTrials = counter('stage_guard_trials_total', 'Writes that guards have counted.', ['partner', 'side']) // prettier-ignore
   const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', ['partner', 'side', 'kind']) // prettier-ignore
   const evidence = counter('compare_evidence_total', 'Compared requests that are kept as evidence, or lost.', ['partner', 'fate']) // prettier-ignore
+  const recorded = counter('record_exchanges_total', 'Exchanges that were to be recorded, by what became of them.', ['partner', 'fate']) // prettier-ignore
   const stageWaits = counter('stage_held_total', 'Writes that waited for their stage.', ['partner', 'reason']) // prettier-ignore
   const stageRefusals = counter('stage_refused_total', 'Requests that were refused for their stage.', ['partner', 'reason']) // prettier-ignore
   let observesProcess = false
@@ -147,6 +150,7 @@ export function createMetrics(): Metrics {
       guardTrials.inc({ partner, side })
       for (const kind of bad) guardBad.inc({ partner, side, kind })
     },
+    record: (partner, fate) => recorded.inc({ partner, fate }),
     evidenceKept: (partner, requests, isKept) =>
       evidence.inc({ partner, fate: isKept ? 'kept' : 'lost' }, requests),
     stageHeld: ({ partner, reason }) => stageWaits.inc({ partner, reason }),

@@ -64,7 +64,7 @@ export async function collectPage(
     const left: FlatReply[] = []
     for (const each of page.rows) {
       const row = readRow(each)
-      if (row === 'unreadable') throw brokenAnswer('holds a row that is no attendance record')
+      if (row === 'unreadable') throw brokenAnswer('holds a row that is not an attendance record')
       if (row === 'unmarked') continue
       const isOver = isGiven(row)
       if (!isOver) count += 1
@@ -102,7 +102,7 @@ export interface Collection {
 export function readCollection(json: unknown): Collection {
   const page = typeof json === 'object' && json !== null ? json : {}
   const rows = 'value' in page ? page.value : undefined
-  if (!Array.isArray(rows)) throw brokenAnswer('is no collection')
+  if (!Array.isArray(rows)) throw brokenAnswer('is not a collection')
   const link = '@odata.nextLink' in page ? page['@odata.nextLink'] : undefined
   if (link === undefined || link === null) return { rows, link: undefined }
   const at = typeof link === 'string' ? link.indexOf('?') : -1

@@ -42,7 +42,7 @@ export async function withHistories(
       if (count > MAX_STATES) throw broken('holds more states than an answer may')
       for (const row of rows) {
         const state = toHistory(row)
-        if (state === undefined) throw broken('holds a row that is no state of a mark')
+        if (state === undefined) throw broken('holds a row that is not a state of a mark')
         // The history of another mark was not asked for: it is left out.
         states.get(historyKey(state))?.push(state)
       }

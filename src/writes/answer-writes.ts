@@ -1,12 +1,26 @@
 import type { Slices } from '../http/slices.ts'
-import { type BatchIdentity, isDamagedBatch, type NewBatch, type NewRecord } from '../journal/index.ts'
+import { AdapterError } from '../errors.ts'
+import {
+  type BatchIdentity,
+  type BeginResult,
+  isDamagedBatch,
+  type NewBatch,
+  type NewRecord,
+  type RecordRef,
+} from '../journal/index.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import type { PartReply } from '../v2/index.ts'
 import type { WriteContext } from './context.ts'
 import { type Plan, redate } from './plan.ts'
 import { replayBatch, toReplayError } from './replay.ts'
 import { forgotten, type ReplayedRelay, replayRelayed } from './relayed/replay-relayed.ts'
-import { replyContextOf, toFaultPart, toSupersededPart, toSupersededUnknownPart } from './reply-part.ts'
+import {
+  type ReplyContext,
+  replyContextOf,
+  toFaultPart,
+  toSupersededPart,
+  toSupersededUnknownPart,
+} from './reply-part.ts'
 import type { Answered, OpenReply } from './reply.ts'
 import { runForClient } from './run.ts'
 import { encodeAnswer } from './stored-answer.ts'
@@ -55,22 +69,22 @@ export async function answerWrites(
   let begun = await unlessDamaged(context.journal.begin(batch))
   let lost: LostRelay | undefined
   while (begun.kind === 'known') {
-    const before = begun.batch
-    const found = await answerKnown(context, authorisation, planned, begun, openReply)
+    const before: Extract<BeginResult, { kind: 'known' }> = begun
+    await untilEnded(context, before.newer, authorisation.partner.budgetMs)
+    const found = await answerKnown(context, authorisation, planned, before, openReply)
     if (found !== undefined && 'tally' in found) return found
     // Without an answer it was purged meanwhile.
     lost = found
-    for (const [position, record] of plan.records.entries())
-      if (lost?.superseded(position) === true && !faults.has(position)) {
-        const toPart = lost.mayHaveLeft(position) ? toSupersededUnknownPart : toSupersededPart
-        faults.set(position, toPart(record, replyContext))
-      }
+    if (lost !== undefined) addSuperseded(lost, plan, faults, replyContext)
     begun = await unlessDamaged(context.journal.begin(lost === undefined ? batch : await toBatch(lost)))
-    if (begun.kind === 'known' && begun.batch === before) throw forgotten()
+    if (begun.kind === 'new' || begun.batch !== before.batch) continue
+    if (begun.newer === undefined) throw forgotten()
+    // The newer records stay unknown, or there are others by now.
+    if (before.newer !== undefined && begun.newer.length > 0) throw waitsForNewer()
   }
   if (begun.idsReused) context.events.batchIdsReused({ partner: authorisation.partner.id })
   context.accepted.sends(begun.batch, authorisation.client)
-  const session = openWriteSession(context, authorisation, begun.batch)
+  const session = openWriteSession(context, authorisation, begun.batch, { wasOnV2: lost !== undefined })
   const reply = openReply(request, createReplyIds(replyId), () => session.timing())
   for (const [position, fault] of faults) reply.settle(position, fault)
   const tally = await runForClient(context, session, reply, {
@@ -81,6 +95,8 @@ export async function answerWrites(
     positions: isDropped ? [] : [...plan.records.keys()].filter((position) => !faults.has(position)),
     after: begun.after,
     mayHaveLeft: lost?.mayHaveLeft ?? (() => false),
+    // Where the keys of what V2 was sent are not kept, only V3 shows what is newer.
+    isChecked: lost !== undefined,
     clientWaits: true,
     replyContext,
   })
@@ -114,6 +130,43 @@ export async function answerRepeated(
 
 /** A batch that V2 was sent, and whose reply is not kept. */
 type LostRelay = Extract<ReplayedRelay, { kind: 'lost' }> & { readonly batch: number }
+
+/**
+ * Adds the parts of records that are not sent again: newer ones were confirmed since, or stand in the same batch. V2 was sent all of
+ * these at once, so its mark of the last one hides those of the others from every read.
+ */
+function addSuperseded(
+  { superseded, mayHaveLeft }: LostRelay,
+  { records }: Plan,
+  faults: Map<number, PartReply>,
+  context: ReplyContext,
+): void {
+  const lastOf = new Map(
+    records.flatMap(({ key, faults: own }, position) => (own === undefined ? [[key, position]] : [])),
+  )
+  for (const [position, record] of records.entries()) {
+    if (faults.has(position)) continue
+    const isHidden = mayHaveLeft(position) && lastOf.get(record.key) !== position
+    if (!isHidden && !superseded(position)) continue
+    const toPart = mayHaveLeft(position) ? toSupersededUnknownPart : toSupersededPart
+    faults.set(position, toPart(record, context))
+  }
+}
+
+/** Waits for newer records of keys of a batch that V2 was sent: whether they are applied decides whether older ones still may be. */
+async function untilEnded(
+  { predecessors }: WriteContext,
+  newer: readonly RecordRef[] = [],
+  budgetMs: number,
+): Promise<void> {
+  if (newer.length > 0 && !(await predecessors.until(newer, budgetMs))) throw waitsForNewer()
+}
+
+const waitsForNewer = (): AdapterError =>
+  new AdapterError(
+    'ADP_OUTCOME_UNKNOWN',
+    'A newer mark of a learner and event of this batch is being sent, or its outcome is not known yet. Send the same batch again later for its answer.',
+  )
 
 /** Answers a batch that came before: with what is kept of it, or of V2's reply. Undefined: it is not kept any longer. */
 async function answerKnown(

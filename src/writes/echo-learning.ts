@@ -14,8 +14,8 @@ export interface EchoLearning {
   accepted(posted: V3Record, timeSent: boolean, reply: V3Reply): void
   /** A mark that was read back and is certainly the one that was posted. */
   readBack(posted: V3Record, shown: Echo['shown']): void
-  /** The knowledge for the comparison of one record. */
-  knowledge(timeSent: boolean): ReadBackKnowledge
+  /** The knowledge for the comparison of one record; without confirmed marks where these may be newer than the record. Default: with them. */
+  knowledge(timeSent: boolean, options?: { readonly withConfirmed: boolean }): ReadBackKnowledge
   profile(): EchoProfile
   /** Replaces the profile by one that holds more. */
   use(profile: EchoProfile): void
@@ -50,10 +50,12 @@ export function createEchoLearning(nowMs: () => number): EchoLearning {
       const postedOn = posted.RecordedOn ?? undefined
       learn({ posted, postedOn, shown, nowMs: undefined, proven: true })
     },
-    knowledge: (timeSent) => ({
+    knowledge: (timeSent, { withConfirmed } = { withConfirmed: true }) => ({
       profile,
       timeSent,
-      isConfirmed: (externalId, recordedOn) => marks.has(externalId, recordedOn),
+      ...(withConfirmed && {
+        isConfirmed: (externalId: string, recordedOn: string) => marks.has(externalId, recordedOn),
+      }),
     }),
     profile: () => profile,
     use: (next) => {

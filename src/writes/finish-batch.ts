@@ -15,7 +15,7 @@ import type { Missing, Resting } from './resting.ts'
 import { inOrder, runRecords } from './run.ts'
 import { retryDeadlineMs } from './settlement-policy.ts'
 import { mayHaveLeft } from './stored-parts.ts'
-import { decodeStoredRequest, readSender, type StoredRequest } from './stored-request.ts'
+import { decodeStoredRequest, readSender, type StoredRequest, wasOnV2 } from './stored-request.ts'
 import { endRelayed } from './relayed/end-relayed.ts'
 import { openWriteSession } from './write-session.ts'
 
@@ -118,9 +118,10 @@ export function createFinisher(
     await end(stored, { lease, after: unreadable }, 'unreadable')
     const positions = inOrder(after.keys()).filter(isReadable)
     if (planned === undefined || positions.length === 0) return
+    const isOld = wasOnV2(planned.request)
     const session = openWriteSession(context, authorisation, batch, {
-      concurrency: RECORDS_AT_A_TIME,
-      sinceMs,
+      background: { concurrency: RECORDS_AT_A_TIME, sinceMs },
+      wasOnV2: isOld,
     })
     const run = {
       batch,
@@ -130,7 +131,7 @@ export function createFinisher(
       positions,
       after,
       mayHaveLeft: (position: number) => mayHaveLeft(records[position]),
-      isChecked: v2MayHaveNewer(authorisation.partner),
+      isChecked: isOld || v2MayHaveNewer(authorisation.partner),
       clientWaits: false,
       replyContext: replyContextOf(planned.request.request, context.newId),
     }

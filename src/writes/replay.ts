@@ -10,7 +10,7 @@ import { type Plan, planStored } from './plan.ts'
 import { replyContextOf } from './reply-part.ts'
 import type { Answered, OpenReply, Reply } from './reply.ts'
 import { inOrder, runForClient } from './run.ts'
-import { createReplyIds, decodeStoredRequest, type StoredRequest } from './stored-request.ts'
+import { createReplyIds, decodeStoredRequest, type StoredRequest, wasOnV2 } from './stored-request.ts'
 import { isHeld, isRetryable, mayHaveLeft, settleStored, tallyOf } from './stored-parts.ts'
 import { openWriteSession, type WriteSession } from './write-session.ts'
 
@@ -89,10 +89,10 @@ async function openReplay(
 ): Promise<Replay | undefined> {
   const { partner } = authorisation
   const deadlineMs = context.clock.nowMs() + partner.budgetMs
-  const session = openWriteSession(context, authorisation, batch)
   const stored = await load(context, batch)
   if (stored === undefined) return undefined
   const { request, replyId } = stored.request
+  const session = openWriteSession(context, authorisation, batch, { wasOnV2: wasOnV2(stored.request) })
   const plan = await planStored(stored.request, partner, stored.receivedMs, slices)
   const reply = openReply(request, createReplyIds(replyId), () => session.timing())
   const progress = { stored, isChecked: false, hasAsked: false, tried: new Set<number>() }
@@ -175,6 +175,7 @@ async function sendAgain(replay: Replay, records: readonly StoredRecord[]): Prom
     after: opened.after,
     positions: inOrder(opened.after.keys()),
     mayHaveLeft: (position) => wasSentMeanwhile(position) || mayHaveLeft(before.records[position]),
+    isChecked: wasOnV2(request),
     clientWaits: true,
     replyContext: replyContextOf(request.request, context.newId),
   })

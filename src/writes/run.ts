@@ -29,7 +29,7 @@ export interface Run {
   readonly after: Predecessors
   /** True for a record that may have been applied before: V3 is read first, and it is posted only if it is not there. */
   readonly mayHaveLeft: (position: number) => boolean
-  /** True: V2 may have been given newer marks that the journal does not know, so V3 is read before any record is posted. */
+  /** True: there may be newer marks that the journal does not know, so V3 is read before any record is posted. Default false. */
   readonly isChecked?: boolean
   /** False in recovery, which retries records that were not applied. */
   readonly clientWaits: boolean

@@ -44,6 +44,10 @@ export interface StoredRequest {
   readonly body: Buffer
 }
 
+/** True for a request that V2 was sent before V3 served it. */
+export const wasOnV2 = ({ markedAtMs }: Pick<StoredRequest, 'markedAtMs'>): boolean =>
+  markedAtMs !== undefined
+
 const schema = z.object({
   request: z.object({
     kind: z.enum(['batch', 'record']),

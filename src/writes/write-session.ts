@@ -36,6 +36,17 @@ export interface WriteSession {
   timing(): string | undefined
 }
 
+/** What distinguishes the session of a request. */
+export interface SessionOptions {
+  /** Default: a client waits. */
+  readonly background?: InBackground
+  /**
+   * True: V2 was sent the records before, so a mark that this process has seen confirmed may be of a newer one. Default: it is of an older
+   * one, since newer records wait.
+   */
+  readonly wasOnV2?: boolean
+}
+
 /** How recovery posts records. */
 export interface InBackground {
   /** Records under way at the same time. */
@@ -52,7 +63,7 @@ export function openWriteSession(
   context: WriteContext,
   authorisation: Authorisation,
   batch: number,
-  background?: InBackground,
+  { background, wasOnV2 = false }: SessionOptions = {},
 ): WriteSession {
   const { partner, rateLimit, renew } = authorisation
   const { echoes } = context
@@ -104,7 +115,7 @@ export function openWriteSession(
         leftMs: () => writes.leftMs(),
         spacingMs: partner.readBackAfterMs,
         knowledge: () => ({
-          ...echoes.knowledge(timeSent),
+          ...echoes.knowledge(timeSent, { withConfirmed: !wasOnV2 }),
           anyAge: context.nowMs() < context.journal.readBackUntilMs,
         }),
         onProof: (record, shown) => echoes.readBack(record, shown),

@@ -3,7 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { callsPerSecondOf, type Config, type PartnerConfig } from '../../config/index.ts'
 import { systemClock } from '../../clock.ts'
 import {
+  type AskAdapter,
   type ComparedSide,
+  createAdapterAnswers,
   createAdapterSide,
   createUpstreamSide,
   type OpenSession,
@@ -52,6 +54,8 @@ export interface OpenedSides {
   readonly v3: ComparedSide
   /** The registrations of both, with the expand list of V2 on V2 and that of V3 on V3. */
   readonly registrations: { readonly v2: ComparedSide; readonly v3: ComparedSide }
+  /** What a client of V2 would get of V3 through the adapter. */
+  readonly answer: AskAdapter
   /** V3's list of learners. */
   readonly learners: ComparedSide
   close(): Promise<void>
@@ -104,6 +108,7 @@ export function openSides(options: SidesOptions): OpenedSides {
     clock: systemClock,
     linkSecret: randomBytes(32),
   }
+  const registrations = createUpstreamSide('V3', v3Documents, 'LearnerRegistrations')
   return {
     v2: createUpstreamSide(
       'V2',
@@ -113,8 +118,9 @@ export function openSides(options: SidesOptions): OpenedSides {
     v3: createAdapterSide(context, authorise, v3Session(v3Reader)),
     registrations: {
       v2: createUpstreamSide('V2', v2Session(open(v2, '/V2/', v2Timeouts, true)), 'LearnerRegistations'),
-      v3: createUpstreamSide('V3', v3Documents, 'LearnerRegistrations'),
+      v3: registrations,
     },
+    answer: createAdapterAnswers(context, authorise, v3Session(v3Reader), registrations),
     learners: createUpstreamSide('V3', v3Documents, 'LearnerIdentifiers'),
     close: async () => {
       await Promise.all(readers.map((reader) => reader.close()))

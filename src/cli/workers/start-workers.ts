@@ -124,5 +124,6 @@ function createMetricsRound(alive: ReadonlySet<Worker>, watch: WorkerWatch): Met
 }
 
 function tell(worker: Worker, message: FromPrimary): void {
-  if (worker.isConnected()) worker.send(message)
+  // A worker may end while it is sent to: its end is reported by itself, and an error without a receiver would end this process.
+  if (worker.isConnected()) worker.send(message, () => undefined)
 }

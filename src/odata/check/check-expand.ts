@@ -59,7 +59,7 @@ export function checkExpand(
       if (known !== undefined && star) continue
       if (known?.star === false) throw new QueryError(`${property.name} is expanded twice`, item.position)
       if (item.suffix === '$count' && !property.collection) {
-        throw new QueryError(`${property.name} is no collection`, item.position)
+        throw new QueryError(`${property.name} is not a collection`, item.position)
       }
       const target = index.structured(property.type)
       const { levels = 1, ...options } = item.options

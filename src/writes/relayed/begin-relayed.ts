@@ -56,7 +56,7 @@ const ASK_MS = 100
 /**
  * Makes a write known to the journal before V2 is sent it, so that V3 never posts it again and the order of its keys holds. Of its values
  * nothing is kept. Errors: those of `Journal.begin`, where `recordWithinMs` is undefined. Otherwise a journal that is late or cannot be
- * reached is no error; what it keeps all the same gets its end.
+ * reached is not an error; what it keeps all the same gets its end.
  */
 export async function beginRelayed(context: RelayContext, request: RelayedRequest): Promise<BegunRelayed> {
   const { journal, clock } = context
