@@ -10,13 +10,14 @@ import { median } from './rounds.ts'
 
 // V2 clients that mark the classes of the sandbox's school, each batch with another class and session than those before it, until all
 // have had their turn. They read the whole reply before the next batch. Commands: `busy:<port>` for a round of 16 that never wait,
-// `calm:<port>` for one of 4 that wait 50 ms between batches, `all:<port>` for each batch once. Arguments: ms of a round, port of the
+// `calm:<port>` for one of 4 that wait 50 ms between batches, `all:<port>` for each batch once, `each:<port>` for that with pauses. Arguments: ms of a round, port of the
 // sandbox, ports of V2 and the adapters.
 
 const RECORDS = 30
 const BATCHES = 240
 const BUSY = { clients: 16, pauseMs: 0 }
 const CALM = { clients: 4, pauseMs: 50 }
+const SLOW = { clients: 2, pauseMs: 100 }
 const CREATED = 'HTTP/1.1 201 Created\r\n'
 const samplesSchema = z.object({
   learners: z.array(z.string()),
@@ -125,11 +126,18 @@ async function drive(
   return { requests: times.length, ms, p50Ms: median(times), p99Ms }
 }
 
+/** Sends each batch once. */
+function driveEach(port: number, load: typeof BUSY): ReturnType<typeof drive> {
+  const last = sent + BATCHES
+  return drive(port, load, () => sent < last)
+}
+
 serveCommands(
   {},
   Object.fromEntries(
     ports.flatMap((port) => [
-      [`all:${port}`, () => drive(port, BUSY, () => sent < BATCHES)],
+      [`all:${port}`, () => driveEach(port, BUSY)],
+      [`each:${port}`, () => driveEach(port, SLOW)],
       [`busy:${port}`, () => drive(port, BUSY, (ms) => ms < durationMs)],
       [`calm:${port}`, () => drive(port, CALM, (ms) => ms < durationMs)],
     ]),

@@ -11,12 +11,14 @@ import { interleave, median, medianRatio } from './rounds.ts'
 const [MEASURED, BESIDE] = [0, 1]
 const loads = { busy: '16 clients', calm: '4 clients that pause' } as const
 type Load = keyof typeof loads
-const ROUND_MS = 1_200
+const ROUND_MS = 4_000
 const ROUNDS = 6
 /** V8 compiles the longest path first. */
 const WARM_UPS = 3
 /** How long a round waits at most for what the one before it still compares. */
-const DRAIN_MS = 8_000
+const DRAIN_MS = 20_000
+/** Checks of one partner that wait for a V3 that never answers. */
+const MAX_STALLED = 128
 /** The largest ratio of the noise to its smallest, above which an aim is not called met. */
 const QUIET = 1.5
 
@@ -39,13 +41,13 @@ export async function benchCompareLive(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
   const sandbox = await startChild('compare-sandbox-process.ts', [], BESIDE)
   const { port: v3Port = 0, v2Port = 0 } = sandbox.ready
-  const v2 = await startChild('kept-reply-process.ts', [v2Port], BESIDE)
-  const { port: servingPort = 0, stalledPort = 0 } = v2.ready
+  const kept = await startChild('kept-reply-process.ts', [v2Port, v3Port], BESIDE)
+  const { v2Port: servingPort = 0, v3Port: soundPort = 0, stalledPort = 0 } = kept.ready
   const adapters = new Map<Name, Child>()
-  const children = [sandbox, v2]
+  const children = [sandbox, kept]
   try {
     for (const [index, name] of names.entries()) {
-      const port = name.startsWith('sound') ? v3Port : stalledPort
+      const port = name.startsWith('sound') ? soundPort : stalledPort
       const journal = `sqlite:${join(folder, `${index}.db`)}`
       const [v3Url, v2Url] = [port, servingPort].map((own) => `http://127.0.0.1:${own}`)
       const percent = name.endsWith('100 %') ? 100 : 0
@@ -64,12 +66,18 @@ export async function benchCompareLive(): Promise<Row[]> {
     children.push(load)
     // At V2 itself: each adapter starts with as much compiled code as the others.
     await load.ask(`all:${servingPort}`)
+    await load.ask(`each:${portOf('sound 100 %')}`)
+    const drain = async (): Promise<void> => {
+      await drained(portOf('sound 100 %'), 0)
+      await drained(portOf('stalled 100 %'), MAX_STALLED)
+    }
+    await drain()
     const cpuOf = async (name: Name): Promise<number> =>
       (await adapters.get(name)?.ask('cpu'))?.['cpuMs'] ?? Number.NaN
     const measureBy =
       (kind: Load) =>
       async (name: Name): Promise<Measured> => {
-        await drained(portOf('sound 100 %'))
+        await drain()
         const before = await cpuOf(name)
         const { requests = 0, ms = 0, p50Ms = 0, p99Ms = 0 } = await load.ask(`${kind}:${portOf(name)}`)
         const cpuMicros = (((await cpuOf(name)) - before) * 1_000) / requests
@@ -80,7 +88,7 @@ export async function benchCompareLive(): Promise<Row[]> {
       ...toRows('busy', await interleave(names, ROUNDS, measureBy('busy'))),
       ...toRows('calm', await interleave(names, ROUNDS, measureBy('calm'))),
     ]
-    await drained(portOf('sound 100 %'))
+    await drain()
     for (const name of names) rows.push(await toBalance(name, portOf(name)))
     return rows
   } finally {
@@ -96,11 +104,11 @@ async function comparisons(port: number): Promise<ReadonlyMap<string, number>> {
   return new Map(lines.map(([, name = '', value]) => [name, Number(value)]))
 }
 
-/** Waits until nothing more is being compared: that would take the core of the next candidate. */
-async function drained(port: number): Promise<void> {
+/** Waits until no more than this is being compared: that would take the core of the next candidate. */
+async function drained(port: number, most: number): Promise<void> {
   const since = performance.now()
   while (performance.now() - since < DRAIN_MS) {
-    if ((await comparisons(port)).get('waiting') === 0) return
+    if (((await comparisons(port)).get('waiting') ?? 0) <= most) return
     await pause(100)
   }
 }

@@ -1,11 +1,12 @@
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createPlainServer } from 'node:net'
 
 import { serveCommands } from './child.ts'
 
-// V2 of the benchmark of live comparison, and a V3 that is stalled. V2 has a batch answered by the sandbox once, and from then on gives
-// the same reply to every batch that begins with the same learner and event: so its replies cost next to nothing, and the marks
-// that they name are those that the sandbox shows as V3. Argument: the port of the sandbox's V2.
+// V2 and V3 of the benchmark of live comparison, and a V3 that is stalled. V2 has a batch answered by the sandbox once, and from then on
+// gives the same reply to every batch that begins with the same learner and event; V3 does so with reads. So their replies cost
+// next to nothing, as those of services on machines of their own. Arguments: the ports of the sandbox's V2 and V3.
 
 interface Kept {
   readonly status: number
@@ -13,11 +14,11 @@ interface Kept {
   readonly body: Buffer
 }
 
-const [, , sandboxPort] = process.argv
+const [, , v2Port = '', v3Port = ''] = process.argv
 const kept = new Map<string, Promise<Kept>>()
 
-async function post(path: string, headers: Record<string, string>, body: Buffer): Promise<Kept> {
-  const reply = await fetch(`http://127.0.0.1:${sandboxPort ?? ''}${path}`, { method: 'POST', headers, body })
+async function ask(url: string, init: RequestInit): Promise<Kept> {
+  const reply = await fetch(url, init)
   const bytes = Buffer.from(await reply.arrayBuffer())
   const type = reply.headers.get('content-type') ?? ''
   const version = reply.headers.get('odata-version') ?? '4.0'
@@ -45,18 +46,29 @@ const v2 = createServer((request, response) => {
       'ocp-apim-subscription-key': own,
     } = request.headers
     const headers = { authorization, 'content-type': type, 'ocp-apim-subscription-key': String(own) }
-    const reply = kept.get(key) ?? post(request.url ?? '', headers, body)
+    const url = `http://127.0.0.1:${v2Port}${request.url ?? ''}`
+    const reply = kept.get(key) ?? ask(url, { method: 'POST', headers, body })
     kept.set(key, reply)
     void reply.then((known) => response.writeHead(known.status, known.headers).end(known.body))
   })
 })
 
+const v3 = createServer((request, response) => {
+  const { url = '', headers } = request
+  const own = {
+    authorization: headers.authorization ?? '',
+    'ocp-apim-subscription-key': String(headers['ocp-apim-subscription-key']),
+  }
+  const reply = kept.get(url) ?? ask(`http://127.0.0.1:${v3Port}${url}`, { headers: own })
+  kept.set(url, reply)
+  void reply.then((known) => response.writeHead(known.status, known.headers).end(known.body))
+})
+
 const stalled = createPlainServer((socket) => {
   socket.on('error', () => socket.destroy()).resume()
 })
-v2.listen(0, '127.0.0.1', () => {
-  stalled.listen(0, '127.0.0.1', () => {
-    const portOf = (server: typeof stalled): number => (server.address() as AddressInfo).port
-    serveCommands({ port: portOf(v2), stalledPort: portOf(stalled) }, {})
-  })
-})
+const portOf = async (server: typeof stalled): Promise<number> => {
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return (server.address() as AddressInfo).port
+}
+serveCommands({ v2Port: await portOf(v2), v3Port: await portOf(v3), stalledPort: await portOf(stalled) }, {})

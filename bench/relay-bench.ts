@@ -20,7 +20,7 @@ type Name = (typeof names)[number]
 /**
  * Pages of 2 KB that V2 serves: through the adapter at stage `legacy` with everything on (shares, log to a file, metrics, links), against
  * Express 5 with http-proxy-middleware and nothing else. The candidates have one core in turns, clients and V2 the other. The
- * ratio is that of requests per second of 16 clients; the added time is that of one client, against V2 itself.
+ * ratio is that of processor time for a request, as for pass-through; the added time is that of one client, against V2 itself.
  */
 export async function benchRelay(): Promise<Row[]> {
   const v2 = await startChild('page-process.ts', [], 1)
@@ -61,10 +61,11 @@ function toRows(
   alone: ReadonlyMap<Name, readonly Measured[]>,
 ): Row[] {
   const rate = (name: Name): number[] => (busy.get(name) ?? []).map((one) => one.requestsPerSecond)
+  const cpuOf = (name: Name): number[] => (busy.get(name) ?? []).map((one) => one.cpuMicros)
   const p50 = (name: Name): number => median((alone.get(name) ?? []).map(({ p50Ms }) => p50Ms))
-  return [...busy].map(([name, measured]) => {
-    const ratio = medianRatio(rate('adapter'), rate(name))
-    const cpu = median(measured.map(({ cpuMicros }) => cpuMicros))
+  return [...busy.keys()].map((name) => {
+    const ratio = medianRatio(cpuOf(name), cpuOf('adapter'))
+    const cpu = median(cpuOf(name))
     const added = (p50(name) - p50('V2 itself')) * 1_000
     const isAim = name === 'http-proxy-middleware'
     return {
