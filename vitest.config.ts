@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 import { keepCompiledCode } from './test/support/keep-compiled-code.ts'
+import { keepInMemory } from './test/support/keep-in-memory.ts'
 import { isLongRun } from './test/support/long-run.ts'
 
 /** Begins with the file that takes by far the longest: the others fit beside it. */
@@ -17,6 +18,7 @@ class LongestFirst extends BaseSequencer {
 /** Set by `npm run test:coverage`. */
 const countsCoverage = process.env['NODE_V8_COVERAGE'] !== undefined
 keepCompiledCode()
+keepInMemory()
 
 export default defineConfig({
   test: {

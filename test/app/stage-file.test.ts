@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import { afterEach, beforeEach, expect, it } from 'vitest'
 
-import { createStageFile, stageFileOf } from '../../src/app/stage-file.ts'
+import { createStageFile, expectOwnStageFile, stageFileOf, stageJournalOf } from '../../src/app/stage-file.ts'
 import { parseConfig } from '../../src/config/index.ts'
 
 let folder = ''
@@ -50,4 +50,44 @@ it('keeps nothing without a path', async () => {
   const file = createStageFile(undefined)
   await file.save('text')
   expect(await file.load()).toBeUndefined()
+})
+
+const configOf = (url: string, stateFile?: string) =>
+  parseConfig({
+    upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } },
+    journal: { url },
+    rollout: stateFile === undefined ? {} : { stateFile },
+  })
+
+it('is that of one journal: another one neither reads it nor replaces it', async () => {
+  const path = join(folder, 'stages')
+  const [one, other] = ['postgres://ann:secret@db/one', 'postgres://bert@db/other'].map((url) => {
+    const { journal, rollout } = configOf(url, path)
+    return createStageFile(path, stageJournalOf(journal, rollout))
+  })
+  await one?.save('stages of one')
+  const isAnothers = { code: 'ADP_CONFIGURATION', message: expect.stringContaining(path) as unknown }
+  await expect(other?.load()).rejects.toMatchObject(isAnothers)
+  await expect(other?.save('stages of the other')).rejects.toMatchObject(isAnothers)
+  expect(await one?.load()).toBe('stages of one')
+  expect(await readFile(path, 'utf8')).not.toMatch(/ann|secret|postgres/)
+  await expect(expectOwnStageFile(configOf('postgres://db/other', path))).rejects.toMatchObject(isAnothers)
+  // Another user and password, the default port and another parameter lead to the same journal.
+  await expect(
+    expectOwnStageFile(configOf('postgres://carl:x@db:5432/one?application_name=x', path)),
+  ).resolves.toBeUndefined()
+})
+
+it('reads what an earlier version has kept, which names no journal', async () => {
+  const path = join(folder, 'stages')
+  await writeFile(path, 'markbridge stages 2 …')
+  expect(await createStageFile(path, 'a'.repeat(64)).load()).toBe('markbridge stages 2 …')
+  await expect(
+    expectOwnStageFile(configOf('postgres://db/one', join(folder, 'none'))),
+  ).resolves.toBeUndefined()
+})
+
+it('beside an SQLite journal moves with it', async () => {
+  const { journal, rollout } = configOf(`sqlite:${join(folder, 'journal.db')}`)
+  expect(stageJournalOf(journal, rollout)).toBeUndefined()
 })

@@ -147,8 +147,12 @@ describe.skipIf(browser === undefined)('the HTML report in Chromium', () => {
     expect([Math.round(Number(width)), Math.round(Number(height))]).toEqual([595, 842])
     expect(pages).toBeGreaterThan(2)
     expect(pages).toBeLessThan(8)
+    expect(pdf.length).toBeLessThan(1_000_000)
+    await page.setViewportSize({ width: 695, height: 900 })
     await page.emulateMedia({ media: 'print' })
     expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(255, 255, 255)')
+    const broken = `[...document.querySelectorAll('thead th')].filter((one) => one.scrollWidth > one.clientWidth)`
+    expect(await page.evaluate(`${broken}.map((one) => one.textContent)`)).toEqual([])
     await page.context().close()
   })
 })

@@ -59,7 +59,7 @@ async function prepare(): Promise<Prepared> {
     expect(await rollout('certify', 'acme', '--out', out, ...args)).toEqual({
       status: 0,
       stdout: '',
-      stderr: '',
+      stderr: `markbridge: the certificate is in ${out}\n`,
     })
     return out
   }
@@ -245,15 +245,15 @@ describe('rollout certify and verify', () => {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
     await writeFile(rsa, privateKey.export({ type: 'pkcs8', format: 'pem' }))
     const rows: [args: string[], says: string][] = [
-      [['certify', 'acme', '--key', `file:${secret}`], 'is no private key in PEM'],
+      [['certify', 'acme', '--key', `file:${secret}`], 'is not a private key in PEM'],
       [['certify', 'acme', '--key', `file:${rsa}`], 'of the type Ed25519'],
       [['certify', 'acme', '--key', 'env:NOT_SET_ANYWHERE'], 'is not set'],
       [['certify', 'acme', '--key', 'MARKER-secret'], '--key is env:NAME or file:path'],
       [['certify', 'acme', '--out', file], 'it is there already'],
       [['certify', 'nobody'], 'nobody'],
-      [['verify', secret], 'This is no certificate: it is not JSON'],
+      [['verify', secret], 'This is not a certificate: it is not JSON'],
       [['verify', join(folder, 'none.json')], 'cannot be read'],
-      [['verify', file, '--public-key', secret], 'is no public key in PEM'],
+      [['verify', file, '--public-key', secret], 'is not a public key in PEM'],
       [['verify', '--offline'], 'for a certificate'],
     ]
     for (const [args, says] of rows) {

@@ -4,19 +4,28 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { request } from 'undici'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { createRecordingRelay } from '../../src/cli/recordings/recording-relay.ts'
 import {
   createPseudonyms,
+  beginInSlices,
   createRecorder,
+  createRecordingTarget,
   openRecordingStore,
   recordedKindOf,
-  toExchange,
 } from '../../src/compare/recording/index.ts'
 import type { RunDocument } from '../../src/compare/run-document.ts'
+import { createSlicing } from '../../src/http/slices.ts'
 import { startListening } from '../../src/http/server.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
+import { recordingPartner } from '../compare/recording/recording-partner.ts'
+import { Secret } from '../../src/config/index.ts'
+import { startFaces } from '../e2e/support/compared-faces.ts'
+import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
+import { batchOf, postBatch } from '../support/batch-request.ts'
+import { readSamples } from '../support/read-samples.ts'
+import { startAdapter } from '../support/start-adapter.ts'
 import { loadFixtures } from '../e2e/support/fixture.ts'
 import { runCommand } from './run-command.ts'
 
@@ -42,28 +51,30 @@ beforeAll(async () => {
       nowMs: Date.now,
     })
   const recorderOn = (on: Awaited<ReturnType<typeof store>>, isSealed: boolean) =>
-    createRecorder({
-      store: on,
+    createRecordingTarget({
+      open: () => Promise.resolve(on),
       pseudonyms: isSealed ? undefined : createPseudonyms(randomBytes(32)),
-      onFate: () => undefined,
       onStopped: () => undefined,
-      later: (act) => setImmediate(act),
-      maxExchangeBytes: 1e8,
     })
-  const recorders = [recorderOn(await store('sealed', key), true), recorderOn(await store('shown'), false)]
+  const targets = [recorderOn(await store('sealed', key), true), recorderOn(await store('shown'), false)]
+  const slicing = createSlicing()
+  const recorder = createRecorder({
+    begin: beginInSlices(slicing),
+    maxExchangeBytes: 1e8,
+  })
   const relay = createRecordingRelay({
     v2: new URL(url),
     isRecorded: (method, target) => recordedKindOf(method, target.split('?', 1)[0] ?? '') !== undefined,
-    onExchange: (wire) => {
-      const exchange = toExchange(wire, 1e8)
-      if (exchange !== undefined) for (const recorder of recorders) recorder.offer(exchange)
+    onExchange: (exchange) => {
+      for (const target of targets)
+        recorder.offer({ target, partner: recordingPartner(), exchange, onFate: () => undefined })
     },
     maxCopyBytes: 1e8,
   })
   await send(`http://127.0.0.1:${await startListening(relay, 0, '127.0.0.1')}`)
   relay.close()
   relay.closeAllConnections()
-  for (const recorder of recorders) await recorder.close()
+  await recorder.close()
 })
 afterAll(async () => {
   await sandbox.close()
@@ -136,6 +147,72 @@ describe('compare run --recording', () => {
     expect({ reads, stderr }).toMatchObject({ reads: { differs: 0, onlyV2: 0, onlyV3: 0 }, stderr: '' })
     expect((reads?.same ?? 0) + (reads?.equivalent ?? 0)).toBeGreaterThan(10)
     expect(await effects()).toBe(before)
+  })
+
+  it('asks V3 for marks by key, registrations and what was written, and judges nothing that was changed since', async () => {
+    const faces = await startFaces()
+    const { v3Url, v2Url, mark, samples, put } = faces
+    const to = join(folder, 'all')
+    const adapter = await startAdapter(v3Url, {
+      v2: { baseUrl: v2Url },
+      partners: [{ id: 'acme', match: { any: true }, clients: 'open', stage: 'legacy', record: { to, key: new Secret(env.RECORDING_KEY) } }], // prettier-ignore
+    })
+    const get = async (path: string): Promise<string> => {
+      const reply = await adapter.request('GET', path, { headers: sandboxHeaders })
+      return reply.text
+    }
+    const marks = '/V2/Attendance/AttendanceRecords'
+    const write = (...records: object[]) => postBatch(adapter, batchOf(records), sandboxHeaders)
+    await write(mark(0), mark(1), mark(2), mark(3, { SchoolAttendanceCode: samples.events[0] }))
+    // A correction: the last mark counts. One more is refused.
+    const reply = await write(mark(1, { Comment: 'corrected' }))
+    const [, id = ''] = /"ExternalID":"([^"]+)"/.exec(reply.text) ?? []
+    await get(`${marks}(${id})`)
+    await get(`${marks}(00000000-0000-4000-8000-00000000dead)`)
+    await get(`${marks}(${id})/Comment`)
+    await get('/V2/LearnerRegistations?expand=Enrolments,BoarderStatuses,PartTimeRecords,UPNHistory')
+    await vi.waitFor(async () => {
+      const count = (await readSamples(adapter)).get(
+        'markbridge_record_exchanges_total{partner="acme",fate="recorded"}',
+      )
+      expect(count).toBe(6)
+    }, 60_000)
+    const result = async () => {
+      const { stdout, stderr } = await run('all', ...sealed, '--json', '--v3', v3Url)
+      expect(stderr).toBe('')
+      const { offered, compared, dropped, skipped, verdicts, kinds } = JSON.parse(stdout) as RunDocument
+      expect([compared + dropped + skipped, Object.values(verdicts).reduce((sum, count) => sum + count, 0)]).toEqual([offered, compared]) // prettier-ignore
+      return { skipped, ...Object.fromEntries(kinds.map(({ name, verdicts: own }) => [name, Object.fromEntries(Object.entries(own).filter(([, count]) => count > 0))])) } // prettier-ignore
+    }
+    const learners = samples.learners.length
+    const registrations = { registrations: { equivalent: expect.any(Number) as unknown } }
+    expect(learners).toBeGreaterThan(3)
+    expect(await result()).toMatchObject({
+      skipped: 1,
+      marks: { same: 3 },
+      readKey: { same: 1, equivalent: 1 },
+      ...registrations,
+    })
+    // V3 shows one of them otherwise, and one was written once more meanwhile.
+    await put('/_sandbox/differences', {
+      face: 'V3',
+      rows: [{ learner: samples.learners[0], event: samples.events[0], kind: 'code' }],
+    })
+    await new Promise((resolve) => setTimeout(resolve, 1_100))
+    const later = await fetch(`${v2Url}/V2/Attendance/AttendanceRecords`, {
+      method: 'POST',
+      headers: { ...sandboxHeaders, 'Content-Type': 'application/json' },
+      body: JSON.stringify(mark(1, { Comment: 'later' })),
+    })
+    expect(later.status).toBe(201)
+    expect(await result()).toMatchObject({
+      marks: { same: 1, differs: 1, unknown: 1 },
+      readKey: { same: 1, unknown: 1 },
+    })
+    // Without V3 nothing is the same or different.
+    const gone = await run('all', ...sealed, '--json', '--v3', 'http://127.0.0.1:9')
+    const { kinds } = JSON.parse(gone.stdout) as RunDocument
+    expect(kinds.find(({ name }) => name === 'marks')?.verdicts).toMatchObject({ same: 0, unknown: 3 })
   })
 
   it.each<[string, string[], RegExp]>([

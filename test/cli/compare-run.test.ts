@@ -230,7 +230,7 @@ test('Ctrl+C leaves a document of what was done, and --resume goes on with the s
       const [file = ''] = existsSync(out) ? readdirSync(out) : []
       expect(readFileSync(join(out, file), 'utf8')).toMatch(/"days":\[\["2026-03-0/)
     },
-    { timeout: 4_000 },
+    { timeout: 60_000 },
   )
   process.emit('SIGINT')
   const stopped = await running
@@ -274,8 +274,8 @@ const hostile: readonly (readonly [string, Answer, RegExp])[] = [
     (seen, response) => replyWith(200, page([], `/?$skip=${seen.index}`))(seen, response),
     /pages without rows/,
   ],
-  ['rows that are no objects', replyWith(200, page([null, 'SECRETWORD'])), /has a row that is no object/],
-  ['no collection', replyWith(200, { error: 'SECRETWORD' }), /is no collection/],
+  ['rows that are no objects', replyWith(200, page([null, 'SECRETWORD'])), /has a row that is not an object/],
+  ['no collection', replyWith(200, { error: 'SECRETWORD' }), /is not a collection/],
   [
     'a page of a login',
     replyWith(200, '<html>SECRETWORD</html>', { 'Content-Type': 'text/html' }),

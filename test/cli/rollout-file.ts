@@ -6,6 +6,8 @@ import { onTestFinished } from 'vitest'
 
 import type { Serving } from '../rollout/store/open-stores.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
+import type { CliResult } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
@@ -36,6 +38,12 @@ export async function rolloutFile(
   await writeFile(path, JSON.stringify(config))
   return path
 }
+
+/** Runs `rollout` with a configuration. */
+export const rolloutWith =
+  (config: string, env: Record<string, string> = {}) =>
+  (...args: string[]): Promise<CliResult> =>
+    runCommand(['rollout', ...args, '--config', config], env)
 
 /** Lets an instance acknowledge what it reads until the test ends; `writes` are under way on it. */
 export function answering({ store, instance }: Serving, writes = (): number => 0): void {

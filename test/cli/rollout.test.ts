@@ -1,35 +1,19 @@
 import { userInfo } from 'node:os'
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 
 import { serve } from '../rollout/store/open-stores.ts'
-import { makeFolder } from '../journal/open-sqlite.ts'
-import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
-import { answering, operator, rolloutFile, tokenOf } from './rollout-file.ts'
+import { eachDatabase } from '../support/each-database.ts'
+import { answering, operator, rolloutFile, rolloutWith, tokenOf } from './rollout-file.ts'
 import { type CliResult, runCli, startCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
-let postgres: TestPostgres | undefined
-beforeAll(async () => {
-  if (missingPostgres() === undefined) postgres = await startPostgres()
-})
-afterAll(() => postgres?.close())
-
-const newSqlite = async (): Promise<string> => `sqlite:${await makeFolder()}/journal.db`
-const databases = [
-  ['SQLite', newSqlite],
-  ['PostgreSQL', async () => (await postgres?.createDatabase()) ?? ''],
-] as const
+const databases = eachDatabase()
+const [[, { newUrl: newSqlite }]] = databases
 
 const me = `os:${userInfo().username}`
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as unknown
-
-/** Runs `rollout` with a configuration. */
-const rolloutWith =
-  (config: string, env: Record<string, string> = {}) =>
-  (...args: string[]): Promise<CliResult> =>
-    runCommand(['rollout', ...args, '--config', config], env)
 
 /** The document of a command that was run with `--json`. */
 const json = ({ stdout }: CliResult): unknown => JSON.parse(stdout)
@@ -43,14 +27,8 @@ async function later(act: () => Promise<CliResult>): Promise<CliResult> {
   return result ?? act()
 }
 
-describe.each(databases)('rollout with %s', (name, makeUrl) => {
-  const tells = (what: string, act: (url: string) => Promise<void>): void => {
-    it.skipIf(name === 'PostgreSQL' && missingPostgres() !== undefined)(what, async () => {
-      await act(await makeUrl())
-    })
-  }
-
-  tells('goes forward step by step and back at once, and says where a stage comes from', async (url) => {
+describe.each(databases)('rollout with %s', (_name, { test }) => {
+  test('goes forward step by step and back at once, and says where a stage comes from', async (url) => {
     answering(await serve(url))
     const rollout = rolloutWith(await rolloutFile(url))
     expect(json(await rollout('show', 'acme', '--json'))).toEqual({
@@ -129,7 +107,7 @@ describe.each(databases)('rollout with %s', (name, makeUrl) => {
     expect(await rollout('verify')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^6 entries, each as it was written\. The journal has no keys/) as unknown }) // prettier-ignore
   })
 
-  tells('withdraws a step that does not drain, and names the instances', async (url) => {
+  test('withdraws a step that does not drain, and names the instances', async (url) => {
     const busy = await serve(url)
     answering(busy, () => 3)
     const silent = await serve(url)
@@ -155,7 +133,7 @@ describe.each(databases)('rollout with %s', (name, makeUrl) => {
     expect(json(await rollout('show', 'acme', '--json'))).toMatchObject({ stage: 'legacy', source: 'file' })
   })
 
-  tells('waits for another operator where two people take a step', async (url) => {
+  test('waits for another operator where two people take a step', async (url) => {
     answering(await serve(url))
     const operators = [operator('ann', 'operator'), operator('bert', 'approver'), operator('cleo', 'viewer')]
     const config = await rolloutFile(url, {
@@ -202,7 +180,7 @@ describe.each(databases)('rollout with %s', (name, makeUrl) => {
     expect(await bert?.('back', 'acme')).toMatchObject({ status: 0 })
   })
 
-  tells('lets one of two commands win', async (url) => {
+  test('lets one of two commands win', async (url) => {
     const serving = await serve(url)
     const config = await rolloutFile(url, { rollout: { drainMs: 60_000 } })
     // In processes of their own: in one process commands take turns.

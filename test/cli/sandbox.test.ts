@@ -118,8 +118,8 @@ test('a wrong value of a file is told although a flag wins over it', async () =>
 
 test.each([
   ['a file that is not there', undefined, 'cannot be read'],
-  ['a file that is no mapping', '- a', 'must be a mapping of keys'],
-  ['a file that is no YAML', 'keys: [second]]', 'line 1, column 15: '],
+  ['a file that is not a mapping', '- a', 'must be a mapping of keys'],
+  ['a file that is not YAML', 'keys: [second]]', 'line 1, column 15: '],
 ])('%s is refused', async (_name, text, message) => {
   const path = text === undefined ? join(folder, 'none.yaml') : await file('other.yaml', text)
   const { status, stderr } = await runCommand(['sandbox', '--config', path])

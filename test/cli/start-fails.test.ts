@@ -52,7 +52,7 @@ test('sandbox names a port that is taken, as serve does', async () => {
 
 // TEST-NET-3 (RFC 5737): no machine has this address.
 test.each([['sandbox'], ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none']])(
-  '%s names a host that is no address of this machine',
+  '%s names a host that is not an address of this machine',
   async (...args) => {
     const result = await runCommand([...args, '--port', '0', '--host', '203.0.113.9'], {
       MARKBRIDGE_LOG_LEVEL: 'silent',
@@ -65,7 +65,7 @@ test.each([['sandbox'], ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'no
 
 test('sandbox names a database file that cannot be opened, and why', async () => {
   const text = join(folder, 'text.db')
-  await writeFile(text, 'This is no database.'.repeat(100))
+  await writeFile(text, 'This is not a database.'.repeat(100))
   for (const [db, why] of [
     [folder, 'unable to open database file'],
     [text, 'file is not a database'],

@@ -45,7 +45,7 @@ async function post(service: Service): Promise<Told[][]> {
   const batch = new ODataBatchRequestBuilder(servicePath, changesetsOf(service.register, [4, 2, 1]))
   const responses = await batch.addCustomHeaders(service.headers).execute({ url: service.adapter.url })
   return responses.map((response) => {
-    if (!response.isWriteResponses()) throw new Error('the part is no changeset')
+    if (!response.isWriteResponses()) throw new Error('the part is not a changeset')
     return response.responses.map(({ httpCode, body, as }) => {
       if (httpCode !== 201) return toldOf(httpCode, body)
       if (as === undefined) throw new Error('the part has no entity')

@@ -47,7 +47,7 @@ it('can be closed before it listened, and twice', async () => {
   await app.close()
 })
 
-it('answers what is no HTTP and goes on', async () => {
+it('answers what is not HTTP and goes on', async () => {
   const app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
   const { port } = await app.listen()
   onTestFinished(() => app.close())

@@ -151,7 +151,7 @@ describe.skipIf(missingPostgres() !== undefined)('back under load, two instances
     ['V3 answers', 'none'],
     ['V3 refuses connections', 'refused'],
     ['V3 takes requests and is silent', 'silent'],
-  ] as const)('the command leads back to V2 within 2 s while %s', async (what, death) => {
+  ] as const)('the command leads back to V2 within 2 s while %s', { retry: 2 }, async (what, death) => {
     const { instances, configFile, store, killV3 } = await startRig()
     await Promise.all(instances.map((each) => each.answered(200)))
     await killV3(death)
@@ -167,20 +167,24 @@ describe.skipIf(missingPostgres() !== undefined)('back under load, two instances
     expect(Math.max(...took)).toBeLessThan(WITHIN_MS)
   })
 
-  test('an override of the file leads back to V2 within 2 s while V3 and the store are dead', async (context) => {
-    const { instances, configure, store, killV3 } = await startRig()
-    await Promise.all(instances.map((each) => each.answered(200)))
-    await killV3('refused')
-    const stopped = store.stop()
-    if (stopped === undefined) context.skip('the server is not the own one')
-    await stopped
-    // Clients are under way to what is dead by then.
-    await delay(1_500)
-    const firsts = Promise.all(instances.map((each) => each.firstOfV2()))
-    configure({ stageOverride: 'legacy' })
-    const sinceMs = Date.now()
-    for (const { cli } of instances) process.kill(cli.pid ?? 0, 'SIGHUP')
-    const took = report('V3 and the store are dead', sinceMs, await firsts)
-    expect(Math.max(...took)).toBeLessThan(WITHIN_MS)
-  })
+  test(
+    'an override of the file leads back to V2 within 2 s while V3 and the store are dead',
+    { retry: 2 },
+    async (context) => {
+      const { instances, configure, store, killV3 } = await startRig()
+      await Promise.all(instances.map((each) => each.answered(200)))
+      await killV3('refused')
+      const stopped = store.stop()
+      if (stopped === undefined) context.skip('the server is not the own one')
+      await stopped
+      // Clients are under way to what is dead by then.
+      await delay(1_500)
+      const firsts = Promise.all(instances.map((each) => each.firstOfV2()))
+      configure({ stageOverride: 'legacy' })
+      const sinceMs = Date.now()
+      for (const { cli } of instances) process.kill(cli.pid ?? 0, 'SIGHUP')
+      const took = report('V3 and the store are dead', sinceMs, await firsts)
+      expect(Math.max(...took)).toBeLessThan(WITHIN_MS)
+    },
+  )
 })

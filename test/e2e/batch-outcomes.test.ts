@@ -79,7 +79,7 @@ describe('a batch over V3', () => {
     ['gets a body that stalls', raw('HTTP/1.1 201 Created\r\nContent-Length: 900\r\n\r\n{"Ext', false)],
     ['gets a body that ends early', raw('HTTP/1.1 201 Created\r\nContent-Length: 900\r\n\r\n{"Ext', true)],
     ['gets a chunked body that ends early', raw('HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n{"Ex', true)],
-    ['gets a reply that is no HTTP', raw('SSH-2.0-odd\r\n\r\n', true)],
+    ['gets a reply that is not HTTP', raw('SSH-2.0-odd\r\n\r\n', true)],
     ['gets 100 Continue and nothing more', raw('HTTP/1.1 100 Continue\r\n\r\n', false)],
     ['gets 101', raw('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n', false)],
     ['gets 200 with HTML', replyWith(200, '<html>ok</html>', { 'Content-Type': 'text/html' })],

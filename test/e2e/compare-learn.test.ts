@@ -1,99 +1,239 @@
 import { randomUUID } from 'node:crypto'
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { parse } from 'yaml'
 
-import { learnedName, parseLearned, propose } from '../../src/compare/learn/index.ts'
+import { formatPatch, learnedName, parseLearned, propose } from '../../src/compare/learn/index.ts'
 import { parseConfig } from '../../src/config/index.ts'
 import { openRolloutStore } from '../../src/rollout/index.ts'
-import { createSandbox } from '../../src/sandbox/index.ts'
-import { batchOf, batchPath, flatRecord } from '../support/batch-request.ts'
+import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
+import { batchOf, type BatchSpelling, batchPath, flatRecord } from '../support/batch-request.ts'
 import { readSamples } from '../support/read-samples.ts'
 import { type Adapter, startAdapter } from '../support/start-adapter.ts'
+import { type ComparedFaces, startFaces } from './support/compared-faces.ts'
 import { journalFile } from './support/journal-file.ts'
 
-const headers = { 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 'bearer sandbox' }
-const BATCHES = 4
+const MAX_BATCHES = 20
+const otherIds = (): BatchSpelling => ({ boundary: `batch_${randomUUID()}` })
+const generic = { 'OData-MaxVersion': '4.0' }
 
-interface Samples {
-  readonly learners: readonly string[]
-  readonly events: readonly string[]
-  readonly codes: readonly { readonly id: string }[]
-}
-
-/** Posts a few batches, one of them with other ids, and stops the adapter, which keeps what it counted. */
-async function use(adapter: Adapter, v3Url: string): Promise<void> {
-  const reply = await fetch(`${v3Url}/_sandbox/samples`)
-  const { learners, events, codes } = (await reply.json()) as Samples
-  const record = (at: number): object =>
-    flatRecord(at, { Learner: learners[at], AttendableEvent: events[0], SchoolAttendanceCode: codes[0]?.id })
-  for (let at = 0; at < BATCHES; at += 1) {
-    const batch = batchOf([record(at), flatRecord(at)], at === 0 ? { boundary: `batch_${randomUUID()}` } : {})
-    await adapter.request('POST', batchPath, { headers: { ...headers, ...batch.headers }, body: batch.body })
-  }
-  await vi.waitFor(async () => {
-    const samples = [...(await readSamples(adapter))]
-    expect(samples.find(([name]) => name.startsWith('markbridge_compare_waiting'))?.[1]).toBe(0)
-  })
-  await adapter.app.close()
-}
-
-/** What is learned of a V2 at this address, by an adapter at `shadow`. */
-async function learnedOf(v2Url: string, v3Url: string) {
+/** A partner at `shadow`, in front of these faces, and what is learned of it. */
+async function startLearning(faces: ComparedFaces, choices: object = {}) {
   const journal = journalFile()
-  const partner = { id: 'acme', match: { any: true }, stage: 'shadow' }
-  const adapter = await startAdapter(v3Url, { v2: { baseUrl: v2Url }, partners: [partner], journal })
-  await use(adapter, v3Url)
-  const config = parseConfig({
-    upstreams: { v3: { baseUrl: v3Url }, v2: { baseUrl: v2Url } },
-    partners: [partner],
-    journal,
-  })
-  const store = await openRolloutStore({ url: journal.url, keys: [] })
-  onTestFinished(() => store.close())
-  const [settings] = config.partners
-  if (settings === undefined) throw new Error('no partner')
-  const text = await store.readEvidence(learnedName('acme'))
-  return { text, ...propose(parseLearned(text), settings) }
+  const partner = {
+    ...{ id: 'acme', match: { any: true }, stage: 'shadow', compare: { settleMs: 400 } },
+    ...choices,
+  }
+  const upstreams = { v3: { baseUrl: faces.v3Url }, v2: { baseUrl: faces.v2Url } }
+  const adapter = await startAdapter(faces.v3Url, { v2: upstreams.v2, partners: [partner], journal })
+  let batches = 0
+  const post = async (
+    records: readonly object[],
+    spelling: BatchSpelling = {},
+    headers: Record<string, string> = {},
+  ): Promise<void> => {
+    batches += 1
+    const batch = batchOf(records, spelling)
+    const all = { ...sandboxHeaders, ...batch.headers, ...headers }
+    await adapter.request('POST', batchPath, { headers: all, body: batch.body })
+  }
+  /** Ends the adapter once all was compared, which keeps what it has counted. */
+  const learned = async (settings: object = partner) => {
+    const samples = await compared(adapter, batches)
+    const differing = sumOf(samples, 'compare_records_total', 'differs')
+    await adapter.app.close()
+    const config = parseConfig({ upstreams, partners: [settings], journal })
+    const store = await openRolloutStore({ url: journal.url, keys: [] })
+    onTestFinished(() => store.close())
+    const [own] = config.partners
+    if (own === undefined) throw new Error('no partner')
+    const text = await store.readEvidence(learnedName('acme'))
+    const proposals = propose(parseLearned(text), own)
+    return { text, batches, differing, ...proposals, patch: toPatch(formatPatch('acme', proposals)) }
+  }
+  return { adapter, partner, post, learned }
 }
 
-describe('compare learn, from what an adapter at shadow sees', () => {
-  it('agrees with the legacy face of the sandbox but for its texts of errors, and sees how it answers other ids', async () => {
-    const sandbox = createSandbox({ v2Port: 0 })
-    const { v2Url, url } = await sandbox.listen()
-    onTestFinished(() => sandbox.close())
-    const { exchanges, proposals, text } = await learnedOf(v2Url, url)
-    expect(exchanges.batch).toBe(BATCHES)
-    const changes = proposals.filter(({ result }) => result === 'change')
-    expect(changes.map(({ path, proposed }) => [path, proposed])).toEqual([
-      ['errorMessages.ATT_VAL_2', 'The AttendableEvent of the record does not exist.'],
-      ['errorMessages.ATT_VAL_3', 'The SchoolAttendanceCode of the record does not exist.'],
-    ])
-    expect(Object.fromEntries(proposals.map(({ path, result }) => [path, result]))).toMatchObject({
-      layout: 'keep',
-      'quirks.dataEnvelope': 'keep',
-      'quirks.msgtypeResponse': 'keep',
-    })
-    expect(proposals.find(({ path }) => path === 'quirks.mismatch')?.evidence).toEqual([
-      { seen: 'batches of other ids, answered without parts', count: 1 },
-    ])
+/**
+ * The samples of an adapter that has compared all that it was offered. An exchange is offered after its client has the reply, and
+ * does not wait while it is compared, so that none waits is not enough.
+ */
+async function compared(adapter: Adapter, batches: number): Promise<ReadonlyMap<string, number>> {
+  return vi.waitFor(
+    async () => {
+      const samples = await readSamples(adapter)
+      const [offered, ...ended] = ['offered', 'compared', 'skipped', 'dropped'].map((name) =>
+        sumOf(samples, `compare_${name}_total`),
+      )
+      expect(sumOf(samples, 'compare_offered_total', 'check="reply"')).toBe(batches)
+      expect(ended.reduce((sum, count) => sum + count, 0)).toBe(offered)
+      expect(sumOf(samples, 'compare_waiting')).toBe(0)
+      return samples
+    },
+    { timeout: 60_000, interval: 50 },
+  )
+}
+
+function sumOf(samples: ReadonlyMap<string, number>, name: string, label = ''): number {
+  return [...samples]
+    .filter(([sample]) => sample.startsWith(`markbridge_${name}`) && sample.includes(label))
+    .reduce((sum, [, value]) => sum + value, 0)
+}
+
+/** The settings of the patch that is printed. */
+function toPatch(text: string): object {
+  const { partners: [partner = {}] = [] } = (parse(text) ?? {}) as { partners?: object[] }
+  return Object.fromEntries(Object.entries(partner).filter(([name]) => name !== 'id'))
+}
+
+/** What a school's clients send in a morning: registers, corrections, errors, other ids, and a generic client. */
+async function sendMorning(
+  faces: ComparedFaces,
+  post: Awaited<ReturnType<typeof startLearning>>['post'],
+  event: number,
+): Promise<void> {
+  const { samples, mark } = faces
+  const session = { AttendableEvent: samples.events[event] }
+  const errors = [
+    mark(4, { AttendableEvent: samples.learners[0] }),
+    mark(5, { ...session, SchoolAttendanceCode: samples.learners[0] }),
+  ]
+  await post([mark(0, session), mark(1, { ...session, MinutesLate: 5 }), ...errors])
+  await post([mark(1, session)])
+  await post([mark(2, { ...session, Comment: 'Content-Type: multipart/mixed' })], {}, generic)
+  await post([mark(3, { ...session, Present: false, Absent: true })], {}, { Accept: 'multipart/mixed' })
+  await post([mark(6, absent(faces, session)), mark(7, absent(faces, session))], otherIds())
+  await post([mark(8, absent(faces, session)), flatRecord(1)], otherIds())
+}
+
+/** A code that no seeded mark of the register has. */
+const absent = ({ samples }: ComparedFaces, fields: object): object => ({
+  ...fields,
+  ...{ Present: false, Absent: true, SchoolAttendanceCode: samples.codes.at(-1)?.id },
+})
+
+/** The texts of the sandbox, which are not those of the adapter. */
+const texts = {
+  ATT_VAL_2: 'The AttendableEvent of the record does not exist.',
+  ATT_VAL_3: 'The SchoolAttendanceCode of the record does not exist.',
+}
+const owned = { ATT_VAL_2: 'Event does not exist.', ATT_VAL_3: 'Code does not exist.' }
+
+describe('compare learn, from at most 20 batches of an adapter at shadow', () => {
+  it.each<readonly [object, object]>([
+    [{}, { errorMessages: texts }],
+    [{ layout: 'nested' }, { layout: 'nested', errorMessages: texts }],
+    [{ layout: 'auto' }, { layout: 'auto', errorMessages: texts }],
+    [{ dataEnvelope: true }, { quirks: { dataEnvelope: true }, errorMessages: texts }],
+    [{ msgtypeResponse: true }, { quirks: { msgtypeResponse: true }, errorMessages: texts }],
+    [{ mismatch: 'drop' }, { quirks: { mismatch: 'drop' }, errorMessages: texts }],
+    [{ errorMessages: owned }, { errorMessages: owned }],
+    [
+      { layout: 'nested', dataEnvelope: true, msgtypeResponse: true, mismatch: 'drop', errorMessages: owned },
+      {
+        layout: 'nested',
+        quirks: { dataEnvelope: true, msgtypeResponse: true, mismatch: 'drop' },
+        errorMessages: owned,
+      },
+    ],
+  ])('proposes for %j exactly %j, and with that nothing', async (form, expected) => {
+    const faces = await startFaces()
+    await faces.put('/_sandbox/legacy-form', form)
+    const first = await startLearning(faces)
+    await sendMorning(faces, first.post, 0)
+    await sendMorning(faces, first.post, 1)
+    const { patch, batches, text } = await first.learned()
+    expect(patch).toEqual(expected)
+    expect(batches).toBeLessThanOrEqual(MAX_BATCHES)
     expect(text).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}/)
+
+    const second = await startLearning(faces, patch)
+    await sendMorning(faces, second.post, 2)
+    expect(await second.learned()).toMatchObject({ patch: {}, differing: 0 })
   })
 
-  // An adapter with these settings is a V2 with these quirks.
-  it.each([
-    [{ layout: 'nested' }, { layout: 'nested' }],
-    [{ quirks: { dataEnvelope: true } }, { 'quirks.dataEnvelope': true }],
-    [{ quirks: { msgtypeResponse: true } }, { 'quirks.msgtypeResponse': true }],
-  ])('finds %o', async (settings, expected) => {
-    const sandbox = createSandbox()
-    const { url } = await sandbox.listen()
-    onTestFinished(() => sandbox.close())
-    const partners = [{ id: 'v2', match: { any: true }, ...settings }]
-    const v2 = await startAdapter(url, { partners })
-    const { proposals } = await learnedOf(v2.url, url)
-    const changes = proposals
-      .filter(({ result }) => result === 'change')
-      .map(({ path, proposed }) => [path, proposed])
-    expect(Object.fromEntries(changes)).toMatchObject(expected)
+  it('takes back a setting that is wrong', async () => {
+    const faces = await startFaces()
+    const wrong = {
+      layout: 'nested',
+      quirks: { dataEnvelope: true, msgtypeResponse: true, mismatch: 'drop' },
+      errorMessages: owned,
+    }
+    const { post, learned } = await startLearning(faces, wrong)
+    await sendMorning(faces, post, 0)
+    expect((await learned()).patch).toEqual({
+      layout: 'flat',
+      quirks: { dataEnvelope: false, msgtypeResponse: false, mismatch: 'post' },
+      errorMessages: texts,
+    })
+  })
+})
+
+describe('quirks.mismatch', () => {
+  /** What is said of it after a batch with other ids. */
+  async function resultOf(
+    faces: ComparedFaces,
+    prepare: (post: Awaited<ReturnType<typeof startLearning>>['post']) => Promise<void>,
+    settings: object = {},
+  ): Promise<readonly [result: string | undefined, proposed: unknown]> {
+    const { post, learned } = await startLearning(faces, { compare: { settleMs: 800 }, ...settings })
+    await prepare(post)
+    const { proposals } = await learned()
+    const found = proposals.find(({ path }) => path === 'quirks.mismatch')
+    return [found?.result, found?.proposed]
+  }
+  const wrong = { quirks: { mismatch: 'drop' } }
+
+  it('is post where V3 shows the marks late', async () => {
+    const faces = await startFaces()
+    await faces.put('/_sandbox/differences', { face: 'V3', late: { delayMs: 400 } })
+    const sent = [faces.mark(0, absent(faces, {}))]
+    expect(await resultOf(faces, (post) => post(sent, otherIds()), wrong)).toEqual(['change', 'post'])
+  })
+
+  it('is not known where the same mark stood there before', async () => {
+    const faces = await startFaces()
+    const sent = [faces.mark(0, absent(faces, {}))]
+    await faces.put('/_sandbox/clock', { now: new Date(Date.now() - 3_600_000).toISOString() })
+    const { headers, body } = batchOf(sent)
+    await fetch(`${faces.v2Url}/${batchPath}`, {
+      method: 'POST',
+      headers: { ...sandboxHeaders, ...headers },
+      body,
+    })
+    await fetch(`${faces.v3Url}/_sandbox/clock`, { method: 'DELETE' })
+    await faces.put('/_sandbox/legacy-form', { mismatch: 'drop' })
+    expect(await resultOf(faces, (post) => post(sent, otherIds()), wrong)).toEqual(['none', undefined])
+  })
+
+  it('is not known where its client sends the marks again with the right ids', async () => {
+    const faces = await startFaces()
+    await faces.put('/_sandbox/legacy-form', { mismatch: 'drop' })
+    const sent = [faces.mark(0, absent(faces, {}))]
+    const again = async (post: Parameters<Parameters<typeof resultOf>[1]>[0]): Promise<void> => {
+      await post(sent, otherIds())
+      await post(sent)
+    }
+    // The marks are read after this time: until then the client has sent them again.
+    const settings = { ...wrong, compare: { settleMs: 2_000 } }
+    expect(await resultOf(faces, again, settings)).toEqual(['none', undefined])
+  })
+
+  it('is not known where the clock of the service is an hour behind', async () => {
+    const faces = await startFaces()
+    await faces.put('/_sandbox/values', { clock: 'server', offsetMs: -3_600_000 })
+    const sent = [faces.mark(0, absent(faces, {}))]
+    expect(await resultOf(faces, (post) => post(sent, otherIds()))).toEqual(['none', undefined])
+  })
+
+  it('is not known where V3 does not answer, or has no such session', async () => {
+    const faces = await startFaces()
+    expect(await resultOf(faces, (post) => post([flatRecord(1)], otherIds()), wrong)).toEqual([
+      'none',
+      undefined,
+    ])
+    await faces.put('/_sandbox/faults', { kind: 'status', status: 500, face: 'V3' })
+    const sent = [faces.mark(0, absent(faces, {}))]
+    expect(await resultOf(faces, (post) => post(sent, otherIds()))).toEqual(['none', undefined])
   })
 })

@@ -73,7 +73,7 @@ function tamper(url: string, sql: string): Promise<void> {
     } finally {
       database.close()
     }
-  }, 10_000)
+  }, 60_000)
 }
 
 it.each([

@@ -55,7 +55,7 @@ describe('stage legacy with neither journal nor V3', () => {
     expect((await adapter.request('GET', '/readyz')).status).toBe(503)
     isThere = true
     await vi.waitFor(async () => expect((await adapter.request('GET', '/readyz')).status).toBe(200), {
-      timeout: 10_000,
+      timeout: 60_000,
     })
     const messages = adapter.events().map(({ msg }) => msg)
     expect(messages).toContain('journal failed')

@@ -1,50 +1,17 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 
 import { Secret } from '../../src/config/index.ts'
-import { createSandbox } from '../../src/sandbox/index.ts'
 import { runCli, startCli } from '../cli/run-cli.ts'
 import { batchOf, batchPath, type BatchText } from '../support/batch-request.ts'
 import { readSamples } from '../support/read-samples.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 import { filesBelow, findMarkers, type Output, textOutput } from './support/find-markers.ts'
+import { clientHeaders, key, marks, ownFolder, startService, token } from './support/swept-service.ts'
 
-const key = 'HUSHKEY-51c7d0'
-const token = 'HUSHTOKEN-90aa13'
-const clientHeaders = { 'Ocp-Apim-Subscription-Key': key, Authorization: `bearer ${token}` }
 const [from, to] = ['2026-03-02', '2026-03-13']
-const marks = '/V2/Attendance/AttendanceRecords'
-
-function ownFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'markbridge-sweep-'))
-  onTestFinished(() => {
-    rmSync(folder, { recursive: true })
-  })
-  return folder
-}
-
-/** A service that knows these credentials only. */
-async function startService() {
-  const sandbox = createSandbox({
-    ...{ now: '2026-06-10T10:00:00Z', v2Port: 0, keys: [key] },
-    tokens: [{ token, domains: ['Attendance', 'Learner.Indentifier', 'Learner.Registration'] }],
-  })
-  const { url, v2Url } = await sandbox.listen()
-  onTestFinished(() => sandbox.close())
-  const samples = (await (await fetch(`${url}/_sandbox/samples`)).json()) as {
-    learners: string[]
-    events: string[]
-    codes: { id: string }[]
-  }
-  const put = async (path: string, body: object): Promise<unknown> => {
-    const headers = { 'Content-Type': 'application/json' }
-    return (await fetch(url + path, { method: 'PUT', headers, body: JSON.stringify(body) })).json()
-  }
-  return { url, v2Url, samples, put }
-}
 
 /** Records a batch and a read; returns what the command printed. */
 async function record(
@@ -71,16 +38,9 @@ test('no value of a learner or a mark and no credential is in what comparison wr
   const folder = ownFolder()
   const temporary = join(folder, 'tmp')
   mkdirSync(temporary)
-  const { url, v2Url, samples, put } = await startService()
+  const { url, v2Url, samples, put, mark } = await startService()
   const learners = samples.learners.slice(0, 6)
-  const records = learners.map((learner, index) => ({
-    ...{
-      Learner: learner,
-      AttendableEvent: samples.events[index],
-      SchoolAttendanceCode: samples.codes[index]?.id,
-    },
-    ...{ Present: true, Absent: false, MinutesLate: null, Comment: `  HUSHCOMMENT ${index} – ä "q" ` },
-  }))
+  const records = learners.map((_, index) => mark(index))
 
   // Live: V2 serves, the adapter reads along and asks V3, which shows some of it late and otherwise.
   await put('/_sandbox/differences', {
@@ -92,11 +52,26 @@ test('no value of a learner or a mark and no credential is in what comparison wr
   })
   const adapter = await startAdapter(url, {
     v2: { baseUrl: v2Url },
-    partners: [{ id: 'acme', match: { any: true }, stage: 'shadow', compare: { settleMs: 1_000 } }],
+    partners: [
+      {
+        ...{ id: 'acme', match: { any: true }, stage: 'shadow', compare: { settleMs: 1_000 } },
+        record: { to: join(folder, 'recordings', 'adapter'), key: new Secret('0c'.repeat(32)) },
+      },
+    ],
     journal: {
       url: `sqlite:${join(folder, 'journal.db')}`,
       keys: [{ id: 'k1', key: new Secret('ab'.repeat(32)) }],
     },
+  })
+  // The same client in front of V3, recorded as pseudonyms.
+  const forward = await startAdapter(url, {
+    partners: [
+      {
+        id: 'acme',
+        match: { any: true },
+        record: { to: join(folder, 'recordings', 'forward'), pseudonyms: true },
+      },
+    ],
   })
   const batch = batchOf([...records, { ...records[0], Learner: 'HUSHCOMMENT' }, '{"HUSHCOMMENT'])
   const served = await adapter.request('POST', batchPath, {
@@ -104,6 +79,10 @@ test('no value of a learner or a mark and no credential is in what comparison wr
     body: batch.body,
   })
   expect(served.text).toContain('HUSHCOMMENT')
+  await forward.request('POST', batchPath, {
+    headers: { ...clientHeaders, ...batch.headers },
+    body: batch.body,
+  })
   const filter = `AttendableEventStart ge ${from}T00:00:00Z and AttendableEventStart lt ${to}T00:00:00Z`
   const read = await adapter.request('GET', `${marks}?$filter=${encodeURIComponent(filter)}`, {
     headers: clientHeaders,
@@ -115,7 +94,13 @@ test('no value of a learner or a mark and no credential is in what comparison wr
       0,
     )
   // The reply, the marks on V3, the answer to the read.
-  await vi.waitFor(async () => expect(await countOf('compared')).toBeGreaterThanOrEqual(3), 20_000)
+  await vi.waitFor(async () => expect(await countOf('compared')).toBeGreaterThanOrEqual(3), 60_000)
+  const recorded = 'markbridge_record_exchanges_total{partner="acme",fate="recorded"}'
+  for (const one of [adapter, forward])
+    await vi.waitFor(
+      async () => expect((await readSamples(one)).get(recorded)).toBeGreaterThanOrEqual(1),
+      60_000,
+    )
   const metrics = await adapter.request('GET', '/metrics')
 
   // Offline: the whole command to its end, without V3, and with a token of no client.
@@ -156,6 +141,17 @@ test('no value of a learner or a mark and no credential is in what comparison wr
     record(['--v2', v2Url, '--to', join(kept, 'pseudonyms'), '--pseudonyms'], environment, own),
   ])
   expect([run.status, gone.status, refused.status]).toEqual([1, 3, 3])
+  const again = await runCli(
+    [
+      ...['compare', 'run', '--recording', join(kept, 'adapter'), '--key', 'env:RECORDING_KEY'],
+      '--v3',
+      url,
+      '--json',
+      ...out,
+    ],
+    { ...environment, RECORDING_KEY: '0c'.repeat(32) },
+  )
+  expect(again.stdout).toContain('marks')
 
   const formats = ['html', 'json', 'csv', 'junit']
   const reports = await Promise.all(
@@ -181,6 +177,8 @@ test('no value of a learner or a mark and no credential is in what comparison wr
     textOutput('compare run', run.stdout + run.stderr),
     textOutput('compare run without V3', gone.stdout + gone.stderr),
     textOutput('compare run, refused', refused.stdout + refused.stderr),
+    textOutput('compare run of recordings', again.stdout + again.stderr),
+    textOutput('log of the other adapter', forward.log.join('')),
     textOutput('record, sealed', sealed),
     textOutput('record, pseudonyms', pseudonyms),
     ...filesBelow(kept),
@@ -190,9 +188,14 @@ test('no value of a learner or a mark and no credential is in what comparison wr
   ]
   expect(outputs.map(({ name }) => name)).toEqual(
     expect.arrayContaining([
-      ...[/^run-.*\.json$/, /checkpoint/, /^sealed\//, /^pseudonyms\//].map((name): unknown =>
-        expect.stringMatching(name),
-      ),
+      ...[
+        /^run-.*\.json$/,
+        /checkpoint/,
+        /^sealed\//,
+        /^pseudonyms\//,
+        /^adapter\//,
+        /^forward\/.*v3-request/,
+      ].map((name): unknown => expect.stringMatching(name)),
     ]),
   )
   const ids = [

@@ -120,7 +120,7 @@ describe('a code lookup that fails', () => {
     AttendanceCode: { ExternalID: fixed.present },
   }
   it.each([
-    ['is no collection', replyWith(200, { a: 1 }), 502, 'AttendanceLookups'],
+    ['is not a collection', replyWith(200, { a: 1 }), 502, 'AttendanceLookups'],
     ['cannot be read', replyWith(500, 'oops'), 502, 'AttendanceLookups'],
     ['is not available', replyWith(503, ''), 503, 'AttendanceLookups'],
     ['leads to itself', replyWith(200, { value: [], '@odata.nextLink': 'http://x/y?a=1' }), 502, 'to itself'],

@@ -603,8 +603,8 @@ describe('a V2 read when V3 fails', () => {
     ['400', replyWith(400, '{"error":{"code":"X1","message":"bad filter"}}', json), 400, 'X1'],
     ['500', replyWith(500, 'oops', json), 502, 'status 500'],
     ['HTML', replyWith(200, '<html>', json), 502, 'cannot be read'],
-    ['no collection', replyWith(200, '{"a":1}', json), 502, 'is no collection'],
-    ['a strange row', replyWith(200, '{"value":[{"a":1}]}', json), 502, 'no attendance record'],
+    ['no collection', replyWith(200, '{"a":1}', json), 502, 'is not a collection'],
+    ['a strange row', replyWith(200, '{"value":[{"a":1}]}', json), 502, 'not an attendance record'],
     [
       'a link to itself',
       replyWith(200, '{"value":[],"@odata.nextLink":"http://x/y?a=1"}', json),

@@ -9,6 +9,12 @@ const statusesOf = (reply: Parameters<typeof readBatchReply>[0]): number[] =>
   failuresOf(readBatchReply(reply)).map(({ status }) => status)
 const onV2 = { face: 'V2', method: 'POST', count: 1 }
 const open = (faces: TwoFaces): Promise<Journal> => openJournal({ url: faces.journal.url })
+async function openRecords(faces: TwoFaces): Promise<number | undefined> {
+  const journal = await open(faces)
+  const [balance] = await journal.balances()
+  await journal.close()
+  return balance?.open
+}
 
 describe('a write for V2', () => {
   it.each(['identity', 'keys'] as const)(
@@ -50,6 +56,31 @@ describe('a write for V2', () => {
       expect(statusesOf(await faces.post(adapter, batch))).toEqual([409, 201])
     expect(await faces.effects()).toEqual(['V3 1 two', 'V3 2 one'])
   })
+
+  it.each([
+    ['keys', [409, 201]],
+    ['identity', [504, 201]],
+  ] as const)(
+    'that V2 did not take waits for a newer one on its way to V3 and does not overwrite it, known by its %s',
+    async (known, statuses) => {
+      const faces = await startTwoFaces()
+      faces.served.known = known
+      const adapter = await faces.start()
+      const batch = faces.batch([1, 2], 'one')
+      await faces.setFaults({ ...onV2, kind: 'status', status: 429 })
+      expect((await faces.post(adapter, batch)).status).toBe(429)
+      faces.served.side = 'v3'
+      await faces.setFaults({ face: 'V3', method: 'POST', count: 1, kind: 'latency', ms: 2_500 })
+      const newer = faces.post(adapter, faces.batch([1], 'two'))
+      await vi.waitFor(async () => expect(await openRecords(faces)).toBe(1), {
+        timeout: 60_000,
+        interval: 20,
+      })
+      expect(statusesOf(await faces.post(adapter, batch))).toEqual(statuses)
+      expect(statusesOf(await newer)).toEqual([201])
+      expect(new Set(await faces.effects())).toEqual(new Set(['V3 1 two', 'V3 2 one']))
+    },
+  )
 
   it('whose ids differ gets the single 200 of V2 again, and what became of its records stays unknown', async () => {
     const faces = await startTwoFaces()
@@ -128,7 +159,7 @@ describe('a write for V2', () => {
     expect(statusesOf(first)).toEqual([201])
     expect(adapter.events().filter(({ msg }) => msg === 'relayed unrecorded')).toHaveLength(1)
     release()
-    await vi.waitFor(async () => expect((await kept.balances())[0]?.confirmed).toBe(1), 20_000)
+    await vi.waitFor(async () => expect((await kept.balances())[0]?.confirmed).toBe(1), 60_000)
     faces.served.side = 'v3'
     expect((await faces.post(adapter, batch)).text).toBe(first.text)
     expect(await faces.effects()).toEqual(['V2 1 one'])

@@ -111,7 +111,7 @@ async function parkOnV3() {
       aheadMs += 30_000
       await vi.waitFor(
         async () => expect(await watch.balances()).toMatchObject([{ parked: 0, open: 0 }]),
-        10_000,
+        60_000,
       )
       return (await watch.balances())[0]
     },
@@ -147,7 +147,7 @@ describe.each(kinds)('two instances on one journal in %s', (kind) => {
     const [one, other] = [await faces.start(), await faces.start()]
     const watch = await openJournal({ url: faces.journal.url })
     const untilReceived = (count: number): Promise<void> =>
-      vi.waitFor(async () => expect((await watch.balances())[0]?.received).toBe(count), 20_000)
+      vi.waitFor(async () => expect((await watch.balances())[0]?.received).toBe(count), 60_000)
     const slow = (face: 'V2' | 'V3'): object => ({
       kind: 'latency',
       ms: 800,

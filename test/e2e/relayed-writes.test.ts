@@ -52,6 +52,27 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
     expect(await faces.effects()).toHaveLength(2)
   })
 
+  it.each([0, 2_000, -2_000])(
+    'is posted for no record that a later one of the same batch hides, with V2 %i ms ahead',
+    async (aheadMs) => {
+      const faces = await startTwoFaces({}, undefined, aheadMs)
+      faces.served.known = known
+      const adapter = await faces.start()
+      const { headers, body } = faces.batch([1, 1, 2], 'one')
+      const at = body.lastIndexOf('"one"', body.lastIndexOf('"one"') - 1)
+      const batch = { headers, body: `${body.slice(0, at)}"two"${body.slice(at + 5)}` }
+      await faces.setFaults(lostOnV2)
+      expect((await faces.post(adapter, batch)).status).toBe(504)
+      faces.served.side = 'v3'
+      expect(failuresOf(readBatchReply(await faces.post(adapter, batch)))).toMatchObject([
+        { status: 409, codes: ['ADP_SUPERSEDED_UNKNOWN'] },
+        { status: 201 },
+        { status: 201 },
+      ])
+      expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two', 'V2 2 one'])
+    },
+  )
+
   it('is posted to V3 where V2 never got it', async () => {
     const faces = await startTwoFaces({ v2: { baseUrl: 'http://127.0.0.1:9' } })
     faces.served.known = known
@@ -91,7 +112,7 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
     await faces.setFaults({ kind: 'latency', ms: 1_500, face: 'V2', method: 'POST', count: 1 })
     const first = faces.post(one, batch)
     const journal = await openJournal({ url: faces.journal.url })
-    await vi.waitFor(async () => expect((await journal.balances())[0]?.open).toBeGreaterThan(0), 10_000)
+    await vi.waitFor(async () => expect((await journal.balances())[0]?.open).toBeGreaterThan(0), 60_000)
     faces.served.side = 'v3'
     const again = await faces.post(other, batch)
     expect(seen(again)).toEqual(seen(await first))

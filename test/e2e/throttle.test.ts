@@ -32,7 +32,7 @@ describe('a class of 30 under five calls a second', () => {
     expect(failuresOf(readBatchReply(reply))).toEqual(created(30))
     expect(await register.written()).toEqual(register.learners)
     expect(tookMs).toBeGreaterThan(4_900)
-    expect(tookMs).toBeLessThan(8_000)
+    expect(tookMs).toBeLessThan(9_900)
     expect(reply.headers['server-timing']).toMatch(/^queue;dur=\d+$/)
     const { queuedMs } = adapter.events().at(-1) ?? {}
     expect(queuedMs).toBeGreaterThan(1_000)
@@ -71,7 +71,7 @@ describe('the throttle', () => {
 
   it('answers what cannot leave within the budget with 503, and has posted exactly the rest', async () => {
     const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url, onePartner({ v3: { callsPerSecond: 4, budgetMs: 500 } }))
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: { callsPerSecond: 4, budgetMs: 950 } }))
     const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(8))))
     expect(failuresOf(parts)).toEqual([
       ...Array<unknown>(4).fill({ status: 201, codes: 'record' }),

@@ -122,7 +122,7 @@ describe('collectPage', () => {
     ['a row that cannot be read', { value: ['?'] }],
     ['no rows', {}],
     ['no object', 5],
-    ['a link that is no text', { value: [], '@odata.nextLink': 5 }],
+    ['a link that is not a text', { value: [], '@odata.nextLink': 5 }],
     ['a link without a query', { value: [], '@odata.nextLink': 'http://x.test/y' }],
     ['a link to itself', { value: [], '@odata.nextLink': 'http://x.test/y?z' }],
   ])('refuses %s', async (_name, answer) => {

@@ -59,8 +59,8 @@ describe('withHistories', () => {
 
   it.each([
     ['no history', undefined, 1, 'is missing'],
-    ['no collection', {}, 1, 'is no collection'],
-    ['a strange row', { value: [{}] }, 1, 'holds a row that is no state'],
+    ['no collection', {}, 1, 'is not a collection'],
+    ['a strange row', { value: [{}] }, 1, 'holds a row that is not a state'],
     ['pages without end', { value: [], ...more }, 20, 'does not end'],
   ])('fails for %s rather than to leave states out', async (_name, answer, asked, text) => {
     expect(await run([mark(1)], [answer])).toEqual({

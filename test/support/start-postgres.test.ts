@@ -37,7 +37,7 @@ describe('the search for a PostgreSQL', () => {
     ['DATABASE_URL comes first', { env: { DATABASE_URL: 'postgres://h/d', PATH: whole } }, { kind: 'url', url: 'postgres://h/d' }],
     ['an empty DATABASE_URL is none', { env: { DATABASE_URL: '', PATH: whole } }, { kind: 'binaries', folder: whole, user: undefined }],
     ['PATH comes before other folders', { env: { PATH: `${half}:${other}` }, folders: [whole] }, { kind: 'binaries', folder: other, user: undefined }],
-    ['a folder without initdb is no choice', { folders: [half, whole] }, { kind: 'binaries', folder: whole, user: undefined }],
+    ['a folder without initdb is not a choice', { folders: [half, whole] }, { kind: 'binaries', folder: whole, user: undefined }],
     ['root runs it as postgres', { folders: [whole], isRoot: true }, { kind: 'binaries', folder: whole, user: { uid: 101, gid: 104 } }],
     ['root without that user runs it as nobody', { folders: [whole], isRoot: true, users: 'nobody:x:9:8::/:/bin/sh' }, { kind: 'binaries', folder: whole, user: { uid: 9, gid: 8 } }],
     ['root without any user has none', { folders: [whole], isRoot: true, users: '' }, { kind: 'none', reason: 'PostgreSQL refuses root, and no other user is known' }],

@@ -13,7 +13,7 @@ export interface ComparedPartner {
   /** The counters of comparisons that are not 0, by name and labels without the partner. */
   counts: () => Promise<Record<string, number>>
   /** The same once so many checks have ended; fails where the counts do not balance then. */
-  settled: (checks: number, timeoutMs?: number) => Promise<Record<string, number>>
+  settled: (checks: number) => Promise<Record<string, number>>
 }
 
 /** Starts it with one partner, `acme`, which takes every client. */
@@ -50,7 +50,7 @@ export async function startCompared(
     adapter,
     compared,
     counts,
-    settled: (checks, timeout = 4_000) =>
+    settled: (checks) =>
       vi.waitFor(
         async () => {
           const found = await counts()
@@ -60,7 +60,7 @@ export async function startCompared(
           if (ended < checks || ended !== sum('offered')) throw new Error(JSON.stringify(found))
           return found
         },
-        { timeout, interval: 20 },
+        { timeout: 60_000, interval: 20 },
       ),
   }
 }

@@ -38,7 +38,7 @@ export interface Fixture extends z.infer<typeof caseSchema> {
   readonly posts: readonly unknown[]
   /** Answers by position in `posts`; null or missing: 201 with an echo. */
   readonly answers: readonly Answer[]
-  /** The expected reply, with placeholders; absent for most refused requests. */
+  /** The expected reply, with placeholders; absent for most refused requests, and for recordings: theirs is the reply of V2. */
   readonly response: RawMessage | undefined
 }
 
@@ -46,11 +46,11 @@ export interface Fixture extends z.infer<typeof caseSchema> {
 export async function loadFixtures(): Promise<Fixture[]> {
   const entries = await readdir(root, { withFileTypes: true })
   const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
-  return Promise.all(names.sort().map(loadFixture))
+  return Promise.all(names.sort().map((name) => loadFixture(new URL(`${name}/`, root), name)))
 }
 
-async function loadFixture(name: string): Promise<Fixture> {
-  const folder = new URL(`${name}/`, root)
+/** One folder: of `fixtures/`, or a recording, which has the same form. */
+export async function loadFixture(folder: URL, name: string): Promise<Fixture> {
   const files = new Set(await readdir(folder))
   const read = (file: string): Promise<Buffer> => readFile(new URL(file, folder))
   const readJson = async (file: string): Promise<unknown> =>
@@ -65,9 +65,12 @@ async function loadFixture(name: string): Promise<Fixture> {
     request,
     posts: z.array(z.unknown()).parse(await readJson('v3-request.json')),
     answers: z.array(answerSchema).parse(await readJson('v3-response.json')),
-    response: files.has('response.http') ? readTemplate(await read('response.http')) : undefined,
+    response: isAnswered(files) ? readTemplate(await read('response.http')) : undefined,
   }
 }
+
+const isAnswered = (files: ReadonlySet<string>): boolean =>
+  files.has('response.http') && !files.has('recording.json')
 
 /** A response file has no framing headers: everything after the blank line is its body. */
 function readTemplate(bytes: Buffer): RawMessage | undefined {

@@ -109,7 +109,7 @@ export async function startTwoFaces(
           if (now.length < count) throw new Error(`only ${now.join()}`)
           return now
         },
-        { timeout: 20_000 },
+        { timeout: 60_000 },
       ),
   }
 }

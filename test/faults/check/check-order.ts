@@ -15,7 +15,7 @@ export interface CheckedOrder {
 /**
  * Finds writes that were recorded after a newer one of the same learner and session. Newer is what the clients themselves had
  * put after it: further on in the same batch, or sent when the older one had already been told created or unknown. A write
- * that was told "not applied" or nothing has no place yet: its client may still send it. What V2 does by itself is no finding.
+ * that was told "not applied" or nothing has no place yet: its client may still send it. What V2 does by itself is not a finding.
  * A write that was under way on V2 while V3 recorded a newer one is one too (`checkDrained`).
  */
 export function checkOrder(

@@ -9,7 +9,7 @@ export interface CreatedMark {
   readonly comment: unknown
 }
 
-/** What a client was told about one record. A lost connection tells nothing and is no answer. */
+/** What a client was told about one record. A lost connection tells nothing and is not an answer. */
 export type Answer =
   | { readonly kind: 'created'; readonly mark: CreatedMark }
   | { readonly kind: 'refused'; readonly status: number }

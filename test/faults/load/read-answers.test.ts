@@ -36,7 +36,7 @@ test.each([
   expect(readAnswers(reply, 4)).toEqual(answers)
 }) // prettier-ignore
 
-test('a reply with too few parts, or one that breaks off, is no answer', () => {
+test('a reply with too few parts, or one that breaks off, is not an answer', () => {
   const reply = batchReply([201, record])
   expect(() => readAnswers(reply, 2)).toThrow('1 parts for 2 records')
   expect(() => readAnswers({ ...reply, body: reply.body.subarray(0, -8) }, 1)).toThrow()

@@ -19,7 +19,7 @@ const flatRecord = z.object({
 })
 
 /**
- * Reads what each of `count` records was told. A reply that is no batch reply tells the same of all of them. Two of that kind
+ * Reads what each of `count` records was told. A reply that is not a batch reply tells the same of all of them. Two of that kind
  * hold no outcome of any record: 503 speaks of the request alone, not of what an earlier one with the same bytes has done; 504
  * with `ADP_OUTCOME_UNKNOWN` says that the outcome cannot be given out at present.
  */

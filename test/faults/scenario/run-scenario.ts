@@ -139,6 +139,8 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     await crashes?.stop()
     for (const proxy of proxies) proxy.stopFaults()
     await Promise.all(supervisors.map((each) => each.spare()))
+    // Also those that clients gave up are sent once more: at `legacy` that is too late for V3's answers.
+    await leaveLegacy(scenario, instances.storeUrl)
     const check = async (): Promise<Checked> =>
       checkHistory(load.history(), (await readJson(`${sandboxUrl}/_sandbox/effects`)) as EffectEntry[], {
         oneMark: onExisting === 'conflict',
@@ -148,7 +150,6 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     const metricsUrl = scenario.store === 'none' ? undefined : `${supervisors[0]?.url ?? ''}/metrics`
     const { settledMs, ledger } = await settle(load, check, metricsUrl, bounds.settleMs)
     const openOnes = ledger.length === 0 ? '' : await describeOpen(instances.storeUrl)
-    await leaveLegacy(scenario, instances.storeUrl)
     if (scenario.store !== 'none' && scenario.damaged !== true) await load.replayLast(REPLAYS)
     await delay(GRACE_MS)
     const history = load.history()

@@ -222,7 +222,7 @@ export const scenarios = {
     name: 'two workers, SQLite',
     store: 'sqlite',
     workers: 2,
-    // A worker that dies while it starts ends its parent too: that is no failpoint of the journal.
+    // A worker that dies while it starts ends its parent too: that is not a failpoint of the journal.
     kills: { failpointShare: 0, lifeMs: [500, 2_000] },
     behind: { resetBefore: 0.01, resetAfter: 0.01 },
   },

@@ -1,0 +1,125 @@
+import { expect, it, vi } from 'vitest'
+
+import { rolloutFile } from '../cli/rollout-file.ts'
+import { runCommand } from '../cli/run-command.ts'
+import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
+import { batchOf, postBatch } from '../support/batch-request.ts'
+import { startFaces } from './support/compared-faces.ts'
+import { startCompared } from './support/compared-partner.ts'
+import { journalFile } from './support/journal-file.ts'
+
+const SCHOOLS = 6
+const LEARNERS = 5
+const DAYS = 6
+
+/** What a small partner needs: 59 learners and days without a difference. */
+const evidence = { limit: 0.05, days: 0, records: 100, batches: 20, codes: 3 }
+const rollout = { resendWindowMs: 1_000, evidence }
+const compare = { percent: 100, settleMs: 100 }
+
+interface Advice {
+  readonly verdict: string
+  readonly missing: readonly string[]
+  readonly figures: { readonly comparison: object }
+}
+
+it('advises each step from the first comparison to v3, and v3 only with what was read back on V2', async () => {
+  const faces = await startFaces()
+  const { learners, events, codes } = faces.samples
+  const journal = journalFile()
+  const partner = { stage: 'shadow', canary: { header: 'x-school' }, compare }
+  const config = await rolloutFile(journal.url, { partner, rollout })
+  const rolloutCommand = async (...words: string[]): Promise<string> => {
+    const { stdout, stderr } = await runCommand(['rollout', ...words, '--config', config])
+    expect(stderr).toBe('')
+    return stdout
+  }
+  const advise = async (): Promise<Advice> =>
+    JSON.parse(await rolloutCommand('advise', 'acme', '--json')) as Advice
+
+  let batches = 0
+  /** Registers of some days, two sessions apart, each of all schools; the last learner of a school is corrected. */
+  const takeRegisters = async (
+    days: readonly number[],
+    checksOfBatch: number,
+    settings: object,
+  ): Promise<void> => {
+    const choices = { ...partner, ...settings }
+    const { adapter, settled } = await startCompared(faces.v2Url, faces.v3Url, choices, { journal, rollout })
+    const before = batches
+    const post = async (school: number, records: readonly object[]): Promise<void> => {
+      batches += 1
+      const batch = batchOf(records, {
+        batch: `batch_${batches}`,
+        changeset: `changeset_${batches}`,
+      })
+      const headers = { ...batch.headers, ...sandboxHeaders, 'x-school': `school-${school}` }
+      expect((await postBatch(adapter, { ...batch, headers })).status).toBe(200)
+    }
+    for (const day of days)
+      for (let school = 0; school < SCHOOLS; school += 1) {
+        const marks = Array.from({ length: LEARNERS }, (_, at) => ({
+          ...faces.mark(0, at === 0 ? { MinutesLate: 4 } : at === 1 ? { Comment: 'bus' } : {}),
+          Learner: learners[school * LEARNERS + at],
+          AttendableEvent: events[2 * day],
+          SchoolAttendanceCode: codes[at % 3]?.id,
+        }))
+        await post(school, marks)
+        if (day === days[0] && school === 0) await post(school, [{ ...marks.at(-1), Comment: 'dentist' }])
+      }
+    await settled((batches - before) * checksOfBatch)
+    // What was seen is kept when the adapter stops.
+    await adapter.app.close()
+  }
+
+  await takeRegisters([0], 2, {})
+  const early = await advise()
+  expect(early.verdict).toBe('inconclusive')
+  // On a slow machine.
+  expect(early.missing.filter((text) => !text.startsWith('A batch was relayed to V2 unrecorded'))).toEqual([
+    expect.stringMatching(/^\d+ of 100 distinct records were seen on V2\.$/),
+    '7 of 20 batches were seen on V2.',
+    '30 of 59 learners and days were compared with V2.',
+  ])
+
+  const others = Array.from({ length: DAYS - 1 }, (_, at) => at + 1)
+  await takeRegisters(others, 2, {})
+  const ready = await vi.waitFor(
+    async () => {
+      const advice = await advise()
+      expect(advice.missing).toEqual([])
+      return advice
+    },
+    { timeout: 60_000, interval: 200 },
+  )
+  expect(ready).toMatchObject({
+    verdict: 'ready',
+    missing: [],
+    figures: {
+      comparison: {
+        check: 'reply',
+        pairs: DAYS * SCHOOLS * LEARNERS,
+        schools: SCHOOLS,
+        differing: 0,
+        comparedShare: 1,
+      },
+    },
+  })
+  await rolloutCommand('set', 'acme', 'canary', '--percent', '100', '--reason', 'advised')
+
+  const days = [0, ...others]
+  const guards = 'The guards have too few writes of both sides to judge V3.'
+  await takeRegisters(days, 0, {})
+  expect((await advise()).missing).toEqual([
+    guards,
+    'Nothing that V3 served was read back on V2 (0 of 59 learners and days, 0 of 0 days): set partners[].check.v2.',
+  ])
+  await takeRegisters(days, 1, { check: { v2: 100 } })
+  const last = await advise()
+  expect(last.missing).toEqual([guards])
+  expect(last.figures.comparison).toMatchObject({
+    check: 'readBack',
+    pairs: DAYS * SCHOOLS * LEARNERS,
+    differing: 0,
+  })
+})
