@@ -30,6 +30,8 @@ export interface ReadBackKnowledge {
   readonly isConfirmed?: (externalId: string, recordedOn: string) => boolean
   /** The record may have been posted long before this receipt: a mark with its content counts, however old. */
   readonly anyAge?: boolean
+  /** V2 may have applied the record: V2 stores a time of its own with each mark, whatever V3 does. Default: it was not sent the record. */
+  readonly byV2?: boolean
 }
 
 /** The query that reads one learner and event; without a leading `?`, not encoded. */
@@ -64,6 +66,8 @@ export function compareReadBack(
   const content = compareContent(posted, row, knowledge.profile)
   const isConfirmed = isConfirmedMark(row, knowledge)
   const age = compareAge(posted, row, knowledge)
+  // The clocks of V2 and of this process do not decide what is so close.
+  if (knowledge.byV2 === true && content === 'alike' && age === 'likelyOlder') return { kind: 'unclear' }
   if (content === 'other' || (content === 'alike' && !mayBeAlike(age, knowledge)))
     return { kind: age === 'newer' && !isConfirmed ? 'overwritten' : 'absent' }
   const isOlder = age === 'older' && !(knowledge.anyAge === true && content === 'same')
@@ -115,12 +119,19 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
 /** `likelyOlder`: by the client's time, which the service seems to keep, or by far. `unknown`: no time decides. */
 type Age = 'same' | 'newer' | 'older' | 'likelyOlder' | 'unknown'
 
-function compareAge(posted: V3Record, row: FlatReply, { profile, timeSent }: ReadBackKnowledge): Age {
+function compareAge(
+  posted: V3Record,
+  row: FlatReply,
+  { profile, timeSent, byV2 = false }: ReadBackKnowledge,
+): Age {
   const [postedMs, rowMs] = [parseTime(posted.RecordedOn), parseTime(row.RecordedOn)]
   if (Number.isNaN(postedMs) || Number.isNaN(rowMs)) return 'unknown'
   const kept = timeSent ? profile.times & KEPT_TIMES : 0
   if (fittingTimes(postedMs, rowMs, kept) !== 0) return 'same'
-  if ((profile.times & OWN_TIME) === 0 && timeSent) return rowMs < postedMs ? 'older' : 'newer'
+  if ((profile.times & OWN_TIME) === 0 && timeSent) {
+    if (rowMs >= postedMs) return 'newer'
+    return byV2 ? 'likelyOlder' : 'older'
+  }
   const skew = kept === 0 ? skewOf(profile) : undefined
   if (skew !== undefined) return compareOwnTime(postedMs, rowMs, skew)
   if (postedMs - rowMs > MAX_UNSEEN_SKEW_MS) return isOfSameProcess(posted, row) ? 'likelyOlder' : 'older'
@@ -147,11 +158,11 @@ function isOfSameProcess(posted: V3Record, row: FlatReply): boolean {
 }
 
 /** Values that are merely alike count as the posted ones unless the time contradicts. */
-function mayBeAlike(age: Age, { profile, timeSent }: ReadBackKnowledge): boolean {
+function mayBeAlike(age: Age, { profile, timeSent, byV2 = false }: ReadBackKnowledge): boolean {
   if (age === 'same') return true
   if (age !== 'newer' && age !== 'unknown') return false
   // A service that keeps the client's time would return it.
-  return !timeSent || !profile.timeSeen || (profile.times & KEPT_TIMES) === 0
+  return byV2 || !timeSent || !profile.timeSeen || (profile.times & KEPT_TIMES) === 0
 }
 
 /** True for the row of a mark that was confirmed before: it is not the posted one, or equals it. */

@@ -117,6 +117,7 @@ export function openWriteSession(
         knowledge: () => ({
           ...echoes.knowledge(timeSent, { withConfirmed: !wasOnV2 }),
           anyAge: context.nowMs() < context.journal.readBackUntilMs,
+          byV2: wasOnV2,
         }),
         onProof: (record, shown) => echoes.readBack(record, shown),
         onVisible: context.onVisible,

@@ -11,6 +11,7 @@ const posted = nestedRecord(1)
 const row = { ...posted, ExternalID: guid(77), RecordedBy: { ExternalID: guid(5), Type: 'User' } }
 const earlier = '2026-06-10T09:59:59Z'
 const later = '2026-06-10T10:00:01Z'
+const cut = { Qualifier: { ...posted.Qualifier, Comment: 'a long' } }
 const otherCode = { AttendanceCode: { ExternalID: guid(801) } }
 
 describe('compareReadBack', () => {
@@ -67,6 +68,23 @@ it('takes a mark of any age for one that may have been posted long ago', () => {
   const old = { ...row, RecordedOn: '2026-06-10T09:00:00Z' }
   expect([kindFor(false, old), kindFor(true, old)]).toEqual(['absent', 'applied'])
   expect(kindFor(true, { ...old, ...otherCode })).toBe('absent')
+})
+
+it.each<[string, object, string, string]>([
+  ['its own mark with an earlier time', { RecordedOn: earlier }, 'absent', 'applied'],
+  ['its own mark with a later time', { RecordedOn: later }, 'applied', 'applied'],
+  ['a mark that may be cut, with an earlier time', { ...cut, RecordedOn: earlier }, 'absent', 'unclear'],
+  ['a mark that may be cut, with a later time', { ...cut, RecordedOn: later }, 'overwritten', 'applied'],
+  ['another mark with an earlier time', { ...otherCode, RecordedOn: earlier }, 'absent', 'absent'],
+  ['another mark with a later time', { ...otherCode, RecordedOn: later }, 'overwritten', 'overwritten'],
+])('knows that V2 does not keep the time of a client: %s', (_what, standing, byV3, byV2) => {
+  const profile = { ...freshProfile, times: 1, timeSeen: true }
+  const long = { ...posted, Qualifier: { ...posted.Qualifier, Comment: 'a long comment' } }
+  const value = [{ ...row, Qualifier: long.Qualifier, ...standing }]
+  const kinds = [false, true].map(
+    (isByV2) => compareReadBack(long, { value }, { profile, timeSent: true, byV2: isByV2 }).kind,
+  )
+  expect(kinds).toEqual([byV3, byV2])
 })
 
 it('asks for the learner and the event', () => {
