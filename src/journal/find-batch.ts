@@ -1,16 +1,16 @@
 import type { Kysely } from 'kysely'
 
-import type { BatchIdentity } from './journal.ts'
+import type { BatchIdentity, FoundBatch } from './journal.ts'
 import { judgeArrival, MAX_SAME_IDS, type Recognition, toSameIds } from './judge-arrival.ts'
 import { summedBatchColumns } from './schema/row-sums.ts'
 import type { JournalTables } from './schema/tables.ts'
 
-/** The number under which `begin` would know the batch now; undefined: it would be new. */
+/** The batch that `begin` would know this one for now; undefined: it would be new. */
 export async function findBatch(
   db: Kysely<JournalTables>,
   { owner, ids, content, receivedMs, side }: BatchIdentity,
   recognition: Recognition,
-): Promise<number | undefined> {
+): Promise<FoundBatch | undefined> {
   if (ids === undefined) return undefined
   const rows = await db
     .selectFrom('journal_batches')
@@ -21,6 +21,7 @@ export async function findBatch(
     .orderBy('id', 'desc')
     .limit(MAX_SAME_IDS)
     .execute()
-  return judgeArrival({ content, receivedMs: Math.round(receivedMs), side }, recognition, rows.map(toSameIds))
-    .known?.batch
+  const arriving = { content, receivedMs: Math.round(receivedMs), side }
+  const { known, earlier } = judgeArrival(arriving, recognition, rows.map(toSameIds))
+  return known && { batch: known.batch, side: known.side, earlier }
 }

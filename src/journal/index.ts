@@ -10,6 +10,7 @@ export type {
   BatchIdentity,
   BeginResult,
   DueRecords,
+  FoundBatch,
   Journal,
   NewBatch,
   NewRecord,

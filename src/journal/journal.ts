@@ -99,12 +99,17 @@ export type BeginResult =
       readonly batch: number
       readonly running: boolean
       readonly side?: 'v2' | undefined
+      /** The numbers of the same batch from the times before that V2 was sent it, the newest first. Default: none. */
+      readonly earlier?: readonly number[] | undefined
       /**
        * The given batch cannot take the place of this one: newer records of its keys came since. Those that are open or unknown; empty:
        * others have superseded records of this batch that the given one does not refuse.
        */
       readonly newer?: readonly RecordRef[]
     }
+
+/** A batch that came before, as `begin` knows it. */
+export type FoundBatch = Pick<Extract<BeginResult, { kind: 'known' }>, 'batch' | 'side' | 'earlier'>
 
 /** A batch as the journal stores it. */
 export interface StoredBatch {
@@ -194,7 +199,7 @@ export interface Journal {
    */
   begin(batch: NewBatch): Promise<BeginResult>
   /** The batch that `begin` would know this one for; undefined: it would be new. Keeps nothing. */
-  find(batch: BatchIdentity): Promise<number | undefined>
+  find(batch: BatchIdentity): Promise<FoundBatch | undefined>
   /**
    * Notes that the reply to a batch was written out whole. When another batch of the same owner and ids arrives after that, the
    * first is retired: its bytes are a new batch from then on. Becomes durable with the next `begin` or shortly after; a process

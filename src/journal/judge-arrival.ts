@@ -30,6 +30,8 @@ export function toSameIds(row: SummedBatch & { readonly id: number; readonly sum
 export interface Arrival {
   /** It is a resend of this one. */
   readonly known: SameIds | undefined
+  /** Without the one whose place the batch takes: see `BeginResult`. */
+  readonly earlier: readonly number[] | undefined
   /** An earlier batch has its ids and other bytes. */
   readonly idsReused: boolean
   /**
@@ -69,9 +71,17 @@ export function judgeArrival(
   const same = recent.filter(isSame)
   const others = recent.filter((one) => !isSame(one))
   const known = same.find((one) => !isReplaced(one) && (side === undefined || one.side === undefined))
+  const latest = known?.batch ?? instead
+  const sent = same.filter((one) => one.side === 'v2' && one.batch !== latest)
   const retired = [
     ...(known === undefined ? same.filter(isReplaced) : []),
     ...others.filter(({ answered }) => answered),
   ]
-  return { known, idsReused: others.length > 0, retired: retired.map(({ batch }) => batch) }
+  const numbersOf = (batches: readonly SameIds[]): number[] => batches.map(({ batch }) => batch)
+  return {
+    known,
+    earlier: sent.length === 0 ? undefined : numbersOf(sent),
+    idsReused: others.length > 0,
+    retired: numbersOf(retired),
+  }
 }

@@ -3,6 +3,7 @@ import { AdapterError } from '../errors.ts'
 import {
   type BatchIdentity,
   type BeginResult,
+  type FoundBatch,
   isDamagedBatch,
   type NewBatch,
   type NewRecord,
@@ -121,10 +122,9 @@ export async function answerRepeated(
   planned: PlannedRequest,
   openReply: OpenReply,
 ): Promise<Answered | undefined> {
-  const batch = await unlessDamaged(context.journal.find(await identityOf(context, authorisation, planned)))
-  if (batch === undefined) return undefined
-  const side = (await context.journal.load(batch))?.side
-  const found = await answerKnown(context, authorisation, planned, { batch, side }, openReply)
+  const known = await unlessDamaged(context.journal.find(await identityOf(context, authorisation, planned)))
+  if (known === undefined) return undefined
+  const found = await answerKnown(context, authorisation, planned, known, openReply)
   return found !== undefined && 'tally' in found ? found : undefined
 }
 
@@ -173,12 +173,12 @@ async function answerKnown(
   context: WriteContext,
   authorisation: Authorisation,
   { plan, slices }: PlannedRequest,
-  { batch, side }: { readonly batch: number; readonly side?: 'v2' | undefined },
+  { batch, side, earlier = [] }: FoundBatch,
   openReply: OpenReply,
 ): Promise<Answered | LostRelay | undefined> {
   if (side === undefined) return replayBatch(context, authorisation, batch, openReply, slices)
   try {
-    const relayed = await replayRelayed(context, authorisation, plan, batch)
+    const relayed = await replayRelayed(context, authorisation, plan, [batch, ...earlier])
     if (relayed.kind === 'lost') return { ...relayed, batch }
     return { tally: relayed.tally, queuedMs: 0, replayed: true, batch, kept: relayed.reply }
   } catch (cause) {

@@ -2,7 +2,8 @@ import { describe, expect, it, vi } from 'vitest'
 
 import { openJournal } from '../../src/journal/index.ts'
 import { failuresOf, readBatchReply } from '../support/batch-request.ts'
-import { startTwoFaces } from './support/two-faces.ts'
+import type { Adapter } from '../support/start-adapter.ts'
+import { startTwoFaces, type TwoFaces } from './support/two-faces.ts'
 
 /** The reply as far as a client compares it. */
 const seen = (reply: {
@@ -14,6 +15,20 @@ const seen = (reply: {
   return [reply.status, type, version, reply.text]
 }
 const lostOnV2 = { kind: 'reset', apply: true, face: 'V2', method: 'POST', count: 1 }
+const NO_V2 = 'http://127.0.0.1:9'
+
+const startWithoutV2 = (faces: TwoFaces): Promise<Adapter> =>
+  faces.start({}, { partners: [{ ...faces.partner, v2: { baseUrl: NO_V2 } }] })
+
+/** V3 is known to keep the times of its clients: a mark with an earlier time than a record is another one. */
+async function showTimesOfV3(faces: TwoFaces, adapter: Adapter): Promise<void> {
+  await faces.setFaults({ ...lostOnV2, face: 'V3' })
+  const { side } = faces.served
+  faces.served.side = 'v3'
+  const reply = await faces.post(adapter, faces.batch([3], 'before'))
+  expect(failuresOf(readBatchReply(reply)).map(({ status }) => status)).toEqual([201])
+  faces.served.side = side
+}
 
 describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by its %s', (known) => {
   it('is sent to V2 alone, and its reply is given byte for byte when it comes again and V3 serves', async () => {
@@ -52,6 +67,52 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
     expect(await faces.effects()).toHaveLength(2)
   })
 
+  it.each([2_000, -2_000])(
+    'is not posted again to a V3 that keeps times where V2 has it and is %i ms ahead',
+    async (aheadMs) => {
+      const faces = await startTwoFaces({}, undefined, aheadMs)
+      faces.served.known = known
+      const adapter = await faces.start()
+      await showTimesOfV3(faces, adapter)
+      const batch = faces.batch([1, 2], 'one')
+      await faces.setFaults(lostOnV2)
+      expect((await faces.post(adapter, batch)).status).toBe(504)
+      faces.served.side = 'v3'
+      const again = await faces.post(adapter, batch)
+      expect(failuresOf(readBatchReply(again)).map(({ status }) => status)).toEqual([201, 201])
+      expect(await faces.effects()).toEqual(['V3 3 before', 'V2 1 one', 'V2 2 one'])
+    },
+  )
+
+  it('is read back where any of the requests with it may have reached V2, not only the last', async () => {
+    const faces = await startTwoFaces()
+    faces.served.known = known
+    const adapter = await faces.start()
+    const withoutV2 = await startWithoutV2(faces)
+    await showTimesOfV3(faces, adapter)
+    const batch = faces.batch([1, 2], 'one')
+    await faces.setFaults(lostOnV2)
+    expect((await faces.post(adapter, batch)).status).toBe(504)
+    expect((await faces.post(withoutV2, batch)).status).toBe(503)
+    faces.served.side = 'v3'
+    const again = await faces.post(adapter, batch)
+    expect(failuresOf(readBatchReply(again)).map(({ status }) => status)).toEqual([201, 201])
+    expect(await faces.effects()).toEqual(['V3 3 before', 'V2 1 one', 'V2 2 one'])
+  })
+
+  it('gets the reply that V2 gave, though a later request with it did not reach V2', async () => {
+    const faces = await startTwoFaces()
+    faces.served.known = known
+    const adapter = await faces.start()
+    const withoutV2 = await startWithoutV2(faces)
+    const batch = faces.batch([1, 2], 'one')
+    const first = await faces.post(adapter, batch)
+    expect((await faces.post(withoutV2, batch)).status).toBe(503)
+    faces.served.side = 'v3'
+    expect(seen(await faces.post(adapter, batch))).toEqual(seen(first))
+    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 2 one'])
+  })
+
   it.each([0, 2_000, -2_000])(
     'is posted for no record that a later one of the same batch hides, with V2 %i ms ahead',
     async (aheadMs) => {
@@ -74,7 +135,7 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
   )
 
   it('is posted to V3 where V2 never got it', async () => {
-    const faces = await startTwoFaces({ v2: { baseUrl: 'http://127.0.0.1:9' } })
+    const faces = await startTwoFaces({ v2: { baseUrl: NO_V2 } })
     faces.served.known = known
     const adapter = await faces.start()
     const batch = faces.batch([1], 'one')

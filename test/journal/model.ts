@@ -138,7 +138,11 @@ async function begin(
   for (const one of others) one.retired = one.answered
   if (before !== undefined) {
     const running = before.records.some(isOpen)
-    expect(begun).toEqual({ kind: 'known', batch: before.number, running, side: before.side })
+    const sent = earlier
+      .filter((one) => one.content === content && one !== before)
+      .map(({ number }) => number)
+    const known = { kind: 'known', batch: before.number, running, side: before.side }
+    expect(begun).toEqual(sent.length === 0 ? known : { ...known, earlier: sent.reverse() })
     return
   }
   const open = batches.flatMap((one) => one.records).filter(isOpen)

@@ -17,27 +17,32 @@ const replied = (status: number): RelayEnd => ({
   reply: { status, reason: 'X', fields: ['Content-Type', 'multipart/mixed; boundary=b'], trailers: [], body },
 })
 
-function replay(end: RelayEnd, each?: number) {
-  const outcomes = outcomesOf(end, 'batch', each)
-  const records = outcomes.map((outcome) => ({
-    ...outcome,
-    answer: undefined,
-    superseded: false,
-    attempts: 1,
+/** How a batch of three records ended each time that V2 was sent it, the newest first; the times of receipt are 5, 4 and so on. */
+function replay(ends: readonly RelayEnd[], each?: number) {
+  const stored = ends.map((end, index) => ({
+    batch: ends.length - index,
+    side: 'v2',
+    receivedMs: 5 - index,
+    records: outcomesOf(end, 'batch', each).map((outcome) => ({
+      ...outcome,
+      answer: undefined,
+      superseded: index > 0,
+      attempts: 1,
+    })),
   }))
-  const stored = { batch: 1, side: 'v2', receivedMs: 5, records }
+  const load = (batch: number) => Promise.resolve(stored.find((one) => one.batch === batch))
   return replayRelayed(
-    { journal: { load: () => Promise.resolve(stored) } } as unknown as WriteContext,
+    { journal: { load } } as unknown as WriteContext,
     { partner: { budgetMs: 1 } } as unknown as Authorisation,
     { records: [{}, {}, {}] } as unknown as Plan,
-    1,
+    stored.map(({ batch }) => batch),
   )
 }
 
 it.each([[3], [2], [undefined]])(
   'a batch of V2 whose kept reply was erased is refused when it comes again (%s parts)',
   async (each) => {
-    await expect(replay(replied(200), each)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
+    await expect(replay([replied(200)], each)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
   },
 )
 
@@ -46,10 +51,30 @@ it.each([
   ['was not sent is posted', { kind: 'notSent' } as const, false],
   ['may have applied is read back', { kind: 'lost' } as const, true],
 ])('a batch without a reply that V2 %s when it comes again', async (_name, end, mayHaveLeft) => {
-  const replayed = await replay(end, 3)
+  const replayed = await replay([end], 3)
   expect(replayed.kind === 'lost' && [0, 1, 2].map(replayed.mayHaveLeft)).toEqual([
     mayHaveLeft,
     mayHaveLeft,
     mayHaveLeft,
   ])
+})
+
+const lost = { kind: 'lost' } as const
+const notSent = { kind: 'notSent' } as const
+
+it.each<[string, RelayEnd[], boolean, number]>([
+  ['the first of two times', [notSent, lost], true, 4],
+  ['both times', [lost, lost], true, 4],
+  ['the second of three times', [notSent, lost, notSent], true, 4],
+  ['the last time', [lost, notSent], true, 5],
+  ['never', [notSent, notSent], false, 5],
+])('a batch that may have left %s has that time', async (_name, ends, mayHaveLeft, receivedMs) => {
+  const replayed = await replay(ends, 3)
+  expect(
+    replayed.kind === 'lost' && [replayed.mayHaveLeft(1), replayed.superseded(1), replayed.receivedMs],
+  ).toEqual([mayHaveLeft, false, receivedMs])
+})
+
+it('an erased reply counts, whatever was sent later', async () => {
+  await expect(replay([notSent, replied(200)], 3)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
 })

@@ -15,7 +15,7 @@ export type ReplayedRelay =
   | {
       /** There is no reply to give: V3 serves the batch in its place. */
       readonly kind: 'lost'
-      /** When V2 was sent it; undefined: it is not kept any longer. */
+      /** When V2 was first sent what it may have applied; undefined: that is not kept any longer. */
       readonly receivedMs: number | undefined
       /** True for a record that V2 may have applied. */
       readonly mayHaveLeft: (position: number) => boolean
@@ -24,32 +24,45 @@ export type ReplayedRelay =
     }
 
 /**
- * Waits for a request to V2 that is under way, on whichever instance, and gives its reply. Errors: `ADP_OUTCOME_UNKNOWN` when it takes
- * longer than the budget; `ADP_JOURNAL_LOST` when its reply was kept and is erased; those of `checkToken`; those of the journal.
+ * Waits for the requests to V2 with this batch that are under way, on whichever instance, and gives the reply to the last one that was
+ * kept. `batches`: their numbers, the newest first; V2 may have applied the batch with any of them. Errors: `ADP_OUTCOME_UNKNOWN` when one
+ * takes longer than the budget; `ADP_JOURNAL_LOST` when a reply was kept and is erased; those of `checkToken`; those of the journal.
  */
 export async function replayRelayed(
   context: WriteContext,
   authorisation: Authorisation,
   plan: Plan,
-  batch: number,
+  batches: readonly number[],
 ): Promise<ReplayedRelay> {
-  const stored = await loadEnded(context, batch, authorisation.partner.budgetMs)
-  const reply = decodeKeptReply(stored?.records[0]?.answer)
-  // Nothing has watched for newer records of its keys since the reply was kept, so a read could not tell which mark is to stay.
-  if (reply === undefined && stored?.records.some(hadKeptReply) === true) throw forgotten()
-  if (stored === undefined || reply === undefined) {
-    const states = stored?.records.map(({ state }) => state) ?? []
-    const isEach = states.length === plan.records.length
-    return {
-      kind: 'lost',
-      receivedMs: stored?.receivedMs,
-      superseded: (position) => isEach && stored?.records[position]?.superseded === true,
-      mayHaveLeft: (position) => states[isEach ? position : 0] !== 'refused',
-    }
+  const { budgetMs } = authorisation.partner
+  const sent = await Promise.all(batches.map((batch) => loadEnded(context, batch, budgetMs)))
+  for (const stored of sent) {
+    const reply = decodeKeptReply(stored?.records[0]?.answer)
+    if (stored === undefined || reply === undefined) continue
+    const asParts = { ...stored, records: toParts(reply, plan) }
+    await checkToken(context, authorisation, asParts, plan)
+    return { kind: 'kept', reply, tally: tallyOf(asParts) }
   }
-  const asParts = { ...stored, records: toParts(reply, plan) }
-  await checkToken(context, authorisation, asParts, plan)
-  return { kind: 'kept', reply, tally: tallyOf(asParts) }
+  // Nothing has watched for newer records of its keys since the reply was kept, so a read could not tell which mark is to stay.
+  if (sent.some((stored) => stored?.records.some(hadKeptReply))) throw forgotten()
+  return toLost(sent, plan.records.length)
+}
+
+/** What the requests without a reply leave open. Each supersedes the one before, so the newest shows what was newer than all. */
+function toLost(sent: readonly (StoredBatch | undefined)[], count: number): ReplayedRelay {
+  const [newest] = sent
+  const isEach = (stored: StoredBatch): boolean => stored.records.length === count
+  const mayHaveLeft = (stored: StoredBatch | undefined, position: number): boolean =>
+    stored?.records[isEach(stored) ? position : 0]?.state !== 'refused'
+  const left = sent.filter((stored) => stored?.records.some(({ state }) => state !== 'refused') !== false)
+  const times = (left.length > 0 ? left : [newest]).flatMap((stored) => stored?.receivedMs ?? [])
+  return {
+    kind: 'lost',
+    receivedMs: times.length === 0 ? undefined : Math.min(...times),
+    superseded: (position) =>
+      newest !== undefined && isEach(newest) && newest.records[position]?.superseded === true,
+    mayHaveLeft: (position) => sent.some((stored) => mayHaveLeft(stored, position)),
+  }
 }
 
 /** The error of a repeated batch whose answer is gone. */

@@ -26,6 +26,8 @@ export interface Effect {
 export interface TwoFaces {
   readonly served: Served
   readonly journal: JournalSection
+  /** The settings of the partner. */
+  readonly partner: object
   /** Starts a further instance on the same journal. */
   start(overrides?: AppOverrides, settings?: object): Promise<Adapter>
   /** A batch with a mark for each of these learners, by their numbers. */
@@ -79,6 +81,7 @@ export async function startTwoFaces(
   return {
     served,
     journal,
+    partner,
     start: (overrides = {}, settings = {}) =>
       startAdapter(sandbox.url, { journal, partners: [partner], ...settings }, { stages, ...overrides }),
     batch: (learners, comment, ids = comment) =>

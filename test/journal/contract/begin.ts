@@ -112,11 +112,11 @@ export function describeBegin({ name, promise }: Subject): void {
         batchOf(['a']),
       ]
       expect(await Promise.all([one, ...others].map((each) => journal.find(each)))).toEqual([
-        batch,
+        { batch },
         ...others.map(() => undefined),
       ])
       await beginNew(journal, batchOf(['b'], { name: 'one' }))
-      expect(await journal.find(one)).toBe(batch)
+      expect(await journal.find(one)).toEqual({ batch })
       expect(await journal.balances()).toMatchObject([{ received: 2 }])
     })
 
@@ -149,7 +149,7 @@ export function describeBegin({ name, promise }: Subject): void {
         const batch = await beginNew(journal, one)
         clock.setWall(30 * HOUR_MS)
         expect([await journal.find(late()), await journal.begin(late())]).toEqual([
-          batch,
+          { batch },
           { kind: 'known', batch, running: true },
         ])
         await clock.pass(2 * HOUR_MS)
@@ -157,7 +157,7 @@ export function describeBegin({ name, promise }: Subject): void {
         // A process that starts with a wrong clock has never seen another time.
         const next = await opener.open({ clock, leaseMs: DAY_MS })
         expect([await next.find(late()), await next.begin(late())]).toEqual([
-          batch,
+          { batch },
           { kind: 'known', batch, running: true },
         ])
       },

@@ -37,25 +37,22 @@ export function describeSides({ name, promise }: Subject): void {
       expect((await journal.load(second))?.side).toBe('v2')
     })
 
-    promise('knows for V3 the newest that V2 served', async (journal) => {
-      await beginNew(journal, onV2(['a'], 'one'))
+    promise('knows for V3 all that V2 served, the newest first', async (journal) => {
+      const first = await beginNew(journal, onV2(['a'], 'one'))
+      const second = await beginNew(journal, onV2(['a'], 'one'))
       const batch = await beginNew(journal, onV2(['a'], 'one'))
       const again = batchOf(['a'], { name: 'one' })
-      expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: true, side: 'v2' })
+      const known = { batch, side: 'v2', earlier: [second, first] }
+      expect(await journal.begin(again)).toEqual({ kind: 'known', running: true, ...known })
       await journal.settle(batch, [confirmed(0)])
-      expect(await journal.begin(again)).toEqual({
-        kind: 'known',
-        batch,
-        running: false,
-        side: 'v2',
-      })
-      expect(await journal.find(again)).toBe(batch)
+      expect(await journal.begin(again)).toEqual({ kind: 'known', running: false, ...known })
+      expect(await journal.find(again)).toEqual(known)
     })
 
     promise('knows for V2 what V3 served', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
       expect(await journal.begin(onV2(['a'], 'one'))).toEqual({ kind: 'known', batch, running: true })
-      expect(await journal.find(onV2(['a'], 'one'))).toBe(batch)
+      expect(await journal.find(onV2(['a'], 'one'))).toEqual({ batch })
     })
 
     promise('lets one batch take the place of those that V2 served', async (journal) => {
@@ -71,6 +68,7 @@ export function describeSides({ name, promise }: Subject): void {
     })
 
     promise('gives no place before newer records of its keys', async (journal, opener) => {
+      const first = await beginNew(journal, onV2(['a', 'b'], 'one'))
       const lost = await beginNew(journal, onV2(['a', 'b'], 'one'))
       await journal.settle(lost, [ofLost('refused', 0), ofLost('unknown', 1)])
       const instead = batchOf(['a', 'b'], { name: 'one', instead: lost })
@@ -78,15 +76,15 @@ export function describeSides({ name, promise }: Subject): void {
       // The newer one comes in the same moment, in the same transaction and before it.
       const same = batchOf(['b'], { name: 'two' })
       const [newer, begun] = await Promise.all([beginNew(journal, same), journal.begin(instead)])
-      const known = { kind: 'known', batch: lost, running: false, side: 'v2' }
+      const known = { kind: 'known', batch: lost, running: false, side: 'v2', earlier: [first] }
       expect(begun).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
       expect(await other.begin(instead)).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
       await journal.settle(newer, [confirmed(0)])
       expect(await journal.begin(instead)).toEqual({ ...known, newer: [] })
       expect((await journal.load(lost))?.records.map(({ superseded }) => superseded)).toEqual([false, true])
-      const [first, second] = instead.records
+      const [one, two] = instead.records
       const refused = { answer: '{}', reason: 'superseded' }
-      const records = [first, { ...second, refused }].map((one) => ({ key: '', ...one }))
+      const records = [one, { ...two, refused }].map((each) => ({ key: '', ...each }))
       expect(await other.begin({ ...instead, records })).toMatchObject({ kind: 'new' })
     })
 
@@ -106,6 +104,7 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.begin(batchOf(['a'], { name: 'one', instead: lost }))).toMatchObject({
         kind: 'known',
         batch: later,
+        earlier: [lost],
       })
     })
 
