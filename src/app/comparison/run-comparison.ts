@@ -183,10 +183,12 @@ export function runComparison(
   }
 }
 
-/** Processor time of this thread, ms. */
-function usedMs(): number {
-  const { user, system } = process.threadCpuUsage()
-  return (user + system) / 1_000
+/** Processor time of this thread and of the others of the process, ms. */
+function usedMs(): { readonly own: number; readonly others: number } {
+  const [own, all] = [process.threadCpuUsage(), process.cpuUsage()].map(
+    ({ user, system }) => (user + system) / 1_000,
+  )
+  return { own: own ?? 0, others: (all ?? 0) - (own ?? 0) }
 }
 
 const byId = ({ partners }: ThreadSettings): ReadonlyMap<string, Partner> =>

@@ -9,15 +9,18 @@ export interface ProcessorShare {
 
 export interface ProcessorShareOptions {
   readonly clock: Clock
-  /** Processor time that was used since the start, ms. */
-  readonly usedMs: () => number
+  /** Processor time since the start, ms: of the thread that compares, and of all other threads of the process. */
+  readonly usedMs: () => { readonly own: number; readonly others: number }
   /** Runs work in a turn of its own. */
   readonly later: (act: () => void) => void
   readonly stopped: AbortSignal
 }
 
-/** Of one processor. Comparing, and the collections of garbage after it, take caches and cores from the threads that serve clients. */
-const SHARE = 1 / 10
+/**
+ * Of one processor. Comparing, and the collections of garbage after it, take caches and cores from the threads that serve clients: the share
+ * is the larger one while those are idle, and the smaller one while they use a whole processor.
+ */
+const [LARGEST, LEAST] = [1 / 10, 1 / 50]
 /** Unused time is kept up to here. */
 const MOST_SAVED_MS = 50
 /** How often work that waits asks whether there is time. */
@@ -27,12 +30,18 @@ const ASK_MS = 10
 export function createProcessorShare(options: ProcessorShareOptions): ProcessorShare {
   const { clock, usedMs, later, stopped } = options
   let savedMs = MOST_SAVED_MS
-  let [seenMs, seenUsedMs] = [clock.nowMs(), usedMs()]
+  let [seenMs, seen] = [clock.nowMs(), usedMs()]
   const save = (): void => {
-    const [now, used] = [clock.nowMs(), usedMs()]
-    savedMs = Math.min(MOST_SAVED_MS, savedMs + (now - seenMs) * SHARE - (used - seenUsedMs))
-    seenMs = now
-    seenUsedMs = used
+    const [nowMs, used] = [clock.nowMs(), usedMs()]
+    const elapsedMs = nowMs - seenMs
+    savedMs -= used.own - seen.own
+    seen = { ...seen, own: used.own }
+    // Over less, the clocks of processors say too little.
+    if (elapsedMs < ASK_MS) return
+    const idleMs = Math.max(0, elapsedMs - (used.others - seen.others))
+    savedMs = Math.min(MOST_SAVED_MS, savedMs + elapsedMs * LEAST + idleMs * (LARGEST - LEAST))
+    seenMs = nowMs
+    seen = used
   }
   return {
     begin: async () => {

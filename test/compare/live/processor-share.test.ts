@@ -3,24 +3,30 @@ import { expect, it } from 'vitest'
 import { createProcessorShare } from '../../../src/compare/live/processor-share.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
-/** A thread whose processor time the test spends. */
-function createThread() {
+/** A thread whose processor time the test spends; the others of its process use `busy` processors. */
+function createThread(busy = 0) {
   const clock = createManualClock()
   const stop = new AbortController()
-  let used = 0
+  let own = 0
   const later = (act: () => void): void => void setImmediate(act)
-  const share = createProcessorShare({ clock, usedMs: () => used, later, stopped: stop.signal })
+  const usedMs = () => ({ own, others: clock.nowMs() * busy })
+  const share = createProcessorShare({ clock, usedMs, later, stopped: stop.signal })
   const work = async (ms: number): Promise<void> => {
     await share.begin()
-    used += ms
+    own += ms
   }
   return { clock, stop, share, work }
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-it('is a tenth of a processor', async () => {
-  const { clock, stop, work } = createThread()
+it.each([
+  ['a tenth', 'are idle', 0, 6_000],
+  ['less', 'are half busy', 0.5, 3_600],
+  ['a fiftieth', 'use a whole one', 1, 1_200],
+  ['a fiftieth', 'use several', 3, 1_200],
+])('is %s of a processor while the other threads %s', async (_share, _others, busy, expectedMs) => {
+  const { clock, stop, work } = createThread(busy)
   let pieces = 0
   const working = (async () => {
     while (!stop.signal.aborted) {
@@ -33,8 +39,8 @@ it('is a tenth of a processor', async () => {
     await turn()
     await turn()
   }
-  expect((pieces * 5) / 6_000).toBeGreaterThan(0.95)
-  expect((pieces * 5) / 6_000).toBeLessThan(1.05)
+  expect((pieces * 5) / expectedMs).toBeGreaterThan(0.94)
+  expect((pieces * 5) / expectedMs).toBeLessThan(1.06)
   stop.abort()
   await clock.pass(10)
   await working
