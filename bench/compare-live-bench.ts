@@ -12,7 +12,7 @@ const [MEASURED, BESIDE] = [0, 1]
 const loads = { busy: '16 clients', calm: '4 clients that pause' } as const
 type Load = keyof typeof loads
 const ROUND_MS = 4_000
-const ROUNDS = 6
+const ROUNDS = 8
 /** V8 compiles the longest path first. */
 const WARM_UPS = 3
 /** How long a round waits at most for what the one before it still compares. */
@@ -154,7 +154,7 @@ function toRows(load: Load, all: Rounds): Row[] {
       return { ...row, ratio: `noise: ${describe(noise)}`, aim: '', met: undefined }
     if (!name.endsWith('100 %')) return { ...row, ratio: '', aim: '', met: undefined }
     const own = ratios(of, name, name === 'sound 100 %' ? 'sound 0 %' : 'stalled 0 %')
-    const isWithin = own.p50Ms.median <= noise.p50Ms.max && own.p99Ms.median <= noise.p99Ms.max
+    const isWithin = own.p50Ms.median <= largestOf(noise.p50Ms) && own.p99Ms.median <= largestOf(noise.p99Ms)
     // A noise that hides everything shows nothing.
     const met = isWithin && !isQuiet ? undefined : isWithin
     return { ...row, ratio: `of 0 %: ${describe(own)}`, aim: 'p50, p99 within the noise', met }
@@ -166,6 +166,9 @@ interface Ratio {
   readonly min: number
   readonly max: number
 }
+
+/** The largest ratio that is noise: of two adapters that do the same, either may be the one that is divided by. */
+const largestOf = ({ min, max }: Ratio): number => Math.max(max, 1 / min)
 
 /** One candidate to another, each round by itself. */
 function ratios(

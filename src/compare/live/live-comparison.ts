@@ -130,13 +130,13 @@ export function createComparisonEngine(options: ComparisonEngineOptions): Compar
   })
   return {
     offer: (exchange, sinceMs) => {
-      const places = latest.wrote(exchange.client.partner.id, keysOf(exchange))
+      const places = latest.placesOf(exchange.client.partner.id, keysOf(exchange))
       const [first, second] = checksOf(exchange).map((check) => openCheck(exchange, check))
       if (first === undefined) return
       if (queue.offer({ exchange, places, sinceMs, first, second }, sizeOf(exchange))) return
       for (const check of [first, second]) check?.dropped(stop.signal.aborted ? 'closed' : 'full')
     },
-    wrote: (partner, keys) => void latest.wrote(partner.id, keys),
+    wrote: (partner, keys) => latest.wrote(partner.id, keys),
     throttled: (partner) => sides.of(partner, 'v2').silence(),
     close: async () => {
       stop.abort()

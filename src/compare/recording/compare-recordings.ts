@@ -122,7 +122,7 @@ async function compareWrite(
       keys,
       reply: { status: reply.status, fields: reply.headers.flat(), body: reply.body },
     },
-    latest.wrote(partner.id, keys),
+    latest.placesOf(partner.id, keys),
     { limits: () => noBatchLimits, open, rulesOf: () => rules, maxReplyBytes: Infinity },
   )
   marks.wrote(keys, result.kind === 'skipped' ? [] : result.accepted)
