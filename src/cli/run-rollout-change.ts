@@ -190,6 +190,6 @@ function changeOf(
 function withRemedy(cause: unknown): unknown {
   if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') return cause
   const remedy =
-    'Without it partners[].stageOverride of the configuration file lowers a stage, with a reload.'
+    'The adapter creates it when it starts (markbridge serve). Without it partners[].stageOverride of the configuration file lowers a stage, with a reload.'
   return new AdapterError(cause.code, `${cause.message} ${remedy}`, { cause })
 }

@@ -11,6 +11,11 @@ export function formatTable(rows: readonly (readonly string[])[]): string {
     .join('\n')
 }
 
+/** `1 batch`, `1,200 batches`. */
+export function formatCounted(count: number, one: string, several = `${one}s`): string {
+  return `${count.toLocaleString('en')} ${count === 1 ? one : several}`
+}
+
 /** A time in ISO 8601; nothing for none. */
 export function formatTime(ms: number | undefined): string {
   return ms === undefined ? '' : new Date(ms).toISOString()

@@ -99,7 +99,10 @@ function nothingCompared(
   if (sampled > 0) return undefined
   const needed = `0 of ${neededPairs} learners and days, 0 of ${days} days`
   return check === 'readBack'
-    ? ['not yet', `Nothing that V3 served was read back on V2 (${needed}): set partners[].check.v2.`]
+    ? [
+        'not yet',
+        `Nothing that V3 served has been read back on V2 (${needed}): partners[].check.v2 is the percentage that is.`,
+      ]
     : ['inconclusive', `Nothing was compared with V2 (${needed}).`]
 }
 

@@ -216,7 +216,7 @@ function recordingObstacles({ target, nowMs, lastUnrecordedMs, resendWindowMs }:
   return [
     [
       'not yet',
-      `A batch was relayed to V2 unrecorded and may be sent again for another ${Math.ceil(leftMs / 60_000)} min.`,
+      `A batch may have been relayed to V2 unrecorded, and it may be sent again for another ${Math.ceil(leftMs / 60_000)} min.`,
     ],
   ]
 }

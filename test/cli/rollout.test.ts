@@ -248,6 +248,9 @@ describe('rollout', () => {
       'acme: canary with 50 % of the units on V3 already; nothing was changed.\n',
     )
     await rollout('back', 'acme')
+    expect((await rollout('show', 'acme')).stdout).toContain(
+      '\nat canary always on V3: a\nat canary never on V3: b\n',
+    )
     await later(() => rollout('set', 'acme', 'canary', '--always', '', '--reason', 'x'))
     expect(await shown()).toEqual({ stage: 'canary', percent: 2, always: [], never: ['b'] })
   })

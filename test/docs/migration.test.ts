@@ -97,7 +97,7 @@ function settled(output: string): string {
     output
       .replaceAll(/^markbridge: waiting for .*\n/gm, '')
       // Where the adapter has read the change already: from then on it cannot exclude such a batch.
-      .replaceAll(/\n {2}- A batch was relayed to V2 unrecorded .*/g, '')
+      .replaceAll(/\n {2}- A batch may have been relayed to V2 unrecorded, .*/g, '')
       .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '{time}')
       .replaceAll(/Try again in [^,]*,/g, 'Try again in {wait},')
       .replaceAll(/\bos:[^\s:,]+/g, 'os:{user}')

@@ -59,7 +59,7 @@ describe('what comparison has against a step', () => {
 
   it.each<[string, Partial<ComparisonFigures>, ReturnType<typeof obstaclesOf>]>([
     ['no comparison', nothing, [['inconclusive', 'Nothing was compared with V2 (0 of 598 learners and days, 0 of 5 days).']]],
-    ['no read-back', { ...nothing, check: 'readBack' }, [['not yet', 'Nothing that V3 served was read back on V2 (0 of 598 learners and days, 0 of 5 days): set partners[].check.v2.']]],
+    ['no read-back', { ...nothing, check: 'readBack' }, [['not yet', 'Nothing that V3 served has been read back on V2 (0 of 598 learners and days, 0 of 5 days): partners[].check.v2 is the percentage that is.']]],
     ['a sample with holes', { comparedShare: 0.89994 }, [['not yet', 'Only 89.99 % of the sample were compared, and 90 % are needed: markbridge_compare_dropped_total and markbridge_compare_skipped_total say why; where there was no time for more, lower partners[].compare.percent.']]],
     ['too few', { countedPairs: 100, pairs: 100, bound: 0.0295 }, [['inconclusive', '100 of 598 learners and days were compared with V2.']]],
     ['one large school', { countedPairs: 25, bound: 0.113 }, [['inconclusive', '25 of 598 learners and days were compared with V2.'], ['inconclusive', '2000 were compared with V2 in 9 schools, of which 25 count: one school may make up 20 % of them (rollout.evidence.schoolShare).']]],

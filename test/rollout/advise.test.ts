@@ -100,7 +100,7 @@ describe('advice', () => {
       'an unrecorded batch',
       { lastUnrecordedMs: nowMs - 600_000 },
       'not yet',
-      'A batch was relayed to V2 unrecorded and may be sent again for another 5 min.',
+      'A batch may have been relayed to V2 unrecorded, and it may be sent again for another 5 min.',
     ],
     [
       'instances',

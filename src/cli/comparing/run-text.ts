@@ -2,7 +2,7 @@ import type { RunDocument } from '../../compare/run-document.ts'
 import type { RunResult } from '../../compare/run/index.ts'
 import { doubtsOf, outcomeOf, type RunDoubt } from '../../compare/run-outcome.ts'
 import { type Verdict, verdicts } from '../../compare/verdict.ts'
-import { formatTable } from '../text-table.ts'
+import { formatCounted, formatTable } from '../text-table.ts'
 
 /** Classes of differences that the table shows. */
 const MAX_CLASSES = 10
@@ -29,7 +29,7 @@ export function formatRun({ document, path }: Pick<RunResult, 'document' | 'path
     ...formatNoise(document),
     '',
     nextStep(document),
-    `${compared.toLocaleString('en')} records were compared; the report is in ${path}.`,
+    `The report on ${formatCounted(compared, 'record')} is in ${path}.`,
   ].join('\n')
 }
 
@@ -85,7 +85,7 @@ function nextStep(document: RunDocument): string {
     case 'ready':
       return 'Nothing differs.'
     case 'differs':
-      return 'V3 differs. Begin with the largest class: correct the data, or accept it with a rule of the partner (compare.rules).'
+      return `V3 differs. Begin with the largest class: markbridge compare report ${document.run} says what each may mean, and what to do.`
     case 'inconclusive':
       return doubts[doubtsOf(document)[0] ?? 'unknown']
   }

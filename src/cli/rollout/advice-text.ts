@@ -1,6 +1,7 @@
 import type { Advice } from '../../rollout/advise.ts'
 import type { ComparisonFigures } from '../../rollout/advise-comparison.ts'
 import type { GivenAdvice } from './give-advice.ts'
+import { formatCounted } from '../text-table.ts'
 import { describe } from './rollout-text.ts'
 
 /** Advice as text: the verdict, what is missing, and with `figures` what it was judged by. */
@@ -21,8 +22,8 @@ function linesOf(figures: Advice['figures']): readonly string[] {
   const allowed =
     allowedRecordsPerSecond === undefined ? 'no limit' : `${round(allowedRecordsPerSecond)} allowed`
   return [
-    `at this stage: ${daysAtStage} days`,
-    `seen: about ${records} different records in ${batches} batches of about ${schools} schools, with ${codes} attendance codes`,
+    `at this stage: ${formatCounted(daysAtStage, 'day')}`,
+    `seen: about ${formatCounted(records, 'different record')} in ${formatCounted(batches, 'batch', 'batches')} of about ${formatCounted(schools, 'school')}, with ${formatCounted(codes, 'attendance code')}`,
     `peak: ${round(peakRecordsPerSecond)} records per second (${allowed})`,
     ...(figures.comparison === undefined ? [] : linesOfComparison(figures.comparison)),
   ]
@@ -31,7 +32,7 @@ function linesOf(figures: Advice['figures']): readonly string[] {
 function linesOfComparison(figures: ComparisonFigures): readonly string[] {
   const { sampled, comparedShare, pairs, countedPairs, differing, bound, neededPairs, days, codes } = figures
   return [
-    `compared: ${percent(comparedShare)} of a sample of ${sampled} requests, on ${days} days, with ${codes.length} attendance codes`,
+    `compared: ${percent(comparedShare)} of a sample of ${formatCounted(sampled, 'request')}, on ${formatCounted(days, 'day')}, with ${formatCounted(codes.length, 'attendance code')}`,
     `learners and days: ${pairs}, of which ${countedPairs} count (${neededPairs} needed); ${differing} differ, so at most ${percent(bound)} of all do`,
   ]
 }

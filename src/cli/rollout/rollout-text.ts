@@ -27,7 +27,7 @@ export function formatStage(view: StageView): string {
     storedIn === 'file'
       ? 'from the configuration file'
       : `revision ${revision}, since ${formatTime(sinceMs)}, by ${formatGivenText(by ?? '')}${given}`
-  const lists = setting?.stage === 'canary' ? listsOf(setting) : []
+  const lists = setting === undefined ? [] : listsOf(setting)
   return [
     setting === undefined ? `${partner}: damaged` : `${partner}: ${describe(setting)}`,
     ...(setting === undefined ? [] : [origin]),
@@ -112,10 +112,12 @@ function notesOf({
   ]
 }
 
-function listsOf({ always, never }: StageSetting): readonly string[] {
+/** The lists of units, which a partner keeps until its next `canary`. */
+function listsOf({ stage, always, never }: StageSetting): readonly string[] {
+  const at = stage === 'canary' ? '' : 'at canary '
   return [
-    ...(always.length === 0 ? [] : [`always on V3: ${always.map(formatGivenText).join(', ')}`]),
-    ...(never.length === 0 ? [] : [`never on V3: ${never.map(formatGivenText).join(', ')}`]),
+    ...(always.length === 0 ? [] : [`${at}always on V3: ${always.map(formatGivenText).join(', ')}`]),
+    ...(never.length === 0 ? [] : [`${at}never on V3: ${never.map(formatGivenText).join(', ')}`]),
   ]
 }
 
