@@ -10,7 +10,7 @@ class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
     const isLong = ({ moduleId }: TestSpecification): boolean =>
-      moduleId.endsWith('test/faults/short.test.ts')
+      moduleId.endsWith('test/faults/short.slow.test.ts')
     return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
   }
 }
@@ -20,11 +20,26 @@ const countsCoverage = process.env['NODE_V8_COVERAGE'] !== undefined
 keepCompiledCode()
 keepInMemory()
 
-export default defineConfig({
+const every = 'test/**/*.test.ts'
+/** Tests that start many processes, kill and pause them, or run for seconds under load (`npm run test:slow`). */
+const slow = 'test/**/*.slow.test.ts'
+/** What takes minutes, and has a short version in the others (`npm run test:long`). */
+const long = 'test/**/*.long.test.ts'
+
+function chooseTests(mode: string): { readonly include: string[]; readonly exclude: string[] } {
+  switch (mode) {
+    case 'slow':
+      return { include: isLongRun ? [slow, long] : [slow], exclude: [] }
+    case 'all':
+      return { include: [every], exclude: [long] }
+    default:
+      return { include: [every], exclude: [slow, long] }
+  }
+}
+
+export default defineConfig(({ mode }) => ({
   test: {
-    include: ['test/**/*.test.ts'],
-    // What takes long and has a short version in the others (`npm run test:long`).
-    exclude: isLongRun ? [] : ['test/**/*.long.test.ts'],
+    ...chooseTests(mode),
     globalSetup: ['test/build.ts'],
     setupFiles: [
       'test/support/limit-stacks.ts',
@@ -46,4 +61,4 @@ export default defineConfig({
     // All modules run from the source, as threads and programs do: test/branch-coverage/run.ts adds up what each of them counted.
     experimental: { viteModuleRunner: !countsCoverage },
   },
-})
+}))

@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process'
 
 /**
- * `npm run test:long`, half an hour and more: all tests with longer draws and those that `npm test` leaves out (builds with a
+ * `npm run test:long`, half an hour and more: all tests with longer draws and those that the other runs leave out (builds with a
  * guard broken), then the fault run, the reads, the comparisons and the broken requests at full length. Each part runs, whatever became of those
  * before. Exit status 1 where one of them failed.
  */
 const parts: readonly (readonly [name: string, args: readonly string[], env?: Record<string, string>])[] = [
   ['tests', ['test'], { MARKBRIDGE_LONG_TESTS: '1' }],
+  ['slow tests', ['run', 'test:slow'], { MARKBRIDGE_LONG_TESTS: '1' }],
   ['faults', ['run', 'test:faults']],
   ['reads', ['run', 'test:reads']],
   ['comparison', ['run', 'test:compare']],

@@ -135,7 +135,7 @@ describe('advice with evidence', () => {
     )
     expect(advice.missing).toContain('Replies were compared with V2 on 1 of 5 days.')
     expect((await rollout('advise', 'acme')).stdout).toContain(
-      'compared: 100 % of a sample of 10 requests, on 1 days, with 1 attendance codes\nlearners and days: 100, of which 100 count (947 needed); 1 differ, so at most 4.66 % of all do',
+      'compared: 100 % of a sample of 10 requests, on 1 day, with 1 attendance code\nlearners and days: 100, of which 100 count (947 needed); 1 differ, so at most 4.66 % of all do',
     )
   })
 })

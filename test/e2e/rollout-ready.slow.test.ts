@@ -76,7 +76,9 @@ it('advises each step from the first comparison to v3, and v3 only with what was
   const early = await advise()
   expect(early.verdict).toBe('inconclusive')
   // On a slow machine.
-  expect(early.missing.filter((text) => !text.startsWith('A batch may have been relayed to V2 unrecorded'))).toEqual([
+  expect(
+    early.missing.filter((text) => !text.startsWith('A batch may have been relayed to V2 unrecorded')),
+  ).toEqual([
     expect.stringMatching(/^\d+ of 100 distinct records were seen on V2\.$/),
     '7 of 20 batches were seen on V2.',
     '30 of 59 learners and days were compared with V2.',
