@@ -73,7 +73,9 @@ export function createStageReader(
   /** True: what was saved is older than the view. */
   let isUnsaved = false
   let publishing: Promise<void> | undefined
-  let publishAgain = false
+  let hasNews = false
+  const isUnpublished = (): boolean => hasNews
+  let isStopped = false
 
   const atFile = ({ fileStage }: StagedPartner): StageSetting => ({
     stage: options.unknownBeginAt ?? fileStage.stage,
@@ -167,12 +169,15 @@ export function createStageReader(
     const question = { lease: instance(), asked: readClocks(clock), askedAt: (turn += 1) }
     try {
       const snapshot = await store.snapshot()
+      if (isStopped) return
       lastAnswered = readClocks(clock)
       take((await begin(snapshot)) ? await store.snapshot() : snapshot, question)
       await stepBack(snapshot)
     } catch {
       // The journal reports why it cannot be read.
     }
+    // Otherwise an instance that has left would keep and acknowledge what it read.
+    if (isStopped) return
     ended(own)
     void publish()
   }
@@ -222,16 +227,18 @@ export function createStageReader(
       })
       answer.then(resolve, reject).finally(cancel)
     })
-  const publish = (): Promise<void> => {
-    publishAgain = publishing !== undefined
-    publishing ??= publishOnce()
+  const publishAll = async (): Promise<void> => {
+    while (isUnpublished()) {
+      hasNews = false
       // Said again after the next question.
-      .catch(() => undefined)
-      .finally(() => {
-        publishing = undefined
-        if (publishAgain) void publish()
-      })
-    return publishing
+      await publishOnce().catch(() => undefined)
+    }
+    publishing = undefined
+  }
+  /** Resolves once all that there is to say has been said. */
+  const publish = (): Promise<void> => {
+    hasNews = true
+    return (publishing ??= publishAll())
   }
   return {
     view: () => view,
@@ -250,7 +257,7 @@ export function createStageReader(
     },
     noteUnrecorded: (partner) => notes.add(partner),
     left: (partner) => {
-      if (view?.partners.get(partner)?.pending !== undefined) void publish()
+      if (!isStopped && view?.partners.get(partner)?.pending !== undefined) void publish()
     },
     start: async () => {
       startedAt = readClocks(clock)
@@ -265,6 +272,7 @@ export function createStageReader(
       await polling.start()
     },
     stop: async () => {
+      isStopped = true
       polling.stop()
       await publish()
       const lease = instance()

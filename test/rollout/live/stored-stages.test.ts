@@ -68,6 +68,19 @@ describe('where a stage comes from', () => {
   })
 })
 
+it('keeps and acknowledges nothing after its end, whatever the store answers then', async () => {
+  const { store, stages, pass, saved } = await startInstance()
+  store.mode = 'hung'
+  await pass(500)
+  store.mode = 'up'
+  store.set('acme', { stage: 'shadow' })
+  await stages.stop()
+  const before = saved.length
+  store.answer('now')
+  await pass(1_000)
+  expect([saved.length, store.said(1, 'acme')?.revision]).toEqual([before, 0])
+})
+
 describe('a change that waits for this instance', () => {
   const begun = async () => {
     const instance = await startInstance()
