@@ -14,48 +14,46 @@ export interface MarkPlace {
   isSuperseded(): boolean
 }
 
-/** Marks of a large school in a day; with more of them the oldest are forgotten, and a correction of one is not known as such. */
+/** Marks of a large school in a day. Of twice as many the older ones are forgotten, and a correction of one is not known as such. */
 const MAX_MARKS = 50_000
 
 const unknownPlace: MarkPlace = { isCorrection: false, isSuperseded: () => false }
 
+type ByPartner = Map<string, Map<string, number>>
+
 /** Creates the memory of one process. It holds keys of marks, and leaves with the process. */
 export function createLatestMarks(): LatestMarks {
-  /** By partner and key; the key that was written last is the last. */
-  const latest = new Map<string, Map<string, number>>()
+  /** The place of the last write of each key: those of the latest writes, and those before. */
+  let fresh: ByPartner = new Map()
+  let older: ByPartner = new Map()
   let [count, size] = [0, 0]
-  const ofPartner = (partner: string): Map<string, number> => {
-    const known = latest.get(partner)
-    if (known !== undefined) return known
-    const own = new Map<string, number>()
-    latest.set(partner, own)
-    return own
-  }
-  /** Gives whether there was an earlier write of the key. Every key of every write comes here, whether it is compared or not. */
-  const note = (own: Map<string, number>, key: string): boolean => {
-    const isKnown = own.delete(key)
-    own.set(key, ++count)
-    if (isKnown || ++size <= MAX_MARKS) return isKnown
-    for (const oldest of own.keys()) {
-      own.delete(oldest)
-      size -= 1
-      break
+  const latestOf = (partner: string, key: string): number | undefined =>
+    fresh.get(partner)?.get(key) ?? older.get(partner)?.get(key)
+  /** Every key of every write comes here, whether it is compared or not. */
+  const note = (partner: string, key: string): void => {
+    let own = fresh.get(partner)
+    if (own === undefined) {
+      own = new Map<string, number>()
+      fresh.set(partner, own)
     }
-    return false
+    if (!own.has(key)) size += 1
+    own.set(key, ++count)
+    if (size < MAX_MARKS) return
+    older = fresh
+    fresh = new Map()
+    size = 0
   }
   return {
     wrote: (partner, keys) => {
-      const own = ofPartner(partner)
-      for (const key of keys) if (key !== undefined) note(own, key)
+      for (const key of keys) if (key !== undefined) note(partner, key)
     },
-    placesOf: (partner, keys) => {
-      const own = ofPartner(partner)
-      return keys.map((key) => {
+    placesOf: (partner, keys) =>
+      keys.map((key) => {
         if (key === undefined) return unknownPlace
-        const isCorrection = note(own, key)
+        const isCorrection = latestOf(partner, key) !== undefined
+        note(partner, key)
         const place = count
-        return { isCorrection, isSuperseded: () => (own.get(key) ?? place) > place }
-      })
-    },
+        return { isCorrection, isSuperseded: () => (latestOf(partner, key) ?? place) > place }
+      }),
   }
 }

@@ -15,13 +15,18 @@ it('knows a correction, and what a newer write superseded, by partner and key', 
   expect([third?.isCorrection, third?.isSuperseded()]).toEqual([true, false])
 })
 
-it('forgets what was written longest ago', () => {
+it('remembers the latest marks of all partners, and forgets those that were written longest ago', () => {
   const latest = createLatestMarks()
-  const keys = Array.from({ length: 50_000 }, (_, index) => String(index))
+  const keys = Array.from({ length: 49_999 }, (_, index) => String(index))
   latest.wrote('acme', keys)
-  latest.wrote('acme', ['0', 'new'])
-  const isKnown = latest.placesOf('acme', ['0', '2', 'new']).map(({ isCorrection }) => isCorrection)
-  expect(isKnown).toEqual([true, true, true])
-  const [oldest] = latest.placesOf('acme', ['1'])
-  expect(oldest?.isCorrection).toBe(false)
+  latest.wrote('other', ['a'])
+  const [mark] = latest.placesOf('other', ['a'])
+  latest.wrote('acme', ['0'])
+  latest.wrote('other', keys)
+  latest.wrote('other', ['a'])
+  expect([mark?.isCorrection, mark?.isSuperseded()]).toEqual([true, true])
+  const isKnown = (partner: string, ...of: string[]): unknown[] =>
+    latest.placesOf(partner, of).map(({ isCorrection }) => isCorrection)
+  expect(isKnown('acme', '0', '1')).toEqual([true, false])
+  expect(isKnown('other', '0', 'a')).toEqual([true, true])
 })
