@@ -40,8 +40,10 @@ export async function startPostgresServer(
   const run: Run = (program, args) =>
     spawn(join(folder, program), args, { ...toIds(user), cwd: home, stdio: ['ignore', 'pipe', 'pipe'] })
   let child: ChildProcess | undefined
+  const kill = (): void => void child?.kill('SIGQUIT')
   const remove = async (): Promise<void> => {
     await end('SIGQUIT')
+    process.off('exit', kill)
     rmSync(home, { recursive: true, force: true })
   }
   const end = async (signal: NodeJS.Signals): Promise<void> => {
@@ -58,7 +60,7 @@ export async function startPostgresServer(
     child = started
   }
   // A run that is broken off leaves no server behind.
-  process.once('exit', () => child?.kill('SIGQUIT'))
+  process.once('exit', kill)
   try {
     await makeData(data, { folder, user, run })
     await start()
