@@ -22,6 +22,6 @@ export async function findBatch(
     .limit(MAX_SAME_IDS)
     .execute()
   const arriving = { content, receivedMs: Math.round(receivedMs), side }
-  const { known, earlier } = judgeArrival(arriving, recognition, rows.map(toSameIds))
-  return known && { batch: known.batch, side: known.side, earlier }
+  const { known, earlier, isCut } = judgeArrival(arriving, recognition, rows.map(toSameIds))
+  return known && { batch: known.batch, side: known.side, earlier, isCut }
 }

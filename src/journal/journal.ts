@@ -99,8 +99,10 @@ export type BeginResult =
       readonly batch: number
       readonly running: boolean
       readonly side?: 'v2' | undefined
-      /** The numbers of the same batch from the times before that V2 was sent it, the newest first. Default: none. */
+      /** The numbers under which the same batch was begun for V2 before, whether V2 was sent it or not, the newest first. Default: none. */
       readonly earlier?: readonly number[] | undefined
+      /** There were more batches with the same ids than the journal looks through: `earlier` lacks the oldest. */
+      readonly isCut?: boolean | undefined
       /**
        * The given batch cannot take the place of this one: newer records of its keys came since. Those that are open or unknown; empty:
        * others have superseded records of this batch that the given one does not refuse.
@@ -109,7 +111,7 @@ export type BeginResult =
     }
 
 /** A batch that came before, as `begin` knows it. */
-export type FoundBatch = Pick<Extract<BeginResult, { kind: 'known' }>, 'batch' | 'side' | 'earlier'>
+export type FoundBatch = Pick<Extract<BeginResult, { kind: 'known' }>, 'batch' | 'side' | 'earlier' | 'isCut'>
 
 /** A batch as the journal stores it. */
 export interface StoredBatch {

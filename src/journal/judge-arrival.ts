@@ -30,12 +30,13 @@ export function toSameIds(row: SummedBatch & { readonly id: number; readonly sum
 export interface Arrival {
   /** It is a resend of this one. */
   readonly known: SameIds | undefined
-  /** Without the one whose place the batch takes: see `BeginResult`. */
+  /** Without `known`, and without the one whose place the batch takes: see `BeginResult`. */
   readonly earlier: readonly number[] | undefined
+  readonly isCut: true | undefined
   /** An earlier batch has its ids and other bytes. */
   readonly idsReused: boolean
   /**
-   * Their client had the whole reply before it used the ids for other bytes: these bytes are a new batch from now on. Or the batch
+   * Their client had the whole reply to these bytes before it used the ids for others: they are a new batch from now on. Or the batch
    * takes their place.
    */
   readonly retired: readonly number[]
@@ -72,15 +73,19 @@ export function judgeArrival(
   const others = recent.filter((one) => !isSame(one))
   const known = same.find((one) => !isReplaced(one) && (side === undefined || one.side === undefined))
   const latest = known?.batch ?? instead
-  const sent = same.filter((one) => one.side === 'v2' && one.batch !== latest)
-  const retired = [
-    ...(known === undefined ? same.filter(isReplaced) : []),
-    ...others.filter(({ answered }) => answered),
-  ]
+  const begunForV2 = same.filter((one) => one.side === 'v2' && one.batch !== latest)
+  // Their client had the answer to all requests with the same bytes.
+  const isAnswered = (one: SameIds): boolean =>
+    others.some(
+      ({ answered, batch, content: own }) =>
+        answered && batch >= one.batch && Buffer.compare(own, one.content) === 0,
+    )
+  const retired = [...(known === undefined ? same.filter(isReplaced) : []), ...others.filter(isAnswered)]
   const numbersOf = (batches: readonly SameIds[]): number[] => batches.map(({ batch }) => batch)
   return {
     known,
-    earlier: sent.length === 0 ? undefined : numbersOf(sent),
+    earlier: begunForV2.length === 0 ? undefined : numbersOf(begunForV2),
+    isCut: earlier.length >= MAX_SAME_IDS ? true : undefined,
     idsReused: others.length > 0,
     retired: numbersOf(retired),
   }

@@ -30,7 +30,7 @@ export interface ReadBackKnowledge {
   readonly isConfirmed?: (externalId: string, recordedOn: string) => boolean
   /** The record may have been posted long before this receipt: a mark with its content counts, however old. */
   readonly anyAge?: boolean
-  /** V2 may have applied the record: V2 stores a time of its own with each mark, whatever V3 does. Default: it was not sent the record. */
+  /** V2 may have applied the record: V2 stores a time of its own with each mark, whatever V3 does. Default: it has not. */
   readonly byV2?: boolean
 }
 
@@ -66,7 +66,7 @@ export function compareReadBack(
   const content = compareContent(posted, row, knowledge.profile)
   const isConfirmed = isConfirmedMark(row, knowledge)
   const age = compareAge(posted, row, knowledge)
-  // The clocks of V2 and of this process do not decide what is so close.
+  // V2's clock may be behind: then it may be the record.
   if (knowledge.byV2 === true && content === 'alike' && age === 'likelyOlder') return { kind: 'unclear' }
   if (content === 'other' || (content === 'alike' && !mayBeAlike(age, knowledge)))
     return { kind: age === 'newer' && !isConfirmed ? 'overwritten' : 'absent' }
@@ -116,7 +116,9 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
   return isCutComment(before, after, undefined, least) ? 'alike' : 'other'
 }
 
-/** `likelyOlder`: by the client's time, which the service seems to keep, or by far. `unknown`: no time decides. */
+/**
+ * `likelyOlder`: by the client's time, which the service seems to keep, by far, or by the clock of V2. `unknown`: no time decides.
+ */
 type Age = 'same' | 'newer' | 'older' | 'likelyOlder' | 'unknown'
 
 function compareAge(
@@ -133,7 +135,10 @@ function compareAge(
     return byV2 ? 'likelyOlder' : 'older'
   }
   const skew = kept === 0 ? skewOf(profile) : undefined
-  if (skew !== undefined) return compareOwnTime(postedMs, rowMs, skew)
+  if (skew !== undefined) {
+    const age = compareOwnTime(postedMs, rowMs, skew)
+    return byV2 && age === 'older' ? 'likelyOlder' : age
+  }
   if (postedMs - rowMs > MAX_UNSEEN_SKEW_MS) return isOfSameProcess(posted, row) ? 'likelyOlder' : 'older'
   if (kept === 0) return 'unknown'
   if (rowMs > postedMs) return 'newer'

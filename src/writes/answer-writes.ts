@@ -13,6 +13,7 @@ import type { Authorisation } from '../partners/partner.ts'
 import type { PartReply } from '../v2/index.ts'
 import type { WriteContext } from './context.ts'
 import { type Plan, redate } from './plan.ts'
+import { isReadBack } from './read-back.ts'
 import { replayBatch, toReplayError } from './replay.ts'
 import { forgotten, type ReplayedRelay, replayRelayed } from './relayed/replay-relayed.ts'
 import {
@@ -64,11 +65,12 @@ export async function answerWrites(
     if (record.faults !== undefined) faults.set(position, toFaultPart(record, replyContext))
     if (slices.spend(record.faults === undefined ? RECORD_WORK : FAULT_WORK)) await slices.next()
   }
-  const toBatch = (lost?: LostRelay): Promise<NewBatch> =>
-    toNewBatch(context, authorisation, planned, { replyId, faults, isDropped, lost })
-  const batch = await toBatch()
+  const toBatch = (parts: ReadonlyMap<number, PartReply>, lost?: LostRelay): Promise<NewBatch> =>
+    toNewBatch(context, authorisation, planned, { replyId, faults: parts, isDropped, lost })
+  const batch = await toBatch(faults)
   let begun = await unlessDamaged(context.journal.begin(batch))
   let lost: LostRelay | undefined
+  let refused: ReadonlyMap<number, PartReply> = faults
   while (begun.kind === 'known') {
     const before: Extract<BeginResult, { kind: 'known' }> = begun
     await untilEnded(context, before.newer, authorisation.partner.budgetMs)
@@ -76,8 +78,10 @@ export async function answerWrites(
     if (found !== undefined && 'tally' in found) return found
     // Without an answer it was purged meanwhile.
     lost = found
-    if (lost !== undefined) addSuperseded(lost, plan, faults, replyContext)
-    begun = await unlessDamaged(context.journal.begin(lost === undefined ? batch : await toBatch(lost)))
+    refused = lost === undefined ? faults : withSuperseded(lost, plan, faults, replyContext)
+    begun = await unlessDamaged(
+      context.journal.begin(lost === undefined ? batch : await toBatch(refused, lost)),
+    )
     if (begun.kind === 'new' || begun.batch !== before.batch) continue
     if (begun.newer === undefined) throw forgotten()
     // The newer records stay unknown, or there are others by now.
@@ -87,25 +91,25 @@ export async function answerWrites(
   context.accepted.sends(begun.batch, authorisation.client)
   const session = openWriteSession(context, authorisation, begun.batch, { wasOnV2: lost !== undefined })
   const reply = openReply(request, createReplyIds(replyId), () => session.timing())
-  for (const [position, fault] of faults) reply.settle(position, fault)
+  for (const [position, part] of refused) reply.settle(position, part)
   const tally = await runForClient(context, session, reply, {
     batch: begun.batch,
     lease: begun.lease,
     receivedMs: begun.receivedMs,
     plan: redate(plan, planned.receivedMs, lost?.receivedMs ?? begun.receivedMs),
-    positions: isDropped ? [] : [...plan.records.keys()].filter((position) => !faults.has(position)),
+    positions: isDropped ? [] : [...plan.records.keys()].filter((position) => !refused.has(position)),
     after: begun.after,
     mayHaveLeft: lost?.mayHaveLeft ?? (() => false),
     // Where the keys of what V2 was sent are not kept, only V3 shows what is newer.
-    isChecked: lost !== undefined,
+    isChecked: lost !== undefined && isReadBack(authorisation.partner),
     clientWaits: true,
     replyContext,
   })
   if (tally.unknown === 0 && tally.notApplied === 0) context.accepted.finished(begun.batch)
   await reply.end()
-  const dropped = isDropped ? plan.records.length - faults.size : 0
+  const dropped = isDropped ? plan.records.length - refused.size : 0
   return {
-    tally: { ...tally, refused: tally.refused + faults.size, notApplied: tally.notApplied + dropped },
+    tally: { ...tally, refused: tally.refused + refused.size, notApplied: tally.notApplied + dropped },
     queuedMs: session.queuedMs(),
     replayed: false,
     batch: begun.batch,
@@ -132,15 +136,16 @@ export async function answerRepeated(
 type LostRelay = Extract<ReplayedRelay, { kind: 'lost' }> & { readonly batch: number }
 
 /**
- * Adds the parts of records that are not sent again: newer ones were confirmed since, or stand in the same batch. V2 was sent all of
+ * The parts of records that are not sent, with those that are not sent again: newer ones were confirmed since, or stand in the same batch. V2 was sent all of
  * these at once, so its mark of the last one hides those of the others from every read.
  */
-function addSuperseded(
+function withSuperseded(
   { superseded, mayHaveLeft }: LostRelay,
   { records }: Plan,
-  faults: Map<number, PartReply>,
+  faults: ReadonlyMap<number, PartReply>,
   context: ReplyContext,
-): void {
+): ReadonlyMap<number, PartReply> {
+  const parts = new Map(faults)
   const lastOf = new Map(
     records.flatMap(({ key, faults: own }, position) => (own === undefined ? [[key, position]] : [])),
   )
@@ -149,8 +154,9 @@ function addSuperseded(
     const isHidden = mayHaveLeft(position) && lastOf.get(record.key) !== position
     if (!isHidden && !superseded(position)) continue
     const toPart = mayHaveLeft(position) ? toSupersededUnknownPart : toSupersededPart
-    faults.set(position, toPart(record, context))
+    parts.set(position, toPart(record, context))
   }
+  return parts
 }
 
 /** Waits for newer records of keys of a batch that V2 was sent: whether they are applied decides whether older ones still may be. */
@@ -173,12 +179,12 @@ async function answerKnown(
   context: WriteContext,
   authorisation: Authorisation,
   { plan, slices }: PlannedRequest,
-  { batch, side, earlier = [] }: FoundBatch,
+  { batch, side, earlier = [], isCut = false }: FoundBatch,
   openReply: OpenReply,
 ): Promise<Answered | LostRelay | undefined> {
   if (side === undefined) return replayBatch(context, authorisation, batch, openReply, slices)
   try {
-    const relayed = await replayRelayed(context, authorisation, plan, [batch, ...earlier])
+    const relayed = await replayRelayed(context, authorisation, plan, { batches: [batch, ...earlier], isCut })
     if (relayed.kind === 'lost') return { ...relayed, batch }
     return { tally: relayed.tally, queuedMs: 0, replayed: true, batch, kept: relayed.reply }
   } catch (cause) {
@@ -227,7 +233,8 @@ async function toNewBatch(
     if (fault !== undefined) return { key: '', refused: { answer: encodeAnswer(fault), reason: 'fault' } }
     return isDropped ? { key: '', refused: { answer: undefined, reason: 'dropped' } } : { key }
   }
-  const stored = { request, replyId, sender: identity.credentialsHash, markedAtMs: lost?.receivedMs, body }
+  const markedAtMs = lost === undefined ? undefined : (lost.receivedMs ?? planned.receivedMs)
+  const stored = { request, replyId, sender: identity.credentialsHash, markedAtMs, body }
   return {
     ...(await identityOf(context, authorisation, planned)),
     instead: lost?.batch,

@@ -10,6 +10,7 @@ import type { WriteContext } from './context.ts'
 import { deadLetter, deadLetterDamaged, type DeadLetterReason } from './dead-letter.ts'
 import { markOrphaned } from './orphans.ts'
 import { type Plan, planStored } from './plan.ts'
+import { isReadBack } from './read-back.ts'
 import { replyContextOf } from './reply-part.ts'
 import type { Missing, Resting } from './resting.ts'
 import { inOrder, runRecords } from './run.ts'
@@ -131,7 +132,8 @@ export function createFinisher(
       positions,
       after,
       mayHaveLeft: (position: number) => mayHaveLeft(records[position]),
-      isChecked: isOld || v2MayHaveNewer(authorisation.partner),
+      // While the journal could not be reached, on this instance or another, V2 may have been given newer marks: it is kept from nothing then.
+      isChecked: (isOld || authorisation.partner.v2 !== undefined) && isReadBack(authorisation.partner),
       clientWaits: false,
       replyContext: replyContextOf(planned.request.request, context.newId),
     }
@@ -182,13 +184,6 @@ export function createFinisher(
     }
   }
 }
-
-/**
- * While the journal could not be reached, on this instance or another, V2 may have been given newer marks of these records: it is kept from
- * nothing then. A partner without pauses for reading back is never read.
- */
-const v2MayHaveNewer = ({ v2, readBackAfterMs }: Partner): boolean =>
-  v2 !== undefined && readBackAfterMs.length > 0
 
 /** Undefined for a request that this version cannot read. */
 async function planAgain(

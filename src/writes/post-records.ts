@@ -14,6 +14,7 @@ import {
 } from '../v3/index.ts'
 import { isDenial } from './denial.ts'
 import type { FirstStep } from './first-step.ts'
+import type { SentBefore } from './read-back.ts'
 
 /** One record to be posted. */
 export interface WriteTask {
@@ -41,7 +42,7 @@ export interface PostOptions {
     record: V3Record,
     post: PostOnce,
     reason: UnknownReason,
-    sentMs?: number,
+    before?: SentBefore,
   ) => Promise<PostOutcome>
   /** Called with each record that V3 accepted, and its answer. */
   readonly onAccepted?: (record: V3Record, reply: V3Reply) => void
@@ -205,7 +206,8 @@ function sendNow(task: WriteTask, options: PostOptions, onOutcome: (outcome: Pos
         })
     })
   }
-  if (task.first === 'readBack') void readBack(record, post, 'connectionLost', options.sentMs).then(onOutcome)
+  if (task.first === 'readBack')
+    void readBack(record, post, 'connectionLost', { sentMs: options.sentMs }).then(onOutcome)
   else if (task.first === 'check') void postChecked(record, post, readBack).then(onOutcome)
   else
     post((outcome) => {

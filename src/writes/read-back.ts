@@ -16,15 +16,25 @@ export interface ReadBackParts {
    * applied only after the last scheduled read has not found it.
    */
   readonly spacingMs: readonly number[]
-  /** The knowledge of V3 for one comparison. Default none. */
-  readonly knowledge?: () => ReadBackKnowledge
+  /** The knowledge of V3 for one comparison; `isOld`: of a record that was sent before this run. Default none. */
+  readonly knowledge?: (isOld: boolean) => ReadBackKnowledge
   /** Called with a mark that proves how V3 stores the values of this record. */
   readonly onProof?: (record: V3Record, shown: Pick<V3Reply, 'RecordedOn' | 'Qualifier'>) => void
   /** The time from the loss of an answer to the first read that shows the mark, ms. */
   readonly onVisible?: (afterMs: number) => void
 }
 
+/** A record that was sent before this run. */
+export interface SentBefore {
+  /** By the clock, it was not sent after this; default now. */
+  readonly sentMs: number | undefined
+}
+
 type Seen = ReturnType<typeof compareReadBack>
+
+/** False for a partner whose records are never read back: nothing can be checked before it is posted. */
+export const isReadBack = ({ readBackAfterMs }: { readonly readBackAfterMs: readonly number[] }): boolean =>
+  readBackAfterMs.length > 0
 
 /** Posts of one record after the first, at most; a record that is lost each time is left to recovery. */
 const MAX_POSTS = 2
@@ -33,13 +43,13 @@ const unclear: Seen = { kind: 'unclear' }
 /**
  * Creates the answer to an ambiguous outcome (product contract 3): read the learner and event back from V3, compare them with
  * the posted record, and confirm it or post it again. An outcome that stays unclear is `unknown`; a newer mark of another client
- * is left alone. `sentMs`: by the clock, the record was not sent after this; default now.
+ * is left alone. `before`: undefined for a record that this run has sent.
  */
 export function createReadBack(
   parts: ReadBackParts,
-): (record: V3Record, post: PostOnce, reason: UnknownReason, sentMs?: number) => Promise<PostOutcome> {
+): (record: V3Record, post: PostOnce, reason: UnknownReason, before?: SentBefore) => Promise<PostOutcome> {
   const allMs = parts.spacingMs.reduce((sum, ms) => sum + ms, 0)
-  const readBack = async (record: V3Record, sentMs = parts.nowMs()): Promise<Seen> => {
+  const readBack = async (record: V3Record, isOld: boolean, sentMs = parts.nowMs()): Promise<Seen> => {
     const query = `$filter=${encodeURIComponent(toReadBackFilter(record))}`
     const sureMs = sentMs + allMs
     let seen = unclear
@@ -50,26 +60,28 @@ export function createReadBack(
       await parts.wait(pauseMs)
       const isSure = parts.nowMs() >= sureMs
       const outcome = await parts.read(query)
-      seen = outcome.kind === 'read' ? compareReadBack(record, outcome.json, parts.knowledge?.()) : unclear
+      seen =
+        outcome.kind === 'read' ? compareReadBack(record, outcome.json, parts.knowledge?.(isOld)) : unclear
       if (seen.kind === 'overwritten' || (seen.kind === 'applied' && seen.certain)) return seen
       if (outcome.kind === 'refused') return unclear
       if (isSure && seen.kind !== 'unclear') return seen
     }
     return seen
   }
-  const readMark = async (record: V3Record, sentMs?: number): Promise<Seen> => {
+  const readMark = async (record: V3Record, isOld: boolean, sentMs?: number): Promise<Seen> => {
     const lostMs = parts.nowMs()
-    const seen = await readBack(record, sentMs)
+    const seen = await readBack(record, isOld, sentMs)
     if (seen.kind === 'applied') {
       if (seen.proof !== undefined) parts.onProof?.(record, seen.proof)
       if (sentMs === undefined) parts.onVisible?.(parts.nowMs() - lostMs)
     }
     return seen
   }
-  return async (record, post, first, sentMs) => {
+  return async (record, post, first, before) => {
+    const isOld = before !== undefined
     let reason = first
     for (let posts = 0; posts <= MAX_POSTS; posts += 1) {
-      const seen = await readMark(record, posts === 0 ? sentMs : undefined)
+      const seen = await readMark(record, isOld, posts === 0 ? before?.sentMs : undefined)
       if (seen.kind === 'applied') return { kind: 'accepted', reply: seen.reply }
       if (seen.kind === 'overwritten') return { kind: 'unknown', reason: 'overwritten' }
       if (seen.kind === 'unclear') break
@@ -77,7 +89,7 @@ export function createReadBack(
       const outcome = await new Promise<PostOutcome>(post)
       if (outcome.kind === 'refused' && outcome.error.status === 409) {
         // The service takes a second mark for a conflict: then the first one may be ours after all.
-        const again = await readMark(record)
+        const again = await readMark(record, isOld)
         return again.kind === 'applied' ? { kind: 'accepted', reply: again.reply } : outcome
       }
       if (outcome.kind !== 'unknown') return outcome

@@ -7,6 +7,7 @@ import { checkToken } from './check-token.ts'
 import type { WriteContext } from './context.ts'
 import { markOrphaned } from './orphans.ts'
 import { type Plan, planStored } from './plan.ts'
+import { isReadBack } from './read-back.ts'
 import { replyContextOf } from './reply-part.ts'
 import type { Answered, OpenReply, Reply } from './reply.ts'
 import { inOrder, runForClient } from './run.ts'
@@ -175,7 +176,7 @@ async function sendAgain(replay: Replay, records: readonly StoredRecord[]): Prom
     after: opened.after,
     positions: inOrder(opened.after.keys()),
     mayHaveLeft: (position) => wasSentMeanwhile(position) || mayHaveLeft(before.records[position]),
-    isChecked: wasOnV2(request),
+    isChecked: wasOnV2(request) && isReadBack(authorisation.partner),
     clientWaits: true,
     replyContext: replyContextOf(request.request, context.newId),
   })

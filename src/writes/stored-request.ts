@@ -39,12 +39,12 @@ export interface StoredRequest {
   readonly replyId: string
   /** SHA-256 of the key and token of the request, to recognise a client with the same ones. Undefined in older journals. */
   readonly sender: string | undefined
-  /** The time of the marks, where V2 was sent them before: ms since the epoch. Undefined: that of receipt. */
+  /** The time of the marks, where the batch was begun for V2 before: ms since the epoch. Undefined: that of receipt. */
   readonly markedAtMs?: number | undefined
   readonly body: Buffer
 }
 
-/** True for a request that V2 was sent before V3 served it. */
+/** True for a request that was begun for V2 before V3 served it. */
 export const wasOnV2 = ({ markedAtMs }: Pick<StoredRequest, 'markedAtMs'>): boolean =>
   markedAtMs !== undefined
 

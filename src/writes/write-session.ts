@@ -41,8 +41,8 @@ export interface SessionOptions {
   /** Default: a client waits. */
   readonly background?: InBackground
   /**
-   * True: V2 was sent the records before, so a mark that this process has seen confirmed may be of a newer one. Default: it is of an older
-   * one, since newer records wait.
+   * True: the batch was begun for V2 before, so a mark that this process has seen confirmed may be of a newer one. Default: it is of an
+   * older one, since newer records wait.
    */
   readonly wasOnV2?: boolean
 }
@@ -114,10 +114,10 @@ export function openWriteSession(
         nowMs: () => context.clock.nowMs(),
         leftMs: () => writes.leftMs(),
         spacingMs: partner.readBackAfterMs,
-        knowledge: () => ({
+        knowledge: (isOld) => ({
           ...echoes.knowledge(timeSent, { withConfirmed: !wasOnV2 }),
           anyAge: context.nowMs() < context.journal.readBackUntilMs,
-          byV2: wasOnV2,
+          byV2: wasOnV2 && isOld,
         }),
         onProof: (record, shown) => echoes.readBack(record, shown),
         onVisible: context.onVisible,

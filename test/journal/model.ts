@@ -135,7 +135,10 @@ async function begin(
   )
   const others = earlier.filter((one) => one.content !== content)
   const begun = await journal.begin(batchOf(keys, { name, partner, owner, side }))
-  for (const one of others) one.retired = one.answered
+  for (const one of others)
+    one.retired = others.some(
+      ({ answered, content: same, number }) => answered && same === one.content && number >= one.number,
+    )
   if (before !== undefined) {
     const running = before.records.some(isOpen)
     const sent = earlier

@@ -87,6 +87,15 @@ it.each<[string, object, string, string]>([
   expect(kinds).toEqual([byV3, byV2])
 })
 
+it.each([
+  ['is judged by the clock that V3 has', false, 'absent'],
+  ['may be behind by more where it is the clock of V2', true, 'applied'],
+])('a mark with the own time of a service %s', (_what, byV2, kind) => {
+  const profile = { ...freshProfile, times: OWN_TIME, skew: { least: 0, most: 10 } }
+  const value = [{ ...row, RecordedOn: '2026-06-10T09:30:00Z' }]
+  expect(compareReadBack(posted, { value }, { profile, timeSent: true, byV2 }).kind).toBe(kind)
+})
+
 it('asks for the learner and the event', () => {
   expect(toReadBackFilter(posted)).toBe(
     `Attendee/ExternalID eq ${guid(1)} and Event/ExternalID eq ${guid(900)}`,

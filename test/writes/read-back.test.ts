@@ -54,7 +54,7 @@ async function find(
       told(posts[Math.min(posted++, posts.length - 1)] ?? lost)
     },
     'connectionLost',
-    sentMs,
+    sentMs === undefined ? undefined : { sentMs },
   )
   return { done, outcome }
 }

@@ -17,25 +17,32 @@ const replied = (status: number): RelayEnd => ({
   reply: { status, reason: 'X', fields: ['Content-Type', 'multipart/mixed; boundary=b'], trailers: [], body },
 })
 
-/** How a batch of three records ended each time that V2 was sent it, the newest first; the times of receipt are 5, 4 and so on. */
-function replay(ends: readonly RelayEnd[], each?: number) {
+/**
+ * How a batch of three records ended each time that it was begun for V2, the newest first; the times of receipt are 5, 4 and so on, and all
+ * but the newest are superseded. Replies are erased, unless they are kept.
+ */
+function replay(
+  ends: readonly RelayEnd[],
+  each?: number,
+  { isCut = false, isKept = false }: { readonly isCut?: boolean; readonly isKept?: boolean } = {},
+) {
   const stored = ends.map((end, index) => ({
     batch: ends.length - index,
     side: 'v2',
     receivedMs: 5 - index,
     records: outcomesOf(end, 'batch', each).map((outcome) => ({
       ...outcome,
-      answer: undefined,
+      answer: isKept ? outcome.answer : undefined,
       superseded: index > 0,
       attempts: 1,
     })),
   }))
   const load = (batch: number) => Promise.resolve(stored.find((one) => one.batch === batch))
   return replayRelayed(
-    { journal: { load } } as unknown as WriteContext,
+    { journal: { load }, clock: { nowMs: () => 0 } } as unknown as WriteContext,
     { partner: { budgetMs: 1 } } as unknown as Authorisation,
     { records: [{}, {}, {}] } as unknown as Plan,
-    stored.map(({ batch }) => batch),
+    { batches: stored.map(({ batch }) => batch), isCut },
   )
 }
 
@@ -62,17 +69,30 @@ it.each([
 const lost = { kind: 'lost' } as const
 const notSent = { kind: 'notSent' } as const
 
-it.each<[string, RelayEnd[], boolean, number]>([
-  ['the first of two times', [notSent, lost], true, 4],
-  ['both times', [lost, lost], true, 4],
-  ['the second of three times', [notSent, lost, notSent], true, 4],
-  ['the last time', [lost, notSent], true, 5],
-  ['never', [notSent, notSent], false, 5],
-])('a batch that may have left %s has that time', async (_name, ends, mayHaveLeft, receivedMs) => {
-  const replayed = await replay(ends, 3)
-  expect(
-    replayed.kind === 'lost' && [replayed.mayHaveLeft(1), replayed.superseded(1), replayed.receivedMs],
-  ).toEqual([mayHaveLeft, false, receivedMs])
+it.each<[string, RelayEnd[], boolean, boolean, number]>([
+  ['the first of two times', [notSent, lost], true, true, 4],
+  ['both times', [lost, lost], true, false, 4],
+  ['the second of three times', [notSent, lost, notSent], true, true, 4],
+  ['the last time', [lost, notSent], true, false, 5],
+  ['never', [notSent, notSent], false, false, 5],
+])(
+  'a batch that may have left %s has that time, and is superseded as it was then',
+  async (_name, ends, mayHaveLeft, superseded, receivedMs) => {
+    const replayed = await replay(ends, 3)
+    expect(
+      replayed.kind === 'lost' && [replayed.mayHaveLeft(1), replayed.superseded(1), replayed.receivedMs],
+    ).toEqual([mayHaveLeft, superseded, receivedMs])
+  },
+)
+
+it('a batch that was begun for V2 more often than is known may have left, at the first known time', async () => {
+  const replayed = await replay([notSent, notSent], 3, { isCut: true })
+  expect(replayed.kind === 'lost' && [replayed.mayHaveLeft(1), replayed.receivedMs]).toEqual([true, 4])
+})
+
+it('a reply that V2 did not take all of says nothing of a later request that may have left', async () => {
+  const replayed = await replay([lost, replied(200), lost], 3, { isKept: true })
+  expect(replayed).toMatchObject({ kind: 'lost', receivedMs: 5 })
 })
 
 it('an erased reply counts, whatever was sent later', async () => {

@@ -25,18 +25,18 @@ export function begin(
     const { owner, ids, content, side, keys, refused } = operation
     const name = ids === undefined ? undefined : nameOf(owner, ids)
     const earlier = (name === undefined ? undefined : sameIds.get(name)) ?? []
-    const { known, earlier: sent, idsReused, retired } = judgeArrival(operation, context, earlier)
+    const { known, idsReused, retired, ...others } = judgeArrival(operation, context, earlier)
     const newer = known === undefined ? newerThan(rows.replaced, operation) : undefined
     if (newer !== undefined) {
       const batch = operation.instead ?? 0
-      return () => ({ kind: 'known', batch, running: false, side: 'v2', earlier: sent, newer })
+      return () => ({ kind: 'known', batch, running: false, side: 'v2', ...others, newer })
     }
     if (retired.length > 0) write.retire(retired)
     const left = earlier.filter((one) => !retired.includes(one.batch))
     if (name !== undefined) sameIds.set(name, left)
     if (known !== undefined) {
       const { batch, running, side } = known
-      return () => ({ kind: 'known', batch, running, side, earlier: sent })
+      return () => ({ kind: 'known', batch, running, side, ...others })
     }
     const batch = rows.numbers[begun++] ?? 0
     // Times of receipt never run backwards, whatever a clock does: a later mark never has an earlier time.

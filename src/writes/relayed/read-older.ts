@@ -7,7 +7,7 @@ import { type Plan, planStored } from '../plan.ts'
 import { createReadBack, type ReadBackParts } from '../read-back.ts'
 import { replyContextOf, toReplyPart } from '../reply-part.ts'
 import { settlementOf } from '../settlement-policy.ts'
-import { decodeStoredRequest, type StoredRequest } from '../stored-request.ts'
+import { decodeStoredRequest, type StoredRequest, wasOnV2 } from '../stored-request.ts'
 
 /** Reads the mark of a learner and event; both in the form of V3. */
 export interface MarkReaders {
@@ -93,7 +93,7 @@ async function readOne(
   if (planned?.record === undefined || kept === undefined)
     return { position, state: 'unknown', answer: kept?.answer, reason: 'unreadable', deadLetter: true }
   const { record } = planned
-  const outcome = await createReadBack(toParts(context, record, reading))(
+  const outcome = await createReadBack(toParts(context, record, reading, wasOnV2(request)))(
     record,
     (resolve) => resolve({ kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined }),
     'connectionLost',
@@ -113,6 +113,7 @@ function toParts(
   { clock, echoes, journal, nowMs }: WriteContext,
   record: V3Record,
   { partner, readers, deadlineMs }: OlderReading,
+  isOnV2: boolean,
 ): ReadBackParts {
   const leftMs = (): number => deadlineMs - clock.nowMs()
   let isV3Silent = false
@@ -130,8 +131,9 @@ function toParts(
     leftMs,
     spacingMs: partner.readBackAfterMs.length === 0 ? UNSCHEDULED_MS : partner.readBackAfterMs,
     knowledge: () => ({
-      ...echoes.knowledge(partner.bodyProfile === 'full'),
+      ...echoes.knowledge(partner.bodyProfile === 'full', { withConfirmed: !isOnV2 }),
       anyAge: nowMs() < journal.readBackUntilMs,
+      byV2: isOnV2,
     }),
   }
 }

@@ -15,7 +15,7 @@ export type ReplayedRelay =
   | {
       /** There is no reply to give: V3 serves the batch in its place. */
       readonly kind: 'lost'
-      /** When V2 was first sent what it may have applied; undefined: that is not kept any longer. */
+      /** When the first of the requests came that V2 may have applied, or else the last of all; undefined: that is not kept any longer. */
       readonly receivedMs: number | undefined
       /** True for a record that V2 may have applied. */
       readonly mayHaveLeft: (position: number) => boolean
@@ -23,45 +23,80 @@ export type ReplayedRelay =
       readonly superseded: (position: number) => boolean
     }
 
+/** The requests with one batch that were begun for V2. */
+export interface RelayedBefore {
+  /** Their numbers, the newest first. V2 may have applied the batch with any of them. */
+  readonly batches: readonly number[]
+  /** The oldest are not among them. */
+  readonly isCut: boolean
+}
+
 /**
- * Waits for the requests to V2 with this batch that are under way, on whichever instance, and gives the reply to the last one that was
- * kept. `batches`: their numbers, the newest first; V2 may have applied the batch with any of them. Errors: `ADP_OUTCOME_UNKNOWN` when one
- * takes longer than the budget; `ADP_JOURNAL_LOST` when a reply was kept and is erased; those of `checkToken`; those of the journal.
+ * Waits for the requests to V2 with this batch that are under way, on whichever instance, and gives V2's reply: the last one, unless a later
+ * request may have changed what it says. Errors: `ADP_OUTCOME_UNKNOWN` when they take longer than the budget; `ADP_JOURNAL_LOST` when the
+ * reply was kept and is erased; those of `checkToken`; those of the journal.
  */
 export async function replayRelayed(
   context: WriteContext,
   authorisation: Authorisation,
   plan: Plan,
-  batches: readonly number[],
+  { batches, isCut }: RelayedBefore,
 ): Promise<ReplayedRelay> {
-  const { budgetMs } = authorisation.partner
-  const sent = await Promise.all(batches.map((batch) => loadEnded(context, batch, budgetMs)))
-  for (const stored of sent) {
-    const reply = decodeKeptReply(stored?.records[0]?.answer)
-    if (stored === undefined || reply === undefined) continue
+  const deadlineMs = context.clock.nowMs() + authorisation.partner.budgetMs
+  const count = plan.records.length
+  const unanswered: (StoredBatch | undefined)[] = []
+  // One after another: a reply may have megabytes.
+  for (const batch of batches) {
+    const stored = await loadEnded(context, batch, deadlineMs)
+    if (stored === undefined || !stored.records.some(hadKeptReply)) {
+      unanswered.push(stored)
+      continue
+    }
+    const mayHaveLeft = unanswered.some((later) => hasLeft(later))
+    const reply = decodeKeptReply(stored.records[0]?.answer)
+    // Where V2 did not take all of it, a later request may have been taken.
+    if (mayHaveLeft && (reply === undefined || !isTakenWhole(reply, count)))
+      return toLost(unanswered, count, false)
+    // Nothing has watched for newer records of its keys since the reply was kept, so a read could not tell which mark is to stay.
+    if (reply === undefined) throw forgotten()
     const asParts = { ...stored, records: toParts(reply, plan) }
     await checkToken(context, authorisation, asParts, plan)
     return { kind: 'kept', reply, tally: tallyOf(asParts) }
   }
-  // Nothing has watched for newer records of its keys since the reply was kept, so a read could not tell which mark is to stay.
-  if (sent.some((stored) => stored?.records.some(hadKeptReply))) throw forgotten()
-  return toLost(sent, plan.records.length)
+  return toLost(unanswered, count, isCut)
 }
 
-/** What the requests without a reply leave open. Each supersedes the one before, so the newest shows what was newer than all. */
-function toLost(sent: readonly (StoredBatch | undefined)[], count: number): ReplayedRelay {
-  const [newest] = sent
+/** True for a request of which V2 may have applied something. */
+const hasLeft = (stored: StoredBatch | undefined): boolean =>
+  stored?.records.some(({ state }) => state !== 'refused') !== false
+
+function isTakenWhole(reply: KeptReply, count: number): boolean {
+  const states = statesOfParts(reply)
+  return states?.length === count && states.every((state) => state === 'confirmed')
+}
+
+/** What requests without a reply leave open, the newest first; `isCut`: there were older ones, of which nothing is known. */
+function toLost(
+  requests: readonly (StoredBatch | undefined)[],
+  count: number,
+  isCut: boolean,
+): ReplayedRelay {
   const isEach = (stored: StoredBatch): boolean => stored.records.length === count
   const mayHaveLeft = (stored: StoredBatch | undefined, position: number): boolean =>
     stored?.records[isEach(stored) ? position : 0]?.state !== 'refused'
-  const left = sent.filter((stored) => stored?.records.some(({ state }) => state !== 'refused') !== false)
-  const times = (left.length > 0 ? left : [newest]).flatMap((stored) => stored?.receivedMs ?? [])
+  const left = requests.filter(hasLeft)
+  const times = (isCut ? requests : left.length > 0 ? left : requests.slice(0, 1)).flatMap(
+    (stored) => stored?.receivedMs ?? [],
+  )
   return {
     kind: 'lost',
     receivedMs: times.length === 0 ? undefined : Math.min(...times),
-    superseded: (position) =>
-      newest !== undefined && isEach(newest) && newest.records[position]?.superseded === true,
-    mayHaveLeft: (position) => sent.some((stored) => mayHaveLeft(stored, position)),
+    // A request that was sent supersedes the ones before; one that was not supersedes nothing.
+    superseded: (position) => {
+      const last = left.find((stored) => mayHaveLeft(stored, position)) ?? requests[0]
+      return last !== undefined && isEach(last) && last.records[position]?.superseded === true
+    },
+    mayHaveLeft: (position) => isCut || requests.some((stored) => mayHaveLeft(stored, position)),
   }
 }
 
@@ -73,15 +108,15 @@ export const forgotten = (): AdapterError =>
   )
 
 async function loadEnded(
-  { journal, predecessors }: WriteContext,
+  { journal, predecessors, clock }: WriteContext,
   batch: number,
-  budgetMs: number,
+  deadlineMs: number,
 ): Promise<StoredBatch | undefined> {
   const stored = await journal.load(batch)
   const open = stored?.records.filter(({ state }) => state === 'open') ?? []
   if (open.length === 0) return stored
   const refs = open.map(({ position }) => ({ batch, position }))
-  if (await predecessors.until(refs, budgetMs)) return journal.load(batch)
+  if (await predecessors.until(refs, deadlineMs - clock.nowMs())) return journal.load(batch)
   throw new AdapterError(
     'ADP_OUTCOME_UNKNOWN',
     'The same batch is still being sent to V2, and its records may be applied. Send it again later for its answer.',

@@ -67,6 +67,32 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.begin(onV2(['a'], 'one'))).toMatchObject({ kind: 'known', batch: first.batch })
     })
 
+    promise(
+      'takes bytes for a new batch once their client had an answer to the last of them',
+      async (journal) => {
+        const [first, second] = [
+          await beginNew(journal, onV2(['a'], 'ids')),
+          await beginNew(journal, onV2(['a'], 'ids')),
+        ]
+        journal.answered(first)
+        await beginNew(journal, onV2(['b'], 'ids'))
+        const again = batchOf(['a'], { name: 'ids' })
+        expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch: second })
+        journal.answered(second)
+        await beginNew(journal, onV2(['b'], 'ids'))
+        expect(await journal.begin(again)).toMatchObject({ kind: 'new' })
+      },
+    )
+
+    promise('says where it does not look through all that V2 was sent', async (journal) => {
+      for (let time = 0; time < 99; time += 1) await beginNew(journal, onV2(['a'], 'one'))
+      const again = batchOf(['a'], { name: 'one' })
+      expect((await journal.find(again))?.isCut).toBeUndefined()
+      const batch = await beginNew(journal, onV2(['a'], 'one'))
+      expect(await journal.find(again)).toMatchObject({ batch, isCut: true })
+      expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch, isCut: true })
+    })
+
     promise('gives no place before newer records of its keys', async (journal, opener) => {
       const first = await beginNew(journal, onV2(['a', 'b'], 'one'))
       const lost = await beginNew(journal, onV2(['a', 'b'], 'one'))
