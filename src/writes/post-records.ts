@@ -14,7 +14,6 @@ import {
 } from '../v3/index.ts'
 import { isDenial } from './denial.ts'
 import type { FirstStep } from './first-step.ts'
-import type { SentBefore } from './read-back.ts'
 
 /** One record to be posted. */
 export interface WriteTask {
@@ -59,6 +58,12 @@ export interface Permission {
   maySend(): boolean
   /** Asks the journal after `maySend` gave false; resolves false where the records are not this run's any longer. */
   renew(): Promise<boolean>
+}
+
+/** A record that was sent before this run. */
+export interface SentBefore {
+  /** By the clock, it was not sent after this; default now. */
+  readonly sentMs: number | undefined
 }
 
 /** Posts one record, and again where it was not applied and that may help. */

@@ -1,6 +1,6 @@
 import { compareReadBack, type ReadBackKnowledge, toReadBackFilter } from '../translate/index.ts'
 import type { PostOutcome, ReadOutcome, UnknownReason, V3Record, V3Reply } from '../v3/index.ts'
-import type { PostOnce } from './post-records.ts'
+import type { PostOnce, SentBefore } from './post-records.ts'
 
 /** The parts that a read-back works with. */
 export interface ReadBackParts {
@@ -22,12 +22,6 @@ export interface ReadBackParts {
   readonly onProof?: (record: V3Record, shown: Pick<V3Reply, 'RecordedOn' | 'Qualifier'>) => void
   /** The time from the loss of an answer to the first read that shows the mark, ms. */
   readonly onVisible?: (afterMs: number) => void
-}
-
-/** A record that was sent before this run. */
-export interface SentBefore {
-  /** By the clock, it was not sent after this; default now. */
-  readonly sentMs: number | undefined
 }
 
 type Seen = ReturnType<typeof compareReadBack>
