@@ -11,7 +11,7 @@ export interface CallParts {
   readonly registry: Pick<PartnerRegistry, 'of' | 'partners'>
   readonly rateLimits: RateLimits
   readonly accepted: AcceptedCredentials
-  /** Undefined: there is no journal. */
+  /** Undefined: no journal is configured. */
   readonly journal: ComparisonJournal | undefined
   /** Aborts when the adapter stops. */
   readonly stopped: AbortSignal
@@ -46,7 +46,10 @@ function toCalls({ registry, rateLimits, accepted, journal, stopped }: CallParts
   }
   const opened = (): ComparisonJournal => {
     if (journal !== undefined) return journal
-    throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'There is no journal.')
+    throw new AdapterError(
+      'ADP_JOURNAL_UNAVAILABLE',
+      'No journal is configured, so live comparison keeps nothing.',
+    )
   }
   return {
     authorise: async (client) => {

@@ -6,7 +6,7 @@ import { createCheckTally } from './check-tally.ts'
 import { headOf, type Note } from './messages.ts'
 import type { ThreadStores } from './thread-stores.ts'
 
-/** Takes what is found to the journal, as evidence for the advice on the next step. Undefined: there is no journal. */
+/** Takes what is found to the journal, as evidence for the advice on the next step. Undefined: no journal is configured. */
 export function createEvidence(
   store: ThreadStores['evidence'] | undefined,
   note: (note: Note) => void,

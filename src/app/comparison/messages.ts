@@ -40,7 +40,7 @@ export interface ThreadStart extends ThreadSettings {
   readonly timeouts: UpstreamTimeouts & { readonly acquireMs: number }
   /** What the date of the adapter is ahead of the machine's, ms. */
   readonly aheadMs: number
-  /** False: there is no journal, so the pace is that of this process, and nothing is kept. */
+  /** False: no journal is configured, so the pace is that of this process, and nothing is kept. */
   readonly hasStore: boolean
   /** True: the thread also posts whole comparisons. */
   readonly isObserved: boolean

@@ -92,6 +92,7 @@ export function runComparison(
     stopped: stop.signal,
     toV3Registrations: (path, query) => toRegistrations(baseUrl, path, query),
     onCall: (partner, side, status) => note({ kind: 'called', partner, side, status }),
+    // One that is not noted is noted with the next answer.
     onAccepted: (client) => void caller.call('accepted', toPostedClient(client)).catch(() => undefined),
   })
   const limits = (): BatchLimits => settings.limits
