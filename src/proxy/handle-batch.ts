@@ -43,7 +43,9 @@ export const handleBatch: Handle = async (context, exchange) => {
       accept: '',
     }
     const plan = await planWrites(write, body, partner, receivedMs, limits, slices)
-    note.decoded(plan.records.map(({ key, record }) => ({ key, code: record?.AttendanceCode.ExternalID })))
+    note.decoded(() =>
+      plan.records.map(({ key, record }) => ({ key, code: record?.AttendanceCode.ExternalID })),
+    )
     const planned = { request: write, body, receivedMs, plan, slices }
     const seconds = secondsOverBudget(context, authorisation, plan)
     expectCurrent(entry)

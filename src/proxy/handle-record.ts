@@ -32,7 +32,9 @@ export const handleRecord: Handle = async (context, exchange) => {
       accept: request.headers.accept ?? '',
     }
     const plan = await planWrites(write, body, partner, receivedMs, limits, slices)
-    note.decoded(plan.records.map(({ key, record }) => ({ key, code: record?.AttendanceCode.ExternalID })))
+    note.decoded(() =>
+      plan.records.map(({ key, record }) => ({ key, code: record?.AttendanceCode.ExternalID })),
+    )
     const served = isV3Offered(context, exchange) ? noteServed(context, exchange) : undefined
     const openReply: OpenReply = (_form, _newId, timing) => createRecordReply(response, timing)
     expectCurrent(entry)

@@ -86,7 +86,7 @@ export async function handleRelayedWrite(
 
 function noteRead({ note }: LegacyExchange, write: RelayedWrite | undefined): void {
   if (write === undefined) note.unreadable()
-  else note.decoded(write.keys.map((key, at) => ({ key, code: write.codes[at] })))
+  else note.decoded(() => write.keys.map((key, at) => ({ key, code: write.codes[at] })))
 }
 
 async function relayKnown(

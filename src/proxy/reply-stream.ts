@@ -22,7 +22,7 @@ export class ReplyStream implements Reply {
   private readonly replies: (PartReply | undefined)[]
   private next = 0
   private begun = false
-  private scheduled = false
+  private timer: NodeJS.Timeout | undefined
 
   /** `timing` gives the value of `Server-Timing` at the time when the head is sent. */
   constructor(
@@ -55,6 +55,7 @@ export class ReplyStream implements Reply {
 
   async end(): Promise<void> {
     this.begun = true
+    clearTimeout(this.timer)
     let text = this.takeReady()
     while (this.replies[this.next] !== undefined) {
       this.write(text)
@@ -67,10 +68,9 @@ export class ReplyStream implements Reply {
   }
 
   private schedule(): void {
-    if (this.scheduled || this.replies[this.next] === undefined) return
-    this.scheduled = true
-    setTimeout(() => {
-      this.scheduled = false
+    if (this.timer !== undefined || this.replies[this.next] === undefined) return
+    this.timer = setTimeout(() => {
+      this.timer = undefined
       this.write(this.takeReady())
       this.schedule()
     }, COALESCE_MS)

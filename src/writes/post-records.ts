@@ -92,8 +92,11 @@ export async function postRecords(
       return
     }
     released = true
-    for (const [earlier, held] of denied) onOutcome(earlier, held)
-    denied.clear()
+    if (denied.size > 0) {
+      for (const [earlier, held] of denied) onOutcome(earlier, held)
+      // Only now: a map that is cleared allocates a new table.
+      denied.clear()
+    }
     onOutcome(position, outcome)
   }
   const run = (list: readonly WriteTask[], stopped: () => boolean): Promise<void> =>

@@ -15,8 +15,8 @@ export interface SeenWrite {
   readonly unit: string
   /** Milliseconds since the epoch. */
   readonly receivedMs: number
-  /** A record that cannot be read has no key. */
-  readonly records: readonly { readonly key: string | undefined; readonly code: string | undefined }[]
+  /** Called at once where they are counted. A record that cannot be read has no key. */
+  readonly records: () => readonly { readonly key: string | undefined; readonly code: string | undefined }[]
 }
 
 /** Notes what the advice on the next step of a partner needs to know of its writes. No text of a write is kept. */
@@ -92,14 +92,19 @@ export function createLiveSeen({ store, clock, onFailure }: LiveSeenOptions): Li
       const seen = note.sides[side]
       seen.batches += 1
       countText(seen.schools, unit)
-      for (const { key, code } of records) {
+      const all = records()
+      const codes = new Set<string>()
+      for (const { key, code } of all) {
         if (key !== undefined) countText(seen.records, key)
-        if (code === undefined || code.length > MAX_CODE_LENGTH || seen.codes.size >= MAX_CODES) continue
+        if (code !== undefined) codes.add(code)
+      }
+      for (const code of codes) {
+        if (code.length > MAX_CODE_LENGTH || seen.codes.size >= MAX_CODES) continue
         const name = codeFingerprint(code)
         if (name !== undefined) seen.codes.add(name)
       }
       const minute = Math.floor(receivedMs / 60_000)
-      note.minutes.set(minute, (note.minutes.get(minute) ?? 0) + records.length)
+      note.minutes.set(minute, (note.minutes.get(minute) ?? 0) + all.length)
     },
     unreadable: (partner, revision) => {
       const note = noteOf(partner, revision)

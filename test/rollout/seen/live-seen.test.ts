@@ -35,7 +35,7 @@ const write = (from: number, count: number, given: Partial<SeenWrite> = {}): See
   side: 'v2',
   unit: 'school-1',
   receivedMs: 60_000,
-  records: Array.from({ length: count }, (_, index) => ({ key: `key ${from + index}`, code: 'N' })),
+  records: () => Array.from({ length: count }, (_, index) => ({ key: `key ${from + index}`, code: 'N' })),
   ...given,
 })
 const stopAll = (instances: readonly LiveSeen[]): Promise<unknown> =>
@@ -50,7 +50,7 @@ describe('what was seen of a partner', () => {
     other?.wrote(
       write(0, 3, {
         side: 'v3',
-        records: [
+        records: () => [
           { key: 'a', code: 'L' },
           { key: undefined, code: undefined },
         ],
