@@ -11,7 +11,7 @@ import { peakRss } from './peak-rss.ts'
 
 // As src/cli/main.ts does.
 setFlagsFromString('--no-allocation-site-pretenuring')
-setFlagsFromString('--heap-growing-percent=40')
+setFlagsFromString('--heap-growing-percent=60')
 const [, , , , v2, percent] = process.argv
 const served = v2 === undefined ? 'v3' : percent === undefined ? 'legacy' : 'shadow'
 const app = createApp(

@@ -16,7 +16,7 @@ if (major < 24 || (major === 24 && minor < 15)) {
   setFlagsFromString('--no-allocation-site-pretenuring')
   // Old objects are collected once they have grown by two fifths. V8 would wait until they have doubled: pages of reads, large strings
   // that are dead at once, took 50 MiB more. A fifth is too little for writes that wait for the commits of a journal (decision 001).
-  setFlagsFromString('--heap-growing-percent=40')
+  setFlagsFromString('--heap-growing-percent=60')
   const { run } = await import('./program.ts')
   process.exitCode = await run(process.argv)
 }
