@@ -1,4 +1,5 @@
 import { nameOf } from '../core/begin.ts'
+import { type Neighbours, settledNeighbours } from '../core/neighbours.ts'
 import type {
   BatchRows,
   BeginRows,
@@ -61,17 +62,7 @@ export function readSettle(
   operations: readonly SettleOperation[],
   further: readonly number[],
 ): Later<SettleRows> {
-  const [batches, positions]: number[][] = [[], []]
-  const [standingBatches, standingPositions]: number[][] = [[], []]
-  for (const operation of operations) {
-    operation.positions.forEach((position, index) => {
-      batches?.push(operation.batch)
-      positions?.push(position)
-      if (!appliedCodes.has(operation.states[index])) return
-      standingBatches?.push(operation.batch)
-      standingPositions?.push(position)
-    })
-  }
+  const applied = settledNeighbours(operations, appliedCodes)
   const locked = queue.add<{
     id: number
     partner: string
@@ -82,16 +73,14 @@ export function readSettle(
   }>('lockSettled', numbers([...new Set([...operations.map(({ batch }) => batch), ...further])]))
   const notOpen = queue.add<{ batch: number; position: number; state: number | null; reason: string | null }>(
     'closed',
-    numbers(batches ?? []),
-    numbers(positions ?? []),
+    ...columns(settledNeighbours(operations)),
   )
   const found =
-    standingBatches?.length === 0
+    applied.length === 0
       ? () => []
       : queue.add<{ batch: number; position: number; state: number; by_batch: number; by_position: number }>(
           'older',
-          numbers(standingBatches ?? []),
-          numbers(standingPositions ?? []),
+          ...columns(applied),
         )
   return () => {
     const closed = new Map<number, Map<number, KeptOutcome>>()
@@ -109,6 +98,10 @@ export function readSettle(
     return { batches: new Map(rows), closed, older }
   }
 }
+
+/** The batches, the first and the last positions as parameters. */
+const columns = (all: readonly Neighbours[]): readonly string[] =>
+  ([0, 1, 2] as const).map((column) => numbers(all.map((neighbours) => neighbours[column])))
 
 /** Queues the reads of one batch with its records; `wanted`: positions that may be opened again. */
 export function readBatch(

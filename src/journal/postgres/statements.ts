@@ -85,15 +85,21 @@ export const statements = {
   lockSettled: `(bigint[]) as
       select id, partner, owner_id, owner, live, side from journal_batches where id = any($1)
       order by id for no key update`,
-  closed: `(bigint[], int[]) as
-      select u.batch, u.position, r.state, r.reason from unnest($1, $2) as u (batch, position)
-      left join journal_records r on r.batch = u.batch and r.position = u.position
+  // The batches of records next to each other, and their first and last positions. Most are all open, which one step into the index shows.
+  closed: `(bigint[], int[], int[]) as
+      select u.batch, p.position, r.state, r.reason
+      from (select * from unnest($1, $2, $3) as u (batch, first, last) where (
+          select count(*) from journal_records o
+          where o.batch = u.batch and o.position between u.first and u.last and ${isOpen('o.')}) <= u.last - u.first
+        offset 0) as u
+      cross join lateral generate_series(u.first, u.last) as p (position)
+      left join journal_records r on r.batch = u.batch and r.position = p.position
       where r.state is distinct from ${stateCodes.open}`,
   // Steps into the index of live records that read these rows alone.
-  older: `(bigint[], int[]) as
+  older: `(bigint[], int[], int[]) as
       select o.batch, o.position, o.state, r.batch as by_batch, r.position as by_position
-      from unnest($1, $2) as u (batch, position)
-      join journal_records r on r.batch = u.batch and r.position = u.position
+      from unnest($1, $2, $3) as u (batch, first, last)
+      join journal_records r on r.batch = u.batch and r.position between u.first and u.last
       cross join (values ${SUPERSEDABLE}) as s (state)
       cross join lateral (select o.batch, o.position, o.state from journal_records o where o.key = r.key and o.live = 1
         and o.state = s.state and (o.batch, o.position) < (r.batch, r.position) offset 0) as o`,

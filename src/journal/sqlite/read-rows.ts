@@ -8,6 +8,7 @@ import type {
   SettleRows,
 } from '../core/rows.ts'
 import { nameOf } from '../core/begin.ts'
+import { settledNeighbours } from '../core/neighbours.ts'
 import { stateCodes } from '../lifecycle.ts'
 import { toSameIds } from '../judge-arrival.ts'
 import type { SummedBatch } from '../schema/row-sums.ts'
@@ -46,20 +47,18 @@ export function readSettle(on: GroupStatements, operations: readonly SettleOpera
   const batches = new Map<number, SettledBatch>()
   const closed = new Map<number, Map<number, KeptOutcome>>()
   const older: OlderRecord[] = []
-  for (const [batch, positions] of positionsByBatch(operations)) {
-    if (positions.length === 0) addBatch(on, batches, batch, 0, -1)
-    forRuns(positions, (from, to) => {
-      // Batch and records with one call: it takes longer than the rows.
-      const open = addBatch(on, batches, batch, from, to)
-      for (let position = from; open !== to - from + 1 && position <= to; position += 1) {
-        const row = on.outcome.get(batch, position) as unknown as [number, string | null] | undefined
-        const kept = row === undefined ? MISSING : { state: row[0], reason: row[1] }
-        if (kept.state === stateCodes.open) continue
-        const known = closed.get(batch) ?? new Map<number, KeptOutcome>()
-        closed.set(batch, known.set(position, kept))
-      }
-    })
+  for (const [batch, first, last] of settledNeighbours(operations)) {
+    // Batch and records with one call: it takes longer than the rows.
+    const open = addBatch(on, batches, batch, first, last)
+    for (let position = first; open !== last - first + 1 && position <= last; position += 1) {
+      const row = on.outcome.get(batch, position) as unknown as [number, string | null] | undefined
+      const kept = row === undefined ? MISSING : { state: row[0], reason: row[1] }
+      if (kept.state === stateCodes.open) continue
+      const known = closed.get(batch) ?? new Map<number, KeptOutcome>()
+      closed.set(batch, known.set(position, kept))
+    }
   }
+  for (const { batch } of operations) if (!batches.has(batch)) addBatch(on, batches, batch, 0, -1)
   for (const [batch, [from, to]] of standingByBatch(operations)) {
     for (const row of on.older.all(batch, from, to) as unknown as number[][]) {
       const [olderBatch = 0, position = 0, state = 0, by = 0] = row
@@ -86,18 +85,6 @@ function addBatch(
   return open
 }
 
-/** The positions that operations settle, each once and in order. */
-function positionsByBatch(operations: readonly SettleOperation[]): ReadonlyMap<number, readonly number[]> {
-  const byBatch = new Map<number, number[]>()
-  for (const { batch, positions } of operations) {
-    const known = byBatch.get(batch)
-    if (known === undefined) byBatch.set(batch, [...positions])
-    else known.push(...positions)
-  }
-  for (const positions of byBatch.values()) positions.sort((one, other) => one - other)
-  return byBatch
-}
-
 /** The first and the last position of each batch that was applied, or may have been. */
 function standingByBatch(operations: readonly SettleOperation[]): ReadonlyMap<number, Place> {
   const ends = new Map<number, Place>()
@@ -109,17 +96,6 @@ function standingByBatch(operations: readonly SettleOperation[]): ReadonlyMap<nu
     }
   }
   return ends
-}
-
-/** Calls `act` for each run of neighbours. */
-function forRuns(positions: readonly number[], act: (from: number, to: number) => void): void {
-  for (let start = 0, end = 0; start < positions.length; start = end) {
-    const from = positions[start] ?? 0
-    let to = from
-    for (end = start + 1; end < positions.length && (positions[end] ?? 0) <= to + 1; end += 1)
-      to = positions[end] ?? to
-    act(from, to)
-  }
 }
 
 /** Reads a batch with its records; undefined: there is none. */

@@ -52,6 +52,8 @@ const FAST = {
   [constants.ZSTD_c_windowLog]: 15,
   [constants.ZSTD_c_hashLog]: 12,
 }
+/** Room for what comes out of a compression is allocated for each: an eighth of what goes in, and at least this. */
+const MIN_ROOM = 2_048
 /** Larger blobs are compressed by zlib's threads, while the caller serves others. */
 const ASYNC_FROM = 65_536
 /** A frame of this size holds a few MiB at the most. */
@@ -122,7 +124,11 @@ function protect(bytes: Uint8Array, key: JournalKey | undefined, place: SealedPl
 }
 
 const compress = (plain: Uint8Array): Uint8Array =>
-  zstdCompressSync(plain, { params: FAST, pledgedSrcSize: plain.length })
+  zstdCompressSync(plain, {
+    params: FAST,
+    pledgedSrcSize: plain.length,
+    chunkSize: Math.max(MIN_ROOM, plain.length >> 3),
+  })
 
 /** Undoes `seal`; others run between the parts of a large blob. Errors: `ADP_CONFIGURATION` without the key; `ADP_JOURNAL_DAMAGED` for bytes that `seal` did not write. */
 export async function unseal(
