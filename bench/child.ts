@@ -66,6 +66,11 @@ export function onCore(command: readonly string[], core: number | undefined): re
     : command
 }
 
+/** Moves a process, and all that it starts from now on, to a core, where the machine allows it. */
+export function pinProcess(process: number, core: number): void {
+  if (canPin) pin(process, core)
+}
+
 function spawnPinned(
   script: string,
   args: readonly (string | number)[],
@@ -84,10 +89,17 @@ function pinThreads(process: number, name: string, core: number): void {
   const ids = readdirSync(folder).filter(
     (id) => readFileSync(join(folder, id, 'comm'), 'utf8').trim() === name.slice(0, 15),
   )
-  for (const id of ids) {
-    const { status, stderr } = spawnSync('taskset', ['-p', '-c', String(core % availableParallelism()), id])
-    if (status !== 0) throw new Error(`the thread ${name} cannot be pinned: ${String(stderr)}`)
-  }
+  for (const id of ids) pin(Number(id), core)
+}
+
+function pin(id: number, core: number): void {
+  const { status, stderr } = spawnSync('taskset', [
+    '-p',
+    '-c',
+    String(core % availableParallelism()),
+    String(id),
+  ])
+  if (status !== 0) throw new Error(`${id} cannot be pinned: ${String(stderr)}`)
 }
 
 function answer(child: ChildProcess, describeFailure: () => string): Promise<Numbers> {

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { missingPostgres, startPostgres } from '../test/support/start-postgres.ts'
 import { type Child, startChild } from './child.ts'
 import type { Row } from './report.ts'
 import { interleave, median, medianRatio } from './rounds.ts'
@@ -33,7 +32,7 @@ interface Measured {
 /**
  * Marks per second through the adapter with each kind of journal, each write durable before it is sent and each outcome before
  * it is told, against the same posts without an adapter. As in the bench of the adapter alone, adapters and peer have one core
- * in turns, clients and upstream the other; so has the thread that writes SQLite. PostgreSQL runs where it can.
+ * in turns, clients and upstream the other; so has the thread that writes SQLite.
  */
 export async function benchJournal(): Promise<Row[]> {
   const all = new Map<string, Measured[]>()
@@ -48,7 +47,6 @@ export async function benchJournal(): Promise<Row[]> {
 /** Measures the processes of one start. */
 async function measureStart(): Promise<Map<string, Measured[]>> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
-  const postgres = missingPostgres() === undefined ? await startPostgres() : undefined
   const children: Child[] = []
   const start = async (script: string, args: readonly (string | number)[], core: number): Promise<Child> => {
     const child = await startChild(script, args, core)
@@ -68,11 +66,9 @@ async function measureStart(): Promise<Map<string, Measured[]>> {
     const sides = new Map<string, Side>([['undici', { worker: poster, driver: poster }]])
     sides.set('none', await adapterWith('none'))
     sides.set('SQLite', await adapterWith(`sqlite:${join(folder, 'journal.db')}`))
-    if (postgres !== undefined) sides.set('PostgreSQL', await adapterWith(await postgres.createDatabase()))
     return await interleave([...sides.keys()], ROUNDS, (name) => measure(sides.get(name)))
   } finally {
     for (const child of children.reverse()) await child.stop()
-    await postgres?.close()
     rmSync(folder, { recursive: true })
   }
 }

@@ -8,6 +8,7 @@ import { benchDecode } from './decode-bench.ts'
 import { benchJournal } from './journal-bench.ts'
 import { benchAdapterMemory, benchDecodeMemory } from './memory-bench.ts'
 import { benchPassThrough } from './pass-through-bench.ts'
+import { benchPostgres } from './postgres-bench.ts'
 import { benchRelay } from './relay-bench.ts'
 import { benchReads } from './read-bench.ts'
 import { benchLatency } from './latency-bench.ts'
@@ -23,6 +24,7 @@ const benches: readonly (readonly [string, () => Promise<Row[]>])[] = [
   ['adapter', benchAdapter],
   ['adapter memory', benchAdapterMemory],
   ['journal', benchJournal],
+  ['journal in PostgreSQL', benchPostgres],
   ['latency', benchLatency],
   ['reads', benchReads],
   ['pass-through', benchPassThrough],

@@ -1,0 +1,100 @@
+import { missingPostgres, startPostgres } from '../test/support/start-postgres.ts'
+import { type Child, pinProcess, startChild } from './child.ts'
+import type { Row } from './report.ts'
+import { interleave, median, medianRatio } from './rounds.ts'
+
+/** The core of adapters, clients and upstream, and that of PostgreSQL. */
+const [SHARED, DATABASE] = [0, 1]
+const CLIENTS = 16
+const ROUND_MS = 2_000
+const STARTS = 2
+const ROUNDS = 5
+const OF_NONE = 0.5
+const MORE_MICROS = 25
+
+const names = ['none', 'PostgreSQL'] as const
+type Name = (typeof names)[number]
+
+interface Measured {
+  readonly marksPerSecond: number
+  /** Processor time of the adapter's process. */
+  readonly cpuMicrosPerMark: number
+}
+
+/**
+ * Marks per second through the adapter with a journal in a PostgreSQL that has a core of its own, against none: adapters, clients and
+ * upstream have the other core, the adapters in turns. Empty where there is no PostgreSQL, or none that can be pinned.
+ */
+export async function benchPostgres(): Promise<Row[]> {
+  if (missingPostgres() !== undefined) return []
+  const all = new Map<Name, Measured[]>()
+  for (let start = 0; start < STARTS; start += 1) {
+    for (const [name, measured] of await measureStart()) {
+      all.set(name, [...(all.get(name) ?? []), ...measured])
+    }
+  }
+  return toRows(all)
+}
+
+/** Measures the processes of one start; the database is new. */
+async function measureStart(): Promise<Map<Name, Measured[]>> {
+  const postgres = await startPostgres()
+  const pid = postgres.server?.pid()
+  const children: Child[] = []
+  try {
+    if (pid === undefined) throw new Error('a PostgreSQL behind DATABASE_URL cannot be moved to a core')
+    // The processes that serve connections are started by this one.
+    pinProcess(pid, DATABASE)
+    const start = async (script: string, args: readonly (string | number)[]): Promise<Child> => {
+      const child = await startChild(script, args, SHARED)
+      children.push(child)
+      return child
+    }
+    const upstream = await start('upstream-process.ts', [])
+    const sideWith = async (journal: string): Promise<readonly [Child, Child]> => {
+      const adapter = await start('adapter-process.ts', [
+        `http://127.0.0.1:${upstream.ready['port'] ?? 0}`,
+        journal,
+      ])
+      return [adapter, await start('load-process.ts', [adapter.ready['port'] ?? 0, CLIENTS, ROUND_MS])]
+    }
+    const sides = {
+      none: await sideWith('none'),
+      PostgreSQL: await sideWith(await postgres.createDatabase()),
+    }
+    // The first rounds compile.
+    for (const name of names) await measure(sides[name])
+    return await interleave(names, ROUNDS, (name) => measure(sides[name]))
+  } finally {
+    for (const child of children.reverse()) await child.stop()
+    await postgres.close()
+  }
+}
+
+async function measure([adapter, clients]: readonly [Child, Child]): Promise<Measured> {
+  const { cpuMs: before = 0 } = await adapter.ask('cpu')
+  const { marks = 0, ms = 0 } = await clients.ask('run')
+  const { cpuMs: after = 0 } = await adapter.ask('cpu')
+  return { marksPerSecond: (marks * 1000) / ms, cpuMicrosPerMark: ((after - before) * 1000) / marks }
+}
+
+function toRows(all: ReadonlyMap<Name, readonly Measured[]>): Row[] {
+  const of = (name: Name, member: keyof Measured): number[] => (all.get(name) ?? []).map((one) => one[member])
+  const noneMicros = of('none', 'cpuMicrosPerMark')
+  const more = median(
+    of('PostgreSQL', 'cpuMicrosPerMark').map((micros, round) => micros - (noneMicros[round] ?? NaN)),
+  )
+  const ofNone = medianRatio(of('PostgreSQL', 'marksPerSecond'), of('none', 'marksPerSecond'))
+  return names.map((name): Row => {
+    const isAim = name === 'PostgreSQL'
+    const micros = isAim ? `+${more.toFixed(1)}` : median(noneMicros).toFixed(1)
+    return {
+      bench: `journal on a core of its own, ${CLIENTS} clients, batches of 30`,
+      candidate: name,
+      value: `${(median(of(name, 'marksPerSecond')) / 1000).toFixed(1)}k marks/s, ${micros} us a mark`,
+      ratio: isAim ? `${ofNone.toFixed(2)} of none` : '',
+      aim: isAim ? `>= ${OF_NONE}, <= +${MORE_MICROS} us` : '',
+      met: isAim ? ofNone >= OF_NONE && more <= MORE_MICROS : undefined,
+    }
+  })
+}
