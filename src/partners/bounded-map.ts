@@ -4,6 +4,8 @@ export class BoundedMap<Key, Value> {
   private readonly maxEntries: number
   /** The key that was used last: it need not be moved to the end. */
   private latest: Key | undefined
+  /** Goes on where the last entry was forgotten: a new iterator would step over the places of all that were deleted before it. */
+  private oldest: Iterator<Key> | undefined
 
   constructor(maxEntries: number) {
     this.maxEntries = maxEntries
@@ -23,10 +25,9 @@ export class BoundedMap<Key, Value> {
     this.entries.set(key, value)
     this.latest = key
     if (this.entries.size <= this.maxEntries) return
-    for (const oldest of this.entries.keys()) {
-      this.entries.delete(oldest)
-      return
-    }
+    this.oldest ??= this.entries.keys()
+    const next = this.oldest.next()
+    if (next.done !== true) this.entries.delete(next.value)
   }
 
   has(key: Key): boolean {

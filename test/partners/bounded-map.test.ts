@@ -1,0 +1,28 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+
+import { BoundedMap } from '../../src/partners/bounded-map.ts'
+
+const LIMIT = 4
+const keys = fc.integer({ min: 0, max: 9 })
+const calls = fc.array(fc.tuple(fc.constantFrom('get', 'set', 'delete'), keys), { maxLength: 300 })
+
+describe('a map with a limit', () => {
+  test('forgets the entry unused for longest, whatever is read, set and deleted', () => {
+    fc.assert(
+      fc.property(calls, (list) => {
+        const map = new BoundedMap<number, number>(LIMIT)
+        // The keys, the one used last at the end.
+        let model: number[] = []
+        for (const [call, key] of list) {
+          if (call === 'get') map.get(key)
+          else if (call === 'set') map.set(key, key)
+          else map.delete(key)
+          const isKept = call === 'set' || (call === 'get' && model.includes(key))
+          model = [...model.filter((one) => one !== key), ...(isKept ? [key] : [])].slice(-LIMIT)
+          for (let one = 0; one <= 9; one += 1) expect(map.has(one)).toBe(model.includes(one))
+        }
+      }),
+    )
+  })
+})
