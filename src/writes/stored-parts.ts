@@ -36,12 +36,13 @@ export async function settleStored(
   reply: Reply,
   slices: Slices,
 ): Promise<void> {
-  // The same answer has the same ids.
-  const replyContext = replyContextOf(request, createReplyIds(replyId))
   for (const record of records) {
-    const planned = plan.records[record.position]
+    const { position } = record
+    const planned = plan.records[position]
     if (planned === undefined) continue
-    reply.settle(record.position, toStoredPart(record, planned, replyContext))
+    // The same answer has the same ids, also when other records of the batch have other answers by then.
+    const contextOf = (): ReplyContext => replyContextOf(request, createReplyIds(replyId, position))
+    reply.settle(position, toStoredPart(record, planned, contextOf))
     if (slices.spend(ANSWER_WORK)) await slices.next()
   }
 }
@@ -64,12 +65,16 @@ const neverSent = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefin
 /** The cost of a stored answer, in bytes of a batch. */
 const ANSWER_WORK = 1_024
 
-function toStoredPart(record: StoredRecord, planned: PlannedRecord, replyContext: ReplyContext): PartReply {
+function toStoredPart(
+  record: StoredRecord,
+  planned: PlannedRecord,
+  contextOf: () => ReplyContext,
+): PartReply {
   // Answered "not applied", its client would send it again for ever.
   if (record.superseded && (record.state === 'refused' || record.state === 'parked'))
-    return toSupersededPart(planned, replyContext)
+    return toSupersededPart(planned, contextOf())
   // Its stored answer says that it was not applied; recovery may post it at any time.
-  if (record.state === 'parked' && isHeld(record)) return toReplyPart(planned, mayBePosted, replyContext)
+  if (record.state === 'parked' && isHeld(record)) return toReplyPart(planned, mayBePosted, contextOf())
   // Without an answer of its own a record was denied together with its whole batch.
-  return decodeAnswer(planned, record) ?? toReplyPart(planned, neverSent, replyContext)
+  return decodeAnswer(planned, record) ?? toReplyPart(planned, neverSent, contextOf())
 }

@@ -148,9 +148,9 @@ export function digestIds(owner: string, { boundary, envelope }: BatchIds): Buff
     .digest()
 }
 
-/** The ids of one reply, in the order in which they are needed: guids that follow from `replyId`. */
-export function createReplyIds(replyId: string): () => string {
-  const start = Number.parseInt(replyId.slice(-8), 16)
+/** The ids of one reply, in the order in which they are needed: guids that follow from `replyId`. `from`: those from there on. */
+export function createReplyIds(replyId: string, from = 0): () => string {
+  const start = Number.parseInt(replyId.slice(-8), 16) + from
   let count = 0
   return () => {
     const last = (start + count) >>> 0

@@ -85,6 +85,23 @@ describe('a stored record', () => {
     expect(parts.map((part) => part.status)).toEqual([status])
     if (code !== undefined) expect(parts[0]?.json).toContain(code)
   }) // prettier-ignore
+
+  it('are the same bytes again when another record of the batch was superseded since', async () => {
+    const both: Plan = { ...plan, records: [plannedRecord(1), plannedRecord(2)] }
+    const last: StoredRecord = { ...refused, position: 1, superseded: true }
+    const partsOf = async (first: StoredRecord): Promise<PartReply | undefined> => {
+      const parts: PartReply[] = []
+      const reply: Reply = {
+        settle: (_index, part) => parts.push(part),
+        begin: () => undefined,
+        hasLeft: () => false,
+        end: () => Promise.resolve(),
+      }
+      await settleStored(request, [first, last], both, reply, createSlicing().open())
+      return parts[1]
+    }
+    expect(await partsOf({ ...refused, superseded: true })).toEqual(await partsOf(refused))
+  })
 })
 
 it('counts stored records by their ends', () => {
