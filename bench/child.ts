@@ -21,7 +21,8 @@ export interface Child {
   stop(): Promise<void>
 }
 
-const canPin = availableParallelism() >= 2 && spawnSync('taskset', ['--version']).status === 0
+/** True where processes can be moved to a core. */
+export const canPin = availableParallelism() >= 2 && spawnSync('taskset', ['--version']).status === 0
 
 /**
  * Starts a script of this folder, pinned to `core` (Linux with two cores or more) or to none, and waits until it is ready. Its
@@ -66,11 +67,6 @@ export function onCore(command: readonly string[], core: number | undefined): re
     : command
 }
 
-/** Moves a process, and all that it starts from now on, to a core, where the machine allows it. */
-export function pinProcess(process: number, core: number): void {
-  if (canPin) pin(process, core)
-}
-
 function spawnPinned(
   script: string,
   args: readonly (string | number)[],
@@ -92,7 +88,8 @@ function pinThreads(process: number, name: string, core: number): void {
   for (const id of ids) pin(Number(id), core)
 }
 
-function pin(id: number, core: number): void {
+/** Moves a process or a thread, and all that it starts from now on, to a core. */
+export function pin(id: number, core: number): void {
   const { status, stderr } = spawnSync('taskset', [
     '-p',
     '-c',

@@ -1,5 +1,6 @@
-import { missingPostgres, startPostgres } from '../test/support/start-postgres.ts'
-import { type Child, pinProcess, startChild } from './child.ts'
+import { findPostgres } from '../test/support/postgres/find-postgres.ts'
+import { startPostgres } from '../test/support/start-postgres.ts'
+import { canPin, type Child, pin, startChild } from './child.ts'
 import type { Row } from './report.ts'
 import { interleave, median, medianRatio } from './rounds.ts'
 
@@ -23,10 +24,13 @@ interface Measured {
 
 /**
  * Marks per second through the adapter with a journal in a PostgreSQL that has a core of its own, against none: adapters, clients and
- * upstream have the other core, the adapters in turns. Empty where there is no PostgreSQL, or none that can be pinned.
+ * upstream have the other core, the adapters in turns. Empty where PostgreSQL cannot be started here, or not be moved to a core.
  */
 export async function benchPostgres(): Promise<Row[]> {
-  if (missingPostgres() !== undefined) return []
+  if (!canPin || findPostgres().kind !== 'binaries') {
+    process.stderr.write('left out: it needs a PostgreSQL of its own that can be moved to a core\n')
+    return []
+  }
   const all = new Map<Name, Measured[]>()
   for (let start = 0; start < STARTS; start += 1) {
     for (const [name, measured] of await measureStart()) {
@@ -42,9 +46,9 @@ async function measureStart(): Promise<Map<Name, Measured[]>> {
   const pid = postgres.server?.pid()
   const children: Child[] = []
   try {
-    if (pid === undefined) throw new Error('a PostgreSQL behind DATABASE_URL cannot be moved to a core')
+    if (pid === undefined) throw new Error('PostgreSQL does not run')
     // The processes that serve connections are started by this one.
-    pinProcess(pid, DATABASE)
+    pin(pid, DATABASE)
     const start = async (script: string, args: readonly (string | number)[]): Promise<Child> => {
       const child = await startChild(script, args, SHARED)
       children.push(child)
