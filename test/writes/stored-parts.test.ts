@@ -44,6 +44,14 @@ const request: StoredRequest = {
   body: Buffer.alloc(0),
 }
 
+/** A reply that collects its parts. */
+const replyInto = (parts: PartReply[]): Reply => ({
+  settle: (_index, part) => parts.push(part),
+  begin: () => undefined,
+  hasLeft: () => false,
+  end: () => Promise.resolve(),
+})
+
 describe('a stored record', () => {
   it.each([
     ['open', { state: 'open' }, { held: true, left: true, retryable: false, unseen: false }],
@@ -71,17 +79,11 @@ describe('a stored record', () => {
     ['denied with its batch', { answer: undefined, retry: 'resend' }, 503, undefined],
   ] as const)('%s, as a part', async (_what, own, status, code) => {
     const parts: PartReply[] = []
-    const reply: Reply = {
-      settle: (_index, part) => parts.push(part),
-      begin: () => undefined,
-      hasLeft: () => false,
-      end: () => Promise.resolve(),
-    }
     const records: StoredRecord[] = [
       { ...refused, ...own },
       { ...refused, position: 7 },
     ]
-    await settleStored(request, records, plan, reply, createSlicing().open())
+    await settleStored(request, records, plan, replyInto(parts), createSlicing().open())
     expect(parts.map((part) => part.status)).toEqual([status])
     if (code !== undefined) expect(parts[0]?.json).toContain(code)
   }) // prettier-ignore
@@ -91,13 +93,7 @@ describe('a stored record', () => {
     const last: StoredRecord = { ...refused, position: 1, superseded: true }
     const partsOf = async (first: StoredRecord): Promise<PartReply | undefined> => {
       const parts: PartReply[] = []
-      const reply: Reply = {
-        settle: (_index, part) => parts.push(part),
-        begin: () => undefined,
-        hasLeft: () => false,
-        end: () => Promise.resolve(),
-      }
-      await settleStored(request, [first, last], both, reply, createSlicing().open())
+      await settleStored(request, [first, last], both, replyInto(parts), createSlicing().open())
       return parts[1]
     }
     expect(await partsOf({ ...refused, superseded: true })).toEqual(await partsOf(refused))
