@@ -168,19 +168,24 @@ async function sendAgain(replay: Replay, records: readonly StoredRecord[]): Prom
     now[position]?.attempts !== (before.records[position]?.attempts ?? 0) + 1
   // Records that other requests have reopened are answered when those have settled them.
   await settleFinal(replay, (record) => !isHeld(record))
-  await runForClient(context, session, reply, {
-    batch,
-    receivedMs,
-    plan,
-    lease: opened.lease,
-    after: opened.after,
-    positions: inOrder(opened.after.keys()),
-    mayHaveLeft: (position) => wasSentMeanwhile(position) || mayHaveLeft(before.records[position]),
-    isChecked: wasOnV2(request) && isReadBack(authorisation.partner),
-    clientWaits: true,
-    replyContext: replyContextOf(request.request, context.newId),
-  })
-  replay.isChecked = true
+  try {
+    await runForClient(context, session, reply, {
+      batch,
+      receivedMs,
+      plan,
+      lease: opened.lease,
+      after: opened.after,
+      positions: inOrder(opened.after.keys()),
+      mayHaveLeft: (position) => wasSentMeanwhile(position) || mayHaveLeft(before.records[position]),
+      isChecked: wasOnV2(request) && isReadBack(authorisation.partner),
+      clientWaits: true,
+      replyContext: replyContextOf(request.request, context.newId),
+    })
+    replay.isChecked = true
+  } catch (cause) {
+    // Another instance has them now: their answer is what it makes of them. The client may know the answer to the others already.
+    if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_LOST') throw cause
+  }
   replay.stored = (await load(context, batch)) ?? replay.stored
 }
 

@@ -1,3 +1,5 @@
+import { setTimeout } from 'node:timers/promises'
+
 import { expect, onTestFinished, test, vi } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
@@ -119,3 +121,27 @@ test.each(['load', 'reopen'] as const)(
     ])
   },
 )
+
+test('product 3: what was answered is answered again while another instance takes the rest of the batch over', async () => {
+  let isDown = true
+  let taken: Promise<void> | undefined
+  const { adapter } = await startWith(
+    (seen, response) => (isDown && seen.body.includes(guid(1)) ? replyWith(503) : echoRecord)(seen, response),
+    (journal) => ({
+      settle: (number, outcomes, lease) => {
+        if (isDown) return journal.settle(number, outcomes, lease)
+        // The other instance ends its records some time after this one has lost them.
+        taken = setTimeout(300).then(() => journal.settle(number, outcomes, lease))
+        return Promise.reject(new AdapterError('ADP_JOURNAL_LOST', 'taken over'))
+      },
+    }),
+  )
+  const first = await postBatch(adapter, batch)
+  expect(statuses(first)).toEqual([503, 201])
+  isDown = false
+  const again = await postBatch(adapter, batch)
+  await taken
+  expect(statuses(again)).toEqual([201, 201])
+  const second = (reply: Reply): unknown => readBatchReply(reply)[1]
+  expect(second(again)).toEqual(second(first))
+})
