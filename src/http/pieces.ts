@@ -37,6 +37,14 @@ export class Pieces {
     return first !== undefined && all.length === 1 ? first : Buffer.concat(all)
   }
 
+  /** `join` into memory that is used again and again, where there is room for it. */
+  joinIn(room: Buffer): Buffer {
+    if (this.size > room.length) return this.join()
+    let at = 0
+    for (const piece of [...this.blocks, ...this.chunks]) at += piece.copy(room, at)
+    return room.subarray(0, at)
+  }
+
   /** `join` for large bodies: other requests are served between the copies. */
   async joinInSlices(slices: Slices): Promise<Buffer> {
     const all = [...this.blocks, ...this.chunks]

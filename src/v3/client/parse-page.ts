@@ -13,6 +13,11 @@ const MAX_ROW_NODES = 4_096
 const MAX_ENVELOPE_NODES = 16_384
 /** The service's pages have 1,000 rows. */
 const MAX_ROWS = 20_000
+/**
+ * Rows are parsed in pieces of about so many bytes: what V8 parses from a text of more than 100 KB, and such a text itself, it puts
+ * among its old objects at once.
+ */
+const PIECE_BYTES = 65_536
 /** Bytes that are parsed, and that are searched, in one turn of the event loop. */
 const GROUP_NODES = 8_192
 const GROUP_BYTES = 262_144
@@ -22,15 +27,47 @@ const [QUOTE, COMMA, OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT
   0x22, 0x2c, 0x5b, 0x5c, 0x5d, 0x7b, 0x7d,
 ]
 const VALUE = Buffer.from('"value"')
+const ROWS_START = Buffer.from('"value":[')
+const ROWS_END = Buffer.from('}]')
+const BETWEEN_ROWS = Buffer.from('},{"')
 const BOM = Buffer.from('\ufeff')
 
 /**
  * Parses the JSON of a reply to a read; undefined where it is none, or holds more than any page does. `later` runs work in a turn
- * of the event loop of its own; without it nothing waits.
+ * of the event loop of its own; without it nothing waits. `body` may be overwritten once this has returned.
  */
 export function parsePage(body: Buffer, later?: (act: () => void) => void): Promise<unknown> {
   const isSmall = body.length <= SMALL_BYTES || hasFewNodes(body)
-  return isSmall ? Promise.resolve(parseJson(body.toString('utf8'))) : parseInGroups(body, later)
+  // The caller uses its bytes again once this has returned.
+  if (!isSmall) return parseInGroups(Buffer.from(body), later)
+  const inPieces = body.length > PIECE_BYTES ? parseInPieces(body) : undefined
+  return Promise.resolve(inPieces ?? parseJson(body.toString('utf8')))
+}
+
+/**
+ * `JSON.parse` for a compact text of which the rows of `value` are parsed in pieces; undefined where it cannot be cut. A cut is only
+ * a guess: it may lie in a string or within a row. But then neither side of it is a list of values, and where both are, so is the
+ * whole, of the values of both.
+ */
+function parseInPieces(bytes: Buffer): unknown {
+  const start = bytes.indexOf(ROWS_START) + ROWS_START.length
+  const end = bytes.lastIndexOf(ROWS_END) + 1
+  if (start < ROWS_START.length || end <= start) return undefined
+  const tail = bytes.toString('utf8', end)
+  // A later member of the same name, however its name is written, would count in place of the rows.
+  if (tail.includes('"value"') || tail.includes('\\')) return undefined
+  const envelope = parseJson(bytes.toString('utf8', 0, start) + tail)
+  if (typeof envelope !== 'object' || envelope === null) return undefined
+  if (!('value' in envelope) || !isEmptyList(envelope.value)) return undefined
+  const rows: unknown[] = []
+  for (let from = start, to = end; from < end; from = to + 1) {
+    const cut = bytes.indexOf(BETWEEN_ROWS, from + PIECE_BYTES)
+    to = cut === -1 || cut >= end ? end : cut + 1
+    const piece = parseJson(`[${bytes.toString('utf8', from, to)}]`)
+    if (!Array.isArray(piece)) return undefined
+    for (const row of piece) rows.push(row)
+  }
+  return { ...envelope, value: rows }
 }
 
 /** Parses a large collection in groups of rows, one in a turn of the event loop. As `parsePage`, whatever its size. */

@@ -80,6 +80,43 @@ describe('parsePage', () => {
     expect(await slotsOf(20_000)).toBeGreaterThanOrEqual(8)
   })
 
+  it('gives what JSON.parse gives where it cuts the rows into pieces', async () => {
+    // Where a cut may be guessed wrong: in a string, in a list within a row, after a member of the same name.
+    const text = fc.constantFrom('},{', '},{"', '}]', '"value":[', '"value"', '\\', '[', 'é', '')
+    const row = fc.oneof(
+      fc.record({ text, list: fc.array(fc.record({ text, n: fc.nat() }), { minLength: 2, maxLength: 3 }) }),
+      fc.record({ value: fc.array(fc.record({ text })) }),
+      text,
+    )
+    // Rows of filling, of which the first shifts the others: some 130 KB with few values, so that there are cuts.
+    const rows = fc.tuple(fc.array(row, { minLength: 1, maxLength: 4 }), fc.nat(200)).map(([own, shift]) => {
+      const fill = (length: number): object => ({ filling: 'x'.repeat(length) })
+      const part = (): unknown[] => [fill(200), ...own]
+      return [fill(shift), ...Array.from({ length: Math.ceil(600 / own.length) }, part).flat()]
+    })
+    const members = fc.tuple(
+      fc.subarray(['"@odata.context":"c"', '"a":{"value":[{}]}', '"value":1', '"value":[{"b":1}]']),
+      rows,
+      fc.subarray(['"n":"?a}]"', '"list":[{}]', '"value":2', '"v\\u0061lue":[]', '"c":"\\""']),
+    )
+    await fc.assert(
+      fc.asyncProperty(members, async ([before, value, after]) => {
+        const json = `{${[...before, `"value":${JSON.stringify(value)}`, ...after].join()}}`
+        const bytes = Buffer.from(json)
+        const parsed = parsePage(bytes)
+        bytes.fill(0)
+        expect(await parsed).toEqual(JSON.parse(json))
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it.each(['"v\\u0061lue":[]', '"value":[]'])('takes %s after the rows in their place', async (later) => {
+    const rows = Array.from({ length: 400 }, (_, index) => ({ filling: 'x'.repeat(200), index }))
+    const json = `{"value":${JSON.stringify(rows)},${later}}`
+    expect(await parsePage(Buffer.from(json))).toEqual({ value: [] })
+  })
+
   it('refuses a page that holds too much', async () => {
     expect(await parsePage(Buffer.from(`{"value":[${'[],'.repeat(30_000)}[]]}`))).toBeUndefined()
   })
