@@ -24,7 +24,7 @@ export const handleReadMetadata: Handle = (_context, exchange) => {
       `$metadata is offered as ${metadataTypes.join(' and ')}. Accept one of them.`,
     )
   response.setHeader('Vary', 'Accept')
-  sendRead(response, writeLegacyMetadata(type), type)
+  sendRead(response, [writeLegacyMetadata(type)], type)
 }
 
 /** `$format` wins over `Accept` (OData protocol 8.2.1). */
@@ -45,7 +45,7 @@ export const handleReadServiceDocument: Handle = (_context, exchange) => {
   const root = addressOf(request).replace(/\/$/, '')
   const { metadata } = readPreferences('', formatOf(exchange) ?? request.headers.accept ?? '')
   const url = metadata === 'none' ? undefined : `${root}/$metadata`
-  sendRead(response, writeLegacyServiceDocument(url), jsonType(metadata))
+  sendRead(response, [writeLegacyServiceDocument(url)], jsonType(metadata))
 }
 
 /**

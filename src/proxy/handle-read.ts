@@ -85,7 +85,7 @@ function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
         toReadRequest(reads, exchange),
         session,
       )
-      held.take(Buffer.byteLength(body))
+      held.take(lengthOf(body))
       finish(contentType === undefined ? 204 : 200, rows)
       sendRead(response, body, contentType)
       if (isV3Offered(context, exchange)) offerV3Read(context, exchange, toOffered(body, contentType))
@@ -99,8 +99,8 @@ function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
   }
 }
 
-function toOffered(body: string, contentType: string | undefined): OfferedReply | undefined {
-  const bytes = Buffer.from(body)
+function toOffered(pieces: readonly string[], contentType: string | undefined): OfferedReply | undefined {
+  const bytes = Buffer.from(pieces.join(''))
   const status = contentType === undefined ? 204 : 200
   return { status, fields: [], body: bytes.length > MAX_OFFERED_READ_BYTES ? undefined : bytes }
 }
@@ -118,8 +118,12 @@ function toReadRequest(reads: ReadContext, exchange: Exchange): ReadRequest {
   }
 }
 
-/** Answers 200 in the way of an OData 4.0 service, or 204 where nothing has a media type. */
-export function sendRead(response: ServerResponse, body: string, contentType: string | undefined): void {
+/** Answers 200 in the way of an OData 4.0 service, or 204 where nothing has a media type; `body` in pieces. */
+export function sendRead(
+  response: ServerResponse,
+  body: readonly string[],
+  contentType: string | undefined,
+): void {
   if (contentType === undefined) {
     response.writeHead(204, { 'OData-Version': '4.0' })
     response.end()
@@ -127,8 +131,14 @@ export function sendRead(response: ServerResponse, body: string, contentType: st
   }
   response.writeHead(200, {
     'Content-Type': contentType,
-    'Content-Length': Buffer.byteLength(body),
+    'Content-Length': lengthOf(body),
     'OData-Version': '4.0',
   })
-  response.end(body)
+  // Piece by piece: a string of a whole page would be copied once more before it is written.
+  for (const piece of body) response.write(piece)
+  response.end()
 }
+
+/** The length of a body in bytes. */
+const lengthOf = (body: readonly string[]): number =>
+  body.reduce((bytes, piece) => bytes + Buffer.byteLength(piece), 0)

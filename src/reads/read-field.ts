@@ -11,7 +11,7 @@ import type { ReadSession } from './read-upstream.ts'
 const RECORD = /^attendancerecords\(/i
 type FieldValue = string | number | boolean | null | readonly unknown[]
 
-const noContent: ReadAnswer = { body: '', contentType: undefined, rows: 1 }
+const noContent: ReadAnswer = { body: [], contentType: undefined, rows: 1 }
 
 /**
  * `AttendanceRecords(<id>)/<field>`: the value of one field, as text with `/$value`, 204 for null (OData protocol 11.2.4.1);
@@ -37,20 +37,20 @@ export async function readField(
     throw noSuchField()
   if (ending === '$count') {
     if (!Array.isArray(value)) throw noSuchField()
-    return { body: String(value.length), contentType: 'text/plain', rows: 1 }
+    return { body: [String(value.length)], contentType: 'text/plain', rows: 1 }
   }
   planner.checkValue(request.query)
   if (value === null) return noContent
   if (ending === '$value') {
     if (typeof value === 'object') throw noSuchField()
-    return { body: String(value), contentType: 'text/plain', rows: 1 }
+    return { body: [String(value)], contentType: 'text/plain', rows: 1 }
   }
   const { metadata } = readPreferences('', planner.formatOf(request.query) ?? request.accept)
   const root = pathBefore(request.address, segments.length - at)
   const url = `${root}/$metadata#AttendanceRecords(${mark.ExternalID})/${name}`
   const body = withContext(JSON.stringify({ value }), metadata === 'none' ? undefined : url)
   return {
-    body: partner.dataEnvelope ? envelopRecord(body) : body,
+    body: [partner.dataEnvelope ? envelopRecord(body) : body],
     contentType: jsonType(metadata),
     rows: 1,
   }

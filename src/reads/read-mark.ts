@@ -29,7 +29,7 @@ export async function readMark(
   // Full metadata has the type besides the context, not in its place (OData JSON 4.5.1).
   const body = withContext(entity, metadata === 'none' ? undefined : url)
   return {
-    body: partner.dataEnvelope ? envelopRecord(body) : body,
+    body: [partner.dataEnvelope ? envelopRecord(body) : body],
     contentType: jsonType(metadata),
     rows: 1,
   }

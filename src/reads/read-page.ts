@@ -72,7 +72,7 @@ export async function countMarks(
     last: true,
     count: true,
   })
-  return { body: String(count), contentType: 'text/plain', rows: 0 }
+  return { body: [String(count)], contentType: 'text/plain', rows: 0 }
 }
 
 function firstPage(query: string): NextLink {

@@ -17,7 +17,8 @@ export interface ReadRequest {
 
 /** The answer to a read. */
 export interface ReadAnswer {
-  readonly body: string
+  /** The pieces of the body, in order. */
+  readonly body: readonly string[]
   /** Undefined: 204 without content. */
   readonly contentType: string | undefined
   /** Recorded marks in it. */

@@ -116,7 +116,7 @@ async function askV3(
   const address = `http://adapter.invalid${path}`
   const request: ReadRequest = { path, query, address, nextAddress: address, accept, prefer }
   const { body } = await (kind === 'key' ? readMark : readPage)(reads, authorisation, request, session)
-  return { kind: 'answered', status: 200, text: body }
+  return { kind: 'answered', status: 200, text: body.join('') }
 }
 
 async function askV2(

@@ -31,7 +31,7 @@ export function createAdapterAnswers(
     const address = `http://compare.invalid${path}`
     const request = { path, query, address, nextAddress: address, accept: ACCEPT, prefer: '' }
     const { body } = await (kind === 'key' ? readMark : readPage)(context, authorisation, request, session)
-    return answered(body)
+    return answered(body.join(''))
   }
   return async (asked, signal) => {
     if (failures >= MAX_FAILURES) return { kind: 'unknown' }

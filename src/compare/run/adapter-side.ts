@@ -30,7 +30,7 @@ export function createAdapterSide(
         prefer: '',
       }
       const { body } = await readPage(context, authorisation, request, session)
-      return readSidePage(parseAnswer(body))
+      return readSidePage(parseAnswer(body.join('')))
     },
   }
 }

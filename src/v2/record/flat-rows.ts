@@ -1,5 +1,4 @@
 import type { MetadataLevel } from '../http-part/preferences.ts'
-import { envelopRecord } from './data-envelope.ts'
 import { encodeFlatReply, encodeHistories, type FlatReply, type FlatRow } from './flat-reply.ts'
 import { FLAT_TYPE } from './flat-record.ts'
 
@@ -52,20 +51,39 @@ export interface FlatPage {
   readonly dataEnvelope: boolean
 }
 
+/** V8 puts a longer string among its old objects at once. */
+const PIECE_CHARACTERS = 65_536
+
 /**
- * The JSON of a page (OData JSON 12): context, count where asked for, rows, link to the next page. In the envelope the rows,
- * the count (a text there) and the link have the names of OData V2 JSON (OData V2 JSON format 4 and 8).
+ * The JSON of a page (OData JSON 12), in pieces: context, count where asked for, rows, link to the next page. In the envelope the
+ * rows, the count (a text there) and the link have the names of OData V2 JSON (OData V2 JSON format 4 and 8).
  */
-export function encodeFlatPage({ context, metadata, rows, count, next, dataEnvelope }: FlatPage): string {
+export function encodeFlatPage({
+  context,
+  metadata,
+  rows,
+  count,
+  next,
+  dataEnvelope,
+}: FlatPage): readonly string[] {
   const names = dataEnvelope ? oldNames : newNames
   const total = dataEnvelope ? `"${count}"` : String(count)
-  const page = [
+  const first = [
     ...(metadata === 'none' ? [] : [`"@odata.context":${JSON.stringify(context)}`]),
     ...(count === undefined ? [] : [`"${names.count}":${total}`]),
-    `"${names.rows}":[${rows.join(',')}]`,
-    ...(next === undefined ? [] : [`"${names.next}":${JSON.stringify(next)}`]),
+    `"${names.rows}":[`,
   ].join(',')
-  return dataEnvelope ? envelopRecord(`{${page}}`) : `{${page}}`
+  const last = next === undefined ? ']' : `],"${names.next}":${JSON.stringify(next)}`
+  const pieces: string[] = []
+  let piece = dataEnvelope ? `{"d":{${first}` : `{${first}`
+  for (const [index, row] of rows.entries()) {
+    piece += index === 0 ? row : `,${row}`
+    if (piece.length < PIECE_CHARACTERS) continue
+    pieces.push(piece)
+    piece = ''
+  }
+  pieces.push(`${piece}${last}${dataEnvelope ? '}}' : '}'}`)
+  return pieces
 }
 
 const newNames = { count: '@odata.count', rows: 'value', next: '@odata.nextLink' } as const

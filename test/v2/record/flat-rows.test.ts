@@ -75,6 +75,17 @@ describe('encodeFlatPage', () => {
       '{"d":{"__count":"7","results":[{},{}],"__next":"n"}}',
     ],
   ] as const)('%s', (_name, own, json) => {
-    expect(encodeFlatPage(own)).toBe(json)
+    expect(encodeFlatPage(own)).toEqual([json])
+  })
+
+  it('cuts a long page into pieces between its rows', () => {
+    const rows = Array.from({ length: 500 }, (_, index) => JSON.stringify({ index, text: 'x'.repeat(400) }))
+    const pieces = encodeFlatPage({ ...page, rows, next: 'n' })
+    expect(pieces).toHaveLength(4)
+    expect(JSON.parse(pieces.join(''))).toEqual({
+      '@odata.context': 'c',
+      value: rows.map((row) => JSON.parse(row) as unknown),
+      '@odata.nextLink': 'n',
+    })
   })
 })
