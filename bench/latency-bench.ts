@@ -11,16 +11,17 @@ const [MEASURED, BESIDE] = [0, 1]
 /** Records of one batch under way at a time: the adapter's default for a partner. */
 const CONCURRENCY = 16
 const ROUND_MS = 1_000
-const ROUNDS = 7
+const ROUNDS = 15
 const FSYNCS = 50
 const OF_NONE = 1.4
 const OF_SQLITE = 2
 
-const names = ['30 posts', 'none', 'SQLite'] as const
+const names = ['30 posts', 'Express before 30 posts', 'bare converter', 'none', 'SQLite'] as const
 
 /**
  * The time of one batch of 30 of a single client, against the same 30 posts of undici, as many at a time: without a journal,
- * and in SQLite, where the two fsyncs that no batch can do without are measured too and set apart.
+ * and in SQLite, where the two fsyncs that no batch can do without are measured too and set apart. Between them stand what any
+ * adapter must add: Express before the same posts, and Express with the codec and nothing else.
  */
 export async function benchLatency(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
@@ -28,16 +29,27 @@ export async function benchLatency(): Promise<Row[]> {
   const port = upstream.ready['port'] ?? 0
   const posts = await startChild('poster-process.ts', [port, CONCURRENCY, ROUND_MS], MEASURED)
   const children = [upstream, posts]
+  const driverOf = async (server: (typeof children)[number]): Promise<(typeof children)[number]> => {
+    const client = await startChild('load-process.ts', [server.ready['port'] ?? 0, 1, ROUND_MS], BESIDE)
+    children.push(server, client)
+    return client
+  }
   const clientOf = async (journal: string): Promise<(typeof children)[number]> => {
     const adapter = await startChild('adapter-process.ts', [`http://127.0.0.1:${port}`, journal], MEASURED)
     adapter.pinThreads('markbridge-journal', BESIDE)
-    const client = await startChild('load-process.ts', [adapter.ready['port'] ?? 0, 1, ROUND_MS], BESIDE)
-    children.push(adapter, client)
-    return client
+    return driverOf(adapter)
   }
+  const converterOf = async (...kind: string[]): Promise<(typeof children)[number]> =>
+    driverOf(await startChild('converter-process.ts', [port, CONCURRENCY, ...kind], MEASURED))
   try {
     const [none, sqlite] = [await clientOf('none'), await clientOf(`sqlite:${join(folder, 'journal.db')}`)]
-    const drivers = { '30 posts': posts, none, SQLite: sqlite }
+    const drivers = {
+      '30 posts': posts,
+      'Express before 30 posts': await converterOf('posts'),
+      'bare converter': await converterOf(),
+      none,
+      SQLite: sqlite,
+    }
     const fsyncs: number[] = []
     const all = await interleave(names, ROUNDS, async (name) => {
       fsyncs.push(fsyncMs(folder))
@@ -71,11 +83,22 @@ function toRows(all: ReadonlyMap<(typeof names)[number], readonly number[]>, two
   return names.map((name): Row => {
     const value = `${median(of(name)).toFixed(2)} ms`
     const row = { bench: '1 client, one batch of 30, p50', candidate: name }
-    if (name === '30 posts') return { ...row, value, ratio: '', aim: '', met: undefined }
+    const of30Posts = medianRatio(of(name), posts).toFixed(2)
+    if (name !== 'none' && name !== 'SQLite')
+      return { ...row, value, ratio: of30Posts, aim: '', met: undefined }
     const isSqlite = name === 'SQLite'
     const ratio = medianRatio(isSqlite ? of(name).map((ms) => ms - twoFsyncsMs) : of(name), posts)
     const aim = isSqlite ? OF_SQLITE : OF_NONE
     const what = isSqlite ? `without two fsyncs (${twoFsyncsMs.toFixed(2)} ms) ` : ''
-    return { ...row, value, ratio: `${what}${ratio.toFixed(2)}`, aim: `<= ${aim}`, met: ratio <= aim }
+    const beside = isSqlite
+      ? ''
+      : `, ${medianRatio(of(name), of('bare converter')).toFixed(2)} of the converter`
+    return {
+      ...row,
+      value,
+      ratio: `${what}${ratio.toFixed(2)}${beside}`,
+      aim: `<= ${aim}`,
+      met: ratio <= aim,
+    }
   })
 }

@@ -48,6 +48,7 @@ async function openClient(index: number): Promise<Client> {
 
 /** Sends a batch with ids of its own (the same bytes twice would be a repeated request) and reads the reply to its end. */
 async function sendBatch({ socket, request, ids }: Client): Promise<void> {
+  if (socket.destroyed) throw new Error('the server closed the connection between two rounds')
   const start = performance.now()
   sent += 1
   const own = sent.toString(16).padStart(12, '0')
