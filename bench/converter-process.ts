@@ -10,7 +10,7 @@ import { encodeRecord } from '../src/v3/index.ts'
 import { parsePostReply } from '../src/v3/client/parse-post-reply.ts'
 import { serveCommands } from './child.ts'
 import { legacyBatch } from './legacy-batch.ts'
-import { atATime, createPosts, mapping } from './v3-posts.ts'
+import { atATime, createPosts, makeBodies, mapping } from './v3-posts.ts'
 
 // What the latency of the adapter stands against: Express, undici and the codec of the adapter, with nothing of what an adapter is
 // for (limits, order, shares, lost answers, credentials, log). Arguments: the port of the upstream, requests at a time, and `posts`
@@ -50,10 +50,7 @@ async function convert(bytes: Buffer, requestType: string): Promise<Converted> {
 /** The bodies of a batch and its reply, made by the converter itself. */
 async function prepare(): Promise<(bytes: Buffer) => Promise<Converted>> {
   const { bytes, contentType } = legacyBatch(30, 0)
-  const bodies = decodeBatch(bytes, contentType).parts.flatMap(({ record }) => {
-    const v3 = record && toV3Record(record, mapping, '2024-09-05T08:00:00.000Z').record
-    return v3 === undefined ? [] : [encodeRecord(v3, 'full')]
-  })
+  const bodies = makeBodies()
   const reply = await convert(bytes, contentType)
   return async () => {
     await atATime(concurrency, bodies.length, async (index) => {

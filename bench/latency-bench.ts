@@ -2,7 +2,7 @@ import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { startChild } from './child.ts'
+import { type Child, startChild } from './child.ts'
 import type { Row } from './report.ts'
 import { interleave, median, medianRatio } from './rounds.ts'
 
@@ -28,18 +28,18 @@ export async function benchLatency(): Promise<Row[]> {
   const upstream = await startChild('upstream-process.ts', [], BESIDE)
   const port = upstream.ready['port'] ?? 0
   const posts = await startChild('poster-process.ts', [port, CONCURRENCY, ROUND_MS], MEASURED)
-  const children = [upstream, posts]
-  const driverOf = async (server: (typeof children)[number]): Promise<(typeof children)[number]> => {
+  const children: Child[] = [upstream, posts]
+  const driverOf = async (server: Child): Promise<Child> => {
     const client = await startChild('load-process.ts', [server.ready['port'] ?? 0, 1, ROUND_MS], BESIDE)
     children.push(server, client)
     return client
   }
-  const clientOf = async (journal: string): Promise<(typeof children)[number]> => {
+  const clientOf = async (journal: string): Promise<Child> => {
     const adapter = await startChild('adapter-process.ts', [`http://127.0.0.1:${port}`, journal], MEASURED)
     adapter.pinThreads('markbridge-journal', BESIDE)
     return driverOf(adapter)
   }
-  const converterOf = async (...kind: string[]): Promise<(typeof children)[number]> =>
+  const converterOf = async (...kind: string[]): Promise<Child> =>
     driverOf(await startChild('converter-process.ts', [port, CONCURRENCY, ...kind], MEASURED))
   try {
     const [none, sqlite] = [await clientOf('none'), await clientOf(`sqlite:${join(folder, 'journal.db')}`)]

@@ -1,12 +1,8 @@
 import { setFlagsFromString } from 'node:v8'
 
-import { toV3Record } from '../src/translate/index.ts'
-import { decodeBatch } from '../src/v2/index.ts'
-import { encodeRecord } from '../src/v3/index.ts'
 import { cpuMs, serveCommands } from './child.ts'
-import { legacyBatch } from './legacy-batch.ts'
 import { median } from './rounds.ts'
-import { atATime, createPosts, mapping } from './v3-posts.ts'
+import { atATime, createPosts, makeBodies } from './v3-posts.ts'
 
 // The peer of the adapter: the same V3 bodies, made beforehand, straight through undici's `Pool.request`, each reply read
 // whole. Arguments: port, requests at a time, ms, and `tuned` for the V8 that the adapter runs on (src/cli/main.ts).
@@ -14,11 +10,7 @@ import { atATime, createPosts, mapping } from './v3-posts.ts'
 if (process.argv[5] === 'tuned') setFlagsFromString('--no-allocation-site-pretenuring')
 const [port, concurrency, durationMs] = process.argv.slice(2).map(Number)
 const postOne = createPosts(port ?? 0)
-const batch = legacyBatch(30, 0)
-const bodies = decodeBatch(batch.bytes, batch.contentType).parts.flatMap(({ record }) => {
-  const v3 = record === undefined ? undefined : toV3Record(record, mapping, '2024-09-05T08:00:00.000Z').record
-  return v3 === undefined ? [] : [encodeRecord(v3, 'full')]
-})
+const bodies = makeBodies()
 
 let sent = 0
 

@@ -1,6 +1,9 @@
 import { Pool } from 'undici'
 
-import type { RecordMapping } from '../src/translate/index.ts'
+import { type RecordMapping, toV3Record } from '../src/translate/index.ts'
+import { decodeBatch } from '../src/v2/index.ts'
+import { encodeRecord } from '../src/v3/index.ts'
+import { legacyBatch } from './legacy-batch.ts'
 
 /** How a partner's records are translated by default. */
 export const mapping: RecordMapping = {
@@ -9,6 +12,15 @@ export const mapping: RecordMapping = {
   codeType: 'Attendance.Lookup',
   changeProcessName: 'Markbridge',
   unmappedFields: 'report',
+}
+
+/** The V3 bodies of a class of 30, made beforehand. */
+export function makeBodies(): readonly string[] {
+  const { bytes, contentType } = legacyBatch(30, 0)
+  return decodeBatch(bytes, contentType).parts.flatMap(({ record }) => {
+    const v3 = record && toV3Record(record, mapping, '2024-09-05T08:00:00.000Z').record
+    return v3 === undefined ? [] : [encodeRecord(v3, 'full')]
+  })
 }
 
 const headers = {

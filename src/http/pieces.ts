@@ -37,12 +37,12 @@ export class Pieces {
     return first !== undefined && all.length === 1 ? first : Buffer.concat(all)
   }
 
-  /** `join` into memory that is used again and again, where there is room for it. */
-  joinIn(room: Buffer): Buffer {
-    if (this.size > room.length) return this.join()
+  /** As `join`, into a buffer that the caller reuses, unless the bytes do not fit. */
+  joinInto(buffer: Buffer): Buffer {
+    if (this.size > buffer.length) return this.join()
     let at = 0
-    for (const piece of [...this.blocks, ...this.chunks]) at += piece.copy(room, at)
-    return room.subarray(0, at)
+    for (const piece of [...this.blocks, ...this.chunks]) at += piece.copy(buffer, at)
+    return buffer.subarray(0, at)
   }
 
   /** `join` for large bodies: other requests are served between the copies. */

@@ -51,7 +51,7 @@ export interface FlatPage {
   readonly dataEnvelope: boolean
 }
 
-/** V8 puts a longer string among its old objects at once. */
+/** About how long a piece is: V8 allocates strings over 128 KB as large objects, which it collects less often. */
 const PIECE_CHARACTERS = 65_536
 
 /**

@@ -14,8 +14,8 @@ const MAX_ENVELOPE_NODES = 16_384
 /** The service's pages have 1,000 rows. */
 const MAX_ROWS = 20_000
 /**
- * Rows are parsed in pieces of about so many bytes: what V8 parses from a text of more than 100 KB, and such a text itself, it puts
- * among its old objects at once.
+ * About how many bytes of rows are parsed at once. V8 allocates everything that it parses from a text over 100 KB in its old
+ * generation, which it collects rarely.
  */
 const PIECE_BYTES = 65_536
 /** Bytes that are parsed, and that are searched, in one turn of the event loop. */

@@ -20,8 +20,8 @@ const MAX_WHOLE_BYTES = 16_777_216
 /** A larger reply is joined and parsed in a turn of the event loop of its own. */
 const LARGE_BYTES = 65_536
 
-/** Room for a page of 1000 records, which are joined in it one at a time. */
-const ROOM_BYTES = 1_048_576
+/** The size of the buffer in which pages are joined, one after another: one of 1000 records fits. */
+const PAGE_BUFFER_BYTES = 1_048_576
 
 /** The result of one GET. */
 export type ReadOutcome =
@@ -72,7 +72,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
   })
   const upstream = onCall === undefined ? pool : pool.compose(observeReads(onCall, () => clock.nowMs()))
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}${options.below ?? '/Attendance/V3/'}`
-  let room: Buffer | undefined
+  let pageBuffer: Buffer | undefined
   const parse = async (status: number, body: Buffer): Promise<ReadOutcome> => {
     const json = wholePages ? parseJson(body.toString('utf8')) : await parsePage(body, later)
     return json === undefined ? { kind: 'broken', status } : { kind: 'read', json }
@@ -100,8 +100,9 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
           },
         })
         if (later !== undefined && reply.body.size > LARGE_BYTES) await new Promise<void>(later)
-        // What is read from it is read before the event loop turns.
-        const body = reply.body.joinIn((room ??= Buffer.allocUnsafeSlow(ROOM_BYTES)))
+        // Nothing refers to these bytes any longer once the event loop turns.
+        pageBuffer ??= Buffer.allocUnsafeSlow(PAGE_BUFFER_BYTES)
+        const body = reply.body.joinInto(pageBuffer)
         if (isRead(status)) return await parse(status, body)
         return toFailure(status, reply.headers['retry-after'], body.toString('utf8'), nowMs())
       } catch (cause) {
