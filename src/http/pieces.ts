@@ -16,9 +16,24 @@ export class Pieces {
   private blocks: Buffer[] = []
   private chunks: Buffer[] = []
   private chunksSize = 0
+  private buffer: Buffer | undefined
+
+  /** With a `buffer`, bytes are copied into it as they arrive as long as they fit; what is joined may then refer to it. */
+  constructor(buffer?: Buffer) {
+    this.buffer = buffer
+  }
 
   add(chunk: Buffer): void {
+    const { buffer, size } = this
     this.size += chunk.length
+    if (buffer !== undefined) {
+      if (this.size <= buffer.length) {
+        chunk.copy(buffer, size)
+        return
+      }
+      if (size > 0) this.blocks.push(buffer.subarray(0, size))
+      this.buffer = undefined
+    }
     this.chunksSize += chunk.length
     this.chunks.push(chunk)
     if (this.chunks.length < MAX_CHUNKS) return
@@ -32,21 +47,15 @@ export class Pieces {
   }
 
   join(): Buffer {
+    if (this.buffer !== undefined) return this.buffer.subarray(0, this.size)
     const all = [...this.blocks, ...this.chunks]
     const [first] = all
     return first !== undefined && all.length === 1 ? first : Buffer.concat(all)
   }
 
-  /** As `join`, into a buffer that the caller reuses, unless the bytes do not fit. */
-  joinInto(buffer: Buffer): Buffer {
-    if (this.size > buffer.length) return this.join()
-    let at = 0
-    for (const piece of [...this.blocks, ...this.chunks]) at += piece.copy(buffer, at)
-    return buffer.subarray(0, at)
-  }
-
   /** `join` for large bodies: other requests are served between the copies. */
   async joinInSlices(slices: Slices): Promise<Buffer> {
+    if (this.buffer !== undefined) return this.join()
     const all = [...this.blocks, ...this.chunks]
     const [first] = all
     if (first !== undefined && all.length === 1) return first

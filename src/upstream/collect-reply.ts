@@ -22,6 +22,8 @@ export interface CollectOptions {
   readonly signal: AbortSignal | undefined
   /** Called with the status line, once. */
   readonly onStatus: (status: number) => void
+  /** Where the body is collected as far as it fits; the reply refers to it. Undefined: in memory of its own. */
+  readonly buffer?: Buffer
 }
 
 /** The time for a reply is over. */
@@ -51,7 +53,7 @@ class CollectHandler implements Dispatcher.DispatchHandler {
   private readonly reject: (cause: unknown) => void
   private readonly cancel: () => void
   private readonly onAbort: () => void
-  private readonly pieces = new Pieces()
+  private readonly pieces: Pieces
   private controller: Dispatcher.DispatchController | undefined
   private status = 0
   private headers: IncomingHttpHeaders = {}
@@ -65,7 +67,8 @@ class CollectHandler implements Dispatcher.DispatchHandler {
     this.options = options
     this.resolve = resolve
     this.reject = reject
-    const { clock, timeoutMs, signal } = options
+    const { clock, timeoutMs, signal, buffer } = options
+    this.pieces = new Pieces(buffer)
     this.onAbort = () => {
       this.stop(signal?.reason)
     }
@@ -94,6 +97,8 @@ class CollectHandler implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    // Whoever gave the buffer may use it for another reply by now.
+    if (this.done) return
     if (this.pieces.size + chunk.length > this.options.maxBytes)
       this.stop(new errors.ResponseExceededMaxSizeError())
     else this.pieces.add(chunk)

@@ -34,12 +34,11 @@ const BOM = Buffer.from('\ufeff')
 
 /**
  * Parses the JSON of a reply to a read; undefined where it is none, or holds more than any page does. `later` runs work in a turn
- * of the event loop of its own; without it nothing waits. `body` may be overwritten once this has returned.
+ * of the event loop of its own; without it nothing waits.
  */
 export function parsePage(body: Buffer, later?: (act: () => void) => void): Promise<unknown> {
   const isSmall = body.length <= SMALL_BYTES || hasFewNodes(body)
-  // The caller uses its bytes again once this has returned.
-  if (!isSmall) return parseInGroups(Buffer.from(body), later)
+  if (!isSmall) return parseInGroups(body, later)
   const inPieces = body.length > PIECE_BYTES ? parseInPieces(body) : undefined
   return Promise.resolve(inPieces ?? parseJson(body.toString('utf8')))
 }

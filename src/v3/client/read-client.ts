@@ -20,8 +20,11 @@ const MAX_WHOLE_BYTES = 16_777_216
 /** A larger reply is joined and parsed in a turn of the event loop of its own. */
 const LARGE_BYTES = 65_536
 
-/** The size of the buffer in which pages are joined, one after another: one of 1000 records fits. */
+/** The size of a buffer in which a page is collected: one of 1000 records fits. */
 const PAGE_BUFFER_BYTES = 1_048_576
+
+/** Buffers that are kept for the next pages. */
+const MAX_FREE_BUFFERS = 4
 
 /** The result of one GET. */
 export type ReadOutcome =
@@ -72,7 +75,8 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
   })
   const upstream = onCall === undefined ? pool : pool.compose(observeReads(onCall, () => clock.nowMs()))
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}${options.below ?? '/Attendance/V3/'}`
-  let pageBuffer: Buffer | undefined
+  // Chunks that live until their page is whole would be old objects by then, which are collected late.
+  const freeBuffers: Buffer[] = []
   const parse = async (status: number, body: Buffer): Promise<ReadOutcome> => {
     const json = wholePages ? parseJson(body.toString('utf8')) : await parsePage(body, later)
     return json === undefined ? { kind: 'broken', status } : { kind: 'read', json }
@@ -80,6 +84,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
   return {
     get: async (resource, query, credentials, signal, timeoutMs) => {
       let status = 0
+      const buffer = freeBuffers.pop() ?? Buffer.allocUnsafeSlow(PAGE_BUFFER_BYTES)
       try {
         const request: Dispatcher.DispatchOptions = {
           method: 'GET',
@@ -98,17 +103,18 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
           onStatus: (own) => {
             status = own
           },
+          buffer,
         })
         if (later !== undefined && reply.body.size > LARGE_BYTES) await new Promise<void>(later)
-        // Nothing refers to these bytes any longer once the event loop turns.
-        pageBuffer ??= Buffer.allocUnsafeSlow(PAGE_BUFFER_BYTES)
-        const body = reply.body.joinInto(pageBuffer)
+        const body = reply.body.join()
         if (isRead(status)) return await parse(status, body)
         return toFailure(status, reply.headers['retry-after'], body.toString('utf8'), nowMs())
       } catch (cause) {
         if (signal?.aborted === true) throw cause
         if (cause instanceof ReplyOverdueError) return { kind: 'overdue' }
         return lossOf(cause, status)
+      } finally {
+        if (freeBuffers.length < MAX_FREE_BUFFERS) freeBuffers.push(buffer)
       }
     },
     close: () => pool.close(),

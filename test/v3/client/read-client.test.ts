@@ -18,7 +18,7 @@ function reader(url: string, timeouts: { headersMs?: number; bodyMs?: number } =
   return made
 }
 
-const get = (v3: V3Reader, signal = new AbortController().signal): Promise<ReadOutcome> =>
+const get = (v3: V3Reader, signal: AbortSignal = new AbortController().signal): Promise<ReadOutcome> =>
   v3.get('AttendanceRecords', '$top=1', credentials, signal, 20_000)
 
 const unavailable = (
@@ -115,5 +115,32 @@ describe('createV3Reader', () => {
     await upstream.arrived(1)
     gone.abort()
     await expect(asked).rejects.toMatchObject({ name: 'AbortError' })
+  })
+
+  it('keeps pages apart that arrive at the same time, and beside reads that are ended half way', async () => {
+    const rowsOf = (index: number): string[] =>
+      Array<string>(2_000 + 500 * (index % 8)).fill(`${index} ${'x'.repeat(250)}`)
+    const ended = new Map([3, 6, 9].map((index) => [index, new AbortController()]))
+    const upstream = await startUpstream(async ({ index }, response) => {
+      const text = JSON.stringify({ value: rowsOf(index), of: index })
+      for (let at = 0; at < text.length; at += 65_536) {
+        if (at > text.length / 2) ended.get(index)?.abort()
+        response.write(text.slice(at, at + 65_536))
+        await new Promise(setImmediate)
+      }
+      response.end()
+    })
+    const v3 = reader(upstream.url)
+    const outcomes: unknown[] = []
+    // Each begins when the one before has arrived, so that the place of its request is known; four are under way at a time.
+    for (let index = 0; index < 24; index += 1) {
+      outcomes.push(get(v3, ended.get(index)?.signal).catch(() => 'ended'))
+      await upstream.arrived(index + 1)
+    }
+    expect(await Promise.all(outcomes)).toEqual(
+      Array.from({ length: 24 }, (_, index) =>
+        ended.has(index) ? 'ended' : { kind: 'read', json: { value: rowsOf(index), of: index } },
+      ),
+    )
   })
 })
