@@ -77,6 +77,8 @@ export interface AppOverrides {
   readonly compareNice?: number
   /** Observes what live comparisons find. */
   readonly onCompared?: OnCompared
+  /** Called before the first request other than a V2 read that V3 answers: from then on memory is worth its time. */
+  readonly onFirstLoad?: () => void
   /** What `/metrics` shows instead of this process's own: those of all that share a port. */
   readonly renderMetrics?: () => Promise<MetricsText>
 }
@@ -206,6 +208,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     slowClients: createSlowClients(limits.slowClients, systemClock),
     slicing,
     inFlight: createInFlight(),
+    onLoad: once(overrides.onFirstLoad),
     trustedProxies: createAddressList(config.listen.trustedProxies),
     events,
     clock: systemClock,
@@ -374,4 +377,14 @@ function readinessOf(ready: boolean, journal: Journal, stages: StoredStages | un
   if (stages?.describe().some(({ stage }) => stage === 'legacy') === true) return 'ready'
   if (!journal.isAvailable()) return 'journal unavailable'
   return journal.lease() === undefined ? 'journal lease lost' : 'ready'
+}
+
+/** Calls a function the first time it is called. */
+function once(act: (() => void) | undefined): () => void {
+  let next = act
+  return () => {
+    const own = next
+    next = undefined
+    own?.()
+  }
 }

@@ -5,6 +5,7 @@ import { createWorkerWatch } from '../app/watch-workers.ts'
 import { systemClock } from '../clock.ts'
 import { type Config, journalUrlOf, loadConfig, readEnvironment, warningsOf } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
+import { endMemorySaver } from './memory-saver.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
 import { createFileWatch } from './watch-files.ts'
 import { runWorker } from './workers/run-worker.ts'
@@ -27,7 +28,9 @@ export async function runServe({ config: path, workers, watch, ...flags }: Serve
   const logLevel = readEnvironment().logLevel ?? 'info'
   if (cluster.isWorker) {
     const { createApp } = await import('../app.ts')
-    await runWorker((config, overrides) => createApp(config, { logLevel, ...overrides }))
+    await runWorker((config, overrides) =>
+      createApp(config, { logLevel, onFirstLoad: endMemorySaver, ...overrides }),
+    )
     return
   }
   if (watch && path === undefined)
@@ -72,7 +75,7 @@ interface Adapter {
 
 async function startHere(config: Config, logLevel: string): Promise<Adapter> {
   const { createApp } = await import('../app.ts')
-  const app = createApp(config, { logLevel })
+  const app = createApp(config, { logLevel, onFirstLoad: endMemorySaver })
   const { url } = await app.listen()
   return { url, reload: app.reload, stop: () => app.close() }
 }

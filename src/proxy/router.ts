@@ -8,7 +8,7 @@ import { pathBefore, type RequestTarget, takeTarget } from '../http/request-targ
 import type { Events } from '../observability/events.ts'
 import type { Partner } from '../partners/partner.ts'
 import { unitOf } from '../partners/unit.ts'
-import type { Side, StageEntry } from '../rollout/index.ts'
+import type { RequestKind, Side, StageEntry } from '../rollout/index.ts'
 import { readMethods, refuseMethod } from './allowed-paths.ts'
 import type { ProxyContext } from './context.ts'
 import { sendError } from './error-reply.ts'
@@ -26,6 +26,8 @@ import { findRoute, handlerOf, kindOf, methodsOf, type Route } from './routes.ts
 import { watchClient } from './watch-client.ts'
 
 const operationMethods = ['GET', 'HEAD']
+/** Reads of V2 that the adapter answers from V3. */
+const readKinds: ReadonlySet<RequestKind> = new Set(['readFilter', 'readKey', 'documents', 'registrations'])
 
 /** What the target of a request says, read once. */
 interface Locals extends Record<string, unknown> {
@@ -107,6 +109,7 @@ export function createProxyApp(
         kind === 'v3Path' ? undefined : response.locals.marker,
         request,
       )
+      if (side === 'v2' || !readKinds.has(kind)) context.onLoad()
       if (kind === 'otherV2') checkOther(context, side, request, response)
       const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
       const copy = copyOf(context, client.partner, request, response, receivedMs)

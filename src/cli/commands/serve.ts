@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 
+import { startMemorySaver } from '../memory-saver.ts'
 import type { ServeOptions } from '../run-serve.ts'
 import { readPort, readWorkers } from './read-option.ts'
 
@@ -35,6 +36,7 @@ export function addServe(program: Command): void {
     .option('--watch', 'reload when the configuration, or a file of a secret in it, changes', false)
     .addHelpText('after', examples)
     .action(async (options: ServeOptions) => {
+      startMemorySaver()
       const { runServe } = await import('../run-serve.ts')
       await runServe(options)
     })
