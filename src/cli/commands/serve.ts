@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
 
-import { startMemorySaver } from '../memory-saver.ts'
 import type { ServeOptions } from '../run-serve.ts'
 import { readPort, readWorkers } from './read-option.ts'
 
@@ -36,6 +35,7 @@ export function addServe(program: Command): void {
     .option('--watch', 'reload when the configuration, or a file of a secret in it, changes', false)
     .addHelpText('after', examples)
     .action(async (options: ServeOptions) => {
+      const { startMemorySaver } = await import('../memory-saver.ts')
       startMemorySaver()
       const { runServe } = await import('../run-serve.ts')
       await runServe(options)
