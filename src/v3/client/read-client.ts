@@ -75,7 +75,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
   })
   const upstream = onCall === undefined ? pool : pool.compose(observeReads(onCall, () => clock.nowMs()))
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}${options.below ?? '/Attendance/V3/'}`
-  // Chunks that live until their page is whole would be old objects by then, which are collected late.
+  // A page refers to none of its chunks, so that they may be collected before it is parsed.
   const freeBuffers: Buffer[] = []
   const parse = async (status: number, body: Buffer): Promise<ReadOutcome> => {
     const json = wholePages ? parseJson(body.toString('utf8')) : await parsePage(body, later)
