@@ -77,7 +77,7 @@ export interface AppOverrides {
   readonly compareNice?: number
   /** Observes what live comparisons find. */
   readonly onCompared?: OnCompared
-  /** Called before the first request other than a V2 read that V3 answers: from then on memory is worth its time. */
+  /** Called before the first request other than a V2 read that V3 answers. */
   readonly onFirstLoad?: () => void
   /** What `/metrics` shows instead of this process's own: those of all that share a port. */
   readonly renderMetrics?: () => Promise<MetricsText>

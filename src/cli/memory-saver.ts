@@ -1,8 +1,8 @@
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * Makes V8 collect early and keep its space for new objects small. For a process that waits or reads; where writes wait for their
- * outcomes it would take twice the processor time (decision 001). To be called before the program is loaded, or that space has grown.
+ * Makes V8 collect early and keep its space for new objects small: for a process that waits or only reads. Writes would take twice the
+ * processor time (decision 001). Call it before the program is loaded: loading lets that space grow.
  */
 export function startMemorySaver(): void {
   setFlagsFromString('--memory-saver-mode')

@@ -97,7 +97,7 @@ class CollectHandler implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    // Whoever gave the buffer may use it for another reply by now.
+    // The buffer may hold another reply by now.
     if (this.done) return
     if (this.pieces.size + chunk.length > this.options.maxBytes)
       this.stop(new errors.ResponseExceededMaxSizeError())
