@@ -1,6 +1,6 @@
 import type { Journal } from '../journal/index.ts'
 import type { EchoLearning } from '../writes/index.ts'
-import { formatProfile, joinProfiles, parseProfile, turnSkew } from '../translate/index.ts'
+import { formatProfile, joinProfiles, parseProfile } from '../translate/index.ts'
 import type { Clock } from '../clock.ts'
 
 /** Keeps the profile of a service in the journal. */
@@ -16,7 +16,6 @@ export interface EchoKeeper {
 const SAVE_EVERY_MS = 5_000
 /** Number of saves between two loads of the profile, which other instances change, too. */
 const LOAD_EVERY = 12
-const SKEW_WINDOW_MS = 3_600_000
 
 /** Creates the keeper of one service's profile. It never delays a request, and retries after a failure. */
 export function createEchoKeeper(
@@ -29,7 +28,6 @@ export function createEchoKeeper(
   let kept = echoes.profile()
   let timer: (() => void) | undefined
   let rounds = 0
-  let windowFromMs = clock.nowMs()
   let running: Promise<void> | undefined
 
   const synchronise = async (): Promise<void> => {
@@ -41,14 +39,8 @@ export function createEchoKeeper(
     if (formatProfile(joined) !== text) await journal.writeNote(name, formatProfile(joined))
     kept = joined
   }
-  const turn = (): void => {
-    if (clock.nowMs() - windowFromMs < SKEW_WINDOW_MS) return
-    windowFromMs = clock.nowMs()
-    if (echoes.profile().skew !== undefined) echoes.use(turnSkew(echoes.profile()))
-  }
   const plan = (): void => {
     timer = clock.after(SAVE_EVERY_MS, () => {
-      turn()
       rounds += 1
       const isDue = echoes.profile() !== kept || rounds % LOAD_EVERY === 0
       // The journal reports its own failures; unsaved changes are saved the next time.

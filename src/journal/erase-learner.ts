@@ -150,7 +150,7 @@ async function dropKeys(db: Kysely<JournalTables>): Promise<void> {
     const ids = rows.map(({ id }) => id)
     await db
       .updateTable('journal_records')
-      .set({ key: NO_KEY, key_copy: NO_KEY })
+      .set({ key: NO_KEY, key_copy: NO_KEY, mark: null })
       .where('batch', 'in', ids)
       .where('key', '<>', NO_KEY)
       .execute()

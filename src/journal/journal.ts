@@ -1,6 +1,9 @@
 import type { RecordState, SettledState } from './lifecycle.ts'
 
+import type { ConfirmedMark } from './store/mark-hash.ts'
+
 export type { RecordState, SettledState } from './lifecycle.ts'
+export type { ConfirmedMark } from './store/mark-hash.ts'
 
 /** One record: the number of its batch and its position there. Older records have smaller numbers, across all instances. */
 export interface RecordRef {
@@ -72,6 +75,8 @@ export interface Settled extends Verdict {
   readonly retry?: 'resend' | number | undefined
   /** `unknown` and never posted again, since a newer record of its key would have to wait for it. */
   readonly superseded?: boolean | undefined
+  /** Of a confirmed record: the mark that the service returned. Its id is kept as a salted hash. */
+  readonly mark?: ConfirmedMark | undefined
   /** Its client does not know the outcome: listed with its reason until an operator dismisses it. */
   readonly deadLetter?: boolean | undefined
 }
@@ -146,6 +151,14 @@ export interface OlderUnsettled {
   readonly own: RecordRef
   readonly older: RecordRef
   readonly isOpen: boolean
+}
+
+/** What the journal knows of the other records of a record's key. */
+export interface KnownMarks {
+  /** The times at which older records were confirmed with this mark, ms since the epoch; NaN for one without a time. */
+  readonly confirmedAt: (externalId: string) => readonly number[]
+  /** `open`: a newer record is open, parked or unknown, so it may be applied. `confirmed`: one was confirmed. */
+  readonly newer: 'none' | 'open' | 'confirmed'
 }
 
 /** A batch with records that are due. */
@@ -231,6 +244,11 @@ export interface Journal {
   ): Promise<ReopenResult>
   /** Reads one batch; undefined: it is not kept any longer. */
   load(batch: number): Promise<StoredBatch | undefined>
+  /**
+   * What is known of the other records of the key of this one. They are older or newer by their places; with `sinceMs` those of other
+   * batches that were received from then on and are confirmed count as newer, too (ms since the epoch).
+   */
+  knownMarks(record: RecordRef, sinceMs?: number): Promise<KnownMarks>
   /** For each of the records the nearest older open one of its key, also of its own batch. */
   olderOpen(records: readonly RecordRef[]): Promise<readonly OlderOpen[]>
   /** The older records of the keys of these that V3 serves and whose outcome is not certain, as they are at one moment. */

@@ -78,6 +78,7 @@ export function createLateJournal<Opened extends Journal>({
     reopen: (batch, positions, credentials, how) =>
       ask((opened) => opened.reopen(batch, positions, credentials, how)),
     load: (batch) => ask((opened) => opened.load(batch)),
+    knownMarks: (record, sinceMs) => ask((opened) => opened.knownMarks(record, sinceMs)),
     olderOpen: (records) => ask((opened) => opened.olderOpen(records)),
     olderUnsettled: (records) => ask((opened) => opened.olderUnsettled(records)),
     stillOpen: (records) => ask((opened) => opened.stillOpen(records)),

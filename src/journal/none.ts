@@ -1,6 +1,15 @@
 import { randomBytes } from 'node:crypto'
 
-import type { Balance, BeginResult, Journal, NewBatch, RecordRef, RecordState } from './journal.ts'
+import type {
+  Balance,
+  BeginResult,
+  ConfirmedMark,
+  Journal,
+  KnownMarks,
+  NewBatch,
+  RecordRef,
+  RecordState,
+} from './journal.ts'
 
 /** An open record, linked with the open ones of its key. */
 interface Entry extends RecordRef {
@@ -18,6 +27,11 @@ interface OpenBatch {
   open: number
 }
 
+/** Keys whose last marks are remembered, at least; twice as many at most. */
+const REMEMBERED_KEYS = 20_000
+/** Marks of one key. */
+const REMEMBERED_MARKS = 8
+
 /** The lease of a journal without other instances: it always holds. */
 const LEASE = 1
 const NOTHING: ReadonlyMap<number, readonly RecordRef[]> = new Map()
@@ -34,6 +48,18 @@ export function createNoJournal(): Journal {
   /** The newest open record of each key. */
   const newest = new Map<string, Entry>()
   const totals = new Map<string, Record<RecordState, number>>()
+  /** The last marks of each key; `before` has those of keys that were not confirmed since `marks` was full. */
+  let marks = new Map<string, readonly (ConfirmedMark & RecordRef)[]>()
+  let before: typeof marks = new Map()
+  const marksOf = (key: string): readonly (ConfirmedMark & RecordRef)[] =>
+    marks.get(key) ?? before.get(key) ?? []
+  const remember = (key: string, mark: ConfirmedMark & RecordRef): void => {
+    if (marks.size >= REMEMBERED_KEYS && !marks.has(key)) {
+      before = marks
+      marks = new Map()
+    }
+    marks.set(key, [...marksOf(key).slice(1 - REMEMBERED_MARKS), mark])
+  }
 
   const totalsOf = (partner: string): Record<RecordState, number> => {
     const known = totals.get(partner)
@@ -95,7 +121,7 @@ export function createNoJournal(): Journal {
       const kept = open.get(batch)
       if (kept === undefined) return Promise.resolve()
       const counts = totalsOf(kept.partner)
-      for (const { position, state } of outcomes) {
+      for (const { position, state, mark } of outcomes) {
         const entry = kept.entries[position]
         if (entry === undefined) continue
         kept.entries[position] = undefined
@@ -103,12 +129,27 @@ export function createNoJournal(): Journal {
         counts.open -= 1
         counts[state] += 1
         release(entry)
+        if (state === 'confirmed' && mark !== undefined) remember(entry.key, { ...mark, batch, position })
       }
       if (kept.open === 0) open.delete(batch)
       return Promise.resolve()
     },
     reopen: () => Promise.resolve({ lease: LEASE, after: NOTHING }),
     load: () => Promise.resolve(undefined),
+    knownMarks: (record) => {
+      const entry = entryOf(record)
+      const known = entry === undefined ? [] : marksOf(entry.key)
+      const isNewer = (one: RecordRef): boolean =>
+        one.batch > record.batch || (one.batch === record.batch && one.position > record.position)
+      const newer = entry?.newer === undefined ? 'none' : 'open'
+      return Promise.resolve({
+        confirmedAt: (externalId) =>
+          known
+            .filter((mark) => mark.externalId === externalId && !isNewer(mark))
+            .map(({ recordedMs }) => recordedMs),
+        newer: known.some(isNewer) ? 'confirmed' : newer,
+      } satisfies KnownMarks)
+    },
     olderOpen: (records) =>
       Promise.resolve(
         records.map((record) => {

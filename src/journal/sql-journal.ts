@@ -2,6 +2,7 @@ import { AdapterError } from '../errors.ts'
 import { type Ageing, ageingStepMs } from './ageing.ts'
 import { readBalances } from './balances.ts'
 import { findBatch } from './find-batch.ts'
+import { createKnownMarks } from './known-marks.ts'
 import { createAbandonedSearch } from './find-abandoned.ts'
 import type { Journal } from './journal.ts'
 import { askForBatch, handOverBatches } from './lease/hand-over.ts'
@@ -108,6 +109,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
   })
   const lanes = createCommitLanes({ store, clock, lease, availability, ageing })
   const abandoned = createAbandonedSearch(store)
+  const knownMarks = createKnownMarks(store.db, options.hashKeys)
   const takeOver = createTakeOver({ store, clock, leaseMs, own: options.identity })
   probe = () => {
     lanes
@@ -207,6 +209,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     },
     load: (batch) => availability.ask(() => readBatch(store.db, batch, unsealing)),
     blocking: (batches) => availability.ask(() => readBlocking(store.db, batches)),
+    knownMarks: (record, sinceMs) => availability.ask(() => knownMarks(record, sinceMs)),
     olderOpen: (records) => availability.ask(() => readOlderOpen(store.db, records)),
     olderUnsettled: (records) => availability.ask(() => readOlderUnsettled(store.db, records)),
     stillOpen: (records) => availability.ask(() => readStillOpen(store.db, records)),

@@ -1,12 +1,6 @@
 import type { V3Record, V3Reply } from '../v3/record/v3-record.ts'
 import { isCutComment, isSameComment } from './stored-comment.ts'
-import { allTimes, fittingTimes, KEPT_TIMES, OWN_TIME, parseTime } from './stored-time.ts'
-
-/** The lead of the service's clock, ms: the smallest and the largest observed. */
-export interface Skew {
-  readonly least: number
-  readonly most: number
-}
+import { isStoredAs, parseTime } from './stored-time.ts'
 
 /**
  * How one service changes the values of a mark when it stores them. Initially every rule may hold. A reply to a POST that differs
@@ -16,13 +10,8 @@ export interface Skew {
 export interface EchoProfile {
   /** Raised when the service contradicts the profile: a profile of a higher epoch replaces one of a lower. */
   readonly epoch: number
-  /** The rules for `RecordedOn` that may hold, bits of `stored-time.ts`. */
-  readonly times: number
-  /** A reply contained `RecordedOn`: a service with another clock would have shown it, unless it repeats the posted value. */
-  readonly timeSeen: boolean
-  readonly skew: Skew | undefined
-  /** The window before the current one; both count. */
-  readonly skewBefore: Skew | undefined
+  /** The largest difference that was seen between a time that the service shows and that of the call, ms. */
+  readonly clockOffMs: number
   /** Replies contain comments as stored. */
   readonly commentsShown: boolean
   /** The longest comment that is known to be stored whole, in UTF-16 code units. */
@@ -39,10 +28,7 @@ export interface EchoProfile {
 /** The profile before the first reply. */
 export const freshProfile: EchoProfile = {
   epoch: 0,
-  times: allTimes,
-  timeSeen: false,
-  skew: undefined,
-  skewBefore: undefined,
+  clockOffMs: 0,
   commentsShown: false,
   wholeLength: 0,
   cutLength: undefined,
@@ -68,51 +54,13 @@ export function learnEcho(profile: EchoProfile, echo: Echo): EchoProfile {
   return learnMinutes(learnComment(learnTime(profile, echo), echo), echo)
 }
 
-function learnTime(profile: EchoProfile, { postedOn, shown, nowMs, proven }: Echo): EchoProfile {
-  const { RecordedOn } = shown
-  const shownMs = parseTime(RecordedOn)
-  if (Number.isNaN(shownMs)) return profile
-  const postedMs = parseTime(postedOn)
-  if (Number.isNaN(postedMs)) return widenSkew(profile, shownMs, nowMs)
-  const seen = profile.timeSeen ? profile : { ...profile, timeSeen: true }
-  if (shownMs === postedMs) {
-    // A service with its own clock stores the posted millisecond only by chance.
-    if (!proven || postedMs % 1_000 === 0) return seen
-    return restrictTimes(seen, fittingTimes(postedMs, shownMs, KEPT_TIMES))
-  }
-  const fitting = fittingTimes(postedMs, shownMs, KEPT_TIMES)
-  const known = restrictTimes(seen, fitting | OWN_TIME)
-  return fitting === 0 ? widenSkew(known, shownMs, nowMs) : known
-}
-
-function restrictTimes(profile: EchoProfile, fitting: number): EchoProfile {
-  const times = profile.times & fitting
-  if (times === profile.times) return profile
-  if (times !== 0) return { ...profile, times }
-  return { ...profile, epoch: profile.epoch + 1, times: fitting, skew: undefined, skewBefore: undefined }
-}
-
-function widenSkew(profile: EchoProfile, shownMs: number, nowMs: number | undefined): EchoProfile {
-  if (nowMs === undefined) return profile
-  const ahead = Math.round(shownMs - nowMs)
-  const { skew } = profile
-  if (skew !== undefined && ahead >= skew.least && ahead <= skew.most) return profile
-  const { least, most } = skew ?? { least: ahead, most: ahead }
-  return { ...profile, skew: { least: Math.min(least, ahead), most: Math.max(most, ahead) } }
-}
-
-/** Begins a new window for the skew; observations before the previous window are dropped. */
-export function turnSkew(profile: EchoProfile): EchoProfile {
-  return { ...profile, skewBefore: profile.skew, skew: undefined }
-}
-
-/** The skew over both windows; undefined: none was observed. */
-export function skewOf({ skew, skewBefore }: EchoProfile): Skew | undefined {
-  if (skew === undefined || skewBefore === undefined) return skew ?? skewBefore
-  return {
-    least: Math.min(skew.least, skewBefore.least),
-    most: Math.max(skew.most, skewBefore.most),
-  }
+/** A time that no rule makes of the posted one is the service's own, or in another zone. */
+function learnTime(profile: EchoProfile, { postedOn, shown, nowMs }: Echo): EchoProfile {
+  if (shown.RecordedOn === postedOn) return profile
+  const shownMs = parseTime(shown.RecordedOn)
+  if (nowMs === undefined || Number.isNaN(shownMs) || isStoredAs(parseTime(postedOn), shownMs)) return profile
+  const clockOffMs = Math.round(Math.abs(shownMs - nowMs))
+  return clockOffMs <= profile.clockOffMs ? profile : { ...profile, clockOffMs }
 }
 
 function learnComment(profile: EchoProfile, { posted, shown, proven }: Echo): EchoProfile {
@@ -157,13 +105,7 @@ export function joinProfiles(one: EchoProfile, other: EchoProfile): EchoProfile 
   if (one.epoch !== other.epoch) return one.epoch > other.epoch ? one : other
   const joined: EchoProfile = {
     epoch: one.epoch,
-    // Contradicting rules were learned from a service that has changed: then each may hold.
-    times: (one.times & other.times) === 0 ? allTimes : one.times & other.times,
-    timeSeen: one.timeSeen || other.timeSeen,
-    // Each instance has its own clock.
-    ...(skewOf(one) === undefined
-      ? { skew: other.skew, skewBefore: other.skewBefore }
-      : { skew: one.skew, skewBefore: one.skewBefore }),
+    clockOffMs: Math.max(one.clockOffMs, other.clockOffMs),
     commentsShown: one.commentsShown || other.commentsShown,
     wholeLength: Math.max(one.wholeLength, other.wholeLength),
     cutLength: maxOf(one.cutLength, other.cutLength),
@@ -185,32 +127,26 @@ export function isSameProfile(one: EchoProfile, other: EchoProfile): boolean {
 
 /** The profile as text, without a value of a mark. */
 export function formatProfile(profile: EchoProfile): string {
-  const { epoch, times, skew, skewBefore, wholeLength, cutLength } = profile
-  const numbers = { epoch, times, wholeLength, cutLength: cutLength ?? null }
-  const skews = [skew?.least, skew?.most, skewBefore?.least, skewBefore?.most].map((ms) => ms ?? null)
+  const { epoch, clockOffMs, wholeLength, cutLength } = profile
   const known = flagNames.filter((name) => profile[name])
-  return JSON.stringify({ ...numbers, skews, known })
+  return JSON.stringify({ epoch, clockOffMs, wholeLength, cutLength: cutLength ?? null, known })
 }
 
-const flagNames = ['timeSeen', 'commentsShown', 'commentsOpaque', 'minutesOpaque', 'nullsKept'] as const
+const flagNames = ['commentsShown', 'commentsOpaque', 'minutesOpaque', 'nullsKept'] as const
 
 /** The inverse of `formatProfile`; undefined for a text that it did not write. */
 export function parseProfile(text: string): EchoProfile | undefined {
   const value = parseObject(text)
   if (value === undefined) return undefined
   const number = (name: string): number | undefined => toInteger(value[name])
-  const [epoch, times, wholeLength] = [number('epoch'), number('times'), number('wholeLength')]
-  const { skews, known } = value
-  if (epoch === undefined || times === undefined || wholeLength === undefined) return undefined
-  if (!Array.isArray(skews) || !Array.isArray(known)) return undefined
-  const [least, most, leastBefore, mostBefore] = skews.map(toInteger)
+  const [epoch, clockOffMs, wholeLength] = [number('epoch'), number('clockOffMs'), number('wholeLength')]
+  const { known } = value
+  if (epoch === undefined || clockOffMs === undefined || wholeLength === undefined) return undefined
+  if (!Array.isArray(known)) return undefined
   const flag = (name: (typeof flagNames)[number]): boolean => known.includes(name)
   return {
     epoch,
-    times: (times & allTimes) === 0 ? allTimes : times & allTimes,
-    timeSeen: flag('timeSeen'),
-    skew: toSkew(least, most),
-    skewBefore: toSkew(leastBefore, mostBefore),
+    clockOffMs,
     commentsShown: flag('commentsShown'),
     wholeLength,
     cutLength: number('cutLength'),
@@ -232,8 +168,4 @@ function parseObject(text: string): Readonly<Record<string, unknown>> | undefine
 
 function toInteger(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) ? value : undefined
-}
-
-function toSkew(least: number | undefined, most: number | undefined): Skew | undefined {
-  return least === undefined || most === undefined ? undefined : { least, most }
 }

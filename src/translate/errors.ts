@@ -44,7 +44,10 @@ export function toV2Failure(outcome: FailedOutcome, mapping: readonly ErrorMappi
     case 'notApplied':
       return own(notAppliedCodes[outcome.reason], notAppliedTexts[outcome.reason])
     case 'unknown':
-      return own('ADP_OUTCOME_UNKNOWN', unknownTexts[outcome.reason])
+      return own(
+        outcome.reason === 'superseded' ? 'ADP_SUPERSEDED_UNKNOWN' : 'ADP_OUTCOME_UNKNOWN',
+        unknownTexts[outcome.reason],
+      )
   }
 }
 
@@ -114,6 +117,8 @@ const unknownTexts: Readonly<Record<UnknownReason, string>> = {
   stillTried:
     'The record is not applied yet, and the adapter is still retrying: send the same batch again later for the answer.',
   overwritten: 'No answer came, and another client has written a newer mark since: look it up first.',
+  superseded:
+    'A newer mark of this learner and event was taken since. Whether this one was applied before is not known; it is not sent again.',
 }
 
 function own(code: ErrorCode, message: string): V2Failure {

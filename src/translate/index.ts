@@ -20,7 +20,14 @@ export { codeIdOf, toCodeQuery } from './code-lookup.ts'
 export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
 export { readGuidKey } from './read-key.ts'
 export { createRowReader, type ReadRow, type ReadRules } from './read-rules.ts'
-export { compareReadBack, type ReadBack, type ReadBackKnowledge, toReadBackFilter } from './read-back.ts'
+export {
+  decideReadBack,
+  type ReadBack,
+  type ReadBackFacts,
+  readMarks,
+  toReadBackFilter,
+} from './read-back.ts'
+export { parseTime } from './stored-time.ts'
 export { toV2ReadBackFilter, toV3Page } from './read-back-v2.ts'
 export {
   type Echo,
@@ -31,7 +38,6 @@ export {
   joinProfiles,
   learnEcho,
   parseProfile,
-  turnSkew,
 } from './echo-profile.ts'
 export { toV3RegistrationPath, toV3RegistrationQuery } from './registration.ts'
 export { metadataTypes, writeLegacyMetadata, writeLegacyServiceDocument } from './legacy-documents.ts'

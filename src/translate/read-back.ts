@@ -1,14 +1,14 @@
 import type { FlatReply } from '../v2/record/flat-reply.ts'
 import type { V3Record, V3Reply } from '../v3/record/v3-record.ts'
-import { type Echo, type EchoProfile, freshProfile, type Skew, skewOf } from './echo-profile.ts'
+import type { Echo, EchoProfile } from './echo-profile.ts'
 import { createRowReader } from './read-rules.ts'
 import { isCutComment, isSameComment } from './stored-comment.ts'
-import { coarsestMs, fittingTimes, KEPT_TIMES, OWN_TIME, parseTime } from './stored-time.ts'
+import { isShownAs, isStoredAs, parseTime, precisionMsOf, WIDEST_SHIFT_MS } from './stored-time.ts'
 
 /**
- * The result of a read of one learner and event for a write with an unknown outcome. `applied`: the current mark is the posted
- * one. `absent`: it is not, according to this read. `overwritten`: the current mark is newer and from another writer, and must
- * stay. `unclear`: the reply cannot be read.
+ * The result of a read of one learner and event for a write with an unknown outcome. `applied`: the mark is or was there.
+ * `absent`: it is not, according to this read. `superseded`: a newer record of the journal replaces it. `overwritten`: a mark that
+ * the journal does not know was written after it, and must stay. `unclear`: none of these is certain.
  */
 export type ReadBack =
   | {
@@ -19,19 +19,19 @@ export type ReadBack =
       /** Present if the mark has exactly the posted millisecond: it then shows how the service stores values. */
       readonly proof: Echo['shown'] | undefined
     }
-  | { readonly kind: 'absent' | 'overwritten' | 'unclear' }
+  | { readonly kind: 'absent' | 'superseded' | 'overwritten' | 'unclear' }
 
-/** The knowledge besides the reply. */
-export interface ReadBackKnowledge {
+/** The knowledge besides the marks that were read. */
+export interface ReadBackFacts {
   readonly profile: EchoProfile
-  /** False if `RecordedOn` is not sent (`bodyProfile: minimal`): the service then returns its own time. */
-  readonly timeSent: boolean
-  /** True for a mark that the service confirmed for an earlier record, with the time that it returned. Default: for none. */
-  readonly isConfirmed?: (externalId: string, recordedOn: string) => boolean
-  /** The record may have been posted long before this receipt: a mark with its content counts, however old. */
-  readonly anyAge?: boolean
-  /** V2 may have applied the record: V2 stores a time of its own with each mark, whatever V3 does. Default: it has not. */
-  readonly byV2?: boolean
+  /** When the record was sent, between these; ms since the epoch. */
+  readonly sent: { readonly fromMs: number; readonly toMs: number }
+  /** The times at which the journal knows this mark as confirmed for older records of the learner and event, ms since the epoch. */
+  readonly confirmedAt: (externalId: string) => readonly number[]
+  /** What the journal knows of newer records of the learner and event: one may still be applied, or one was confirmed. */
+  readonly newer: 'none' | 'open' | 'confirmed'
+  /** V2 may have applied the record, by a clock that was never seen. */
+  readonly byV2: boolean
 }
 
 /** The query that reads one learner and event; without a leading `?`, not encoded. */
@@ -48,59 +48,122 @@ const readRow = createRowReader({
   histories: false,
 })
 
-const nothingKnown: ReadBackKnowledge = { profile: freshProfile, timeSent: true }
-
-/**
- * Compares the mark in the V3 reply to `toReadBackFilter` with the posted one, given the profile of the service.
- * `posted.RecordedOn` is the time of receipt, even if it was not sent. The booleans are not compared: the service derives them
- * from the code.
- */
-export function compareReadBack(
-  posted: V3Record,
-  answer: unknown,
-  knowledge: ReadBackKnowledge = nothingKnown,
-): ReadBack {
-  const row = findStanding(posted, answer)
-  if (row === 'unclear') return { kind: 'unclear' }
-  if (row === undefined) return { kind: 'absent' }
-  const content = compareContent(posted, row, knowledge.profile)
-  const isConfirmed = isConfirmedMark(row, knowledge)
-  const age = compareAge(posted, row, knowledge)
-  // V2's clock may be behind: then it may be the record.
-  if (knowledge.byV2 === true && content === 'alike' && age === 'likelyOlder') return { kind: 'unclear' }
-  if (content === 'other' || (content === 'alike' && !mayBeAlike(age, knowledge)))
-    return { kind: age === 'newer' && !isConfirmed ? 'overwritten' : 'absent' }
-  const isOlder = age === 'older' && !(knowledge.anyAge === true && content === 'same')
-  if (isOlder || (isConfirmed && age !== 'same')) return { kind: 'absent' }
-  const certain = (age === 'same' || age === 'newer') && !isConfirmed
-  const proof = certain && knowledge.timeSent ? proofOf(posted, row) : undefined
-  return { kind: 'applied', reply: toReply(row), certain, proof }
-}
-
-/** The current mark of several for one learner and event: the newest, and of equally old ones the last. */
-function findStanding(posted: V3Record, answer: unknown): FlatReply | 'unclear' | undefined {
+/** The marks of the learner and event in the V3 reply to `toReadBackFilter`; undefined: it cannot be read. */
+export function readMarks(posted: V3Record, answer: unknown): readonly FlatReply[] | undefined {
   const rows = rowsOf(answer)
-  if (rows === undefined) return 'unclear'
-  let standing: FlatReply | undefined
-  let standingMs = -Infinity
+  if (rows === undefined) return undefined
+  const marks: FlatReply[] = []
   for (const row of rows) {
     const flat = readRow(row)
-    if (flat === 'unreadable') return 'unclear'
-    if (flat === 'unmarked' || !isAbout(posted, flat)) continue
-    const ms = parseTime(flat.RecordedOn)
-    const orderMs = Number.isNaN(ms) ? -Infinity : ms
-    if (orderMs < standingMs) continue
-    standing = flat
-    standingMs = orderMs
+    if (flat === 'unreadable') return undefined
+    if (flat !== 'unmarked' && isAbout(posted, flat)) marks.push(flat)
   }
-  return standing
+  return marks
+}
+
+/** The standing mark under the facts: what `rules` decide by. */
+interface Standing {
+  /** `same`: the posted values, as this service is known to store them. `alike`: they may be, if it changes values by a rule that is not known. */
+  readonly content: 'none' | 'same' | 'alike' | 'other'
+  /** `confirmed`: the mark of an older record, as the journal knows it. `sameId`: it has that id, and another time. */
+  readonly identity: 'confirmed' | 'sameId' | 'unknown'
+  /** Against the time at which the record was sent, beyond what the clock of the service was seen to be off. `exact`: the posted time; `longBefore`: in any zone. */
+  readonly time: 'exact' | 'longBefore' | 'older' | 'later' | 'unclear'
+  readonly newer: ReadBackFacts['newer']
+  readonly byV2: boolean
+}
+
+type Rule = { readonly [Fact in keyof Standing]?: readonly Standing[Fact][] } & {
+  readonly then: ReadBack['kind']
 }
 
 /**
- * `same`: the row has the posted values as the service stores them. `alike`: it may have, if the service cuts comments or changes
- * values by an unknown rule.
+ * The decision: by identity, content and order in the journal, and by time last (docs/decisions/012). The first rule that fits counts.
+ * Equal content is accepted whatever its time says, and nothing is posted over a mark that may be newer.
  */
-function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile): 'same' | 'alike' | 'other' {
+export const readBackRules: readonly Rule[] = [
+  { content: ['same'], then: 'applied' },
+  { newer: ['confirmed'], then: 'superseded' },
+  { content: ['none'], then: 'absent' },
+  { identity: ['confirmed'], then: 'absent' },
+  { content: ['alike'], time: ['exact'], then: 'applied' },
+  { content: ['alike'], identity: ['unknown'], time: ['later', 'unclear'], then: 'applied' },
+  { newer: ['open'], then: 'superseded' },
+  { content: ['alike'], identity: ['sameId'], time: ['later', 'unclear'], then: 'unclear' },
+  { content: ['alike'], time: ['older'], then: 'unclear' },
+  { content: ['alike'], byV2: [true], then: 'unclear' },
+  { identity: ['unknown'], time: ['later'], then: 'overwritten' },
+  { time: ['older', 'longBefore'], then: 'absent' },
+  // The service gives each mark an id of its own, and this one was not edited after the record was sent.
+  { identity: ['sameId'], time: ['unclear', 'exact'], then: 'absent' },
+  { then: 'unclear' },
+]
+
+/**
+ * Decides what became of a record from the marks that were read, with the reasons of `readBackRules`. `posted.RecordedOn` is the time of
+ * receipt, even if it was not sent. The booleans are not compared: the service derives them from the code.
+ */
+export function decideReadBack(
+  posted: V3Record,
+  marks: readonly FlatReply[],
+  facts: ReadBackFacts,
+): ReadBack {
+  const mark = findStanding(marks, facts)
+  const { newer, byV2 } = facts
+  const standing: Standing =
+    mark === undefined
+      ? { content: 'none', identity: 'unknown', time: 'unclear', newer, byV2 }
+      : {
+          content: compareContent(posted, mark, facts.profile),
+          identity: identify(mark, facts),
+          time: compareTime(posted, mark, facts),
+          newer,
+          byV2,
+        }
+  const kind = readBackRules.find((rule) => fits(rule, standing))?.then ?? 'unclear'
+  if (kind !== 'applied' || mark === undefined) return { kind: kind === 'applied' ? 'unclear' : kind }
+  const { identity, time } = standing
+  const certain = identity !== 'confirmed' && (time === 'exact' || time === 'later')
+  return { kind, reply: toReply(mark), certain, proof: certain ? proofOf(posted, mark) : undefined }
+}
+
+function fits({ content, identity, time, newer, byV2 }: Rule, standing: Standing): boolean {
+  return (
+    content?.includes(standing.content) !== false &&
+    identity?.includes(standing.identity) !== false &&
+    time?.includes(standing.time) !== false &&
+    newer?.includes(standing.newer) !== false &&
+    byV2?.includes(standing.byV2) !== false
+  )
+}
+
+/**
+ * The current mark of several: one that the journal does not know as an older one, the newest of these, and of equally old ones the
+ * last. A default mark of the system has neither author nor time, and counts as none.
+ */
+function findStanding(marks: readonly FlatReply[], facts: ReadBackFacts): FlatReply | undefined {
+  const made = marks.filter(({ RecordedBy, RecordedOn }) => RecordedBy !== null || RecordedOn !== null)
+  const unknown = made.filter((mark) => identify(mark, facts) !== 'confirmed')
+  const orderOf = ({ RecordedOn }: FlatReply): number => {
+    const ms = parseTime(RecordedOn)
+    return Number.isNaN(ms) ? -Infinity : ms
+  }
+  const candidates = unknown.length > 0 ? unknown : made
+  return candidates.reduce<FlatReply | undefined>(
+    (newest, mark) => (newest !== undefined && orderOf(mark) < orderOf(newest) ? newest : mark),
+    undefined,
+  )
+}
+
+function identify(mark: FlatReply, { confirmedAt }: ReadBackFacts): Standing['identity'] {
+  const times = confirmedAt(mark.ExternalID)
+  if (times.length === 0) return 'unknown'
+  const markMs = parseTime(mark.RecordedOn)
+  const isKnown = (ms: number): boolean => (Number.isNaN(markMs) ? Number.isNaN(ms) : isShownAs(ms, markMs))
+  return times.some(isKnown) ? 'confirmed' : 'sameId'
+}
+
+function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile): Standing['content'] {
   if (!sameId(row.SchoolAttendanceCode, posted.AttendanceCode.ExternalID)) return 'other'
   const minutes = posted.Qualifier.MinutesLate ?? null
   const sameMinutes =
@@ -116,63 +179,17 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
   return isCutComment(before, after, undefined, least) ? 'alike' : 'other'
 }
 
-/**
- * `likelyOlder`: by the client's time, which the service seems to keep, by far, or by the clock of V2. `unknown`: no time decides.
- */
-type Age = 'same' | 'newer' | 'older' | 'likelyOlder' | 'unknown'
+/** Clocks that are set by the network differ by less. */
+const CLOCKS_DIFFER_MS = 1_000
 
-function compareAge(
-  posted: V3Record,
-  row: FlatReply,
-  { profile, timeSent, byV2 = false }: ReadBackKnowledge,
-): Age {
-  const [postedMs, rowMs] = [parseTime(posted.RecordedOn), parseTime(row.RecordedOn)]
-  if (Number.isNaN(postedMs) || Number.isNaN(rowMs)) return 'unknown'
-  const kept = timeSent ? profile.times & KEPT_TIMES : 0
-  if (fittingTimes(postedMs, rowMs, kept) !== 0) return 'same'
-  if ((profile.times & OWN_TIME) === 0 && timeSent) {
-    if (rowMs >= postedMs) return 'newer'
-    return byV2 ? 'likelyOlder' : 'older'
-  }
-  const skew = kept === 0 ? skewOf(profile) : undefined
-  if (skew !== undefined) {
-    const age = compareOwnTime(postedMs, rowMs, skew)
-    return byV2 && age === 'older' ? 'likelyOlder' : age
-  }
-  if (postedMs - rowMs > MAX_UNSEEN_SKEW_MS) return isOfSameProcess(posted, row) ? 'likelyOlder' : 'older'
-  if (kept === 0) return 'unknown'
-  if (rowMs > postedMs) return 'newer'
-  return profile.timeSeen ? 'likelyOlder' : 'unknown'
-}
-
-/** Assumed bound of the service's clock before it was observed: a wrong time zone and some hours. */
-const MAX_UNSEEN_SKEW_MS = 26 * 3_600_000
-
-/** By the service's own time: between the two bounds of the skew the order is unknown. */
-function compareOwnTime(postedMs: number, rowMs: number, { least, most }: Skew): Age {
-  if (rowMs - least + coarsestMs < postedMs) return 'older'
-  return rowMs - most > postedMs ? 'newer' : 'unknown'
-}
-
-/**
- * True for a mark that may be from this client: the time of another program's mark is its own, but a mark of this client that
- * seems days old may have been posted just now, to a service whose clock is that far behind.
- */
-function isOfSameProcess(posted: V3Record, row: FlatReply): boolean {
-  return row.ChangeProcessName !== null && row.ChangeProcessName === posted.ChangeProcessName
-}
-
-/** Values that are merely alike count as the posted ones unless the time contradicts. */
-function mayBeAlike(age: Age, { profile, timeSent, byV2 = false }: ReadBackKnowledge): boolean {
-  if (age === 'same') return true
-  if (age !== 'newer' && age !== 'unknown') return false
-  // A service that keeps the client's time would return it.
-  return byV2 || !timeSent || !profile.timeSeen || (profile.times & KEPT_TIMES) === 0
-}
-
-/** True for the row of a mark that was confirmed before: it is not the posted one, or equals it. */
-function isConfirmedMark({ ExternalID, RecordedOn }: FlatReply, { isConfirmed }: ReadBackKnowledge): boolean {
-  return RecordedOn !== null && isConfirmed?.(ExternalID, RecordedOn) === true
+function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadBackFacts): Standing['time'] {
+  const markMs = parseTime(mark.RecordedOn)
+  if (Number.isNaN(markMs)) return 'unclear'
+  if (isStoredAs(parseTime(posted.RecordedOn), markMs)) return 'exact'
+  const slackMs = profile.clockOffMs + precisionMsOf(markMs) + CLOCKS_DIFFER_MS
+  if (markMs + slackMs + WIDEST_SHIFT_MS < sent.fromMs) return 'longBefore'
+  if (markMs + slackMs < sent.fromMs) return 'older'
+  return markMs - slackMs > sent.toMs ? 'later' : 'unclear'
 }
 
 /** A service with its own clock stores the posted millisecond only by chance. */

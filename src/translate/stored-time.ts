@@ -1,31 +1,34 @@
-/** Rules by which a service may store `RecordedOn`, one bit each. */
-const rules: readonly { readonly bit: number; readonly store: (ms: number) => number }[] = [
-  { bit: 1, store: (ms) => ms },
-  { bit: 2, store: (ms) => Math.floor(ms / 1_000) * 1_000 },
-  { bit: 4, store: (ms) => Math.round(ms / 1_000) * 1_000 },
+/** Rules by which a service may store `RecordedOn`. */
+const rules: readonly ((ms: number) => number)[] = [
+  (ms) => ms,
+  (ms) => Math.floor(ms / 1_000) * 1_000,
+  (ms) => Math.round(ms / 1_000) * 1_000,
   // A `datetime` of SQL counts 1/300 s; its milliseconds end in 0, 3 or 7.
-  { bit: 8, store: (ms) => Math.round((Math.round((ms * 3) / 10) * 10) / 3) },
-  { bit: 16, store: (ms) => Math.floor(ms / 60_000) * 60_000 },
-  { bit: 32, store: (ms) => Math.round(ms / 60_000) * 60_000 },
+  (ms) => Math.round((Math.round((ms * 3) / 10) * 10) / 3),
+  (ms) => Math.floor(ms / 60_000) * 60_000,
+  (ms) => Math.round(ms / 60_000) * 60_000,
 ]
 
-/** Rules that keep the client's time, at some precision. */
-export const KEPT_TIMES = 63
+/** True if a service that keeps the given time, at some precision, may store `givenMs` as `storedMs`. */
+export function isStoredAs(givenMs: number, storedMs: number): boolean {
+  return rules.some((store) => store(givenMs) === storedMs)
+}
 
-/** The service stamps every mark with its own time. */
-export const OWN_TIME = 64
+const QUARTER_HOUR_MS = 900_000
+/** The zones of the world lie 26 hours apart. */
+export const WIDEST_SHIFT_MS = 26 * 3_600_000
 
-/** Each rule may hold. */
-export const allTimes = KEPT_TIMES | OWN_TIME
+/** True if both are one time that is shown at another precision or in another zone. */
+export function isShownAs(oneMs: number, otherMs: number): boolean {
+  const shiftMs = Math.round((otherMs - oneMs) / QUARTER_HOUR_MS) * QUARTER_HOUR_MS
+  if (Math.abs(shiftMs) > WIDEST_SHIFT_MS) return false
+  return isStoredAs(oneMs + shiftMs, otherMs) || isStoredAs(otherMs - shiftMs, oneMs)
+}
 
-/** The largest difference between a posted time and the stored one at the coarsest precision, ms. */
-export const coarsestMs = 60_000
-
-/** The rules in `among` that store `postedMs` as `storedMs`. */
-export function fittingTimes(postedMs: number, storedMs: number, among: number): number {
-  let fitting = 0
-  for (const { bit, store } of rules) if ((among & bit) !== 0 && store(postedMs) === storedMs) fitting |= bit
-  return fitting
+/** The coarsest precision that a stored time may have, ms. */
+export function precisionMsOf(storedMs: number): number {
+  if (storedMs % 60_000 === 0) return 60_000
+  return storedMs % 1_000 === 0 ? 1_000 : 10
 }
 
 /** Milliseconds of an ISO 8601 text; one without an offset is in UTC. NaN for any other text. */

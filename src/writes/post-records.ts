@@ -37,12 +37,9 @@ export interface PostOptions {
   readonly concurrency: number
   readonly bodyProfile: BodyProfile
   /** Reads back a write that may have been applied, and posts it again where it was not. */
-  readonly readBack: (
-    record: V3Record,
-    post: PostOnce,
-    reason: UnknownReason,
-    before?: SentBefore,
-  ) => Promise<PostOutcome>
+  readonly readBack: ResolveUnknown
+  /** The clock, ms. */
+  readonly nowMs: () => number
   /** Called with each record that V3 accepted, and its answer. */
   readonly onAccepted?: (record: V3Record, reply: V3Reply) => void
   /** By the clock: records that are read back first were not sent after this. Default now. */
@@ -60,14 +57,29 @@ export interface Permission {
   renew(): Promise<boolean>
 }
 
-/** A record that was sent before this run. */
-export interface SentBefore {
-  /** By the clock, it was not sent after this; default now. */
-  readonly sentMs: number | undefined
+/** When a record was sent, by the clock. */
+export interface Sent {
+  /** It was sent before this run. */
+  readonly isBefore: boolean
+  /** It was not sent before this, ms; undefined: since it was received. */
+  readonly fromMs: number | undefined
+  /** It was not sent after this, ms; undefined: until now. */
+  readonly toMs: number | undefined
 }
 
 /** Posts one record, and again where it was not applied and that may help. */
 export type PostOnce = (onOutcome: (outcome: PostOutcome) => void) => void
+
+/** The record that is read back. */
+export type ReadTask = Pick<WriteTask, 'record' | 'position'>
+
+/** Finds out what became of a record that may have been applied, and posts it again where it was not. */
+export type ResolveUnknown = (
+  task: ReadTask,
+  post: PostOnce,
+  reason: UnknownReason,
+  sent: Sent,
+) => Promise<PostOutcome>
 
 const budgetSpent: NotApplied = { kind: 'notApplied', reason: 'budget', retryAfterMs: undefined }
 const unread: NotApplied = { kind: 'notApplied', reason: 'unavailable', retryAfterMs: undefined }
@@ -172,20 +184,25 @@ async function postAgain(
 
 /** Where nothing can be read, the record stays what it was: not applied. */
 async function postChecked(
-  record: V3Record,
+  task: WriteTask,
   post: PostOnce,
   readBack: PostOptions['readBack'],
 ): Promise<PostOutcome> {
-  const posted: V3Record[] = []
+  const posted: WriteTask[] = []
   const outcome = await readBack(
-    record,
+    task,
     (report) => {
-      posted.push(record)
+      posted.push(task)
       post(report)
     },
     'connectionLost',
+    { isBefore: false, fromMs: undefined, toMs: undefined },
   )
-  const isUnread = posted.length === 0 && outcome.kind === 'unknown' && outcome.reason !== 'overwritten'
+  const isUnread =
+    posted.length === 0 &&
+    outcome.kind === 'unknown' &&
+    outcome.reason !== 'overwritten' &&
+    outcome.reason !== 'superseded'
   return isUnread ? unread : outcome
 }
 
@@ -215,11 +232,20 @@ function sendNow(task: WriteTask, options: PostOptions, onOutcome: (outcome: Pos
     })
   }
   if (task.first === 'readBack')
-    void readBack(record, post, 'connectionLost', { sentMs: options.sentMs }).then(onOutcome)
-  else if (task.first === 'check') void postChecked(record, post, readBack).then(onOutcome)
-  else
+    void readBack(task, post, 'connectionLost', {
+      isBefore: true,
+      fromMs: undefined,
+      toMs: options.sentMs,
+    }).then(onOutcome)
+  else if (task.first === 'check') void postChecked(task, post, readBack).then(onOutcome)
+  else {
+    const fromMs = options.nowMs()
     post((outcome) => {
-      if (outcome.kind === 'unknown') void readBack(record, post, outcome.reason).then(onOutcome)
+      if (outcome.kind === 'unknown')
+        void readBack(task, post, outcome.reason, { isBefore: false, fromMs, toMs: undefined }).then(
+          onOutcome,
+        )
       else onOutcome(outcome)
     })
+  }
 }

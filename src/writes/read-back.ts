@@ -1,6 +1,15 @@
-import { compareReadBack, type ReadBackKnowledge, toReadBackFilter } from '../translate/index.ts'
-import type { PostOutcome, ReadOutcome, UnknownReason, V3Record, V3Reply } from '../v3/index.ts'
-import type { PostOnce, SentBefore } from './post-records.ts'
+import { AdapterError } from '../errors.ts'
+import type { KnownMarks } from '../journal/index.ts'
+import {
+  decideReadBack,
+  type EchoProfile,
+  parseTime,
+  type ReadBack,
+  readMarks,
+  toReadBackFilter,
+} from '../translate/index.ts'
+import type { PostOutcome, ReadOutcome, V3Record, V3Reply } from '../v3/index.ts'
+import type { ReadTask, ResolveUnknown, Sent } from './post-records.ts'
 
 /** The parts that a read-back works with. */
 export interface ReadBackParts {
@@ -16,15 +25,19 @@ export interface ReadBackParts {
    * applied only after the last scheduled read has not found it.
    */
   readonly spacingMs: readonly number[]
-  /** The knowledge of V3 for one comparison; `isOld`: of a record that was sent before this run. Default none. */
-  readonly knowledge?: (isOld: boolean) => ReadBackKnowledge
+  /** What the service makes of values, as far as it is known. */
+  readonly profile: () => EchoProfile
+  /** What the journal knows of the learner and event of the record at this position. */
+  readonly known: (record: V3Record, position: number) => Promise<KnownMarks>
+  /** Milliseconds since the epoch. */
+  readonly wallMs: () => number
+  /** V2 may have applied the records that were sent before this run. */
+  readonly byV2: boolean
   /** Called with a mark that proves how V3 stores the values of this record. */
   readonly onProof?: (record: V3Record, shown: Pick<V3Reply, 'RecordedOn' | 'Qualifier'>) => void
   /** The time from the loss of an answer to the first read that shows the mark, ms. */
   readonly onVisible?: (afterMs: number) => void
 }
-
-type Seen = ReturnType<typeof compareReadBack>
 
 /** False for a partner whose records are never read back: nothing can be checked before it is posted. */
 export const isReadBack = ({ readBackAfterMs }: { readonly readBackAfterMs: readonly number[] }): boolean =>
@@ -32,20 +45,34 @@ export const isReadBack = ({ readBackAfterMs }: { readonly readBackAfterMs: read
 
 /** Posts of one record after the first, at most; a record that is lost each time is left to recovery. */
 const MAX_POSTS = 2
-const unclear: Seen = { kind: 'unclear' }
+const unclear: ReadBack = { kind: 'unclear' }
 
 /**
- * Creates the answer to an ambiguous outcome (product contract 3): read the learner and event back from V3, compare them with
- * the posted record, and confirm it or post it again. An outcome that stays unclear is `unknown`; a newer mark of another client
- * is left alone. `before`: undefined for a record that this run has sent.
+ * Creates the answer to an ambiguous outcome (product contract 3): read the learner and event back from V3, decide by
+ * `readBackRules`, and confirm the record or post it again. An outcome that stays unclear is `unknown`; a newer mark is left alone.
  */
-export function createReadBack(
-  parts: ReadBackParts,
-): (record: V3Record, post: PostOnce, reason: UnknownReason, before?: SentBefore) => Promise<PostOutcome> {
+export function createReadBack(parts: ReadBackParts): ResolveUnknown {
   const allMs = parts.spacingMs.reduce((sum, ms) => sum + ms, 0)
-  const readBack = async (record: V3Record, isOld: boolean, sentMs = parts.nowMs()): Promise<Seen> => {
-    const query = `$filter=${encodeURIComponent(toReadBackFilter(record))}`
-    const sureMs = sentMs + allMs
+  const decide = async ({ record, position }: ReadTask, answer: unknown, sent: Sent): Promise<ReadBack> => {
+    const marks = readMarks(record, answer)
+    if (marks === undefined) return unclear
+    const known = await parts.known(record, position).catch(unlessOpen)
+    if (known === undefined) return unclear
+    const { isBefore, fromMs, toMs = parts.nowMs() } = sent
+    const wallOf = (ms: number): number => parts.wallMs() - (parts.nowMs() - ms)
+    return decideReadBack(record, marks, {
+      ...known,
+      profile: parts.profile(),
+      sent: {
+        fromMs: fromMs === undefined ? parseTime(record.RecordedOn) : wallOf(fromMs),
+        toMs: wallOf(toMs),
+      },
+      byV2: parts.byV2 && isBefore,
+    })
+  }
+  const readBack = async (task: ReadTask, sent: Sent): Promise<ReadBack> => {
+    const query = `$filter=${encodeURIComponent(toReadBackFilter(task.record))}`
+    const sureMs = (sent.toMs ?? parts.nowMs()) + allMs
     let seen = unclear
     for (const [index, spaceMs] of parts.spacingMs.entries()) {
       // A record that was sent long ago needs no pause; a read that failed does.
@@ -54,36 +81,37 @@ export function createReadBack(
       await parts.wait(pauseMs)
       const isSure = parts.nowMs() >= sureMs
       const outcome = await parts.read(query)
-      seen =
-        outcome.kind === 'read' ? compareReadBack(record, outcome.json, parts.knowledge?.(isOld)) : unclear
+      seen = outcome.kind === 'read' ? await decide(task, outcome.json, sent) : unclear
       if (seen.kind === 'overwritten' || (seen.kind === 'applied' && seen.certain)) return seen
       if (outcome.kind === 'refused') return unclear
       if (isSure && seen.kind !== 'unclear') return seen
     }
     return seen
   }
-  const readMark = async (record: V3Record, isOld: boolean, sentMs?: number): Promise<Seen> => {
+  const readMark = async (task: ReadTask, sent: Sent): Promise<ReadBack> => {
     const lostMs = parts.nowMs()
-    const seen = await readBack(record, isOld, sentMs)
+    const seen = await readBack(task, sent)
     if (seen.kind === 'applied') {
-      if (seen.proof !== undefined) parts.onProof?.(record, seen.proof)
-      if (sentMs === undefined) parts.onVisible?.(parts.nowMs() - lostMs)
+      if (seen.proof !== undefined) parts.onProof?.(task.record, seen.proof)
+      if (!sent.isBefore) parts.onVisible?.(parts.nowMs() - lostMs)
     }
     return seen
   }
-  return async (record, post, first, before) => {
-    const isOld = before !== undefined
-    let reason = first
+  return async (task, post, first, before) => {
+    let [reason, sent] = [first, before]
     for (let posts = 0; posts <= MAX_POSTS; posts += 1) {
-      const seen = await readMark(record, isOld, posts === 0 ? before?.sentMs : undefined)
+      const seen = await readMark(task, sent)
       if (seen.kind === 'applied') return { kind: 'accepted', reply: seen.reply }
-      if (seen.kind === 'overwritten') return { kind: 'unknown', reason: 'overwritten' }
+      if (seen.kind === 'overwritten' || seen.kind === 'superseded')
+        return { kind: 'unknown', reason: seen.kind }
       if (seen.kind === 'unclear') break
       if (posts === MAX_POSTS) break
+      const fromMs = before.isBefore ? before.fromMs : (before.fromMs ?? parts.nowMs())
       const outcome = await new Promise<PostOutcome>(post)
+      sent = { isBefore: before.isBefore, fromMs, toMs: undefined }
       if (outcome.kind === 'refused' && outcome.error.status === 409) {
         // The service takes a second mark for a conflict: then the first one may be ours after all.
-        const again = await readMark(record, isOld)
+        const again = await readMark(task, sent)
         return again.kind === 'applied' ? { kind: 'accepted', reply: again.reply } : outcome
       }
       if (outcome.kind !== 'unknown') return outcome
@@ -91,4 +119,10 @@ export function createReadBack(
     }
     return { kind: 'unknown', reason }
   }
+}
+
+/** The journal cannot be reached: then nothing can be decided. */
+function unlessOpen(cause: unknown): undefined {
+  if (cause instanceof AdapterError) return undefined
+  throw cause
 }

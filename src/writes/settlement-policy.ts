@@ -1,5 +1,5 @@
-import type { Settled } from '../journal/index.ts'
-import { defaultErrorMapping, toV2Failure } from '../translate/index.ts'
+import type { ConfirmedMark, Settled } from '../journal/index.ts'
+import { defaultErrorMapping, parseTime, toV2Failure } from '../translate/index.ts'
 import type { PartReply } from '../v2/index.ts'
 import type { PostOutcome } from '../v3/index.ts'
 import { isDenial } from './denial.ts'
@@ -40,7 +40,7 @@ export function settlementOf(
   const answer = encodeAnswer(reply)
   switch (outcome.kind) {
     case 'accepted':
-      return { position, state: 'confirmed', answer }
+      return { position, state: 'confirmed', answer, mark: markOf(outcome.reply) }
     case 'refused': {
       const reason = reasonOf(outcome)
       if (isDenial(outcome.error)) {
@@ -60,10 +60,22 @@ export function settlementOf(
     }
     case 'unknown': {
       const { reason } = outcome
+      if (reason === 'superseded') return { position, state: 'unknown', answer, reason, superseded: true }
       const retry = reason === 'overwritten' ? undefined : nextMs(followUp)
       return { position, state: 'unknown', answer, reason, retry, deadLetter: retry === undefined }
     }
   }
+}
+
+/** The mark of a reply, as V3 or V2 show it. */
+export function markOf({
+  ExternalID,
+  RecordedOn,
+}: {
+  readonly ExternalID: string
+  readonly RecordedOn?: string | null | undefined
+}): ConfirmedMark {
+  return { externalId: ExternalID, recordedMs: parseTime(RecordedOn) }
 }
 
 /** The form of error codes. The service's own words may name a learner: they are for the client alone. */

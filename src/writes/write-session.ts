@@ -1,9 +1,10 @@
 import { AdapterError } from '../errors.ts'
+import { parseTime } from '../translate/index.ts'
 import type { RateLimit, QueueKey } from '../upstream/index.ts'
 import type { PostOutcome, ReadOutcome, UpstreamError, V3Credentials, V3Writes } from '../v3/index.ts'
 import type { WriteContext } from './context.ts'
 import type { Authorisation } from '../partners/partner.ts'
-import { createReadBack } from './read-back.ts'
+import { createReadBack, type ReadBackParts } from './read-back.ts'
 import { isDenial } from './denial.ts'
 import {
   type OnOutcome,
@@ -40,10 +41,7 @@ export interface WriteSession {
 export interface SessionOptions {
   /** Default: a client waits. */
   readonly background?: InBackground
-  /**
-   * True: the batch was begun for V2 before, so a mark that this process has seen confirmed may be of a newer one. Default: it is of an
-   * older one, since newer records wait.
-   */
+  /** True: the batch was begun for V2 before, so newer records may have earlier places in the journal. Default false. */
   readonly wasOnV2?: boolean
 }
 
@@ -114,11 +112,10 @@ export function openWriteSession(
         nowMs: () => context.clock.nowMs(),
         leftMs: () => writes.leftMs(),
         spacingMs: partner.readBackAfterMs,
-        knowledge: (isOld) => ({
-          ...echoes.knowledge(timeSent, { withConfirmed: !wasOnV2 }),
-          anyAge: context.nowMs() < context.journal.readBackUntilMs,
-          byV2: wasOnV2 && isOld,
-        }),
+        profile: () => echoes.profile(),
+        known: knownMarksOf(context, batch, wasOnV2),
+        wallMs: context.nowMs,
+        byV2: wasOnV2,
         onProof: (record, shown) => echoes.readBack(record, shown),
         onVisible: context.onVisible,
       })
@@ -126,7 +123,10 @@ export function openWriteSession(
       const onAccepted: PostOptions['onAccepted'] = (record, reply) =>
         echoes.accepted(record, timeSent, reply)
       const sentMs = background?.sinceMs
-      const options = { writes, concurrency, bodyProfile, readBack, onAccepted, permission, sentMs, slices }
+      const options = {
+        ...{ writes, concurrency, bodyProfile, readBack, onAccepted, permission, sentMs, slices },
+        nowMs: () => context.clock.nowMs(),
+      }
       const denial = await postRecords(tasks, options, (position, outcome) => {
         onOutcome(position, seen(outcome))
       })
@@ -152,6 +152,12 @@ export function openWriteSession(
     timing: () => (rateLimit === undefined ? undefined : `queue;dur=${Math.round(queued())}`),
   }
 }
+
+/** What the journal knows of the keys of a batch. One that takes the place of a batch on V2 counts from the time of that one. */
+export const knownMarksOf =
+  ({ journal }: Pick<WriteContext, 'journal'>, batch: number, wasOnV2: boolean): ReadBackParts['known'] =>
+  (record, position) =>
+    journal.knownMarks({ batch, position }, wasOnV2 ? parseTime(record.RecordedOn) : undefined)
 
 function toAdapterError(cause: unknown): AdapterError {
   return cause instanceof AdapterError ? cause : new AdapterError('ADP_INTERNAL', 'No token.', { cause })

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { createEchoKeeper } from '../../src/app/keep-echoes.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
+import { freshProfile } from '../../src/translate/index.ts'
 import { createEchoLearning } from '../../src/writes/index.ts'
 import { systemClock } from '../../src/clock.ts'
 import { guid } from '../support/batch-request.ts'
@@ -35,7 +36,7 @@ describe('createEchoKeeper', () => {
     const next = startInstance(notes)
     await next.keeper.load()
     expect(next.echoes.profile()).toEqual(one.echoes.profile())
-    expect(next.echoes.profile().skew).toEqual({ least: -1_799_500, most: -1_799_500 })
+    expect(next.echoes.profile().clockOffMs).toBe(1_799_500)
     expect([...notes.keys()]).toEqual(['echo profile of http://v3.example/api'])
   })
 
@@ -43,7 +44,7 @@ describe('createEchoKeeper', () => {
     const notes = new Map([['echo profile of http://v3.example/api', 'x']])
     const { echoes, keeper } = startInstance(notes)
     await keeper.load()
-    expect(echoes.profile().timeSeen).toBe(false)
+    expect(echoes.profile()).toBe(freshProfile)
     const broken = createEchoKeeper(
       echoes,
       { readNote: () => Promise.reject(new Error('no')), writeNote: () => Promise.resolve() },

@@ -1,5 +1,6 @@
 import { describeBegin } from './contract/begin.ts'
 import { describeInstances } from './contract/instances.ts'
+import { describeKnownMarks } from './contract/known-marks.ts'
 import { describeOwnership } from './contract/ownership.ts'
 import { describeReopen } from './contract/reopen.ts'
 import { describeSides } from './contract/sides.ts'
@@ -21,6 +22,7 @@ export function describeJournal(name: string, runs: number, withOpener: WithOpen
     describeSecrets,
     describeSequences,
     describeUnsettled,
+    describeKnownMarks,
     describeSides,
   ])
     part(subject)

@@ -42,7 +42,7 @@ it('brings the tables of an older version up to date, and keeps what is in them'
   await sql`drop index journal_batches_ids`.execute(older.store.db)
   for (const column of ['owner_id', 'answered', 'retired', 'sum', 'side'])
     await sql.raw(`alter table journal_batches drop column ${column}`).execute(older.store.db)
-  for (const column of ['sum', 'key_copy'])
+  for (const column of ['sum', 'key_copy', 'mark'])
     await sql.raw(`alter table journal_records drop column ${column}`).execute(older.store.db)
   await sql`create index journal_batches_ids on journal_batches (ids) where ids is not null`.execute(
     older.store.db,

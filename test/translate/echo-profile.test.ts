@@ -7,10 +7,7 @@ import {
   joinProfiles,
   learnEcho,
   parseProfile,
-  skewOf,
-  turnSkew,
 } from '../../src/translate/echo-profile.ts'
-import { OWN_TIME } from '../../src/translate/stored-time.ts'
 import { nestedRecord } from '../writes/planned-record.ts'
 
 const postedOn = '2026-06-10T10:00:31.254Z'
@@ -21,8 +18,8 @@ const withComment = (Comment: string | null, MinutesLate: number | null = null) 
   Qualifier: { MinutesLate, Comment },
 })
 
-const seeTime = (profile: EchoProfile, RecordedOn: string, proven = false): EchoProfile =>
-  learnEcho(profile, { posted: record, postedOn, shown: { RecordedOn }, nowMs, proven })
+const seeTime = (profile: EchoProfile, RecordedOn: string): EchoProfile =>
+  learnEcho(profile, { posted: record, postedOn, shown: { RecordedOn }, nowMs, proven: false })
 const seeComment = (
   profile: EchoProfile,
   before: string,
@@ -39,42 +36,33 @@ const seeComment = (
 
 describe('learnEcho', () => {
   it('learns nothing about what is stored from an answer that repeats what was posted', () => {
-    const seen = seeTime(freshProfile, postedOn)
-    expect(seen).toEqual({ ...freshProfile, timeSeen: true })
-    expect(seeTime(seen, postedOn)).toBe(seen)
-    expect(seeComment(seen, 'a comment', 'a comment')).toBe(seen)
+    expect(seeTime(freshProfile, postedOn)).toBe(freshProfile)
+    expect(seeComment(freshProfile, 'a comment', 'a comment')).toBe(freshProfile)
   })
 
   it.each([
-    ['cut to seconds', '2026-06-10T10:00:31Z', 2 | 4],
-    ['rounded by SQL', '2026-06-10T10:00:31.253Z', 8],
-    ['cut to minutes', '2026-06-10T10:00:00Z', 16],
-    ['rounded to minutes', '2026-06-10T10:01:00Z', 32],
-  ])('a time that was %s excludes the other rules of the client’s time', (_how, shown, times) => {
-    expect(seeTime(freshProfile, shown).times).toBe(times | OWN_TIME)
+    ['cut to seconds', '2026-06-10T10:00:31Z'],
+    ['rounded by SQL', '2026-06-10T10:00:31.253Z'],
+    ['cut to minutes', '2026-06-10T10:00:00Z'],
+    ['rounded to minutes', '2026-06-10T10:01:00Z'],
+  ])('a time that was %s shows no other clock', (_how, shown) => {
+    expect(seeTime(freshProfile, shown)).toBe(freshProfile)
   })
 
-  it('learns a clock of the service with its skew, and forgets old windows', () => {
+  it('learns how far the clock of the service is off at most, ahead or behind', () => {
     const behind = seeTime(freshProfile, '2026-06-10T09:00:31.290Z')
-    expect(behind).toMatchObject({ times: OWN_TIME, skew: { least: -3_600_010, most: -3_600_010 } })
-    const turned = turnSkew(seeTime(behind, '2026-06-10T09:00:31.295Z'))
-    expect(skewOf(turned)).toEqual({ least: -3_600_010, most: -3_600_005 })
-    expect(skewOf(turnSkew(seeTime(turned, '2026-06-10T10:00:31.301Z')))).toEqual({ least: 1, most: 1 })
+    expect(behind).toEqual({ ...freshProfile, clockOffMs: 3_600_010 })
+    expect(seeTime(behind, '2026-06-10T10:00:40.300Z')).toBe(behind)
+    expect(seeTime(behind, '2026-06-10T12:00:31.300Z')).toMatchObject({ clockOffMs: 7_200_000 })
   })
 
-  it('learns the skew from marks that were posted without a time', () => {
+  it('learns that from marks that were posted without a time', () => {
     const shown = { RecordedOn: '2026-06-10T10:00:32.300Z' }
     const sample = { posted: record, postedOn: undefined, shown, nowMs, proven: false }
-    expect(learnEcho(freshProfile, sample)).toEqual({ ...freshProfile, skew: { least: 1_000, most: 1_000 } })
-  })
-
-  it('a mark that was read back with its millisecond proves the client’s time', () => {
-    expect(seeTime(freshProfile, postedOn, true).times & OWN_TIME).toBe(0)
+    expect(learnEcho(freshProfile, sample)).toEqual({ ...freshProfile, clockOffMs: 1_000 })
   })
 
   it('begins anew where the service contradicts what was learned', () => {
-    const kept = seeTime(freshProfile, postedOn, true)
-    expect(seeTime(kept, '2026-06-10T09:00:31.290Z')).toMatchObject({ epoch: 1, times: OWN_TIME })
     const whole = seeComment(freshProfile, 'x'.repeat(30), 'x'.repeat(30), true)
     expect(whole).toMatchObject({ wholeLength: 30 })
     expect(seeComment(whole, 'x'.repeat(30), 'x'.repeat(20))).toMatchObject({ epoch: 1, cutLength: 20 })
@@ -119,11 +107,8 @@ describe('learnEcho, of what an answer leaves out or takes back', () => {
     expect(bare(shown)).toBe(freshProfile)
   })
 
-  it('learns no skew from a mark that was read back', () => {
-    expect(bare({ RecordedOn: '2026-06-10T09:00:31.290Z' })).toMatchObject({
-      times: OWN_TIME,
-      skew: undefined,
-    })
+  it('learns no clock from a mark that was read back', () => {
+    expect(bare({ RecordedOn: '2026-06-10T09:00:31.290Z' })).toBe(freshProfile)
   })
 
   it('keeps the length of a cut until a longer comment is stored whole', () => {
@@ -175,24 +160,15 @@ describe('a profile of several instances', () => {
 
   it('holds what each of them learned', () => {
     const joined = joinProfiles(own, cut)
-    expect(joined).toMatchObject({ times: OWN_TIME, cutLength: 7, skew: { least: -3_600_010 } })
+    expect(joined).toMatchObject({ cutLength: 7, clockOffMs: 3_600_010 })
     expect(joinProfiles(joined, own)).toBe(joined)
     expect(joinProfiles({ ...freshProfile, epoch: 1 }, own)).toEqual({ ...freshProfile, epoch: 1 })
     expect(joinProfiles(own, { ...freshProfile, epoch: 1 })).toEqual({ ...freshProfile, epoch: 1 })
     expect(joinProfiles(cut, { ...cut, cutLength: 9 })).toMatchObject({ cutLength: 9 })
   })
 
-  it('lets every rule hold where what they learned excludes each other', () => {
-    const [seconds, minutes] = [
-      { ...freshProfile, times: 2 },
-      { ...freshProfile, times: 16 },
-    ]
-    expect(joinProfiles(seconds, minutes).times).toBe(freshProfile.times)
-    expect(parseProfile(formatProfile({ ...freshProfile, times: 0 }))?.times).toBe(freshProfile.times)
-  })
-
   it('survives its text', () => {
-    for (const profile of [freshProfile, own, cut, turnSkew(own)])
+    for (const profile of [freshProfile, own, cut])
       expect(parseProfile(formatProfile(profile))).toEqual(profile)
     for (const text of [
       '',
@@ -200,8 +176,9 @@ describe('a profile of several instances', () => {
       'null',
       '[]',
       '{}',
-      '{"epoch":0.5,"times":1,"wholeLength":0}',
-      '{"epoch":0,"times":1,"wholeLength":0}',
+      '{"epoch":0.5,"clockOffMs":1,"wholeLength":0,"known":[]}',
+      '{"epoch":0,"wholeLength":0,"known":[]}',
+      '{"epoch":0,"clockOffMs":1,"wholeLength":0}',
     ])
       expect(parseProfile(text)).toBeUndefined()
   })

@@ -1,50 +1,179 @@
 import { describe, expect, it } from 'vitest'
 
-import { compareReadBack, toReadBackFilter } from '../../src/translate/index.ts'
+import {
+  decideReadBack,
+  type ReadBack,
+  type ReadBackFacts,
+  readMarks,
+  toReadBackFilter,
+} from '../../src/translate/index.ts'
 import { freshProfile } from '../../src/translate/echo-profile.ts'
-import { OWN_TIME } from '../../src/translate/stored-time.ts'
+import { readBackRules } from '../../src/translate/read-back.ts'
 import { guid } from '../support/batch-request.ts'
 import { nestedRecord } from '../writes/planned-record.ts'
 
-const posted = nestedRecord(1)
+/** Received at 10:00:00.123, sent half a minute later. */
+const posted = {
+  ...nestedRecord(1),
+  RecordedOn: '2026-06-10T10:00:00.123Z',
+  Qualifier: { MinutesLate: null, Comment: 'a long comment' },
+}
+const sentMs = Date.parse('2026-06-10T10:00:30.400Z')
+const facts: ReadBackFacts = {
+  profile: freshProfile,
+  sent: { fromMs: sentMs, toMs: sentMs + 500 },
+  confirmedAt: () => [],
+  newer: 'none',
+  byV2: false,
+}
 /** The row that V3 has once the record was applied. */
 const row = { ...posted, ExternalID: guid(77), RecordedBy: { ExternalID: guid(5), Type: 'User' } }
-const earlier = '2026-06-10T09:59:59Z'
-const later = '2026-06-10T10:00:01Z'
-const cut = { Qualifier: { ...posted.Qualifier, Comment: 'a long' } }
 const otherCode = { AttendanceCode: { ExternalID: guid(801) } }
+/** Its comment may be cut, by a rule that was not seen yet. */
+const alike = { Qualifier: { MinutesLate: null, Comment: 'a long' } }
 
-describe('compareReadBack', () => {
+const daysBefore = { RecordedOn: '2026-06-08T10:00:00.5Z' }
+const minuteBefore = { RecordedOn: '2026-06-10T09:59:00.5Z' }
+const whileSent = { RecordedOn: '2026-06-10T10:00:30.7Z' }
+const minuteAfter = { RecordedOn: '2026-06-10T10:01:30.5Z' }
+const withoutTime = { RecordedOn: null }
+
+/** The journal knows the mark of an older record, with this time. */
+const confirmedAt = (...times: string[]): Pick<ReadBackFacts, 'confirmedAt'> => ({
+  confirmedAt: (externalId) => (externalId === row.ExternalID ? times.map((time) => Date.parse(time)) : []),
+})
+const known = (mark: { readonly RecordedOn: string }): Pick<ReadBackFacts, 'confirmedAt'> =>
+  confirmedAt(mark.RecordedOn)
+
+function decide(value: readonly unknown[], own: Partial<ReadBackFacts> = {}): ReadBack {
+  return decideReadBack(posted, readMarks(posted, { value }) ?? [], { ...facts, ...own })
+}
+
+type Cell = readonly [what: string, mark: object | undefined, own: Partial<ReadBackFacts>, kind: string]
+
+/** Each cell of the table in docs/decisions/012-read-back.md. */
+const cells: readonly (readonly [row: string, cells: readonly Cell[]])[] = [
+  ['no mark', [
+    ['nothing stands', undefined, {}, 'absent'],
+    ['a newer record waits', undefined, { newer: 'open' }, 'absent'],
+    ['a newer record was confirmed', undefined, { newer: 'confirmed' }, 'superseded'],
+    ['a default mark of the system', { ...otherCode, RecordedBy: null, RecordedOn: null }, {}, 'absent'],
+  ]],
+  ['a mark that the journal knows as confirmed for an older record', [
+    ['other content', { ...otherCode, ...minuteBefore }, known(minuteBefore), 'absent'],
+    ['other content, by a clock that is ahead', { ...otherCode, ...minuteAfter }, known(minuteAfter), 'absent'],
+    ['content that is alike', { ...alike, ...minuteAfter }, known(minuteAfter), 'absent'],
+    ['equal content', minuteBefore, known(minuteBefore), 'applied'],
+    ['other content, and a newer record waits', { ...otherCode, ...minuteBefore }, { ...known(minuteBefore), newer: 'open' }, 'absent'],
+    ['other content, and a newer record was confirmed', { ...otherCode, ...minuteBefore }, { ...known(minuteBefore), newer: 'confirmed' }, 'superseded'],
+    ['shown without its milliseconds since', { ...otherCode, RecordedOn: '2026-06-10T09:59:00Z' }, known(minuteBefore), 'absent'],
+    ['shown rounded to the minute since', { ...otherCode, RecordedOn: '2026-06-10T10:01:00Z' }, confirmedAt('2026-06-10T10:00:35.500Z'), 'absent'],
+    ['shown in another zone since', { ...otherCode, RecordedOn: '2026-06-10T10:59:00.5Z' }, known(minuteBefore), 'absent'],
+    ['shown without a time', { ...otherCode, ...withoutTime }, { confirmedAt: () => [NaN] }, 'absent'],
+  ]],
+  ['its id with another time', [
+    ['from before', { ...otherCode, ...daysBefore }, known(minuteBefore), 'absent'],
+    ['from the moment of the call', { ...otherCode, ...whileSent }, known(minuteBefore), 'absent'],
+    ['from after the call: edited, perhaps', { ...otherCode, RecordedOn: '2026-06-10T10:07:31.5Z' }, known(minuteBefore), 'unclear'],
+    ['alike, from after the call', { ...alike, RecordedOn: '2026-06-10T10:07:31.5Z' }, known(minuteBefore), 'unclear'],
+    ['equal content', minuteAfter, known(minuteBefore), 'applied'],
+  ]],
+  ['equal content, unknown to the journal', [
+    ['with the posted time', {}, {}, 'applied'],
+    ['from days before', daysBefore, {}, 'applied'],
+    ['from after the call', minuteAfter, {}, 'applied'],
+    ['without a time', withoutTime, {}, 'applied'],
+    ['and a newer record waits', minuteBefore, { newer: 'open' }, 'applied'],
+    ['and a newer record was confirmed', minuteBefore, { newer: 'confirmed' }, 'applied'],
+    ['cut where this service is known to cut', { ...alike, ...daysBefore }, { profile: { ...freshProfile, cutLength: 6 } }, 'applied'],
+    ['of a service that sets the booleans itself', { Present: false }, {}, 'applied'],
+  ]],
+  ['content that may be the posted one, unknown to the journal', [
+    ['with the posted time', alike, {}, 'applied'],
+    ['from the moment of the call', { ...alike, ...whileSent }, {}, 'applied'],
+    ['from before, by a clock that may be behind', { ...alike, ...minuteBefore }, {}, 'unclear'],
+    ['from days before', { ...alike, ...daysBefore }, {}, 'absent'],
+    ['from days before, where V2 may have applied it', { ...alike, ...daysBefore }, { byV2: true }, 'unclear'],
+    ['from days before, and a newer record waits', { ...alike, ...daysBefore }, { newer: 'open' }, 'superseded'],
+  ]],
+  ['other content, and the journal knows a newer record', [
+    ['that waits', { ...otherCode, ...minuteBefore }, { newer: 'open' }, 'superseded'],
+    ['that was confirmed, in the same minute', { ...otherCode, RecordedOn: '2026-06-10T10:00:00Z' }, { newer: 'confirmed' }, 'superseded'],
+  ]],
+  ['other content, unknown to the journal, later than the call', [
+    ['plainly', { ...otherCode, ...minuteAfter }, {}, 'overwritten'],
+    ['within what the clock was seen to be off', { ...otherCode, ...minuteAfter }, { profile: { ...freshProfile, clockOffMs: 90_000 } }, 'unclear'],
+    ['than the receipt only', { ...otherCode, RecordedOn: '2026-06-10T10:00:20.5Z' }, {}, 'absent'],
+  ]],
+  ['other content, unknown to the journal, older than the call', [
+    ['plainly', { ...otherCode, ...minuteBefore }, {}, 'absent'],
+    ['within what the clock was seen to be off', { ...otherCode, ...minuteBefore }, { profile: { ...freshProfile, clockOffMs: 90_000 } }, 'unclear'],
+    ['within the minute to which the service cuts', { ...otherCode, RecordedOn: '2026-06-10T10:00:00Z' }, {}, 'unclear'],
+  ]],
+  ['all else', [
+    ['from the moment of the call', { ...otherCode, ...whileSent }, {}, 'unclear'],
+    ['without a time', { ...otherCode, ...withoutTime }, {}, 'unclear'],
+    ['with a time that cannot be read', { ...otherCode, RecordedOn: 'yesterday' }, {}, 'unclear'],
+  ]],
+] // prettier-ignore
+
+describe('the read-back decides by identity, content and order, and by time last', () => {
+  describe.each(cells)('%s', (_row, own) => {
+    it.each(own)('%s', (_what, mark, knowledge, kind) => {
+      expect(decide(mark === undefined ? [] : [{ ...row, ...mark }], knowledge).kind).toBe(kind)
+    })
+  })
+
+  it('each rule decides some cell, and the last one decides what no other does', () => {
+    expect(readBackRules.at(-1)).toEqual({ then: 'unclear' })
+    const kinds = new Set(cells.flatMap(([, own]) => own.map(([, , , kind]) => kind)))
+    expect([...kinds].sort()).toEqual(['absent', 'applied', 'overwritten', 'superseded', 'unclear'])
+  })
+
+  it('never posts by time alone: what equals the posted mark is accepted at any time', () => {
+    for (const time of [daysBefore, minuteBefore, whileSent, minuteAfter, withoutTime])
+      for (const newer of ['none', 'open', 'confirmed'] as const)
+        for (const own of [{}, known(minuteBefore)])
+          expect(decide([{ ...row, ...time }], { ...own, newer }).kind).toBe('applied')
+  })
+})
+
+describe('the mark that stands', () => {
+  const another = { ...row, ...otherCode, ExternalID: guid(78) }
+
+  it.each<[string, readonly object[], Partial<ReadBackFacts>, string]>([
+    ['is the newest', [row, { ...another, ...daysBefore }], {}, 'applied'],
+    ['is the newest in any order', [{ ...another, ...minuteAfter }, row], {}, 'overwritten'],
+    ['is one that the journal does not know, whatever the times say', [{ ...row, ...minuteAfter }, { ...another, ...minuteBefore }], known(minuteAfter), 'absent'],
+    ['is known where all of them are', [{ ...row, ...otherCode, ...minuteAfter }], known(minuteAfter), 'absent'],
+    ['is about the learner', [{ ...row, Attendee: { ExternalID: guid(2) } }], {}, 'absent'],
+    ['has a code', [{ ...row, AttendanceCode: null }], {}, 'absent'],
+  ])('%s', (_what, value, own, kind) => {
+    expect(decide(value, own).kind).toBe(kind)
+  }) // prettier-ignore
+
+  it.each([[undefined], [null], [{}], [{ value: 1 }], [{ value: ['x'] }], ['text']])(
+    'cannot be read from %j',
+    (answer) => {
+      expect(readMarks(posted, answer)).toBeUndefined()
+    },
+  )
+
   it.each([
-    ['the mark itself', [row], 'applied'],
-    ['the mark with a time of the service', [{ ...row, RecordedOn: later }], 'applied'],
-    ['the mark without a time', [{ ...row, RecordedOn: null }], 'applied'],
-    ['the mark of a service that sets the booleans itself', [{ ...row, Present: false }], 'applied'],
-    ['the mark beside another', [{ ...row, ...otherCode }, row], 'applied'],
-    ['an equal mark that may be stamped by a clock behind', [{ ...row, RecordedOn: earlier }], 'applied'],
-    ['the mark under an older one', [row, { ...row, ...otherCode, RecordedOn: earlier }], 'applied'],
-    ['the mark below a newer one', [row, { ...row, ...otherCode, RecordedOn: later }], 'overwritten'],
-    ['another code from before', [{ ...row, ...otherCode, RecordedOn: earlier }], 'absent'],
-    ['other minutes', [{ ...row, Qualifier: { MinutesLate: 5 }, RecordedOn: earlier }], 'absent'],
-    ['another comment', [{ ...row, Qualifier: { Comment: 'x' }, RecordedOn: earlier }], 'absent'],
-    ['no mark for the session', [{ ...row, AttendanceCode: null }], 'absent'],
-    ['nothing', [], 'absent'],
-    ['the same mark of another learner', [{ ...row, Attendee: { ExternalID: guid(2) } }], 'absent'],
-    ['a newer mark of somebody else', [{ ...row, ...otherCode, RecordedOn: later }], 'overwritten'],
-    ['a row that is none', ['x'], 'unclear'],
-  ])('tells %s', (_what, value, kind) => {
-    expect(compareReadBack(posted, { value }).kind).toBe(kind)
+    ['with the posted time', {}, {}, true],
+    ['from after the call', minuteAfter, {}, true],
+    ['from before, so that a read may be stale', minuteBefore, {}, false],
+    ['from about the call', whileSent, {}, false],
+    ['that the journal knows for an older record', {}, known(posted), false],
+  ])('is certain without a later read: %s', (_what, mark, own, certain) => {
+    expect(decide([{ ...row, ...mark }], own)).toMatchObject({ kind: 'applied', certain })
   })
 
-  it.each([[undefined], [null], [{}], [{ value: 1 }], ['text']])('cannot read %j', (answer) => {
-    expect(compareReadBack(posted, answer)).toEqual({ kind: 'unclear' })
-  })
-
-  it("gives the service's own id and times", () => {
-    expect(compareReadBack(posted, { value: [row] })).toEqual({
+  it("gives the service's own id and times, and proves the stored form by the posted millisecond", () => {
+    expect(decide([row])).toEqual({
       kind: 'applied',
       certain: true,
-      proof: undefined,
+      proof: { RecordedOn: posted.RecordedOn, Qualifier: posted.Qualifier },
       reply: {
         ExternalID: guid(77),
         Present: true,
@@ -55,104 +184,27 @@ describe('compareReadBack', () => {
         RecordedBy: { ExternalID: guid(5) },
       },
     })
-    expect(compareReadBack(posted, { value: [{ ...row, RecordedBy: null }] })).toMatchObject({
-      reply: { RecordedBy: null },
-    })
+    expect(decide([{ ...row, RecordedBy: null }])).toMatchObject({ reply: { RecordedBy: null } })
+    expect(decide([{ ...row, RecordedOn: '2026-06-10T10:00:00Z' }])).toMatchObject({ proof: undefined })
   })
 })
 
-it('takes a mark of any age for one that may have been posted long ago', () => {
-  const profile = { ...freshProfile, times: 1, timeSeen: true }
-  const kindFor = (anyAge: boolean, standing: object): string =>
-    compareReadBack(posted, { value: [standing] }, { profile, timeSent: true, anyAge }).kind
-  const old = { ...row, RecordedOn: '2026-06-10T09:00:00Z' }
-  expect([kindFor(false, old), kindFor(true, old)]).toEqual(['absent', 'applied'])
-  expect(kindFor(true, { ...old, ...otherCode })).toBe('absent')
-})
-
-it.each<[string, object, string, string]>([
-  ['its own mark with an earlier time', { RecordedOn: earlier }, 'absent', 'applied'],
-  ['its own mark with a later time', { RecordedOn: later }, 'applied', 'applied'],
-  ['a mark that may be cut, with an earlier time', { ...cut, RecordedOn: earlier }, 'absent', 'unclear'],
-  ['a mark that may be cut, with a later time', { ...cut, RecordedOn: later }, 'overwritten', 'applied'],
-  ['another mark with an earlier time', { ...otherCode, RecordedOn: earlier }, 'absent', 'absent'],
-  ['another mark with a later time', { ...otherCode, RecordedOn: later }, 'overwritten', 'overwritten'],
-])('knows that V2 does not keep the time of a client: %s', (_what, standing, byV3, byV2) => {
-  const profile = { ...freshProfile, times: 1, timeSeen: true }
-  const long = { ...posted, Qualifier: { ...posted.Qualifier, Comment: 'a long comment' } }
-  const value = [{ ...row, Qualifier: long.Qualifier, ...standing }]
-  const kinds = [false, true].map(
-    (isByV2) => compareReadBack(long, { value }, { profile, timeSent: true, byV2: isByV2 }).kind,
-  )
-  expect(kinds).toEqual([byV3, byV2])
-})
-
 it.each([
-  ['is judged by the clock that V3 has', false, 'absent'],
-  ['may be behind by more where it is the clock of V2', true, 'applied'],
-])('a mark with the own time of a service %s', (_what, byV2, kind) => {
-  const profile = { ...freshProfile, times: OWN_TIME, skew: { least: 0, most: 10 } }
-  const value = [{ ...row, RecordedOn: '2026-06-10T09:30:00Z' }]
-  expect(compareReadBack(posted, { value }, { profile, timeSent: true, byV2 }).kind).toBe(kind)
+  ['minutes that an unknown rule changed', { minutesOpaque: true }, { MinutesLate: 5 }, 'applied'],
+  ['a comment that an unknown rule changed', { commentsOpaque: true }, { Comment: 'x' }, 'applied'],
+  ['no minutes as none, where they are kept', { nullsKept: true }, { MinutesLate: 0 }, 'overwritten'],
+  ['no minutes as 0, where that may be', {}, { MinutesLate: 0 }, 'applied'],
+  ['other minutes', {}, { MinutesLate: 5 }, 'overwritten'],
+  ['another comment', {}, { Comment: 'x' }, 'overwritten'],
+])('reads %s', (_what, profile, Qualifier, kind) => {
+  const plain = { ...posted, Qualifier: { MinutesLate: null, Comment: null } }
+  const value = [{ ...row, ...minuteAfter, Qualifier: { MinutesLate: null, Comment: null, ...Qualifier } }]
+  const marks = readMarks(plain, { value }) ?? []
+  expect(decideReadBack(plain, marks, { ...facts, profile: { ...freshProfile, ...profile } }).kind).toBe(kind)
 })
 
 it('asks for the learner and the event', () => {
   expect(toReadBackFilter(posted)).toBe(
     `Attendee/ExternalID eq ${guid(1)} and Event/ExternalID eq ${guid(900)}`,
   )
-})
-
-describe('compareReadBack, under what is known of the service', () => {
-  const known = (profile: object, more: object = {}) => ({
-    profile: { ...freshProfile, ...profile },
-    timeSent: true,
-    ...more,
-  })
-  const shownAt = (time: string) => (externalId: string, recordedOn: string) =>
-    externalId === row.ExternalID && recordedOn === time
-  const longAgo = '2026-06-08T10:00:00Z'
-  const older = { ...row, RecordedOn: earlier }
-  const hourBehind = { least: -3_600_000, most: -3_600_000 }
-
-  it.each([
-    ['a mark of days before, of a clock that was not seen', known({}), { ...row, RecordedOn: longAgo }, 'applied'],
-    ['one of a service that repeats posted times', known({ timeSeen: true }), { ...row, RecordedOn: longAgo }, 'applied'],
-    ['one where no time is sent', known({}, { timeSent: false }), { ...row, RecordedOn: longAgo }, 'applied'],
-    ['one of a service that keeps times', known({ times: 1, timeSeen: true }), { ...row, RecordedOn: longAgo }, 'absent'],
-    ['one of days before of another program', known({}), { ...row, ChangeProcessName: 'Another program', RecordedOn: longAgo }, 'absent'],
-    ['one of days before that is merely alike', known({ commentsOpaque: true }), { ...row, Qualifier: { ...row.Qualifier, Comment: 'other' }, RecordedOn: longAgo }, 'absent'],
-    ['the mark of days before that was confirmed', known({}, { isConfirmed: shownAt(longAgo) }), { ...row, RecordedOn: longAgo }, 'absent'],
-    ['a mark from before, of a service that keeps times', known({ times: 1, timeSeen: true }), older, 'absent'],
-    ['a mark from after, of such a service', known({ times: 1 }), { ...row, ...otherCode, RecordedOn: later }, 'overwritten'],
-    ['a mark of any age after a loss', known({ times: 1 }, { anyAge: true }), older, 'applied'],
-    ['a mark of a clock an hour behind', known({ times: OWN_TIME, skew: hourBehind }), older, 'applied'],
-    ['one that is older than that clock allows', known({ times: OWN_TIME, skew: hourBehind }), { ...row, RecordedOn: '2026-06-10T08:00:00Z' }, 'absent'],
-    ['a mark without a time that somebody can read', known({}), { ...row, RecordedOn: 'yesterday' }, 'applied'],
-    ['the mark that was confirmed before', known({}, { isConfirmed: shownAt(earlier) }), older, 'absent'],
-    ['its id with another time', known({}, { isConfirmed: shownAt(later) }), older, 'applied'],
-  ])('tells %s', (_what, knowledge, value, kind) => {
-    expect(compareReadBack(posted, { value: [value] }, knowledge).kind).toBe(kind)
-  }) // prettier-ignore
-
-  it.each([
-    ['minutes that an unknown rule changed', { minutesOpaque: true }, { MinutesLate: 5 }, 'applied'],
-    ['a comment that an unknown rule changed', { commentsOpaque: true }, { Comment: 'x' }, 'applied'],
-    ['no minutes as none, where they are kept', { nullsKept: true }, { MinutesLate: 0 }, 'overwritten'],
-    ['no minutes as 0, where that may be', {}, { MinutesLate: 0 }, 'applied'],
-  ])('tells %s', (_what, profile, Qualifier, kind) => {
-    const value = [
-      { ...row, RecordedOn: later, Qualifier: { MinutesLate: null, Comment: null, ...Qualifier } },
-    ]
-    const plain = { ...posted, Qualifier: { MinutesLate: null, Comment: null } }
-    expect(compareReadBack(plain, { value }, known(profile)).kind).toBe(kind)
-  })
-
-  it('gives what proves the stored form, where the mark carries the posted millisecond', () => {
-    const exact = { ...posted, RecordedOn: '2026-06-10T10:00:00.123Z' }
-    const value = [{ ...row, RecordedOn: exact.RecordedOn }]
-    expect(compareReadBack(exact, { value }, known({}))).toMatchObject({
-      kind: 'applied',
-      proof: { RecordedOn: exact.RecordedOn },
-    })
-  })
 })

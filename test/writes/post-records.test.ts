@@ -30,6 +30,7 @@ const options: Omit<PostOptions, 'writes'> = {
   readBack: (_record, _post, reason) => Promise.resolve({ kind: 'unknown', reason }),
   permission: { maySend: () => true, renew: () => Promise.resolve(true) },
   slices: createSlicing().open(),
+  nowMs: () => 0,
 }
 const taskOf = (n: number, key = String(n), own: Partial<WriteTask> = {}): WriteTask => ({
   position: n,
@@ -212,7 +213,7 @@ describe('one record', () => {
 
   it('product 3: finds out what became of an unknown one, and tells that', async () => {
     const asked: unknown[] = []
-    const readBack: PostOptions['readBack'] = (record, _post, reason) => {
+    const readBack: PostOptions['readBack'] = ({ record }, _post, reason) => {
       asked.push(record.Attendee.ExternalID, reason)
       return Promise.resolve(outcomes.accepted)
     }

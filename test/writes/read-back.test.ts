@@ -1,11 +1,16 @@
 import { describe, expect, it } from 'vitest'
 
+import { AdapterError } from '../../src/errors.ts'
 import { createReadBack, type ReadBackParts } from '../../src/writes/read-back.ts'
 import type { PostOutcome, ReadOutcome } from '../../src/v3/index.ts'
+import type { KnownMarks } from '../../src/journal/index.ts'
+import { freshProfile } from '../../src/translate/index.ts'
 import { guid } from '../support/batch-request.ts'
 import { nestedRecord } from './planned-record.ts'
 
 const record = nestedRecord(1)
+const receivedMs = Date.parse(record.RecordedOn ?? '')
+const nothing: KnownMarks = { confirmedAt: () => [], newer: 'none' }
 const read = (...value: object[]): ReadOutcome => ({ kind: 'read', json: { value } })
 const applied = read({ ...record, ExternalID: guid(77) })
 const absent = read()
@@ -45,16 +50,20 @@ async function find(
     nowMs: () => nowMs,
     leftMs: () => 10_000,
     spacingMs: [10, 20],
+    profile: () => freshProfile,
+    known: () => Promise.resolve(nothing),
+    wallMs: () => receivedMs + nowMs - 100,
+    byV2: false,
     ...own,
   })
   const outcome = await resolve(
-    record,
+    { record, position: 0 },
     (told) => {
       done.push('post')
       told(posts[Math.min(posted++, posts.length - 1)] ?? lost)
     },
     'connectionLost',
-    sentMs === undefined ? undefined : { sentMs },
+    { isBefore: sentMs !== undefined, fromMs: undefined, toMs: sentMs },
   )
   return { done, outcome }
 }
@@ -98,6 +107,27 @@ describe('createReadBack', () => {
       done: ['wait 10', 'read'],
       outcome: { kind: 'unknown', reason: 'overwritten' },
     })
+  })
+
+  it('leaves another mark alone where the journal knows a newer record', async () => {
+    const known = (): Promise<KnownMarks> => Promise.resolve({ ...nothing, newer: 'open' })
+    expect((await find([newer], [accepted], { known })).outcome).toEqual({
+      kind: 'unknown',
+      reason: 'superseded',
+    })
+  })
+
+  it('posts over a newer mark that the journal knows as an older one', async () => {
+    const known = (): Promise<KnownMarks> =>
+      Promise.resolve({ ...nothing, confirmedAt: () => [Date.parse('2026-06-10T11:00:00Z')] })
+    expect(await find([newer], [accepted], { known })).toEqual({ done: [...look, 'post'], outcome: accepted })
+  })
+
+  it('decides nothing while the journal cannot be asked', async () => {
+    const known = (): Promise<KnownMarks> => Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'no'))
+    const { done, outcome } = await find([applied], [accepted], { known })
+    expect(outcome).toEqual({ kind: 'unknown', reason: 'connectionLost' })
+    expect(done).not.toContain('post')
   })
 
   it.each([

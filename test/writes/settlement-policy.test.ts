@@ -24,7 +24,7 @@ const kept = { position: 3, answer: '400 [1, 2]' }
 
 describe('toSettled', () => {
   const rows: [what: string, outcome: PostOutcome, followUp: Partial<FollowUp>, settled: object][] = [
-    ['an accepted one', { kind: 'accepted', reply: { ExternalID: guid(5) } }, {}, { state: 'confirmed' }],
+    ['an accepted one', { kind: 'accepted', reply: { ExternalID: guid(5), RecordedOn: '2026-06-10T10:00:00Z' } }, {}, { state: 'confirmed', mark: { externalId: guid(5), recordedMs: Date.UTC(2026, 5, 10, 10) } }],
     ['a refused one', refusal(400, 'ATT_VAL_3'), {}, { state: 'refused', reason: 'ATT_VAL_3', deadLetter: false }],
     ['a refused one whose client was told that all is well', refusal(400, 'ATT_VAL_2'), { outcomesShown: false }, { state: 'refused', reason: 'ATT_VAL_2', deadLetter: true }],
     ['a code that may be a value', refusal(400, 'Jane Doe'), {}, { state: 'refused', reason: 'HTTP_400', deadLetter: false }],
@@ -41,6 +41,7 @@ describe('toSettled', () => {
     ['the same after many hours', unknown, { nowMs: 36_001_000 }, { state: 'unknown', reason: 'timeout', retry: 36_601_000, deadLetter: false }],
     ['the same, much later', unknown, { nowMs: 90_000_000 }, { state: 'unknown', reason: 'timeout', retry: undefined, deadLetter: true }],
     ['one with a newer mark in its place', { kind: 'unknown', reason: 'overwritten' }, {}, { state: 'unknown', reason: 'overwritten', retry: undefined, deadLetter: true }],
+    ['one with a newer record of the journal', { kind: 'unknown', reason: 'superseded' }, {}, { state: 'unknown', reason: 'superseded', superseded: true }],
   ] // prettier-ignore
   it.each(rows)('keeps %s', (_what, outcome, followUp, settled) => {
     expect(settlementOf(3, outcome, reply, { ...waiting, ...followUp })).toEqual({ ...kept, ...settled })

@@ -2,6 +2,7 @@ import type { SameIds } from '../judge-arrival.ts'
 import type { SummedBatch } from '../schema/row-sums.ts'
 import type { LedgerChanges } from '../store/ledger-changes.ts'
 import type { BeginOperation, Three } from '../store/operations.ts'
+import type { ConfirmedMark } from '../store/mark-hash.ts'
 import type { SealedFor, SealedPlace } from '../store/seal.ts'
 
 /** The rows that begins read before they change anything. No other instance begins until they are durable. */
@@ -88,6 +89,7 @@ export interface WrittenOutcome extends KeptOutcome {
   readonly again: number | null
   readonly deadLetter: number
   readonly superseded: number
+  readonly mark: ConfirmedMark | undefined
 }
 
 /** The result of an operation once its transaction is durable. */

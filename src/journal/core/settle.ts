@@ -98,7 +98,7 @@ function findOpen(
 function add(
   { ledger }: ChangeContext,
   change: BatchChange,
-  { positions, states, retries, reasons, deadLetters, superseded, answers }: SettleOperation,
+  { positions, states, retries, reasons, deadLetters, superseded, answers, marks }: SettleOperation,
   index: number,
 ): void {
   const position = positions[index] ?? -1
@@ -111,6 +111,7 @@ function add(
     reason: reasons[index] ?? null,
     deadLetter: deadLetters[index] ?? 0,
     superseded: superseded[index] ?? 0,
+    mark: marks[index],
   })
   change.answers.push(answers[index])
   change.open -= 1

@@ -10,6 +10,7 @@ import {
   sumOfRecord,
   summedBatchColumns,
 } from '../schema/row-sums.ts'
+import { MARK_BYTES } from '../store/mark-hash.ts'
 
 const NEWEST = 'order by n.batch desc, n.position desc limit 1'
 const BATCH = [...summedBatchColumns, 'sum']
@@ -130,9 +131,10 @@ export const statements = {
       update journal_batches set answered = 1, sum = ${changeOfBatch({ answered: '1' })}
       where id = any($1) and answered = 0`,
   // The batches of confirmed records next to each other, and their first and last positions.
-  confirm: `(bigint[], int[], int[], bigint) as
-      update journal_records r set ${confirm('r.')}, settled_ms = $4
-      from unnest($1, $2, $3) as u (batch, first, last)
+  confirm: `(bigint[], int[], int[], bigint, bytea[]) as
+      update journal_records r set ${confirm('r.')}, settled_ms = $4,
+        mark = substr(u.marks, ${MARK_BYTES} * (r.position - u.first) + 1, ${MARK_BYTES})
+      from unnest($1, $2, $3, $5) as u (batch, first, last, marks)
       where r.batch = u.batch and r.position between u.first and u.last and ${isOpen('r.')}`,
   settle: `(bigint[], int[], int[], bigint[], text[], int[], int[], bigint) as
       update journal_records r set state = u.state, again = u.again, reason = u.reason, live = ${SETTLED.live},

@@ -4,10 +4,11 @@ import { endOfNeighbours, isConfirmed } from '../core/neighbours.ts'
 import type { RowWriter, WrittenOutcome } from '../core/rows.ts'
 import { DROP_SUMS, summedBatchColumns } from '../schema/row-sums.ts'
 import type { LedgerChanges } from '../store/ledger-changes.ts'
+import { encodeMarks } from '../store/mark-hash.ts'
 import type { BeginOperation } from '../store/operations.ts'
 import { sealAside } from '../store/seal.ts'
 import type { JournalKey } from '../store/store.ts'
-import { bytes, literal, numbers, texts } from './literals.ts'
+import { byteArrays, bytes, literal, numbers, texts } from './literals.ts'
 import type { StatementQueue } from './statement-queue.ts'
 import { insertSealed } from './statements.ts'
 
@@ -36,13 +37,15 @@ const LARGE_BYTES = 65_536
 export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions): QueuedWriter {
   /** Confirmed records next to each other. */
   let confirmed: (readonly [batch: number, first: number, last: number])[] = []
+  let marks: Buffer[] = []
   /** All other outcomes. */
   let outcomes: Gathered[] = []
   let counts: (readonly [batch: number, open: number, active: number])[] = []
   let inactive: number[] = []
   const writeOutcomes = (): void => {
-    if (confirmed.length > 0) queue.add('confirm', ...columnsOf(confirmed), String(nowMs))
+    if (confirmed.length > 0) queue.add('confirm', ...columnsOf(confirmed), String(nowMs), byteArrays(marks))
     confirmed = []
+    marks = []
     const others = outcomes
     outcomes = []
     if (others.length === 0) return
@@ -95,8 +98,11 @@ export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions):
         end = endOfNeighbours(settled, from)
         const [first, last] = [settled[from], settled[end - 1]]
         if (first === undefined || last === undefined) return
-        if (isConfirmed(first)) confirmed.push([batch, first.position, last.position])
-        else outcomes.push({ batch, ...first })
+        if (isConfirmed(first)) {
+          confirmed.push([batch, first.position, last.position])
+          const group = settled.slice(from, end).map(({ mark }) => mark)
+          marks.push(encodeMarks(hashKeys, group))
+        } else outcomes.push({ batch, ...first })
       }
     },
     supersede: (batch, positions) => {

@@ -29,6 +29,7 @@ export const migrations: readonly Migration[] = [
   createRollout,
   addSide,
   createEvidence,
+  addMarks,
 ]
 
 const required = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull()
@@ -302,4 +303,9 @@ async function createEvidence(db: Kysely<JournalTables>, { dialect }: MigrationC
     .addColumn('count', 'bigint', required)
     .addPrimaryKeyConstraint('evidence_counts_key', ['period', 'name'])
     .execute()
+}
+
+/** The marks of confirmed records. */
+async function addMarks(db: Kysely<JournalTables>, { dialect }: MigrationContext): Promise<void> {
+  await db.schema.alterTable('journal_records').addColumn('mark', typesOf(dialect).bytes).execute()
 }

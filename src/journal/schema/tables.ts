@@ -90,6 +90,8 @@ interface RecordTable {
   readonly superseded: number
   readonly dead_letter: number
   readonly settled_ms: number | null
+  /** Of a confirmed record: the mark of the service (store/mark-hash.ts). */
+  readonly mark: Uint8Array | null
   /** A checksum of what decides (row-sums.ts); null in a row of a version that kept none. */
   readonly sum: number | null
   /** `key` once more, since no SQL of both databases makes a checksum of bytes. */

@@ -13,6 +13,7 @@ import {
   sumOfRecord,
   summedBatchColumns,
 } from '../schema/row-sums.ts'
+import { MARK_BYTES } from '../store/mark-hash.ts'
 
 /** The statements of a group, prepared once. */
 export type GroupStatements = ReturnType<typeof prepareStatements>
@@ -125,7 +126,7 @@ export function prepareStatements(database: DatabaseSync) {
     ),
     // All neighbours that were confirmed go with one statement: a call takes longer than a row.
     confirm: one(
-      `update journal_records set ${confirm()}, settled_ms = ?
+      `update journal_records set ${confirm()}, settled_ms = ?, mark = substr(?, ${MARK_BYTES} * (position - ?) + 1, ${MARK_BYTES})
        where batch = ? and position between ? and ? and ${isOpen()}`,
     ),
     settle: one(

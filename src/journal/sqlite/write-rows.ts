@@ -2,6 +2,7 @@ import { endOfNeighbours, isConfirmed } from '../core/neighbours.ts'
 import type { RowWriter, WrittenOutcome } from '../core/rows.ts'
 import { summedBatchColumns } from '../schema/row-sums.ts'
 import { KEY_BYTES } from '../store/hash-key.ts'
+import { encodeMarks } from '../store/mark-hash.ts'
 import type { BeginOperation, Three } from '../store/operations.ts'
 import { seal } from '../store/seal.ts'
 import type { JournalKey } from '../store/store.ts'
@@ -59,8 +60,13 @@ export function createRowWriter({ on, key, hashKeys, nowMs }: WriterOptions): Ro
         end = endOfNeighbours(outcomes, from)
         const [first, last] = [outcomes[from], outcomes[end - 1]]
         if (first === undefined || last === undefined) return
-        if (isConfirmed(first)) on.confirm.run(nowMs, batch, first.position, last.position)
-        else settleOne(batch, first)
+        if (isConfirmed(first)) {
+          const marks = encodeMarks(
+            hashKeys,
+            outcomes.slice(from, end).map(({ mark }) => mark),
+          )
+          on.confirm.run(nowMs, marks, first.position, batch, first.position, last.position)
+        } else settleOne(batch, first)
       }
     },
     supersede: (batch, positions) => {

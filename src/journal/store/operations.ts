@@ -1,5 +1,6 @@
 import type { BeginResult, NewBatch, ReopenResult, RecordRef, Settled } from '../journal.ts'
 import { stateCodes, toRetryCode } from '../lifecycle.ts'
+import type { ConfirmedMark } from './mark-hash.ts'
 
 /** Outcomes by column: cheap to hand to another thread, and the form that PostgreSQL's `unnest` takes. */
 export interface OutcomeColumns {
@@ -10,6 +11,7 @@ export interface OutcomeColumns {
   readonly deadLetters: readonly number[]
   readonly superseded: readonly number[]
   readonly answers: readonly (string | undefined)[]
+  readonly marks: readonly (ConfirmedMark | undefined)[]
 }
 
 /** `begin` as a store runs it. */
@@ -102,6 +104,7 @@ export function toColumns(outcomes: readonly Settled[]): OutcomeColumns {
   const deadLetters: number[] = []
   const superseded: number[] = []
   const answers: (string | undefined)[] = []
+  const marks: (ConfirmedMark | undefined)[] = []
   for (const outcome of outcomes) {
     positions.push(outcome.position)
     states.push(stateCodes[outcome.state])
@@ -110,8 +113,9 @@ export function toColumns(outcomes: readonly Settled[]): OutcomeColumns {
     deadLetters.push(outcome.deadLetter === true ? 1 : 0)
     superseded.push(outcome.superseded === true ? 1 : 0)
     answers.push(outcome.answer)
+    marks.push(outcome.mark)
   }
-  return { positions, states, retries, reasons, deadLetters, superseded, answers }
+  return { positions, states, retries, reasons, deadLetters, superseded, answers, marks }
 }
 
 const MAX_REASON = 200

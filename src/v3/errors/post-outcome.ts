@@ -6,9 +6,10 @@ export type { NotAppliedReason } from '../../upstream/post-failure.ts'
 
 /**
  * Why the outcome of a write is not known: it left, and no readable reply arrived. `overwritten`: the read-back did not find
- * it, but a newer mark of another client. `stillTried`: it has not been applied yet, and the background may post it.
+ * it, but a newer mark of another client. `superseded`: it found another mark, and the journal has a newer record. `stillTried`: it has not been applied yet, and the background may post it.
  */
-export type UnknownReason = LossReason | 'serverError' | 'otherRecord' | 'overwritten' | 'stillTried'
+export type UnknownReason =
+  LossReason | 'serverError' | 'otherRecord' | 'overwritten' | 'superseded' | 'stillTried'
 
 /**
  * The outcome of one POST. `accepted`: the service has it. `refused`: the service rejected it (4xx). `notApplied`: it never

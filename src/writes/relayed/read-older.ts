@@ -7,6 +7,7 @@ import { type Plan, planStored } from '../plan.ts'
 import { createReadBack, type ReadBackParts } from '../read-back.ts'
 import { replyContextOf, toReplyPart } from '../reply-part.ts'
 import { settlementOf } from '../settlement-policy.ts'
+import { knownMarksOf } from '../write-session.ts'
 import { decodeStoredRequest, type StoredRequest, wasOnV2 } from '../stored-request.ts'
 
 /** Reads the mark of a learner and event; both in the form of V3. */
@@ -93,10 +94,11 @@ async function readOne(
   if (planned?.record === undefined || kept === undefined)
     return { position, state: 'unknown', answer: kept?.answer, reason: 'unreadable', deadLetter: true }
   const { record } = planned
-  const outcome = await createReadBack(toParts(context, record, reading, wasOnV2(request)))(
-    record,
+  const outcome = await createReadBack(toParts(context, stored.batch, record, reading, wasOnV2(request)))(
+    { record, position },
     (resolve) => resolve({ kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined }),
     'connectionLost',
+    { isBefore: true, fromMs: undefined, toMs: context.clock.nowMs() },
   )
   const { outcomesShown } = plan
   const part = toReplyPart(planned, outcome, replyContextOf(request.request, context.newId))
@@ -110,11 +112,13 @@ async function readOne(
 }
 
 function toParts(
-  { clock, echoes, journal, nowMs }: WriteContext,
+  context: WriteContext,
+  batch: number,
   record: V3Record,
   { partner, readers, deadlineMs }: OlderReading,
   isOnV2: boolean,
 ): ReadBackParts {
+  const { clock, echoes, nowMs } = context
   const leftMs = (): number => deadlineMs - clock.nowMs()
   let isV3Silent = false
   return {
@@ -130,10 +134,9 @@ function toParts(
     nowMs: () => clock.nowMs(),
     leftMs,
     spacingMs: partner.readBackAfterMs.length === 0 ? UNSCHEDULED_MS : partner.readBackAfterMs,
-    knowledge: () => ({
-      ...echoes.knowledge(partner.bodyProfile === 'full', { withConfirmed: !isOnV2 }),
-      anyAge: nowMs() < journal.readBackUntilMs,
-      byV2: isOnV2,
-    }),
+    profile: () => echoes.profile(),
+    known: knownMarksOf(context, batch, isOnV2),
+    wallMs: nowMs,
+    byV2: isOnV2,
   }
 }

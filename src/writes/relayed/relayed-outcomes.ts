@@ -1,8 +1,11 @@
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
 
+import * as z from 'zod'
+
 import { AdapterError } from '../../errors.ts'
 import type { Settled, StoredRecord } from '../../journal/index.ts'
-import { decodeBatchReply } from '../../v2/index.ts'
+import { decodeBatchReply, type DecodedReply } from '../../v2/index.ts'
+import { markOf } from '../settlement-policy.ts'
 import { encodeKeptReply, fieldOf, type KeptReply } from './kept-reply.ts'
 
 /** How a request to V2 ended. `answered`: its reply came whole; without a body where that is too large to be kept. */
@@ -14,7 +17,7 @@ export type RelayEnd =
   | { readonly kind: 'notSent' }
   | { readonly kind: 'lost' }
 
-type Outcome = Pick<Settled, 'state' | 'reason'>
+type Outcome = Pick<Settled, 'state' | 'reason' | 'mark'>
 
 /**
  * What the journal keeps of a request that V2 was sent, for each record of it: `each` is how many have a part in the reply of their own,
@@ -42,11 +45,14 @@ export function hadKeptReply({ state, reason }: Pick<StoredRecord, 'state' | 're
 
 /** The state of each part of a kept reply of V2; undefined: they cannot be read. */
 export function statesOfParts(reply: KeptReply): readonly Settled['state'][] | undefined {
+  return readParts(reply)?.map(({ status }) => toOutcome(status).state)
+}
+
+function readParts(reply: KeptReply): readonly DecodedReply[] | undefined {
   const body = decompress(reply)
   if (body === undefined) return undefined
   try {
-    const parts = decodeBatchReply(body, fieldOf(reply, 'content-type'))
-    return parts.map(({ status }) => toOutcome(status).state)
+    return decodeBatchReply(body, fieldOf(reply, 'content-type'))
   } catch (cause) {
     if (cause instanceof AdapterError) return undefined
     throw cause
@@ -78,6 +84,23 @@ function decompress(reply: KeptReply): Buffer | undefined {
   }
 }
 
+const markSchema = z.object({ ExternalID: z.string(), RecordedOn: z.string().nullish() })
+
+/** The mark that V2 shows in its reply to a record; undefined: it shows none. */
+function readMark(body: string | undefined): Settled['mark'] {
+  const record = markSchema.safeParse(parseJson(body ?? ''))
+  return record.success ? markOf(record.data) : undefined
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // A reply without a record.
+    return undefined
+  }
+}
+
 const isTaken = (status: number): boolean => status >= 200 && status < 300
 
 function toKept(reply: Extract<RelayEnd, { kind: 'answered' }>['reply']): KeptReply | undefined {
@@ -90,14 +113,18 @@ function decide(end: RelayEnd, kind: 'batch' | 'record', each: number | undefine
   if (end.kind === 'notSent') return all({ state: 'refused', reason: 'notSent' })
   if (end.kind === 'lost') return all({ state: 'unknown', reason: 'connectionLost' })
   const whole = toOutcome(end.reply.status)
-  if (whole.state !== 'confirmed' || kind === 'record') return all(whole)
+  if (whole.state !== 'confirmed') return all(whole)
+  if (kind === 'record') return all({ ...whole, mark: readMark(end.reply.body?.toString()) })
   const kept = toKept(end.reply)
   if (kept === undefined) return all({ state: 'unknown', reason: 'replyTooLarge' })
   if (each === undefined) return all(whole)
   // A single 200 for all (batch-wire 3) says nothing of any record.
-  const states = statesOfParts(kept)
-  if (states?.length !== each) return all({ state: 'unknown', reason: 'noParts' })
-  return states.map((state) => ({ state, reason: state === 'confirmed' ? undefined : 'part' }))
+  const parts = readParts(kept)
+  if (parts?.length !== each) return all({ state: 'unknown', reason: 'noParts' })
+  return parts.map(({ status, body }) => {
+    const { state } = toOutcome(status)
+    return state === 'confirmed' ? { state, mark: readMark(body) } : { state, reason: 'part' }
+  })
 }
 
 function toOutcome(status: number): Outcome {

@@ -24,6 +24,8 @@ export interface Effect {
 
 /** One service with both faces, and adapters in front of it whose stage the test decides. */
 export interface TwoFaces {
+  /** The address of the service. */
+  readonly url: string
   readonly served: Served
   readonly journal: JournalSection
   /** The settings of the partner. */
@@ -36,6 +38,8 @@ export interface TwoFaces {
   /** The marks that were taken, as `face learner comment`, in their order. */
   effects(): Promise<string[]>
   setFaults(faults: object | readonly object[]): Promise<void>
+  /** Changes the service: what it makes of values, or the time at which its clock stands. */
+  change(what: 'values' | 'clock', to: object): Promise<void>
   waitForEffects(count: number): Promise<string[]>
 }
 
@@ -70,6 +74,11 @@ export async function startTwoFaces(
       ({ face, learner, comment }) => `${face} ${samples.learners.indexOf(learner)} ${comment ?? ''}`,
     )
   }
+  const put = async (what: string, to: object): Promise<void> => {
+    const headers = { 'Content-Type': 'application/json' }
+    const { status } = await sandbox.json('PUT', `/_sandbox/${what}`, { headers, body: JSON.stringify(to) })
+    if (status >= 300) throw new Error(`the ${what} were refused with ${status}`)
+  }
   const partner = {
     id: 'acme',
     match: { any: true },
@@ -79,6 +88,7 @@ export async function startTwoFaces(
     ...choices,
   }
   return {
+    url: sandbox.url,
     served,
     journal,
     partner,
@@ -99,12 +109,8 @@ export async function startTwoFaces(
       ),
     post: (adapter, batch) => postBatch(adapter, batch, sandboxHeaders),
     effects,
-    setFaults: async (faults) => {
-      const body = JSON.stringify(faults)
-      const headers = { 'Content-Type': 'application/json' }
-      const { status } = await sandbox.json('PUT', '/_sandbox/faults', { headers, body })
-      if (status >= 300) throw new Error(`the faults were refused with ${status}`)
-    },
+    setFaults: (faults) => put('faults', faults),
+    change: put,
     waitForEffects: (count) =>
       vi.waitFor(
         async () => {

@@ -1,0 +1,174 @@
+import { type Kysely, sql } from 'kysely'
+
+import type { KnownMarks, RecordRef } from './journal.ts'
+import { stateCodes } from './lifecycle.ts'
+import { decodeMark, type HashKeys, hashMarkId } from './store/mark-hash.ts'
+import type { JournalTables } from './schema/tables.ts'
+
+/** A record whose key is asked about. */
+interface Question extends RecordRef {
+  readonly sinceMs: number | undefined
+}
+
+/**
+ * Records that were received longer before another one are told from it by their time: no zone lies further off. Without a bound in time
+ * an index of all keys would be needed, which costs every write.
+ */
+const LOOK_BACK_MS = 30 * 3_600_000
+/** Databases bound their parameters. */
+const KEYS_PER_STATEMENT = 500
+const { open, confirmed, unknown, parked } = stateCodes
+
+/** Creates what answers `Journal.knownMarks`: each read goes through the rows of the last day, so questions that wait for one share the next. */
+export function createKnownMarks(
+  db: Kysely<JournalTables>,
+  hashKeys: HashKeys,
+): (record: RecordRef, sinceMs?: number) => Promise<KnownMarks> {
+  let waiting: Question[] = []
+  let next: Promise<readonly KnownMarks[]> | undefined
+  let last: Promise<unknown> = Promise.resolve()
+  const readWaiting = async (): Promise<readonly KnownMarks[]> => {
+    await last
+    const questions = waiting
+    waiting = []
+    next = undefined
+    const answers = readKnownMarks(db, hashKeys, questions)
+    last = answers.catch(() => undefined)
+    return answers
+  }
+  return async ({ batch, position }, sinceMs) => {
+    const index = waiting.push({ batch, position, sinceMs }) - 1
+    next ??= readWaiting()
+    return (await next)[index] ?? nothing
+  }
+}
+
+async function readKnownMarks(
+  db: Kysely<JournalTables>,
+  hashKeys: HashKeys,
+  questions: readonly Question[],
+): Promise<readonly KnownMarks[]> {
+  const known: KnownMarks[] = []
+  for (let from = 0; from < questions.length; from += KEYS_PER_STATEMENT)
+    known.push(...(await readSome(db, hashKeys, questions.slice(from, from + KEYS_PER_STATEMENT))))
+  return known
+}
+
+async function readSome(
+  db: Kysely<JournalTables>,
+  hashKeys: HashKeys,
+  questions: readonly Question[],
+): Promise<readonly KnownMarks[]> {
+  const places = questions.map(
+    ({ batch, position }) => sql`(cast(${batch} as bigint), cast(${position} as integer))`,
+  )
+  const own = await db
+    .selectFrom('journal_records as record')
+    .innerJoin('journal_batches as batch', 'batch.id', 'record.batch')
+    .select(['record.batch', 'record.position', 'record.key', 'batch.received_ms'])
+    .where(sql<boolean>`(record.batch, record.position) in (values ${sql.join(places)})`)
+    .execute()
+  if (own.length === 0) return questions.map(() => nothing)
+  const keyOf = new Map(own.map((row) => [`${row.batch}/${row.position}`, toHex(row.key)]))
+  const keys = new Map(own.map(({ key }) => [toHex(key), key]))
+  const earliestMs = Math.min(...own.map((row) => row.received_ms)) - LOOK_BACK_MS
+  const before = await db
+    .selectFrom('journal_batches')
+    .select('id')
+    .where('received_ms', '<', earliestMs)
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  const rows = await db
+    .selectFrom('journal_records as record')
+    .innerJoin('journal_batches as batch', 'batch.id', 'record.batch')
+    .select([
+      'record.batch',
+      'record.position',
+      'record.key',
+      'record.state',
+      'record.mark',
+      'batch.received_ms',
+    ])
+    .where('record.batch', '>', before?.id ?? 0)
+    .where('record.key', 'in', [...keys.values()])
+    .where('record.state', 'in', [open, confirmed, unknown, parked])
+    .orderBy('record.batch')
+    .orderBy('record.position')
+    .execute()
+  const byKey = Map.groupBy(rows, ({ key }) => toHex(key))
+  const histories = new Map([...byKey].map(([key, records]) => [key, toHistory(records)]))
+  return questions.map((question) => {
+    const history = histories.get(keyOf.get(`${question.batch}/${question.position}`) ?? '')
+    return history === undefined ? nothing : askHistory(history, question, hashKeys)
+  })
+}
+
+interface KeyRecord {
+  readonly batch: number
+  readonly position: number
+  readonly state: number
+  readonly mark: Uint8Array | null
+  readonly received_ms: number
+}
+
+/** The records of one key in their order; `after[i]`: what those from `i` on are. A client may name one key in all of its records. */
+interface History {
+  readonly records: readonly KeyRecord[]
+  readonly after: readonly KnownMarks['newer'][]
+}
+
+function toHistory(records: readonly KeyRecord[]): History {
+  const after = Array<KnownMarks['newer']>(records.length + 1).fill('none')
+  for (let at = records.length - 1; at >= 0; at -= 1)
+    after[at] = records[at]?.state === confirmed || after[at + 1] === 'confirmed' ? 'confirmed' : 'open'
+  return { records, after }
+}
+
+/** An older mark that still stands is among the latest. */
+const OLDER_MARKS = 64
+
+function askHistory(
+  { records, after }: History,
+  { batch, position, sinceMs = Infinity }: Question,
+  hashKeys: HashKeys,
+): KnownMarks {
+  const firstOf = (condition: (record: KeyRecord) => boolean): number => firstIndex(records, condition)
+  const next = firstOf((one) => one.batch > batch || (one.batch === batch && one.position > position))
+  const own = firstOf((one) => one.batch >= batch)
+  const since = firstOf((one) => one.received_ms >= sinceMs)
+  const later = records.slice(since, own)
+  const before = Math.min(since, own)
+  const older = [
+    ...records.slice(Math.max(0, before - OLDER_MARKS), before),
+    ...records.slice(Math.max(own, next - OLDER_MARKS), next),
+  ]
+  const marks = older.flatMap((one) => {
+    const isOther = one.batch !== batch || one.position !== position
+    return isOther && one.state === confirmed ? (decodeMark(one.mark) ?? []) : []
+  })
+  return {
+    confirmedAt: (externalId) => {
+      const idHash = hashMarkId(hashKeys, externalId)
+      return marks.filter((mark) => mark.idHash === idHash).map(({ recordedMs }) => recordedMs)
+    },
+    newer: later.some(({ state }) => state === confirmed) ? 'confirmed' : (after[next] ?? 'none'),
+  }
+}
+
+/** The first index that fulfils a condition which holds for all that follow. */
+function firstIndex<Item>(items: readonly Item[], condition: (item: Item) => boolean): number {
+  let [from, to] = [0, items.length]
+  while (from < to) {
+    const middle = (from + to) >> 1
+    const item = items[middle]
+    if (item !== undefined && condition(item)) to = middle
+    else from = middle + 1
+  }
+  return from
+}
+
+const nothing: KnownMarks = { confirmedAt: () => [], newer: 'none' }
+
+const toHex = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')

@@ -1,0 +1,100 @@
+import { describe, expect } from 'vitest'
+
+import type { Journal, RecordRef, Settled } from '../../../src/journal/index.ts'
+import { batchOf, beginNew, confirmed, START_MS } from '../batches.ts'
+import type { Subject } from './subject.ts'
+
+const HOUR_MS = 3_600_000
+const at = (position: number, externalId: string, recordedMs: number): Settled => ({
+  ...confirmed(position),
+  mark: { externalId, recordedMs },
+})
+const known = async (journal: Journal, record: RecordRef, id: string, sinceMs?: number): Promise<unknown> => {
+  const { confirmedAt, newer } = await journal.knownMarks(record, sinceMs)
+  return [confirmedAt(id), newer]
+}
+
+/** What a journal knows of the marks of a key. */
+export function describeKnownMarks({ name, promise }: Subject): void {
+  describe(`${name}: known marks`, () => {
+    promise(
+      'knows the marks of older confirmed records of the key, by their ids in any case',
+      async (journal) => {
+        const older = await beginNew(journal, batchOf(['a', 'b', 'a', 'c']))
+        await journal.settle(older, [at(0, 'M-1', START_MS + 1), at(1, 'm-2', START_MS), confirmed(3)])
+        await journal.settle(older, [at(2, 'm-1', Number.NaN)])
+        const own = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
+        expect(await known(journal, { batch: own, position: 0 }, 'm-1')).toEqual([
+          [START_MS + 1, NaN],
+          'none',
+        ])
+        expect(await known(journal, { batch: own, position: 0 }, 'm-2')).toEqual([[], 'none'])
+        expect(await known(journal, { batch: own, position: 1 }, 'M-2')).toEqual([[START_MS], 'none'])
+        for (const position of [2, 3])
+          expect(await known(journal, { batch: own, position }, 'm-1')).toEqual([[], 'none'])
+        expect(await known(journal, { batch: 999, position: 0 }, 'm-1')).toEqual([[], 'none'])
+      },
+    )
+
+    promise('knows newer records of the key, in its own batch as well', async (journal) => {
+      const own = await beginNew(journal, batchOf(['a', 'b', 'a']))
+      const ask = (position: number): Promise<unknown> => known(journal, { batch: own, position }, 'm')
+      expect(await Promise.all([ask(0), ask(1), ask(2)])).toEqual([
+        [[], 'open'],
+        [[], 'none'],
+        [[], 'none'],
+      ])
+      const newer = await beginNew(journal, batchOf(['b']))
+      expect(await ask(1)).toEqual([[], 'open'])
+      await journal.settle(newer, [{ position: 0, state: 'unknown', answer: undefined }])
+      expect(await ask(1)).toEqual([[], 'open'])
+      const refused = await beginNew(journal, batchOf(['c']))
+      await journal.settle(refused, [{ position: 0, state: 'refused', answer: undefined }])
+      const newest = await beginNew(journal, batchOf(['b']))
+      await journal.settle(newest, [at(0, 'm', START_MS)])
+      expect(await ask(1)).toEqual([[], 'confirmed'])
+    })
+
+    promise(
+      'counts what came since a moment as newer, where a batch takes the place of an older one',
+      async (journal) => {
+        const before = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS }))
+        const since = await beginNew(journal, batchOf(['a', 'b'], { receivedMs: START_MS + 1_000 }))
+        await journal.settle(before, [at(0, 'm-1', 1)])
+        await journal.settle(since, [at(0, 'm-2', 2), { position: 1, state: 'unknown', answer: undefined }])
+        const own = await beginNew(journal, batchOf(['a', 'b'], { receivedMs: START_MS + 2_000 }))
+        const ask = (position: number, id: string, sinceMs?: number): Promise<unknown> =>
+          known(journal, { batch: own, position }, id, sinceMs)
+        expect(await ask(0, 'm-2')).toEqual([[2], 'none'])
+        expect(await ask(0, 'm-2', START_MS + 1_000)).toEqual([[], 'confirmed'])
+        expect(await ask(0, 'm-1', START_MS + 1_000)).toEqual([[1], 'confirmed'])
+        expect(await ask(1, 'm-1', START_MS + 1_000)).toEqual([[], 'none'])
+      },
+    )
+
+    promise('leaves out what was received more than a day before', async (journal) => {
+      const older = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS }))
+      await journal.settle(older, [at(0, 'm', 1)])
+      const own = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS + 31 * HOUR_MS }))
+      expect(await known(journal, { batch: own, position: 0 }, 'm')).toEqual([[], 'none'])
+    })
+
+    promise('answers for all records of a batch that has one key', async (journal) => {
+      const keys = Array<string>(1_200).fill('a')
+      const own = await beginNew(journal, batchOf(keys))
+      await journal.settle(
+        own,
+        keys.slice(0, -1).map((_, position) => at(position, 'm', position)),
+      )
+      const last = keys.length - 1
+      const asked = keys.map((_, position) => journal.knownMarks({ batch: own, position }))
+      const all = await Promise.all(asked)
+      expect(all[last]?.confirmedAt('m').at(-1)).toBe(last - 1)
+      expect(all.map(({ newer }) => newer)).toEqual([
+        ...Array<string>(last - 1).fill('confirmed'),
+        'open',
+        'none',
+      ])
+    })
+  })
+}
