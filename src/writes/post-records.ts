@@ -59,12 +59,12 @@ export interface Permission {
 
 /** When a record was sent, by the clock. */
 export interface Sent {
-  /** It was sent before this run. */
-  readonly isBefore: boolean
+  /** By this run, by an earlier one, or not at all. */
+  readonly how: 'now' | 'before' | 'never'
   /** It was not sent before this, ms; undefined: since it was received. */
-  readonly fromMs: number | undefined
+  readonly fromMs?: number | undefined
   /** It was not sent after this, ms; undefined: until now. */
-  readonly toMs: number | undefined
+  readonly toMs?: number | undefined
 }
 
 /** Posts one record, and again where it was not applied and that may help. */
@@ -196,7 +196,7 @@ async function postChecked(
       post(report)
     },
     'connectionLost',
-    { isBefore: false, fromMs: undefined, toMs: undefined },
+    { how: 'never' },
   )
   const isUnread =
     posted.length === 0 &&
@@ -232,19 +232,13 @@ function sendNow(task: WriteTask, options: PostOptions, onOutcome: (outcome: Pos
     })
   }
   if (task.first === 'readBack')
-    void readBack(task, post, 'connectionLost', {
-      isBefore: true,
-      fromMs: undefined,
-      toMs: options.sentMs,
-    }).then(onOutcome)
+    void readBack(task, post, 'connectionLost', { how: 'before', toMs: options.sentMs }).then(onOutcome)
   else if (task.first === 'check') void postChecked(task, post, readBack).then(onOutcome)
   else {
     const fromMs = options.nowMs()
     post((outcome) => {
       if (outcome.kind === 'unknown')
-        void readBack(task, post, outcome.reason, { isBefore: false, fromMs, toMs: undefined }).then(
-          onOutcome,
-        )
+        void readBack(task, post, outcome.reason, { how: 'now', fromMs }).then(onOutcome)
       else onOutcome(outcome)
     })
   }

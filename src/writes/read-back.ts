@@ -58,16 +58,18 @@ export function createReadBack(parts: ReadBackParts): ResolveUnknown {
     if (marks === undefined) return unclear
     const known = await parts.known(record, position).catch(unlessOpen)
     if (known === undefined) return unclear
-    const { isBefore, fromMs, toMs = parts.nowMs() } = sent
+    const { how, fromMs, toMs = parts.nowMs() } = sent
     const wallOf = (ms: number): number => parts.wallMs() - (parts.nowMs() - ms)
+    const receivedMs = parseTime(record.RecordedOn)
     return decideReadBack(record, marks, {
       ...known,
       profile: parts.profile(),
       sent: {
-        fromMs: fromMs === undefined ? parseTime(record.RecordedOn) : wallOf(fromMs),
-        toMs: wallOf(toMs),
+        fromMs: fromMs === undefined ? receivedMs : wallOf(fromMs),
+        // What was written since its receipt is newer than a record that was never sent.
+        toMs: how === 'never' ? receivedMs : wallOf(toMs),
       },
-      byV2: parts.byV2 && isBefore,
+      byV2: parts.byV2 && how === 'before',
     })
   }
   const readBack = async (task: ReadTask, sent: Sent): Promise<ReadBack> => {
@@ -93,7 +95,7 @@ export function createReadBack(parts: ReadBackParts): ResolveUnknown {
     const seen = await readBack(task, sent)
     if (seen.kind === 'applied') {
       if (seen.proof !== undefined) parts.onProof?.(task.record, seen.proof)
-      if (!sent.isBefore) parts.onVisible?.(parts.nowMs() - lostMs)
+      if (sent.how === 'now') parts.onVisible?.(parts.nowMs() - lostMs)
     }
     return seen
   }
@@ -106,9 +108,9 @@ export function createReadBack(parts: ReadBackParts): ResolveUnknown {
         return { kind: 'unknown', reason: seen.kind }
       if (seen.kind === 'unclear') break
       if (posts === MAX_POSTS) break
-      const fromMs = before.isBefore ? before.fromMs : (before.fromMs ?? parts.nowMs())
+      sent =
+        sent.how === 'never' ? { how: 'now', fromMs: parts.nowMs() } : { how: sent.how, fromMs: sent.fromMs }
       const outcome = await new Promise<PostOutcome>(post)
-      sent = { isBefore: before.isBefore, fromMs, toMs: undefined }
       if (outcome.kind === 'refused' && outcome.error.status === 409) {
         // The service takes a second mark for a conflict: then the first one may be ours after all.
         const again = await readMark(task, sent)

@@ -57,12 +57,9 @@ describe('a write for V2', () => {
     expect(await faces.effects()).toEqual(['V3 1 two', 'V3 2 one'])
   })
 
-  it.each([
-    ['keys', [409, 201]],
-    ['identity', [504, 201]],
-  ] as const)(
+  it.each([['keys'], ['identity']] as const)(
     'that V2 did not take waits for a newer one on its way to V3 and does not overwrite it, known by its %s',
-    async (known, statuses) => {
+    async (known) => {
       const faces = await startTwoFaces()
       faces.served.known = known
       const adapter = await faces.start()
@@ -76,7 +73,7 @@ describe('a write for V2', () => {
         timeout: 60_000,
         interval: 20,
       })
-      expect(statusesOf(await faces.post(adapter, batch))).toEqual(statuses)
+      expect(statusesOf(await faces.post(adapter, batch))).toEqual([409, 201])
       expect(statusesOf(await newer)).toEqual([201])
       expect(new Set(await faces.effects())).toEqual(new Set(['V3 1 two', 'V3 2 one']))
     },

@@ -63,7 +63,7 @@ async function find(
       told(posts[Math.min(posted++, posts.length - 1)] ?? lost)
     },
     'connectionLost',
-    { isBefore: sentMs !== undefined, fromMs: undefined, toMs: sentMs },
+    { how: sentMs === undefined ? 'now' : 'before', toMs: sentMs },
   )
   return { done, outcome }
 }

@@ -98,7 +98,7 @@ async function readOne(
     { record, position },
     (resolve) => resolve({ kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined }),
     'connectionLost',
-    { isBefore: true, fromMs: undefined, toMs: context.clock.nowMs() },
+    { how: 'before', toMs: context.clock.nowMs() },
   )
   const { outcomesShown } = plan
   const part = toReplyPart(planned, outcome, replyContextOf(request.request, context.newId))
