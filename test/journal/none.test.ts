@@ -81,4 +81,19 @@ describe('a journal without a store', () => {
       { partner: 'acme', received: 3, open: 0, confirmed: 1, refused: 1, unknown: 1, parked: 0 },
     ])
   })
+
+  it('remembers the marks of the latest keys, and knows newer records of a key', async () => {
+    const journal = createNoJournal()
+    await journal.begin(batchOf('a', 'b'))
+    await journal.settle(1, [
+      { position: 0, state: 'confirmed', answer: undefined, mark: { externalId: 'm', recordedMs: 5 } },
+    ])
+    await journal.begin(batchOf('a', 'a'))
+    const first = await journal.knownMarks({ batch: 2, position: 0 })
+    expect([first.confirmedAt('m'), first.confirmedAt('n'), first.newer]).toEqual([[5], [], 'open'])
+    const second = await journal.knownMarks({ batch: 2, position: 1 })
+    expect([second.confirmedAt('m'), second.newer]).toEqual([[5], 'none'])
+    const other = await journal.knownMarks({ batch: 1, position: 1 })
+    expect([other.confirmedAt('m'), other.newer]).toEqual([[], 'none'])
+  })
 })
