@@ -17,6 +17,8 @@ interface Question extends RecordRef {
 const LOOK_BACK_MS = 30 * 3_600_000
 /** Databases bound their parameters. */
 const KEYS_PER_STATEMENT = 500
+/** Ten milliseconds of SQLite for registers of thirty. */
+const BATCHES_PER_STATEMENT = 1_000
 const { open, confirmed, unknown, parked } = stateCodes
 
 /** Creates what answers `Journal.knownMarks`: each read goes through the rows of the last day, so questions that wait for one share the next. */
@@ -72,30 +74,7 @@ async function readSome(
   const keyOf = new Map(own.map((row) => [`${row.batch}/${row.position}`, toHex(row.key)]))
   const keys = new Map(own.map(({ key }) => [toHex(key), key]))
   const earliestMs = Math.min(...own.map((row) => row.received_ms)) - LOOK_BACK_MS
-  const before = await db
-    .selectFrom('journal_batches')
-    .select('id')
-    .where('received_ms', '<', earliestMs)
-    .orderBy('id', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  const rows = await db
-    .selectFrom('journal_records as record')
-    .innerJoin('journal_batches as batch', 'batch.id', 'record.batch')
-    .select([
-      'record.batch',
-      'record.position',
-      'record.key',
-      'record.state',
-      'record.mark',
-      'batch.received_ms',
-    ])
-    .where('record.batch', '>', before?.id ?? 0)
-    .where('record.key', 'in', [...keys.values()])
-    .where('record.state', 'in', [open, confirmed, unknown, parked])
-    .orderBy('record.batch')
-    .orderBy('record.position')
-    .execute()
+  const rows = await readKeys(db, [...keys.values()], earliestMs)
   const byKey = Map.groupBy(rows, ({ key }) => toHex(key))
   const histories = new Map([...byKey].map(([key, records]) => [key, toHistory(records)]))
   return questions.map((question) => {
@@ -104,9 +83,52 @@ async function readSome(
   })
 }
 
-interface KeyRecord {
-  readonly batch: number
-  readonly position: number
+/** Reads the records of some keys in their order, those of batches that were received since. Writes go on between two statements. */
+async function readKeys(
+  db: Kysely<JournalTables>,
+  keys: readonly Uint8Array[],
+  sinceMs: number,
+): Promise<readonly KeyRecord[]> {
+  const { first, last } = await db
+    .selectFrom('journal_batches')
+    .select((eb) => [
+      eb
+        .selectFrom('journal_batches as older')
+        .select('older.id')
+        .where('older.received_ms', '<', sinceMs)
+        .orderBy('older.id', 'desc')
+        .limit(1)
+        .as('first'),
+      eb.fn.max('id').as('last'),
+    ])
+    .executeTakeFirstOrThrow()
+  const records: KeyRecord[] = []
+  for (let from = first ?? 0; from < last; from += BATCHES_PER_STATEMENT) {
+    const rows = await db
+      .selectFrom('journal_records as record')
+      .innerJoin('journal_batches as batch', 'batch.id', 'record.batch')
+      .select([
+        'record.batch',
+        'record.position',
+        'record.key',
+        'record.state',
+        'record.mark',
+        'batch.received_ms',
+      ])
+      .where('record.batch', '>', from)
+      .where('record.batch', '<=', from + BATCHES_PER_STATEMENT)
+      .where('record.key', 'in', keys)
+      .where('record.state', 'in', [open, confirmed, unknown, parked])
+      .orderBy('record.batch')
+      .orderBy('record.position')
+      .execute()
+    records.push(...rows)
+  }
+  return records
+}
+
+interface KeyRecord extends RecordRef {
+  readonly key: Uint8Array
   readonly state: number
   readonly mark: Uint8Array | null
   readonly received_ms: number
