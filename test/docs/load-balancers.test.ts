@@ -1,5 +1,5 @@
 import { Pool } from 'undici'
-import { describe, expect, onTestFinished, test as plainTest } from 'vitest'
+import { describe, expect, onTestFinished, test as plainTest, vi } from 'vitest'
 
 import { sandboxRegister } from '../e2e/support/sandbox-register.ts'
 import { fixed, startSandbox } from '../sandbox/start-sandbox.ts'
@@ -59,7 +59,7 @@ async function startBehind(balancer: Balancer) {
   )
   const listen = { port: 0, metrics: 'any', trustedProxies: ['127.0.0.1'] }
   const adapter = await startAdapter(upstream.url, { listen, passThrough: { allow: ['/**'] } })
-  const port = await startBalancer(balancer, adapter.port)
+  const { port } = await startBalancer(balancer, adapter.port)
   return { upstream, adapter, port, pool: openPool(port) }
 }
 
@@ -108,7 +108,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
 
   test('refuses them by itself where it can read them, and leaves paths alone that only look alike', async () => {
     const upstream = await startUpstream(replyWith(200, 'reached'))
-    const port = await startBalancer(balancer, upstream.port)
+    const { port } = await startBalancer(balancer, upstream.port)
     const own = operational.flatMap((word) => [`/${word}`, `/${word.toUpperCase()}`, `/${word}/`, `//${word}`, `/./${word}`, `/${escapeAll(word)}`, `/%2e/${word}`, `/${word};x`, `/${word}.`, `/${word}%20`, `/${word}?x`]) // prettier-ignore
     for (const path of own) {
       expect([path, statusOf(await rawReply(port, `GET ${path}`))]).toEqual([path, 404])
@@ -120,11 +120,35 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     expect(seen.map(({ url }) => url)).toEqual(others)
   })
 
+  test('logs requests and failures without query, id or header', async () => {
+    const upstream = await startUpstream(replyWith(200, 'reached'))
+    const { port, logged } = await startBalancer(balancer, upstream.port)
+    const secret = '4d2f9a61-0c1e-4f0b-9d53-7f3a51b6c0de'
+    const header = `Referer: http://x/?${secret}\r\nUser-Agent: ${secret}\r\n`
+    const ask = (target: string): Promise<string> => rawReply(port, `GET ${target}`, header)
+    const targets = [
+      `/V2/Attendance/AttendanceRecords?$filter=Learner%20eq%20${secret}`,
+      `/V3/LearnerIdentifiers(${secret})/x`,
+      `/V3/LearnerIdentifiers%28${secret}%29`,
+      `/V3/LearnerIdentifiers%2528${secret}%2529`,
+      `http://markbridge.example/V2/x?Learner=${secret}`,
+      `/metrics?${secret}`,
+      // Refused before its path is known.
+      `/V2/x?${secret} HTTP/9.9 GET /`,
+    ]
+    for (const target of targets) await ask(target)
+    await upstream.close()
+    expect(statusOf(await ask(`/V2/last?${secret}`))).toBeGreaterThanOrEqual(502)
+    await vi.waitFor(() => expect(logged()).toMatch(/\/V2\/last.* 50\d |50\d .*\/V2\/last/))
+    expect(logged()).toContain('/V2/Attendance/AttendanceRecords')
+    expect(logged()).not.toContain(secret)
+  })
+
   test('batches and reads of V2 and requests to V3 go through', async () => {
     const sandbox = await startSandbox()
     const listen = { port: 0, trustedProxies: ['127.0.0.1'] }
     const adapter = await startAdapter(sandbox.url, { listen })
-    const pool = openPool(await startBalancer(balancer, adapter.port))
+    const pool = openPool((await startBalancer(balancer, adapter.port)).port)
     const register = await sandboxRegister(sandbox, 30)
     const { batch, headers, learners } = register
     const posted = await pool.request({

@@ -41,6 +41,7 @@ export const nginx: Balancer = {
       [/^\s*ssl_certificate(?:_key)? .*$/gm, ''],
       [INSTANCE, `127.0.0.1:${adapterPort}`],
       [/\/dev\/shm\/markbridge-nginx/g, `${folder}/bodies`],
+      [/\/var\/log\/nginx\/markbridge\.\w+\.log/g, `${folder}/log`],
     ])
     const folders = ['proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
       (name) => `${name}_temp_path ${folder}/${name};`,
@@ -49,7 +50,7 @@ export const nginx: Balancer = {
       ...(process.getuid?.() === 0 ? ['user root;'] : []),
       `daemon off; worker_processes 1; pid ${folder}/nginx.pid; error_log stderr warn;`,
       'events { worker_connections 256; }',
-      `http { access_log off; ${folders.join(' ')}`,
+      `http { ${folders.join(' ')}`,
       site,
       '}',
     ].join('\n')
@@ -75,8 +76,15 @@ export function missingBalancer({ program }: Balancer): string | undefined {
   return `${program} is not installed`
 }
 
-/** Starts it with its file of `deploy/` in front of the adapter on `adapterPort`, until the end of the test. Resolves with its port. */
-export async function startBalancer(balancer: Balancer, adapterPort: number): Promise<number> {
+/** A load balancer that runs. */
+export interface RunningBalancer {
+  readonly port: number
+  /** What it has logged so far: accesses and errors. */
+  readonly logged: () => string
+}
+
+/** Starts it with its file of `deploy/` in front of the adapter on `adapterPort`, until the end of the test. */
+export async function startBalancer(balancer: Balancer, adapterPort: number): Promise<RunningBalancer> {
   const folder = mkdtempSync(join(tmpdir(), `markbridge-${balancer.program}-`))
   const port = await freePort()
   const path = fileURLToPath(new URL(`../../../deploy/${balancer.file}`, import.meta.url))
@@ -95,8 +103,13 @@ export async function startBalancer(balancer: Balancer, adapterPort: number): Pr
     await exited
     rmSync(folder, { recursive: true, force: true })
   })
-  await untilListening(child, port)
-  return port
+  let printed = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => (printed += chunk.toString('utf8')))
+  const file = join(folder, 'log')
+  const logged = (): string => printed + (existsSync(file) ? readFileSync(file, 'utf8') : '')
+  await untilListening(child, port, logged)
+  return { port, logged }
 }
 
 /** The program in PATH or where Debian puts servers. */
@@ -114,15 +127,11 @@ function replaceEach(text: string, changes: readonly (readonly [RegExp, string])
   }, text)
 }
 
-async function untilListening(child: ChildProcess, port: number): Promise<void> {
-  let printed = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.on('data', (chunk: Buffer) => (printed = (printed + chunk.toString('utf8')).slice(-4_000)))
-  }
+async function untilListening(child: ChildProcess, port: number, logged: () => string): Promise<void> {
   const endMs = performance.now() + START_MS
   while (!(await isListening(port))) {
     if (child.exitCode !== null || performance.now() > endMs) {
-      throw new Error(`the load balancer did not start: ${printed}`)
+      throw new Error(`the load balancer did not start: ${logged().slice(-4_000)}`)
     }
     await delay(10)
   }
