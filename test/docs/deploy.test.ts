@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { expect, test } from 'vitest'
@@ -7,7 +8,9 @@ import { parse, parseAllDocuments } from 'yaml'
 
 import { type Config, parseConfig } from '../../src/config/index.ts'
 import { resolveSecrets } from '../../src/config/resolve-secrets.ts'
+import { warningsOf } from '../../src/config/warnings.ts'
 import { runCli } from '../cli/run-cli.ts'
+import { makeFolder } from '../journal/open-sqlite.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const read = (name: string): Promise<string> => readFile(`${root}deploy/${name}`, 'utf8')
@@ -48,6 +51,15 @@ test('kubernetes.yaml: an instance has the time to drain, and says by itself whe
   const container = at(pod, 'containers', 0)
   const [, pause] = at(container, 'lifecycle', 'preStop', 'exec', 'command') as string[]
   expect(at(pod, 'terminationGracePeriodSeconds')).toBeGreaterThan(Number(pause) + stopSeconds(config))
+  expect(config.upstreams.v2?.baseUrl).toBeDefined()
+  expect(config.partners.map(({ stage }) => stage)).toEqual(['legacy'])
+  expect(warningsOf(config, 1, '2026-11-24')).toEqual([])
+  // The only folder that an instance may write into, which outlives its process.
+  const volume = at(pod, 'volumes', 1)
+  const mount = at(container, 'volumeMounts', 1)
+  expect(at(container, 'securityContext', 'readOnlyRootFilesystem')).toBe(true)
+  expect([at(mount, 'name'), at(volume, 'emptyDir')]).toEqual([at(volume, 'name'), {}])
+  expect(config.rollout.stateFile).toMatch(new RegExp(`^${String(at(mount, 'mountPath'))}/`))
   expect(at(container, 'readinessProbe', 'httpGet', 'path')).toBe('/readyz')
   expect(at(container, 'livenessProbe', 'httpGet', 'path')).toBe('/healthz')
   expect(at(container, 'ports', 0, 'containerPort')).toBe(config.listen.port)
@@ -75,7 +87,23 @@ test('markbridge.service: an instance has the time to drain, and starts as the c
     ExecReload: '/bin/kill -HUP $MAINPID',
     KillMode: 'mixed',
     StateDirectory: 'markbridge',
+    // A failed start is repeated, but not that of a configuration which is refused.
+    Restart: 'always',
+    RestartPreventExitStatus: '2',
+    StartLimitIntervalSec: '0',
   })
+})
+
+test('markbridge.service starts without a file of secrets, and a secret that is missing is named', async () => {
+  expect(await read('markbridge.service')).toMatch(/^EnvironmentFile=-\/etc\/markbridge\/secrets\.env$/m)
+  const file = join(await makeFolder(), 'markbridge.yaml')
+  const upstream = 'upstreams: { v3: { baseUrl: http://127.0.0.1:1 } }'
+  await writeFile(
+    file,
+    `${upstream}\njournal: { keys: [{ id: k1, key: { env: MARKBRIDGE_NO_SUCH_KEY } }] }\n`,
+  )
+  const { status, stderr } = await runCli(['serve', '--config', file])
+  expect([status, stderr]).toEqual([2, expect.stringContaining('MARKBRIDGE_NO_SUCH_KEY')])
 })
 
 test('Containerfile: copies what is there, holds no secret, runs as nobody special', async () => {

@@ -1,4 +1,6 @@
-import { readFile } from 'node:fs/promises'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 
 import { expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
@@ -10,6 +12,7 @@ import { configSchema } from '../../src/config/schema.ts'
 import { createMetricsSum } from '../../src/observability/metrics-sum.ts'
 import { runCommand } from '../cli/run-command.ts'
 import { journalFile } from '../e2e/support/journal-file.ts'
+import { makeFolder } from '../journal/open-sqlite.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 
 const operations = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
@@ -84,4 +87,20 @@ test('every command in docs/operations.md exists, with its options', async () =>
     expect(helpOf.get(name)).toContain(`Usage: markbridge ${name} `)
     for (const [option] of command.matchAll(/--[a-z-]+/g)) expect(helpOf.get(name)).toContain(option)
   }
+})
+
+test('a backup of an SQLite journal as docs/operations.md has it is readable for its owner alone', async ({
+  skip,
+}) => {
+  if (spawnSync('sqlite3', ['--version']).error !== undefined) {
+    console.warn('SKIPPED: the backup of docs/operations.md needs sqlite3 (Debian: apt-get install sqlite3).')
+    skip()
+  }
+  const command = quoted.find((text) => text.includes('.backup')) ?? 'no command'
+  const file = join(await makeFolder(), 'journal.db')
+  const copy = `${file}.copy`
+  execFileSync('sqlite3', [file, 'create table kept (x)'])
+  const own = command.replace('/var/lib/markbridge/journal.db', file).replace('/backup/journal.db', copy)
+  execFileSync('sh', ['-c', `umask 022; ${own}`])
+  expect((await stat(copy)).mode & 0o777).toBe(0o600)
 })
