@@ -109,7 +109,7 @@ export interface App {
 export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const { v3 } = config.upstreams
   const nowMs = overrides.nowMs ?? Date.now
-  const metrics = createMetrics()
+  const metrics = createMetrics(() => registry.partners().map(({ id }) => id))
   const events = metrics.counting(
     overrides.events ?? createEvents(createLogger(overrides.logLevel ?? 'info', undefined, overrides.worker)),
   )

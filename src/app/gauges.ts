@@ -62,7 +62,7 @@ export function addJournalGauges(
     }))
   metrics.addGauge(
     {
-      name: 'journal_received_total',
+      name: 'journal_received',
       help: 'Records received since the journal was created.',
       labels: ['partner'],
       shared: true,

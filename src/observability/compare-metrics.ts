@@ -22,15 +22,20 @@ export interface CompareMetrics {
   readonly called: (partner: string, side: 'v2' | 'v3', status: string) => void
 }
 
+const checks = ['reply', 'visible', 'readBack', 'answers']
+const skipReasons = ['tooLarge', 'encoding', 'form', 'refused', 'empty', 'superseded', 'nextLink', 'paged', 'unordered', 'silence', 'pace', 'stopped', 'failed'] // prettier-ignore
+
 /** Paths name fields of the service; with more of them the rest are one. */
 const MAX_PATHS = 150
 
 /** Creates the metrics of live comparisons. */
 export function createCompareMetrics({ counter, histogram }: Instruments): CompareMetrics {
-  const offered = counter('compare_offered_total', 'Checks of sampled exchanges: compared + dropped + skipped.', ['partner', 'check']) // prettier-ignore
-  const compared = counter('compare_compared_total', 'Checks with a result.', ['partner', 'check'])
-  const dropped = counter('compare_dropped_total', 'Checks that found no room.', ['partner', 'check', 'reason']) // prettier-ignore
-  const skipped = counter('compare_skipped_total', 'Checks that could not be made.', ['partner', 'check', 'reason']) // prettier-ignore
+  const offered = counter('compare_offered_total', 'Checks of sampled exchanges: compared + dropped + skipped.', ['partner', 'check'], { check: checks }) // prettier-ignore
+  const compared = counter('compare_compared_total', 'Checks with a result.', ['partner', 'check'], {
+    check: checks,
+  })
+  const dropped = counter('compare_dropped_total', 'Checks that found no room.', ['partner', 'check', 'reason'], { check: checks, reason: ['full', 'closed'] }) // prettier-ignore
+  const skipped = counter('compare_skipped_total', 'Checks that could not be made.', ['partner', 'check', 'reason'], { check: checks, reason: skipReasons }) // prettier-ignore
   const records = counter('compare_records_total', 'Compared records by verdict.', ['partner', 'check', 'kind', 'verdict']) // prettier-ignore
   const differences = counter('compare_differences_total', 'Fields that differ.', ['partner', 'check', 'path', 'kind']) // prettier-ignore
   const delays = histogram('compare_visible', 'From a reply to the read that showed the mark on the other side.', ['partner', 'check']) // prettier-ignore

@@ -1,13 +1,17 @@
 import type { Counter } from 'prom-client'
 
 import type { BatchTally, Events } from './events.ts'
-import { type Instruments, statusClass } from './instruments.ts'
+import { type Instruments, statusClass, statusClasses } from './instruments.ts'
+
+const outcomes = ['accepted', 'refused', 'not_applied', 'unknown']
+/** Kinds of bad outcomes that guards count. */
+export const guardKinds: readonly string[] = ['unknown', 'serverError', 'refused', 'slow']
 
 /** Returns a decorator that counts events and forwards them; the instruments are created once. */
 export function createEventCounting({ counter, histogram }: Instruments): (events: Events) => Events {
-  const requests = counter('requests_total', 'Requests that were answered.', ['partner', 'kind', 'status'])
+  const requests = counter('requests_total', 'Requests that were answered.', ['partner', 'kind', 'status'], { kind: ['batch', 'read', 'pass_through'], status: statusClasses }) // prettier-ignore
   const durations = histogram('request_duration', 'From a request to its answer.', ['partner', 'kind'])
-  const records = counter('records_total', 'Records of V2 writes by their first outcome.', ['partner', 'outcome']) // prettier-ignore
+  const records = counter('records_total', 'Records of V2 writes by their first outcome.', ['partner', 'outcome'], { outcome: outcomes }) // prettier-ignore
   const replays = counter('batches_replayed_total', 'Repeated batches that were answered from the journal.', [
     'partner',
   ])
@@ -17,18 +21,18 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
     ['partner'],
   )
   const codesUnknown = counter('unmarked_codes_unknown_total', 'Code lookups that V3 refused or does not have.', ['partner']) // prettier-ignore
-  const recovered = counter('records_recovered_total', 'Records that the background work finished.', ['partner', 'outcome']) // prettier-ignore
+  const recovered = counter('records_recovered_total', 'Records that the background work finished.', ['partner', 'outcome'], { outcome: outcomes }) // prettier-ignore
   const unrecovered = counter('recovery_failures_total', 'Failures of the background work.', ['code']) // prettier-ignore
   const unmapped = counter('unmapped_fields_total', 'Record fields without a rule.', ['partner'])
   const rows = counter('read_rows_total', 'Recorded marks in replies to V2 reads.', ['partner'])
   const pages = counter('read_pages_total', 'V3 replies that were read for V2 reads.', ['partner'])
   const refusals = counter('requests_refused_total', 'Requests that were refused as a whole.', ['code'])
-  const slow = counter('slow_clients_total', 'Clients that were disconnected for being too slow.', ['phase'])
+  const slow = counter('slow_clients_total', 'Clients that were disconnected for being too slow.', ['phase'], { phase: ['headers', 'upload', 'reply'] }) // prettier-ignore
   const denials = counter('credentials_denied_total', 'Writes whose credentials V3 denied.', ['partner'])
-  const failures = counter('pass_through_failures_total', 'Passed-through requests without a complete reply.', ['reason']) // prettier-ignore
-  const relayFailures = counter('relay_failures_total', 'Requests to V2 without a complete reply.', ['reason']) // prettier-ignore
-  const stageChanges = counter('stage_changes_total', 'Changes of stages that took effect here.', ['partner', 'stage']) // prettier-ignore
-  const guardActions = counter('stage_guard_actions_total', 'Actions of guards.', ['partner', 'action', 'kind']) // prettier-ignore
+  const failures = counter('pass_through_failures_total', 'Passed-through requests without a complete reply.', ['reason'], { reason: ['unreachable', 'brokenReply'] }) // prettier-ignore
+  const relayFailures = counter('relay_failures_total', 'Requests to V2 without a complete reply.', ['reason'], { reason: ['unreachable', 'lost', 'brokenReply'] }) // prettier-ignore
+  const stageChanges = counter('stage_changes_total', 'Changes of stages that took effect here.', ['partner', 'stage'], { stage: ['legacy', 'shadow', 'canary', 'v3', 'complete'] }) // prettier-ignore
+  const guardActions = counter('stage_guard_actions_total', 'Actions of guards.', ['partner', 'action', 'kind'], { action: ['notify', 'hold', 'back'], kind: [...guardKinds, 'mismatch'] }) // prettier-ignore
   const guardFailures = counter('stage_guard_failures_total', 'Times that the evidence of guards could not be read or kept.', ['partner']) // prettier-ignore
   const unrecorded = counter('stage_unrecorded_total', 'Writes that V2 was sent and the journal does not know.', ['partner']) // prettier-ignore
   const internal = counter('internal_errors_total', 'Unexpected errors.', [])

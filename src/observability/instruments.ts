@@ -2,7 +2,15 @@ import { Counter, Histogram, type Registry } from 'prom-client'
 
 /** Creates instruments in one registry; their names begin with `markbridge_`. */
 export interface Instruments {
-  readonly counter: <Label extends string>(name: string, help: string, labelNames: Label[]) => Counter<Label>
+  /** `values`: the values of all labels but `partner`, where they are few and known: these series are there from the start. */
+  readonly counter: <Label extends string>(
+    name: string,
+    help: string,
+    labelNames: Label[],
+    values?: Readonly<Partial<Record<Label, readonly string[]>>>,
+  ) => Counter<Label>
+  /** Begins the series of a partner at 0: the increase of one that appears with its first count cannot be seen. */
+  readonly begin: (partner: string) => void
   /** `name` without its unit: seconds. */
   readonly histogram: <Label extends string>(
     name: string,
@@ -16,13 +24,40 @@ const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90
 /** Creates the instruments of a registry. */
 export function createInstruments(registry: Registry): Instruments {
   const registers = [registry]
+  const begins: ((partner: string) => void)[] = []
   return {
-    counter: (name, help, labelNames) =>
-      new Counter({ name: `markbridge_${name}`, help, labelNames, registers }),
+    counter: (name, help, labelNames, values) => {
+      const made = new Counter({ name: `markbridge_${name}`, help, labelNames, registers })
+      const begin = (partner?: string): void => {
+        for (const labels of combine(labelNames, { ...values, ...(partner && { partner: [partner] }) }))
+          made.inc(labels, 0)
+      }
+      if (labelNames.some((label) => label === 'partner')) begins.push(begin)
+      else if (labelNames.length > 0) begin()
+      return made
+    },
+    begin: (partner) => {
+      for (const begin of begins) begin(partner)
+    },
     histogram: (name, help, labelNames) =>
       new Histogram({ name: `markbridge_${name}_seconds`, help, labelNames, buckets: seconds, registers }),
   }
 }
+
+/** Each combination of values; none where those of a label are not known. */
+function combine<Label extends string>(
+  labelNames: readonly Label[],
+  values: Readonly<Partial<Record<string, readonly string[]>>>,
+): Partial<Record<Label, string>>[] {
+  return labelNames.reduce<Partial<Record<Label, string>>[]>(
+    (rows, label) =>
+      (values[label] ?? []).flatMap((value) => rows.map((row) => ({ ...row, [label]: value }))),
+    [{}],
+  )
+}
+
+/** What `statusClass` returns for the status of a reply. */
+export const statusClasses: readonly string[] = ['2xx', '3xx', '4xx', '429', '5xx']
 
 /** `2xx`, `4xx` and so on; 429 has a class of its own, since the service's rate limit causes it and not the request. */
 export function statusClass(status: number): string {

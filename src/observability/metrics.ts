@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 
 import { type CompareMetrics, createCompareMetrics } from './compare-metrics.ts'
-import { createEventCounting } from './count-events.ts'
+import { createEventCounting, guardKinds } from './count-events.ts'
 import type { Events } from './events.ts'
 import { createInstruments, statusClass } from './instruments.ts'
 import { createReloadMetrics, type ReloadMetrics } from './reload-metrics.ts'
@@ -106,8 +106,17 @@ export interface Metrics {
   readonly snapshot: () => Promise<MetricsSnapshot>
 }
 
-/** Creates the metrics; docs/operations.md says what each means. */
-export function createMetrics(): Metrics {
+const sides = ['v2', 'v3']
+const stageWaitReasons = ['changing', 'stale', 'asking']
+/** Gauges of the process whose names end as those of counters do; what they count is also in `nodejs_active_resources`. */
+const misnamed = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+]
+
+/** Creates the metrics; docs/operations.md says what each means. `partners`: the ids of those whose counters are shown before they count. */
+export function createMetrics(partners: () => readonly string[] = () => []): Metrics {
   const registry = new Registry()
   const instruments = createInstruments(registry)
   const { counter, histogram } = instruments
@@ -115,18 +124,21 @@ export function createMetrics(): Metrics {
   const calls = histogram('v3_call_duration', 'From a call to V3 to the head of its reply.', ['kind', 'status']) // prettier-ignore
   const relayed = histogram('v2_call_duration', 'From a call to V2 to the head of its reply.', ['kind', 'status']) // prettier-ignore
   const waits = histogram('queue_wait', 'Time in the queue, of calls that were sent.', ['priority'])
-  const turnedAway = counter('queue_refused_total', 'Calls that left the queue without being sent.', ['priority', 'reason']) // prettier-ignore
+  const turnedAway = counter('queue_refused_total', 'Calls that left the queue without being sent.', ['priority', 'reason'], { priority: ['write', 'read', 'comparison'], reason: ['full', 'deadline', 'gone'] }) // prettier-ignore
   const visible = histogram('read_back_visible', 'From the loss of a reply to the read-back that showed the mark.', []) // prettier-ignore
-  const refusals = counter('shares_refused_total', 'Requests that were refused because the share of their client was used up.', ['resource', 'reason']) // prettier-ignore
-  const guardTrials = counter('stage_guard_trials_total', 'Writes that guards have counted.', ['partner', 'side']) // prettier-ignore
-  const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', ['partner', 'side', 'kind']) // prettier-ignore
-  const evidence = counter('compare_evidence_total', 'Compared requests that are kept as evidence, or lost.', ['partner', 'fate']) // prettier-ignore
-  const recorded = counter('record_exchanges_total', 'Exchanges that were to be recorded, by what became of them.', ['partner', 'fate']) // prettier-ignore
-  const stageWaits = counter('stage_held_total', 'Writes that waited for their stage.', ['partner', 'reason']) // prettier-ignore
-  const stageRefusals = counter('stage_refused_total', 'Requests that were refused for their stage.', ['partner', 'reason']) // prettier-ignore
+  const refusals = counter('shares_refused_total', 'Requests that were refused because the share of their client was used up.', ['resource', 'reason'], { resource: ['pass_through', 'read', 'relay', 'bytes'], reason: ['share', 'wait', 'gone'] }) // prettier-ignore
+  const guardTrials = counter('stage_guard_trials_total', 'Writes that guards have counted.', ['partner', 'side'], { side: sides }) // prettier-ignore
+  const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', ['partner', 'side', 'kind'], { side: sides, kind: guardKinds }) // prettier-ignore
+  const evidence = counter('compare_evidence_total', 'Compared requests that are kept as evidence, or lost.', ['partner', 'fate'], { fate: ['kept', 'lost'] }) // prettier-ignore
+  const recorded = counter('record_exchanges_total', 'Exchanges that were to be recorded, by what became of them.', ['partner', 'fate'], { fate: ['recorded', 'dropped', 'tooLarge', 'unfit', 'incomplete', 'stopped'] }) // prettier-ignore
+  const stageWaits = counter('stage_held_total', 'Writes that waited for their stage.', ['partner', 'reason'], { reason: stageWaitReasons }) // prettier-ignore
+  const stageRefusals = counter('stage_refused_total', 'Requests that were refused for their stage.', ['partner', 'reason'], { reason: [...stageWaitReasons, 'overloaded'] }) // prettier-ignore
   let observesProcess = false
-  const observeProcess = (): void => {
-    if (!observesProcess) collectDefaultMetrics({ register: registry })
+  const prepare = (): void => {
+    partners().forEach(instruments.begin)
+    if (observesProcess) return
+    collectDefaultMetrics({ register: registry })
+    for (const name of misnamed) registry.removeSingleMetric(name)
     observesProcess = true
   }
   return {
@@ -159,11 +171,11 @@ export function createMetrics(): Metrics {
     addGauge: (options, read) => addGauge(registry, options, read),
     addReloads: (nowMs) => createReloadMetrics(registry, nowMs),
     render: async () => {
-      observeProcess()
+      prepare()
       return { contentType: registry.contentType, text: await registry.metrics() }
     },
     snapshot: () => {
-      observeProcess()
+      prepare()
       return registry.getMetricsAsJSON()
     },
   }

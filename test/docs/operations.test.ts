@@ -54,6 +54,28 @@ test('docs/operations.md has a row for every metric, and none for another', asyn
   expect(rows.sort()).toEqual([...new Set(shown)].sort())
 })
 
+test('only counters have names in _total, and each of their series begins at 0 unless the document names it', async () => {
+  const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journalFile().url } })
+  const { text: own } = await adapter.request('GET', '/metrics')
+  const text = own + (await createMetricsSum(Date.now).render()).text
+  const counters = [...text.matchAll(/^# TYPE (\w+) counter$/gm)].map(([, name = '']) => name)
+  const inTotal = [...text.matchAll(/^# TYPE (\w+_total) /gm)].map(([, name]) => name)
+  expect(inTotal.filter((name = '') => !counters.includes(name))).toEqual([])
+  const ofAdapter = counters.filter((name) => name.startsWith('markbridge_'))
+  expect(ofAdapter.filter((name) => !name.endsWith('_total'))).toEqual([])
+  const late = [...(/Their series begin at 0,[^:]*/.exec(operations)?.[0] ?? '').matchAll(/`(\w+_total)`/g)]
+  const begun = ofAdapter.filter((name) => new RegExp(`^${name}(?:\\{.*\\})? 0$`, 'm').test(text))
+  expect(ofAdapter.filter((name) => !begun.includes(name)).sort()).toEqual(
+    late.map(([, name = '']) => `markbridge_${name}`).sort(),
+  )
+  expect(text).toContain(
+    'markbridge_compare_dropped_total{partner="default",check="visible",reason="full"} 0',
+  )
+  expect(text).toContain(
+    'markbridge_compare_skipped_total{partner="default",check="reply",reason="failed"} 0',
+  )
+})
+
 test('every key of the configuration that docs/operations.md names exists', () => {
   const schema = z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' })
   const known = keysOf(schema as Node)

@@ -18,7 +18,7 @@ function ledgerOf(samples: ReadonlyMap<string, number>): Record<string, number |
   const state = (name: string): number | undefined =>
     samples.get(`markbridge_journal_records{partner="acme",state="${name}"}`)
   return {
-    received: samples.get('markbridge_journal_received_total{partner="acme"}'),
+    received: samples.get('markbridge_journal_received{partner="acme"}'),
     confirmed: state('confirmed'),
     refused: state('refused'),
     unknown: state('unknown'),

@@ -7,7 +7,7 @@ const states = ['confirmed', 'refused', 'unknown', 'parked', 'open'] as const
 export function checkLedger(metrics: string): Finding[] {
   const read = (name: string, labels: string): number =>
     Number(new RegExp(`^${name}\\{partner="acme"${labels}\\} (\\S+)$`, 'm').exec(metrics)?.[1])
-  const received = read('markbridge_journal_received_total', '')
+  const received = read('markbridge_journal_received', '')
   const counts = states.map((state) => read('markbridge_journal_records', `,state="${state}"`))
   const sum = counts.reduce((total, count) => total + count, 0)
   const open = counts.at(-1) ?? Number.NaN
