@@ -1,4 +1,5 @@
 import type { InspectedRecording } from './recordings/inspect-recording.ts'
+import { formatGivenText } from './text-table.ts'
 
 /** One checked file. */
 export interface CheckedFile extends InspectedRecording {
@@ -55,18 +56,23 @@ export function printFile(checked: CheckedFile, withRecords: boolean): void {
   const content = sound
     ? `${records.length} records in ${changesets ?? 0} changeset(s)`
     : 'refused: nothing of it would be posted'
-  console.log(`${file === '-' ? 'standard input' : file}: ${bytes} bytes, ${content}`)
+  print(`${file === '-' ? 'standard input' : file}: ${bytes} bytes, ${content}`)
   for (const { part, contentId, v3 } of withRecords ? records : []) {
     const id = contentId === null ? '' : ` (Content-ID ${contentId})`
-    console.log(`part ${part}${id}: ${v3 ?? 'refused, see findings'}`)
+    print(`part ${part}${id}: ${v3 ?? 'refused, see findings'}`)
   }
-  if (findings.length === 0) console.log('no findings')
+  if (findings.length === 0) print('no findings')
   findings.forEach((finding, index) => {
     const offset = finding.offset === undefined ? '' : ` at offset ${finding.offset}`
     const part = finding.part === undefined ? '' : ` in part ${finding.part}`
-    console.log(`${index + 1}. ${finding.severity} ${finding.code}${part}${offset}: ${finding.message}`)
-    console.log(`   remedy: ${finding.remedy}`)
+    print(`${index + 1}. ${finding.severity} ${finding.code}${part}${offset}: ${finding.message}`)
+    print(`   remedy: ${finding.remedy}`)
   })
+}
+
+/** Names and values of a recording are others' text. */
+function print(line: string): void {
+  console.log(formatGivenText(line))
 }
 
 /** The last line for a folder. */

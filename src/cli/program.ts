@@ -11,6 +11,7 @@ import { addRollout } from './commands/rollout.ts'
 import { addSandbox } from './commands/sandbox.ts'
 import { addSend } from './commands/send.ts'
 import { addServe } from './commands/serve.ts'
+import { formatGivenLines } from './text-table.ts'
 import { version } from './version.ts'
 
 /** The commands in the order of the help. Their modules hold options and texts only; an action loads its work when it runs. */
@@ -64,9 +65,9 @@ function toStatus(cause: unknown): number {
   if (cause instanceof CommanderError) return cause.exitCode === 0 ? 0 : 2
   if (cause instanceof AdapterError) {
     const where = formatLocation(cause.at)
-    console.error(
-      `markbridge: ${cause.message}${where === '' || cause.message.includes(where) ? '' : ` (${where})`}`,
-    )
+    const shown = where === '' || cause.message.includes(where) ? '' : ` (${where})`
+    // It may quote what a file or a service has written.
+    console.error(formatGivenLines(`markbridge: ${cause.message}${shown}`))
     return errorRules[cause.code].class === 'configuration' ? 2 : 1
   }
   throw cause

@@ -13,6 +13,7 @@ import {
 import { inspectRecording, type InspectSettings } from './recordings/inspect-recording.ts'
 import { findRecordings, type RecordedFiles } from './recordings/read-recordings.ts'
 import { kindOf } from './recordings/recorded-bytes.ts'
+import { formatGivenText, formatJson } from './text-table.ts'
 
 /** The flags of `check`. */
 export interface CheckOptions {
@@ -75,7 +76,7 @@ async function checkAll(
   let status = 0
   const skip = (file: string, reason: string): void => {
     skipped.push({ file, reason })
-    if (json !== true) console.log(`${file}: skipped, ${reason}`)
+    if (json !== true) console.log(formatGivenText(`${file}: skipped, ${reason}`))
   }
   for (const { name, read, skip: reason } of files) {
     if (reason !== undefined) {
@@ -97,7 +98,7 @@ async function checkAll(
         checked.push(json === true ? file : { ...file, records: [] })
         if (file.findings.some(({ severity }) => severity === 'error')) status = Math.max(status, 1)
         if (json !== true) printFile(file, !isFolder && findings !== true)
-        else if (!isFolder) console.log(JSON.stringify(toDocument(file), null, 2))
+        else if (!isFolder) console.log(formatJson(toDocument(file)))
       }
     } catch (cause) {
       if (!isFolder || !(cause instanceof AdapterError)) throw cause
@@ -120,7 +121,6 @@ function printFolder(
       `The folder ${path} has no recording: no HTTP request and no body of a batch.`,
     )
   const summary = summarise(checked, skipped)
-  if (asJson)
-    console.log(JSON.stringify({ folder: path, files: checked.map(toDocument), skipped, summary }, null, 2))
+  if (asJson) console.log(formatJson({ folder: path, files: checked.map(toDocument), skipped, summary }))
   else printSummary(summary)
 }

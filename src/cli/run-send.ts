@@ -8,6 +8,7 @@ import { readRecordedFile } from './recordings/read-recordings.ts'
 import { kindOf } from './recordings/recorded-bytes.ts'
 import { exitStatusOf, headOf, lineOf, type Outcome, summaryOf, toOutcome } from './sending/outcomes.ts'
 import { postBatch, type PostedBatch } from './sending/post-batch.ts'
+import { formatJson } from './text-table.ts'
 
 /** The flags of `send`. */
 export interface SendOptions {
@@ -78,5 +79,5 @@ function decodeHere({ body, contentType }: PostedBatch): Batch | undefined {
 }
 
 function printJson(records: readonly Outcome[], expected: number | undefined, complete: boolean): void {
-  console.log(JSON.stringify({ records, expected: expected ?? null, complete }, null, 2))
+  console.log(formatJson({ records, expected: expected ?? null, complete }))
 }

@@ -23,5 +23,24 @@ export function formatTime(ms: number | undefined): string {
 
 /** Text that others wrote, on one line: a terminal would act on control characters, and others change the direction of what follows. */
 export function formatGivenText(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')
+  return text.replaceAll(UNSAFE, '?')
+}
+
+/** As `formatGivenText`, for a text that has lines of its own. */
+export function formatGivenLines(text: string): string {
+  return text.split('\n').map(formatGivenText).join('\n')
+}
+
+/** A document for programs, indented; JSON itself leaves some of these characters as they are. */
+export function formatJson(value: unknown): string {
+  return JSON.stringify(value, null, 2)
+    .split('\n')
+    .map((line) => line.replaceAll(UNSAFE, escapeUnits))
+    .join('\n')
+}
+
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+
+function escapeUnits(text: string): string {
+  return text.replaceAll(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

@@ -1,4 +1,5 @@
 import type { DecodedReply } from '../../v2/index.ts'
+import { formatGivenText } from '../text-table.ts'
 import type { ReplyEnd } from './post-batch.ts'
 
 /** The outcome of one record, as its part states it. */
@@ -103,5 +104,6 @@ export function headOf(width: number): string {
 
 export function lineOf({ part, contentId, status, externalId, errors }: Outcome, width: number): string {
   const outcome = externalId ?? errors.map(({ code, message }) => `${code} ${message}`).join(' | ')
-  return `${String(part).padStart(5)}  ${(contentId ?? '-').padEnd(width)}  ${String(status).padEnd(6)}  ${outcome}`.trimEnd()
+  const id = formatGivenText(contentId ?? '-').padEnd(width)
+  return `${String(part).padStart(5)}  ${id}  ${String(status).padEnd(6)}  ${formatGivenText(outcome)}`.trimEnd()
 }

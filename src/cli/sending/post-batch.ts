@@ -3,6 +3,7 @@ import { request } from 'undici'
 import { readEnvironment } from '../../config/environment.ts'
 import { AdapterError } from '../../errors.ts'
 import { type DecodedReply, openReplyDecoding } from '../../v2/index.ts'
+import { formatGivenText } from '../text-table.ts'
 
 /** A batch as it is posted. */
 export interface PostedBatch {
@@ -98,7 +99,7 @@ function refusal(status: number, text: string): AdapterError {
   const where = place === undefined ? '' : ` (${place})`
   return new AdapterError(
     'ADP_UPSTREAM_REFUSED',
-    `The whole batch was answered ${status}: ${words.trim()}${where}`,
+    `The whole batch was answered ${status}: ${formatGivenText(words.trim() + where)}`,
   )
 }
 
