@@ -30,7 +30,7 @@ const commands = [
 
 /** Runs the command line and returns the exit status: 0 done, 1 the run failed, 2 wrong usage or configuration. */
 export async function run(argv: readonly string[]): Promise<number> {
-  process.stdout.on('error', dropOutput)
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', dropOutput)
   let status = 0
   const exitWith = (code: number): void => {
     status = code
@@ -51,7 +51,7 @@ export async function run(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** Ignores a closed pipe, as of `| head`: the command goes on and keeps its exit status. */
+/** Ignores a closed pipe, as of `| head` or of a collector of logs that ended: the command goes on and keeps its exit status. */
 function dropOutput(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error
 }
