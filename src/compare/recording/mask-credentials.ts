@@ -79,8 +79,22 @@ function maskLine(line: string): MaskedLine {
   return { shown, isMasked: false }
 }
 
-/** Masks what looks like a token. */
+/** The query of a link in JSON, XML or prose. An escape is masked as a whole: half of one would break the text. */
+const LINK_QUERY = /\?(?:[^\s"'<>\\?]|\\\/|\\u[\da-f]{4})+/gi
+/** User and password of a link. */
+const USER_INFO = /(\/\/|\\\/\\\/)([^\s/?#"'<>\\@]+)@/g
+/** What parts options: JSON may escape it, XML does. */
+const OPTION_END = /(&(?:amp;)?|\\u0026)/i
+
+/** Masks what looks like a token, and credentials in links. */
 export function maskTokens(text: string): string {
+  const links = text
+    .replaceAll(LINK_QUERY, (found) => (found.includes('=') ? `?${maskQuery(found.slice(1))}` : found))
+    .replaceAll(USER_INFO, (_all, slashes: string, user: string) => `${slashes}${maskValue(user)}@`)
+  return maskTokensAlone(links)
+}
+
+function maskTokensAlone(text: string): string {
   if (!TOKEN_HINT.test(text)) return text
   return text.replaceAll(TOKEN, (found) => {
     const start = found.search(TOKEN_START)
@@ -101,15 +115,16 @@ export function maskTarget(target: string): string {
 /** Masks the values of all options of a query that are not OData's. */
 export function maskQuery(query: string): string {
   return query
-    .split('&')
-    .map((option) => {
+    .split(OPTION_END)
+    .map((option, n) => {
+      if (n % 2 === 1) return option
       const at = option.indexOf('=')
       if (at === -1) return keptOption.test(option) ? option : maskValue(option)
       return keptOption.test(option.slice(0, at))
-        ? maskTokens(option)
+        ? maskTokensAlone(option)
         : `${option.slice(0, at + 1)}${maskValue(option.slice(at + 1))}`
     })
-    .join('&')
+    .join('')
 }
 
 const maskValue = (value: string): string => value.replaceAll(/\S+/g, ({ length }) => 'x'.repeat(length))

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { createKeptRecordings, spaceOf } from './kept-recordings.ts'
@@ -14,7 +14,7 @@ export interface StoreBounds {
 
 export interface StoreOptions extends StoreBounds {
   readonly folder: string
-  /** Encrypts each file; undefined: they are written as they are. */
+  /** Encrypts each file; undefined: they are written as they are, with the day alone as their time, since pseudonyms shift times. */
   readonly key: Uint8Array | undefined
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
@@ -37,6 +37,7 @@ const DRAFT = /^\.draft-/
 const DRAFT_MS = 3_600_000
 /** Other processes that may take a name at the same time. */
 const MAX_TRIES = 100
+const DAY_MS = 86_400_000
 
 /** Opens a folder for recordings, and creates it readable for its owner alone. */
 export async function openRecordingStore(options: StoreOptions): Promise<RecordingStore> {
@@ -66,7 +67,8 @@ export async function openRecordingStore(options: StoreOptions): Promise<Recordi
         if (bytes > maxBytes) return 'tooLarge'
         // Before it is written: the bound holds at all times.
         while (kept.totalBytes() + bytes > maxBytes) await kept.removeOldest()
-        if (await writeWhole(folder, name, sealed, tries < MAX_TRIES)) {
+        const shownMs = key === undefined ? Math.floor(nowMs() / DAY_MS) * DAY_MS : undefined
+        if (await writeWhole(folder, name, sealed, tries < MAX_TRIES, shownMs)) {
           kept.add({ name, writtenMs: nowMs(), bytes })
           return 'kept'
         }
@@ -95,6 +97,7 @@ async function writeWhole(
   name: string,
   files: readonly NamedFile[],
   mayBeTaken: boolean,
+  shownMs: number | undefined,
 ): Promise<boolean> {
   const draft = join(folder, `.draft-${randomBytes(8).toString('hex')}`)
   try {
@@ -103,11 +106,15 @@ async function writeWhole(
       const handle = await open(join(draft, file), 'wx', 0o600)
       try {
         await handle.writeFile(bytes)
+        if (shownMs !== undefined) await handle.utimes(shownMs / 1_000, shownMs / 1_000)
       } finally {
         await handle.close()
       }
     }
     await rename(draft, join(folder, name))
+    // Not before: a draft that looks old is removed. Another process may have removed the recording by now.
+    if (shownMs !== undefined)
+      await utimes(join(folder, name), shownMs / 1_000, shownMs / 1_000).catch(() => undefined)
     return true
   } catch (error) {
     await rm(draft, { recursive: true, force: true }).catch(() => undefined)

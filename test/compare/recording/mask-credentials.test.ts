@@ -12,9 +12,45 @@ it('keeps the options of OData in a target, and no other', () => {
     '/a?%24filter=x%20eq%201&$top=3',
   ])
     expect(maskTarget(target)).toBe(target)
+  expect(maskTarget('//user:secret@v2.example/a?b=c')).toBe('//xxxxxxxxxxx@v2.example/a?b=x')
   expect(maskTarget('https://a:b@v2.example/a?key=c&$top=3&expanded=d')).toBe(
     'https://xxx@v2.example/a?key=x&$top=3&expanded=x',
   )
+})
+
+describe('links in a text', () => {
+  it.each([
+    // As JSON, XML and JSON with escaped slashes and characters have them.
+    [
+      '"@odata.nextLink":"https://v3/x?subscription-key=abc&$skiptoken=9"',
+      '"@odata.nextLink":"https://v3/x?subscription-key=xxx&$skiptoken=9"',
+    ],
+    [
+      '"next":"AttendanceRecords?$top=1&sig=a%2Bb","Comment":"c"',
+      '"next":"AttendanceRecords?$top=1&sig=xxxxx","Comment":"c"',
+    ],
+    [
+      '<id>https://v2/x?key=abc&amp;expand=y&amp;code=de</id>',
+      '<id>https://v2/x?key=xxx&amp;expand=y&amp;code=xx</id>',
+    ],
+    ['"https:\\/\\/v3\\/x?key=a\\/b\\u0026$top=1"', '"https:\\/\\/v3\\/x?key=xxxx\\u0026$top=1"'],
+    ['"a?key=q\\"b=c"', '"a?key=x\\"b=c"'],
+    ['see https://user:secret@v3.example/x', 'see https://xxxxxxxxxxx@v3.example/x'],
+    ['//user:secret@v3.example/', '//xxxxxxxxxxx@v3.example/'],
+    ['"https:\\/\\/user:secret@v3\\/x"', '"https:\\/\\/xxxxxxxxxxx@v3\\/x"'],
+  ])('%s', (text, masked) => {
+    expect(maskTokens(text)).toBe(masked)
+  })
+
+  it('leave texts alone that are none', () => {
+    for (const text of ['late? yes = no', 'a // b@c', 'who? me@x', '{"a":"b & c=d"}', 'https://v3/x@y'])
+      expect(maskTokens(text)).toBe(text)
+  })
+
+  it('are found in linear time', () => {
+    for (const part of ['?', '//', '?a', '//a', '?a&', '//a@', '?a=b&c', '\\/'])
+      expect(() => maskTokens(part.repeat(200_000))).not.toThrow()
+  }, 2_000)
 })
 
 describe('tokens in a text', () => {

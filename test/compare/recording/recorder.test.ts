@@ -97,6 +97,14 @@ it('shows no value and no credential on the disk, in either form', async () => {
   }
 })
 
+it('shows the day alone of when pseudonyms were recorded', async () => {
+  const folder = await makeFolder()
+  await record(folder, 'pseudonyms', [markedExchange()])
+  const names = await readdir(folder, { recursive: true })
+  expect(names.length).toBeGreaterThan(3)
+  for (const name of names) expect((await stat(join(folder, name))).mtimeMs % DAY_MS).toBe(0)
+})
+
 it('keeps no credential inside what is encrypted, and everything else as it came', async () => {
   const folder = await makeFolder()
   await record(folder, 'sealed', [markedExchange(), markedExchange({ body: markedBody(700) })])
