@@ -1,5 +1,6 @@
-import { writeFile } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 
+import { replaceFile } from '../compare/replace-file.ts'
 import { type ReportFormat, writeReport } from '../compare/report/index.ts'
 import { outcomeOf } from '../compare/run-outcome.ts'
 import { AdapterError, describeFileError } from '../errors.ts'
@@ -38,8 +39,12 @@ export async function runCompareReport(
 
 async function write(file: string, report: string): Promise<void> {
   try {
-    await writeFile(file, report, { mode: 0o600 })
+    // As root, a rename would replace a device such as /dev/stdout.
+    if ((await stat(file).catch(() => undefined))?.isFile() === false)
+      throw new AdapterError('ADP_USAGE', `${file} is not a file. Without --out the report is printed.`)
+    await replaceFile(file, report)
   } catch (cause) {
+    if (cause instanceof AdapterError) throw cause
     throw new AdapterError('ADP_USAGE', `${file} cannot be written: ${describeFileError(cause)}.`, { cause })
   }
   console.error(`markbridge: the report is in ${file}`)

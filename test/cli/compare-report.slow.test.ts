@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { lstat, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -36,6 +36,21 @@ test('lists the runs, the newest first, and what is none', async () => {
     ['run-20260301-160000-0001', 'acme', '2026-01-05', '2026-03-25', 'ready', 'yes'],
     ['run-cut', 'not a run: it is not valid JSON. Was it cut off, or is the run still writing it?'],
   ])
+})
+
+test('replaces a file that others may read, and a link, never what the link names', async () => {
+  const [file, link] = [join(folder, 'open.html'), join(folder, 'link.html')]
+  await writeFile(file, 'old', { mode: 0o644 })
+  await symlink(file, link)
+  expect((await report('latest', '--out', link)).status).toBe(0)
+  expect(await readFile(file, 'utf8')).toBe('old')
+  expect((await lstat(link)).mode & 0o170777).toBe(0o100600)
+  expect((await report('latest', '--out', file)).status).toBe(0)
+  expect((await stat(file)).mode & 0o777).toBe(0o600)
+  const names = await readdir(folder)
+  const none = await report('latest', '--out', '/dev/null')
+  expect([none.status, none.stderr]).toEqual([2, expect.stringContaining('/dev/null is not a file')])
+  expect(await readdir(folder)).toEqual(names)
 })
 
 test('writes a page that only its owner may read', async () => {

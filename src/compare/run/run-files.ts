@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { AdapterError, describeFileError } from '../../errors.ts'
+import { replaceFile } from '../replace-file.ts'
 
 /** The files of runs in one folder: `<run>.json` and, until it is complete, `<run>.checkpoint.json`. They hold no value of a record. */
 export interface RunFiles {
@@ -73,24 +74,6 @@ async function newestOf(folder: string): Promise<string | undefined> {
     .filter((name) => name.endsWith(CHECKPOINT))
     .map((name) => name.slice(0, -CHECKPOINT.length))
   return runs.filter(isRunName).sort().at(-1)
-}
-
-/** A reader of the file sees the old text or the new one, also after a power cut. */
-async function replaceFile(path: string, text: string): Promise<void> {
-  const draft = `${path}.${randomBytes(6).toString('hex')}`
-  try {
-    const file = await open(draft, 'wx', 0o600)
-    try {
-      await file.writeFile(text)
-      await file.sync()
-    } finally {
-      await file.close()
-    }
-    await rename(draft, path)
-  } catch (cause) {
-    await rm(draft, { force: true })
-    throw cause
-  }
 }
 
 const isMissing = (cause: unknown): boolean =>
