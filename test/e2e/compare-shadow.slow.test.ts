@@ -9,6 +9,33 @@ import { startCompared } from './support/compared-partner.ts'
 const quick = { compare: { settleMs: 200 } }
 const path = '/x/V2/Attendance/AttendanceRecords'
 
+describe('a read at shadow that only V2 answers', () => {
+  const id = '00000000-0000-4000-8000-000000000001'
+  const ofOne = `$filter=Learner%20eq%20${id}`
+
+  it.each([
+    '$apply=aggregate($count%20as%20n)',
+    `$apply=groupby((Learner),aggregate(MinutesLate%20with%20sum%20as%20n))&${ofOne}`,
+    `${ofOne}&$compute=MinutesLate%20mul%202%20as%20x`,
+    `${ofOne}&$search=a`,
+    `${ofOne}&$deltatoken=1`,
+    '$filter=%zz',
+  ])('differs by its status: %s', async (query) => {
+    const v2 = await startUpstream(replyWith(200, { value: [{ Learner: id, n: 3 }] }))
+    const { v3Url } = await startFaces()
+    const { adapter, compared, settled } = await startCompared(v2.url, v3Url, quick)
+    await adapter.request('GET', `${path}?${query}`, { headers: sandboxHeaders })
+    await settled(1)
+    expect(compared.flatMap(({ records }) => records)).toMatchObject([
+      {
+        verdict: 'differs',
+        differences: [{ path: 'reply/status', v2Class: 'status:200', v3Class: 'status:400' }],
+      },
+    ])
+    expect(adapter.events().filter(({ msg }) => msg === 'internal error')).toEqual([])
+  })
+})
+
 describe('a write at shadow', () => {
   it('is set against the reply that the adapter would have given, and its marks are read on V3', async () => {
     const { v3Url, v2Url, mark, samples, faces } = await startFaces()

@@ -11,10 +11,16 @@ import {
   createProcessorShare,
   type OfferedExchange,
 } from '../../compare/live/index.ts'
+import { AdapterError } from '../../errors.ts'
 import { createSlicing } from '../../http/slices.ts'
 import type { Partner } from '../../partners/partner.ts'
 import { createUnmarkedCodes } from '../../reads/index.ts'
-import { createReadPlanner, toV3RegistrationPath, toV3RegistrationQuery } from '../../translate/index.ts'
+import {
+  createReadPlanner,
+  type ReadPlanner,
+  toV3RegistrationPath,
+  toV3RegistrationQuery,
+} from '../../translate/index.ts'
 import { createFairGate, createWholeReader } from '../../upstream/index.ts'
 import type { BatchLimits } from '../../v2/index.ts'
 import { createSharedReader, createV3Reader } from '../../v3/index.ts'
@@ -119,7 +125,7 @@ export function runComparison(
     sides,
     openCheck,
     rulesOf: ({ id }) => rules.of(id),
-    isContinued: (query) => planner.tokenOf(query) !== undefined,
+    isContinued: (query) => isContinued(planner, query),
     onExchange: (exchange) => {
       note({ kind: 'begun', id: ids.get(exchange) ?? 0 })
       learnFrom(learning, exchange)
@@ -194,6 +200,16 @@ function usedMs(): { readonly own: number; readonly others: number } {
 
 const byId = ({ partners }: ThreadSettings): ReadonlyMap<string, Partner> =>
   new Map(partners.map((own) => [own.id, fromPostedPartner(own)]))
+
+/** False also for a query that the adapter refuses, such as one with `$apply`: that V2 answers it is for the comparison to show. */
+function isContinued(planner: Pick<ReadPlanner, 'tokenOf'>, query: string): boolean {
+  try {
+    return planner.tokenOf(query) !== undefined
+  } catch (cause) {
+    if (cause instanceof AdapterError) return false
+    throw cause
+  }
+}
 
 /** Undefined: V3 has no such address, or the query cannot be read. */
 function toRegistrations(baseUrl: URL, path: string, query: string): URL | undefined {
