@@ -7,9 +7,7 @@ function metrics(received: number, ...counts: number[]): string {
   const lines = counts.map(
     (n, at) => `markbridge_journal_records{partner="acme",state="${states[at] ?? ''}"} ${n}`,
   )
-  return ['# HELP x', `markbridge_journal_received{partner="acme"} ${received}`, ...lines, ''].join(
-    '\n',
-  )
+  return ['# HELP x', `markbridge_journal_received{partner="acme"} ${received}`, ...lines, ''].join('\n')
 }
 
 test.each([
