@@ -59,6 +59,8 @@ export const errorRules = {
   // As above, but whether it was applied before it gave way is not known.
   ADP_SUPERSEDED_UNKNOWN: { class: 'upstream', status: 409, retryable: false, exposed: true },
   ADP_OUTCOME_UNKNOWN: { class: 'upstream', status: 504, retryable: false, exposed: true },
+  // As above, where V2 serves: it knows no resend, so what it applied is applied once more if it is sent again.
+  ADP_V2_OUTCOME_UNKNOWN: { class: 'upstream', status: 504, retryable: false, exposed: true },
   // Markbridge itself. With JOURNAL_LOST the records may have been applied: the same bytes again get their answer.
   ADP_JOURNAL_UNAVAILABLE: { class: 'internal', status: 503, retryable: true, exposed: true },
   // The journal is not what it was: an operator restores it or accepts the loss, then the same bytes may be sent again.

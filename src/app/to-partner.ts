@@ -21,6 +21,7 @@ export function toPartner(
     fileStage: toFileStage(partner, rollout),
     unit: { claim: canary.claim, header: canary.header?.toLowerCase() },
     v2: partner.v2.baseUrl ?? upstreams.v2?.baseUrl,
+    replaysV2: partner.v2.replay === 'stored',
     identityClaims: partner.identity.claims,
     layout: partner.layout,
     serviceHosts: partner.serviceHosts,

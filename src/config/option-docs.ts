@@ -121,6 +121,8 @@ export const optionDocs: Readonly<Record<string, string>> = {
     'How long the other side may take to show a mark, in milliseconds, before it counts as missing.',
   'partners[].v2': 'How V2 is called for this partner.',
   'partners[].v2.baseUrl': 'Address of V2 for this partner (default: upstreams.v2.baseUrl).',
+  'partners[].v2.replay':
+    'A repeated batch at shadow and canary: stored gives the whole reply that V2 gave to it, where the journal has it; relay sends V2 every batch, which then writes its marks again.',
   'partners[].layout':
     'Layout of batch replies: flat (the legacy contract), nested (generic OData clients), or auto (by the request).',
   'partners[].serviceHosts':

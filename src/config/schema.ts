@@ -197,7 +197,9 @@ const partner = z.strictObject({
   stageOverride: z.enum(stages).optional(),
   canary: canary.prefault({}),
   check: z.strictObject({ v2: percent.default(0) }).prefault({}),
-  v2: z.strictObject({ baseUrl: httpUrl.optional() }).prefault({}),
+  v2: z
+    .strictObject({ baseUrl: httpUrl.optional(), replay: z.enum(['stored', 'relay']).default('stored') })
+    .prefault({}),
   layout: z.enum(['flat', 'nested', 'auto']).default('flat'),
   serviceHosts: z.array(hostName).min(1).max(100).optional(),
   quirks: z

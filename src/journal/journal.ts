@@ -18,10 +18,15 @@ export type OlderOpen = RecordRef | 'damaged' | undefined
 export interface NewBatch {
   readonly partner: string
   /**
-   * `v2`: it is sent on to V2 as it came. Such a batch is known again by one that V3 serves, and by no other that V2 serves: each of
-   * those is sent, as without the adapter. Undefined: V3 serves it.
+   * `v2`: it is sent on to V2 as it came. Such a batch is known again by one that V3 serves, and by one that V2 serves as `resendOf`
+   * says. Undefined: V3 serves it.
    */
   readonly side?: 'v2' | undefined
+  /**
+   * Of a batch for V2: the number up to which the same batch, sent to V2 before, does not answer it; 0: each may. Undefined: none does,
+   * so that V2 is sent it as often as it comes.
+   */
+  readonly resendOf?: number | undefined
   /**
    * The batch that V2 served and whose place this one takes: neither it nor older ones like it are found again. Records are in the same
    * positions in both.

@@ -53,14 +53,11 @@ export interface Recognition {
 }
 
 /** An arriving batch, as far as its side and bytes go. */
-export type Arriving = Pick<NewBatch, 'content' | 'receivedMs' | 'side' | 'instead'>
+export type Arriving = Pick<NewBatch, 'content' | 'receivedMs' | 'side' | 'instead' | 'resendOf'>
 
-/**
- * Decides which batch is the same. `earlier`: batches of the same owner and ids that are not retired, the newest first. Of two that V2
- * serves none is the other, so that both are sent there.
- */
+/** Decides which batch is the same. `earlier`: batches of the same owner and ids that are not retired, the newest first. */
 export function judgeArrival(
-  { content, receivedMs, side, instead = 0 }: Arriving,
+  { content, receivedMs, side, instead = 0, resendOf = Infinity }: Arriving,
   { replayForMs, forgottenBatch }: Recognition,
   earlier: readonly SameIds[],
 ): Arrival {
@@ -71,7 +68,9 @@ export function judgeArrival(
   const isReplaced = (one: SameIds): boolean => one.side === 'v2' && one.batch <= instead
   const same = recent.filter(isSame)
   const others = recent.filter((one) => !isSame(one))
-  const known = same.find((one) => !isReplaced(one) && (side === undefined || one.side === undefined))
+  const mayAnswer = (one: SameIds): boolean =>
+    side === undefined || one.side === undefined || one.batch > resendOf
+  const known = same.find((one) => !isReplaced(one) && mayAnswer(one))
   const latest = known?.batch ?? instead
   const begunForV2 = same.filter((one) => one.side === 'v2' && one.batch !== latest)
   // Their client had the answer to all requests with the same bytes.

@@ -32,6 +32,8 @@ export interface Partner {
   readonly unit: UnitRule
   /** The base address of V2; undefined: there is none, so V3 serves all. */
   readonly v2: URL | undefined
+  /** A batch that comes again while V2 serves is answered with V2's final reply, where that is kept; false: V2 is sent it each time. */
+  readonly replaysV2: boolean
   /** Claims of the bearer token, where it is a JWT, that separate one owner from another. */
   readonly identityClaims: readonly string[]
   readonly layout: 'flat' | 'nested' | 'auto'

@@ -113,7 +113,7 @@ function ofRelay(outcome: RelayOutcome, kind: RequestKind): TrialResult | undefi
 function ofFailure(cause: unknown, side: Side): TrialResult | undefined {
   if (!(cause instanceof AdapterError)) return isAbort(cause) ? undefined : { bad: notApplied }
   const { code } = cause
-  if (code === 'ADP_OUTCOME_UNKNOWN') return { bad: unknown }
+  if (code === 'ADP_OUTCOME_UNKNOWN' || code === 'ADP_V2_OUTCOME_UNKNOWN') return { bad: unknown }
   if (code === 'ADP_INTERNAL') return { bad: notApplied }
   // On V2 it means that V3 has not said what became of an older record.
   if (code === 'ADP_BUDGET_EXCEEDED') return side === 'v3' ? { bad: notApplied } : undefined

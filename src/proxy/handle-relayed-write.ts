@@ -12,6 +12,7 @@ import {
   type RelayedWrite,
   type RelayEnd,
   replayBatch,
+  replayOnV2,
   waitForOlder,
   type WriteRequest,
 } from '../writes/index.ts'
@@ -51,8 +52,9 @@ interface Relaying {
 /**
  * Sends a write on to V2 that the journal is to know: from then on V3 does not post it again, gives V2's reply if it comes again, and keeps
  * the order of its keys. What this codec cannot read is sent on all the same: V3 could never be sent it. A batch that V3 has served
- * before is answered from the journal, and V2 is not sent it. Errors, with nothing sent: those of the journal at `canary`,
- * `ADP_BUDGET_EXCEEDED` where older records of its keys stay unsettled on V3, and those of `replayBatch`.
+ * before is answered from the journal, and V2 is not sent it; so is one to which V2 has given its final reply, unless its partner or its
+ * stage wants every batch sent on. Errors, with nothing sent: those of the journal at `canary`, `ADP_BUDGET_EXCEEDED` where older records
+ * of its keys stay unsettled on V3, and those of `replayBatch` and `replayOnV2`.
  */
 export async function handleRelayedWrite(
   context: ProxyContext,
@@ -100,12 +102,18 @@ async function relayKnown(
   const known = entry.known === 'keys' ? 'keys' : 'identity'
   const recordWithinMs = entry.stage === 'canary' && known === 'keys' ? undefined : RECORD_WITHIN_MS[known]
   const isSlow = known === 'keys' ? () => entry.isStoreAnswering() : undefined
-  const relayed: RelayedRequest = { client, write, receivedMs, known, recordWithinMs, isSlow, slices }
+  // At `legacy` nothing that V2 was sent is looked up.
+  const resendOf = entry.stage !== 'legacy' && client.partner.replaysV2 ? 0 : undefined
+  const relayed: RelayedRequest = { client, write, receivedMs, known, recordWithinMs, isSlow, resendOf, slices }
   if (!isKnowable(context, relayed)) {
     await relay(context, relaying)
     return
   }
-  const begun = await beginRelayed(context, relayed)
+  let begun = await beginRelayed(context, relayed)
+  while (begun.kind === 'sent') {
+    if (await answerFromV2(context, relaying, form, write, begun.batches, slices)) return
+    begun = await beginRelayed(context, { ...relayed, resendOf: begun.batches[0] })
+  }
   switch (begun.kind) {
     case 'known':
       await answerFromV3(context, relaying, form, write, begun.batch, slices)
@@ -230,6 +238,25 @@ async function answerFromV3(
     )
   const planned = { request: form, body, receivedMs, plan, slices }
   endBatchReply(context, response, client.partner.id, planned, answered)
+}
+
+/** False: V2 is to be sent the batch again. */
+async function answerFromV2(
+  context: ProxyContext,
+  { exchange, v2 }: Relaying,
+  form: WriteRequest,
+  { body }: RelayedWrite,
+  batches: readonly number[],
+  slices: Slices,
+): Promise<boolean> {
+  const { response, client, path, receivedMs, copy } = exchange
+  const plan = await planWrites(form, body, client.partner, receivedMs, context.limits(), slices)
+  const readMark = createV2MarkReader(v2, path, client.client)
+  const answered = await replayOnV2(context, { client, plan, batches, readMark })
+  if (answered === undefined) return false
+  copy?.servedBy('v2')
+  endBatchReply(context, response, client.partner.id, { request: form, body, receivedMs, plan, slices }, answered)
+  return true
 }
 
 function toWriteRequest({ request, kind, prefix, client }: LegacyExchange): WriteRequest {

@@ -14,11 +14,25 @@ export function lossOf(method: string | undefined, sent: boolean, cause: Error |
   )
 }
 
+/** As `lossOf`, for a request that V2 serves. */
+export function lossOnV2(method: string | undefined, sent: boolean, cause: Error | undefined): AdapterError {
+  if (!mayBeApplied(method, sent)) return lossOf(method, sent, cause)
+  return new AdapterError(
+    'ADP_V2_OUTCOME_UNKNOWN',
+    'No whole answer of V2 came after the request was sent. V2 may have applied it, and V2 does not recognise a request that comes again: what it has applied it then writes a second time. Look it up first.',
+    { cause },
+  )
+}
+
 /** The error of a request whose upload is given up because its client is too slow. */
-export function slowUploadOf(method: string | undefined, sent: boolean): AdapterError {
+export function slowUploadOf(
+  method: string | undefined,
+  sent: boolean,
+  code: 'ADP_OUTCOME_UNKNOWN' | 'ADP_V2_OUTCOME_UNKNOWN' = 'ADP_OUTCOME_UNKNOWN',
+): AdapterError {
   return mayBeApplied(method, sent)
     ? new AdapterError(
-        'ADP_OUTCOME_UNKNOWN',
+        code,
         'The body of the request arrived too slowly, and a part of it had been sent on. It may have been applied: look it up first.',
       )
     : new AdapterError(

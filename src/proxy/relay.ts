@@ -62,7 +62,7 @@ export interface Relay {
  * Creates a relay over http-proxy-middleware: fields keep names, order and repetition in both directions, bodies are streamed and
  * not changed, trailers go along, and only `Host`, forwarding fields and what belongs to one connection are the adapter's own.
  * Where V2 cannot be reached, the client gets 503 `ADP_UPSTREAM_UNAVAILABLE`, for a write that may have left 504
- * `ADP_OUTCOME_UNKNOWN`; when V2 dies in a body, the client's connection breaks too.
+ * `ADP_V2_OUTCOME_UNKNOWN`; when V2 dies in a body, the client's connection breaks too.
  */
 export function createRelay(options: RelayOptions): Relay {
   const { baseUrl, connections, gate, events, byteBudget, calls } = options

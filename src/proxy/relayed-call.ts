@@ -8,7 +8,7 @@ import type { HeldBytes } from './byte-budget.ts'
 import { type CapturedReply, type RelayedHead, ReplyCapture } from './captured-reply.ts'
 import { sendError } from './error-reply.ts'
 import type { LinkRewriter } from './link-rewriter.ts'
-import { isSafeMethod, lossOf } from './lost-request.ts'
+import { isSafeMethod, lossOnV2 } from './lost-request.ts'
 import type { RelayedFields } from './relayed-fields.ts'
 import { RelayedReply } from './relayed-reply.ts'
 import { GONE } from './until-gone.ts'
@@ -178,7 +178,7 @@ export class RelayedCall {
     this.over()
     this.outgoing?.destroy()
     if (this.isSent) this.seen(undefined)
-    const error = cause instanceof AdapterError ? cause : lossOf(request.method, this.isSent, cause)
+    const error = cause instanceof AdapterError ? cause : lossOnV2(request.method, this.isSent, cause)
     if (reply !== undefined || response.headersSent) {
       if (cause !== GONE && !response.writableEnded) events.relayFailed({ reason: 'brokenReply' })
       response.destroy()

@@ -46,7 +46,8 @@ export function createRelays(options: RelaysOptions): Relays {
     uploadLost: (request) => {
       const call = shared.calls.get(request)
       if (call === undefined) return undefined
-      const error = slowUploadOf(request.method, call !== 'waiting' && call.hasLeft())
+      const hasLeft = call !== 'waiting' && call.hasLeft()
+      const error = slowUploadOf(request.method, hasLeft, 'ADP_V2_OUTCOME_UNKNOWN')
       // Later: its failure must find the answer that the caller gives now.
       if (call !== 'waiting') queueMicrotask(() => call.fail(error))
       return error

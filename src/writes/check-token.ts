@@ -99,7 +99,7 @@ const unchecked = (): AdapterError =>
   )
 
 /** True where the answer to a read has a row of the learner and event of a record. */
-function hasRow(answer: unknown, { Attendee, Event }: V3Record): boolean {
+export function hasRow(answer: unknown, { Attendee, Event }: V3Record): boolean {
   const rows = memberOf(answer, 'value')
   const isId = (value: unknown, id: string): boolean =>
     typeof value === 'string' && value.toLowerCase() === id.toLowerCase()

@@ -41,6 +41,7 @@ export function partner(id: string, match: PartnerMatch, subscriptionKey?: () =>
     refuseOverBudget: false,
     compare: { percent: 100, settleMs: 30_000 },
     checkV2Percent: 0,
+    replaysV2: true,
     tokens: undefined,
   }
 }

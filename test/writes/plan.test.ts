@@ -46,6 +46,7 @@ const partner: Partner = {
   refuseOverBudget: false,
   compare: { percent: 100, settleMs: 30_000 },
   checkV2Percent: 0,
+  replaysV2: true,
   tokens: undefined,
 }
 

@@ -19,6 +19,7 @@ export interface BeginOperation {
   readonly kind: 'begin'
   readonly side: 'v2' | undefined
   readonly instead: number | undefined
+  readonly resendOf: number | undefined
   readonly partner: string
   readonly owner: string
   readonly ids: Uint8Array | undefined
@@ -132,12 +133,13 @@ export function toBegin(batch: NewBatch): BeginOperation {
     if (record.refused !== undefined) refused.push({ position, state: 'refused', ...record.refused })
     return record.key
   })
-  const { side, instead, partner, owner, ids, content, payload, credentials } = batch
+  const { side, instead, resendOf, partner, owner, ids, content, payload, credentials } = batch
   const receivedMs = Math.round(batch.receivedMs)
   return {
     kind: 'begin',
     side,
     instead,
+    resendOf,
     partner,
     owner,
     ids,

@@ -6,7 +6,7 @@ import type { Client } from '../../partners/partner.ts'
 import type { WriteContext } from '../context.ts'
 import { digestIds, digestRequest } from '../stored-request.ts'
 import type { RelayedWrite } from './read-relayed.ts'
-import { outcomesOf, type RelayEnd } from './relayed-outcomes.ts'
+import { hadKeptReply, outcomesOf, type RelayEnd } from './relayed-outcomes.ts'
 
 /** The parts of the context that a write for V2 needs. */
 export type RelayContext = Pick<
@@ -29,6 +29,8 @@ export interface RelayedRequest {
   readonly recordWithinMs: number | undefined
   /** True while the journal is known to be slow rather than gone: then V2 waits longer, up to `LONGEST_MS`. Default: it is not known. */
   readonly isSlow?: (() => boolean) | undefined
+  /** See `NewBatch`. */
+  readonly resendOf?: number | undefined
   readonly slices: Slices
 }
 
@@ -41,10 +43,14 @@ export interface RelayedBatch {
   lost(): Promise<false>
 }
 
-/** `known`: V3 has served this batch, so V2 is not sent it. `late`: the journal does not say in time whether it is new. */
+/**
+ * `known`: V3 has served this batch, so V2 is not sent it. `sent`: V2 was sent it before under these numbers, the newest first.
+ * `late`: the journal does not say in time whether it is new.
+ */
 export type BegunRelayed =
   | { readonly kind: 'new'; readonly relayed: RelayedBatch }
   | { readonly kind: 'known'; readonly batch: number }
+  | { readonly kind: 'sent'; readonly batches: readonly [number, ...number[]] }
   | { readonly kind: 'late'; readonly ended: (end: RelayEnd) => void }
 
 const NOTHING = new Uint8Array(0)
@@ -105,7 +111,7 @@ function ignoreUnavailable(cause: unknown): undefined {
 
 async function toNewBatch(
   { upstream, newId }: RelayContext,
-  { client, write, receivedMs, known, slices }: RelayedRequest,
+  { client, write, receivedMs, known, resendOf, slices }: RelayedRequest,
 ): Promise<NewBatch> {
   const { partner, owner } = client
   const { ids, body, keys } = write
@@ -114,6 +120,7 @@ async function toNewBatch(
   const own = known === 'keys' && keys.length > 0 ? keys : [undefined]
   return {
     side: 'v2',
+    resendOf,
     partner: partner.id,
     owner,
     ids: ids === undefined ? undefined : digestIds(owner, ids),
@@ -131,7 +138,10 @@ function open(
   begun: BeginResult,
 ): Exclude<BegunRelayed, { kind: 'late' }> {
   const { batch } = begun
-  if (begun.kind === 'known') return { kind: 'known', batch }
+  if (begun.kind === 'known') {
+    const { side, earlier = [] } = begun
+    return side === undefined ? { kind: 'known', batch } : { kind: 'sent', batches: [batch, ...earlier] }
+  }
   const each = known === 'keys' && write.keys.length > 0 ? write.keys.length : undefined
   const positions = Array.from({ length: each ?? 1 }, (_, position) => position)
   const claim = active.claim(batch, positions, positions.length, begun.lease)
@@ -140,7 +150,7 @@ function open(
     try {
       await journal.settle(batch, outcomes, begun.lease)
       predecessors.settled(batch, positions)
-      if (outcomes.some(({ state }) => state === 'confirmed')) verdicts.accept(batch, client.identity)
+      if (outcomes.some(hadKeptReply)) verdicts.accept(batch, client.identity)
     } catch (cause) {
       if (!(cause instanceof AdapterError)) throw cause
     } finally {

@@ -39,7 +39,7 @@ export function outcomesOf(end: RelayEnd, kind: 'batch' | 'record', each: number
 }
 
 /** True for what `outcomesOf` gives only where V2's reply was kept. */
-export function hadKeptReply({ state, reason }: Pick<StoredRecord, 'state' | 'reason'>): boolean {
+export function hadKeptReply({ state, reason }: Pick<StoredRecord | Settled, 'state' | 'reason'>): boolean {
   return state === 'confirmed' || reason === 'part' || reason === 'noParts'
 }
 
@@ -47,6 +47,20 @@ export function hadKeptReply({ state, reason }: Pick<StoredRecord, 'state' | 're
 export function statesOfParts(reply: KeptReply): readonly Settled['state'][] | undefined {
   return readParts(reply)?.map(({ status }) => toOutcome(status).state)
 }
+
+/**
+ * True for a kept reply that leaves nothing to be sent again: each record was accepted, or refused for what it says; or V2 gave one answer
+ * for all, as it does where the ids of header and body differ (batch-wire 3).
+ */
+export function isFinalReply(reply: KeptReply, count: number): boolean {
+  const parts = readParts(reply)
+  if (parts === undefined) return !/^\s*multipart\//i.test(fieldOf(reply, 'content-type') ?? '')
+  return parts.length === count && parts.every(({ status }) => isTaken(status) || isOfRecord(status))
+}
+
+/** Refusals that are no verdict on the record: of credentials, of a request that was late, of one too many. */
+const PASSING: ReadonlySet<number> = new Set([401, 403, 408, 429])
+const isOfRecord = (status: number): boolean => status >= 400 && status < 500 && !PASSING.has(status)
 
 function readParts(reply: KeptReply): readonly DecodedReply[] | undefined {
   const body = decompress(reply)

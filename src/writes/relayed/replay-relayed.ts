@@ -47,7 +47,7 @@ export async function replayRelayed(
   const unanswered: (StoredBatch | undefined)[] = []
   // One after another: a reply may have megabytes.
   for (const batch of batches) {
-    const stored = await loadEnded(context, batch, deadlineMs)
+    const stored = await loadEnded(context, batch, deadlineMs, 'ADP_OUTCOME_UNKNOWN')
     if (stored === undefined || !stored.records.some(hadKeptReply)) {
       unanswered.push(stored)
       continue
@@ -107,10 +107,12 @@ export const forgotten = (): AdapterError =>
     'This batch came before and may have been applied; its answer is not kept any longer. Nothing was sent again.',
   )
 
-async function loadEnded(
+/** A batch that V2 was sent, once that has ended. Error, with this code: it takes longer than until then. */
+export async function loadEnded(
   { journal, predecessors, clock }: WriteContext,
   batch: number,
   deadlineMs: number,
+  code: 'ADP_OUTCOME_UNKNOWN' | 'ADP_V2_OUTCOME_UNKNOWN',
 ): Promise<StoredBatch | undefined> {
   const stored = await journal.load(batch)
   const open = stored?.records.filter(({ state }) => state === 'open') ?? []
@@ -118,13 +120,13 @@ async function loadEnded(
   const refs = open.map(({ position }) => ({ batch, position }))
   if (await predecessors.until(refs, deadlineMs - clock.nowMs())) return journal.load(batch)
   throw new AdapterError(
-    'ADP_OUTCOME_UNKNOWN',
-    'The same batch is still being sent to V2, and its records may be applied. Send it again later for its answer.',
+    code,
+    'The same batch is still being sent to V2, and its records may be applied. Nothing was sent now; send it again later for its answer.',
   )
 }
 
 /** The records of the batch as the parts of V2's reply say; unread, all count as answered by the service. */
-function toParts(reply: KeptReply, { records }: Plan): readonly StoredRecord[] {
+export function toParts(reply: KeptReply, { records }: Plan): readonly StoredRecord[] {
   const states = statesOfParts(reply)
   const isEach = states?.length === records.length
   return records.map((_, position) => ({

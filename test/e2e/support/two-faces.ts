@@ -49,7 +49,8 @@ export async function startTwoFaces(
   journal: JournalSection = journalFile(),
   aheadMs = 0,
 ): Promise<TwoFaces> {
-  const sandbox = await startSandbox({ now: new Date(Date.now() + aheadMs).toISOString() })
+  const tokens = [{ token: 'second', domains: ['Attendance'] }]
+  const sandbox = await startSandbox({ now: new Date(Date.now() + aheadMs).toISOString(), tokens })
   const { body } = await sandbox.json('GET', '/_sandbox/samples')
   const samples = body as { learners: string[]; events: string[]; codes: { id: string }[] }
   const served: Served = { side: 'v2', stage: 'canary', known: 'keys', isCurrent: true }

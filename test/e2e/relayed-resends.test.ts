@@ -1,0 +1,246 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+
+import { openJournal } from '../../src/journal/index.ts'
+import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
+import { batchPath, type BatchText } from '../support/batch-request.ts'
+import type { Adapter, Reply } from '../support/start-adapter.ts'
+import { startTwoFaces, type TwoFaces } from './support/two-faces.ts'
+
+/** All of a reply that V2 gave: its time is the same where it is the same reply, or in the same second. */
+const seen = ({ status, headers, text }: Reply): unknown => {
+  // The connection is the adapter's own.
+  const { connection: _own, 'keep-alive': _idle, ...fields } = headers
+  return { status, fields, text }
+}
+const lostOnV2 = { kind: 'reset', apply: true, face: 'V2', method: 'POST', count: 1 }
+const codeOf = ({ text }: Reply): unknown => (JSON.parse(text) as { error: { code: string } }).error.code
+const metric = async (adapter: Adapter, line: RegExp): Promise<boolean> =>
+  line.test((await adapter.request('GET', '/metrics')).text)
+
+const postAs = (adapter: Adapter, { headers, body }: BatchText, token: string): Promise<Reply> =>
+  adapter.request('POST', batchPath, {
+    headers: { ...headers, ...sandboxHeaders, Authorization: `Bearer ${token}` },
+    body,
+  })
+
+describe.each([
+  ['shadow', 'identity'],
+  ['canary', 'keys'],
+] as const)('a batch that V2 served at %s, known by its %s, and that comes again', (stage, known) => {
+  const start = async (choices: object = {}): Promise<TwoFaces> => {
+    const faces = await startTwoFaces(choices)
+    Object.assign(faces.served, { stage, known })
+    return faces
+  }
+
+  it('gets V2’s whole reply byte for byte, on every instance, and V2 is sent it once', async () => {
+    const faces = await start()
+    const [adapter, other] = [await faces.start(), await faces.start()]
+    const batch = faces.batch([1, 2], 'one')
+    const first = await faces.post(adapter, batch)
+    expect(first.status).toBe(200)
+    for (const instance of [adapter, other, adapter])
+      expect(seen(await faces.post(instance, batch))).toEqual(seen(first))
+    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 2 one'])
+    await adapter.app.close()
+    expect(seen(await faces.post(await faces.start(), batch))).toEqual(seen(first))
+    expect(await faces.effects()).toHaveLength(2)
+    // Its records are counted once.
+    const journal = await openJournal({ url: faces.journal.url })
+    expect((await journal.balances())[0]?.received).toBe(known === 'keys' ? 2 : 1)
+    await journal.close()
+  })
+
+  it('is sent to V2 each time where the partner asks for that', async () => {
+    const faces = await start()
+    const relaying = { ...faces.partner, v2: { ...v2Of(faces), replay: 'relay' } }
+    const adapter = await faces.start({}, { partners: [relaying] })
+    const batch = faces.batch([1], 'one')
+    for (let time = 0; time < 3; time += 1) expect((await faces.post(adapter, batch)).status).toBe(200)
+    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one', 'V2 1 one'])
+  })
+
+  it('does not overwrite a newer mark of its learner and event', async () => {
+    const faces = await start()
+    const adapter = await faces.start()
+    const batch = faces.batch([1], 'one')
+    const first = await faces.post(adapter, batch)
+    await faces.post(adapter, faces.batch([1], 'two'))
+    expect(seen(await faces.post(adapter, batch))).toEqual(seen(first))
+    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two'])
+  })
+
+  it('is a new one where its ids were used for other bytes after its reply was written out', async () => {
+    const faces = await start()
+    const adapter = await faces.start()
+    const [one, two] = [faces.batch([1], 'one', 'constant'), faces.batch([1], 'two', 'constant')]
+    for (const batch of [one, two, one, one, two]) expect((await faces.post(adapter, batch)).status).toBe(200)
+    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two', 'V2 1 one', 'V2 1 two'])
+  })
+
+  it('is a resend where its client left without its reply before it used the ids for other bytes', async () => {
+    const faces = await start()
+    const adapter = await faces.start()
+    const [one, two] = [faces.batch([1], 'one', 'constant'), faces.batch([1], 'two', 'constant')]
+    await faces.setFaults({ kind: 'latency', ms: 400, face: 'V2', method: 'POST', count: 1 })
+    const gone = fetch(`${adapter.url}${batchPath}`, {
+      method: 'POST',
+      headers: { ...one.headers, ...sandboxHeaders },
+      body: one.body,
+      signal: AbortSignal.timeout(200),
+    })
+    await expect(gone).rejects.toThrow()
+    await faces.waitForEffects(1)
+    expect((await faces.post(adapter, two)).status).toBe(200)
+    expect((await faces.post(adapter, one)).status).toBe(200)
+    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two'])
+  })
+
+  it('is V2’s to repeat where its reply was lost; the client was told so, and the next whole reply stands', async () => {
+    const faces = await start()
+    const adapter = await faces.start()
+    const batch = faces.batch([1], 'one')
+    await faces.setFaults(lostOnV2)
+    const lost = await faces.post(adapter, batch)
+    expect([lost.status, codeOf(lost)]).toEqual([504, 'ADP_V2_OUTCOME_UNKNOWN'])
+    const second = await faces.post(adapter, batch)
+    expect(second.status).toBe(200)
+    expect(seen(await faces.post(adapter, batch))).toEqual(seen(second))
+    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one'])
+  })
+
+  it('waits for the request that is under way, on whichever instance, and gets its reply', async () => {
+    const faces = await start()
+    const [one, other] = [await faces.start(), await faces.start()]
+    const batch = faces.batch([1], 'one')
+    await faces.setFaults({ kind: 'latency', ms: 1_000, face: 'V2', method: 'POST', count: 1 })
+    const first = faces.post(one, batch)
+    const journal = await openJournal({ url: faces.journal.url })
+    await vi.waitFor(async () => expect((await journal.balances())[0]?.open).toBeGreaterThan(0), 60_000)
+    const again = await Promise.all([faces.post(one, batch), faces.post(other, batch)])
+    for (const reply of again) expect(seen(reply)).toEqual(seen(await first))
+    expect(await faces.effects()).toEqual(['V2 1 one'])
+    await journal.close()
+  })
+
+  it('is sent once more, and no oftener, where several wait for one whose reply is lost', async () => {
+    const faces = await start()
+    const adapter = await faces.start()
+    const batch = faces.batch([1], 'one')
+    await faces.setFaults([{ ...lostOnV2, kind: 'latency', ms: 300, apply: undefined }, lostOnV2])
+    const replies = await Promise.all([1, 2, 3].map(() => faces.post(adapter, batch)))
+    expect(replies.map(({ status }) => status).sort()).toEqual([200, 200, 504])
+    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one'])
+  })
+
+  it('with another token gets the reply where V2 shows it one of the marks, and else V2’s own answer', async () => {
+    const faces = await start()
+    const adapter = await faces.start()
+    const batch = faces.batch([1], 'one')
+    const first = await faces.post(adapter, batch)
+    const refused = await postAs(adapter, batch, 'wrong')
+    expect([refused.status, refused.text]).toEqual([401, expect.not.stringContaining('ADP_')])
+    expect(seen(await postAs(adapter, batch, 'second'))).toEqual(seen(first))
+    expect(await faces.effects()).toEqual(['V2 1 one'])
+    expect(seen(await faces.post(adapter, batch))).toEqual(seen(first))
+  })
+
+  it('is counted as a repeated batch', async () => {
+    const faces = await start()
+    const adapter = await faces.start()
+    const batch = faces.batch([1, 2], 'one')
+    await faces.post(adapter, batch)
+    await faces.post(adapter, batch)
+    const replays = adapter.events().filter(({ replayed }) => replayed === true)
+    expect(replays).toMatchObject([{ partner: 'acme', records: 2, accepted: 2 }])
+    expect(await metric(adapter, /stage_unrecorded_total\{[^}]*\} [1-9]/)).toBe(false)
+  })
+})
+
+const v2Of = ({ partner }: TwoFaces): object => (partner as { readonly v2: object }).v2
+
+it('a batch at legacy is sent to V2 as often as it comes', async () => {
+  const faces = await startTwoFaces()
+  const adapter = await faces.start()
+  const batch = faces.batch([1], 'one')
+  Object.assign(faces.served, { stage: 'shadow', known: 'identity' })
+  await faces.post(adapter, batch)
+  for (const known of ['nothing', 'identity', 'keys'] as const) {
+    Object.assign(faces.served, { stage: 'legacy', known })
+    expect((await faces.post(adapter, batch)).status).toBe(200)
+  }
+  expect(await faces.effects()).toHaveLength(4)
+})
+
+/** A V2 that gives these replies one after another, the last one for ever; it counts what it was sent. */
+async function startV2(replies: readonly { status?: number; type?: string; text: string }[]) {
+  let writes = 0
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => {
+      const { status = 200, type = 'multipart/mixed; boundary=b', text } = replies[
+        Math.min(writes, replies.length - 1)
+      ] ?? { text: '' }
+      if (request.method === 'POST') writes += 1
+      response.writeHead(status, { 'Content-Type': type }).end(text)
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close().closeAllConnections())
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, writes: () => writes }
+}
+
+const partsOf = (...statuses: readonly number[]): { text: string } => ({
+  text: statuses
+    .map((status) => `--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 ${status} X\r\n\r\n{}\r\n`)
+    .concat('--b--\r\n')
+    .join(''),
+})
+
+describe.each(['identity', 'keys'] as const)('a batch known by its %s', (known) => {
+  it.each([
+    ['a part that failed', partsOf(201, 503)],
+    ['a part that came to nothing in time', partsOf(201, 504)],
+    ['a part that came too often', partsOf(201, 429)],
+    ['a part whose token was refused', partsOf(401, 401)],
+    ['a failure as a whole', { ...partsOf(201, 201), status: 500 }],
+    ['a refusal as a whole', { ...partsOf(201, 201), status: 400 }],
+    ['a redirect', { ...partsOf(201, 201), status: 307 }],
+    ['no parts though its type has them', { text: '' }],
+    ['parts that are cut off', { text: partsOf(201, 201).text.replace('--b--', '') }],
+    ['fewer parts than records', partsOf(201)],
+  ])('is sent to V2 again after a reply with %s', async (_name, reply) => {
+    const v2 = await startV2([reply, partsOf(201, 201)])
+    const faces = await startTwoFaces({ v2: { baseUrl: v2.url } })
+    Object.assign(faces.served, { stage: 'shadow', known })
+    const adapter = await faces.start()
+    const batch = faces.batch([1, 2], 'one')
+    const replies = [await faces.post(adapter, batch), await faces.post(adapter, batch)]
+    const { status = 200 } = { ...reply } as { status?: number }
+    expect(replies.map((one) => [one.status, one.text])).toEqual([
+      [status, reply.text],
+      [200, partsOf(201, 201).text],
+    ])
+    expect(v2.writes()).toBe(2)
+    expect((await faces.post(adapter, batch)).text).toBe(partsOf(201, 201).text)
+    expect(v2.writes()).toBe(2)
+  })
+
+  it.each([
+    ['parts of which V2 refused some', partsOf(201, 400)],
+    ['one answer for all', { text: '{"value":"done"}', type: 'application/json' }],
+    ['one answer for all without a body', { text: '', type: 'text/plain' }],
+  ])('is answered from the journal after a reply with %s', async (_name, reply) => {
+    const v2 = await startV2([reply])
+    const faces = await startTwoFaces({ v2: { baseUrl: v2.url } })
+    Object.assign(faces.served, { stage: 'shadow', known })
+    const adapter = await faces.start()
+    const batch = faces.batch([1, 2], 'one')
+    for (let time = 0; time < 3; time += 1)
+      expect(await faces.post(adapter, batch)).toMatchObject({ status: 200, text: reply.text })
+    expect(v2.writes()).toBe(1)
+  })
+})
