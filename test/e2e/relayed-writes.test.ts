@@ -145,15 +145,6 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
     expect(await faces.effects()).toEqual(['V3 1 one'])
   })
 
-  it('is sent to V2 as often as it comes while V2 serves, as without the adapter', async () => {
-    const faces = await startTwoFaces()
-    faces.served.known = known
-    const adapter = await faces.start()
-    const batch = faces.batch([1], 'one')
-    for (let time = 0; time < 3; time += 1) expect((await faces.post(adapter, batch)).status).toBe(200)
-    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one', 'V2 1 one'])
-  })
-
   it('is answered by V3 where it began there, whatever serves now', async () => {
     const faces = await startTwoFaces()
     Object.assign(faces.served, { known, side: 'v3' })

@@ -19,6 +19,7 @@ type Act =
       readonly partner: string
       readonly owner: string
       readonly side: 'v2' | undefined
+      readonly resendOf: 0 | undefined
     }
   | { readonly kind: 'answered'; readonly batch: number }
   | { readonly kind: 'settle'; readonly batch: number; readonly outcomes: readonly Outcome[] }
@@ -61,6 +62,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     partner: fc.constantFrom('acme', 'other'),
     owner: fc.constantFrom('one client', 'another client'),
     side: fc.constantFrom(undefined, undefined, 'v2' as const),
+    resendOf: fc.constantFrom(undefined, 0 as const),
   }),
   fc.record({ kind: fc.constant('answered' as const), batch: fc.nat(20) }),
   fc.record({
@@ -125,16 +127,17 @@ const isOlder = (one: RecordRef, other: RecordRef): boolean =>
 async function begin(
   journal: Journal,
   batches: ModelBatch[],
-  { keys, name: given, partner, owner, side }: Extract<Act, { kind: 'begin' }>,
+  { keys, name: given, partner, owner, side, resendOf }: Extract<Act, { kind: 'begin' }>,
 ): Promise<void> {
   const name = `${partner} ${given}`
   const content = keys.join()
   const earlier = batches.filter((one) => one.name === name && one.owner === owner && !one.retired)
   const before = earlier.findLast(
-    (one) => one.content === content && (side === undefined || one.side === undefined),
+    (one) =>
+      one.content === content && (side === undefined || one.side === undefined || resendOf !== undefined),
   )
   const others = earlier.filter((one) => one.content !== content)
-  const begun = await journal.begin(batchOf(keys, { name, partner, owner, side }))
+  const begun = await journal.begin(batchOf(keys, { name, partner, owner, side, resendOf }))
   for (const one of others)
     one.retired = others.some(
       ({ answered, content: same, number }) => answered && same === one.content && number >= one.number,

@@ -33,7 +33,7 @@ describe('V2 that fails', () => {
     const relay = await startRelay(upstream.url, { timeoutMs: 60_000 })
     const client = await RawClient.open(relay.port)
     client.send(requestText('POST /V2/x', `${close}Content-Length: 99\r\n`, 'abc'))
-    expect(await client.until(/\}$/)).toMatch(/^HTTP\/1\.1 504 [^]*ADP_OUTCOME_UNKNOWN/)
+    expect(await client.until(/\}$/)).toMatch(/^HTTP\/1\.1 504 [^]*ADP_V2_OUTCOME_UNKNOWN/)
   })
 
   it('by not reading an upload is not waited for', async () => {
@@ -43,7 +43,7 @@ describe('V2 that fails', () => {
     const size = 50_000_000
     client.send(requestText('POST /V2/x', `Content-Length: ${size}\r\n`))
     client.send(Buffer.alloc(size))
-    expect(await client.until('}')).toMatch(/^HTTP\/1\.1 504 [^]*ADP_OUTCOME_UNKNOWN/)
+    expect(await client.until('}')).toMatch(/^HTTP\/1\.1 504 [^]*ADP_V2_OUTCOME_UNKNOWN/)
   })
 
   it('by silence in a body breaks the connection of the client', async () => {
@@ -95,7 +95,7 @@ describe('V2 that fails', () => {
     const client = await RawClient.open(relay.port)
     client.send(post)
     await upstream.until('ab')
-    expect(await relay.outcome()).toMatchObject({ kind: 'lost', error: { code: 'ADP_OUTCOME_UNKNOWN' } })
+    expect(await relay.outcome()).toMatchObject({ kind: 'lost', error: { code: 'ADP_V2_OUTCOME_UNKNOWN' } })
     expect(client.text).toBe('')
   })
 })
@@ -231,7 +231,7 @@ describe('a stage that changes before the first byte of a write is sent', () => 
 describe('an upload that is given up', () => {
   it.each([
     ['nothing of it left', 'POST', 0, 'ADP_SLOW_CLIENT'],
-    ['a part of it left', 'POST', 70_000, 'ADP_OUTCOME_UNKNOWN'],
+    ['a part of it left', 'POST', 70_000, 'ADP_V2_OUTCOME_UNKNOWN'],
   ])('says what may have happened: %s', async (_name, method, bytes, code) => {
     const upstream = await startRawUpstream(() => undefined)
     const relay = await startRelay(upstream.url, { timeoutMs: 60_000 })

@@ -108,7 +108,7 @@ describe('V2 that fails', () => {
       /^HTTP\/1\.1 503 [^]*ADP_UPSTREAM_UNAVAILABLE/,
     )
     const patch = ask('PATCH /V2/x', 'Content-Length: 2\r\n', '{}')
-    expect(await exchange(relay.port, patch)).toMatch(/^HTTP\/1\.1 504 [^]*ADP_OUTCOME_UNKNOWN/)
+    expect(await exchange(relay.port, patch)).toMatch(/^HTTP\/1\.1 504 [^]*ADP_V2_OUTCOME_UNKNOWN/)
     expect(upstream.seen.length).toBe(2)
   })
 

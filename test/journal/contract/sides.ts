@@ -37,6 +37,24 @@ export function describeSides({ name, promise }: Subject): void {
       expect((await journal.load(second))?.side).toBe('v2')
     })
 
+    promise('knows for V2 what V2 served after the batch that a resend names', async (journal) => {
+      const resend = (resendOf: number): NewBatch => onV2(['a'], 'one', { resendOf })
+      const [first, second] = await Promise.all([journal.begin(resend(0)), journal.begin(resend(0))])
+      expect(first.kind).toBe('new')
+      const known = { kind: 'known', running: true, side: 'v2' }
+      expect(second).toEqual({ ...known, batch: first.batch })
+      const third = await beginNew(journal, resend(first.batch))
+      expect(await journal.begin(resend(first.batch))).toEqual({
+        ...known,
+        batch: third,
+        earlier: [first.batch],
+      })
+      expect(await beginNew(journal, resend(third))).toBeGreaterThan(third)
+      // Neither other ids nor other bytes are a resend.
+      await beginNew(journal, onV2(['a'], 'two', { resendOf: 0 }))
+      await beginNew(journal, onV2(['b'], 'one', { resendOf: 0 }))
+    })
+
     promise('knows for V3 all that V2 served, the newest first', async (journal) => {
       const first = await beginNew(journal, onV2(['a'], 'one'))
       const second = await beginNew(journal, onV2(['a'], 'one'))
