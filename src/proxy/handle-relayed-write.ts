@@ -104,7 +104,16 @@ async function relayKnown(
   const isSlow = known === 'keys' ? () => entry.isStoreAnswering() : undefined
   // At `legacy` nothing that V2 was sent is looked up.
   const resendOf = entry.stage !== 'legacy' && client.partner.replaysV2 ? 0 : undefined
-  const relayed: RelayedRequest = { client, write, receivedMs, known, recordWithinMs, isSlow, resendOf, slices }
+  const relayed: RelayedRequest = {
+    client,
+    write,
+    receivedMs,
+    known,
+    recordWithinMs,
+    isSlow,
+    resendOf,
+    slices,
+  }
   if (!isKnowable(context, relayed)) {
     await relay(context, relaying)
     return
@@ -255,7 +264,13 @@ async function answerFromV2(
   const answered = await replayOnV2(context, { client, plan, batches, readMark })
   if (answered === undefined) return false
   copy?.servedBy('v2')
-  endBatchReply(context, response, client.partner.id, { request: form, body, receivedMs, plan, slices }, answered)
+  endBatchReply(
+    context,
+    response,
+    client.partner.id,
+    { request: form, body, receivedMs, plan, slices },
+    answered,
+  )
   return true
 }
 

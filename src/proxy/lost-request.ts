@@ -19,7 +19,7 @@ export function lossOnV2(method: string | undefined, sent: boolean, cause: Error
   if (!mayBeApplied(method, sent)) return lossOf(method, sent, cause)
   return new AdapterError(
     'ADP_V2_OUTCOME_UNKNOWN',
-    'No whole answer of V2 came after the request was sent. V2 may have applied it, and V2 does not recognise a request that comes again: what it has applied it then writes a second time. Look it up first.',
+    'V2 gave no answer after the request was sent, and may have applied it. V2 does not recognise a request that is sent again: it writes what it has applied a second time. Look it up first.',
     { cause },
   )
 }

@@ -181,9 +181,11 @@ async function startV2(replies: readonly { status?: number; type?: string; text:
   let writes = 0
   const server = createServer((request, response) => {
     request.resume().on('end', () => {
-      const { status = 200, type = 'multipart/mixed; boundary=b', text } = replies[
-        Math.min(writes, replies.length - 1)
-      ] ?? { text: '' }
+      const {
+        status = 200,
+        type = 'multipart/mixed; boundary=b',
+        text,
+      } = replies[Math.min(writes, replies.length - 1)] ?? { text: '' }
       if (request.method === 'POST') writes += 1
       response.writeHead(status, { 'Content-Type': type }).end(text)
     })

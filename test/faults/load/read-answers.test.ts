@@ -30,6 +30,7 @@ test.each([
   ['a request that was turned away', whole(503), Array(4).fill({ kind: 'busy' })],
   ['a request that was refused', whole(400), Array(4).fill({ kind: 'refused', status: 400 })],
   ['a batch whose outcome cannot be given out at present', whole(504, 'ADP_OUTCOME_UNKNOWN'), Array(4).fill({ kind: 'noOutcome' })],
+  ['a batch of which V2 has given no outcome', whole(504, 'ADP_V2_OUTCOME_UNKNOWN'), Array(4).fill({ kind: 'noOutcome' })],
   ['a batch whose answer was lost', whole(504, 'ADP_JOURNAL_LOST'), Array(4).fill({ kind: 'unknown' })],
   ['a request of which nobody knows', whole(500), Array(4).fill({ kind: 'unknown' })],
 ])('%s', (_name, reply, answers) => {

@@ -21,7 +21,7 @@ const flatRecord = z.object({
 /**
  * Reads what each of `count` records was told. A reply that is not a batch reply tells the same of all of them. Two of that kind
  * hold no outcome of any record: 503 speaks of the request alone, not of what an earlier one with the same bytes has done; 504
- * with `ADP_OUTCOME_UNKNOWN` says that the outcome cannot be given out at present.
+ * with `ADP_OUTCOME_UNKNOWN`, or that of V2, says that the outcome cannot be given out at present.
  */
 export function readAnswers(reply: WholeReply, count: number): Answer[] {
   const { status, contentType, body } = reply
@@ -43,7 +43,8 @@ export function partsOf({ status, contentType, body }: WholeReply): string[] {
 
 function readWholeAnswer({ status, body }: WholeReply): Answer {
   if (status === 503) return { kind: 'busy' }
-  return status === 504 && body.includes('"ADP_OUTCOME_UNKNOWN"') ? { kind: 'noOutcome' } : answerOf(status)
+  const isNoOutcome = status === 504 && /"ADP_(?:V2_)?OUTCOME_UNKNOWN"/.test(body.toString('latin1'))
+  return isNoOutcome ? { kind: 'noOutcome' } : answerOf(status)
 }
 
 function readPart(part: DecodedReply): Answer {
