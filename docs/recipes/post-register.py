@@ -13,12 +13,16 @@ import email
 import http.client
 import json
 import os
+import re
 import sys
+import time
 import urllib.error
 import urllib.request
 import uuid
 
 TIMEOUT_SECONDS = 120
+REPEATS = 3
+PAUSE_SECONDS = 10
 
 
 def build_batch(records):
@@ -56,6 +60,28 @@ def post(url, key, token, body, content_type):
         return response.headers["Content-Type"], response.read()
 
 
+def pause_before_repeat(error, text):
+    """How long to wait before the same batch is sent again; None where V2 could then write it twice, or nothing would change."""
+    if error.code == 503 or (error.code == 504 and re.search(rb'"ADP_(OUTCOME_UNKNOWN|JOURNAL_LOST)"', text)):
+        asked = error.headers.get("Retry-After", "")
+        return int(asked) if re.fullmatch(r"[0-9]{1,2}", asked) else PAUSE_SECONDS
+    return None
+
+
+def post_until_answered(url, key, token, records):
+    """As post. The batch is built once: with other ids or bytes it would be another one, and its marks would be written again."""
+    body, content_type = build_batch(records)
+    for left in range(REPEATS, -1, -1):
+        try:
+            return post(url, key, token, body, content_type)
+        except urllib.error.HTTPError as error:
+            text = error.read()
+            pause = pause_before_repeat(error, text)
+            if left == 0 or pause is None:
+                raise RuntimeError(f"{error.code} {text.decode(errors='replace')}") from None
+            time.sleep(pause)
+
+
 def read_parts(content_type, body):
     """The status and the JSON of each part, in the order of the records; flat and nested replies alike."""
     message = email.message_from_bytes(f"Content-Type: {content_type}\r\n\r\n".encode() + body)
@@ -90,9 +116,9 @@ def main():
         parser.error("there are no records")
 
     try:
-        parts = list(read_parts(*post(options.url, options.key, options.token, *build_batch(records))))
-    except urllib.error.HTTPError as error:
-        print(f"refused as a whole: {error.code} {error.read().decode(errors='replace')}", file=sys.stderr)
+        parts = list(read_parts(*post_until_answered(options.url, options.key, options.token, records)))
+    except RuntimeError as error:
+        print(f"refused as a whole: {error}", file=sys.stderr)
         return 1
     except (OSError, http.client.HTTPException, ValueError) as error:
         print(f"no answer: {error}. Look up what was written before you post again.", file=sys.stderr)

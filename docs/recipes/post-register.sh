@@ -73,11 +73,21 @@ tr -d '\r' <"$work/records" | awk -v batch="$batch" -v changeset="changeset_$cha
 # The headers come from a file: an argument would show the token to every user of the machine.
 printf '%s\n' "Ocp-Apim-Subscription-Key: $key" "Authorization: bearer $token" \
   "Content-Type: multipart/mixed; boundary=batch_$changeset" >"$work/headers"
-status=$(curl -sS --max-time 120 -o "$work/reply" -w '%{http_code}' -H "@$work/headers" \
-  --data-binary "@$work/batch" "${url%/}/\$batch") || {
-  echo 'no answer: look up what was written before you post again.' >&2
-  exit 1
-}
+# The same file each time: with other ids or bytes it would be another batch, and its marks would be written again.
+repeats=3
+while :; do
+  status=$(curl -sS --max-time 120 -D "$work/head" -o "$work/reply" -w '%{http_code}' -H "@$work/headers" \
+    --data-binary "@$work/batch" "${url%/}/\$batch") || {
+    echo 'no answer: look up what was written before you post again.' >&2
+    exit 1
+  }
+  [ "$repeats" -gt 0 ] || break
+  # After any other refusal V2 could write it twice, or nothing would change.
+  [ "$status" = 503 ] || { [ "$status" = 504 ] && grep -qE '"ADP_(OUTCOME_UNKNOWN|JOURNAL_LOST)"' "$work/reply"; } || break
+  repeats=$((repeats - 1))
+  pause=$(tr -d '\r' <"$work/head" | sed -n 's/^[Rr]etry-[Aa]fter: *\([0-9]\{1,2\}\)$/\1/p' | tail -n 1)
+  sleep "${pause:-10}"
+done
 if [ "$status" != 200 ]; then
   echo "refused as a whole: $status $(cat "$work/reply")" >&2
   exit 1

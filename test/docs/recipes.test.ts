@@ -1,5 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 
@@ -76,6 +77,34 @@ async function startTorn(rest: string): Promise<string> {
   return `http://127.0.0.1:${typeof address === 'object' ? (address?.port ?? 0) : 0}`
 }
 
+/** A service that refuses batches in this order, and takes them from then on; it keeps each body, with its type in front. */
+async function startRefusing(refusals: readonly (readonly [status: number, code: string])[]) {
+  const seen: string[] = []
+  const server = createHttpServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const refusal = refusals[seen.length]
+      seen.push(`${request.headers['content-type'] ?? ''}\n${Buffer.concat(chunks).toString()}`)
+      if (refusal === undefined) {
+        const part = '--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 201 Created\r\n\r\n{}\r\n'
+        response.writeHead(200, { 'Content-Type': 'multipart/mixed; boundary=b' }).end(`${part}--b--\r\n`)
+      } else {
+        const [status, code] = refusal
+        response.writeHead(status, { 'Retry-After': '0' }).end(JSON.stringify({ error: { code } }))
+      }
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.close()
+  })
+  const address = server.address()
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0
+  return { settings: { V2_URL: `http://127.0.0.1:${port}`, V2_KEY: 'k', V2_TOKEN: 't' }, seen }
+}
+
 const settingsOf = ({ root }: Service): Settings => ({ V2_URL: root, V2_KEY: 'sandbox', V2_TOKEN: 'sandbox' })
 const linesOf = (marks: readonly Mark[]): string => marks.map((mark) => `${JSON.stringify(mark)}\n`).join('')
 
@@ -122,6 +151,31 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     expect([code, out]).toEqual([1, ''])
     expect(err).toContain('refused as a whole: 401 {"statusCode":401')
     expect(await service.taken()).toEqual([])
+  })
+
+  test(title('repeats the same bytes with the same boundary where nothing is written twice'), async () => {
+    const { settings, seen } = await startRefusing([
+      [503, 'ADP_OVERLOADED'],
+      [504, 'ADP_OUTCOME_UNKNOWN'],
+      [504, 'ADP_JOURNAL_LOST'],
+    ])
+    expect(await run(recipe, [], settings, '{}\n')).toMatchObject({ code: 0, out: '1 201\n' })
+    expect(seen).toHaveLength(4)
+    expect(new Set(seen).size).toBe(1)
+    // Another run is another batch.
+    await run(recipe, [], settings, '{}\n')
+    expect(new Set(seen).size).toBe(2)
+  })
+
+  test.each([
+    ['V2 may write it again', 504, 'ADP_V2_OUTCOME_UNKNOWN', 1],
+    ['the request is refused', 400, 'ADP_TRUNCATED', 1],
+    ['it was repeated three times', 503, 'ADP_UPSTREAM_UNAVAILABLE', 4],
+  ])(title('does not repeat, and shows the answer, where %s'), async (_name, status, code, count) => {
+    const { settings, seen } = await startRefusing(Array.from({ length: 9 }, () => [status, code] as const))
+    const result = await run(recipe, [], settings, '{}\n')
+    expect([result.code, result.out, seen.length]).toEqual([1, '', count])
+    expect(result.err).toContain(`refused as a whole: ${status} {"error":{"code":"${code}"`)
   })
 
   test.each([

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 
+import { AdapterError } from '../../src/errors.ts'
 import { openJournal } from '../../src/journal/index.ts'
 import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
 import { batchPath, type BatchText } from '../support/batch-request.ts'
@@ -13,7 +14,7 @@ import { startTwoFaces, type TwoFaces } from './support/two-faces.ts'
 /** All of a reply that V2 gave: its time is the same where it is the same reply, or in the same second. */
 const seen = ({ status, headers, text }: Reply): unknown => {
   // The connection is the adapter's own.
-  const { connection: _own, 'keep-alive': _idle, ...fields } = headers
+  const fields = { ...headers, connection: undefined, 'keep-alive': undefined }
   return { status, fields, text }
 }
 const lostOnV2 = { kind: 'reset', apply: true, face: 'V2', method: 'POST', count: 1 }
@@ -127,6 +128,35 @@ describe.each([
     await journal.close()
   })
 
+  it('waits for no longer than its budget, and is not sent then', async () => {
+    const faces = await start({ v3: { budgetMs: 300 } })
+    const adapter = await faces.start()
+    const batch = faces.batch([1], 'one')
+    await faces.setFaults({ kind: 'latency', ms: 2_000, face: 'V2', method: 'POST', count: 1 })
+    const first = faces.post(adapter, batch)
+    const journal = await openJournal({ url: faces.journal.url })
+    await vi.waitFor(async () => expect((await journal.balances())[0]?.open).toBeGreaterThan(0), 60_000)
+    const again = await faces.post(adapter, batch)
+    expect([again.status, codeOf(again)]).toEqual([504, 'ADP_V2_OUTCOME_UNKNOWN'])
+    expect(again.text).toContain('Nothing was sent now')
+    await first
+    expect(seen(await faces.post(adapter, batch))).toEqual(seen(await first))
+    expect(await faces.effects()).toEqual(['V2 1 one'])
+    await journal.close()
+  })
+
+  it('is sent to V2 where the journal cannot say what V2 answered', async () => {
+    const faces = await start()
+    const kept = await openJournal({ url: faces.journal.url })
+    const away = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'away')
+    const adapter = await faces.start({
+      openJournal: () => Promise.resolve({ ...kept, load: () => Promise.reject(away) }),
+    })
+    const batch = faces.batch([1], 'one')
+    for (let time = 0; time < 2; time += 1) expect((await faces.post(adapter, batch)).status).toBe(200)
+    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one'])
+  })
+
   it('is sent once more, and no oftener, where several wait for one whose reply is lost', async () => {
     const faces = await start()
     const adapter = await faces.start()
@@ -191,7 +221,10 @@ async function startV2(replies: readonly { status?: number; type?: string; text:
     })
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  onTestFinished(() => void server.close().closeAllConnections())
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, writes: () => writes }
 }
 
