@@ -76,7 +76,7 @@ export function summaryOf({ outcomes, expected, end }: SendResult): string[] {
     }[end]
     const count = missing === undefined ? 'the other records' : `${missing} of ${expected ?? 0} records`
     lines.push(
-      `${why}: the outcome of ${count} is unknown. Send the same file again for the answers: where V3 serves, an adapter with a journal posts no record twice. V2 may write them again.`,
+      `${why}: the outcome of ${count} is unknown. Send the same batch again to get the answers: an adapter with a journal posts no record to V3 twice, but V2 may write what it has again.`,
     )
   }
   return lines
