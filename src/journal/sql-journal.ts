@@ -81,6 +81,9 @@ export interface DurableJournal extends Journal {
   readonly database: JournalDatabase
 }
 
+/** Other settles go between those of a large batch: what it has settled so far stays so, whatever becomes of the rest. */
+const SETTLED_AT_ONCE = 2_000
+
 /** How long notes of answered batches wait for a `begin` whose transaction they can share. */
 const NOTE_ANSWERED_MS = 25
 
@@ -187,9 +190,13 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
         findBatch(store.db, batch, { replayForMs, forgottenBatch: ageing.forgottenBatch() }),
       ),
     settle: async (batch, outcomes, under) => {
-      const operation = { kind: 'settle', batch, lease: under, ...toColumns(outcomes) } as const
-      const result = await lanes.of('settle').submit(operation, settleTimeoutMs)
-      if (result === 'lost') throw lost()
+      let from = 0
+      do {
+        const part = outcomes.slice(from, (from += SETTLED_AT_ONCE))
+        const operation = { kind: 'settle', batch, lease: under, ...toColumns(part) } as const
+        const result = await lanes.of('settle').submit(operation, settleTimeoutMs)
+        if (result === 'lost') throw lost()
+      } while (from < outcomes.length)
     },
     reopen: async (batch, positions, credentials, how) => {
       // Oldest first: a record is left out when a newer one of its key is open.

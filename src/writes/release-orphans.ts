@@ -55,7 +55,10 @@ async function letNewerPass(
   const positions = new Map<number, number[]>()
   for (const { batch, position } of await journal.blocking([...partners.keys()])) {
     const own = orphans.get(batch)?.after.has(position) === true
-    if (own) positions.set(batch, [...(positions.get(batch) ?? []), position])
+    if (!own) continue
+    const others = positions.get(batch)
+    if (others === undefined) positions.set(batch, [position])
+    else others.push(position)
   }
   for (const [batch, blocking] of positions) {
     const orphan = orphans.get(batch)
@@ -66,7 +69,8 @@ async function letNewerPass(
       if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') return
       throw cause
     })
-    const left = new Map([...orphan.after].filter(([position]) => !blocking.includes(position)))
+    const ended = new Set(blocking)
+    const left = new Map([...orphan.after].filter(([position]) => !ended.has(position)))
     if (left.size === 0) orphans.delete(batch)
     else orphans.set(batch, { ...orphan, after: left })
   }

@@ -165,4 +165,27 @@ describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one 
   ])('does not grow with the live records of its key where it is %s', (_, perLiveRecord, work) =>
     expectGrowth(perLiveRecord, work),
   )
+
+  it('does not grow with the records of its key in its own batch', async () => {
+    const readFor = async (keys: number): Promise<number> => {
+      const url = await postgres.createDatabase()
+      const client = new Client({ connectionString: url })
+      await client.connect()
+      const journal = await openJournal({ url })
+      const names = Array.from({ length: MANY }, (_, position) => `key ${position % keys}`)
+      const batch = await beginNew(journal, batchOf(names, { side: 'v2' }))
+      const lost = { state: 'unknown', answer: undefined, retry: 'resend' } as const
+      await journal.settle(
+        batch,
+        names.map((_, position) => ({ position, ...lost })),
+      )
+      await journal.close()
+      const read = await countRead(client)
+      await client.end()
+      return read
+    }
+    const [one, few, many] = [await readFor(1), await readFor(10), await readFor(MANY)]
+    // A row for each pair of records would be two million.
+    expect(Math.max(one, few, many)).toBeLessThan(60 * MANY)
+  })
 })

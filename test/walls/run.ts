@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { growthMiB, runPieces } from './fuzz/check-run.ts'
 import { startTarget } from './fuzz/start-target.ts'
 import { printHolds } from './holds/print-holds.ts'
+import { printKeys } from './measure-keys.ts'
 
 /**
  * `npm run test:walls`: a hundred thousand requests, most of them broken, against the whole listener, for a nightly run.
@@ -11,6 +12,8 @@ import { printHolds } from './holds/print-holds.ts'
  *
  * `--holds` prints instead how long requests at the limits hold the event loop; `--journal url` chooses the journal, `--only
  * text` the requests whose names match. Exit status 1 for a reply with another status than it should have.
+ *
+ * `--keys` prints what large batches of one learner and event, and of many, cost the journal.
  */
 const { values } = parseArgs({
   options: {
@@ -18,6 +21,7 @@ const { values } = parseArgs({
     requests: { type: 'string', default: '100000' },
     holds: { type: 'boolean', default: false },
     journal: { type: 'string', default: 'none' },
+    keys: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
   },
 })
@@ -44,5 +48,10 @@ async function runFuzz(): Promise<boolean> {
   return isSound
 }
 
-const isSound = await (values.holds ? printHolds(values.journal, new RegExp(values.only)) : runFuzz())
+const run = values.keys
+  ? printKeys
+  : values.holds
+    ? () => printHolds(values.journal, new RegExp(values.only))
+    : runFuzz
+const isSound = await run()
 process.exitCode = isSound ? 0 : 1

@@ -1,8 +1,8 @@
 import type { SameIds } from '../judge-arrival.ts'
 import type { SummedBatch } from '../schema/row-sums.ts'
 import type { LedgerChanges } from '../store/ledger-changes.ts'
-import type { BeginOperation, Three } from '../store/operations.ts'
 import type { ConfirmedMark } from '../store/mark-hash.ts'
+import type { BeginOperation, SettleOperation, Three } from '../store/operations.ts'
 import type { SealedFor, SealedPlace } from '../store/seal.ts'
 
 /** The rows that begins read before they change anything. No other instance begins until they are durable. */
@@ -37,23 +37,24 @@ export interface SettledBatch {
   readonly side: number
 }
 
-/** An active record that is older than one of its key that is settled as confirmed or unknown. */
+/** An active record that is older than one of its key that is settled and supersedes it. */
 export interface OlderRecord {
   readonly batch: number
   readonly position: number
   readonly state: number
-  /** The newer one. */
-  readonly by: { readonly batch: number; readonly position: number }
 }
 
 /** The rows that settles read before they change anything; the batches are locked. */
 export interface SettleRows {
-  /** Those of the operations and those of `older`. */
+  /** Those of the operations and, once it was called, those of `older`. */
   readonly batches: ReadonlyMap<number, SettledBatch>
   /** By batch and position: records of the operations that are not open. One that is not there has a state that no outcome has. */
   readonly closed: ReadonlyMap<number, ReadonlyMap<number, KeptOutcome>>
-  /** What the confirmed and unknown records of the operations may supersede; also open ones, which the same operations may settle. */
-  readonly older: readonly OlderRecord[]
+  /**
+   * What these operations supersede, each record once: as many as there are, however many newer ones of a key are settled. Also those that
+   * the same operations settle. Undefined: the rows were read for more operations, and are to be read again for these.
+   */
+  older(operations: readonly SettleOperation[]): readonly OlderRecord[] | undefined
 }
 
 /** A record of a batch that is opened again, or replaced. */

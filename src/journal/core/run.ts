@@ -1,3 +1,4 @@
+import { AdapterError } from '../../errors.ts'
 import type {
   BeginOperation,
   Operation,
@@ -59,7 +60,10 @@ export function makeChanges(context: ChangeContext, run: ReadRun): readonly Late
     case 'begin':
       return begin(context, run.operations, run.rows)
     case 'settle':
-      return settle(context, run.operations, run.rows).map((result) => () => result)
+      return settle(context, run.operations, run.rows).map((result) => () => {
+        if (result !== 'again') return result
+        throw new AdapterError('ADP_INTERNAL', 'Internal error: the rows of settles were read for others.')
+      })
     case 'batch':
       return [reopen(context, run.operation, run.rows)]
     case 'note':

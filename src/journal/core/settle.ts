@@ -1,5 +1,4 @@
 import { stateCodes, supersededCode } from '../lifecycle.ts'
-import { sideCodes } from '../side.ts'
 import { packAnswers } from '../store/answer-pack.ts'
 import type { SettleOperation } from '../store/operations.ts'
 import type { ChangeContext, KeptOutcome, SettledBatch, SettleRows, WrittenOutcome } from './rows.ts'
@@ -16,13 +15,14 @@ interface BatchChange {
 
 /**
  * Settles records, each operation as a whole or not at all, and supersedes the older ones of keys that were confirmed. What V2 may have
- * applied supersedes as well: it is never read back, so nothing else would keep an older one from being posted over it.
+ * applied supersedes as well: it is never read back, so nothing else would keep an older one from being posted over it. `again`:
+ * nothing was written, and the rows are to be read for these operations alone.
  */
 export function settle(
   context: ChangeContext,
   operations: readonly SettleOperation[],
   rows: SettleRows,
-): readonly ('done' | 'lost')[] {
+): readonly ('done' | 'lost' | 'again')[] {
   const { ledger, write } = context
   const changes = new Map<number, BatchChange>()
   const changeOf = (batch: number): BatchChange | undefined => {
@@ -33,7 +33,7 @@ export function settle(
     changes.set(batch, change)
     return change
   }
-  const results = operations.map((operation) => {
+  const results = operations.map((operation): 'done' | 'lost' => {
     const change = changeOf(operation.batch)
     if (change === undefined) return 'lost'
     const isOwn =
@@ -44,8 +44,9 @@ export function settle(
     for (const index of open) add(context, change, operation, index)
     return 'done'
   })
-  for (const { batch, position, state, by } of rows.older) {
-    if (!supersedes(changes.get(by.batch), by.position)) continue
+  const older = rows.older(operations.filter((_, index) => results[index] === 'done'))
+  if (older === undefined) return results.map((result) => (result === 'done' ? 'again' : result))
+  for (const { batch, position, state } of older) {
     const change = changeOf(batch)
     if (change === undefined || change.superseded.has(position)) continue
     const settled = change.settled.get(position)
@@ -72,11 +73,6 @@ export function settle(
     if (pack !== undefined) write.seal('answers', { batch, owner: row.ownerId }, pack)
   }
   return results
-}
-
-function supersedes(newer: BatchChange | undefined, position: number): boolean {
-  const state = newer?.settled.get(position)?.state
-  return state === stateCodes.confirmed || (state === stateCodes.unknown && newer?.row.side === sideCodes.v2)
 }
 
 /** Which outcomes of an operation are new. The same one once more, after an answer that got lost, is not an error; another one is. */

@@ -102,7 +102,8 @@ export function createCommitGroups(
     return { ok: true, results: all }
   }
   const commitSettles = async (client: PoolClient, group: Group): Promise<Committed> => {
-    const settles = group.operations.flatMap((one) => (one.kind === 'settle' ? [one] : []))
+    const all = group.operations.flatMap((one) => (one.kind === 'settle' ? [one] : []))
+    let settles = all
     const slot = slotOf(group.instance, 'settles')
     const further = new Set<number>()
     for (;;) {
@@ -116,7 +117,7 @@ export function createCommitGroups(
       const rows = read()
       // Batches of superseded records are locked with the others, in the order that all take: the transaction begins again. An
       // open record is superseded only where it is settled here, and its batch is locked then.
-      const unlocked = rows.older.filter(
+      const unlocked = (rows.older(settles) ?? []).filter(
         ({ batch, state }) => state !== stateCodes.open && !rows.batches.has(batch) && !further.has(batch),
       )
       if (unlocked.length > 0) {
@@ -125,6 +126,11 @@ export function createCommitGroups(
         continue
       }
       const results = settle(context, settles, rows)
+      if (results.includes('again')) {
+        settles = settles.filter((_, index) => results[index] === 'again')
+        await client.query('rollback')
+        continue
+      }
       context.write.flush()
       context.write.addToLedger(context.ledger, slot)
       if (!passGate(group.gate)) return giveUp(client, gaveUp)
@@ -132,7 +138,8 @@ export function createCommitGroups(
       queue.addText('commit')
       if ((await queue.send()) !== 'COMMIT') return { ok: false, error: rolledBack }
       highWater.reached(commits)
-      return { ok: true, results }
+      const made = new Map(settles.map((one, index) => [one, results[index]]))
+      return { ok: true, results: all.map((one) => (made.get(one) === 'done' ? 'done' : 'lost')) }
     }
   }
   return (group) =>

@@ -1,5 +1,5 @@
 import { nameOf } from '../core/begin.ts'
-import { type Neighbours, settledNeighbours } from '../core/neighbours.ts'
+import { type Neighbours, settledNeighbours, supersedingNeighbours } from '../core/neighbours.ts'
 import type {
   BatchRows,
   BeginRows,
@@ -9,7 +9,6 @@ import type {
   SettledBatch,
   SettleRows,
 } from '../core/rows.ts'
-import { stateCodes } from '../lifecycle.ts'
 import { type SameIds, toSameIds } from '../judge-arrival.ts'
 import type { SummedBatch } from '../schema/row-sums.ts'
 import type { BeginOperation, SettleOperation } from '../store/operations.ts'
@@ -51,8 +50,7 @@ export function readBegin(
   }
 }
 
-/** Outcomes that older records may be superseded by. */
-const appliedCodes: ReadonlySet<number | undefined> = new Set([stateCodes.confirmed, stateCodes.unknown])
+const STANDS = { always: 2, onV2: 1, never: 0 } as const
 /** No outcome has this state. */
 const MISSING = -1
 
@@ -62,7 +60,7 @@ export function readSettle(
   operations: readonly SettleOperation[],
   further: readonly number[],
 ): Later<SettleRows> {
-  const applied = settledNeighbours(operations, appliedCodes)
+  const superseding = supersedingNeighbours(operations)
   const locked = queue.add<{
     id: number
     partner: string
@@ -76,11 +74,13 @@ export function readSettle(
     ...columns(settledNeighbours(operations)),
   )
   const found =
-    applied.length === 0
+    superseding.length === 0
       ? () => []
-      : queue.add<{ batch: number; position: number; state: number; by_batch: number; by_position: number }>(
+      : queue.add<OlderRecord>(
           'older',
-          ...columns(applied),
+          ...columns(superseding.map(({ neighbours }) => neighbours)),
+          numbers(superseding.map(({ stands }) => STANDS[stands])),
+          numbers(superseding.map(({ isLive }) => (isLive ? 1 : 0))),
         )
   return () => {
     const closed = new Map<number, Map<number, KeptOutcome>>()
@@ -92,9 +92,9 @@ export function readSettle(
       row.id,
       { partner: row.partner, ownerId: row.owner_id, owner: row.owner, active: row.live, side: row.side },
     ])
-    const older = found().map(({ batch, position, state, ...by }): OlderRecord => {
-      return { batch, position, state, by: { batch: by.by_batch, position: by.by_position } }
-    })
+    const all = found()
+    const older: SettleRows['older'] = ({ length }) =>
+      length === operations.length || all.length === 0 ? all : undefined
     return { batches: new Map(rows), closed, older }
   }
 }

@@ -29,8 +29,8 @@ const standingOf = (condition: string): string => {
       cross join lateral (select * from (${each.join(' union all ')}) as n ${NEWEST}) n`
 }
 
-/** The states of what a confirmed record may supersede, as rows; open ones may be settled with it. */
-const SUPERSEDABLE = [stateCodes.open, ...supersedableCodes].map((code) => `(${code})`).join()
+/** The states of what a confirmed record may supersede, as rows. */
+const SUPERSEDABLE = supersedableCodes.map((code) => `(${code})`).join()
 
 const STATE = `case when r.refused then ${stateCodes.refused} else ${stateCodes.open} end`
 const LIVE = 'case when r.refused then 0 else 1 end'
@@ -96,11 +96,21 @@ export const statements = {
       cross join lateral generate_series(u.first, u.last) as p (position)
       left join journal_records r on r.batch = u.batch and r.position = p.position
       where r.state is distinct from ${stateCodes.open}`,
-  // Steps into the index of live records that read these rows alone.
-  older: `(bigint[], int[], int[]) as
-      select o.batch, o.position, o.state, r.batch as by_batch, r.position as by_position
-      from unnest($1, $2, $3) as u (batch, first, last)
-      join journal_records r on r.batch = u.batch and r.position between u.first and u.last
+  // Records next to each other: whether they supersede (2; 1: if V2 serves them), and whether they may be superseded. One step into the
+  // index of live records for each key: for its newest one.
+  older: `(bigint[], int[], int[], int[], int[]) as
+      with settled as materialized (
+        select r.*, row_number() over newest as place, first_value(case when r.stands then r.batch end) over newest as by_batch,
+          first_value(case when r.stands then r.position end) over newest as by_position
+        from (select r.key, r.batch, r.position, u.is_live,
+            u.stands = 2 or (u.stands = 1 and ${isOnV2('u.batch')}) as stands
+          from unnest($1, $2, $3, $4, $5) as u (batch, first, last, stands, is_live)
+          join journal_records r on r.batch = u.batch and r.position between u.first and u.last) as r
+        window newest as (partition by r.key order by r.stands desc, r.batch desc, r.position desc))
+      select batch, position, ${stateCodes.open} as state from settled
+      where is_live = 1 and (batch, position) < (by_batch, by_position)
+      union all
+      select o.batch, o.position, o.state from (select * from settled where place = 1 and stands offset 0) as r
       cross join (values ${SUPERSEDABLE}) as s (state)
       cross join lateral (select o.batch, o.position, o.state from journal_records o where o.key = r.key and o.live = 1
         and o.state = s.state and (o.batch, o.position) < (r.batch, r.position) offset 0) as o`,
@@ -136,12 +146,12 @@ export const statements = {
         mark = substr(u.marks, ${MARK_BYTES} * (r.position - u.first) + 1, ${MARK_BYTES})
       from unnest($1, $2, $3, $5) as u (batch, first, last, marks)
       where r.batch = u.batch and r.position between u.first and u.last and ${isOpen('r.')}`,
-  settle: `(bigint[], int[], int[], bigint[], text[], int[], int[], bigint) as
+  settle: `(bigint[], int[], int[], int[], bigint[], text[], int[], int[], bigint) as
       update journal_records r set state = u.state, again = u.again, reason = u.reason, live = ${SETTLED.live},
-        dead_letter = u.dead_letter, superseded = u.superseded, settled_ms = $8, sum = ${changeOfRecord(SETTLED, 'r.')}
-      from unnest($1, $2, $3, $4, $5, $6, $7)
-        as u (batch, position, state, again, reason, dead_letter, superseded)
-      where r.batch = u.batch and r.position = u.position and ${isOpen('r.')}`,
+        dead_letter = u.dead_letter, superseded = u.superseded, settled_ms = $9, sum = ${changeOfRecord(SETTLED, 'r.')}
+      from unnest($1, $2, $3, $4, $5, $6, $7, $8)
+        as u (batch, first, last, state, again, reason, dead_letter, superseded)
+      where r.batch = u.batch and r.position between u.first and u.last and ${isOpen('r.')}`,
   supersede: `(bigint, int[], bigint) as
       update journal_records set ${supersede()}, settled_ms = $3 where batch = $1 and position = any($2)`,
   reopen: `(bigint, int[]) as

@@ -26,7 +26,7 @@ export interface QueuedWriter extends RowWriter {
   addToLedger(ledger: LedgerChanges, slot: number): void
 }
 
-type Gathered = WrittenOutcome & { readonly batch: number }
+type Gathered = WrittenOutcome & { readonly batch: number; readonly last: number }
 
 /** Records whose keys are hashed, and that are written, in one turn of the event loop. */
 const RECORDS_PER_STATEMENT = 2_000
@@ -49,11 +49,16 @@ export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions):
     const others = outcomes
     outcomes = []
     if (others.length === 0) return
-    const [batches = '', positions = '', states = '', again = '', dead = '', superseded = ''] = columnsOf(
-      others.map((one) => [one.batch, one.position, one.state, one.again, one.deadLetter, one.superseded]),
-    )
+    const [batches = '', positions = '', last = '', states = '', again = '', dead = '', superseded = ''] =
+      columnsOf(
+        others.map((one) => [
+          ...[one.batch, one.position, one.last],
+          ...[one.state, one.again, one.deadLetter, one.superseded],
+        ]),
+      )
     const reasons = texts(others.map(({ reason }) => reason))
-    queue.add('settle', batches, positions, states, again, reasons, dead, superseded, String(nowMs))
+    const outcome = [states, again, reasons, dead, superseded]
+    queue.add('settle', batches, positions, last, ...outcome, String(nowMs))
   }
   const insertRecords = (batch: number, { keys, refused }: BeginOperation): void => {
     const now = String(nowMs)
@@ -102,7 +107,7 @@ export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions):
           confirmed.push([batch, first.position, last.position])
           const group = settled.slice(from, end).map(({ mark }) => mark)
           marks.push(encodeMarks(hashKeys, group))
-        } else outcomes.push({ batch, ...first })
+        } else outcomes.push({ batch, ...first, last: last.position })
       }
     },
     supersede: (batch, positions) => {

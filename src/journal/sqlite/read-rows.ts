@@ -8,9 +8,10 @@ import type {
   SettleRows,
 } from '../core/rows.ts'
 import { nameOf } from '../core/begin.ts'
-import { settledNeighbours } from '../core/neighbours.ts'
+import { settledNeighbours, supersedingNeighbours } from '../core/neighbours.ts'
 import { stateCodes } from '../lifecycle.ts'
 import { toSameIds } from '../judge-arrival.ts'
+import { sideCodes } from '../side.ts'
 import type { SummedBatch } from '../schema/row-sums.ts'
 import type { BeginOperation, SettleOperation } from '../store/operations.ts'
 import type { GroupStatements } from './statements.ts'
@@ -46,7 +47,6 @@ const MISSING: KeptOutcome = { state: -1, reason: null }
 export function readSettle(on: GroupStatements, operations: readonly SettleOperation[]): SettleRows {
   const batches = new Map<number, SettledBatch>()
   const closed = new Map<number, Map<number, KeptOutcome>>()
-  const older: OlderRecord[] = []
   for (const [batch, first, last] of settledNeighbours(operations)) {
     // Batch and records with one call: it takes longer than the rows.
     const open = addBatch(on, batches, batch, first, last)
@@ -59,15 +59,50 @@ export function readSettle(on: GroupStatements, operations: readonly SettleOpera
     }
   }
   for (const { batch } of operations) if (!batches.has(batch)) addBatch(on, batches, batch, 0, -1)
-  for (const [batch, [from, to]] of standingByBatch(operations)) {
-    for (const row of on.older.all(batch, from, to) as unknown as number[][]) {
-      const [olderBatch = 0, position = 0, state = 0, by = 0] = row
-      older.push({ batch: olderBatch, position, state, by: { batch, position: by } })
-      if (!batches.has(olderBatch)) addBatch(on, batches, olderBatch, 0, -1)
-    }
+  const older: SettleRows['older'] = (done) => {
+    const found = readSuperseded(on, done, (batch) => batches.get(batch)?.side === sideCodes.v2)
+    for (const { batch } of found) if (!batches.has(batch)) addBatch(on, batches, batch, 0, -1)
+    return found
   }
   return { batches, closed, older }
 }
+
+/** One step for each record and each key, however the records divide into keys. */
+function readSuperseded(
+  on: GroupStatements,
+  operations: readonly SettleOperation[],
+  isOnV2: (batch: number) => boolean,
+): OlderRecord[] {
+  const all = supersedingNeighbours(operations)
+  const readsAll = all.some(({ isLive }) => isLive) ? 1 : 0
+  const newest = new Map<string, Place>()
+  const live: { readonly batch: number; readonly position: number; readonly key: string }[] = []
+  for (const { stands, isLive, neighbours } of all) {
+    const [batch] = neighbours
+    const isStanding = stands === 'always' || (stands === 'onV2' && isOnV2(batch))
+    for (const row of on.keys.all(...neighbours, readsAll)) {
+      const [position, bytes] = row as unknown as [number, unknown]
+      const key = nameOfKey(bytes)
+      if (isStanding && isOlder(newest.get(key) ?? NONE, [batch, position]))
+        newest.set(key, [batch, position])
+      if (isLive) live.push({ batch, position, key })
+    }
+  }
+  const settled = live.flatMap(({ batch, position, key }): OlderRecord[] =>
+    isOlder([batch, position], newest.get(key) ?? NONE) ? [{ batch, position, state: stateCodes.open }] : [],
+  )
+  const before = [...newest].flatMap(([key, place]) =>
+    on.older.all(Buffer.from(key, 'latin1'), ...place).map((row): OlderRecord => {
+      const [batch, position, state] = row as unknown as [number, number, number]
+      return { batch, position, state }
+    }),
+  )
+  return [...settled, ...before]
+}
+
+const NONE: Place = [0, 0]
+const isOlder = ([batch, position]: Place, [newer, at]: Place): boolean =>
+  batch < newer || (batch === newer && position < at)
 
 /** Reads a batch, and how many of its records from one position to another are open. */
 function addBatch(
@@ -85,18 +120,9 @@ function addBatch(
   return open
 }
 
-/** The first and the last position of each batch that was applied, or may have been. */
-function standingByBatch(operations: readonly SettleOperation[]): ReadonlyMap<number, Place> {
-  const ends = new Map<number, Place>()
-  for (const { batch, positions, states } of operations) {
-    for (const [index, position] of positions.entries()) {
-      if (states[index] !== stateCodes.confirmed && states[index] !== stateCodes.unknown) continue
-      const [from, to] = ends.get(batch) ?? [position, position]
-      ends.set(batch, [Math.min(from, position), Math.max(to, position)])
-    }
-  }
-  return ends
-}
+/** A key as text. A damaged column of SQLite may hold another type than its own. */
+const nameOfKey = (bytes: unknown): string =>
+  Buffer.from(bytes instanceof Uint8Array ? bytes : []).toString('latin1')
 
 /** Reads a batch with its records; undefined: there is none. */
 export function readBatch(
@@ -108,10 +134,8 @@ export function readBatch(
   if (row === undefined) return undefined
   const rows = on.recordsOf.all(batch) as unknown as [number, number, number, number, unknown, number][]
   const records = rows.map(([position, state, live, superseded, key, intact]): BatchRecord => {
-    // A damaged column of SQLite may hold another type than its own.
-    const bytes = Buffer.from(key instanceof Uint8Array ? key : [])
     const is = { isActive: live === 1, isSuperseded: superseded === 1, isIntact: intact === 1 }
-    return { position, state, ...is, key: bytes.toString('latin1') }
+    return { position, state, ...is, key: nameOfKey(key) }
   })
   const known = new Map<string, Place | undefined>()
   return {

@@ -19,6 +19,7 @@ import { MARK_BYTES } from '../store/mark-hash.ts'
 export type GroupStatements = ReturnType<typeof prepareStatements>
 
 const LIVE_OF_KEY = 'from journal_records o indexed by journal_records_live where o.live = 1 and o.key'
+const SUPERSEDABLE = `o.state in (${supersedableCodes.join()})`
 const NEWEST = 'order by o.batch desc, o.position desc limit 1'
 
 /** Of a record that is inserted. */
@@ -73,11 +74,13 @@ export function prepareStatements(database: DatabaseSync) {
        from journal_batches where id = ?`,
     ),
     outcome: rows('select state, reason from journal_records where batch = ? and position = ?'),
+    // The keys of neighbours, all or those of which older records may be superseded: few, unless a client repeats keys.
+    keys: rows(
+      `select r.position, r.key from journal_records r where r.batch = ? and r.position between ? and ? and (? = 1 or exists (
+         select 1 ${LIVE_OF_KEY} = r.key and ${SUPERSEDABLE} and (o.batch, o.position) < (+r.batch, +r.position)))`,
+    ),
     older: rows(
-      `select o.batch, o.position, o.state, r.position from journal_records r
-       join journal_records o indexed by journal_records_live
-         on o.key = r.key and o.live = 1 and o.state in (${[stateCodes.open, ...supersedableCodes].join()})
-       where r.batch = ? and r.position between ? and ? and (o.batch, o.position) < (+r.batch, +r.position)`,
+      `select o.batch, o.position, o.state ${LIVE_OF_KEY} = ? and ${SUPERSEDABLE} and (o.batch, o.position) < (?, ?)`,
     ),
     recordsOf: rows(
       `select position, state, live, superseded, key, ${intactRecord()} from journal_records
@@ -124,7 +127,7 @@ export function prepareStatements(database: DatabaseSync) {
       `update journal_batches set answered = 1, sum = ${changeOfBatch({ answered: '1' })}
        where id in (select value from json_each(?)) and answered = 0`,
     ),
-    // All neighbours that were confirmed go with one statement: a call takes longer than a row.
+    // All neighbours with one outcome go with one statement: a call takes longer than a row.
     confirm: one(
       `update journal_records set ${confirm()}, settled_ms = ?, mark = substr(?, ${MARK_BYTES} * (position - ?) + 1, ${MARK_BYTES})
        where batch = ? and position between ? and ? and ${isOpen()}`,
@@ -132,10 +135,11 @@ export function prepareStatements(database: DatabaseSync) {
     settle: one(
       `update journal_records set state = ?, live = ?, again = ?, reason = ?, dead_letter = ?, superseded = ?, settled_ms = ?,
          sum = ${changeOfRecord({ state: '?', live: '?', again: '?', dead_letter: '?', superseded: '?' }, '', { state: OPEN })}
-       where batch = ? and position = ? and ${isOpen()}`,
+       where batch = ? and position between ? and ? and ${isOpen()}`,
     ),
     supersede: one(
-      `update journal_records set ${supersede()}, settled_ms = ? where batch = ? and position = ?`,
+      `update journal_records set ${supersede()}, settled_ms = ?
+       where batch = ? and position in (select value from json_each(?))`,
     ),
     reopen: one(`update journal_records set ${reopen()} where batch = ? and position = ?`),
     setOwner: one(

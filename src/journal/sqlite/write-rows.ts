@@ -29,12 +29,12 @@ export function createRowWriter({ on, key, hashKeys, nowMs }: WriterOptions): Ro
     }
     if (from < keys.length) on.insertOpen.run(from, keys.length - 1, batch, all, all, batch)
   }
-  const settleOne = (batch: number, one: WrittenOutcome): void => {
+  const settleAlike = (batch: number, one: WrittenOutcome, last: number): void => {
     const { position, state, again, reason, deadLetter, superseded } = one
     const live = again === null ? 0 : 1
     on.settle.run(
       ...[state, live, again, reason, deadLetter, superseded, nowMs],
-      ...[state, live, again, deadLetter, superseded, batch, position],
+      ...[state, live, again, deadLetter, superseded, batch, position, last],
     )
   }
   return {
@@ -66,11 +66,11 @@ export function createRowWriter({ on, key, hashKeys, nowMs }: WriterOptions): Ro
             outcomes.slice(from, end).map(({ mark }) => mark),
           )
           on.confirm.run(nowMs, marks, first.position, batch, first.position, last.position)
-        } else settleOne(batch, first)
+        } else settleAlike(batch, first, last.position)
       }
     },
     supersede: (batch, positions) => {
-      for (const position of positions) on.supersede.run(nowMs, batch, position)
+      on.supersede.run(nowMs, batch, JSON.stringify(positions))
     },
     reopen: (batch, positions) => {
       for (const position of positions) on.reopen.run(batch, position)
