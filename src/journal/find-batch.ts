@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 
 import type { BatchIdentity, FoundBatch } from './journal.ts'
 import { judgeArrival, MAX_SAME_IDS, type Recognition, toSameIds } from './judge-arrival.ts'
@@ -18,6 +18,8 @@ export async function findBatch(
     .where('ids', '=', ids)
     .where('owner_id', '=', owner)
     .where('retired', '=', 0)
+    // Others with the same ids, however many there are, do not hide it.
+    .orderBy(sql`content = ${content}`, 'desc')
     .orderBy('id', 'desc')
     .limit(MAX_SAME_IDS)
     .execute()

@@ -47,6 +47,11 @@ export interface NewBatch {
   readonly payload: Uint8Array
   /** Credentials of the client. Kept only in a journal that has a key, always encrypted; dropped with the last open record. */
   readonly credentials: string | undefined
+  /**
+   * True: neither V3 nor V2 has accepted its credentials yet, so what is kept for its owner stays as it is until one of its records is
+   * confirmed. Default false.
+   */
+  readonly newcomer?: boolean
   readonly records: readonly NewRecord[]
 }
 
@@ -215,14 +220,15 @@ export interface Journal {
   readonly readBackUntilMs: number
   /**
    * Makes a batch durable before anything of it is sent. Errors: `ADP_JOURNAL_UNAVAILABLE` where it certainly is not and never will
-   * be; `ADP_OUTCOME_UNKNOWN` where it may be, and then others may send it.
+   * be; `ADP_OUTCOME_UNKNOWN` where it may be, and then others may send it; `ADP_OVERLOADED` where too much is kept for its owner, or for
+   * all owners together whose credentials were never accepted.
    */
   begin(batch: NewBatch): Promise<BeginResult>
   /** The batch that `begin` would know this one for; undefined: it would be new. Keeps nothing. */
   find(batch: BatchIdentity): Promise<FoundBatch | undefined>
   /**
    * Notes that the reply to a batch was written out whole. When another batch of the same owner and ids arrives after that, the
-   * first is retired: its bytes are a new batch from then on. Becomes durable with the next `begin` or shortly after; a process
+   * first is retired: its bytes are a new batch from then on, or from when the credentials of the other are accepted. Becomes durable with the next `begin` or shortly after; a process
    * that ends before leaves the batch unanswered, so that it is found again.
    */
   answered(batch: number): void
@@ -232,6 +238,11 @@ export interface Journal {
    * same error where this instance holds the batch again, but not under `lease`: another run finishes it then.
    */
   settle(batch: number, outcomes: readonly Settled[], lease?: number): Promise<void>
+  /**
+   * Ends a batch whose credentials were denied before anything of it was applied: its open records, so many, count as refused, and
+   * nothing of it is kept. Errors: those of `settle`.
+   */
+  forget(batch: number, open: number, lease: number): Promise<void>
   /**
    * Opens records of a batch again that are not final, for this instance. Left out is what is final, is open, or has a newer
    * record of its key that is open or may have been applied. `credentials` replace those that are kept. Those that are opened

@@ -26,6 +26,18 @@ export function toSameIds(row: SummedBatch & { readonly id: number; readonly sum
   }
 }
 
+/** Adds batches to those of a name, each once: the newest first among those of the same content. */
+export function addSameIds(all: Map<string, SameIds[]>, name: string, found: readonly SameIds[]): void {
+  const known = all.get(name) ?? []
+  all.set(name, [...known, ...found.filter((one) => known.every(({ batch }) => batch !== one.batch))])
+}
+
+/** The batches that one retires, as the tables have them. */
+export function toNumbers(retires: string | null): readonly number[] | null {
+  const parsed = retires === null ? null : (JSON.parse(retires) as unknown)
+  return Array.isArray(parsed) ? parsed.map(Number) : null
+}
+
 /** The meaning of earlier batches with the same ids for an arriving batch. */
 export interface Arrival {
   /** It is a resend of this one. */

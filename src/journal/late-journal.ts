@@ -75,6 +75,7 @@ export function createLateJournal<Opened extends Journal>({
     find: (batch) => ask((opened) => opened.find(batch)),
     answered: (batch) => journal?.answered(batch),
     settle: (batch, outcomes, lease) => ask((opened) => opened.settle(batch, outcomes, lease)),
+    forget: (batch, open, lease) => ask((opened) => opened.forget(batch, open, lease)),
     reopen: (batch, positions, credentials, how) =>
       ask((opened) => opened.reopen(batch, positions, credentials, how)),
     load: (batch) => ask((opened) => opened.load(batch)),

@@ -108,6 +108,23 @@ export function createNoJournal(): Journal {
     else if (older !== undefined) newest.set(key, older)
     else newest.delete(key)
   }
+  const settle: Journal['settle'] = (batch, outcomes) => {
+    const kept = open.get(batch)
+    if (kept === undefined) return Promise.resolve()
+    const counts = totalsOf(kept.partner)
+    for (const { position, state, mark } of outcomes) {
+      const entry = kept.entries[position]
+      if (entry === undefined) continue
+      kept.entries[position] = undefined
+      kept.open -= 1
+      counts.open -= 1
+      counts[state] += 1
+      release(entry)
+      if (state === 'confirmed' && mark !== undefined) remember(entry.key, { ...mark, batch, position })
+    }
+    if (kept.open === 0) open.delete(batch)
+    return Promise.resolve()
+  }
   const entryOf = ({ batch, position }: RecordRef): Entry | undefined => open.get(batch)?.entries[position]
 
   return {
@@ -117,22 +134,13 @@ export function createNoJournal(): Journal {
     begin: (batch) => Promise.resolve(begin(batch)),
     find: () => Promise.resolve(undefined),
     answered: () => undefined,
-    settle: (batch, outcomes) => {
-      const kept = open.get(batch)
-      if (kept === undefined) return Promise.resolve()
-      const counts = totalsOf(kept.partner)
-      for (const { position, state, mark } of outcomes) {
-        const entry = kept.entries[position]
-        if (entry === undefined) continue
-        kept.entries[position] = undefined
-        kept.open -= 1
-        counts.open -= 1
-        counts[state] += 1
-        release(entry)
-        if (state === 'confirmed' && mark !== undefined) remember(entry.key, { ...mark, batch, position })
-      }
-      if (kept.open === 0) open.delete(batch)
-      return Promise.resolve()
+    settle,
+    forget: (batch) => {
+      const positions = open.get(batch)?.entries.keys() ?? []
+      return settle(
+        batch,
+        [...positions].map((position) => ({ position, state: 'refused', answer: undefined })),
+      )
     },
     reopen: () => Promise.resolve({ lease: LEASE, after: NOTHING }),
     load: () => Promise.resolve(undefined),

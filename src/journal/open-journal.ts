@@ -3,6 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { AdapterError } from '../errors.ts'
 import { type Ageing, openAgeing } from './ageing.ts'
 import { type DamagedRows, findDamagedRows } from './check-rows.ts'
+import { type KeptLimits, keptLimits } from './kept-bytes.ts'
 import { takeLease } from './lease/lease.ts'
 import { ownIdentity } from './lease/process-identity.ts'
 import { findContradiction } from './high-water/check-mark.ts'
@@ -38,6 +39,8 @@ export interface JournalOptions {
   readonly plaintext?: 'accept' | 'refuse'
   /** Timeout of `settle`. Default 60 s. */
   readonly settleTimeoutMs?: number
+  /** Default `keptLimits`. */
+  readonly kept?: KeptLimits
   readonly clock?: WallClock
   readonly events?: JournalEvents
 }
@@ -97,6 +100,7 @@ export async function openJournalOn(
         keepPayloadsMs: Math.max(replayForMs, options.keepPayloadsMs ?? 7 * 24 * HOUR_MS),
         keepRecordsMs: Math.max(replayForMs, options.keepRecordsMs ?? 90 * 24 * HOUR_MS),
       },
+      kept: options.kept ?? keptLimits,
       purgeEveryMs: HOUR_MS,
       events: options.events,
     })

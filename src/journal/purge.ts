@@ -4,8 +4,8 @@ import { dropRequests } from './lease/hand-over.ts'
 import { isOldCommitMarker, commitMarkerPattern } from './schema/commit-markers.ts'
 import { isClosed } from './schema/record-sql.ts'
 import { changeOfBatch, changeOfRecord } from './schema/row-sums.ts'
-import { RESEND } from './lifecycle.ts'
-import type { JournalTables } from './schema/tables.ts'
+import { RESEND, stateCodes } from './lifecycle.ts'
+import { batchTables, type JournalTables } from './schema/tables.ts'
 import type { Store } from './store/store.ts'
 
 /** Retention periods; milliseconds. */
@@ -27,6 +27,8 @@ export interface Purged {
 
 /** Batches per transaction: others wait for each no longer than for one of their own. */
 const STEP = 50
+/** How long the refused batches of clients are kept whose credentials were never accepted. */
+const UNACCEPTED_MS = 3_600_000
 /** Longer than clocks differ. */
 const PACE_MS = 3_600_000
 
@@ -58,9 +60,11 @@ export async function purge(
       payloads: await inSteps(store, (db) =>
         dropPayloads(olderThan(db, nowMs - keepPayloadsMs, forgottenBatch), db),
       ),
-      batches: await inSteps(store, (db) =>
-        dropBatches(olderThan(db, nowMs - keepRecordsMs, forgottenBatch), db),
-      ),
+      batches:
+        (await inSteps(store, (db) => dropBatches(unaccepted(db, nowMs - UNACCEPTED_MS), db))) +
+        (await inSteps(store, (db) =>
+          dropBatches(olderThan(db, nowMs - keepRecordsMs, forgottenBatch).where('live', '=', 0), db),
+        )),
     }
   } finally {
     await overwriteDeleted(store, false)
@@ -105,6 +109,23 @@ const olderThan = (db: Kysely<JournalTables>, beforeMs: number, forgottenBatch: 
     .$if(forgottenBatch !== Infinity, (query) => query.where('id', '<=', forgottenBatch))
     .orderBy('id')
     .limit(STEP)
+
+/** What was refused, and came with credentials that were never accepted: its client may send it again as a new batch. */
+const unaccepted = (db: Kysely<JournalTables>, beforeMs: number): Found =>
+  olderThan(db, beforeMs, Infinity)
+    .where('bytes', '>', 0)
+    .where('newcomer', '=', 1)
+    .where('open', '=', 0)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('journal_records')
+            .select('position')
+            .whereRef('batch', '=', 'journal_batches.id')
+            .where('state', '<>', stateCodes.refused),
+        ),
+      ),
+    )
 
 async function numbers(found: Found): Promise<number[]> {
   return (await found.execute()).map(({ id }) => id)
@@ -154,14 +175,14 @@ async function dropPayloads(older: Found, db: Kysely<JournalTables>): Promise<nu
   for (const table of ['journal_payloads', 'journal_credentials', 'journal_answers'] as const) {
     await db.deleteFrom(table).where('batch', 'in', ids).execute()
   }
+  await db.updateTable('journal_batches').set({ bytes: 0 }).where('id', 'in', ids).execute()
   return ids.length
 }
 
 async function dropBatches(older: Found, db: Kysely<JournalTables>): Promise<number> {
-  const ids = await numbers(older.where('live', '=', 0))
+  const ids = await numbers(older)
   if (ids.length === 0) return 0
-  const tables = ['journal_payloads', 'journal_credentials', 'journal_answers', 'journal_records'] as const
-  for (const table of tables) await db.deleteFrom(table).where('batch', 'in', ids).execute()
-  await db.deleteFrom('journal_batches').where('id', 'in', ids).execute()
+  for (const [table, column] of batchTables)
+    await db.deleteFrom(table).where(sql.ref(column), 'in', ids).execute()
   return ids.length
 }

@@ -6,6 +6,7 @@ import { createKnownMarks } from './known-marks.ts'
 import { createAbandonedSearch } from './find-abandoned.ts'
 import type { Journal } from './journal.ts'
 import { askForBatch, handOverBatches } from './lease/hand-over.ts'
+import { createKeptBytes, type KeptLimits, tooMuchKept } from './kept-bytes.ts'
 import type { Lease, LeaseWatch } from './lease/lease.ts'
 import type { ProcessIdentity } from './lease/process-identity.ts'
 import { createTakeOver } from './lease/take-over.ts'
@@ -70,6 +71,7 @@ export interface SqlJournalOptions {
   readonly timeoutMs: number
   readonly settleTimeoutMs: number
   readonly retention: Retention
+  readonly kept: KeptLimits
   readonly purgeEveryMs: number
   readonly events: JournalEvents | undefined
 }
@@ -113,6 +115,8 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
   const lanes = createCommitLanes({ store, clock, lease, availability, ageing })
   const abandoned = createAbandonedSearch(store)
   const knownMarks = createKnownMarks(store.db, options.hashKeys)
+  const kept = createKeptBytes(store.db, options.kept)
+  await kept.refresh()
   const takeOver = createTakeOver({ store, clock, leaseMs, own: options.identity })
   probe = () => {
     lanes
@@ -123,9 +127,10 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
   // A wall clock that jumps ahead while the process runs must not delete anything.
   const openedMs = clock.wallMs() - clock.nowMs()
   const retentionMs = (): number => Math.min(clock.wallMs(), openedMs + clock.nowMs())
-  const stopPurging = repeat(clock, options.purgeEveryMs, () =>
-    availability.ask(() => purge(store, options.retention, retentionMs(), ageing.forgottenBatch())),
-  )
+  const stopPurging = repeat(clock, options.purgeEveryMs, async () => {
+    await availability.ask(() => purge(store, options.retention, retentionMs(), ageing.forgottenBatch()))
+    await availability.ask(() => kept.refresh())
+  })
   const stopAgeing = repeat(clock, ageingStepMs(replayForMs), () => availability.ask(() => ageing.note()))
   /** Batches whose replies were written out since the last note. */
   let answered: number[] = []
@@ -142,6 +147,10 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       .submit({ kind: 'answered', batches }, timeoutMs)
       .catch(() => undefined)
   }
+  const find: Journal['find'] = (batch) =>
+    availability.ask(() =>
+      findBatch(store.db, batch, { replayForMs, forgottenBatch: ageing.forgottenBatch() }),
+    )
   let closed: Promise<void> | undefined
   const close = async (): Promise<void> => {
     stopPurging()
@@ -180,15 +189,15 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     begin: async (batch) => {
       // First, in the same group: what is answered before this batch came may be retired by it.
       noteAnswered()
+      // A batch that came before has its answer, however much is kept.
+      if (!kept.hasRoom(batch) && (await find(batch)) === undefined) throw tooMuchKept()
       // A batch that becomes durable after its caller got `ADP_OUTCOME_UNKNOWN` is found as abandoned: it keeps its place before newer ones.
       const result = await lanes.of('begin').submit(toBegin(batch), timeoutMs, abandoned.beginCall())
       if (typeof result === 'string' || !('kind' in result)) throw unexpected(result)
+      if (result.kind === 'new') kept.begun(result.batch, batch)
       return toBeginResult(result)
     },
-    find: (batch) =>
-      availability.ask(() =>
-        findBatch(store.db, batch, { replayForMs, forgottenBatch: ageing.forgottenBatch() }),
-      ),
+    find,
     settle: async (batch, outcomes, under) => {
       let from = 0
       do {
@@ -197,6 +206,12 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
         const result = await lanes.of('settle').submit(operation, settleTimeoutMs)
         if (result === 'lost') throw lost()
       } while (from < outcomes.length)
+      if (outcomes.some(({ state }) => state === 'confirmed')) kept.accepted(batch)
+    },
+    forget: async (batch, open, under) => {
+      const operation = { kind: 'forget', batch, open, lease: under } as const
+      if ((await lanes.of('forget').submit(operation, settleTimeoutMs)) === 'lost') throw lost()
+      kept.forgotten(batch)
     },
     reopen: async (batch, positions, credentials, how) => {
       // Oldest first: a record is left out when a newer one of its key is open.

@@ -102,6 +102,7 @@ export async function answerWrites(
     mayHaveLeft: lost?.mayHaveLeft ?? (() => false),
     // Where the keys of what V2 was sent are not kept, only V3 shows what is newer.
     isChecked: lost !== undefined && isReadBack(authorisation.partner),
+    isNew: true,
     clientWaits: true,
     replyContext,
   })
@@ -240,6 +241,7 @@ async function toNewBatch(
     instead: lost?.batch,
     partner: partner.id,
     credentials: JSON.stringify(client),
+    newcomer: !context.queueKeys.of(authorisation).isAccepted(),
     records: plan.records.map(({ key }, position) => toNewRecord(key, position)),
     payload: context.journal.durable ? await encodeStoredRequest(stored, slices) : NOTHING,
   }

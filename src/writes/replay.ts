@@ -100,7 +100,8 @@ async function openReplay(
   return { context, authorisation, plan, session, reply, slices, deadlineMs, ...progress }
 }
 
-async function answerReplay(replay: Replay): Promise<Answered> {
+/** Undefined: the other sender was denied, and nothing of the batch is kept. */
+async function answerReplay(replay: Replay): Promise<Answered | undefined> {
   const { context, authorisation, plan, tried, reply, session, slices } = replay
   const isOpenAgain = (record: StoredRecord): boolean =>
     !tried.has(record.position) && isRetryable(record, plan)
@@ -110,8 +111,9 @@ async function answerReplay(replay: Replay): Promise<Answered> {
     const { records } = replay.stored
     const open = records.filter(({ state }) => state === 'open')
     const retryable = open.length === 0 ? records.filter(isOpenAgain) : []
-    if (open.length > 0) await waitForOthers(replay, open)
-    else if (retryable.length > 0) await sendAgain(replay, retryable)
+    if (open.length > 0) {
+      if (!(await waitForOthers(replay, open))) return undefined
+    } else if (retryable.length > 0) await sendAgain(replay, retryable)
     else break
   }
   const { stored } = replay
@@ -120,8 +122,11 @@ async function answerReplay(replay: Replay): Promise<Answered> {
   return { tally: tallyOf(stored), queuedMs: session.queuedMs(), replayed: true, batch: stored.batch }
 }
 
-/** Waits until some of the records that another run has open have ended. Error: `ADP_OUTCOME_UNKNOWN` when that takes too long. */
-async function waitForOthers(replay: Replay, open: readonly StoredRecord[]): Promise<void> {
+/**
+ * Waits until some of the records that another run has open have ended. False: the batch was forgotten before any part of it was given
+ * out. Error: `ADP_OUTCOME_UNKNOWN` when that takes too long.
+ */
+async function waitForOthers(replay: Replay, open: readonly StoredRecord[]): Promise<boolean> {
   const { context, authorisation, deadlineMs, hasAsked, stored } = replay
   const { batch } = stored
   const leftMs = deadlineMs - context.clock.nowMs()
@@ -139,9 +144,12 @@ async function waitForOthers(replay: Replay, open: readonly StoredRecord[]): Pro
       'The same batch is still being sent, and its records may be applied. Send it again later for its answer.',
     )
   const now = await load(context, batch)
-  if (now === undefined)
-    throw new AdapterError('ADP_JOURNAL_LOST', 'The batch is not kept any longer. Send it again.')
-  replay.stored = now
+  if (now !== undefined) {
+    replay.stored = now
+    return true
+  }
+  if (open.length === stored.records.length) return false
+  throw new AdapterError('ADP_JOURNAL_LOST', 'The batch is not kept any longer. Send it again.')
 }
 
 /** Opens records again, posts them or reads them back, and answers them. */
@@ -176,6 +184,7 @@ async function sendAgain(replay: Replay, records: readonly StoredRecord[]): Prom
       lease: opened.lease,
       after: opened.after,
       positions: inOrder(opened.after.keys()),
+      wasParked: (position) => before.records[position]?.state === 'parked',
       mayHaveLeft: (position) => wasSentMeanwhile(position) || mayHaveLeft(before.records[position]),
       isChecked: wasOnV2(request) && isReadBack(authorisation.partner),
       clientWaits: true,

@@ -31,6 +31,10 @@ export interface Run {
   readonly mayHaveLeft: (position: number) => boolean
   /** True: there may be newer marks that the journal does not know, so V3 is read before any record is posted. Default false. */
   readonly isChecked?: boolean
+  /** True: it was begun by this request. Where its credentials are denied, nothing of it is kept. Default false. */
+  readonly isNew?: boolean
+  /** True for a record that is tried again in the background, which no denied request ends. Default: none. */
+  readonly wasParked?: (position: number) => boolean
   /** False in recovery, which retries records that were not applied. */
   readonly clientWaits: boolean
   readonly replyContext: ReplyContext
@@ -169,11 +173,11 @@ async function postAndSettle(
   const cause = await session.postRecords(tasks, onOutcome, permission)
   await settler.flushed()
   if (cause === undefined) return { tally, denial: undefined }
-  await journal.settle(
-    batch,
-    tasks.map((task) => deniedSettlement(context, run, task)),
-    lease,
-  )
+  if (run.isNew === true) await journal.forget(batch, positions.length, lease)
+  else {
+    const settled = tasks.map((task) => deniedSettlement(context, run, task))
+    await journal.settle(batch, settled, lease)
+  }
   context.predecessors.settled(batch, positions)
   return { tally, denial: { cause, tasks } }
 }
@@ -235,7 +239,7 @@ function leave({ orphans, clock }: RunContext, run: Run, positions: readonly num
 function deniedSettlement(context: RunContext, run: Run, { position, first }: WriteTask): Settled {
   const reason = 'denied'
   const { plan, clientWaits, receivedMs, replyContext } = run
-  if (clientWaits && first === 'post')
+  if (clientWaits && first === 'post' && run.wasParked?.(position) !== true)
     return { position, state: 'refused', answer: undefined, reason, retry: 'resend' }
   const outcome = deniedOutcome(first)
   const planned = plan.records[position]

@@ -1,6 +1,7 @@
 import { describeBegin } from './contract/begin.ts'
 import { describeInstances } from './contract/instances.ts'
 import { describeKnownMarks } from './contract/known-marks.ts'
+import { describeNewcomers } from './contract/newcomers.ts'
 import { describeOwnership } from './contract/ownership.ts'
 import { describeReopen } from './contract/reopen.ts'
 import { describeSides } from './contract/sides.ts'
@@ -16,6 +17,7 @@ export function describeJournal(name: string, runs: number, withOpener: WithOpen
   for (const part of [
     describeBegin,
     describeOwnership,
+    describeNewcomers,
     describeSettle,
     describeReopen,
     describeInstances,

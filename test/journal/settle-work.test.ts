@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 
 import { openJournal, type Settled } from '../../src/journal/index.ts'
 import { readSettle } from '../../src/journal/sqlite/read-rows.ts'
@@ -12,24 +12,13 @@ import { makeFolder } from './open-sqlite.ts'
 const RECORDS = 600
 
 /** Counts calls of statements and the rows that they give. */
-function countWork(database: DatabaseSync): { readonly on: GroupStatements; readonly work: () => number } {
-  let work = 0
-  const counted = Object.entries(prepareStatements(database)).map(([name, statement]) => {
-    if (Array.isArray(statement)) return [name, statement]
-    const all = statement.all.bind(statement)
-    const get = statement.get.bind(statement)
-    statement.all = (...parameters: Parameters<typeof all>) => {
-      const rows = all(...parameters)
-      work += 1 + rows.length
-      return rows
-    }
-    statement.get = (...parameters: Parameters<typeof get>) => {
-      work += 1
-      return get(...parameters)
-    }
-    return [name, statement]
-  })
-  return { on: Object.fromEntries(counted) as GroupStatements, work: () => work }
+function countWork(on: GroupStatements): () => number {
+  const statements = Object.values(on).flat()
+  const lists = statements.map((statement) => vi.spyOn(statement, 'all').mock.results)
+  const rows = statements.map((statement) => vi.spyOn(statement, 'get').mock.results)
+  const sum = (work: number, { value }: { readonly value: unknown }): number =>
+    work + 1 + (Array.isArray(value) ? value.length : 0)
+  return () => lists.flat().reduce(sum, rows.flat().reduce(sum, 0))
 }
 
 const outcomes: readonly (readonly [
@@ -60,7 +49,8 @@ it.each(outcomes)(
       const batch = await beginNew(journal, batchOf(names, { side }))
       const settled = names.map((_name, position) => of(position))
       const database = new DatabaseSync(file)
-      const { on, work } = countWork(database)
+      const on = prepareStatements(database)
+      const work = countWork(on)
       const operation = { kind: 'settle', batch, lease: undefined, ...toColumns(settled) } as const
       const rows = readSettle(on, [operation])
       const superseded = rows.older([operation])?.length

@@ -22,6 +22,7 @@ async function begin(answerMs: number, isSlow?: (nowMs: number) => boolean): Pro
     journal: {
       begin: () => new Promise((resolve) => void clock.after(answerMs, () => resolve(batch('known')))),
     },
+    queueKeys: { of: () => ({ isAccepted: () => true }) },
   } as unknown as RelayContext
   const request = {
     client: { partner: { id: 'acme' }, owner: 'owner' },

@@ -5,6 +5,7 @@ import { toSideCode } from '../side.ts'
 import { type SummedBatch, sumOfBatch } from '../schema/row-sums.ts'
 import { packAnswers } from '../store/answer-pack.ts'
 import { type BeginOperation, type CommittedBegin, forAllOfKey } from '../store/operations.ts'
+import { bytesOf } from '../kept-bytes.ts'
 import type { BatchRows, BeginRows, ChangeContext, Later } from './rows.ts'
 
 /** The name of a batch among those of all owners. */
@@ -31,8 +32,11 @@ export function begin(
       const batch = operation.instead ?? 0
       return () => ({ kind: 'known', batch, running: false, side: 'v2', ...others, newer })
     }
-    if (retired.length > 0) write.retire(retired)
-    const left = earlier.filter((one) => !retired.includes(one.batch))
+    // Nothing of a request changes what is kept for its owner before its credentials are accepted.
+    const later = operation.newcomer && known === undefined ? retired : []
+    const now = operation.newcomer ? [] : retired
+    if (now.length > 0) write.retire(now)
+    const left = earlier.filter((one) => !now.includes(one.batch))
     if (name !== undefined) sameIds.set(name, left)
     if (known !== undefined) {
       const { batch, running, side } = known
@@ -46,7 +50,7 @@ export function begin(
     if (name !== undefined) {
       sameIds.set(name, [{ batch, side, content, receivedMs, running: open > 0, answered: false }, ...left])
     }
-    insert(context, operation, batch, receivedMs, open)
+    insert(context, operation, { batch, receivedMs, open, retires: later })
     if (rows.isOlderServed) write.dropSums(batch)
     const older = open === 0 ? () => [] : write.olderOpen(batch, firstOpen(operation))
     return () => {
@@ -74,12 +78,18 @@ function newerThan(
   return newer.length > 0 || sent.some(({ isSuperseded }) => isSuperseded) ? newer : undefined
 }
 
+/** What a begun batch has besides its operation. */
+interface Begun {
+  readonly batch: number
+  readonly receivedMs: number
+  readonly open: number
+  readonly retires: readonly number[]
+}
+
 function insert(
   { instance, hasKey, ledger, write }: ChangeContext,
   operation: BeginOperation,
-  batch: number,
-  receivedMs: number,
-  open: number,
+  { batch, receivedMs, open, retires }: Begun,
 ): void {
   const { partner, owner, ids = null, content, payload, credentials, refused } = operation
   const row: SummedBatch = {
@@ -95,7 +105,15 @@ function insert(
     retired: 0,
     side: toSideCode(operation.side),
   }
-  write.insertBatch({ ...row, id: batch, sum: sumOfBatch(row), operation })
+  write.insertBatch({
+    ...row,
+    id: batch,
+    sum: sumOfBatch(row),
+    newcomer: operation.newcomer ? 1 : 0,
+    retires: retires.length > 0 ? JSON.stringify(retires) : null,
+    bytes: bytesOf(payload, operation.keys),
+    operation,
+  })
   const of = { batch, owner }
   write.seal('payload', of, payload)
   if (hasKey && credentials !== undefined && open > 0) {

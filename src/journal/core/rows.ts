@@ -35,6 +35,10 @@ export interface SettledBatch {
   readonly active: number
   /** A code of `side.ts`. */
   readonly side: number
+  /** 1 while its credentials were not accepted. */
+  readonly newcomer: number
+  /** The batches that it retires then; null: none. */
+  readonly retires: readonly number[] | null
 }
 
 /** An active record that is older than one of its key that is settled and supersedes it. */
@@ -81,6 +85,9 @@ export interface BatchRows {
 export interface InsertedBatch extends SummedBatch {
   readonly id: number
   readonly sum: number
+  readonly newcomer: number
+  readonly retires: string | null
+  readonly bytes: number
   readonly operation: BeginOperation
 }
 
@@ -107,6 +114,10 @@ export interface RowWriter {
   /** Encrypts bytes of a batch and writes them; credentials replace those that are there. */
   seal(place: SealedPlace, of: SealedFor, plain: Uint8Array): void
   retire(batches: readonly number[]): void
+  /** The credentials of a batch were accepted. */
+  accept(batch: number): void
+  /** Deletes a batch with all that is kept of it. */
+  forget(batch: number): void
   noteAnswered(batches: readonly number[]): void
   /** Settles open records of a batch, in order of their positions. */
   settle(batch: number, outcomes: readonly WrittenOutcome[]): void

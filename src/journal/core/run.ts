@@ -1,12 +1,14 @@
 import { AdapterError } from '../../errors.ts'
 import type {
   BeginOperation,
+  ForgetOperation,
   Operation,
   OperationResult,
   ReopenOperation,
   SettleOperation,
 } from '../store/operations.ts'
 import { begin } from './begin.ts'
+import { forget } from './forget.ts'
 import { reopen } from './reopen.ts'
 import type { BatchRows, BeginRows, ChangeContext, Later, SettleRows } from './rows.ts'
 import { settle } from './settle.ts'
@@ -15,7 +17,7 @@ import { settle } from './settle.ts'
 export type Run =
   | { readonly kind: 'begin'; readonly operations: readonly BeginOperation[] }
   | { readonly kind: 'settle'; readonly operations: readonly SettleOperation[] }
-  | { readonly kind: 'batch'; readonly operation: ReopenOperation }
+  | { readonly kind: 'batch'; readonly operation: ReopenOperation | ForgetOperation }
   | { readonly kind: 'note'; readonly batches: readonly number[] }
 
 /** A run with the rows that were read for it. */
@@ -26,8 +28,8 @@ export type ReadRun =
   | Extract<Run, { kind: 'note' }>
 
 /** Which records forbid a batch to be opened again. */
-export const standingFor = (operation: ReopenOperation): 'standing' | 'standingOnV3' =>
-  operation.beforeRelay ? 'standingOnV3' : 'standing'
+export const standingFor = (operation: ReopenOperation | ForgetOperation): 'standing' | 'standingOnV3' =>
+  operation.kind === 'reopen' && operation.beforeRelay ? 'standingOnV3' : 'standing'
 
 /**
  * Divides operations into runs: begins that follow each other read once, and so do settles. One that takes the place of another batch
@@ -65,7 +67,8 @@ export function makeChanges(context: ChangeContext, run: ReadRun): readonly Late
         throw new AdapterError('ADP_INTERNAL', 'Internal error: the rows of settles were read for others.')
       })
     case 'batch':
-      return [reopen(context, run.operation, run.rows)]
+      if (run.operation.kind === 'reopen') return [reopen(context, run.operation, run.rows)]
+      return [forget(context, run.operation, run.rows)].map((result) => () => result)
     case 'note':
       if (run.batches.length > 0) context.write.noteAnswered(run.batches)
       return [() => 'done']

@@ -64,6 +64,12 @@ export function settle(
   for (const [batch, { superseded }] of changes) {
     if (superseded.size > 0) write.supersede(batch, [...superseded])
   }
+  for (const [batch, { row, settled }] of changes) {
+    const isAccepted = [...settled.values()].some(({ state }) => state === stateCodes.confirmed)
+    if (row.newcomer === 0 || !isAccepted) continue
+    write.accept(batch)
+    if (row.retires !== null) write.retire(row.retires)
+  }
   for (const [batch, { row, settled, answers, open, active }] of changes) {
     if (open !== 0 || active !== 0) {
       write.addCounts(batch, open, active)

@@ -120,8 +120,10 @@ export function createCommitGroups(
       const unlocked = (rows.older(settles) ?? []).filter(
         ({ batch, state }) => state !== stateCodes.open && !rows.batches.has(batch) && !further.has(batch),
       )
-      if (unlocked.length > 0) {
-        for (const { batch } of unlocked) further.add(batch)
+      const retired = [...rows.batches.values()].flatMap(({ retires }) => retires ?? [])
+      const missing = [...unlocked.map(({ batch }) => batch), ...retired.filter((one) => !further.has(one))]
+      if (missing.length > 0) {
+        for (const batch of missing) further.add(batch)
         await client.query('rollback')
         continue
       }
@@ -160,7 +162,8 @@ function queueReads(queue: StatementQueue, run: Run, isOlderServed: () => boolea
     }
     case 'batch': {
       const { operation } = run
-      const read = readBatch(queue, operation.batch, operation.positions, standingFor(operation))
+      const wanted = operation.kind === 'reopen' ? operation.positions : []
+      const read = readBatch(queue, operation.batch, wanted, standingFor(operation))
       return () => ({ ...run, rows: read() })
     }
     case 'note':

@@ -9,7 +9,7 @@ import type {
   SettledBatch,
   SettleRows,
 } from '../core/rows.ts'
-import { type SameIds, toSameIds } from '../judge-arrival.ts'
+import { addSameIds, type SameIds, toNumbers, toSameIds } from '../judge-arrival.ts'
 import type { SummedBatch } from '../schema/row-sums.ts'
 import type { BeginOperation, SettleOperation } from '../store/operations.ts'
 import { byteArrays, numbers } from './literals.ts'
@@ -22,8 +22,15 @@ export function readBegin(
   queue: StatementQueue,
   operations: readonly BeginOperation[],
 ): Later<Omit<BeginRows, 'isOlderServed'>> {
-  const ids = operations.flatMap((one) => (one.ids === undefined ? [] : [one.ids]))
-  const same = ids.length === 0 ? () => [] : queue.add<BatchRow>('sameIds', byteArrays(ids))
+  const named = operations.flatMap(({ ids, content }) => (ids === undefined ? [] : [{ ids, content }]))
+  const same =
+    named.length === 0
+      ? () => []
+      : queue.add<BatchRow>(
+          'sameIds',
+          byteArrays(named.map(({ ids }) => ids)),
+          byteArrays(named.map(({ content }) => content)),
+        )
   const taken = queue.add<{ id: number; latest: number | null }>('numbers', String(operations.length))
   const [first] = operations
   const replaced =
@@ -36,9 +43,7 @@ export function readBegin(
     for (const row of same()) {
       const name = nameOf(row.owner_id, row.ids ?? new Uint8Array())
       if (!names.has(name)) continue
-      const known = sameIds.get(name)
-      if (known === undefined) sameIds.set(name, [toSameIds(row)])
-      else known.push(toSameIds(row))
+      addSameIds(sameIds, name, [toSameIds(row)])
     }
     const rows = taken()
     return {
@@ -68,6 +73,8 @@ export function readSettle(
     owner: number
     live: number
     side: number
+    newcomer: number
+    retires: string | null
   }>('lockSettled', numbers([...new Set([...operations.map(({ batch }) => batch), ...further])]))
   const notOpen = queue.add<{ batch: number; position: number; state: number | null; reason: string | null }>(
     'closed',
@@ -90,7 +97,15 @@ export function readSettle(
     }
     const rows = locked().map((row): [number, SettledBatch] => [
       row.id,
-      { partner: row.partner, ownerId: row.owner_id, owner: row.owner, active: row.live, side: row.side },
+      {
+        partner: row.partner,
+        ownerId: row.owner_id,
+        owner: row.owner,
+        active: row.live,
+        side: row.side,
+        newcomer: row.newcomer,
+        retires: toNumbers(row.retires),
+      },
     ])
     const all = found()
     const older: SettleRows['older'] = ({ length }) =>

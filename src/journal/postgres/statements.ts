@@ -8,6 +8,7 @@ import {
   intactRecord,
   OLDER_VERSION,
   sumOfRecord,
+  insertedBatchColumns,
   summedBatchColumns,
 } from '../schema/row-sums.ts'
 import { MARK_BYTES } from '../store/mark-hash.ts'
@@ -71,11 +72,11 @@ export const statements = {
   // An instance that takes this one for dead deletes the row, and so waits for the end of this transaction.
   instance: `(bigint) as
       select ${OLDER_VERSION} as older from journal_instances where id = $1 for key share`,
-  sameIds: `(bytea[]) as
+  sameIds: `(bytea[], bytea[]) as
       select b.id, ${BATCH.map((column) => `b.${column}`).join()}
-      from (select distinct unnest($1) as ids) as u
+      from (select distinct ids, content from unnest($1, $2) as u (ids, content)) as u
       cross join lateral (select * from journal_batches where ids = u.ids and retired = 0
-        order by id desc limit ${MAX_SAME_IDS}) as b
+        order by content = u.content desc, id desc limit ${MAX_SAME_IDS}) as b
       order by b.id desc`,
   // Taken before the rows are written, since encryption binds them.
   numbers: `(int) as
@@ -84,7 +85,7 @@ export const statements = {
       from generate_series(1, $1)`,
   // In the order that all take: an instance that takes a batch over waits until the settle is done, or came before.
   lockSettled: `(bigint[]) as
-      select id, partner, owner_id, owner, live, side from journal_batches where id = any($1)
+      select id, partner, owner_id, owner, live, side, newcomer, retires from journal_batches where id = any($1)
       order by id for no key update`,
   // The batches of records next to each other, and their first and last positions. Most are all open, which one step into the index shows.
   closed: `(bigint[], int[], int[]) as
@@ -121,9 +122,9 @@ export const statements = {
       from journal_records where batch = $1 order by position for no key update`,
   standing: standingOf(''),
   standingOnV3: standingOf(`and not ${isOnV2('n.batch')}`),
-  insertBatch: `(bigint, text, text, bytea, bytea, bigint, bigint, int, int, int, int, int, bigint) as
-      insert into journal_batches (id, ${BATCH.join()}) overriding system value
-      values ($1, ${BATCH.map((_, index) => `$${index + 2}`).join()})`,
+  insertBatch: `(bigint, text, text, bytea, bytea, bigint, bigint, int, int, int, int, int, bigint, int, text, bigint) as
+      insert into journal_batches (id, ${insertedBatchColumns.join()}) overriding system value
+      values ($1, ${insertedBatchColumns.map((_, index) => `$${index + 2}`).join()})`,
   payload: `(bigint, text, bytea) as ${insertSealed.payload}`,
   credentials: `(bigint, text, bytea) as ${insertSealed.credentials}`,
   answers: `(bigint, text, bytea) as ${insertSealed.answers}`,
@@ -137,6 +138,8 @@ export const statements = {
         left join unnest($4, $5) as f (position, reason) on f.position = p) as r`,
   retire: `(bigint[]) as
       update journal_batches set retired = 1, sum = ${changeOfBatch({ retired: '1' })} where id = any($1)`,
+  accept: `(bigint) as
+      update journal_batches set newcomer = 0, retires = null where id = $1`,
   noteAnswered: `(bigint[]) as
       update journal_batches set answered = 1, sum = ${changeOfBatch({ answered: '1' })}
       where id = any($1) and answered = 0`,

@@ -2,7 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import { endOfNeighbours, isConfirmed } from '../core/neighbours.ts'
 import type { RowWriter, WrittenOutcome } from '../core/rows.ts'
-import { DROP_SUMS, summedBatchColumns } from '../schema/row-sums.ts'
+import { DROP_SUMS, insertedBatchColumns } from '../schema/row-sums.ts'
+import { batchTables } from '../schema/tables.ts'
 import type { LedgerChanges } from '../store/ledger-changes.ts'
 import { encodeMarks } from '../store/mark-hash.ts'
 import type { BeginOperation } from '../store/operations.ts'
@@ -74,11 +75,11 @@ export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions):
   }
   return {
     insertBatch: (row) => {
-      const columns = summedBatchColumns.map((column) => {
+      const columns = insertedBatchColumns.map((column) => {
         const value = row[column]
         return value instanceof Uint8Array ? bytes(value) : literal(value)
       })
-      queue.add('insertBatch', String(row.id), ...columns, String(row.sum))
+      queue.add('insertBatch', String(row.id), ...columns)
       insertRecords(row.id, row.operation)
     },
     dropSums: (batch) => {
@@ -94,6 +95,13 @@ export function createRowWriter({ queue, key, hashKeys, nowMs }: WriterOptions):
     },
     retire: (batches) => {
       queue.add('retire', numbers(batches))
+    },
+    accept: (batch) => {
+      queue.add('accept', String(batch))
+    },
+    forget: (batch) => {
+      for (const [table, column] of batchTables)
+        queue.addText(`delete from ${table} where ${column} = ${batch}`)
     },
     noteAnswered: (batches) => {
       queue.add('noteAnswered', numbers(batches))

@@ -30,6 +30,7 @@ export const migrations: readonly Migration[] = [
   addSide,
   createEvidence,
   addMarks,
+  addNewcomers,
 ]
 
 const required = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull()
@@ -265,6 +266,17 @@ async function createRollout(db: Kysely<JournalTables>): Promise<void> {
 /** All batches from before were served by V3: 0. */
 async function addSide(db: Kysely<JournalTables>): Promise<void> {
   await db.schema.alterTable('journal_batches').addColumn('side', 'integer', counter).execute()
+}
+
+/** What is kept for clients whose credentials were never accepted. Batches from before count as theirs who were. */
+async function addNewcomers(db: Kysely<JournalTables>): Promise<void> {
+  const table = 'journal_batches'
+  await db.schema.alterTable(table).addColumn('newcomer', 'integer', counter).execute()
+  await db.schema.alterTable(table).addColumn('retires', 'text').execute()
+  await db.schema.alterTable(table).addColumn('bytes', 'bigint', counter).execute()
+  await sql`create index journal_batches_kept on journal_batches (owner_id, newcomer, bytes) where bytes > 0`.execute(
+    db,
+  )
 }
 
 /** What comparison has seen of partners (src/rollout/evidence). */

@@ -131,6 +131,9 @@ export const summedBatchColumns = [
   'side',
 ] as const
 
+/** The columns of a batch that is inserted, besides its number. */
+export const insertedBatchColumns = [...summedBatchColumns, 'sum', 'newcomer', 'retires', 'bytes'] as const
+
 /** The checksum of a batch: what never changes counts with its CRC. */
 export function sumOfBatch(row: SummedBatch): number {
   const { partner, owner_id: ownerId, ids, content, received_ms: receivedMs } = row

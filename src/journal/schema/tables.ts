@@ -30,6 +30,15 @@ export interface JournalTables extends RolloutTables {
   readonly journal_commits: CommitTable
 }
 
+/** The tables with the rows of a batch, and the column of its number; the batch itself is the last. */
+export const batchTables = [
+  ['journal_payloads', 'batch'],
+  ['journal_credentials', 'batch'],
+  ['journal_answers', 'batch'],
+  ['journal_records', 'batch'],
+  ['journal_batches', 'id'],
+] as const
+
 /** Groups that were committed: the number is the sum over slots, since those that commit at the same time change different rows. */
 interface CommitTable {
   readonly slot: number
@@ -70,6 +79,12 @@ interface BatchTable {
   readonly retired: number
   /** A code of `side.ts`. */
   readonly side: number
+  /** 1 while neither V3 nor V2 has accepted the credentials that it came with. */
+  readonly newcomer: Generated<number>
+  /** The batches that it retires once they are accepted: numbers in a JSON array; null: none. */
+  readonly retires: string | null
+  /** Of its request, before it is compressed, with some for each record; 0: it is deleted. */
+  readonly bytes: Generated<number>
   /** A checksum of the others (row-sums.ts); null in a row of a version that kept none. */
   readonly sum: number | null
 }

@@ -10,7 +10,7 @@ import type {
 import { nameOf } from '../core/begin.ts'
 import { settledNeighbours, supersedingNeighbours } from '../core/neighbours.ts'
 import { stateCodes } from '../lifecycle.ts'
-import { toSameIds } from '../judge-arrival.ts'
+import { addSameIds, type SameIds, toNumbers, toSameIds } from '../judge-arrival.ts'
 import { sideCodes } from '../side.ts'
 import type { SummedBatch } from '../schema/row-sums.ts'
 import type { BeginOperation, SettleOperation } from '../store/operations.ts'
@@ -25,14 +25,12 @@ export function readBegin(
   operations: readonly BeginOperation[],
   isOlderServed: boolean,
 ): BeginRows {
-  const sameIds: BeginRows['sameIds'] = new Map(
-    operations.flatMap(({ owner, ids }) => {
-      const rows = ids === undefined ? [] : on.sameIds.all(ids, owner)
-      return ids === undefined || rows.length === 0
-        ? []
-        : [[nameOf(owner, ids), rows.map((row) => toSameIds(row as unknown as BatchRow))]]
-    }),
-  )
+  const sameIds = new Map<string, SameIds[]>()
+  for (const { owner, ids, content } of operations) {
+    if (ids === undefined) continue
+    const found = on.sameIds.all(ids, owner, content).map((row) => toSameIds(row as unknown as BatchRow))
+    if (found.length > 0) addSameIds(sameIds, nameOf(owner, ids), found)
+  }
   const [newest = 0, latestMs = 0] = on.newestBatch.get() as unknown as readonly number[]
   const numbers = operations.map((_, index) => newest + 1 + index)
   const instead = operations[0]?.instead
@@ -113,10 +111,11 @@ function addBatch(
   to: number,
 ): number {
   const row = on.settledBatch.get(batch, from, to, batch) as unknown as
-    [string, string, number, number, number, number] | undefined
+    [string, string, number, number, number, number, string | null, number] | undefined
   if (row === undefined) return 0
-  const [partner, ownerId, owner, active, side, open] = row
-  if (!batches.has(batch)) batches.set(batch, { partner, ownerId, owner, active, side })
+  const [partner, ownerId, owner, active, side, newcomer, retires, open] = row
+  if (!batches.has(batch))
+    batches.set(batch, { partner, ownerId, owner, active, side, newcomer, retires: toNumbers(retires) })
   return open
 }
 

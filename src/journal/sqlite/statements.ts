@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 
 import { standingStates, stateCodes, supersedableCodes } from '../lifecycle.ts'
+import { batchTables } from '../schema/tables.ts'
 import { MAX_SAME_IDS } from '../judge-arrival.ts'
 import { isOnV2 } from '../side.ts'
 import { confirm, isIn, isOpen, reopen, supersede } from '../schema/record-sql.ts'
@@ -11,6 +12,7 @@ import {
   intactRecord,
   OLDER_VERSION,
   sumOfRecord,
+  insertedBatchColumns as INSERTED_COLUMNS,
   summedBatchColumns,
 } from '../schema/row-sums.ts'
 import { MARK_BYTES } from '../store/mark-hash.ts'
@@ -61,7 +63,7 @@ export function prepareStatements(database: DatabaseSync) {
     instance: one(`select ${OLDER_VERSION} as older from journal_instances where id = ?`),
     sameIds: one(
       `select id, ${BATCH} from journal_batches where ids = ? and owner_id = ? and retired = 0
-       order by id desc limit ${MAX_SAME_IDS}`,
+       order by content = ? desc, id desc limit ${MAX_SAME_IDS}`,
     ),
     newestBatch: rows(
       `select coalesce((select seq from sqlite_sequence where name = 'journal_batches'), 0),
@@ -69,7 +71,7 @@ export function prepareStatements(database: DatabaseSync) {
     ),
     batch: one(`select ${BATCH} from journal_batches where id = ?`),
     settledBatch: rows(
-      `select partner, owner_id, owner, live, side, (
+      `select partner, owner_id, owner, live, side, newcomer, retires, (
          select count(*) from journal_records where batch = ? and position between ? and ? and ${isOpen()})
        from journal_batches where id = ?`,
     ),
@@ -99,7 +101,7 @@ export function prepareStatements(database: DatabaseSync) {
        and ${isOpen('o.')} and (o.batch, o.position) < (?, ?) ${NEWEST}`,
     ),
     insertBatch: one(
-      `insert into journal_batches (id, ${BATCH}) values (?, ${BATCH.replaceAll(/\w+/g, '?')})`,
+      `insert into journal_batches (id, ${INSERTED_COLUMNS.join()}) values (?, ${INSERTED_COLUMNS.map(() => '?').join()})`,
     ),
     payload: one('insert into journal_payloads (batch, key_id, body) values (?, ?, ?)'),
     credentials: one(`insert into journal_credentials (batch, key_id, body) values (?, ?, ?) ${put}`),
@@ -123,6 +125,8 @@ export function prepareStatements(database: DatabaseSync) {
     retire: one(
       `update journal_batches set retired = 1, sum = ${changeOfBatch({ retired: '1' })} where id = ?`,
     ),
+    accept: one('update journal_batches set newcomer = 0, retires = null where id = ?'),
+    forget: batchTables.map(([table, column]) => one(`delete from ${table} where ${column} = ?`)),
     noteAnswered: one(
       `update journal_batches set answered = 1, sum = ${changeOfBatch({ answered: '1' })}
        where id in (select value from json_each(?)) and answered = 0`,

@@ -1,6 +1,6 @@
 import { endOfNeighbours, isConfirmed } from '../core/neighbours.ts'
 import type { RowWriter, WrittenOutcome } from '../core/rows.ts'
-import { summedBatchColumns } from '../schema/row-sums.ts'
+import { insertedBatchColumns } from '../schema/row-sums.ts'
 import { KEY_BYTES } from '../store/hash-key.ts'
 import { encodeMarks } from '../store/mark-hash.ts'
 import type { BeginOperation, Three } from '../store/operations.ts'
@@ -39,7 +39,7 @@ export function createRowWriter({ on, key, hashKeys, nowMs }: WriterOptions): Ro
   }
   return {
     insertBatch: (row) => {
-      on.insertBatch.run(row.id, ...summedBatchColumns.map((column) => row[column]), row.sum)
+      on.insertBatch.run(row.id, ...insertedBatchColumns.map((column) => row[column]))
       insertRecords(row.id, row.operation)
     },
     dropSums: (batch) => {
@@ -51,6 +51,12 @@ export function createRowWriter({ on, key, hashKeys, nowMs }: WriterOptions): Ro
     },
     retire: (batches) => {
       for (const batch of batches) on.retire.run(batch)
+    },
+    accept: (batch) => {
+      on.accept.run(batch)
+    },
+    forget: (batch) => {
+      for (const statement of on.forget) statement.run(batch)
     },
     noteAnswered: (batches) => {
       on.noteAnswered.run(JSON.stringify(batches))

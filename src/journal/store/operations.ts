@@ -27,6 +27,7 @@ export interface BeginOperation {
   readonly receivedMs: number
   readonly payload: Uint8Array
   readonly credentials: string | undefined
+  readonly newcomer: boolean
   readonly keys: readonly string[]
   /** Records that are refused from the start. */
   readonly refused: OutcomeColumns
@@ -52,6 +53,14 @@ export interface ReopenOperation {
   readonly beforeRelay: boolean
 }
 
+/** `forget` as a store runs it. */
+export interface ForgetOperation {
+  readonly kind: 'forget'
+  readonly batch: number
+  readonly open: number
+  readonly lease: number
+}
+
 /** Notes batches whose replies were written out whole. */
 export interface AnsweredOperation {
   readonly kind: 'answered'
@@ -65,7 +74,7 @@ export interface ProbeOperation {
 
 /** One change of the journal. Those that wait together are made in one transaction. */
 export type Operation =
-  BeginOperation | SettleOperation | ReopenOperation | AnsweredOperation | ProbeOperation
+  BeginOperation | SettleOperation | ForgetOperation | ReopenOperation | AnsweredOperation | ProbeOperation
 
 /** What a `begin` found. `after`: position, batch and position of the nearest older open record, in threes. */
 export type CommittedBegin =
@@ -133,7 +142,8 @@ export function toBegin(batch: NewBatch): BeginOperation {
     if (record.refused !== undefined) refused.push({ position, state: 'refused', ...record.refused })
     return record.key
   })
-  const { side, instead, resendOf, partner, owner, ids, content, payload, credentials } = batch
+  const { side, instead, resendOf, partner, owner, ids, content, payload, credentials, newcomer = false } =
+    batch
   const receivedMs = Math.round(batch.receivedMs)
   return {
     kind: 'begin',
@@ -147,6 +157,7 @@ export function toBegin(batch: NewBatch): BeginOperation {
     receivedMs,
     payload,
     credentials,
+    newcomer,
     keys,
     refused: toColumns(refused),
   }

@@ -11,7 +11,7 @@ import { hadKeptReply, outcomesOf, type RelayEnd } from './relayed-outcomes.ts'
 /** The parts of the context that a write for V2 needs. */
 export type RelayContext = Pick<
   WriteContext,
-  'journal' | 'predecessors' | 'active' | 'clock' | 'upstream' | 'newId' | 'verdicts' | 'events'
+  'journal' | 'predecessors' | 'active' | 'clock' | 'upstream' | 'newId' | 'verdicts' | 'events' | 'queueKeys'
 >
 
 /** A write that V2 is about to be sent. */
@@ -110,7 +110,7 @@ function ignoreUnavailable(cause: unknown): undefined {
 }
 
 async function toNewBatch(
-  { upstream, newId }: RelayContext,
+  { upstream, newId, queueKeys }: RelayContext,
   { client, write, receivedMs, known, resendOf, slices }: RelayedRequest,
 ): Promise<NewBatch> {
   const { partner, owner } = client
@@ -128,6 +128,7 @@ async function toNewBatch(
     receivedMs,
     payload: NOTHING,
     credentials: undefined,
+    newcomer: !queueKeys.of(client).isAccepted(),
     records: own.map((key, position) => ({ key: key ?? unread(position) })),
   }
 }
@@ -146,8 +147,13 @@ function open(
   const positions = Array.from({ length: each ?? 1 }, (_, position) => position)
   const claim = active.claim(batch, positions, positions.length, begun.lease)
   const settle = async (end: RelayEnd): Promise<void> => {
-    const outcomes = outcomesOf(end, write.kind, each)
     try {
+      if (end.kind === 'answered' && (end.reply.status === 401 || end.reply.status === 403)) {
+        await journal.forget(batch, positions.length, begun.lease)
+        predecessors.settled(batch, positions)
+        return
+      }
+      const outcomes = outcomesOf(end, write.kind, each)
       await journal.settle(batch, outcomes, begun.lease)
       predecessors.settled(batch, positions)
       if (outcomes.some(hadKeptReply)) verdicts.accept(batch, client.identity)
