@@ -14,6 +14,7 @@ import {
   replayBatch,
   replayOnV2,
   waitForOlder,
+  watchGiveWay,
   type WriteRequest,
 } from '../writes/index.ts'
 import { readPaced } from '../writes/write-session.ts'
@@ -150,12 +151,15 @@ async function mayBeSent(
   const readers = { v3: toV3Reader(context, exchange), v2: createV2MarkReader(v2, path, client.client) }
   const deadlineMs = context.clock.nowMs() + partner.budgetMs
   let isSent = false
+  const giveWay = watchGiveWay(context, relayed.batch, context.queueKeys.of(client))
   try {
     const waited = waitForOlder(context, relayed.batch, keys, { partner, readers, deadlineMs })
-    const inTime = await Promise.race([waited, relayed.lost()])
+    const gaveWay = giveWay === undefined ? [] : [giveWay.due.then(() => false)]
+    const inTime = await Promise.race([waited, relayed.lost(), ...gaveWay])
     isSent = inTime && !response.destroyed
     if (!inTime) throw stillUnsettled()
   } finally {
+    giveWay?.stop()
     if (!isSent) await relayed.ended({ kind: 'notSent' })
   }
   return isSent

@@ -25,6 +25,8 @@ export interface Deadline {
     first: NotApplied,
     post: (onOutcome: (outcome: Outcome | NotApplied) => void) => void,
   ): Promise<Outcome | NotApplied>
+  /** Sends nothing any more: what has not left is not applied. What has left goes on. */
+  withdraw(): void
   /** The time that is left, ms. */
   leftMs(): number
   /** The longest time that a call waited for the rate limit so far, ms. */
@@ -57,6 +59,7 @@ export function openDeadline({
   const free: number[] = []
   const deadlineMs = clock.nowMs() + budgetMs
   let spent = false
+  const withdrawn = new AbortController()
   let queuedMs = 0
   // An upstream that took no connection through all tries of one record costs the others no more waiting.
   let unreachable = false
@@ -79,7 +82,7 @@ export function openDeadline({
     (limit: RateLimit): Deadline['send'] =>
     (dispatch, body, reader, onOutcome) => {
       const ownDeadlineMs = limit.nowMs() + deadlineMs - clock.nowMs()
-      void limit.acquire('write', ownDeadlineMs, queueKey).then((admission) => {
+      void limit.acquire('write', ownDeadlineMs, queueKey, withdrawn.signal).then((admission) => {
         queuedMs = Math.max(queuedMs, admission.waitedMs)
         if (admission.admitted) {
           sendNow(dispatch, body, reader, onOutcome)
@@ -100,14 +103,24 @@ export function openDeadline({
         const waitMs = retryWaitMs(last, attempt)
         if (waitMs === undefined && last.reason === 'notConnected') unreachable = true
         const hopeless = last.reason === 'notConnected' && unreachable
-        if (waitMs === undefined || hopeless || clock.nowMs() + waitMs >= deadlineMs) return last
+        const isOver = withdrawn.signal.aborted || clock.nowMs() + (waitMs ?? 0) >= deadlineMs
+        if (waitMs === undefined || hopeless || isOver) return last
         // The limit is the key's: while it is paused, no call with this key can succeed.
         if (last.reason === 'throttled' && rateLimit !== undefined) rateLimit.pauseFor(waitMs)
-        else await new Promise<void>((resolve) => clock.after(waitMs, resolve))
+        else
+          await new Promise<void>((resolve) => {
+            clock.after(waitMs, resolve)
+            withdrawn.signal.addEventListener('abort', () => resolve(), { once: true })
+          })
         const outcome = await new Promise<Outcome | NotApplied>(post)
         if (!isNotApplied(outcome)) return outcome
         last = outcome
       }
+    },
+    withdraw: () => {
+      spent = true
+      withdrawn.abort()
+      for (const handler of inFlight) if (handler?.hasLeft() === false) handler.expire()
     },
     leftMs: () => deadlineMs - clock.nowMs(),
     queuedMs: () => queuedMs,

@@ -33,6 +33,7 @@ const LARGE_REPLY_BYTES = 32_768
 
 /** The part of a call that a budget can end. */
 export interface Expirable {
+  hasLeft(): boolean
   expire(): void
 }
 
@@ -79,6 +80,10 @@ export class PostHandler<Outcome> implements ConnectionUser, Expirable {
 
   isDone(): boolean {
     return this.done
+  }
+
+  hasLeft(): boolean {
+    return this.controller !== undefined
   }
 
   /** Stops waiting because the deadline has passed: unknown once the request has left, not applied before. */

@@ -64,7 +64,7 @@ const MANY = 1_000
  */
 export async function runRecords(
   context: RunContext,
-  session: Pick<WriteSession, 'postRecords' | 'budgetMs'>,
+  session: Pick<WriteSession, 'postRecords' | 'budgetMs' | 'withdrawn'>,
   run: Run,
   onSettled: OnSettled,
 ): Promise<RunEnd> {
@@ -140,7 +140,7 @@ export function inOrder(positions: Iterable<number>): number[] {
 
 async function postAndSettle(
   context: RunContext,
-  session: Pick<WriteSession, 'postRecords' | 'budgetMs'>,
+  session: Pick<WriteSession, 'postRecords' | 'budgetMs' | 'withdrawn'>,
   run: Run,
   positions: readonly number[],
   claim: Claim,
@@ -150,7 +150,7 @@ async function postAndSettle(
   const { batch, lease, plan, clientWaits, receivedMs } = run
   const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
   const settler = createSettler(context, { batch, lease, count: positions.length }, claim, onSettled)
-  const tasks = toTasks(context, run, positions, claim, settler, session.budgetMs)
+  const tasks = toTasks(context, run, positions, claim, settler, session)
   const permission: Permission = {
     // Recovery takes records whose outcome could not be stored.
     maySend: () => journal.lease() === lease && !settler.hasFailed(),
@@ -193,10 +193,11 @@ function toTasks(
   positions: readonly number[],
   claim: Claim,
   settler: Settler,
-  budgetMs: number,
+  { budgetMs, withdrawn }: Pick<WriteSession, 'budgetMs' | 'withdrawn'>,
 ): WriteTask[] {
   const tasks: WriteTask[] = []
   const readAll = isReadBackFirst(context)
+  const gaveWay = withdrawn.then(() => false)
   // Records of one key share one list: only the oldest of them waits for it.
   const waits = new Map<readonly RecordRef[], Promise<boolean>>()
   const last = new Map<string, number>()
@@ -208,7 +209,7 @@ function toTasks(
     let ready = older === undefined ? undefined : waits.get(older)
     if (ready === undefined && older !== undefined && older.length > 0) {
       const ended = context.predecessors.untilFirst({ batch, position }, older, budgetMs)
-      ready = Promise.race([ended, claim.lost()])
+      ready = Promise.race([ended, claim.lost(), gaveWay])
       waits.set(older, ready)
     }
     const before = last.get(key)

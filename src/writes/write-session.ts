@@ -4,6 +4,7 @@ import type { RateLimit, QueueKey } from '../upstream/index.ts'
 import type { PostOutcome, ReadOutcome, UpstreamError, V3Credentials, V3Writes } from '../v3/index.ts'
 import type { WriteContext } from './context.ts'
 import type { Authorisation } from '../partners/partner.ts'
+import { watchGiveWay } from './give-way.ts'
 import { createReadBack, type ReadBackParts } from './read-back.ts'
 import { isDenial } from './denial.ts'
 import {
@@ -29,6 +30,8 @@ export interface WriteSession {
     onOutcome: OnOutcome,
     permission: Permission,
   ): Promise<UpstreamError | AdapterError | undefined>
+  /** Resolves once nothing is sent any more, since newer records waited for these and their credentials were not accepted. */
+  readonly withdrawn: Promise<void>
   /** True once the service denied the credentials to one of the calls, reads included. */
   denied(): boolean
   /** The longest time that a call stood in the throttle's queue so far, ms. */
@@ -88,6 +91,10 @@ export function openWriteSession(
     denied = true
     if (error.status === 401 && renew === undefined) context.accepted.deny(authorisation)
   }
+  let withdraw = (): void => undefined
+  const withdrawn = new Promise<void>((resolve) => {
+    withdraw = resolve
+  })
   const queued = (): number => Math.max(queuedMs, current?.queuedMs() ?? 0)
   const sendWith = async (
     credentials: V3Credentials,
@@ -104,6 +111,12 @@ export function openWriteSession(
       queueKey,
     })
     current = writes
+    // Recovery finishes what may have been sent: newer records wait for that.
+    const giveWay = background === undefined ? watchGiveWay(context, batch, queueKey) : undefined
+    void giveWay?.due.then(() => {
+      writes.withdraw()
+      withdraw()
+    })
     try {
       const readBack = createReadBack({
         read: async (query) =>
@@ -133,6 +146,7 @@ export function openWriteSession(
       if (denial !== undefined) noteDenial(denial)
       return denial
     } finally {
+      giveWay?.stop()
       queuedMs = queued()
       current = undefined
       writes.close()
@@ -147,6 +161,7 @@ export function openWriteSession(
       const renewed = await renew().catch(toAdapterError)
       return renewed instanceof AdapterError ? renewed : sendWith(renewed, tasks, onOutcome, permission)
     },
+    withdrawn,
     denied: () => denied,
     queuedMs: () => Math.round(queued()),
     timing: () => (rateLimit === undefined ? undefined : `queue;dur=${Math.round(queued())}`),

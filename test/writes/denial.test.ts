@@ -41,6 +41,7 @@ async function deny(cause: UpstreamError | AdapterError, hasLeft: boolean, own: 
   const session: WriteSession = {
     partner: 'acme',
     budgetMs: 0,
+    withdrawn: new Promise(() => undefined),
     postRecords: () => Promise.resolve(cause),
     denied: () => true,
     queuedMs: () => 0,

@@ -20,6 +20,7 @@ const outcomes = {
 const neverAgain: Omit<V3Writes, 'post'> = {
   repost: (_body, first) => Promise.resolve(first),
   atATime: undefined,
+  withdraw: () => undefined,
   leftMs: () => 1_000,
   queuedMs: () => 0,
   close: () => undefined,

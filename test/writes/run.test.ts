@@ -36,8 +36,9 @@ async function run(own: Partial<Journal>, beforeEach: (position: number) => void
     nowMs: () => 0,
     slicing: createSlicing(),
   }
-  const session: Pick<WriteSession, 'postRecords' | 'budgetMs'> = {
+  const session: Pick<WriteSession, 'postRecords' | 'budgetMs' | 'withdrawn'> = {
     budgetMs: 0,
+    withdrawn: new Promise<void>(() => undefined),
     postRecords: async (tasks, onOutcome, permission) => {
       for (const { position } of tasks) {
         beforeEach(position)

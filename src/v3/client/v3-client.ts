@@ -49,6 +49,8 @@ export interface V3Writes {
   repost(body: string, first: NotApplied): Promise<PostOutcome>
   /** How many posts fill the batches under way; undefined: posts go one by one, as many as the partner wants. */
   readonly atATime: number | undefined
+  /** Sends nothing any more: what has not left is `notApplied`. */
+  withdraw(): void
   /** The time that is left of the budget, ms. */
   leftMs(): number
   /** The longest time that a call waited for the rate limit so far, ms. */
@@ -165,6 +167,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
           deadline.repeat<PostOutcome>(first, (onOutcome) => {
             post(body, onOutcome)
           }),
+        withdraw: () => deadline.withdraw(),
         leftMs: () => deadline.leftMs(),
         queuedMs: () => deadline.queuedMs(),
         close: () => deadline.close(),

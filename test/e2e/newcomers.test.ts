@@ -1,0 +1,154 @@
+import { DatabaseSync } from 'node:sqlite'
+
+import { describe, expect, it } from 'vitest'
+
+import {
+  batchOf,
+  batchPath,
+  failuresOf,
+  flatRecord,
+  flatRecords,
+  readBatchReply,
+} from '../support/batch-request.ts'
+import { type Answer, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { type Adapter, onePartner, type Reply, startAdapter } from '../support/start-adapter.ts'
+import { journalFile, type JournalSection } from './support/journal-file.ts'
+
+const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+/** Tokens with the same claims: of one client, as far as the adapter sees. */
+const tokenOf = (signature: string): string =>
+  `Bearer ${encode({ alg: 'RS256' })}.${encode({ iss: 'https://sts.test', client_id: 'app' })}.${signature}`
+const [genuine, forged] = [tokenOf('Z2Vu'), tokenOf('Zm9y')]
+const denied = replyWith(401, { statusCode: 401, message: 'Wrong token.' })
+const created = { status: 201, codes: 'record' }
+
+const post = (
+  adapter: Adapter,
+  { headers, body }: ReturnType<typeof batchOf>,
+  Authorization = genuine,
+): Promise<Reply> => adapter.request('POST', batchPath, { headers: { ...headers, Authorization }, body })
+
+/** A service that knows forged tokens. */
+const verifying =
+  (forgedAnswer: Answer, answer: Answer = echoRecord): Answer =>
+  (seen, response) =>
+    (seen.headers.authorization === forged ? forgedAnswer : answer)(seen, response)
+
+function rowsIn({ url }: JournalSection): unknown {
+  const database = new DatabaseSync(url.slice('sqlite:'.length), { readOnly: true })
+  const tables = [
+    'journal_batches',
+    'journal_records',
+    'journal_payloads',
+    'journal_credentials',
+    'journal_answers',
+  ]
+  const rows = tables.map((table) => database.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.['n'])
+  database.close()
+  return rows
+}
+
+describe('product 3: a request whose credentials are denied', () => {
+  it.each([401, 403])('leaves nothing on the disk where V3 answers %i', async (status) => {
+    const upstream = await startUpstream(replyWith(status, { statusCode: status, message: 'No.' }))
+    const journal = journalFile({ encrypted: true })
+    const adapter = await startAdapter(upstream.url, { journal })
+    for (let count = 0; count < 3; count += 1)
+      expect((await post(adapter, batchOf([...flatRecords(20), '{"a"']))).status).toBe(status)
+    expect(rowsIn(journal)).toEqual([0, 0, 0, 0, 0])
+    expect((await adapter.request('GET', '/metrics')).text).toMatch(
+      /journal_records\{[^}]*state="refused"[^}]*\} 63\n/,
+    )
+  })
+
+  it.each([401, 403])('leaves nothing on the disk where V2 answers %i', async (status) => {
+    const upstream = await startUpstream(replyWith(status, { statusCode: status, message: 'No.' }))
+    const journal = journalFile()
+    const v2 = { baseUrl: upstream.url }
+    const adapter = await startAdapter(upstream.url, { ...onePartner({ stage: 'shadow' }), journal, v2 })
+    expect((await post(adapter, batchOf(flatRecords(20)))).status).toBe(status)
+    await expect.poll(() => rowsIn(journal)).toEqual([0, 0, 0, 0, 0])
+  })
+
+  it('retires no stored answer of the client whose claims and ids it has', async () => {
+    const upstream = await startUpstream(verifying(denied))
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const first = batchOf([flatRecord(1, { Comment: 'first' })], { batch: 'same' })
+    const reply = await post(adapter, first)
+    const other = batchOf([flatRecord(1, { Comment: 'other' })], { batch: 'same' })
+    expect((await post(adapter, other, forged)).status).toBe(401)
+    const posted = (): number => upstream.seen.filter(({ body }) => body.includes('first')).length
+    expect((await post(adapter, first)).text).toBe(reply.text)
+    expect(posted()).toBe(1)
+    // The client itself may go on, and back, as it could before.
+    expect(failuresOf(readBatchReply(await post(adapter, other)))).toEqual([created])
+    expect(failuresOf(readBatchReply(await post(adapter, first)))).toEqual([created])
+    expect(posted()).toBe(2)
+  })
+
+  it('is sent as a new batch where it comes again with credentials that are accepted', async () => {
+    const upstream = await startUpstream(verifying(denied))
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const batch = batchOf(flatRecords(3))
+    expect((await post(adapter, batch, forged)).status).toBe(401)
+    expect(failuresOf(readBatchReply(await post(adapter, batch)))).toEqual([created, created, created])
+  })
+
+  it('gives the same batch of an accepted client its own answer, though that one waited for it', async () => {
+    const upstream = await startUpstream(
+      verifying((seen, response) => void setTimeout(() => void denied(seen, response), 500)),
+    )
+    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    expect((await post(adapter, batchOf(flatRecords(1)))).status).toBe(200)
+    const batch = batchOf(flatRecords(3), { batch: 'same' })
+    const wrong = post(adapter, batch, forged)
+    await upstream.arrived(2)
+    const right = await post(adapter, batch)
+    expect((await wrong).status).toBe(401)
+    expect(failuresOf(readBatchReply(right))).toEqual([created, created, created])
+  })
+})
+
+describe('product 3: records of a client that was not accepted', () => {
+  const partner = onePartner({ v3: { budgetMs: 20_000 } })
+  const mark = (Comment: string) => batchOf([flatRecord(1, { Comment })])
+  const repeated = Array.from({ length: 50 }, (_, index) => flatRecord(1, { Comment: `forged ${index}` }))
+
+  it('keep newer ones of their learner and event waiting for seconds, and are not sent then', async () => {
+    const throttled: Answer = (seen, response) => {
+      response.setHeader('Retry-After', '1')
+      return replyWith(429, '')(seen, response)
+    }
+    const upstream = await startUpstream(verifying(throttled))
+    const adapter = await startAdapter(upstream.url, { ...partner, journal: journalFile() })
+    expect((await post(adapter, batchOf([flatRecord(2)]))).status).toBe(200)
+    const older = [post(adapter, batchOf(repeated), forged), post(adapter, batchOf(repeated), forged)]
+    await upstream.arrived(2)
+    expect(failuresOf(readBatchReply(await post(adapter, mark('newer'))))).toEqual([created])
+    const before = upstream.seen.findIndex(({ body }) => body.includes('newer'))
+    expect(before).toBeLessThan(12)
+    for (const reply of await Promise.all(older))
+      expect(new Set(readBatchReply(reply).map(({ status }) => status))).toEqual(new Set([503]))
+    expect(upstream.seen.length).toBe(before + 1)
+  })
+
+  it('are waited for once they have left, however long that takes', async () => {
+    const upstream = await startUpstream(
+      verifying((seen, response) => void setTimeout(() => void echoRecord(seen, response), 5_000)),
+    )
+    const adapter = await startAdapter(upstream.url, { ...partner, journal: journalFile() })
+    expect((await post(adapter, batchOf([flatRecord(2)]))).status).toBe(200)
+    const older = post(adapter, mark('older'), forged)
+    await upstream.arrived(2)
+    const newer = post(adapter, mark('newer'))
+    const early = await Promise.race([newer, older.then(() => 'waits')])
+    expect(early).toBe('waits')
+    for (const reply of [await older, await newer])
+      expect(failuresOf(readBatchReply(reply))).toEqual([created])
+    expect(upstream.seen.map(({ body }) => /older|newer/.exec(body)?.[0])).toEqual([
+      undefined,
+      'older',
+      'newer',
+    ])
+  })
+})
