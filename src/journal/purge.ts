@@ -116,10 +116,11 @@ const unaccepted = (db: Kysely<JournalTables>, beforeMs: number): Found =>
     .where('bytes', '>', 0)
     .where('newcomer', '=', 1)
     .where('open', '=', 0)
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('journal_records')
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('journal_records')
             .select('position')
             .whereRef('batch', '=', 'journal_batches.id')
             .where('state', '<>', stateCodes.refused),
