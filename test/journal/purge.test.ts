@@ -157,3 +157,21 @@ it('deletes nothing because the wall clock was ahead when the process started', 
   await passHours(clock, next, 3)
   expect(await next.journal.load(batch)).toMatchObject({ records: [{ answer: 'answer 0' }] })
 })
+
+it('forgets after an hour what was refused under credentials that were never accepted, and nothing else of them', async () => {
+  const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
+  const resend = { position: 0, state: 'refused', answer: 'later', retry: 'resend' } as const
+  const beginAs = (key: string, newcomer: boolean) => beginNew(journal, { ...batchOf([key]), newcomer })
+  const [refused, open, unknown, known] = [
+    await beginAs('a', true),
+    await beginAs('b', true),
+    await beginAs('c', true),
+    await beginAs('d', false),
+  ]
+  for (const batch of [refused, known]) await journal.settle(batch, [resend])
+  await journal.settle(unknown, [{ position: 0, state: 'unknown', answer: undefined, retry: START_MS }])
+  expect(await purge(store, retention, START_MS + 3_600_000)).toMatchObject({ batches: 0 })
+  expect(await purge(store, retention, START_MS + 3_600_001)).toMatchObject({ batches: 1 })
+  expect(await journal.load(refused)).toBeUndefined()
+  for (const batch of [open, unknown, known]) expect(await journal.load(batch)).toBeDefined()
+})
