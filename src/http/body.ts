@@ -3,13 +3,14 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 
 import { AdapterError } from '../errors.ts'
 import { formatBytes } from './format-bytes.ts'
+import { encodingOf } from './media-type.ts'
 import { Pieces } from './pieces.ts'
 import type { Slices } from './slices.ts'
 
 export interface BodyOptions {
   /** Bytes of the body after decompression. */
   readonly maxBytes: number
-  /** The request's `Content-Encoding`; undefined or `identity` for none (RFC 9110 8.4). */
+  /** The request's `Content-Encoding`; undefined, `identity` or the name of a charset for none (RFC 9110 8.4). */
   readonly contentEncoding: string | undefined
   /** The request's `Content-Length`, so that a body that is too large is refused before it is read. */
   readonly contentLength?: string | undefined
@@ -77,6 +78,8 @@ function decompressorFor(contentEncoding: string | undefined): Transform | undef
   if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip()
   if (encoding === 'deflate') return createInflate()
   if (encoding === 'br') return createBrotliDecompress()
+  // Some clients name their charset here (batch-wire F29): the bytes are as they are.
+  if (encodingOf(encoding) !== undefined) return undefined
   throw new AdapterError('ADP_CONTENT_ENCODING', 'Content-Encoding must be gzip, deflate, br or none.')
 }
 

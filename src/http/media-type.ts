@@ -4,7 +4,7 @@ import { AdapterError } from '../errors.ts'
 export interface MediaType {
   readonly type: string
   /** In the order of the text; a name may occur twice, the caller decides what that means. */
-  readonly parameters: readonly (readonly [name: string, value: string])[]
+  readonly parameters: readonly (readonly [name: string, value: string, isQuoted: boolean])[]
 }
 
 const TOKEN = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+/y
@@ -33,7 +33,7 @@ export function parseMediaType(text: string): MediaType {
   if (slash) at += 1
   const sub = slash ? take(TOKEN) : ''
   if (main === '' || sub === '') throw malformed('is not of the form type/subtype')
-  const parameters: [string, string][] = []
+  const parameters: [string, string, boolean][] = []
   for (;;) {
     take(BLANK)
     if (at === text.length) break
@@ -49,9 +49,9 @@ export function parseMediaType(text: string): MediaType {
     if (text[at] === '"') {
       const quoted = readQuoted(text, at)
       at = quoted.end
-      parameters.push([name, quoted.value])
+      parameters.push([name, quoted.value, true])
     } else {
-      parameters.push([name, take(BARE_VALUE)])
+      parameters.push([name, take(BARE_VALUE), false])
     }
   }
   return { type: `${main}/${sub}`.toLowerCase(), parameters }
@@ -60,6 +60,15 @@ export function parseMediaType(text: string): MediaType {
 /** The first value of a parameter, or undefined. `name` in lower case. */
 export function parameterOf(media: MediaType, name: string): string | undefined {
   return media.parameters.find(([own]) => own === name)?.[1]
+}
+
+/** The name in the WHATWG encoding standard of a charset by one of its labels; undefined for any other text. */
+export function encodingOf(label: string): string | undefined {
+  try {
+    return new TextDecoder(label).encoding
+  } catch {
+    return undefined
+  }
 }
 
 // RFC 9110 5.6.4 quoted-string

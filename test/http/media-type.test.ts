@@ -4,19 +4,19 @@ import { AdapterError } from '../../src/errors.ts'
 import { parameterOf, parseMediaType } from '../../src/http/media-type.ts'
 
 describe('parseMediaType', () => {
-  const accepted: [text: string, type: string, parameters: [string, string][]][] = [
+  const accepted: [text: string, type: string, parameters: [string, string, boolean][]][] = [
     ['text/plain', 'text/plain', []],
     ['Multipart/MIXED', 'multipart/mixed', []],
     [' \tmultipart/mixed ; ', 'multipart/mixed', []],
-    ['multipart/mixed;boundary=b', 'multipart/mixed', [['boundary', 'b']]],
-    ['multipart/mixed; BOUNDARY = "b c" ', 'multipart/mixed', [['boundary', 'b c']]],
-    ['a/b; x=1;;y=2;', 'a/b', [['x', '1'], ['y', '2']]],
-    ['a/b; x=1; x=2', 'a/b', [['x', '1'], ['x', '2']]],
-    ['a/b; x=""', 'a/b', [['x', '']]],
-    ['a/b; x=', 'a/b', [['x', '']]],
-    ['a/b; x="a\\"b\\\\c;d"', 'a/b', [['x', 'a"b\\c;d']]],
-    ['a/b; boundary=a/b:c=d?', 'a/b', [['boundary', 'a/b:c=d?']]],
-    ['application/json;odata.metadata=minimal', 'application/json', [['odata.metadata', 'minimal']]],
+    ['multipart/mixed;boundary=b', 'multipart/mixed', [['boundary', 'b', false]]],
+    ['multipart/mixed; BOUNDARY = "b c" ', 'multipart/mixed', [['boundary', 'b c', true]]],
+    ['a/b; x=1;;y=2;', 'a/b', [['x', '1', false], ['y', '2', false]]],
+    ['a/b; x=1; x=2', 'a/b', [['x', '1', false], ['x', '2', false]]],
+    ['a/b; x=""', 'a/b', [['x', '', true]]],
+    ['a/b; x=', 'a/b', [['x', '', false]]],
+    ['a/b; x="a\\"b\\\\c;d"', 'a/b', [['x', 'a"b\\c;d', true]]],
+    ['a/b; boundary=a/b:c=d?', 'a/b', [['boundary', 'a/b:c=d?', false]]],
+    ['application/json;odata.metadata=minimal', 'application/json', [['odata.metadata', 'minimal', false]]],
   ] // prettier-ignore
   it.each(accepted)('batch-wire F5: reads %j', (text, type, parameters) => {
     expect(parseMediaType(text)).toEqual({ type, parameters })

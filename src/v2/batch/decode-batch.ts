@@ -4,7 +4,7 @@ import { AdapterError, type ErrorLocation } from '../../errors.ts'
 import { tooLarge } from '../../http/body.ts'
 import { formatBytes } from '../../http/format-bytes.ts'
 import { parseMediaType } from '../../http/media-type.ts'
-import { checkTransferEncoding, type PartHead } from '../http-part/head.ts'
+import { checkTransferEncoding, multipartEncodings, type PartHead } from '../http-part/head.ts'
 import { readHeaders, valuesOf } from '../http-part/headers.ts'
 import { type BatchLimits, defaultBatchLimits } from '../limits.ts'
 import { boundaryOf, readBoundary } from '../multipart/boundary.ts'
@@ -13,7 +13,7 @@ import { NearDelimiters } from '../multipart/delimiter.ts'
 import { type PartRange, splitParts } from '../multipart/parts.ts'
 import { decodeRecord } from '../record/decode-record.ts'
 import type { RecordFault, RecordResult } from '../record/flat-record.ts'
-import { notUtf8, unknownCharset } from '../record/record-text.ts'
+import { decodeText } from '../record/record-text.ts'
 import type { Batch, BatchPart } from './batch.ts'
 import { idsAgree } from './ids-agree.ts'
 import { PartReader } from './part-reader.ts'
@@ -174,7 +174,7 @@ class BatchDecoder implements BatchDecoding {
       this.addPart(range, this.reader.read(range.start, lines, end, range.end, at), undefined)
       return
     }
-    checkTransferEncoding(lines, at)
+    checkTransferEncoding(lines, multipartEncodings, at)
     const changeset = boundaryOf(media, at)
     if (changeset === this.boundary) {
       throw new AdapterError('ADP_NESTING', 'Batch and changeset have the same boundary. Use two.', { at })
@@ -244,13 +244,12 @@ class BatchDecoder implements BatchDecoding {
     return typeof text === 'string' ? decodeRecord(text, this.limits) : refused(text)
   }
 
-  /** The JSON text in the charset of the part; UTF-8 by default (batch-wire F26). */
+  /** The JSON text in the charset of the part; what is known of the whole body saves reading it twice. */
   private textOf(charset: PartHead['charset'], start: number, end: number): string | RecordFault {
     const { bytes } = this
-    if (charset === 'other') return unknownCharset
-    if (this.ascii || charset === 'latin1') return bytes.toString('latin1', start, end)
-    if (this.utf8 || isUtf8(bytes.subarray(start, end))) return bytes.toString('utf8', start, end)
-    return notUtf8
+    if (this.ascii && charset !== 'other') return bytes.toString('latin1', start, end)
+    if (this.utf8 && charset === undefined) return bytes.toString('utf8', start, end)
+    return decodeText(bytes.subarray(start, end), charset)
   }
 }
 

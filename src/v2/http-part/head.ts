@@ -38,7 +38,7 @@ export function readHead(
   options: HeadOptions,
   at: ErrorLocation,
 ): PartHead {
-  checkTransferEncoding(mime, at)
+  checkTransferEncoding(mime, ['binary'], at)
   let start = from
   for (
     let line = lineEnd(bytes, start, to);
@@ -72,11 +72,19 @@ export function readHead(
   }
 }
 
-/** Refuses a `Content-Transfer-Encoding` other than binary (batch-wire F14). Errors: `ADP_PART_ENCODING`. */
-export function checkTransferEncoding(mime: HeaderLines, at: ErrorLocation): void {
+/** Encodings of a multipart part that change no byte (RFC 2045 6.4; batch-wire F32). */
+export const multipartEncodings = ['binary', '7bit', '8bit']
+
+/** Refuses a `Content-Transfer-Encoding` that is not `allowed` (batch-wire F14, F32). Errors: `ADP_PART_ENCODING`. */
+export function checkTransferEncoding(
+  mime: HeaderLines,
+  allowed: readonly string[],
+  at: ErrorLocation,
+): void {
   for (const value of valuesOf(mime, 'content-transfer-encoding')) {
-    if (value.toLowerCase() !== 'binary') {
-      throw new AdapterError('ADP_PART_ENCODING', 'Content-Transfer-Encoding of a part must be binary.', {
+    if (!allowed.includes(value.toLowerCase())) {
+      const names = allowed.join(' or ')
+      throw new AdapterError('ADP_PART_ENCODING', `Content-Transfer-Encoding of a part must be ${names}.`, {
         at,
       })
     }

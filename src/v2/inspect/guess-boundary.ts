@@ -6,7 +6,7 @@ import { chooseBoundary } from '../multipart/envelope.ts'
 const LF = 0x0a
 /** No header can name it, so no delimiter of a body is its own. */
 const NO_BOUNDARY = '\u0000'
-const MAX_LINE_BYTES = 128
+const MAX_LINE_BYTES = 256
 
 /**
  * The boundary of a body without its header: that of the outermost closed envelope, as the decoder chooses it, else that of the

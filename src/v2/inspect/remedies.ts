@@ -4,13 +4,14 @@ import type { ErrorCode } from '../../errors.ts'
 export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
   ADP_MEDIA_TYPE: 'Send Content-Type: multipart/mixed; boundary=<boundary>.',
   ADP_BOUNDARY:
-    'Name one boundary of 1 to 70 characters; quote it when it holds other than letters, digits, - and _.',
+    'Name one boundary of 1 to 70 characters, in quotes up to 200; quote it when it holds other than letters, digits, - and _.',
   ADP_TRUNCATED:
     'Send the body whole: it ends with --<changeset>-- and --<batch>-- of the same boundaries it opened with.',
   ADP_NESTING: 'Give batch and changeset different boundaries, and put changesets beside each other.',
   ADP_PART_TYPE:
     'Give every part the header Content-Type: application/http, or multipart/mixed for a changeset.',
-  ADP_PART_ENCODING: 'Send Content-Transfer-Encoding: binary, or leave the header out.',
+  ADP_PART_ENCODING:
+    'Send Content-Transfer-Encoding: binary, or leave the header out; a changeset may also have 7bit or 8bit.',
   ADP_HEADER: 'Write header lines as "Name: value" and end them with one blank line.',
   ADP_CONTENT_ID: 'Send one Content-ID for each part.',
   ADP_REQUEST_LINE:
@@ -31,7 +32,7 @@ export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
     'Send Authorization: bearer <token> on the batch request. Where it was taken out of a recording, any text in its place will do.',
   ADP_METHOD: 'Send only POST in a batch; read with GET outside of it.',
   ADP_JSON: 'Send one JSON object as RFC 8259 has it, each name once.',
-  ADP_CHARSET: 'Encode the record in UTF-8.',
+  ADP_CHARSET: 'Encode the record in UTF-8, or in the single-byte charset that its Content-Type names.',
   ADP_FIELD: 'Send the field with the type of the V2 record.',
   ADP_RECORD_LIMIT: 'Send only the members of the V2 record, with comments of ordinary length.',
   ADP_UNMAPPED_FIELD: 'Leave the field out: V3 has no place for it.',

@@ -4,9 +4,12 @@ import { type MediaType, parseMediaType } from '../../http/media-type.ts'
 // RFC 2046 5.1.1: bchars, and no blank at the end. Underscore, dot and the like are all in it.
 const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/
 
-/** True for text that may be a boundary: 1 to 70 characters of RFC 2046 5.1.1. */
+// Programs of COM and Delphi quote guids in braces, and .NET reads any quoted text (batch-wire F31).
+const QUOTED_BOUNDARY = /^[ -~]{0,199}[!-~]$/
+
+/** True for text that may be a boundary: 1 to 200 printable characters of ASCII, no blank at the end. */
 export function isBoundary(text: string): boolean {
-  return BOUNDARY.test(text)
+  return QUOTED_BOUNDARY.test(text)
 }
 
 /**
@@ -28,12 +31,13 @@ export function readBoundary(contentType: string | undefined, at: ErrorLocation 
 
 /** The boundary parameter of a parsed multipart type; errors as `readBoundary`. */
 export function boundaryOf(media: MediaType, at: ErrorLocation): string {
-  const values = media.parameters.filter(([name]) => name === 'boundary').map(([, value]) => value)
-  const [boundary] = values
-  if (boundary === undefined) throw fault('has no boundary parameter', at)
-  if (values.length > 1) throw fault('has two boundary parameters', at)
+  const [first, ...others] = media.parameters.filter(([name]) => name === 'boundary')
+  if (first === undefined) throw fault('has no boundary parameter', at)
+  if (others.length > 0) throw fault('has two boundary parameters', at)
+  const [, boundary, isQuoted] = first
   if (boundary === '') throw fault('has an empty boundary', at)
-  if (!isBoundary(boundary)) throw fault('has a boundary that RFC 2046 5.1.1 does not allow', at)
+  if (!(isQuoted ? QUOTED_BOUNDARY : BOUNDARY).test(boundary))
+    throw fault('has a boundary that RFC 2046 5.1.1 does not allow', at)
   return boundary
 }
 
@@ -48,8 +52,12 @@ function parseHeader(contentType: string, at: ErrorLocation): MediaType {
 }
 
 function fault(what: string, at: ErrorLocation, cause?: unknown): AdapterError {
-  return new AdapterError('ADP_BOUNDARY', `The multipart Content-Type ${what}. Use 1 to 70 characters.`, {
-    at,
-    cause,
-  })
+  return new AdapterError(
+    'ADP_BOUNDARY',
+    `The multipart Content-Type ${what}. Use 1 to 70 characters, or up to 200 in quotes.`,
+    {
+      at,
+      cause,
+    },
+  )
 }

@@ -105,6 +105,7 @@ describe('decodeBatch', () => {
     ['F22: POST to an entity', crlf(flat(part(1).replace('Records', 'Records(1)'))), 'ADP_METHOD'],
     ['F23: JSON that ends early', crlf(flat(part(1, '{'))), 'ADP_JSON'],
     ['F26: malformed UTF-8', Buffer.from(flat(part(1, '{"Comment":"é"}')), 'latin1'), 'ADP_CHARSET'],
+    ['F26: a byte that its charset has not', Buffer.from(flat(part(1, '{"Comment":"Ò"}').replace(LINE, `${LINE}Content-Type: a/b; charset=windows-1253\n`)), 'latin1'), 'ADP_CHARSET'],
     ['F26: an unknown charset', crlf(flat(part(1).replace(LINE, `${LINE}Content-Type: a/b; charset=utf-16\n`))), 'ADP_CHARSET'],
   ] // prettier-ignore
   it.each(partFaults)('batch-wire %s: keeps the fault in its part', (_, bytes, code) => {
@@ -113,17 +114,37 @@ describe('decodeBatch', () => {
     expect(own?.faults?.map((fault) => fault.code)).toEqual([code])
   })
 
-  it('batch-wire F26: reads iso-8859-1 where the part says so, and UTF-8 beside it', () => {
-    const withComment = JSON.stringify({ ...record, Comment: 'é' })
-    const latin1 = part(1, withComment).replace(
-      LINE,
-      `${LINE}Content-Type: application/json;charset=ISO-8859-1\n`,
-    )
+  it.each([
+    ['ISO-8859-1', 'e9a480', 'é¤\u0080'],
+    ['windows-1252', 'e98096', 'é€–'],
+    ['ISO-8859-15', 'e9a4', 'é€'],
+    ['windows-1250', 'f8e8', 'řč'],
+    ['koi8-r', 'c1c2', 'аб'],
+  ])('batch-wire F26: reads %s where the part says so, and UTF-8 beside it', (charset, hex, text) => {
+    const withComment = (comment: string): string => JSON.stringify({ ...record, Comment: comment })
+    const type = `Content-Type: application/json;charset=${charset}\n`
+    const comment = Buffer.from(hex, 'hex').toString('latin1')
     const bytes = Buffer.concat([
-      Buffer.from(`--B\n${latin1}`, 'latin1'),
-      Buffer.from(flat(part(2, withComment))),
+      Buffer.from(`--B\n${part(1, withComment(comment)).replace(LINE, `${LINE}${type}`)}`, 'latin1'),
+      Buffer.from(flat(part(2, withComment('é')))),
     ])
-    expect(decodeBatch(bytes, CONTENT_TYPE).parts.map((own) => own.record?.Comment)).toEqual(['é', 'é'])
+    expect(decodeBatch(bytes, CONTENT_TYPE).parts.map((own) => own.record?.Comment)).toEqual([text, 'é'])
+  })
+
+  it.each(['7bit', '8BIT', 'Binary'])('batch-wire F32: reads a changeset in %s', (encoding) => {
+    const text = flat(changeset('C', part(1)))
+    const encoded = text.replace('boundary=C', `boundary=C\nContent-Transfer-Encoding: ${encoding}`)
+    expect(encoded).not.toBe(text)
+    expect(decodeBatch(crlf(encoded), CONTENT_TYPE).parts).toHaveLength(1)
+  })
+
+  it('batch-wire F12, F31: frames by the batch in braces where the header names a changeset in braces', () => {
+    const text = flat(changeset('C', part(1)), changeset('D', part(2)))
+      .replaceAll('--B', '--batch_{1}')
+      .replaceAll('--C', '--changeset_{2}')
+      .replace('boundary=C', 'boundary="changeset_{2}"')
+    const { boundary, parts } = decodeBatch(crlf(text), 'multipart/mixed; boundary="changeset_{2}"')
+    expect([boundary, parts.length]).toEqual(['batch_{1}', 2])
   })
 
   const refused: [what: string, text: string, code: string, part: number | undefined][] = [
