@@ -24,6 +24,7 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
   const recovered = counter('records_recovered_total', 'Records that the background work finished.', ['partner', 'outcome'], { outcome: outcomes }) // prettier-ignore
   const unrecovered = counter('recovery_failures_total', 'Failures of the background work.', ['code']) // prettier-ignore
   const unmapped = counter('unmapped_fields_total', 'Record fields without a rule.', ['partner'])
+  const converted = counter('converted_fields_total', 'Record fields that were read from another form.', ['partner']) // prettier-ignore
   const rows = counter('read_rows_total', 'Recorded marks in replies to V2 reads.', ['partner'])
   const pages = counter('read_pages_total', 'V3 replies that were read for V2 reads.', ['partner'])
   const refusals = counter('requests_refused_total', 'Requests that were refused as a whole.', ['code'])
@@ -56,6 +57,7 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
       }
       countRecords(records, event)
       unmapped.inc({ partner }, event.unmappedFields)
+      converted.inc({ partner }, event.convertedFields)
     },
     readAnswered: (event) => {
       events.readAnswered(event)

@@ -17,6 +17,8 @@ export interface BatchAnswered extends Readonly<BatchTally> {
   readonly outcomesShown: boolean
   /** Members of records that no rule consumed. */
   readonly unmappedFields: number
+  /** Members of records in another form than JSON's, which V2's parser reads as well. */
+  readonly convertedFields: number
   /** The batch is a repetition: records that were applied before were not sent again. */
   readonly replayed: boolean
   readonly durationMs: number

@@ -38,6 +38,7 @@ export function endBatchReply(
     changesets: plan.changesets,
     outcomesShown: plan.outcomesShown,
     unmappedFields: plan.unmappedFields,
+    convertedFields: plan.convertedFields,
     replayed,
     durationMs: context.nowMs() - receivedMs,
     queuedMs,

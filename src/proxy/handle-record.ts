@@ -53,6 +53,7 @@ export const handleRecord: Handle = async (context, exchange) => {
       changesets: 0,
       outcomesShown: true,
       unmappedFields: plan.unmappedFields,
+      convertedFields: plan.convertedFields,
       replayed,
       durationMs: context.nowMs() - receivedMs,
       queuedMs,

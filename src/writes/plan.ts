@@ -39,6 +39,8 @@ export interface Plan {
   readonly records: readonly PlannedRecord[]
   /** Members of records that were left out. */
   readonly unmappedFields: number
+  /** Members of records in another form than JSON's, which V2's parser reads as well. */
+  readonly convertedFields: number
   readonly changesets: number
   /** False when the ids of header and body differ: the client gets a single 200, whatever happens (batch-wire 3). */
   readonly outcomesShown: boolean
@@ -66,16 +68,19 @@ export async function planWrites(
   while (!decoding.advance(SLICE_WORK)) await slices.next()
   const batch = decoding.batch()
   let unmappedFields = 0
+  let convertedFields = 0
   const records: PlannedRecord[] = []
   for (const part of batch.parts) {
     const planned = planRecord(part, part.record, part.faults, partner, recordedOn)
     unmappedFields += planned.unmapped
+    convertedFields += part.record?.converted ?? 0
     records.push(planned.record)
     if (slices.spend(PLAN_WORK)) await slices.next()
   }
   return {
     records,
     unmappedFields,
+    convertedFields,
     changesets: batch.changesets.length,
     outcomesShown: batch.idsAgree,
     ids: { boundary: readBoundary(request.contentType), envelope: [batch.boundary, ...batch.changesets] },
@@ -132,7 +137,14 @@ function planSingle(
     ...readPreferences(request.prefer, request.accept),
   }
   const { record, unmapped } = planRecord(answering, flat, faults, partner, recordedOn)
-  return { records: [record], unmappedFields: unmapped, changesets: 0, outcomesShown: true, ids: undefined }
+  return {
+    records: [record],
+    unmappedFields: unmapped,
+    convertedFields: flat?.converted ?? 0,
+    changesets: 0,
+    outcomesShown: true,
+    ids: undefined,
+  }
 }
 
 /** Plans one record; exactly one of `flat` and `faults` is defined. */

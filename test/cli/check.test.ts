@@ -66,6 +66,7 @@ test.each<{ finding: string; edit: (text: string) => string; args?: string[]; st
   },
   { finding: 'noContentId', edit: (text) => text.replace('Content-ID: 3\r\n', '') },
   { finding: 'repeatedContentId', edit: (text) => text.replace('Content-ID: 3\r\n', 'Content-ID: 2\r\n') },
+  { finding: 'convertedFields', edit: (text) => text.replace('"Present":true', '"Present":"True"') },
   { finding: 'unmappedFields', edit: (text) => text.replace('"Present"', '"Mood":1,"Present"') },
   {
     finding: 'innerHeadersIgnored',

@@ -175,7 +175,7 @@ describe('a batch over V3', () => {
     expect(upstream.seen.length).toBe(4)
     expect(adapter.events().at(-1)).toEqual({
       msg: 'batch answered', durationMs: expect.any(Number) as unknown,
-      partner: 'default', records: 5, changesets: 1, outcomesShown: true, unmappedFields: 0, replayed: false, queuedMs: 0,
+      partner: 'default', records: 5, changesets: 1, outcomesShown: true, unmappedFields: 0, convertedFields: 0, replayed: false, queuedMs: 0,
       accepted: 2, refused: 2, notApplied: 0, unknown: 1,
     }) // prettier-ignore
   })

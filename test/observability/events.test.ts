@@ -23,6 +23,7 @@ describe('createEvents', () => {
     changesets: 1,
     outcomesShown: true,
     unmappedFields: 0,
+    convertedFields: 0,
     replayed: false,
     durationMs: 5,
     queuedMs: 0,

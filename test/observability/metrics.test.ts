@@ -30,6 +30,7 @@ describe('createMetrics', () => {
       changesets: 1,
       outcomesShown: true,
       unmappedFields: 3,
+      convertedFields: 2,
       replayed: false,
     }
     events.batchAnswered(batch)
@@ -68,6 +69,7 @@ describe('createMetrics', () => {
       'markbridge_records_recovered_total{partner="acme",outcome="unknown"} 1',
       'markbridge_recovery_failures_total{code="ADP_JOURNAL_UNAVAILABLE"} 1',
       'markbridge_unmapped_fields_total{partner="acme"} 3',
+      'markbridge_converted_fields_total{partner="acme"} 2',
       'markbridge_read_rows_total{partner="acme"} 40',
       'markbridge_read_pages_total{partner="acme"} 3',
       'markbridge_requests_refused_total{code="ADP_HOST"} 1',

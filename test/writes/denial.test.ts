@@ -50,6 +50,7 @@ async function deny(cause: UpstreamError | AdapterError, hasLeft: boolean, own: 
   const plan: Plan = {
     records: [plannedRecord(1), refusedRecord, plannedRecord(2)],
     unmappedFields: 0,
+    convertedFields: 0,
     changesets: 1,
     outcomesShown: true,
     ids: undefined,

@@ -23,6 +23,7 @@ async function run(own: Partial<Journal>, beforeEach: (position: number) => void
   const plan: Plan = {
     records: positions.map((n) => plannedRecord(n)),
     unmappedFields: 0,
+    convertedFields: 0,
     changesets: 0,
     outcomesShown: true,
     ids: undefined,

@@ -22,6 +22,7 @@ const refused: StoredRecord = {
 const plan: Plan = {
   records: [plannedRecord(1), refusedRecord],
   unmappedFields: 0,
+  convertedFields: 0,
   changesets: 1,
   outcomesShown: true,
   ids: undefined,

@@ -68,6 +68,14 @@ const rules: readonly Rule[] = [
     applies: (part) => part.record?.unmapped !== undefined,
   },
   {
+    code: 'convertedFields',
+    severity: 'note',
+    message:
+      'has numbers or booleans as text, or guids in another form; they are read as V2 reads them, and counted',
+    remedy: 'Send true, 12 and "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"; V3 takes no other form.',
+    applies: (part) => part.record?.converted !== undefined,
+  },
+  {
     code: 'noChangeset',
     severity: 'note',
     message: 'stands directly under the batch, in no changeset; it is accepted',

@@ -11,6 +11,11 @@ const CLOSE = 0x7d
 const GUID_LENGTH = 36
 const QUOTED_TYPE = `"${FLAT_TYPE}"`
 const INT32 = /^-?\d{1,10}$/
+// What V2's parser takes for the text of each type, blanks around it aside: .NET's Guid, Boolean.Parse and Int32.Parse.
+const ENCLOSED = /^(?:\{.{36}\}|\(.{36}\))$/
+const GUID_DIGITS = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/i
+const BOOLEAN_TEXT = /^(?:(true)|false)$/i
+const INT32_TEXT = /^[+-]?\d+$/
 
 /** The members of the write form, and the bit that remembers that each was seen. */
 const FIELDS: ReadonlyMap<string, number> = new Map([
@@ -35,6 +40,7 @@ interface Draft {
   MinutesLate: number | null | undefined
   Comment: string | null | undefined
   unmapped: UnmappedField[] | undefined
+  converted: number | undefined
 }
 
 /**
@@ -53,6 +59,7 @@ export function decodeRecord(text: string, limits: JsonLimits = defaultBatchLimi
     MinutesLate: undefined,
     Comment: undefined,
     unmapped: undefined,
+    converted: undefined,
   }
   const faults: RecordFault[] = []
   const seen = readMembers(reader, draft, faults)
@@ -94,22 +101,22 @@ function readMember(reader: JsonReader, name: string, draft: Draft, faults: Reco
   switch (name) {
     // One by one: a computed member name would be looked up by its text.
     case 'Learner':
-      draft.Learner = readGuid(reader, name, faults)
+      draft.Learner = readGuid(reader, name, draft, faults)
       return
     case 'AttendableEvent':
-      draft.AttendableEvent = readGuid(reader, name, faults)
+      draft.AttendableEvent = readGuid(reader, name, draft, faults)
       return
     case 'SchoolAttendanceCode':
-      draft.SchoolAttendanceCode = readGuid(reader, name, faults)
+      draft.SchoolAttendanceCode = readGuid(reader, name, draft, faults)
       return
     case 'Present':
-      draft.Present = readBoolean(reader, name, faults)
+      draft.Present = readBoolean(reader, name, draft, faults)
       return
     case 'Absent':
-      draft.Absent = readBoolean(reader, name, faults)
+      draft.Absent = readBoolean(reader, name, draft, faults)
       return
     case 'MinutesLate':
-      draft.MinutesLate = readMinutes(reader, faults)
+      draft.MinutesLate = readMinutes(reader, draft, faults)
       return
     case 'Comment':
       if (reader.takeWord('null')) draft.Comment = null
@@ -126,13 +133,17 @@ function readMember(reader: JsonReader, name: string, draft: Draft, faults: Reco
   }
 }
 
-function readBoolean(reader: JsonReader, name: string, faults: RecordFault[]): boolean {
+function readBoolean(reader: JsonReader, name: string, draft: Draft, faults: RecordFault[]): boolean {
   if (reader.takeWord('true')) return true
-  if (!reader.takeWord('false')) refuse(reader, name, 'must be true or false', faults)
-  return false
+  if (reader.takeWord('false')) return false
+  const match = reader.atString() ? BOOLEAN_TEXT.exec((reader.readString() ?? '').trim()) : undefined
+  if (match === undefined) refuse(reader, name, 'must be true or false', faults)
+  else if (match === null) faults.push(fieldFault(name, 'must be true or false'))
+  else countConverted(draft)
+  return match?.[1] !== undefined
 }
 
-function readGuid(reader: JsonReader, name: string, faults: RecordFault[]): string {
+function readGuid(reader: JsonReader, name: string, draft: Draft, faults: RecordFault[]): string {
   const plain = reader.peekQuoted(GUID_LENGTH)
   if (plain !== undefined && isGuid(plain)) {
     reader.position += GUID_LENGTH + 2
@@ -141,19 +152,39 @@ function readGuid(reader: JsonReader, name: string, faults: RecordFault[]): stri
   if (reader.atString()) {
     const text = reader.readString() ?? ''
     if (isGuid(text)) return text
-    faults.push(fieldFault(name, 'must be a guid'))
-  } else {
-    refuse(reader, name, 'must be a guid', faults)
+    const guid = parseGuidText(text)
+    if (guid === undefined) faults.push(fieldFault(name, 'must be a guid'))
+    else countConverted(draft)
+    return guid ?? ''
   }
+  refuse(reader, name, 'must be a guid', faults)
   return ''
 }
 
-function readMinutes(reader: JsonReader, faults: RecordFault[]): number | null {
+/** A guid with hyphens, alone, in braces or in parentheses, or its 32 digits alone; undefined for any other text. */
+function parseGuidText(text: string): string | undefined {
+  const trimmed = text.trim()
+  const plain = ENCLOSED.test(trimmed) ? trimmed.slice(1, -1) : trimmed
+  if (isGuid(plain)) return plain
+  return GUID_DIGITS.exec(plain)?.slice(1).join('-')
+}
+
+function readMinutes(reader: JsonReader, draft: Draft, faults: RecordFault[]): number | null {
   if (reader.takeWord('null')) return null
-  const raw = reader.readRaw()
-  if (raw !== undefined && INT32.test(raw) && Number(raw) === (Number(raw) | 0)) return Number(raw) | 0
-  if (raw !== undefined) faults.push(fieldFault('MinutesLate', 'must be an int32 or null'))
+  const isText = reader.atString()
+  const raw = isText ? reader.readString()?.trim() : reader.readRaw()
+  if (raw === undefined) return null
+  const minutes = Number(raw)
+  if ((isText ? INT32_TEXT : INT32).test(raw) && minutes === (minutes | 0)) {
+    if (isText) countConverted(draft)
+    return minutes | 0
+  }
+  faults.push(fieldFault('MinutesLate', 'must be an int32 or null'))
   return null
+}
+
+function countConverted(draft: Draft): void {
+  draft.converted = (draft.converted ?? 0) + 1
 }
 
 /** Passes over a value of the wrong type; when it is not JSON at all, that fault counts instead. */

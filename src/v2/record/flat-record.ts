@@ -9,7 +9,7 @@ export interface UnmappedField {
 
 /**
  * A flat V2 attendance record as a client posts it (service.md 4.2). A missing `MinutesLate` or `Comment` is undefined and
- * differs from null. Guids are kept as written: 36 characters, any case.
+ * differs from null. Guids have 36 characters, in the case in which they were written.
  */
 export interface FlatRecord {
   readonly Present: boolean
@@ -22,6 +22,8 @@ export interface FlatRecord {
   readonly Comment: string | null | undefined
   /** Other members, in order; undefined when there are none. */
   readonly unmapped: readonly UnmappedField[] | undefined
+  /** How many members were written in another form than JSON's, which V2's parser reads as well; undefined: none. */
+  readonly converted?: number | undefined
 }
 
 /** A fault of one posted record; a record may have several. */

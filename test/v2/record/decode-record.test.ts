@@ -8,6 +8,7 @@ import { FLAT_TYPE, type FlatRecord, type RecordResult } from '../../../src/v2/r
 const LEARNER = '2b6f0cc9-04d6-4a8b-9c3e-5f1e7a9d2c41'
 const EVENT = 'A7C1E2D3-5B4F-4E6A-8D7C-9B0A1F2E3D4C'
 const CODE = '9d8e7f6a-1b2c-4d3e-8f9a-0b1c2d3e4f5a'
+const DIGITS = LEARNER.replaceAll('-', '')
 
 const written = {
   Present: true,
@@ -58,9 +59,23 @@ describe('decodeRecord', () => {
       field('Present', 'must be true or false'), field('Learner', 'must be a guid'), field('MinutesLate', 'must be an int32 or null'), field('Comment', 'must be a string or null'),
     ]],
     ['a null flag', json({ Absent: null }), [field('Absent', 'must be true or false')]],
-    ['a quoted flag', json({ Absent: 'true' }), [field('Absent', 'must be true or false')]],
-    ['a guid without hyphens', json({ Learner: LEARNER.replaceAll('-', '') }), [field('Learner', 'must be a guid')]],
-    ['a guid in braces', json({ Learner: `{${LEARNER}}` }), [field('Learner', 'must be a guid')]],
+    ['a number for a flag', json({ Absent: 0 }), [field('Absent', 'must be true or false')]],
+    ['a flag as the text of a number', json({ Absent: '1' }), [field('Absent', 'must be true or false')]],
+    ['an empty flag', json({ Absent: '' }), [field('Absent', 'must be true or false')]],
+    ['an empty guid', json({ Learner: ' ' }), [field('Learner', 'must be a guid')]],
+    ['a guid in brackets', json({ Learner: `[${LEARNER}]` }), [field('Learner', 'must be a guid')]],
+    ['a guid in unlike brackets', json({ Learner: `{${LEARNER})` }), [field('Learner', 'must be a guid')]],
+    ['a guid in two braces', json({ Learner: `{{${LEARNER}}}` }), [field('Learner', 'must be a guid')]],
+    ['a guid in braces without hyphens', json({ Learner: `{${DIGITS}}` }), [field('Learner', 'must be a guid')]],
+    ['a guid with blanks inside its braces', json({ Learner: `{ ${LEARNER} }` }), [field('Learner', 'must be a guid')]],
+    ['a guid with hyphens elsewhere', json({ Learner: LEARNER.replace('0c', '0-c') }), [field('Learner', 'must be a guid')]],
+    ['a digit too few', json({ Learner: DIGITS.slice(1) }), [field('Learner', 'must be a guid')]],
+    ['minutes as an empty text', json({ MinutesLate: '' }), [field('MinutesLate', 'must be an int32 or null')]],
+    ['minutes as the text null', json({ MinutesLate: 'null' }), [field('MinutesLate', 'must be an int32 or null')]],
+    ['minutes as the text of a fraction', json({ MinutesLate: '5.0' }), [field('MinutesLate', 'must be an int32 or null')]],
+    ['minutes as the text of an int64', json({ MinutesLate: '2147483648' }), [field('MinutesLate', 'must be an int32 or null')]],
+    ['minutes as hexadecimal text', json({ MinutesLate: '0x5' }), [field('MinutesLate', 'must be an int32 or null')]],
+    ['minutes as text with an exponent', json({ MinutesLate: '5e0' }), [field('MinutesLate', 'must be an int32 or null')]],
     ['a null guid', json({ AttendableEvent: null }), [field('AttendableEvent', 'must be a guid')]],
     ['minutes over int32', json({ MinutesLate: 2147483648 }), [field('MinutesLate', 'must be an int32 or null')]],
     ['minutes far over int32', json({ MinutesLate: 4294967297 }), [field('MinutesLate', 'must be an int32 or null')]],
@@ -84,6 +99,28 @@ describe('decodeRecord', () => {
   ] // prettier-ignore
   it.each(refused)('batch-wire 4: refuses %s', (_, text, faults) => {
     expect(decodeRecord(text)).toEqual({ record: undefined, faults })
+  })
+
+  // .NET's Guid, Boolean.Parse and Int32.Parse, by which V2's parser reads a text.
+  const converted: [what: string, text: string, more: Partial<FlatRecord>][] = [
+    ['flags as text in any case', json({ Present: 'TRUE', Absent: ' false ' }), { converted: 2 }],
+    ['minutes as text', json({ MinutesLate: '12' }), { MinutesLate: 12, converted: 1 }],
+    ['minutes as text with a sign, zeros and blanks', json({ MinutesLate: ' +007 ' }), { MinutesLate: 7, converted: 1 }],
+    ['the smallest int32 as text', json({ MinutesLate: '-2147483648' }), { MinutesLate: -2147483648, converted: 1 }],
+    ['a guid in braces', json({ Learner: `{${LEARNER}}` }), { converted: 1 }],
+    ['a guid in parentheses', json({ Learner: `(${LEARNER})` }), { converted: 1 }],
+    ['a guid without hyphens', json({ Learner: DIGITS }), { converted: 1 }],
+    ['guids with blanks around', json({ Learner: `\t${LEARNER} `, AttendableEvent: ` {${EVENT}} `, SchoolAttendanceCode: `${CODE}\n` }), { converted: 3 }],
+    ['a guid without hyphens in capitals', json({ AttendableEvent: EVENT.replaceAll('-', '') }), { converted: 1 }],
+  ] // prettier-ignore
+  it.each(converted)('batch-wire 4: reads as V2 does, and counts: %s', (_, text, more) => {
+    expect(decodeRecord(text)).toEqual({ record: { ...record, ...more }, faults: undefined })
+  })
+
+  it('refuses a long text of blanks in one pass', () => {
+    const text = `${' '.repeat(1_000_000)}x`
+    const { faults } = decodeRecord(json({ Learner: text, Present: text, MinutesLate: text }), noBatchLimits)
+    expect(faults).toHaveLength(3)
   })
 
   it('names no value in a fault', () => {
