@@ -30,7 +30,15 @@ export const handleReadMetadata: Handle = (_context, exchange) => {
 /** `$format` wins over `Accept` (OData protocol 8.2.1). */
 function metadataTypeOf(exchange: Exchange): (typeof metadataTypes)[number] | undefined {
   const format = formatOf(exchange)?.toLowerCase()
-  if (format === undefined) return acceptedType(exchange.request.headers.accept, metadataTypes)
+  if (format === undefined) {
+    // ASP.NET answers a browser and a proxy generator of old with the XML as well.
+    const accepted = acceptedType(exchange.request.headers.accept, [
+      ...metadataTypes,
+      'text/xml',
+      'text/html',
+    ])
+    return accepted === 'text/xml' || accepted === 'text/html' ? 'application/xml' : accepted
+  }
   return metadataTypes.find((type) => type === format || type === `application/${format}`)
 }
 

@@ -62,7 +62,11 @@ function modelOf(route: Route): keyof typeof rootModels | 'Legacy' {
 /** The form that a client asks for: `$format` wins over `Accept` (OData protocol 8.2.1). */
 function formOf(request: ServiceRequest): (typeof forms)[number] | undefined {
   const format = formatOf(request)?.toLowerCase()
-  if (format === undefined) return acceptedType(request.header('accept'), forms)
+  if (format === undefined) {
+    // ASP.NET answers a browser and a proxy generator of old with the XML as well.
+    const accepted = acceptedType(request.header('accept'), [...forms, 'text/xml', 'text/html'])
+    return accepted === 'text/xml' || accepted === 'text/html' ? 'application/xml' : accepted
+  }
   return forms.find((form) => form === format || form === `application/${format}`)
 }
 

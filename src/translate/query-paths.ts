@@ -1,4 +1,14 @@
-import { type Expr, type PathExpr, type PropertySegment, QueryError, type TypeExpr } from '../odata/index.ts'
+import {
+  type BinaryExpr,
+  type BinaryOperator,
+  type EnumLiteral,
+  type Expr,
+  type Literal,
+  type PathExpr,
+  type PropertySegment,
+  QueryError,
+  type TypeExpr,
+} from '../odata/index.ts'
 
 /** The path of each filterable field of the flat record in a V3 record (service.md 9.3). */
 const v3Paths: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
@@ -37,7 +47,7 @@ export function toV3Expression(node: Expr, aliases: Aliases): Expr {
     case 'negate':
       return { ...node, operand: inner(node.operand) }
     case 'binary':
-      return { ...node, left: inner(node.left), right: inner(node.right) }
+      return toV3Binary({ ...node, left: inner(node.left), right: inner(node.right) })
     case 'call':
       return { ...node, arguments: node.arguments.map(inner) }
     case 'case':
@@ -56,6 +66,34 @@ export function toV3Expression(node: Expr, aliases: Aliases): Expr {
     case 'path':
       return toV3Path(node, aliases)
   }
+}
+
+const COMPARISONS: readonly BinaryOperator[] = ['eq', 'ne', 'gt', 'ge', 'lt', 'le', 'in']
+
+function toV3Binary(node: BinaryExpr): BinaryExpr {
+  const { operator, left, right } = node
+  if (!COMPARISONS.includes(operator)) return node
+  return { ...node, left: atMidnight(left, right), right: atMidnight(right, left) }
+}
+
+/** V3 refuses a date alone for a time (service-facts 8); V2's parser reads midnight in UTC. */
+function atMidnight(node: Expr, other: Expr): Expr {
+  if (isDate(other)) return node
+  if (node.kind === 'list') return { ...node, items: node.items.map(toMidnight) }
+  return node.kind === 'literal' ? toMidnight(node) : node
+}
+
+const toMidnight = <Node extends Literal | EnumLiteral>(node: Node): Node | Literal =>
+  node.kind === 'literal' && node.type === 'Edm.Date'
+    ? { ...node, type: 'Edm.DateTimeOffset', value: `${node.value}T00:00:00Z` }
+    : node
+
+/** True for an expression of type Edm.Date: the flat type has no such field. */
+function isDate(node: Expr): boolean {
+  if (node.kind === 'binary') return isDate(node.left)
+  if (node.kind === 'cast') return node.typeName === 'Edm.Date'
+  if (node.kind === 'case') return node.branches.some(({ then }) => isDate(then))
+  return node.kind === 'call' ? node.name === 'date' : node.kind === 'literal' && node.type === 'Edm.Date'
 }
 
 /**

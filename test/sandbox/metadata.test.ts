@@ -61,6 +61,9 @@ test('descriptions are read only', async () => {
 test.each([
   [{ Accept: 'application/json' }, '', 'application/json'],
   [{ Accept: 'application/xml' }, '', 'application/xml'],
+  [{ Accept: 'text/html' }, '', 'application/xml'],
+  [{ Accept: 'text/xml' }, '', 'application/xml'],
+  [{ Accept: 'text/html;q=0.8, application/json;q=0.9' }, '', 'application/json'],
   [{ Accept: 'application/xml' }, '?$format=json', 'application/json'],
   [{ Accept: 'application/json' }, '?format=application/xml', 'application/xml'],
 ])('%j with $metadata%s gets %s', async (headers, query, type) => {
@@ -77,7 +80,7 @@ test.each([
 })
 
 test.each([
-  [{ Accept: 'text/html' }, ''],
+  [{ Accept: 'text/plain' }, ''],
   [{ Accept: 'application/json' }, '?$format=atom'],
 ])('%j with $metadata%s is not acceptable', async (headers, query) => {
   const { json } = await startSandbox()

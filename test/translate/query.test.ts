@@ -31,6 +31,23 @@ describe('the V3 query of a V2 read', () => {
     ['-MinutesLate add 1 lt -3', '-Qualifier/MinutesLate add 1 lt -3'],
     ["cast(MinutesLate,Edm.String) eq '5'", "cast(Qualifier/MinutesLate,Edm.String) eq '5'"],
     ["Comment eq 'Learner'", "Qualifier/Comment eq 'Learner'"],
+    // V3 refuses a date alone (service-facts 8).
+    [
+      'AttendableEventStart ge 2026-03-02 and 2026-03-09 gt AttendableEventStart',
+      'AttendableEventStart ge 2026-03-02T00:00:00Z and 2026-03-09T00:00:00Z gt AttendableEventStart',
+    ],
+    [
+      "RecordedOn add duration'P1D' lt 2026-03-02 or RecordedOn in (2026-03-02,2026-03-03T09:00:00Z)",
+      "RecordedOn add duration'P1D' lt 2026-03-02T00:00:00Z or RecordedOn in (2026-03-02T00:00:00Z,2026-03-03T09:00:00Z)",
+    ],
+    [
+      'date(RecordedOn) eq 2026-03-02 and date(RecordedOn) in (2026-03-02)',
+      'date(RecordedOn) eq 2026-03-02 and date(RecordedOn) in (2026-03-02)',
+    ],
+    [
+      "2026-03-02 add duration'P1D' gt date(RecordedOn) and cast(Comment,Edm.Date) le 2026-03-02",
+      "2026-03-02 add duration'P1D' gt date(RecordedOn) and cast(Qualifier/Comment,Edm.Date) le 2026-03-02",
+    ],
   ])('%s', (v2, v3) => {
     expect(filtered(v2)).toEqual([`$filter=${v3}`])
   })
@@ -52,6 +69,11 @@ describe('the V3 query of a V2 read', () => {
   it('puts the values of aliases in their places', () => {
     const { queries } = plan(`$filter=Learner eq @who and @ok&@who=${guid}&@ok=Present eq true`)
     expect(decoded(queries)).toEqual([`$filter=Attendee/ExternalID eq ${guid} and Present eq true`])
+  })
+
+  it('puts an alias that is a date in its place as a time', () => {
+    const { queries } = plan('$filter=AttendableEventStart ge @day&@day=2026-03-02')
+    expect(decoded(queries)).toEqual(['$filter=AttendableEventStart ge 2026-03-02T00:00:00Z'])
   })
 
   it('asks V3 to leave out rows without a mark', () => {
@@ -91,6 +113,7 @@ describe('the V3 query of a V2 read', () => {
       'AttendableEventStart in (2026-01-01T00:00:00Z,2026-06-01T00:00:00Z)',
       1,
     ],
+    ['days without a time', 'AttendableEventStart ge 2026-01-01 and AttendableEventStart lt 2026-06-01', 2],
     ['one end only', 'AttendableEventStart ge 2020-01-01T00:00:00Z', 1],
     [
       'a negation, which bounds nothing',

@@ -8,9 +8,6 @@ function hint(left: TypedExpr, right: TypedExpr): string {
   const families = [left.type.family, right.type.family]
   if (families.includes('guid') && families.includes('string'))
     return ': a guid is written without apostrophes'
-  if (families.includes('instant') && families.includes('date')) {
-    return ': a date and time with offset is needed, such as 2024-09-03T00:00:00Z'
-  }
   if (families.includes('instant') && families.includes('string'))
     return ': a date is written without apostrophes'
   return ''

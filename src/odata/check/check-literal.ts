@@ -64,8 +64,18 @@ export function checkEnumLiteral(
   return enumConstant(members, info, position)
 }
 
-/** A string literal where an enumeration or duration is wanted is one (ABNF enumLiteral, durationLiteral). */
+/**
+ * A string literal where an enumeration or duration is wanted is one (ABNF enumLiteral, durationLiteral), and a date literal where a
+ * time is wanted is its midnight in UTC, as ODataLib reads it.
+ */
 export function promote(node: TypedExpr, wanted: ValueType, index: ModelIndex): TypedExpr {
+  if (
+    node.kind === 'constant' &&
+    node.type.family === 'date' &&
+    wanted.family === 'instant' &&
+    typeof node.value === 'number'
+  )
+    return { ...node, value: { ms: node.value, offsetMinutes: 0 }, type: primitive('Edm.DateTimeOffset') }
   if (node.kind !== 'constant' || node.type.family !== 'string' || typeof node.value !== 'string') return node
   if (wanted.family === 'duration') {
     const value = parseDuration(node.value)

@@ -112,11 +112,8 @@ describe('checkFilter', () => {
       6,
       'Edm.Guid cannot be compared with Edm.String: a guid is written without apostrophes',
     ],
-    [
-      'Created gt 2024-02-29',
-      11,
-      'Edm.DateTimeOffset cannot be compared with Edm.Date: a date and time with offset is needed, such as 2024-09-03T00:00:00Z',
-    ],
+    ['date(Created) gt 2024-02-29T00:00:00Z', 17, 'Edm.Date cannot be compared with Edm.DateTimeOffset'],
+    ['Created gt date(Created)', 11, 'Edm.DateTimeOffset cannot be compared with Edm.Date'],
     [
       "Created gt '2024-02-29'",
       11,
