@@ -10,11 +10,11 @@ export function openBatchReply(
   response: ServerResponse,
   { records, changesets, outcomesShown }: PlannedRequest['plan'],
 ): OpenReply {
-  return ({ layout, msgtypeResponse }, newId, timing) =>
+  return ({ layout, msgtypeResponse, recordsUrl }, newId, timing) =>
     outcomesShown
       ? new ReplyStream(
           response,
-          createBatchEncoder(layout, newId, msgtypeResponse),
+          createBatchEncoder(layout, newId, msgtypeResponse, recordsUrl),
           { count: records.length, changesets },
           timing,
         )

@@ -16,7 +16,7 @@ import type { Handle } from './exchange.ts'
 import { expectCurrent } from './expect-current.ts'
 import { isV3Offered, noteServed } from './offer-exchange.ts'
 import { readRequestBody } from './read-request-body.ts'
-import { serviceRoot } from './requested-address.ts'
+import { recordsUrlOf, serviceRoot } from './requested-address.ts'
 
 /**
  * `POST …/V2/Attendance/$batch`: read, decode and plan; then the engine journals, posts, settles and answers. Nothing is posted
@@ -30,12 +30,14 @@ export const handleBatch: Handle = async (context, exchange) => {
   const held = context.byteBudget.open(context.queueKeys.of(authorisation))
   try {
     const body = await readRequestBody(request, limits.maxBodyBytes, held, slices)
+    const layout = layoutFor(partner, request)
     const write: WriteRequest = {
       kind: 'batch',
       contentType: request.headers['content-type'],
       serviceHosts: partner.serviceHosts,
       context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
-      layout: layoutFor(partner, request),
+      layout,
+      recordsUrl: recordsUrlOf(request, { kind: 'batch', layout }),
       dataEnvelope: partner.dataEnvelope,
       msgtypeResponse: partner.msgtypeResponse,
       errorMessages: partner.errorMessages,

@@ -4,7 +4,7 @@ import type { Handle } from './exchange.ts'
 import { expectCurrent } from './expect-current.ts'
 import { isV3Offered, noteServed } from './offer-exchange.ts'
 import { readRequestBody } from './read-request-body.ts'
-import { serviceRoot } from './requested-address.ts'
+import { recordsUrlOf, serviceRoot } from './requested-address.ts'
 import { createRecordReply } from './reply-stream.ts'
 
 /**
@@ -25,6 +25,7 @@ export const handleRecord: Handle = async (context, exchange) => {
       serviceHosts: undefined,
       context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
       layout: 'flat',
+      recordsUrl: recordsUrlOf(request, { kind: 'record', layout: 'flat' }),
       dataEnvelope: partner.dataEnvelope,
       msgtypeResponse: partner.msgtypeResponse,
       errorMessages: partner.errorMessages,
@@ -36,7 +37,8 @@ export const handleRecord: Handle = async (context, exchange) => {
       plan.records.map(({ key, record }) => ({ key, code: record?.AttendanceCode.ExternalID })),
     )
     const served = isV3Offered(context, exchange) ? noteServed(context, exchange) : undefined
-    const openReply: OpenReply = (_form, _newId, timing) => createRecordReply(response, timing)
+    const openReply: OpenReply = ({ recordsUrl }, _newId, timing) =>
+      createRecordReply(response, recordsUrl, timing)
     expectCurrent(entry)
     const { tally, queuedMs, replayed } = await answerWrites(
       context,

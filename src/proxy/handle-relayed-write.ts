@@ -27,7 +27,7 @@ import { expectCurrent } from './expect-current.ts'
 import { layoutFor } from './handle-batch.ts'
 import type { LegacyExchange } from './legacy-exchange.ts'
 import { decompressed, readRelayedBody } from './read-relayed-body.ts'
-import { serviceRoot } from './requested-address.ts'
+import { recordsUrlOf, serviceRoot } from './requested-address.ts'
 import { createV2MarkReader } from './read-v2-mark.ts'
 import type { RelayCall } from './relayed-call.ts'
 
@@ -278,14 +278,17 @@ async function answerFromV2(
   return true
 }
 
-function toWriteRequest({ request, kind, prefix, client }: LegacyExchange): WriteRequest {
+function toWriteRequest({ request, kind: asked, prefix, client }: LegacyExchange): WriteRequest {
   const { partner } = client
+  const kind = asked === 'record' ? 'record' : 'batch'
+  const layout = kind === 'record' ? 'flat' : layoutFor(partner, request)
   return {
-    kind: kind === 'record' ? 'record' : 'batch',
+    kind,
     contentType: request.headers['content-type'],
     serviceHosts: kind === 'record' ? undefined : partner.serviceHosts,
     context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
-    layout: kind === 'record' ? 'flat' : layoutFor(partner, request),
+    layout,
+    recordsUrl: recordsUrlOf(request, { kind, layout }),
     dataEnvelope: partner.dataEnvelope,
     msgtypeResponse: partner.msgtypeResponse,
     errorMessages: partner.errorMessages,

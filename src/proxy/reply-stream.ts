@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
-import { type BatchEncoder, encodeMismatch, type PartReply } from '../v2/index.ts'
+import { type BatchEncoder, encodeMismatch, locationOf, type PartReply } from '../v2/index.ts'
 import type { Reply } from '../writes/reply.ts'
 
 /** How long a settled part may wait for others: a write of its own, which wakes the client, costs more than posting a record. */
@@ -123,11 +123,18 @@ export function createMismatchReply(response: ServerResponse, newId: () => strin
 }
 
 /** The answer to one flat record: the status and body that its part would have had. */
-export function createRecordReply(response: ServerResponse, timing: () => string | undefined): Reply {
+export function createRecordReply(
+  response: ServerResponse,
+  recordsUrl: string | undefined,
+  timing: () => string | undefined,
+): Reply {
   return {
     settle: (_index, { status, json }) => {
       if (response.headersSent || response.destroyed) return
       response.statusCode = status
+      if (status < 300) response.setHeader('OData-Version', '4.0')
+      const location = locationOf({ status, json }, recordsUrl)
+      if (location !== undefined) response.setHeader('Location', location)
       const value = timing()
       if (value !== undefined) response.setHeader('Server-Timing', value)
       if (json !== undefined) response.setHeader('Content-Type', 'application/json; odata.metadata=minimal')

@@ -10,6 +10,7 @@ export {
   type BatchLayout,
   createBatchEncoder,
   encodeMismatch,
+  locationOf,
   type PartReply,
 } from './batch/encode-batch.ts'
 export { batchPath } from './batch-path.ts'

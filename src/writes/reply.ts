@@ -20,7 +20,7 @@ export interface Reply {
  * `Server-Timing`.
  */
 export type OpenReply = (
-  form: Pick<WriteRequest, 'layout' | 'msgtypeResponse'>,
+  form: Pick<WriteRequest, 'layout' | 'msgtypeResponse' | 'recordsUrl'>,
   newId: () => string,
   timing: () => string | undefined,
 ) => Reply

@@ -15,6 +15,8 @@ export interface WriteRequest {
   /** Absolute context URL of one record. */
   readonly context: string
   readonly layout: 'flat' | 'nested'
+  /** Absolute address of the records, for `Location`; undefined: the reply has none, as in the flat layout and in older journals. */
+  readonly recordsUrl?: string | undefined
   /** Quirks of the partner at the time of receipt. */
   readonly dataEnvelope: boolean
   readonly msgtypeResponse: boolean
@@ -55,6 +57,7 @@ const schema = z.object({
     serviceHosts: z.array(z.string()).optional(),
     context: z.string(),
     layout: z.enum(['flat', 'nested']),
+    recordsUrl: z.string().optional(),
     dataEnvelope: z.boolean(),
     msgtypeResponse: z.boolean(),
     errorMessages: z.record(z.string(), z.string()).optional(),

@@ -67,6 +67,26 @@ describe('product 3: the same batch again', () => {
     expect(learnersOf(upstream.seen).length).toBe(3)
   })
 
+  it('gets the addresses of its records as the first request had them, by whatever host and path it comes', async () => {
+    const upstream = await startUpstream()
+    const settings = { journal: journalFile(), ...onePartner({ layout: 'nested' }) }
+    const adapter = await startAdapter(upstream.url, settings)
+    const first = await postBatch(adapter, batch)
+    const root = `${adapter.url}${batchPath.replace('$batch', 'AttendanceRecords')}`
+    const addresses = [
+      ...first.text.matchAll(
+        /^Location: (.*)\r\nContent-Type.*\r\nContent-Length.*\r\n\r\n.*"ExternalID":"([^"]*)"/gm,
+      ),
+    ]
+    expect(addresses.map(([, address]) => address)).toEqual(addresses.map(([, , id]) => `${root}(${id})`))
+    expect(addresses).toHaveLength(3)
+    expect((await postBatch(adapter, batch, { Host: 'other.example' })).text).toBe(first.text)
+    await adapter.app.close()
+    const restarted = await startAdapter(upstream.url, settings)
+    expect((await postBatch(restarted, batch)).text).toBe(first.text)
+    expect(learnersOf(upstream.seen).length).toBe(3)
+  })
+
   it('is a new one for another partner, and one of its own for a record without a name', async () => {
     const upstream = await startUpstream()
     const partners = ['one', 'two'].map((id) => ({ id, match: { header: { name: 'X-School', value: id } } }))

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
+import { startService } from '../clients/support/start-service.ts'
 import { flatRecord, guid } from '../support/batch-request.ts'
 import { exchange, RawClient } from '../support/raw-client.ts'
 import { type Answer, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
@@ -22,6 +23,38 @@ describe('one record on its own', () => {
       AttendanceHistorys: [],
     })
     expect(adapter.events().at(-1)).toMatchObject({ msg: 'batch answered', records: 1, accepted: 1 })
+  })
+
+  it('gets its address, as the client spelt the path, at which it is read', async () => {
+    const { sandbox, adapter, register, headers } = await startService()
+    const spelt = '/a%20b/v2/Attendance/attendanceRecords'
+    const reply = await adapter.request('POST', `${spelt}/`, { body: JSON.stringify(register[0]), headers })
+    const { ExternalID } = JSON.parse(reply.text) as { ExternalID: string }
+    const address = `${adapter.url}${spelt}(${ExternalID})`
+    expect([reply.status, reply.headers['location'], reply.headers['odata-version']]).toEqual([
+      201,
+      address,
+      '4.0',
+    ])
+    const read = await adapter.request('GET', address.slice(adapter.url.length), { headers })
+    expect([read.status, JSON.parse(read.text)]).toMatchObject([
+      200,
+      { ExternalID, Learner: register[0]?.Learner },
+    ])
+    const direct = await sandbox.request('POST', path, { body: JSON.stringify(register[3]) })
+    const made = JSON.parse(direct.text) as { ExternalID: string }
+    expect([direct.status, direct.headers['location'], direct.headers['odata-version']]).toEqual([
+      201,
+      `${sandbox.url}${path}(${made.ExternalID})`,
+      '4.0',
+    ])
+  })
+
+  it('has no address where nothing was created', async () => {
+    const upstream = await startUpstream(replyWith(400, [{ Message: 'm', ErrorCode: 'ATT_VAL_2' }]))
+    const adapter = await startAdapter(upstream.url)
+    const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
+    expect([reply.status, reply.headers['location']]).toEqual([400, undefined])
   })
 
   it('is read with a slash at the end of the path', async () => {

@@ -50,7 +50,7 @@ export async function buildBatchReply(
     const { contentType, body } = encodeMismatch(newId)
     return { contentType, form: decodeReplyForm(Buffer.from(body), contentType) }
   }
-  const encoder = createBatchEncoder(request.layout, newId, request.msgtypeResponse)
+  const encoder = createBatchEncoder(request.layout, newId, request.msgtypeResponse, request.recordsUrl)
   let text = ''
   for (const part of parts) {
     text += encoder.part(part)

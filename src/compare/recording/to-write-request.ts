@@ -7,12 +7,14 @@ export function toWriteRequest(exchange: Exchange, kind: 'batch' | 'record', par
   const { contentType, accept = '', prefer = '', target } = exchange
   const layout = partner.layout === 'auto' ? (isGeneric(exchange) ? 'nested' : 'flat') : partner.layout
   const root = target.slice(0, Math.max(0, target.search(/\/v2\//i)))
+  const address = `http://${RECORDED_HOST}${root}/V2/Attendance`
   return {
     kind,
     contentType,
     serviceHosts: kind === 'record' ? undefined : partner.serviceHosts,
-    context: `http://${RECORDED_HOST}${root}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
+    context: `${address}/$metadata#AttendanceRecords/$entity`,
     layout: kind === 'record' ? 'flat' : layout,
+    recordsUrl: layout === 'nested' || kind === 'record' ? `${address}/AttendanceRecords` : undefined,
     dataEnvelope: partner.dataEnvelope,
     msgtypeResponse: partner.msgtypeResponse,
     errorMessages: partner.errorMessages,

@@ -29,7 +29,9 @@ export function answerBatch(writer: FlatWriter, request: ServiceRequest): Reply 
   if (!batch.idsAgree) return answerMismatch()
   const changes = writer.school.differences.on('V2')?.reply ?? []
   const shown = changes.length === 0 ? parts : changeReply(changes, parts)
-  const encoder = createBatchEncoder(layoutFor(form, request), randomUUID, form.msgtypeResponse)
+  const layout = layoutFor(form, request)
+  const recordsUrl = layout === 'nested' ? writer.recordsUrl : undefined
+  const encoder = createBatchEncoder(layout, randomUUID, form.msgtypeResponse, recordsUrl)
   const body = shown.map((part) => encoder.part(part)).join('') + encoder.close(batch.changesets.length)
   return { status: 200, headers: { 'Content-Type': encoder.contentType }, body }
 }

@@ -1,6 +1,6 @@
 import { attendanceV2Model } from '../../model/attendance-v2.ts'
 import { createModelIndex } from '../../odata/index.ts'
-import { decodeRecordBytes, FLAT_TYPE, readPreferences } from '../../v2/index.ts'
+import { decodeRecordBytes, FLAT_TYPE, locationOf, readPreferences } from '../../v2/index.ts'
 import { rowById } from '../attendance/augmented-rows.ts'
 import type { AttendanceSwitches } from '../attendance/attendance-service.ts'
 import { countRecords, readRecords } from '../attendance/read-records.ts'
@@ -55,9 +55,12 @@ export function createLegacyService(
     describe,
   })
 
-  const post = (route: Route, request: ServiceRequest, context: string): Reply => {
+  const post = (route: Route, request: ServiceRequest): Reply => {
     const { onExisting, unmappedFields } = switches
-    const writer = { school, onExisting, unmappedFields, actorId: request.principal.actorId, context }
+    const context = `${contextRoot(route, request)}/$metadata#AttendanceRecords/$entity`
+    const recordsUrl = `${request.origin}${route.root}/AttendanceRecords`
+    const { actorId } = request.principal
+    const writer = { school, onExisting, unmappedFields, actorId, context, recordsUrl }
     if (route.resource[0]?.toLowerCase() === '$batch') return answerBatch(writer, request)
     const prefers = readPreferences(request.header('prefer') ?? '', request.header('accept') ?? '')
     const { status, json } = writeFlat(
@@ -65,9 +68,10 @@ export function createLegacyService(
       decodeRecordBytes(request.body, request.header('content-type')),
       prefers.metadata,
     )
-    return status === 201 && prefers.prefersMinimal
-      ? { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
-      : jsonReply(status, json, status === 201 ? { 'Content-Type': jsonMediaType(prefers.metadata) } : {})
+    if (status !== 201) return jsonReply(status, json)
+    if (prefers.prefersMinimal) return { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
+    const location = locationOf({ status, json }, recordsUrl) ?? recordsUrl
+    return jsonReply(status, json, { 'Content-Type': jsonMediaType(prefers.metadata), Location: location })
   }
 
   const keyed = (resource: Resource, route: Route, request: ServiceRequest): Reply => {
@@ -85,9 +89,8 @@ export function createLegacyService(
   const answer = (route: Route, request: ServiceRequest): Reply => {
     const refusal = refuseDomain(request.principal, 'Attendance')
     if (refusal !== undefined) return refusal
-    const context = `${contextRoot(route, request)}/$metadata#AttendanceRecords/$entity`
     const isBatch = route.resource.length === 1 && route.resource[0]?.toLowerCase() === '$batch'
-    if (isBatch) return request.method === 'POST' ? post(route, request, context) : methodNotAllowed('POST')
+    if (isBatch) return request.method === 'POST' ? post(route, request) : methodNotAllowed('POST')
     const resource = readResource(route.resource)
     if (resource?.set.toLowerCase() !== 'attendancerecords') return notFound
     if (resource.key !== undefined) return keyed(resource, route, request)
@@ -97,7 +100,7 @@ export function createLegacyService(
       return request.method === 'GET'
         ? countRecords(school, face(request.asOf), switches, route, request)
         : methodNotAllowed('GET')
-    if (request.method === 'POST') return post(route, request, context)
+    if (request.method === 'POST') return post(route, request)
     if (request.method !== 'GET') return methodNotAllowed('GET', 'POST')
     return readRecords(school, face(request.asOf), switches, route, request)
   }

@@ -16,6 +16,8 @@ export interface FlatWriter {
   readonly actorId: string
   /** Context URL of a record. */
   readonly context: string
+  /** Address of the records, for `Location`. */
+  readonly recordsUrl: string
 }
 
 /** A record as a batch part or a single body gave it; exactly one of the two is there. */

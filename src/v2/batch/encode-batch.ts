@@ -26,19 +26,22 @@ export interface BatchEncoder {
 /**
  * Creates the encoder of one response. `newId` gives a new guid for each boundary. Lines end in CRLF whatever the request
  * used, header names are in canonical case, no header is empty (batch-wire A2). `msgtypeResponse`: parts are
- * `application/http; msgtype=response` (RFC 9112 10.2), which @odata/client cannot read.
+ * `application/http; msgtype=response` (RFC 9112 10.2), which @odata/client cannot read. `recordsUrl`: the absolute address of the
+ * records, for `Location` of those that were created; undefined: no part has it.
  */
 export function createBatchEncoder(
   layout: BatchLayout,
   newId: () => string,
   msgtypeResponse = false,
+  recordsUrl?: string,
 ): BatchEncoder {
   const type = msgtypeResponse ? 'application/http; msgtype=response' : 'application/http'
   const boundary = `batchresponse_${newId()}`
+  const encode = (outer: string, reply: PartReply): string => encodePart(outer, type, reply, recordsUrl)
   if (layout === 'flat') {
     return {
       contentType: `multipart/mixed; boundary=${boundary}`,
-      part: (reply) => encodePart(boundary, type, reply),
+      part: (reply) => encode(boundary, reply),
       close: () => `--${boundary}--\r\n`,
     }
   }
@@ -63,8 +66,8 @@ export function createBatchEncoder(
     contentType: `multipart/mixed; boundary=${boundary}`,
     part: (reply) =>
       reply.changeset === undefined
-        ? leave() + encodePart(boundary, type, reply)
-        : enter(reply.changeset) + encodePart(inner ?? boundary, type, reply),
+        ? leave() + encode(boundary, reply)
+        : enter(reply.changeset) + encode(inner ?? boundary, reply),
     close: (changesets) => `${enter(changesets)}${leave()}--${boundary}--\r\n`,
   }
 }
@@ -78,7 +81,25 @@ export function encodeMismatch(newId: () => string): { contentType: string; body
   return { contentType: encoder.contentType, body: encoder.close(1) }
 }
 
-function encodePart(boundary: string, type: string, reply: PartReply): string {
+/**
+ * The address of the record that an answer created; undefined for any other answer. A client of OData finds in it what it has created
+ * (OData 4.01 Protocol 8.3.4). It follows from the answer alone, so that a stored one has it again.
+ */
+export function locationOf(
+  { status, json = '' }: Pick<PartReply, 'status' | 'json'>,
+  recordsUrl: string | undefined,
+): string | undefined {
+  const [, id] = /"ExternalID":"([0-9A-Fa-f-]{36})"/.exec(json) ?? []
+  return status === 201 && recordsUrl !== undefined && id !== undefined ? `${recordsUrl}(${id})` : undefined
+}
+
+function encodePart(
+  boundary: string,
+  type: string,
+  reply: PartReply,
+  recordsUrl: string | undefined,
+): string {
+  const location = locationOf(reply, recordsUrl)
   const id = reply.contentId === undefined ? '' : `Content-ID: ${reply.contentId}\r\n`
   const content =
     reply.json === undefined
@@ -87,6 +108,7 @@ function encodePart(boundary: string, type: string, reply: PartReply): string {
         `Content-Length: ${Buffer.byteLength(reply.json)}\r\n\r\n${reply.json}\r\n`
   return (
     `--${boundary}\r\nContent-Type: ${type}\r\nContent-Transfer-Encoding: binary\r\n${id}\r\n` +
-    `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status] ?? 'Unknown'}\r\n${reply.contentIdInHttp ? id : ''}${content}`
+    `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status] ?? 'Unknown'}\r\n${reply.contentIdInHttp ? id : ''}` +
+    (location === undefined ? content : `Location: ${location}\r\n${content}`)
   )
 }

@@ -49,6 +49,29 @@ describe('createBatchEncoder', () => {
     )
   })
 
+  it.each(['flat', 'nested'] as const)(
+    'protocol A8: gives created records their address, layout %s',
+    (layout) => {
+      const encoder = createBatchEncoder(
+        layout,
+        numberedIds(),
+        false,
+        'http://a/V2/Attendance/AttendanceRecords',
+      )
+      const json = (text: string): string =>
+        `{"@odata.context":"http://a/","ExternalID":"${text}","Comment":"\\"ExternalID\\":\\"${id(9)}\\""}`
+      const location = `Location: http://a/V2/Attendance/AttendanceRecords(${id(7)})\r\n`
+      expect(encoder.part({ ...created, json: json(id(7)) })).toContain(`HTTP/1.1 201 Created\r\n${location}`)
+      expect(encoder.part({ ...created, json: `{"d":${json(id(7))}}` })).toContain(location)
+      for (const other of [
+        { status: 400, json: json(id(7)) },
+        { status: 204, json: undefined },
+        { json: json('x') },
+      ])
+        expect(encoder.part({ ...created, ...other })).not.toContain('Location')
+    },
+  )
+
   it('batch-wire A4: closes the headers of an answer without a body', () => {
     const reply = { ...created, contentIdInHttp: true, status: 204, json: undefined }
     expect(encode('flat', [reply], 1)).toBe(
