@@ -124,7 +124,7 @@ export const optionDocs: Readonly<Record<string, string>> = {
   'partners[].v2.replay':
     'A repeated batch at shadow and canary: stored gives the whole reply that V2 gave to it, where the journal has it; relay sends V2 every batch, which then writes its marks again.',
   'partners[].layout':
-    'Layout of batch replies: flat (the legacy contract), nested (generic OData clients), or auto (by the request).',
+    'Layout of batch replies: flat (the legacy contract), nested (generic OData clients, such as Microsoft.OData.Client or the SAP Cloud SDK), or auto (by the request).',
   'partners[].serviceHosts':
     'Allowed hosts of absolute URLs inside a batch, without scheme and port (default: any).',
   'partners[].quirks': "Deviations of the partner's client from the documented interface.",

@@ -33,7 +33,7 @@ test('every row names exactly the fixtures that name it', async () => {
 
 test('every row has a fixture, or a test that it names', () => {
   const rows = [...protocol.matchAll(/^\| ([FA]\d+) \|(.*)$/gm)]
-  expect(rows).toHaveLength(37)
+  expect(rows).toHaveLength(40)
   for (const [, row = '', rest = ''] of rows) {
     expect([row, namedFor(row).length > 0 || rest.includes('test/')]).toEqual([row, true])
   }

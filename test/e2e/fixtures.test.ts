@@ -15,6 +15,7 @@ import { headerOf } from './support/raw-message.ts'
 import { type ScriptedUpstream, startUpstream } from './support/scripted-upstream.ts'
 
 const fixtures = await loadFixtures()
+const others = await loadFixtures('others')
 /** The scripted upstream knows POST alone: what is lost is not looked for there. */
 const noLook = { readBackAfterMs: [] }
 
@@ -44,6 +45,46 @@ function isRefused(fixture: Fixture, front: Buffer): boolean {
   } catch (error) {
     return error instanceof AdapterError
   }
+}
+
+function throughAdapter(fixture: Fixture): void {
+  let upstream: ScriptedUpstream
+  let app: App
+  let port: number
+
+  beforeAll(async () => {
+    upstream = await startUpstream(fixture.posts, fixture.answers)
+    const config = parseConfig({
+      listen: { port: 0 },
+      journal: { url: 'none' },
+      upstreams: { v3: { baseUrl: upstream.url } },
+      limits: fixture.limits,
+      partners: [{ id: 'partner', match: { any: true }, v3: noLook, ...fixture.partner }],
+    })
+    app = createApp(config, { logLevel: 'silent' })
+    port = (await app.listen()).port
+  })
+  afterAll(async () => {
+    await app.close()
+    await upstream.close()
+  })
+
+  it('is answered as written, wherever its bytes are cut', async () => {
+    const { bytes } = fixture
+    const headEnd = bytes.indexOf('\r\n\r\n') + 4
+    const last = bytes.length - 1
+    const middle = (headEnd + last) >> 1
+    const cuts = [[], [1], [headEnd - 2], [headEnd], [headEnd + 1], [middle], [last], [headEnd, middle, last]]
+    for (const own of cuts.filter((places) => places.every((place) => place <= last))) {
+      upstream.restart()
+      const reply = await exchange(port, bytes, own, (text) => {
+        upstream.clientHas(text)
+      })
+      if (fixture.response !== undefined) expectReply(reply, fixture.response)
+      if (fixture.reject !== undefined) expectRefusal(reply, fixture.reject)
+      expectPosts(fixture, upstream)
+    }
+  })
 }
 
 describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
@@ -83,66 +124,24 @@ describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
   if (fixture.reject === undefined) it('batch-wire F8: is never decoded when it is cut off', cutOff)
 
   describe('through the adapter', () => {
-    let upstream: ScriptedUpstream
-    let app: App
-    let port: number
-
-    beforeAll(async () => {
-      upstream = await startUpstream(fixture.posts, fixture.answers)
-      const config = parseConfig({
-        listen: { port: 0 },
-        journal: { url: 'none' },
-        upstreams: { v3: { baseUrl: upstream.url } },
-        limits: fixture.limits,
-        partners: [{ id: 'partner', match: { any: true }, v3: noLook, ...fixture.partner }],
-      })
-      app = createApp(config, { logLevel: 'silent' })
-      port = (await app.listen()).port
-    })
-    afterAll(async () => {
-      await app.close()
-      await upstream.close()
-    })
-
-    it('is answered as written, wherever its bytes are cut', async () => {
-      const { bytes } = fixture
-      const headEnd = bytes.indexOf('\r\n\r\n') + 4
-      const last = bytes.length - 1
-      const middle = (headEnd + last) >> 1
-      const cuts = [
-        [],
-        [1],
-        [headEnd - 2],
-        [headEnd],
-        [headEnd + 1],
-        [middle],
-        [last],
-        [headEnd, middle, last],
-      ]
-      for (const own of cuts.filter((places) => places.every((place) => place <= last))) {
-        upstream.restart()
-        const reply = await exchange(port, bytes, own, (text) => {
-          upstream.clientHas(text)
-        })
-        if (fixture.response !== undefined) expectReply(reply, fixture.response)
-        if (fixture.reject !== undefined) expectRefusal(reply, fixture.reject)
-        expectPosts(fixture, upstream)
-      }
-    })
+    throughAdapter(fixture)
   })
 })
 
+describe.each(others)('fixture $name ($rows): $title', throughAdapter)
+
 it('every rule of the wire is shown by a fixture', () => {
-  const rows = new Set(fixtures.flatMap((fixture) => fixture.rows))
+  const rows = new Set([...fixtures, ...others].flatMap((fixture) => fixture.rows))
   const numbered = (letter: string, count: number): string[] =>
     Array.from({ length: count }, (_, index) => `${letter}${index + 1}`)
   // F28 is what the runner does with each of them.
   const wanted = [
-    ...numbered('F', 30).filter((row) => row !== 'F28'),
-    ...numbered('A', 7),
+    ...numbered('F', 32).filter((row) => row !== 'F28'),
+    ...numbered('A', 8),
     'id rule',
     'section 4',
     'section 5',
+    'section 7',
   ]
   expect(wanted.filter((row) => !rows.has(row))).toEqual([])
 })

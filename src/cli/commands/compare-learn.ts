@@ -4,7 +4,8 @@ import type { CompareLearnOptions } from '../run-compare-learn.ts'
 
 const examples = `
 Proposes layout, quirks and Type strings from what V2 really answered: a patch of the configuration, each line with the counts behind it, and
-V2's error messages. Nothing is proposed without evidence, or where it is contradictory.
+V2's error messages. Nothing is proposed without evidence, or where it is contradictory. Generic OData clients (Microsoft.OData.Client,
+SAP Cloud SDK, UI5 V4, Olingo: they name an OData version or accept multipart/mixed) need layout: auto or nested; where they were answered flat, a note says so.
 
 Examples:
   markbridge compare learn acme --config markbridge.yaml

@@ -14,7 +14,7 @@ export function formatPatch(
       : ['# nothing to change']),
     ...proposals
       .filter(({ result }) => result === 'keep')
-      .map((one) => `# ${one.path}: ${one.current} fits: ${toText(one.evidence)}`),
+      .map((one) => `# ${one.path}: ${one.current} fits: ${toText(one.evidence)}${noteOf(one)}`),
     ...proposals
       .filter(({ result }) => result === 'contradictory')
       .map(
@@ -35,13 +35,14 @@ export function formatPatch(
 function patchOf(changes: readonly Proposal[]): readonly string[] {
   const lines: string[] = []
   let open = ''
-  for (const { path, proposed, evidence } of changes) {
+  for (const one of changes) {
+    const { path, proposed, evidence } = one
     const [first = '', second] = path.split('.')
     const section = second === undefined ? '' : first
     if (section !== open && section !== '') lines.push(`    ${section}:`)
     open = section
     lines.push(
-      `${second === undefined ? '    ' : '      '}${second ?? first}: ${first === 'errorMessages' ? JSON.stringify(proposed) : String(proposed)} # ${toText(evidence)}`,
+      `${second === undefined ? '    ' : '      '}${second ?? first}: ${first === 'errorMessages' ? JSON.stringify(proposed) : String(proposed)} # ${toText(evidence)}${noteOf(one)}`,
     )
   }
   return lines

@@ -126,11 +126,17 @@ function proposeLayout(learned: Learned, current: string): Proposal {
   const isByClient = seen.every(({ layout, client }) => (layout === 'nested') === (client === 'generic'))
   if (layouts.size > 1 && !isByClient) return { path, current, result: 'contradictory', evidence }
   const proposed = layouts.size > 1 ? 'auto' : only
+  const isFlat = proposed === 'flat' && seen.some(({ client }) => client === 'generic')
+  const note = isFlat ? { note: NEEDS_AUTO } : {}
   // `auto` that gives these clients what they got is right as it is.
   if (proposed === current || (current === 'auto' && isByClient))
-    return { path, current, result: 'keep', evidence }
-  return { path, current, result: 'change', proposed, evidence }
+    return { path, current, result: 'keep', evidence, ...note }
+  return { path, current, result: 'change', proposed, evidence, ...note }
 }
+
+/** In the flat layout a created record has no `Location`, as service.md 4.2 shows it. */
+const NEEDS_AUTO =
+  'generic clients that miss nested parts or Location there, such as Microsoft.OData.Client and the SAP Cloud SDK, need auto'
 
 /** With `drop` the adapter discards marks: a single batch is not enough to propose it. */
 const LEAST_DROPPED = 3

@@ -30,7 +30,7 @@ export function readCharset(contentType: string | undefined): RecordCharset {
 
 /** The text of one record in its charset, or why it has none. */
 export function decodeText(bytes: Buffer, charset: RecordCharset): string | RecordFault {
-  if (charset === undefined) return isUtf8(bytes) ? bytes.toString('utf8') : notInCharset
+  if (charset === undefined) return isUtf8(bytes) ? bytes.toString('utf8') : notUtf8
   if (charset === 'latin1') return bytes.toString('latin1')
   if (charset === 'other') return unknownCharset
   try {
@@ -43,11 +43,12 @@ export function decodeText(bytes: Buffer, charset: RecordCharset): string | Reco
 
 const unknownCharset: RecordFault = {
   code: 'ADP_CHARSET',
-  message: 'The charset must be utf-8 or a single-byte one, such as iso-8859-1 or windows-1252.',
+  message: 'The charset must be utf-8 or a single-byte one, such as iso-8859-1.',
 }
+const notUtf8: RecordFault = { code: 'ADP_CHARSET', message: 'The record is not valid UTF-8.' }
 const notInCharset: RecordFault = {
   code: 'ADP_CHARSET',
-  message: 'The record is not valid in its charset, which is UTF-8 unless its Content-Type names another.',
+  message: 'The record is not valid in the charset of its Content-Type.',
 }
 
 /** Decodes one record from its bytes, in the charset that `contentType` names (batch-wire F26), as `decodeRecord` does. */

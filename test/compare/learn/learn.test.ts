@@ -114,6 +114,15 @@ describe('what is learned of a partner', () => {
     expect(changes([exchangeWith(face)])).toEqual(expected)
   })
 
+  it('says that generic clients need auto where V2 answered them flat', () => {
+    const patchOf = (settings: typeof defaults): string =>
+      formatPatch('acme', propose(learn([exchangeWith({ isGeneric: true })]), settings))
+    const note =
+      '1 × flat replies to generic clients; generic clients that miss nested parts or Location there, such as Microsoft.OData.Client and the SAP Cloud SDK, need auto'
+    expect(patchOf(defaults)).toContain(`# layout: flat fits: ${note}`)
+    expect(patchOf({ ...defaults, layout: 'nested' })).toContain(`layout: flat # ${note}`)
+  })
+
   it('is auto where V2 answers by what its client accepts', () => {
     const both = [exchangeWith(), exchangeWith({ layout: 'nested', isGeneric: true })]
     expect(changes(both)).toEqual({ layout: 'auto' })

@@ -34,7 +34,10 @@ export interface Fixture extends z.infer<typeof caseSchema> {
   readonly name: string
   readonly bytes: Buffer
   readonly request: RawMessage
-  /** The bodies that V3 must get, with placeholders; in any order but for records of one learner and event. */
+  /**
+   * The bodies that V3 must get, with placeholders, in any order but for records of one learner and event; `{ "GET": target }` for a
+   * read.
+   */
   readonly posts: readonly unknown[]
   /** Answers by position in `posts`; null or missing: 201 with an echo. */
   readonly answers: readonly Answer[]
@@ -42,11 +45,14 @@ export interface Fixture extends z.infer<typeof caseSchema> {
   readonly response: RawMessage | undefined
 }
 
-/** All folders, in the order of their names. */
-export async function loadFixtures(): Promise<Fixture[]> {
+const isBatch = ({ request }: Fixture): boolean => /^POST \S*\/(?:\$|%24)batch /i.test(request.startLine)
+
+/** The batches among all folders, in the order of their names; `others`: what is not sent to `$batch`. */
+export async function loadFixtures(which: 'batches' | 'others' = 'batches'): Promise<Fixture[]> {
   const entries = await readdir(root, { withFileTypes: true })
   const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
-  return Promise.all(names.sort().map((name) => loadFixture(new URL(`${name}/`, root), name)))
+  const all = await Promise.all(names.sort().map((name) => loadFixture(new URL(`${name}/`, root), name)))
+  return all.filter((fixture) => isBatch(fixture) === (which === 'batches'))
 }
 
 /** One folder: of `fixtures/`, or a recording, which has the same form. */

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import type { Answer } from './fixture.ts'
 import { matchesTemplate } from './template.ts'
 
-/** A POST that reached the service. */
+/** A request that reached the service; a read has its decoded target for a body. */
 export interface Post {
   /** Position in the script, -1 for a body that the script does not have. */
   readonly index: number
@@ -35,7 +35,11 @@ export async function startUpstream(
   let waiting: { readonly text: string; readonly go: () => void }[] = []
   const server = createServer((request, response) => {
     void (async () => {
-      const body = JSON.parse(await readText(request)) as unknown
+      const text = await readText(request)
+      const body =
+        request.method === 'GET'
+          ? { GET: decodeURIComponent(request.url ?? '') }
+          : (JSON.parse(text) as unknown)
       const used = new Set(posts.map(({ index }) => index))
       const index = script.findIndex((own, position) => !used.has(position) && matchesTemplate(body, own))
       posts.push({ index, headers: request.headers, path: request.url ?? '', body })
