@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 
 import type { SandboxOptions } from '../../../src/sandbox/index.ts'
 import { fixed, sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
-import { type Adapter, onePartner, startAdapter } from '../../support/start-adapter.ts'
+import { type Adapter, type AdapterSettings, onePartner, startAdapter } from '../../support/start-adapter.ts'
 
 /** Ids of the sandbox (`GET /_sandbox/samples`). */
 export interface Samples {
@@ -51,9 +51,13 @@ export interface Service {
 const prefix = '/sp-api-write-back-partner-live/V2/Attendance/'
 
 /** Starts both for one test, for a partner with these choices. */
-export async function startService(partner: object = {}, options: SandboxOptions = {}): Promise<Service> {
+export async function startService(
+  partner: object = {},
+  options: SandboxOptions = {},
+  settings: AdapterSettings = {},
+): Promise<Service> {
   const sandbox = await startSandbox(options)
-  const adapter = await startAdapter(sandbox.url, onePartner(partner))
+  const adapter = await startAdapter(sandbox.url, { ...settings, ...onePartner(partner) })
   const samples = (await sandbox.json('GET', '/_sandbox/samples')).body as Samples
   const marked = registerOf(samples)
   const register = marked.map(({ mark }) => mark)

@@ -1,14 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 import { onTestFinished } from 'vitest'
 
+import { findProgram } from '../find-program.ts'
 import { freePort } from '../free-port.ts'
 
 /** A load balancer that `deploy/` has a configuration for. */
@@ -113,11 +114,6 @@ export async function startBalancer(balancer: Balancer, adapterPort: number): Pr
 }
 
 /** The program in PATH or where Debian puts servers. */
-function findProgram(name: string): string | undefined {
-  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
-  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
-}
-
 /** Replaces every match. Error where there is none: the file has changed, and the test must follow. */
 function replaceEach(text: string, changes: readonly (readonly [RegExp, string])[]): string {
   return changes.reduce((before, [pattern, replacement]) => {
