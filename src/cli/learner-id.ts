@@ -26,13 +26,13 @@ export function searchOf(id: string): LearnerSearch {
   }
 }
 
-/** A guid in any case of letters and with digits written as `\u0030` in JSON. */
+/** A guid in any case of letters, with hyphens or without, and with characters written as `\u0030` in JSON. */
 function patternOf(id: string): RegExp {
   const characters = Array.from(id.toLowerCase(), (character) => {
     const codes = [...new Set([character, character.toUpperCase()])].map((one) =>
       one.charCodeAt(0).toString(16).padStart(4, '0'),
     )
-    return `(?:${character}|\\\\u(?:${codes.join('|')}))`
+    return `(?:${character}|\\\\u(?:${codes.join('|')}))${character === '-' ? '?' : ''}`
   })
   return new RegExp(characters.join(''), 'i')
 }

@@ -19,7 +19,7 @@ export { type MetadataLevel, type Preferences, readPreferences } from './http-pa
 export { type BatchLimits, defaultBatchLimits, noBatchLimits } from './limits.ts'
 export { encodeErrorArray, type V2Error } from './errors/error-array.ts'
 export { decodeRecord } from './record/decode-record.ts'
-export { decodeRecordBytes } from './record/record-text.ts'
+export { decodeRecordBytes, readCharset } from './record/record-text.ts'
 export {
   FLAT_TYPE,
   type FlatRecord,

@@ -27,7 +27,9 @@ import { headerOf } from './support/raw-message.ts'
 import { startUpstream } from './support/scripted-upstream.ts'
 
 const plain = (await loadFixtures()).filter(
-  ({ reject, partner, limits, request, posts }) =>
+  ({ reject, partner, limits, request, posts, name }) =>
+    // Not recorded with pseudonyms: not all letters of other charsets would be found.
+    name !== 'charset-single-byte' &&
     reject === undefined &&
     posts.length > 0 &&
     Object.keys({ ...partner, ...limits }).length === 0 &&

@@ -32,7 +32,7 @@ async function fill(journal: Journal): Promise<void> {
   await journal.settle(1, [confirmed(0, `201 ${LEARNER}`)])
   await begin('two', 'another')
   await journal.settle(2, [confirmed(0, '201 another')])
-  await begin('three', `${LEARNER}, another`)
+  await begin('three', `${LEARNER.replaceAll('-', '').toUpperCase()}, another`)
   await journal.settle(3, [{ position: 0, state: 'refused', answer: `400 ${LEARNER}`, reason: 'ATT_VAL_2' }])
   await begin('four', `four ${LEARNER}`)
   await journal.settle(4, [{ position: 0, state: 'parked', answer: '200', retry: DUE_MS }])

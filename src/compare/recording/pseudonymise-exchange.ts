@@ -2,7 +2,13 @@ import { isUtf8 } from 'node:buffer'
 
 import { AdapterError } from '../../errors.ts'
 import type { Slices } from '../../http/slices.ts'
-import { type DecodedReply, inspectBatchInSlices, noBatchLimits, openReplyDecoding } from '../../v2/index.ts'
+import {
+  type DecodedReply,
+  inspectBatchInSlices,
+  noBatchLimits,
+  openReplyDecoding,
+  readCharset,
+} from '../../v2/index.ts'
 import { type Exchange, headerOf } from './exchange.ts'
 import { pseudonymiseJson } from './pseudonymise-json.ts'
 import { pseudonymiseLines } from './pseudonymise-lines.ts'
@@ -15,7 +21,8 @@ const COUNT_SLACK = 10
 
 /**
  * An exchange with every id, name and text replaced, once its credentials are masked. Undefined where the result would not be the same
- * case, or would take too long at once: a batch that cannot be decoded, or is decoded otherwise afterwards; values above 4 KiB.
+ * case, or would take too long at once: a batch that cannot be decoded, or is decoded otherwise afterwards; values above 4 KiB; a
+ * charset whose letters are not those of UTF-8 or ISO-8859-1.
  */
 export async function pseudonymiseExchange(
   pseudonyms: Pseudonyms,
@@ -23,6 +30,7 @@ export async function pseudonymiseExchange(
   slices: Slices,
 ): Promise<Exchange | undefined> {
   const { kind, target, contentType, body, reply } = exchange
+  if (kind !== 'batch' && hasOtherLetters(contentType ?? '')) return undefined
   const words = (text: string): string => pseudonyms.words(text, knownWords)
   const before = kind === 'batch' ? await shapeOf(body, contentType, slices) : undefined
   if (kind === 'batch' && before === undefined) return undefined
@@ -34,7 +42,7 @@ export async function pseudonymiseExchange(
       type,
       async (text, isFraming) => {
         if (!isFraming) return pseudonymiseJson(pseudonyms, text, slices)
-        if (text.length > MAX_FRAMING) return undefined
+        if (text.length > MAX_FRAMING || hasOtherLetters(text)) return undefined
         return pseudonymiseLines(pseudonyms, text, maxCount, lines)
       },
       slices,
@@ -100,6 +108,14 @@ function pseudonymiseTarget(pseudonyms: Pseudonyms, target: string): string {
 }
 
 const nothing: ReadonlySet<string> = new Set()
+
+/** True for a charset of records in which some letters would be none, read as ISO-8859-1, and so would stay. */
+function hasOtherLetters(framing: string): boolean {
+  return (framing.match(/charset[ \t]*=[^\r\n]*/gi) ?? []).some((text) => {
+    const charset = readCharset(`text/plain; ${text}`)
+    return charset !== undefined && charset !== 'latin1' && charset !== 'other'
+  })
+}
 
 const shiftOf = (pseudonyms: Pseudonyms, ms: number): number =>
   Date.parse(pseudonyms.text(new Date(ms).toISOString().slice(0, 10))) + (ms % 86_400_000)

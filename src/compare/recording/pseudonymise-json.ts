@@ -11,6 +11,8 @@ const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 const structured = /^@|@odata\.|^(?:Type|target)$/
 const texts: ReadonlySet<string> = new Set(['Message', 'message'])
 const codes: ReadonlySet<string> = new Set(['ErrorCode', 'code'])
+const FLAG = /^\s*(?:true|false)\s*$/i
+const INTEGER = /^\s*[+-]?\d+\s*$/
 const CODE = /^[A-Z]{2,10}(?:_[A-Z0-9]{1,20})+$/
 /** More minutes than a day has are no lateness, and may be a number of something else. */
 const MAX_MINUTES = 1_440
@@ -69,6 +71,10 @@ const isKnownName = (name: string): boolean => knownMembers.has(name) || /^(?:\w
 
 function mapValue(pseudonyms: Pseudonyms, member: string, text: string): string {
   if (codes.has(member) && CODE.test(text)) return text
+  // V2 reads flags and minutes that are written as text.
+  if ((member === 'Present' || member === 'Absent') && FLAG.test(text)) return text
+  if (member === 'MinutesLate' && INTEGER.test(text))
+    return text.replace(/-?\d+/, (own) => (isMinutes(member, own) ? own : pseudonyms.number(own)))
   if (structured.test(member) || texts.has(member)) return pseudonyms.words(text, knownWords)
   return pseudonyms.text(text)
 }

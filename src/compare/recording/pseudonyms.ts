@@ -12,7 +12,10 @@ export interface Pseudonyms {
   readonly number: (lexeme: string) => string
 }
 
-const GUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi
+/** With hyphens, or as its digits alone, which V2 reads as well. */
+const GUID =
+  /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<![0-9a-z])[0-9a-f]{32}(?![0-9a-z])/gi
+const DIGITS = /^(.{8})(.{4})(.{4})(.{4})(.{12})$/
 /** A calendar date, alone or with a time, as text or in a URL; times of day and offsets stay. */
 const DATE =
   /(?<!\d)(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?!\d)(?:T\d\d(?::|%3A)\d\d(?:(?::|%3A)\d\d(?:\.\d{1,12})?)?(?:Z|(?:[+-]|%2B|%2D)\d\d(?::|%3A)?\d\d)?)?/gi
@@ -32,7 +35,9 @@ export function createPseudonyms(key: Uint8Array): Pseudonyms {
   const guid = (value: string): string => {
     const found = known.get(value)
     if (found !== undefined) return found
-    const mapped = mapGuid(guidKey, value)
+    const mapped = value.includes('-')
+      ? mapGuid(guidKey, value)
+      : mapGuid(guidKey, value.replace(DIGITS, '$1-$2-$3-$4-$5')).replaceAll('-', '')
     if (known.size < MAX_KNOWN) known.set(value, mapped)
     return mapped
   }

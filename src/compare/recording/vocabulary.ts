@@ -35,7 +35,7 @@ function namesOf({ schemas, container }: ServiceModel): string[] {
 /** Words of HTTP, MIME and OData, and those of the service's own error texts: they name nothing of a learner. */
 const wireWords = `
   0 1 2 3 4 5 6 7 8 9 http https get head post put patch delete options version content type id length transfer encoding disposition
-  accept charset prefer return representation minimal respond async binary application json xml text plain html multipart mixed form data
+  accept charset 7bit 8bit prefer return representation minimal respond async binary application json xml text plain html multipart mixed form data
   boundary batch changeset response request batchresponse changesetresponse odata metadata full none streaming true false null ieee754compatible
   utf 8 iso 8859 us ascii latin1 q max maxversion msgtype host authorization cookie forwarded x for proto port allow language etag retry after
   v1 v2 v3 attendance attendancerecords attendanceservice models entity context count nextlink top skip filter expand select orderby search

@@ -77,7 +77,8 @@ describe('a pseudonymised fixture', () => {
   it.each(exchanges)('$fixture.name decodes, translates and is found the same', async ({ exchange }) => {
     const before = inspectedOf(exchange)
     const mapped = await pseudonymiseExchange(pseudonyms, await maskExchange(exchange, slices), slices)
-    if (before.parts === undefined) {
+    // Of a charset besides, not all letters would be found.
+    if (before.parts === undefined || exchange.body.includes('charset=windows-1252')) {
       expect(mapped).toBeUndefined()
       return
     }
@@ -109,6 +110,17 @@ describe('the pseudonym of a text', () => {
         expect(formOf(pseudonyms.text(value))).toEqual(formOf(value))
         expect(pseudonyms.text(value)).toBe(pseudonyms.text(value))
       }),
+    )
+  })
+  it('is the same guid, with hyphens or without, whatever encloses it', () => {
+    const id = '41dba12f-bcce-470b-8ce4-b260ffb62649'
+    const mapped = pseudonyms.text(id)
+    const digits = id.replaceAll('-', '')
+    expect(pseudonyms.text(` {${id}} (${id}) ${digits}`)).toBe(
+      ` {${mapped}} (${mapped}) ${mapped.replaceAll('-', '')}`,
+    )
+    expect(pseudonyms.words(`batch_${digits}`, new Set(['batch']))).toBe(
+      `batch_${mapped.replaceAll('-', '')}`,
     )
   })
   it('is another one for another text', () => {
