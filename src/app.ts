@@ -29,6 +29,7 @@ import { createSlowClients } from './http/slow-clients.ts'
 import type { Journal } from './journal/index.ts'
 import { createEvents, type Events } from './observability/events.ts'
 import { createLogger } from './observability/logger.ts'
+import { warnOfFailingWrites } from './observability/warn-of-failing-writes.ts'
 import { createMetrics, type MetricsSnapshot, type MetricsText } from './observability/metrics.ts'
 import {
   authoriseWithout,
@@ -110,9 +111,10 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const { v3 } = config.upstreams
   const nowMs = overrides.nowMs ?? Date.now
   const metrics = createMetrics(() => registry.partners().map(({ id }) => id))
-  const events = metrics.counting(
+  const counted = metrics.counting(
     overrides.events ?? createEvents(createLogger(overrides.logLevel ?? 'info', undefined, overrides.worker)),
   )
+  const events = warnOfFailingWrites(counted, backgroundClock)
   const slicing = createSlicing()
   const upstream = {
     baseUrl: v3.baseUrl,
@@ -177,7 +179,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     metrics,
     events,
     nowMs,
-    guards: () => started?.guards,
     onCompared: overrides.onCompared,
     nice: overrides.compareNice,
   })

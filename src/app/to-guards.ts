@@ -3,6 +3,7 @@ import type { Config } from '../config/index.ts'
 import type { Events } from '../observability/events.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import {
+  badOf,
   createLiveGuards,
   describeAlarm,
   type FileStage,
@@ -38,18 +39,17 @@ export function toGuards({
     settings,
     clock,
     nowMs,
-    goBack: (partner, revision, alarm) =>
-      goBack(store, { partner, revision, fileStage: fileStageOf(partner), reason: describeAlarm(alarm) }),
-    onAct: async (partner, { action, kind, test }, alarm) => {
-      const { v3, v3Bad, v2, v2Bad } = alarm.figures
-      events.guardActed({ partner, action, kind, test, heldBecause: alarm.heldBecause, v3, v3Bad, v2, v2Bad })
-      if (action === 'hold') await store.note(partner, 'hold', GUARD_NAME, describeAlarm(alarm))
+    goBack: (partner, revision, figures) =>
+      goBack(store, { partner, revision, fileStage: fileStageOf(partner), reason: describeAlarm(figures) }),
+    onAct: async (partner, { v3, v2 }) => {
+      const { action } = settings
+      const counts = { v3: v3.trials, v3Bad: badOf(v3), v2: v2.trials, v2Bad: badOf(v2) }
+      events.guardActed({ partner, action, ...counts })
+      if (action === 'hold') await store.note(partner, 'hold', GUARD_NAME, describeAlarm({ v3, v2 }))
     },
     onWindows: (partner, windows) => {
-      for (const { side, bad } of windows.flatMap(({ trials }) => trials)) {
-        const kinds = Object.entries(bad).filter(([, isBad]) => isBad)
-        metrics.guardCounted({ partner, side, bad: kinds.map(([kind]) => kind) })
-      }
+      for (const { side, outcome } of windows.flatMap(({ trials }) => trials))
+        metrics.guardCounted({ partner, side, outcome })
     },
     onFailure: (partner, code) => events.guardsFailed({ partner, code }),
   })

@@ -25,7 +25,7 @@ export interface ReasonOptions extends RolloutTarget {
   readonly reason?: string
 }
 
-/** The flag of a step forward that an operator takes although a guard holds the partner. */
+/** The flag of a step forward that an operator takes although a guard has acted so short a time ago. */
 interface DespiteHold {
   readonly despiteHold?: boolean
 }
@@ -125,7 +125,7 @@ interface Changing {
   readonly store: OpenedRolloutStore
   readonly config: Config
   readonly view: StageView
-  /** The guard that holds the partner where it is. */
+  /** What a guard did, so short a time ago that no step forward follows. */
   readonly hold: () => Promise<GuardHold | undefined>
   /** Its store reports on standard error which instances a pending change waits for. */
   readonly driving: { readonly store: RolloutStore; readonly options: DriveOptions }
@@ -173,9 +173,9 @@ async function change(
   }
 }
 
-/** The trail says that the operator knew of the hold. */
+/** The trail says that the operator knew of it. */
 const reasonDespite = (reason: string, held: GuardHold | undefined): string =>
-  held === undefined ? reason : `${reason} (despite the hold of a guard)`.trimStart()
+  held === undefined ? reason : `${reason} (despite the guard)`.trimStart()
 
 function changeOf(
   view: StageView,

@@ -4,8 +4,6 @@ import type { BatchTally, Events } from './events.ts'
 import { type Instruments, statusClass, statusClasses } from './instruments.ts'
 
 const outcomes = ['accepted', 'refused', 'not_applied', 'unknown']
-/** Kinds of bad outcomes that guards count. */
-export const guardKinds: readonly string[] = ['unknown', 'serverError', 'refused', 'slow']
 
 /** Returns a decorator that counts events and forwards them; the instruments are created once. */
 export function createEventCounting({ counter, histogram }: Instruments): (events: Events) => Events {
@@ -33,7 +31,7 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
   const failures = counter('pass_through_failures_total', 'Passed-through requests without a complete reply.', ['reason'], { reason: ['unreachable', 'brokenReply'] }) // prettier-ignore
   const relayFailures = counter('relay_failures_total', 'Requests to V2 without a complete reply.', ['reason'], { reason: ['unreachable', 'lost', 'brokenReply'] }) // prettier-ignore
   const stageChanges = counter('stage_changes_total', 'Changes of stages that took effect here.', ['partner', 'stage'], { stage: ['legacy', 'shadow', 'canary', 'v3', 'complete'] }) // prettier-ignore
-  const guardActions = counter('stage_guard_actions_total', 'Actions of guards.', ['partner', 'action', 'kind'], { action: ['notify', 'hold', 'back'], kind: [...guardKinds, 'mismatch'] }) // prettier-ignore
+  const guardActions = counter('stage_guard_actions_total', 'Actions of guards.', ['partner', 'action'], { action: ['notify', 'hold', 'back'] }) // prettier-ignore
   const guardFailures = counter('stage_guard_failures_total', 'Times that the evidence of guards could not be read or kept.', ['partner']) // prettier-ignore
   const unrecorded = counter('stage_unrecorded_total', 'Writes that V2 was sent and the journal does not know.', ['partner']) // prettier-ignore
   const internal = counter('internal_errors_total', 'Unexpected errors.', [])
@@ -108,8 +106,8 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
     },
     guardActed: (event) => {
       events.guardActed(event)
-      const { partner, action, kind } = event
-      guardActions.inc({ partner, action, kind })
+      const { partner, action } = event
+      guardActions.inc({ partner, action })
     },
     guardsFailed: (event) => {
       events.guardsFailed(event)

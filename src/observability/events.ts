@@ -71,20 +71,24 @@ export interface StageChanged {
   readonly source: 'store' | 'kept' | 'file' | 'override'
 }
 
-/** An action of the guards of a partner, with what led to it. A single school is named in the audit trail, not here. */
+/** An action of the guards of a partner, with the figures that led to it. */
 export interface GuardActed {
   readonly partner: string
   readonly action: 'notify' | 'hold' | 'back'
-  /** The kind of bad outcome. */
-  readonly kind: string
-  /** `control`: V3 against V2; `alone`: V3 without V2; `units`: a single school. */
-  readonly test: 'control' | 'alone' | 'units'
-  readonly heldBecause: 'noControl' | 'singleUnit' | 'v2Worse' | undefined
-  /** Writes that were counted since the stage was changed. */
+  /** Writes of either side that were counted since V3 has been worse. */
   readonly v3: number
   readonly v3Bad: number
   readonly v2: number
   readonly v2Bad: number
+}
+
+/** Writes that V3 did not answer, or answered with an error of its own, since the last such event. */
+export interface WritesFailing {
+  readonly partner: string
+  readonly batches: number
+  /** Records of them. */
+  readonly notApplied: number
+  readonly unknown: number
 }
 
 /** A fault of a configuration, with its place in the file where it has one. */
@@ -137,6 +141,8 @@ export interface Events {
   stagesNotKept(): void
   /** The guards of a partner have acted: this instance is the one that did. */
   guardActed(event: GuardActed): void
+  /** V3 cannot be reached or fails: at the first write of a partner, then once a minute as long as it does. */
+  writesFailing(event: WritesFailing): void
   /** The evidence about a partner cannot be read or kept: its guards do nothing until it can. */
   guardsFailed(event: { readonly partner: string; readonly code: string }): void
   /** What was seen of a partner cannot be kept: the advice on its next step lacks it. */
@@ -202,6 +208,7 @@ export function createEvents(logger: Logger): Events {
     stagesFresh: () => logger.info('stages are read again'),
     stagesNotKept: () => logger.error('stages cannot be kept in their file'),
     guardActed: (event) => logger.error(event, 'guard acted'),
+    writesFailing: (event) => logger.warn(event, 'writes fail on V3'),
     guardsFailed: (event) => logger.error(event, 'guards failed'),
     seenNotKept: (event) => logger.warn(event, 'writes seen cannot be kept'),
     learnedNotKept: (event) => logger.warn(event, 'learned settings cannot be kept'),

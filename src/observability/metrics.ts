@@ -38,8 +38,8 @@ export interface ShareRefusal {
 export interface GuardTrialSeen {
   readonly partner: string
   readonly side: 'v2' | 'v3'
-  /** Which outcomes were bad. */
-  readonly bad: readonly string[]
+  /** `good`, or what was bad about it. */
+  readonly outcome: string
 }
 
 /** A write that waits for its stage, or was refused for it. */
@@ -158,9 +158,9 @@ export function createMetrics(partners: () => readonly string[] = () => []): Met
     },
     visible: (afterMs) => visible.observe(afterMs / 1_000),
     shareRefused: ({ resource, reason }) => refusals.inc({ resource, reason }),
-    guardCounted: ({ partner, side, bad }) => {
+    guardCounted: ({ partner, side, outcome }) => {
       guardTrials.inc({ partner, side })
-      for (const kind of bad) guardBad.inc({ partner, side, kind })
+      if (outcome !== 'good') guardBad.inc({ partner, side, kind: outcome })
     },
     record: (partner, fate) => recorded.inc({ partner, fate }),
     evidenceKept: (partner, requests, isKept) =>

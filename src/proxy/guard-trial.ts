@@ -19,7 +19,7 @@ import type { RelayOutcome } from './relayed-call.ts'
 /** One write as the guards of its partner count it. */
 export interface GuardTrial {
   /** V3 has answered it; `outcomesShown`: what became of each record is in the reply. */
-  answered(answered: Pick<Answered, 'tally' | 'queuedMs' | 'replayed'>, outcomesShown: boolean): void
+  answered(answered: Pick<Answered, 'tally' | 'queuedMs' | 'askedV3'>, outcomesShown: boolean): void
   /** V2 has answered it, or not; `reply` has the body where the outcome of each record is to be known. */
   relayed(outcome: RelayOutcome, request: Pick<IncomingMessage, 'complete'>): void
   /** It was refused as a whole. */
@@ -73,37 +73,34 @@ export function beginTrial(
     else trial.end({ latencyMs: nowMs() - receivedMs - queuedMs, ...result })
   }
   return {
-    answered: ({ tally, queuedMs, replayed }, outcomesShown) =>
-      // Neither what came before, nor what V2 does not show either (batch-wire 3).
-      end(replayed || !outcomesShown ? undefined : ofTally(tally), queuedMs),
+    answered: ({ tally, queuedMs, askedV3 }, outcomesShown) =>
+      // Neither what the journal alone has answered, nor what V2 does not show either (batch-wire 3).
+      end(askedV3 && outcomesShown ? { outcome: ofTally(tally) } : undefined, queuedMs),
     relayed: (outcome, { complete }) => end(complete ? ofRelay(outcome, kind) : undefined),
     failed: (cause) => end(ofFailure(cause, side)),
     drop: () => trial.drop(),
   }
 }
 
-type Outcome = Readonly<Record<'unknown' | 'serverError' | 'refused', boolean>>
+type Outcome = TrialResult['outcome']
 
-const good: Outcome = { unknown: false, serverError: false, refused: false }
 /** `unknown`: it may have been applied. As V3's outcomes (docs/architecture.md), so that both sides are judged alike. */
-const unknown: Outcome = { unknown: true, serverError: true, refused: false }
-const notApplied: Outcome = { unknown: false, serverError: true, refused: false }
-const refused: Outcome = { unknown: false, serverError: false, refused: true }
-
-function ofTally({ unknown, notApplied, refused }: BatchTally): TrialResult {
-  const isUnknown = unknown > 0
-  return { bad: { unknown: isUnknown, serverError: isUnknown || notApplied > 0, refused: refused > 0 } }
+function ofTally({ unknown, notApplied, refused }: Omit<BatchTally, 'accepted'>): Outcome {
+  if (unknown > 0) return 'unknown'
+  if (notApplied > 0) return 'serverError'
+  return refused > 0 ? 'refused' : 'good'
 }
 
 function ofRelay(outcome: RelayOutcome, kind: RequestKind): TrialResult | undefined {
   if (outcome.kind === 'notSent') return ofFailure(outcome.error, 'v2')
-  if (outcome.kind !== 'answered') return { bad: unknown }
+  if (outcome.kind !== 'answered') return { outcome: 'unknown' }
   const whole = ofStatus(outcome.status)
-  if (whole !== good || kind === 'record') return { bad: whole }
+  if (whole !== 'good' || kind === 'record') return { outcome: whole }
   const parts = outcome.reply === undefined ? undefined : outcomesOfParts(outcome.reply)
   if (parts === undefined) return undefined
-  const has = (name: keyof Outcome): boolean => parts.some((part) => part[name])
-  return { bad: { unknown: has('unknown'), serverError: has('serverError'), refused: has('refused') } }
+  const countOf = (name: Outcome): number => parts.filter((part) => part === name).length
+  const [unknown, notApplied, refused] = [countOf('unknown'), countOf('serverError'), countOf('refused')]
+  return { outcome: ofTally({ unknown, notApplied, refused }) }
 }
 
 /**
@@ -111,20 +108,20 @@ function ofRelay(outcome: RelayOutcome, kind: RequestKind): TrialResult | undefi
  * are the same for both.
  */
 function ofFailure(cause: unknown, side: Side): TrialResult | undefined {
-  if (!(cause instanceof AdapterError)) return isAbort(cause) ? undefined : { bad: notApplied }
+  if (!(cause instanceof AdapterError)) return isAbort(cause) ? undefined : { outcome: 'serverError' }
   const { code } = cause
-  if (code === 'ADP_OUTCOME_UNKNOWN' || code === 'ADP_V2_OUTCOME_UNKNOWN') return { bad: unknown }
-  if (code === 'ADP_INTERNAL') return { bad: notApplied }
+  if (code === 'ADP_OUTCOME_UNKNOWN' || code === 'ADP_V2_OUTCOME_UNKNOWN') return { outcome: 'unknown' }
+  if (code === 'ADP_INTERNAL') return { outcome: 'serverError' }
   // On V2 it means that V3 has not said what became of an older record.
-  if (code === 'ADP_BUDGET_EXCEEDED') return side === 'v3' ? { bad: notApplied } : undefined
-  if (code === 'ADP_UPSTREAM_REFUSED') return { bad: refused }
+  if (code === 'ADP_BUDGET_EXCEEDED') return side === 'v3' ? { outcome: 'serverError' } : undefined
+  if (code === 'ADP_UPSTREAM_REFUSED') return { outcome: 'refused' }
   if (code === 'ADP_SLOW_CLIENT') return undefined
   switch (errorRules[code].class) {
     case 'request':
     case 'record':
-      return { bad: refused }
+      return { outcome: 'refused' }
     case 'upstream':
-      return { bad: notApplied }
+      return { outcome: 'serverError' }
     case 'internal':
     case 'configuration':
       return undefined
@@ -134,9 +131,9 @@ function ofFailure(cause: unknown, side: Side): TrialResult | undefined {
 const isAbort = (cause: unknown): boolean => cause instanceof Error && cause.name === 'AbortError'
 
 function ofStatus(status: number): Outcome {
-  if (status === 503 || status === 429 || status === 408) return notApplied
-  if (status >= 500) return unknown
-  return status >= 400 ? refused : good
+  if (status === 503 || status === 429 || status === 408) return 'serverError'
+  if (status >= 500) return 'unknown'
+  return status >= 400 ? 'refused' : 'good'
 }
 
 /** The outcome of each record; undefined: the reply has no parts that can be read. */

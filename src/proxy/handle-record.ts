@@ -40,13 +40,14 @@ export const handleRecord: Handle = async (context, exchange) => {
     const openReply: OpenReply = ({ recordsUrl }, _newId, timing) =>
       createRecordReply(response, recordsUrl, timing)
     expectCurrent(entry)
-    const { tally, queuedMs, replayed } = await answerWrites(
+    const answered = await answerWrites(
       context,
       authorisation,
       { request: write, body, receivedMs, plan, slices },
       served?.open(openReply) ?? openReply,
     )
-    trial.answered({ tally, queuedMs, replayed }, true)
+    const { tally, queuedMs, replayed } = answered
+    trial.answered(answered, true)
     served?.offer(plan, replayed)
     context.events.batchAnswered({
       ...tally,

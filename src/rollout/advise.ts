@@ -3,8 +3,7 @@ import {
   comparisonObstacles,
   type ComparisonThresholds,
 } from './advise-comparison.ts'
-import type { GuardAct } from './guards/evidence.ts'
-import type { GuardVerdict } from './guards/judge.ts'
+import { describeAlarm, type GuardVerdict } from './guards/judge.ts'
 import type { LostInstance } from '../journal/index.ts'
 import { placeOf, type Side, type Stage, type StageSetting, stages } from './stage.ts'
 
@@ -51,8 +50,8 @@ export interface AdviceInput {
   /** Writes of V2 that the adapter could not decode or translate. */
   readonly unreadable: number
   readonly guards: GuardVerdict
-  /** What the guards did last, and until when that speaks against a step: `coolDownOf`. */
-  readonly coolDown: (Pick<GuardAct, 'action' | 'kind' | 'unit'> & { readonly untilMs: number }) | undefined
+  /** What a guard has found, and until when that speaks against a step. */
+  readonly coolDown: { readonly finding: string; readonly untilMs: number } | undefined
   /** The last batch that was relayed to V2 without the journal knowing it. */
   readonly lastUnrecordedMs: number | undefined
   readonly resendWindowMs: number
@@ -169,7 +168,7 @@ function blockingObstacles({ target, credentials }: AdviceInput, figures: Advice
 }
 
 function evidenceObstacles(
-  { thresholds, guards, knownSchools, unreadable }: AdviceInput,
+  { setting: { stage, percent }, thresholds, guards, knownSchools, unreadable }: AdviceInput,
   side: Side,
   figures: Advice['figures'],
 ): Obstacle[] {
@@ -189,7 +188,8 @@ function evidenceObstacles(
       `V2 saw ${figures.codesOnV2Only.length} attendance codes that V3 has not seen.`,
     ])
   }
-  if (side === 'v3' && guards.verdict === 'inconclusive') {
+  // Where V2 serves nothing, there is nothing to compare V3 with.
+  if (stage === 'canary' && percent < 100 && guards.verdict === 'inconclusive') {
     obstacles.push(['inconclusive', 'The guards have too few writes of both sides to judge V3.'])
   }
   if (figures.daysAtStage < needed.daysAtStage) {
@@ -229,17 +229,13 @@ function stateObstacles({ guards, coolDown, nowMs, unacknowledged, pending, lost
       `Instance ${instance} (${host}, process ${pid}) was lost and may still send writes to V2: let it reach the journal, or end it and run markbridge rollout dismiss ${instance}.`,
     ])
   }
-  if (guards.verdict === 'alarm') {
-    const about = guards.unit === undefined ? 'V3 is' : `The unit ${guards.unit} is`
-    obstacles.push(['not yet', `The guards raised an alarm: ${about} worse (${guards.kind}).`])
-  }
+  if (guards.verdict === 'alarm')
+    obstacles.push(['not yet', `The guards raised an alarm: ${describeAlarm(guards.figures)}`])
   if (coolDown !== undefined && nowMs < coolDown.untilMs) {
-    const { action, kind, unit, untilMs } = coolDown
-    const about = unit === undefined ? kind : `${kind}, unit ${unit}`
-    const minutes = Math.ceil((untilMs - nowMs) / 60_000)
+    const minutes = Math.ceil((coolDown.untilMs - nowMs) / 60_000)
     obstacles.push([
       'not yet',
-      `The guards acted (${action}: ${about}); the cool-down lasts another ${minutes} min.`,
+      `A guard acted: ${coolDown.finding} No step forward is taken for another ${minutes} min.`,
     ])
   }
   if (unacknowledged.length > 0) {

@@ -20,13 +20,13 @@ export { createRolloutStore } from './store/create-rollout-store.ts'
 export { type OpenedRolloutStore, openRolloutStore } from './store/open-rollout-store.ts'
 export { driveApproved, driveForward, type DriveResult } from './store/drive-forward.ts'
 export type { RolloutSnapshot, RolloutStore } from './store/rollout-store.ts'
-export { describeAlarm } from './guards/describe-alarm.ts'
-export { type GuardAct, noEvidence } from './guards/evidence.ts'
+export { noEvidence } from './guards/evidence.ts'
 export { GUARD_NAME, goBack } from './guards/go-back.ts'
-export { coolDownOf, type GuardSettings, type GuardVerdict, judge } from './guards/judge.ts'
+export { badOf, describeAlarm, type GuardVerdict, judge } from './guards/judge.ts'
 export {
   createLiveGuards,
   type GuardedWrite,
+  type GuardSettings,
   type LiveGuards,
   noGuards,
   readEvidence,

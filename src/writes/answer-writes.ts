@@ -113,6 +113,7 @@ export async function answerWrites(
     tally: { ...tally, refused: tally.refused + refused.size, notApplied: tally.notApplied + dropped },
     queuedMs: session.queuedMs(),
     replayed: false,
+    askedV3: true,
     batch: begun.batch,
   }
 }
@@ -187,7 +188,7 @@ async function answerKnown(
   try {
     const relayed = await replayRelayed(context, authorisation, plan, { batches: [batch, ...earlier], isCut })
     if (relayed.kind === 'lost') return { ...relayed, batch }
-    return { tally: relayed.tally, queuedMs: 0, replayed: true, batch, kept: relayed.reply }
+    return { tally: relayed.tally, queuedMs: 0, replayed: true, askedV3: false, batch, kept: relayed.reply }
   } catch (cause) {
     throw toReplayError(cause)
   }

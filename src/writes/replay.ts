@@ -119,7 +119,8 @@ async function answerReplay(replay: Replay): Promise<Answered | undefined> {
   const { stored } = replay
   await settleStored(stored.request, stored.records, plan, reply, slices)
   await reply.end()
-  return { tally: tallyOf(stored), queuedMs: session.queuedMs(), replayed: true, batch: stored.batch }
+  const answered = { tally: tallyOf(stored), queuedMs: session.queuedMs(), batch: stored.batch }
+  return { ...answered, replayed: true, askedV3: tried.size > 0 }
 }
 
 /**

@@ -31,6 +31,8 @@ export interface Answered {
   readonly queuedMs: number
   /** The journal knew the batch already. */
   readonly replayed: boolean
+  /** Records of it were posted or read back for this request. */
+  readonly askedV3: boolean
   /** Its number in the journal. */
   readonly batch: number
   /** The reply that V2 gave when it served this batch: it is to be sent as it is. */

@@ -2,10 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { ownIdentity } from '../../src/journal/index.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
-import { noEvidence } from '../../src/rollout/guards/evidence.ts'
-import { formatEvidence } from '../../src/rollout/guards/evidence-note.ts'
-import { GUARD_NAME } from '../../src/rollout/guards/go-back.ts'
-import { evidenceName } from '../../src/rollout/guards/live-guards.ts'
+import { goBack, GUARD_NAME } from '../../src/rollout/guards/go-back.ts'
 import { canary, changeTo, legacy, serve, type Serving } from '../rollout/store/open-stores.ts'
 import { answering, operator, rolloutFile, rolloutWith, tokenOf } from './rollout-file.ts'
 
@@ -58,57 +55,56 @@ describe('an instance that is cut off', () => {
   })
 })
 
-describe('the hold of a guard', () => {
-  const holding = async (rollout: object = {}) => {
+describe('the cool-down of a guard', () => {
+  const finding = 'V3 does worse than V2.'
+  const acted = async (action: 'hold' | 'back', rollout: object = {}) => {
     const url = await newSqlite()
     const serving = await serve(url)
     answering(serving)
     const { store } = serving
     await store.apply(changeTo(canary(5), { from: { ...legacy, stage: 'v3' } }), 'set')
-    const lastAct = {
-      action: 'hold',
-      atMs: Date.now(),
-      kind: 'unknown',
-      test: 'units',
-      unit: 'school-7',
-    } as const
-    await store.updateEvidence(evidenceName('acme'), () => formatEvidence({ ...noEvidence, lastAct }))
-    await store.note('acme', 'hold', GUARD_NAME, 'School school-7 has far more unknown outcomes.')
-    return { store, config: await rolloutFile(url, { rollout }) }
+    if (action === 'hold') await store.note('acme', 'hold', GUARD_NAME, finding)
+    else await goBack(store, { partner: 'acme', revision: 1, fileStage: undefined, reason: finding })
+    return { store, config: await rolloutFile(url, { rollout: { resendWindowMs: 1_000, ...rollout } }) }
   }
   const further = ['set', 'acme', 'canary', '--percent', '20', '--reason', 'more'] as const
 
-  it('refuses a step forward with what the guard has found, until an operator confirms it', async () => {
-    const { store, config } = await holding()
-    const rollout = rolloutWith(config)
-    expect(await rollout(...further)).toMatchObject({
-      status: 1,
-      stderr: expect.stringMatching(
-        /is refused: a guard holds the partner until \S+Z\. School school-7 has far more unknown outcomes\. .*--despite-hold/,
-      ) as unknown,
-    })
-    expect(JSON.parse((await rollout(...further, '--json')).stdout)).toMatchObject({
-      result: 'held',
-      until: expect.any(String) as unknown,
-      finding: 'School school-7 has far more unknown outcomes.',
-    })
-    // Neither taking the school off V3 nor going back is held.
-    expect(await rollout('set', 'acme', 'canary', '--never', 'school-7', '--reason', 'off')).toMatchObject({ status: 0 }) // prettier-ignore
-    expect(await rollout(...further, '--despite-hold')).toMatchObject({ status: 0 })
-    expect((await store.history({ partner: 'acme' })).at(-1)).toMatchObject({
-      action: 'commit',
-      reason: 'more (despite the hold of a guard)',
-    })
-  })
+  it.each(['hold', 'back'] as const)(
+    'after %s refuses a step forward with what the guard has found, until an operator confirms it',
+    async (action) => {
+      const { store, config } = await acted(action)
+      const rollout = rolloutWith(config)
+      expect(await rollout(...further)).toMatchObject({
+        status: 1,
+        stderr: expect.stringMatching(
+          /is refused: a guard acted, and no step forward is taken before \S+Z\. V3 does worse than V2\. .*--despite-hold/,
+        ) as unknown,
+      })
+      expect(JSON.parse((await rollout(...further, '--json')).stdout)).toMatchObject({
+        result: 'held',
+        until: expect.any(String) as unknown,
+        finding,
+      })
+      expect((await rollout('advise', 'acme')).stdout).toContain(`A guard acted: ${finding}`)
+      // Neither taking a school off V3 nor going back is held.
+      if (action === 'hold')
+        expect(await rollout('set', 'acme', 'canary', '--never', 'school-7', '--reason', 'off')).toMatchObject({ status: 0 }) // prettier-ignore
+      await expect.poll(() => rollout(...further, '--despite-hold')).toMatchObject({ status: 0 })
+      expect((await store.history({ partner: 'acme' })).at(-1)).toMatchObject({
+        action: 'commit',
+        reason: 'more (despite the guard)',
+      })
+    },
+  )
 
-  it('is over with the cool-down, and holds an approval as well', async () => {
-    const { config } = await holding({ guards: { coolDownMs: 1 } })
+  it('has an end, and holds an approval as well', async () => {
+    const { config } = await acted('hold', { guards: { coolDownMs: 1 } })
     expect(await rolloutWith(config)(...further)).toMatchObject({ status: 0 })
     const operators = [operator('ann', 'operator'), operator('bert', 'approver')]
-    const two = (await holding({ approval: 'two', operators })).config
+    const two = (await acted('hold', { approval: 'two', operators })).config
     const [ann, bert] = [rolloutWith(two, tokenOf('ann')), rolloutWith(two, tokenOf('bert'))]
     expect((await ann(...further, '--despite-hold')).stderr).toMatch(/waits 24 h for the approval/)
-    expect((await bert('approve', 'acme')).stderr).toMatch(/a guard holds the partner/)
+    expect((await bert('approve', 'acme')).stderr).toMatch(/a guard acted/)
     expect(await bert('approve', 'acme', '--despite-hold')).toMatchObject({ status: 0 })
   })
 })

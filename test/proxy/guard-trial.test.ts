@@ -19,7 +19,6 @@ function counted(
   const windows = createTrialWindows({ windowMs: 10_000, maxTrialMs: 60_000, maxUnits: 10 })
   const guards = {
     begin: (write: Parameters<typeof windows.begin>[0]) => windows.begin(write),
-    compared: () => undefined,
     start: () => undefined,
     stop: () => Promise.resolve(),
   }
@@ -34,18 +33,13 @@ function counted(
   return windows.close(10_000).flatMap(({ trials }) => trials)
 }
 
-/** The outcomes that were bad, or that nothing was counted. */
-function badOf(kind: RequestKind, end: (trial: GuardTrial) => void): string {
-  const [trial] = counted(kind, end)
-  if (trial === undefined) return 'not counted'
-  return Object.entries(trial.bad)
-    .filter(([, isBad]) => isBad)
-    .map(([name]) => name)
-    .join(' and ')
+/** The outcome, or that nothing was counted. */
+function outcomeOf(kind: RequestKind, end: (trial: GuardTrial) => void): string {
+  return counted(kind, end)[0]?.outcome ?? 'not counted'
 }
 
 const tally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
-const answer = { tally, queuedMs: 0, replayed: false, outcomesShown: true }
+const answer = { tally, queuedMs: 0, askedV3: true, outcomesShown: true }
 
 const whole = { complete: true }
 
@@ -69,47 +63,43 @@ const error = (code: ConstructorParameters<typeof AdapterError>[0]): AdapterErro
 
 describe('the trial of a write', () => {
   it.each<[string, Partial<typeof tally>, Partial<typeof answer>, string]>([
-    ['accepted', { accepted: 3 }, {}, ''],
+    ['accepted', { accepted: 3 }, {}, 'good'],
     ['with a refused record', { accepted: 2, refused: 1 }, {}, 'refused'],
     ['with a record that was not applied', { accepted: 2, notApplied: 1 }, {}, 'serverError'],
-    ['with an unknown outcome', { accepted: 2, unknown: 1 }, {}, 'unknown and serverError'],
-    ['that is a repetition', { unknown: 3 }, { replayed: true }, 'not counted'],
+    ['with an unknown outcome', { accepted: 2, unknown: 1 }, {}, 'unknown'],
+    ['that the journal alone has answered', { unknown: 3 }, { askedV3: false }, 'not counted'],
     ['whose outcomes its client does not see', { refused: 3 }, { outcomesShown: false }, 'not counted'],
   ])('on V3, %s', (_, counts, given, bad) => {
     const one = { ...answer, ...given, tally: { ...tally, ...counts } }
-    expect(badOf('batch', (trial) => trial.answered(one, one.outcomesShown))).toBe(bad)
+    expect(outcomeOf('batch', (trial) => trial.answered(one, one.outcomesShown))).toBe(bad)
   })
 
   it.each<[string, RelayOutcome, string]>([
-    ['accepted', answered(200, parts(201, 201)), ''],
+    ['accepted', answered(200, parts(201, 201)), 'good'],
     ['with a refused record', answered(200, parts(201, 400)), 'refused'],
     ['with a record that was not applied', answered(200, parts(503, 201)), 'serverError'],
-    ['with a failed record', answered(200, parts(500, 400)), 'unknown and serverError and refused'],
+    ['with a failed record', answered(200, parts(500, 400)), 'unknown'],
     ['compressed', answered(200, gzipSync(parts(400)), 'content-encoding', 'gzip'), 'refused'],
     ['in a coding that is not known', answered(200, parts(400), 'Content-Encoding', 'zstd'), 'not counted'],
     ['without parts', answered(200, Buffer.from('--b--\r\n')), 'not counted'],
     ['too large to be read', answered(200, undefined), 'not counted'],
     ['refused', answered(401), 'refused'],
     ['refused for its rate', answered(429), 'serverError'],
-    ['failed', answered(500), 'unknown and serverError'],
-    ['lost', { kind: 'lost', error: error('ADP_OUTCOME_UNKNOWN') }, 'unknown and serverError'],
-    [
-      'broken off',
-      { kind: 'brokenReply', status: 200, error: error('ADP_UPSTREAM_PROTOCOL') },
-      'unknown and serverError',
-    ],
+    ['failed', answered(500), 'unknown'],
+    ['lost', { kind: 'lost', error: error('ADP_OUTCOME_UNKNOWN') }, 'unknown'],
+    ['broken off', { kind: 'brokenReply', status: 200, error: error('ADP_UPSTREAM_PROTOCOL') }, 'unknown'],
     ['never sent', { kind: 'notSent', error: error('ADP_UPSTREAM_UNAVAILABLE') }, 'serverError'],
   ])('on V2, %s', (_, outcome, bad) => {
-    expect(badOf('batch', (trial) => trial.relayed(outcome, whole))).toBe(bad)
+    expect(outcomeOf('batch', (trial) => trial.relayed(outcome, whole))).toBe(bad)
   })
 
   it('does not count for V2 when its client left in the middle', () => {
     const outcome = { kind: 'lost', error: error('ADP_OUTCOME_UNKNOWN') } as const
-    expect(badOf('batch', (trial) => trial.relayed(outcome, { complete: false }))).toBe('not counted')
+    expect(outcomeOf('batch', (trial) => trial.relayed(outcome, { complete: false }))).toBe('not counted')
   })
 
   it.each<[ConstructorParameters<typeof AdapterError>[0], string]>([
-    ['ADP_OUTCOME_UNKNOWN', 'unknown and serverError'],
+    ['ADP_OUTCOME_UNKNOWN', 'unknown'],
     ['ADP_UPSTREAM_UNAVAILABLE', 'serverError'],
     ['ADP_BUDGET_EXCEEDED', 'serverError'],
     ['ADP_INTERNAL', 'serverError'],
@@ -119,7 +109,7 @@ describe('the trial of a write', () => {
     ['ADP_JOURNAL_UNAVAILABLE', 'not counted'],
     ['ADP_OVERLOADED', 'not counted'],
   ])('refused as a whole with %s', (code, bad) => {
-    expect(badOf('record', (trial) => trial.failed(error(code)))).toBe(bad)
+    expect(outcomeOf('record', (trial) => trial.failed(error(code)))).toBe(bad)
   })
 
   it('counts once, with its first end, and not at all without one or for a client that left', () => {
@@ -127,12 +117,12 @@ describe('the trial of a write', () => {
       trial.answered({ ...answer, tally: { ...tally, refused: 1 } }, true)
       trial.failed(error('ADP_INTERNAL'))
     }
-    expect(badOf('batch', twice)).toBe('refused')
-    expect(badOf('batch', () => undefined)).toBe('not counted')
+    expect(outcomeOf('batch', twice)).toBe('refused')
+    expect(outcomeOf('batch', () => undefined)).toBe('not counted')
     expect(
-      badOf('batch', (trial) => trial.failed(Object.assign(new Error('gone'), { name: 'AbortError' }))),
+      outcomeOf('batch', (trial) => trial.failed(Object.assign(new Error('gone'), { name: 'AbortError' }))),
     ).toBe('not counted')
-    expect(badOf('readFilter', (trial) => trial.failed(error('ADP_INTERNAL')))).toBe('not counted')
+    expect(outcomeOf('readFilter', (trial) => trial.failed(error('ADP_INTERNAL')))).toBe('not counted')
   })
 
   it('of another write of its school in the window reads no reply', () => {
@@ -147,7 +137,6 @@ describe('the trial of a write', () => {
     }
     const guards = {
       begin: () => undefined,
-      compared: () => undefined,
       start: () => undefined,
       stop: () => Promise.resolve(),
     }

@@ -1,16 +1,12 @@
 import { describe, expect, it } from 'vitest'
 
 import { advise, type AdviceInput, nextStep } from '../../src/rollout/advise.ts'
-import { noEvidence } from '../../src/rollout/guards/evidence.ts'
-import { type GuardVerdict, judge } from '../../src/rollout/guards/judge.ts'
+import { noEvidence, noRecent } from '../../src/rollout/guards/evidence.ts'
+import { judge } from '../../src/rollout/guards/judge.ts'
 
 const HOUR_MS = 3_600_000
 const nowMs = 100 * 24 * HOUR_MS
-const guards = judge(noEvidence, { action: 'back', coolDownMs: 900_000 }, nowMs)
-const ok: GuardVerdict = {
-  verdict: 'ok',
-  figures: guards.verdict === 'alarm' ? expect.fail() : guards.figures,
-}
+const guards = judge(noEvidence)
 const enough = { records: 5_000, batches: 300, schools: 12, codes: ['/', 'N', 'L', 'I', 'C'] }
 
 /** A partner at `canary` that may go on. */
@@ -21,7 +17,7 @@ const ready: AdviceInput = {
   stageSinceMs: nowMs - 7 * 24 * HOUR_MS,
   seen: { v2: enough, v3: enough },
   unreadable: 0,
-  guards: ok,
+  guards: { verdict: 'ok' },
   coolDown: undefined,
   lastUnrecordedMs: undefined,
   lost: [],
@@ -92,9 +88,9 @@ describe('advice', () => {
     ['unreadable writes', { unreadable: 3 }, 'not yet', '3 writes could not be decoded or translated.'],
     [
       'cool-down',
-      { coolDown: { action: 'hold', kind: 'unknown', unit: 'school 7', untilMs: nowMs + 60_001 } },
+      { coolDown: { finding: 'V3 does worse.', untilMs: nowMs + 60_001 } },
       'not yet',
-      'The guards acted (hold: unknown, unit school 7); the cool-down lasts another 2 min.',
+      'A guard acted: V3 does worse. No step forward is taken for another 2 min.',
     ],
     [
       'an unrecorded batch',
@@ -137,19 +133,13 @@ describe('advice', () => {
     expect(advise({ ...ready, ...change })).toMatchObject({ verdict, missing: [sentence] })
   })
 
-  it('names an alarm and its unit', () => {
-    const figures = { v3: 100, v3Bad: 50, v2: 100, v2Bad: 0, evidence: 9, needed: 5 }
-    const alarm = {
-      verdict: 'alarm',
-      kind: 'unknown',
-      test: 'units',
-      unit: 'school 7',
-      action: 'hold',
-      heldBecause: 'singleUnit',
-      figures,
-    } as const
-    expect(advise({ ...ready, guards: alarm }).missing).toEqual([
-      'The guards raised an alarm: The unit school 7 is worse (unknown).',
+  it('names an alarm with its figures', () => {
+    const figures = {
+      v3: { ...noRecent.v3, trials: 40, serverError: 20, slow: 1 },
+      v2: { ...noRecent.v2, trials: 100 },
+    }
+    expect(advise({ ...ready, guards: { verdict: 'alarm', figures } }).missing).toEqual([
+      'The guards raised an alarm: V3 does worse than V2 at the same time: 21 of 40 counted writes on V3 were bad (20 not applied, 1 slow), 0 of 100 on V2.',
     ])
   })
 

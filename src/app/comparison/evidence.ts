@@ -1,6 +1,6 @@
 import { backgroundClock } from '../../clock.ts'
 import type { ComparedExchange } from '../../compare/compared-exchange.ts'
-import { createLiveEvidence, isDifferent, isJudged, type LiveEvidence } from '../../compare/evidence/index.ts'
+import { createLiveEvidence, type LiveEvidence } from '../../compare/evidence/index.ts'
 import type { ComparedSeen } from '../../observability/compare-metrics.ts'
 import { createCheckTally } from './check-tally.ts'
 import { headOf, type Note } from './messages.ts'
@@ -24,15 +24,6 @@ export function createEvidence(
       },
     })
   )
-}
-
-/** What the guards count of an exchange; undefined: nothing. */
-export function toVerdict(exchange: ComparedExchange): Extract<Note, { kind: 'verdict' }> | undefined {
-  const { partner, unit, stage, revision, served, records } = exchange
-  // What V2 served was never a mark on V3; a request of which nothing is known speaks neither for V3 nor against it.
-  if (served !== 'v3' || !records.some(isJudged)) return undefined
-  const mismatch = records.some(isDifferent)
-  return { kind: 'verdict', verdict: { partner, unit, stage, revision, records: records.length, mismatch } }
 }
 
 /** What the metrics count of an exchange. */

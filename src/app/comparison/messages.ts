@@ -5,7 +5,7 @@ import type { ErrorCode } from '../../errors.ts'
 import type { ComparedSeen } from '../../observability/compare-metrics.ts'
 import type { Events } from '../../observability/events.ts'
 import type { Client, Partner } from '../../partners/partner.ts'
-import type { EvidenceEntry, EvidenceScope, LiveGuards, PeriodKey, Side } from '../../rollout/index.ts'
+import type { EvidenceEntry, EvidenceScope, PeriodKey, Side } from '../../rollout/index.ts'
 import type { CallLimit, UpstreamTimeouts } from '../../upstream/index.ts'
 import type { BatchLimits } from '../../v2/index.ts'
 import type { V3Credentials } from '../../v3/index.ts'
@@ -131,7 +131,6 @@ export type Note =
       readonly isKept: boolean
     }
   | { readonly kind: 'compared'; readonly exchange: ComparedExchange }
-  | { readonly kind: 'verdict'; readonly verdict: Parameters<LiveGuards['compared']>[0] }
   | { readonly kind: 'internalError'; readonly event: Parameters<Events['internalError']>[0] }
   | { readonly kind: 'unmarkedCodesUnknown'; readonly event: Parameters<Events['unmarkedCodesUnknown']>[0] }
   | { readonly kind: 'learnedNotKept'; readonly event: Parameters<Events['learnedNotKept']>[0] }

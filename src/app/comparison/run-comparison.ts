@@ -25,7 +25,7 @@ import { createFairGate, createWholeReader } from '../../upstream/index.ts'
 import type { BatchLimits } from '../../v2/index.ts'
 import { createSharedReader, createV3Reader } from '../../v3/index.ts'
 import { createRemoteAuthorisation } from './remote-authorisation.ts'
-import { createEvidence, toSeen, toVerdict } from './evidence.ts'
+import { createEvidence, toSeen } from './evidence.ts'
 import { toInternalError } from './internal-error.ts'
 import { createLearning, learnFrom } from './learning.ts'
 import { createLiveOwnRules } from './own-rules.ts'
@@ -107,8 +107,6 @@ export function runComparison(
   const ids = new WeakMap<OfferedExchange, number>()
   const onCompared = (exchange: ComparedExchange): void => {
     evidence?.compared(exchange)
-    const verdict = toVerdict(exchange)
-    if (verdict !== undefined) note(verdict)
     if (isObserved) note({ kind: 'compared', exchange })
   }
   const openCheck = createChecks((exchange, check, end) => {

@@ -8,7 +8,6 @@ import type { Config } from '../../config/index.ts'
 import type { Events } from '../../observability/events.ts'
 import { statusClass } from '../../observability/instruments.ts'
 import type { Metrics } from '../../observability/metrics.ts'
-import type { LiveGuards } from '../../rollout/index.ts'
 import type { BatchLimits } from '../../v2/index.ts'
 import { type CallAnswers, type CallParts, createCallAnswers } from './answer-calls.ts'
 import { toInternalError } from './internal-error.ts'
@@ -29,7 +28,6 @@ export interface ComparisonParts extends Omit<CallParts, 'stopped'> {
   >
   readonly nowMs: () => number
   /** Undefined until the adapter has started. */
-  readonly guards: () => Pick<LiveGuards, 'compared'> | undefined
   /** Called with what was compared. */
   readonly onCompared: OnCompared | undefined
   /** The nice value of the thread, on Linux. Default 19, the lowest priority. */
@@ -182,9 +180,6 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
       }
       case 'compared':
         parts.onCompared?.(note.exchange)
-        break
-      case 'verdict':
-        parts.guards()?.compared(note.verdict)
         break
       case 'internalError':
         events.internalError(note.event)

@@ -57,7 +57,7 @@ export function addRollout(program: Command, exitWith: (status: number) => void)
     )
     .option('--always <units>', 'canary: units that V3 serves, with commas; "" for none', readUnits)
     .option('--never <units>', 'canary: units that V2 serves, with commas; "" for none', readUnits)
-    .option('--despite-hold', 'take a step forward although a guard holds the partner where it is')
+    .option('--despite-hold', 'take a step forward within the cool-down of a guard')
     .requiredOption('--reason <text>', 'reason for the audit trail', readReason)
     .action(async (partner: string, stage: SetOptions['stage'], options: Omit<SetOptions, 'stage'>) =>
       exitWith(await (await change()).setStage(partner, { ...options, stage })),
@@ -70,7 +70,7 @@ export function addRollout(program: Command, exitWith: (status: number) => void)
     )
   withTarget(rollout.command('approve').argument('<partner>', 'id of the partner'))
     .description('approve the step forward that another operator has proposed, and take it')
-    .option('--despite-hold', 'take the step although a guard holds the partner where it is')
+    .option('--despite-hold', 'take the step within the cool-down of a guard')
     .option('--reason <text>', 'reason for the audit trail', readReason)
     .action(async (partner: string, options: ApproveOptions) =>
       exitWith(await (await change()).approveStep(partner, options)),

@@ -118,8 +118,8 @@ export function formatResult({ partner, from, to, outcome }: ChangeResult): stri
       )
     case 'held':
       return (
-        `${partner}: ${step} is refused: a guard holds the partner until ${formatTime(outcome.untilMs)}. ${outcome.finding} ` +
-        'Take the school off V3 with --never, or go back; to take the step all the same, add --despite-hold.'
+        `${partner}: ${step} is refused: a guard acted, and no step forward is taken before ${formatTime(outcome.untilMs)}. ${outcome.finding} ` +
+        'Mend the cause first, or take schools off V3 with --never; to take the step all the same, add --despite-hold.'
       )
     case 'pending':
       return `${partner}: another change is pending: ${describePending(outcome.pending)}. markbridge rollout back drops it.`

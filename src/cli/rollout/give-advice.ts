@@ -10,7 +10,7 @@ import {
 } from '../../rollout/advise.ts'
 import { neededCheck, schoolsFor } from '../../rollout/advise-comparison.ts'
 import { atRevision as countedAt } from '../../rollout/guards/evidence.ts'
-import { coolDownOf, judge } from '../../rollout/guards/judge.ts'
+import { judge } from '../../rollout/guards/judge.ts'
 import { readEvidence } from '../../rollout/guards/live-guards.ts'
 import {
   figuresOf,
@@ -23,6 +23,7 @@ import {
 import type { Stage, StageSetting } from '../../rollout/stage.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/open-rollout-store.ts'
 import type { RolloutSnapshot, RolloutStore } from '../../rollout/store/rollout-store.ts'
+import { readGuardHold } from './guard-hold.ts'
 import { settingToJson } from './rollout-json.ts'
 import type { StageView } from './stage-view.ts'
 import { movesToV3 } from './wanted-step.ts'
@@ -66,8 +67,8 @@ export async function giveAdvice(
     seen: { v2: figuresOf(seen.sides.v2), v3: figuresOf(seen.sides.v3) },
     unreadable: seen.unreadable,
     // What was counted at another share is no reason to go on.
-    guards: judge(countedAt(evidence, view.revision), rollout.guards, nowMs),
-    coolDown: coolDownOf(evidence, rollout.guards, nowMs),
+    guards: judge(countedAt(evidence, view.revision)),
+    coolDown: await readGuardHold(store, partner, rollout.guards, nowMs),
     lastUnrecordedMs: lastUnrecorded(unrecorded),
     resendWindowMs: rollout.resendWindowMs,
     credentials: seen.credentials,

@@ -1,4 +1,3 @@
 export { createLiveEvidence, type LiveEvidence, type LiveEvidenceOptions } from './live-evidence.ts'
 export { toFigures } from './to-figures.ts'
-export { isDifferent, isJudged } from './to-entry.ts'
 export { toRunDocument } from './to-run-document.ts'

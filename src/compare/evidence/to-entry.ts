@@ -90,14 +90,14 @@ function pairsOf({ unit, check, records }: ComparedExchange, key: EvidenceKey): 
 const bitOf = (check: CheckKind): number => 1 << checkBits[check]
 
 /** True where both sides were known. */
-export const isJudged = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean => verdict !== 'unknown'
+const isJudged = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean => verdict !== 'unknown'
 
 /** True where the outcome of the record was compared: of a batch whose ids differ only the form of the reply is. */
 const isShown = (record: Pick<ComparedRecord, 'verdict' | 'equivalences'>): boolean =>
   isJudged(record) && !record.equivalences.some(({ rule }) => rule === 'no-outcome-shown')
 
 /** True where V3 is not what V2 is. */
-export const isDifferent = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean =>
+const isDifferent = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean =>
   verdict === 'differs' || verdict === 'onlyV2' || verdict === 'onlyV3'
 
 function isNear(day: string, today: string): boolean {

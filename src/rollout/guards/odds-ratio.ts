@@ -1,8 +1,9 @@
 /** Trials of one stratum of a window, and how many of them were bad. */
 export interface Counts {
-  /** On V3, or of the school in question. */
+  /** On V3. */
   readonly trials: number
   readonly bad: number
+  /** On V2. */
   readonly controlTrials: number
   readonly controlBad: number
 }
@@ -22,23 +23,6 @@ export function logOddsEvidence(counts: Counts, odds: number, tolerated: number)
   if (!isInformative(counts)) return 0
   return (
     counts.bad * Math.log(odds / tolerated) - logNormalizer(counts, odds) + logNormalizer(counts, tolerated)
-  )
-}
-
-/**
- * The same without a control group: the likelihood ratio of a share whose odds are `factor` times those of the tolerated share, against
- * the tolerated share.
- */
-export function logShareEvidence(
-  trials: number,
-  bad: number,
-  toleratedShare: number,
-  factor: number,
-): number {
-  const odds = (factor * toleratedShare) / (1 - toleratedShare)
-  const share = odds / (1 + odds)
-  return (
-    bad * Math.log(share / toleratedShare) + (trials - bad) * Math.log((1 - share) / (1 - toleratedShare))
   )
 }
 

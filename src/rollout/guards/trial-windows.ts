@@ -1,12 +1,15 @@
 import { createSlowThresholds, type SlowThresholds } from './slow-threshold.ts'
-import type { GuardKindName } from './guard-kinds.ts'
 import type { Side } from '../stage.ts'
+
+/** What may be bad about a write, the worst first; it counts as the first that it is. */
+export const badOutcomes = ['unknown', 'serverError', 'refused', 'slow'] as const
+export type BadOutcome = (typeof badOutcomes)[number]
 
 /** What became of a write. */
 export interface TrialResult {
-  /** Which outcomes were bad; a kind that is missing was not judged. */
-  readonly bad: Readonly<Partial<Record<GuardKindName, boolean>>>
-  /** Without the time in a queue; undefined where it is not known, then `slow` is not judged. */
+  /** `unknown`: of a record; `serverError`: V3 or V2 did not take the request or a record; `refused`: a record. */
+  readonly outcome: 'good' | Exclude<BadOutcome, 'slow'>
+  /** Without the time in a queue; undefined where it is not known, then it is not slow. */
   readonly latencyMs?: number | undefined
 }
 
@@ -22,7 +25,7 @@ export interface TrialStart {
 /** A write under way that counts as a trial. Its first end counts. */
 export interface Trial {
   end(result: TrialResult): void
-  /** It never got as far as an upstream. */
+  /** It never got as far as an upstream: the next one of its unit counts. */
   drop(): void
 }
 
@@ -32,7 +35,7 @@ export interface CountedTrial {
   readonly side: Side
   /** Class of its size. */
   readonly stratum: number
-  readonly bad: Readonly<Partial<Record<GuardKindName, boolean>>>
+  readonly outcome: 'good' | BadOutcome
 }
 
 /** The trials that were received in one window, all of which ended. */
@@ -61,7 +64,7 @@ interface Entry {
   readonly unit: string
   readonly side: Side
   readonly stratum: number
-  result: TrialResult | 'open' | 'dropped'
+  result: TrialResult | 'open'
 }
 
 interface OpenWindow {
@@ -73,10 +76,10 @@ interface OpenWindow {
 }
 
 /**
- * Creates the windows. The first write of each unit in a window counts and no other: writes that one school sends together share their
- * fate (a broken connection, a second without service), and counting each of them would take one event for many. Which one counts does not depend
- * on its outcome. Windows close in order, however long their trials take: else those with slow failures on one side would be missing
- * for a while from the evidence, and those on the other side would not.
+ * Creates the windows. The first write of each unit in a window that reaches an upstream counts and no other: writes that one school sends
+ * together share their fate (a broken connection, a second without service), and counting each of them would take one event for many. Windows
+ * close in order, however long their trials take: else those with slow failures on one side would be missing for a while from the evidence, and
+ * those on the other side would not.
  */
 export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWindowOptions): TrialWindows {
   const windows: OpenWindow[] = []
@@ -99,12 +102,19 @@ export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWind
       const entry: Entry = { unit, side, stratum: stratumOf(records), result: 'open' }
       window.entries.set(unit, entry)
       window.open += 1
-      const finish = (result: TrialResult | 'dropped'): void => {
-        if (entry.result !== 'open') return
-        entry.result = result
-        window.open -= 1
+      const isOpen = (): boolean => entry.result === 'open' && window.entries.get(unit) === entry
+      return {
+        end: (result) => {
+          if (!isOpen()) return
+          entry.result = result
+          window.open -= 1
+        },
+        drop: () => {
+          if (!isOpen()) return
+          window.entries.delete(unit)
+          window.open -= 1
+        },
       }
-      return { end: finish, drop: () => finish('dropped') }
     },
     close: (nowMs) => {
       const closed: TrialWindow[] = []
@@ -118,7 +128,7 @@ export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWind
   }
 }
 
-const unended: TrialResult = { bad: { unknown: true } }
+const unended: TrialResult = { outcome: 'unknown' }
 
 function toTrialWindow(
   { startMs, entries, slowAboveMs }: OpenWindow,
@@ -127,12 +137,10 @@ function toTrialWindow(
 ): TrialWindow {
   const trials: CountedTrial[] = []
   for (const { unit, side, stratum, result } of entries.values()) {
-    if (result === 'dropped') continue
-    const { bad, latencyMs } = result === 'open' ? unended : result
-    const aboveMs = slowAboveMs(stratum)
-    const slow = aboveMs === undefined || latencyMs === undefined ? {} : { slow: latencyMs > aboveMs }
+    const { outcome, latencyMs } = result === 'open' ? unended : result
+    const isSlow = latencyMs !== undefined && latencyMs > (slowAboveMs(stratum) ?? Infinity)
     if (side === 'v2' && latencyMs !== undefined) thresholds.add(stratum, latencyMs)
-    trials.push({ unit, side, stratum, bad: { ...bad, ...slow } })
+    trials.push({ unit, side, stratum, outcome: outcome === 'good' && isSlow ? 'slow' : outcome })
   }
   return { endMs: startMs + windowMs, trials }
 }

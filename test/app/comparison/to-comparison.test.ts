@@ -65,7 +65,6 @@ function run(isBroken = false): Running {
       evidenceNotKept: () => undefined,
     },
     nowMs: Date.now,
-    guards: () => undefined,
     onCompared: (exchange) => onCompared(exchange),
     clock,
     startThread: (start, onMessage, onEnd) => {

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 
 import { describe, expect, it } from 'vitest'
 
-import type { GuardAct, GuardAction } from '../../../src/rollout/guards/evidence.ts'
 import {
   createLiveGuards,
   evidenceName,
   type GuardedWrite,
+  type GuardSettings,
   type LiveGuards,
   readEvidence,
 } from '../../../src/rollout/guards/live-guards.ts'
@@ -28,9 +28,9 @@ interface Watching {
 
 function watch(
   store: RolloutStore,
-  action: GuardAction = 'back',
+  action: GuardSettings['action'] = 'back',
   given: Partial<GuardedWrite> = {},
-  storedRevision = 3,
+  { storedRevision = 3, onV3 = 5 } = {},
 ): Watching {
   const clock = createManualClock()
   let [nowMs, window] = [0, 0]
@@ -44,8 +44,8 @@ function watch(
       told.push(`goes back: ${partner}`)
       return revision === storedRevision ? 'applied' : 'changed'
     },
-    onAct: (partner, { action: taken, kind, unit }: GuardAct) =>
-      void told.push(`${taken}: ${partner} ${kind} ${unit ?? ''}`.trim()),
+    onAct: (partner, { v3, v2 }) =>
+      void told.push(`${action}: ${partner} ${v3.unknown} of ${v3.trials}, ${v2.unknown} of ${v2.trials}`),
     onWindows: () => undefined,
     onFailure: (partner, code) => void told.push(`failed: ${partner} ${code}`),
   })
@@ -53,7 +53,7 @@ function watch(
   const write = async (windows: number, isBad: (school: number) => boolean): Promise<void> => {
     for (const last = window + windows; window < last; window++) {
       for (let school = 0; school < 20; school++) {
-        const side = school < 5 ? ('v3' as const) : ('v2' as const)
+        const side = school < onV3 ? ('v3' as const) : ('v2' as const)
         const one: GuardedWrite = {
           partner: 'acme',
           unit: `school ${school}`,
@@ -64,7 +64,7 @@ function watch(
           records: 1,
           ...given,
         }
-        guards.begin(one)?.end({ bad: { unknown: isBad(school) }, latencyMs: 20 })
+        guards.begin(one)?.end({ outcome: isBad(school) ? 'unknown' : 'good', latencyMs: 20 })
       }
       nowMs += 10_000
     }
@@ -82,48 +82,64 @@ describe('guards while the adapter runs', () => {
     await one.write(20, () => false)
     await expect.poll(() => store.readEvidence(evidenceName('acme'))).toBeDefined()
     await two.write(5, (school) => school < 5)
-    await expect.poll(() => two.told).toEqual(['goes back: acme', 'back: acme unknown'])
+    await expect.poll(() => two.told).toEqual(['goes back: acme', 'back: acme 25 of 25, 0 of 75'])
     await two.guards.stop()
     await one.write(1, (school) => school < 5)
     await one.guards.stop()
     expect(one.told).toEqual([])
-    expect((await readEvidence(store, 'acme')).lastAct).toMatchObject({
-      action: 'back',
-      kind: 'unknown',
-      test: 'control',
-    })
+    expect(await readEvidence(store, 'acme')).toMatchObject({ revision: 3, episode: 2, windows: 0 })
   })
 
-  it('hold and name a single broken school, and go back no further than is configured', async () => {
+  it('take nobody back for a single broken school, and for a V3 that serves no other they do', async () => {
     const { store } = await serve(journalUrl())
     const single = watch(store)
-    await single.write(40, (school) => school === 2)
+    await single.write(100, (school) => school === 2)
     await single.guards.stop()
-    expect(single.told).toEqual(['hold: acme unknown school 2'])
+    expect(single.told).toEqual([])
     const { store: another } = await serve(journalUrl())
-    const notifies = watch(another, 'notify')
-    await notifies.write(10, (school) => school < 5)
-    await notifies.guards.stop()
-    expect(notifies.told).toEqual(['notify: acme unknown'])
+    const alone = watch(another, 'back', {}, { onV3: 1 })
+    await alone.write(20, (school) => school === 0)
+    await alone.guards.stop()
+    expect(alone.told).toContain('goes back: acme')
   })
 
-  it('do not act on an alarm about a stage that an operator has changed, and keep what they know', async () => {
+  it.each(['hold', 'notify'] as const)(
+    '%s once in a cool-down, and by no older evidence after it',
+    async (action) => {
+      const { store } = await serve(journalUrl())
+      const { guards, told, write } = watch(store, action)
+      await write(10, (school) => school < 5)
+      await expect.poll(() => told).toHaveLength(1)
+      expect(told[0]).toMatch(new RegExp(`^${action}: acme (\\d+) of \\1, 0 of \\d+$`))
+      // V3 fails to the last minute of the cool-down, and is mended then.
+      await write(85, (school) => school < 5)
+      await write(30, () => false)
+      expect(told).toHaveLength(1)
+      await write(10, (school) => school < 5)
+      await guards.stop()
+      expect(told).toHaveLength(2)
+    },
+  )
+
+  it('judge each stage and share by its own writes', async () => {
     const { store } = await serve(journalUrl())
-    const late = watch(store, 'back', {}, 4)
+    const late = watch(store, 'back', {}, { storedRevision: 4 })
     await late.write(20, () => false)
     await late.write(5, (school) => school < 5)
     await late.guards.stop()
-    expect(late.told).toEqual(['goes back: acme'])
-    expect((await readEvidence(store, 'acme')).lastAct).toBeUndefined()
-    const current = watch(store)
+    // An operator has decided since.
+    expect(new Set(late.told)).toEqual(new Set(['goes back: acme']))
+    const current = watch(store, 'back', { revision: 4 }, { storedRevision: 4 })
     await current.write(1, (school) => school < 5)
+    await current.write(5, () => false)
     await current.guards.stop()
-    expect(current.told).toEqual(['goes back: acme', 'back: acme unknown'])
+    expect(current.told).toEqual([])
+    expect(await readEvidence(store, 'acme')).toMatchObject({ revision: 4, counted: { v3: 30, v2: 90 } })
   })
 
   it('count nothing at other stages', async () => {
     const { store } = await serve(journalUrl())
-    for (const stage of ['legacy', 'shadow', 'complete'] as const) {
+    for (const stage of ['legacy', 'shadow', 'v3', 'complete'] as const) {
       const { guards, told, write } = watch(store, 'back', { stage })
       await write(5, (school) => school < 5)
       await guards.stop()
@@ -150,8 +166,6 @@ describe('guards while the adapter runs', () => {
     await write(5, () => true)
     await guards.stop()
     expect((await store.readEvidence(evidenceName('acme')))?.length).toBeLessThan(2_000)
-    expect(judge(await readEvidence(store, 'acme'), { action: 'back', coolDownMs: 1 }, 0).verdict).toBe(
-      'inconclusive',
-    )
+    expect(judge(await readEvidence(store, 'acme')).verdict).toBe('inconclusive')
   })
 })

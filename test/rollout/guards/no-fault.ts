@@ -65,10 +65,10 @@ export function runWithoutFault(
   }
   let verdict: GuardVerdict | undefined
   const run = simulate(schools, badShare, random, (now) => {
-    verdict = judge(now.evidence, { action: 'back', coolDownMs: 900_000 }, now.windows * WINDOW_MS)
+    verdict = judge(now.evidence)
     return verdict.verdict === 'alarm' || now.windows >= windows
   })
-  verdict ??= judge(run.evidence, { action: 'back', coolDownMs: 900_000 }, 0)
+  verdict ??= judge(run.evidence)
   return { verdict, v3Records: run.v3Records }
 }
 

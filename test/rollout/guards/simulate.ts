@@ -1,7 +1,10 @@
 import { addWindow } from '../../../src/rollout/guards/add-window.ts'
 import { type Evidence, noEvidence } from '../../../src/rollout/guards/evidence.ts'
-import type { GuardKindName } from '../../../src/rollout/guards/guard-kinds.ts'
-import { createTrialWindows } from '../../../src/rollout/guards/trial-windows.ts'
+import {
+  type BadOutcome,
+  badOutcomes,
+  createTrialWindows,
+} from '../../../src/rollout/guards/trial-windows.ts'
 import type { Side } from '../../../src/rollout/stage.ts'
 
 /** A repeatable sequence of numbers from 0 to 1 (mulberry32). */
@@ -24,7 +27,10 @@ export interface SimulatedSchool {
 }
 
 /** The probability that a record is bad, at a time, for a school. */
-export type BadShare = (school: SimulatedSchool, nowMs: number) => Partial<Record<GuardKindName, number>>
+export type BadShare = (
+  school: SimulatedSchool,
+  nowMs: number,
+) => Partial<Record<Exclude<BadOutcome, 'slow'>, number>>
 
 export interface Simulated {
   readonly evidence: Evidence
@@ -45,7 +51,6 @@ export function simulate(
   firstWindow = 0,
 ): Simulated {
   const windows = createTrialWindows({ windowMs: WINDOW_MS, maxTrialMs: 180_000, maxUnits: 5_000 })
-  const v2Serves = schools.some(({ side }) => side === 'v2')
   let run: Simulated = { evidence, v3Records: 0, windows: firstWindow }
   while (!isOver(run)) {
     const startMs = run.windows * WINDOW_MS
@@ -63,17 +68,18 @@ export function simulate(
           records: school.records,
         })
         if (trial === undefined) continue
-        const bad = Object.entries(badShare(school, receivedMs)).map(
-          ([kind, share]) => [kind, random() < 1 - (1 - share) ** school.records] as const,
+        const shares = badShare(school, receivedMs)
+        const happened = badOutcomes.filter(
+          (kind) => kind !== 'slow' && random() < 1 - (1 - (shares[kind] ?? 0)) ** school.records,
         )
         trial.end({
-          bad: { unknown: false, serverError: false, refused: false, ...Object.fromEntries(bad) },
+          outcome: happened.find((kind) => kind !== 'slow') ?? 'good',
           latencyMs: 100 + 400 * random() ** 4,
         })
       }
     }
     let next = run.evidence
-    for (const window of windows.close(startMs + WINDOW_MS)) next = addWindow(next, window, v2Serves)
+    for (const window of windows.close(startMs + WINDOW_MS)) next = addWindow(next, window)
     run = { evidence: next, v3Records, windows: run.windows + 1 }
   }
   return run

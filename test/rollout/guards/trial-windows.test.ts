@@ -17,8 +17,8 @@ function create(maxUnits = 100): Windows {
   const windows = createTrialWindows({ windowMs: 10_000, maxTrialMs: 60_000, maxUnits })
   return { begin: (write) => windows.begin({ records: 1, ...write }), close: (nowMs) => windows.close(nowMs) }
 }
-const good: TrialResult = { bad: { unknown: false } }
-const bad: TrialResult = { bad: { unknown: true } }
+const good: TrialResult = { outcome: 'good' }
+const bad: TrialResult = { outcome: 'unknown' }
 
 describe('windows of trials', () => {
   it('count the first write of a unit in each window, whatever became of it', () => {
@@ -31,11 +31,11 @@ describe('windows of trials', () => {
       {
         endMs: 10_000,
         trials: [
-          { unit: 'a', side: 'v3', stratum: 0, bad: { unknown: false } },
-          { unit: 'b', side: 'v2', stratum: 0, bad: { unknown: true } },
+          { unit: 'a', side: 'v3', stratum: 0, outcome: 'good' },
+          { unit: 'b', side: 'v2', stratum: 0, outcome: 'unknown' },
         ],
       },
-      { endMs: 20_000, trials: [{ unit: 'a', side: 'v3', stratum: 0, bad: { unknown: true } }] },
+      { endMs: 20_000, trials: [{ unit: 'a', side: 'v3', stratum: 0, outcome: 'unknown' }] },
     ])
   })
 
@@ -53,19 +53,28 @@ describe('windows of trials', () => {
     const hanging = windows.begin({ unit: 'a', side: 'v3', receivedMs: 9_000 })
     expect(windows.close(69_999)).toEqual([])
     expect(windows.close(70_000)).toEqual([
-      { endMs: 10_000, trials: [{ unit: 'a', side: 'v3', stratum: 0, bad: { unknown: true } }] },
+      { endMs: 10_000, trials: [{ unit: 'a', side: 'v3', stratum: 0, outcome: 'unknown' }] },
     ])
     hanging?.end(good)
     expect(windows.close(999_999)).toEqual([])
   })
 
-  it('leave out what never got to an upstream, and units beyond their bound', () => {
+  it('count the next write of a unit where the first never got to an upstream, and no units beyond their bound', () => {
     const windows = create(2)
-    windows.begin({ unit: 'a', side: 'v3', receivedMs: 1 })?.drop()
+    const first = windows.begin({ unit: 'a', side: 'v3', receivedMs: 1 })
+    first?.drop()
+    windows.begin({ unit: 'a', side: 'v3', receivedMs: 2 })?.end(bad)
+    first?.end(good)
     windows.begin({ unit: 'b', side: 'v3', receivedMs: 1, records: 30 })?.end(good)
     expect(windows.begin({ unit: 'c', side: 'v3', receivedMs: 1 })).toBeUndefined()
     expect(windows.close(10_000)).toEqual([
-      { endMs: 10_000, trials: [{ unit: 'b', side: 'v3', stratum: 2, bad: { unknown: false } }] },
+      {
+        endMs: 10_000,
+        trials: [
+          { unit: 'a', side: 'v3', stratum: 0, outcome: 'unknown' },
+          { unit: 'b', side: 'v3', stratum: 2, outcome: 'good' },
+        ],
+      },
     ])
   })
 
@@ -84,20 +93,20 @@ describe('windows of trials', () => {
       }
     }
     const slowOnV3 = (nowMs: number): unknown =>
-      windows.close(nowMs).flatMap(({ trials }) => trials.filter(({ side }) => side === 'v3'))[0]?.bad.slow
+      windows.close(nowMs).flatMap(({ trials }) => trials.filter(({ side }) => side === 'v3'))[0]?.outcome
     fill(0, 'v2', 1_500)
     fill(0, 'v3', 90_000)
-    expect(slowOnV3(10_000)).toBeUndefined()
+    expect(slowOnV3(10_000)).toBe('good')
     fill(10_000, 'v2', 1_500)
     fill(10_000, 'v3', 4_000)
-    expect(slowOnV3(20_000)).toBe(false)
+    expect(slowOnV3(20_000)).toBe('good')
     fill(20_000, 'v2', 1_500)
     fill(20_000, 'v3', 6_000)
-    expect(slowOnV3(30_000)).toBe(true)
+    expect(slowOnV3(30_000)).toBe('slow')
     // Another size has no threshold yet.
     windows
       .begin({ unit: 'big', side: 'v3', receivedMs: 30_000, records: 500 })
       ?.end({ ...good, latencyMs: 90_000 })
-    expect(slowOnV3(40_000)).toBeUndefined()
+    expect(slowOnV3(40_000)).toBe('good')
   })
 })

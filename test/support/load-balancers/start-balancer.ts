@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -113,7 +113,6 @@ export async function startBalancer(balancer: Balancer, adapterPort: number): Pr
   return { port, logged }
 }
 
-/** The program in PATH or where Debian puts servers. */
 /** Replaces every match. Error where there is none: the file has changed, and the test must follow. */
 function replaceEach(text: string, changes: readonly (readonly [RegExp, string])[]): string {
   return changes.reduce((before, [pattern, replacement]) => {
