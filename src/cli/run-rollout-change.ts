@@ -39,6 +39,8 @@ export interface SetOptions extends RolloutTarget, DespiteHold {
   readonly percent?: number
   readonly always?: readonly string[]
   readonly never?: readonly string[]
+  /** Begins the evidence for the next step anew, at the stage where the partner is. */
+  readonly restartEvidence?: boolean
   readonly reason: string
 }
 
@@ -47,18 +49,27 @@ const APPROVAL_MS = 24 * 3_600_000
 
 /** Changes the stage of a partner; returns the exit status. */
 export async function setStage(partner: string, options: SetOptions): Promise<number> {
-  const { stage, percent, always, never } = options
+  const { stage, percent, always, never, restartEvidence = false } = options
+  if (restartEvidence && (percent ?? always ?? never) !== undefined)
+    throw new AdapterError('ADP_USAGE', '--restart-evidence changes no share: give it alone.')
   if (stage !== 'canary' && (percent ?? always ?? never) !== undefined)
     throw new AdapterError('ADP_USAGE', '--percent, --always and --never are for the stage canary.')
   return change(partner, options, async ({ store, config, view, driving, hold }) => {
+    if (restartEvidence && view.stored?.stage !== stage) {
+      const now = view.stored === undefined ? 'damaged' : view.stored.stage
+      const message = `its stage is ${now}: --restart-evidence begins the evidence anew at the stage where it is.`
+      return { partner, from: view.stored, outcome: { kind: 'refused', message } }
+    }
     const to = targetOf(view, options)
     const from = view.stored ?? lowest
     const { direction, error } = judgeStep(from, to, { journalIsDurable: true })
     const { name: by } = expectMay(config, direction === 'back' ? 'back' : 'set')
     const result = { partner, from: view.stored, to }
     if (error !== undefined) return { ...result, outcome: { kind: 'refused', message: error } }
-    if (isSameSetting(view, to)) return { ...result, outcome: { kind: 'unchanged', revision: view.revision } }
-    const step = changeOf(view, to, { by, reason: options.reason })
+    if (!restartEvidence && isSameSetting(view, to))
+      return { ...result, outcome: { kind: 'unchanged', revision: view.revision } }
+    const reasonGiven = restartEvidence ? `${options.reason} (evidence begun anew)` : options.reason
+    const step = changeOf(view, to, { by, reason: reasonGiven })
     if (direction !== 'forward') return { ...result, outcome: await store.apply(step, 'set') }
     if (view.stored === undefined || view.file === undefined) {
       const message =

@@ -43,7 +43,7 @@ export interface RunDocument {
   /** ISO 8601. */
   readonly startedAt: string
   readonly endedAt: string
-  /** First and last day of the records, `YYYY-MM-DD`. */
+  /** First and last of `days`. */
   readonly from: string
   readonly to: string
   /** False: the run was stopped before its end. */
@@ -71,7 +71,7 @@ export interface RunDocument {
   readonly kinds: readonly CountedGroup[]
   /** `code:present`, `code:absent`, `code:neither`, by V2's booleans, or V3's where V2 has no record. */
   readonly codeClasses: readonly CountedGroup[]
-  /** By day of the records, `YYYY-MM-DD`, oldest first. */
+  /** By day of the records, `YYYY-MM-DD`, oldest first; of the kind `live` by the day on which they were compared, so that a mended cause shows. */
   readonly days: readonly CountedGroup[]
   /** How long a mark took to be visible on the other side; empty where that was not measured. `upToMs` null: longer than all. */
   readonly delays: readonly { readonly upToMs: number | null; readonly count: number }[]

@@ -72,22 +72,31 @@ export function schoolsFor(schoolShare: number): number {
 export function comparisonObstacles(
   figures: ComparisonFigures,
   thresholds: ComparisonThresholds,
-  { target, seenCodes }: { readonly target: Stage; readonly seenCodes: readonly string[] },
+  {
+    target,
+    seenCodes,
+    restart,
+  }: {
+    readonly target: Stage
+    readonly seenCodes: readonly string[]
+    /** The command that begins the evidence anew. */
+    readonly restart: string
+  },
 ): readonly Obstacle[] {
   const obstacles: Obstacle[] = []
   if (figures.damaged)
     obstacles.push([
       'not yet',
-      'The evidence of comparison in the journal is damaged: another stage or share begins anew.',
+      `The evidence of comparison in the journal is damaged; ${restart} begins it anew.`,
     ])
-  if (target === 'complete') return [...obstacles, ...boundObstacles(figures, thresholds)]
+  if (target === 'complete') return [...obstacles, ...boundObstacles(figures, thresholds, restart)]
   const nothing = nothingCompared(figures, thresholds)
   if (nothing !== undefined) return [...obstacles, nothing]
   return [
     ...obstacles,
     ...shareObstacles(figures, thresholds),
-    ...boundObstacles(figures, thresholds),
-    ...countObstacles(figures, thresholds),
+    ...boundObstacles(figures, thresholds, restart),
+    ...countObstacles(figures, thresholds, restart),
     ...coverageObstacles(figures, thresholds, seenCodes),
   ]
 }
@@ -124,12 +133,13 @@ function shareObstacles(
 function boundObstacles(
   { differing, countedPairs, bound, neededPairs }: ComparisonFigures,
   { limit, confidence }: ComparisonThresholds,
+  restart: string,
 ): Obstacle[] {
   if (differing === 0 || bound < limit) return []
   return [
     [
       'not yet',
-      `${differing} learners and days differ, with ${countedPairs} that count: up to ${percent(bound)} of all may (${percent(confidence)} confidence), and the limit is ${percent(limit)}. ${neededPairs} would have to count if no other differs.`,
+      `${differing} learners and days differ, with ${countedPairs} that count: up to ${percent(bound)} of all may (${percent(confidence)} confidence), and the limit is ${percent(limit)}. ${neededPairs} would have to count if no other differs. Once the cause is mended, ${restart} begins the evidence anew.`,
     ],
   ]
 }
@@ -138,6 +148,7 @@ function boundObstacles(
 function countObstacles(
   { check, differing, countedPairs, pairs, bound, neededPairs, schools, days, full }: ComparisonFigures,
   { limit, schoolShare, days: neededDays }: ComparisonThresholds,
+  restart: string,
 ): Obstacle[] {
   const how = check === 'readBack' ? 'read back on V2' : 'compared with V2'
   const obstacles: Obstacle[] = []
@@ -155,7 +166,10 @@ function countObstacles(
     ])
   }
   if (bound >= limit && full)
-    obstacles.push(['not yet', 'No more learners and days are kept at this stage and share.'])
+    obstacles.push([
+      'not yet',
+      `No more learners and days are kept at this stage and share; ${restart} begins anew.`,
+    ])
   if (days < neededDays)
     obstacles.push(['inconclusive', `Replies were ${how} on ${days} of ${neededDays} days.`])
   return obstacles

@@ -39,6 +39,7 @@ export const defaultThresholds: AdviceThresholds = {
 
 /** What is known about a partner. */
 export interface AdviceInput {
+  readonly partner: string
   readonly setting: Pick<StageSetting, 'stage' | 'percent'>
   /** The step in question; `nextStep` has the usual one. */
   readonly target: Pick<StageSetting, 'stage' | 'percent'>
@@ -167,11 +168,8 @@ function blockingObstacles({ target, credentials }: AdviceInput, figures: Advice
   return obstacles
 }
 
-function evidenceObstacles(
-  { setting: { stage, percent }, thresholds, guards, knownSchools, unreadable }: AdviceInput,
-  side: Side,
-  figures: Advice['figures'],
-): Obstacle[] {
+function evidenceObstacles(input: AdviceInput, side: Side, figures: Advice['figures']): Obstacle[] {
+  const { setting, thresholds, guards, knownSchools, unreadable } = input
   const needed = { ...defaultThresholds, ...thresholds }
   const obstacles: Obstacle[] = []
   const onSide = side === 'v3' ? 'on V3' : 'on V2'
@@ -189,7 +187,7 @@ function evidenceObstacles(
     ])
   }
   // Where V2 serves nothing, there is nothing to compare V3 with.
-  if (stage === 'canary' && percent < 100 && guards.verdict === 'inconclusive') {
+  if (setting.stage === 'canary' && setting.percent < 100 && guards.verdict === 'inconclusive') {
     obstacles.push(['inconclusive', 'The guards have too few writes of both sides to judge V3.'])
   }
   if (figures.daysAtStage < needed.daysAtStage) {
@@ -198,16 +196,28 @@ function evidenceObstacles(
       `The partner has been at this stage for ${figures.daysAtStage} of ${needed.daysAtStage} days.`,
     ])
   }
-  if (unreadable > 0) obstacles.push(['not yet', `${unreadable} writes could not be decoded or translated.`])
+  if (unreadable > 0) {
+    const remedy = `Once the cause is mended, ${restartOf(input)} begins the evidence anew.`
+    obstacles.push(['not yet', `${unreadable} writes could not be decoded or translated. ${remedy}`])
+  }
   return obstacles
 }
 
 /** Codes of both sides: what V2 serves at `canary` is to be V3's. */
-function comparedObstacles({ comparison, target, seen }: AdviceInput): readonly Obstacle[] {
+function comparedObstacles(input: AdviceInput): readonly Obstacle[] {
+  const { comparison, target, seen } = input
   if (comparison === undefined) return []
   const seenCodes = [...seen.v2.codes, ...seen.v3.codes]
-  return comparisonObstacles(comparison.figures, comparison.thresholds, { target: target.stage, seenCodes })
+  return comparisonObstacles(comparison.figures, comparison.thresholds, {
+    target: target.stage,
+    seenCodes,
+    restart: restartOf(input),
+  })
 }
+
+/** The command that begins evidence anew, at the same stage and share. */
+const restartOf = ({ partner, setting }: AdviceInput): string =>
+  `markbridge rollout set ${partner} ${setting.stage} --restart-evidence --reason <text>`
 
 function recordingObstacles({ target, nowMs, lastUnrecordedMs, resendWindowMs }: AdviceInput): Obstacle[] {
   if (placeOf(target.stage) < placeOf('canary') || lastUnrecordedMs === undefined) return []

@@ -131,11 +131,33 @@ describe('advice with evidence', () => {
       traits: ['comment', 'correction', 'late'],
     })
     expect(advice.missing).toContain(
-      '1 learners and days differ, with 100 that count: up to 4.66 % of all may (95 % confidence), and the limit is 0.5 %. 947 would have to count if no other differs.',
+      '1 learners and days differ, with 100 that count: up to 4.66 % of all may (95 % confidence), and the limit is 0.5 %. 947 would have to count if no other differs. Once the cause is mended, markbridge rollout set acme shadow --restart-evidence --reason <text> begins the evidence anew.',
     )
     expect(advice.missing).toContain('Replies were compared with V2 on 1 of 5 days.')
     expect((await rollout('advise', 'acme')).stdout).toContain(
       'compared: 100 % of a sample of 10 requests, on 1 day, with 1 attendance code\nlearners and days: 100, of which 100 count (947 needed); 1 differ, so at most 4.66 % of all do',
+    )
+  })
+})
+
+describe('rollout set --restart-evidence', () => {
+  it('begins the evidence anew at the same stage, with a reason in the audit trail', async () => {
+    const { rollout } = await prepare()
+    const restart = ['set', 'acme', 'shadow', '--restart-evidence'] as const
+    expect((await rollout(...restart, '--percent', '5', '--reason', 'x')).status).toBe(2)
+    expect((await rollout('set', 'acme', 'canary', '--restart-evidence', '--reason', 'x')).stderr).toBe(
+      'markbridge: acme: its stage is shadow: --restart-evidence begins the evidence anew at the stage where it is.\n',
+    )
+    expect((await rollout(...restart)).status).toBe(2)
+    expect(await rollout(...restart, '--reason', 'mapping mended')).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^acme: shadow -> shadow \(revision 2\)\.\n$/) as unknown,
+    })
+    const advice = JSON.parse((await rollout('advise', 'acme', '--json')).stdout) as { missing: string[] }
+    expect(advice.missing.join()).not.toContain('differ,')
+    expect(advice.missing.join()).toContain('Nothing was compared with V2')
+    expect((await rollout('history', 'acme', '--limit', '1')).stdout).toMatch(
+      / set +shadow +shadow +2 +mapping mended \(evidence begun anew\)\n$/,
     )
   })
 })

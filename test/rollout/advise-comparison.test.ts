@@ -50,7 +50,7 @@ const nothing: Partial<ComparisonFigures> = {
 }
 
 const obstaclesOf = (given: Partial<ComparisonFigures>, target: Stage = 'canary', seenCodes = ['a', 'b']) =>
-  comparisonObstacles({ ...enough, ...given }, thresholds, { target, seenCodes })
+  comparisonObstacles({ ...enough, ...given }, thresholds, { target, seenCodes, restart: 'restart' })
 
 describe('what comparison has against a step', () => {
   it('is nothing where enough was compared', () => {
@@ -65,15 +65,15 @@ describe('what comparison has against a step', () => {
     ['one large school', { countedPairs: 25, bound: 0.113 }, [['inconclusive', '25 of 598 learners and days were compared with V2.'], ['inconclusive', '2000 were compared with V2 in 9 schools, of which 25 count: one school may make up 20 % of them (rollout.evidence.schoolShare).']]],
     ['two schools', { countedPairs: 0, schools: 2, bound: 1 }, [['inconclusive', '0 of 598 learners and days were compared with V2.'], ['inconclusive', '2000 were compared with V2 in 2 schools, of which 0 count: one school may make up 20 % of them. Where the partner has no more schools, set rollout.evidence.schoolShare: 0.5.']]],
     ['one school', { countedPairs: 0, schools: 1, bound: 1 }, [['inconclusive', '0 of 598 learners and days were compared with V2.'], ['inconclusive', '2000 were compared with V2 in 1 school, of which 0 count: one school may make up 20 % of them. Where the partner has no more schools, set rollout.evidence.schoolShare: 1.']]],
-    ['differences', { differing: 4, bound: 0.0061, neededPairs: 1_830 }, [['not yet', '4 learners and days differ, with 1500 that count: up to 0.61 % of all may (95 % confidence), and the limit is 0.5 %. 1830 would have to count if no other differs.'], ['inconclusive', '2000 were compared with V2 in 9 schools, of which 1500 count: one school may make up 20 % of them (rollout.evidence.schoolShare).']]],
+    ['differences', { differing: 4, bound: 0.0061, neededPairs: 1_830 }, [['not yet', '4 learners and days differ, with 1500 that count: up to 0.61 % of all may (95 % confidence), and the limit is 0.5 %. 1830 would have to count if no other differs. Once the cause is mended, restart begins the evidence anew.'], ['inconclusive', '2000 were compared with V2 in 9 schools, of which 1500 count: one school may make up 20 % of them (rollout.evidence.schoolShare).']]],
     ['few enough differences', { differing: 1, bound: 0.0032 }, []],
     ['few days', { days: 4, check: 'readBack' }, [['inconclusive', 'Replies were read back on V2 on 4 of 5 days.']]],
     ['a code that was only seen', { codes: ['a'] }, [['inconclusive', '1 of the 2 attendance codes that were seen were never compared.']]],
     ['a code that could not be compared', { codesNotCompared: ['c'] }, [['inconclusive', '1 of the 3 attendance codes that were seen were never compared.']]],
     ['missing traits', { traits: ['late'] }, [['inconclusive', 'No compared record had a comment (rollout.evidence.traits).'], ['inconclusive', 'No compared record corrected an earlier one (rollout.evidence.traits).']]],
     ['errors', { errorsNotCompared: ['ATT_VAL_2', 'ATT_VAL_3'] }, [['inconclusive', 'Errors that V2 answered with and that were never compared: ATT_VAL_2, ATT_VAL_3.']]],
-    ['damaged evidence', { damaged: true }, [['not yet', 'The evidence of comparison in the journal is damaged: another stage or share begins anew.']]],
-    ['a full table', { full: true, bound: 0.006, differing: 250, neededPairs: 55_000 }, [['not yet', expect.stringContaining('250 learners and days differ')], ['inconclusive', expect.stringContaining('1500 count')], ['not yet', 'No more learners and days are kept at this stage and share.']]],
+    ['damaged evidence', { damaged: true }, [['not yet', 'The evidence of comparison in the journal is damaged; restart begins it anew.']]],
+    ['a full table', { full: true, bound: 0.006, differing: 250, neededPairs: 55_000 }, [['not yet', expect.stringContaining('250 learners and days differ')], ['inconclusive', expect.stringContaining('1500 count')], ['not yet', 'No more learners and days are kept at this stage and share; restart begins anew.']]],
   ])('is named: %s', (_, given, expected) => {
     expect(obstaclesOf(given)).toEqual(expected)
   }) // prettier-ignore

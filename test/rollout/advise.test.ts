@@ -11,6 +11,7 @@ const enough = { records: 5_000, batches: 300, schools: 12, codes: ['/', 'N', 'L
 
 /** A partner at `canary` that may go on. */
 const ready: AdviceInput = {
+  partner: 'acme',
   setting: { stage: 'canary', percent: 20 },
   target: { stage: 'v3', percent: 100 },
   nowMs,
@@ -85,7 +86,7 @@ describe('advice', () => {
       'not yet',
       'The partner has been at this stage for 1.2 of 5 days.',
     ],
-    ['unreadable writes', { unreadable: 3 }, 'not yet', '3 writes could not be decoded or translated.'],
+    ['unreadable writes', { unreadable: 3 }, 'not yet', '3 writes could not be decoded or translated. Once the cause is mended, markbridge rollout set acme canary --restart-evidence --reason <text> begins the evidence anew.'],
     [
       'cool-down',
       { coolDown: { finding: 'V3 does worse.', untilMs: nowMs + 60_001 } },

@@ -14,6 +14,7 @@ Examples:
   markbridge rollout show acme --config markbridge.yaml --json
   markbridge rollout set acme canary --percent 5 --reason "first schools" --config markbridge.yaml
   markbridge rollout set acme canary --always school-1,school-2 --reason "pilot" --config markbridge.yaml
+  markbridge rollout set acme shadow --restart-evidence --reason "mapping mended" --config markbridge.yaml
   markbridge rollout back acme --config markbridge.yaml
   MARKBRIDGE_OPERATOR_TOKEN=… markbridge rollout approve acme --config markbridge.yaml
   markbridge rollout certify acme --out acme.json --key file:signing.pem --config markbridge.yaml
@@ -58,6 +59,7 @@ export function addRollout(program: Command, exitWith: (status: number) => void)
     .option('--always <units>', 'canary: units that V3 serves, with commas; "" for none', readUnits)
     .option('--never <units>', 'canary: units that V2 serves, with commas; "" for none', readUnits)
     .option('--despite-hold', 'take a step forward within the cool-down of a guard')
+    .option('--restart-evidence', 'begin the evidence for the next step anew, at the same stage and share')
     .requiredOption('--reason <text>', 'reason for the audit trail', readReason)
     .action(async (partner: string, stage: SetOptions['stage'], options: Omit<SetOptions, 'stage'>) =>
       exitWith(await (await change()).setStage(partner, { ...options, stage })),

@@ -60,6 +60,7 @@ export async function giveAdvice(
   const own = view.file?.own
   const callsPerSecond = own === undefined ? undefined : callsPerSecondOf(config)(own)
   const advice = advise({
+    partner,
     setting: from,
     target: to,
     nowMs,

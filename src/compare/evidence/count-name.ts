@@ -11,7 +11,7 @@ export const checkBits: Readonly<Record<CheckKind, number>> = {
 /**
  * Names of counts. `exchange <kind> <check> compared|missed` and `schoolDay <day> <check>` count requests, all others records:
  * `verdict <kind> <check> <verdict>`, `difference <path> <kind> <class of V2> <class of V3>`, `rule <rule> <path>`,
- * `codeClass <class> <verdict>`, `day <day> <verdict>`, `code <check> <fingerprint> compared|seen`, `error <check> <code> compared|seen`,
+ * `codeClass <class> <verdict>`, `comparedOn <day> <verdict>`, `code <check> <fingerprint> compared|seen`, `error <check> <code> compared|seen`,
  * `trait <check> <trait>`, `delay <ms>`, `uncounted <reason> [differs]`.
  */
 export type CountGroup =
@@ -21,7 +21,7 @@ export type CountGroup =
   | 'difference'
   | 'rule'
   | 'codeClass'
-  | 'day'
+  | 'comparedOn'
   | 'code'
   | 'error'
   | 'trait'

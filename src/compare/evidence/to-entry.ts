@@ -8,9 +8,6 @@ export const delayClasses = [100, 300, 1_000, 3_000, 10_000, 30_000, 60_000, 300
 /** A delay that is longer than all classes. */
 export const LONGER = 'longer'
 
-/** Days of records that get a count of their own; clients choose them. */
-const [DAYS_BEFORE, DAYS_AFTER] = [200, 100]
-const DAY_MS = 86_400_000
 /** A code is a code only in the form that the service uses; anything else may be a text of a client. */
 const ERROR_CODE = /^[A-Z][A-Z0-9_]{1,39}$/
 const MAX_CODE_LENGTH = 40
@@ -48,7 +45,7 @@ function countRecord(
   const { verdict, codeClass, day } = record
   add('verdict', kind, check, verdict)
   if (codeClass !== undefined) add('codeClass', codeClass, verdict)
-  if (day !== undefined) add('day', isNear(day, key.today) ? day : 'other', verdict)
+  add('comparedOn', key.today, verdict)
   const seen = isShown(record) ? 'compared' : 'seen'
   const { code = '' } = record
   const name = code.length <= MAX_CODE_LENGTH ? codeFingerprint(code) : undefined
@@ -99,11 +96,6 @@ const isShown = (record: Pick<ComparedRecord, 'verdict' | 'equivalences'>): bool
 /** True where V3 is not what V2 is. */
 const isDifferent = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean =>
   verdict === 'differs' || verdict === 'onlyV2' || verdict === 'onlyV3'
-
-function isNear(day: string, today: string): boolean {
-  const away = (Date.parse(day) - Date.parse(today)) / DAY_MS
-  return /^\d{4}-\d\d-\d\d$/.test(day) && away >= -DAYS_BEFORE && away <= DAYS_AFTER
-}
 
 function distinct(rows: readonly (readonly string[])[]): readonly (readonly string[])[] {
   return [...new Map(rows.map((row) => [row.join('\n'), row])).values()]

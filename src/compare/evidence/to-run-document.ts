@@ -25,7 +25,7 @@ export function toRunDocument({ scope, counts, sinceMs, lastMs }: KeptEvidence):
   const skipped = countsOf(counts, 'exchange')
     .filter(({ fields }) => fields[2] === 'missed')
     .reduce((sum, { count }) => sum + count, 0)
-  const days = groupsOf(counts, 'day').filter(({ name }) => name !== 'other')
+  const days = groupsOf(counts, 'comparedOn')
   const since = new Date(sinceMs).toISOString()
   return {
     schema: 1,
@@ -66,7 +66,10 @@ function differencesOf(counts: ReadonlyMap<string, number>): RunDocument['differ
     .sort(largestFirst)
 }
 
-function groupsOf(counts: ReadonlyMap<string, number>, group: 'day' | 'codeClass'): readonly CountedGroup[] {
+function groupsOf(
+  counts: ReadonlyMap<string, number>,
+  group: 'comparedOn' | 'codeClass',
+): readonly CountedGroup[] {
   const groups = createVerdictGroups(MAX_GROUPS)
   for (const { fields, count } of countsOf(counts, group)) {
     const [name = '', verdict] = fields

@@ -4,13 +4,18 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 import type { ComparedExchange } from '../../../src/compare/compared-exchange.ts'
-import { createLiveEvidence, type LiveEvidence, toFigures } from '../../../src/compare/evidence/index.ts'
+import {
+  createLiveEvidence,
+  type LiveEvidence,
+  toFigures,
+  toRunDocument,
+} from '../../../src/compare/evidence/index.ts'
 import { AdapterError } from '../../../src/errors.ts'
 import type { ComparisonFigures } from '../../../src/rollout/advise-comparison.ts'
 import { codeFingerprint } from '../../../src/rollout/seen/distinct-count.ts'
 import type { EvidenceStore, KeptEvidence } from '../../../src/rollout/evidence/evidence-store.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
-import { type DatabaseClock, openEvidence, START_MS } from '../../rollout/evidence/open-evidence.ts'
+import { DAY_MS, type DatabaseClock, openEvidence, START_MS } from '../../rollout/evidence/open-evidence.ts'
 import { keyOf } from '../../rollout/store/open-stores.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
 import { differing, exchangeOf, recordOf } from './exchanges.ts'
@@ -119,11 +124,10 @@ describe('the evidence of live comparison', () => {
       'codeClass code%3Aabsent differs': 1,
       'codeClass code%3Apresent equivalent': 1,
       'codeClass code%3Apresent unknown': 1,
-      'day 2026-11-02 same': 1,
-      'day 2026-11-02 differs': 1,
-      'day 2026-11-02 equivalent': 1,
-      'day 2026-11-02 unknown': 1,
-      'day other same': 1,
+      'comparedOn 2026-11-02 same': 3,
+      'comparedOn 2026-11-02 differs': 1,
+      'comparedOn 2026-11-02 equivalent': 1,
+      'comparedOn 2026-11-02 unknown': 1,
       [`code reply ${codeName('/')} compared`]: 3,
       [`code reply ${codeName('N')} compared`]: 1,
       [`code reply ${codeName('L')} seen`]: 1,
@@ -139,6 +143,23 @@ describe('the evidence of live comparison', () => {
     })
     // ann, ben and eve; cas is not known, dot has no day.
     expect(kept?.periods).toEqual([{ differing: 1, schools: [[3], [], [], []] }])
+  })
+
+  it('shows by the day of comparison that a mended cause leads to no difference, for marks of whatever day', async () => {
+    const { live, store, database } = await run()
+    for (const record of [differing, differing, {}]) {
+      live.compared(exchangeOf([recordOf('ann', { ...record, day: '2026-10-30' }), recordOf('ben')]))
+      await live.stop()
+      database.nowMs += DAY_MS
+    }
+    const [kept] = await store.read('acme')
+    const { from, to, days } = kept === undefined ? expect.fail() : toRunDocument(kept)
+    expect([from, to]).toEqual(['2026-11-02', '2026-11-04'])
+    expect(days.map(({ name, verdicts }) => [name, verdicts.same, verdicts.differs])).toEqual([
+      ['2026-11-02', 1, 1],
+      ['2026-11-03', 1, 1],
+      ['2026-11-04', 2, 0],
+    ])
   })
 
   it('has the codes of writes by the names that what was seen has, in any case', async () => {

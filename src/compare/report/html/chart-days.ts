@@ -10,7 +10,7 @@ import type { PublishedCount } from '../published-run.ts'
 const MOST_COLUMNS = 75
 
 /** The records that ask for attention over time; by week or month where there are too many days. */
-export function chartDays({ days }: PublishedRun): Markup | undefined {
+export function chartDays({ kind, days }: PublishedRun): Markup | undefined {
   if (days.length === 0) return undefined
   const { unit, groups } = grouped(days)
   const totals = groups.map(({ verdicts }) =>
@@ -28,7 +28,10 @@ export function chartDays({ days }: PublishedRun): Markup | undefined {
   return html`<figure class="chart">
     <figcaption>
       <h3>Over time</h3>
-      <p>Records that ask for attention, by ${unit} of the session. ${summary}</p>
+      <p>
+        Records that ask for attention, by ${unit} of the ${kind === 'live' ? 'comparison' : 'session'}.
+        ${summary}
+      </p>
     </figcaption>
     ${highest > 0 && legend(attention.filter(({ verdict }) => groups.some((group) => group.verdicts[verdict] !== 0)))}
     ${
