@@ -71,8 +71,9 @@ export const optionDocs: Readonly<Record<string, string>> = {
     'File for the last stages that an instance has read (default: beside an SQLite journal; none with PostgreSQL).',
   'rollout.guards': 'What happens where V3 serves a partner worse than V2 does at the same time.',
   'rollout.guards.action':
-    'back: the partner goes back one stage; hold: the unit keeps its share and no step forward is taken; notify: log and metric only.',
-  'rollout.guards.coolDownMs': 'Time in milliseconds after a guard has acted before it may act again.',
+    'back: the partner goes back to shadow; hold: it stays, and no step forward is taken; notify: log and metric only.',
+  'rollout.guards.coolDownMs':
+    'Time in milliseconds after a guard went back or holds in which no step forward is taken without --despite-hold; one that holds or notifies counts nothing in it.',
   'rollout.evidence': 'What has to be seen and compared before rollout advise says ready.',
   'rollout.evidence.limit':
     'Limit of the share of learners and days that differ: its upper confidence bound has to be below. 0.005 takes 598 of them without a difference.',
