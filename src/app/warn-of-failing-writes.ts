@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { Events, WritesFailing } from './events.ts'
+import type { Events, WritesFailing } from '../observability/events.ts'
 
 const EVERY_MS = 60_000
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 
 import { type BatchAnswered, createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
-import { warnOfFailingWrites } from '../../src/observability/warn-of-failing-writes.ts'
+import { warnOfFailingWrites } from '../../src/app/warn-of-failing-writes.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 it('batches that V3 does not take are reported at once at level warn, and then once a minute with their number', async () => {
