@@ -86,7 +86,12 @@ describe('advice', () => {
       'not yet',
       'The partner has been at this stage for 1.2 of 5 days.',
     ],
-    ['unreadable writes', { unreadable: 3 }, 'not yet', '3 writes could not be decoded or translated. Once the cause is mended, markbridge rollout set acme canary --restart-evidence --reason <text> begins the evidence anew.'],
+    [
+      'unreadable writes',
+      { unreadable: 3 },
+      'not yet',
+      '3 writes could not be decoded or translated. Once the cause is mended, markbridge rollout set acme canary --restart-evidence --reason <text> begins the evidence anew.',
+    ],
     [
       'cool-down',
       { coolDown: { finding: 'V3 does worse.', untilMs: nowMs + 60_001 } },
