@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { Events, WritesFailing } from '../observability/events.ts'
+import type { BatchAnswered, Events, WritesFailing } from '../observability/events.ts'
 
 const EVERY_MS = 60_000
 
@@ -14,23 +14,24 @@ export function warnOfFailingWrites(events: Events, clock: Pick<Clock, 'after'>)
     events.writesFailing(counts)
     clock.after(EVERY_MS, () => report(partner))
   }
+  const add = ({ partner, notApplied, unknown, outcomesShown }: BatchAnswered): void => {
+    // Of a batch whose outcomes its client does not see, the records may be those that the configuration drops.
+    const held = outcomesShown ? notApplied : 0
+    if (held + unknown === 0) return
+    const before = failing.get(partner)
+    failing.set(partner, {
+      partner,
+      batches: (before?.batches ?? 0) + 1,
+      notApplied: (before?.notApplied ?? 0) + held,
+      unknown: (before?.unknown ?? 0) + unknown,
+    })
+    if (before === undefined) report(partner)
+  }
   return {
     ...events,
     batchAnswered: (event) => {
+      add(event)
       events.batchAnswered(event)
-      const { partner, unknown, outcomesShown } = event
-      // Of a batch whose outcomes its client does not see, the records may be those that the configuration drops.
-      const notApplied = outcomesShown ? event.notApplied : 0
-      if (notApplied + unknown === 0) return
-      const before = failing.get(partner)
-      const { batches = 0, notApplied: earlier = 0, unknown: open = 0 } = before ?? {}
-      failing.set(partner, {
-        partner,
-        batches: batches + 1,
-        notApplied: earlier + notApplied,
-        unknown: open + unknown,
-      })
-      if (before === undefined) report(partner)
     },
   }
 }
