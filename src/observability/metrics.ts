@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 
 import { type CompareMetrics, createCompareMetrics } from './compare-metrics.ts'
-import { createEventCounting, guardKinds } from './count-events.ts'
+import { createEventCounting } from './count-events.ts'
 import type { Events } from './events.ts'
 import { createInstruments, statusClass } from './instruments.ts'
 import { createReloadMetrics, type ReloadMetrics } from './reload-metrics.ts'
@@ -128,7 +128,7 @@ export function createMetrics(partners: () => readonly string[] = () => []): Met
   const visible = histogram('read_back_visible', 'From the loss of a reply to the read-back that showed the mark.', []) // prettier-ignore
   const refusals = counter('shares_refused_total', 'Requests that were refused because the share of their client was used up.', ['resource', 'reason'], { resource: ['pass_through', 'read', 'relay', 'bytes'], reason: ['share', 'wait', 'gone'] }) // prettier-ignore
   const guardTrials = counter('stage_guard_trials_total', 'Writes that guards have counted.', ['partner', 'side'], { side: sides }) // prettier-ignore
-  const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', ['partner', 'side', 'kind'], { side: sides, kind: guardKinds }) // prettier-ignore
+  const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', ['partner', 'side', 'kind'], { side: sides, kind: ['unknown', 'serverError', 'refused', 'slow'] }) // prettier-ignore
   const evidence = counter('compare_evidence_total', 'Compared requests that are kept as evidence, or lost.', ['partner', 'fate'], { fate: ['kept', 'lost'] }) // prettier-ignore
   const recorded = counter('record_exchanges_total', 'Exchanges that were to be recorded, by what became of them.', ['partner', 'fate'], { fate: ['recorded', 'dropped', 'tooLarge', 'unfit', 'incomplete', 'stopped'] }) // prettier-ignore
   const stageWaits = counter('stage_held_total', 'Writes that waited for their stage.', ['partner', 'reason'], { reason: stageWaitReasons }) // prettier-ignore

@@ -12,7 +12,14 @@ it('batches that V3 does not take are reported at once at level warn, and then o
   const events = warnOfFailingWrites(createEvents(createLogger('warn', { write })), clock)
   const answer = (given: Partial<BatchAnswered>): void =>
     events.batchAnswered({
-      ...{ partner: 'acme', records: 2, changesets: 1, outcomesShown: true, unmappedFields: 0 },
+      ...{
+        partner: 'acme',
+        records: 2,
+        changesets: 1,
+        outcomesShown: true,
+        unmappedFields: 0,
+        convertedFields: 0,
+      },
       ...{ accepted: 0, refused: 0, notApplied: 0, unknown: 0, replayed: false, durationMs: 1, queuedMs: 0 },
       ...given,
     })

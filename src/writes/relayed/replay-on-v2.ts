@@ -40,7 +40,7 @@ export async function replayOnV2(context: WriteContext, resent: ResentBatch): Pr
       if (stored === undefined || reply === undefined || !isFinalReply(reply, plan.records.length)) continue
       const asParts = { ...stored, records: toParts(reply, plan) }
       if (!(await mayHave(context, resent, asParts))) return undefined
-      return { tally: tallyOf(asParts), queuedMs: 0, replayed: true, batch, kept: reply }
+      return { tally: tallyOf(asParts), queuedMs: 0, replayed: true, askedV3: false, batch, kept: reply }
     }
   } catch (cause) {
     if (!(cause instanceof AdapterError) || errorRules[cause.code].class !== 'internal') throw cause
