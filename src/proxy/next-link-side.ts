@@ -14,8 +14,11 @@ export interface LinkMarker {
 export const V2_LINK_SEGMENT = '/~v2'
 const V3_LINK_SEGMENT = '/~v3.'
 
-/** Clients may escape the tilde (RFC 3986 2.3 calls both forms the same). */
-const MARKED = /^((?:https?:\/\/[^/?#]+)?)\/(?:~|%7e)(v2|v3\.([\w-]{22}))(?=[/?]|$)/i
+/**
+ * A marker before a path of V2: next links have no other, and in front of `/metrics` it would pass what a load balancer compares with that
+ * text. Clients may escape the tilde (RFC 3986 2.3 calls both forms the same).
+ */
+const MARKED = /^((?:https?:\/\/[^/?#]+)?)\/(?:~|%7e)(v2|v3\.([\w-]{22}))(?=\/(?:[^?#]*\/)?v2\/)/i
 const TILDE = 0x7e
 const PERCENT = 0x25
 const SLASH = 0x2f
@@ -44,8 +47,7 @@ export function takeSideMarker(request: IncomingMessage): LinkMarker | undefined
   const found = MARKED.exec(url)
   if (found === null) return undefined
   const [whole, origin = '', , proof] = found
-  const rest = url.slice(whole.length)
-  request.url = `${origin}${rest.startsWith('/') ? '' : '/'}${rest}`
+  request.url = origin + url.slice(whole.length)
   return proof === undefined ? { side: 'v2', proof: '' } : { side: 'v3', proof }
 }
 

@@ -80,6 +80,9 @@ describe('walls in front of V2', () => {
       const { v2, adapter } = await startSides(stage)
       expect((await adapter.request('GET', '/~v2/admin/secrets')).status).toBe(404)
       await adapter.request('GET', '/~v2/Learner/V3/LearnerPersonals')
+      // What a load balancer keeps to itself is known by the beginning of the path.
+      for (const own of ['/metrics', '/healthz', '/readyz'])
+        expect((await adapter.request('GET', `/~v2${own}`)).status).toBe(404)
       expect(v2.seen).toEqual([])
     },
   )
