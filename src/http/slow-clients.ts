@@ -18,7 +18,10 @@ export type SlowPhase = 'upload' | 'reply'
 
 /** Watches requests whose clients may be too slow. */
 export interface SlowClients {
-  /** Calls `onSlow` once when the client of this exchange is too slow; the watch ends when the response closes. */
+  /**
+   * Calls `onSlow` once when the client of this exchange is too slow. The watch ends when the response has closed, and the upload with it:
+   * the rest of one that was answered early is still read, and dropped, on its connection.
+   */
   watch(request: IncomingMessage, response: ServerResponse, onSlow: (phase: SlowPhase) => void): void
 }
 
@@ -33,6 +36,7 @@ interface Exchange {
   sinceMs: number
   /** True once its client was too slow. */
   isOver: boolean
+  isAnswered: boolean
 }
 
 /** Number of checks in the shorter window. */
@@ -48,12 +52,22 @@ export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
   const free: number[] = []
   const everyMs = (): number => Math.ceil(Math.min(rules.uploadMs, rules.replyMs) / LOOKS)
   let cancel: (() => void) | undefined
+  const release = (slot: number): void => {
+    exchanges[slot] = undefined
+    free.push(slot)
+    if (exchanges.length > free.length) return
+    cancel?.()
+    cancel = undefined
+  }
   const look = (): void => {
     cancel = undefined
-    for (const exchange of exchanges) {
-      if (exchange === undefined || exchange.isOver || !isTooSlow(exchange, rules, clock.nowMs())) continue
-      exchange.isOver = true
-      exchange.onSlow(exchange.phase ?? 'upload')
+    for (const [slot, exchange] of exchanges.entries()) {
+      if (exchange === undefined) continue
+      if (exchange.isAnswered && hasEnded(exchange)) release(slot)
+      else if (!exchange.isOver && isTooSlow(exchange, rules, clock.nowMs())) {
+        exchange.isOver = true
+        exchange.onSlow(exchange.phase ?? 'upload')
+      }
     }
     if (exchanges.length > free.length) cancel = clock.after(everyMs(), look)
   }
@@ -69,19 +83,21 @@ export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
         passed: 0,
         sinceMs: 0,
         isOver: false,
+        isAnswered: false,
       }
       const slot = free.pop() ?? exchanges.length
       exchanges[slot] = exchange
       response.on('close', () => {
-        exchanges[slot] = undefined
-        free.push(slot)
-        if (exchanges.length > free.length) return
-        cancel?.()
-        cancel = undefined
+        exchange.isAnswered = true
+        if (hasEnded(exchange)) release(slot)
       })
       cancel ??= clock.after(everyMs(), look)
     },
   }
+}
+
+function hasEnded({ request, socket }: Exchange): boolean {
+  return request.complete || socket.destroyed
 }
 
 function isTooSlow(exchange: Exchange, rules: PaceRules, nowMs: number): boolean {

@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest'
+
+import { RawClient, requestText } from '../support/raw-client.ts'
+import { startRawUpstream } from '../support/scripted-upstream.ts'
+import { startAdapter } from '../support/start-adapter.ts'
+
+const limits = { slowClients: { uploadMs: 300, minBytesPerSecond: 100 } }
+
+it.each([
+  ['a method that is not served', 'v3', 'POST /nothing', /^HTTP\/1\.1 405 /],
+  ['a body that cannot be read', 'v3', 'POST /V2/Attendance/$batch', /^HTTP\/1\.1 400 /],
+  ['what V2 refuses by its head alone', 'legacy', 'GET /V2/Other', /^HTTP\/1\.1 401 /],
+] as const)('an upload that stalls after the answer to %s is closed', async (_name, stage, start, reply) => {
+  const v2 = await startRawUpstream((_request, response) => void response.writeHead(401).end('{}'))
+  const partners = [{ id: 'acme', match: { any: true }, stage }]
+  const adapter = await startAdapter(v2.url, { v2: { baseUrl: v2.url }, partners, limits })
+  const client = await RawClient.open(adapter.port)
+  const fields = 'Content-Length: 100000\r\nContent-Encoding: gzip\r\n'
+  client.send(requestText(start, fields, 'x'.repeat(1_000)))
+  expect(await client.untilClosed()).toMatch(reply)
+})
+
+it('a connection whose upload ends in time after its answer goes on', async () => {
+  const v3 = await startRawUpstream((_request, response) => void response.end('{}'))
+  const adapter = await startAdapter(v3.url, { limits })
+  const client = await RawClient.open(adapter.port)
+  client.send(requestText('POST /nothing', 'Content-Length: 5\r\n'))
+  await client.until('ADP_METHOD_NOT_ALLOWED')
+  client.send(`later${requestText('GET /healthz', 'Connection: close\r\n')}`)
+  expect(await client.untilClosed()).toContain('"status":"ok"')
+})
