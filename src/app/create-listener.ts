@@ -39,6 +39,9 @@ export function createListener(
     answerUnreadable(error, socket)
   })
   server.on('connect', (_request, socket) => refuseTunnel(socket))
+  // A client that closes its side after its request (RFC 9293 3.6) still reads: Node would close the other side before the reply. One that
+  // has gone altogether looks the same until something is written to it, and resets the connection then. Node's types lack this member.
+  Object.assign(server, { httpAllowHalfOpen: true })
   server.keepAliveTimeout = CLIENT_IDLE_MS
   // A kept connection may still ask while the adapter stops: it is answered, and then closed.
   server.prependListener('request', (_request, response) => {

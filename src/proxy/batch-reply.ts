@@ -45,10 +45,14 @@ export function endBatchReply(
   })
 }
 
-/** Calls back when the reply was written completely; never if the client disconnected before. */
+/** Calls back when the reply was written completely; never if the client disconnected before, or closed its side: it may have gone. */
 export function onceWritten(response: ServerResponse, onWritten: () => void): void {
-  if (response.writableFinished) onWritten()
-  else response.once('finish', onWritten)
+  const { socket } = response.req
+  const check = (): void => {
+    if (!socket.readableEnded) onWritten()
+  }
+  if (response.writableFinished) check()
+  else response.once('finish', check)
 }
 
 function sendKept(response: ServerResponse, { status, reason, fields, trailers, body }: KeptReply): void {

@@ -21,7 +21,7 @@ describe('pass-through streams', () => {
     const client = await RawClient.open(adapter.port)
     client.send(requestText('GET /V3/x'))
     await client.until('first')
-    client.socket.destroy()
+    client.socket.resetAndDestroy()
     await gone.promise
     expect(adapter.events().slice(1)).toEqual([
       expect.objectContaining({ msg: 'passed through', status: 200 }),
@@ -39,7 +39,7 @@ describe('pass-through streams', () => {
     const client = await RawClient.open(adapter.port)
     client.send(requestText('GET /V3/x'))
     await upstream.arrived(1)
-    client.socket.destroy()
+    client.socket.resetAndDestroy()
     await gone.promise
     await adapter.app.close()
     expect(adapter.events().slice(1)).toEqual([
