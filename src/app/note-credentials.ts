@@ -1,10 +1,14 @@
-import type { AcceptedCredentials } from '../partners/index.ts'
+import type { AcceptedCredentials, QueueKeys } from '../partners/index.ts'
 import type { LiveSeen } from '../rollout/seen/live-seen.ts'
 
-/** The credentials of clients, with a note of what V3 says last to those of each partner. */
+/**
+ * The credentials of clients, with a note of what V3 says last to those of each partner. A refusal of credentials that no service has
+ * accepted says nothing of the partner's.
+ */
 export function noteCredentials(
   accepted: AcceptedCredentials,
   seen: Pick<LiveSeen, 'credentials'>,
+  queueKeys: Pick<QueueKeys, 'of'>,
 ): AcceptedCredentials {
   return {
     ...accepted,
@@ -14,7 +18,7 @@ export function noteCredentials(
     },
     deny: (client) => {
       accepted.deny(client)
-      seen.credentials(client.partner.id, 'refused')
+      if (queueKeys.of(client).isAccepted()) seen.credentials(client.partner.id, 'refused')
     },
   }
 }

@@ -1,6 +1,7 @@
 import type { V3Credentials } from '../v3/index.ts'
 import { BoundedMap } from './bounded-map.ts'
 import type { Authorisation, Partner } from './partner.ts'
+import type { QueueKeyOwner } from './queue-keys.ts'
 
 /** A client as far as its credentials are judged by the service. */
 export interface JudgedClient extends Pick<Authorisation, 'owner' | 'identity' | 'client'> {
@@ -12,7 +13,7 @@ export interface AcceptedCredentials {
   /** The service answered 2xx under these credentials. */
   accept(client: JudgedClient): void
   /** The service answered 401 under these credentials. */
-  deny(client: JudgedClient): void
+  deny(client: JudgedClient & QueueKeyOwner): void
   /** Credentials of this owner that the service accepted, the newest first; none where tokens do not name their client. */
   of(owner: string): readonly V3Credentials[]
   /** The credentials of this hash, where the service accepted them: tokens that do not name their client are known by it alone. */

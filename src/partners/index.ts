@@ -8,5 +8,5 @@ export {
   type Partner,
 } from './partner.ts'
 export { unitOf } from './unit.ts'
-export { createQueueKeys } from './queue-keys.ts'
+export { createQueueKeys, type QueueKeys } from './queue-keys.ts'
 export { createRegistry, longestReadBackMs, type PartnerRegistry } from './registry.ts'

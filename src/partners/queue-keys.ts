@@ -1,14 +1,16 @@
 import type { QueueKey } from '../upstream/index.ts'
 import { BoundedMap } from './bounded-map.ts'
-import type { Authorisation } from './partner.ts'
+import type { Authorisation, Partner } from './partner.ts'
 
 /** The part of an authorisation that selects the share of a request. */
-export type QueueKeyOwner = Pick<Authorisation, 'partner' | 'owner' | 'identity'>
+export interface QueueKeyOwner extends Pick<Authorisation, 'owner' | 'identity'> {
+  readonly partner: Pick<Partner, 'id' | 'tokens'>
+}
 
 /** Whose share of connections, bytes and time a request uses. */
 export interface QueueKeys {
   of(authorisation: QueueKeyOwner): QueueKey
-  /** Says that V3 answered with success: requests with the same credentials use the share of their owner from now on. */
+  /** Says that V3, or V2, answered with success: requests with the same credentials use the share of their owner from now on. */
   accept(authorisation: QueueKeyOwner): void
 }
 

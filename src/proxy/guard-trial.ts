@@ -41,6 +41,8 @@ export interface TrialRequest {
   readonly unit: string
   readonly entry: Pick<StageEntry, 'side' | 'stage' | 'revision'>
   readonly receivedMs: number
+  /** Whether a service had accepted the credentials of its client before. */
+  readonly isAccepted: boolean
 }
 
 /** About what a record of a batch takes with the head of its part. */
@@ -56,12 +58,15 @@ const uncounted: GuardTrial = {
   drop: () => undefined,
 }
 
-/** Begins the trial of a write; other requests do not count. */
+/**
+ * Begins the trial of a write; other requests do not count. Nor do those of clients that no service has accepted: their schools are
+ * invented for nothing. That is decided before the outcome, which would favour one side.
+ */
 export function beginTrial(
   { guards, nowMs }: TrialSource,
-  { request, kind, partner, unit, entry, receivedMs }: TrialRequest,
+  { request, kind, partner, unit, entry, receivedMs, isAccepted }: TrialRequest,
 ): GuardTrial {
-  if (!isWriteKind(kind)) return uncounted
+  if (!isWriteKind(kind) || !isAccepted) return uncounted
   const { side, stage, revision } = entry
   // The length is known at the beginning and on both sides; the number of records is not.
   const records = Math.round(Number(request.headers['content-length'] ?? 0) / RECORD_BYTES)

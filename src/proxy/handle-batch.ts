@@ -66,7 +66,8 @@ export const handleBatch: Handle = async (context, exchange) => {
     endBatchReply(context, response, partner.id, planned, answered)
     trial.answered(answered, plan.outcomesShown)
     if (served !== undefined) served.offer(plan, answered.replayed)
-    else context.comparison.wrote(partner, entry.stage, () => plan.records.map(({ key }) => key))
+    else if (context.queueKeys.of(authorisation).isAccepted())
+      context.comparison.wrote(partner, entry.stage, () => plan.records.map(({ key }) => key))
   } finally {
     releaseAfterReply(held, response)
   }

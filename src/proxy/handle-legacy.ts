@@ -1,5 +1,6 @@
 import { AdapterError } from '../errors.ts'
 import { isWriteKind } from '../rollout/index.ts'
+import { showsAcceptance } from './acceptance.ts'
 import type { ProxyContext } from './context.ts'
 import { handleRelayedWrite } from './handle-relayed-write.ts'
 import type { LegacyExchange } from './legacy-exchange.ts'
@@ -48,7 +49,7 @@ function toRelayCall(
     links: rewriteLinks ? { base, nextBase: base + V2_LINK_SEGMENT } : undefined,
     onReplyHead: ({ status }) => {
       copy?.servedBy('v2')
-      if (status < 400) queueKeys.accept(client)
+      if (showsAcceptance(request, status)) queueKeys.accept(client)
       if (status === 429) comparison.throttled(client.partner, entry.stage)
     },
   }

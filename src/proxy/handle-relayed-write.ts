@@ -78,10 +78,18 @@ export async function handleRelayedWrite(
     const offer = isV2Offered(context, exchange)
       ? (reply: CapturedReply) => offerWrite(context, exchange, { request: form, body: plain, keys }, reply)
       : undefined
-    if (offer === undefined) context.comparison.wrote(client.partner, entry.stage, () => keys)
+    const { isAccepted } = context.queueKeys.of(client)
+    const wasAccepted = isAccepted()
+    const noteKeys = (): void => {
+      if (offer === undefined && isAccepted())
+        context.comparison.wrote(client.partner, entry.stage, () => keys)
+    }
+    // Before V2 has it where that is possible: a comparison may read one of its marks at once.
+    if (wasAccepted) noteKeys()
     const relaying = { exchange, v2, call: { ...call, body }, offer }
     if (write === undefined) await relay(context, relaying)
     else await relayKnown(context, relaying, form, write, slices)
+    if (!wasAccepted) noteKeys()
   } finally {
     releaseAfterReply(held, response)
   }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-import type { OfferedReply, ServedRecord } from '../compare/live/index.ts'
+import type { OfferedExchange, OfferedReply, ServedRecord } from '../compare/live/index.ts'
 import type { Client } from '../partners/partner.ts'
 import type { Side, StageEntry } from '../rollout/index.ts'
 import { isGenericClient } from '../v2/index.ts'
@@ -35,6 +35,11 @@ function isOffered(
   return (!isRead || method === 'GET') && comparison.isWanted(entry, kind, partner)
 }
 
+/** Offers what is to be compared; nothing of a client whose credentials no service has accepted. */
+function offer({ comparison, queueKeys }: ProxyContext, offered: OfferedExchange): void {
+  if (queueKeys.of(offered.client).isAccepted()) comparison.offer(offered)
+}
+
 /** Offers a write that V2 has answered; the client has its reply. */
 export function offerWrite(
   context: ProxyContext,
@@ -49,7 +54,7 @@ export function offerWrite(
   const { accept = '', prefer } = exchange.request.headers
   // V2 saw them: they decide the form of the reply to a single record.
   const asked = write.request.kind === 'record' ? { accept, prefer: [prefer ?? []].flat().join() } : {}
-  context.comparison.offer({
+  offer(context, {
     ...common(context, exchange, exchange.client),
     ...write,
     kind: write.request.kind,
@@ -102,7 +107,7 @@ function offerRead(
   const { kind, request } = exchange
   if (kind !== 'readFilter' && kind !== 'readKey' && kind !== 'registrations') return
   const { accept = '', prefer } = request.headers
-  context.comparison.offer({
+  offer(context, {
     ...common(context, exchange, client),
     ...read,
     kind,
@@ -149,7 +154,7 @@ export function noteServed(context: ProxyContext, exchange: Exchange): ServedOff
         const planned = records[index]
         return planned?.record === undefined ? [] : [{ record: planned.record, key: planned.key, part }]
       })
-      context.comparison.offer({
+      offer(context, {
         ...common(context, exchange, authorisation),
         repliedMs: endedMs ?? context.nowMs(),
         kind,

@@ -17,6 +17,7 @@ import {
   type StreamCall,
 } from '../upstream/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
+import { showsAcceptance } from './acceptance.ts'
 import { addedCredentials } from './added-credentials.ts'
 import { sendError } from './error-reply.ts'
 import type { LinkRewriter } from './link-rewriter.ts'
@@ -102,9 +103,12 @@ export class ProxiedRequest implements ReplySink {
   }
 
   onHead(head: ReplyHead): void {
-    const { response, authorisation, createRewriter } = this.incoming
+    const { request, response, authorisation, createRewriter } = this.incoming
     if (head.status === 429) this.holdBack(head.headers['retry-after'])
-    if (head.status < 400) this.options.queueKeys.accept(authorisation)
+    if (showsAcceptance(request, head.status)) {
+      this.options.queueKeys.accept(authorisation)
+      this.options.accepted.accept(authorisation)
+    }
     if (head.status === 401) this.renewed = this.renew()
     if (this.renewed !== undefined) return
     this.relay = new ReplyRelay(response, {
@@ -183,9 +187,8 @@ export class ProxiedRequest implements ReplySink {
   private report(): void {
     if (this.isReported) return
     this.isReported = true
-    const { request, response, authorisation } = this.incoming
-    const { events, accepted, nowMs } = this.options
-    if (isAcceptance(response, request.url)) accepted.accept(authorisation)
+    const { response, authorisation } = this.incoming
+    const { events, nowMs } = this.options
     events.passedThrough({
       partner: authorisation.partner.id,
       method: this.method,
@@ -194,9 +197,4 @@ export class ProxiedRequest implements ReplySink {
       queuedMs: this.budget.queuedMs(),
     })
   }
-}
-
-/** True for a reply that shows that the service accepts the token; metadata may be public. */
-function isAcceptance({ headersSent, statusCode }: ServerResponse, url = ''): boolean {
-  return headersSent && statusCode >= 200 && statusCode < 300 && !/(?:\$|%24)metadata/i.test(url)
 }

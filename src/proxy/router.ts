@@ -99,8 +99,10 @@ export function createProxyApp(
     const unit = unitOf(client, request)
     const entry = await context.stages.enter(client.partner, { kind, unit })
     const partner = client.partner.id
-    const trial = beginTrial(context, { request, kind, partner, unit, entry, receivedMs })
-    const note = noteWrite(context, { kind, partner, unit, entry, receivedMs })
+    const { isAccepted } = context.queueKeys.of(client)
+    const counted = { request, kind, partner, unit, entry, receivedMs }
+    const trial = beginTrial(context, { ...counted, isAccepted: isAccepted() })
+    const note = noteWrite(context, { ...counted, isAccepted })
     try {
       const side = sideOf(
         context,
@@ -152,6 +154,7 @@ export function createProxyApp(
       throw cause
     } finally {
       trial.drop()
+      note.end()
       entry.leave()
     }
   }

@@ -26,7 +26,7 @@ function counted(
   const request = incomingMessage({ headers })
   const trial = beginTrial(
     { guards, nowMs: () => 1_000 },
-    { request, kind, partner: 'acme', unit: 'a', entry, receivedMs: 0 },
+    { request, kind, partner: 'acme', unit: 'a', entry, receivedMs: 0, isAccepted: true },
   )
   end(trial)
   trial.drop()
@@ -148,6 +148,7 @@ describe('the trial of a write', () => {
       unit: 'a',
       entry,
       receivedMs: 0,
+      isAccepted: true,
     } as const
     beginTrial({ guards, nowMs: () => 0 }, write).relayed(
       { kind: 'answered', status: 200, reply: unread },

@@ -1,0 +1,85 @@
+import { expect, it } from 'vitest'
+
+import { openRolloutStore } from '../../src/rollout/index.ts'
+import { evidenceName } from '../../src/rollout/guards/live-guards.ts'
+import { figuresOf, parseSeen, seenName } from '../../src/rollout/seen/seen-note.ts'
+import { showsAcceptance } from '../../src/proxy/acceptance.ts'
+import { sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
+import { batchOf, batchPath, flatRecord } from '../support/batch-request.ts'
+import { incomingMessage } from '../support/incoming-message.ts'
+import { startUpstream } from '../support/scripted-upstream.ts'
+import { startAdapter } from '../support/start-adapter.ts'
+import { metric, underWay } from '../walls/support/crowd.ts'
+import { journalFile } from './support/journal-file.ts'
+
+it.each([
+  ['GET', '/V2/Attendance/AttendanceRecords?$filter=x', 200, true],
+  ['POST', '/x/V2/Attendance/$batch', 200, true],
+  ['PATCH', '/V3/LearnerPersonals(1)', 204, true],
+  ['GET', '/V3/LearnerPersonals', 302, false],
+  ['GET', '/V3/LearnerPersonals', 304, false],
+  ['POST', '/V2/Attendance/$batch', 401, false],
+  ['OPTIONS', '/V3/LearnerPersonals', 200, false],
+  ['GET', '/V2/Attendance/$metadata', 200, false],
+  ['GET', '/V3/%24m%65tadata', 200, false],
+  ['GET', '/V2/Attendance/', 200, false],
+  ['GET', '/Attendance/V3', 200, false],
+  ['GET', '/', 200, false],
+] as const)('credentials of %s %s with %i: accepted %s', (method, url, status, isAccepted) => {
+  expect(showsAcceptance(Object.assign(incomingMessage({ url }), { method }), status)).toBe(isAccepted)
+})
+
+it('clients whose credentials are refused move no stage, and nothing of them is counted', async () => {
+  const sandbox = await startSandbox()
+  const journal = journalFile()
+  const partner = {
+    ...{ id: 'acme', match: { any: true }, stage: 'canary', v2: { baseUrl: sandbox.url } },
+    canary: { percent: 50, header: 'x-school' },
+    check: { v2: 100 },
+    compare: { percent: 100 },
+  }
+  let passedMs = 0
+  const nowMs = (): number => Date.now() + passedMs
+  const adapter = await startAdapter(sandbox.url, { journal, partners: [partner] }, { nowMs })
+  const post = async (credentials: Readonly<Record<string, string>>, school: number): Promise<number> => {
+    const { headers, body } = batchOf([flatRecord(school)], { batch: `b${school}` })
+    const all = { ...headers, ...credentials, 'x-school': `school ${school}` }
+    return (await adapter.request('POST', batchPath, { headers: all, body })).status
+  }
+  const refused = { ...sandboxHeaders, Authorization: 'Bearer invented' }
+  const statuses = await Promise.all(Array.from({ length: 40 }, (_, at) => post(refused, at)))
+  expect(new Set(statuses)).toEqual(new Set([401]))
+  passedMs = 300_000
+  expect(await metric(adapter, 'compare_offered_total')).toBe(0)
+  await adapter.app.close()
+  const store = await openRolloutStore({ url: journal.url, keys: [] })
+  const [seen, guards] = await Promise.all([
+    store.readEvidence(seenName('acme')),
+    store.readEvidence(evidenceName('acme')),
+  ])
+  await store.close()
+  const { sides, unreadable, credentials } = parseSeen(seen)
+  const nothing = { batches: 0, records: 0, schools: 0, codes: [] }
+  expect([figuresOf(sides.v2), figuresOf(sides.v3)]).toEqual([nothing, nothing])
+  expect([unreadable, credentials, guards]).toEqual([0, 'notTried', undefined])
+})
+
+it('a redirect for everyone makes nobody known: newcomers keep the share of newcomers', async () => {
+  const held = Promise.withResolvers<undefined>()
+  const v2 = await startUpstream(async (seen, response) => {
+    if (seen.url.includes('held')) await held.promise
+    response.writeHead(302, { Location: '/login' }).end()
+  })
+  const partners = [{ id: 'acme', match: { any: true }, stage: 'legacy' }]
+  const adapter = await startAdapter(v2.url, { v2: { baseUrl: v2.url, connections: 8 }, partners })
+  const get = (client: number, path: string) =>
+    adapter.request('GET', path, { headers: { 'Ocp-Apim-Subscription-Key': `invented ${client}` } })
+  const clients = [0, 1, 2, 3]
+  for (const client of clients) expect((await get(client, '/V2/Other')).status).toBe(302)
+  const asking = clients.map((client) => get(client, '/V2/held'))
+  await underWay(adapter, clients.length)
+  await v2.arrived(clients.length + 2)
+  expect(v2.seen.length).toBe(clients.length + 2)
+  held.resolve(undefined)
+  await Promise.all(asking)
+})
