@@ -14,6 +14,8 @@ export interface BodyOptions {
   readonly contentEncoding: string | undefined
   /** The request's `Content-Length`, so that a body that is too large is refused before it is read. */
   readonly contentLength?: string | undefined
+  /** Times that its compressed size a body may have, from a mebibyte on. Default `MAX_INFLATION`. */
+  readonly maxInflation?: number
   /** Called with the size of each chunk before it is stored; may throw to refuse the rest. */
   readonly onBytes?: (count: number) => void
   /** Slices the joining of a large body; undefined: it is joined at once. */
@@ -34,7 +36,7 @@ const FREE_BYTES = 1_048_576
  * Errors: `ADP_TOO_LARGE`, `ADP_CONTENT_ENCODING`, `ADP_BODY` (broken compression, or the client went away).
  */
 export async function readBody(stream: Readable, options: BodyOptions): Promise<Buffer> {
-  const { maxBytes, contentEncoding } = options
+  const { maxBytes, contentEncoding, maxInflation = MAX_INFLATION } = options
   const decompress = decompressorFor(contentEncoding)
   if (decompress === undefined && Number(options.contentLength) > maxBytes)
     throw tooLarge(maxBytes, Number(options.contentLength))
@@ -54,7 +56,7 @@ export async function readBody(stream: Readable, options: BodyOptions): Promise<
     for await (const chunk of source as AsyncIterable<Buffer>) {
       if (pieces.size + chunk.length > maxBytes) throw tooLarge(maxBytes)
       const inflates = decompress !== undefined && pieces.size > FREE_BYTES
-      if (inflates && pieces.size > compressed * MAX_INFLATION) throw inflated()
+      if (inflates && pieces.size > compressed * maxInflation) throw inflated()
       options.onBytes?.(chunk.length)
       pieces.add(chunk)
     }

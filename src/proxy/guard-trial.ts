@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http'
-import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
 
 import { AdapterError, errorRules } from '../errors.ts'
 import type { BatchTally } from '../observability/events.ts'
@@ -11,9 +10,7 @@ import {
   type StageEntry,
   type TrialResult,
 } from '../rollout/index.ts'
-import { decodeBatchReply } from '../v2/index.ts'
-import type { Answered } from '../writes/index.ts'
-import type { CapturedReply } from './captured-reply.ts'
+import { type Answered, type ReplyReading, statusesOfParts } from '../writes/index.ts'
 import type { RelayOutcome } from './relayed-call.ts'
 
 /** One write as the guards of its partner count it. */
@@ -21,7 +18,11 @@ export interface GuardTrial {
   /** V3 has answered it; `outcomesShown`: what became of each record is in the reply. */
   answered(answered: Pick<Answered, 'tally' | 'queuedMs' | 'askedV3'>, outcomesShown: boolean): void
   /** V2 has answered it, or not; `reply` has the body where the outcome of each record is to be known. */
-  relayed(outcome: RelayOutcome, request: Pick<IncomingMessage, 'complete'>): void
+  relayed(
+    outcome: RelayOutcome,
+    request: Pick<IncomingMessage, 'complete'>,
+    reading: ReplyReading,
+  ): Promise<void>
   /** It was refused as a whole. */
   failed(cause: unknown): void
   /** Its end without any of these does not count. */
@@ -48,12 +49,9 @@ export interface TrialRequest {
 /** About what a record of a batch takes with the head of its part. */
 const RECORD_BYTES = 600
 
-/** A larger reply of V2 is not read for the outcome of each record: that would take too long at once. */
-export const TRIAL_REPLY_BYTES = 1_048_576
-
 const uncounted: GuardTrial = {
   answered: () => undefined,
-  relayed: () => undefined,
+  relayed: () => Promise.resolve(),
   failed: () => undefined,
   drop: () => undefined,
 }
@@ -73,15 +71,18 @@ export function beginTrial(
   const trial = guards.begin({ partner, unit, stage, revision, side, receivedMs, records })
   // Nothing is read for it then, least of all a reply.
   if (trial === undefined) return uncounted
-  const end = (result: TrialResult | undefined, queuedMs = 0): void => {
+  const end = (result: TrialResult | undefined, queuedMs = 0, endedMs = nowMs()): void => {
     if (result === undefined) trial.drop()
-    else trial.end({ latencyMs: nowMs() - receivedMs - queuedMs, ...result })
+    else trial.end({ latencyMs: endedMs - receivedMs - queuedMs, ...result })
   }
   return {
     answered: ({ tally, queuedMs, askedV3 }, outcomesShown) =>
       // Neither what the journal alone has answered, nor what V2 does not show either (batch-wire 3).
       end(askedV3 && outcomesShown ? { outcome: ofTally(tally) } : undefined, queuedMs),
-    relayed: (outcome, { complete }) => end(complete ? ofRelay(outcome, kind) : undefined),
+    relayed: async (outcome, { complete }, reading) => {
+      const endedMs = nowMs()
+      end(complete ? await ofRelay(outcome, kind, reading) : undefined, 0, endedMs)
+    },
     failed: (cause) => end(ofFailure(cause, side)),
     drop: () => trial.drop(),
   }
@@ -96,13 +97,19 @@ function ofTally({ unknown, notApplied, refused }: Omit<BatchTally, 'accepted'>)
   return refused > 0 ? 'refused' : 'good'
 }
 
-function ofRelay(outcome: RelayOutcome, kind: RequestKind): TrialResult | undefined {
+async function ofRelay(
+  outcome: RelayOutcome,
+  kind: RequestKind,
+  reading: ReplyReading,
+): Promise<TrialResult | undefined> {
   if (outcome.kind === 'notSent') return ofFailure(outcome.error, 'v2')
   if (outcome.kind !== 'answered') return { outcome: 'unknown' }
   const whole = ofStatus(outcome.status)
   if (whole !== 'good' || kind === 'record') return { outcome: whole }
-  const parts = outcome.reply === undefined ? undefined : outcomesOfParts(outcome.reply)
-  if (parts === undefined) return undefined
+  const { fields = [], body } = outcome.reply ?? {}
+  const statuses = body === undefined ? undefined : await statusesOfParts({ fields, body }, reading)
+  if (statuses === undefined || statuses.length === 0) return undefined
+  const parts = statuses.map(ofStatus)
   const countOf = (name: Outcome): number => parts.filter((part) => part === name).length
   const [unknown, notApplied, refused] = [countOf('unknown'), countOf('serverError'), countOf('refused')]
   return { outcome: ofTally({ unknown, notApplied, refused }) }
@@ -139,44 +146,4 @@ function ofStatus(status: number): Outcome {
   if (status === 503 || status === 429 || status === 408) return 'serverError'
   if (status >= 500) return 'unknown'
   return status >= 400 ? 'refused' : 'good'
-}
-
-/** The outcome of each record; undefined: the reply has no parts that can be read. */
-function outcomesOfParts({ fields, body }: CapturedReply): readonly Outcome[] | undefined {
-  const valueOf = (name: string): string | undefined => {
-    const at = fields.findIndex((field, index) => index % 2 === 0 && field.toLowerCase() === name)
-    return at === -1 ? undefined : fields[at + 1]
-  }
-  if (body === undefined || body.length > TRIAL_REPLY_BYTES) return undefined
-  const plain = decompressed(body, valueOf('content-encoding') ?? 'identity')
-  if (plain === undefined) return undefined
-  try {
-    const parts = decodeBatchReply(plain, valueOf('content-type'))
-    return parts.length === 0 ? undefined : parts.map(({ status }) => ofStatus(status))
-  } catch (cause) {
-    if (cause instanceof AdapterError) return undefined
-    throw cause
-  }
-}
-
-/** Undefined for a coding that is not known, and for a body that is broken or too large. */
-function decompressed(body: Buffer, coding: string): Buffer | undefined {
-  const options = { maxOutputLength: TRIAL_REPLY_BYTES }
-  try {
-    switch (coding.trim().toLowerCase()) {
-      case 'identity':
-        return body
-      case 'gzip':
-        return gunzipSync(body, options)
-      case 'deflate':
-        return inflateSync(body, options)
-      case 'br':
-        return brotliDecompressSync(body, options)
-      default:
-        return undefined
-    }
-  } catch {
-    // Its client reads it as it can; the guards do without.
-    return undefined
-  }
 }

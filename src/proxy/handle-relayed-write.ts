@@ -11,6 +11,7 @@ import {
   type RelayedRequest,
   type RelayedWrite,
   type RelayEnd,
+  type ReplyReading,
   replayBatch,
   replayOnV2,
   waitForOlder,
@@ -48,6 +49,8 @@ interface Relaying {
   readonly call: RelayCall
   /** Offers V2's reply to be compared; undefined: it is not. */
   readonly offer: ((reply: CapturedReply) => void) | undefined
+  /** For reading V2's reply. */
+  readonly reading: ReplyReading
 }
 
 /**
@@ -86,7 +89,8 @@ export async function handleRelayedWrite(
     }
     // Before V2 has it where that is possible: a comparison may read one of its marks at once.
     if (wasAccepted) noteKeys()
-    const relaying = { exchange, v2, call: { ...call, body }, offer }
+    const reading = { slices, onBytes: (count: number) => held.take(count) }
+    const relaying = { exchange, v2, call: { ...call, body }, offer, reading }
     if (write === undefined) await relay(context, relaying)
     else await relayKnown(context, relaying, form, write, slices)
     if (!wasAccepted) noteKeys()
@@ -114,14 +118,8 @@ async function relayKnown(
   // At `legacy` nothing that V2 was sent is looked up.
   const resendOf = entry.stage !== 'legacy' && client.partner.replaysV2 ? 0 : undefined
   const relayed: RelayedRequest = {
-    client,
-    write,
-    receivedMs,
-    known,
-    recordWithinMs,
-    isSlow,
-    resendOf,
-    slices,
+    ...{ client, write, receivedMs, known, recordWithinMs, isSlow, resendOf },
+    ...relaying.reading,
   }
   if (!isKnowable(context, relayed)) {
     await relay(context, relaying)
@@ -222,7 +220,7 @@ async function relayLate(
 /** `onReply`: the last bytes of the reply wait for it; undefined: no copy of the reply is made. */
 async function relay(
   context: ProxyContext,
-  { exchange, v2, call, offer }: Relaying,
+  { exchange, v2, call, offer, reading }: Relaying,
   onReply?: RelayCall['onReplyEnd'],
 ): Promise<RelayEnd> {
   const { request, response, entry } = exchange
@@ -231,7 +229,7 @@ async function relay(
   const outcome = await context.relays
     .of(v2)
     .handle(request, response, onReply === undefined && offer === undefined ? sent : { ...sent, ...copied })
-  exchange.trial.relayed(outcome, request)
+  await exchange.trial.relayed(outcome, request, reading)
   if (outcome.kind === 'answered' && outcome.reply !== undefined) offer?.(outcome.reply)
   if (outcome.kind === 'answered' && outcome.reply !== undefined)
     return { kind: 'answered', reply: outcome.reply }
@@ -264,7 +262,7 @@ async function answerFromV3(
 /** False: V2 is to be sent the batch again. */
 async function answerFromV2(
   context: ProxyContext,
-  { exchange, v2 }: Relaying,
+  { exchange, v2, reading }: Relaying,
   form: WriteRequest,
   { body }: RelayedWrite,
   batches: readonly number[],
@@ -273,7 +271,7 @@ async function answerFromV2(
   const { response, client, path, receivedMs, copy } = exchange
   const plan = await planWrites(form, body, client.partner, receivedMs, context.limits(), slices)
   const readMark = createV2MarkReader(v2, path, client.client)
-  const answered = await replayOnV2(context, { client, plan, batches, readMark })
+  const answered = await replayOnV2(context, { client, plan, batches, readMark, reading })
   if (answered === undefined) return false
   copy?.servedBy('v2')
   endBatchReply(

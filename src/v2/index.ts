@@ -32,6 +32,7 @@ export { encodeFlatReply, type FlatReply, type FlatRow } from './record/flat-rep
 export { createRowEncoder, encodeFlatPage, type FlatPage } from './record/flat-rows.ts'
 export {
   decodeBatchReply,
+  decodeReplyInSlices,
   type DecodedReply,
   openReplyDecoding,
   type ReplyDecoding,

@@ -186,7 +186,8 @@ async function answerKnown(
 ): Promise<Answered | LostRelay | undefined> {
   if (side === undefined) return replayBatch(context, authorisation, batch, openReply, slices)
   try {
-    const relayed = await replayRelayed(context, authorisation, plan, { batches: [batch, ...earlier], isCut })
+    const before = { batches: [batch, ...earlier], isCut }
+    const relayed = await replayRelayed(context, authorisation, plan, before, slices)
     if (relayed.kind === 'lost') return { ...relayed, batch }
     return { tally: relayed.tally, queuedMs: 0, replayed: true, askedV3: false, batch, kept: relayed.reply }
   } catch (cause) {

@@ -11,7 +11,7 @@ export { beginRelayed, isKnowable, type RelayedBatch, type RelayedRequest } from
 export type { KeptReply } from './relayed/kept-reply.ts'
 export type { MarkReaders } from './relayed/read-older.ts'
 export { readRelayed, type RelayedWrite } from './relayed/read-relayed.ts'
-export type { RelayEnd } from './relayed/relayed-outcomes.ts'
+export { type RelayEnd, type ReplyReading, statusesOfParts } from './relayed/relayed-outcomes.ts'
 export { replayOnV2 } from './relayed/replay-on-v2.ts'
 export { waitForOlder } from './relayed/wait-for-older.ts'
 export { watchGiveWay } from './give-way.ts'

@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
+import { createSlicing } from '../../src/http/slices.ts'
 import { beginTrial, type GuardTrial } from '../../src/proxy/guard-trial.ts'
 import type { CapturedReply } from '../../src/proxy/captured-reply.ts'
 import type { RelayOutcome } from '../../src/proxy/relayed-call.ts'
@@ -11,11 +12,12 @@ import type { RequestKind } from '../../src/rollout/index.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
 
 /** What the guards count of one write that took a second, of which nothing is known but what `end` says. */
-function counted(
+async function counted(
   kind: RequestKind,
-  end: (trial: GuardTrial) => void,
+  end: (trial: GuardTrial) => void | Promise<void>,
   headers: Record<string, string> = {},
-): TrialWindow['trials'] {
+  isAccepted = true,
+): Promise<TrialWindow['trials']> {
   const windows = createTrialWindows({ windowMs: 10_000, maxTrialMs: 60_000, maxUnits: 10 })
   const guards = {
     begin: (write: Parameters<typeof windows.begin>[0]) => windows.begin(write),
@@ -26,22 +28,26 @@ function counted(
   const request = incomingMessage({ headers })
   const trial = beginTrial(
     { guards, nowMs: () => 1_000 },
-    { request, kind, partner: 'acme', unit: 'a', entry, receivedMs: 0, isAccepted: true },
+    { request, kind, partner: 'acme', unit: 'a', entry, receivedMs: 0, isAccepted },
   )
-  end(trial)
+  await end(trial)
   trial.drop()
   return windows.close(10_000).flatMap(({ trials }) => trials)
 }
 
 /** The outcome, or that nothing was counted. */
-function outcomeOf(kind: RequestKind, end: (trial: GuardTrial) => void): string {
-  return counted(kind, end)[0]?.outcome ?? 'not counted'
+async function outcomeOf(
+  kind: RequestKind,
+  end: (trial: GuardTrial) => void | Promise<void>,
+): Promise<string> {
+  return (await counted(kind, end))[0]?.outcome ?? 'not counted'
 }
 
 const tally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
 const answer = { tally, queuedMs: 0, askedV3: true, outcomesShown: true }
 
 const whole = { complete: true }
+const reading = { slices: createSlicing().open() }
 
 const part = (status: number): string =>
   `--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 ${status} X\r\n\r\n{}\r\n`
@@ -69,9 +75,9 @@ describe('the trial of a write', () => {
     ['with an unknown outcome', { accepted: 2, unknown: 1 }, {}, 'unknown'],
     ['that the journal alone has answered', { unknown: 3 }, { askedV3: false }, 'not counted'],
     ['whose outcomes its client does not see', { refused: 3 }, { outcomesShown: false }, 'not counted'],
-  ])('on V3, %s', (_, counts, given, bad) => {
+  ])('on V3, %s', async (_, counts, given, bad) => {
     const one = { ...answer, ...given, tally: { ...tally, ...counts } }
-    expect(outcomeOf('batch', (trial) => trial.answered(one, one.outcomesShown))).toBe(bad)
+    expect(await outcomeOf('batch', (trial) => trial.answered(one, one.outcomesShown))).toBe(bad)
   })
 
   it.each<[string, RelayOutcome, string]>([
@@ -89,13 +95,15 @@ describe('the trial of a write', () => {
     ['lost', { kind: 'lost', error: error('ADP_OUTCOME_UNKNOWN') }, 'unknown'],
     ['broken off', { kind: 'brokenReply', status: 200, error: error('ADP_UPSTREAM_PROTOCOL') }, 'unknown'],
     ['never sent', { kind: 'notSent', error: error('ADP_UPSTREAM_UNAVAILABLE') }, 'serverError'],
-  ])('on V2, %s', (_, outcome, bad) => {
-    expect(outcomeOf('batch', (trial) => trial.relayed(outcome, whole))).toBe(bad)
+  ])('on V2, %s', async (_, outcome, bad) => {
+    expect(await outcomeOf('batch', (trial) => trial.relayed(outcome, whole, reading))).toBe(bad)
   })
 
-  it('does not count for V2 when its client left in the middle', () => {
+  it('does not count for V2 when its client left in the middle', async () => {
     const outcome = { kind: 'lost', error: error('ADP_OUTCOME_UNKNOWN') } as const
-    expect(outcomeOf('batch', (trial) => trial.relayed(outcome, { complete: false }))).toBe('not counted')
+    expect(await outcomeOf('batch', (trial) => trial.relayed(outcome, { complete: false }, reading))).toBe(
+      'not counted',
+    )
   })
 
   it.each<[ConstructorParameters<typeof AdapterError>[0], string]>([
@@ -108,24 +116,26 @@ describe('the trial of a write', () => {
     ['ADP_SLOW_CLIENT', 'not counted'],
     ['ADP_JOURNAL_UNAVAILABLE', 'not counted'],
     ['ADP_OVERLOADED', 'not counted'],
-  ])('refused as a whole with %s', (code, bad) => {
-    expect(outcomeOf('record', (trial) => trial.failed(error(code)))).toBe(bad)
+  ])('refused as a whole with %s', async (code, bad) => {
+    expect(await outcomeOf('record', (trial) => trial.failed(error(code)))).toBe(bad)
   })
 
-  it('counts once, with its first end, and not at all without one or for a client that left', () => {
+  it('counts once, with its first end, and not at all without one or for a client that left', async () => {
     const twice = (trial: GuardTrial): void => {
       trial.answered({ ...answer, tally: { ...tally, refused: 1 } }, true)
       trial.failed(error('ADP_INTERNAL'))
     }
-    expect(outcomeOf('batch', twice)).toBe('refused')
-    expect(outcomeOf('batch', () => undefined)).toBe('not counted')
+    expect(await outcomeOf('batch', twice)).toBe('refused')
+    expect(await outcomeOf('batch', () => undefined)).toBe('not counted')
     expect(
-      outcomeOf('batch', (trial) => trial.failed(Object.assign(new Error('gone'), { name: 'AbortError' }))),
+      await outcomeOf('batch', (trial) =>
+        trial.failed(Object.assign(new Error('gone'), { name: 'AbortError' })),
+      ),
     ).toBe('not counted')
-    expect(outcomeOf('readFilter', (trial) => trial.failed(error('ADP_INTERNAL')))).toBe('not counted')
+    expect(await outcomeOf('readFilter', (trial) => trial.failed(error('ADP_INTERNAL')))).toBe('not counted')
   })
 
-  it('of another write of its school in the window reads no reply', () => {
+  it('of another write of its school in the window reads no reply', async () => {
     const unread: CapturedReply = {
       status: 200,
       reason: '',
@@ -150,17 +160,25 @@ describe('the trial of a write', () => {
       receivedMs: 0,
       isAccepted: true,
     } as const
-    beginTrial({ guards, nowMs: () => 0 }, write).relayed(
+    await beginTrial({ guards, nowMs: () => 0 }, write).relayed(
       { kind: 'answered', status: 200, reply: unread },
       whole,
+      reading,
     )
   })
 
-  it('classes writes by the length of their body', () => {
-    const strata = [undefined, '600', '4000', '18000', '60000', '900000'].map((length) => {
+  it('of a client that no service has accepted does not count', async () => {
+    expect(await counted('batch', (trial) => trial.failed(error('ADP_TOKEN')), {}, false)).toEqual([])
+  })
+
+  it('classes writes by the length of their body', async () => {
+    const lengths = [undefined, '600', '4000', '18000', '60000', '900000']
+    const trials = lengths.map(async (length) => {
       const headers = length === undefined ? {} : { 'content-length': length }
-      return counted('batch', (trial) => trial.answered(answer, true), headers)[0]?.stratum
+      const [trial] = await counted('batch', (own) => own.answered(answer, true), headers)
+      return trial?.stratum
     })
+    const strata = await Promise.all(trials)
     expect(strata).toEqual([0, 0, 1, 2, 3, 4])
   })
 })

@@ -1,7 +1,8 @@
-import { gzipSync } from 'node:zlib'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 
 import { describe, expect, it } from 'vitest'
 
+import { createSlicing } from '../../src/http/slices.ts'
 import { decodeKeptReply } from '../../src/writes/relayed/kept-reply.ts'
 import { outcomesOf, type RelayEnd } from '../../src/writes/relayed/relayed-outcomes.ts'
 
@@ -24,8 +25,11 @@ const answered = (status: number, body: Buffer | undefined, fields: string[] = [
     body,
   },
 })
-const statesOf = (end: RelayEnd, each: number | undefined, kind: 'batch' | 'record' = 'batch') =>
-  outcomesOf(end, kind, each).map(({ state, retry }) => (retry === undefined ? state : `${state} ${retry}`))
+const reading = { slices: createSlicing().open() }
+const statesOf = async (end: RelayEnd, each: number | undefined, kind: 'batch' | 'record' = 'batch') =>
+  (await outcomesOf(end, kind, each, reading)).map(({ state, retry }) =>
+    retry === undefined ? state : `${state} ${retry}`,
+  )
 
 describe('what the journal keeps of a request to V2', () => {
   it.each([
@@ -57,20 +61,38 @@ describe('what the journal keeps of a request to V2', () => {
     ['a reply that was lost', { kind: 'lost' } as const, 2, ['unknown resend', 'unknown resend']],
     ['what never left', { kind: 'notSent' } as const, 1, ['refused resend']],
     ['a request known by its identity', answered(200, replyOf([400])), undefined, ['confirmed']],
-  ])('%s', (_what, end, each, states) => {
-    expect(statesOf(end, each)).toEqual(states)
+  ])('%s', async (_what, end, each, states) => {
+    expect(await statesOf(end, each)).toEqual(states)
   })
 
-  it('a single record, by the status', () => {
-    expect(statesOf(answered(201, Buffer.from('{}')), 1, 'record')).toEqual(['confirmed'])
-    expect(statesOf(answered(400, Buffer.from('[]')), 1, 'record')).toEqual(['refused'])
-    expect(outcomesOf(answered(201, Buffer.from('{}')), 'record', 1)[0]?.answer).toBeUndefined()
+  it.each([
+    ['many parts', gzipSync(replyOf(Array<number>(20_000).fill(201))), 'gzip', 'confirmed'],
+    ['nothing but a great length', brotliCompressSync(Buffer.alloc(100_000_000)), 'br', 'unknown'],
+  ])('a compressed reply of %s, while others are served', async (_what, body, encoding, state) => {
+    const turns: number[] = []
+    const states = statesOf(answered(200, body, ['Content-Encoding', encoding]), 20_000)
+    let isOver = false
+    void states.then(() => (isOver = true))
+    for (let before = performance.now(); !isOver; before = performance.now()) {
+      await new Promise((resolve) => setImmediate(resolve))
+      turns.push(performance.now() - before)
+    }
+    expect(new Set(await states)).toEqual(new Set([state]))
+    expect(turns.length).toBeGreaterThan(3)
+    expect(Math.max(...turns)).toBeLessThan(250)
   })
 
-  it('the reply with the first record, byte for byte', () => {
+  it('a single record, by the status', async () => {
+    expect(await statesOf(answered(201, Buffer.from('{}')), 1, 'record')).toEqual(['confirmed'])
+    expect(await statesOf(answered(400, Buffer.from('[]')), 1, 'record')).toEqual(['refused'])
+    const [first] = await outcomesOf(answered(201, Buffer.from('{}')), 'record', 1, reading)
+    expect(first?.answer).toBeUndefined()
+  })
+
+  it('the reply with the first record, byte for byte', async () => {
     const body = Buffer.concat([replyOf([400]), Buffer.from([0, 255, 10, 13])])
     const end = answered(200, body)
-    const [first, ...others] = outcomesOf(end, 'batch', 3)
+    const [first, ...others] = await outcomesOf(end, 'batch', 3, reading)
     expect(others.map(({ answer }) => answer)).toEqual([undefined, undefined])
     expect(decodeKeptReply(first?.answer)).toEqual(end.kind === 'answered' ? end.reply : undefined)
   })

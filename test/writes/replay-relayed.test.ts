@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 
+import { createSlicing } from '../../src/http/slices.ts'
 import type { Authorisation } from '../../src/partners/partner.ts'
 import type { WriteContext } from '../../src/writes/context.ts'
 import type { Plan } from '../../src/writes/plan.ts'
@@ -21,16 +22,18 @@ const replied = (status: number): RelayEnd => ({
  * How a batch of three records ended each time that it was begun for V2, the newest first; the times of receipt are 5, 4 and so on, and all
  * but the newest are superseded. Replies are erased, unless they are kept.
  */
-function replay(
+async function replay(
   ends: readonly RelayEnd[],
   each?: number,
   { isCut = false, isKept = false }: { readonly isCut?: boolean; readonly isKept?: boolean } = {},
 ) {
-  const stored = ends.map((end, index) => ({
+  const slices = createSlicing().open()
+  const outcomes = await Promise.all(ends.map((end) => outcomesOf(end, 'batch', each, { slices })))
+  const stored = outcomes.map((own, index) => ({
     batch: ends.length - index,
     side: 'v2',
     receivedMs: 5 - index,
-    records: outcomesOf(end, 'batch', each).map((outcome) => ({
+    records: own.map((outcome) => ({
       ...outcome,
       answer: isKept ? outcome.answer : undefined,
       superseded: index > 0,
@@ -43,6 +46,7 @@ function replay(
     { partner: { budgetMs: 1 } } as unknown as Authorisation,
     { records: [{}, {}, {}] } as unknown as Plan,
     { batches: stored.map(({ batch }) => batch), isCut },
+    slices,
   )
 }
 

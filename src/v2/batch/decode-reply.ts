@@ -1,4 +1,5 @@
 import { AdapterError } from '../../errors.ts'
+import type { Slices } from '../../http/slices.ts'
 import { lineEnd, readHeaders, valuesOf } from '../http-part/headers.ts'
 import { defaultBatchLimits } from '../limits.ts'
 import { readBoundary } from '../multipart/boundary.ts'
@@ -31,6 +32,22 @@ export function decodeBatchReply(bytes: Buffer, contentType: string | undefined)
   return [...decoding.push(bytes), ...decoding.end()]
 }
 
+/** As `decodeBatchReply`, while others are served between its slices. Error also: `ADP_LIMIT` for more parts than a batch may have. */
+export async function decodeReplyInSlices(
+  bytes: Buffer,
+  contentType: string | undefined,
+  slices: Slices,
+): Promise<DecodedReply[]> {
+  const replies: DecodedReply[] = []
+  for (const { reply, work } of new ReplyDecoder(readBoundary(contentType)).readWhole(bytes)) {
+    if (reply !== undefined) replies.push(reply)
+    if (replies.length > defaultBatchLimits.maxParts)
+      throw new AdapterError('ADP_LIMIT', 'The reply has more parts than a batch may have.')
+    if (slices.spend(work)) await slices.next()
+  }
+  return replies
+}
+
 /** As `decodeBatchReply`, for bytes that are still arriving. A part with the length of its body needs no delimiter behind it. */
 export function openReplyDecoding(contentType: string | undefined): ReplyDecoding {
   return new ReplyDecoder(readBoundary(contentType))
@@ -45,6 +62,16 @@ interface OpenPart {
   /** True if the part was returned when its last byte arrived. */
   isDone: boolean
 }
+
+/** What was read up to a delimiter, or to the end of the bytes. */
+interface Step {
+  readonly reply: DecodedReply | undefined
+  /** In bytes of a batch. */
+  readonly work: number
+}
+
+/** The cost of a part besides that of its bytes. */
+const STEP_WORK = 512
 
 class ReplyDecoder implements ReplyDecoding {
   /** The boundary of the batch and, within a changeset, that of the changeset; empty behind the end of the batch. */
@@ -70,23 +97,40 @@ class ReplyDecoder implements ReplyDecoding {
   end(): DecodedReply[] {
     this.isFinal = true
     const replies = this.read()
-    if (this.boundaries.length === 0) return replies
-    const message = 'The reply has no closing delimiter: it is cut off or its boundary is another.'
-    throw new AdapterError('ADP_TRUNCATED', message)
+    this.expectEnd()
+    return replies
+  }
+
+  /** Reads a reply of which all bytes are there, delimiter by delimiter. */
+  *readWhole(bytes: Buffer): Generator<Step> {
+    this.bytes = bytes
+    this.isFinal = true
+    yield* this.steps()
+    this.expectEnd()
   }
 
   private read(): DecodedReply[] {
-    const replies: DecodedReply[] = []
+    return [...this.steps()].flatMap(({ reply }) => reply ?? [])
+  }
+
+  private *steps(): Generator<Step> {
     for (;;) {
       const boundary = this.boundaries.at(-1)
-      if (boundary === undefined) return replies
+      if (boundary === undefined) return
+      const from = this.position
       const next = this.findDelimiter(boundary)
       if (this.enterChangeset(next?.start)) continue
       const reply = next === undefined ? this.takeWhole() : this.takePart(next)
-      if (reply !== undefined) replies.push(reply)
-      if (next === undefined) return replies
-      this.pass(next)
+      if (next !== undefined) this.pass(next)
+      yield { reply, work: this.position - from + STEP_WORK }
+      if (next === undefined) return
     }
+  }
+
+  private expectEnd(): void {
+    if (this.boundaries.length === 0) return
+    const message = 'The reply has no closing delimiter: it is cut off or its boundary is another.'
+    throw new AdapterError('ADP_TRUNCATED', message)
   }
 
   /** The next delimiter with a complete line: further bytes could make it another line, or a closing one. */

@@ -32,6 +32,8 @@ export interface RelayedRequest {
   /** See `NewBatch`. */
   readonly resendOf?: number | undefined
   readonly slices: Slices
+  /** Called with the bytes that it takes to read V2's reply; may throw to refuse more. */
+  readonly onBytes?: ((count: number) => void) | undefined
 }
 
 /** A write of V2 in the journal. */
@@ -135,7 +137,7 @@ async function toNewBatch(
 
 function open(
   { journal, predecessors, active, verdicts }: RelayContext,
-  { client, write, known }: RelayedRequest,
+  { client, write, known, slices, onBytes }: RelayedRequest,
   begun: BeginResult,
 ): Exclude<BegunRelayed, { kind: 'late' }> {
   const { batch } = begun
@@ -153,7 +155,7 @@ function open(
         predecessors.settled(batch, positions)
         return
       }
-      const outcomes = outcomesOf(end, write.kind, each)
+      const outcomes = await outcomesOf(end, write.kind, each, { slices, onBytes })
       await journal.settle(batch, outcomes, begun.lease)
       predecessors.settled(batch, positions)
       if (outcomes.some(hadKeptReply)) verdicts.accept(batch, client.identity)

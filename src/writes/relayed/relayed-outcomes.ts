@@ -1,10 +1,12 @@
-import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
+import { Readable } from 'node:stream'
 
 import * as z from 'zod'
 
 import { AdapterError } from '../../errors.ts'
+import { readBody } from '../../http/body.ts'
+import type { Slices } from '../../http/slices.ts'
 import type { Settled, StoredRecord } from '../../journal/index.ts'
-import { decodeBatchReply, type DecodedReply } from '../../v2/index.ts'
+import { type DecodedReply, decodeReplyInSlices } from '../../v2/index.ts'
 import { markOf } from '../settlement-policy.ts'
 import { encodeKeptReply, fieldOf, type KeptReply } from './kept-reply.ts'
 
@@ -25,8 +27,13 @@ type Outcome = Pick<Settled, 'state' | 'reason' | 'mark'>
  * goes with the first record, if V2 took the request. Without one, records stay active as long as their client may send them again,
  * so that a newer one of their key supersedes them.
  */
-export function outcomesOf(end: RelayEnd, kind: 'batch' | 'record', each: number | undefined): Settled[] {
-  const outcomes = decide(end, kind, each)
+export async function outcomesOf(
+  end: RelayEnd,
+  kind: 'batch' | 'record',
+  each: number | undefined,
+  reading: ReplyReading,
+): Promise<Settled[]> {
+  const outcomes = await decide(end, kind, each, reading)
   // A single record has no ids, so it never comes again as the same one.
   const isRepeatable = kind === 'batch'
   const kept = isRepeatable && end.kind === 'answered' ? toKept(end.reply) : undefined
@@ -43,60 +50,63 @@ export function hadKeptReply({ state, reason }: Pick<StoredRecord | Settled, 'st
   return state === 'confirmed' || reason === 'part' || reason === 'noParts'
 }
 
-/** The state of each part of a kept reply of V2; undefined: they cannot be read. */
-export function statesOfParts(reply: KeptReply): readonly Settled['state'][] | undefined {
-  return readParts(reply)?.map(({ status }) => toOutcome(status).state)
+/** How the work on one reply is bounded. */
+export interface ReplyReading {
+  readonly slices: Slices
+  /** Called with the bytes that it takes to read it; may throw to refuse more. */
+  readonly onBytes?: ((count: number) => void) | undefined
 }
 
 /**
  * True for a kept reply that leaves nothing to be sent again: each record was accepted, or refused for what it says; or V2 gave one answer
  * for all, as it does where the ids of header and body differ (batch-wire 3).
  */
-export function isFinalReply(reply: KeptReply, count: number): boolean {
-  const parts = readParts(reply)
-  if (parts === undefined) return !/^\s*multipart\//i.test(fieldOf(reply, 'content-type') ?? '')
-  return parts.length === count && parts.every(({ status }) => isTaken(status) || isOfRecord(status))
+export async function isFinalReply(reply: KeptReply, count: number, reading: ReplyReading): Promise<boolean> {
+  const statuses = await statusesOfParts(reply, reading)
+  if (statuses === undefined) return !/^\s*multipart\//i.test(fieldOf(reply, 'content-type') ?? '')
+  return statuses.length === count && statuses.every((status) => isTaken(status) || isOfRecord(status))
 }
 
 /** Refusals that are no verdict on the record: of credentials, of a request that was late, of one too many. */
 const PASSING: ReadonlySet<number> = new Set([401, 403, 408, 429])
 const isOfRecord = (status: number): boolean => status >= 400 && status < 500 && !PASSING.has(status)
 
-function readParts(reply: KeptReply): readonly DecodedReply[] | undefined {
-  const body = decompress(reply)
-  if (body === undefined) return undefined
+/** The status of each part of a reply of V2; undefined: they cannot be read. */
+export async function statusesOfParts(
+  reply: Pick<KeptReply, 'fields' | 'body'>,
+  reading: ReplyReading,
+): Promise<readonly number[] | undefined> {
+  return (await readParts(reply, reading))?.map(({ status }) => status)
+}
+
+async function readParts(
+  reply: Pick<KeptReply, 'fields' | 'body'>,
+  { slices, onBytes = () => undefined }: ReplyReading,
+): Promise<readonly DecodedReply[] | undefined> {
+  const contentEncoding = fieldOf(reply, 'content-encoding')
   try {
-    return decodeBatchReply(body, fieldOf(reply, 'content-type'))
+    // Refusals may be alike to the last byte.
+    const bounds = { maxBytes: MAX_INFLATED_BYTES, maxInflation: Infinity }
+    const options = { ...bounds, contentEncoding, onBytes, slices }
+    const isPlain = contentEncoding === undefined
+    const body = isPlain ? reply.body : await readBody(Readable.from([reply.body]), options)
+    return await decodeReplyInSlices(body, fieldOf(reply, 'content-type'), slices)
   } catch (cause) {
     if (cause instanceof AdapterError) return undefined
     throw cause
   }
 }
 
+/** The state of each part of a reply of V2; undefined: they cannot be read. */
+export async function statesOfParts(
+  reply: KeptReply,
+  reading: ReplyReading,
+): Promise<readonly Settled['state'][] | undefined> {
+  return (await statusesOfParts(reply, reading))?.map((status) => toOutcome(status).state)
+}
+
 /** A larger reply is read by its client alone. */
 const MAX_INFLATED_BYTES = 33_554_432
-
-function decompress(reply: KeptReply): Buffer | undefined {
-  const limit = { maxOutputLength: MAX_INFLATED_BYTES }
-  try {
-    switch (fieldOf(reply, 'content-encoding')?.trim().toLowerCase() ?? 'identity') {
-      case 'identity':
-        return reply.body
-      case 'gzip':
-      case 'x-gzip':
-        return gunzipSync(reply.body, limit)
-      case 'deflate':
-        return inflateSync(reply.body, limit)
-      case 'br':
-        return brotliDecompressSync(reply.body, limit)
-      default:
-        return undefined
-    }
-  } catch {
-    // Broken, or too large: its parts cannot be read.
-    return undefined
-  }
-}
 
 const markSchema = z.object({ ExternalID: z.string(), RecordedOn: z.string().nullish() })
 
@@ -122,7 +132,12 @@ function toKept(reply: Extract<RelayEnd, { kind: 'answered' }>['reply']): KeptRe
   return isTaken(reply.status) && body !== undefined ? { ...reply, body } : undefined
 }
 
-function decide(end: RelayEnd, kind: 'batch' | 'record', each: number | undefined): readonly Outcome[] {
+async function decide(
+  end: RelayEnd,
+  kind: 'batch' | 'record',
+  each: number | undefined,
+  reading: ReplyReading,
+): Promise<readonly Outcome[]> {
   const all = (outcome: Outcome): Outcome[] => Array.from({ length: each ?? 1 }, () => outcome)
   if (end.kind === 'notSent') return all({ state: 'refused', reason: 'notSent' })
   if (end.kind === 'lost') return all({ state: 'unknown', reason: 'connectionLost' })
@@ -133,12 +148,15 @@ function decide(end: RelayEnd, kind: 'batch' | 'record', each: number | undefine
   if (kept === undefined) return all({ state: 'unknown', reason: 'replyTooLarge' })
   if (each === undefined) return all(whole)
   // A single 200 for all (batch-wire 3) says nothing of any record.
-  const parts = readParts(kept)
+  const parts = await readParts(kept, reading)
   if (parts?.length !== each) return all({ state: 'unknown', reason: 'noParts' })
-  return parts.map(({ status, body }) => {
+  const outcomes: Outcome[] = []
+  for (const { status, body } of parts) {
     const { state } = toOutcome(status)
-    return state === 'confirmed' ? { state, mark: readMark(body) } : { state, reason: 'part' }
-  })
+    outcomes.push(state === 'confirmed' ? { state, mark: readMark(body) } : { state, reason: 'part' })
+    if (reading.slices.spend(body.length)) await reading.slices.next()
+  }
+  return outcomes
 }
 
 function toOutcome(status: number): Outcome {

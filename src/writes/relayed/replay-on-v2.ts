@@ -8,7 +8,7 @@ import type { Answered } from '../reply.ts'
 import { tallyOf } from '../stored-parts.ts'
 import { decodeKeptReply } from './kept-reply.ts'
 import type { MarkReaders } from './read-older.ts'
-import { isFinalReply } from './relayed-outcomes.ts'
+import { isFinalReply, type ReplyReading, statesOfParts } from './relayed-outcomes.ts'
 import { loadEnded, toParts } from './replay-relayed.ts'
 
 /** A batch that comes again while V2 serves. */
@@ -19,6 +19,7 @@ export interface ResentBatch {
   readonly batches: readonly number[]
   /** Reads a mark of V2 with the client's credentials. */
   readonly readMark: MarkReaders['v2']
+  readonly reading: ReplyReading
 }
 
 /** V2 is asked for a mark for no longer than this, ms: then it is sent the batch, and judges it itself. */
@@ -30,15 +31,16 @@ const SHOWN_WITHIN_MS = 5_000
  * Error: `ADP_V2_OUTCOME_UNKNOWN` where such a request takes longer than the budget.
  */
 export async function replayOnV2(context: WriteContext, resent: ResentBatch): Promise<Answered | undefined> {
-  const { client, plan, batches } = resent
+  const { client, plan, batches, reading } = resent
   const deadlineMs = context.clock.nowMs() + client.partner.budgetMs
   try {
     // One after another: a reply may have megabytes.
     for (const batch of batches) {
       const stored = await loadEnded(context, batch, deadlineMs, 'ADP_V2_OUTCOME_UNKNOWN')
       const reply = decodeKeptReply(stored?.records[0]?.answer)
-      if (stored === undefined || reply === undefined || !isFinalReply(reply, plan.records.length)) continue
-      const asParts = { ...stored, records: toParts(reply, plan) }
+      if (stored === undefined || reply === undefined) continue
+      if (!(await isFinalReply(reply, plan.records.length, reading))) continue
+      const asParts = { ...stored, records: toParts(await statesOfParts(reply, reading), plan) }
       if (!(await mayHave(context, resent, asParts))) return undefined
       return { tally: tallyOf(asParts), queuedMs: 0, replayed: true, askedV3: false, batch, kept: reply }
     }

@@ -1,4 +1,5 @@
 import { AdapterError } from '../../errors.ts'
+import type { Slices } from '../../http/slices.ts'
 import type { StoredBatch, StoredRecord } from '../../journal/index.ts'
 import type { BatchTally } from '../../observability/events.ts'
 import type { Authorisation } from '../../partners/partner.ts'
@@ -41,6 +42,7 @@ export async function replayRelayed(
   authorisation: Authorisation,
   plan: Plan,
   { batches, isCut }: RelayedBefore,
+  slices: Slices,
 ): Promise<ReplayedRelay> {
   const deadlineMs = context.clock.nowMs() + authorisation.partner.budgetMs
   const count = plan.records.length
@@ -55,11 +57,12 @@ export async function replayRelayed(
     const mayHaveLeft = unanswered.some((later) => hasLeft(later))
     const reply = decodeKeptReply(stored.records[0]?.answer)
     // Where V2 did not take all of it, a later request may have been taken.
-    if (mayHaveLeft && (reply === undefined || !isTakenWhole(reply, count)))
-      return toLost(unanswered, count, false)
+    const states = reply && (await statesOfParts(reply, { slices }))
+    const isTakenWhole = states?.length === count && states.every((state) => state === 'confirmed')
+    if (mayHaveLeft && !isTakenWhole) return toLost(unanswered, count, false)
     // Nothing has watched for newer records of its keys since the reply was kept, so a read could not tell which mark is to stay.
     if (reply === undefined) throw forgotten()
-    const asParts = { ...stored, records: toParts(reply, plan) }
+    const asParts = { ...stored, records: toParts(states, plan) }
     await checkToken(context, authorisation, asParts, plan)
     return { kind: 'kept', reply, tally: tallyOf(asParts) }
   }
@@ -69,11 +72,6 @@ export async function replayRelayed(
 /** True for a request of which V2 may have applied something. */
 const hasLeft = (stored: StoredBatch | undefined): boolean =>
   stored?.records.some(({ state }) => state !== 'refused') !== false
-
-function isTakenWhole(reply: KeptReply, count: number): boolean {
-  const states = statesOfParts(reply)
-  return states?.length === count && states.every((state) => state === 'confirmed')
-}
 
 /** What requests without a reply leave open, the newest first; `isCut`: there were older ones, of which nothing is known. */
 function toLost(
@@ -126,8 +124,10 @@ export async function loadEnded(
 }
 
 /** The records of the batch as the parts of V2's reply say; unread, all count as answered by the service. */
-export function toParts(reply: KeptReply, { records }: Plan): readonly StoredRecord[] {
-  const states = statesOfParts(reply)
+export function toParts(
+  states: readonly StoredRecord['state'][] | undefined,
+  { records }: Plan,
+): readonly StoredRecord[] {
   const isEach = states?.length === records.length
   return records.map((_, position) => ({
     position,

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest'
 
-import { decodeBatchReply, type DecodedReply, openReplyDecoding } from '../../../src/v2/batch/decode-reply.ts'
+import { createSlicing } from '../../../src/http/slices.ts'
+import {
+  decodeBatchReply,
+  type DecodedReply,
+  decodeReplyInSlices,
+  openReplyDecoding,
+} from '../../../src/v2/batch/decode-reply.ts'
 import { createBatchEncoder, encodeMismatch, type PartReply } from '../../../src/v2/batch/encode-batch.ts'
 import { crlf } from '../support/crlf.ts'
 import { faultOf } from '../support/fault-of.ts'
@@ -82,7 +88,7 @@ describe('decodeBatchReply', () => {
       expect([...statuses, decoding.end()]).toEqual([[201], [400], [204], [], []])
     })
 
-    it.each(['flat', 'nested'] as const)('reads the same wherever the bytes are cut: %s', (layout) => {
+    it.each(['flat', 'nested'] as const)('reads the same wherever the bytes are cut: %s', async (layout) => {
       const { contentType, pieces } = encoded(layout)
       const bytes = Buffer.from(pieces.join(''))
       const whole = decodeBatchReply(bytes, contentType)
@@ -94,6 +100,9 @@ describe('decodeBatchReply', () => {
       }
       expect(inPieces([...bytes.keys()])).toEqual(whole)
       for (let cut = 1; cut < bytes.length; cut += 1) expect(inPieces([cut])).toEqual(whole)
+      expect(await decodeReplyInSlices(bytes, contentType, createSlicing().open())).toEqual(whole)
+      const cut = decodeReplyInSlices(bytes.subarray(0, -4), contentType, createSlicing().open())
+      await expect(cut).rejects.toMatchObject({ code: 'ADP_TRUNCATED' })
     })
 
     it('waits for the delimiter where the length is wrong, or none is given', () => {
