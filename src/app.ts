@@ -154,7 +154,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   }
   const seen = toSeen(hasStore ? rollout.store : undefined, events)
   const evidenceExpiry = hasStore ? createEvidenceExpiry(rollout.evidence, events) : undefined
-  const accepted = noteCredentials(createAcceptedCredentials(), seen, queueKeys)
+  const accepted = noteCredentials(createAcceptedCredentials(), seen, queueKeys, events)
   const { passThrough, relays } = createForwarding({
     config,
     gate: gates.pass_through,

@@ -53,6 +53,8 @@ export const errorRules = {
   ADP_UPSTREAM_REFUSED: { class: 'upstream', status: 400, retryable: false, exposed: true },
   ADP_UPSTREAM_PROTOCOL: { class: 'upstream', status: 502, retryable: false, exposed: true },
   ADP_UPSTREAM_UNAVAILABLE: { class: 'upstream', status: 503, retryable: true, exposed: true },
+  // What the configuration lends a partner for V3, so that its client cannot mend it.
+  ADP_V3_CREDENTIALS: { class: 'upstream', status: 502, retryable: true, exposed: true },
   ADP_BUDGET_EXCEEDED: { class: 'upstream', status: 503, retryable: true, exposed: true },
   // A record that was not applied before a newer one of its learner and event was: it never will be.
   ADP_SUPERSEDED: { class: 'upstream', status: 409, retryable: false, exposed: true },

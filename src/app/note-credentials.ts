@@ -1,3 +1,4 @@
+import type { Events } from '../observability/events.ts'
 import type { AcceptedCredentials, QueueKeys } from '../partners/index.ts'
 import type { LiveSeen } from '../rollout/seen/live-seen.ts'
 
@@ -9,6 +10,7 @@ export function noteCredentials(
   accepted: AcceptedCredentials,
   seen: Pick<LiveSeen, 'credentials'>,
   queueKeys: Pick<QueueKeys, 'of'>,
+  events: Pick<Events, 'ownCredentialsDenied'>,
 ): AcceptedCredentials {
   return {
     ...accepted,
@@ -19,6 +21,10 @@ export function noteCredentials(
     deny: (client) => {
       accepted.deny(client)
       if (queueKeys.of(client).isAccepted()) seen.credentials(client.partner.id, 'refused')
+    },
+    ownDenied: (partner, what) => {
+      seen.credentials(partner, 'ownRefused')
+      events.ownCredentialsDenied({ partner, what })
     },
   }
 }

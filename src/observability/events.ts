@@ -151,6 +151,8 @@ export interface Events {
   learnedNotKept(event: { readonly partner: string; readonly code: string }): void
   /** What comparison found cannot be kept as evidence; it counts as not compared. Partner empty: keys past their time cannot be destroyed. */
   evidenceNotKept(event: { readonly partner: string; readonly code: string }): void
+  /** V3 denied what the configuration lends a partner: its subscription key, or the token of its client credentials. */
+  ownCredentialsDenied(event: { readonly partner: string; readonly what: 'subscriptionKey' | 'token' }): void
   credentialsDenied(event: { readonly status: number; readonly partner: string }): void
   passThroughFailed(event: { readonly reason: 'unreachable' | 'brokenReply' }): void
   /** A request to V2 got no whole reply; `lost`: it had left, or a part of it. */
@@ -213,6 +215,7 @@ export function createEvents(logger: Logger): Events {
     seenNotKept: (event) => logger.warn(event, 'writes seen cannot be kept'),
     learnedNotKept: (event) => logger.warn(event, 'learned settings cannot be kept'),
     evidenceNotKept: (event) => logger.warn(event, 'evidence cannot be kept'),
+    ownCredentialsDenied: (event) => logger.error(event, 'own credentials denied by V3'),
     credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),
     passThroughFailed: (event) => logger.warn(event, 'pass-through failed'),
     relayFailed: (event) => logger.warn(event, 'relay failed'),

@@ -1,5 +1,6 @@
 import type { V3Credentials } from '../v3/index.ts'
 import { BoundedMap } from './bounded-map.ts'
+import type { OwnCredential } from './own-denial.ts'
 import type { Authorisation, Partner } from './partner.ts'
 import type { QueueKeyOwner } from './queue-keys.ts'
 
@@ -14,6 +15,8 @@ export interface AcceptedCredentials {
   accept(client: JudgedClient): void
   /** The service answered 401 under these credentials. */
   deny(client: JudgedClient & QueueKeyOwner): void
+  /** The service denied what the adapter lends a partner: that says nothing of its clients. */
+  ownDenied(partner: string, what: OwnCredential): void
   /** Credentials of this owner that the service accepted, the newest first; none where tokens do not name their client. */
   of(owner: string): readonly V3Credentials[]
   /** The credentials of this hash, where the service accepted them: tokens that do not name their client are known by it alone. */
@@ -59,6 +62,7 @@ export function createAcceptedCredentials(): AcceptedCredentials {
       opaque.delete(identity.credentialsHash)
       if (owners.has(owner)) owners.set(owner, without(owner, identity.credentialsHash))
     },
+    ownDenied: () => undefined,
     of: (owner) => (owners.get(owner) ?? []).map(({ credentials }) => credentials),
     withHash: (hash) => opaque.get(hash),
     sends: (batch, client) => {

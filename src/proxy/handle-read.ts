@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http'
 import type { OfferedReply } from '../compare/live/index.ts'
 import { AdapterError } from '../errors.ts'
 import type { ReadAnswered } from '../observability/events.ts'
+import { ownDenialOf } from '../partners/own-denial.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import {
   countMarks,
@@ -69,6 +70,7 @@ function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
       budget,
       signal,
       onAccepted,
+      ownDenial: (error) => ownDenialOf(accepted, partner, error),
       pages: 0,
     }
     const finish = (status: number, rows: number): void => {

@@ -81,10 +81,10 @@ export async function handleRelayedWrite(
     const offer = isV2Offered(context, exchange)
       ? (reply: CapturedReply) => offerWrite(context, exchange, { request: form, body: plain, keys }, reply)
       : undefined
-    const { isAccepted } = context.queueKeys.of(client)
-    const wasAccepted = isAccepted()
+    const queueKey = context.queueKeys.of(client)
+    const wasAccepted = queueKey.isAccepted()
     const noteKeys = (): void => {
-      if (offer === undefined && isAccepted())
+      if (offer === undefined && queueKey.isAccepted())
         context.comparison.wrote(client.partner, entry.stage, () => keys)
     }
     // Before V2 has it where that is possible: a comparison may read one of its marks at once.

@@ -63,7 +63,7 @@ export interface PassThrough {
  * Creates the pass-through: requests go to V3 unchanged over connections of their own, streamed both ways, without hop-by-hop
  * headers and with the partner's credentials. Method, status, headers and bytes of the reply are the upstream's; when it dies in
  * the middle of a body the client's connection breaks too. A 401 to a token of the adapter's own renews it: a GET or HEAD without
- * a body then goes out once more, any other request is answered with the 401, since its body has been streamed.
+ * a body then goes out once more, any other request is answered with 502 `ADP_V3_CREDENTIALS`, since its body has been streamed.
  */
 export function createPassThrough(options: PassThroughOptions): PassThrough {
   const { baseUrl, events, clock, onCall, timeouts, gate } = options

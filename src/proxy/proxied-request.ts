@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { Clock } from '../clock.ts'
+import { Pieces } from '../http/pieces.ts'
 import type { Events, PassedThrough } from '../observability/events.ts'
 import type { AcceptedCredentials } from '../partners/accepted-credentials.ts'
+import { ownDenialOf } from '../partners/own-denial.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import type { QueueKeys } from '../partners/queue-keys.ts'
 import {
@@ -16,7 +18,7 @@ import {
   retryWaitMs,
   type StreamCall,
 } from '../upstream/index.ts'
-import type { V3Credentials } from '../v3/index.ts'
+import { readUpstreamError, type V3Credentials } from '../v3/index.ts'
 import { showsAcceptance } from './acceptance.ts'
 import { addedCredentials } from './added-credentials.ts'
 import { sendError } from './error-reply.ts'
@@ -45,6 +47,13 @@ export interface Incoming {
   readonly sendAgain: (proxied: ProxiedRequest, credentials: Promise<V3Credentials>) => void
 }
 
+interface Denial {
+  readonly head: ReplyHead
+  readonly body: Pieces
+}
+
+/** A longer reply is no error of the gateway. */
+const MAX_DENIAL_BYTES = 65_536
 const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 /** The status in the log of a client that disconnected before the reply. */
 const CLIENT_GONE = 499
@@ -66,6 +75,8 @@ export class ProxiedRequest implements ReplySink {
   /** Credentials of the calls that are not the client's own. */
   private readonly added: string[]
   private relay: ReplyRelay | undefined
+  /** The reply of a service that may deny what the adapter has lent. */
+  private denial: Denial | undefined
   private renewed: Promise<V3Credentials> | undefined
   private mayRenew: Authorisation['renew']
   private gone: AbortController | undefined
@@ -103,7 +114,7 @@ export class ProxiedRequest implements ReplySink {
   }
 
   onHead(head: ReplyHead): void {
-    const { request, response, authorisation, createRewriter } = this.incoming
+    const { request, authorisation } = this.incoming
     if (head.status === 429) this.holdBack(head.headers['retry-after'])
     if (showsAcceptance(request, head.status)) {
       this.options.queueKeys.accept(authorisation)
@@ -111,6 +122,14 @@ export class ProxiedRequest implements ReplySink {
     }
     if (head.status === 401) this.renewed = this.renew()
     if (this.renewed !== undefined) return
+    const { subscriptionKey, tokens } = authorisation.partner
+    const isLent = subscriptionKey !== undefined || tokens !== undefined
+    if (isLent && head.status === 401) this.denial = { head, body: new Pieces() }
+    else this.startRelay(head)
+  }
+
+  private startRelay(head: ReplyHead): void {
+    const { response, createRewriter } = this.incoming
     this.relay = new ReplyRelay(response, {
       added: this.added,
       createRewriter,
@@ -120,13 +139,36 @@ export class ProxiedRequest implements ReplySink {
   }
 
   onData(chunk: Buffer): boolean {
+    const { denial } = this
+    if (denial !== undefined) {
+      denial.body.add(chunk)
+      if (denial.body.size <= MAX_DENIAL_BYTES) return true
+      return this.passDenial(denial)
+    }
     return this.relay === undefined || this.relay.data(chunk)
   }
 
   onEnd(): void {
     this.leave?.()
+    if (this.denial !== undefined) this.judge(this.denial)
     if (this.renewed === undefined) this.relay?.end()
     else this.sendAgain(this.renewed)
+  }
+
+  /** Answers a denial: where it is of what the adapter has lent, the client cannot mend it. */
+  private judge(denial: Denial): void {
+    const { response, authorisation } = this.incoming
+    const { partner } = authorisation
+    const said = readUpstreamError(denial.head.status, denial.body.join().toString('utf8'))
+    const own = ownDenialOf(this.options.accepted, partner, said)
+    if (own === undefined) this.passDenial(denial)
+    else if (!response.destroyed) sendError(response, own, this.options.events, partner.id)
+  }
+
+  private passDenial({ head, body }: Denial): boolean {
+    this.denial = undefined
+    this.startRelay(head)
+    return body.size === 0 || this.relay?.data(body.join()) !== false
   }
 
   onFailure({ sent, cause }: CallFailure): void {

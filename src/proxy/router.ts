@@ -99,10 +99,10 @@ export function createProxyApp(
     const unit = unitOf(client, request)
     const entry = await context.stages.enter(client.partner, { kind, unit })
     const partner = client.partner.id
-    const { isAccepted } = context.queueKeys.of(client)
+    const queueKey = context.queueKeys.of(client)
     const counted = { request, kind, partner, unit, entry, receivedMs }
-    const trial = beginTrial(context, { ...counted, isAccepted: isAccepted() })
-    const note = noteWrite(context, { ...counted, isAccepted })
+    const trial = beginTrial(context, { ...counted, isAccepted: queueKey.isAccepted() })
+    const note = noteWrite(context, { ...counted, isAccepted: () => queueKey.isAccepted() })
     try {
       const side = sideOf(
         context,

@@ -15,6 +15,8 @@ export interface ReadSession {
   readonly budget: CallBudget
   /** Called with each answer that shows that V3 has accepted the credentials. */
   readonly onAccepted?: () => void
+  /** The error of a call that V3 denies for what the adapter lends it; undefined: it denies the client. Default: it always does. */
+  readonly ownDenial?: (error: UpstreamError) => AdapterError | undefined
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal
   /** Answers of V3 that were read. */
@@ -47,6 +49,8 @@ export async function readUpstream(session: ReadSession, resource: string, query
       session.credentials = await renew()
       continue
     }
+    const own = outcome.kind === 'refused' ? session.ownDenial?.(outcome.error) : undefined
+    if (own !== undefined) throw own
     if (outcome.kind !== 'unavailable') {
       session.pages += 1
       return answerOf(outcome)

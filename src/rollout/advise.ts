@@ -1,3 +1,4 @@
+import type { SeenNote } from './seen/seen-note.ts'
 import {
   type ComparisonFigures,
   comparisonObstacles,
@@ -57,7 +58,7 @@ export interface AdviceInput {
   readonly lastUnrecordedMs: number | undefined
   readonly resendWindowMs: number
   /** What V3 says to the credentials of the partner. */
-  readonly credentials: 'accepted' | 'refused' | 'notTried'
+  readonly credentials: SeenNote['credentials']
   readonly load: {
     /** The highest number of records in a minute on both sides together, as a rate. */
     readonly peakRecordsPerSecond: number
@@ -153,6 +154,11 @@ function blockingObstacles({ target, credentials }: AdviceInput, figures: Advice
   if (placeOf(target.stage) < placeOf('canary')) return []
   const obstacles: Obstacle[] = []
   if (credentials === 'refused') obstacles.push(['blocked', 'V3 refuses the credentials of this partner.'])
+  if (credentials === 'ownRefused')
+    obstacles.push([
+      'blocked',
+      'V3 denies the subscription key or the client credentials that the configuration has for this partner.',
+    ])
   if (credentials === 'notTried')
     obstacles.push(['not yet', 'V3 has not accepted the credentials of this partner yet.'])
   const { peakRecordsPerSecond, allowedRecordsPerSecond } = figures

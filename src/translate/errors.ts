@@ -85,6 +85,7 @@ const notAppliedCodes: Readonly<Record<NotAppliedReason, ErrorCode>> = {
   throttled: 'ADP_UPSTREAM_UNAVAILABLE',
   unavailable: 'ADP_UPSTREAM_UNAVAILABLE',
   stopped: 'ADP_UPSTREAM_UNAVAILABLE',
+  ownCredentials: 'ADP_V3_CREDENTIALS',
   leaseLost: 'ADP_JOURNAL_UNAVAILABLE',
   redirected: 'ADP_UPSTREAM_PROTOCOL',
   batchRefused: 'ADP_UPSTREAM_PROTOCOL',
@@ -100,6 +101,8 @@ const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
   leaseLost:
     'The journal did not confirm in time that this instance may send. The record was not sent; send it again later.',
   stopped: 'The record was not sent, because the service refused the credentials of this batch.',
+  ownCredentials:
+    'The service denied the key or the client of the adapter. The record was not applied; the operator of the adapter has to mend that.',
   redirected: 'The service answered with a redirect. The record was not applied; check the base address.',
   batchRefused:
     'The service does not accept batches of this format. The record was not applied; check writeMode and batchFormat.',

@@ -11,6 +11,7 @@ export type NotAppliedReason =
   | 'unavailable'
   | 'redirected'
   | 'stopped'
+  | 'ownCredentials'
   | 'leaseLost'
 
 /** A write that was not made: it never left, or the upstream said that it did not take it up (429, 503). */

@@ -15,6 +15,6 @@ export {
 } from './client/read-client.ts'
 export { runOrdered } from './client/run-ordered.ts'
 export type { PostOutcome, UnknownReason } from './errors/post-outcome.ts'
-export type { UpstreamError, UpstreamErrorEntry } from './errors/upstream-error.ts'
+export { readUpstreamError, type UpstreamError, type UpstreamErrorEntry } from './errors/upstream-error.ts'
 export { type BodyProfile, encodeRecord } from './record/encode-record.ts'
 export { type V3Record, type V3Reply, ZERO_GUID } from './record/v3-record.ts'

@@ -5,6 +5,7 @@ import type { V3Record } from '../v3/index.ts'
 import { isSameCredentials } from '../partners/accepted-credentials.ts'
 import type { WriteContext } from './context.ts'
 import type { Authorisation } from '../partners/partner.ts'
+import { ownDenialOf } from '../partners/own-denial.ts'
 import type { Plan } from './plan.ts'
 import { isDenial, toDenialError } from './denial.ts'
 import { readPaced } from './write-session.ts'
@@ -80,7 +81,12 @@ async function askService(
     const leftMs = endMs - clock.nowMs()
     if (leftMs <= 0) throw unchecked()
     const outcome = await readPaced(context, rateLimit, queueKey, credentials, query, leftMs)
-    if (outcome.kind === 'refused' && isDenial(outcome.error)) return toDenialError(outcome.error)
+    if (outcome.kind === 'refused' && isDenial(outcome.error)) {
+      const own = ownDenialOf(context.accepted, partner, outcome.error)
+      // Thrown, so that it is not remembered as what is said of the client's token.
+      if (own !== undefined) throw own
+      return toDenialError(outcome.error)
+    }
     wasRead = outcome.kind === 'read'
     if (outcome.kind !== 'read') continue
     if (confirmed === undefined || hasRow(outcome.json, record)) return 'accepted'

@@ -6,6 +6,7 @@ import type { WriteContext } from './context.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { watchGiveWay } from './give-way.ts'
 import { createReadBack, type ReadBackParts } from './read-back.ts'
+import { ownDenialOf } from '../partners/own-denial.ts'
 import { isDenial } from './denial.ts'
 import {
   type OnOutcome,
@@ -76,9 +77,11 @@ export function openWriteSession(
   let current: V3Writes | undefined
   let denied = false
   let accepted = false
+  let mayRenew = renew !== undefined
   const seen = <Outcome extends ReadOutcome | PostOutcome>(outcome: Outcome): Outcome => {
-    if (outcome.kind === 'refused') noteDenial(outcome.error)
-    else if (outcome.kind === 'accepted' && !accepted) {
+    if (outcome.kind === 'refused') {
+      if (ownDenial(outcome.error) === undefined) noteDenial(outcome.error)
+    } else if (outcome.kind === 'accepted' && !accepted) {
       accepted = true
       context.queueKeys.accept(authorisation)
       context.verdicts.accept(batch, authorisation.identity)
@@ -95,6 +98,9 @@ export function openWriteSession(
   const withdrawn = new Promise<void>((resolve) => {
     withdraw = resolve
   })
+  /** A token may have ended before its time: only what V3 says to the next one counts. */
+  const ownDenial = (error: UpstreamError): AdapterError | undefined =>
+    error.status === 401 && mayRenew ? undefined : ownDenialOf(context.accepted, partner, error)
   const queued = (): number => Math.max(queuedMs, current?.queuedMs() ?? 0)
   const sendWith = async (
     credentials: V3Credentials,
@@ -140,11 +146,12 @@ export function openWriteSession(
         ...{ writes, concurrency, bodyProfile, readBack, onAccepted, permission, sentMs, slices },
         nowMs: () => context.clock.nowMs(),
       }
-      const denial = await postRecords(tasks, options, (position, outcome) => {
-        onOutcome(position, seen(outcome))
+      return await postRecords(tasks, options, (position, outcome) => {
+        // Nothing is sent again under another token once a record was accepted.
+        const isOwn =
+          outcome.kind === 'refused' && ownDenialOf(context.accepted, partner, outcome.error) !== undefined
+        onOutcome(position, isOwn ? deniedForOurs : seen(outcome))
       })
-      if (denial !== undefined) noteDenial(denial)
-      return denial
     } finally {
       giveWay?.stop()
       queuedMs = queued()
@@ -156,10 +163,19 @@ export function openWriteSession(
     partner: partner.id,
     budgetMs: partner.budgetMs,
     postRecords: async (tasks, onOutcome, permission) => {
+      const toCause = (denial: UpstreamError | undefined): UpstreamError | AdapterError | undefined => {
+        if (denial === undefined) return undefined
+        const own = ownDenial(denial)
+        if (own === undefined) noteDenial(denial)
+        return own ?? denial
+      }
       const denial = await sendWith(authorisation.credentials, tasks, onOutcome, permission)
-      if (renew === undefined || denial?.status !== 401) return denial
+      if (renew === undefined || denial?.status !== 401) return toCause(denial)
       const renewed = await renew().catch(toAdapterError)
-      return renewed instanceof AdapterError ? renewed : sendWith(renewed, tasks, onOutcome, permission)
+      mayRenew = false
+      return renewed instanceof AdapterError
+        ? renewed
+        : toCause(await sendWith(renewed, tasks, onOutcome, permission))
     },
     withdrawn,
     denied: () => denied,
@@ -173,6 +189,8 @@ export const knownMarksOf =
   ({ journal }: Pick<WriteContext, 'journal'>, batch: number, wasOnV2: boolean): ReadBackParts['known'] =>
   (record, position) =>
     journal.knownMarks({ batch, position }, wasOnV2 ? parseTime(record.RecordedOn) : undefined)
+
+const deniedForOurs: PostOutcome = { kind: 'notApplied', reason: 'ownCredentials', retryAfterMs: undefined }
 
 function toAdapterError(cause: unknown): AdapterError {
   return cause instanceof AdapterError ? cause : new AdapterError('ADP_INTERNAL', 'No token.', { cause })

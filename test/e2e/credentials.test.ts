@@ -19,7 +19,7 @@ import {
   startUpstream,
   type Upstream,
 } from '../support/scripted-upstream.ts'
-import { type Adapter, startAdapter } from '../support/start-adapter.ts'
+import { type Adapter, type Reply, startAdapter } from '../support/start-adapter.ts'
 import { journalFile } from './support/journal-file.ts'
 import { sandboxRegister } from './support/sandbox-register.ts'
 
@@ -40,6 +40,14 @@ function partnerWith(tokenUrl: string, auth: object = {}): { partners: object[] 
 }
 
 const isToken = (url: string): boolean => url === '/connect/token'
+
+const ownDenied = 'own credentials denied by V3'
+
+/** Status and code of a request that was refused as a whole. */
+function codeOf({ status, text }: Reply): string {
+  const { error } = JSON.parse(text) as { readonly error?: { readonly code: string } }
+  return `${status} ${error?.code}`
+}
 
 /** A service whose tokens are numbered; `refused` are those that it does not take. */
 async function startService(refused: readonly string[], answer: Answer = echoRecord): Promise<Upstream> {
@@ -109,14 +117,12 @@ describe('client credentials', () => {
     expect([one.status, service.seen.filter(({ url }) => isToken(url)).length]).toEqual([201, 2])
   })
 
-  it('tell a second 401 as one, and ask for no third token', async () => {
+  it('tell a second 401 as a fault of the adapter, and ask for no third token', async () => {
     const service = await startService(['hush-token-1', 'hush-token-2'])
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
     const reply = await postBatch(adapter, batchOf(flatRecords(5)))
-    expect([reply.status, JSON.parse(reply.text)]).toEqual([
-      401,
-      { statusCode: 401, message: 'Unauthorized.' },
-    ])
+    expect(codeOf(reply)).toBe('502 ADP_V3_CREDENTIALS')
+    expect(adapter.events()).toContainEqual({ msg: ownDenied, partner: 'acme', what: 'token' })
     expect(service.seen.filter(({ url }) => isToken(url)).length).toBe(2)
   })
 
@@ -160,23 +166,21 @@ describe('client credentials', () => {
     }
   }) // prettier-ignore
 
-  it('tell a second 401 to a passed read as one', async () => {
+  it('tell a second 401 to a passed read as a fault of the adapter', async () => {
     const service = await startService(['hush-token-1', 'hush-token-2'])
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
     const reply = await adapter.request('GET', '/V3/LearnerMedicals')
-    expect([reply.status, JSON.parse(reply.text)]).toEqual([
-      401,
-      { statusCode: 401, message: 'Unauthorized.' },
-    ])
+    expect(codeOf(reply)).toBe('502 ADP_V3_CREDENTIALS')
+    expect(adapter.events()).toContainEqual({ msg: ownDenied, partner: 'acme', what: 'token' })
     expect(service.seen.filter(({ url }) => isToken(url)).length).toBe(2)
   })
 
-  it('tell the 401 to a passed request that has been streamed, and have a new token for the next one', async () => {
+  it('tell the 401 to a passed request that has been streamed as a fault of the adapter, and have a new token for the next one', async () => {
     const service = await startService(['hush-token-1'], replyWith(204))
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
     const patch = (): Promise<{ status: number }> =>
       adapter.request('PATCH', '/V3/LearnerPersonals(1)', { body: '{"QuickNote":"x"}' })
-    expect((await patch()).status).toBe(401)
+    expect((await patch()).status).toBe(502)
     await expect.poll(() => service.seen.filter(({ url }) => isToken(url)).length).toBe(2)
     expect((await patch()).status).toBe(204)
     expect(service.seen.filter(({ method }) => method === 'PATCH').map(({ body }) => body)).toEqual(
@@ -190,13 +194,13 @@ describe('client credentials', () => {
     )
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
     const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(3))))
-    expect(parts.map(({ status }) => status)).toEqual([201, 401, 201])
+    expect(parts.map(({ status }) => status)).toEqual([201, 502, 201])
     expect(service.seen.length).toBe(4)
   })
 
   const failures: [name: string, answer: Answer, status: number, code: string][] = [
-    ['refuses the client', replyWith(400, { error: 'unauthorized_client' }), 502, 'ADP_UPSTREAM_PROTOCOL'],
-    ['refuses it in words', replyWith(401, { error: 'hush-secret is wrong' }), 502, 'ADP_UPSTREAM_PROTOCOL'],
+    ['refuses the client', replyWith(400, { error: 'unauthorized_client' }), 502, 'ADP_V3_CREDENTIALS'],
+    ['refuses it in words', replyWith(401, { error: 'hush-secret is wrong' }), 502, 'ADP_V3_CREDENTIALS'],
     ['gives no token', replyWith(200, { token: 'hush-token' }), 502, 'ADP_UPSTREAM_PROTOCOL'],
     ['gives no JSON', replyWith(200, '<html>hush'), 502, 'ADP_UPSTREAM_PROTOCOL'],
     [
@@ -220,4 +224,63 @@ describe('client credentials', () => {
       expectNoSecret(adapter, reply.text)
     },
   )
+})
+
+describe('a subscription key for V3 that the configuration has', () => {
+  const read = '/V2/Attendance/AttendanceRecords?$filter=Present%20eq%20true'
+  const invalidKey = 'Access denied due to invalid subscription key. Make sure to provide a valid key.'
+  const denying = (message: string): Answer => replyWith(401, { statusCode: 401, message })
+  const withKey = (subscriptionKey?: Secret): { partners: object[] } => ({
+    partners: [
+      {
+        id: 'acme',
+        match: { any: true },
+        clients: 'open',
+        v3: { ...(subscriptionKey && { subscriptionKey }) },
+      },
+    ],
+  })
+  const ask = async (adapter: Adapter): Promise<Reply[]> => [
+    await postBatch(adapter, batchOf(flatRecords(3))),
+    await adapter.request('POST', '/V2/Attendance/AttendanceRecords', {
+      body: JSON.stringify(flatRecord(9)),
+    }),
+    await adapter.request('GET', read),
+    await adapter.request('GET', '/V3/LearnerMedicals'),
+    await adapter.request('PATCH', '/V3/LearnerPersonals(1)', { body: '{"QuickNote":"x"}' }),
+  ]
+
+  it('is told from what the client sent: 502, in the log and the metrics, and the client may send again', async () => {
+    let isMended = false
+    const upstream = await startUpstream((seen, response) =>
+      (isMended ? echoRecord : denying(invalidKey))(seen, response),
+    )
+    const adapter = await startAdapter(upstream.url, {
+      ...withKey(new Secret('hush-v3-key')),
+      journal: journalFile(),
+    })
+    const replies = await ask(adapter)
+    expect(replies.map(codeOf)).toEqual(Array(5).fill('502 ADP_V3_CREDENTIALS'))
+    const denied = adapter.events().filter(({ msg }) => msg === ownDenied)
+    expect(denied).toEqual(Array(5).fill({ msg: ownDenied, partner: 'acme', what: 'subscriptionKey' }))
+    const { text } = await adapter.request('GET', '/metrics')
+    expect(text).toMatch(/own_credentials_denied_total\{partner="acme",what="subscriptionKey"\} 5\n/)
+    expect(text).toMatch(/journal_records\{[^}]*state="open"[^}]*\} 0\n/)
+    isMended = true
+    const again = readBatchReply(await postBatch(adapter, batchOf(flatRecords(3))))
+    expect(again.map(({ status }) => status)).toEqual([201, 201, 201])
+  })
+
+  it.each([
+    ['a token that V3 does not take', new Secret('hush-v3-key'), 'Unauthorized.'],
+    ['a key of the client', undefined, invalidKey],
+  ])('is not blamed for %s', async (_name, key, message) => {
+    const upstream = await startUpstream(denying(message))
+    const adapter = await startAdapter(upstream.url, withKey(key))
+    const replies = await ask(adapter)
+    expect(replies.map(({ status, text }) => [status, text])).toEqual(
+      Array(5).fill([401, JSON.stringify({ statusCode: 401, message })]),
+    )
+    expect(adapter.events().filter(({ msg }) => msg === ownDenied)).toEqual([])
+  })
 })

@@ -69,17 +69,18 @@ describe('what the journal keeps of a request to V2', () => {
     ['many parts', gzipSync(replyOf(Array<number>(20_000).fill(201))), 'gzip', 'confirmed'],
     ['nothing but a great length', brotliCompressSync(Buffer.alloc(100_000_000)), 'br', 'unknown'],
   ])('a compressed reply of %s, while others are served', async (_what, body, encoding, state) => {
-    const turns: number[] = []
+    let [turns, longestMs] = [0, 0]
     const states = statesOf(answered(200, body, ['Content-Encoding', encoding]), 20_000)
     let isOver = false
     void states.then(() => (isOver = true))
     for (let before = performance.now(); !isOver; before = performance.now()) {
       await new Promise((resolve) => setImmediate(resolve))
-      turns.push(performance.now() - before)
+      turns += 1
+      longestMs = Math.max(longestMs, performance.now() - before)
     }
     expect(new Set(await states)).toEqual(new Set([state]))
-    expect(turns.length).toBeGreaterThan(3)
-    expect(Math.max(...turns)).toBeLessThan(250)
+    expect(turns).toBeGreaterThan(3)
+    expect(longestMs).toBeLessThan(250)
   })
 
   it('a single record, by the status', async () => {

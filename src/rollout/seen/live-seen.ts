@@ -4,7 +4,15 @@ import { AdapterError } from '../../errors.ts'
 import type { Side } from '../stage.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
 import { codeFingerprint, countText } from './distinct-count.ts'
-import { formatSeen, mergedNotes, nothingSeen, parseSeen, type SeenDraft, seenName } from './seen-note.ts'
+import {
+  formatSeen,
+  mergedNotes,
+  nothingSeen,
+  parseSeen,
+  type SeenDraft,
+  seenName,
+  type SeenNote,
+} from './seen-note.ts'
 
 /** A write that was decoded. */
 export interface SeenWrite {
@@ -25,7 +33,7 @@ export interface LiveSeen {
   /** V2 was sent a write that cannot be decoded. */
   unreadable(partner: string, revision: number): void
   /** What V3 says to the credentials that the partner is served with. */
-  credentials(partner: string, verdict: 'accepted' | 'refused'): void
+  credentials(partner: string, verdict: Exclude<SeenNote['credentials'], 'notTried'>): void
   start(): void
   /** Keeps what is left, and ends. */
   stop(): Promise<void>

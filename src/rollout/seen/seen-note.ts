@@ -24,8 +24,8 @@ export interface SeenNote {
   readonly sides: Readonly<Record<Side, SeenSide>>
   /** Writes of V2 that could not be decoded or translated. */
   readonly unreadable: number
-  /** What V3 has said last to the credentials that this partner is served with. */
-  readonly credentials: 'accepted' | 'refused' | 'notTried'
+  /** What V3 has said last to the credentials that this partner is served with; `ownRefused`: to those of the configuration. */
+  readonly credentials: 'accepted' | 'refused' | 'ownRefused' | 'notTried'
   /** Records of the latest minutes, by minutes since the epoch. */
   readonly minutes: ReadonlyMap<number, number>
   /** The most records in a minute that is over. */
@@ -43,6 +43,7 @@ export interface SeenDraft {
 }
 
 const VERSION = 1
+const verdicts = ['accepted', 'refused', 'ownRefused'] as const
 /** More different codes than the service has are not worth a place. */
 const MAX_CODES = 200
 /** Instances add to a minute until it is this old. */
@@ -140,7 +141,7 @@ export function parseSeen(text: string | undefined): SeenNote {
     revision: numberFrom(note['revision']),
     sides: { v2, v3 },
     unreadable: numberFrom(note['unreadable']),
-    credentials: credentials === 'accepted' || credentials === 'refused' ? credentials : 'notTried',
+    credentials: verdicts.find((one) => one === credentials) ?? 'notTried',
     minutes: new Map(listFrom(note['minutes']).map((entry) => pairFrom(entry))),
     peakPerMinute: numberFrom(note['peakPerMinute']),
   }

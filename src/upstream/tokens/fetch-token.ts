@@ -43,7 +43,7 @@ const refusal = z.object({
 
 /**
  * Asks the token endpoint for a token (RFC 6749 4.4). Errors: `ADP_UPSTREAM_UNAVAILABLE` when it cannot be reached or answers
- * 429 or 5xx, `ADP_UPSTREAM_PROTOCOL` when it refuses the client or its answer holds no token. No text of the endpoint and no
+ * 429 or 5xx, `ADP_V3_CREDENTIALS` when it refuses the client, `ADP_UPSTREAM_PROTOCOL` when its answer holds no token. No text of the endpoint and no
  * secret is in them.
  */
 export async function fetchToken(client: ClientCredentials): Promise<IssuedToken> {
@@ -62,7 +62,7 @@ export async function fetchToken(client: ClientCredentials): Promise<IssuedToken
     const reason = refusal.safeParse(json)
     const word = reason.success ? ` ${reason.data.error}` : ''
     throw new AdapterError(
-      'ADP_UPSTREAM_PROTOCOL',
+      'ADP_V3_CREDENTIALS',
       `The token endpoint refused this partner's client: ${status}${word}. Check its clientId, clientSecret, scope and organisation.`,
     )
   }
