@@ -1,6 +1,5 @@
 import type { V3Credentials } from '../v3/index.ts'
 import { BoundedMap } from './bounded-map.ts'
-import type { OwnCredential } from './own-denial.ts'
 import type { Authorisation, Partner } from './partner.ts'
 import type { QueueKeyOwner } from './queue-keys.ts'
 
@@ -8,6 +7,9 @@ import type { QueueKeyOwner } from './queue-keys.ts'
 export interface JudgedClient extends Pick<Authorisation, 'owner' | 'identity' | 'client'> {
   readonly partner: Pick<Partner, 'id'>
 }
+
+/** What the configuration lends a partner for its calls of V3. */
+type OwnCredential = 'subscriptionKey' | 'token'
 
 /** The credentials that may finish the open records of a client. Kept in memory only. */
 export interface AcceptedCredentials {

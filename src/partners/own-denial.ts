@@ -3,9 +3,6 @@ import type { UpstreamError } from '../v3/index.ts'
 import type { AcceptedCredentials } from './accepted-credentials.ts'
 import type { Partner } from './partner.ts'
 
-/** What the configuration lends a partner for its calls of V3. */
-export type OwnCredential = 'subscriptionKey' | 'token'
-
 /**
  * The error of a call that V3 denies for what the adapter lends it, which is noted for the operator; undefined: it is not denied, or for
  * what its client sent. The gateway's words tell the key from the token (service-facts 12). 403 is no such error: the token is right.
