@@ -26,6 +26,7 @@ describe('errorRules', () => {
     expect(codes.filter((code) => errorRules[code].retryable)).toEqual([
       'ADP_SLOW_CLIENT',
       'ADP_UPSTREAM_UNAVAILABLE',
+      'ADP_V3_CREDENTIALS',
       'ADP_BUDGET_EXCEEDED',
       'ADP_JOURNAL_UNAVAILABLE',
       'ADP_JOURNAL_DAMAGED',
