@@ -60,7 +60,7 @@ export function createLateRolloutStore(): LateRolloutStore {
       }
     },
     store: {
-      snapshot: () => ask((store) => store.snapshot()),
+      snapshot: (known) => ask((store) => store.snapshot(known)),
       begin: (partner, setting) => ask((store) => store.begin(partner, setting)),
       acknowledge: (instance, rows) => ask((store) => store.acknowledge(instance, rows)),
       noteUnrecorded: (partner, agoMs) => ask((store) => store.noteUnrecorded(partner, agoMs)),
@@ -84,7 +84,10 @@ export interface StageParts {
   readonly late: LateRolloutStore
   readonly journal: Pick<Journal, 'lease' | 'renewLease'>
   readonly registry: Pick<PartnerRegistry, 'partners'>
-  readonly events: Pick<Events, 'stageChanged' | 'stagesStale' | 'stagesFresh' | 'stagesNotKept'>
+  readonly events: Pick<
+    Events,
+    'stageChanged' | 'stagesStale' | 'stagesFresh' | 'stagesNotKept' | 'trailDamaged'
+  >
   readonly metrics: Pick<Metrics, 'stageHeld' | 'stageRefused'>
 }
 
@@ -115,6 +118,7 @@ export function createStages({ config, late, journal, registry, events, metrics 
       refused: (event) => metrics.stageRefused(event),
       stale: () => events.stagesStale(),
       fresh: () => events.stagesFresh(),
+      trailDamaged: () => events.trailDamaged(),
       keepFailed: () => events.stagesNotKept(),
     },
     // The stage of the file says so already (to-file-stage).

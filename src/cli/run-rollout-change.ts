@@ -4,6 +4,7 @@ import { AdapterError } from '../errors.ts'
 import { expectOther } from '../rollout/operators.ts'
 import { placeOf, type Stage, type StageSetting } from '../rollout/stage.ts'
 import { backOf, judgeStep } from '../rollout/steps.ts'
+import { applyChange } from '../rollout/store/apply-change.ts'
 import { driveApproved, driveForward, type DriveOptions } from '../rollout/store/drive-forward.ts'
 import type { OpenedRolloutStore } from '../rollout/store/open-rollout-store.ts'
 import type { Change, RolloutStore } from '../rollout/store/rollout-store.ts'
@@ -54,7 +55,7 @@ export async function setStage(partner: string, options: SetOptions): Promise<nu
     throw new AdapterError('ADP_USAGE', '--restart-evidence changes no share: give it alone.')
   if (stage !== 'canary' && (percent ?? always ?? never) !== undefined)
     throw new AdapterError('ADP_USAGE', '--percent, --always and --never are for the stage canary.')
-  return change(partner, options, async ({ store, config, view, driving, hold }) => {
+  return change(partner, options, async ({ store, config, view, trailIsSound, driving, hold }) => {
     if (restartEvidence && view.stored?.stage !== stage) {
       const now = view.stored === undefined ? 'damaged' : view.stored.stage
       const message = `its stage is ${now}: --restart-evidence begins the evidence anew at the stage where it is.`
@@ -70,7 +71,7 @@ export async function setStage(partner: string, options: SetOptions): Promise<nu
       return { ...result, outcome: { kind: 'unchanged', revision: view.revision } }
     const reasonGiven = restartEvidence ? `${options.reason} (evidence begun anew)` : options.reason
     const step = changeOf(view, to, { by, reason: reasonGiven })
-    if (direction !== 'forward') return { ...result, outcome: await store.apply(step, 'set') }
+    if (direction !== 'forward') return { ...result, outcome: await applyChange(store, step, 'set') }
     if (view.stored === undefined || view.file === undefined) {
       const message =
         view.file === undefined
@@ -78,6 +79,7 @@ export async function setStage(partner: string, options: SetOptions): Promise<nu
           : 'its stage in the journal is damaged, so it can only go back: markbridge rollout back.'
       return { ...result, outcome: { kind: 'refused', message } }
     }
+    if (!trailIsSound) return { ...result, outcome: damagedTrail }
     const held = await hold()
     if (held !== undefined && options.despiteHold !== true)
       return { ...result, outcome: { kind: 'held', ...held } }
@@ -103,7 +105,7 @@ export async function goBack(partner: string, options: ReasonOptions): Promise<n
       const result = { partner, from: now.stored, to }
       if (isThere && now.stored !== undefined && now.pending === undefined)
         return { ...result, outcome: { kind: 'unchanged', revision: now.revision } }
-      const outcome = await store.apply(changeOf(now, to, { by, reason }), 'back')
+      const outcome = await applyChange(store, changeOf(now, to, { by, reason }), 'back')
       if (outcome.kind !== 'stale') return { ...result, outcome }
     }
   })
@@ -111,7 +113,7 @@ export async function goBack(partner: string, options: ReasonOptions): Promise<n
 
 /** Approves a step of another operator and takes it; returns the exit status. */
 export async function approveStep(partner: string, options: ApproveOptions): Promise<number> {
-  return change(partner, options, async ({ config, view, driving, hold }) => {
+  return change(partner, options, async ({ config, view, trailIsSound, driving, hold }) => {
     const actor = expectMay(config, 'approve')
     const { pending } = view
     if (pending?.needsApproval !== true)
@@ -121,6 +123,7 @@ export async function approveStep(partner: string, options: ApproveOptions): Pro
         outcome: { kind: 'refused', message: 'no step waits for an approval.' },
       }
     expectOther(actor, pending.by, operatorsOf(config))
+    if (!trailIsSound) return { partner, from: view.stored, to: pending, outcome: damagedTrail }
     const held = await hold()
     if (held !== undefined && options.despiteHold !== true)
       return { partner, from: view.stored, to: pending, outcome: { kind: 'held', ...held } }
@@ -136,11 +139,18 @@ interface Changing {
   readonly store: OpenedRolloutStore
   readonly config: Config
   readonly view: StageView
+  readonly trailIsSound: boolean
   /** What a guard did, so short a time ago that no step forward follows. */
   readonly hold: () => Promise<GuardHold | undefined>
   /** Its store reports on standard error which instances a pending change waits for. */
   readonly driving: { readonly store: RolloutStore; readonly options: DriveOptions }
 }
+
+const damagedTrail = {
+  kind: 'refused',
+  message:
+    'the audit trail of stages is damaged, so no stage goes forward: markbridge rollout verify says where. markbridge rollout back works, and repairs it.',
+} as const
 
 const settingAt = (stage: Stage): StageSetting => ({ stage, percent: 0, always: [], never: [] })
 /** Stand in for a row that is damaged: from the first any step that V3 serves is forward, from the other any step is back. */
@@ -154,7 +164,7 @@ async function change(
 ): Promise<number> {
   const config = await loadTarget(options)
   const store = await openTargetStore(config).catch((cause: unknown) => {
-    throw withRemedy(cause)
+    throw withRemedy(cause, partner)
   })
   const interruption = new AbortController()
   const stop = (): void => interruption.abort()
@@ -168,16 +178,21 @@ async function change(
       store: reportWaiting(store, partner, say),
       options: { drainMs: config.rollout.drainMs, clock: systemClock, signal: interruption.signal },
     }
-    const result = await act({ store, config, view, hold, driving }).catch((cause: unknown): ChangeResult => {
-      if (!(cause instanceof AdapterError) || cause.code !== 'ADP_FORBIDDEN') throw cause
-      return { partner, from: view.stored, outcome: { kind: 'forbidden', message: cause.message } }
-    })
+    const trailIsSound = snapshot.trail !== undefined
+    const result = await act({ store, config, view, trailIsSound, hold, driving }).catch(
+      (cause: unknown): ChangeResult => {
+        if (!(cause instanceof AdapterError) || cause.code !== 'ADP_FORBIDDEN') throw cause
+        return { partner, from: view.stored, outcome: { kind: 'forbidden', message: cause.message } }
+      },
+    )
     const status = exitStatusOf(result)
     if (options.json === true) console.log(JSON.stringify(resultToJson(result)))
     else if (status === 0) console.log(formatResult(result))
     else say(formatResult(result))
     if (status === 0) for (const warning of warningsOf(view, result, config, options)) say(warning)
     return status
+  } catch (cause) {
+    throw withRemedy(cause, partner)
   } finally {
     process.off('SIGINT', stop).off('SIGTERM', stop)
     await store.close()
@@ -198,9 +213,9 @@ function changeOf(
 }
 
 /** What still works without the journal. */
-function withRemedy(cause: unknown): unknown {
-  if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') return cause
-  const remedy =
-    'The adapter creates it when it starts (markbridge serve). Without it partners[].stageOverride of the configuration file lowers a stage, with a reload.'
+function withRemedy(cause: unknown, partner: string): unknown {
+  if (!(cause instanceof AdapterError)) return cause
+  if (cause.code !== 'ADP_JOURNAL_UNAVAILABLE' && cause.code !== 'ADP_JOURNAL_DAMAGED') return cause
+  const remedy = `Without the journal partners[].stageOverride of the configuration file takes ${partner} back: set it on each instance and reload.`
   return new AdapterError(cause.code, `${cause.message} ${remedy}`, { cause })
 }

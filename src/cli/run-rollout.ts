@@ -28,6 +28,7 @@ export async function listStages(options: RolloutTarget): Promise<number> {
   const { snapshot } = await look(config, ({ snapshot: seen }) => Promise.resolve({ snapshot: seen }))
   const views = viewStages(filePartnersOf(config), snapshot)
   print(options, { partners: views.map(toJson) }, () => formatStages(views))
+  reportTrail(snapshot)
   return views.every(isSound) ? 0 : 1
 }
 
@@ -86,8 +87,16 @@ async function lookAt(partner: string, options: RolloutTarget): Promise<Seen> {
   const config = await loadTarget(options)
   return look(config, async ({ snapshot, store }) => {
     const view = viewKnown(partner, config, snapshot)
+    reportTrail(snapshot)
     return { view, advice: await giveAdvice(view, config, snapshot, store) }
   })
+}
+
+function reportTrail(snapshot: RolloutSnapshot | undefined): void {
+  if (snapshot !== undefined && snapshot.trail === undefined)
+    console.error(
+      'markbridge: the audit trail is damaged, so no stage goes forward: markbridge rollout verify.',
+    )
 }
 
 /** Runs `work` with all stages; without a journal those of the file are all there is. */

@@ -38,7 +38,7 @@ export async function runServe({ config: path, workers, watch, ...flags }: Serve
   const files = createFileWatch()
   const warn = createWarning(workers)
   const load = async (): Promise<Config> => {
-    const loaded = await loadConfig(path, flags, files.onRead)
+    const loaded = await loadConfig(path, flags, { onRead: files.onRead })
     warn(loaded)
     return loaded
   }

@@ -20,6 +20,13 @@ export interface ConfigFlags {
   readonly journal?: string | undefined
 }
 
+/** How a configuration is loaded. */
+export interface LoadOptions {
+  readonly onRead?: OnRead | undefined
+  /** The only sections whose secrets are read, for a command that needs no others; those of the others are made up. */
+  readonly secretsOf?: readonly string[]
+}
+
 /** Called with a file and its text; undefined: it cannot be read. */
 export type OnRead = (path: string, text: string | undefined) => void
 
@@ -31,11 +38,14 @@ export type OnRead = (path: string, text: string | undefined) => void
 export async function loadConfig(
   path: string | undefined,
   flags: ConfigFlags = {},
-  onRead?: OnRead,
+  { onRead, secretsOf }: LoadOptions = {},
 ): Promise<Config> {
   const file = path === undefined ? noFile : await readFileAt(path, onRead)
   if (file.value === undefined && path !== undefined) throw refuseConfig(file.faults, path)
-  const { value, faults } = await resolveSecrets(withFlags(file.value ?? {}, flags), secretSources(onRead))
+  const { value, faults } = await resolveSecrets(withFlags(file.value ?? {}, flags), {
+    ...secretSources(onRead),
+    sections: secretsOf,
+  })
   return parseConfig(value, [...file.faults, ...faults], { path, positionOf: file.positionOf })
 }
 

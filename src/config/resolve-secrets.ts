@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+
 import type { ErrorDetail } from '../errors.ts'
 import { Secret } from './secret.ts'
 
@@ -5,6 +7,8 @@ import { Secret } from './secret.ts'
 export interface SecretSources {
   readonly env: (name: string) => string | undefined
   readonly file: (path: string) => Promise<string | undefined>
+  /** The only sections whose secrets are read; undefined: all are. */
+  readonly sections?: readonly string[] | undefined
 }
 
 /** The configuration with its secrets resolved, and their faults. */
@@ -34,15 +38,14 @@ export async function resolveSecrets(input: unknown, sources: SecretSources): Pr
     if (typeof value !== 'object' || value === null) return value
     const entries = Object.entries(value)
     const [[key, source] = []] = entries
-    if (entries.length === 1 && typeof source === 'string') {
+    if (entries.length === 1 && typeof source === 'string' && (key === 'env' || key === 'file')) {
+      if (sources.sections?.includes(path.split(/[.[]/)[0] ?? '') === false) return placeholderOf(path)
       if (key === 'env') {
         return take(sources.env(source), `the environment variable ${source} is not set`, path)
       }
-      if (key === 'file') {
-        const text = await sources.file(source)
-        const state = text === undefined ? 'cannot be read' : 'is empty'
-        return take(text, `the file ${source} ${state}`, path)
-      }
+      const text = await sources.file(source)
+      const state = text === undefined ? 'cannot be read' : 'is empty'
+      return take(text, `the file ${source} ${state}`, path)
     }
     const members = entries.map(([name, item]) => async () => {
       return [name, await resolve(item, path === '' ? name : `${path}.${name}`)] as const
@@ -51,6 +54,9 @@ export async function resolveSecrets(input: unknown, sources: SecretSources): Pr
   }
   return { value: await resolve(input, ''), faults }
 }
+
+/** Stands for a secret that is not read: each is another one, and fits wherever one may be. */
+const placeholderOf = (path: string): Secret => new Secret(createHash('sha256').update(path).digest('hex'))
 
 /** One after another, so that faults are listed in the order of the file. */
 async function inOrder<Value>(tasks: readonly (() => Promise<Value>)[]): Promise<Value[]> {

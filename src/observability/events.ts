@@ -137,6 +137,8 @@ export interface Events {
   /** The stages were not read for as long as they count: writes that V3 serves are refused. */
   stagesStale(): void
   stagesFresh(): void
+  /** The audit trail of stages is not as it was written, or is older than this instance knows: no stage moves forward. */
+  trailDamaged(): void
   /** The last stages could not be written to their file: changes are not acknowledged, so that none forward is made. */
   stagesNotKept(): void
   /** The guards of a partner have acted: this instance is the one that did. */
@@ -208,6 +210,7 @@ export function createEvents(logger: Logger): Events {
     stageChanged: (event) => logger.info(event, 'stage changed'),
     stagesStale: () => logger.error('stages cannot be read'),
     stagesFresh: () => logger.info('stages are read again'),
+    trailDamaged: () => logger.error('audit trail of stages damaged'),
     stagesNotKept: () => logger.error('stages cannot be kept in their file'),
     guardActed: (event) => logger.error(event, 'guard acted'),
     writesFailing: (event) => logger.warn(event, 'writes fail on V3'),

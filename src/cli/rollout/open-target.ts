@@ -1,5 +1,6 @@
 import { userInfo } from 'node:os'
 
+import { createStageFile, stageFileOf, stageJournalOf } from '../../app/stage-file.ts'
 import { toFileStage } from '../../app/to-file-stage.ts'
 import {
   type Config,
@@ -12,6 +13,7 @@ import {
 } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { FileStage } from '../../rollout/index.ts'
+import { type KeptSnapshot, parseSnapshot } from '../../rollout/live/kept-snapshot.ts'
 import {
   type Actor,
   expectAllowed,
@@ -34,9 +36,12 @@ export interface FilePartner {
   readonly fileStage: FileStage
 }
 
-/** Loads the configuration of the flags; without a file it is the one of `serve` without a file. */
+/**
+ * Loads the configuration of the flags, without the secrets of partners, which nothing here uses; without a file it is the one of `serve`
+ * without a file.
+ */
 export async function loadTarget({ config: path, journal: url }: RolloutTarget): Promise<Config> {
-  if (path !== undefined) return loadConfig(path, { journal: url })
+  if (path !== undefined) return loadConfig(path, { journal: url }, { secretsOf: ['journal', 'rollout'] })
   // Only the journal is used; the address of V3 is there because every configuration needs one.
   return parseConfig({
     upstreams: { v3: { baseUrl: 'http://127.0.0.1' } },
@@ -55,14 +60,28 @@ export function hasNoJournal({ journal }: Pick<Config, 'journal'>): boolean {
 }
 
 /** Opens the store of stages, also while it is served. Errors: `ADP_USAGE` for `journal: none`; those of `openRolloutStore`. */
-export async function openTargetStore({ journal }: Pick<Config, 'journal'>): Promise<OpenedRolloutStore> {
+export async function openTargetStore(
+  config: Pick<Config, 'journal' | 'rollout'>,
+): Promise<OpenedRolloutStore> {
+  const { journal } = config
   const url = journalUrlOf(journal)
   if (url === 'none')
     throw new AdapterError(
       'ADP_USAGE',
       'The configured journal is none, so stages are those of the configuration file: change partners[].stage there and reload.',
     )
-  return openRolloutStore({ url, keys: journalKeysOf(journal), markFile: journal.markFile })
+  const known = (await readKept(config))?.view?.trail
+  return openRolloutStore({ url, keys: journalKeysOf(journal), markFile: journal.markFile }, known)
+}
+
+/** What an instance on this machine has kept; undefined: nothing that can be read, which must not keep anybody from going back. */
+export async function readKept({
+  journal,
+  rollout,
+}: Pick<Config, 'journal' | 'rollout'>): Promise<KeptSnapshot | undefined> {
+  const file = createStageFile(stageFileOf(journal, rollout), stageJournalOf(journal, rollout))
+  const text = await file.load().catch(() => undefined)
+  return text === undefined ? undefined : parseSnapshot(text)
 }
 
 /** The person who runs the command. Error: `ADP_FORBIDDEN` for one who may not act. */

@@ -49,9 +49,10 @@ export function viewStage(
   snapshot: RolloutSnapshot | undefined,
 ): StageView {
   const fileStage = file?.fileStage ?? unlisted
-  const isDamaged = snapshot?.damaged.has(partner) === true
   const known: Partial<PartnerRollout> = snapshot?.partners.get(partner) ?? {}
   const { state, pending } = known
+  const isLost = snapshot !== undefined && snapshot.trail === undefined && state === undefined
+  const isDamaged = isLost || snapshot?.damaged.has(partner) === true
   const begin = beginSetting(fileStage, snapshot?.begins.get(partner))
   const stored = isDamaged ? undefined : settingOf(state ?? begin)
   const setting = stored === undefined ? undefined : lowered(stored, fileStage)

@@ -31,6 +31,7 @@ export const migrations: readonly Migration[] = [
   createEvidence,
   addMarks,
   addNewcomers,
+  addRepaired,
 ]
 
 const required = (column: ColumnDefinitionBuilder): ColumnDefinitionBuilder => column.notNull()
@@ -320,4 +321,9 @@ async function createEvidence(db: Kysely<JournalTables>, { dialect }: MigrationC
 /** The marks of confirmed records. */
 async function addMarks(db: Kysely<JournalTables>, { dialect }: MigrationContext): Promise<void> {
   await db.schema.alterTable('journal_records').addColumn('mark', typesOf(dialect).bytes).execute()
+}
+
+/** When the end of the audit trail was last repaired: its readers take no older trail again. */
+async function addRepaired(db: Kysely<JournalTables>): Promise<void> {
+  await db.schema.alterTable('rollout_head').addColumn('repaired_ms', 'bigint').execute()
 }

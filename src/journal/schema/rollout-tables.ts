@@ -94,6 +94,8 @@ interface HeadTable {
   readonly keyed_from: number | null
   /** How many rows `rollout_stages` has. */
   readonly partners: number
+  /** When the trail was last continued from rows that did not fit its end; null: never. */
+  readonly repaired_ms: number | null
   readonly mac: string
 }
 

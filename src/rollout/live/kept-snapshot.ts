@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 
+import type { KnownTrail } from '../store/rollout-store.ts'
 import { parseSetting } from '../store/stage-row.ts'
 import type { StageSetting } from '../stage.ts'
 import type { KeptOverride } from './kept-overrides.ts'
@@ -30,7 +31,8 @@ export function encodeSnapshot({ view, clean, overrides }: KeptSnapshot): string
   const partners =
     view && [...view.partners].map(([partner, { setting, pending }]) => ({ partner, setting, pending }))
   const [begins, damaged] = [[...(view?.begins ?? [])], [...(view?.damaged ?? [])]]
-  const text = JSON.stringify({ partners, begins, clean, damaged, overrides } satisfies KeptText)
+  const trail = view?.trail
+  const text = JSON.stringify({ partners, begins, clean, damaged, overrides, trail } satisfies KeptText)
   return `${TITLE} ${digestOf(text)}\n${text}\n`
 }
 
@@ -39,7 +41,7 @@ export function parseSnapshot(kept: string): KeptSnapshot | undefined {
   const [, digest, text = ''] = /^markbridge stages [12] ([0-9a-f]{64})\n(.*)\n$/.exec(kept) ?? []
   if (digest === undefined || digest !== digestOf(text)) return undefined
   // The checksum says that this program has written it.
-  const { partners, begins = [], clean, damaged, overrides = [] } = JSON.parse(text) as KeptText
+  const { partners, begins = [], clean, damaged, overrides = [], trail } = JSON.parse(text) as KeptText
   if (partners === undefined) return { view: undefined, clean, overrides }
   const views = new Map<string, PartnerView>()
   for (const { partner, setting, pending } of partners) {
@@ -47,8 +49,8 @@ export function parseSnapshot(kept: string): KeptSnapshot | undefined {
     views.set(partner, { setting, pending, sound: true })
   }
   if (!begins.every(([, setting]) => isSetting(setting))) return undefined
-  const known = { partners: views, begins: new Map(begins), damaged: new Set(damaged) }
-  return { view: { ...known, asked: undefined, instance: undefined }, clean, overrides }
+  const known = { partners: views, begins: new Map(begins), damaged: new Set(damaged), trail }
+  return { view: { ...known, trailIsSound: true, asked: undefined, instance: undefined }, clean, overrides }
 }
 
 interface KeptText {
@@ -59,7 +61,8 @@ interface KeptText {
         readonly pending?: RevisedSetting | undefined
       }[]
     | undefined
-  /** These two are missing in what an earlier version kept. */
+  /** These three are missing in what an earlier version kept. */
+  readonly trail?: KnownTrail | undefined
   readonly begins?: readonly (readonly [partner: string, setting: StageSetting])[]
   readonly overrides?: readonly KeptOverride[]
   readonly clean: readonly (readonly [string, number])[]

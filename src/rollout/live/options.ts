@@ -25,6 +25,8 @@ export interface StageEvents {
   /** The stages could not be read for longer than they count; later: they are read again. */
   stale(): void
   fresh(): void
+  /** The audit trail is not as it was written, or does not go on from what this instance knows. */
+  trailDamaged(): void
   /** The last snapshot could not be kept: changes are not acknowledged until it can. */
   keepFailed(): void
 }

@@ -66,6 +66,7 @@ export function createStageReader(
   let lastAnswered: Sighting | undefined
   let startedAt = readClocks(clock)
   let isStale = false
+  let hasSoundTrail = true
   /** Counts questions and answers, to tell whether a question was asked after an answer had come. */
   let turn = 0
   let takenAt = 0
@@ -135,6 +136,8 @@ export function createStageReader(
     acknowledged.observe(snapshot, lease, asked.monotonicMs)
     if (isStale) events.fresh()
     isStale = false
+    if (!next.trailIsSound && hasSoundTrail) events.trailDamaged()
+    hasSoundTrail = next.trailIsSound
     if (isNew) polling.now()
   }
   const ended = (asked: Sighting): void => {
@@ -168,10 +171,10 @@ export function createStageReader(
     if (instance() === undefined) await options.renewLease()
     const question = { lease: instance(), asked: readClocks(clock), askedAt: (turn += 1) }
     try {
-      const snapshot = await store.snapshot()
+      const snapshot = await store.snapshot(view?.trail)
       if (isStopped) return
       lastAnswered = readClocks(clock)
-      take((await begin(snapshot)) ? await store.snapshot() : snapshot, question)
+      take((await begin(snapshot)) ? await store.snapshot(view?.trail) : snapshot, question)
       await stepBack(snapshot)
     } catch {
       // The journal reports why it cannot be read.

@@ -15,10 +15,11 @@ const FILE_NAME = 'file'
  */
 export function stepBackOf(
   { id, fileStage }: StagedPartner,
-  { partners, begins, damaged }: Pick<RolloutSnapshot, 'partners' | 'begins' | 'damaged'>,
+  { trail, partners, begins, damaged }: Pick<RolloutSnapshot, 'trail' | 'partners' | 'begins' | 'damaged'>,
 ): Change | undefined {
   const first = begins.get(id)
-  if (damaged.has(id)) return undefined
+  // To repair it is for an operator, or for a guard.
+  if (damaged.has(id) || trail === undefined) return undefined
   const state = partners.get(id)?.state
   const from = toSetting(state ?? first ?? fileStage)
   const to = toSetting(lowered(state ?? beginSetting(fileStage, first), fileStage))

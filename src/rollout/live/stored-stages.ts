@@ -57,6 +57,8 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
     const known = view.partners.get(id)
     // Where it begins is kept first: another instance may have another file.
     const isKnown = known?.setting !== undefined || view.begins.has(id)
+    // Its stage may be gone with the trail: the one of the file does not count.
+    if (known?.setting === undefined && !view.trailIsSound) return undefined
     const isCurrent = isKnown && (known?.sound ?? true) && isRead()
     return { setting: known?.setting ?? reader.ofFile(partner), pending: known?.pending, isCurrent }
   }

@@ -1,4 +1,4 @@
-import type { PartnerRollout, RolloutSnapshot } from '../store/rollout-store.ts'
+import type { KnownTrail, PartnerRollout, RolloutSnapshot } from '../store/rollout-store.ts'
 import type { Stage, StageSetting } from '../stage.ts'
 import type { Sighting } from './sighting.ts'
 
@@ -24,6 +24,10 @@ export interface StageView {
   readonly begins: ReadonlyMap<string, StageSetting>
   /** Partners whose stage was never read: their row is damaged. */
   readonly damaged: ReadonlySet<string>
+  /** How far the audit trail had come when it was last well; undefined: that was not read yet. */
+  readonly trail: KnownTrail | undefined
+  /** False: it is damaged now, and a partner without a stage of its own has none. */
+  readonly trailIsSound: boolean
   /** When the store was asked; undefined: this was kept by an earlier process. */
   readonly asked: Sighting | undefined
   /** The lease under which it was read, and that the store counted with; undefined: none. */
@@ -48,7 +52,15 @@ export function toView(
   }
   // An instance that the store does not count with is not waited for: it knows nothing of what comes next.
   const counted = instance !== undefined && snapshot.liveInstances.includes(instance)
-  return { partners, begins: snapshot.begins, damaged, asked, instance: counted ? instance : undefined }
+  return {
+    partners,
+    begins: snapshot.begins,
+    damaged,
+    trail: snapshot.trail ?? before?.trail,
+    trailIsSound: snapshot.trail !== undefined,
+    asked,
+    instance: counted ? instance : undefined,
+  }
 }
 
 function toPartnerView({ state, pending }: PartnerRollout): PartnerView {
@@ -67,9 +79,10 @@ const toSetting = ({ stage, percent, always, never, revision }: RevisedSetting):
   revision,
 })
 
-/** True where two views say the same of all partners. */
+/** True where two views say the same of all partners and of the trail. */
 export function isSameView(one: StageView | undefined, other: StageView): boolean {
   if (one?.partners.size !== other.partners.size || one.begins.size !== other.begins.size) return false
+  if (one.trail?.mac !== other.trail?.mac || one.trail?.repairedMs !== other.trail?.repairedMs) return false
   return [...other.partners].every(([partner, { setting, pending }]) => {
     const known = one.partners.get(partner)
     return known?.setting?.revision === setting?.revision && known?.pending?.revision === pending?.revision

@@ -3,8 +3,8 @@ import { macOfEntry, toAuditRow } from './audit-row.ts'
 import {
   aboutTrail,
   countStages,
-  fits,
   isBlank,
+  isWhole,
   lockHead,
   readLastEntry,
   readNow,
@@ -13,21 +13,27 @@ import {
 import { fromStageRow, toStageRow } from './stage-row.ts'
 
 /**
- * Makes the MACs of stages anew with the key of a journal that had none before, and says so in the audit trail, whose older rows stay as
- * they are. A row that is not as it was written gets none.
+ * Puts the trail and the stages of a journal under its key, once: a trail that has not begun gets an end under the key; to one from before
+ * the journal had keys a row is added that says so, and its older rows stay as they are. A stage that is not as it was written gets no MAC.
+ * What is not under the key after that is forged.
  */
 export async function adoptKey(database: JournalDatabase): Promise<void> {
-  const { key, unkeyed, keyed } = database.macKey
-  if (!keyed) return
+  const { macKey } = database
+  const { key, unkeyed } = macKey
+  if (!macKey.keyed) return
   await database.ask(async () => {
-    const seen = await database.db.selectFrom('rollout_head').selectAll().executeTakeFirst()
-    if (seen === undefined || seen.keyed_from !== null) return
+    if (!(await macKey.awaitsTrail(database.db))) return
     await database.db.transaction().execute(async (db) => {
       const head = await lockHead(database, db)
-      if (head === undefined || head.keyed_from !== null || !fits(unkeyed, head, await readLastEntry(db)))
+      if (!(await macKey.awaitsTrail(db))) return
+      await macKey.sealTrail(db)
+      if (head === undefined || !isWhole({ key: unkeyed, keyed: false }, head, await readLastEntry(db)))
         return
-      const [entries, blank] = [head.entries + 1, isBlank(head)]
-      if (blank) return
+      if (isBlank(head)) {
+        await writeHead(db, key, { ...head, keyed_from: 1, partners: await countStages(db) })
+        return
+      }
+      const entries = head.entries + 1
       const entry = { ...aboutTrail('key', 'the journal has keys from here on'), entry: entries }
       const row = toAuditRow({ ...entry, atMs: await readNow(database, db) })
       const mac = macOfEntry(key, head.last_mac, row)
@@ -44,12 +50,8 @@ export async function adoptKey(database: JournalDatabase): Promise<void> {
           .where('partner', '=', stage.partner)
           .execute()
       }
-      await writeHead(db, key, {
-        entries,
-        last_mac: mac,
-        keyed_from: entries,
-        partners: await countStages(db),
-      })
+      const partners = await countStages(db)
+      await writeHead(db, key, { ...head, entries, last_mac: mac, keyed_from: entries, partners })
     })
   })
 }

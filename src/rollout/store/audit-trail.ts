@@ -2,10 +2,11 @@ import type { Kysely } from 'kysely'
 
 import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
 import { type AuditRow, fromAuditRow, macOfEntry } from './audit-row.ts'
-import { fits, readLastEntry } from './change-transaction.ts'
-import type { AuditEntry, Verified } from './rollout-store.ts'
+import { fits } from './change-transaction.ts'
+import { continues, toTrail } from './known-trail.ts'
+import type { AuditEntry, KnownTrail, Verified } from './rollout-store.ts'
 import { fromStageCells, parseCells, stageColumns, toCells } from './row-cells.ts'
-import { formatSetting, fromStageRow, isMac } from './stage-row.ts'
+import { formatSetting, isMac } from './stage-row.ts'
 
 /** Rows that are in memory at a time. */
 const PAGE = 1_000
@@ -40,8 +41,8 @@ interface LastWord {
   readonly setting: string | undefined
 }
 
-/** Checks the trail from its first row to its end, and the stages against it, at one moment. */
-export function verifyTrail(database: JournalDatabase): Promise<Verified> {
+/** Checks the trail from its first row to its end, and the stages against it and against what is known of it, at one moment. */
+export function verifyTrail(database: JournalDatabase, known: KnownTrail | undefined): Promise<Verified> {
   const { key, unkeyed, keyed } = database.macKey
   const reading = database.db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   return database.ask(() =>
@@ -52,13 +53,15 @@ export function verifyTrail(database: JournalDatabase): Promise<Verified> {
       const words = new Map<string, LastWord>()
       let [last, lastMac] = [0, '']
       let broken: Broken | undefined
+      let knownMac = ''
       for await (const row of rowsOf(db)) {
         broken ??= faultOfRow(row, last, lastMac, isKeyed(row.entry) ? key : unkeyed)
         if (broken !== undefined) break
         ;[last, lastMac] = [row.entry, row.mac]
+        if (row.entry === known?.entries) knownMac = row.mac
         noteWord(words, row)
       }
-      if (broken === undefined && (head === undefined || !fits(key, head, await readLastEntry(db)))) {
+      if (broken === undefined && (head === undefined || !fits(database.macKey, head))) {
         broken = { entry: last, what: 'the end of the trail is not as it was written' }
       } else if (broken === undefined && (head?.entries !== last || head.last_mac !== lastMac)) {
         broken = {
@@ -66,7 +69,13 @@ export function verifyTrail(database: JournalDatabase): Promise<Verified> {
           what: `the trail ends after row ${last}, and it had ${head?.entries ?? 0} rows`,
         }
       }
-      broken ??= await findFalseStage(database, db, words)
+      if (
+        known !== undefined &&
+        head !== undefined &&
+        !continues(known, toTrail(database.macKey, head), knownMac)
+      )
+        broken ??= { entry: known.entries, what: `row ${known.entries} is not the one that was known before` }
+      broken ??= await findFalseStage(database, db, words, known)
       return { entries: last, head: lastMac, keyed, keyedFrom: keyed ? keyedFrom : undefined, broken }
     }),
   )
@@ -109,16 +118,14 @@ async function findFalseStage(
   database: JournalDatabase,
   db: Kysely<JournalTables>,
   words: ReadonlyMap<string, LastWord>,
+  known: KnownTrail | undefined,
 ): Promise<Broken | undefined> {
   const rows = await db
     .selectFrom('rollout_stages')
     .select(['partner', toCells(database, stageColumns).as('content')])
     .execute()
   const stages = new Map(
-    rows.map(({ partner, content }) => [
-      partner,
-      fromStageRow(database.macKey.key, fromStageCells(parseCells(content))),
-    ]),
+    rows.map(({ partner, content }) => [partner, fromStageCells(database.macKey, parseCells(content))]),
   )
   for (const partner of new Set([...stages.keys(), ...words.keys()])) {
     const [kept, word] = [stages.get(partner), words.get(partner)]
@@ -128,6 +135,13 @@ async function findFalseStage(
       (word.setting === undefined ? kept.state.revision === 0 : word.setting === formatSetting(kept.state))
     if (!isSame)
       return { entry: word?.entry ?? 0, what: `the stage of ${partner} is not what the trail says of it` }
+  }
+  for (const [partner, revision] of known?.revisions ?? []) {
+    if ((stages.get(partner)?.state.revision ?? 0) < revision)
+      return {
+        entry: words.get(partner)?.entry ?? 0,
+        what: `the stage of ${partner} is older than the one that was known before`,
+      }
   }
   return undefined
 }

@@ -46,7 +46,9 @@ export function createStageChanges(database: JournalDatabase): StageChanges {
         if (kept === 'stale') return stale
         if (isForward(change, kept)) return { kind: 'forward' }
         const { partner, to, by, reason } = change
-        const revision = (kept?.lastRevision ?? 0) + 1
+        // Higher than any that an instance knows, whatever the damaged row and the trail have lost.
+        const before = change.expectedRevision === 'damaged' ? Math.floor(transaction.nowMs / 1_000) : 0
+        const revision = Math.max(before, kept?.lastRevision ?? 0) + 1
         const from = toSetting(kept === undefined || kept.state.revision === 0 ? change.from : kept.state)
         if (kept?.pending !== undefined) await dropChange(transaction, partner, kept.pending, by)
         const entry = await transaction.add({
@@ -156,11 +158,13 @@ function isForward({ from, to, expectedRevision }: Change, kept: KeptStage | und
 
 /** The row that a change was decided by; `stale`: it is another one by now. Undefined: none, or one that is damaged. */
 async function readExpected(
-  { readStage }: ChangeTransaction,
+  { readStage, wasSound }: ChangeTransaction,
   { partner, expectedRevision }: Change,
 ): Promise<KeptStage | 'stale' | undefined> {
   const kept = await readStage(partner)
-  if (kept === 'damaged') return expectedRevision === 'damaged' ? undefined : 'stale'
+  // Its rows may be gone with the end of the trail.
+  if (kept === 'damaged' || (kept === undefined && !wasSound && expectedRevision === 'damaged'))
+    return expectedRevision === 'damaged' ? undefined : 'stale'
   return (kept?.state.revision ?? 0) === expectedRevision ? kept : 'stale'
 }
 

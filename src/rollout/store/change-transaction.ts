@@ -5,16 +5,20 @@ import { type JournalDatabase, type JournalTables } from '../../journal/index.ts
 import type { AuditAction, AuditEntry } from './rollout-store.ts'
 import { macOfEntry, toAuditRow } from './audit-row.ts'
 import { fromStageCells, parseCells, stageColumns, toCells } from './row-cells.ts'
-import { fromStageRow, isMac, type KeptStage, macOf, toStageRow } from './stage-row.ts'
+import { isMac, type KeptStage, macOf, toStageRow } from './stage-row.ts'
 
 /** The end of the audit trail. */
-type Head = JournalTables['rollout_head']
+export type Head = JournalTables['rollout_head']
+
+type MacKey = JournalDatabase['macKey']
 
 /** A transaction that changes stages; others that do wait until it ends. */
 export interface ChangeTransaction {
   readonly db: Transaction<JournalTables>
   /** By the clock of the database. */
   readonly nowMs: number
+  /** False: the end of the trail was repaired by this change. */
+  readonly wasSound: boolean
   /** Adds a row to the audit trail; gives its number. */
   readonly add: (entry: Omit<AuditEntry, 'entry' | 'atMs'>) => Promise<number>
   /** `damaged`: the row is not as it was written, or is gone. */
@@ -34,16 +38,15 @@ export function inChangeTransaction<Result>(
   { repairs }: ChangeOptions,
   work: (change: ChangeTransaction) => Promise<Result>,
 ): Promise<Result> {
-  const { key, keyed } = database.macKey
+  const { key } = database.macKey
   return database.ask(() =>
     database.db.transaction().execute(async (db) => {
       await endWhenPaused(database, db)
       const locked = await lockHead(database, db)
       const nowMs = await readNow(database, db)
-      const isSound = locked !== undefined && fits(key, locked, await readLastEntry(db))
+      const isSound = locked !== undefined && isWhole(database.macKey, locked, await readLastEntry(db))
       if (!isSound && !repairs) throw damagedTrail()
-      let head = isSound ? locked : await endOfRows(db, locked)
-      if (keyed) head = { ...head, keyed_from: head.keyed_from ?? 1 }
+      let head = isSound ? locked : { ...(await endOfRows(database, db)), repaired_ms: nowMs }
       const found = head
       const add: ChangeTransaction['add'] = async (entry) => {
         const row = toAuditRow({ ...entry, entry: head.entries + 1, atMs: nowMs })
@@ -59,6 +62,7 @@ export function inChangeTransaction<Result>(
       const result = await work({
         db,
         nowMs,
+        wasSound: isSound,
         add,
         readStage: (partner) => readStage(database, db, partner),
         writeStage: async (kept) => {
@@ -119,10 +123,17 @@ export async function lockHead(
 /** True for the row of a trail that has not begun. */
 export const isBlank = (head: Head): boolean => head.mac === '' && head.entries === 0 && head.last_mac === ''
 
-/** True where the end of the trail is as it was written; `last`: the number of its last row, if it has one. */
-export function fits(key: Uint8Array, head: Head, last: number | undefined): boolean {
-  return isBlank(head) ? last === undefined : isMac(macOfHead(key, head), head.mac)
+/** True where the end of the trail is as it was written. Only without a key may it have none. */
+export function fits({ key, keyed }: Pick<MacKey, 'key' | 'keyed'>, head: Head): boolean {
+  return (!keyed && isBlank(head)) || isMac(macOfHead(key, head), head.mac)
 }
+
+/** True where the trail also has as many rows as its end says; `last`: the number of its last row, if it has one. */
+export const isWhole = (
+  macKey: Pick<MacKey, 'key' | 'keyed'>,
+  head: Head,
+  last: number | undefined,
+): boolean => fits(macKey, head) && head.entries === (last ?? 0)
 
 /** The number of the last row of the trail. */
 export async function readLastEntry(db: Kysely<JournalTables>): Promise<number | undefined> {
@@ -134,14 +145,21 @@ export async function readLastEntry(db: Kysely<JournalTables>): Promise<number |
 }
 
 const macOfHead = (key: Uint8Array, head: Omit<Head, 'mac' | 'id'>): string =>
-  macOf(key, 'head', [head.entries, head.last_mac, head.keyed_from, head.partners])
+  macOf(key, 'head', [
+    head.entries,
+    head.last_mac,
+    head.keyed_from,
+    head.partners,
+    // As it was written before there were repairs.
+    ...(head.repaired_ms === null ? [] : [head.repaired_ms]),
+  ])
 
 export async function writeHead(
   db: Kysely<JournalTables>,
   key: Uint8Array,
-  { entries, last_mac, keyed_from, partners }: Omit<Head, 'mac' | 'id'>,
+  { entries, last_mac, keyed_from, partners, repaired_ms }: Omit<Head, 'mac' | 'id'>,
 ): Promise<void> {
-  const row = { entries, last_mac, keyed_from, partners }
+  const row = { entries, last_mac, keyed_from, partners, repaired_ms }
   const all = { ...row, mac: macOfHead(key, row) }
   await db
     .insertInto('rollout_head')
@@ -150,8 +168,11 @@ export async function writeHead(
     .execute()
 }
 
-/** The end of the rows that are there. */
-async function endOfRows(db: Kysely<JournalTables>, damaged: Head | undefined): Promise<Head> {
+/** The end of the rows that are there; nothing is taken from an end that does not fit. */
+async function endOfRows(
+  { macKey: { key, keyed } }: JournalDatabase,
+  db: Kysely<JournalTables>,
+): Promise<Omit<Head, 'repaired_ms'>> {
   const last = await db
     .selectFrom('rollout_audit')
     .select(['entry', 'mac'])
@@ -162,10 +183,24 @@ async function endOfRows(db: Kysely<JournalTables>, damaged: Head | undefined): 
     id: 1,
     entries: last?.entry ?? 0,
     last_mac: last?.mac ?? '',
-    keyed_from: damaged?.keyed_from ?? null,
+    keyed_from: keyed ? ((await findKeyEntry(db, key)) ?? 1) : null,
     partners: 0,
     mac: '',
   }
+}
+
+/** The row with which the trail came under the key; undefined: it always was. */
+async function findKeyEntry(db: Kysely<JournalTables>, key: Uint8Array): Promise<number | undefined> {
+  const rows = await db.selectFrom('rollout_audit').selectAll().where('action', '=', 'key').execute()
+  for (const { mac, ...row } of rows) {
+    const before = await db
+      .selectFrom('rollout_audit')
+      .select('mac')
+      .where('entry', '=', row.entry - 1)
+      .executeTakeFirst()
+    if (isMac(macOfEntry(key, before?.mac ?? '', row), mac)) return row.entry
+  }
+  return undefined
 }
 
 export async function countStages(db: Kysely<JournalTables>): Promise<number> {
@@ -186,9 +221,7 @@ async function readStage(
     .select(toCells(database, stageColumns).as('content'))
     .where('partner', '=', partner)
     .executeTakeFirst()
-  if (row !== undefined) {
-    return fromStageRow(database.macKey.key, fromStageCells(parseCells(row.content))) ?? 'damaged'
-  }
+  if (row !== undefined) return fromStageCells(database.macKey, parseCells(row.content)) ?? 'damaged'
   return (await readStagedPartners(db)).has(partner) ? 'damaged' : undefined
 }
 

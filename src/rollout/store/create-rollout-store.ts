@@ -25,7 +25,8 @@ export function createRolloutStore(database: JournalDatabase): RolloutStore {
     return act()
   }
   return {
-    snapshot: () => keyed(() => readSnapshot(database, (partners) => expireChanges(database, partners))),
+    snapshot: (known) =>
+      keyed(() => readSnapshot(database, known, (partners) => expireChanges(database, partners))),
     apply: (change, action) => keyed(() => changes.apply(change, action)),
     propose: (change) => keyed(() => changes.propose(change)),
     approve: (partner, revision, approval) => keyed(() => changes.approve(partner, revision, approval)),
@@ -44,7 +45,7 @@ export function createRolloutStore(database: JournalDatabase): RolloutStore {
     unrecorded: (partner) => database.ask(() => readUnrecorded(database, db, partner)),
     history: (filter) => database.ask(() => readHistory(database, filter)),
     macOf: (entry) => database.ask(() => readMac(database, entry)),
-    verify: () => keyed(() => verifyTrail(database)),
+    verify: (known) => keyed(() => verifyTrail(database, known)),
     readEvidence: (name) => database.ask(() => readEvidence(db, name)),
     updateEvidence: (name, update) => database.ask(() => updateEvidence(database, name, update)),
   }

@@ -2,9 +2,12 @@ import type { JournalDatabase } from '../../journal/index.ts'
 import { type ChangeTransaction, inChangeTransaction } from './change-transaction.ts'
 import { type KeptChange, toSetting } from './stage-row.ts'
 
-/** Ends the pending changes of partners that have expired. A commit that came before is finished then, and one that comes later finds none. */
+/**
+ * Ends the pending changes of partners that have expired. A commit that came before is finished then, and one that comes later finds none.
+ * Error: `ADP_JOURNAL_DAMAGED` where the end of the trail is: no commit can come then.
+ */
 export function expireChanges(database: JournalDatabase, partners: readonly string[]): Promise<void> {
-  return inChangeTransaction(database, { repairs: true }, async (transaction) => {
+  return inChangeTransaction(database, { repairs: false }, async (transaction) => {
     for (const partner of partners) {
       const kept = await transaction.readStage(partner)
       if (kept === undefined || kept === 'damaged' || kept.pending === undefined) continue

@@ -2,7 +2,7 @@ import { type DatabaseOptions, openJournalDatabase } from '../../journal/index.t
 import { createEvidenceStore } from '../evidence/create-evidence-store.ts'
 import type { EvidenceStore } from '../evidence/evidence-store.ts'
 import { createRolloutStore } from './create-rollout-store.ts'
-import type { RolloutStore } from './rollout-store.ts'
+import type { KnownTrail, RolloutStore } from './rollout-store.ts'
 
 /** A store that was opened by itself. */
 export interface OpenedRolloutStore extends RolloutStore {
@@ -11,11 +11,20 @@ export interface OpenedRolloutStore extends RolloutStore {
   close(): Promise<void>
 }
 
-/** Opens the store of a journal that is there, also while it is served. Errors: those of `openJournalDatabase`. */
-export async function openRolloutStore(options: DatabaseOptions): Promise<OpenedRolloutStore> {
+/**
+ * Opens the store of a journal that is there, also while it is served. Its trail has to go on from `known`. Errors: those of
+ * `openJournalDatabase`.
+ */
+export async function openRolloutStore(
+  options: DatabaseOptions,
+  known?: KnownTrail,
+): Promise<OpenedRolloutStore> {
   const database = await openJournalDatabase(options)
+  const store = createRolloutStore(database)
   return {
-    ...createRolloutStore(database),
+    ...store,
+    snapshot: () => store.snapshot(known),
+    verify: () => store.verify(known),
     evidence: createEvidenceStore(database),
     close: () => database.close(),
   }

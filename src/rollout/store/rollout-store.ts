@@ -47,9 +47,24 @@ export interface Acknowledgement {
   readonly writesV3: number
 }
 
+/** How far an instance has seen the audit trail come. One that does not go on from there is an old copy or was forged. */
+export interface KnownTrail {
+  /** Of the key of its MACs; empty: the journal had none. */
+  readonly keyName: string
+  readonly entries: number
+  /** Of the last row. */
+  readonly mac: string
+  /** 0: never. */
+  readonly repairedMs: number
+  /** Of partners whose stage was changed. */
+  readonly revisions: readonly (readonly [partner: string, revision: number])[]
+}
+
 /** All stages at one moment. Times are of the database. */
 export interface RolloutSnapshot {
   readonly nowMs: number
+  /** Undefined: the trail is damaged, so that no stage moves forward, and a partner without a row has no stage. */
+  readonly trail: KnownTrail | undefined
   /** A partner that is missing here begins with the stage of the file. */
   readonly partners: ReadonlyMap<string, PartnerRollout>
   /** Where partners first began by a file; a file that goes beyond it does not count (`beginSetting`). */
@@ -194,8 +209,11 @@ export interface Unrecorded {
  * `ADP_JOURNAL_DAMAGED`.
  */
 export interface RolloutStore {
-  /** One consistent read, cheap enough for every instance twice a second. Ends what has expired. */
-  snapshot(): Promise<RolloutSnapshot>
+  /**
+   * One consistent read, cheap enough for every instance twice a second. Ends what has expired. What contradicts `known` is damaged; with
+   * keys it is marked so in the database, for all others.
+   */
+  snapshot(known?: KnownTrail): Promise<RolloutSnapshot>
   /** Changes a stage at once, and drops a pending change; never forward. With `damaged` as the expected revision this is what repairs a row. */
   apply(change: Change, action: 'set' | 'back' | 'guard'): Promise<ApplyResult>
   /** Makes a change known that is to be committed once all live instances have acknowledged it. */
@@ -230,8 +248,8 @@ export interface RolloutStore {
   note(partner: string, action: 'hold', by: string, reason: string): Promise<void>
   /** Rows of the audit trail, oldest first. */
   history(filter: { readonly partner?: string; readonly limit?: number }): Promise<readonly AuditEntry[]>
-  /** Checks the audit trail, its end, and that the stages are what its last rows say. */
-  verify(): Promise<Verified>
+  /** Checks the audit trail, its end, that the stages are what its last rows say, and that all goes on from what is known. */
+  verify(known?: KnownTrail): Promise<Verified>
   /** The MAC of a row of the audit trail; undefined: there is none. */
   macOf(entry: number): Promise<string | undefined>
   /** Text that guards keep under a name; undefined: none. */

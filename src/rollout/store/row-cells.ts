@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import type { JournalDatabase } from '../../journal/index.ts'
-import type { StageRow } from './stage-row.ts'
+import { fromStageRow, type KeptStage } from './stage-row.ts'
 
 /** A column as JSON has it. */
 export type Cell = string | number | null
@@ -18,13 +18,18 @@ export const toCells = (
 
 export const parseCells = (content: string): readonly Cell[] => JSON.parse(content) as readonly Cell[]
 
-/** The columns of a stage, for `fromStageCells`. */
-export const stageColumns = sql`partner, revision, last_revision, setting, since_ms, operator, reason, pending, entry, mac`
+/** The columns of a row of `rollout_stages`, with the number of the last row of the trail about its partner; for `fromStageCells`. */
+export const stageColumns = sql`partner, revision, last_revision, setting, since_ms, operator, reason, pending, entry, mac,
+  (select a.entry from rollout_audit as a where a.partner = rollout_stages.partner and a.action <> 'hold' order by a.entry desc limit 1)`
 
-/** The row of the columns of a stage. */
-export function fromStageCells(cells: readonly Cell[]): StageRow {
-  const [partner, revision, lastRevision, setting, sinceMs, operator, reason, pending, entry, mac] = cells
-  return {
+/** Reads a stage; undefined: its row is not as it was written, or is an older one than the trail has. */
+export function fromStageCells(
+  { key }: Pick<JournalDatabase['macKey'], 'key'>,
+  cells: readonly Cell[],
+): KeptStage | undefined {
+  const [partner, revision, lastRevision, setting, sinceMs, operator, reason, pending, entry, mac, last] =
+    cells
+  const kept = fromStageRow(key, {
     partner: String(partner),
     revision: Number(revision),
     last_revision: Number(lastRevision),
@@ -35,5 +40,6 @@ export function fromStageCells(cells: readonly Cell[]): StageRow {
     pending: typeof pending === 'string' ? pending : null,
     entry: Number(entry),
     mac: String(mac),
-  }
+  })
+  return kept !== undefined && kept.entry >= Number(last) ? kept : undefined
 }

@@ -18,6 +18,7 @@ function isCleanAfter(steps: readonly Seen[], kept: readonly (readonly [string, 
     const state = { ...setting, partner: 'acme', sinceMs: SINCE_MS - agoMs, by: 'operator', reason: 'test' }
     const snapshot: RolloutSnapshot = {
       nowMs: SINCE_MS,
+      trail: undefined,
       partners: new Map([['acme', { state: revision === 0 ? undefined : state, pending: undefined }]]),
       begins: new Map(),
       damaged: new Set(),

@@ -3,6 +3,7 @@ import type {
   Acknowledgement,
   ApplyResult,
   Change,
+  KnownTrail,
   PendingChange,
   RolloutSnapshot,
   StageState,
@@ -11,7 +12,11 @@ import type { StageSetting } from '../../../src/rollout/stage.ts'
 
 /** A store whose answers come when the test says so: what databases do at the worst moment. */
 export interface ScriptedStore {
-  snapshot(): Promise<RolloutSnapshot>
+  snapshot(known?: KnownTrail): Promise<RolloutSnapshot>
+  /** The trail that the last question knew. */
+  readonly known: () => KnownTrail | undefined
+  /** False: the store finds the trail damaged. */
+  trailIsSound: boolean
   acknowledge(instance: number, rows: readonly Acknowledgement[]): Promise<void>
   leave(instance: number): Promise<void>
   begin(partner: string, setting: StageSetting): Promise<void>
@@ -54,8 +59,13 @@ export function createScriptedStore(): ScriptedStore {
     never: [],
     ...setting,
   })
+  const trail = (): KnownTrail => ({
+    ...{ keyName: 'key', entries: revision, mac: `mac ${revision}`, repairedMs: 0 },
+    revisions: [...stages].map(([partner, { state }]) => [partner, state?.revision ?? 0] as const),
+  })
   const read = (): RolloutSnapshot => ({
     nowMs: store.nowMs,
+    trail: store.trailIsSound ? trail() : undefined,
     partners: new Map(stages),
     begins: new Map(store.begins),
     damaged: new Set(store.damaged),
@@ -65,6 +75,7 @@ export function createScriptedStore(): ScriptedStore {
   })
   const down = (): AdapterError => new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'down')
   let questions = 0
+  let known: KnownTrail | undefined
   const by = { by: 'test', reason: 'test' }
   const store: ScriptedStore = {
     mode: 'up',
@@ -75,8 +86,11 @@ export function createScriptedStore(): ScriptedStore {
     get questions() {
       return questions
     },
-    snapshot: () => {
+    known: () => known,
+    trailIsSound: true,
+    snapshot: (now) => {
       questions += 1
+      known = now
       if (store.mode === 'down') return Promise.reject(down())
       if (store.mode === 'up') return Promise.resolve(read())
       const then = read()

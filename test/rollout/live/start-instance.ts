@@ -73,6 +73,7 @@ export async function startInstance(settings: InstanceSettings = {}): Promise<Te
       refused: note('refused'),
       stale: note('stale'),
       fresh: note('fresh'),
+      trailDamaged: note('trailDamaged'),
       keepFailed: note('keepFailed'),
     },
     unknownBeginAt: undefined,

@@ -13,6 +13,7 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
     const { store, instance } = await serve(url)
     expect(await store.snapshot()).toEqual({
       nowMs: expect.any(Number) as number,
+      trail: { keyName: '', entries: 0, mac: '', repairedMs: 0, revisions: [] },
       partners: new Map(),
       begins: new Map(),
       damaged: new Set(),

@@ -1,0 +1,220 @@
+import { createHmac } from 'node:crypto'
+
+import { type Kysely, sql } from 'kysely'
+import { describe, expect } from 'vitest'
+
+import type { JournalTables } from '../../../src/journal/index.ts'
+import { macOfEntry } from '../../../src/rollout/store/audit-row.ts'
+import { writeHead } from '../../../src/rollout/store/change-transaction.ts'
+import type { KnownTrail } from '../../../src/rollout/store/rollout-store.ts'
+import { fromStageRow, toStageRow } from '../../../src/rollout/store/stage-row.ts'
+import { eachDatabase } from '../../support/each-database.ts'
+import {
+  canary,
+  changeTo,
+  goForward,
+  keyOf,
+  legacy,
+  serve,
+  type Serving,
+  shadow,
+  soon,
+} from './open-stores.ts'
+
+type Db = Kysely<JournalTables>
+const tables = ['rollout_stages', 'rollout_audit', 'rollout_head'] as const
+const keys = [keyOf('a')]
+
+/** What a user keeps who can read the database. */
+async function copy({ journal: { database } }: Serving): Promise<(db: Db) => Promise<void>> {
+  const { db } = database
+  const [stages, audit, head] = [
+    await db.selectFrom('rollout_stages').selectAll().execute(),
+    await db.selectFrom('rollout_audit').selectAll().execute(),
+    await db.selectFrom('rollout_head').selectAll().execute(),
+  ]
+  return async (to) => {
+    for (const table of tables) await to.deleteFrom(table).execute()
+    await to.insertInto('rollout_stages').values(stages).execute()
+    await to.insertInto('rollout_audit').values(audit).execute()
+    await to.insertInto('rollout_head').values(head).execute()
+  }
+}
+
+async function wipe(db: Db): Promise<void> {
+  for (const table of tables) await db.deleteFrom(table).execute()
+  await db
+    .insertInto('rollout_head')
+    .values({ id: 1, entries: 0, last_mac: '', keyed_from: null, partners: 0, mac: '' })
+    .execute()
+}
+
+/** Makes all MACs anew with the key that the salt of the database gives. */
+async function forge(db: Db, stage: string): Promise<void> {
+  const { value } = await db
+    .selectFrom('journal_meta')
+    .select('value')
+    .where('name', '=', 'salt')
+    .executeTakeFirstOrThrow()
+  const key = createHmac('sha256', Buffer.from(value, 'hex')).update('markbridge stages').digest()
+  let last = ''
+  const rows = await db.selectFrom('rollout_audit').selectAll().orderBy('entry').execute()
+  for (const { mac: _, ...row } of rows) {
+    const forged = { ...row, setting_to: JSON.stringify({ ...legacy, stage }) }
+    last = macOfEntry(key, last, forged)
+    await db
+      .updateTable('rollout_audit')
+      .set({ ...forged, mac: last })
+      .where('entry', '=', row.entry)
+      .execute()
+  }
+  for (const { mac: _, ...row } of await db.selectFrom('rollout_stages').selectAll().execute()) {
+    const state = { ...legacy, stage: 'v3' as const, partner: row.partner, revision: row.revision }
+    const forged = toStageRow(key, {
+      state: { ...state, sinceMs: row.since_ms, by: 'ada', reason: 'a test' },
+      ...{ lastRevision: row.last_revision, pending: undefined, entry: row.entry },
+    })
+    expect(fromStageRow(key, forged)).toBeDefined()
+    await db.updateTable('rollout_stages').set(forged).where('partner', '=', row.partner).execute()
+  }
+  const head = { entries: rows.length, last_mac: last, keyed_from: null, partners: 1, repaired_ms: null }
+  await writeHead(db, key, head)
+}
+
+const forward = { ...changeTo(canary(1), { expectedRevision: 1, from: shadow }), ...soon }
+const refused = { code: 'ADP_JOURNAL_DAMAGED' }
+
+/** With its key a partner is at shadow. */
+async function atShadow(url: string): Promise<Serving> {
+  const one = await serve(url, { keys })
+  await goForward(one, changeTo(shadow))
+  return one
+}
+
+async function read({ store }: Serving, known?: KnownTrail) {
+  const { trail, partners, damaged } = await store.snapshot(known)
+  return { trail, stage: partners.get('acme')?.state?.stage, damaged: [...damaged] }
+}
+
+describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }) => {
+  test('no trail that was under the key is wiped', async (url) => {
+    const one = await serve(url, { keys })
+    // Also before its first row.
+    expect((await one.store.verify()).broken).toBeUndefined()
+    await wipe(one.journal.database.db)
+    expect((await one.store.verify()).broken).toMatchObject({ entry: 0 })
+    expect(await one.store.apply(changeTo(legacy, { expectedRevision: 0 }), 'back')).toMatchObject({
+      kind: 'applied',
+    })
+    await wipe(one.journal.database.db)
+    const next = await serve(url, { keys })
+    expect((await next.store.verify()).broken).toMatchObject({ entry: 0 })
+    expect(await read(next)).toEqual({ trail: undefined, stage: undefined, damaged: [] })
+    await expect(next.store.propose({ ...forward, ...changeTo(shadow) })).rejects.toMatchObject(refused)
+    const back = changeTo(legacy, { expectedRevision: 'damaged', from: shadow })
+    expect((await next.store.apply(back, 'back')).kind).toBe('applied')
+    expect(await read(next)).toMatchObject({ trail: { entries: 2 }, stage: 'legacy', damaged: [] })
+    expect((await next.store.verify()).broken).toBeUndefined()
+  })
+
+  test('no trail is forged with the salt, and none that is begun anew without a key', async (url) => {
+    const one = await atShadow(url)
+    const known = (await one.store.snapshot()).trail
+    await forge(one.journal.database.db, 'v3')
+    const next = await serve(url, { keys })
+    for (const { store } of [one, next]) {
+      expect((await store.verify()).broken).toMatchObject({ entry: 1 })
+      await expect(store.propose(forward)).rejects.toMatchObject(refused)
+      expect(await read({ ...one, store }, known)).toEqual({
+        trail: undefined,
+        stage: undefined,
+        damaged: ['acme'],
+      })
+    }
+    // The sealed key is deleted, too: an instance that starts makes another one, and one that knows better marks it.
+    await one.journal.database.db.deleteFrom('journal_meta').where('name', '=', 'mac_key').execute()
+    await forge(one.journal.database.db, 'v3')
+    const last = await serve(url, { keys })
+    expect(await read(last, known)).toMatchObject({ trail: undefined, damaged: [] })
+    expect((await one.store.verify(known)).broken).toBeDefined()
+    await expect(last.store.propose(forward)).rejects.toMatchObject(refused)
+  })
+
+  test('no older trail undoes what was set since: who knows it tells all others', async (url) => {
+    const one = await atShadow(url)
+    await goForward(one, changeTo(shadow, { partner: 'other' }))
+    await goForward(one, changeTo(canary(5), { expectedRevision: 1, from: shadow }))
+    const older = await copy(one)
+    await one.store.apply(changeTo(legacy, { expectedRevision: 2, from: canary(5) }), 'back')
+    const { trail: known } = await one.store.snapshot()
+    await older(one.journal.database.db)
+
+    const unknowing = await serve(url, { keys })
+    expect(await read(unknowing)).toMatchObject({ stage: 'canary' })
+    expect((await one.store.verify(known)).broken).toMatchObject({ entry: known?.entries })
+    expect(await read(one, known)).toEqual({ trail: undefined, stage: undefined, damaged: ['acme'] })
+    // Now the others see it as well.
+    expect(await read(unknowing)).toEqual({ trail: undefined, stage: undefined, damaged: ['acme'] })
+    expect((await unknowing.store.verify()).broken).toBeDefined()
+    await expect(unknowing.store.propose(forward)).rejects.toMatchObject(refused)
+
+    const back = changeTo(legacy, { expectedRevision: 'damaged', from: shadow })
+    expect((await unknowing.store.apply(back, 'back')).kind).toBe('applied')
+    for (const serving of [one, unknowing]) {
+      const mended = await serving.store.snapshot(known)
+      expect(mended.partners.get('acme')?.state?.stage).toBe('legacy')
+      // Acknowledgements of the changes that were lost are of no other.
+      expect(mended.partners.get('acme')?.state?.revision).toBeGreaterThan(1_000_000)
+      expect([mended.trail === undefined, mended.damaged.size]).toEqual([false, 0])
+      expect((await serving.store.verify(mended.trail)).broken).toBeUndefined()
+    }
+    // The same copy again is as old as it was.
+    const { trail: latest } = await one.store.snapshot(known)
+    await older(one.journal.database.db)
+    expect(await read(one, latest)).toMatchObject({ trail: undefined, damaged: ['acme'] })
+  })
+
+  test('no stage goes back to an older row of its own, whoever reads it', async (url) => {
+    const one = await atShadow(url)
+    const row = await one.journal.database.db
+      .selectFrom('rollout_stages')
+      .selectAll()
+      .executeTakeFirstOrThrow()
+    await one.store.apply(changeTo(legacy, { expectedRevision: 1, from: shadow }), 'back')
+    await one.journal.database.db.updateTable('rollout_stages').set(row).execute()
+    const unknowing = await serve(url, { keys })
+    expect(await read(unknowing)).toMatchObject({ stage: undefined, damaged: ['acme'] })
+  })
+
+  test('no partner whose row and whose part of the trail are gone begins at the stage of the file', async (url) => {
+    const one = await atShadow(url)
+    const { trail: known } = await one.store.snapshot()
+    await wipe(one.journal.database.db)
+    expect(await read(one, known)).toMatchObject({ trail: undefined, damaged: ['acme'] })
+    const unknowing = await serve(url, { keys })
+    const back = changeTo(legacy, { partner: 'other', expectedRevision: 0 })
+    expect((await unknowing.store.apply(back, 'back')).kind).toBe('applied')
+    for (const { store } of [one, unknowing])
+      expect([...(await store.snapshot(known)).damaged]).toEqual(['acme'])
+  })
+
+  test('an end that was taken from elsewhere does not say from which row on the key counts', async (url) => {
+    const one = await atShadow(url)
+    await forge(one.journal.database.db, 'v3')
+    await sql`update rollout_head set keyed_from = 100`.execute(one.journal.database.db)
+    const back = changeTo(legacy, { expectedRevision: 'damaged', from: shadow })
+    expect((await one.store.apply(back, 'back')).kind).toBe('applied')
+    expect(await one.store.verify()).toMatchObject({ keyedFrom: 1, broken: { entry: 1 } })
+  })
+
+  test('a trail without keys is at least the one that was known', async (url) => {
+    const one = await serve(url)
+    await goForward(one, changeTo(shadow))
+    const older = await copy(one)
+    await one.store.apply(changeTo(legacy, { expectedRevision: 1, from: shadow }), 'back')
+    const { trail: known } = await one.store.snapshot()
+    await older(one.journal.database.db)
+    expect((await one.store.verify(known)).broken).toMatchObject({ entry: 3 })
+    expect(await read(one, known)).toEqual({ trail: undefined, stage: undefined, damaged: ['acme'] })
+  })
+})
