@@ -337,8 +337,7 @@ describe('rollout', () => {
 
   it('needs no secret of a partner, and names the override where the journal is lost', async () => {
     const url = await newSqlite()
-    const serving = await serve(url)
-    answering(serving)
+    await (await serve(url)).journal.close()
     const clientSecret = { env: 'MARKBRIDGE_TEST_NEVER_SET' }
     const oauth = { tokenUrl: 'https://login.example/token', clientId: 'client', scope: 'api', clientSecret }
     const auth = { mode: 'clientCredentials', ...oauth }
@@ -353,7 +352,6 @@ describe('rollout', () => {
       ['verify'],
     ])
       expect([args, (await rollout(...args)).status]).toEqual([args, 0])
-    await serving.journal.close()
     await rm(url.slice('sqlite:'.length))
     const back = await rollout('back', 'acme')
     expect([back.status, back.stdout]).toEqual([1, ''])
@@ -366,7 +364,7 @@ describe('rollout', () => {
     answering(serving)
     const stateFile = join(await makeFolder(), 'stages')
     const key = join(await makeFolder(), 'key')
-    await writeFile(key, keyOf('a').key.toString('hex'))
+    await writeFile(key, Buffer.from(keyOf('a').key).toString('hex'))
     const journal = { keys: [{ id: 'a', key: { file: key } }] }
     const rollout = rolloutWith(await rolloutFile(url, { journal, rollout: { stateFile } }))
     expect((await rollout('set', 'acme', 'shadow', '--reason', 'x')).status).toBe(0)
