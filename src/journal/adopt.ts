@@ -3,7 +3,7 @@ import { existsSync, renameSync } from 'node:fs'
 
 import { readAge } from './ageing.ts'
 import { findDamagedRows } from './check-rows.ts'
-import { findContradiction, readKept } from './high-water/check-mark.ts'
+import { findContradiction, keepPlace, readKept } from './high-water/check-mark.ts'
 import { replaceMark } from './high-water/mark-file.ts'
 import { migrate, readMeta, writeMeta } from './schema/migrate.ts'
 import { migrations } from './schema/migrations.ts'
@@ -107,6 +107,7 @@ export async function adoptJournal(
     const identity = store.dialect === 'sqlite' ? randomBytes(16).toString('hex') : opened.mark.identity
     await store.exclusively(async (db) => {
       await writeMeta(db, 'identity', identity)
+      await keepPlace(db, store.dialect, { anew: true })
       await writeMeta(db, 'read_back_until', String(readBackUntilMs))
       await writeMeta(db, 'read_back_from_age', String(await readAge(db)))
     })

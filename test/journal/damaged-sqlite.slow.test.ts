@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 
 import { openInspector, openJournal } from '../../src/journal/index.ts'
+import { ALL_SLOTS } from '../../src/journal/high-water/commit-counts.ts'
 import { readMark } from '../../src/journal/high-water/mark-file.ts'
 import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
@@ -200,7 +201,7 @@ describe('an SQLite journal at its start', () => {
 
   it('starts after kill -9, whatever its mark lags behind', async () => {
     const file = await leftBehind()
-    expect(readMark(`${file}.mark`)).toMatchObject({ commits: 3 })
+    expect(readMark(`${file}.mark`)).toMatchObject({ commits: new Map([[ALL_SLOTS, 3]]) })
     // After a power cut the last marks may be missing.
     const mark = await readFile(`${file}.mark`)
     const { journal } = await openSqlite(file)

@@ -95,7 +95,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
   /** What groups are committed with, for the journal at `url`. */
   const commitOptions = async (url: string) => {
     const [row] = await query(url, "select value from journal_meta where name = 'identity'")
-    const mark = { identity: String(row?.['value']), commits: 0 }
+    const mark = { identity: String(row?.['value']), commits: new Map<number, number>() }
     const secrets = { salt: Buffer.alloc(16), key: undefined, mark }
     return [createHighWater(mark, undefined), secrets, 86_400_000] as const
   }

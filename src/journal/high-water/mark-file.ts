@@ -15,11 +15,13 @@ import {
 import { dirname } from 'node:path'
 import { crc32 } from 'node:zlib'
 
+import { type CommitCounts, formatCounts, parseCounts } from './commit-counts.ts'
+
 /** How far a journal had come: which journal it is, and how many groups were committed to it. */
 export interface HighWaterMark {
   /** Random, chosen when the journal was created. */
   readonly identity: string
-  readonly commits: number
+  readonly commits: CommitCounts
 }
 
 /** A mark that was read; `unreadable`: the file is there and holds something else. */
@@ -32,8 +34,8 @@ export interface MarkFile {
   close(): void
 }
 
-/** One block of a disk, so that a mark is on it as a whole or not at all. */
-const LENGTH = 256
+/** One sector of a disk, so that a mark is on it as a whole or not at all. */
+const LENGTH = 512
 const TITLE = 'markbridge journal mark'
 
 /** Reads the mark at `path`. Another process may be writing it: inconsistent content is read again. */
@@ -86,14 +88,16 @@ export function replaceMark(path: string, mark: HighWaterMark): void {
 }
 
 function formatMark({ identity, commits }: HighWaterMark): Buffer {
-  const text = `${TITLE} ${identity} ${commits}`
+  const text = `${TITLE} ${identity} ${formatCounts(commits)}`
   return Buffer.from(`${text} ${checkOf(text)}`.padEnd(LENGTH - 1) + '\n')
 }
 
 function parseMark(line: string): HighWaterMark | undefined {
   const [, text = '', identity = '', commits = '', check] =
-    /^(markbridge journal mark ([0-9a-f]{32}) (\d{1,16})) ([0-9a-f]{8}) *\n$/.exec(line) ?? []
-  return check === undefined || check !== checkOf(text) ? undefined : { identity, commits: Number(commits) }
+    /^(markbridge journal mark ([0-9a-f]{32}) ([\d:,]{1,400})) ([0-9a-f]{8}) *\n$/.exec(line) ?? []
+  return check === undefined || check !== checkOf(text)
+    ? undefined
+    : { identity, commits: parseCounts(commits) }
 }
 
 const checkOf = (text: string): string => crc32(text).toString(16).padStart(8, '0')

@@ -75,7 +75,7 @@ export function createCommitGroups(
       // A note reads nothing; the others find what the runs before them wrote.
       if (run.kind !== 'note') {
         await queue.send()
-        highWater.check(counted(), known)
+        highWater.check(counted(), known, slot)
         if (own() === undefined) return giveUp(client, expired)
       }
       later.push(...makeChanges(context, readRun()))
@@ -84,7 +84,7 @@ export function createCommitGroups(
     context.write.addToLedger(context.ledger, slot)
     const marker = addCommitMarker(queue, group.instance)
     await queue.send()
-    const commits = highWater.check(counted(), known)
+    const commits = highWater.check(counted(), known, slot)
     if (own() === undefined) return giveUp(client, expired)
     const results = new Map(operations.map((operation, index) => [operation, later[index]?.() ?? 'lost']))
     if (!passGate(group.gate)) return giveUp(client, gaveUp)
@@ -113,7 +113,7 @@ export function createCommitGroups(
       const counted = beginCounted(queue, slot)
       const read = readSettle(queue, settles, [...further])
       await queue.send()
-      const commits = highWater.check(counted(), known)
+      const commits = highWater.check(counted(), known, slot)
       const rows = read()
       // Batches of superseded records are locked with the others, in the order that all take: the transaction begins again. An
       // open record is superseded only where it is settled here, and its batch is locked then.

@@ -63,12 +63,12 @@ export const insertSealed = {
 
 /** The statements of a group, each prepared once for a connection: the types of its parameters, and its text. */
 export const statements = {
-  // The sum is that from before the transaction, which is one more.
+  // The counts are those from before the transaction, which is one more in its slot.
   countCommit: `(int) as with counted as (
         insert into journal_commits as c (slot, commits) values ($1, 1)
         on conflict (slot) do update set commits = c.commits + 1)
       select (select value from journal_meta where name = 'identity') as identity,
-        (select coalesce(sum(commits), 0)::bigint + 1 from journal_commits) as commits`,
+        (select coalesce(string_agg(slot || ':' || commits, ','), '') from journal_commits) as commits`,
   // An instance that takes this one for dead deletes the row, and so waits for the end of this transaction.
   instance: `(bigint) as
       select ${OLDER_VERSION} as older from journal_instances where id = $1 for key share`,

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { PoolClient } from 'pg'
 
 import type { Later } from '../core/rows.ts'
+import { type CommitCounts, parseCounts } from '../high-water/commit-counts.ts'
 import { commitMarkerOf } from '../schema/commit-markers.ts'
 import { literal } from './literals.ts'
 import type { StatementQueue } from './statement-queue.ts'
@@ -13,14 +14,17 @@ export const ORDER_LOCK = 7_238_519_461
 /** What a transaction finds that counts itself. */
 export interface CommitRow {
   readonly identity: string | null
-  readonly commits: number | null
+  readonly commits: CommitCounts
 }
 
 /** Queues the begin of a transaction that counts itself. */
 export function beginCounted(queue: StatementQueue, slot: number): Later<CommitRow | undefined> {
   queue.addText('begin')
-  const rows = queue.add<CommitRow & Record<string, unknown>>('countCommit', String(slot))
-  return () => rows()[0]
+  const rows = queue.add<{ identity: string | null; commits: string }>('countCommit', String(slot))
+  return () => {
+    const [row] = rows()
+    return row && { identity: row.identity, commits: parseCounts(row.commits) }
+  }
 }
 
 /** Queues the lock of the order and a look at the row of the instance; undefined: others took it for dead. */

@@ -1,7 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 
 import { AdapterError } from '../../errors.ts'
-import { readKept } from '../high-water/check-mark.ts'
+import { keepPlace, readKept } from '../high-water/check-mark.ts'
 import type { HighWaterMark } from '../high-water/mark-file.ts'
 import { type Dialect, migrations } from './migrations.ts'
 import type { JournalTables } from './tables.ts'
@@ -51,6 +51,7 @@ export async function migrate(
     if (version > migrations.length) throw newerVersion(version)
     for (const step of migrations.slice(version)) await step(db, { dialect, replayUntilMs })
     await writeMeta(db, 'schema', String(migrations.length))
+    await keepPlace(db, dialect, { anew: false })
     const kept = await readKept(db, dialect)
     if (typeof kept === 'string') throw new AdapterError('ADP_INTERNAL', 'The journal has no commits table.')
     return {
