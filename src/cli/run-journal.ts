@@ -1,4 +1,12 @@
-import { type JournalConfig, journalKeysOf, journalUrlOf, loadConfig, parseConfig } from '../config/index.ts'
+import { stageFileOf } from '../app/stage-file.ts'
+import {
+  type Config,
+  type JournalConfig,
+  journalKeysOf,
+  journalUrlOf,
+  loadConfig,
+  parseConfig,
+} from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import {
   adoptJournal,
@@ -7,7 +15,7 @@ import {
   openInspector,
   type RecordState,
 } from '../journal/index.ts'
-import { formatAdopted, formatCondition } from './journal-adopt.ts'
+import { type AdoptedStages, formatAdopted, formatCondition } from './journal-adopt.ts'
 import {
   formatBalances,
   formatBatch,
@@ -15,7 +23,9 @@ import {
   formatDeadLetters,
   formatErased,
 } from './journal-text.ts'
+import { keepOwners } from './keep-owners.ts'
 import { readLearner, searchOf } from './learner-id.ts'
+import { adoptStages } from './rollout/adopt-stages.ts'
 
 /** The flags that name a journal, and how a result is printed. */
 export interface JournalTarget {
@@ -93,16 +103,39 @@ export async function dismissRecords(
 
 /** Accepts a damaged journal, or without `--yes` prints the consequences and returns 1. */
 export async function acceptJournal(options: AdoptOptions): Promise<number> {
-  const { url, journal: config } = await resolveTarget(options)
+  const { url, journal: config, all } = await resolveTarget(options)
   const target = { url, markFile: config.markFile }
   const condition = await examineJournal(target)
   if (options.yes !== true) {
     print(options, { condition, adopted: null }, () => formatCondition(condition, config.replayForMs))
     return 1
   }
-  const adopted = await adoptJournal(target, condition, config.replayForMs, Date.now())
-  print(options, { condition, adopted }, () => formatAdopted(adopted))
-  return 0
+  const files = [...filesOf(url), config.markFile, stageFileOf(config, all.rollout)]
+  const { result, foreign } = await keepOwners(
+    files.filter((path) => path !== undefined),
+    async () => ({
+      adopted: await adoptJournal(target, condition, config.replayForMs, Date.now()),
+      stages: await tryAdoptStages(all),
+    }),
+  )
+  const { adopted, stages } = result
+  print(options, { condition, adopted, stages, foreign }, () => formatAdopted(adopted, stages, foreign))
+  return stages.failure === null ? 0 : 1
+}
+
+/** The journal is accepted already: what is wrong with its stages is said, and stops nothing. */
+async function tryAdoptStages(config: Config): Promise<AdoptedStages> {
+  try {
+    return { lowered: await adoptStages(config), failure: null }
+  } catch (error) {
+    return { lowered: [], failure: error instanceof AdapterError ? error.message : 'unexpected error.' }
+  }
+}
+
+/** The files of an SQLite journal. */
+function filesOf(url: string): readonly string[] {
+  const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
+  return path === undefined ? [] : ['', '.mark', '-wal', '-shm'].map((ending) => path + ending)
 }
 
 /** Deletes data past its retention period, or what is kept of one learner; returns 1 where something of the learner is left. */
@@ -133,19 +166,21 @@ function eraseLearner(learner: string, options: PurgeOptions): Promise<number> {
 async function resolveTarget({ config: path, journal: url }: JournalTarget): Promise<{
   readonly url: string
   readonly journal: JournalConfig
+  readonly all: Config
 }> {
-  const { journal } =
+  const all =
     path === undefined
       ? // Only the journal is used; the address of V3 is there because every configuration needs one.
         parseConfig({
           upstreams: { v3: { baseUrl: 'http://127.0.0.1' } },
           journal: url === undefined ? {} : { url },
         })
-      : await loadConfig(path, { journal: url })
+      : await loadConfig(path, { journal: url }, { secretsOf: ['journal', 'rollout'] })
+  const { journal } = all
   const address = journalUrlOf(journal)
   if (address === 'none')
     throw new AdapterError('ADP_USAGE', 'The configured journal is none, so there is no journal to inspect.')
-  return { url: address, journal }
+  return { url: address, journal, all }
 }
 
 async function withInspector<Result>(

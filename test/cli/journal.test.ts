@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { type Journal, openJournal } from '../../src/journal/index.ts'
+import { encodeSnapshot, parseSnapshot } from '../../src/rollout/live/kept-snapshot.ts'
+import { createRolloutStore } from '../../src/rollout/store/create-rollout-store.ts'
 import { batchOf, beginNew, confirmed, START_MS } from '../journal/batches.ts'
 import { type CliResult, runCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
@@ -167,6 +169,77 @@ test('adopt sets aside what cannot be used, and keeps what can', async () => {
   const next = await openJournal({ url: `sqlite:${used}` })
   expect(await next.balances()).toMatchObject([{ open: 1 }])
   await next.close()
+})
+
+describe('adopt with stages', () => {
+  const setting = { stage: 'shadow', percent: 0, always: [], never: [] } as const
+
+  /** A journal of a partner at a stage that its file does not have, of which a copy was restored; the state file is newer. */
+  async function restored(lost: 'all' | 'since') {
+    const path = join(folder, `${randomUUID()}.db`)
+    const config = `${path}.yaml`
+    await writeFile(
+      config,
+      `upstreams: { v3: { baseUrl: "http://127.0.0.1" }, v2: { baseUrl: "http://127.0.0.1" } }
+journal: { url: "sqlite:${path}" }
+partners: [{ id: acme, match: { any: true }, stage: v3 }]\n`,
+    )
+    const own = await openJournal({ url: `sqlite:${path}` })
+    await beginNew(own, batchOf(['a']))
+    await own.close()
+    const trail = {
+      keyName: 'lost',
+      entries: 9,
+      mac: 'lost',
+      repairedMs: 0,
+      revisions: [['acme', 7]] as const,
+    }
+    const partners = new Map([
+      ['acme', { setting: { ...setting, revision: 7 }, pending: undefined, sound: true }],
+    ])
+    const known = { partners, begins: new Map(), damaged: new Set<string>(), trail, trailIsSound: true }
+    const view = { ...known, asked: undefined, instance: undefined }
+    await writeFile(`${path}.stages`, encodeSnapshot({ view, clean: [], overrides: [] }))
+    await rm(lost === 'all' ? path : `${path}.mark`)
+    return {
+      path,
+      adopt: (...args: string[]) => runCommand(['journal', 'adopt', '--config', config, ...args]),
+    }
+  }
+
+  test.each(['all', 'since'] as const)(
+    'keeps a partner back that the state file has lower: %s is lost',
+    async (lost) => {
+      const { path, adopt } = await restored(lost)
+      const text =
+        lost === 'all' ? /audit trail are lost: each partner begins/ : /audit trail are those of this copy/
+      expect((await adopt()).stdout).toMatch(text)
+      const { status, stdout } = await adopt('--yes')
+      expect({ status, stdout }).toEqual({
+        status: 0,
+        stdout: expect.stringContaining('acme was taken back to the stage of the state file.') as unknown,
+      })
+      const next = await openJournal({ url: `sqlite:${path}` })
+      const store = createRolloutStore(next.database)
+      const known = parseSnapshot(await readFile(`${path}.stages`, 'utf8'))?.view?.trail
+      expect((await store.snapshot(known)).partners.get('acme')?.state).toMatchObject(setting)
+      expect((await store.verify(known)).broken).toBeUndefined()
+      await next.close()
+    },
+  )
+
+  test.skipIf(process.getuid?.() !== 0)('run by root leaves the files to their owner', async () => {
+    const { path, adopt } = await restored('all')
+    for (const file of [`${path}.mark`, `${path}.stages`]) {
+      await chmod(file, 0o640)
+      await chown(file, 12_345, 12_346)
+    }
+    expect((await adopt('--yes')).status).toBe(0)
+    for (const file of [path, `${path}.mark`, `${path}.stages`]) {
+      const { uid, gid, mode } = await stat(file)
+      expect([file, uid, gid, mode & 0o777]).toEqual([file, 12_345, 12_346, 0o640])
+    }
+  })
 })
 
 describe('purge --learner', () => {
