@@ -31,6 +31,6 @@ export function beginCounted(
   const known = highWater.known()
   database.exec('BEGIN IMMEDIATE')
   const row = on.countCommit.get() as CommitRow | undefined
-  const found = row && { identity: row.identity, commits: new Map([[SLOT, Number(row.commits) - 1]]) }
+  const found = row && { identity: row.identity, commits: new Map([[SLOT, row.commits - 1]]) }
   return highWater.check(found, known, SLOT)
 }

@@ -537,6 +537,11 @@ describe('what is kept for a start without the store', () => {
     expect(saved.length).toBeLessThan(5)
     return saved.at(-1) ?? ''
   }
+  const storeAt = (stage: Stage) => {
+    const store = createScriptedStore()
+    store.set('acme', { stage })
+    return store
+  }
   const without = async (kept: string | undefined, file = fileStage('v3')) => {
     const store = createScriptedStore()
     store.mode = 'down'
@@ -580,6 +585,26 @@ describe('what is kept for a start without the store', () => {
       'ADP_STAGE_UNKNOWN',
     ])
     expect(await write('school', fileStage('v3', { override: 'legacy' }))).toBe('v2 legacy keys')
+  })
+
+  it('has how far the trail had come, and says once where it is damaged', async () => {
+    const { saved } = await startInstance({ store: storeAt('legacy') })
+    const store = storeAt('v3')
+    store.trailIsSound = false
+    const { pass, log, write } = await startInstance({ store, kept: saved.at(-1) ?? '' })
+    expect(store.known()).toMatchObject({ entries: 1, mac: 'mac 1', revisions: [['acme', 1]] })
+    await pass(2_000)
+    expect(log.filter((line) => line === 'trailDamaged {}')).toHaveLength(1)
+    // What was known last is kept, and asked with again.
+    expect(store.known()).toMatchObject({ entries: 1, mac: 'mac 1' })
+    expect(await write()).toBe('v3 v3 nothing')
+  })
+
+  it('does not give a partner the stage of the file where the trail is damaged', async () => {
+    const store = createScriptedStore()
+    store.trailIsSound = false
+    const { read } = await startInstance({ store, file: fileStage('v3') })
+    expect(await read()).toBe('ADP_STAGE_UNKNOWN')
   })
 
   it.each([

@@ -59,7 +59,7 @@ async function forge(db: Db, stage: string): Promise<void> {
   const key = createHmac('sha256', Buffer.from(value, 'hex')).update('markbridge stages').digest()
   let last = ''
   const rows = await db.selectFrom('rollout_audit').selectAll().orderBy('entry').execute()
-  for (const { mac: _, ...row } of rows) {
+  for (const row of rows) {
     const forged = { ...row, setting_to: JSON.stringify({ ...legacy, stage }) }
     last = macOfEntry(key, last, forged)
     await db
@@ -68,7 +68,7 @@ async function forge(db: Db, stage: string): Promise<void> {
       .where('entry', '=', row.entry)
       .execute()
   }
-  for (const { mac: _, ...row } of await db.selectFrom('rollout_stages').selectAll().execute()) {
+  for (const row of await db.selectFrom('rollout_stages').selectAll().execute()) {
     const state = { ...legacy, stage: 'v3' as const, partner: row.partner, revision: row.revision }
     const forged = toStageRow(key, {
       state: { ...state, sinceMs: row.since_ms, by: 'ada', reason: 'a test' },
