@@ -142,8 +142,18 @@ export function toBegin(batch: NewBatch): BeginOperation {
     if (record.refused !== undefined) refused.push({ position, state: 'refused', ...record.refused })
     return record.key
   })
-  const { side, instead, resendOf, partner, owner, ids, content, payload, credentials, newcomer = false } =
-    batch
+  const {
+    side,
+    instead,
+    resendOf,
+    partner,
+    owner,
+    ids,
+    content,
+    payload,
+    credentials,
+    newcomer = false,
+  } = batch
   const receivedMs = Math.round(batch.receivedMs)
   return {
     kind: 'begin',
