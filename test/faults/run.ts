@@ -8,12 +8,14 @@ import { judgeRun, type Wanted } from './scenario/judge-run.ts'
 import { printResults, printSummary, sumOf } from './scenario/print-results.ts'
 import { type RunBounds, runScenario, type RunResult } from './scenario/run-scenario.ts'
 import { type Scenario, scenarios } from './scenario/scenario.ts'
+import { runSeeds } from './times/run-seeds.ts'
 
 /**
  * `npm run test:faults`: every scenario at full length, about ten minutes, and then kills and pauses on until there
  * were a thousand kills and five hundred pauses.
  * `--seed n` draws the same faults again, `--only name` runs one scenario, `--minutes n` makes all of it shorter or longer.
  * `--only flips` goes on until there were 300 changes of the stage, 300 kills and 100 pauses, for at most as much time again.
+ * `--only changingTimes` makes short runs with a seed each, `--seeds n` so many of them (100), from `--seed` on.
  * `--logs folder` keeps what the adapters log, in a file for each of them.
  * Exit status 1 for any finding, for a process that ended by itself, and for a whole run with too few kills or pauses.
  */
@@ -22,6 +24,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(1 + Math.floor(Math.random() * 9_999)) },
     only: { type: 'string' },
     minutes: { type: 'string', default: '10' },
+    seeds: { type: 'string', default: '100' },
     logs: { type: 'string' },
   },
 })
@@ -42,7 +45,7 @@ type Part = readonly [name: keyof typeof scenarios, share: number]
  * by side: while one settles, starts processes or waits for a lease, the others keep the machine busy.
  */
 const tracks: readonly (readonly Part[])[] = [
-  [['killed', 0.42], ['killedInStorms', 0.1], ['killedWhileStale', 0.1], ['duplicates', 0.05], ['clients', 0.03], ['cutTimes', 0.05], ['roundedTimes', 0.05], ['ownTimesAhead', 0.05], ['hiddenValues', 0.05]],
+  [['killed', 0.37], ['killedInStorms', 0.1], ['killedWhileStale', 0.1], ['duplicates', 0.05], ['clients', 0.03], ['cutTimes', 0.05], ['roundedTimes', 0.05], ['ownTimesAhead', 0.05], ['hiddenValues', 0.05], ['killedWhileTimesChange', 0.05]],
   [['killed', 0.26], ['flipsInFile', 0.08], ['batched', 0.08], ['conflicts', 0.1], ['workers', 0.05], ['retries', 0.04], ['damaged', 0.06], ['pausedWorkers', 0.12], ['roundedMinutes', 0.04], ['ownTimesBehind', 0.04], ['clocks', 0.06]],
   [['together', 0.1], ['storeBroken', 0.1], ['restarted', 0.06], ['killed', 0.08], ['broken', 0.04], ['storms', 0.05], ['paused', 0.14], ['pausedTogether', 0.12], ['flips', 0.1], ['systemClocks', 0.05], ['clocksTogether', 0.06]],
 ] // prettier-ignore
@@ -77,6 +80,16 @@ async function runPart(name: Part[0], bounds: Omit<RunBounds, 'settleMs'>): Prom
   })
   console.log(printResults([result]))
   return result
+}
+
+/** A whole run has a few of the short runs in one process, for each of its minutes. */
+const SEEDS_A_MINUTE = 1
+
+/** The short runs with changing times, after the others: their adapters are in this process. */
+async function runChangingTimes(): Promise<RunResult[]> {
+  if (values.only !== undefined && values.only !== 'changingTimes') return []
+  const count = values.only === undefined ? SEEDS_A_MINUTE * minutes : Number(values.seeds)
+  return runSeeds(seed, Math.ceil(count), values.logs, (result) => console.log(printResults([result])))
 }
 
 /** Kills and pauses what is missing, on all tracks; where that takes as long as the scenarios before, it ends. */
@@ -133,7 +146,7 @@ await warmUp()
 console.log(`seed ${seed}: run again with npm run test:faults -- --seed ${seed}`)
 const startedMs = performance.now()
 const parts = (await Promise.all(tracks.map(runTrack))).flat()
-const results = [...parts, ...(await goOn(parts))]
+const results = [...parts, ...(await goOn(parts)), ...(await runChangingTimes())]
 const { faults, text } = judgeRun({
   results,
   wanted: wantedOf(),

@@ -183,7 +183,7 @@ export function startLoad(options: LoadOptions): Load {
 }
 
 /** The ids of a batch tell it from every other one of the same seed. */
-function composeBatch(
+export function composeBatch(
   { seed, number, ...client }: Pick<SentBatch, 'number' | 'token' | 'school'> & { readonly seed: number },
   writes: readonly Write[],
   sentAt: number,

@@ -16,6 +16,8 @@ export interface FaultProxyOptions {
   readonly wire?: 'http' | 'raw'
   /** Hears of the requests that are sent on, with `http`. */
   readonly onForward?: RequestHandler['onForward']
+  /** Changes requests on their way, with `http`. Default: they stay as they are. */
+  readonly rewrite?: RequestHandler['rewrite']
 }
 
 export interface FaultProxy {
@@ -33,6 +35,7 @@ export async function startFaultProxy({
   plan = noFaults,
   wire = 'http',
   onForward = () => () => undefined,
+  rewrite = (bytes) => bytes,
 }: FaultProxyOptions): Promise<FaultProxy> {
   let current = plan
   let turn = 0
@@ -69,7 +72,7 @@ export async function startFaultProxy({
         counts[struck.kind] += 1
         return struck
       }
-      await serveHttp(client, upstream, { decide, onForward })
+      await serveHttp(client, upstream, { decide, onForward, rewrite })
     }
   }
   const server = createServer({ pauseOnConnect: wire === 'raw' }, (client) => void serve(keep(client)))

@@ -10,6 +10,8 @@ export interface RequestHandler {
   readonly decide: (head: string) => Fault
   /** Called right before a request is sent on; what it returns gets the status and the head of the answer, if one comes. */
   readonly onForward: (bytes: Buffer) => (status: number, head: string) => void
+  /** What the other side gets for a request. */
+  readonly rewrite: (bytes: Buffer) => Buffer
 }
 
 /** Pieces of a slow answer leave at this distance. */
@@ -29,7 +31,7 @@ export async function serveHttp(client: Socket, upstream: Socket, handler: Reque
     const fault = handler.decide(request.head)
     if (fault.kind === 'resetBefore') break
     const onStatus = handler.onForward(request.bytes)
-    upstream.write(request.bytes)
+    upstream.write(handler.rewrite(request.bytes))
     const scanner = new MessageScanner('reply', request.head.startsWith('HEAD '))
     const onHead = (head: string): void => {
       const status = /^HTTP\/1\.\d (\d{3})/.exec(head)?.[1]

@@ -12,6 +12,7 @@ import { drawFaults } from '../proxy/fault.ts'
 import { type FaultCounts, type FaultProxy, startFaultProxy } from '../proxy/fault-proxy.ts'
 import { createForwardLog, type ForwardLog } from '../proxy/forwards.ts'
 import type { Supervisor, SupervisorCounts } from '../supervisor/supervisor.ts'
+import { startServiceTimes } from '../times/service-times.ts'
 import { startStoreCrashes } from './crash-store.ts'
 import { pauseProcesses } from './pause-processes.ts'
 import type { Scenario, StoredValues } from './scenario.ts'
@@ -83,10 +84,16 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     if (slowV2Ms > 0) await slowV2(v2Url ?? '', slowV2Ms)
     const tick = createSequence()
     const log = createForwardLog(tick)
+    const times =
+      scenario.changingTimes === true
+        ? await startServiceTimes(sandboxUrl, createRandom(seed, 'service'), tick)
+        : undefined
+    closing.push(() => times?.stop() ?? Promise.resolve())
     const behind = await startFaultProxy({
       targets: [Number(new URL(sandboxUrl).port)],
       plan: drawFaults(createRandom(seed, 'behind'), scenario.behind ?? {}),
       onForward: log.onForward,
+      ...(times === undefined ? {} : { rewrite: times.rewrite }),
     })
     closing.push(() => behind.close())
     const behindV2 = v2Url === undefined ? undefined : await placeBeforeV2(scenario, v2Url, log, seed)
@@ -136,6 +143,7 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     await pauses?.stop()
     await clockSteps.stop()
     await storms.stop()
+    await times?.stop()
     await crashes?.stop()
     for (const proxy of proxies) proxy.stopFaults()
     await Promise.all(supervisors.map((each) => each.spare()))

@@ -37,6 +37,8 @@ export interface Scenario {
   readonly onExisting?: 'replace' | 'duplicate' | 'conflict'
   /** What the service makes of values, as `PUT /_sandbox/values` takes it. */
   readonly values?: StoredValues
+  /** The clock, zone, precision and rounding of the service change in the middle of the run. */
+  readonly changingTimes?: boolean
   /** More arguments of the service. */
   readonly service?: readonly string[]
   /** Only so many of its events are written to, the latest. Default all. */
@@ -289,6 +291,14 @@ export const scenarios = {
     nulls: ['minutesLateToZero'],
     echo: 'posted',
   }),
+  killedWhileTimesChange: {
+    name: 'killed while the times of the service change',
+    store: 'sqlite',
+    changingTimes: true,
+    kills: { failpointShare: 0.3, lifeMs: [100, 900] },
+    behind: { resetBefore: 0.05, resetAfter: 0.15, truncate: 0.05 },
+    load: small,
+  },
   damaged: {
     name: 'journal damaged, SQLite',
     store: 'sqlite',

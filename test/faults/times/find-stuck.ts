@@ -1,0 +1,81 @@
+import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
+import type { Finding } from '../check/check-history.ts'
+import { tellStory } from '../check/tell-story.ts'
+import { isFinal, type WriteHistory } from '../load/history.ts'
+import { nameIn } from '../load/write.ts'
+import type { ForwardLog } from '../proxy/forwards.ts'
+import type { Unheard } from './unheard.ts'
+
+/** What is known of requests. */
+export interface Watched {
+  /** Those to the adapters. */
+  readonly arrivals: ForwardLog
+  /** Those to the service. */
+  readonly log: ForwardLog
+  readonly unheard: Unheard
+  /** The service keeps one mark of a learner and session, not all of them. */
+  readonly replaces: boolean
+}
+
+/** Of two requests that came closer together than this, either may have been begun first. */
+const SAME_TIME_MS = 150
+
+/**
+ * Finds writes without a final answer that a sound service should long have brought to an end. A write may stay unknown where a newer one
+ * was recorded, or where a mark stands that nobody was told of; the newest of its learner and session may not.
+ */
+export function findStuck(
+  writes: readonly WriteHistory[],
+  effects: readonly EffectEntry[],
+  { arrivals, unheard, replaces }: Watched,
+): readonly WriteHistory[] {
+  const recorded = new Set(effects.map(({ comment }) => nameIn(comment)))
+  const arrivalsOf = ({ write }: WriteHistory): number[] =>
+    (arrivals.forwards().get(write.name) ?? []).map(({ atMs = 0 }) => atMs)
+  const isNewer = (other: WriteHistory, own: WriteHistory): boolean =>
+    other.batch === own.batch
+      ? other.position > own.position
+      : Math.max(...arrivalsOf(other)) > Math.min(...arrivalsOf(own)) - SAME_TIME_MS
+  const mayStay = (own: WriteHistory): boolean => {
+    if (own.answers.at(-1)?.answer.kind !== 'unknown') return false
+    const last = effects.findLast((effect) => isOf(own, effect))
+    const others = writes.filter((other) => other !== own && isOf(own, other.write))
+    const shown = replaces ? others.filter(({ write }) => write.name === nameIn(last?.comment)) : others
+    return (
+      shown.some((other) => unheard.hides(own, other, !replaces)) ||
+      others.some((other) => recorded.has(other.write.name) && isNewer(other, own))
+    )
+  }
+  return writes.filter((own) => !isFinal(own) && !mayStay(own))
+}
+
+/** So many writes before and after one are told of. */
+const NEIGHBOURS = 4
+
+/** A finding of such a write. */
+export function toUnsettled({ write: { name: of }, answers }: WriteHistory): Finding {
+  const told = answers.at(-1)?.answer.kind ?? 'nothing'
+  return { kind: 'unsettled', of, because: `told ${told} for ever by a sound service` }
+}
+
+/** What happened to the writes of the same learner and session around the one of this name. */
+export function tellNeighbours(
+  name: string,
+  writes: readonly WriteHistory[],
+  effects: readonly EffectEntry[],
+  { log }: Pick<Watched, 'log'>,
+): string {
+  const own = writes.find(({ write }) => write.name === name)
+  if (own === undefined) return ''
+  const sameKey = writes.filter(({ write }) => isOf(own, write))
+  const at = sameKey.indexOf(own)
+  const told = sameKey.slice(Math.max(0, at - NEIGHBOURS), at + NEIGHBOURS + 1).map((each) => {
+    const its = effects.filter(({ comment }) => nameIn(comment) === each.write.name)
+    return `${each.write.name} ${tellStory(each, its, log.forwards().get(each.write.name) ?? [])}`
+  })
+  return told.join('\n    ')
+}
+
+function isOf({ write }: WriteHistory, mark: { readonly learner: string; readonly event: string }): boolean {
+  return mark.learner === write.learner && mark.event === write.event
+}

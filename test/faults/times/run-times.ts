@@ -1,0 +1,365 @@
+import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { type App, createApp, parseConfig } from '../../../src/index.ts'
+import { createEvents } from '../../../src/observability/events.ts'
+import { createLogger } from '../../../src/observability/logger.ts'
+import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
+import { createSandbox } from '../../../src/sandbox/index.ts'
+import { createRandom, type Random } from '../../../src/sandbox/random.ts'
+import { securityDomains } from '../../../src/sandbox/seed/documents/entity-sets.ts'
+import { checkHistory, type Finding } from '../check/check-history.ts'
+import { checkLedger } from '../check/check-ledger.ts'
+import { createLoadClient, schoolHeader } from '../load/client.ts'
+import { type History, isFinal } from '../load/history.ts'
+import { createSequence, type Load, startLoad, usualLoad } from '../load/load.ts'
+import { nameIn, type Samples } from '../load/write.ts'
+import { drawFaults } from '../proxy/fault.ts'
+import { startFaultProxy } from '../proxy/fault-proxy.ts'
+import { createForwardLog } from '../proxy/forwards.ts'
+import { PARTNER } from '../scenario/partner.ts'
+import type { RunResult } from '../scenario/run-scenario.ts'
+import { startStorms } from '../scenario/storms.ts'
+import { findStuck, tellNeighbours, toUnsettled } from './find-stuck.ts'
+import { startServiceTimes } from './service-times.ts'
+import { type School, startTwins } from './twins.ts'
+import { createUnheard } from './unheard.ts'
+
+export interface TimesRun {
+  readonly seed: number
+  /** The journal's store: gives the URL of an empty one. Undefined: a file. */
+  readonly createDatabase?: (() => Promise<string>) | undefined
+  /** False: the service stays as it was; what is found then is not found by its times. Default true. */
+  readonly changes?: boolean
+  /** Receives the logs of the adapters; default: they are not kept. */
+  readonly logFolder?: string | undefined
+}
+
+/** A run ends with so many marks, or twice as many at the most, or after this time. */
+const RECORDS = 120
+const MAX_RUN_MS = 8_000
+/** When nothing breaks any longer, every mark must be final within this time. */
+const SETTLE_MS = 10_000
+const GRACE_MS = 300
+const REPLAYS = 20
+const HOUR_MS = 3_600_000
+/** Marks of these few keys meet all the time. */
+const LEARNERS = 8
+const EVENTS = 3
+const TWIN_KEYS = 2
+/** The first school is served by V2, the second by V3. */
+const SCHOOLS = ['school-v2', 'school-v3'] as const
+
+/**
+ * Runs adapters in this process, on a store of their own, in front of a service whose clock, zone, precision and rounding change. Two schools
+ * write marks of the same learners, one through V2 and one through V3; answers are lost, clocks of adapters are stepped and adapters
+ * start again, all as the seed draws it.
+ */
+export async function runTimes({
+  seed,
+  createDatabase,
+  changes = true,
+  logFolder,
+}: TimesRun): Promise<RunResult> {
+  const closing: (() => unknown)[] = []
+  const random = createRandom(seed, 'times')
+  const tick = createSequence()
+  try {
+    const tokens = SCHOOLS.map(tokenOf)
+    const replaces = random.chance(0.75)
+    const sandbox = createSandbox({
+      v2Port: 0,
+      onExisting: replaces ? 'replace' : 'duplicate',
+      tokens: tokens.map((token) => ({ token, domains: [...securityDomains] })),
+    })
+    closing.push(() => sandbox.close())
+    const { url, v2Url } = await sandbox.listen()
+    const read = async (path: string): Promise<unknown> => (await fetch(`${url}/_sandbox/${path}`)).json()
+    const effects = async (): Promise<EffectEntry[]> => (await read('effects')) as EffectEntry[]
+    const times = changes
+      ? await startServiceTimes(url, createRandom(seed, 'service'), tick)
+      : { story: [], rewrite: (bytes: Buffer) => bytes, stop: () => Promise.resolve() }
+    closing.push(() => times.stop())
+    const log = createForwardLog(tick)
+    const shaky = { resetBefore: 0.1, resetAfter: 0.15, truncate: 0.05, stall: 0.05 }
+    const behind = await startFaultProxy({
+      ...{ targets: [Number(new URL(url).port)], onForward: log.onForward, rewrite: times.rewrite },
+      plan: drawFaults(createRandom(seed, 'behind'), shaky),
+    })
+    closing.push(() => behind.close())
+    // What V2 answered to nobody stays in the way where every mark is kept.
+    const lessShaky = { resetBefore: 0.05, resetAfter: replaces ? 0.04 : 0, stall: 0.15 }
+    const unheard = createUnheard(drawFaults(createRandom(seed, 'behind V2'), lessShaky), log)
+    const behindV2 = await startFaultProxy({
+      ...{ targets: [Number(new URL(v2Url).port)], onForward: unheard.onForward, plan: unheard.plan },
+    })
+    closing.push(() => behindV2.close())
+
+    const folder = mkdtempSync(join(tmpdir(), 'markbridge-times-'))
+    closing.push(() => rmSync(folder, { recursive: true, force: true }))
+    const journalUrl = (await createDatabase?.()) ?? `sqlite:${join(folder, 'journal.db')}`
+    const logFile = logFolder === undefined ? undefined : join(logFolder, `${seed}-times.log`)
+    const instances = await startInstances(random, tick, {
+      v3: behind.url,
+      v2: behindV2.url,
+      journalUrl,
+      logFile,
+    })
+    closing.push(() => instances.close())
+    const arrivals = createForwardLog(tick)
+    const watched = { arrivals, log, unheard, replaces }
+    const before = await startFaultProxy({
+      ...{ targets: instances.ports, onForward: arrivals.onForward },
+      plan: drawFaults(createRandom(seed, 'before'), { resetAfter: 0.03, truncate: 0.02 }),
+    })
+    closing.push(() => before.close())
+
+    const { learners, events, codes } = (await read('samples')) as Samples
+    const patience = { maxDelayMs: 60, patienceMs: 5_000, impatience: 0.1 }
+    const load = startLoad({
+      ...{ ...usualLoad, ...patience, seed, url: before.url, tick, tokens, schools: SCHOOLS },
+      ...{ connections: 10, maxRecords: 3, thinkMs: 10, replayShare: 0.1, isOfV2: log.isOfV2 },
+      samples: { learners: learners.slice(0, LEARNERS), events: events.slice(0, EVENTS), codes },
+    })
+    closing.push(() => load.close())
+    const twins = Array.from({ length: TWIN_KEYS }, (_, number) => {
+      const draw = createRandom(seed, `twins ${number}`)
+      const schools = SCHOOLS.map((name, index): School => {
+        // V2 applies what a client gave up too, before or after what it sent then.
+        const impatience = index === 0 ? 0 : patience.impatience
+        const client = createLoadClient({
+          ...{
+            ...patience,
+            impatience,
+            url: before.url,
+            random: draw,
+            tick,
+            maxAttempts: 1,
+            isOfV2: log.isOfV2,
+          },
+        })
+        closing.push(() => client.close())
+        return { client, name, token: tokens[index] ?? '', face: index === 0 ? 'V2' : 'V3' }
+      })
+      const [learner = '', event = '', code = ''] = [learners[LEARNERS + number], events[0], codes[0]?.id]
+      const write = { learner, event, code, present: true, absent: false, minutesLate: null, valid: true }
+      const from = 1_000_000 * (number + 1)
+      // One writes for V3 alone: there a mark is never recorded twice.
+      const own = (number === 0 ? schools.slice(1) : schools) as [School, ...School[]]
+      return startTwins({
+        seed,
+        from,
+        random: draw,
+        tick,
+        schools: own,
+        write,
+        replaces,
+        effects,
+        settleMs: SETTLE_MS,
+      })
+    })
+    const names = random.chance(0.5) ? (['failing', 'unavailable', 'late'] as const) : []
+    const storms = startStorms(url, names, createRandom(seed, 'storms'))
+    closing.push(() => storms.stop())
+
+    const untilMs = performance.now() + MAX_RUN_MS
+    const wanted = RECORDS + random.below(RECORDS)
+    while (load.records() < wanted && performance.now() < untilMs) await delay(20)
+    await instances.stopFaults()
+    await times.stop()
+    await storms.stop()
+    for (const proxy of [before, behind, behindV2]) proxy.stopFaults()
+    const startedMs = performance.now()
+    await Promise.all(twins.map((each) => each.stop()))
+    await settle(load, async () => findStuck(load.history().writes, await effects(), watched).length > 0)
+    const ledger = await untilBalanced(instances.url)
+    const settledMs = performance.now() - startedMs
+    await load.replayLast(REPLAYS)
+    await delay(GRACE_MS)
+    const history = load.history()
+    const isTwin = ({ learner }: EffectEntry): boolean =>
+      learners.indexOf(learner) >= LEARNERS && learners.indexOf(learner) < LEARNERS + TWIN_KEYS
+    const own = (await effects())
+      .filter((effect) => !isTwin(effect))
+      .map((effect) => withoutPresence(effect, history))
+    const checked = checkHistory(history, own, { alters: true, forwards: log.forwards() })
+    const open = history.writes.filter((each) => !isFinal(each))
+    const stuck = findStuck(history.writes, own, watched)
+    const findings = [
+      ...[...checked.findings.filter(({ kind }) => kind !== 'unsettled'), ...stuck.map(toUnsettled)].map(
+        (finding): Finding => ({
+          ...finding,
+          story: tellNeighbours(finding.of, history.writes, own, watched) || finding.story || '',
+        }),
+      ),
+      ...twins.flatMap((each) => each.findings),
+      ...ledger,
+    ]
+    const kept = `0 the service ${replaces ? 'replaces a mark' : 'keeps every mark'}`
+    const story = [kept, ...times.story, ...instances.story].sort(
+      (one, other) => parseInt(one) - parseInt(other),
+    )
+    return {
+      ...{
+        name: 'changing times',
+        seed,
+        ...noKills,
+        startMs: 0,
+        settledMs,
+        findings: withStory(findings, story),
+      },
+      broken: behind.counts().resetBefore + behind.counts().resetAfter + behind.counts().truncate,
+      ...{ storms: storms.count(), storeCrashes: 0, pauses: 0, damages: 0, changes: 0, stages: undefined },
+      clockSteps: story.length,
+      records: history.writes.length + twins.reduce((sum, each) => sum + each.count(), 0),
+      ...{ replays: history.replays, overtaken: open.length - stuck.length, repeated: checked.repeated },
+    }
+  } finally {
+    for (const close of closing.reverse()) await close()
+  }
+}
+
+const noKills = { kills: 0, failpoints: 0, busy: 0, beforeReady: 0, recovering: 0, crashes: [] }
+
+/** The minimal body says neither: the service derives both from the code. */
+function withoutPresence(effect: EffectEntry, { writes }: History): EffectEntry {
+  const write = writes.find(({ write: { name } }) => name === nameIn(effect.comment))?.write
+  return write === undefined ? effect : { ...effect, present: write.present, absent: write.absent }
+}
+
+/** The token of a school, which names its owner. */
+function tokenOf(school: string): string {
+  const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+  return `${encode({ alg: 'none' })}.${encode({ iss: 'https://issuer', client_id: school })}.${encode({})}`
+}
+
+/** Adapters of one store. */
+interface TimedInstances {
+  readonly ports: readonly number[]
+  /** Of the first one. */
+  readonly url: string
+  readonly story: readonly string[]
+  /** Ends the steps of clocks and the restarts; clocks show the true time. */
+  stopFaults(): Promise<void>
+  close(): Promise<void>
+}
+
+async function startInstances(
+  random: Random,
+  tick: () => number,
+  urls: {
+    readonly v3: string
+    readonly v2: string
+    readonly journalUrl: string
+    readonly logFile: string | undefined
+  },
+): Promise<TimedInstances> {
+  const offsets = Array.from({ length: 1 + random.below(3) }, () => 0)
+  const writeMode = random.chance(0.8) ? 'single' : 'batch'
+  const bodyProfile = random.chance(0.85) ? 'full' : 'minimal'
+  const [areStepped, areRestarted] = [random.chance(0.5), random.chance(0.4)]
+  const start = async (index: number, port: number): Promise<{ app: App; port: number }> => {
+    const config = parseConfig({
+      listen: { port },
+      upstreams: {
+        v3: { baseUrl: urls.v3, timeouts },
+        v2: { baseUrl: urls.v2, timeouts },
+      },
+      journal: { url: urls.journalUrl, leaseMs: 2_000 },
+      partners: [
+        {
+          ...{ id: PARTNER, match: { any: true }, clients: 'open', stage: 'canary' },
+          canary: { percent: 0, header: schoolHeader, always: [SCHOOLS[1]] },
+          v3: { budgetMs: 4_000, readBackAfterMs: [5, 15, 40], writeMode, bodyProfile },
+        },
+      ],
+    })
+    const { logFile } = urls
+    const events = createEvents(
+      logFile === undefined
+        ? createLogger('silent')
+        : createLogger('info', { write: (line) => appendFileSync(logFile, `${index} ${line}`) }),
+    )
+    const nowMs = (): number => Date.now() + (offsets[index] ?? 0)
+    const app = createApp(config, { events, compareNice: 0, nowMs })
+    return { app, port: (await app.listen()).port }
+  }
+  const apps = await Promise.all(offsets.map((_, index) => start(index, 0)))
+  const ports = apps.map(({ port }) => port)
+  const story = [`0 ${offsets.length} adapters, ${writeMode} writes, ${bodyProfile} bodies`]
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const isOver = (): boolean => signal.aborted
+  const wait = (maxMs: number): Promise<void> =>
+    delay(100 + random.below(maxMs), undefined, { signal }).catch(() => undefined)
+  const disturb = async (): Promise<void> => {
+    while (!isOver() && (areStepped || areRestarted)) {
+      await wait(500)
+      if (isOver()) return
+      const index = random.below(offsets.length)
+      if (areStepped && (!areRestarted || random.chance(0.6))) {
+        offsets[index] = (offsets[index] ?? 0) === 0 ? random.pick([HOUR_MS, -HOUR_MS, 2_000, -2_000]) : 0
+        story.push(`${tick()} adapter ${index} ${offsets[index] / 1_000} s ahead`)
+      } else {
+        await apps[index]?.app.close()
+        apps[index] = await start(index, ports[index] ?? 0)
+        story.push(`${tick()} adapter ${index} started again`)
+      }
+    }
+  }
+  const disturbing = disturb()
+  return {
+    ports,
+    url: `http://127.0.0.1:${ports[0] ?? 0}`,
+    story,
+    stopFaults: async () => {
+      stopping.abort()
+      await disturbing
+      offsets.fill(0)
+    },
+    close: async () => {
+      stopping.abort()
+      await disturbing
+      await Promise.all(apps.map(({ app }) => app.close()))
+    },
+  }
+}
+
+const timeouts = { connectMs: 1_000, headersMs: 1_500, bodyMs: 1_500 }
+
+/** Has the clients ask until no mark is stuck: with a sound service that must not take long. */
+async function settle(load: Load, isStuck: () => Promise<boolean>): Promise<void> {
+  const untilMs = performance.now() + SETTLE_MS
+  await load.stop()
+  do {
+    await load.sendOpen()
+    await delay(50)
+  } while (performance.now() < untilMs && (await isStuck()))
+}
+
+async function untilBalanced(url: string): Promise<readonly Finding[]> {
+  const untilMs = performance.now() + SETTLE_MS
+  for (;;) {
+    const ledger = checkLedger(await (await fetch(`${url}/metrics`)).text())
+    if (ledger.length === 0 || performance.now() > untilMs) return ledger
+    await delay(100)
+  }
+}
+
+/** A client that asks again and again is told of once. */
+function shorten(story: string): string {
+  return story.replaceAll(
+    /((?:\d+ (?:sent|answered \w+); ){4})(?:\d+ (?:sent|answered \w+); ){8,}/g,
+    (_whole, first: string) => `${first}… `,
+  )
+}
+
+/** The first finding tells what happened to the service as well. */
+function withStory(findings: readonly Finding[], story: readonly string[]): readonly Finding[] {
+  return findings.map((finding, index) => {
+    const own = shorten(finding.story ?? '')
+    return { ...finding, story: index > 0 ? own : `${own}\n    ${story.join('\n    ')}` }
+  })
+}

@@ -1,0 +1,100 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+import type { Random } from '../../../src/sandbox/random.ts'
+
+/** How a service dates marks. */
+interface Dating {
+  /** Whose time a mark gets: its client's, or the service's own. Marks of V2 always have the service's own. */
+  readonly clock: 'client' | 'server'
+  /** How far the service's own clock is ahead. */
+  readonly offsetMs: number
+  /** What is added to the times of clients: its zone. */
+  readonly zoneMs: number
+  readonly times: 'keep' | 'seconds' | 'roundSeconds' | 'sqlDatetime' | 'minutes' | 'roundMinutes'
+}
+
+/** A service whose clock, zone, precision and rounding change, until it is stopped; then it stays as it is. */
+export interface ServiceTimes {
+  /** What happened, each with its place in the sequence of the run. */
+  readonly story: readonly string[]
+  /** Dates the marks in a request to V3 in the zone of the service. */
+  readonly rewrite: (request: Buffer) => Buffer
+  stop(): Promise<void>
+}
+
+const HOUR_MS = 3_600_000
+const MIN_GAP_MS = 60
+const MAX_GAP_MS = 400
+
+const recordedOn = /("RecordedOn":")(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)/g
+
+const changes: readonly ((now: Dating, random: Random) => Partial<Dating>)[] = [
+  // Its clock is set, most often right.
+  ({ offsetMs }, random) => ({
+    offsetMs:
+      offsetMs !== 0 && random.chance(0.7)
+        ? 0
+        : random.pick([2 * HOUR_MS, -2 * HOUR_MS, 3_000, -3_000, 90_000]),
+  }),
+  // Local times go back by an hour, or forward.
+  ({ offsetMs, zoneMs }) =>
+    zoneMs === 0
+      ? { zoneMs: HOUR_MS, offsetMs: offsetMs + HOUR_MS }
+      : { zoneMs: 0, offsetMs: offsetMs - HOUR_MS },
+  (_now, random) => ({
+    times: random.pick(['keep', 'seconds', 'roundSeconds', 'sqlDatetime', 'minutes', 'roundMinutes']),
+  }),
+  ({ clock }) => ({ clock: clock === 'server' ? 'client' : 'server' }),
+]
+
+/** Starts to change the sandbox at `url`. */
+export async function startServiceTimes(
+  url: string,
+  random: Random,
+  tick: () => number,
+): Promise<ServiceTimes> {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const isOver = (): boolean => signal.aborted
+  const story: string[] = []
+  let now: Dating = { clock: 'client', offsetMs: 0, zoneMs: 0, times: 'keep' }
+  const change = async (): Promise<void> => {
+    now = { ...now, ...random.pick([...changes] as [(typeof changes)[number]])(now, random) }
+    const { clock, offsetMs, times } = now
+    const reply = await fetch(`${url}/_sandbox/values`, {
+      method: 'PUT',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ clock, offsetMs, times }),
+    })
+    if (!reply.ok) throw new Error(`the sandbox takes no such values: ${await reply.text()}`)
+    await reply.body?.cancel()
+    story.push(
+      `${tick()} ${now.clock} clock ${now.offsetMs / 1_000} s, zone ${now.zoneMs / HOUR_MS} h, ${now.times}`,
+    )
+  }
+  for (let count = random.below(4); count > 0; count -= 1) await change()
+  const run = async (): Promise<void> => {
+    while (!isOver()) {
+      const gapMs = MIN_GAP_MS + random.below(MAX_GAP_MS)
+      await delay(gapMs, undefined, { signal }).catch(() => undefined)
+      if (!isOver()) await change()
+    }
+  }
+  const running = run()
+  return {
+    story,
+    rewrite: (request) => {
+      if (now.zoneMs === 0) return request
+      const text = request.toString('latin1')
+      const dated = text.replace(
+        recordedOn,
+        (_whole, name: string, time: string) => name + new Date(Date.parse(time) + now.zoneMs).toISOString(),
+      )
+      return Buffer.from(dated, 'latin1')
+    },
+    stop: async () => {
+      stopping.abort()
+      await running
+    },
+  }
+}

@@ -1,0 +1,112 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
+import type { Random } from '../../../src/sandbox/random.ts'
+import type { Finding } from '../check/check-history.ts'
+import type { LoadClient, SentBatch } from '../load/client.ts'
+import { composeBatch } from '../load/load.ts'
+import type { Write } from '../load/write.ts'
+
+/** A client that writes the same few contents to one learner and session, one mark after another. */
+export interface Twins {
+  /** Lets it finish the mark that it is at. */
+  stop(): Promise<void>
+  /** Marks so far. */
+  count(): number
+  readonly findings: readonly Finding[]
+}
+
+export interface TwinOptions {
+  readonly seed: number
+  /** Numbers of its batches begin here. */
+  readonly from: number
+  readonly random: Random
+  readonly tick: () => number
+  /** Clients of the schools, which it takes as it likes. */
+  readonly schools: readonly [School, ...School[]]
+  readonly write: Omit<Write, 'name' | 'comment'>
+  /** The service keeps one mark. One that keeps several shows the one with the latest time, whenever it was recorded. */
+  readonly replaces: boolean
+  readonly effects: () => Promise<readonly EffectEntry[]>
+  /** A mark must be final so long after `stop`. */
+  readonly settleMs: number
+}
+
+/** A client with the school that it writes for. */
+export interface School {
+  readonly client: LoadClient
+  readonly name: string
+  readonly token: string
+  readonly face: 'V2' | 'V3'
+}
+
+const comments = ['the one', 'the other'] as const
+
+/**
+ * Starts such a client. Equal contents cannot be told apart by their effects, so each mark is checked when it is final: its content stands
+ * on the service, and V3 was given it once at the most.
+ */
+export function startTwins(options: TwinOptions): Twins {
+  const { random, tick, schools, write, effects } = options
+  const findings: Finding[] = []
+  const steps: string[] = []
+  let deadlineMs = Infinity
+  let stopped = false
+  let count = 0
+  const own = async (): Promise<readonly EffectEntry[]> =>
+    (await effects()).filter(({ learner, event }) => learner === write.learner && event === write.event)
+  const find = (kind: Finding['kind'], of: string, because: string): void => {
+    findings.push({ kind, of, because, story: steps.slice(-8).join('; ') })
+  }
+  const writeOne = async (): Promise<void> => {
+    const comment = random.pick(comments)
+    const { client, name: school, token, face } = random.pick(schools)
+    const number = options.from + count
+    const name = `twin ${number}`
+    const before = (await own()).length
+    const batch: SentBatch = composeBatch(
+      { seed: options.seed, number, token, school },
+      [{ ...write, name, comment }],
+      tick(),
+    )
+    count += 1
+    const isFinished = (): boolean => batch.finished !== undefined
+    while (!isFinished() && performance.now() < deadlineMs) {
+      await client.deliver(batch, 1)
+      if (!isFinished()) await delay(random.below(80))
+    }
+    const after = await own()
+    const given = after.slice(before)
+    const told = batch.writes[0]?.answers.map(({ at, answer }) => `${at} ${answer.kind}`) ?? []
+    steps.push(
+      `${name} "${comment}" of ${school}: sent ${few(batch.sends)}, told ${few(told)}, effects ${given.map(({ seq, face: on, comment: text }) => `${seq} of ${on} "${text ?? ''}"`).join(' ')}`,
+    )
+    const last = batch.writes[0]?.answers.at(-1)?.answer.kind
+    if (!isFinished()) find('unsettled', name, `told ${last ?? 'nothing'} at last`)
+    else if (last !== 'created') find('falseAnswer', name, `told ${last ?? ''}, and nothing newer was sent`)
+    else if (options.replaces && after.at(-1)?.comment !== comment)
+      find('lost', name, 'told created, and another mark stands')
+    if (given.some((effect) => effect.comment !== comment))
+      find('order', name, 'an older mark was recorded meanwhile')
+    else if (given.filter((effect) => effect.face === 'V3').length > 1 || (face === 'V3' && given.length > 1))
+      find('doubled', name, `recorded ${given.length} times`)
+  }
+  const run = async (): Promise<void> => {
+    while (!stopped) await writeOne()
+  }
+  const running = run()
+  return {
+    findings,
+    count: () => count,
+    stop: async () => {
+      stopped = true
+      deadlineMs = performance.now() + options.settleMs
+      await running
+    },
+  }
+}
+
+/** The first and the last. */
+function few(list: readonly unknown[]): string {
+  return (list.length <= 6 ? list : [...list.slice(0, 4), '…', list.at(-1)]).join(' ')
+}
