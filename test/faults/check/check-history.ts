@@ -65,7 +65,7 @@ export function checkHistory(
 ): Checked {
   const effectsOf = groupByName(effects)
   const { writes } = history
-  const rivals = createRivals(writes, effectsOf)
+  const rivals = createRivals(writes, effectsOf, forwards)
   const order = checkOrder(writes, effectsOf, forwards)
   const findings = [
     ...writes.flatMap((own) => {

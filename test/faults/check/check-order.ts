@@ -72,14 +72,18 @@ export interface Rivals {
 export function createRivals(
   writes: readonly WriteHistory[],
   effectsOf: ReadonlyMap<string, readonly EffectEntry[]>,
+  forwards?: ReadonlyMap<string, readonly Forward[]>,
 ): Rivals {
   const recorded = writes.filter(({ write }) => effectsOf.has(write.name))
   const byKey = Map.groupBy(recorded, keyOf)
   const someOther = (own: WriteHistory, holds: (other: WriteHistory) => boolean): boolean =>
     byKey.get(keyOf(own))?.some((other) => other !== own && holds(other)) === true
+  // V2 takes a batch that is sent again for a new one, wherever its client had put it before.
+  const wasRelayedSince = (other: WriteHistory, { sentAt }: WriteHistory): boolean =>
+    forwards?.get(other.write.name)?.some(({ face, at }) => face === 'V2' && at > sentAt) === true
   return {
     wasMarked: (own) => someOther(own, () => true),
-    wasOvertaken: (own) => someOther(own, (other) => !isBefore(other, own)),
+    wasOvertaken: (own) => someOther(own, (other) => !isBefore(other, own) || wasRelayedSince(other, own)),
   }
 }
 

@@ -75,3 +75,13 @@ test('a write that its client had to give up needs no final answer, and must not
   const recorded = effects(['a', 'V2'], ['a', 'V3'])
   expect(kindsOf([abandoned], recorded, { a: [relayed(2, 1), posted(5)] })).toEqual(['doubled a'])
 })
+
+const retried = write('retried', [1, 4], [[3, noOutcome], [9, created('retried')]]) // prettier-ignore
+const gone = write('gone', [5], [[10, { kind: 'superseded' }]])
+
+test.each<[string, Forward[], string[]]>([
+  ['after that one was sent', [relayed(8, 4)], []],
+  ['before that one was sent', [relayed(2, 1)], ['falseAnswer gone']],
+])('a write that gave way to an older one, which V2 was sent again %s', (_name, forwards, kinds) => {
+  expect(kindsOf([retried, gone], effects(['retried', 'V2']), { retried: forwards, gone: [] })).toEqual(kinds)
+})

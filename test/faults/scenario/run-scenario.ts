@@ -172,7 +172,7 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
       storms: storms.count(),
       storeCrashes: crashes?.count() ?? 0,
       pauses: pauses?.count() ?? 0,
-      clockSteps: clockSteps.count(),
+      clockSteps: clockSteps.count() + (times?.story.length ?? 0),
       damages: instances.damage?.count() ?? 0,
       records: history.writes.length,
       replays: history.replays,
