@@ -28,7 +28,7 @@ export function createEventCounting({ counter, histogram }: Instruments): (event
   const refusals = counter('requests_refused_total', 'Requests that were refused as a whole.', ['code'])
   const slow = counter('slow_clients_total', 'Clients that were disconnected for being too slow.', ['phase'], { phase: ['headers', 'upload', 'reply'] }) // prettier-ignore
   const denials = counter('credentials_denied_total', 'Writes whose credentials V3 denied.', ['partner'])
-  const ownDenials = counter('own_credentials_denied_total', 'Calls that V3 denied for the key or the client that the configuration has.', ['partner', 'what']) // prettier-ignore
+  const ownDenials = counter('own_credentials_denied_total', 'Calls that V3 denied for the key or the client that the configuration has.', ['partner', 'what'], { what: ['subscriptionKey', 'token'] }) // prettier-ignore
   const failures = counter('pass_through_failures_total', 'Passed-through requests without a complete reply.', ['reason'], { reason: ['unreachable', 'brokenReply'] }) // prettier-ignore
   const relayFailures = counter('relay_failures_total', 'Requests to V2 without a complete reply.', ['reason'], { reason: ['unreachable', 'lost', 'brokenReply'] }) // prettier-ignore
   const stageChanges = counter('stage_changes_total', 'Changes of stages that took effect here.', ['partner', 'stage'], { stage: ['legacy', 'shadow', 'canary', 'v3', 'complete'] }) // prettier-ignore

@@ -108,7 +108,7 @@ export function decideReadBack(
   marks: readonly FlatReply[],
   facts: ReadBackFacts,
 ): ReadBack {
-  const mark = findStanding(marks, facts)
+  const mark = findStanding(posted, marks, facts)
   const { newer, byV2 } = facts
   const standing: Standing =
     mark === undefined
@@ -138,18 +138,28 @@ function fits({ content, identity, time, newer, byV2 }: Rule, standing: Standing
 }
 
 /**
- * The current mark of several: one that the journal does not know as an older one, the newest of these, and of equally old ones the
- * last. A default mark of the system has neither author nor time, and counts as none.
+ * The current mark of several, of a service that keeps them all: the posted one where it may be among them, else the newest by the times
+ * of the service, of equally old ones the last. A default mark of the system has neither author nor time, and counts as none.
  */
-function findStanding(marks: readonly FlatReply[], facts: ReadBackFacts): FlatReply | undefined {
+function findStanding(
+  posted: V3Record,
+  marks: readonly FlatReply[],
+  facts: ReadBackFacts,
+): FlatReply | undefined {
   const made = marks.filter(({ RecordedBy, RecordedOn }) => RecordedBy !== null || RecordedOn !== null)
-  const unknown = made.filter((mark) => identify(mark, facts) !== 'confirmed')
+  const mayBePosted = (mark: FlatReply): boolean =>
+    identify(mark, facts) !== 'confirmed' &&
+    compareContent(posted, mark, facts.profile) === 'same' &&
+    compareTime(posted, mark, facts) !== 'longBefore'
+  return newestOf(made.filter(mayBePosted)) ?? newestOf(made)
+}
+
+function newestOf(marks: readonly FlatReply[]): FlatReply | undefined {
   const orderOf = ({ RecordedOn }: FlatReply): number => {
     const ms = parseTime(RecordedOn)
     return Number.isNaN(ms) ? -Infinity : ms
   }
-  const candidates = unknown.length > 0 ? unknown : made
-  return candidates.reduce<FlatReply | undefined>(
+  return marks.reduce<FlatReply | undefined>(
     (newest, mark) => (newest !== undefined && orderOf(mark) < orderOf(newest) ? newest : mark),
     undefined,
   )

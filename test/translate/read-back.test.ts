@@ -142,9 +142,11 @@ describe('the mark that stands', () => {
   const another = { ...row, ...otherCode, ExternalID: guid(78) }
 
   it.each<[string, readonly object[], Partial<ReadBackFacts>, string]>([
-    ['is the newest', [row, { ...another, ...daysBefore }], {}, 'applied'],
-    ['is the newest in any order', [{ ...another, ...minuteAfter }, row], {}, 'overwritten'],
-    ['is one that the journal does not know, whatever the times say', [{ ...row, ...minuteAfter }, { ...another, ...minuteBefore }], known(minuteAfter), 'absent'],
+    ['is the newest', [{ ...another, ...minuteAfter }, { ...another, ...daysBefore }], {}, 'overwritten'],
+    ['is the newest in any order', [{ ...another, ...daysBefore }, { ...another, ...minuteAfter }], {}, 'overwritten'],
+    ['is the posted one below one that the journal knows, whatever the times say', [{ ...another, ...minuteAfter }, { ...row, ...minuteBefore }], { confirmedAt: (id) => (id === another.ExternalID ? [Date.parse(minuteAfter.RecordedOn)] : []) }, 'applied'],
+    ['is the posted one below one that only V2 knows', [{ ...another, ...minuteAfter }, { ...row, ...minuteBefore }], {}, 'applied'],
+    ['is not one of days before that equals the posted one', [{ ...another, ...minuteBefore }, { ...row, ...daysBefore }], {}, 'absent'],
     ['is known where all of them are', [{ ...row, ...otherCode, ...minuteAfter }], known(minuteAfter), 'absent'],
     ['is about the learner', [{ ...row, Attendee: { ExternalID: guid(2) } }], {}, 'absent'],
     ['has a code', [{ ...row, AttendanceCode: null }], {}, 'absent'],

@@ -1,6 +1,6 @@
 import { breakModules } from '../break-module.ts'
 
-// Dates the first 30 batches an hour ahead, as a clock does that is set back after them, and does not know which marks it confirmed.
+// Dates the first 30 batches an hour ahead, as a clock does that is set back after them, and asks the journal for no mark.
 
 const TURN = '(globalThis.datedBatches = (globalThis.datedBatches ?? 0) + 1)'
 
@@ -11,8 +11,8 @@ breakModules([
     to: `receivedMs += ${TURN} <= 30 ? 3_600_000 : 0; if (fromMs === receivedMs)`,
   },
   {
-    module: 'writes/echo-learning.js',
-    from: 'marks.has(externalId, recordedOn)',
-    to: 'false',
+    module: 'writes/read-back.js',
+    from: 'await parts.known(record, position).catch(unlessOpen)',
+    to: "{ confirmedAt: () => [], newer: 'none' }",
   },
 ])
