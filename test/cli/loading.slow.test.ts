@@ -36,6 +36,7 @@ test.each([['--version'], ['--help'], ...commands.map((name) => [name, '--help']
     expect(own.filter((name) => !name.startsWith('cli/commands/')).sort()).toEqual([
       'cli/main',
       'cli/program',
+      'cli/text-table',
       'cli/version',
       'errors',
     ])

@@ -160,7 +160,6 @@ describe('a write at shadow', () => {
         }),
       ],
       ['tooLarge', replyWith(200, 'x'.repeat(9_000_000), { 'Content-Type': 'multipart/mixed; boundary=a' })],
-      ['refused', replyWith(503, 'secret-learner')],
       [
         'form',
         (_seen, response) =>
@@ -181,6 +180,27 @@ describe('a write at shadow', () => {
       })
       expect(adapter.log.join()).not.toContain('secret-learner')
     }
+  })
+
+  it('is skipped where V2 refuses it, and not offered for a client that V2 has never accepted', async () => {
+    let isUp = false
+    const v2 = await startUpstream((seen, response) =>
+      replyWith(isUp ? 200 : 503, 'secret-learner', { 'Content-Type': 'text/plain' })(seen, response),
+    )
+    const { adapter, settled } = await startCompared(v2.url, v2.url, quick)
+    for (const [index, next] of [true, false, false].entries()) {
+      await postBatch(adapter, batchOf([flatRecord(index)]))
+      isUp = next
+    }
+    expect(await settled(4)).toEqual({
+      'offered reply': 2,
+      'offered visible': 2,
+      'skipped reply form': 1,
+      'skipped visible form': 1,
+      'skipped reply refused': 1,
+      'skipped visible refused': 1,
+    })
+    expect(adapter.log.join()).not.toContain('secret-learner')
   })
 })
 

@@ -120,7 +120,8 @@ describe('a call whose turn does not come in time', () => {
       const client = await RawClient.open(adapter.port)
       client.send(requestText(`GET ${path}`))
       await expect.poll(() => adapter.log.length >= 2).toBe(true)
-      client.socket.destroy()
+      // Without a reset it may still read its reply.
+      client.socket.resetAndDestroy()
     }
     await expect
       .poll(() => adapter.events().slice(2))

@@ -41,7 +41,7 @@ function fatesOf(adapter: Adapter, count: number): Promise<Record<string, number
         return fate === undefined ? [] : [[fate, value] as const]
       })
       if (found.reduce((sum, [, value]) => sum + value, 0) < count) throw new Error(JSON.stringify(found))
-      return Object.fromEntries(found)
+      return Object.fromEntries(found.filter(([, value]) => value > 0))
     },
     { timeout: 60_000, interval: 20 },
   )

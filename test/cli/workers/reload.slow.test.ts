@@ -225,7 +225,8 @@ test('with --watch a file that was replaced is taken without a signal, and so is
   const match = { subscriptionKeySha256: sha256(keyOf(2)) }
   await served.write(2, { partners: [{ id: 'a', match, v3: { subscriptionKey: { file: secret } } }] })
   await served.cli.logged({ msg: 'config reloaded', revision: 2 })
-  expect(await served.statusesWith(2)).toEqual([401, 401, 401, 401])
+  // The key that V3 refuses is the configuration's.
+  expect(await served.statusesWith(2)).toEqual([502, 502, 502, 502])
   await writeFile(secret, 'other\n')
   expect(await served.cli.logged({ msg: 'config reloaded', revision: 3 })).toMatchObject({ changed: ['a'] })
   expect(await served.statusesWith(2)).toEqual([200, 200, 200, 200])

@@ -153,6 +153,7 @@ export function disguiseReads(): (exchange: Exchange) => Promise<HttpAnswer> {
   return async ({ method, path, forward }) => {
     const reply = await forward()
     if (method !== 'GET' || !path.includes('/AttendanceRecords')) return reply
-    return { ...reply, body: reply.body.replaceAll('"Comment":"', '"Comment":"not this one: ') }
+    const body = reply.body.replaceAll('"Comment":"', '"Comment":"not this one: ')
+    return { ...reply, body: body.replaceAll('"RecordedOn":"20', '"RecordedOn":"19') }
   }
 }
