@@ -8,11 +8,23 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 export function createLogger(level: string, destination?: DestinationStream, worker?: number): Logger {
   const base = { name: 'markbridge', ...(worker === undefined ? {} : { worker }) }
   const options = { level, base, timestamp: createTimestamp() }
-  return pino(options, destination ?? (standardError ??= pino.destination(buffered)))
+  return pino(options, destination ?? (standardError ??= openStandardError()))
 }
 
 /** Lines are written in blocks, at the latest after 250 ms and at exit: one write per batch took a fifteenth of the hot path. */
 const buffered = { dest: 2, sync: false, minLength: 12_288, periodicFlush: 250 }
+/**
+ * Writes what is left while the process may still wait for it: a closed pipe is noticed then. At exit pino would try to write to it for
+ * ever.
+ */
+function openStandardError(): DestinationStream {
+  const stream = pino.destination(buffered)
+  process.once('beforeExit', () => {
+    stream.flush()
+  })
+  return stream
+}
+
 /** One for the process, whose lines stay in order: each has a timer of its own, which an adapter that closes would leave behind. */
 let standardError: DestinationStream | undefined
 
