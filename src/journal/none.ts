@@ -20,6 +20,11 @@ interface Entry extends RecordRef {
   readonly after: readonly RecordRef[] | undefined
 }
 
+/** The mark that a record was confirmed with. */
+interface KnownMark extends RecordRef {
+  readonly mark: ConfirmedMark
+}
+
 /** The data of a batch in memory while one of its records is open; a settled record's entry is undefined. */
 interface OpenBatch {
   readonly partner: string
@@ -27,10 +32,8 @@ interface OpenBatch {
   open: number
 }
 
-/** Keys whose last marks are remembered, at least; twice as many at most. */
+/** Keys whose latest mark is remembered, at least; twice as many at most. */
 const REMEMBERED_KEYS = 20_000
-/** Marks of one key. */
-const REMEMBERED_MARKS = 8
 
 /** The lease of a journal without other instances: it always holds. */
 const LEASE = 1
@@ -48,17 +51,15 @@ export function createNoJournal(): Journal {
   /** The newest open record of each key. */
   const newest = new Map<string, Entry>()
   const totals = new Map<string, Record<RecordState, number>>()
-  /** The last marks of each key; `before` has those of keys that were not confirmed since `marks` was full. */
-  let marks = new Map<string, readonly (ConfirmedMark & RecordRef)[]>()
+  /** The latest mark of each key; `before` has those of keys that were not confirmed since `marks` was full. */
+  let marks = new Map<string, KnownMark>()
   let before: typeof marks = new Map()
-  const marksOf = (key: string): readonly (ConfirmedMark & RecordRef)[] =>
-    marks.get(key) ?? before.get(key) ?? []
-  const remember = (key: string, mark: ConfirmedMark & RecordRef): void => {
+  const remember = (key: string, mark: KnownMark): void => {
     if (marks.size >= REMEMBERED_KEYS && !marks.has(key)) {
       before = marks
       marks = new Map()
     }
-    marks.set(key, [...marksOf(key).slice(1 - REMEMBERED_MARKS), mark])
+    marks.set(key, mark)
   }
 
   const totalsOf = (partner: string): Record<RecordState, number> => {
@@ -120,7 +121,7 @@ export function createNoJournal(): Journal {
       counts.open -= 1
       counts[state] += 1
       release(entry)
-      if (state === 'confirmed' && mark !== undefined) remember(entry.key, { ...mark, batch, position })
+      if (state === 'confirmed' && mark !== undefined) remember(entry.key, { mark, batch, position })
     }
     if (kept.open === 0) open.delete(batch)
     return Promise.resolve()
@@ -146,16 +147,15 @@ export function createNoJournal(): Journal {
     load: () => Promise.resolve(undefined),
     knownMarks: (record) => {
       const entry = entryOf(record)
-      const known = entry === undefined ? [] : marksOf(entry.key)
-      const isNewer = (one: RecordRef): boolean =>
-        one.batch > record.batch || (one.batch === record.batch && one.position > record.position)
+      const known = entry === undefined ? undefined : (marks.get(entry.key) ?? before.get(entry.key))
+      const isNewer =
+        known !== undefined &&
+        (known.batch > record.batch || (known.batch === record.batch && known.position > record.position))
       const newer = entry?.newer === undefined ? 'none' : 'open'
       return Promise.resolve({
         confirmedAt: (externalId) =>
-          known
-            .filter((mark) => mark.externalId === externalId && !isNewer(mark))
-            .map(({ recordedMs }) => recordedMs),
-        newer: known.some(isNewer) ? 'confirmed' : newer,
+          known?.mark.externalId === externalId && !isNewer ? [known.mark.recordedMs] : [],
+        newer: isNewer ? 'confirmed' : newer,
       } satisfies KnownMarks)
     },
     olderOpen: (records) =>

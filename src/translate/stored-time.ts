@@ -34,5 +34,12 @@ export function precisionMsOf(storedMs: number): number {
 /** Milliseconds of an ISO 8601 text; one without an offset is in UTC. NaN for any other text. */
 export function parseTime(text: string | null | undefined): number {
   if (text === null || text === undefined) return Number.NaN
-  return Date.parse(/T.*(?:Z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text}Z`)
+  // Most marks of a batch have one time.
+  if (text === lastText) return lastMs
+  lastText = text
+  lastMs = Date.parse(/T.*(?:Z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text}Z`)
+  return lastMs
 }
+
+let lastText = ''
+let lastMs = Number.NaN
