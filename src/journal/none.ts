@@ -23,6 +23,8 @@ interface Entry extends RecordRef {
 /** The mark that a record was confirmed with. */
 interface KnownMark extends RecordRef {
   readonly mark: ConfirmedMark
+  /** The one before; the chain has three. */
+  older: KnownMark | undefined
 }
 
 /** The data of a batch in memory while one of its records is open; a settled record's entry is undefined. */
@@ -32,7 +34,7 @@ interface OpenBatch {
   open: number
 }
 
-/** Keys whose latest mark is remembered, at least; twice as many at most. */
+/** Keys whose latest marks are remembered, at least; twice as many at most. */
 const REMEMBERED_KEYS = 20_000
 
 /** The lease of a journal without other instances: it always holds. */
@@ -51,7 +53,7 @@ export function createNoJournal(): Journal {
   /** The newest open record of each key. */
   const newest = new Map<string, Entry>()
   const totals = new Map<string, Record<RecordState, number>>()
-  /** The latest mark of each key; `before` has those of keys that were not confirmed since `marks` was full. */
+  /** The latest marks of each key; `before` has those of keys that were not confirmed since `marks` was full. */
   let marks = new Map<string, KnownMark>()
   let before: typeof marks = new Map()
   const remember = (key: string, mark: KnownMark): void => {
@@ -59,6 +61,9 @@ export function createNoJournal(): Journal {
       before = marks
       marks = new Map()
     }
+    const older = marks.get(key) ?? before.get(key)
+    if (older?.older !== undefined) older.older.older = undefined
+    mark.older = older
     marks.set(key, mark)
   }
 
@@ -121,7 +126,8 @@ export function createNoJournal(): Journal {
       counts.open -= 1
       counts[state] += 1
       release(entry)
-      if (state === 'confirmed' && mark !== undefined) remember(entry.key, { mark, batch, position })
+      if (state === 'confirmed' && mark !== undefined)
+        remember(entry.key, { mark, batch, position, older: undefined })
     }
     if (kept.open === 0) open.delete(batch)
     return Promise.resolve()
@@ -147,15 +153,18 @@ export function createNoJournal(): Journal {
     load: () => Promise.resolve(undefined),
     knownMarks: (record) => {
       const entry = entryOf(record)
-      const known = entry === undefined ? undefined : (marks.get(entry.key) ?? before.get(entry.key))
-      const isNewer =
-        known !== undefined &&
-        (known.batch > record.batch || (known.batch === record.batch && known.position > record.position))
+      const known: KnownMark[] = []
+      let next = entry === undefined ? undefined : (marks.get(entry.key) ?? before.get(entry.key))
+      for (; next !== undefined; next = next.older) known.push(next)
+      const isNewer = (one: RecordRef): boolean =>
+        one.batch > record.batch || (one.batch === record.batch && one.position > record.position)
       const newer = entry?.newer === undefined ? 'none' : 'open'
       return Promise.resolve({
         confirmedAt: (externalId) =>
-          known?.mark.externalId === externalId && !isNewer ? [known.mark.recordedMs] : [],
-        newer: isNewer ? 'confirmed' : newer,
+          known
+            .filter((one) => one.mark.externalId === externalId && !isNewer(one))
+            .map(({ mark }) => mark.recordedMs),
+        newer: known.some(isNewer) ? 'confirmed' : newer,
       } satisfies KnownMarks)
     },
     olderOpen: (records) =>
