@@ -119,7 +119,13 @@ describe('a call whose turn does not come in time', () => {
     for (const path of [read, '/V3/LearnerPersonals']) {
       const client = await RawClient.open(adapter.port)
       client.send(requestText(`GET ${path}`))
-      await expect.poll(() => adapter.log.length >= 2).toBe(true)
+      await expect
+        .poll(async () =>
+          [...(await readSamples(adapter))].some(
+            ([name, value]) => name.startsWith('markbridge_queue_length') && value > 0,
+          ),
+        )
+        .toBe(true)
       // Without a reset it may still read its reply.
       client.socket.resetAndDestroy()
     }
