@@ -11,8 +11,8 @@ interface Question extends RecordRef {
 }
 
 /**
- * Records that were received longer before another one are told from it by their time: no zone lies further off. Without a bound in time
- * an index of all keys would be needed, which costs every write.
+ * How far back marks are searched. Older marks are distinguished by their time, since no zone lies further off. Without this bound the
+ * search would need an index of all keys, which costs every write.
  */
 const LOOK_BACK_MS = 30 * 3_600_000
 /** Databases bound their parameters. */
