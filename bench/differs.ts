@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 import * as z from 'zod'
 
-import { diffMarks } from '../src/compare/diff/index.ts'
+import { comparePair } from '../src/compare/diff/index.ts'
 
 /** Compares two lists of rows and counts the differences. */
 export type Differ = (v2: readonly unknown[], v3: readonly unknown[]) => number
@@ -20,7 +20,11 @@ const compareInWindows: Differ = (v2, v3) => {
   const added = v3.length - v2.length
   for (let from = 0; from < v2.length; from += WINDOW) {
     const others = v3.slice(from === 0 ? 0 : from + added, from + added + WINDOW)
-    for (const { comparison } of diffMarks(v2.slice(from, from + WINDOW), others)) {
+    for (const { comparison } of comparePair({
+      kind: 'marks',
+      v2: v2.slice(from, from + WINDOW),
+      v3: others,
+    })) {
       const { verdict, differences } = comparison
       found += verdict === 'same' ? 0 : Math.max(1, differences.length)
     }

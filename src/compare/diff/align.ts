@@ -1,18 +1,9 @@
-import { contentKey } from './content-key.ts'
-import { isMembers, type Members } from './values.ts'
+import { contentKey, isMembers, type Members } from './values.ts'
 
-/** Rows of one side with one key: one record, which occurs so many times. Almost always a single row. */
-interface KeyedRecord {
-  /** Of its first row. */
-  readonly at: number
-  readonly rows: readonly Members[]
-}
-
-/** One record of both sides, or of one side, with all its rows; `at` is its place among the rows of that side. */
+/** One record of both sides, or of one side, with all its rows; `at` is the place of the first row on that side, -1 where it has none. */
 export interface AlignedRecord {
   readonly v2: readonly Members[]
   readonly v3: readonly Members[]
-  /** -1: the side does not have it. */
   readonly v2At: number
   readonly v3At: number
 }
@@ -30,9 +21,15 @@ export interface Keys {
   /** The key of a row: rows of one side with the same key are one record. Undefined: it has none. */
   readonly keyOf: (row: Members) => string | undefined
   /** Another key, for rows whose key the other side does not have; undefined: there is none. */
-  readonly otherKeyOf?: (row: Members) => string | undefined
+  readonly otherKeyOf: (row: Members) => string | undefined
   /** Members in which two rows with the same other key differ at least. */
   readonly keyMembers: ReadonlySet<string>
+}
+
+/** Rows of one side with one key; almost always a single row. */
+interface KeyedRows {
+  readonly at: number
+  readonly rows: readonly Members[]
 }
 
 /**
@@ -44,40 +41,38 @@ export function alignRows(v2: readonly unknown[], v3: readonly unknown[], keys: 
   const v2Records = collect(v2, keys, v2Unknown)
   const v3Records = collect(v3, keys, v3Unknown)
   const records: AlignedRecord[] = []
-  const v2Rest: KeyedRecord[] = []
   for (const [key, record] of v2Records) {
     const other = v3Records.get(key)
-    if (other === undefined) v2Rest.push(record)
-    else records.push(toAligned(record, other))
+    if (other === undefined) continue
+    records.push(toAligned(record, other))
+    v2Records.delete(key)
+    v3Records.delete(key)
   }
-  if (records.length < v2Records.size || records.length < v3Records.size) {
-    const v3Rest = [...v3Records].filter(([key]) => !v2Records.has(key)).map(([, record]) => record)
-    records.push(...alignRest(v2Rest, v3Rest, keys))
+  if (v2Records.size + v3Records.size > 0) {
+    records.push(...alignRest([...v2Records.values()], [...v3Records.values()], keys))
     records.sort(byPlace)
   }
   return { records, v2Unknown, v3Unknown }
 }
 
-function collect(rows: readonly unknown[], { keyOf }: Keys, unknown: unknown[]): Map<string, KeyedRecord> {
-  const records = new Map<string, KeyedRecord>()
-  for (let at = 0; at < rows.length; at += 1) {
-    const row = rows[at]
+function collect(rows: readonly unknown[], { keyOf }: Keys, unknown: unknown[]): Map<string, KeyedRows> {
+  const records = new Map<string, { readonly at: number; readonly rows: Members[] }>()
+  for (const [at, row] of rows.entries()) {
     const key = isMembers(row) ? keyOf(row) : undefined
     if (key === undefined || !isMembers(row)) {
       unknown.push(row)
       continue
     }
     const first = records.get(key)
-    // Adds to the record in place: many rows with one key would else be copied as often.
     if (first === undefined) records.set(key, { at, rows: [row] })
-    else (first.rows as Members[]).push(row)
+    else first.rows.push(row)
   }
   return records
 }
 
-const nothing: KeyedRecord = { at: -1, rows: [] }
+const nothing: KeyedRows = { at: -1, rows: [] }
 
-const toAligned = (v2: KeyedRecord, v3: KeyedRecord): AlignedRecord => ({
+const toAligned = (v2: KeyedRows, v3: KeyedRows): AlignedRecord => ({
   v2: v2.rows,
   v3: v3.rows,
   v2At: v2.at,
@@ -92,16 +87,19 @@ function byPlace(one: AlignedRecord, other: AlignedRecord): number {
 
 /** Pairs by the other key, then gives what is left as records of one side. */
 function alignRest(
-  v2: readonly KeyedRecord[],
-  v3: readonly KeyedRecord[],
-  keys: Keys,
+  v2: readonly KeyedRows[],
+  v3: readonly KeyedRows[],
+  { otherKeyOf, keyMembers }: Keys,
 ): readonly AlignedRecord[] {
-  const v2Groups = groupByOtherKey(v2, keys)
-  const v3Groups = groupByOtherKey(v3, keys)
+  // The least one where its rows disagree: not that of the row which happens to be the first.
+  const groupsOf = (records: readonly KeyedRows[]): ReadonlyMap<string | undefined, readonly KeyedRows[]> =>
+    Map.groupBy(records, ({ rows }) => rows.flatMap((row) => otherKeyOf(row) ?? []).sort()[0])
+  const v3Groups = groupsOf(v3)
   const records: AlignedRecord[] = []
-  const paired = new Set<KeyedRecord>()
-  for (const [key, group] of v2Groups) {
-    for (const [one, other] of pairByContent(group, v3Groups.get(key) ?? [], keys.keyMembers)) {
+  const paired = new Set<KeyedRows>()
+  for (const [key, group] of groupsOf(v2)) {
+    if (key === undefined) continue
+    for (const [one, other] of pairEqualFirst(group, v3Groups.get(key) ?? [], keyMembers)) {
       records.push(toAligned(one, other))
       paired.add(one).add(other)
     }
@@ -111,73 +109,82 @@ function alignRest(
   return records
 }
 
-function groupByOtherKey(
-  records: readonly KeyedRecord[],
-  { otherKeyOf }: Keys,
-): ReadonlyMap<string, readonly KeyedRecord[]> {
-  const groups = new Map<string, KeyedRecord[]>()
-  for (const record of records) {
-    // The least one where its rows disagree: not that of the row which happens to be the first.
-    const [key] = record.rows.flatMap((row) => otherKeyOf?.(row) ?? []).sort()
-    if (key === undefined) continue
-    const group = groups.get(key)
-    if (group === undefined) groups.set(key, [record])
-    else group.push(record)
-  }
-  return groups
+/** The pairs of rows of one record that a service gives several times: equal rows belong together. */
+export function pairRows(
+  v2: readonly Members[],
+  v3: readonly Members[],
+): readonly (readonly [v2: Members | undefined, v3: Members | undefined])[] {
+  const keyed = (rows: readonly Members[]): readonly KeyedRows[] =>
+    rows.map((row, at) => ({ at, rows: [row] }))
+  return pairEqualFirst(keyed(v2), keyed(v3), new Set()).map(([one, other]) => [one.rows[0], other.rows[0]])
 }
 
-function pairByContent(
-  v2: readonly KeyedRecord[],
-  v3: readonly KeyedRecord[],
+/** Pairs records of equal content, then what is left in the order of its content; as many pairs as the shorter list has records. */
+function pairEqualFirst(
+  v2: readonly KeyedRows[],
+  v3: readonly KeyedRows[],
   without: ReadonlySet<string>,
-): readonly (readonly [KeyedRecord, KeyedRecord])[] {
-  const [one, other] = [v2[0], v3[0]]
-  if (one === undefined || other === undefined) return []
-  if (v2.length === 1 && v3.length === 1) return [[one, other]]
-  return pairEqualFirst(v2, v3, ({ rows }) => rows, without)
-}
-
-/** Pairs items of equal content, then what is left in the order of its content; as many pairs as the shorter list has items. */
-export function pairEqualFirst<Item>(
-  v2: readonly Item[],
-  v3: readonly Item[],
-  rowsOf: (item: Item) => readonly Members[],
-  without: ReadonlySet<string> = new Set(),
-): readonly (readonly [v2: Item, v3: Item])[] {
-  const keyed = (items: readonly Item[]): readonly Keyed<Item>[] =>
-    items.map((item) => toKeyed(item, rowsOf(item), without)).sort(byContent)
-  const pairs: (readonly [Item, Item])[] = []
-  const waiting = Map.groupBy(keyed(v3).toReversed(), ({ content }) => content)
-  const rest: Item[] = []
-  for (const { item, content } of keyed(v2)) {
+): readonly (readonly [v2: KeyedRows, v3: KeyedRows])[] {
+  const sorted = (records: readonly KeyedRows[]): readonly SortedRows[] =>
+    records.map((record) => toSorted(record, without)).sort(byContent)
+  const waiting = Map.groupBy(sorted(v3).toReversed(), ({ content }) => content)
+  const pairs: (readonly [KeyedRows, KeyedRows])[] = []
+  const rest: KeyedRows[] = []
+  for (const { record, content } of sorted(v2)) {
     const equal = waiting.get(content)?.pop()
-    if (equal === undefined) rest.push(item)
-    else pairs.push([item, equal.item])
+    if (equal === undefined) rest.push(record)
+    else pairs.push([record, equal.record])
   }
   const others = [...waiting.values()].flat().sort(byContent)
-  for (const [at, item] of rest.entries()) {
+  for (const [at, record] of rest.entries()) {
     const other = others[at]
-    if (other === undefined) break
-    pairs.push([item, other.item])
+    if (other !== undefined) pairs.push([record, other.record])
   }
   return pairs
 }
 
-interface Keyed<Item> {
-  readonly item: Item
+interface SortedRows {
+  readonly record: KeyedRows
   readonly content: string
-  /** Orders items of one content that differ in form. */
+  /** Orders records of one content that differ in form. */
   readonly exact: string
 }
 
-function toKeyed<Item>(item: Item, rows: readonly Members[], without: ReadonlySet<string>): Keyed<Item> {
-  const [content = ''] = rows.map((row) => contentKey(row, { without })).sort()
-  const exact = rows.map((row) => contentKey(row, { exact: true })).sort()
-  return { item, content, exact: exact.join() }
+function toSorted(record: KeyedRows, without: ReadonlySet<string>): SortedRows {
+  const [content = ''] = record.rows.map((row) => contentKey(row, { without })).sort()
+  const exact = record.rows.map((row) => contentKey(row, { exact: true })).sort()
+  return { record, content, exact: exact.join() }
 }
 
-function byContent<Item>(one: Keyed<Item>, other: Keyed<Item>): number {
+function byContent(one: SortedRows, other: SortedRows): number {
   if (one.content !== other.content) return one.content < other.content ? -1 : 1
   return one.exact < other.exact ? -1 : one.exact > other.exact ? 1 : 0
+}
+
+/**
+ * The fewest records that explain another order: one row that moved is one record, not all behind it. They are those outside of a longest
+ * sequence in which the places on V3 increase. O(n log n).
+ */
+export function movedRecords(records: readonly AlignedRecord[]): ReadonlySet<AlignedRecord> {
+  const pairs = records.filter(({ v2At, v3At }) => v2At !== -1 && v3At !== -1)
+  const placeOf = (at: number | undefined): number => pairs[at ?? -1]?.v3At ?? -1
+  // tails[n]: where the smallest end of an increasing sequence of n + 1 places stands.
+  const tails: number[] = []
+  const previous: number[] = []
+  for (const [at, { v3At }] of pairs.entries()) {
+    let [low, high] = [0, tails.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (placeOf(tails[middle]) < v3At) low = middle + 1
+      else high = middle
+    }
+    previous.push(tails[low - 1] ?? -1)
+    tails[low] = at
+  }
+  const moved = new Set(pairs)
+  for (let at = tails.at(-1) ?? -1; at !== -1; at = previous[at] ?? -1) {
+    const kept = pairs[at]
+    if (kept !== undefined) moved.delete(kept)
+  }
+  return moved
 }

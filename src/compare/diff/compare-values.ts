@@ -1,10 +1,29 @@
+import { attendanceV2Model } from '../../model/attendance-v2.ts'
+import { serviceModel } from '../../model/service-model.ts'
 import type { DifferenceKind } from '../verdict.ts'
 import { classesOf, countClass, elementClass, type TextForm } from './classes.ts'
-import { MAX_DEPTH } from './content-key.ts'
 import type { Findings } from './findings.ts'
-import { isControlName, OTHER_NAME, shownName } from './known-names.ts'
-import { pairElements } from './pair-elements.ts'
-import { isMembers, isSameGuid, isSameMoment, memberOf, type Members, momentOf } from './values.ts'
+import {
+  contentKey,
+  idOf,
+  isControlName,
+  isMembers,
+  isSameGuid,
+  isSameMoment,
+  MAX_DEPTH,
+  memberOf,
+  type Members,
+  momentOf,
+} from './values.ts'
+
+/** How the values of a member are compared and classed. */
+export interface ValueForm {
+  readonly text: TextForm
+  /** Classes of two different scalars, in place of their own. */
+  readonly classes?: readonly [v2: string | undefined, v3: string | undefined]
+}
+
+const anyForm: ValueForm = { text: 'any' }
 
 /** Compares two values of one member and says what it finds, by the built-in rules. */
 export function compareValues(
@@ -12,7 +31,7 @@ export function compareValues(
   v2: unknown,
   v3: unknown,
   findings: Findings,
-  form: TextForm = 'any',
+  form: ValueForm = anyForm,
   depth = 0,
 ): void {
   if (v2 === v3) return
@@ -22,9 +41,9 @@ export function compareValues(
   }
   const kind = kindOf(v2, v3)
   if (kind === undefined) findings.agree('missing-null', path)
-  else if (kind !== 'value') reportDifference(path, kind, v2, v3, findings, form)
+  else if (kind !== 'value') findings.differ(path, kind, classesOf(v2, v3, form.text), v2, v3)
   else if (Array.isArray(v2) && Array.isArray(v3)) compareLists(path, v2, v3, findings, depth)
-  else if (isMembers(v2) && isMembers(v3)) compareMembers(path, v2, v3, findings, depth)
+  else if (isMembers(v2) && isMembers(v3)) compareMembers(path, v2, v3, findings, undefined, depth)
   else compareScalars(path, v2, v3, findings, form)
 }
 
@@ -36,10 +55,15 @@ function kindOf(v2: unknown, v3: unknown): DifferenceKind | undefined {
   return typeof v2 === typeof v3 && Array.isArray(v2) === Array.isArray(v3) ? 'value' : 'type'
 }
 
-function compareScalars(path: string, v2: unknown, v3: unknown, findings: Findings, form: TextForm): void {
-  const rule = form === 'any' && typeof v2 === 'string' && typeof v3 === 'string' ? ruleOf(v2, v3) : undefined
-  if (rule === undefined) reportDifference(path, 'value', v2, v3, findings, form)
-  else findings.agree(rule, path)
+function compareScalars(path: string, v2: unknown, v3: unknown, findings: Findings, form: ValueForm): void {
+  const isAnyText = form.text === 'any' && typeof v2 === 'string' && typeof v3 === 'string'
+  const rule = isAnyText ? ruleOf(v2, v3) : undefined
+  if (rule !== undefined) {
+    findings.agree(rule, path)
+    return
+  }
+  const [v2Class, v3Class] = classesOf(v2, v3, form.text)
+  findings.differ(path, 'value', [form.classes?.[0] ?? v2Class, form.classes?.[1] ?? v3Class], v2, v3)
 }
 
 /** The built-in rule by which two different texts mean the same. */
@@ -50,21 +74,49 @@ function ruleOf(v2: string, v3: string): string | undefined {
   return from !== undefined && to !== undefined && isSameMoment(from, to) ? 'instant-form' : undefined
 }
 
-function reportDifference(
+/**
+ * Compares the members of two objects. `compareOwn` handles members with rules of their own; false: the member is compared as any other.
+ */
+export function compareMembers(
   path: string,
-  kind: DifferenceKind,
-  v2: unknown,
-  v3: unknown,
+  v2: Members,
+  v3: Members,
   findings: Findings,
-  form: TextForm,
+  compareOwn?: (name: string, v2: unknown, v3: unknown) => boolean,
+  depth = 0,
 ): void {
-  const [v2Class, v3Class] = classesOf(v2, v3, form)
-  findings.differ({ path, kind, v2Class, v3Class, v2, v3 })
+  for (const name of new Set([...Object.keys(v2), ...Object.keys(v3)])) {
+    if (isControlName(name)) continue
+    const [one, other] = [memberOf(v2, name), memberOf(v3, name)]
+    if (one === other || compareOwn?.(name, one, other) === true) continue
+    compareValues(pathTo(path, name), one, other, findings, anyForm, depth + 1)
+  }
+}
+
+/** The part of a path for a member that is not of the service's model: its name may hold personal data. */
+const OTHER_NAME = '(other)'
+
+const names: ReadonlySet<string> = new Set([
+  'ExternalID',
+  ...[serviceModel, attendanceV2Model].flatMap(({ schemas }) =>
+    schemas.flatMap(({ complexTypes, entityTypes }) =>
+      [...complexTypes, ...entityTypes].flatMap(({ properties, navigation }) =>
+        [...properties, ...navigation].map(({ name }) => name),
+      ),
+    ),
+  ),
+])
+
+/** Members below one that is not of the model add nothing to its path. */
+function pathTo(path: string, name: string): string {
+  const shown = names.has(name) ? name : OTHER_NAME
+  if (path === '') return shown
+  return path.endsWith(OTHER_NAME) ? path : `${path}/${shown}`
 }
 
 /**
- * Compares two lists. What one side lacks is `missing` or `extra`; an element that occurs another number of times is a `count`. Another
- * order is equivalent, since `$orderby` orders no list inside a record.
+ * Compares two lists, elements with one ExternalID side by side, those without one by their content. What one side lacks is `missing` or `extra`;
+ * an element that occurs another number of times is a `count`. Another order is equivalent, since `$orderby` orders no list inside a record.
  */
 function compareLists(
   path: string,
@@ -73,48 +125,49 @@ function compareLists(
   findings: Findings,
   depth: number,
 ): void {
-  const { pairs, v2Only, v3Only, isInOrder } = pairElements(v2, v3)
-  for (const pair of pairs) {
-    if (pair.v2Count !== pair.v3Count) reportCount(path, pair.v2Count, pair.v3Count, findings)
-    compareValues(path, pair.v2, pair.v3, findings, 'any', depth + 1)
+  const v3Elements = elementsOf(v3)
+  const v2Only: unknown[] = []
+  const compare = (one: unknown, other: unknown): void =>
+    compareValues(path, one, other, findings, anyForm, depth + 1)
+  let [last, isInOrder] = [-1, true]
+  for (const [key, own] of elementsOf(v2)) {
+    const other = v3Elements.get(key)
+    v3Elements.delete(key)
+    if (other === undefined) {
+      v2Only.push(...own.values)
+      continue
+    }
+    isInOrder &&= other.at > last
+    last = other.at
+    if (own.values.length !== other.values.length)
+      findings.differ(path, 'count', [countClass(own.values.length), countClass(other.values.length)])
+    compare(own.values[0], other.values[0])
   }
   if (!isInOrder) findings.agree('order-unasked', path)
-  for (const value of v2Only) {
-    const v2Class = elementClass(value)
-    findings.differ({ path, kind: 'missing', v2Class, v3Class: 'missing', v2: value, v3: undefined })
+  const v3Only = [...v3Elements.values()].flatMap(({ values }) => values)
+  // One element without an id on either side is one that changed.
+  if (v2Only.length === 1 && v3Only.length === 1 && ![...v2Only, ...v3Only].some(elementIdOf)) {
+    compare(v2Only[0], v3Only[0])
+    return
   }
-  for (const value of v3Only) {
-    const v3Class = elementClass(value)
-    findings.differ({ path, kind: 'extra', v2Class: 'missing', v3Class, v2: undefined, v3: value })
-  }
+  for (const value of v2Only) findings.differ(path, 'missing', [elementClass(value), 'missing'], value)
+  for (const value of v3Only)
+    findings.differ(path, 'extra', ['missing', elementClass(value)], undefined, value)
 }
 
-/** Says that one thing occurs another number of times. */
-export function reportCount(path: string, v2: number, v3: number, findings: Findings): void {
-  const [v2Class, v3Class] = [countClass(v2), countClass(v3)]
-  findings.differ({ path, kind: 'count', v2Class, v3Class, v2: undefined, v3: undefined })
-}
-
-/** Compares the members of two objects; `without`: names that are left out. */
-export function compareMembers(
-  path: string,
-  v2: Members,
-  v3: Members,
-  findings: Findings,
-  depth: number,
-  without?: (name: string) => boolean,
-): void {
-  const compare = (name: string): void => {
-    const target = pathTo(path, shownName(name))
-    compareValues(target, memberOf(v2, name), memberOf(v3, name), findings, 'any', depth + 1)
+/** The elements of a list by their keys, in the order of the first of each. */
+function elementsOf(
+  list: readonly unknown[],
+): Map<string, { readonly at: number; readonly values: unknown[] }> {
+  const elements = new Map<string, { readonly at: number; readonly values: unknown[] }>()
+  for (const [at, value] of list.entries()) {
+    const key = elementIdOf(value) ?? `content ${contentKey(value)}`
+    const same = elements.get(key)
+    if (same === undefined) elements.set(key, { at, values: [value] })
+    else same.values.push(value)
   }
-  const isCompared = (name: string): boolean => !isControlName(name) && without?.(name) !== true
-  for (const name of Object.keys(v2)) if (isCompared(name)) compare(name)
-  for (const name of Object.keys(v3)) if (!Object.hasOwn(v2, name) && isCompared(name)) compare(name)
+  return elements
 }
 
-/** Members below one that is not of the model add nothing to its path. */
-function pathTo(path: string, name: string): string {
-  if (path === '') return name
-  return path.endsWith(OTHER_NAME) ? path : `${path}/${name}`
-}
+const elementIdOf = (value: unknown): string | undefined =>
+  isMembers(value) ? idOf(memberOf(value, 'ExternalID')) : undefined

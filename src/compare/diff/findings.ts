@@ -1,56 +1,75 @@
-import type { Comparison, FieldDifference, FieldEquivalence } from '../verdict.ts'
-import type { OwnRules, ValueDifference } from './own-rules.ts'
+import type { Comparison, DifferenceKind, FieldDifference, FieldEquivalence } from '../verdict.ts'
+import type { OwnRules } from './own-rules.ts'
 
-/** A record with nothing to say of it; shared, so that equal records cost no memory. */
-export const SAME: Comparison = { verdict: 'same', differences: [], equivalences: [] }
-export const UNKNOWN: Comparison = { verdict: 'unknown', differences: [], equivalences: [] }
+/** A verdict without a field. */
+export function plainly(verdict: Comparison['verdict']): Comparison {
+  return { verdict, differences: [], equivalences: [] }
+}
 
 /** Different findings of one record; a service that sends more of them sends something else than records. */
 const MAX_FINDINGS = 200
 
-/** Collects what a comparison of one record finds; the same finding twice counts once. */
-export interface Findings {
-  differ(difference: ValueDifference): void
-  agree(rule: string, path: string): void
-  /** The record cannot be compared. */
-  giveUp(): void
-  result(): Comparison
-}
+/** What the comparison of one record has found so far; the same finding twice counts once. */
+export class Findings {
+  private readonly differences = new Map<string, FieldDifference>()
+  private readonly equivalences = new Map<string, FieldEquivalence>()
+  private readonly expired = new Set<string>()
+  private isUnknown = false
+  private readonly rules: OwnRules | undefined
 
-export function createFindings(rules: OwnRules | undefined): Findings {
-  const differences = new Map<string, FieldDifference>()
-  const equivalences = new Map<string, FieldEquivalence>()
-  const expired = new Set<string>()
-  let isUnknown = false
-
-  const agree = (rule: string, path: string): void => {
-    if (equivalences.size < MAX_FINDINGS) equivalences.set(`${rule} ${path}`, { rule, path })
+  /** `rules`: the partner's own. */
+  constructor(rules?: OwnRules) {
+    this.rules = rules
   }
-  return {
-    agree,
-    differ: (difference) => {
-      const rule = rules?.find(difference)
-      if (rule?.expired === false) {
-        agree(rule.name, difference.path)
-        return
-      }
-      if (rule !== undefined) expired.add(rule.name)
-      const { path, kind, v2Class, v3Class } = difference
-      const key = `${path}\n${kind}\n${v2Class}\n${v3Class}`
-      if (differences.size < MAX_FINDINGS) differences.set(key, { path, kind, v2Class, v3Class })
-    },
-    giveUp: () => {
-      isUnknown = true
-    },
-    result: () => {
-      if (isUnknown) return UNKNOWN
-      if (differences.size + equivalences.size === 0) return SAME
-      return {
-        verdict: differences.size > 0 ? 'differs' : 'equivalent',
-        differences: [...differences.values()],
-        equivalences: [...equivalences.values()],
-        ...(expired.size > 0 && { expiredRules: [...expired] }),
-      }
-    },
+
+  /** `v2` and `v3`: the values, which rules read and nothing keeps. */
+  differ(
+    path: string,
+    kind: DifferenceKind,
+    [v2Class, v3Class]: readonly [v2: string, v3: string],
+    v2?: unknown,
+    v3?: unknown,
+  ): void {
+    const rule = this.rules?.find({ path, kind, v2Class, v3Class, v2, v3 })
+    if (rule?.expired === false) {
+      this.agree(rule.name, path)
+      return
+    }
+    if (rule !== undefined) this.expired.add(rule.name)
+    this.keep({ path, kind, v2Class, v3Class })
+  }
+
+  /** Both mean the same by a rule. */
+  agree(rule: string, path: string): void {
+    if (this.equivalences.size < MAX_FINDINGS) this.equivalences.set(`${rule} ${path}`, { rule, path })
+  }
+
+  /** The record cannot be compared. */
+  giveUp(): void {
+    this.isUnknown = true
+  }
+
+  /** Adds what another comparison of the record has found. */
+  add({ verdict, differences, equivalences, expiredRules = [] }: Comparison): void {
+    if (verdict === 'unknown') this.giveUp()
+    for (const found of differences) this.keep(found)
+    for (const name of expiredRules) this.expired.add(name)
+    for (const { rule, path } of equivalences) this.agree(rule, path)
+  }
+
+  result(): Comparison {
+    const { differences, equivalences, expired } = this
+    if (this.isUnknown) return plainly('unknown')
+    return {
+      verdict: differences.size > 0 ? 'differs' : equivalences.size > 0 ? 'equivalent' : 'same',
+      differences: [...differences.values()],
+      equivalences: [...equivalences.values()],
+      ...(expired.size > 0 && { expiredRules: [...expired] }),
+    }
+  }
+
+  private keep(found: FieldDifference): void {
+    const key = `${found.path}\n${found.kind}\n${found.v2Class}\n${found.v3Class}`
+    if (this.differences.size < MAX_FINDINGS) this.differences.set(key, found)
   }
 }

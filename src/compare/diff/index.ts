@@ -1,11 +1,13 @@
-export { classOf, codeClassOf, type CodeClass } from './classes.ts'
-export { compareMark } from './compare-mark.ts'
-export { describeMark, type MarkDescription } from './describe-mark.ts'
-export { diffMarks } from './diff-marks.ts'
-export { diffRegistrations } from './diff-registrations.ts'
-export type { RecordDiff } from './diff-rows.ts'
-export { OTHER_NAME, ROW_PATH } from './known-names.ts'
-export { type DiffOptions, MAX_WINDOW_ROWS, type RowOrder } from './options.ts'
+export { compareMark, describeMark } from './compare-mark.ts'
+export {
+  comparePair,
+  MAX_PAIR_ROWS,
+  type Pair,
+  type RecordDiff,
+  type RowOrder,
+  withoutNoise,
+} from './compare-pair.ts'
+export { Findings, plainly } from './findings.ts'
 export {
   createOwnRules,
   type DatedRule,
@@ -13,4 +15,3 @@ export {
   type PartnerRule,
   type RuleCondition,
 } from './own-rules.ts'
-export { withoutNoise } from './without-noise.ts'

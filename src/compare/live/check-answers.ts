@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.ts'
-import type { DiffOptions } from '../diff/index.ts'
+import type { Pair } from '../diff/index.ts'
 import type { Side } from '../../rollout/index.ts'
 import type { AskedRead, AskSide, SideAnswer } from './ask-sides.ts'
 import type { Check } from './checks.ts'
@@ -13,7 +13,7 @@ import type { SkipReason } from './skip-reason.ts'
 
 export interface AnswerCheckOptions {
   readonly ask: Readonly<Record<Side, AskSide>>
-  readonly rules: Pick<DiffOptions, 'rules'>
+  readonly rules: Pick<Pair, 'rules'>
   readonly clock: Clock
   readonly stopped: AbortSignal
   /** True for the query of a next link of the adapter. */
@@ -65,7 +65,7 @@ function end(check: Check, result: AnswersResult): void {
 function compareBoth(
   offered: OfferedRead,
   [v2, v3]: readonly [SideAnswer, SideAnswer],
-  rules: Pick<DiffOptions, 'rules'>,
+  rules: Pick<Pair, 'rules'>,
 ): AnswersResult {
   for (const answer of [v2, v3])
     if (answer.kind === 'unsent') return { kind: 'skipped', reason: answer.reason }

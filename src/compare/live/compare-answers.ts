@@ -1,12 +1,5 @@
-import {
-  describeMark,
-  diffMarks,
-  type DiffOptions,
-  diffRegistrations,
-  type RecordDiff,
-} from '../diff/index.ts'
+import { comparePair, describeMark, type Pair, type RecordDiff } from '../diff/index.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
-import { registrationRules } from '../run/registration-rules.ts'
 import type { SideAnswer } from './ask-sides.ts'
 import { Findings, plainly } from './findings.ts'
 import { type FlatMark, isObject, marksOf, noFacts } from './flat-mark.ts'
@@ -33,7 +26,7 @@ export function unfitRead({ kind, query }: AnsweredRead, isContinued: boolean): 
   return isCut && !names.has('$orderby') ? 'unordered' : undefined
 }
 
-export interface AnswersOptions extends Pick<DiffOptions, 'rules'> {
+export interface AnswersOptions extends Pick<Pair, 'rules'> {
   /** True for a mark that was changed between the two answers: it is unknown. Default: none was. */
   readonly isChanged?: (v2: unknown, v3: unknown) => boolean
 }
@@ -52,10 +45,8 @@ export function compareAnswers(
   if (ownRows === undefined || otherRows === undefined) return { kind: 'skipped', reason: 'form' }
   if (hasNext(own) || hasNext(other)) return { kind: 'skipped', reason: 'paged' }
   const order = optionsOf(read.query).has('$orderby') ? 'asked' : 'unasked'
-  const diffs =
-    read.kind === 'registrations'
-      ? diffRegistrations(ownRows, otherRows, { rules: registrationRules(rules.rules), order })
-      : diffMarks(ownRows, otherRows, { ...rules, order })
+  const kind = read.kind === 'registrations' ? 'registrations' : 'marks'
+  const diffs = comparePair({ kind, v2: ownRows, v3: otherRows, order, ...rules })
   const records = diffs.map((diff) =>
     toRecord(isChanged === undefined ? diff : withoutChanged(diff, isChanged)),
   )
@@ -80,11 +71,7 @@ function toRecord(diff: RecordDiff): ComparedRecord {
   return { ...diff.comparison, learner, day, code, codeClass, traits, errorCodes: [] }
 }
 
-function compareStatus(
-  v2: ReadAnswer,
-  v3: ReadAnswer,
-  { rules }: Pick<DiffOptions, 'rules'>,
-): ComparedRecord {
+function compareStatus(v2: ReadAnswer, v3: ReadAnswer, { rules }: Pick<Pair, 'rules'>): ComparedRecord {
   const findings = new Findings(rules)
   if (v2.status !== v3.status)
     findings.differ('reply/status', 'value', `status:${v2.status}`, `status:${v3.status}`)

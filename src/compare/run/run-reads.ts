@@ -1,17 +1,9 @@
 import type { WallClock } from '../../clock.ts'
-import {
-  describeMark,
-  diffMarks,
-  diffRegistrations,
-  MAX_WINDOW_ROWS,
-  type OwnRules,
-  type RecordDiff,
-} from '../diff/index.ts'
+import { comparePair, describeMark, MAX_PAIR_ROWS, type OwnRules, type RecordDiff } from '../diff/index.ts'
 import type { RunDocument } from '../run-document.ts'
 import { type Checkpoint, writeCheckpoint } from './checkpoint.ts'
 import type { CompareWindowOptions, WindowFailure } from './compare-window.ts'
 import { DAY_MS, formatDay } from './days.ts'
-import { registrationRules } from './registration-rules.ts'
 import { writeRegistrationQueries } from './registration-query.ts'
 import { runComparison, type RunEnd } from './run-comparison.ts'
 import { newRunName, type RunFiles } from './run-files.ts'
@@ -84,7 +76,7 @@ export interface RunResult {
 }
 
 /** Two windows of both sides are in memory at a time; the differ takes no more than `max`. */
-const ROWS = { max: MAX_WINDOW_ROWS, target: 8_000 }
+const ROWS = { max: MAX_PAIR_ROWS, target: 8_000 }
 
 /**
  * Runs a comparison of both services to its end, or until `signal` aborts: windows in turn, a checkpoint after each, the document at
@@ -164,7 +156,6 @@ function compareOptions(
   isMarks: boolean,
 ): CompareWindowOptions {
   const { learners, noise, rules } = selection
-  const documentRules = registrationRules(rules)
   return {
     ...(isMarks ? marks : registrations),
     ...{ noise, maxRows: rows.max, clock, pauseMs },
@@ -176,9 +167,7 @@ function compareOptions(
       return { v2: query, v3: query }
     },
     compare: (v2, v3, order) =>
-      isMarks
-        ? diffMarks(v2, v3, rules === undefined ? { order } : { order, rules })
-        : diffRegistrations(v2, v3, { order, rules: documentRules }),
+      comparePair({ kind: isMarks ? 'marks' : 'registrations', v2, v3, order, rules }),
   }
 }
 

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
 
-import { diffMarks, MAX_WINDOW_ROWS, type RecordDiff } from '../../../src/compare/diff/index.ts'
+import { comparePair, MAX_PAIR_ROWS, type Pair, type RecordDiff } from '../../../src/compare/diff/index.ts'
 import { guid, markRow } from './mark-rows.ts'
+
+const diffMarks = (v2: readonly unknown[], v3: readonly unknown[], options: Pick<Pair, 'order'> = {}) =>
+  comparePair({ kind: 'marks', v2, v3, ...options })
 
 const zero = '00000000-0000-0000-0000-000000000000'
 const rows = (...indexes: number[]): Record<string, unknown>[] => indexes.map((index) => markRow(index))
@@ -16,7 +19,7 @@ function outline(diffs: readonly RecordDiff[]): readonly string[] {
   )
 }
 
-describe('diffMarks', () => {
+describe('comparePair, for marks', () => {
   it('aligns by mark id, wherever a row stands', () => {
     const v3 = [markRow(9), ...rows(1, 2, 3)]
     expect(outline(diffMarks(rows(1, 2, 3), v3))).toEqual(['same', 'same', 'same', 'onlyV3'])
@@ -100,7 +103,7 @@ describe('diffMarks', () => {
   })
 
   it('refuses a window that is too large', () => {
-    const many = Array.from({ length: MAX_WINDOW_ROWS + 1 }, () => null)
+    const many = Array.from({ length: MAX_PAIR_ROWS + 1 }, () => null)
     expect(() => diffMarks(many, [])).toThrow(expect.objectContaining({ code: 'ADP_LIMIT' }))
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { diffRegistrations } from '../../../src/compare/diff/index.ts'
+import { comparePair } from '../../../src/compare/diff/index.ts'
 import { guid } from './mark-rows.ts'
 
 type Document = Record<string, unknown>
@@ -20,11 +20,13 @@ const registration = (index: number, changes: Document = {}): Document => ({
 })
 
 function found(v2: Document, v3: Document): readonly string[] {
-  return diffRegistrations([v2], [v3]).flatMap(({ comparison: { verdict, differences, equivalences } }) => [
-    verdict,
-    ...differences.map(({ path, kind, v2Class, v3Class }) => `${path} ${kind} ${v2Class} ${v3Class}`),
-    ...equivalences.map(({ rule, path }) => `${rule} ${path}`),
-  ])
+  return comparePair({ kind: 'registrations', v2: [v2], v3: [v3] }).flatMap(
+    ({ comparison: { verdict, differences, equivalences } }) => [
+      verdict,
+      ...differences.map(({ path, kind, v2Class, v3Class }) => `${path} ${kind} ${v2Class} ${v3Class}`),
+      ...equivalences.map(({ rule, path }) => `${rule} ${path}`),
+    ],
+  )
 }
 
 /** The document with its enrolments changed. */
@@ -33,10 +35,11 @@ const withEnrolments = (change: (enrolments: Document[]) => unknown[]): Document
   return { ...document, Enrolments: change(document['Enrolments'] as Document[]) }
 }
 
-describe('diffRegistrations', () => {
+describe('comparePair, for registrations', () => {
   it('aligns documents by ExternalID', () => {
     const documents = [1, 2, 3].map((index) => registration(index))
-    const diffs = diffRegistrations(documents, [{}, ...documents.toReversed().slice(1)], { order: 'free' })
+    const v3 = [{}, ...documents.toReversed().slice(1)]
+    const diffs = comparePair({ kind: 'registrations', v2: documents, v3, order: 'free' })
     expect(diffs.map(({ comparison }) => comparison.verdict)).toEqual(['same', 'same', 'onlyV2', 'unknown'])
   })
 
@@ -103,10 +106,11 @@ describe('diffRegistrations', () => {
     ]
     const tree = (depth: number, leaf: unknown): unknown =>
       depth === 0 ? leaf : Object.fromEntries(names.map((name) => [name, tree(depth - 1, leaf)]))
-    const [diff] = diffRegistrations(
-      [registration(1, { Enrolments: tree(4, 'a') })],
-      [registration(1, { Enrolments: tree(4, 'b') })],
-    )
+    const [diff] = comparePair({
+      kind: 'registrations',
+      v2: [registration(1, { Enrolments: tree(4, 'a') })],
+      v3: [registration(1, { Enrolments: tree(4, 'b') })],
+    })
     expect(diff?.comparison.differences.length).toBe(200)
   })
 })

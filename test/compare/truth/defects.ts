@@ -3,9 +3,9 @@ import type { Defect } from './break-sources.ts'
 /** Comparers that are broken on purpose; the campaign finds each of them. */
 export const defects: Readonly<Record<string, Defect>> = {
   'ignores a field': {
-    module: 'compare/diff/compare-mark.ts',
-    from: 'if (one === other) continue',
-    to: "if (one === other || name === 'RecordedBy') continue",
+    module: 'compare/diff/compare-values.ts',
+    from: 'if (isControlName(name)) continue',
+    to: "if (isControlName(name) || name === 'RecordedBy') continue",
   },
   'aligns by position': {
     module: 'compare/diff/align.ts',
@@ -13,9 +13,9 @@ export const defects: Readonly<Record<string, Defect>> = {
     to: 'const key = isMembers(row) ? String(at) : undefined',
   },
   'swaps the sides': {
-    module: 'compare/diff/diff-rows.ts',
-    from: 'const [one, other] = [v2[0], v3[0]]',
-    to: 'const [one, other] = [v3[0], v2[0]]',
+    module: 'compare/diff/compare-pair.ts',
+    from: 'findDifferences(one, other, pair, findings)',
+    to: 'findDifferences(other, one, pair, findings)',
   },
   'drops a page': {
     module: 'compare/run/read-rows.ts',
@@ -64,7 +64,7 @@ export const defects: Readonly<Record<string, Defect>> = {
   },
   'takes rows of one id for one': {
     module: 'compare/diff/align.ts',
-    from: 'else (first.rows as Members[]).push(row)',
+    from: 'else first.rows.push(row)',
     to: '',
   },
   'forgets what only V3 has': {
@@ -73,9 +73,9 @@ export const defects: Readonly<Record<string, Defect>> = {
     to: '',
   },
   'knows a mark by its id alone': {
-    module: 'compare/diff/diff-marks.ts',
-    from: '  otherKeyOf: pairKeyOf,\n',
-    to: '',
+    module: 'compare/diff/compare-pair.ts',
+    from: 'otherKeyOf: pairKeyOf,',
+    to: 'otherKeyOf: () => undefined,',
   },
   'loses what it asks again': {
     module: 'compare/run/ask-again.ts',
@@ -88,8 +88,8 @@ export const defects: Readonly<Record<string, Defect>> = {
     to: 'noiseOf(options.compare(ownV2, ownV3',
   },
   'sees no other order': {
-    module: 'compare/diff/moved.ts',
-    from: 'if ((numbers[at] ?? 0) <= (numbers[at - 1] ?? 0)) return false',
-    to: '',
+    module: 'compare/diff/align.ts',
+    from: 'const moved = new Set(pairs)',
+    to: 'const moved = new Set()',
   },
 }
