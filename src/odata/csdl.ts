@@ -1,24 +1,24 @@
-/** The primitive types of OData 4.01 that this layer reads, compares and writes. */
-export const primitiveTypes = [
-  'Edm.Binary',
-  'Edm.Boolean',
-  'Edm.Byte',
-  'Edm.Date',
-  'Edm.DateTimeOffset',
-  'Edm.Decimal',
-  'Edm.Double',
-  'Edm.Duration',
-  'Edm.Guid',
-  'Edm.Int16',
-  'Edm.Int32',
-  'Edm.Int64',
-  'Edm.SByte',
-  'Edm.Single',
-  'Edm.String',
-  'Edm.TimeOfDay',
-] as const
+/** The primitive types of OData 4.01 that this layer reads, compares and writes, each with the family of its values. */
+export const primitiveFamilies = {
+  'Edm.Binary': 'binary',
+  'Edm.Boolean': 'boolean',
+  'Edm.Byte': 'number',
+  'Edm.Date': 'date',
+  'Edm.DateTimeOffset': 'instant',
+  'Edm.Decimal': 'number',
+  'Edm.Double': 'number',
+  'Edm.Duration': 'duration',
+  'Edm.Guid': 'guid',
+  'Edm.Int16': 'number',
+  'Edm.Int32': 'number',
+  'Edm.Int64': 'number',
+  'Edm.SByte': 'number',
+  'Edm.Single': 'number',
+  'Edm.String': 'string',
+  'Edm.TimeOfDay': 'timeOfDay',
+} as const
 
-export type PrimitiveType = (typeof primitiveTypes)[number]
+export type PrimitiveType = keyof typeof primitiveFamilies
 
 /** The origin of a declaration; it does not change behaviour. */
 export interface Documented {

@@ -33,3 +33,12 @@ export class QueryError extends AdapterError {
     return new QueryError(this.#fault, position, this.option)
   }
 }
+
+/** Runs `work`, so that a fault names the option it is in. */
+export function inOption<T>(option: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw error instanceof QueryError ? error.inOption(option) : error
+  }
+}

@@ -48,7 +48,7 @@ export interface ReadPlanner {
 
 const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
 /** Limits far above those of real clients and far below those that take time; list items have no options, as in the service. */
-const limits = { maxLength: 32_768, maxDepth: 100, refusedInItems: ['search', 'compute'] }
+const limits = { maxLength: 32_768, maxDepth: 100 }
 /** About ten years, the most that a school keeps; each window takes at least one call. */
 const MAX_WINDOWS = 42
 const refused = ['search', 'schemaversion'] as const
@@ -78,14 +78,14 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
   }
   return {
     tokenOf: (rawQuery) => {
-      const { skiptoken, ...others } = parseQuery(rawQuery, limits).options
+      const { skiptoken, ...others } = parseQuery(rawQuery, limits)
       const [other] = Object.keys(others)
       if (skiptoken !== undefined && other !== undefined)
         throw new QueryError('A next link is followed as it is, without further options', 0, `$${other}`)
       return skiptoken
     },
     plan: (rawQuery, rules) => {
-      const { options } = parseQuery(rawQuery, limits)
+      const options = parseQuery(rawQuery, limits)
       checkForm(options)
       if (options.filter === undefined) throw missingFilter()
       const typed = check(options)
@@ -100,16 +100,16 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
         narrowed: rules.filterUpstream,
       }
     },
-    formatOf: (rawQuery) => parseQuery(rawQuery, limits).options.format,
+    formatOf: (rawQuery) => parseQuery(rawQuery, limits).format,
     selectOf: (rawQuery) => {
-      const { options } = parseQuery(rawQuery, limits)
+      const options = parseQuery(rawQuery, limits)
       checkForm(options)
       refuseOptions(options, ofCollections)
       const typed = check(options)
       return typed.select === undefined ? undefined : new Set(typed.select.keys())
     },
     checkValue: (rawQuery) => {
-      const { options } = parseQuery(rawQuery, limits)
+      const options = parseQuery(rawQuery, limits)
       checkForm(options)
       refuseOptions(options, [...ofCollections, 'select', 'expand'])
     },

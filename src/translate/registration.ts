@@ -10,7 +10,7 @@ const STATUSES = 'EnrolmentStatuses'
  * Error: `QueryError` (`ADP_QUERY`, 400) with option and position.
  */
 export function toV3RegistrationQuery(rawQuery: string): string {
-  const { options } = parseQuery(rawQuery, limits)
+  const options = parseQuery(rawQuery, limits)
   if (options.expand === undefined) return printQuery(options)
   return printQuery({ ...options, expand: options.expand.map(withStatuses) })
 }

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
+
 import { serviceModel } from '../../src/model/service-model.ts'
 import { subDomains } from '../../src/model/sub-domains.ts'
 import { checkQuery } from '../../src/odata/check/check-query.ts'
-import { parseExpand } from '../../src/odata/parse/parse-expand.ts'
+import { parseExpand } from '../../src/odata/parse/parse-query.ts'
 import { createModelIndex } from '../../src/odata/typed/model-index.ts'
 
 describe('the table of sub domains', () => {

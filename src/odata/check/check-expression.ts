@@ -1,22 +1,77 @@
-import type { BinaryExpr, CaseExpr, Expr, ListExpr, TypeExpr } from '../ast.ts'
-import { checkArithmetic, checkNegation } from './check-arithmetic.ts'
-import { checkCall } from './check-call.ts'
-import { checkComparison, checkHas, comparable } from './check-comparison.ts'
-import { checkEnumLiteral, checkLiteral } from './check-literal.ts'
-import { checkPath } from './check-path.ts'
-import {
-  booleanType,
-  describeType,
-  nullConstant,
-  requireBoolean,
-  requireSingle,
-  type Scope,
-} from './check-scope.ts'
-import type { ModelIndex } from '../typed/model-index.ts'
+import type {
+  BinaryExpr,
+  CaseExpr,
+  Expr,
+  FilterSegment,
+  LambdaSegment,
+  PathExpr,
+  PathSegment,
+  TypeExpr,
+} from '../ast.ts'
 import { QueryError } from '../query-error.ts'
-import type { InNode, LambdaNode, MemberNode, TypedExpr } from '../typed/typed-ast.ts'
-import { nullType, primitive, type ValueType } from '../typed/value-type.ts'
+import type { ModelIndex } from '../typed/model-index.ts'
+import { booleanType, describeType, nullType, primitive } from '../typed/scalar.ts'
+import type {
+  ConstantNode,
+  CountNode,
+  InNode,
+  ItemSource,
+  LambdaNode,
+  MemberNode,
+  TypedExpr,
+} from '../typed/typed-ast.ts'
+import {
+  checkArithmetic,
+  checkCall,
+  checkComparison,
+  checkEnumLiteral,
+  checkHas,
+  checkLiteral,
+  checkNegation,
+  comparable,
+} from './check-operation.ts'
 
+/** The names that an expression may refer to at one place of a query. */
+interface Scope {
+  readonly index: ModelIndex
+  /** The instance whose members need no prefix; `$this`. */
+  readonly instance: MemberNode
+  /** The entity that the whole query is about; `$it`. */
+  readonly it: MemberNode
+  /** Lambda variables by name. */
+  readonly variables: ReadonlyMap<string, MemberNode>
+  readonly aliases: ReadonlyMap<string, Expr>
+  /** Aliases whose values enclose this place: none of them may be used again. */
+  readonly openAliases: ReadonlySet<string>
+  /** Lambda variables numbered and aliases used so far; shared by all scopes of one check. */
+  readonly used: { variables: number; aliases: number }
+  /** Milliseconds since 1970 for `now()`. */
+  readonly now: number | undefined
+}
+
+/** The constant null. */
+const nullConstant = (position: number): ConstantNode => ({
+  kind: 'constant',
+  value: null,
+  type: nullType,
+  position,
+})
+
+/** The node, where it is a truth value or null; otherwise a `QueryError` at it. */
+function requireBoolean(node: TypedExpr): TypedExpr {
+  const { family, collection } = node.type
+  if (!collection && (family === 'boolean' || family === 'null')) return node
+  throw new QueryError(`Expected a condition, found ${describeType(node.type)}`, node.position)
+}
+
+/** The node, where it is one value; otherwise a `QueryError` at it. */
+function requireSingle(node: TypedExpr): TypedExpr {
+  if (!node.type.collection) return node
+  throw new QueryError('A collection can be used with any, all, in and $count only', node.position)
+}
+
+/** Aliases that use aliases multiply: depth and number are bounded, or a short query could grow without end. */
+const maxAliasDepth = 4
 const maxAliasUses = 100
 
 /** The input of a check besides the expression and the model. */
@@ -40,8 +95,6 @@ export function checkExpression(
   index: ModelIndex,
   settings: CheckSettings = {},
 ): TypedExpr {
-  let variables = 0
-  let aliasUses = 0
   const it: MemberNode = {
     kind: 'member',
     variable: 0,
@@ -52,17 +105,12 @@ export function checkExpression(
   }
   return check(expression, {
     index,
-    check,
     instance: it,
     it,
     variables: new Map(),
     aliases: settings.aliases ?? new Map<string, Expr>(),
     openAliases: new Set(),
-    newVariable: () => (variables += 1),
-    countAliasUse(position) {
-      aliasUses += 1
-      if (aliasUses > maxAliasUses) throw new QueryError('Aliases are used too often', position)
-    },
+    used: { variables: 0, aliases: 0 },
     now: settings.now,
   })
 }
@@ -101,7 +149,11 @@ function check(node: Expr, scope: Scope): TypedExpr {
     case 'binary':
       return checkBinary(node, scope)
     case 'call':
-      return checkCall(node, scope)
+      return checkCall(
+        node,
+        node.arguments.map((argument) => check(argument, scope)),
+        scope.now,
+      )
     case 'cast':
     case 'isof':
       return checkTypeExpr(node, scope)
@@ -146,9 +198,9 @@ function checkIn(node: BinaryExpr, scope: Scope): InNode | LambdaNode {
   const operand = requireSingle(check(node.left, scope))
   if (node.right.kind !== 'list' && node.right.kind !== 'array')
     return checkInCollection(operand, node.right, scope)
-  const list: Pick<ListExpr, 'items'> | { readonly items: readonly Expr[] } = node.right
+  const list: readonly Expr[] = node.right.items
   let wanted = operand
-  const items = list.items.map((item) => {
+  const items = list.map((item) => {
     const [promoted, second] = comparable(wanted, check(item, scope), scope.index, false)
     wanted = promoted
     return second
@@ -165,17 +217,12 @@ function checkInCollection(operand: TypedExpr, right: Expr, scope: Scope): Lambd
       collection.position,
     )
   }
-  const variable = scope.newVariable()
+  const variable = (scope.used.variables += 1)
   const type = { ...collection.type, collection: false }
   const item: MemberNode = { ...collection, variable, path: [], type }
   const predicate = checkComparison('eq', operand, item, scope.index)
   const source = { collection, variable, filters: [] }
   return { kind: 'any', source, predicate, type: booleanType, position: operand.position }
-}
-
-function findPrimitive(typeName: string, index: ModelIndex): ValueType | undefined {
-  const found = index.findType(typeName)
-  return found?.kind === 'primitive' ? primitive(found.name) : undefined
 }
 
 /** Types never derive from one another here, so `isof` asks whether there is a value of the declared type. */
@@ -191,7 +238,7 @@ function checkTypeExpr(node: TypeExpr, scope: Scope): TypedExpr {
     return { kind: 'compare', operator: 'ne', left: operand, right, type: booleanType, position }
   }
   if (same) return operand
-  const type = findPrimitive(typeName, scope.index)
+  const type = target.kind === 'primitive' ? primitive(target.name) : undefined
   const from = operand.type.family
   const convertible =
     type !== undefined &&
@@ -216,4 +263,147 @@ function checkCase(node: CaseExpr, scope: Scope): TypedExpr {
       throw new QueryError(`Expected ${describeType(type)}, found ${describeType(then.type)}`, then.position)
   }
   return { kind: 'case', branches, type, position: node.position }
+}
+
+const int64 = primitive('Edm.Int64')
+
+function resolveRoot(path: PathExpr, scope: Scope): MemberNode {
+  const { root, position } = path
+  switch (root.kind) {
+    case 'member':
+    case '$this':
+      return { ...scope.instance, position }
+    case '$it':
+      return { ...scope.it, position }
+    case 'variable': {
+      const variable = scope.variables.get(root.name)
+      if (variable === undefined) throw new QueryError('The lambda variable is not in scope', position)
+      return { ...variable, position }
+    }
+    case '$root':
+      throw new QueryError('$root is not supported', position)
+    case 'alias':
+      throw new QueryError('An alias cannot be followed by a path', position)
+  }
+}
+
+/** An alias without a value is null (OData URL conventions 5.3). */
+function checkAlias(name: string, position: number, scope: Scope): TypedExpr {
+  const value = scope.aliases.get(name)
+  if (value === undefined) return nullConstant(position)
+  if (scope.openAliases.has(name)) throw new QueryError('The alias is defined by itself', position)
+  if (scope.openAliases.size >= maxAliasDepth) throw new QueryError('Aliases are nested too deep', position)
+  scope.used.aliases += 1
+  if (scope.used.aliases > maxAliasUses) throw new QueryError('Aliases are used too often', position)
+  const openAliases = new Set([...scope.openAliases, name])
+  // Positions inside an alias lie in another text, so faults are placed where the alias is used.
+  try {
+    const inner = { ...scope, instance: scope.it, variables: new Map<string, MemberNode>(), openAliases }
+    return { ...check(value, inner), position }
+  } catch (error) {
+    throw error instanceof QueryError ? error.movedTo(position) : error
+  }
+}
+
+function checkMember(from: MemberNode, name: string, position: number, scope: Scope): MemberNode {
+  if (from.type.collection)
+    throw new QueryError('After a collection only any, all, $filter and $count can follow', position)
+  if (from.type.family !== 'structured') {
+    throw new QueryError(`${describeType(from.type)} has no members`, position)
+  }
+  const owner = scope.index.structured(from.type.name)
+  const member = owner.properties.get(name) ?? owner.navigation.get(name)
+  if (member === undefined) {
+    const cast = scope.index.findType(name)
+    if (cast !== undefined && cast.name === owner.name) return from
+    throw new QueryError(`${owner.name} has no property ${name}`, position)
+  }
+  return {
+    kind: 'member',
+    variable: from.variable,
+    path: [...from.path, name],
+    nullable: from.nullable || member.nullable,
+    type: scope.index.valueType(member),
+    position: from.position,
+  }
+}
+
+/** The single item of a collection, as a variable of its own. */
+function itemOf(source: ItemSource, position: number): MemberNode {
+  const { collection, variable } = source
+  const type = { ...collection.type, collection: false }
+  return { kind: 'member', variable, path: [], nullable: collection.nullable, type, position }
+}
+
+function checkItems(source: ItemSource, segment: FilterSegment, scope: Scope): ItemSource {
+  const item = itemOf(source, segment.position)
+  const filter = requireBoolean(check(segment.predicate, { ...scope, instance: item }))
+  return { ...source, filters: [...source.filters, filter] }
+}
+
+function checkLambda(source: ItemSource, segment: LambdaSegment, scope: Scope): LambdaNode {
+  const node = { kind: segment.kind, source, type: booleanType, position: source.collection.position }
+  if (segment.lambda === undefined) return node
+  const { variable, predicate } = segment.lambda
+  const variables = new Map([...scope.variables, [variable, itemOf(source, segment.position)] as const])
+  return { ...node, predicate: requireBoolean(check(predicate, { ...scope, variables })) }
+}
+
+/** The end of a path below a collection. */
+function checkCollectionEnd(
+  source: ItemSource,
+  segment: PathSegment,
+  scope: Scope,
+): CountNode | LambdaNode | undefined {
+  if (segment.kind === 'any' || segment.kind === 'all') return checkLambda(source, segment, scope)
+  if (segment.kind !== '$count') return undefined
+  if (segment.search !== undefined) throw new QueryError('$search is not supported here', segment.position)
+  const predicate = segment.filter
+  const narrowed =
+    predicate === undefined
+      ? source
+      : checkItems(source, { kind: '$filter', predicate, position: segment.position }, scope)
+  return { kind: 'count', source: narrowed, type: int64, position: source.collection.position }
+}
+
+/** A path, resolved against the model step by step. */
+function checkPath(path: PathExpr, scope: Scope): TypedExpr {
+  if (path.root.kind === 'alias' && path.segments.length === 0)
+    return checkAlias(path.root.name, path.position, scope)
+  let member = resolveRoot(path, scope)
+  let source: ItemSource | undefined
+  for (const [position, segment] of path.segments.entries()) {
+    if (segment.kind === 'property' && source === undefined) {
+      member = checkMember(member, segment.name, segment.position, scope)
+      continue
+    }
+    if (segment.kind === 'typeCast' && scope.index.findType(segment.typeName)?.name === member.type.name)
+      continue
+    if (!member.type.collection) throw unsupported(segment)
+    source ??= { collection: member, variable: (scope.used.variables += 1), filters: [] }
+    if (segment.kind === '$filter') {
+      source = checkItems(source, segment, scope)
+      continue
+    }
+    const end = checkCollectionEnd(source, segment, scope)
+    if (end === undefined || position < path.segments.length - 1) throw unsupported(segment)
+    return end
+  }
+  if (source !== undefined) throw new QueryError('Expected $count, any or all after $filter', path.position)
+  return member
+}
+
+function unsupported(segment: PathSegment): QueryError {
+  const names: Readonly<Record<PathSegment['kind'], string>> = {
+    property: 'A property',
+    typeCast: 'A cast to this type',
+    key: 'A key',
+    $count: '$count',
+    $filter: '$filter',
+    any: 'any',
+    all: 'all',
+    function: 'A function of the service',
+    annotation: 'An annotation',
+  }
+  return new QueryError(`${names[segment.kind]} is not possible here`, segment.position)
 }

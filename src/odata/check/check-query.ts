@@ -1,22 +1,18 @@
-import type { Expr, OrderByItem, QueryOptions } from '../ast.ts'
-import { QueryError } from '../query-error.ts'
+import type { ExpandItem, Expr, ItemSegment, OrderByItem, QueryOptions, SelectItem } from '../ast.ts'
+import type { NavigationProperty } from '../csdl.ts'
+import { inOption, QueryError } from '../query-error.ts'
 import type { ModelIndex, StructuredType } from '../typed/model-index.ts'
-import type { TypedOrderBy, TypedQuery } from '../typed/typed-query.ts'
-import { checkExpand } from './check-expand.ts'
+import type { Selection, TypedExpand, TypedOrderBy, TypedQuery } from '../typed/typed-ast.ts'
+import { describeType } from '../typed/scalar.ts'
 import { checkExpression, checkFilter, type CheckSettings } from './check-expression.ts'
-import { describeType } from './check-scope.ts'
-import { checkSelect } from './check-select.ts'
 
 /** Options that parse but that nothing here can answer. */
-const unsupported = ['compute', 'index', 'deltatoken'] as const satisfies readonly (keyof QueryOptions)[]
-
-function inOption<T>(option: string, check: () => T): T {
-  try {
-    return check()
-  } catch (error) {
-    throw error instanceof QueryError ? error.inOption(option) : error
-  }
-}
+const unsupported = [
+  'compute',
+  'search',
+  'index',
+  'deltatoken',
+] as const satisfies readonly (keyof QueryOptions)[]
 
 function checkOrderBy(
   items: readonly OrderByItem[],
@@ -44,20 +40,18 @@ function checkOptions(
   for (const name of unsupported) {
     if (options[name] !== undefined) throw new QueryError('The option is not supported', 0, `$${name}`)
   }
-  const { filter, search, orderby, select, expand, top, skip, skiptoken } = options
+  const { filter, orderby, select, expand, top, skip } = options
   const selection = select && inOption('$select', () => checkSelect(select, type, index))
   const nested = (inner: QueryOptions, target: StructuredType): TypedQuery =>
     checkOptions(inner, target, index, settings)
   return {
     ...(filter && { filter: inOption('$filter', () => checkFilter(filter, type.name, index, settings)) }),
-    ...(search && { search }),
     orderby: orderby ? inOption('$orderby', () => checkOrderBy(orderby, type, index, settings)) : [],
     ...(selection && { select: selection }),
     expand: expand ? inOption('$expand', () => checkExpand(expand, type, index, nested)) : [],
     ...(top !== undefined && { top }),
     ...(skip !== undefined && { skip }),
     count: options.count ?? false,
-    ...(skiptoken !== undefined && { skiptoken }),
   }
 }
 
@@ -75,4 +69,149 @@ export function checkQuery(
   settings: CheckSettings = {},
 ): TypedQuery {
   return checkOptions(options, index.structured(typeName), index, settings)
+}
+
+/** Where an item's path leads: the type that owns the navigation property, and the complex properties on the way. */
+interface Place {
+  readonly owner: StructuredType
+  readonly path: readonly string[]
+}
+
+function findPlace(item: ExpandItem, type: StructuredType, index: ModelIndex): Place {
+  let owner = type
+  const path: string[] = []
+  for (const { kind, name, position } of item.path.slice(0, -1)) {
+    const cast = index.findType(name)
+    if (cast !== undefined && cast.name === owner.name) continue
+    const property = kind === 'property' ? owner.properties.get(name) : undefined
+    const next = property === undefined ? undefined : index.findType(property.type)
+    if (next?.kind !== 'complex')
+      throw new QueryError(`${owner.name} has no complex property ${name}`, position)
+    path.push(name)
+    owner = next
+  }
+  return { owner, path }
+}
+
+function findTargets(item: ExpandItem, { owner }: Place): readonly NavigationProperty[] {
+  const last = item.path.at(-1)
+  if (last === undefined) throw new QueryError('$value cannot be expanded here', item.position)
+  if (last.kind === 'star') return [...owner.navigation.values()]
+  const property = last.kind === 'property' ? owner.navigation.get(last.name) : undefined
+  if (property === undefined) {
+    throw new QueryError(`${owner.name} has no navigation property ${last.name}`, last.position)
+  }
+  return [property]
+}
+
+const modes = { $ref: 'references', $count: 'count', $value: 'entities' } as const
+
+/** The items of `$expand` with their options; an explicit item overrides the star. */
+function checkExpand(
+  items: readonly ExpandItem[],
+  type: StructuredType,
+  index: ModelIndex,
+  checkNested: (options: QueryOptions, type: StructuredType) => TypedQuery,
+): readonly TypedExpand[] {
+  const byPath = new Map<string, { readonly star: boolean; readonly expand: TypedExpand }>()
+  for (const item of items) {
+    const place = findPlace(item, type, index)
+    const star = item.path.at(-1)?.kind === 'star'
+    for (const property of findTargets(item, place)) {
+      const path = [...place.path, property.name]
+      const known = byPath.get(path.join('/'))
+      if (known !== undefined && star) continue
+      if (known?.star === false) throw new QueryError(`${property.name} is expanded twice`, item.position)
+      if (item.suffix === '$count' && !property.collection) {
+        throw new QueryError(`${property.name} is not a collection`, item.position)
+      }
+      const target = index.structured(property.type)
+      const { levels = 1, ...options } = item.options
+      const mode = item.suffix === undefined ? 'entities' : modes[item.suffix]
+      const expand = { path, property, target, mode, levels, query: checkNested(options, target) }
+      byPath.set(path.join('/'), { star, expand })
+    }
+  }
+  return [...byPath.values()].map(({ expand }) => expand)
+}
+
+/** A selection while it is being put together. */
+type Draft = Map<string, Draft | 'all'>
+
+/** The type of a complex property, or of the type cast that repeats the type itself. */
+function step(
+  type: StructuredType,
+  { kind, name, position }: ItemSegment,
+  index: ModelIndex,
+): StructuredType {
+  if (kind === 'typeCast' && index.findType(name)?.name === type.name) return type
+  const property = kind === 'property' ? type.properties.get(name) : undefined
+  const next = property === undefined ? undefined : index.findType(property.type)
+  if (next?.kind === 'complex') return next
+  throw new QueryError(`${type.name} has no complex property ${name}`, position)
+}
+
+function addPath(
+  draft: Draft,
+  type: StructuredType,
+  path: readonly ItemSegment[],
+  index: ModelIndex,
+): Draft | undefined {
+  let level = draft
+  let owner = type
+  for (const segment of path.slice(0, -1)) {
+    const next = step(owner, segment, index)
+    if (next !== owner) {
+      const known = level.get(segment.name)
+      // All of it is asked for already.
+      if (known === 'all') return undefined
+      const inner: Draft = known ?? new Map<string, Draft | 'all'>()
+      level.set(segment.name, inner)
+      level = inner
+    }
+    owner = next
+  }
+  return level
+}
+
+/** Adds one item; false where it asks for everything at the top level. */
+function addItem(draft: Draft, type: StructuredType, item: SelectItem, index: ModelIndex): boolean {
+  const last = item.path.at(-1)
+  if (last === undefined) return true
+  if (item.parameterNames !== undefined || (last.kind === 'star' && last.name !== '*')) {
+    throw new QueryError('Operations cannot be selected here', item.position)
+  }
+  if (last.kind === 'star') {
+    if (item.path.length === 1) return false
+    return addWhole(draft, type, item.path.slice(0, -1), index)
+  }
+  const { select, ...others } = item.options
+  if (Object.keys(others).length > 0) throw new QueryError('Only $select is supported here', item.position)
+  if (select === undefined) return addWhole(draft, type, item.path, index)
+  for (const nested of select) {
+    addItem(draft, type, { ...nested, path: [...item.path, ...nested.path] }, index)
+  }
+  return true
+}
+
+function addWhole(draft: Draft, type: StructuredType, path: readonly ItemSegment[], index: ModelIndex): true {
+  const last = path.at(-1)
+  if (last === undefined) return true
+  const owner = path.slice(0, -1).reduce((from, segment) => step(from, segment, index), type)
+  if (last.kind !== 'property' || !(owner.properties.has(last.name) || owner.navigation.has(last.name))) {
+    throw new QueryError(`${owner.name} has no property ${last.name}`, last.position)
+  }
+  addPath(draft, type, path, index)?.set(last.name, 'all')
+  return true
+}
+
+/** The selection of `$select`; `undefined` if it selects everything. Throws `QueryError` for members that the type lacks. */
+function checkSelect(
+  items: readonly SelectItem[],
+  type: StructuredType,
+  index: ModelIndex,
+): Selection | undefined {
+  const draft: Draft = new Map()
+  const partial = items.map((item) => addItem(draft, type, item, index))
+  return partial.includes(false) ? undefined : draft
 }

@@ -1,8 +1,67 @@
 import type { ModelIndex } from '../typed/model-index.ts'
-import { scalarReader } from '../typed/read-scalar.ts'
-import { isInstant, type Scalar } from '../typed/scalar.ts'
-import { isInteger, type ValueType } from '../typed/value-type.ts'
-import { toNumber } from './compare-scalars.ts'
+import {
+  isInstant,
+  isInteger,
+  parseDate,
+  parseDuration,
+  parseEnum,
+  parseInstant,
+  parseNumber,
+  parseTimeOfDay,
+  type Scalar,
+  type ValueType,
+} from '../typed/scalar.ts'
+import { toNumber } from './operations.ts'
+
+/** Reads a property's JSON value; null for null, absent and unreadable values alike. */
+type ReadScalar = (raw: unknown) => Scalar
+
+const readText =
+  (parse: (text: string) => Scalar | undefined): ReadScalar =>
+  (raw) =>
+    typeof raw === 'string' ? (parse(raw) ?? null) : null
+
+/** Numbers may be JSON strings (IEEE754Compatible), which also hold INF and NaN. */
+function readNumber(raw: unknown): Scalar {
+  if (typeof raw === 'number') return raw
+  if (typeof raw !== 'string' || raw === '') return null
+  return parseNumber(raw) ?? null
+}
+
+/** The reader for values of a type in an entity's JSON. */
+export function scalarReader(type: ValueType, index: ModelIndex): ReadScalar {
+  switch (type.family) {
+    case 'boolean':
+      return (raw) => (typeof raw === 'boolean' ? raw : null)
+    case 'number':
+      return readNumber
+    case 'string':
+      return (raw) => (typeof raw === 'string' ? raw : null)
+    case 'guid':
+      return readText((text) => text.toLowerCase())
+    case 'binary':
+      return readText((text) => text.replace(/=+$/, '').replaceAll('+', '-').replaceAll('/', '_'))
+    case 'instant':
+      return readText(parseInstant)
+    case 'date':
+      return readText(parseDate)
+    case 'timeOfDay':
+      return readText(parseTimeOfDay)
+    case 'duration':
+      return readText(parseDuration)
+    case 'enum': {
+      const info = index.findType(type.name)
+      const members = info?.kind === 'enum' ? info.valueByMember : new Map<string, number>()
+      return (raw) =>
+        typeof raw === 'string' ? (parseEnum(raw.split(','), members) ?? null) : readNumber(raw)
+    }
+    case 'structured':
+      // Only ever compared with null: being there is all that counts.
+      return (raw) => (raw === null || raw === undefined ? null : true)
+    case 'null':
+      return () => null
+  }
+}
 
 const minuteMs = 60_000
 
@@ -70,7 +129,7 @@ export function castScalar(from: ValueType, to: ValueType, index: ModelIndex): (
   const members = info?.kind === 'enum' ? info.declaration.members : []
   const memberNames = new Map(members.map(({ name, value }) => [value, name]))
   const read = scalarReader(to, index)
-  const readText = (text: string): Scalar => {
+  const parse = (text: string): Scalar => {
     if (to.family === 'boolean') return text === 'true' || text === 'false' ? text === 'true' : null
     const value = read(text)
     return typeof value === 'number' && to.family === 'number' ? toNumericType(value, to) : value
@@ -78,7 +137,7 @@ export function castScalar(from: ValueType, to: ValueType, index: ModelIndex): (
   return (value) => {
     if (value === null) return null
     if (to.family === 'string') return formatScalar(value, from, memberNames)
-    if (from.family === 'string') return typeof value === 'string' ? readText(value) : null
+    if (from.family === 'string') return typeof value === 'string' ? parse(value) : null
     return to.family === 'number' ? toNumericType(toNumber(value), to) : value
   }
 }

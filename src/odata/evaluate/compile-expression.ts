@@ -1,6 +1,5 @@
 import { QueryError } from '../query-error.ts'
 import type { ModelIndex } from '../typed/model-index.ts'
-import { scalarReader } from '../typed/read-scalar.ts'
 import type { Scalar } from '../typed/scalar.ts'
 import type {
   CaseNode,
@@ -12,14 +11,60 @@ import type {
   LogicalNode,
   MemberNode,
   TypedExpr,
+  TypedOrderBy,
 } from '../typed/typed-ast.ts'
-import { computeArithmetic } from './arithmetic.ts'
-import { implementCall } from './call-function.ts'
-import { castScalar } from './cast-scalar.ts'
-import { compareScalars, toNumber } from './compare-scalars.ts'
+import { castScalar, scalarReader } from './cast-scalar.ts'
+import { compareScalars, computeArithmetic, implementCall, orderScalars, toNumber } from './operations.ts'
+
+const unlimited = (): VisitBudget => ({ left: Infinity })
+
+/**
+ * Compiles a checked condition into a test of entities in their JSON form, navigation properties included where the
+ * condition follows them. A condition that is null for an entity does not hold (OData URL conventions 5.1.2).
+ *
+ * @param budget - visits of items of collections, over all entities. Default: without limit
+ * @throws QueryError from the test, once the budget is spent
+ */
+export function compilePredicate(
+  filter: TypedExpr,
+  index: ModelIndex,
+  budget = unlimited(),
+): (entity: unknown) => boolean {
+  const evaluate = compileExpression(filter, index, budget)
+  return (entity) => evaluate([entity]) === true
+}
+
+/** Null, and values without an order, come first (OData protocol 11.2.6.2). */
+function order(left: Scalar, right: Scalar): number {
+  const isFirst = (value: Scalar): boolean => value === null || Number.isNaN(value)
+  if (isFirst(left) || isFirst(right)) return Number(isFirst(right)) - Number(isFirst(left))
+  return orderScalars(left, right)
+}
+
+/**
+ * Compiles checked `$orderby` items into a comparison of entities in their JSON form, for a stable sort; `budget` is as
+ * in `compilePredicate`.
+ */
+export function compileComparator(
+  items: readonly TypedOrderBy[],
+  index: ModelIndex,
+  budget = unlimited(),
+): (left: unknown, right: unknown) => number {
+  const keys = items.map(({ expression, direction }) => ({
+    evaluate: compileExpression(expression, index, budget),
+    sign: direction === 'desc' ? -1 : 1,
+  }))
+  return (left, right) => {
+    for (const { evaluate, sign } of keys) {
+      const result = order(evaluate([left]), evaluate([right]))
+      if (result !== 0) return result * sign
+    }
+    return 0
+  }
+}
 
 /** A compiled expression: the JSON values of the variables in, by number, its value out. */
-export type Evaluate = (variables: unknown[]) => Scalar
+type Evaluate = (variables: unknown[]) => Scalar
 
 /**
  * How many items of collections may still be visited; each visit takes one. Lambdas in lambdas multiply, so a short
@@ -147,7 +192,7 @@ function compileCount({ source }: CountNode, compile: Compile, budget: VisitBudg
  * Compiles a checked expression into a function on JSON values; the model gives the notation of values. The function
  * throws `QueryError` once the budget is spent.
  */
-export function compileExpression(root: TypedExpr, index: ModelIndex, budget: VisitBudget): Evaluate {
+function compileExpression(root: TypedExpr, index: ModelIndex, budget: VisitBudget): Evaluate {
   const compile = (node: TypedExpr): Evaluate => {
     switch (node.kind) {
       case 'constant':

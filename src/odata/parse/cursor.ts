@@ -6,8 +6,6 @@ export interface QueryLimits {
   readonly maxDepth?: number
   /** Characters of decoded text. Default 65,536. */
   readonly maxLength?: number
-  /** Options, without `$`, that the reader has no use for in the parentheses of an `$expand` or `$select` item. Default none. */
-  readonly refusedInItems?: readonly string[]
 }
 
 const defaultMaxDepth = 100
@@ -27,31 +25,19 @@ export class Cursor {
   /** Height of the expression tree that was parsed last: 1 for a leaf. */
   height = 0
   readonly #maxDepth: number
-  readonly #refusedInItems: readonly string[]
-  readonly #encodedSemicolons: ReadonlySet<number> | undefined
   #depth = 0
 
-  /**
-   * Fails on text that is too long. `encodedSemicolons`: where `%3B` stood in the text before it was decoded; undefined for text
-   * that was handed in decoded.
-   */
-  constructor(text: string, limits: QueryLimits = {}, encodedSemicolons?: ReadonlySet<number>) {
-    this.#encodedSemicolons = encodedSemicolons
+  /** Fails on text that is too long. */
+  constructor(text: string, limits: QueryLimits = {}) {
     const maxLength = limits.maxLength ?? defaultMaxLength
     this.text = text
     this.#maxDepth = limits.maxDepth ?? defaultMaxDepth
-    this.#refusedInItems = limits.refusedInItems ?? []
     if (text.length > maxLength) this.fail(`The text has more than ${maxLength} characters`, maxLength)
   }
 
   /** Throws a `QueryError`; `position` defaults to the next character. */
   fail(message: string, position = this.position): never {
     throw new QueryError(message, position)
-  }
-
-  /** Whether an option is refused in the parentheses of an item. */
-  refusesInItems(option: string): boolean {
-    return this.#refusedInItems.includes(option)
   }
 
   get atEnd(): boolean {
@@ -61,16 +47,6 @@ export class Cursor {
   /** Whether the cursor is inside parentheses or an expression, so that `)` and `;` may end the current item. */
   get isNested(): boolean {
     return this.#depth > 0
-  }
-
-  /** Whether a semicolon in this text can be distinguished from a percent-encoded one. */
-  get knowsEncoding(): boolean {
-    return this.#encodedSemicolons !== undefined
-  }
-
-  /** Whether the next character is a semicolon that was encoded as `%3B`: data, where data is possible. */
-  get isAtEncodedSemicolon(): boolean {
-    return this.#encodedSemicolons?.has(this.position) === true
   }
 
   /** Code unit of the next character, NaN at the end. */

@@ -1,9 +1,24 @@
 import type { CaseBranch, Expr, ObjectMember, TypeExpr } from '../ast.ts'
+import { findOperator, type InfixOperator, precedence } from '../operators.ts'
 import type { Cursor } from './cursor.ts'
-import { findFunction, type BuiltInFunction } from './functions.ts'
-import { findOperator, precedence, type InfixOperator } from '../operators.ts'
 import { parseLiteral, parseNamedLiteral, parsePlainLiteral } from './parse-literal.ts'
 import { parsePathFrom, parseRootedPath } from './parse-path.ts'
+
+/** The built-in functions of OData 4.01 by how many arguments they take, in their canonical spelling; spatial ones are left out. */
+const functionNames: readonly (readonly [min: number, max: number, names: string])[] = [
+  [0, 0, 'mindatetime maxdatetime now'],
+  [1, 1, 'length tolower toupper trim year month day hour minute second fractionalseconds totalseconds'],
+  [1, 1, 'date time totaloffsetminutes round floor ceiling'],
+  [2, 2, 'concat contains endswith indexof matchesPattern startswith hassubset hassubsequence'],
+  [2, 3, 'substring'],
+]
+
+/** Built-in functions by lower-case name: calls may use any case (OData URL conventions 5.1.1.4 ff.). */
+const functions = new Map(
+  functionNames.flatMap(([min, max, names]) =>
+    names.split(' ').map((name) => [name.toLowerCase(), { name, min, max }] as const),
+  ),
+)
 
 const notWord = /not(?=[ \t(])/iy
 const jsonString = /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})[^"\\\u0000-\u001f]*)*"/y
@@ -169,9 +184,8 @@ function parseWord(cursor: Cursor): Expr {
     return literal
   }
   if (cursor.sees('(') && !cursor.variables.includes(name)) {
-    const builtIn = findFunction(name)
-    if (builtIn !== undefined) return parseCall(cursor, builtIn, position)
     const lower = name.toLowerCase()
+    if (functions.has(lower)) return parseCall(cursor, lower, position)
     if (lower === 'cast' || lower === 'isof') return parseTypeExpr(cursor, lower, position)
     if (lower === 'case') return parseCase(cursor, position)
   }
@@ -196,13 +210,13 @@ function parseItems<T>(cursor: Cursor, close: string, position: number, item: ()
   return items
 }
 
-function parseCall(cursor: Cursor, builtIn: BuiltInFunction, position: number): Expr {
+function parseCall(cursor: Cursor, called: string, position: number): Expr {
+  const { name = called, min = 0, max = 0 } = functions.get(called) ?? {}
   cursor.expect('(')
   const values = parseItems(cursor, ')', position, () => parseExpressionAt(cursor))
-  const { name, minArguments, maxArguments } = builtIn
-  if (values.length < minArguments || values.length > maxArguments) {
-    const count = minArguments === maxArguments ? `${minArguments}` : `${minArguments} to ${maxArguments}`
-    cursor.fail(`${name} takes ${count} argument${maxArguments === 1 ? '' : 's'}`, position)
+  if (values.length < min || values.length > max) {
+    const count = min === max ? `${min}` : `${min} to ${max}`
+    cursor.fail(`${name} takes ${count} argument${max === 1 ? '' : 's'}`, position)
   }
   return { kind: 'call', name, arguments: values, position }
 }

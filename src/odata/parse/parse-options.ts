@@ -1,9 +1,51 @@
-import type { ComputeItem, ExpandItem, Expr, OrderByItem, QueryOptions, SelectItem } from '../ast.ts'
+import type {
+  ComputeItem,
+  ExpandItem,
+  Expr,
+  ItemSegment,
+  OrderByItem,
+  QueryOptions,
+  SelectItem,
+} from '../ast.ts'
 import type { Cursor } from './cursor.ts'
-import { findSystemOption, type OptionName, type SystemOption } from './option-names.ts'
 import { parseExpressionAt } from './parse-expression.ts'
-import { parseExpandItem, parseSelectItem } from './parse-items.ts'
 import { parseSearchAt } from './parse-search.ts'
+
+/** The system query options that this layer reads, without `$`, in the order in which they are printed. */
+export const systemOptions = [
+  'filter',
+  'search',
+  'compute',
+  'orderby',
+  'skip',
+  'top',
+  'count',
+  'levels',
+  'select',
+  'expand',
+  'index',
+  'skiptoken',
+  'deltatoken',
+  'format',
+  'schemaversion',
+] as const
+
+export type SystemOption = (typeof systemOptions)[number]
+
+/** The options that are possible in parentheses: system options and parameter aliases. */
+export type OptionName = SystemOption | 'alias'
+
+const byName: ReadonlyMap<string, SystemOption> = new Map(systemOptions.map((name) => [name, name]))
+
+/** ABNF skiptoken and deltatoken: written by the service itself, so never without `$`. */
+const dollarOnly: ReadonlySet<string> = new Set(['skiptoken', 'deltatoken'])
+
+/** The system option that a name means, in any case and with or without `$` (OData 4.01 protocol 11.2.1). */
+export function findSystemOption(name: string): SystemOption | undefined {
+  const lower = name.toLowerCase()
+  if (lower.startsWith('$')) return byName.get(lower.slice(1))
+  return dollarOnly.has(lower) ? undefined : byName.get(lower)
+}
 
 const optionName = /\$?[A-Za-z]+(?==)/y
 const direction = /[ \t]+(?:asc|desc)(?![\w.])/iy
@@ -32,12 +74,12 @@ function parseList<T>(cursor: Cursor, item: () => T): T[] {
 
 /** The items of `$expand` at the cursor. */
 export function parseExpandAt(cursor: Cursor): ExpandItem[] {
-  return parseList(cursor, () => parseExpandItem(cursor, parseNestedOptions))
+  return parseList(cursor, () => parseExpandItem(cursor))
 }
 
 /** The items of `$select` at the cursor. */
 export function parseSelectAt(cursor: Cursor): SelectItem[] {
-  return parseList(cursor, () => parseSelectItem(cursor, parseNestedOptions))
+  return parseList(cursor, () => parseSelectItem(cursor))
 }
 
 /** The items of `$orderby` at the cursor (OData URL conventions 5.1.5). */
@@ -129,7 +171,6 @@ function parseNestedOption(
   const option = findSystemOption(cursor.match(optionName) ?? cursor.fail('Expected a query option'))
   if (option === undefined || !allowed.includes(option))
     cursor.fail('The option is not allowed here', position)
-  if (cursor.refusesInItems(option)) cursor.fail('The option is not supported', position)
   cursor.expect('=')
   return parseOptionAt(cursor, option)
 }
@@ -154,4 +195,77 @@ function parseNestedOptions(cursor: Cursor, allowed: readonly OptionName[]): Que
     cursor.expect(')')
     return options
   })
+}
+
+// ABNF expandCountOption, expandRefOption, expandOption and selectOption
+const countOptions: readonly OptionName[] = ['filter', 'search']
+const refOptions: readonly OptionName[] = [...countOptions, 'orderby', 'skip', 'top', 'count']
+const selectOptions: readonly OptionName[] = [...refOptions, 'compute', 'select', 'alias']
+const expandOptions: readonly OptionName[] = [...selectOptions, 'expand', 'levels']
+
+const noOptions: QueryOptions = {}
+const afterParameterName = /[ \t]*[,)]/y
+
+function parseItemSegment(cursor: Cursor, expected: string): ItemSegment {
+  const { position } = cursor
+  if (cursor.eat('*')) return { kind: 'star', name: '*', position }
+  if (cursor.eat('@'))
+    return { kind: 'annotation', name: cursor.qualifiedName('an annotation term'), position }
+  let name = cursor.name() ?? cursor.fail(`Expected ${expected}`)
+  while (cursor.eat('.')) {
+    if (cursor.eat('*')) return { kind: 'star', name: `${name}.*`, position }
+    name += `.${cursor.name() ?? cursor.fail('Expected a name after "."')}`
+  }
+  return { kind: name.includes('.') ? 'typeCast' : 'property', name, position }
+}
+
+/** One item of `$expand` (OData URL conventions 5.1.3): a path, `/$ref` or `/$count`, and options of its own. */
+function parseExpandItem(cursor: Cursor): ExpandItem {
+  const { position } = cursor
+  if (cursor.eat('$value')) return { path: [], suffix: '$value', options: noOptions, position }
+  const path: ItemSegment[] = []
+  let suffix: '$ref' | '$count' | undefined
+  do {
+    if (path.length > 0 && cursor.eat('$ref')) suffix = '$ref'
+    else if (path.length > 0 && path.at(-1)?.kind !== 'star' && cursor.eat('$count')) suffix = '$count'
+    else path.push(parseItemSegment(cursor, 'a navigation property, "*" or "$ref"'))
+    const last = path.at(-1)
+    if (suffix === undefined && last?.kind === 'star') {
+      if (last.name !== '*') cursor.fail('Expected a navigation property', last.position)
+      if (cursor.sees('/$ref')) continue
+      break
+    }
+    if (path.length === 1 && last?.kind === 'typeCast' && !cursor.sees('/')) cursor.fail('Expected "/"')
+  } while (suffix === undefined && cursor.eat('/'))
+  const allowed = allowedOptions(path, suffix)
+  const options = allowed.length > 0 && cursor.sees('(') ? parseNestedOptions(cursor, allowed) : noOptions
+  return suffix === undefined ? { path, options, position } : { path, suffix, options, position }
+}
+
+function allowedOptions(path: readonly ItemSegment[], suffix?: '$ref' | '$count'): readonly OptionName[] {
+  if (path.at(-1)?.kind === 'star') return suffix === undefined ? ['levels'] : []
+  if (suffix === '$ref') return refOptions
+  return suffix === '$count' ? countOptions : expandOptions
+}
+
+/** One item of `$select` (OData URL conventions 5.1.4). */
+function parseSelectItem(cursor: Cursor): SelectItem {
+  const { position } = cursor
+  const path: ItemSegment[] = []
+  do path.push(parseItemSegment(cursor, 'a property or "*"'))
+  while (path.at(-1)?.kind !== 'star' && cursor.eat('/'))
+  if (!cursor.sees('(') || path.at(-1)?.kind === 'star') return { path, options: noOptions, position }
+  const start = cursor.position
+  cursor.expect('(')
+  const overload = cursor.name() !== undefined && cursor.match(afterParameterName) !== undefined
+  cursor.position = overload ? start + 1 : start
+  if (!overload) return { path, options: parseNestedOptions(cursor, selectOptions), position }
+  const names: string[] = []
+  do {
+    cursor.skipBlanks()
+    names.push(cursor.name() ?? cursor.fail('Expected a parameter name'))
+    cursor.skipBlanks()
+  } while (cursor.eat(','))
+  cursor.expect(')')
+  return { path, parameterNames: names, options: noOptions, position }
 }

@@ -1,80 +1,192 @@
-import type { Expr, QueryOptions } from '../ast.ts'
+import type { ExpandItem, Expr, KeyPart, KeyValue, PathSegment, QueryOptions } from '../ast.ts'
+import { inOption, QueryError } from '../query-error.ts'
 import { Cursor, type QueryLimits } from './cursor.ts'
-import { findSystemOption, nameOption, type SystemOption } from './option-names.ts'
-import { parseFilter } from './parse-filter.ts'
-import { parseOptionAt } from './parse-options.ts'
-import { QueryError } from '../query-error.ts'
-import { splitQuery, type RawOption, type SplitQueryOptions } from './split-query.ts'
+import { parseExpressionAt } from './parse-expression.ts'
+import { parseLiteral } from './parse-literal.ts'
+import { findSystemOption, parseExpandAt, parseOptionAt, type SystemOption } from './parse-options.ts'
+import { parseResourceSegments } from './parse-path.ts'
 
-/** The options of one request. */
-export interface RequestQuery {
-  readonly options: QueryOptions
-  /** Options that are neither system options nor aliases, in their order, repetitions included. */
-  readonly custom: readonly RawOption[]
-}
-
-const none: ReadonlySet<number> = new Set()
-
-/** Runs `parse`, so that a fault names the option it is in. */
-function inOption<T>(option: string, parse: () => T): T {
-  try {
-    return parse()
-  } catch (error) {
-    throw error instanceof QueryError ? error.inOption(option) : error
-  }
-}
-
-function parseSystemOption(
-  option: SystemOption,
+/** Reads the whole of a text; `expected` names what may follow what was read. */
+function parseWhole<T>(
   text: string,
-  limits: QueryLimits,
-  encodedSemicolons: ReadonlySet<number>,
-): QueryOptions {
-  const cursor = new Cursor(text, limits, encodedSemicolons)
-  if (!option.endsWith('token')) cursor.skipBlanks()
-  const parsed = parseOptionAt(cursor, option)
-  cursor.expectEnd('the end of the option')
-  return parsed
+  limits: QueryLimits | undefined,
+  parse: (cursor: Cursor) => T,
+  expected: string,
+): T {
+  const cursor = new Cursor(text, limits)
+  const value = parse(cursor)
+  cursor.expectEnd(expected)
+  return value
 }
 
 /**
- * Reads a raw query string, without its `?`. System options are known in any case, with or without `$` (OData 4.01);
- * one that is given twice, in whatever spelling, is an error, and so is an unknown name with `$`. `@name=…` is a
- * parameter alias; every other name is a custom option, which the reader of `custom` may take or leave.
+ * Reads the value of `$filter`, or any other common expression of OData 4.01, from percent-decoded text. Keywords and
+ * function names are accepted in any case; blanks around the whole text are ignored. Takes linear time.
  *
- * @throws QueryError (`ADP_QUERY`, 400) with the position in the decoded value of `option`; 0 where the option itself
- * is the fault; in the raw string, and without an option, for one that has no value
+ * @throws QueryError (`ADP_QUERY`, 400) with the character position
+ * @example parseFilter("Attendee/ExternalID eq 01234567-89ab-cdef-0123-456789abcdef and not (Present eq true)")
  */
-export function parseQuery(query: string, limits: QueryLimits & SplitQueryOptions = {}): RequestQuery {
+export function parseFilter(text: string, limits?: QueryLimits): Expr {
+  const parse = (cursor: Cursor): Expr => {
+    cursor.skipBlanks()
+    return parseExpressionAt(cursor)
+  }
+  return parseWhole(text, limits, parse, 'an operator or the end of the expression')
+}
+
+/**
+ * Reads the value of `$expand` from percent-decoded text.
+ *
+ * @throws QueryError (`ADP_QUERY`, 400) with the character position
+ * @example parseExpand('Enrolments($expand=EnrolmentStatuses;$top=1),BoarderStatuses/$count')
+ */
+export function parseExpand(text: string, limits?: QueryLimits): readonly ExpandItem[] {
+  return parseWhole(text, limits, parseExpandAt, '"," or the end')
+}
+
+/**
+ * Reads a resource path below the service root from percent-decoded text, without a leading `/`: entity sets, keys,
+ * navigation, `$count` and bound functions (OData URL conventions 4). An unqualified name with literal arguments reads
+ * as a name and a key.
+ *
+ * @throws QueryError (`ADP_QUERY`, 400) with the character position
+ * @example parseResourcePath("LearnerGroups(ExternalID=…,GroupType=SIMS.GroupTypeEnum'YearGroup')/LearnerIdentifiers")
+ */
+export function parseResourcePath(text: string, limits?: QueryLimits): readonly PathSegment[] {
+  const parse = (cursor: Cursor) => parseResourceSegments(cursor, parseExpressionAt)
+  return parseWhole(text, limits, parse, '"/" or the end of the path')
+}
+
+/**
+ * Reads a key predicate from percent-decoded text, its parentheses included: `(<guid>)` or `(A=…,B=…)` (OData URL
+ * conventions 4.3.1).
+ *
+ * @returns one part without a name, or one or more with names
+ * @throws QueryError (`ADP_QUERY`, 400) with the character position
+ */
+export function parseKey(text: string, limits?: QueryLimits): readonly KeyPart[] {
+  return parseWhole(text, limits, parseKeyAt, 'the end of the key')
+}
+
+function parseKeyAt(cursor: Cursor): KeyPart[] {
+  cursor.expect('(')
+  cursor.skipBlanks()
+  const start = cursor.position
+  const named = cursor.name() !== undefined && (cursor.skipBlanks(), cursor.sees('='))
+  cursor.position = start
+  const parts: KeyPart[] = []
+  do {
+    cursor.skipBlanks()
+    const { position } = cursor
+    if (named) parts.push({ name: parseKeyName(cursor), value: parseKeyValue(cursor), position })
+    else parts.push({ value: parseKeyValue(cursor), position })
+    cursor.skipBlanks()
+  } while (named && cursor.eat(','))
+  cursor.expect(')')
+  return parts
+}
+
+function parseKeyName(cursor: Cursor): string {
+  const name = cursor.name() ?? cursor.fail('Expected the name of a key property')
+  cursor.skipBlanks()
+  cursor.expect('=')
+  cursor.skipBlanks()
+  return name
+}
+
+function parseKeyValue(cursor: Cursor): KeyValue {
+  const { position } = cursor
+  if (cursor.eat('@'))
+    return { kind: 'alias', name: cursor.name() ?? cursor.fail('Expected a name'), position }
+  const value = parseLiteral(cursor)
+  if (value.kind === 'literal' && value.type === 'null') cursor.fail('A key cannot be null', position)
+  return value
+}
+
+/**
+ * Reads a raw query string, without its `?`. Options are separated before they are decoded, so an encoded `&` or `=` is part of a
+ * value; `+` is a blank, as in form encoding and ASP.NET. System options are known in any case, with or without `$` (OData 4.01);
+ * one that is given twice, in whatever spelling, is an error, and so is an unknown name with `$`. `@name=…` is a parameter alias;
+ * every other name is left alone.
+ *
+ * @throws QueryError (`ADP_QUERY`, 400) with the position in the decoded value of `option`; 0 where the option itself is the fault; in
+ * the raw string, and without an option, for one that has no value or a faulty name
+ */
+export function parseQuery(query: string, limits: QueryLimits = {}): QueryOptions {
   const seen = new Set<string>()
   const aliases = new Map<string, Expr>()
-  const custom: RawOption[] = []
   let options: QueryOptions = {}
-  for (const raw of splitQuery(query, limits)) {
-    const { name, value, position, encodedSemicolons = none } = raw
+  let position = -1
+  for (const part of query.split('&')) {
+    const start = position + 1
+    position = start + part.length
+    const equals = part.indexOf('=')
+    const name = decode(equals < 0 ? part : part.slice(0, equals), (message, at) => {
+      throw new QueryError(message, start + at)
+    })
     // $levels belongs into $expand only.
     const found = findSystemOption(name)
     const system = found === 'levels' ? undefined : found
+    // Errors name a system option in its usual spelling, others as given, no longer than a name may be: a reply repeats it.
+    const shown = found === undefined ? name.slice(0, 128) : `$${found}`
+    const value = equals < 0 ? undefined : decodeValue(part.slice(equals + 1), shown)
     if (system === undefined && !name.startsWith('@')) {
-      if (name.startsWith('$'))
-        throw new QueryError('The system query option is not known', 0, nameOption(name))
-      custom.push(raw)
+      if (name.startsWith('$')) throw new QueryError('The system query option is not known', 0, shown)
       continue
     }
     const key = system ?? name
-    if (value === undefined) throw new QueryError('Expected "=" after the option', position + name.length)
-    if (seen.has(key)) throw new QueryError('The option is given twice', 0, nameOption(name))
+    if (value === undefined) throw new QueryError('Expected "=" after the option', start + name.length)
+    if (seen.has(key)) throw new QueryError('The option is given twice', 0, shown)
     seen.add(key)
     if (system === undefined)
       aliases.set(
         name.slice(1),
         inOption(name, () => parseFilter(value, limits)),
       )
-    else
-      options = {
-        ...options,
-        ...inOption(`$${system}`, () => parseSystemOption(system, value, limits, encodedSemicolons)),
-      }
+    else options = { ...options, ...inOption(shown, () => parseSystemOption(system, value, limits)) }
   }
-  return { options: aliases.size > 0 ? { ...options, aliases } : options, custom }
+  return aliases.size > 0 ? { ...options, aliases } : options
+}
+
+function parseSystemOption(option: SystemOption, text: string, limits: QueryLimits): QueryOptions {
+  const parse = (cursor: Cursor): QueryOptions => {
+    if (!option.endsWith('token')) cursor.skipBlanks()
+    return parseOptionAt(cursor, option)
+  }
+  return parseWhole(text, limits, parse, 'the end of the option')
+}
+
+type Fail = (message: string, at: number) => never
+
+const decodeValue = (raw: string, option: string): string =>
+  decode(raw, (message, at) => {
+    // The text before a fault can be decoded: an escape of its own ends every multi-byte character.
+    throw new QueryError(message, decodeURIComponent(raw.slice(0, at).replaceAll('+', ' ')).length, option)
+  })
+
+function decode(raw: string, fail: Fail): string {
+  const hash = raw.indexOf('#')
+  // RFC 3986 3.5: it would end the query.
+  if (hash >= 0) fail('"#" is written %23 in a query', hash)
+  const text = raw.replaceAll('+', ' ')
+  return isEncoding(text)
+    ? decodeURIComponent(text)
+    : fail('The percent-encoding is not valid UTF-8', strayEscape(text))
+}
+
+function isEncoding(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Index of the first escape that cannot be decoded. */
+function strayEscape(text: string): number {
+  const incomplete = text.search(/%(?![0-9a-f]{2})/i)
+  for (const { 0: run, index } of text.matchAll(/(?:%[0-9a-f]{2})+/gi))
+    if ((incomplete < 0 || index < incomplete) && !isEncoding(run)) return index
+  return incomplete
 }

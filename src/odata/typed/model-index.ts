@@ -1,6 +1,5 @@
 import { AdapterError } from '../../errors.ts'
 import {
-  primitiveTypes,
   type ComplexType,
   type EntitySet,
   type EntityType,
@@ -8,11 +7,12 @@ import {
   type FunctionDeclaration,
   type NavigationProperty,
   type PrimitiveType,
+  primitiveFamilies,
   type Property,
   type ServiceModel,
   type TypeRef,
 } from '../csdl.ts'
-import { primitive, type ValueType } from './value-type.ts'
+import { primitive, type ValueType } from './scalar.ts'
 
 /** A declared structured type with its members by name. */
 export interface StructuredType {
@@ -72,7 +72,9 @@ function toStructured(
 }
 
 function indexTypes(model: ServiceModel): ReadonlyMap<string, TypeInfo> {
-  const types = new Map<string, TypeInfo>(primitiveTypes.map((name) => [name, { kind: 'primitive', name }]))
+  const types = new Map<string, TypeInfo>()
+  for (const name of Object.keys(primitiveFamilies) as PrimitiveType[])
+    types.set(name, { kind: 'primitive', name })
   const bare = new Map<string, TypeInfo | undefined>()
   const add = (namespace: string, alias: string | undefined, name: string, info: TypeInfo): void => {
     types.set(`${namespace}.${name}`, info)

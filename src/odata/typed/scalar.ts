@@ -1,3 +1,35 @@
+import { primitiveFamilies, type PrimitiveType } from '../csdl.ts'
+
+/** How values behave: two types of one family compare with each other. */
+export type Family = (typeof primitiveFamilies)[PrimitiveType] | 'null' | 'enum' | 'structured'
+
+/** The type of an expression: one value, or a collection of such values. */
+export interface ValueType {
+  readonly family: Family
+  /** `Edm.Int32`, the qualified name of a declared type, or `null`. */
+  readonly name: string
+  readonly collection: boolean
+}
+
+/** The single-valued type of a primitive. */
+export const primitive = (name: PrimitiveType): ValueType => ({
+  family: primitiveFamilies[name],
+  name,
+  collection: false,
+})
+
+export const booleanType: ValueType = primitive('Edm.Boolean')
+
+/** The type of the `null` literal, which fits everywhere. */
+export const nullType: ValueType = { family: 'null', name: 'null', collection: false }
+
+/** Whether `div` of values of this type is a whole number. */
+export const isInteger = ({ name }: ValueType): boolean => /^Edm\.(?:S?Byte|Int\d\d)$/.test(name)
+
+/** How error messages name a type. */
+export const describeType = ({ name, collection }: ValueType): string =>
+  collection ? `Collection(${name})` : name
+
 /** A point in time: milliseconds since 1970 (fractions kept), and the offset in which it was written. */
 export interface Instant {
   readonly ms: number
@@ -70,3 +102,31 @@ export function parseDuration(text: string): number | undefined {
 
 /** Whether a scalar is a point in time. */
 export const isInstant = (value: Scalar): value is Instant => typeof value === 'object' && value !== null
+
+/** The value of a number in OData's spelling, as an IEEE double. */
+export function parseNumber(text: string): number | undefined {
+  if (text === 'INF') return Infinity
+  if (text === '-INF') return -Infinity
+  if (text === 'NaN') return NaN
+  const value = Number(text)
+  return Number.isNaN(value) ? undefined : value
+}
+
+/** The number of an enumeration value such as `YearGroup`, `Solid,Yellow` or `2`. */
+export function parseEnum(
+  members: readonly string[],
+  valueByMember: ReadonlyMap<string, number>,
+): number | undefined {
+  let value = 0
+  for (const member of members) {
+    const one = valueByMember.get(member.trim()) ?? (/^[+-]?\d+$/.test(member) ? Number(member) : undefined)
+    if (one === undefined) return undefined
+    value |= one
+  }
+  return value
+}
+
+/** True for the text of an `Edm.Guid`: 8-4-4-4-12 hexadecimal digits in any case (OData ABNF `guidValue`). */
+export function isGuid(text: string): boolean {
+  return /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(text)
+}

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+
 import { checkFilter } from '../../../src/odata/check/check-expression.ts'
-import { parseFilter } from '../../../src/odata/parse/parse-filter.ts'
+import { parseFilter } from '../../../src/odata/parse/parse-query.ts'
 import { faultOf } from '../fault.ts'
 import { sampleIndex } from '../sample-model.ts'
 

@@ -1,15 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { checkKey } from '../../../src/odata/check/check-key.ts'
+
 import { checkQuery } from '../../../src/odata/check/check-query.ts'
-import { parseKey } from '../../../src/odata/parse/parse-key.ts'
 import { parseQuery } from '../../../src/odata/parse/parse-query.ts'
 import { QueryError } from '../../../src/odata/query-error.ts'
-import { faultOf } from '../fault.ts'
 import { sampleIndex } from '../sample-model.ts'
 
-const guid = '01234567-89ab-cdef-0123-456789abcdef'
-
-const check = (query: string) => checkQuery(parseQuery(query).options, 'Sample.Thing', sampleIndex)
+const check = (query: string) => checkQuery(parseQuery(query), 'Sample.Thing', sampleIndex)
 
 describe('checkQuery', () => {
   test('checks every level', () => {
@@ -132,6 +128,8 @@ describe('checkQuery', () => {
     ['$expand=Maker/$count', '$expand', 0],
     ['$expand=Parts($filter=Nmae eq 1)', '$expand', 14],
     ['$compute=1 add 1 as Two', '$compute', 0],
+    ['$search=x', '$search', 0],
+    ['$expand=Parts($search=x)', '$expand', 0],
     ['$index=1', '$index', 0],
     ['$deltatoken=x', '$deltatoken', 0],
   ])('refuses %s, naming %s and character %i', (query, option, position) => {
@@ -144,37 +142,5 @@ describe('checkQuery', () => {
     })()
     expect(fault).toBeInstanceOf(QueryError)
     expect(fault).toMatchObject({ position, option })
-  })
-})
-
-describe('checkKey', () => {
-  const key = (text: string, type: string, aliases = new Map()) =>
-    [...checkKey(parseKey(text), type, sampleIndex, { aliases })].map(([name, { value }]) => [name, value])
-
-  test('takes a single key without its name, and any order of several', () => {
-    expect(key(`(${guid})`, 'Sample.Thing')).toEqual([['ID', guid]])
-    expect(key(`(ID=${guid})`, 'Sample.Thing')).toEqual([['ID', guid]])
-    expect(key(`(Kind=S.Kind'Fancy',ID=${guid.toUpperCase()})`, 'Sample.Maker')).toEqual([
-      ['ID', guid],
-      ['Kind', 1],
-    ])
-  })
-
-  test('takes values from aliases', () => {
-    const [id] = parseKey(`(${guid})`)
-    expect(key('(@id)', 'Sample.Thing', new Map([['id', id?.value]]))).toEqual([['ID', guid]])
-    expect(faultOf(() => key('(@id)', 'Sample.Thing')).message).toBe('The alias has no value')
-  })
-
-  test.each([
-    ['(5)', 'Sample.Thing', 1],
-    [`('${guid}')`, 'Sample.Thing', 1],
-    ['(Name=5)', 'Sample.Thing', 1],
-    [`(${guid})`, 'Sample.Maker', 1],
-    [`(ID=${guid})`, 'Sample.Maker', 0],
-    [`(ID=${guid},ID=${guid})`, 'Sample.Maker', 41],
-    [`(ID=${guid},Kind=5)`, 'Sample.Maker', 46],
-  ])('refuses %s for %s at character %i', (text, type, position) => {
-    expect(faultOf(() => key(text, type)).position).toBe(position)
   })
 })

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { checkExpression, checkFilter } from '../../../src/odata/check/check-expression.ts'
-import { compileComparator, compilePredicate } from '../../../src/odata/evaluate/compile-predicate.ts'
-import { parseOrderBy } from '../../../src/odata/parse/parse-expand.ts'
-import { parseFilter } from '../../../src/odata/parse/parse-filter.ts'
+
+import { checkFilter } from '../../../src/odata/check/check-expression.ts'
+import { checkQuery } from '../../../src/odata/check/check-query.ts'
+import { compileComparator, compilePredicate } from '../../../src/odata/evaluate/compile-expression.ts'
+import { parseFilter, parseQuery } from '../../../src/odata/parse/parse-query.ts'
 import { sampleIndex } from '../sample-model.ts'
 
 const thing = {
@@ -136,10 +137,7 @@ describe('compilePredicate', () => {
 
 describe('compileComparator', () => {
   const sort = (orderby: string, rows: readonly unknown[]): unknown[] => {
-    const items = parseOrderBy(orderby).map(({ expression, direction }) => ({
-      expression: checkExpression(expression, 'Sample.Thing', sampleIndex),
-      direction,
-    }))
+    const items = checkQuery(parseQuery(`$orderby=${orderby}`), 'Sample.Thing', sampleIndex).orderby
     return [...rows].sort(compileComparator(items, sampleIndex))
   }
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { RE2JS } from 're2js'
 import { describe, expect, test } from 'vitest'
-import { compilePattern } from '../../../src/odata/evaluate/pattern.ts'
-import { translatePattern } from '../../../src/odata/evaluate/translate-pattern.ts'
+
+import { compilePattern, translatePattern } from '../../../src/odata/evaluate/pattern.ts'
 import { faultOf } from '../fault.ts'
 
 const { pattern } = fc.letrec<{ pattern: string; term: string; atom: string }>((tie) => ({

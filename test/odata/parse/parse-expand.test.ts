@@ -1,9 +1,18 @@
 import { describe, expect, test } from 'vitest'
-import { parseExpand, parseOrderBy, parseSearch, parseSelect } from '../../../src/odata/parse/parse-expand.ts'
+
+import { parseExpand, parseQuery } from '../../../src/odata/parse/parse-query.ts'
 import { faultOf } from '../fault.ts'
 import { outline, outlineSearch } from '../outline.ts'
 import { withoutPositions } from '../without-positions.ts'
 
+const optionOf = (name: string, text: string) => parseQuery(`$${name}=${encodeURIComponent(text)}`)
+const parseSelect = (text: string) => optionOf('select', text).select ?? []
+const parseOrderBy = (text: string) => optionOf('orderby', text).orderby ?? []
+const parseSearch = (text: string) => {
+  const { search } = optionOf('search', text)
+  if (search === undefined) throw new TypeError('Expected $search')
+  return search
+}
 const property = (name: string) => ({ kind: 'property', name })
 
 describe('parseExpand', () => {
@@ -82,7 +91,7 @@ describe('parseExpand', () => {
   })
 })
 
-describe('parseSelect', () => {
+describe('$select', () => {
   test('reads stars, paths, nested options and operations', () => {
     expect(withoutPositions(parseSelect('*,NS.*,A/B,C($select=D,E),NS.Find(x,y),@NS.Term'))).toEqual([
       { path: [{ kind: 'star', name: '*' }], options: {} },
@@ -114,7 +123,7 @@ describe('parseSelect', () => {
   })
 })
 
-describe('parseOrderBy', () => {
+describe('$orderby', () => {
   test.each([
     ['Name', [['Name', 'asc']]],
     [
@@ -142,7 +151,7 @@ describe('parseOrderBy', () => {
   })
 })
 
-describe('parseSearch', () => {
+describe('$search', () => {
   test.each([
     ['blue', 'term:blue'],
     ['blue green', '(and term:blue term:green)'],

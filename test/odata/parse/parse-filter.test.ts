@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+
 import { AdapterError } from '../../../src/errors.ts'
-import { parseFilter } from '../../../src/odata/parse/parse-filter.ts'
+import { parseFilter } from '../../../src/odata/parse/parse-query.ts'
 import { faultOf } from '../fault.ts'
 import { outline } from '../outline.ts'
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { parseFilter } from '../../../src/odata/parse/parse-filter.ts'
-import { parseKey } from '../../../src/odata/parse/parse-key.ts'
-import { parseResourcePath } from '../../../src/odata/parse/parse-resource-path.ts'
+
+import { parseFilter, parseKey, parseResourcePath } from '../../../src/odata/parse/parse-query.ts'
 import { faultOf } from '../fault.ts'
 import { outline } from '../outline.ts'
 

@@ -1,10 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseFilter } from '../../../src/odata/parse/parse-filter.ts'
-import { printFilter } from '../../../src/odata/print/print-filter.ts'
+
+import { parseFilter } from '../../../src/odata/parse/parse-query.ts'
+import { printFilter } from '../../../src/odata/print.ts'
+import { runs } from '../../support/long-run.ts'
 import { expression } from '../arbitraries.ts'
 import { withoutPositions } from '../without-positions.ts'
-import { runs } from '../../support/long-run.ts'
 
 describe('printFilter', () => {
   test('is undone by parseFilter for every tree', () => {

@@ -1,6 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseDate, parseDuration, parseInstant, parseTimeOfDay } from '../../../src/odata/typed/scalar.ts'
+import {
+  isGuid,
+  parseDate,
+  parseDuration,
+  parseInstant,
+  parseTimeOfDay,
+} from '../../../src/odata/typed/scalar.ts'
 
 describe('parseInstant', () => {
   test.each([
@@ -69,4 +75,18 @@ test.each([
   ['1H', undefined],
 ])('parseDuration(%s)', (text, ms) => {
   expect(parseDuration(text)).toBe(ms)
+})
+
+test.each([
+  ['0123abcd-89EF-4a5b-8c7d-00ff11ee22dd', true],
+  ['0123ABCD-89EF-4A5B-8C7D-00FF11EE22DD', true],
+  ['', false],
+  ['0123abcd-89EF-4a5b-8c7d-00ff11ee22dd0', false],
+  ['123abcd-89EF-4a5b-8c7d-00ff11ee22dd', false],
+  ['{0123abcd-89EF-4a5b-8c7d-00ff11ee22dd}', false],
+  ['0123abcd089EF-4a5b-8c7d-00ff11ee22dd', false],
+  ['0123abcg-89EF-4a5b-8c7d-00ff11ee22dd', false],
+  ['0123abcd89EF4a5b8c7d00ff11ee22dd', false],
+])('isGuid(%s)', (text, is) => {
+  expect(isGuid(text)).toBe(is)
 })

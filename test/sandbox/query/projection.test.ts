@@ -19,7 +19,7 @@ const entity: Entity = {
   Disabilities: [],
 }
 const project = (query: string): unknown =>
-  compileQuery(parseQuery(query).options, 'Svc.LearnerMedical', context).project(entity)
+  compileQuery(parseQuery(query), 'Svc.LearnerMedical', context).project(entity)
 
 test.each([
   ['', { ExternalID: '1', NHSNumber: '999', IsDisabled: true }],
@@ -74,7 +74,7 @@ test.each(['$expand=MedicalConditions/$ref', '$expand=Nothing', '$select=Nothing
 test('a query finds, orders and counts', () => {
   const entities = ['999', '111', '555'].map((NHSNumber) => ({ ...entity, NHSNumber }))
   const query = compileQuery(
-    parseQuery("$filter=NHSNumber ne '111'&$orderby=NHSNumber&$skip=1&$top=1&$count=true").options,
+    parseQuery("$filter=NHSNumber ne '111'&$orderby=NHSNumber&$skip=1&$top=1&$count=true"),
     'Svc.LearnerMedical',
     context,
   )
@@ -84,7 +84,7 @@ test('a query finds, orders and counts', () => {
 
 test('parts of complex values can be selected', () => {
   const query = compileQuery(
-    parseQuery('$select=CurrentHouse/Description,CurrentYearGroup').options,
+    parseQuery('$select=CurrentHouse/Description,CurrentYearGroup'),
     'Svc.LearnerIdentifier',
     context,
   )

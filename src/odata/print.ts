@@ -1,6 +1,19 @@
-import type { EnumLiteral, Expr, KeyPart, Literal, PathExpr, PathSegment } from '../ast.ts'
-import { precedence } from '../operators.ts'
-import { printSearch } from './print-search.ts'
+import type {
+  EnumLiteral,
+  ExpandItem,
+  Expr,
+  ItemSegment,
+  KeyPart,
+  Literal,
+  OrderByItem,
+  PathExpr,
+  PathSegment,
+  QueryOptions,
+  SearchExpr,
+  SelectItem,
+} from './ast.ts'
+import { precedence } from './operators.ts'
+import { systemOptions } from './parse/parse-options.ts'
 
 const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
@@ -125,4 +138,111 @@ function printPath({ root, segments }: PathExpr): string {
  */
 export function printFilter(expression: Expr): string {
   return printAt(expression, precedence.or)
+}
+
+const printItemSegment = ({ kind, name }: ItemSegment): string => (kind === 'annotation' ? `@${name}` : name)
+
+function printNested(options: QueryOptions): string {
+  const parts = listOptions(options).map(([name, value]) => `${name}=${value}`)
+  return parts.length === 0 ? '' : `(${parts.join(';')})`
+}
+
+/** Writes the items of `$expand` as decoded text; the inverse of `parseExpand`. */
+function printExpand(items: readonly ExpandItem[]): string {
+  return items
+    .map(({ path, suffix, options }) => {
+      const names = path.map(printItemSegment)
+      if (suffix !== undefined) names.push(suffix)
+      return names.join('/') + printNested(options)
+    })
+    .join(',')
+}
+
+/** Writes the items of `$select` as decoded text; the inverse of `parseSelect`. */
+function printSelect(items: readonly SelectItem[]): string {
+  return items
+    .map(({ path, parameterNames, options }) => {
+      const overload = parameterNames === undefined ? '' : `(${parameterNames.join(',')})`
+      return path.map(printItemSegment).join('/') + overload + printNested(options)
+    })
+    .join(',')
+}
+
+/** Writes the items of `$orderby` as decoded text; the inverse of `parseOrderBy`. */
+function printOrderBy(items: readonly OrderByItem[]): string {
+  return items
+    .map(({ expression, direction }) => printFilter(expression) + (direction === 'desc' ? ' desc' : ''))
+    .join(',')
+}
+
+function printValue(options: QueryOptions, name: keyof QueryOptions): string | undefined {
+  if (name === 'filter') return options.filter && printFilter(options.filter)
+  if (name === 'expand') return options.expand && printExpand(options.expand)
+  if (name === 'select') return options.select && printSelect(options.select)
+  if (name === 'orderby') return options.orderby && printOrderBy(options.orderby)
+  if (name === 'search') return options.search && printSearch(options.search)
+  if (name === 'compute') {
+    return options.compute?.map((item) => `${printFilter(item.expression)} as ${item.alias}`).join(',')
+  }
+  return name === 'aliases' ? undefined : options[name]?.toString()
+}
+
+/** The options that are given, as `[name with $ or @, decoded value]`, in a fixed order. */
+function listOptions(options: QueryOptions): readonly (readonly [name: string, value: string])[] {
+  const listed: (readonly [string, string])[] = []
+  for (const name of systemOptions) {
+    const value = printValue(options, name)
+    if (value !== undefined) listed.push([`$${name}`, value])
+  }
+  for (const [name, value] of options.aliases ?? []) listed.push([`@${name}`, printFilter(value)])
+  return listed
+}
+
+// Characters that encodeURIComponent escapes although a query may contain them (RFC 3986 3.4) and no reader splits at them.
+const readable: Readonly<Record<string, string>> = {
+  '%24': '$',
+  '%2C': ',',
+  '%2F': '/',
+  '%3A': ':',
+  '%3B': ';',
+  '%3D': '=',
+  '%40': '@',
+}
+
+/** Percent-encodes a decoded option value for a query string, with the marks of OData left readable. */
+function encodeOption(value: string): string {
+  return encodeURIComponent(value.toWellFormed()).replace(
+    /%(?:24|2C|2F|3[ABD]|40)/g,
+    (escape) => readable[escape] ?? escape,
+  )
+}
+
+/** Writes options as a raw query string without `?`: `parseQuery(printQuery(o)).options` is `o` again. */
+export function printQuery(options: QueryOptions): string {
+  return listOptions(options)
+    .map(([name, value]) => `${name}=${encodeOption(value)}`)
+    .join('&')
+}
+
+const plainWord = /^(?!(?:AND|OR|NOT)$)[^\s'()";][^\s()";]*$/
+
+const inParentheses = (node: SearchExpr): string =>
+  node.kind === 'and' || node.kind === 'or' ? `(${printSearch(node)})` : printSearch(node)
+
+/** Writes a `$search` expression as decoded text; words that are no plain words become phrases. */
+function printSearch(node: SearchExpr): string {
+  switch (node.kind) {
+    case 'term':
+      return plainWord.test(node.text) ? node.text : `"${node.text}"`
+    case 'incomplete':
+      return `'${node.text.replaceAll("'", "''")}'`
+    case 'not':
+      return `NOT ${inParentheses(node.operand)}`
+    case 'and':
+      return node.operands.map(inParentheses).join(' AND ')
+    case 'or':
+      return node.operands
+        .map((operand) => (operand.kind === 'or' ? inParentheses(operand) : printSearch(operand)))
+        .join(' OR ')
+  }
 }

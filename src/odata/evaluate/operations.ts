@@ -1,0 +1,191 @@
+import { isInstant, type Scalar } from '../typed/scalar.ts'
+import type { Arithmetic, ArithmeticNode, CallNode, Comparison } from '../typed/typed-ast.ts'
+import { compilePattern } from './pattern.ts'
+
+/** Orders strings by code point, as a binary comparison of their UTF-8 does. */
+function orderStrings(left: string, right: string): number {
+  if (left === right) return 0
+  const length = Math.min(left.length, right.length)
+  let at = 0
+  while (at < length && left.charCodeAt(at) === right.charCodeAt(at)) at += 1
+  if (at === length) return left.length - right.length
+  return rank(left.charCodeAt(at)) - rank(right.charCodeAt(at))
+}
+
+/** Surrogates encode code points above all others, although their units are below U+E000. */
+const rank = (unit: number): number => (unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit)
+
+/** Negative, zero or positive for two values of one family, neither null; NaN where they have no order. */
+export function orderScalars(left: Scalar, right: Scalar): number {
+  if (typeof left === 'string' && typeof right === 'string') return orderStrings(left, right)
+  const first = toNumber(left)
+  const second = toNumber(right)
+  // Two infinities have no difference.
+  return first === second ? 0 : first - second
+}
+
+/** The number that a value compares by; instants compare as points in time, whatever their offsets. */
+export function toNumber(value: Scalar): number {
+  if (isInstant(value)) return value.ms
+  return value === null ? NaN : Number(value)
+}
+
+function equal(left: Scalar, right: Scalar): boolean {
+  if (left === null || right === null) return left === right
+  return orderScalars(left, right) === 0
+}
+
+/**
+ * OData URL conventions 5.1.1.1: null equals null and nothing else and has no order, so that `null ge null` is true
+ * by the first and `null gt 1` false by the second rule; NaN does not even equal itself.
+ */
+export function compareScalars(operator: Comparison, left: Scalar, right: Scalar): boolean {
+  switch (operator) {
+    case 'eq':
+      return equal(left, right)
+    case 'ne':
+      return !equal(left, right)
+    case 'ge':
+      return equal(left, right) || isGreater(left, right)
+    case 'le':
+      return equal(left, right) || isGreater(right, left)
+    case 'gt':
+      return isGreater(left, right)
+    case 'lt':
+      return isGreater(right, left)
+  }
+}
+
+const isGreater = (left: Scalar, right: Scalar): boolean =>
+  left !== null && right !== null && orderScalars(left, right) > 0
+
+const minuteMs = 60_000
+const dayMs = 86_400_000
+
+function calculate(operator: Arithmetic, left: number, right: number): number | null {
+  switch (operator) {
+    case 'add':
+      return left + right
+    case 'sub':
+      return left - right
+    case 'mul':
+      return left * right
+    case 'div':
+      return right === 0 ? null : left / right
+    case 'mod':
+      return right === 0 ? null : left % right
+  }
+}
+
+/**
+ * The result of an arithmetic node for two values (OData URL conventions 5.1.1.2); null where an operand is null. A
+ * division by a zero of the data is null too: it must not fail the request for one row.
+ */
+export function computeArithmetic(node: ArithmeticNode, left: Scalar, right: Scalar): Scalar {
+  if (left === null || right === null) return null
+  const result = calculate(node.operator, toNumber(left), toNumber(right))
+  if (result === null) return null
+  switch (node.type.family) {
+    case 'instant':
+      return { ms: result, offsetMinutes: isInstant(left) ? left.offsetMinutes : 0 }
+    case 'date':
+      // A day plus less than a day is that day, minus less than a day the day before.
+      return Math.floor(result / dayMs) * dayMs
+    default:
+      return node.integer ? Math.trunc(result) : result
+  }
+}
+
+/** A built-in function on arguments that are not null and of the families that the check let through. */
+type Implementation = (first: Scalar, second?: Scalar, third?: Scalar) => Scalar
+
+/** The characters of a string are its code points. */
+const lengthOf = (text: string): number => Array.from(text).length
+
+function indexOf(text: string, part: string): number {
+  const index = text.indexOf(part)
+  return index <= 0 ? index : lengthOf(text.slice(0, index))
+}
+
+/** A negative start counts from the end (OData URL conventions 5.1.1.5.7). */
+function substring(text: string, start: number, length = Infinity): string | null {
+  if (length < 0) return null
+  const characters = Array.from(text)
+  const from = start < 0 ? Math.max(0, characters.length + start) : start
+  return characters.slice(from, from + length).join('')
+}
+
+const asText = (value: Scalar | undefined): string => (typeof value === 'string' ? value : '')
+
+const onStrings =
+  (apply: (first: string, second: string) => Scalar): Implementation =>
+  (first, second) =>
+    apply(asText(first), asText(second))
+
+/** Milliseconds of the clock and calendar that a value was written in. */
+const localMs = (value: Scalar): number =>
+  isInstant(value) ? value.ms + value.offsetMinutes * minuteMs : toNumber(value)
+
+const sinceMidnight = (value: Scalar): number => {
+  const ms = localMs(value)
+  return ms - Math.floor(ms / dayMs) * dayMs
+}
+
+const onTime =
+  (apply: (ms: number) => number): Implementation =>
+  (value) =>
+    apply(sinceMidnight(value))
+
+const onDate =
+  (apply: (date: Date) => number): Implementation =>
+  (value) =>
+    apply(new Date(localMs(value)))
+
+const onNumber =
+  (apply: (value: number) => number): Implementation =>
+  (value) =>
+    apply(toNumber(value))
+
+const implementations: Readonly<Record<string, Implementation>> = {
+  concat: onStrings((first, second) => first + second),
+  contains: onStrings((text, part) => text.includes(part)),
+  endswith: onStrings((text, part) => text.endsWith(part)),
+  startswith: onStrings((text, part) => text.startsWith(part)),
+  indexof: onStrings(indexOf),
+  length: onStrings((text) => lengthOf(text)),
+  tolower: onStrings((text) => text.toLowerCase()),
+  toupper: onStrings((text) => text.toUpperCase()),
+  trim: onStrings((text) => text.trim()),
+  substring: (text, start = null, length) =>
+    substring(asText(text), toNumber(start), length === undefined ? undefined : toNumber(length)),
+  year: onDate((date) => date.getUTCFullYear()),
+  month: onDate((date) => date.getUTCMonth() + 1),
+  day: onDate((date) => date.getUTCDate()),
+  hour: onTime((ms) => Math.floor(ms / (60 * minuteMs))),
+  minute: onTime((ms) => Math.floor(ms / minuteMs) % 60),
+  second: onTime((ms) => Math.floor(ms / 1000) % 60),
+  fractionalseconds: onTime((ms) => (ms % 1000) / 1000),
+  totalseconds: onNumber((ms) => ms / 1000),
+  date: (value) => Math.floor(localMs(value) / dayMs) * dayMs,
+  time: onTime((ms) => ms),
+  totaloffsetminutes: (value) => (isInstant(value) ? value.offsetMinutes : 0),
+  // The midpoint goes away from zero (OData URL conventions 5.1.1.9.1).
+  round: onNumber((value) => Math.sign(value) * Math.round(Math.abs(value))),
+  floor: onNumber(Math.floor),
+  ceiling: onNumber(Math.ceil),
+}
+
+/** The function of a call node, ready for its arguments; null in, null out (OData URL conventions 5.1.1.4). */
+export function implementCall(node: CallNode): (...values: readonly Scalar[]) => Scalar {
+  const implementation = node.name === 'matchesPattern' ? matchPattern(node) : implementations[node.name]
+  return (...values) => {
+    const [first = null, second, third] = values
+    return implementation === undefined || values.includes(null) ? null : implementation(first, second, third)
+  }
+}
+
+function matchPattern({ arguments: [, pattern] }: CallNode): Implementation | undefined {
+  if (pattern?.kind !== 'constant' || typeof pattern.value !== 'string') return undefined
+  const matches = compilePattern(pattern.value, pattern.position)
+  return (text) => matches(asText(text))
+}
