@@ -7,7 +7,6 @@ import { legacyBatch } from './legacy-batch.ts'
 
 /** How a partner's records are translated by default. */
 export const mapping: RecordMapping = {
-  attendeeType: 'Learner.Identifier',
   eventType: 'Attendance.AttendanceSession',
   codeType: 'Attendance.Lookup',
   changeProcessName: 'Markbridge',

@@ -14,7 +14,7 @@ import { createEchoKeeper, type EchoKeeper } from './app/keep-echoes.ts'
 import { openConfiguredJournal, openJournalLater } from './app/open-journal.ts'
 import { createRateSharing } from './app/share-rate.ts'
 import { createReload, type PreparedReload, type Reload } from './app/create-reload.ts'
-import { createListener, requestTimeouts } from './app/create-listener.ts'
+import { createListener } from './app/create-listener.ts'
 import { createLiveLimits } from './app/live-limits.ts'
 import { createReloadTarget } from './app/reload-target.ts'
 import { createReloadReport } from './app/report-reload.ts'
@@ -142,6 +142,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   )
   const queueKeys = createQueueKeys()
   const limits = createLiveLimits(config.limits)
+  const { slowClients } = config.tuning
   const byteBudget = createByteBudget(config.limits.maxInFlightBytes, () =>
     metrics.shareRefused({ resource: 'bytes', reason: 'share' }),
   )
@@ -149,7 +150,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const reads = {
     planner: createReadPlanner(nowMs),
     codes: createUnmarkedCodes(systemClock, events),
-    reader: createSharedReader(createV3Reader(upstream), gates.read, v3.timeouts.acquireMs, systemClock),
+    reader: createSharedReader(createV3Reader(upstream), gates.read, config.tuning.acquireMs, systemClock),
     clock: systemClock,
   }
   const seen = toSeen(hasStore ? rollout.store : undefined, events)
@@ -206,7 +207,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     limits: limits.batch,
     byteBudget,
     queueKeys,
-    slowClients: createSlowClients(limits.slowClients, systemClock),
+    slowClients: createSlowClients(slowClients, systemClock),
     slicing,
     inFlight: createInFlight(),
     onLoad: once(overrides.onFirstLoad),
@@ -223,8 +224,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   addGauges(metrics, shared, registry, rateLimits, { ...gates, relay: relays })
   const start = async (): Promise<Running> => {
     await expectOwnStageFile(config)
-    const open =
-      overrides.openJournal ?? (() => openConfiguredJournal(config.journal, events, rateLimit, rollout))
+    const open = overrides.openJournal ?? (() => openConfiguredJournal(config, events, rateLimit, rollout))
     // What V2 serves needs no journal.
     const journal = partners.some(({ v2: own }) => own !== undefined)
       ? await openJournalLater(open, events, systemClock)
@@ -241,7 +241,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
         ? noGuards
         : toGuards({
             store: rollout.store,
-            settings: config.rollout.guards,
+            settings: { ...config.rollout.guards, coolDownMs: config.tuning.coolDownMs },
             fileStageOf: (id) => registry.of(id)?.fileStage,
             events,
             metrics,
@@ -279,7 +279,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     )
     const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
     const app = createProxyApp(context, () => readinessOf(ready, journal, stages), page)
-    const server = createListener(app, limits.slowClients, events, () => ready)
+    const server = createListener(app, slowClients, events, () => ready)
     await stages?.start()
     started = { journal, recovery, server, keeper, stages, guards }
     return started
@@ -298,7 +298,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
         comparison.reload(next)
         recording.reload(next)
         if (started === undefined) return
-        Object.assign(started.server, requestTimeouts(next.limits.slowClients))
         started.recovery.retryWaiting()
       },
     },

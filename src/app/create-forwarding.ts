@@ -8,6 +8,9 @@ import { createFairGate, type FairGate } from '../upstream/index.ts'
 
 type Refusals = Pick<Metrics, 'shareRefused'>
 
+/** To each address of V2. */
+const V2_CONNECTIONS = 64
+
 /** The gates in front of the connections to V3: for requests that are passed through, and for reads. */
 export function createGates(
   places: number,
@@ -40,6 +43,7 @@ export function createForwarding(parts: ForwardingParts): {
 } {
   const { config, gate, accepted, queueKeys, byteBudget, metrics, events, nowMs } = parts
   const { v3, v2 } = config.upstreams
+  const { acquireMs } = config.tuning
   const passThrough = createPassThrough({
     accepted,
     baseUrl: v3.baseUrl,
@@ -47,7 +51,7 @@ export function createForwarding(parts: ForwardingParts): {
     rewriteLinks: config.passThrough.rewriteLinks,
     connections: v3.connections,
     gate,
-    acquireMs: v3.timeouts.acquireMs,
+    acquireMs,
     queueKeys,
     byteBudget,
     // One time for the status line and for each piece of a body, as clients of the service know it.
@@ -58,9 +62,9 @@ export function createForwarding(parts: ForwardingParts): {
     nowMs,
   })
   const relays = createRelays({
-    connections: v2?.connections ?? v3.connections,
-    acquireMs: (v2 ?? v3).timeouts.acquireMs,
-    timeouts: (v2 ?? v3).timeouts,
+    connections: V2_CONNECTIONS,
+    acquireMs,
+    timeouts: { ...(v2 ?? v3).timeouts, bodyMs: v3.timeouts.bodyMs },
     byteBudget,
     onCall: metrics.relayed,
     onRefusal: (reason) => metrics.shareRefused({ resource: 'relay', reason }),

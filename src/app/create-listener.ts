@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http'
 
-import type { Config } from '../config/index.ts'
+import type { Tuning } from '../config/index.ts'
 import { answerUnreadable, refuseTunnel } from '../http/answer-unreadable.ts'
 import { MAX_HEADER_BYTES } from '../http/server.ts'
 import type { Events } from '../observability/events.ts'
@@ -16,7 +16,7 @@ const REQUEST_MS = 300_000
 /** How often Node looks for requests whose headers or body take too long. */
 const TIMEOUT_CHECK_MS = 1_000
 
-type SlowClients = Pick<Config['limits']['slowClients'], 'headersMs'>
+type SlowClients = Pick<Tuning['slowClients'], 'headersMs'>
 
 /** Creates the server of the adapter, which does not listen yet. While it is not ready it closes connections after their reply. */
 export function createListener(

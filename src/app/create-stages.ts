@@ -102,14 +102,14 @@ const BEYOND_DRAIN_MS = 5_000
 
 /** Creates the stages of one instance, over the store in its journal. */
 export function createStages({ config, late, journal, registry, events, metrics }: StageParts): StoredStages {
-  const { rollout } = config
-  const staleAfterMs = config.journal.leaseMs * COUNTED_LEASES
+  const { rollout, tuning } = config
+  const staleAfterMs = tuning.leaseMs * COUNTED_LEASES
   return createStoredStages({
     store: late.store,
     instance: () => journal.lease(),
     renewLease: () => journal.renewLease(),
     clock: backgroundClock,
-    kept: createStageFile(stageFileOf(config.journal, rollout), stageJournalOf(config.journal, rollout)),
+    kept: createStageFile(stageFileOf(config.journal), stageJournalOf(config.journal)),
     secret: () => late.secret(),
     partners: () => registry.partners(),
     events: {
@@ -127,6 +127,6 @@ export function createStages({ config, late, journal, registry, events, metrics 
     pollMs: Math.min(500, staleAfterMs / 4),
     patienceMs: Math.min(1_000, staleAfterMs / 2),
     resendWindowMs: rollout.resendWindowMs,
-    holdMs: rollout.drainMs + BEYOND_DRAIN_MS,
+    holdMs: tuning.stageDrainMs + BEYOND_DRAIN_MS,
   })
 }

@@ -1,30 +1,30 @@
-import { type JournalConfig, journalKeysOf, journalUrlOf } from '../config/index.ts'
+import { acceptsPlaintext, type Config, journalKeysOf, journalUrlOf } from '../config/index.ts'
 import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import { createLateJournal, createNoJournal, type Journal, openJournal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
 import type { LateRolloutStore } from './create-stages.ts'
 import type { RateSharing } from './share-rate.ts'
+import { markFileOf } from './stage-file.ts'
 
 /** Opens the journal that the configuration names, and shares with those who share it the pace and the stages. Errors: those of `openJournal`. */
 export async function openConfiguredJournal(
-  config: JournalConfig,
+  { journal: config, tuning }: Pick<Config, 'journal' | 'tuning'>,
   events: Events,
   sharing: RateSharing,
   rollout: Pick<LateRolloutStore, 'use'>,
 ): Promise<Journal> {
   const url = journalUrlOf(config)
   if (url === 'none') return createNoJournal()
-  const { replayForMs, keepPayloadsMs, keepRecordsMs, leaseMs, markFile, plaintext } = config
+  const { replayForMs, keepRecordsMs } = config
   const journal = await openJournal({
     url,
     keys: journalKeysOf(config),
     replayForMs,
-    keepPayloadsMs,
     keepRecordsMs,
-    leaseMs,
-    markFile,
-    plaintext,
+    leaseMs: tuning.leaseMs,
+    markFile: markFileOf(config),
+    plaintext: acceptsPlaintext(config) ? 'accept' : 'refuse',
     events: {
       failed: (reason) => events.journalFailed({ reason }),
       recovered: () => events.journalRecovered(),

@@ -1,24 +1,30 @@
 import { createHash } from 'node:crypto'
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 
-import { type Config, type JournalConfig, journalUrlOf, type RolloutConfig } from '../config/index.ts'
+import { type Config, type JournalConfig, journalUrlOf } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import type { KeptSnapshots } from '../rollout/index.ts'
 
-/** The file of the last stages; undefined: none is named, and the journal is not a file that one could lie beside. */
-export function stageFileOf(journal: JournalConfig, { stateFile }: RolloutConfig): string | undefined {
+/** The file of the last stages; undefined: no folder is named, and the journal is not a file that one could lie beside. */
+export function stageFileOf(journal: JournalConfig): string | undefined {
   const url = journalUrlOf(journal)
-  return stateFile ?? (url.startsWith('sqlite:') ? `${url.slice('sqlite:'.length)}.stages` : undefined)
+  if (journal.stateDir !== undefined) return join(journal.stateDir, 'journal.stages')
+  return url.startsWith('sqlite:') ? `${url.slice('sqlite:'.length)}.stages` : undefined
+}
+
+/** The file of the last change that was seen in a PostgreSQL journal; undefined: no folder is named. */
+export function markFileOf({ stateDir }: Pick<JournalConfig, 'stateDir'>): string | undefined {
+  return stateDir === undefined ? undefined : join(stateDir, 'journal.mark')
 }
 
 /**
- * The journal whose stages a named file keeps: a digest of where it is, without credentials. Undefined: the file moves with an SQLite
- * journal, or the journal is `none`.
+ * The journal whose stages a named folder keeps: a digest of where it is, without credentials. Undefined: the file moves with an SQLite
+ * journal, or nothing is kept.
  */
-export function stageJournalOf(journal: JournalConfig, { stateFile }: RolloutConfig): string | undefined {
+export function stageJournalOf(journal: JournalConfig): string | undefined {
   const url = journalUrlOf(journal)
-  if (stateFile === undefined || url === 'none') return undefined
+  if (journal.stateDir === undefined) return undefined
   return createHash('sha256').update(placeOf(url)).digest('hex')
 }
 
@@ -29,11 +35,8 @@ function placeOf(url: string): string {
 }
 
 /** Sees to it, before anything is opened, that the file of the last stages is not that of another journal. Error: `ADP_CONFIGURATION`. */
-export async function expectOwnStageFile({
-  journal,
-  rollout,
-}: Pick<Config, 'journal' | 'rollout'>): Promise<void> {
-  const file = createStageFile(stageFileOf(journal, rollout), stageJournalOf(journal, rollout))
+export async function expectOwnStageFile({ journal }: Pick<Config, 'journal'>): Promise<void> {
+  const file = createStageFile(stageFileOf(journal), stageJournalOf(journal))
   try {
     await file.load()
   } catch (cause) {
@@ -42,7 +45,7 @@ export async function expectOwnStageFile({
   }
 }
 
-/** The first line of a file that was named. */
+/** The first line of a file in a folder that was named. */
 const OWNER = /^journal ([0-9a-f]{64})\n/
 
 /**
@@ -84,7 +87,7 @@ export function createStageFile(path: string | undefined, journal?: string): Kep
 const ofAnother = (path: string): AdapterError =>
   new AdapterError(
     'ADP_CONFIGURATION',
-    `${path} keeps the stages of another journal: give each adapter a file of its own (rollout.stateFile). Delete it where the address of the journal was changed.`,
+    `${path} keeps the stages of another journal: give each adapter a folder of its own (journal.stateDir). Delete the file where the address of the journal was changed.`,
   )
 
 async function writeDurably(path: string, text: string): Promise<void> {

@@ -1,5 +1,4 @@
 import type { WallClock } from '../clock.ts'
-import type { Config } from '../config/index.ts'
 import type { Events } from '../observability/events.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import {
@@ -9,13 +8,14 @@ import {
   type FileStage,
   goBack,
   GUARD_NAME,
+  type GuardSettings,
   type LiveGuards,
   type RolloutStore,
 } from '../rollout/index.ts'
 
 export interface GuardParts {
   readonly store: Pick<RolloutStore, 'snapshot' | 'apply' | 'note' | 'readEvidence' | 'updateEvidence'>
-  readonly settings: Config['rollout']['guards']
+  readonly settings: GuardSettings
   /** The stage of the file, for a partner that the store does not know. */
   readonly fileStageOf: (partner: string) => FileStage | undefined
   readonly events: Pick<Events, 'guardActed' | 'guardsFailed'>

@@ -6,6 +6,9 @@ import { systemClock } from '../clock.ts'
 import { toFileStage } from './to-file-stage.ts'
 import { toMapping } from './to-mapping.ts'
 
+/** Records of one `$batch` to V3. */
+export const MAX_BATCH_RECORDS = 100
+
 /** A partner of the configuration as the proxy needs it. */
 export function toPartner(
   partner: PartnerConfig,
@@ -38,13 +41,12 @@ export function toPartner(
         : {
             mode: v3.writeMode,
             format: v3.batchFormat,
-            maxRecords: v3.maxBatchRecords,
+            maxRecords: MAX_BATCH_RECORDS,
             concurrency: v3.concurrency,
           },
     budgetMs: v3.budgetMs,
     readBackAfterMs: v3.readBackAfterMs,
     callsPerSecond,
-    refuseOverBudget: v3.refuseOverBudget,
     compare: { percent: partner.compare.percent, settleMs: partner.compare.settleMs },
     checkV2Percent: partner.check.v2,
     subscriptionKey: subscriptionKey === undefined ? undefined : () => subscriptionKey.reveal(),

@@ -11,7 +11,7 @@ import {
   type RecordFate,
   type RecordingTarget,
 } from '../compare/recording/index.ts'
-import { changedPaths, type Config, decodeKey, maxAgeMsOf, type RecordConfig } from '../config/index.ts'
+import { changedPaths, type Config, decodeKey, type RecordConfig } from '../config/index.ts'
 import type { Slicing } from '../http/slices.ts'
 import type { Events } from '../observability/events.ts'
 import type { Metrics } from '../observability/metrics.ts'
@@ -40,6 +40,8 @@ export interface ReloadableRecording extends LiveRecording {
 /** Larger exchanges are not recorded: clients wait for turns of the work on them. */
 const MAX_EXCHANGE_BYTES = 4_194_304
 const HOUR_MS = 3_600_000
+/** Recordings are removed after 30 days. */
+const MAX_AGE_MS = 30 * 24 * HOUR_MS
 /** Time to write what waits when the adapter stops. */
 const CLOSE_MS = 5_000
 
@@ -101,8 +103,6 @@ export function toRecording(parts: RecordingParts): ReloadableRecording {
     open: (partner, method, path) => {
       const own = recorded.get(partner.id)
       if (own === undefined || recordedKindOf(method, path) === undefined) return undefined
-      const { percent } = own.settings
-      if (percent < 100 && Math.random() * 100 >= percent) return undefined
       const onFate = (fate: RecordFate | 'incomplete'): void => metrics.record(partner.id, fate)
       let held = 0
       let isFull = false
@@ -144,8 +144,7 @@ function toTarget(partner: string, record: RecordConfig, { events, nowMs }: Reco
   const { to, key, pseudonyms, maxBytes } = record
   const storeKey = key && decodeKey(key)
   return createRecordingTarget({
-    open: () =>
-      openRecordingStore({ folder: to, key: storeKey, maxBytes, maxAgeMs: maxAgeMsOf(record), nowMs }),
+    open: () => openRecordingStore({ folder: to, key: storeKey, maxBytes, maxAgeMs: MAX_AGE_MS, nowMs }),
     pseudonyms: pseudonyms === undefined ? undefined : createPseudonyms(pseudonymKeyOf(pseudonyms)),
     onStopped: (cause) => events.recordingStopped({ partner, code: codeOf(cause) }),
   })

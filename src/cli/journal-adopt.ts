@@ -24,7 +24,7 @@ export function formatCondition(condition: JournalCondition, replayForMs: number
     usable
       ? '- Stages of partners and their audit trail are those of this copy: what was changed since is lost.'
       : '- Stages of partners and their audit trail are lost: each partner begins at the stage of the configuration file.',
-    '- A partner that the state file (rollout.stateFile, or <file>.stages) has at a lower stage is taken back to it. Compare markbridge',
+    '- A partner that the state file (journal.stages in journal.stateDir, or <file>.stages) has at a lower stage is taken back to it. Compare markbridge',
     '  rollout ls with what you expect before you start the adapter.',
     '- Open and waiting records of the lost part stay unfinished unless their client sends them again.',
     '',

@@ -1,6 +1,6 @@
 import { systemClock } from '../clock.ts'
-import { createConfigJsonSchema, loadConfig, warningsOf } from '../config/index.ts'
-import { printConfig } from '../config/print.ts'
+import { createConfigJsonSchema, keysOf, loadConfig, warningsOf } from '../config/index.ts'
+import { printConfig } from '../config/yaml.ts'
 import { AdapterError } from '../errors.ts'
 
 /** The flags of `config check` and `config print`. */
@@ -35,7 +35,7 @@ export async function printConfigFile(file: string, { json }: ConfigOptions): Pr
   const stages = await readConfiguredStages(loaded)
   console.log(
     json === true
-      ? JSON.stringify({ ...loaded, ...stagesToJson(stages) }, null, 2)
+      ? JSON.stringify({ ...keysOf(loaded), ...stagesToJson(stages) }, null, 2)
       : `${printConfig(loaded)}\n${commentStages(stages)}`,
   )
 }

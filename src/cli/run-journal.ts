@@ -1,4 +1,4 @@
-import { stageFileOf } from '../app/stage-file.ts'
+import { markFileOf, stageFileOf } from '../app/stage-file.ts'
 import {
   type Config,
   type JournalConfig,
@@ -104,13 +104,13 @@ export async function dismissRecords(
 /** Accepts a damaged journal, or without `--yes` prints the consequences and returns 1. */
 export async function acceptJournal(options: AdoptOptions): Promise<number> {
   const { url, journal: config, all } = await resolveTarget(options)
-  const target = { url, markFile: config.markFile }
+  const target = { url, markFile: markFileOf(config) }
   const condition = await examineJournal(target)
   if (options.yes !== true) {
     print(options, { condition, adopted: null }, () => formatCondition(condition, config.replayForMs))
     return 1
   }
-  const files = [...filesOf(url), config.markFile, stageFileOf(config, all.rollout)]
+  const files = [...filesOf(url), target.markFile, stageFileOf(config)]
   const { result, foreign } = await keepOwners(
     files.filter((path) => path !== undefined),
     async () => ({
@@ -188,7 +188,7 @@ async function withInspector<Result>(
   work: (inspector: JournalInspector, journal: JournalConfig) => Promise<Result>,
 ): Promise<Result> {
   const { url, journal } = await resolveTarget(target)
-  const inspector = await openInspector(url, journal.markFile)
+  const inspector = await openInspector(url, markFileOf(journal))
   try {
     return await work(inspector, journal)
   } finally {

@@ -1,16 +1,17 @@
 import { writeFile } from 'node:fs/promises'
 
+import { markFileOf } from '../app/stage-file.ts'
 import { type CertificateBody, createCertificate } from '../compare/certificate/certificate.ts'
 import type { Json } from '../compare/certificate/canonical-json.ts'
 import { toFigures, toRunDocument } from '../compare/evidence/index.ts'
 import { publishRun } from '../compare/report/publish-run.ts'
-import { type Config, journalUrlOf } from '../config/index.ts'
+import { type Config, journalUrlOf, keysOf } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import { openInspector } from '../journal/index.ts'
 import { neededCheck } from '../rollout/advise-comparison.ts'
 import type { KeptEvidence } from '../rollout/evidence/evidence-store.ts'
 import type { OpenedRolloutStore } from '../rollout/store/open-rollout-store.ts'
-import { fullAdviceToJson, giveAdvice } from './rollout/give-advice.ts'
+import { fullAdviceToJson, giveAdvice, neededOf } from './rollout/give-advice.ts'
 import { expectMayLook, loadTarget, openTargetStore, type RolloutTarget } from './rollout/open-target.ts'
 import { entryToJson, toJson } from './rollout/rollout-json.ts'
 import { readSigningKey } from './rollout/signing-key.ts'
@@ -71,7 +72,7 @@ async function describePartner(
   const comparison =
     check === undefined
       ? null
-      : { figures: toFigures(kept, check, config.rollout.evidence), thresholds: config.rollout.evidence }
+      : { figures: toFigures(kept, check, neededOf(config)), thresholds: neededOf(config) }
   return {
     issuedAt: new Date(snapshot.nowMs).toISOString(),
     version,
@@ -92,7 +93,7 @@ function findKept(kept: readonly KeptEvidence[], { revision, setting }: StageVie
 }
 
 async function readBalance(partner: string, { journal }: Config): Promise<Json> {
-  const inspector = await openInspector(journalUrlOf(journal), journal.markFile)
+  const inspector = await openInspector(journalUrlOf(journal), markFileOf(journal))
   try {
     const balances = await inspector.balances()
     return toJsonValue(balances.find((balance) => balance.partner === partner) ?? null)
@@ -103,7 +104,7 @@ async function readBalance(partner: string, { journal }: Config): Promise<Json> 
 
 /** As `config print` shows it: without secrets; the other partners are none of the reader's business. */
 function configurationOf(partner: string, config: Config): Json {
-  return toJsonValue({ ...config, partners: config.partners.filter(({ id }) => id === partner) })
+  return toJsonValue({ ...keysOf(config), partners: config.partners.filter(({ id }) => id === partner) })
 }
 
 /** What is certified is what is printed. */

@@ -173,10 +173,10 @@ async function change(
   try {
     const snapshot = await store.snapshot()
     const view = viewKnown(partner, config, snapshot)
-    const hold = () => readGuardHold(store, partner, config.rollout.guards, snapshot.nowMs)
+    const hold = () => readGuardHold(store, partner, config.tuning, snapshot.nowMs)
     const driving = {
       store: reportWaiting(store, partner, say),
-      options: { drainMs: config.rollout.drainMs, clock: systemClock, signal: interruption.signal },
+      options: { drainMs: config.tuning.stageDrainMs, clock: systemClock, signal: interruption.signal },
     }
     const trailIsSound = snapshot.trail !== undefined
     const result = await act({ store, config, view, trailIsSound, hold, driving }).catch(

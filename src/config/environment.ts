@@ -10,6 +10,8 @@ export interface Environment {
   readonly v3Token: string | undefined
   /** `MARKBRIDGE_OPERATOR_TOKEN`: who acts on stages. A secret. */
   readonly operatorToken: string | undefined
+  /** `MARKBRIDGE_TEST_TUNING`: what tests shorten (tuning.ts). Internal. */
+  readonly testTuning: string | undefined
   /** `TERM` is dumb: the terminal cannot erase a line. */
   readonly isDumbTerminal: boolean
 }
@@ -30,6 +32,7 @@ export function readEnvironment(): Environment {
     v3SubscriptionKey: read('MARKBRIDGE_V3_SUBSCRIPTION_KEY'),
     v3Token: read('MARKBRIDGE_V3_TOKEN'),
     operatorToken: read('MARKBRIDGE_OPERATOR_TOKEN'),
+    testTuning: read('MARKBRIDGE_TEST_TUNING'),
     isDumbTerminal: read('TERM') === 'dumb',
   }
 }

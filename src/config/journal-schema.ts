@@ -1,7 +1,7 @@
 import * as z from 'zod'
 
-import { decodeKey, keySecret } from './key-secret.ts'
-import { Secret } from './secret.ts'
+import { decodeKey, Secret } from './secret.ts'
+import { keySecret } from './values.ts'
 
 /** For editors, which know no more of an address: `isAddress` decides. */
 const URL_PATTERN = '^(none|sqlite:(?!:memory:$).+|postgres(ql)?://.+)$'
@@ -22,39 +22,59 @@ const span = z
   .positive()
   .max(hours(24 * 3_660))
 
+/** The entry without a key, which reads what is not encrypted. */
+const PLAINTEXT = 'plaintext'
+
+const key = z.strictObject({
+  id: z
+    .string()
+    .regex(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores')
+    .describe('Name of the key, stored with each row that it encrypts.'),
+  key: keySecret
+    .optional()
+    .describe('32 bytes: 64 hexadecimal digits, or base64. Required but for the id plaintext.'),
+})
+
 /** Where writes are kept before they are sent, and for how long. */
 export const journalSchema = z
   .strictObject({
-    url: url.default('sqlite:./data/journal.db'),
+    url: url
+      .prefault('sqlite:./data/journal.db')
+      .describe(
+        'sqlite:<file> for one machine, postgres://… for several, none for no journal; may be a secret.',
+      ),
     keys: z
-      .array(
-        z.strictObject({
-          id: z
-            .string()
-            .regex(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores'),
-          key: keySecret,
-        }),
-      )
+      .array(key)
       .max(16)
-      .default([]),
-    replayForMs: span.default(hours(24)),
-    keepPayloadsMs: span.default(hours(7 * 24)),
-    keepRecordsMs: span.default(hours(90 * 24)),
-    plaintext: z.enum(['accept', 'refuse']).default('refuse'),
-    markFile: z.string().min(1).optional(),
-    leaseMs: z.int().min(1_000).max(600_000).default(10_000),
+      .default([])
+      .describe(
+        'Encryption keys: the first encrypts, all decrypt. A last entry { id: plaintext } also accepts rows from before the first key, until they are deleted.',
+      ),
+    replayForMs: span
+      .default(hours(24))
+      .describe(
+        'Retention in milliseconds of requests and replies; as long, a repeated batch is answered from the journal.',
+      ),
+    keepRecordsMs: span
+      .default(hours(90 * 24))
+      .describe('Retention in milliseconds of the outcome of each record.'),
+    stateDir: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'PostgreSQL only: folder of this adapter for the last change and the last stages that it has seen (an SQLite journal keeps both beside its file).',
+      ),
   })
   .superRefine((journal, context) => {
-    if (journal.markFile !== undefined && !isPostgres(journalUrlOf(journal))) {
-      const message = 'is for a PostgreSQL journal: an SQLite journal keeps its mark beside its file'
-      context.addIssue({ code: 'custom', path: ['markFile'], message })
-    }
-    const order = ['replayForMs', 'keepPayloadsMs', 'keepRecordsMs'] as const
-    order.slice(1).forEach((longer, index) => {
-      const shorter = order[index] ?? 'replayForMs'
-      if (journal[longer] >= journal[shorter]) return
-      context.addIssue({ code: 'custom', path: [longer], message: `must not be shorter than ${shorter}` })
-    })
+    const refuse = (path: string | (string | number)[], message: string): void =>
+      context.addIssue({ code: 'custom', path: [path].flat(), message })
+    for (const [index, { id, key: own }] of journal.keys.entries())
+      if (own === undefined && id !== PLAINTEXT) refuse(['keys', index, 'key'], 'is required')
+    if (journal.stateDir !== undefined && !isPostgres(journalUrlOf(journal)))
+      refuse('stateDir', 'is for a PostgreSQL journal: an SQLite journal keeps its state beside its file')
+    if (journal.keepRecordsMs < journal.replayForMs)
+      refuse('keepRecordsMs', 'must not be shorter than replayForMs')
   })
 
 /** The journal of a checked configuration. */
@@ -68,11 +88,16 @@ export function journalUrlOf({ url: address }: Pick<JournalConfig, 'url'>): stri
 /** The keys as bytes. */
 export function journalKeysOf({
   keys,
-}: JournalConfig): readonly { readonly id: string; readonly key: Uint8Array }[] {
-  return keys.flatMap(({ id, key: secret }) => {
-    const bytes = decodeKey(secret)
+}: Pick<JournalConfig, 'keys'>): readonly { readonly id: string; readonly key: Uint8Array }[] {
+  return keys.flatMap(({ id, key: own }) => {
+    const bytes = own && decodeKey(own)
     return bytes === undefined ? [] : [{ id, key: bytes }]
   })
+}
+
+/** True: rows that are not encrypted are accepted although there are keys. */
+export function acceptsPlaintext({ keys }: Pick<JournalConfig, 'keys'>): boolean {
+  return keys.some(({ id, key: own }) => id === PLAINTEXT && own === undefined)
 }
 
 /** The fault of an empty secret was reported when it was resolved. */

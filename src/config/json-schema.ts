@@ -1,6 +1,5 @@
 import * as z from 'zod'
 
-import { optionDocs } from './option-docs.ts'
 import { configSchema } from './schema.ts'
 
 /** The members of a JSON Schema that the configuration's uses. */
@@ -49,18 +48,5 @@ export function createConfigJsonSchema(): JsonSchemaNode {
       if (jsonSchema.format === 'starts_with') delete jsonSchema.format
     },
   }) as JsonSchemaNode
-  describe(schema, '')
   return { ...schema, title: 'Configuration of Markbridge' }
-}
-
-/** Gives every key its text of `optionDocs`. */
-function describe(node: JsonSchemaNode, path: string): void {
-  for (const [name, child] of Object.entries(node.properties ?? {})) {
-    const inner = path === '' ? name : `${path}.${name}`
-    const text = optionDocs[inner]
-    if (text !== undefined) child.description = text
-    describe(child, inner)
-  }
-  for (const choice of node.anyOf ?? []) describe(choice, path)
-  if (node.items !== undefined) describe(node.items, `${path}[]`)
 }

@@ -3,12 +3,12 @@ import { readFile } from 'node:fs/promises'
 import type * as z from 'zod'
 
 import { AdapterError, describeFileError } from '../errors.ts'
-import { readVariable } from './environment.ts'
+import { readEnvironment, readVariable } from './environment.ts'
 import { checkValues, parseConfig, refuseConfig } from './parse.ts'
-import type { YamlFile } from './read-yaml.ts'
-import { resolveSecrets, type SecretSources } from './resolve-secrets.ts'
 import type { Config } from './schema.ts'
-import { Secret } from './secret.ts'
+import { resolveSecrets, Secret, type SecretSources } from './secret.ts'
+import { readTuning } from './tuning.ts'
+import type { YamlFile } from './yaml.ts'
 
 /** Values of the command line; they override the file. */
 export interface ConfigFlags {
@@ -46,7 +46,8 @@ export async function loadConfig(
     ...secretSources(onRead),
     sections: secretsOf,
   })
-  return parseConfig(value, [...file.faults, ...faults], { path, positionOf: file.positionOf })
+  const config = parseConfig(value, [...file.faults, ...faults], { path, positionOf: file.positionOf })
+  return { ...config, tuning: readTuning(readEnvironment().testTuning) }
 }
 
 type Values = Readonly<Record<string, unknown>>
@@ -93,7 +94,7 @@ const noFile: YamlFile = { value: {}, faults: [], positionOf: () => undefined }
 /** The YAML parser takes longer to load than most commands without a file run. */
 async function readFileAt(path: string, onRead?: OnRead): Promise<YamlFile> {
   const text = await readText(path, onRead)
-  const { readYaml } = await import('./read-yaml.ts')
+  const { readYaml } = await import('./yaml.ts')
   return readYaml(text)
 }
 

@@ -1,10 +1,10 @@
 import type * as z from 'zod'
 
 import { AdapterError, type ErrorDetail } from '../errors.ts'
-import { describeIssue } from './describe-issue.ts'
-import { findConflicts } from './find-conflicts.ts'
-import type { FileFault, FilePosition } from './read-yaml.ts'
+import { findConflicts } from './conflicts.ts'
 import { type Config, configSchema } from './schema.ts'
+import { tuningOf } from './tuning.ts'
+import type { FileFault, FilePosition } from './yaml.ts'
 
 /**
  * Validates a configuration and fills in defaults. Error: `ADP_CONFIGURATION` with all faults, each with its path; the fault of an
@@ -16,7 +16,8 @@ export function parseConfig(
   earlier: readonly FileFault[] = [],
   place: FilePlace = {},
 ): Config {
-  return checkValues(configSchema, input, place, earlier, findConflicts(input))
+  const keys = checkValues(configSchema, input, place, earlier, findConflicts(input))
+  return { ...keys, tuning: tuningOf() }
 }
 
 /** The source file of the values, and the positions of keys in it. */
@@ -122,6 +123,55 @@ function formatPath(path: readonly PropertyKey[]): string {
     if (typeof key === 'number') return `${text}[${key}]`
     return text === '' ? String(key) : `${text}.${String(key)}`
   }, '')
+}
+
+/** Names of types for the reader of the file. */
+const types: Readonly<Record<string, string>> = {
+  object: 'a mapping of keys',
+  record: 'a mapping of keys',
+  array: 'a list',
+  string: 'a text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+}
+
+/**
+ * Describes a fault of a value in terms of the file; messages of the schema take precedence. Undefined: zod's message is used.
+ * The description never contains the value.
+ */
+function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case 'invalid_type':
+      if (issue.input === undefined) return 'is required'
+      return `must be ${types[issue.expected] ?? issue.expected}${receivedOf(issue.input)}`
+    case 'invalid_value':
+      return `must be ${issue.values
+        .map(String)
+        .join(', ')
+        .replace(/, ([^,]*)$/, ' or $1')}`
+    case 'invalid_format':
+      return issue.format === 'starts_with' ? `must begin with "${String(issue['prefix'])}"` : undefined
+    case 'too_small':
+      return boundOf(issue.origin, issue.inclusive === false ? 'more than' : 'at least', issue.minimum)
+    case 'too_big':
+      return boundOf(issue.origin, issue.inclusive === false ? 'less than' : 'at most', issue.maximum)
+    default:
+      return undefined
+  }
+}
+
+function receivedOf(value: unknown): string {
+  if (value === null) return ', not empty'
+  if (typeof value === 'number') return Number.isInteger(value) ? ', not a number' : ', without a fraction'
+  const type = Array.isArray(value) ? 'array' : typeof value
+  return type === 'boolean' ? ', not true or false' : `, not ${types[type] ?? type}`
+}
+
+function boundOf(origin: string, relation: string, bound: number | bigint): string {
+  if (origin === 'string') return `must have ${relation} ${bound} character${bound === 1 ? '' : 's'}`
+  if (origin === 'array') return `must have ${relation} ${bound} ${bound === 1 ? 'entry' : 'entries'}`
+  return `must be ${relation} ${bound}`
 }
 
 interface Definition {

@@ -1,4 +1,4 @@
-import { journalUrlOf } from './journal-schema.ts'
+import { journalKeysOf, journalUrlOf } from './journal-schema.ts'
 import type { Config, PartnerConfig } from './schema.ts'
 
 /**
@@ -10,7 +10,7 @@ export function warningsOf(config: Config, workers: number, today: string): read
     ...keyWarnings(config, workers),
     ...approvalWarnings(config),
     ...unitWarnings(config),
-    ...stateFileWarnings(config),
+    ...stateDirWarnings(config),
     ...ruleWarnings(config, today),
   ]
 }
@@ -31,7 +31,7 @@ function ruleWarnings({ partners }: Config, today: string): readonly string[] {
 function keyWarnings({ journal, partners }: Config, workers: number): readonly string[] {
   const url = journalUrlOf(journal)
   const isShared = url !== 'none' && (workers > 1 || !url.startsWith('sqlite:'))
-  if (!isShared || journal.keys.length > 0 || !partners.some(needsItsClient)) return []
+  if (!isShared || journalKeysOf(journal).length > 0 || !partners.some(needsItsClient)) return []
   const sharers = workers > 1 ? `${workers} workers share the journal` : 'instances can share the journal'
   return [
     `${sharers} and journal.keys is empty: without a key the journal stores no credentials, so a write that a crash interrupted waits ` +
@@ -63,15 +63,15 @@ function unitWarnings({ partners }: Config): readonly string[] {
     )
 }
 
-/** Beside an SQLite journal there is a file by default. */
-function stateFileWarnings({ journal, rollout, upstreams, partners }: Config): readonly string[] {
+/** An SQLite journal keeps the stages beside its file. */
+function stateDirWarnings({ journal, upstreams, partners }: Config): readonly string[] {
   const url = journalUrlOf(journal)
   const hasV2 = upstreams.v2 !== undefined || partners.some(({ v2 }) => v2.baseUrl !== undefined)
-  if (url === 'none' || url.startsWith('sqlite:') || rollout.stateFile !== undefined || !hasV2) return []
+  if (url === 'none' || url.startsWith('sqlite:') || journal.stateDir !== undefined || !hasV2) return []
   return [
-    'the journal is in PostgreSQL and rollout.stateFile is not set: an instance that starts while the database is down does not know the ' +
+    'the journal is in PostgreSQL and journal.stateDir is not set: an instance that starts while the database is down does not know the ' +
       'stages of its partners and is not ready, and a stageOverride that the database has not followed is forgotten at a restart. ' +
-      'Name a file of each instance, such as /var/lib/markbridge/stages.json.',
+      'Name a folder of each instance, such as /var/lib/markbridge.',
   ]
 }
 

@@ -23,10 +23,8 @@ export interface JournalOptions {
   readonly url: string
   /** The first encrypts, each decrypts. None: nothing is encrypted, and no credentials are kept. */
   readonly keys?: readonly JournalKey[]
-  /** How long a repeated batch is answered from the journal. Default 24 hours. */
+  /** Retention period of requests and answers; as long, a repeated batch is answered from the journal. Default 24 hours. */
   readonly replayForMs?: number
-  /** Retention period of requests and answers. Default 7 days, never shorter than `replayForMs`. */
-  readonly keepPayloadsMs?: number
   /** Retention period of the states of records. Default 90 days. */
   readonly keepRecordsMs?: number
   /** Length of a lease: an instance that does not renew it counts as dead. Default 10 s. */
@@ -97,7 +95,6 @@ export async function openJournalOn(
       settleTimeoutMs: options.settleTimeoutMs ?? 60_000,
       retention: {
         replayForMs,
-        keepPayloadsMs: Math.max(replayForMs, options.keepPayloadsMs ?? 7 * 24 * HOUR_MS),
         keepRecordsMs: Math.max(replayForMs, options.keepRecordsMs ?? 90 * 24 * HOUR_MS),
       },
       kept: options.kept ?? keptLimits,

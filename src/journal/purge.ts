@@ -10,8 +10,8 @@ import type { Store } from './store/store.ts'
 
 /** Retention periods; milliseconds. */
 export interface Retention {
+  /** Of requests and replies. */
   readonly replayForMs: number
-  readonly keepPayloadsMs: number
   readonly keepRecordsMs: number
 }
 
@@ -42,7 +42,7 @@ export async function purge(
   nowMs: number,
   forgottenBatch = Infinity,
 ): Promise<Purged> {
-  const { replayForMs, keepPayloadsMs, keepRecordsMs } = retention
+  const { replayForMs, keepRecordsMs } = retention
   // Keys may come from clients: rows that delay no call are not kept.
   await store.db
     .deleteFrom('journal_pace')
@@ -58,7 +58,7 @@ export async function purge(
         expireResends(olderThan(db, nowMs - replayForMs, forgottenBatch), db),
       ),
       payloads: await inSteps(store, (db) =>
-        dropPayloads(olderThan(db, nowMs - keepPayloadsMs, forgottenBatch), db),
+        dropPayloads(olderThan(db, nowMs - replayForMs, forgottenBatch), db),
       ),
       batches:
         (await inSteps(store, (db) => dropBatches(unaccepted(db, nowMs - UNACCEPTED_MS), db))) +

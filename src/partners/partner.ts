@@ -62,8 +62,6 @@ export interface Partner {
   readonly readBackAfterMs: readonly number[]
   /** Calls to V3 with the partner's key in a second; undefined: as many as come. */
   readonly callsPerSecond: number | undefined
-  /** Refuse a batch at once that cannot be finished within the budget at this rate, rather than to begin it. */
-  readonly refuseOverBudget: boolean
   /** The partner's key on the V3 gateway, where it differs from its V2 key (service-facts 10). */
   readonly subscriptionKey: (() => string) | undefined
   /** How its exchanges at `shadow` are compared: the share of them, and how long V3 may take to show what V2 accepted. */

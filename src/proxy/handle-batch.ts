@@ -1,15 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 
-import { AdapterError } from '../errors.ts'
 import type { Partner } from '../partners/partner.ts'
 import { isGenericClient } from '../v2/index.ts'
-import {
-  answerRepeated,
-  answerWrites,
-  planWrites,
-  secondsOverBudget,
-  type WriteRequest,
-} from '../writes/index.ts'
+import { answerWrites, planWrites, type WriteRequest } from '../writes/index.ts'
 import { endBatchReply, openBatchReply } from './batch-reply.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { Handle } from './exchange.ts'
@@ -49,20 +42,10 @@ export const handleBatch: Handle = async (context, exchange) => {
       plan.records.map(({ key, record }) => ({ key, code: record?.AttendanceCode.ExternalID })),
     )
     const planned = { request: write, body, receivedMs, plan, slices }
-    const seconds = secondsOverBudget(context, authorisation, plan)
     expectCurrent(entry)
-    // A repeated batch has its answer, or gets it without posting all of its records again.
-    const answer = seconds === undefined ? answerWrites : answerRepeated
     const served = isV3Offered(context, exchange) ? noteServed(context, exchange) : undefined
     const openReply = openBatchReply(response, plan)
-    const answered = await answer(context, authorisation, planned, served?.open(openReply) ?? openReply)
-    if (answered === undefined) {
-      response.setHeader('Retry-After', String(seconds))
-      throw new AdapterError(
-        'ADP_BUDGET_EXCEEDED',
-        'The records cannot be posted within the time for a batch at the rate that the service allows. Nothing was posted; send them later, or in smaller batches.',
-      )
-    }
+    const answered = await answerWrites(context, authorisation, planned, served?.open(openReply) ?? openReply)
     endBatchReply(context, response, partner.id, planned, answered)
     trial.answered(answered, plan.outcomesShown)
     if (served !== undefined) served.offer(plan, answered.replayed)

@@ -42,10 +42,8 @@ export function toHistory(row: unknown): FlatReply | undefined {
 }
 
 const readState = createRowReader({
-  wideRange: 'split',
   needsRecordedBy: false,
   unmarkedCodes: [],
-  filterUpstream: false,
   histories: false,
 })
 

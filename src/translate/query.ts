@@ -89,7 +89,7 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
       checkForm(options)
       if (options.filter === undefined) throw missingFilter()
       const typed = check(options)
-      const windows = planWindows(typed, rules)
+      const windows = planWindows(typed)
       return {
         queries: (windows ?? [undefined]).map((window) => toV3Query(options, window, rules)),
         select: typed.select === undefined ? undefined : new Set(typed.select.keys()),
@@ -97,7 +97,7 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
         top: typed.top,
         count: typed.count,
         format: options.format,
-        narrowed: rules.filterUpstream,
+        narrowed: true,
       }
     },
     formatOf: (rawQuery) => parseQuery(rawQuery, limits).format,
@@ -124,12 +124,12 @@ function missingFilter(): AdapterError {
 }
 
 /** The windows of a long range, in the order of `$orderby`; undefined if one read is enough. */
-function planWindows(typed: TypedQuery, rules: ReadRules): readonly Window[] | undefined {
+function planWindows(typed: TypedQuery): readonly Window[] | undefined {
   const range = typed.filter === undefined ? {} : dateRangeOf(typed.filter)
   const bounded = range.fromMs !== undefined && range.toMs !== undefined
   const count = bounded ? windowCount(range) : 1
-  if (count > MAX_WINDOWS || (rules.wideRange === 'refuse' && splitRange(range) !== undefined)) {
-    const days = rules.wideRange === 'refuse' ? MAX_WINDOW_DAYS : MAX_WINDOW_DAYS * MAX_WINDOWS
+  if (count > MAX_WINDOWS) {
+    const days = MAX_WINDOW_DAYS * MAX_WINDOWS
     throw new QueryError(`The filter spans more than ${days} days. Read narrower ranges`, 0, '$filter')
   }
   const windows = splitRange(range)
@@ -159,12 +159,11 @@ function toV3Query(options: QueryOptions, window: Window | undefined, rules: Rea
       compare(start, 'ge', literal('Edm.DateTimeOffset', formatTime(window.fromMs))),
       compare(start, 'lt', literal('Edm.DateTimeOffset', formatTime(window.toMs))),
     )
-  if (rules.filterUpstream) {
-    const code = member('AttendanceCode', 'ExternalID')
-    if (rules.needsRecordedBy)
-      conditions.push(compare(member('RecordedBy', 'ExternalID'), 'ne', literal('null', 'null')))
-    for (const id of rules.unmarkedCodes) conditions.push(compare(code, 'ne', literal('Edm.Guid', id)))
-  }
+  const code = member('AttendanceCode', 'ExternalID')
+  // V3 filters out most rows that the rules drop; they are applied to its reply as well.
+  if (rules.needsRecordedBy)
+    conditions.push(compare(member('RecordedBy', 'ExternalID'), 'ne', literal('null', 'null')))
+  for (const id of rules.unmarkedCodes) conditions.push(compare(code, 'ne', literal('Edm.Guid', id)))
   const orderby = inOption('$orderby', () =>
     options.orderby?.map((item) => ({ ...item, expression: toV3Expression(item.expression, aliases) })),
   )

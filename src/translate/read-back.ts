@@ -41,10 +41,8 @@ export function toReadBackFilter({ Attendee, Event }: V3Record): string {
 
 // A default mark has no RecordedBy, and a mark of the adapter may not have one either: every code counts here.
 const readRow = createRowReader({
-  wideRange: 'split',
   needsRecordedBy: false,
   unmarkedCodes: [],
-  filterUpstream: false,
   histories: false,
 })
 

@@ -2,14 +2,10 @@ import type { FlatReply } from '../v2/record/flat-reply.ts'
 
 /** A partner's choices for V2 reads. */
 export interface ReadRules {
-  /** A range of more than 90 days: read window by window, or refused as V2 does (service-facts 1). */
-  readonly wideRange: 'split' | 'refuse'
   /** A row counts as a recorded mark only with a RecordedBy (service-facts 19; service.md 2.10). */
   readonly needsRecordedBy: boolean
   /** Ids of codes that stand for "no mark", such as that of `-` (service-facts 19). */
   readonly unmarkedCodes: readonly string[]
-  /** Let V3 filter out the rows that these rules drop; the rules are applied to its reply as well. */
-  readonly filterUpstream: boolean
   /** Fill AttendanceHistorys from V3's history, at the cost of more calls; otherwise it is empty. */
   readonly histories: boolean
 }

@@ -8,8 +8,6 @@ export type UnmappedPolicy = 'strict' | 'pass' | 'report'
 
 /** A partner's choices for the nested record. */
 export interface RecordMapping {
-  /** `Type` of Attendee; `Learner.Identifier` in service.md 2.10. */
-  readonly attendeeType: string
   /** `Type` of Event; `Attendance.AttendanceSession` in service.md 2.10, other samples differ (service-facts 5). */
   readonly eventType: string
   /** `Type` of AttendanceCode; `Attendance.Lookup` in service.md 2.10, other samples differ (service-facts 5). */
@@ -29,6 +27,8 @@ export type V3Translation =
     }
 
 const NONE: readonly string[] = []
+/** `Type` of Attendee (service.md 2.10). */
+const ATTENDEE_TYPE = 'Learner.Identifier'
 
 /**
  * V2 to V3 (service.md 9, rule 3): the flat ids become references, MinutesLate and Comment go into Qualifier, ExternalID is
@@ -52,7 +52,7 @@ export function toV3Record(flat: FlatRecord, mapping: RecordMapping, recordedOn:
       passed.ChangeProcessName === undefined ? mapping.changeProcessName : passed.ChangeProcessName,
     AttendableEventStart: passed.AttendableEventStart,
     RecordedBy: passed.RecordedBy,
-    Attendee: { ExternalID: flat.Learner, Type: mapping.attendeeType },
+    Attendee: { ExternalID: flat.Learner, Type: ATTENDEE_TYPE },
     Event: { ExternalID: flat.AttendableEvent, Type: mapping.eventType },
     AttendanceCode: { ExternalID: flat.SchoolAttendanceCode, Type: mapping.codeType },
     Qualifier: { MinutesLate: flat.MinutesLate, Comment: flat.Comment },

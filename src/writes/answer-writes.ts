@@ -33,7 +33,7 @@ import {
   encodeStoredRequest,
   type WriteRequest,
 } from './stored-request.ts'
-import { openWriteSession, overBudgetSeconds } from './write-session.ts'
+import { openWriteSession } from './write-session.ts'
 
 /** A write request that was read and planned. */
 export interface PlannedRequest {
@@ -118,22 +118,6 @@ export async function answerWrites(
   }
 }
 
-/**
- * Answers a write request that came before; undefined for a new one, of which nothing is kept. Errors: those of `replayBatch`,
- * `ADP_JOURNAL_UNAVAILABLE`.
- */
-export async function answerRepeated(
-  context: WriteContext,
-  authorisation: Authorisation,
-  planned: PlannedRequest,
-  openReply: OpenReply,
-): Promise<Answered | undefined> {
-  const known = await unlessDamaged(context.journal.find(await identityOf(context, authorisation, planned)))
-  if (known === undefined) return undefined
-  const found = await answerKnown(context, authorisation, planned, known, openReply)
-  return found !== undefined && 'tally' in found ? found : undefined
-}
-
 /** A batch that V2 was sent, and whose reply is not kept. */
 type LostRelay = Extract<ReplayedRelay, { kind: 'lost' }> & { readonly batch: number }
 
@@ -193,19 +177,6 @@ async function answerKnown(
   } catch (cause) {
     throw toReplayError(cause)
   }
-}
-
-/**
- * The seconds after which a batch may come that cannot be finished within the budget now, for a partner that wants no such
- * batch begun; undefined: it is accepted.
- */
-export function secondsOverBudget(
-  context: WriteContext,
-  authorisation: Authorisation,
-  plan: Plan,
-): number | undefined {
-  const records = plan.records.filter(({ record }) => record !== undefined).length
-  return overBudgetSeconds(authorisation, context.v3.callsFor(records, authorisation.partner.batch))
 }
 
 /** The cost of listing a record for the journal, in bytes of a batch. */

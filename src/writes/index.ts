@@ -1,5 +1,5 @@
 export { createActiveRecords } from './active-records.ts'
-export { answerRepeated, answerWrites, type PlannedRequest, secondsOverBudget } from './answer-writes.ts'
+export { answerWrites, type PlannedRequest } from './answer-writes.ts'
 export type { WriteContext } from './context.ts'
 export { createEchoLearning, type EchoLearning } from './echo-learning.ts'
 export { planWrites } from './plan.ts'

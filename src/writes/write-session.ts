@@ -217,14 +217,3 @@ export async function readPaced(
 }
 
 const nothingRead: ReadOutcome = { kind: 'unavailable', reason: 'notConnected', retryAfterMs: undefined }
-
-/**
- * Refuses a batch whose calls cannot leave within the partner's budget at its rate, where the partner wants that
- * (`refuseOverBudget`). Returns the seconds after which the queue has emptied so far that it would fit; undefined: it is
- * taken. A batch that is too large for any queue gets the time of the budget itself.
- */
-export function overBudgetSeconds({ partner, rateLimit }: Authorisation, calls: number): number | undefined {
-  if (!partner.refuseOverBudget || rateLimit === undefined) return undefined
-  const overMs = rateLimit.estimateMs(calls) - partner.budgetMs
-  return overMs <= 0 ? undefined : Math.max(1, Math.ceil(Math.min(overMs, partner.budgetMs) / 1_000))
-}

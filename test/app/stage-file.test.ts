@@ -7,6 +7,12 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { createStageFile, expectOwnStageFile, stageFileOf, stageJournalOf } from '../../src/app/stage-file.ts'
 import { parseConfig } from '../../src/config/index.ts'
 
+const configOf = (url: string, stateDir?: string) =>
+  parseConfig({
+    upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } },
+    journal: { url, ...(stateDir === undefined ? {} : { stateDir }) },
+  })
+
 let folder = ''
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'markbridge-stages-'))
@@ -15,16 +21,10 @@ afterEach(() => rm(folder, { recursive: true }))
 
 it.each([
   ['sqlite:./data/journal.db', undefined, './data/journal.db.stages'],
-  ['sqlite:./data/journal.db', '/var/stages', '/var/stages'],
   ['postgres://db/markbridge', undefined, undefined],
-  ['postgres://db/markbridge', '/var/stages', '/var/stages'],
-])('with the journal %s and the file %s: %s', (url, stateFile, expected) => {
-  const { journal, rollout } = parseConfig({
-    upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } },
-    journal: { url },
-    rollout: stateFile === undefined ? {} : { stateFile },
-  })
-  expect(stageFileOf(journal, rollout)).toBe(expected)
+  ['postgres://db/markbridge', '/var/markbridge', '/var/markbridge/journal.stages'],
+])('with the journal %s and the folder %s: %s', (url, stateDir, expected) => {
+  expect(stageFileOf(configOf(url, stateDir).journal)).toBe(expected)
 })
 
 it('replaces the text as a whole, for its owner alone, and leaves no draft', async () => {
@@ -52,18 +52,10 @@ it('keeps nothing without a path', async () => {
   expect(await file.load()).toBeUndefined()
 })
 
-const configOf = (url: string, stateFile?: string) =>
-  parseConfig({
-    upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } },
-    journal: { url },
-    rollout: stateFile === undefined ? {} : { stateFile },
-  })
-
 it('is that of one journal: another one neither reads it nor replaces it', async () => {
-  const path = join(folder, 'stages')
+  const path = join(folder, 'journal.stages')
   const [one, other] = ['postgres://ann:secret@db/one', 'postgres://bert@db/other'].map((url) => {
-    const { journal, rollout } = configOf(url, path)
-    return createStageFile(path, stageJournalOf(journal, rollout))
+    return createStageFile(path, stageJournalOf(configOf(url, folder).journal))
   })
   await one?.save('stages of one')
   const isAnothers = { code: 'ADP_CONFIGURATION', message: expect.stringContaining(path) as unknown }
@@ -71,10 +63,10 @@ it('is that of one journal: another one neither reads it nor replaces it', async
   await expect(other?.save('stages of the other')).rejects.toMatchObject(isAnothers)
   expect(await one?.load()).toBe('stages of one')
   expect(await readFile(path, 'utf8')).not.toMatch(/ann|secret|postgres/)
-  await expect(expectOwnStageFile(configOf('postgres://db/other', path))).rejects.toMatchObject(isAnothers)
+  await expect(expectOwnStageFile(configOf('postgres://db/other', folder))).rejects.toMatchObject(isAnothers)
   // Another user and password, the default port and another parameter lead to the same journal.
   await expect(
-    expectOwnStageFile(configOf('postgres://carl:x@db:5432/one?application_name=x', path)),
+    expectOwnStageFile(configOf('postgres://carl:x@db:5432/one?application_name=x', folder)),
   ).resolves.toBeUndefined()
 })
 
@@ -88,6 +80,5 @@ it('reads what an earlier version has kept, which names no journal', async () =>
 })
 
 it('beside an SQLite journal moves with it', async () => {
-  const { journal, rollout } = configOf(`sqlite:${join(folder, 'journal.db')}`)
-  expect(stageJournalOf(journal, rollout)).toBeUndefined()
+  expect(stageJournalOf(configOf(`sqlite:${join(folder, 'journal.db')}`).journal)).toBeUndefined()
 })

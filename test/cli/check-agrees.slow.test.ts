@@ -162,8 +162,8 @@ describe('check refuses what the adapter refuses, and nothing else', () => {
 
   it('requests that are broken somewhere', async () => {
     // What never becomes whole is answered soon.
-    const limits = { slowClients: { headersMs: 250, uploadMs: 250 } }
-    const adapter = await startAdapter((await startUpstream()).url, { limits })
+    const tuning = { slowClients: { headersMs: 250, uploadMs: 250 } }
+    const adapter = await startAdapter((await startUpstream()).url, { tuning })
     const random = createRandom(1, 'check agrees')
     const seeds = fixtures.filter(({ name }) => broken.includes(name))
     for (let run = 0; run < runs(80, 1_000); run += 1) {

@@ -213,7 +213,7 @@ test('decides by the limits and the partner of a configuration', async () => {
     'partners: [{ id: plain, match: { pathPrefix: /a } }, { id: strict, match: { any: true }, unmappedFields: strict }]'
   await writeFile(
     config,
-    `upstreams: { v3: { baseUrl: "http://v3.test" } }\nlimits: { maxPartBytes: 1024 }\n${partners}\n`,
+    `upstreams: { v3: { baseUrl: "http://v3.test" } }\nlimits: { maxParts: 100 }\n${partners}\n`,
   )
   const extra = body.replace('"Present"', '"Mood":1,"Present"')
   const plain = await check(extra, '--config', config)
@@ -222,14 +222,14 @@ test('decides by the limits and the partner of a configuration', async () => {
   expect(codesOf(plain)).not.toContain('ADP_UNMAPPED_FIELD')
   expect([strict.status, codesOf(strict)]).toEqual([1, expect.arrayContaining(['ADP_UNMAPPED_FIELD'])])
   const tight = await check(
-    body.replace('"Present"', `"Mood":"${'x'.repeat(1_100)}","Present"`),
+    body.replace('"Present"', `"Mood":"${'x'.repeat(1_100_000)}","Present"`),
     '--config',
     config,
   )
   expect(tight.document.findings).toMatchObject([
     {
       code: 'ADP_RECORD_LIMIT',
-      message: expect.stringMatching(/^Part 1 has a record of 1\.\d KiB; the limit is 1 KiB\.$/) as unknown,
+      message: expect.stringMatching(/^Part 1 has a record of 1\.\d MiB; the limit is 1 MiB\.$/) as unknown,
     },
   ])
   const unknown = await runCommand(['check', FIXTURE, '--config', config, '--partner', 'none'])

@@ -18,7 +18,7 @@ test.each([1, 2])(
     const file = join(folder, 'markbridge.yaml')
     // Each partner has a rule of its own that has expired: each reload writes a warning.
     const use = (id: string): Promise<void> => {
-      const rule = { name: id, owner: 'o', reason: 'r', expires: '2020-01-01', path: 'Comment', when: { kind: 'value' } } // prettier-ignore
+      const rule = { name: id, owner: 'o', reason: 'r', expires: '2020-01-01', path: 'Comment', when: { v3Class: '*' } } // prettier-ignore
       const config = {
         listen: { port: 0 },
         upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } },

@@ -125,7 +125,7 @@ test('a partner of a configuration: its addresses, its rules, and its name in th
   })
   const rule = {
     ...{ name: 'summer-time', reason: 'V3 shows local time', owner: 'integration team', path: 'RecordedOn' },
-    when: { maxShiftSeconds: 3_600 },
+    when: { v3Class: 'time:*' },
   }
   const file = join(faces.out, 'markbridge.yaml')
   const partner = { match: { any: true }, clients: 'open', stage: 'legacy' }

@@ -89,7 +89,7 @@ test('reconcile brings forward what waits', async () => {
 
 test('purge keeps to the configuration', async () => {
   const config = join(folder, 'markbridge.yaml')
-  const times = 'replayForMs: 1000, keepPayloadsMs: 1000, keepRecordsMs: 7776000000'
+  const times = 'replayForMs: 1000, keepRecordsMs: 7776000000'
   await writeFile(
     config,
     `upstreams: { v3: { baseUrl: "http://v3.test" } }\njournal: { url: "${url}", ${times} }\n`,

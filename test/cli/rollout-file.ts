@@ -32,7 +32,7 @@ export async function rolloutFile(
   const config = {
     upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' }, v2: { baseUrl: 'http://127.0.0.1:1' } },
     journal: { url, ...journal },
-    rollout: { drainMs: 5_000, resendWindowMs: 1_000, ...rollout },
+    rollout: { resendWindowMs: 1_000, ...rollout },
     partners: [{ id: 'acme', match: { any: true }, stage: 'legacy', ...partner }],
   }
   await writeFile(path, JSON.stringify(config))

@@ -5,6 +5,7 @@ import { makeFolder } from '../journal/open-sqlite.ts'
 import { goBack, GUARD_NAME } from '../../src/rollout/guards/go-back.ts'
 import { canary, changeTo, legacy, serve, type Serving } from '../rollout/store/open-stores.ts'
 import { answering, operator, rolloutFile, rolloutWith, tokenOf } from './rollout-file.ts'
+import { tuned } from '../support/tuned.ts'
 
 const newSqlite = async (): Promise<string> => `sqlite:${await makeFolder()}/journal.db`
 
@@ -98,8 +99,8 @@ describe('the cool-down of a guard', () => {
   )
 
   it('has an end, and holds an approval as well', async () => {
-    const { config } = await acted('hold', { guards: { coolDownMs: 1 } })
-    expect(await rolloutWith(config)(...further)).toMatchObject({ status: 0 })
+    const { config } = await acted('hold')
+    expect(await rolloutWith(config, tuned({ coolDownMs: 1 }))(...further)).toMatchObject({ status: 0 })
     const operators = [operator('ann', 'operator'), operator('bert', 'approver')]
     const two = (await acted('hold', { approval: 'two', operators })).config
     const [ann, bert] = [rolloutWith(two, tokenOf('ann')), rolloutWith(two, tokenOf('bert'))]

@@ -12,6 +12,7 @@ import { eachDatabase } from '../support/each-database.ts'
 import { answering, operator, rolloutFile, rolloutWith, tokenOf } from './rollout-file.ts'
 import { type CliResult, runCli, startCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
+import { tuned } from '../support/tuned.ts'
 
 const databases = eachDatabase()
 const [[, { newUrl: newSqlite }]] = databases
@@ -115,7 +116,7 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
     const busy = await serve(url)
     answering(busy, () => 3)
     const silent = await serve(url)
-    const rollout = rolloutWith(await rolloutFile(url, { rollout: { drainMs: 1_000 } }))
+    const rollout = rolloutWith(await rolloutFile(url), tuned({ stageDrainMs: 1_000 }))
     const text = await rollout('set', 'acme', 'shadow', '--reason', 'begin')
     expect(text.status).toBe(1)
     expect(text.stderr).toContain(
@@ -186,7 +187,7 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
 
   test('lets one of two commands win', async (url) => {
     const serving = await serve(url)
-    const config = await rolloutFile(url, { rollout: { drainMs: 60_000 } })
+    const config = await rolloutFile(url)
     // In processes of their own: in one process commands take turns.
     const set = (reason: string): Promise<CliResult> =>
       runCli(['rollout', 'set', 'acme', 'shadow', '--reason', reason, '--config', config, '--json'])
@@ -203,7 +204,7 @@ describe('rollout', () => {
   it('withdraws a step that waits when it is interrupted', async () => {
     const url = await newSqlite()
     const { instance } = await serve(url)
-    const config = await rolloutFile(url, { rollout: { drainMs: 60_000 } })
+    const config = await rolloutFile(url)
     const command = startCli(['rollout', 'set', 'acme', 'shadow', '--reason', 'begin', '--config', config])
     await command.untilErrors(/waiting for 1 of 1 instance to drain/)
     command.stop('SIGINT').catch(() => undefined)
@@ -362,11 +363,11 @@ describe('rollout', () => {
     const url = await newSqlite()
     const serving = await serve(url, { keys: [keyOf('a')] })
     answering(serving)
-    const stateFile = join(await makeFolder(), 'stages')
+    const stateFile = `${url.slice('sqlite:'.length)}.stages`
     const key = join(await makeFolder(), 'key')
     await writeFile(key, Buffer.from(keyOf('a').key).toString('hex'))
     const journal = { keys: [{ id: 'a', key: { file: key } }] }
-    const rollout = rolloutWith(await rolloutFile(url, { journal, rollout: { stateFile } }))
+    const rollout = rolloutWith(await rolloutFile(url, { journal }))
     expect((await rollout('set', 'acme', 'shadow', '--reason', 'x')).status).toBe(0)
     const { trail } = await serving.store.snapshot()
     expect((await rollout('verify')).status).toBe(0)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { callsPerSecondOf, parseConfig, Secret } from '../../src/config/index.ts'
-import { printConfig } from '../../src/config/print.ts'
+import { printConfig } from '../../src/config/yaml.ts'
 
 /** The rate of each partner. */
 function rates(baseUrl: string, ...settings: object[]): (number | undefined)[] {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { builtInRules } from '../../src/config/compare-schema.ts'
+import { builtInRules } from '../../src/config/partner-schema.ts'
 import { parseConfig, warningsOf } from '../../src/config/index.ts'
 import { AdapterError } from '../../src/errors.ts'
 
@@ -10,7 +10,7 @@ const rule = {
   owner: 'operations',
   expires: '2026-11-22',
   path: 'Comment',
-  when: { trimmed: true },
+  when: { v3Class: '* trimmed' },
 }
 const configWith = (...rules: object[]) =>
   parseConfig({
@@ -38,9 +38,9 @@ describe('partners[].compare.rules', () => {
     ['a day that is none', { expires: '2026-02-30' }, 'expires'],
     ['a path that no report shows', { path: 'Comment = "x"' }, 'path'],
     ['no condition', { when: {} }, 'when'],
-    ['a kind that is none', { when: { kind: 'other' } }, 'when.kind'],
     ['a class that could hold a value', { when: { v3Class: 'Ada Lovelace' } }, 'when.v3Class'],
-    ['a condition that is unknown', { when: { trimmed: true, regex: '.*' } }, 'when.regex'],
+    ['a class with two wildcards', { when: { v2Class: 'length:* *' } }, 'when.v2Class'],
+    ['a condition that is unknown', { when: { v3Class: 'null', regex: '.*' } }, 'when.regex'],
   ])('refuses %s', (_, members, target) => {
     expect(faultsOf({ ...rule, ...members })).toEqual([`partners[0].compare.rules[0].${target}`])
   })

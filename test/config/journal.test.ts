@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { journalKeysOf, journalUrlOf, parseConfig, Secret } from '../../src/config/index.ts'
-import { printConfig } from '../../src/config/print.ts'
+import { printConfig } from '../../src/config/yaml.ts'
 import { AdapterError } from '../../src/errors.ts'
 
 const upstreams = { v3: { baseUrl: 'http://v3.test' } }
@@ -22,10 +22,7 @@ describe('journal', () => {
       url: 'sqlite:./data/journal.db',
       keys: [],
       replayForMs: 86_400_000,
-      keepPayloadsMs: 604_800_000,
       keepRecordsMs: 7_776_000_000,
-      leaseMs: 10_000,
-      plaintext: 'refuse',
     })
   })
 
@@ -42,12 +39,20 @@ describe('journal', () => {
       ['journal.url: must be sqlite:<file>, postgres://<host>/<database> or none'],
     ],
     [{ url: 'sqlite:' }, ['journal.url: must be sqlite:<file>, postgres://<host>/<database> or none']],
+    [{ keepRecordsMs: 10 }, ['journal.keepRecordsMs: must not be shorter than replayForMs']],
     [
-      { replayForMs: 10, keepPayloadsMs: 9 },
-      ['journal.keepPayloadsMs: must not be shorter than replayForMs'],
+      { leaseMs: 999 },
+      [
+        'journal.leaseMs: is not a key of the configuration; known keys: url, keys, replayForMs, keepRecordsMs, stateDir',
+      ],
     ],
-    [{ keepRecordsMs: 10 }, ['journal.keepRecordsMs: must not be shorter than keepPayloadsMs']],
-    [{ leaseMs: 999 }, ['journal.leaseMs: must be at least 1000']],
+    [{ url: 'postgres://db.test/m', stateDir: '/var/lib/markbridge' }, []],
+    [
+      { stateDir: 'x' },
+      ['journal.stateDir: is for a PostgreSQL journal: an SQLite journal keeps its state beside its file'],
+    ],
+    [{ keys: [{ id: 'plaintext' }] }, []],
+    [{ keys: [{ id: 'clear' }] }, ['journal.keys[0].key: is required']],
     [
       { keys: [{ id: 'a', key: 'in clear' }] },
       ['journal.keys[0].key: must be { env: NAME } or { file: path }, never the key itself'],

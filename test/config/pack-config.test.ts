@@ -3,7 +3,7 @@ import { deserialize, serialize } from 'node:v8'
 import { expect, it } from 'vitest'
 
 import { parseConfig, Secret } from '../../src/config/index.ts'
-import { changedPaths } from '../../src/config/changed-paths.ts'
+import { changedPaths } from '../../src/config/changes.ts'
 import { type PackedConfig, packConfig, unpackConfig } from '../../src/config/pack-config.ts'
 
 it('a configuration is the same on the other side of a channel', () => {

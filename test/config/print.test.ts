@@ -2,7 +2,7 @@ import { parse } from 'yaml'
 import { expect, it } from 'vitest'
 
 import { parseConfig, Secret } from '../../src/config/index.ts'
-import { printConfig } from '../../src/config/print.ts'
+import { printConfig } from '../../src/config/yaml.ts'
 
 it('prints the whole configuration as a file that could be loaded again, but for its secrets', () => {
   const config = parseConfig({

@@ -16,7 +16,7 @@ const key = new Secret('0c'.repeat(32))
 describe('partners[].record', () => {
   it('has defaults, and is left out by default', () => {
     expect(parse({ to: './a', key }, undefined).partners.map(({ record }) => record)).toEqual([
-      { to: './a', key, percent: 100, maxBytes: 1_000_000_000, maxAgeDays: 30 },
+      { to: './a', key, maxBytes: 1_000_000_000 },
       undefined,
     ])
     expect(parse({ to: './a', pseudonyms: { key } }).partners[0]?.record?.pseudonyms).toEqual({ key })
@@ -29,9 +29,8 @@ describe('partners[].record', () => {
     [[{ to: './a', key: '0c'.repeat(32) }], /must be \{ env: NAME \} or \{ file: path \}, never the key itself/],
     [[{ to: './a', key: new Secret('short') }], /must be 32 bytes/],
     [[{ to: './a', pseudonyms: false }], /must be true, or \{ key/],
-    [[{ to: './a', key, percent: 101 }], /record\.percent/],
-    [[{ to: './a', key, maxAgesDays: 3 }], /did you mean maxAgeDays/],
-    [[{ to: './a', key }, { to: 'b/../a/', key }], /partners\[1\]\.record\.to: is the folder of partners\[0\]\.record as well/],
+    [[{ to: './a', key, maxByte: 3 }], /did you mean maxBytes/],
+    [[{ to: './a', key }, { to: 'b/../a/', key }], /partners\[1\]\.record\.to: is the folder of partners\[0\] as well/],
   ])('refuses %j', (records, text) => {
     expect(() => parse(...records)).toThrow(text)
   }) // prettier-ignore

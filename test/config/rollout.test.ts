@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 
 import { parseConfig, Secret, warningsOf } from '../../src/config/index.ts'
-import { planReload } from '../../src/config/plan-reload.ts'
-import { printConfig } from '../../src/config/print.ts'
+import { planReload } from '../../src/config/changes.ts'
+import { printConfig } from '../../src/config/yaml.ts'
 import { AdapterError } from '../../src/errors.ts'
 
 const upstreams = { v3: { baseUrl: 'http://v3.test' } }
@@ -28,18 +28,13 @@ describe('rollout', () => {
     expect(configOf(undefined).rollout).toEqual({
       approval: 'one',
       operators: [],
-      drainMs: 10_000,
       resendWindowMs: 900_000,
-      guards: { action: 'back', coolDownMs: 3_600_000 },
+      guards: { action: 'back' },
       evidence: {
         limit: 0.005,
         confidence: 0.95,
-        comparedShare: 0.9,
         schoolShare: 0.2,
         days: 5,
-        records: 1_000,
-        batches: 100,
-        codes: 4,
         traits: ['late', 'comment', 'correction'],
       },
     })
@@ -68,18 +63,16 @@ describe('rollout', () => {
     expect(printConfig(config)).not.toContain(hash('c'))
   })
 
-  it('takes operators and the time to drain from a reload, and the rest with the next start', () => {
+  it('takes operators from a reload, and the rest with the next start', () => {
     const running = configOf({})
     const next = configOf({
       operators: [person('ann', 'operator'), person('bert', 'approver')],
-      drainMs: 2_000,
       approval: 'two',
       guards: { action: 'hold' },
     })
     const { config, changes } = planReload(running, next)
     expect(changes.needsRestart).toEqual(['rollout.approval', 'rollout.guards.action'])
-    const { operators, drainMs } = next.rollout
-    expect(config.rollout).toEqual({ ...running.rollout, operators, drainMs })
+    expect(config.rollout).toEqual({ ...running.rollout, operators: next.rollout.operators })
   })
 })
 

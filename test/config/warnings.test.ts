@@ -38,11 +38,14 @@ describe('warningsOf', () => {
 
 describe('the warning of a file for stages', () => {
   const v2 = { baseUrl: 'http://v2.test' }
-  const stateFile = '/var/lib/markbridge/stages.json'
   const rows: [what: string, sections: object, warnings: number][] = [
     ['a PostgreSQL journal of stages', { upstreams: { v2 } }, 1],
     ['a partner with a V2 of its own', { partners: [{ id: 'acme', match: { any: true }, v2 }] }, 1],
-    ['one that names a file', { upstreams: { v2 }, rollout: { stateFile } }, 0],
+    [
+      'one that names a folder',
+      { upstreams: { v2 }, journal: { ...shared, keys, stateDir: '/var/lib/markbridge' } },
+      0,
+    ],
     ['no V2', {}, 0],
     ['SQLite, which has a file beside it', { upstreams: { v2 }, journal: { url: 'sqlite:./journal.db' } }, 0],
   ]
@@ -55,9 +58,9 @@ describe('the warning of a file for stages', () => {
         ...sections,
         upstreams: { v3, ...upstreams },
       })
-      const found = warningsOf(config, 1, '2026-11-22').filter((text) => text.includes('rollout.stateFile'))
+      const found = warningsOf(config, 1, '2026-11-22').filter((text) => text.includes('journal.stateDir'))
       expect(found).toHaveLength(warnings)
-      for (const text of found) expect(text).toMatch(/Name a file of each instance, such as /)
+      for (const text of found) expect(text).toMatch(/Name a folder of each instance, such as /)
     },
   )
 })

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 
 import { type Config, parseConfig } from '../../src/config/index.ts'
-import { resolveSecrets } from '../../src/config/resolve-secrets.ts'
+import { resolveSecrets } from '../../src/config/secret.ts'
 import { warningsOf } from '../../src/config/warnings.ts'
 import { runCli } from '../cli/run-cli.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
@@ -59,7 +59,7 @@ test('kubernetes.yaml: an instance has the time to drain, and says by itself whe
   const mount = at(container, 'volumeMounts', 1)
   expect(at(container, 'securityContext', 'readOnlyRootFilesystem')).toBe(true)
   expect([at(mount, 'name'), at(volume, 'emptyDir')]).toEqual([at(volume, 'name'), {}])
-  expect(config.rollout.stateFile).toMatch(new RegExp(`^${String(at(mount, 'mountPath'))}/`))
+  expect(config.journal.stateDir).toBe(at(mount, 'mountPath'))
   expect(at(container, 'readinessProbe', 'httpGet', 'path')).toBe('/readyz')
   expect(at(container, 'livenessProbe', 'httpGet', 'path')).toBe('/healthz')
   expect(at(container, 'ports', 0, 'containerPort')).toBe(config.listen.port)

@@ -8,7 +8,7 @@ import { parse, stringify } from 'yaml'
 
 import { createApp } from '../../src/app.ts'
 import { loadConfig, parseConfig } from '../../src/config/index.ts'
-import { resolveSecrets } from '../../src/config/resolve-secrets.ts'
+import { resolveSecrets } from '../../src/config/secret.ts'
 import { requestKinds, stages } from '../../src/rollout/stage.ts'
 import { type StageRule, stageTable } from '../../src/rollout/stage-table.ts'
 import { runCommand } from '../cli/run-command.ts'

@@ -6,8 +6,8 @@ import { expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import * as z from 'zod'
 
-import { parseConfig } from '../../src/config/index.ts'
-import { resolveSecrets } from '../../src/config/resolve-secrets.ts'
+import { journalKeysOf, parseConfig } from '../../src/config/index.ts'
+import { resolveSecrets } from '../../src/config/secret.ts'
 import { configSchema } from '../../src/config/schema.ts'
 import { createMetricsSum } from '../../src/observability/metrics-sum.ts'
 import { runCommand } from '../cli/run-command.ts'
@@ -90,7 +90,7 @@ test('the configuration in docs/operations.md is valid', async () => {
   const input: unknown = { upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } }, ...(parse(text) as object) }
   const env = vi.fn((name: string) => (name.endsWith('_URL') ? 'postgres://db/journal' : '00'.repeat(32)))
   const { value, faults } = await resolveSecrets(input, { env, file: () => Promise.resolve(undefined) })
-  expect(parseConfig(value, faults).journal.keys.map(({ id }) => id)).toEqual(['k1'])
+  expect(journalKeysOf(parseConfig(value, faults).journal).map(({ id }) => id)).toEqual(['k1'])
   expect(env.mock.calls.flat()).toEqual(['MARKBRIDGE_JOURNAL_URL', 'MARKBRIDGE_JOURNAL_KEY'])
 })
 

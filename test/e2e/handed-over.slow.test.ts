@@ -13,7 +13,8 @@ it('product 3: a batch is finished through the instance that its client reaches,
   const config = {
     upstreams: { v3: { baseUrl: sandbox.url } },
     // Without a key the journal keeps no credentials, and the token of the client names nobody.
-    journal: { url: journalFile().url, leaseMs: 1_000 },
+    journal: { url: journalFile().url },
+    tuning: { leaseMs: 1_000 },
     partners: [{ id: 'acme', match: { any: true }, v3: { readBackAfterMs: [10, 20], budgetMs: 4_000 } }],
   }
   const dying = await startStopping(config, { kind: 'beforeSend', nth: 3, store: 'sqlite' })

@@ -159,20 +159,6 @@ describe('product 3: the same batch again', () => {
   })
 })
 
-it('product 3: answers a batch that came before also where a new one would be refused over the budget', async () => {
-  const upstream = await startUpstream()
-  const v3 = { callsPerSecond: 0.1, budgetMs: 500, refuseOverBudget: true }
-  const adapter = await startAdapter(upstream.url, { journal: journalFile(), ...onePartner({ v3 }) })
-  const one = batchOf(flatRecords(1))
-  const first = await postBatch(adapter, one)
-  expect(failuresOf(readBatchReply(first))).toEqual([created])
-  const other = await postBatch(adapter, batchOf([flatRecord(2)], { batch: 'batch_2', boundary: 'batch_2' }))
-  expect([other.status, other.headers['retry-after']]).toEqual([503, '1'])
-  const again = await postBatch(adapter, one)
-  expect([again.status, again.text]).toEqual([200, first.text])
-  expect(learnersOf(upstream.seen)).toEqual([1])
-})
-
 describe('product 3: a batch that comes again because of some of its records', () => {
   /** Answers learner 2 as told, one answer after the other, and the others well. */
   const serve = (...answers: Answer[]) => {

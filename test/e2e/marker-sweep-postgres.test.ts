@@ -69,10 +69,9 @@ test.skipIf(postgres === undefined)(
       { id: 'beta', match, stage: 'v3', check: { v2: 100 }, compare },
       { id: 'acme', match: { any: true }, stage: 'shadow', compare },
     ]
-    const markFile = join(folder, 'journal.mark')
     const adapter = await startAdapter(url, {
       ...{ v2: { baseUrl: v2Url }, partners },
-      journal: { url: journalUrl, markFile, keys: [{ id: 'k1', key: new Secret(journalKey) }] },
+      journal: { url: journalUrl, stateDir: folder, keys: [{ id: 'k1', key: new Secret(journalKey) }] },
     })
     // What V3 took is read back on V2, which shows some of it otherwise.
     await put('/_sandbox/differences', {
@@ -101,7 +100,7 @@ test.skipIf(postgres === undefined)(
     const config = join(folder, 'markbridge.json')
     const file = {
       ...{ upstreams: { v3: { baseUrl: url }, v2: { baseUrl: v2Url } }, partners },
-      journal: { url: journalUrl, markFile, keys: [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }] },
+      journal: { url: journalUrl, stateDir: folder, keys: [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }] },
     }
     writeFileSync(config, JSON.stringify(file))
     const signing = join(folder, 'signing.pem')

@@ -19,12 +19,13 @@ const MARKS = 12
 async function pauseAt(url: string, nth: number, v3: object) {
   const sandbox = await startSandbox()
   const register = await sandboxRegister(sandbox, MARKS)
-  const journal = { url, leaseMs: 1_000 }
+  const [journal, tuning] = [{ url }, { leaseMs: 1_000 }]
   const partners = [{ id: 'acme', match: { any: true }, v3: { readBackAfterMs: [10, 20], ...v3 } }]
   const config = {
     upstreams: { v3: { baseUrl: sandbox.url } },
     journal: { ...journal, keys: [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }] },
     partners,
+    tuning,
   }
   const pausing = await startStopping(config, {
     kind: 'beforeSend',
@@ -33,7 +34,7 @@ async function pauseAt(url: string, nth: number, v3: object) {
     signal: 'SIGSTOP',
   })
   const keys = [{ id: 'k1', key: new Secret(journalKey) }]
-  const other = await startAdapter(sandbox.url, { journal: { ...journal, keys }, partners })
+  const other = await startAdapter(sandbox.url, { journal: { ...journal, keys }, partners, tuning })
   // A reply whose first part had left can only break off.
   const reply = pausing.post(register.batch, register.headers).catch(() => 'broken off' as const)
   await pausing.stopped()
@@ -56,7 +57,7 @@ const modes: readonly Mode[] = [
   ['one by one, at its first post', 1, {}],
   ['one by one, in the middle', 6, {}],
   ['one by one, behind others on one connection', 2, { concurrency: 1 }],
-  ['in a $batch', 1, { writeMode: 'batch', maxBatchRecords: 4 }],
+  ['in a $batch', 1, { writeMode: 'batch' }],
 ]
 /** Not with SQLite: the instance may stand still while it reserves its place in the line, and then holds the file's lock. */
 const paced: Mode = ['behind the rate', 3, { callsPerSecond: 5, concurrency: 4 }]

@@ -350,7 +350,7 @@ it('an orphan of an older version is posted once, and not again when its client 
   const nowMs = (): number => START_MS + 40 * SECOND_MS
   const adapter = await startAdapter(
     sandbox.url,
-    { ...onePartner({ v3 }), journal: { ...journal, leaseMs: 1_000 } },
+    { ...onePartner({ v3 }), journal, tuning: { leaseMs: 1_000 } },
     { nowMs },
   )
   const effects = async (): Promise<unknown> => {

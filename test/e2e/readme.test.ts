@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises'
 
-import { parse } from 'yaml'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type App, createApp, parseConfig } from '../../src/index.ts'
@@ -56,10 +55,6 @@ test('the batch in the README gets the reply in the README', async () => {
     body: request,
   })
   expect(settled((await response.text()).replaceAll('\r\n', '\n'))).toBe(settled(block('http reply')))
-})
-
-test('the configuration in the README is valid', () => {
-  expect(parseConfig(parse(block('yaml'))).partners.map(({ id }) => id)).toEqual(['acme'])
 })
 
 test('every npm script that the README names exists', async () => {

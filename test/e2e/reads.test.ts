@@ -115,31 +115,6 @@ describe('a V2 read', () => {
     expect(stranger.status).toBe(400)
   })
 
-  it('does without the help of V3 in finding recorded marks: the same pages, links and counts', async () => {
-    const { sandbox, read } = await startReads()
-    const alone = await startAdapter(sandbox.url, onePartner({ reads: { filterUpstream: false } }))
-    const query = `$filter=${week}&$count=true&$skip=3`.replaceAll(' ', '%20')
-    const headers = { ...sandboxHeaders, Prefer: 'odata.maxpagesize=100' }
-    const pages: Body[][] = [[], []]
-    for (const [index, url] of [undefined, alone].entries()) {
-      let path: string | undefined = `${RECORDS}?${query}`
-      while (path !== undefined) {
-        const body: Body =
-          url === undefined
-            ? await read(path.slice(path.indexOf('?') + 1), headers)
-            : (JSON.parse((await url.request('GET', path, { headers })).text) as Body)
-        pages[index]?.push(body)
-        path = body['@odata.nextLink'] === undefined ? undefined : local(body['@odata.nextLink'])
-      }
-    }
-    const [helped, own] = pages.map((list) => list.map((body) => [body['@odata.count'], body.value]))
-    expect(own).toEqual(helped)
-    expect(pages[1]?.length).toBeGreaterThan(2)
-    const all = pages[1]?.flatMap(({ value }) => value) ?? []
-    expect(pages[1]?.[0]?.['@odata.count']).toBe(all.length + 3)
-    expect(all.every((row) => row['RecordedBy'] !== null)).toBe(true)
-  })
-
   it('reads more than 90 days window by window, in order of time where that is asked for', async () => {
     const { read, get } = await startReads()
     const year = `Learner eq ${fixed.learner} and AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-10T00:00:00Z`
@@ -155,14 +130,6 @@ describe('a V2 read', () => {
     expect(natural.value).toEqual(value.toReversed())
     const refused = await get(`${RECORDS}?$filter=${year}&$orderby=Comment`.replaceAll(' ', '%20'))
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('$orderby, character 0')])
-  })
-
-  it('refuses more than 90 days where the partner wants V2 as it was', async () => {
-    const { get } = await startReads(onePartner({ reads: { wideRange: 'refuse' } }))
-    const wide =
-      'AttendableEventStart ge 2025-09-01T00:00:00Z and AttendableEventStart lt 2026-06-10T00:00:00Z'
-    const { status, text } = await get(`${RECORDS}?$filter=${wide}`.replaceAll(' ', '%20'))
-    expect([status, text]).toEqual([400, expect.stringContaining('more than 90 days')])
   })
 
   it.each([
@@ -184,7 +151,6 @@ describe('a V2 read', () => {
 })
 
 describe('a refused query', () => {
-  const wide = 'AttendableEventStart ge 2025-09-01T00:00:00Z and AttendableEventStart lt 2026-06-10T00:00:00Z'
   it.each([
     ['', '$filter'],
     ['$top=1', '$filter'],
@@ -205,9 +171,8 @@ describe('a refused query', () => {
     ['$filter=true&$format=xml', '$format', 'character 0'],
     ['$filter=true&$fliter=true', '$fliter', 'character 0'],
     ['$filter=true&$top', 'query', 'character 17'],
-    [`$filter=${wide}`, '$filter', ''],
   ])('has the same body on both faces, but for its codes: %s', async (query, target, place = '') => {
-    const { sandbox, get } = await startReads(onePartner({ reads: { wideRange: 'refuse' } }))
+    const { sandbox, get } = await startReads()
     const path = `${RECORDS}?${query.replaceAll(' ', '%20')}`
     const [own, legacy] = [await get(path), await sandbox.request('GET', path)].map(({ status, text }) => ({
       status,
@@ -428,7 +393,7 @@ describe('the forms of a V2 read', () => {
   })
 
   it('counts the recorded marks of a filter as the legacy face does', async () => {
-    const { sandbox, adapter, get, read } = await startReads()
+    const { adapter, get, read } = await startReads()
     const all = await read(spaced(`$filter=${week}&$count=true&$top=0`))
     for (const path of [`${RECORDS}/$count`, '/a/v2/attendance/attendancerecords/%24count/']) {
       const query = spaced(`$filter=${week}&$top=3&$skip=2&$orderby=Learner`)
@@ -438,9 +403,6 @@ describe('the forms of a V2 read', () => {
     const year = 'AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-10T00:00:00Z'
     expect(Number((await get(spaced(`${RECORDS}/$count?$filter=${year}`))).text)).toBeGreaterThan(Number(all['@odata.count']))
     expect((await get(`${RECORDS}/$count`)).status).toBe(400)
-    const unhelped = await startAdapter(sandbox.url, onePartner({ reads: { filterUpstream: false } }))
-    const reply = await unhelped.request('GET', spaced(`${RECORDS}/$count?$filter=${week}`), { headers: sandboxHeaders })
-    expect(reply.text).toBe(String(all['@odata.count']))
     expect((await adapter.request('POST', `${RECORDS}/$count`, { headers: sandboxHeaders })).status).toBe(405)
   }) // prettier-ignore
 

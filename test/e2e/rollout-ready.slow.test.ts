@@ -7,14 +7,15 @@ import { batchOf, postBatch } from '../support/batch-request.ts'
 import { startFaces } from './support/compared-faces.ts'
 import { startCompared } from './support/compared-partner.ts'
 import { journalFile } from './support/journal-file.ts'
+import { tuned } from '../support/tuned.ts'
 
 const SCHOOLS = 6
 const LEARNERS = 5
 const DAYS = 6
 
 /** What a small partner needs: 59 learners and days without a difference. */
-const evidence = { limit: 0.05, days: 0, records: 100, batches: 20, codes: 3 }
-const rollout = { resendWindowMs: 1_000, evidence }
+const rollout = { resendWindowMs: 1_000, evidence: { limit: 0.05, days: 0 } }
+const environment = tuned({ evidence: { records: 100, batches: 20, codes: 3 } })
 const compare = { percent: 100, settleMs: 100 }
 
 interface Advice {
@@ -30,7 +31,7 @@ it('advises each step from the first comparison to v3, and v3 only with what was
   const partner = { stage: 'shadow', canary: { header: 'x-school' }, compare }
   const config = await rolloutFile(journal.url, { partner, rollout })
   const rolloutCommand = async (...words: string[]): Promise<string> => {
-    const { stdout, stderr } = await runCommand(['rollout', ...words, '--config', config])
+    const { stdout, stderr } = await runCommand(['rollout', ...words, '--config', config], environment)
     expect(stderr).toBe('')
     return stdout
   }

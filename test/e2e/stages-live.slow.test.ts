@@ -115,10 +115,10 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
   it('an instance that stood still while a step was committed starts no write on the old side', async () => {
     const faces = await startTwoFaces()
     const url = await postgres.createDatabase()
-    const { journal, partners } = stagedSettings(faces, url, 'shadow', { leaseMs: 2_000 })
+    const { journal, partners, tuning } = stagedSettings(faces, url, 'shadow', { leaseMs: 2_000 })
     const keys = [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }]
     const upstreams = { v3: { baseUrl: faces.v3Url } }
-    const pausing = await startStopping({ upstreams, journal: { ...journal, keys }, partners })
+    const pausing = await startStopping({ upstreams, journal: { ...journal, keys }, partners, tuning })
     const operator = await operate(url, 'shadow', [{ id: 'k1', key: Buffer.from(journalKey, 'hex') }])
     await ready(pausing.url)
     expect(await pausing.post(faces.batch('before'), sandboxHeaders)).toMatchObject({ status: 200 })
@@ -151,10 +151,10 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     async (stage) => {
       const faces = await startTwoFaces()
       const url = await postgres.createDatabase()
-      const { journal, partners } = stagedSettings(faces, url, stage, { leaseMs: 2_000 })
+      const { journal, partners, tuning } = stagedSettings(faces, url, stage, { leaseMs: 2_000 })
       const keys = [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }]
       const upstreams = { v3: { baseUrl: faces.v3Url } }
-      const pausing = await startStopping({ upstreams, journal: { ...journal, keys }, partners })
+      const pausing = await startStopping({ upstreams, journal: { ...journal, keys }, partners, tuning })
       const operator = await operate(url, stage, [{ id: 'k1', key: Buffer.from(journalKey, 'hex') }])
       await ready(pausing.url)
       const { headers, body } = faces.batch('arriving')
@@ -217,9 +217,11 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     if (server === undefined) return
     const faces = await startTwoFaces()
     const url = await postgres.createDatabase()
-    const stateFile = (name: string) => join(journalFile().url.slice('sqlite:'.length), '..', name)
-    const rollout = { stateFile: stateFile('legacy.stages') }
-    const legacySettings = stagedSettings(faces, url, 'legacy', { rollout, leaseMs: 1_000 })
+    const stateDir = join(journalFile().url.slice('sqlite:'.length), '..')
+    const legacySettings = stagedSettings(faces, url, 'legacy', {
+      journal: { stateDir },
+      leaseMs: 1_000,
+    })
     const legacy = await startAdapter(faces.v3Url, legacySettings)
     const v3Settings = stagedSettings(faces, await postgres.createDatabase(), 'v3', { leaseMs: 1_000 })
     const v3 = await startAdapter(faces.v3Url, v3Settings)

@@ -79,16 +79,6 @@ describe('the throttle', () => {
     ])
     expect(upstream.seen.length).toBe(4)
   })
-
-  it('refuses such a batch at once where the partner wants that, with nothing posted', async () => {
-    const upstream = await startUpstream()
-    const v3 = { callsPerSecond: 4, budgetMs: 500, refuseOverBudget: true }
-    const adapter = await startAdapter(upstream.url, onePartner({ v3 }))
-    const reply = await postBatch(adapter, batchOf(flatRecords(8)))
-    expect([reply.status, reply.headers['retry-after'], upstream.seen.length]).toEqual([503, '1', 0])
-    expect(JSON.parse(reply.text)).toMatchObject({ error: { code: 'ADP_BUDGET_EXCEEDED' } })
-    expect(readBatchReply(await postBatch(adapter, batchOf(flatRecords(4)))).length).toBe(4)
-  })
 })
 
 describe('a record that was not applied is posted again', () => {

@@ -3,7 +3,6 @@ import type { Partner, PartnerMatch } from '../../src/partners/partner.ts'
 /** A partner with the plainest settings. */
 export function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string): Partner {
   const mapping = {
-    attendeeType: 'a',
     eventType: 'e',
     codeType: 'c',
     changeProcessName: null,
@@ -24,10 +23,8 @@ export function partner(id: string, match: PartnerMatch, subscriptionKey?: () =>
     mismatch: 'post',
     mapping,
     reads: {
-      wideRange: 'split',
       needsRecordedBy: true,
       unmarkedCodes: [],
-      filterUpstream: true,
       histories: false,
     },
     unmarkedLetters: [],
@@ -38,7 +35,6 @@ export function partner(id: string, match: PartnerMatch, subscriptionKey?: () =>
     readBackAfterMs: [],
     subscriptionKey,
     callsPerSecond: undefined,
-    refuseOverBudget: false,
     compare: { percent: 100, settleMs: 30_000 },
     checkV2Percent: 0,
     replaysV2: true,

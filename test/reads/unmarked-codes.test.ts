@@ -10,10 +10,8 @@ const ids = ['aaaaaaaa-0000-4000-8000-000000000001', 'aaaaaaaa-0000-4000-8000-00
 const given = 'bbbbbbbb-0000-4000-8000-000000000001'
 
 const reads = {
-  wideRange: 'split',
   needsRecordedBy: true,
   unmarkedCodes: [given],
-  filterUpstream: true,
   histories: false,
 } as const
 const clientOf = (credentialsHash: string, unmarkedLetters: string[], id = 'acme'): CodeClient => ({

@@ -2,6 +2,7 @@ import { Pool } from 'undici'
 import { onTestFinished } from 'vitest'
 
 import { type App, type AppOverrides, type Config, createApp, parseConfig } from '../../src/index.ts'
+import { tuningOf } from '../../src/config/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 
@@ -39,13 +40,15 @@ export interface AdapterSettings {
   /** V2, where there is one. */
   readonly v2?: object
   readonly partners?: readonly object[]
+  /** What the test shortens (`src/config/tuning.ts`). */
+  readonly tuning?: Parameters<typeof tuningOf>[0]
   readonly [section: string]: unknown
 }
 
 /** The configuration of such an adapter. */
 export function adapterConfig(v3Url: string, settings: AdapterSettings = {}): Config {
-  const { v3 = {}, v2, partners = [{ id: 'default', match: { any: true } }], ...sections } = settings
-  return parseConfig({
+  const { v3 = {}, v2, partners = [{ id: 'default', match: { any: true } }], tuning, ...sections } = settings
+  const config = parseConfig({
     listen: { port: 0 },
     journal: { url: 'none' },
     upstreams: { v3: { baseUrl: v3Url, ...v3 }, ...(v2 === undefined ? {} : { v2 }) },
@@ -55,6 +58,7 @@ export function adapterConfig(v3Url: string, settings: AdapterSettings = {}): Co
     })),
     ...sections,
   })
+  return { ...config, tuning: tuningOf(tuning) }
 }
 
 /**

@@ -3,10 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { createReadPlanner, type ReadRules } from '../../src/translate/index.ts'
 
 const rules: ReadRules = {
-  wideRange: 'split',
-  needsRecordedBy: true,
+  needsRecordedBy: false,
   unmarkedCodes: [],
-  filterUpstream: false,
   histories: false,
 }
 const planner = createReadPlanner(() => Date.UTC(2026, 5, 10))
@@ -62,7 +60,7 @@ describe('the V3 query of a V2 read', () => {
       skip: 2,
       top: 5,
       count: true,
-      narrowed: false,
+      narrowed: true,
     })
   })
 
@@ -77,7 +75,7 @@ describe('the V3 query of a V2 read', () => {
   })
 
   it('asks V3 to leave out rows without a mark', () => {
-    expect(filtered('Present or Absent', { filterUpstream: true, unmarkedCodes: [guid] })).toEqual([
+    expect(filtered('Present or Absent', { needsRecordedBy: true, unmarkedCodes: [guid] })).toEqual([
       `$filter=(Present or Absent) and RecordedBy/ExternalID ne null and AttendanceCode/ExternalID ne ${guid}`,
     ])
   })
@@ -143,10 +141,6 @@ describe('the V3 query of a V2 read', () => {
     ],
   ])('refuses %s', (query, message) => {
     expect(() => plan(query)).toThrow(message)
-  })
-
-  it('refuses a range over 90 days where the partner wants that', () => {
-    expect(() => plan(wide, { wideRange: 'refuse' })).toThrow('more than 90 days')
   })
 })
 

@@ -3,10 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { createRowReader, type ReadRules } from '../../src/translate/index.ts'
 
 const rules: ReadRules = {
-  wideRange: 'split',
   needsRecordedBy: true,
   unmarkedCodes: [],
-  filterUpstream: true,
   histories: false,
 }
 const row = {

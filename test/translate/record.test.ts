@@ -15,7 +15,6 @@ import { isV3Reply } from '../../src/v3/record/is-v3-reply.ts'
 import { anyGuid } from '../support/guid-arbitrary.ts'
 
 const mapping: RecordMapping = {
-  attendeeType: 'Learner.Identifier',
   eventType: 'Attendance.AttendanceSession',
   codeType: 'Attendance.Lookup',
   changeProcessName: 'Acme',

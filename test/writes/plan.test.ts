@@ -22,17 +22,14 @@ const partner: Partner = {
   errorMessages: undefined,
   mismatch: 'post',
   mapping: {
-    attendeeType: 'A',
     eventType: 'E',
     codeType: 'C',
     changeProcessName: 'Acme',
     unmappedFields: 'report',
   },
   reads: {
-    wideRange: 'split',
     needsRecordedBy: true,
     unmarkedCodes: [],
-    filterUpstream: true,
     histories: false,
   },
   unmarkedLetters: [],
@@ -43,7 +40,6 @@ const partner: Partner = {
   readBackAfterMs: [],
   subscriptionKey: undefined,
   callsPerSecond: undefined,
-  refuseOverBudget: false,
   compare: { percent: 100, settleMs: 30_000 },
   checkV2Percent: 0,
   replaysV2: true,
@@ -85,9 +81,9 @@ describe('planWrites', () => {
     ])
     expect(unmappedFields).toBe(2)
     expect(records.map(({ record, faults }) => [record?.Attendee, faults?.map(({ code }) => code)])).toEqual([
-      [{ ExternalID: guid(1), Type: 'A' }, undefined],
+      [{ ExternalID: guid(1), Type: 'Learner.Identifier' }, undefined],
       [undefined, ['ADP_JSON']],
-      [{ ExternalID: guid(2), Type: 'A' }, undefined],
+      [{ ExternalID: guid(2), Type: 'Learner.Identifier' }, undefined],
     ])
     expect(records.map(({ answering }) => answering.contentId)).toEqual(['1', '2', '3'])
   })

@@ -22,7 +22,7 @@ export const refuse = (): never => {
 export function createWriteContext(own: Partial<WriteContext> = {}): WriteContext {
   const { journal = createNoJournal(), clock = systemClock } = own
   return {
-    v3: { openWrites: refuse, callsFor: refuse, close: () => Promise.resolve() },
+    v3: { openWrites: refuse, close: () => Promise.resolve() },
     reader: { get: refuse, close: () => Promise.resolve() },
     upstream: 'http://x/',
     journal,

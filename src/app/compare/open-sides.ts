@@ -77,10 +77,10 @@ export function openSides(options: SidesOptions): OpenedSides {
   const open = (
     baseUrl: URL,
     below: string,
-    timeouts: ReaderOptions['timeouts'],
+    timeouts: UpstreamTimeouts,
     wholePages: boolean,
   ): SharedReader => {
-    const reader = openReader({ baseUrl, below, timeouts, wholePages })
+    const reader = openReader({ baseUrl, below, timeouts, wholePages }, config.tuning.acquireMs)
     readers.push(reader)
     return reader
   }
@@ -90,7 +90,7 @@ export function openSides(options: SidesOptions): OpenedSides {
       const { credentials, renew, rateLimit } = await authorise()
       return openSession(reader, credentials, rateLimit, signal, renew)
     }
-  const v2Timeouts = (upstreams.v2 ?? upstreams.v3).timeouts
+  const v2Timeouts = { ...(upstreams.v2 ?? upstreams.v3).timeouts, bodyMs: upstreams.v3.timeouts.bodyMs }
   const v2Limit = v2LimitOf(options, rate, limits)
   const v2Session =
     (reader: SharedReader): OpenSession =>
@@ -149,11 +149,11 @@ function v2LimitOf(
 interface ReaderOptions {
   readonly baseUrl: URL
   readonly below: string
-  readonly timeouts: UpstreamTimeouts & { readonly acquireMs: number }
+  readonly timeouts: UpstreamTimeouts
   readonly wholePages: boolean
 }
 
-function openReader({ timeouts, ...where }: ReaderOptions): SharedReader {
+function openReader({ timeouts, ...where }: ReaderOptions, acquireMs: number): SharedReader {
   const reader = createV3Reader({
     ...where,
     timeouts,
@@ -162,7 +162,7 @@ function openReader({ timeouts, ...where }: ReaderOptions): SharedReader {
     clock: systemClock,
   })
   const gate = createFairGate({ places: CONNECTIONS, clock: systemClock, onRefusal: () => undefined })
-  return createSharedReader(reader, gate, timeouts.acquireMs, systemClock)
+  return createSharedReader(reader, gate, acquireMs, systemClock)
 }
 
 function openSession(

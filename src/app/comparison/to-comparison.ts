@@ -94,7 +94,7 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
       const start = {
         ...settings(),
         baseUrl: baseUrl.href,
-        timeouts,
+        timeouts: { ...timeouts, acquireMs: config.tuning.acquireMs },
         aheadMs: parts.nowMs() - Date.now(),
         hasStore: parts.journal !== undefined,
         isObserved: parts.onCompared !== undefined,

@@ -1,4 +1,4 @@
-import { createStageFile, stageFileOf, stageJournalOf } from '../../app/stage-file.ts'
+import { createStageFile, markFileOf, stageFileOf, stageJournalOf } from '../../app/stage-file.ts'
 import { type Config, journalKeysOf, journalUrlOf } from '../../config/index.ts'
 import { encodeSnapshot } from '../../rollout/live/kept-snapshot.ts'
 import { judgeStep } from '../../rollout/steps.ts'
@@ -12,13 +12,13 @@ import { viewStage } from './stage-view.ts'
  * After that the file knows nothing of the trail that was lost. Returns the partners. Errors: those of `openRolloutStore`.
  */
 export async function adoptStages(config: Config): Promise<readonly string[]> {
-  const { journal, rollout } = config
+  const { journal } = config
   const kept = await readKept(config)
   if (kept === undefined) return []
   const store = await openRolloutStore({
     url: journalUrlOf(journal),
     keys: journalKeysOf(journal),
-    markFile: journal.markFile,
+    markFile: markFileOf(journal),
   })
   const lowered: string[] = []
   try {
@@ -37,7 +37,7 @@ export async function adoptStages(config: Config): Promise<readonly string[]> {
     await store.close()
   }
   const { overrides } = kept
-  await createStageFile(stageFileOf(journal, rollout), stageJournalOf(journal, rollout)).save(
+  await createStageFile(stageFileOf(journal), stageJournalOf(journal)).save(
     encodeSnapshot({ view: undefined, clean: [], overrides }),
   )
   return lowered

@@ -1,3 +1,4 @@
+import { MAX_BATCH_RECORDS } from '../../app/to-partner.ts'
 import { callsPerSecondOf, type Config } from '../../config/index.ts'
 import { toFigures } from '../../compare/evidence/index.ts'
 import {
@@ -69,32 +70,34 @@ export async function giveAdvice(
     unreadable: seen.unreadable,
     // What was counted at another share is no reason to go on.
     guards: judge(countedAt(evidence, view.revision)),
-    coolDown: await readGuardHold(store, partner, rollout.guards, nowMs),
+    coolDown: await readGuardHold(store, partner, config.tuning, nowMs),
     lastUnrecordedMs: lastUnrecorded(unrecorded),
     resendWindowMs: rollout.resendWindowMs,
     credentials: seen.credentials,
     load: {
       peakRecordsPerSecond: peakOf(seen) / 60,
       callsPerSecond,
-      recordsPerCall: own === undefined || own.v3.writeMode === 'single' ? 1 : own.v3.maxBatchRecords,
+      recordsPerCall: own === undefined || own.v3.writeMode === 'single' ? 1 : MAX_BATCH_RECORDS,
     },
     unacknowledged: unacknowledgedOf(view, snapshot),
     lost: movesToV3(from, to) ? await store.lost() : [],
     pending: view.pending !== undefined,
     comparison: await readComparison(view, from.stage, config, store),
-    thresholds: thresholdsOf(rollout.evidence),
+    thresholds: thresholdsOf(neededOf(config)),
   })
   return { from, to, ...advice }
 }
 
+/** What has to be seen and compared before a step is advised. */
+type NeededEvidence = Config['rollout']['evidence'] & Config['tuning']['evidence']
+
+export const neededOf = ({ rollout, tuning }: Pick<Config, 'rollout' | 'tuning'>): NeededEvidence => ({
+  ...rollout.evidence,
+  ...tuning.evidence,
+})
+
 /** A partner with few schools says so by the share that one of them may make up. */
-function thresholdsOf({
-  days,
-  records,
-  batches,
-  codes,
-  schoolShare,
-}: Config['rollout']['evidence']): AdviceThresholds {
+function thresholdsOf({ days, records, batches, codes, schoolShare }: NeededEvidence): AdviceThresholds {
   const schools = Math.min(defaultThresholds.schools, schoolsFor(schoolShare))
   return { daysAtStage: days, records, batches, codes, schools }
 }
@@ -103,7 +106,7 @@ function thresholdsOf({
 async function readComparison(
   { partner, revision }: StageView,
   stage: Stage,
-  { rollout }: Pick<Config, 'rollout'>,
+  config: Pick<Config, 'rollout' | 'tuning'>,
   { evidence }: Pick<OpenedRolloutStore, 'evidence'>,
 ): Promise<AdviceInput['comparison']> {
   const check = neededCheck(stage)
@@ -111,7 +114,8 @@ async function readComparison(
   const kept = (await evidence.read(partner)).find(
     ({ scope }) => scope.revision === revision && scope.stage === stage,
   )
-  return { figures: toFigures(kept, check, rollout.evidence), thresholds: rollout.evidence }
+  const thresholds = neededOf(config)
+  return { figures: toFigures(kept, check, thresholds), thresholds }
 }
 
 /** Advice as `rollout show --json` prints it. */

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 
-import { createStageFile, stageFileOf, stageJournalOf } from '../../app/stage-file.ts'
+import { createStageFile, markFileOf, stageFileOf, stageJournalOf } from '../../app/stage-file.ts'
 import { toFileStage } from '../../app/to-file-stage.ts'
 import {
   type Config,
@@ -60,9 +60,7 @@ export function hasNoJournal({ journal }: Pick<Config, 'journal'>): boolean {
 }
 
 /** Opens the store of stages, also while it is served. Errors: `ADP_USAGE` for `journal: none`; those of `openRolloutStore`. */
-export async function openTargetStore(
-  config: Pick<Config, 'journal' | 'rollout'>,
-): Promise<OpenedRolloutStore> {
+export async function openTargetStore(config: Pick<Config, 'journal'>): Promise<OpenedRolloutStore> {
   const { journal } = config
   const url = journalUrlOf(journal)
   if (url === 'none')
@@ -71,15 +69,12 @@ export async function openTargetStore(
       'The configured journal is none, so stages are those of the configuration file: change partners[].stage there and reload.',
     )
   const known = (await readKept(config))?.view?.trail
-  return openRolloutStore({ url, keys: journalKeysOf(journal), markFile: journal.markFile }, known)
+  return openRolloutStore({ url, keys: journalKeysOf(journal), markFile: markFileOf(journal) }, known)
 }
 
 /** What an instance on this machine has kept; undefined: nothing that can be read, which must not keep anybody from going back. */
-export async function readKept({
-  journal,
-  rollout,
-}: Pick<Config, 'journal' | 'rollout'>): Promise<KeptSnapshot | undefined> {
-  const file = createStageFile(stageFileOf(journal, rollout), stageJournalOf(journal, rollout))
+export async function readKept({ journal }: Pick<Config, 'journal'>): Promise<KeptSnapshot | undefined> {
+  const file = createStageFile(stageFileOf(journal), stageJournalOf(journal))
   const text = await file.load().catch(() => undefined)
   return text === undefined ? undefined : parseSnapshot(text)
 }

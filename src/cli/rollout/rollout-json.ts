@@ -8,7 +8,7 @@ export function toJson({ partner, setting, source, revision, ...view }: StageVie
     partner,
     stage: setting?.stage ?? 'damaged',
     percent: setting === undefined ? null : shareOf(setting),
-    unit: view.file?.own.canary.unit ?? 'school',
+    unit: 'school',
     revision,
     source: view.storedIn,
     since: toTime(view.sinceMs),

@@ -111,7 +111,7 @@ const expandList: DatedRule = {
   owner: 'Markbridge',
   expires: '9999-12-31',
   path: 'Enrolments/EnrolmentStatuses',
-  when: { kind: 'extra' },
+  when: { v2Class: 'missing' },
   expired: false,
 }
 

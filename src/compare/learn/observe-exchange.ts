@@ -29,8 +29,6 @@ const MAX_DEPTH = 8
 
 /** What the members with a Type are in V3. */
 const typeKeys: Readonly<Record<string, string>> = {
-  Attendee: 'attendeeType',
-  Learner: 'attendeeType',
   Event: 'eventType',
   AttendableEvent: 'eventType',
   AttendanceCode: 'codeType',

@@ -11,7 +11,7 @@ export interface LearnableSettings {
     readonly mismatch: string
   }
   readonly errorMessages: Readonly<Record<string, string>>
-  readonly v3: { readonly attendeeType: string; readonly eventType: string; readonly codeType: string }
+  readonly v3: { readonly eventType: string; readonly codeType: string }
 }
 
 /** What was seen, and in how many exchanges. */
@@ -73,7 +73,7 @@ export function propose(learned: Learned, settings: LearnableSettings): LearnedP
       ]),
       proposeMismatch(learned, settings.quirks.mismatch),
       ...proposeMessages(learned, settings.errorMessages),
-      ...(['attendeeType', 'eventType', 'codeType'] as const).map((name) =>
+      ...(['eventType', 'codeType'] as const).map((name) =>
         decide(
           `v3.${name}`,
           settings.v3[name],

@@ -62,7 +62,7 @@ const rows: readonly ExplanationRow[] = [
     title: 'Fractions of a second are cut',
     meaning: 'The times are less than a second apart.',
     cause: 'One side stores a coarser precision than the other.',
-    remedy: `If no client compares these times for equality, ${ownRule} with maxShiftSeconds: 1.`,
+    remedy: `If no client compares these times for equality, ${ownRule} with v3Class: time:*<1s.`,
   },
   {
     path: /^RecordedOn$/,
@@ -86,7 +86,7 @@ const rows: readonly ExplanationRow[] = [
     title: 'Comments are cut',
     meaning: 'V3 has the beginning of the comment that V2 has.',
     cause: 'V3 keeps fewer characters than V2.',
-    remedy: `Text is lost. Shorten comments in the client, or ${ownRule} with cutTo: <length> if the rest is not needed.`,
+    remedy: `Text is lost. Shorten comments in the client, or ${ownRule} with v3Class: "* cut" if the rest is not needed.`,
   },
   {
     path: /^Comment$/,
@@ -95,7 +95,7 @@ const rows: readonly ExplanationRow[] = [
     title: 'Blanks of comments are removed',
     meaning: 'The comments are equal but for blanks.',
     cause: 'V3 trims text, or V2 stored what the client sent unchanged.',
-    remedy: `No word is lost: ${ownRule} with trimmed: true.`,
+    remedy: `No word is lost: ${ownRule} with v3Class: "* trimmed".`,
   },
   {
     path: /^Comment$/,

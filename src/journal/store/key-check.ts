@@ -54,8 +54,8 @@ async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
   if (row === undefined) return
   throw new AdapterError(
     'ADP_CONFIGURATION',
-    'The journal holds requests from before it had keys, which are not encrypted. Set journal.plaintext: accept until ' +
-      'journal.keepPayloadsMs is over, then take it out.',
+    'The journal holds requests from before it had keys, which are not encrypted. Add { id: plaintext } to journal.keys until ' +
+      'journal.replayForMs is over, then take it out.',
   )
 }
 

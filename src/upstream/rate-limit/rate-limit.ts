@@ -61,8 +61,6 @@ export interface RateLimit {
   sincePauseMs(): Promise<number | undefined>
   /** Changes the rate; calls that wait and calls that left keep their places. */
   setRate(callsPerSecond: number): void
-  /** The time until `calls` new writes would be sent, after all calls that wait already. */
-  estimateMs(calls: number): number
   /** How many calls of this kind wait. */
   waiting(priority: CallPriority): number
   /** The clock of `deadlineMs`. */
@@ -170,10 +168,6 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     setRate: (rate) => {
       tokens.setLimit(toCallLimit(rate))
       pump()
-    },
-    estimateMs: (calls) => {
-      if (calls === 0) return 0
-      return tokens.aheadMs(line.sizeOf('write') + calls, pausedUntilMs - clock.nowMs())
     },
     waiting: (priority) => line.sizeOf(priority),
     nowMs: () => clock.nowMs(),

@@ -67,7 +67,6 @@ export function createReservedSlots(
       reserved.shift()
       bucket.take()
     },
-    aheadMs: (calls, pausedMs) => bucket.aheadMs(calls, pausedMs),
     isIdle: () => !asking && bucket.isIdle(),
     setLimit: (changed) => {
       limit = withSlack(changed)

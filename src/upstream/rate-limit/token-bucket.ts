@@ -12,8 +12,6 @@ export interface CallTokens {
   waitMs(wanted: number): number | undefined
   /** Uses the token that is available. */
   take(): void
-  /** Time until the last of this number of calls could be sent, if none is sent for `pausedMs` and no other call takes a token. */
-  aheadMs(calls: number, pausedMs: number): number
   isIdle(): boolean
   /** Changes the limit. Calls sent within the current window still count, so that a change gives no calls away. */
   setLimit(limit: CallLimit): void
@@ -45,11 +43,6 @@ export function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens 
     take: () => {
       leftMs[next] = clock.nowMs()
       next = (next + 1) % leftMs.length
-    },
-    aheadMs: (calls, pausedMs) => {
-      const rounds = Math.floor((calls - 1) / tokens)
-      const first = backMs(tokens - ((calls - 1) % tokens))
-      return Math.max(0, first - clock.nowMs(), pausedMs) + rounds * windowMs
     },
     isIdle: () => backMs(1) <= clock.nowMs(),
     setLimit: (limit) => {

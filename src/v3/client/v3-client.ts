@@ -69,8 +69,6 @@ export interface WriteOptions extends Pick<DeadlineOptions, 'budgetMs' | 'maySen
 export interface V3Client {
   /** Opens the writes of one batch: after its budget, unsent records are `notApplied`, sent ones `unknown`. */
   openWrites(credentials: V3Credentials, options: WriteOptions): V3Writes
-  /** The number of calls for this number of records, given what the upstream is known to support. */
-  callsFor(records: number, batch?: BatchChoice): number
   /** Waits for calls in flight, then closes the connections. */
   close(): Promise<void>
 }
@@ -173,7 +171,6 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         close: () => deadline.close(),
       }
     },
-    callsFor: (records, batch) => (isBatch(batch) ? Math.ceil(records / batch.maxRecords) : records),
     close: () => connections.close(),
   }
 }

@@ -15,7 +15,7 @@ const rule = {
   reason: 'V2 shows the letter',
   owner: 'attendance team',
   expires: '2099-01-01',
-  when: { kind: 'value', v2Class: 'code:*' },
+  when: { v2Class: 'code:*' },
 }
 
 /** What a thread begins with: a partner with everything that its configuration may have. */
@@ -49,7 +49,7 @@ function startOf(change: Partial<ThreadStart> = {}): ThreadStart {
     partners: toPostedPartners(toPartners(config), config),
     ...{
       baseUrl: baseUrl.href,
-      timeouts,
+      timeouts: { ...timeouts, acquireMs: config.tuning.acquireMs },
       aheadMs: 0,
       hasStore: false,
       isObserved: false,

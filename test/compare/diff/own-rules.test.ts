@@ -19,36 +19,33 @@ function verdictOf(path: string, when: RuleCondition, v2: unknown, v3: unknown):
 
 describe('createOwnRules', () => {
   it.each<readonly [string, RuleCondition, unknown, unknown]>([
-    ['Comment', { trimmed: true }, ' dentist ', 'dentist'],
-    ['Comment', { ignoreCase: true }, 'Dentist', 'dentist'],
-    ['Comment', { cutTo: 4 }, 'dentist', 'dent'],
-    ['Comment', { trimmed: true, ignoreCase: true, cutTo: 4 }, '  To the dentist', 'to t'],
-    ['Comment', { trimmed: true, cutTo: 3 }, 'To the dentist', 'To'],
-    ['Comment', { kind: 'null', v2Class: 'length:0' }, '', null],
+    ['Comment', { v3Class: '* trimmed' }, ' dentist ', 'dentist'],
+    ['Comment', { v3Class: 'length:*case' }, 'Dentist', 'dentist'],
+    ['Comment', { v2Class: 'length:1-9', v3Class: '* cut' }, 'dentist', 'dent'],
+    ['Comment', { v2Class: 'length:0' }, '', null],
     ['Comment', { v3Class: 'length:*' }, 'dentist', 'ill'],
-    ['MinutesLate', { kind: 'null', v2Class: 'null', v3Class: 'number:0' }, null, 0],
-    ['RecordedOn', { maxShiftSeconds: 2 }, '2026-03-02T09:05:11Z', '2026-03-02T10:05:12.5+01:00'],
+    ['MinutesLate', { v2Class: 'null', v3Class: 'number:0' }, null, 0],
+    ['RecordedOn', { v3Class: 'time:*<1s' }, '2026-03-02T09:05:11Z', '2026-03-02T10:05:11.5+01:00'],
     ['RecordedOn', { v3Class: 'time:+3600s' }, '2026-03-02T09:05:11Z', '2026-03-02T10:05:11Z'],
   ])('accepts what it names: %s %o', (path, when, v2, v3) => {
     expect(verdictOf(path, when, v2, v3)).toBe('equivalent')
   })
 
   it.each<readonly [string, RuleCondition, unknown, unknown]>([
-    ['Comment', { trimmed: true }, ' dentist ', 'Dentist'],
-    ['Comment', { ignoreCase: true }, 'Dentist ', 'dentist'],
-    ['Comment', { cutTo: 4 }, 'dentist', 'den'],
-    ['Comment', { trimmed: true }, 'dentist', null],
-    ['Comment', { kind: 'null' }, 'dentist', 'ill'],
+    ['Comment', { v3Class: '* trimmed' }, ' dentist ', 'Dentist'],
+    ['Comment', { v3Class: '* cut' }, 'dentist', 'ill'],
+    ['Comment', { v3Class: '* trimmed' }, 'dentist', null],
     ['Comment', { v2Class: 'length:10-20' }, 'dentist', 'ill'],
-    ['MinutesLate', { maxShiftSeconds: 60 }, 5, 6],
-    ['RecordedOn', { maxShiftSeconds: 1 }, '2026-03-02T09:05:11Z', '2026-03-02T09:05:12.5Z'],
-    ['RecordedOn', { maxShiftSeconds: 60 }, '2026-03-02T09:05:11Z', 'later'],
+    ['Comment', { v2Class: 'length:1-9', v3Class: 'null' }, 'dentist', 'ill'],
+    // The text before the wildcard and the text after it do not overlap.
+    ['MinutesLate', { v3Class: 'number:1*1-5' }, null, 5],
+    ['RecordedOn', { v3Class: 'time:*<1s' }, '2026-03-02T09:05:11Z', '2026-03-02T09:05:12.5Z'],
   ])('leaves what it does not name: %s %o', (path, when, v2, v3) => {
     expect(verdictOf(path, when, v2, v3)).toBe('differs')
   })
 
   it('applies to its path only', () => {
-    const rules = createOwnRules([rule('ChangeProcessName', { kind: 'value' })], '2026-11-22')
+    const rules = createOwnRules([rule('ChangeProcessName', { v3Class: '*' })], '2026-11-22')
     const v3 = markRow(1, { ChangeProcessName: 'Markbridge', MinutesLate: 3 })
     const { verdict, differences, equivalences } = compareMark(markRow(1), v3, { rules })
     expect([verdict, differences.map(({ path }) => path), equivalences]).toEqual([
@@ -68,7 +65,7 @@ describe('createOwnRules', () => {
   })
 
   it('prefers a rule that is valid to one that has expired', () => {
-    const when = { kind: 'null' } as const
+    const when = { v2Class: 'null' }
     const both = [{ ...rule('Comment', when, '2020-01-01'), name: 'old' }, rule('Comment', when)]
     const found = compareMark(markRow(1), markRow(1, { Comment: '' }), {
       rules: createOwnRules(both, '2026-11-22'),

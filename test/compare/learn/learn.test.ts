@@ -25,7 +25,6 @@ const defaults: LearnableSettings = {
   quirks: { dataEnvelope: false, msgtypeResponse: false, mismatch: 'post' },
   errorMessages: {},
   v3: {
-    attendeeType: 'Learner.Identifier',
     eventType: 'Attendance.AttendanceSession',
     codeType: 'Attendance.Lookup',
   },

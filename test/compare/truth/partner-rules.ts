@@ -11,13 +11,14 @@ export const partnerRules: readonly (PartnerRule & {
   readonly covers: (difference: FieldDifference) => boolean
 })[] = [
   {
-    ...{ ...about, name: 'no-process', path: 'ChangeProcessName', expires: today, when: { kind: 'null' } },
-    covers: ({ path, kind }) => path === 'ChangeProcessName' && kind === 'null',
+    ...{ ...about, name: 'no-process', path: 'ChangeProcessName', expires: today, when: { v3Class: 'null' } },
+    covers: ({ path, v3Class }) => path === 'ChangeProcessName' && v3Class === 'null',
   },
   {
     ...{ ...about, name: 'zero-minutes', path: 'MinutesLate', expires: '2099-12-31' },
-    when: { kind: 'null', v3Class: 'number:0' },
-    covers: ({ path, kind, v3Class }) => path === 'MinutesLate' && kind === 'null' && v3Class === 'number:0',
+    when: { v2Class: 'null', v3Class: 'number:0' },
+    covers: ({ path, v2Class, v3Class }) =>
+      path === 'MinutesLate' && v2Class === 'null' && v3Class === 'number:0',
   },
   {
     ...{
@@ -25,7 +26,7 @@ export const partnerRules: readonly (PartnerRule & {
       name: 'an-hour',
       path: 'RecordedOn',
       expires: '2026-06-09',
-      when: { maxShiftSeconds: 3_600 },
+      when: { v3Class: 'time:*' },
     },
     covers: ({ path }) => path === 'RecordedOn',
   },

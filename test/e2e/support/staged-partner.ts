@@ -59,11 +59,11 @@ export function stagedSettings(
   { v2Url }: Pick<TwoFaces, 'v2Url'>,
   journalUrl: string,
   stage: Stage,
-  more: { readonly override?: Stage; readonly rollout?: object; readonly leaseMs?: number } = {},
+  more: { readonly override?: Stage; readonly journal?: object; readonly leaseMs?: number } = {},
 ) {
   return {
-    journal: { url: journalUrl, leaseMs: more.leaseMs ?? 10_000 },
-    rollout: more.rollout ?? {},
+    journal: { url: journalUrl, ...more.journal },
+    tuning: more.leaseMs === undefined ? {} : { leaseMs: more.leaseMs },
     partners: [
       {
         id: 'acme',

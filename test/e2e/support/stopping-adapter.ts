@@ -10,6 +10,7 @@ import { onTestFinished, vi } from 'vitest'
 import { type Failpoint, failpointVariable, formatFailpoint } from '../../faults/failpoints/failpoint.ts'
 import { type BatchText, batchPath } from '../../support/batch-request.ts'
 import { mainOfCli } from '../../support/main-of-cli.ts'
+import { tuned } from '../../support/tuned.ts'
 
 const path = (name: string): string => fileURLToPath(new URL(`../../../${name}`, import.meta.url))
 
@@ -33,9 +34,9 @@ export interface StoppingAdapter {
   close(): Promise<void>
 }
 
-/** Starts the built adapter on a configuration; with `failpoint` it stops itself at that moment. `imports` are loaded into it. */
+/** Starts the built adapter on a configuration and a tuning; with `failpoint` it stops itself at that moment. `imports` are loaded into it. */
 export async function startStopping(
-  config: object,
+  { tuning, ...config }: Readonly<Record<string, unknown>> & { readonly tuning?: object },
   failpoint?: Failpoint,
   imports: readonly string[] = [],
 ): Promise<StoppingAdapter> {
@@ -48,6 +49,7 @@ export async function startStopping(
     env: {
       ...process.env,
       JOURNAL_KEY: journalKey,
+      ...tuned(tuning),
       [failpointVariable]: failpoint === undefined ? '' : formatFailpoint(failpoint),
     },
     stdio: ['ignore', 'pipe', 'pipe'],

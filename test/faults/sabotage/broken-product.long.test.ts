@@ -75,7 +75,7 @@ async function outliveLease(): Promise<readonly Finding[] | undefined> {
   const rig = await startRig([])
   const { url } = journalFile()
   const keys = [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }]
-  const config = { ...rig.config, journal: { url, leaseMs: 1_000, keys } }
+  const config = { ...rig.config, journal: { url, keys }, tuning: { leaseMs: 1_000 } }
   const stop = { kind: 'beforeSend', nth: 12, store: 'sqlite', signal: 'SIGSTOP' } as const
   const stopping = await startStopping(config, stop, [defect('ignore-lease')])
   const other = await startStopping(config)

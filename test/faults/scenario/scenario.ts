@@ -85,7 +85,7 @@ export interface ScenarioStages {
   readonly swings?: boolean
   /** Between two changes of an operator, at most. */
   readonly gapMs: number
-  /** `rollout.drainMs` of the configuration. */
+  /** `stageDrainMs` of the tuning. */
   readonly drainMs: number
   /** `rollout.resendWindowMs` of the configuration; no client sends a batch again later than that which V2 may have got unrecorded. */
   readonly resendWindowMs: number

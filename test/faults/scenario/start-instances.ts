@@ -13,6 +13,7 @@ import { type KillPlan, startSupervisor, type Supervisor } from '../supervisor/s
 import { countOpen } from './count-open.ts'
 import { PARTNER } from './partner.ts'
 import type { Scenario } from './scenario.ts'
+import { tuned } from '../../support/tuned.ts'
 
 /** Adapters that share one store. */
 export interface Instances {
@@ -60,7 +61,7 @@ export async function startInstances(
   const config = {
     upstreams: { v3: { baseUrl: service.v3, timeouts }, ...staged.upstreams },
     partners: [{ id: PARTNER, match: { any: true }, v3, ...staged.partner }],
-    journal: { url: storeWay?.url ?? storeUrl, ...(leaseMs === undefined ? {} : { leaseMs }) },
+    journal: { url: storeWay?.url ?? storeUrl },
     ...staged.sections,
   }
   const machines =
@@ -93,7 +94,8 @@ export async function startInstances(
     const clock = clocks[store === 'sqlite' ? 0 : number]
     const { imports, env } =
       scenario.clock === undefined ? { imports: [], env: {} } : clockSettings(scenario.clock, clock ?? '')
-    const settings = { imports: [...imports, ...(scenario.imports ?? [])], env }
+    const tuning = { leaseMs, stageDrainMs: scenario.stages?.drainMs }
+    const settings = { imports: [...imports, ...(scenario.imports ?? [])], env: { ...env, ...tuned(tuning) } }
     const args = ['--workers', String(scenario.workers ?? 1)]
     supervisors.push(await startSupervisor({ config, plan, args, logFile: logFileOf(number), ...settings }))
   }
@@ -121,12 +123,12 @@ function stagedConfig(
   { v2 }: ServiceUrls,
 ): { readonly upstreams: object; readonly partner: object; readonly sections: object } {
   if (stages === undefined || v2 === undefined) return { upstreams: {}, partner: {}, sections: {} }
-  const { begin: stage, drainMs, resendWindowMs, slowV2Ms = 0 } = stages
+  const { begin: stage, resendWindowMs, slowV2Ms = 0 } = stages
   const patient = { ...timeouts, headersMs: timeouts.headersMs + slowV2Ms }
   return {
     upstreams: { v2: { baseUrl: v2, timeouts: patient } },
     partner: { stage, canary: { header: schoolHeader } },
-    sections: { rollout: { drainMs, resendWindowMs } },
+    sections: { rollout: { resendWindowMs } },
   }
 }
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 
+import { tuningOf } from '../../../src/config/index.ts'
 import { type App, createApp, parseConfig } from '../../../src/index.ts'
 import { createEvents } from '../../../src/observability/events.ts'
 import { createLogger } from '../../../src/observability/logger.ts'
@@ -261,13 +262,13 @@ async function startInstances(
   const bodyProfile = random.chance(0.85) ? 'full' : 'minimal'
   const [areStepped, areRestarted] = [random.chance(0.5), random.chance(0.4)]
   const start = async (index: number, port: number): Promise<{ app: App; port: number }> => {
-    const config = parseConfig({
+    const keys = parseConfig({
       listen: { port },
       upstreams: {
         v3: { baseUrl: urls.v3, timeouts },
         v2: { baseUrl: urls.v2, timeouts },
       },
-      journal: { url: urls.journalUrl, leaseMs: 2_000 },
+      journal: { url: urls.journalUrl },
       partners: [
         {
           ...{ id: PARTNER, match: { any: true }, clients: 'open', stage: 'canary' },
@@ -276,6 +277,7 @@ async function startInstances(
         },
       ],
     })
+    const config = { ...keys, tuning: tuningOf({ leaseMs: 2_000 }) }
     const { logFile } = urls
     const events = createEvents(
       logFile === undefined

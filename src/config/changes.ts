@@ -1,7 +1,32 @@
 import { AdapterError } from '../errors.ts'
-import { changedPaths } from './changed-paths.ts'
 import { journalUrlOf } from './journal-schema.ts'
-import type { Config } from './schema.ts'
+import type { Config, PartnerConfig } from './schema.ts'
+import { Secret } from './secret.ts'
+
+/** Paths of the values that differ between two values of one schema, such as `listen.port`; no value is in them. */
+export function changedPaths(before: unknown, after: unknown, path = ''): readonly string[] {
+  if (Array.isArray(before) && Array.isArray(after)) {
+    const longer = before.length > after.length ? before : after
+    return longer.flatMap((_, index) => changedPaths(before[index], after[index], `${path}[${index}]`))
+  }
+  if (isMapping(before) && isMapping(after)) {
+    const names = new Set([...Object.keys(before), ...Object.keys(after)])
+    return [...names].flatMap((name) =>
+      changedPaths(before[name], after[name], path === '' ? name : `${path}.${name}`),
+    )
+  }
+  return isSame(before, after) ? [] : [path]
+}
+
+function isSame(before: unknown, after: unknown): boolean {
+  if (before instanceof Secret && after instanceof Secret) return before.reveal() === after.reveal()
+  if (before instanceof URL && after instanceof URL) return before.href === after.href
+  return before === after
+}
+
+function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+}
 
 /** The changes of a new configuration to the running one. */
 export interface ConfigChanges {
@@ -24,7 +49,7 @@ export interface ReloadPlan {
 export const restartSections = ['listen', 'upstreams', 'journal', 'rollout', 'passThrough'] as const
 
 /** Only the commands of `rollout` use them, and read the file each time. */
-const commandKeys = /^rollout\.(?:operators|drainMs)\b/
+const commandKeys = /^rollout\.operators\b/
 
 /**
  * Decides what of a new configuration takes effect while the adapter runs. Error: `ADP_CONFIGURATION` where the base address of V3
@@ -39,8 +64,7 @@ export function planReload(running: Config, next: Config): ReloadPlan {
   const raised = raisedStages(running, next)
   if (raised.length > 0) throw refuseReload(raised)
   const { listen, upstreams, journal, passThrough } = running
-  const { operators, drainMs } = next.rollout
-  const rollout = { ...running.rollout, operators, drainMs }
+  const rollout = { ...running.rollout, operators: next.rollout.operators }
   return {
     config: { ...next, listen, upstreams, journal, rollout, passThrough },
     changes: { ...comparePartners(running, next), needsRestart },
@@ -89,4 +113,59 @@ function comparePartners(running: Config, next: Config): Omit<ConfigChanges, 'ne
       }),
     ),
   }
+}
+
+/** A change after which a partner would no longer own the records that came from it. */
+export interface OwnershipChange {
+  /** The id of the partner as it is running. */
+  readonly partner: string
+  /** The key of the new configuration that changes it. */
+  readonly target: string
+  readonly change: string
+}
+
+/**
+ * Finds the partners whose records would have no owner, or another one: removed, renamed, known by something else, or with other
+ * rules for who owns a batch. Keys that are added to a list or taken from it are a client's own affair, as long as one of them stays
+ * and none goes to another partner.
+ */
+export function ownershipChanges(running: Config, next: Config): readonly OwnershipChange[] {
+  const after = new Map(next.partners.map((partner, index) => [partner.id, { partner, index }]))
+  const keyOwners = new Map(
+    next.partners.flatMap(({ id, match }) => keysOf(match).map((key) => [key, id] as const)),
+  )
+  return running.partners.flatMap((before): readonly OwnershipChange[] => {
+    const found = after.get(before.id)
+    if (found === undefined) return [{ partner: before.id, target: 'partners', change: 'removes it' }]
+    const path = `partners[${found.index}]`
+    const isOf = (target: string, change: string): OwnershipChange => ({
+      partner: before.id,
+      target: `${path}.${target}`,
+      change,
+    })
+    const loses = keysOf(before.match).some((key) => (keyOwners.get(key) ?? before.id) !== before.id)
+    return [
+      ...(isSameClient(before.match, found.partner.match) && !loses
+        ? []
+        : [isOf('match', loses ? 'gives one of its keys to another partner' : 'matches other requests')]),
+      ...(changedPaths(before.identity, found.partner.identity).length === 0
+        ? []
+        : [isOf('identity.claims', 'separates its clients by other claims')]),
+      ...(before.v3.auth.mode === found.partner.v3.auth.mode
+        ? []
+        : [isOf('v3.auth.mode', 'changes whose tokens its records are sent with')]),
+    ]
+  })
+}
+
+type Match = PartnerConfig['match']
+
+function keysOf(match: Match): readonly string[] {
+  return 'subscriptionKeySha256' in match ? match.subscriptionKeySha256 : []
+}
+
+function isSameClient(before: Match, after: Match): boolean {
+  if ('subscriptionKeySha256' in before && 'subscriptionKeySha256' in after)
+    return before.subscriptionKeySha256.some((key) => after.subscriptionKeySha256.includes(key))
+  return changedPaths(before, after).length === 0
 }

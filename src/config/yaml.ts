@@ -11,11 +11,18 @@ import {
   type Node,
   type Pair,
   parseDocument,
+  stringify,
   visit,
   type YAMLMap,
 } from 'yaml'
 
 import type { ErrorDetail } from '../errors.ts'
+import { type Config, keysOf } from './schema.ts'
+
+/** The configuration as a file with every default; secrets show as `[secret]`, addresses as text. */
+export function printConfig(config: Config): string {
+  return stringify(JSON.parse(JSON.stringify(keysOf(config))))
+}
 
 /** Where in the file, from 1. */
 export interface FilePosition {

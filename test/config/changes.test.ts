@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { type Config, parseConfig, Secret } from '../../src/config/index.ts'
-import { planReload } from '../../src/config/plan-reload.ts'
+import { planReload } from '../../src/config/changes.ts'
 import { AdapterError } from '../../src/errors.ts'
 
 const key = (id: string, v3: object = {}): object => ({

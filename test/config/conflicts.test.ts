@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
+import { findConflicts } from '../../src/config/conflicts.ts'
 import { parseConfig, Secret } from '../../src/config/index.ts'
 import { AdapterError, type ErrorDetail } from '../../src/errors.ts'
 
@@ -62,5 +63,22 @@ describe('a partner that no request reaches', () => {
 
   it.each(['/', '/a', '/a/', '/a b/c', '/caf\u00e9'])('a prefix that paths have: %s', (pathPrefix) => {
     expect(faulty([{ pathPrefix }])).toEqual([])
+  })
+
+  it('the hidden ones of thousands of partners in one pass', () => {
+    const matches = Array.from({ length: 40_000 }, (_, index) => {
+      const kinds = [
+        hashes(index.toString(16).padStart(64, '0')),
+        header('X-Partner', `p${index}`),
+        { pathPrefix: `/area-${index % 7}/partner-${index}` },
+      ]
+      return kinds[index % kinds.length] ?? {}
+    })
+    const last = [{ pathPrefix: '/AREA-2/partner-2/V2' }, header('x-partner', 'p1')]
+    const found = findConflicts({ partners: [...matches, ...last].map((match) => ({ match })) })
+    expect(found.map(({ target, message }) => `${target ?? ''} ${message}`)).toEqual([
+      'partners[40000].match no request reaches this partner: partners[2] matches first',
+      'partners[40001].match no request reaches this partner: partners[1] matches first',
+    ])
   })
 })

@@ -1,0 +1,189 @@
+import { resolve } from 'node:path'
+
+import type { ErrorDetail } from '../errors.ts'
+import { Secret } from './secret.ts'
+
+type Members = Readonly<Record<string, unknown>>
+
+/**
+ * Finds conflicts between values: duplicate ids, credentials that a path exposes, partners that no request reaches. It reads the
+ * configuration as written, so that it finds them even if another part is faulty.
+ */
+export function findConflicts(input: unknown): ErrorDetail[] {
+  const config = membersOf(input)
+  const partners = listOf(config['partners']).map(membersOf)
+  const journal = membersOf(config['journal'])
+  const rollout = membersOf(config['rollout'])
+  const operators = listOf(rollout['operators']).map(membersOf)
+  const hasV2 = membersOf(config['upstreams'])['v2'] !== undefined
+  const hasJournal = !isNone(journal['url'])
+  const folders = partners.map(({ record }) => membersOf(record)['to'])
+  return [
+    ...usedTwice(listOf(journal['keys']).map((key) => membersOf(key)['id']), 'id', 'journal.keys'),
+    ...findTooFewOperators(rollout['approval'], operators, hasJournal),
+    // Names that differ in case only would be two people to the audit trail and one to its reader.
+    ...usedTwice(operators.map(({ name }) => lowerCase(name)), 'name', 'rollout.operators'),
+    ...usedTwice(operators.map(({ tokenSha256 }) => lowerCase(tokenSha256)), 'token', 'rollout.operators', 'tokenSha256'),
+    ...usedTwice(partners.map(({ id }) => id), 'id', 'partners'),
+    ...partners.flatMap((partner, index) => [
+      ...findLent(partner, `partners[${index}]`),
+      ...findStageFaults(partner, `partners[${index}]`, hasV2, hasJournal),
+      ...findIncomplete(membersOf(membersOf(partner['v3'])['auth']), `partners[${index}].v3.auth`),
+      ...findClearText(membersOf(partner['record']), `partners[${index}].record`),
+    ]),
+    ...usedTwice(folders.map((to) => (typeof to === 'string' ? resolve(to) : to)), 'folder', 'partners', 'record.to'),
+    ...findHidden(partners.map(({ match }) => membersOf(match))),
+  ] // prettier-ignore
+}
+
+const fault = (target: string, message: string): ErrorDetail => ({ code: 'conflict', message, target })
+
+/** A value of each entry of the list `path` may be there once. */
+function usedTwice(values: readonly unknown[], word: string, path: string, member = word): ErrorDetail[] {
+  const firsts = new Map<string, number>()
+  return values.flatMap((value, index) => {
+    if (typeof value !== 'string') return []
+    const first = firsts.get(value)
+    firsts.set(value, first ?? index)
+    if (first === undefined) return []
+    return [fault(`${path}[${index}].${member}`, `is the ${word} of ${path}[${first}] as well`)]
+  })
+}
+
+function findTooFewOperators(
+  approval: unknown,
+  operators: readonly Members[],
+  hasJournal: boolean,
+): ErrorDetail[] {
+  if (approval !== 'two') return []
+  const found: ErrorDetail[] = []
+  if (!hasJournal)
+    found.push(
+      fault('rollout.approval', 'needs a journal: with journal.url: none the stages are those of this file'),
+    )
+  const proposers = operators.filter(({ role }) => role === 'operator').length
+  const approvers = operators.filter(({ role }) => role === 'approver').length
+  if (operators.length > 0 && (proposers === 0 || proposers + approvers < 2)) {
+    const message =
+      'needs an operator who proposes a step and a second person, operator or approver, who approves it'
+    found.push(fault('rollout.approval', message))
+  }
+  return found
+}
+
+/** A path identifies no client, so every caller could use a credential that depends on it. */
+function findLent({ match, clients, v3 }: Members, path: string): ErrorDetail[] {
+  const way = membersOf(match)
+  const { subscriptionKey, auth } = membersOf(v3)
+  const lends = subscriptionKey !== undefined || membersOf(auth)['mode'] === 'clientCredentials'
+  const isOpen = way['any'] === true || way['pathPrefix'] !== undefined
+  if (!lends || !isOpen || clients === 'open') return []
+  const message =
+    'must be subscriptionKeySha256 or header: with any or pathPrefix every caller of the address writes with the key or token of this partner. Set clients: open to accept that'
+  return [fault(`${path}.match`, message)]
+}
+
+/** The stages at which V2 serves, and those that keep what V2 served in the journal. */
+const servedByV2: readonly unknown[] = ['legacy', 'shadow', 'canary']
+const journaled: readonly unknown[] = ['shadow', 'canary']
+
+function findStageFaults(
+  { stage, stageOverride, v2 }: Members,
+  path: string,
+  hasV2: boolean,
+  hasJournal: boolean,
+): ErrorDetail[] {
+  const isServed = hasV2 || membersOf(v2)['baseUrl'] !== undefined
+  return Object.entries({ stage, stageOverride }).flatMap(([name, value]) => {
+    const target = `${path}.${name}`
+    if (servedByV2.includes(value) && !isServed)
+      return [fault(target, `is served by V2: set upstreams.v2.baseUrl or ${path}.v2.baseUrl`)]
+    if (journaled.includes(value) && !hasJournal)
+      return [fault(target, 'needs a journal: with journal.url: none a stage is legacy, v3 or complete')]
+    return []
+  })
+}
+
+/** The members that client credentials require (service-facts 11). */
+const clientMembers = ['tokenUrl', 'clientId', 'clientSecret', 'scope'] as const
+
+function findIncomplete(auth: Members, path: string): ErrorDetail[] {
+  const isClient = auth['mode'] === 'clientCredentials'
+  const isKnown = isClient || auth['mode'] === undefined || auth['mode'] === 'passThrough'
+  if (!isKnown) return []
+  const members = isClient ? clientMembers : [...clientMembers, 'organisation']
+  const message = isClient ? 'is required for clientCredentials' : 'is for mode clientCredentials only'
+  return members
+    .filter((member) => (auth[member] === undefined) === isClient)
+    .map((member) => fault(`${path}.${member}`, message))
+}
+
+function findClearText({ to, key, pseudonyms }: Members, path: string): ErrorDetail[] {
+  if (to === undefined || (key === undefined) !== (pseudonyms === undefined)) return []
+  const message =
+    'must have key (encrypted) or pseudonyms, and not both: recordings are never written in clear text'
+  return [fault(path, message)]
+}
+
+/**
+ * Finds partners behind a wider match: the first partner that matches serves a request. The work grows with the number of partners,
+ * not with its square.
+ */
+function findHidden(matches: readonly Members[]): ErrorDetail[] {
+  const firsts = new Map<string, number>()
+  return matches.flatMap((match, index) => {
+    const target = `partners[${index}].match`
+    const ways = waysOf(match)
+    const hiders = ways.map((way) => firstCovering(way, firsts))
+    for (const way of ways) if (!firsts.has(way)) firsts.set(way, index)
+    const known = [...new Set(hiders)].filter((at) => at !== undefined).sort((one, other) => one - other)
+    if (known.length === 0) return []
+    if (!hiders.includes(undefined)) {
+      const names = known.map((at) => `partners[${at}]`).join(' and ')
+      const verb = known.length === 1 ? 'matches' : 'match'
+      return [fault(target, `no request reaches this partner: ${names} ${verb} first`)]
+    }
+    return hiders.flatMap((at) =>
+      at === undefined ? [] : [fault(target, `has a hash that partners[${at}] has as well`)],
+    )
+  })
+}
+
+const EVERY_PATH = 'path /'
+
+/** The ways by which requests match, as far as they can be read. A path ends with a slash, so that whole segments are compared. */
+function waysOf({ any, subscriptionKeySha256, header, pathPrefix }: Members): readonly string[] {
+  if (any === true) return [EVERY_PATH]
+  if (typeof pathPrefix === 'string') return [`path ${pathPrefix.replace(/\/+$/, '')}/`.toLowerCase()]
+  const { name, value } = membersOf(header)
+  const text = value instanceof Secret ? value.reveal() : value
+  if (typeof name === 'string' && typeof text === 'string')
+    return text === '' ? [] : [`header ${name.toLowerCase()}: ${text}`]
+  return [subscriptionKeySha256]
+    .flat()
+    .filter((hash) => typeof hash === 'string')
+    .map((hash) => `hash ${hash.toLowerCase()}`)
+}
+
+/** The first partner that matches every request which `way` matches. */
+function firstCovering(way: string, firsts: ReadonlyMap<string, number>): number | undefined {
+  const prefixes = way.startsWith('path ')
+    ? [...way.matchAll(/\//g)].map(({ index }) => way.slice(0, index + 1))
+    : [EVERY_PATH, way]
+  const found = prefixes.map((name) => firsts.get(name)).filter((index) => index !== undefined)
+  return found.length === 0 ? undefined : Math.min(...found)
+}
+
+const lowerCase = (value: unknown): unknown => (typeof value === 'string' ? value.toLowerCase() : value)
+
+function isNone(url: unknown): boolean {
+  return (url instanceof Secret ? url.reveal() : url) === 'none'
+}
+
+function membersOf(value: unknown): Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? (value as unknown[]) : []
+}
