@@ -141,7 +141,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     hasStore ? rateLimit.slotsOf : undefined,
   )
   const queueKeys = createQueueKeys()
-  const limits = createLiveLimits(config.limits)
+  const limits = createLiveLimits(config.limits, config.tuning.maxPartBytes)
   const { slowClients } = config.tuning
   const byteBudget = createByteBudget(config.limits.maxInFlightBytes, () =>
     metrics.shareRefused({ resource: 'bytes', reason: 'share' }),

@@ -9,8 +9,15 @@ export interface LiveLimits {
 }
 
 /** Creates them. */
-export function createLiveLimits(first: Config['limits']): LiveLimits {
-  const toBatch = (limits: Config['limits']): BatchLimits => ({ ...defaultBatchLimits, ...limits })
+export function createLiveLimits(
+  first: Config['limits'],
+  maxPartBytes = defaultBatchLimits.maxPartBytes,
+): LiveLimits {
+  const toBatch = (limits: Config['limits']): BatchLimits => ({
+    ...defaultBatchLimits,
+    ...limits,
+    maxPartBytes,
+  })
   let batch = toBatch(first)
   return {
     batch: () => batch,

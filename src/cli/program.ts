@@ -1,31 +1,81 @@
-import { Command, CommanderError } from 'commander'
+import { Command, CommanderError, Help } from 'commander'
 
 import { AdapterError, errorRules, formatLocation } from '../errors.ts'
-import { addCheck } from './commands/check.ts'
-import { addCompare } from './commands/compare.ts'
-import { addConfig } from './commands/config.ts'
-import { addDemo } from './commands/demo.ts'
-import { addJournal } from './commands/journal.ts'
-import { addRecord } from './commands/record.ts'
-import { addRollout } from './commands/rollout.ts'
-import { addSandbox } from './commands/sandbox.ts'
-import { addSend } from './commands/send.ts'
-import { addServe } from './commands/serve.ts'
 import { formatGivenLines } from './text-table.ts'
 import { version } from './version.ts'
 
-/** The commands in the order of the help. Their modules hold options and texts only; an action loads its work when it runs. */
-const commands = [
-  addDemo,
-  addServe,
-  addSandbox,
-  addSend,
-  addCheck,
-  addRecord,
-  addConfig,
-  addJournal,
-  addRollout,
-  addCompare,
+type AddCommand = (command: Command, exitWith: (status: number) => void) => void
+
+/** The commands in the order of the help. Only one that is named is loaded: help of all and wrong usage are shown at once. */
+const commands: readonly {
+  readonly name: string
+  /** As the help lists it. */
+  readonly term: string
+  readonly description: string
+  readonly load: () => Promise<AddCommand>
+}[] = [
+  {
+    name: 'demo',
+    term: 'demo [options]',
+    description:
+      'run the sandbox with the adapter in front, and print a curl line that posts a class register',
+    load: async () => (await import('./commands/demo.ts')).addDemo,
+  },
+  {
+    name: 'serve',
+    term: 'serve [options]',
+    description: 'run the adapter',
+    load: async () => (await import('./commands/serve.ts')).addServe,
+  },
+  {
+    name: 'sandbox',
+    term: 'sandbox [options]',
+    description: 'run the stand-in service with a seeded class or school; no subscription is needed',
+    load: async () => (await import('./commands/sandbox.ts')).addSandbox,
+  },
+  {
+    name: 'send',
+    term: 'send [options] <batch-file>',
+    description: 'post a batch as a V2 client and print the outcome of each record as it arrives',
+    load: async () => (await import('./commands/send.ts')).addSend,
+  },
+  {
+    name: 'check',
+    term: 'check [options] <file-or-folder>',
+    description:
+      'decode a batch offline: its records, their V3 bodies, and numbered findings with a remedy; - reads standard input',
+    load: async () => (await import('./commands/check.ts')).addCheck,
+  },
+  {
+    name: 'record',
+    term: 'record [options]',
+    description: 'keep exchanges between a V2 client and V2 as files, encrypted or as pseudonyms',
+    load: async () => (await import('./commands/record.ts')).addRecord,
+  },
+  {
+    name: 'config',
+    term: 'config',
+    description: 'check a configuration file, print it with all defaults, or print its JSON Schema',
+    load: async () => (await import('./commands/config.ts')).addConfig,
+  },
+  {
+    name: 'journal',
+    term: 'journal',
+    description: 'inspect the write journal, retry its waiting records, and maintain it',
+    load: async () => (await import('./commands/journal.ts')).addJournal,
+  },
+  {
+    name: 'rollout',
+    term: 'rollout',
+    description: 'show the stages of partners between V2 and V3, and change them',
+    load: async () => (await import('./commands/rollout.ts')).addRollout,
+  },
+  {
+    name: 'compare',
+    term: 'compare',
+    description: 'show, record by record, whether V3 through the adapter answers as V2 does',
+    load: async () => (await import('./commands/compare.ts')).addCompare,
+  },
 ]
 
 /** Runs the command line and returns the exit status: 0 done, 1 the run failed, 2 wrong usage or configuration. */
@@ -40,9 +90,11 @@ export async function run(argv: readonly string[]): Promise<number> {
     .version(version)
     .showHelpAfterError('(add --help for the options and examples)')
     .exitOverride()
-  for (const add of commands) add(program, exitWith)
-  // exitOverride does not reach subcommands that exist already.
-  for (const command of program.commands) inheritExit(command)
+    .configureHelp({ subcommandTerm })
+  for (const { name, description, load } of commands) {
+    const command = program.command(name).description(description)
+    if (argv.includes(name)) (await load())(command, exitWith)
+  }
   try {
     await program.parseAsync(argv)
     return status
@@ -56,9 +108,10 @@ function dropOutput(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error
 }
 
-function inheritExit(command: Command): void {
-  command.exitOverride()
-  for (const child of command.commands) inheritExit(child)
+/** A command that was not loaded knows neither its options nor its arguments. */
+function subcommandTerm(command: Command): string {
+  const declared = commands.find(({ name }) => command.parent?.parent === null && name === command.name())
+  return declared?.term ?? new Help().subcommandTerm(command)
 }
 
 function toStatus(cause: unknown): number {

@@ -15,6 +15,8 @@ const tuningSchema = z.strictObject({
   coolDownMs: ms.default(3_600_000),
   /** The longest wait for a free connection to an upstream. */
   acquireMs: ms.default(10_000),
+  /** Bytes of one record; the part of a larger one gets 400. */
+  maxPartBytes: z.int().positive().default(1_048_576),
   /** Clients that are slower than this are disconnected. */
   slowClients: z
     .strictObject({

@@ -7,7 +7,7 @@ import { inspectRecording } from '../../src/cli/recordings/inspect-recording.ts'
 import { parseConfig } from '../../src/config/index.ts'
 import { errorRules } from '../../src/errors.ts'
 import { decodeBatchReply, defaultBatchLimits } from '../../src/v2/index.ts'
-import { loadFixtures } from '../e2e/support/fixture.ts'
+import { limitSettings, loadFixtures } from '../e2e/support/fixture.ts'
 import { exchange } from '../e2e/support/raw-exchange.ts'
 import { headerOf, type RawMessage, readMessage } from '../e2e/support/raw-message.ts'
 import { batchPath } from '../support/batch-request.ts'
@@ -33,14 +33,14 @@ interface Refusal {
 
 interface Settings {
   readonly partner: object
-  readonly limits: object
+  readonly limits: Readonly<Record<string, number>>
 }
 
 /** Sends the request to an adapter in front of a service that accepts every record. */
 async function ask(bytes: Buffer, { partner, limits }: Settings): Promise<Verdict> {
   const upstream = await startUpstream()
   const partners = [{ id: 'partner', match: { any: true }, ...partner }]
-  const adapter = await startAdapter(upstream.url, { partners, limits })
+  const adapter = await startAdapter(upstream.url, { partners, ...limitSettings(limits) })
   const reply = await exchange(adapter.port, bytes, [], () => undefined)
   return readVerdict(reply)
 }
@@ -74,12 +74,11 @@ async function check(bytes: Buffer, { partner, limits }: Settings): Promise<Chec
   const config = parseConfig({
     upstreams: { v3: { baseUrl: 'http://v3.test' } },
     partners: [{ id: 'partner', match: { any: true }, ...partner }],
-    limits,
   })
   const [own] = config.partners
   if (own === undefined) throw new Error('no partner')
   const { sound, records, findings } = await inspectRecording(bytes, {
-    limits: { ...defaultBatchLimits, ...config.limits },
+    limits: { ...defaultBatchLimits, ...limits },
     serviceHosts: own.serviceHosts === undefined ? undefined : new Set(own.serviceHosts),
     mapping: toMapping(own),
     bodyProfile: own.v3.bodyProfile,

@@ -190,7 +190,10 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
     const config = await rolloutFile(url)
     // In processes of their own: in one process commands take turns.
     const set = (reason: string): Promise<CliResult> =>
-      runCli(['rollout', 'set', 'acme', 'shadow', '--reason', reason, '--config', config, '--json'])
+      runCli(
+        ['rollout', 'set', 'acme', 'shadow', '--reason', reason, '--config', config, '--json'],
+        tuned({ stageDrainMs: 60_000 }),
+      )
     const both = [set('one'), set('two')]
     const lost = await Promise.race(both)
     expect([lost.status, json(lost)]).toEqual([1, expect.objectContaining({ result: 'pending' })])
@@ -205,7 +208,10 @@ describe('rollout', () => {
     const url = await newSqlite()
     const { instance } = await serve(url)
     const config = await rolloutFile(url)
-    const command = startCli(['rollout', 'set', 'acme', 'shadow', '--reason', 'begin', '--config', config])
+    const command = startCli(
+      ['rollout', 'set', 'acme', 'shadow', '--reason', 'begin', '--config', config],
+      tuned({ stageDrainMs: 60_000 }),
+    )
     await command.untilErrors(/waiting for 1 of 1 instance to drain/)
     command.stop('SIGINT').catch(() => undefined)
     expect(await command.ended()).toEqual({

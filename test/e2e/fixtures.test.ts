@@ -3,21 +3,19 @@ import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { type App, createApp } from '../../src/app.ts'
-import { parseConfig } from '../../src/config/index.ts'
 import { AdapterError } from '../../src/errors.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { runs } from '../support/long-run.ts'
+import { adapterConfig } from '../support/start-adapter.ts'
 import { collectBody, decodeBody, decodePieces, type Refusal } from './support/decode-fixture.ts'
 import { expectPosts, expectRefusal, expectReply } from './support/expect-exchange.ts'
-import { type Fixture, loadFixtures } from './support/fixture.ts'
+import { type Fixture, limitSettings, loadFixtures } from './support/fixture.ts'
 import { exchange } from './support/raw-exchange.ts'
 import { headerOf } from './support/raw-message.ts'
 import { type ScriptedUpstream, startUpstream } from './support/scripted-upstream.ts'
 
 const fixtures = await loadFixtures()
 const others = await loadFixtures('others')
-/** The scripted upstream knows POST alone: what is lost is not looked for there. */
-const noLook = { readBackAfterMs: [] }
 
 /** Bytes as a text, which is compared at once; a refusal as its code. */
 const textOf = (body: Buffer | Refusal): string =>
@@ -54,12 +52,9 @@ function throughAdapter(fixture: Fixture): void {
 
   beforeAll(async () => {
     upstream = await startUpstream(fixture.posts, fixture.answers)
-    const config = parseConfig({
-      listen: { port: 0 },
-      journal: { url: 'none' },
-      upstreams: { v3: { baseUrl: upstream.url } },
-      limits: fixture.limits,
-      partners: [{ id: 'partner', match: { any: true }, v3: noLook, ...fixture.partner }],
+    const config = adapterConfig(upstream.url, {
+      ...limitSettings(fixture.limits),
+      partners: [{ id: 'partner', match: { any: true }, ...fixture.partner }],
     })
     app = createApp(config, { logLevel: 'silent' })
     port = (await app.listen()).port

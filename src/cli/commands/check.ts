@@ -20,12 +20,9 @@ Exit status: 0 when the adapter would accept every record, 1 when it would refus
 usage or an unreadable file.`
 
 /** Adds `check <file-or-folder>`: decodes recordings offline. */
-export function addCheck(program: Command, exitWith: (status: number) => void): void {
-  program
-    .command('check <file-or-folder>')
-    .description(
-      'decode a batch offline: its records, their V3 bodies, and numbered findings with a remedy; - reads standard input',
-    )
+export function addCheck(command: Command, exitWith: (status: number) => void): void {
+  command
+    .argument('<file-or-folder>')
     .option('--boundary <text>', 'boundary of the Content-Type that the batch is sent with')
     .option('--config <file>', 'apply the limits and the partner settings of this configuration')
     .option('--partner <id>', 'partner of --config that sends the batch (default: the first)')

@@ -31,10 +31,7 @@ type RunFlags = Omit<CompareRunOptions, 'from' | 'to'> &
 const onlyReads = ['from', 'to', 'learners', 'sample', 'registrations', 'noise', 'resume']
 
 /** Adds `compare` with its subcommands. */
-export function addCompare(program: Command, exitWith: (status: number) => void): void {
-  const compare = program
-    .command('compare')
-    .description('show, record by record, whether V3 through the adapter answers as V2 does')
+export function addCompare(compare: Command, exitWith: (status: number) => void): void {
   compare
     .command('run')
     .description('read both services for a range of days and compare what they answer')

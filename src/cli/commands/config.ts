@@ -1,6 +1,9 @@
 import type { Command } from 'commander'
 
-import type { ConfigOptions } from '../run-config.ts'
+import { systemClock } from '../../clock.ts'
+import { createConfigJsonSchema, keysOf, loadConfig, warningsOf } from '../../config/index.ts'
+import { printConfig } from '../../config/yaml.ts'
+import { AdapterError } from '../../errors.ts'
 
 const examples = `
 Examples:
@@ -12,32 +15,58 @@ Examples:
 Exit status: 0 when the file is valid, 2 when it is not.`
 
 /** Adds `config check`, `config print` and `config schema`. */
-export function addConfig(program: Command, exitWith: (status: number) => void): void {
-  const config = program
-    .command('config')
-    .description('check a configuration file, print it with all defaults, or print its JSON Schema')
-    .addHelpText('after', examples)
+export function addConfig(config: Command, exitWith: (status: number) => void): void {
+  config.addHelpText('after', examples)
   config
     .command('check <file>')
     .description('validate the file and its secrets, and list every fault')
     .option('--json', 'print one JSON document')
-    .action(async (file: string, options: ConfigOptions) => {
-      const { checkConfigFile } = await import('../run-config.ts')
-      exitWith(await checkConfigFile(file, options))
-    })
+    .action(async (file: string, options: ConfigOptions) => exitWith(await checkConfigFile(file, options)))
   config
     .command('print <file>')
     .description('print the whole configuration with its defaults; secrets are redacted')
     .option('--json', 'print JSON instead of YAML')
-    .action(async (file: string, options: ConfigOptions) => {
-      const { printConfigFile } = await import('../run-config.ts')
-      await printConfigFile(file, options)
-    })
+    .action(printConfigFile)
   config
     .command('schema')
     .description('print the JSON Schema of the configuration file, for editors')
-    .action(async () => {
-      const { printConfigSchema } = await import('../run-config.ts')
-      printConfigSchema()
-    })
+    .action(() => console.log(JSON.stringify(createConfigJsonSchema(), null, 2)))
+}
+
+/** The flags of `config check` and `config print`. */
+interface ConfigOptions {
+  readonly json?: boolean
+}
+
+/** Validates a file, prints the result, and returns the exit status. */
+async function checkConfigFile(file: string, { json }: ConfigOptions): Promise<number> {
+  const loaded = await loadConfig(file).catch((cause: unknown) => {
+    if (json !== true || !(cause instanceof AdapterError)) throw cause
+    const { message, details } = cause
+    const faults = details.length > 0 ? details : [{ code: 'file', message }]
+    console.log(JSON.stringify({ valid: false, faults }))
+  })
+  if (loaded === undefined) return 2
+  const partners = loaded.partners.map(({ id }) => id)
+  const warnings = warningsOf(loaded, 1, new Date(systemClock.wallMs()).toISOString().slice(0, 10))
+  if (json === true) {
+    console.log(JSON.stringify({ valid: true, partners, warnings }))
+    return 0
+  }
+  console.log(`${file} is valid: ${partners.length} partner(s): ${partners.join(', ')}`)
+  for (const warning of warnings) console.log(`warning: ${warning}`)
+  return 0
+}
+
+/** Prints the configuration of a file with its defaults and without its secrets, and the stages that its journal has. */
+async function printConfigFile(file: string, { json }: ConfigOptions): Promise<void> {
+  const loaded = await loadConfig(file)
+  const { commentStages, readConfiguredStages, stagesToJson } =
+    await import('../rollout/configured-stages.ts')
+  const stages = await readConfiguredStages(loaded)
+  console.log(
+    json === true
+      ? JSON.stringify({ ...keysOf(loaded), ...stagesToJson(stages) }, null, 2)
+      : `${printConfig(loaded)}\n${commentStages(stages)}`,
+  )
 }

@@ -1,6 +1,17 @@
-import { type Command, Option } from 'commander'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 
-import type { DemoOptions } from '../run-demo.ts'
+import { type Command, Option } from 'commander'
+import { request } from 'undici'
+
+import { createApp } from '../../app.ts'
+import { parseConfig, type PartnerConfig, readEnvironment } from '../../config/index.ts'
+import { AdapterError } from '../../errors.ts'
+import { createSandbox } from '../../sandbox/index.ts'
+import { runUntilStopped } from '../run-until-stopped.ts'
 import { readPercent, readPort } from './read-option.ts'
 
 const examples = `
@@ -14,15 +25,21 @@ With --stage the sandbox serves V2 on a port of its own, the adapter has both be
 marks that V2 and V3 have accepted.
 The data of the sandbox and the journal are removed at the end; a journal that --journal names is kept.`
 
+const FIXTURE = fileURLToPath(new URL('../../../fixtures/class-register/body.txt', import.meta.url))
+const PATH = '/sp-api-write-back-partner-live/V2/Attendance/$batch'
+const CREDENTIALS = "-H 'Ocp-Apim-Subscription-Key: sandbox' -H 'Authorization: bearer sandbox'"
+
+/** The header by which the requests of the demo name their school. */
+const SCHOOL_HEADER = 'X-School'
+
+/** Schools of the line for a share: enough for a fifth of them to be some. */
+const SCHOOLS = 20
+
 const stages = ['legacy', 'shadow', 'canary', 'v3', 'complete'] satisfies DemoOptions['stage'][]
 
 /** Adds `demo`: runs sandbox and adapter on loopback and prints a curl line. */
-export function addDemo(program: Command): void {
-  program
-    .command('demo')
-    .description(
-      'run the sandbox with the adapter in front, and print a curl line that posts a class register',
-    )
+export function addDemo(command: Command): void {
+  command
     .option('--port <n>', 'port of the adapter', readPort, 8080)
     .option('--sandbox-port <n>', 'port of the sandbox', readPort, 4010)
     .option('--journal <url>', 'sqlite:<file>, postgres://…, or none (default: a temporary file)')
@@ -33,8 +50,164 @@ export function addDemo(program: Command): void {
     )
     .option('--percent <n>', 'share of the schools that V3 serves at canary (default: 20)', readPercent)
     .addHelpText('after', examples)
-    .action(async (options: DemoOptions) => {
-      const { runDemo } = await import('../run-demo.ts')
-      await runDemo(options)
-    })
+    .action(runDemo)
 }
+
+type Stage = PartnerConfig['stage']
+
+/** The flags of `demo`. */
+interface DemoOptions {
+  readonly port: number
+  readonly sandboxPort: number
+  readonly journal?: string
+  /** Puts V2 behind the adapter as well, with the one partner at this stage. */
+  readonly stage?: Stage
+  /** Share of the schools that V3 serves at `canary`. */
+  readonly percent?: number
+}
+
+/** Runs the sandbox with the adapter in front until a signal stops them. */
+async function runDemo(options: DemoOptions): Promise<void> {
+  if (options.percent !== undefined && options.stage !== 'canary')
+    throw new AdapterError('ADP_USAGE', '--percent is the share at one stage: give --stage canary as well.')
+  await runUntilStopped((onClose) => startDemo(options, onClose))
+}
+
+async function startDemo(options: DemoOptions, onClose: (close: () => Promise<void>) => void): Promise<void> {
+  const { stage, percent = 20 } = options
+  const folder = await mkdtemp(join(tmpdir(), 'markbridge-demo-'))
+  onClose(() => rm(folder, { recursive: true }))
+  const sandbox = createSandbox(
+    { port: options.sandboxPort, ...(stage === undefined ? {} : { v2Port: 0 }) },
+    { portOption: '--sandbox-port' },
+  )
+  onClose(() => sandbox.close())
+  const { url, v2Url } = await sandbox.listen()
+  console.log(`sandbox ready ${url}`)
+  if (stage !== undefined) console.log(`sandbox v2 ready ${v2Url}`)
+  const staged = {
+    upstreams: { v3: { baseUrl: url }, v2: { baseUrl: v2Url } },
+    // Every step can be taken at once: no client of the demo sends a batch again after it.
+    rollout: { resendWindowMs: 1_000 },
+    partners: [{ id: 'demo', match: { any: true }, stage, canary: { percent, header: SCHOOL_HEADER } }],
+  }
+  const values = {
+    listen: { port: options.port },
+    journal: { url: options.journal ?? `sqlite:${join(folder, 'journal.db')}` },
+    ...(stage === undefined ? { upstreams: { v3: { baseUrl: url } } } : staged),
+  }
+  const config = parseConfig(values)
+  // For the commands of rollout: JSON is YAML.
+  const file = join(folder, 'markbridge.yaml')
+  if (stage !== undefined) await writeFile(file, JSON.stringify(values, null, 2))
+  const app = createApp(config, { logLevel: readEnvironment().logLevel ?? 'warn' })
+  onClose(() => app.close())
+  const adapter = await app.listen()
+  console.log(`adapter ready ${adapter.url}`)
+  if (stage !== undefined) console.log(`\n${describeStage(stage, percent)}`)
+  const [what, line] =
+    stage === 'canary'
+      ? [`the register of a class for ${SCHOOLS} schools`, await schoolsLine(adapter.url)]
+      : ['a class register of 30 marks', await curlLine(adapter.url)]
+  console.log(`\nPost ${what} as a V2 client:\n\n${line}`)
+  if (stage !== undefined && options.journal !== 'none')
+    console.log(`\nMove the partner, here back to V2, and post again:\n\n${rolloutLine('back demo', file)}`)
+  const reached = stage === undefined ? 'reached V3' : 'reached the service'
+  console.log(`\nThe marks that ${reached}: curl -s ${url}/_sandbox/effects\nStop with Ctrl+C.`)
+  if (stage === undefined) return
+  const stopping = new AbortController()
+  const watching = watchSplit(url, (text) => console.log(text), stopping.signal)
+  onClose(() => {
+    stopping.abort()
+    return watching
+  })
+}
+
+function describeStage(stage: Stage, percent: number): string {
+  switch (stage) {
+    case 'legacy':
+    case 'shadow':
+      return `The partner is at stage ${stage}: V2 serves.`
+    case 'canary':
+      return `The partner is at stage canary: V3 serves ${percent} % of its schools, V2 the others.`
+    case 'v3':
+    case 'complete':
+      return `The partner is at stage ${stage}: V3 serves.`
+  }
+}
+
+/** One line that works in any folder: the fixture's path is absolute, its boundary is read from it. */
+async function curlLine(adapter: string): Promise<string> {
+  return [
+    `curl -sS '${adapter}${PATH}' ${CREDENTIALS}`,
+    `-H 'Content-Type: multipart/mixed; boundary=${await readBoundary()}'`,
+    `--data-binary '@${FIXTURE}'`,
+  ].join(' ')
+}
+
+/** One line that posts the register for many schools. Each batch has an id of its own: with the same one it would be a resend. */
+async function schoolsLine(adapter: string): Promise<string> {
+  const boundary = await readBoundary()
+  const [, prefix = '', id = '', rest = ''] = /^(.*?)([0-9a-f]{8}-[0-9a-f]{4})(.*)$/.exec(boundary) ?? []
+  return [
+    `for school in $(seq 3001 ${3000 + SCHOOLS}); do id=$(date +%d%H%M%S)-$school;`,
+    `sed "s/${id}/$id/" '${FIXTURE}' |`,
+    `curl -sS -o /dev/null -w "school $school: %{http_code}\\n" '${adapter}${PATH}' ${CREDENTIALS}`,
+    `-H "${SCHOOL_HEADER}: $school" -H "Content-Type: multipart/mixed; boundary=${prefix}$id${rest}"`,
+    '--data-binary @-; done',
+  ].join(' ')
+}
+
+/** A line that runs a command of `rollout` with this very program, from any folder. */
+function rolloutLine(command: string, config: string): string {
+  const [node = '', program = ''] = process.argv
+  return `'${node}' '${program}' rollout ${command} --config '${config}'`
+}
+
+async function readBoundary(): Promise<string> {
+  return /^--(\S+)/.exec(await readFile(FIXTURE, 'utf8'))?.[1] ?? ''
+}
+
+const POLL_MS = 500
+
+/** Marks that each face of the service has accepted. */
+interface Split {
+  readonly V2: number
+  readonly V3: number
+}
+
+/**
+ * Prints a line whenever a face of the sandbox has accepted marks: the service itself says who served, not the adapter. Ends with
+ * `signal`.
+ */
+async function watchSplit(
+  sandbox: string,
+  print: (line: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let seq = 0
+  let split: Split = { V2: 0, V3: 0 }
+  while (!signal.aborted) {
+    const effects = await readEffects(`${sandbox}/_sandbox/effects?since=${seq}`)
+    if (effects.length > 0) {
+      split = { V2: split.V2 + count(effects, 'V2'), V3: split.V3 + count(effects, 'V3') }
+      print(`served: V2 ${split.V2} marks · V3 ${split.V3} marks`)
+    }
+    seq = effects.at(-1)?.seq ?? seq
+    await delay(POLL_MS, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+interface Effect {
+  readonly seq: number
+  readonly face: keyof Split
+}
+
+/** None while the sandbox does not answer. */
+async function readEffects(url: string): Promise<readonly Effect[]> {
+  const reply = await request(url).catch(() => undefined)
+  return reply === undefined ? [] : ((await reply.body.json()) as readonly Effect[])
+}
+
+const count = (effects: readonly Effect[], face: keyof Split): number =>
+  effects.filter((effect) => effect.face === face).length

@@ -18,10 +18,8 @@ and text under a key that ends with the command; a batch that cannot be decoded 
 Exit status: 0 done; 1 recording stopped, such as with a full disk, or nothing could be recorded again; 2 wrong usage or key.`
 
 /** Adds `record`: relays to V2 and records, or records recordings again as pseudonyms. */
-export function addRecord(program: Command, exitWith: (status: number) => void): void {
-  program
-    .command('record')
-    .description('keep exchanges between a V2 client and V2 as files, encrypted or as pseudonyms')
+export function addRecord(command: Command, exitWith: (status: number) => void): void {
+  command
     .option('--v2 <url>', 'address of V2: relay to it and record', readBase)
     .option('--from <dir>', 'recordings that are written again with --pseudonyms')
     .requiredOption('--to <dir>', 'folder of the recordings')

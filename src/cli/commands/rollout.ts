@@ -20,7 +20,7 @@ Examples:
   markbridge rollout certify acme --out acme.json --key file:signing.pem --config markbridge.yaml
   markbridge rollout verify acme.json --public-key signing.pub.pem --config markbridge.yaml
 Stages: legacy, shadow, canary, v3, complete; forward one at a time. A step forward waits until every instance has drained, at most
-rollout.drainMs; Ctrl+C withdraws it. back never waits: from canary, v3 and complete to shadow, from shadow to legacy.
+10 s; Ctrl+C withdraws it. back never waits: from canary, v3 and complete to shadow, from shadow to legacy.
 Where the configuration names operators, MARKBRIDGE_OPERATOR_TOKEN says who acts; else it is the user of the system.
 Exit status: 0 done; 1 refused or failed (instances did not drain, the stage changed meanwhile, an approval is missing, the audit
 trail is broken, a certificate fails); 2 for wrong usage or configuration.`
@@ -29,11 +29,8 @@ const stageNames = ['legacy', 'shadow', 'canary', 'v3', 'complete']
 const MAX_REASON = 500
 
 /** Adds `rollout ls`, `show`, `set`, `back`, `approve`, `dismiss`, `history`, `advise`, `certify` and `verify`. */
-export function addRollout(program: Command, exitWith: (status: number) => void): void {
-  const rollout = program
-    .command('rollout')
-    .description('show the stages of partners between V2 and V3, and change them')
-    .addHelpText('after', examples)
+export function addRollout(rollout: Command, exitWith: (status: number) => void): void {
+  rollout.addHelpText('after', examples)
   const look = async () => import('../run-rollout.ts')
   const change = async () => import('../run-rollout-change.ts')
   withTarget(rollout.command('ls'))

@@ -1,6 +1,8 @@
 import { type Command, Option } from 'commander'
 
-import type { SandboxFlags } from '../run-sandbox.ts'
+import { loadValues } from '../../config/index.ts'
+import { createSandbox, sandboxFileSchema, type SandboxOptions } from '../../sandbox/index.ts'
+import { runUntilStopped } from '../run-until-stopped.ts'
 import { readCount, readPort } from './read-option.ts'
 
 const examples = `
@@ -17,10 +19,8 @@ accepted write, POST /_sandbox/reset restores the seeded state. A school (720 le
 and stored in a file. docs/sandbox.md describes the configuration file: callers, permissions, unavailable sub domains.`
 
 /** Adds `sandbox`: runs the stand-in service until a signal stops it. */
-export function addSandbox(program: Command): void {
-  program
-    .command('sandbox')
-    .description('run the stand-in service with a seeded class or school; no subscription is needed')
+export function addSandbox(command: Command): void {
+  command
     .option('--config <file>', 'YAML file with options of createSandbox; the flags below override it')
     .option('--port <n>', 'port to listen on (default: 4010)', readPort)
     .option('--v2-port <n>', 'give the V2 face a port of its own (default: the port of V3)', readPort)
@@ -47,7 +47,43 @@ export function addSandbox(program: Command): void {
     .addHelpText('after', examples)
     .action(async ({ config, ...all }: SandboxFlags, command: Command) => {
       const flags = Object.entries(all).filter(([name]) => command.getOptionValueSource(name) === 'cli')
-      const { runSandbox } = await import('../run-sandbox.ts')
       await runSandbox(config, Object.fromEntries(flags))
     })
+}
+
+/** The flags of `sandbox`. */
+type SandboxFlags = SandboxOptions & { readonly config?: string }
+type Values = Readonly<Record<string, unknown>>
+
+/** Runs the sandbox until a signal stops it; `flags` override the file at `path`. */
+async function runSandbox(path: string | undefined, flags: Values): Promise<void> {
+  const complete = (values: Values): Values => withDefaults({ ...values, ...flags })
+  const options =
+    path === undefined
+      ? (complete({}) as SandboxOptions)
+      : await loadValues(path, sandboxFileSchema, complete)
+  const sandbox = createSandbox(options, { onProgress: showProgress })
+  await runUntilStopped(async (onClose) => {
+    onClose(() => sandbox.close())
+    const { url, v2Url } = await sandbox.listen()
+    console.log(`sandbox ready ${url}`)
+    if (v2Url !== url) console.log(`sandbox v2 ready ${v2Url}`)
+  })
+}
+
+/** The defaults of the command: a fixed port, and a file for a school, which takes seconds to build. */
+function withDefaults(values: Values): Values {
+  const { scale, seed = 1 } = values
+  const file = scale === 'school' ? { db: `./data/sandbox-school-${String(seed)}.db` } : {}
+  return { port: 4010, ...file, ...values }
+}
+
+/** Draws a progress bar on a terminal while a school is built. */
+function showProgress(share: number): void {
+  if (!process.stderr.isTTY) return
+  const filled = Math.round(share * 40)
+  process.stderr.write(
+    `\rbuilding ${'█'.repeat(filled)}${'░'.repeat(40 - filled)} ${Math.round(share * 100)} %`,
+  )
+  if (share >= 1) process.stderr.write('\r\u001b[K')
 }

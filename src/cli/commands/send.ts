@@ -18,10 +18,9 @@ Exit status: 0 when every record was accepted; 1 when a record was refused, not 
 batch was refused, the ids differ, the reply was cut off, Ctrl+C); 2 for wrong usage or an unreadable file.`
 
 /** Adds `send <batch-file> --to <url>`: posts a batch as a V2 client does. */
-export function addSend(program: Command, exitWith: (status: number) => void): void {
-  program
-    .command('send <batch-file>')
-    .description('post a batch as a V2 client and print the outcome of each record as it arrives')
+export function addSend(command: Command, exitWith: (status: number) => void): void {
+  command
+    .argument('<batch-file>')
     .requiredOption('--to <url>', 'base address of the adapter, or the full address of $batch', readAddress)
     .option('--boundary <text>', 'boundary for the Content-Type (default: the first delimiter of the file)')
     .option('--json', 'print one JSON document when the reply has ended')

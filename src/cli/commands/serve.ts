@@ -1,6 +1,17 @@
+import cluster from 'node:cluster'
+
 import type { Command } from 'commander'
 
-import type { ServeOptions } from '../run-serve.ts'
+import { createReload, type Reload } from '../../app/create-reload.ts'
+import { createWorkerWatch } from '../../app/watch-workers.ts'
+import { systemClock } from '../../clock.ts'
+import { type Config, journalUrlOf, loadConfig, readEnvironment, warningsOf } from '../../config/index.ts'
+import { AdapterError } from '../../errors.ts'
+import { endMemorySaver, startMemorySaver } from '../memory-saver.ts'
+import { runUntilStopped } from '../run-until-stopped.ts'
+import { createFileWatch } from '../watch-files.ts'
+import { runWorker } from '../workers/run-worker.ts'
+import { startWorkers } from '../workers/start-workers.ts'
 import { readPort, readWorkers } from './read-option.ts'
 
 const examples = `
@@ -16,10 +27,8 @@ SIGHUP reloads the file: partners and limits change while requests run, and a fa
 MARKBRIDGE_LOG_LEVEL sets the lowest level that is logged: debug, info (default), warn, error, silent.`
 
 /** Adds `serve`: runs the adapter until a signal stops it. */
-export function addServe(program: Command): void {
-  program
-    .command('serve')
-    .description('run the adapter')
+export function addServe(command: Command): void {
+  command
     .option('--config <file>', 'configuration file (YAML)')
     .option('--v3 <url>', 'base address of the V3 service')
     .option('--v2 <url>', 'base address of the V2 service, for stages at which V2 serves')
@@ -35,9 +44,104 @@ export function addServe(program: Command): void {
     .option('--watch', 'reload when the configuration, or a file of a secret in it, changes', false)
     .addHelpText('after', examples)
     .action(async (options: ServeOptions) => {
-      const { startMemorySaver } = await import('../memory-saver.ts')
       startMemorySaver()
-      const { runServe } = await import('../run-serve.ts')
       await runServe(options)
     })
+}
+
+/** The flags of `serve`; they override the file. */
+interface ServeOptions {
+  readonly config?: string
+  readonly v3?: string
+  readonly v2?: string
+  readonly host?: string
+  readonly port?: number
+  readonly journal?: string
+  readonly workers: number
+  readonly watch: boolean
+}
+
+/** Runs the adapter, in this process or in workers, until a signal stops it. */
+async function runServe({ config: path, workers, watch, ...flags }: ServeOptions): Promise<void> {
+  const logLevel = readEnvironment().logLevel ?? 'info'
+  if (cluster.isWorker) {
+    const { createApp } = await import('../../app.ts')
+    await runWorker((config, overrides) =>
+      createApp(config, { logLevel, onFirstLoad: endMemorySaver, ...overrides }),
+    )
+    return
+  }
+  if (watch && path === undefined)
+    throw new AdapterError('ADP_USAGE', '--watch needs a file to watch: name it with --config.')
+  const files = createFileWatch()
+  const warn = createWarning(workers)
+  const load = async (): Promise<Config> => {
+    const loaded = await loadConfig(path, flags, { onRead: files.onRead })
+    warn(loaded)
+    return loaded
+  }
+  const { promise: ready, resolve: begin } = Promise.withResolvers<Adapter>()
+  // The log and the metrics show its result.
+  const reload = (): void => void ready.then((adapter) => adapter.reload(load)).catch(() => undefined)
+  // From before the start, which a signal would end otherwise. Without a file, a terminal that is closed ends the program.
+  if (path !== undefined) process.on('SIGHUP', reload)
+  const config = await load()
+  if (workers > 1) checkJournal(config, workers)
+  const start =
+    workers > 1 ? () => startInWorkers(config, workers, logLevel) : () => startHere(config, logLevel)
+  await runUntilStopped(async (onClose) => {
+    const adapter = await start()
+    onClose(() => adapter.stop())
+    begin(adapter)
+    if (watch) {
+      const end = files.start(reload)
+      onClose(() => {
+        end()
+        return Promise.resolve()
+      })
+    }
+    console.log(`adapter ready ${adapter.url}`)
+  })
+}
+
+/** A running adapter, in one process or in several. */
+interface Adapter {
+  readonly url: string
+  readonly reload: Reload
+  readonly stop: () => Promise<void>
+}
+
+async function startHere(config: Config, logLevel: string): Promise<Adapter> {
+  const { createApp } = await import('../../app.ts')
+  const app = createApp(config, { logLevel, onFirstLoad: endMemorySaver })
+  const { url } = await app.listen()
+  return { url, reload: app.reload, stop: () => app.close() }
+}
+
+/** The process that starts workers serves nothing itself, so it does not load the adapter. */
+async function startInWorkers(config: Config, count: number, logLevel: string): Promise<Adapter> {
+  const watch = createWorkerWatch(logLevel)
+  const workers = await startWorkers(config, count, watch)
+  return { url: workers.url, stop: () => workers.stop(), reload: createReload(workers, watch.reloads) }
+}
+
+/** Prints warnings, each once. */
+function createWarning(workers: number): (config: Config) => void {
+  const printed = new Set<string>()
+  return (config) => {
+    const today = new Date(systemClock.wallMs()).toISOString().slice(0, 10)
+    for (const warning of warningsOf(config, workers, today).filter((text) => !printed.has(text))) {
+      printed.add(warning)
+      console.error(`markbridge: warning: ${warning}`)
+    }
+  }
+}
+
+function checkJournal(config: Config, workers: number): void {
+  if (journalUrlOf(config.journal) !== 'none') return
+  throw new AdapterError(
+    'ADP_CONFIGURATION',
+    `--workers ${workers} needs a journal: without one each worker knows its own batches only, and a repeated batch would be posted ` +
+      'twice. Set --journal or journal.url, or run one worker.',
+  )
 }

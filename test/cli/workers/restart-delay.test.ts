@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { createRestartDelay } from '../../../src/cli/workers/restart-delay.ts'
+import { createRestartDelay } from '../../../src/cli/workers/start-workers.ts'
 
 test('a worker is replaced at once, then later and later while they end young', () => {
   const delayAfter = createRestartDelay()
