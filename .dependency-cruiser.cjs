@@ -44,7 +44,6 @@ const allowed = {
     'clock',
     'errors',
     'npm:express',
-    'npm:http-proxy-middleware',
     'npm:micromatch',
   ],
   sandbox: [

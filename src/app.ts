@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 
 import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
-import { createForwarding, createGates } from './app/create-forwarding.ts'
+import { countRefusals, createForwarding } from './app/create-forwarding.ts'
 import { createLateRolloutStore, createStages } from './app/create-stages.ts'
 import { expectOwnStageFile } from './app/stage-file.ts'
 import { noteCredentials } from './app/note-credentials.ts'
@@ -60,7 +60,7 @@ import {
 } from './rollout/index.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { createRateLimits } from './upstream/index.ts'
-import { createSharedReader, createV3Client, createV3Reader } from './v3/index.ts'
+import { createV3Client, createV3Reader } from './v3/index.ts'
 import { backgroundClock, systemClock } from './clock.ts'
 
 /** Parts that a caller may replace, mostly to observe or to fix time and ids. */
@@ -146,11 +146,14 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const byteBudget = createByteBudget(config.limits.maxInFlightBytes, () =>
     metrics.shareRefused({ resource: 'bytes', reason: 'share' }),
   )
-  const gates = createGates(v3.connections, metrics)
   const reads = {
     planner: createReadPlanner(nowMs),
     codes: createUnmarkedCodes(systemClock, events),
-    reader: createSharedReader(createV3Reader(upstream), gates.read, config.tuning.acquireMs, systemClock),
+    reader: createV3Reader({
+      ...upstream,
+      acquireMs: config.tuning.acquireMs,
+      onRefusal: countRefusals(metrics, 'read'),
+    }),
     clock: systemClock,
   }
   const seen = toSeen(hasStore ? rollout.store : undefined, events)
@@ -158,7 +161,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const accepted = noteCredentials(createAcceptedCredentials(), seen, queueKeys, events)
   const { passThrough, relays } = createForwarding({
     config,
-    gate: gates.pass_through,
     accepted,
     queueKeys,
     byteBudget,
@@ -221,7 +223,11 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   // Of several processes the one that started them reports.
   const report =
     overrides.worker === undefined ? createReloadReport(events, metrics.addReloads(nowMs)) : undefined
-  addGauges(metrics, shared, registry, rateLimits, { ...gates, relay: relays })
+  addGauges(metrics, shared, registry, rateLimits, {
+    pass_through: passThrough,
+    read: reads.reader,
+    relay: relays,
+  })
   const start = async (): Promise<Running> => {
     await expectOwnStageFile(config)
     const open = overrides.openJournal ?? (() => openConfiguredJournal(config, events, rateLimit, rollout))
@@ -320,8 +326,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       await seen.stop()
       await parts.stages?.stop()
     }
-    relays.close()
-    await Promise.all([comparison.close(), passThrough.close(), client.close(), reads.reader.close()])
+    const open = [relays, passThrough, client, reads.reader]
+    await Promise.all([comparison.close(), ...open.map((one) => one.close())])
     await parts?.journal.close()
     events.stopped()
   }

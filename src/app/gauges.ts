@@ -4,7 +4,7 @@ import type { Metrics } from '../observability/metrics.ts'
 import type { PartnerRegistry } from '../partners/index.ts'
 import type { ProxyContext } from '../proxy/index.ts'
 import type { StoredStages } from '../rollout/index.ts'
-import type { FairGate, RateLimits } from '../upstream/index.ts'
+import type { Connections, RateLimits } from '../upstream/index.ts'
 import type { Clock } from '../clock.ts'
 
 /** The longest time that a page of metrics waits for the journal. */
@@ -19,7 +19,7 @@ export function addGauges(
   { inFlight, byteBudget }: Pick<ProxyContext, 'inFlight' | 'byteBudget'>,
   registry: Pick<PartnerRegistry, 'underWay'>,
   rateLimits: RateLimits,
-  gates: Readonly<Record<'pass_through' | 'read' | 'relay', Pick<FairGate, 'held'>>>,
+  connections: Readonly<Record<'pass_through' | 'read' | 'relay', Pick<Connections, 'held'>>>,
 ): void {
   metrics.addGauge({ name: 'in_flight_requests', help: 'Requests in flight.' }, () => inFlight.count())
   metrics.addGauge(
@@ -38,7 +38,7 @@ export function addGauges(
   )
   metrics.addGauge(
     { name: 'connections_in_use', help: 'Connections to V3 and V2 in use.', labels: ['kind'] },
-    () => Object.entries(gates).map(([kind, gate]) => ({ labels: { kind }, value: gate.held() })),
+    () => Object.entries(connections).map(([kind, own]) => ({ labels: { kind }, value: own.held() })),
   )
   metrics.addGauge(
     { name: 'queue_length', help: 'Calls that wait in the queue of the rate limit.', labels: ['priority'] },

@@ -55,10 +55,8 @@ export function onceWritten(response: ServerResponse, onWritten: () => void): vo
   else response.once('finish', check)
 }
 
-function sendKept(response: ServerResponse, { status, reason, fields, trailers, body }: KeptReply): void {
+function sendKept(response: ServerResponse, { status, reason, fields, body }: KeptReply): void {
   response.sendDate = false
   response.writeHead(status, reason, [...fields])
-  if (trailers.length > 0)
-    response.addTrailers(trailers.map(([name, value]): [string, string] => [name, value]))
   response.end(body)
 }

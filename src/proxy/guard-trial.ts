@@ -11,7 +11,7 @@ import {
   type TrialResult,
 } from '../rollout/index.ts'
 import { type Answered, type ReplyReading, statusesOfParts } from '../writes/index.ts'
-import type { RelayOutcome } from './relayed-call.ts'
+import type { ForwardOutcome } from './forwarder.ts'
 
 /** One write as the guards of its partner count it. */
 export interface GuardTrial {
@@ -19,7 +19,7 @@ export interface GuardTrial {
   answered(answered: Pick<Answered, 'tally' | 'queuedMs' | 'askedV3'>, outcomesShown: boolean): void
   /** V2 has answered it, or not; `reply` has the body where the outcome of each record is to be known. */
   relayed(
-    outcome: RelayOutcome,
+    outcome: ForwardOutcome,
     request: Pick<IncomingMessage, 'complete'>,
     reading: ReplyReading,
   ): Promise<void>
@@ -98,7 +98,7 @@ function ofTally({ unknown, notApplied, refused }: Omit<BatchTally, 'accepted'>)
 }
 
 async function ofRelay(
-  outcome: RelayOutcome,
+  outcome: ForwardOutcome,
   kind: RequestKind,
   reading: ReplyReading,
 ): Promise<TrialResult | undefined> {

@@ -20,7 +20,6 @@ import {
 } from '../writes/index.ts'
 import { readPaced } from '../writes/write-session.ts'
 import { isV2Offered, offerWrite } from './offer-exchange.ts'
-import type { CapturedReply } from './captured-reply.ts'
 import { endBatchReply, onceWritten, openBatchReply } from './batch-reply.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
@@ -30,7 +29,8 @@ import type { LegacyExchange } from './legacy-exchange.ts'
 import { decompressed, readRelayedBody } from './read-relayed-body.ts'
 import { recordsUrlOf, serviceRoot } from './requested-address.ts'
 import { createV2MarkReader } from './read-v2-mark.ts'
-import type { RelayCall } from './relayed-call.ts'
+import type { ForwardCall } from './forwarder.ts'
+import type { CapturedReply } from './reply-writer.ts'
 
 /** A larger reply of V2 is not kept: should the batch come again when V3 serves, its records are read back. */
 const MAX_KEPT_BYTES = 8_388_608
@@ -46,7 +46,7 @@ interface Relaying {
   readonly exchange: LegacyExchange
   readonly v2: URL
   /** With the body as it came; without it, it is sent on as a stream. */
-  readonly call: RelayCall
+  readonly call: ForwardCall
   /** Offers V2's reply to be compared; undefined: it is not. */
   readonly offer: ((reply: CapturedReply) => void) | undefined
   /** For reading V2's reply. */
@@ -64,7 +64,7 @@ export async function handleRelayedWrite(
   context: ProxyContext,
   exchange: LegacyExchange,
   v2: URL,
-  call: RelayCall,
+  call: ForwardCall,
 ): Promise<void> {
   const { request, response, client, entry } = exchange
   const slices = context.slicing.open()
@@ -221,14 +221,14 @@ async function relayLate(
 async function relay(
   context: ProxyContext,
   { exchange, v2, call, offer, reading }: Relaying,
-  onReply?: RelayCall['onReplyEnd'],
+  onReply?: ForwardCall['onReplyEnd'],
 ): Promise<RelayEnd> {
   const { request, response, entry } = exchange
   const sent = { ...call, beforeSend: () => expectCurrent(entry) }
   const copied = { keepGoing: true, captureBytes: MAX_KEPT_BYTES, onReplyEnd: onReply ?? (() => undefined) }
   const outcome = await context.relays
     .of(v2)
-    .handle(request, response, onReply === undefined && offer === undefined ? sent : { ...sent, ...copied })
+    .forward(request, response, onReply === undefined && offer === undefined ? sent : { ...sent, ...copied })
   await exchange.trial.relayed(outcome, request, reading)
   if (outcome.kind === 'answered' && outcome.reply !== undefined) offer?.(outcome.reply)
   if (outcome.kind === 'answered' && outcome.reply !== undefined)

@@ -7,19 +7,10 @@ export interface LinkRewriting {
 }
 
 /** A rewriting as bytes. */
-export interface LinkBytes {
+interface LinkBytes {
   readonly from: Buffer
   readonly to: Buffer
   readonly nextTo: Buffer
-}
-
-/** Encodes rewritings, for as many bodies as they apply to. */
-export function toLinkBytes(links: readonly LinkRewriting[]): readonly LinkBytes[] {
-  return links.map(({ from, to, nextTo = to }) => ({
-    from: Buffer.from(from),
-    to: Buffer.from(to),
-    nextTo: Buffer.from(nextTo),
-  }))
 }
 
 /** Longest name before `@odata.` in an annotation. */
@@ -31,7 +22,6 @@ const BEFORE_LINK = new RegExp(
 )
 /** As much of it as decides. */
 const LOOK_BACK = MAX_NAME + 2 * MAX_BLANKS + 32
-const SHORT_LOOK_BACK = 32
 const QUOTE = 0x22
 /** The characters that may follow the replaced address; otherwise it is the beginning of another one. */
 const ENDS = new Set(Array.from('"/?#', (char) => char.charCodeAt(0)))
@@ -45,17 +35,20 @@ const NO_BYTES = Buffer.alloc(0)
  */
 export class LinkRewriter {
   private readonly base: Buffer
-  private readonly getLinks: () => readonly LinkBytes[]
-  private links: readonly LinkBytes[] | undefined
+  private readonly links: readonly LinkBytes[]
   /** The beginning of a link, at the end of the received bytes. */
   private held: Buffer = NO_BYTES
   /** The last bytes before it. */
   private before: Buffer = NO_BYTES
 
-  /** `getLinks` is called for the first link; each `from` begins with `base`. */
-  constructor(base: Buffer, getLinks: () => readonly LinkBytes[]) {
-    this.base = base
-    this.getLinks = getLinks
+  /** Each `from` begins with that of the last one. */
+  constructor(links: readonly LinkRewriting[]) {
+    this.links = links.map(({ from, to, nextTo = to }) => ({
+      from: Buffer.from(from),
+      to: Buffer.from(to),
+      nextTo: Buffer.from(nextTo),
+    }))
+    this.base = this.links.at(-1)?.from ?? NO_BYTES
   }
 
   /**
@@ -96,7 +89,6 @@ export class LinkRewriter {
 
   /** The address in full, or `undecided` where its end has not come. */
   private find(bytes: Buffer, at: number): LinkBytes | 'undecided' | undefined {
-    this.links ??= this.getLinks()
     for (const link of this.links) {
       const { from } = link
       const end = at + from.length
@@ -123,12 +115,11 @@ export class LinkRewriter {
   /** What a text at this place is a link to; undefined: it is not a link. */
   private kindAt(bytes: Buffer, at: number): 'next' | 'other' | undefined {
     if (at > 0 && bytes[at - 1] !== QUOTE) return undefined
-    // latin1 keeps each byte as one character. Most names are short.
-    const short =
-      at >= SHORT_LOOK_BACK ? kindAfter(bytes.toString('latin1', at - SHORT_LOOK_BACK, at)) : undefined
-    if (short !== undefined) return short
+    // latin1 keeps each byte as one character.
     const own = bytes.toString('latin1', Math.max(0, at - LOOK_BACK), at)
-    return kindAfter(at < LOOK_BACK ? this.before.toString('latin1') + own : own)
+    const found = BEFORE_LINK.exec(at < LOOK_BACK ? this.before.toString('latin1') + own : own)
+    if (found === null) return undefined
+    return found[1] === undefined ? 'other' : 'next'
   }
 
   private keep(bytes: Buffer, end: number): void {
@@ -136,11 +127,4 @@ export class LinkRewriter {
     const last = bytes.subarray(Math.max(0, end - LOOK_BACK), end)
     this.before = end >= LOOK_BACK ? last : Buffer.concat([this.before, last]).subarray(-LOOK_BACK)
   }
-}
-
-/** What a text that follows this one is a link to. */
-function kindAfter(text: string): 'next' | 'other' | undefined {
-  const found = BEFORE_LINK.exec(text)
-  if (found === null) return undefined
-  return found[1] === undefined ? 'other' : 'next'
 }

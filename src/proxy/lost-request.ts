@@ -1,34 +1,33 @@
 import { AdapterError } from '../errors.ts'
 
-const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+/** The code of a write that may have been applied; V2 writes it a second time if it is sent again. */
+export type UnknownOutcome = 'ADP_OUTCOME_UNKNOWN' | 'ADP_V2_OUTCOME_UNKNOWN'
 
-/** The error of a request without a reply: a write that may have reached the service is never a plain failure. */
-export function lossOf(method: string | undefined, sent: boolean, cause: Error | undefined): AdapterError {
-  if (!mayBeApplied(method, sent)) {
-    return new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'The service cannot be reached.', { cause })
-  }
-  return new AdapterError(
-    'ADP_OUTCOME_UNKNOWN',
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+const LOOK_UP: Readonly<Record<UnknownOutcome, string>> = {
+  ADP_OUTCOME_UNKNOWN:
     'No answer came after the request was sent. It may have been applied: look it up first.',
-    { cause },
-  )
+  ADP_V2_OUTCOME_UNKNOWN:
+    'V2 gave no answer after the request was sent, and may have applied it. V2 does not recognise a request that is sent again: it writes what it has applied a second time. Look it up first.',
 }
 
-/** As `lossOf`, for a request that V2 serves. */
-export function lossOnV2(method: string | undefined, sent: boolean, cause: Error | undefined): AdapterError {
-  if (!mayBeApplied(method, sent)) return lossOf(method, sent, cause)
-  return new AdapterError(
-    'ADP_V2_OUTCOME_UNKNOWN',
-    'V2 gave no answer after the request was sent, and may have applied it. V2 does not recognise a request that is sent again: it writes what it has applied a second time. Look it up first.',
-    { cause },
-  )
+/** The error of a request without a reply: a write that may have reached the service is never a plain failure. */
+export function lossOf(
+  method: string | undefined,
+  sent: boolean,
+  code: UnknownOutcome,
+  cause: Error,
+): AdapterError {
+  return mayBeApplied(method, sent)
+    ? new AdapterError(code, LOOK_UP[code], { cause })
+    : new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'The service cannot be reached.', { cause })
 }
 
 /** The error of a request whose upload is given up because its client is too slow. */
 export function slowUploadOf(
   method: string | undefined,
   sent: boolean,
-  code: 'ADP_OUTCOME_UNKNOWN' | 'ADP_V2_OUTCOME_UNKNOWN' = 'ADP_OUTCOME_UNKNOWN',
+  code: UnknownOutcome = 'ADP_OUTCOME_UNKNOWN',
 ): AdapterError {
   return mayBeApplied(method, sent)
     ? new AdapterError(

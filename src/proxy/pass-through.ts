@@ -1,43 +1,31 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
-import { bodyArrival, hasBody } from '../http/body-arrival.ts'
+import { isFramed } from '../http/body-arrival.ts'
+import type { PassedThrough } from '../observability/events.ts'
+import type { AcceptedCredentials } from '../partners/accepted-credentials.ts'
+import { ownDenialOf } from '../partners/own-denial.ts'
 import type { Authorisation } from '../partners/partner.ts'
-import {
-  createConnections,
-  enterGate,
-  type FairGate,
-  type OnCall,
-  StreamCall,
-  type StreamCallOptions,
-  type UpstreamTimeouts,
-} from '../upstream/index.ts'
-import type { V3Credentials } from '../v3/index.ts'
+import type { QueueKeys } from '../partners/queue-keys.ts'
+import { openCallBudget, readRetryAfter, retryWaitMs } from '../upstream/index.ts'
+import { readUpstreamError, type V3Credentials } from '../v3/index.ts'
+import { showsAcceptance } from './acceptance.ts'
+import { addedCredentials } from './added-credentials.ts'
 import { type AllowedPath, createAllowedMethods, readMethods, refuseMethod } from './allowed-paths.ts'
-import type { ByteBudget } from './byte-budget.ts'
-import { sendError } from './error-reply.ts'
-import { type LinkBytes, LinkRewriter, type LinkRewriting, toLinkBytes } from './link-rewriter.ts'
-import { slowUploadOf } from './lost-request.ts'
-import { type Incoming, ProxiedRequest, type ProxiedRequestOptions } from './proxied-request.ts'
+import { createForwarder, type ForwarderOptions, type ForwardOutcome } from './forwarder.ts'
+import type { LinkRewriting } from './link-rewriter.ts'
 import { serviceRoot } from './requested-address.ts'
-import { GONE } from './until-gone.ts'
-import { toUpstreamBody, toUpstreamFields } from './upstream-request.ts'
+import { untilGone } from './until-gone.ts'
 
-export interface PassThroughOptions extends ProxiedRequestOptions {
-  readonly baseUrl: URL
+export interface PassThroughOptions extends Omit<ForwarderOptions, 'outcomeUnknown' | 'arrivalMs'> {
   /** Everything else is not served. */
   readonly allow: readonly AllowedPath[]
   /** Turn the upstream's absolute links in JSON bodies into the adapter's. */
   readonly rewriteLinks: boolean
-  readonly connections: number
-  /** The gate in front of these connections. */
-  readonly gate: FairGate
-  /** Longest wait for a connection, ms. */
-  readonly acquireMs: number
-  readonly byteBudget: ByteBudget
-  readonly timeouts: UpstreamTimeouts
-  /** Called for every call that left. */
-  readonly onCall: OnCall
+  readonly accepted: AcceptedCredentials
+  readonly queueKeys: QueueKeys
+  /** Milliseconds since the epoch. */
+  readonly nowMs: () => number
 }
 
 export interface PassThrough {
@@ -54,114 +42,108 @@ export interface PassThrough {
     authorisation: Authorisation,
     links?: readonly LinkRewriting[],
   ): Promise<void>
-  /** What to answer when the upload of this request is given up: it may have been applied where a part of it was sent on. */
-  uploadLost(request: IncomingMessage): AdapterError
+  /** Connections in use. */
+  held(): number
   close(): Promise<void>
 }
 
+const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+/** The status in the log of a client that disconnected before the reply. */
+const CLIENT_GONE = 499
+
 /**
- * Creates the pass-through: requests go to V3 unchanged over connections of their own, streamed both ways, without hop-by-hop
- * headers and with the partner's credentials. Method, status, headers and bytes of the reply are the upstream's; when it dies in
- * the middle of a body the client's connection breaks too. A 401 to a token of the adapter's own renews it: a GET or HEAD without
- * a body then goes out once more, any other request is answered with 502 `ADP_V3_CREDENTIALS`, since its body has been streamed.
+ * Creates the pass-through: requests go to V3 unchanged, with the partner's credentials. A 401 to a token of the adapter's own
+ * renews it: a GET or HEAD without a body then goes out once more, any other request is answered with 502 `ADP_V3_CREDENTIALS`,
+ * since its body has been streamed.
  */
 export function createPassThrough(options: PassThroughOptions): PassThrough {
-  const { baseUrl, events, clock, onCall, timeouts, gate } = options
-  const basePath = baseUrl.pathname.replace(/\/$/, '')
-  const target = `${baseUrl.origin}${basePath}`
-  const targetBytes = Buffer.from(target)
-  const connections = createConnections(baseUrl.origin, options.connections, timeouts)
+  const { accepted, queueKeys, events, clock, nowMs } = options
+  const forwarder = createForwarder({
+    ...options,
+    outcomeUnknown: 'ADP_OUTCOME_UNKNOWN',
+    arrivalMs: undefined,
+  })
   const methodsOf = createAllowedMethods(options.allow)
-  /** The requests that have a body. */
-  const uploads = new WeakMap<IncomingMessage, ProxiedRequest>()
-  const calling: StreamCallOptions = {
-    headersMs: timeouts.headersMs,
-    clock,
-    onAnswered: (status, durationMs) => onCall({ kind: 'passThrough', status, durationMs }),
-  }
 
-  // Most clients know the adapter by the same address.
-  let latest: { readonly root: string; readonly bytes: readonly LinkBytes[] } | undefined
-  const linksTo = (root: string, links: readonly LinkRewriting[]): readonly LinkBytes[] => {
-    if (links.length > 0)
-      return toLinkBytes(
-        [...links, { from: '', to: root }].map((link) => ({ ...link, from: target + link.from })),
-      )
-    if (latest?.root !== root) latest = { root, bytes: toLinkBytes([{ from: target, to: root }]) }
-    return latest.bytes
+  /** Answers a denial: where it is of what the adapter has lent, the client cannot mend it. */
+  const answerDenial = (
+    { partner }: Authorisation,
+    { status, body, pass }: Extract<ForwardOutcome, { kind: 'intercepted' }>,
+  ): void => {
+    const own = ownDenialOf(accepted, partner, readUpstreamError(status, body.toString('utf8')))
+    if (own !== undefined) throw own
+    pass()
   }
-
-  /** Sends the request over a connection of its client, once the rate limit lets it. */
-  const send = async (proxied: ProxiedRequest, credentials: V3Credentials): Promise<void> => {
-    const { budget, queueKey } = proxied
-    const { request, response } = proxied.incoming
-    await budget.take()
-    const waitMs = Math.min(options.acquireMs, budget.leftMs())
-    const leave = gate.tryEnter(queueKey) ?? (await enterGate(gate, queueKey, waitMs, proxied.signal()))
-    if (response.destroyed) {
-      leave()
-      throw GONE
-    }
-    const call = new StreamCall(proxied, calling)
-    proxied.call = call
-    proxied.leave = leave
-    connections.dispatch(
-      {
-        method: request.method ?? 'GET',
-        path: basePath + (request.url ?? '/'),
-        headers: toUpstreamFields(request, credentials, options.rewriteLinks),
-        body: toUpstreamBody(request),
-      },
-      call,
-      queueKey,
-    )
-  }
-  const sendAgain: Incoming['sendAgain'] = (proxied, credentials) => {
-    credentials
-      .then((own) => send(proxied, own))
-      .catch((cause: unknown) => {
-        const { response } = proxied.incoming
-        if (!response.destroyed) sendError(response, cause, events) // else the client has gone
-      })
+  /** Pauses the key's calls, as the service asked with a 429, for the budget of a request at the most. */
+  const holdBack = ({ rateLimit, partner }: Authorisation, retryAfter: string | undefined): void => {
+    const retryAfterMs = readRetryAfter(retryAfter, '', nowMs())
+    const waitMs = retryWaitMs({ kind: 'notApplied', reason: 'throttled', retryAfterMs }, 0)
+    if (waitMs !== undefined) rateLimit?.pauseFor(Math.min(waitMs, partner.budgetMs))
   }
   return {
     checkMethod: (request, response) => {
-      const methods = methodsOf(request) ?? readMethods
-      if (!methods.includes(request.method ?? '')) throw refuseMethod(response, methods)
+      const allowed = methodsOf(request) ?? readMethods
+      if (!allowed.includes(request.method ?? '')) throw refuseMethod(response, allowed)
     },
     handle: async (request, response, authorisation, links = []) => {
-      if (methodsOf(request) === undefined) {
+      if (methodsOf(request) === undefined)
         throw new AdapterError(
           'ADP_NOT_FOUND',
           'This path is not served: passThrough.allow of the configuration does not list it.',
         )
+      const { partner, client, renew } = authorisation
+      const startedMs = nowMs()
+      const method: PassedThrough['method'] = methods.find((one) => one === request.method) ?? 'other'
+      const isRead = method === 'GET' || method === 'HEAD'
+      const queueKey = queueKeys.of(authorisation)
+      const gone = untilGone(response)
+      const budget = openCallBudget({
+        rateLimit: authorisation.rateLimit,
+        queueKey,
+        priority: isRead ? 'read' : 'write',
+        budgetMs: partner.budgetMs,
+        clock,
+        signal: () => gone,
+      })
+      let isReported = false
+      const report = (): void => {
+        if (isReported) return
+        isReported = true
+        events.passedThrough({
+          partner: partner.id,
+          method,
+          status: response.headersSent ? response.statusCode : CLIENT_GONE,
+          durationMs: nowMs() - startedMs,
+          queuedMs: budget.queuedMs(),
+        })
       }
-      const createRewriter = options.rewriteLinks
-        ? () => new LinkRewriter(targetBytes, () => linksTo(serviceRoot(request, ''), links))
-        : undefined
-      const incoming = { request, response, authorisation, createRewriter, sendAgain }
-      const proxied = new ProxiedRequest(options, incoming)
-      if (!hasBody(request)) {
-        await send(proxied, authorisation.credentials)
-        return
+      response.once('close', report)
+      const withheld: string[] = []
+      const forward = (credentials: V3Credentials): Promise<ForwardOutcome> => {
+        withheld.push(...addedCredentials(credentials, client))
+        return forwarder.forward(request, response, {
+          queueKey,
+          budget,
+          credentials,
+          withheld,
+          links: options.rewriteLinks ? [...links, { from: '', to: serviceRoot(request, '') }] : undefined,
+          intercepts401: partner.subscriptionKey !== undefined || partner.tokens !== undefined,
+          onReplyHead: ({ status, headers }) => {
+            if (status === 429) holdBack(authorisation, headers['retry-after'])
+            if (!showsAcceptance(request, status)) return
+            queueKeys.accept(authorisation)
+            accepted.accept(authorisation)
+          },
+        })
       }
-      uploads.set(request, proxied)
-      const held = options.byteBudget.open(proxied.queueKey)
-      try {
-        // A client that takes its time for a body holds no connection meanwhile.
-        await bodyArrival(request, (count) => held.take(count))
-        await send(proxied, authorisation.credentials)
-      } finally {
-        held.release()
-      }
+      let outcome = await forward(authorisation.credentials)
+      const renewed = outcome.kind === 'intercepted' ? renew?.() : undefined
+      if (renewed !== undefined && isRead && !isFramed(request)) outcome = await forward(await renewed)
+      else renewed?.catch(() => undefined) // the next request asks again, and gets the error
+      if (outcome.kind === 'intercepted') answerDenial(authorisation, outcome)
+      else if (outcome.kind === 'brokenReply') report()
     },
-    uploadLost: (request) => {
-      const call = uploads.get(request)?.call
-      const error = slowUploadOf(request.method, call?.isSent() === true)
-      // Later: its failure must find the answer that the caller gives now.
-      if (call !== undefined) queueMicrotask(() => call.abort(error))
-      return error
-    },
-    close: () => connections.close(),
+    held: () => forwarder.held(),
+    close: () => forwarder.close(),
   }
 }

@@ -8,12 +8,7 @@ import { sendError } from './error-reply.ts'
  * a part was sent on; once the reply has begun, or is over, only the connection of a slow client can be closed.
  */
 export function watchClient(
-  {
-    slowClients,
-    events,
-    passThrough,
-    relays,
-  }: Pick<ProxyContext, 'slowClients' | 'events' | 'passThrough' | 'relays'>,
+  { slowClients, events, relays }: Pick<ProxyContext, 'slowClients' | 'events' | 'relays'>,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
@@ -28,6 +23,6 @@ export function watchClient(
     }
     // Node forgets a request whose response has ended: a reader of the body would wait for ever.
     response.setHeader('Connection', 'close').once('close', () => request.destroy())
-    sendError(response, relays.uploadLost(request) ?? passThrough.uploadLost(request), events)
+    sendError(response, relays.uploadLost(request), events)
   })
 }

@@ -1,12 +1,10 @@
 import { AdapterError, type ErrorDetail } from '../errors.ts'
-import { retryWaitMs, type QueueKey } from '../upstream/index.ts'
-import type { ReadOutcome, SharedReader, UpstreamError, V3Credentials } from '../v3/index.ts'
-import { noConnection } from '../upstream/index.ts'
-import type { CallBudget } from '../upstream/index.ts'
+import { type CallBudget, overloaded, type QueueKey, retryWaitMs } from '../upstream/index.ts'
+import type { ReadOutcome, UpstreamError, V3Credentials, V3Reader } from '../v3/index.ts'
 
 /** One read of a client: its owner, its deadline, and the signal that ends it early. */
 export interface ReadSession {
-  readonly reader: SharedReader
+  readonly reader: V3Reader
   readonly queueKey: QueueKey
   /** Replaced by `renew`, so that later pages go with the new token. */
   credentials: V3Credentials
@@ -41,7 +39,6 @@ export async function readUpstream(session: ReadSession, resource: string, query
       budget.leftMs(),
       session.queueKey,
     )
-    if (outcome.kind === 'busy') throw noConnection()
     if (outcome.kind === 'read') session.onAccepted?.()
     const { renew } = session
     if (renew !== undefined && outcome.kind === 'refused' && outcome.error.status === 401) {
@@ -52,7 +49,7 @@ export async function readUpstream(session: ReadSession, resource: string, query
     const own = outcome.kind === 'refused' ? session.ownDenial?.(outcome.error) : undefined
     if (own !== undefined) throw own
     if (outcome.kind !== 'unavailable') {
-      session.pages += 1
+      session.pages += outcome.kind === 'busy' ? 0 : 1
       return answerOf(outcome)
     }
     const { reason, retryAfterMs } = outcome
@@ -80,6 +77,8 @@ function answerOf(outcome: Exclude<ReadOutcome, { kind: 'unavailable' }>): unkno
         'ADP_BUDGET_EXCEEDED',
         "The service's answer was not whole within the time for a read. Read again later, or less at a time.",
       )
+    case 'busy':
+      throw overloaded('connection')
     case 'refused':
       if (outcome.error.status === 404) return undefined
       throw refusalOf(outcome.error)

@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
-import type { QueueKey } from './fairness/queue-key.ts'
-import type { RateLimit } from './rate-limit/rate-limit.ts'
-import type { CallPriority } from './rate-limit/waiting-line.ts'
+import type { CallPriority } from './fair-queue.ts'
+import type { QueueKey } from './quota.ts'
+import type { RateLimit } from './rate-limit.ts'
 
 /** The upstream calls that one request of a client may make, one after another, within its time. */
 export interface CallBudget {
@@ -54,7 +54,7 @@ export function openCallBudget({
     queuedMs += admission.waitedMs
     if (admission.admitted) return
     gone.throwIfAborted()
-    throw admission.reason === 'full' ? overloaded() : overBudget()
+    throw admission.reason === 'full' ? overloaded('turn') : overBudget()
   }
   return {
     take: () => {
@@ -87,9 +87,12 @@ function overBudget(): AdapterError {
   )
 }
 
-function overloaded(): AdapterError {
+/** The error of a call that found no place in the queue for its turn at the rate, or no connection. */
+export function overloaded(missing: 'turn' | 'connection'): AdapterError {
   return new AdapterError(
     'ADP_OVERLOADED',
-    'Too many calls wait for their turn. Nothing was sent; try again later.',
+    missing === 'turn'
+      ? 'Too many calls wait for their turn. Nothing was sent; try again later.'
+      : 'No connection to the service became free for this client. Nothing was sent; try again later.',
   )
 }

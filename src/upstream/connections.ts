@@ -2,36 +2,45 @@ import type { Socket } from 'node:net'
 
 import { buildConnector, Client, type Dispatcher, errors } from 'undici'
 
-import { FairLine } from './fairness/fair-line.ts'
-import { createQuota } from './fairness/quota.ts'
-import { holderOf, type QueueKey, soleQueue } from './fairness/queue-key.ts'
+import type { Clock } from '../clock.ts'
+import { FairQueue, type Refusal } from './fair-queue.ts'
+import { createQuota, type QueueKey, soleQueue } from './quota.ts'
 
-/** A request's handler, as far as its connection goes. */
-export interface ConnectionUser extends Dispatcher.DispatchHandler {
-  /** True once it needs no connection any longer. */
-  isDone(): boolean
-  /** Called at the moment when it is done, once; `replied`: the end of the reply has come just now. */
-  onDone: ((replied: boolean) => void) | undefined
-  /** Set when it gets a connection: true once that connection has failed, rather than closed. */
-  wasReset?: (() => boolean) | undefined
-  onResponseError(controller: Dispatcher.DispatchController | undefined, error: Error): void
+/** A call that left for the upstream, up to its status line. */
+export interface UpstreamCall {
+  readonly kind: 'write' | 'batch' | 'read' | 'passThrough'
+  /** Undefined: no reply arrived. */
+  readonly status: number | undefined
+  /** From the request on the connection to the status line, or to the end without one. */
+  readonly durationMs: number
 }
+
+/** Called for every call that left. */
+export type OnCall = (call: UpstreamCall) => void
 
 /** How long an upstream may take. */
 export interface UpstreamTimeouts {
   readonly connectMs: number
   /** From the request sent to the status line. */
   readonly headersMs: number
-  /** Between two pieces of the body. */
-  readonly bodyMs: number
+  /** Between two pieces of the body. Default 20,000. */
+  readonly bodyMs?: number | undefined
 }
+
+const BODY_MS = 20_000
+/** How long a request with a client waits for a connection. */
+const ACQUIRE_MS = 10_000
 
 /**
  * The options of every connection to an upstream: HTTP/1.1, since with HTTP/2 undici does not show when a request leaves. Idle
  * connections are dropped after 4 s, below the idle time of usual gateways: one that closes at the moment of its reuse costs a
  * request whose outcome is unknown.
  */
-export function toClientOptions({ connectMs, headersMs, bodyMs }: UpstreamTimeouts): Client.Options {
+export function toClientOptions({
+  connectMs,
+  headersMs,
+  bodyMs = BODY_MS,
+}: UpstreamTimeouts): Client.Options {
   return {
     pipelining: 1,
     allowH2: false,
@@ -42,138 +51,126 @@ export function toClientOptions({ connectMs, headersMs, bodyMs }: UpstreamTimeou
   }
 }
 
-/** Connections to one upstream, with one request at a time on each. */
+/** A request's handler, as far as its connection goes. */
+export interface ConnectionUser extends Dispatcher.DispatchHandler {
+  /** True once it needs no connection any longer. */
+  isDone(): boolean
+  /** Called at the moment when it is done, once; `replied`: the end of the reply has come just now. */
+  onDone: ((replied: boolean) => void) | undefined
+  /** Set when it gets a connection: true once that connection has failed, rather than closed. */
+  wasReset?: (() => boolean) | undefined
+  /** Called where no connection becomes free for it in time. */
+  onRefused?: (reason: Refusal) => void
+  onResponseError(controller: Dispatcher.DispatchController | undefined, error: Error): void
+}
+
+/** How a request waits for a connection. */
+export interface ConnectionWait {
+  readonly queueKey?: QueueKey | undefined
+  /** Longest wait, ms, but never longer than `acquireMs`; undefined: as long as its handler is not done. */
+  readonly waitMs?: number | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Connections to one upstream, divided between its users, with one request at a time on each. */
 export interface Connections {
-  /**
-   * Sends a request over a free connection, or over the next that becomes free for its queue key: owners take turns, those of one
-   * owner go in the order of the calls.
-   */
-  dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser, queueKey?: QueueKey): void
+  /** Sends a request over a free connection, or over the next that becomes free for its queue key. */
+  dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser, wait?: ConnectionWait): void
+  /** Connections in use. */
+  held(): number
   /** Waits for earlier requests, then closes the connections; a later request fails. */
   close(): Promise<void>
 }
 
-interface Connection {
-  readonly client: Client
-  readonly onDone: (replied: boolean) => void
-  readonly wasReset: () => boolean
-  busy: boolean
-  /** Whose share it counts to while it is busy. */
-  holder: string
-  /** While it is given requests: one that ends at once must not give it the next from within, thousands would nest. */
-  feeding: boolean
+export interface ConnectionsOptions {
+  readonly connections: number
+  readonly timeouts: UpstreamTimeouts
+  readonly clock: Clock
+  /** Longest wait for a connection of a request that has `waitMs`, ms. Default 10,000. */
+  readonly acquireMs?: number | undefined
+  readonly onRefusal?: ((reason: Refusal) => void) | undefined
 }
 
-interface Waiting {
-  readonly queueKey: QueueKey
-  readonly request: Dispatcher.DispatchOptions
-  readonly user: ConnectionUser
+/** Requests that may wait for a connection; each owner has its share of these. */
+const MAX_WAITING = 1_024
+
+interface Connection {
+  readonly client: Client
+  readonly wasReset: () => boolean
 }
 
 /**
- * Creates at the most `count` connections, each when it is needed first. Like undici's `Pool`, but that a connection gets its
- * next request while the one before ends, not once it is idle: undici then sets no timer for an idle connection and spends no
- * turn of the event loop on finding out whether it was closed meanwhile. A mark takes a sixth less processor time so
- * (decision 005).
+ * Creates the connections, each opened when it is needed first. Not undici's `Pool`: that gives a connection its next request
+ * once it is idle, here it gets it while the reply before ends. Undici then sets no timer for an idle connection and spends no
+ * turn of the event loop on finding out whether it was closed meanwhile (decision 005 has the figure).
  */
-export function createConnections(origin: string, count: number, timeouts: UpstreamTimeouts): Connections {
-  const options = toClientOptions(timeouts)
-  const connect = buildConnector({ allowH2: false, timeout: timeouts.connectMs })
+export function createConnections(origin: string, options: ConnectionsOptions): Connections {
+  const { connections, timeouts, clock, acquireMs = ACQUIRE_MS, onRefusal } = options
   const all: Connection[] = []
   const free: Connection[] = []
-  const waiting = new FairLine<Waiting>()
-  const quota = createQuota(count)
-  const mayServe = (holder: string): boolean => quota.mayTake(holder)
-  let closing: Promise<void> | undefined
-  let whenNoneWaits: (() => void) | undefined
-
-  const serve = (connection: Connection, { request, user, queueKey }: Waiting): void => {
-    if (user.isDone()) return
-    connection.holder = holderOf(queueKey)
-    quota.take(connection.holder)
-    user.onDone = connection.onDone
-    user.wasReset = connection.wasReset
-    connection.client.dispatch(request, user)
-    connection.busy = !user.isDone()
-  }
-  /** Serves `first`, which may pass those that wait, or those in their turn. */
-  const feed = (connection: Connection, first?: Waiting): void => {
-    connection.feeding = true
-    if (first !== undefined) serve(connection, first)
-    while (!connection.busy) {
-      const next = waiting.shift(mayServe)
-      if (next === undefined) break
-      serve(connection, next)
-    }
-    connection.feeding = false
-    if (!connection.busy) free.push(connection)
-    if (waiting.size === 0) whenNoneWaits?.()
-  }
-  const takeFree = (): Connection | undefined => free.pop() ?? (all.length < count ? open() : undefined)
-  /** A place that one owner releases may be enough for several calls of others. */
-  const feedOthers = (): void => {
-    while (waiting.size > 0) {
-      const connection = takeFree()
-      if (connection === undefined) return
-      feed(connection)
-      if (!connection.busy) return
-    }
-  }
-  const feedAll = (connection: Connection): void => {
-    feed(connection)
-    feedOthers()
-  }
+  const quota = createQuota(connections)
+  const queue = new FairQueue(quota, clock, MAX_WAITING)
   const open = (): Connection => {
-    let socket: Socket | undefined
-    const connection: Connection = {
-      client: new Client(origin, {
-        ...options,
-        connect: (target, done) =>
-          connect(target, (...[error, opened]) => {
-            socket = opened ?? undefined
-            if (error === null) done(null, opened)
-            else done(error, null)
-          }),
-      }),
-      wasReset: () => (socket?.errored ?? null) !== null,
-      onDone: (replied) => {
-        connection.busy = false
-        quota.release(connection.holder)
-        if (connection.feeding) return
-        // In the middle of a failure undici takes no other request.
-        if (replied) feedAll(connection)
-        else
-          queueMicrotask(() => {
-            feedAll(connection)
-          })
-      },
-      busy: false,
-      holder: '',
-      feeding: false,
-    }
+    const connection = openConnection(origin, timeouts)
     all.push(connection)
     return connection
   }
+  let whenNoneWaits: (() => void) | undefined
+  const serveNext = (): void => {
+    queue.serve()
+    if (queue.size === 0) whenNoneWaits?.()
+  }
   const closeAll = async (): Promise<void> => {
-    if (waiting.size > 0)
-      await new Promise<void>((resolve) => {
-        whenNoneWaits = resolve
-      })
+    if (queue.size > 0) await new Promise<void>((resolve) => (whenNoneWaits = resolve))
     await Promise.all(all.map(({ client }) => client.close()))
   }
+  let closing: Promise<void> | undefined
   return {
-    dispatch: (request, user, queueKey = soleQueue) => {
+    dispatch: (request, user, { queueKey = soleQueue, waitMs, signal } = {}) => {
       if (closing !== undefined) {
         user.onResponseError(undefined, new errors.ClientClosedError())
         return
       }
-      const call = { queueKey, request, user }
-      const alone = waiting.size === 0 && mayServe(holderOf(queueKey))
-      if (!alone) waiting.push(call)
-      const connection = takeFree()
-      if (connection !== undefined) feed(connection, alone ? call : undefined)
-      else if (alone) waiting.push(call)
+      const admit = (holder: string): void => {
+        if (user.isDone()) {
+          quota.release(holder)
+          return
+        }
+        // The quota has a place, so there is a free connection, or room for another.
+        const connection = free.pop() ?? open()
+        const leave = (): void => {
+          free.push(connection)
+          quota.release(holder)
+          serveNext()
+        }
+        user.wasReset = connection.wasReset
+        // In the middle of a failure undici takes no other request.
+        user.onDone = (replied) => (replied ? leave() : queueMicrotask(leave))
+        connection.client.dispatch(request, user)
+      }
+      const refuse = (reason: Refusal): void => {
+        onRefusal?.(reason)
+        user.onRefused?.(reason)
+      }
+      const boundMs = waitMs === undefined ? undefined : Math.min(waitMs, acquireMs)
+      queue.enter({ queueKey, priority: 'write', waitMs: boundMs, signal }, admit, refuse)
     },
+    held: () => quota.held(),
     close: () => (closing ??= closeAll()),
   }
+}
+
+function openConnection(origin: string, timeouts: UpstreamTimeouts): Connection {
+  const connect = buildConnector({ allowH2: false, timeout: timeouts.connectMs })
+  let socket: Socket | undefined
+  const client = new Client(origin, {
+    ...toClientOptions(timeouts),
+    connect: (target, done) =>
+      connect(target, (...[error, opened]) => {
+        socket = opened ?? undefined
+        if (error === null) done(null, opened)
+        else done(error, null)
+      }),
+  })
+  return { client, wasReset: () => (socket?.errored ?? null) !== null }
 }

@@ -1,9 +1,8 @@
 import type { Clock } from '../clock.ts'
-import { type QueueKey, soleQueue } from './fairness/queue-key.ts'
-import type { NotApplied, Unanswered } from './post-failure.ts'
+import { type NotApplied, retryWaitMs, type Unanswered } from './post-failure.ts'
 import { type Expirable, PostHandler, type ReplyReader } from './post-handler.ts'
-import type { RateLimit } from './rate-limit/rate-limit.ts'
-import { retryWaitMs } from './retry.ts'
+import { type QueueKey, soleQueue } from './quota.ts'
+import type { RateLimit } from './rate-limit.ts'
 
 /** Hands a body to the connections; the handler follows it. */
 export type Dispatch = <Outcome>(handler: PostHandler<Outcome>, body: string) => void

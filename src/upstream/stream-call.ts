@@ -4,6 +4,7 @@ import { type Dispatcher, errors } from 'undici'
 
 import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
+import { overloaded } from './call-budget.ts'
 import type { ConnectionUser } from './connections.ts'
 
 /** The head of a final reply. */
@@ -15,21 +16,17 @@ export interface ReplyHead {
   readonly headers: IncomingHttpHeaders
 }
 
-/** Why a call has no whole reply. */
-export interface CallFailure {
-  /** The request was written to its connection, or a part of it: it may have been applied. */
-  readonly sent: boolean
-  readonly cause: Error
-}
-
 /** Where a reply goes, piece by piece; one of `onEnd` and `onFailure` is the last call. */
 export interface ReplySink {
+  /** Called right before the request is written; where it throws, nothing is sent, and the call fails with that error. */
+  beforeSend(): void
   /** Throws to refuse the reply: the call then fails with that error. */
   onHead(head: ReplyHead): void
   /** False: no more before `StreamCall.resume`. */
   onData(chunk: Buffer): boolean
   onEnd(): void
-  onFailure(failure: CallFailure): void
+  /** There is no whole reply. `sent`: the request was written, or a part of it, and may have been applied. */
+  onFailure(cause: Error, sent: boolean): void
 }
 
 export interface StreamCallOptions {
@@ -67,22 +64,26 @@ export class StreamCall implements ConnectionUser {
   }
 
   /** Ends the call; the sink gets the cause as a failure. */
-  abort(cause?: Error): void {
+  abort(cause: Error): void {
     if (this.done) return
-    const error = cause ?? new errors.RequestAbortedError('the reply is not waited for any longer')
     const { controller } = this
     // The controller's abort closes the connection and reports back before it returns.
-    if (controller === undefined) this.fail(error)
-    else controller.abort(error)
+    if (controller === undefined) this.fail(cause)
+    else controller.abort(cause)
   }
 
   resume(): void {
     if (!this.done) this.controller?.resume()
   }
 
+  onRefused(): void {
+    this.fail(overloaded('connection'))
+  }
+
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // It ended while its connection was being made: thrown, because an abort would close the connection.
     if (this.done) throw new AdapterError('ADP_BUDGET_EXCEEDED', 'The call ended before it was sent.')
+    this.sink.beforeSend()
     this.controller = controller
     this.startedMs = this.options.clock.nowMs()
   }
@@ -113,11 +114,9 @@ export class StreamCall implements ConnectionUser {
 
   onResponseEnd(): void {
     // undici takes a reset connection for the end of a body without a length; RFC 9112 8 calls it incomplete.
-    if (this.endsWithConnection && this.wasReset?.() === true) {
+    if (this.endsWithConnection && this.wasReset?.() === true)
       this.fail(new errors.SocketError('the connection was reset'))
-      return
-    }
-    if (this.finish(true)) this.sink.onEnd()
+    else if (this.finish(true)) this.sink.onEnd()
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
@@ -128,7 +127,7 @@ export class StreamCall implements ConnectionUser {
     if (!this.finish(false)) return
     const sent = this.isSent()
     if (sent) this.answer(undefined)
-    this.sink.onFailure({ sent, cause })
+    this.sink.onFailure(cause, sent)
   }
 
   private answer(status: number | undefined): void {

@@ -6,7 +6,6 @@ export {
   createV3Client,
 } from './client/v3-client.ts'
 export type { BatchChoice } from './client/batch/batch-posts.ts'
-export { createSharedReader, type SharedReader, type SharedReadOutcome } from './client/fair-reader.ts'
 export {
   createV3Reader,
   type ReadOutcome,

@@ -3,7 +3,7 @@ import type { Journal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
 import type { AcceptedCredentials } from '../partners/accepted-credentials.ts'
 import type { QueueKeys } from '../partners/queue-keys.ts'
-import type { SharedReader, V3Client } from '../v3/index.ts'
+import type { V3Client, V3Reader } from '../v3/index.ts'
 import type { Clock } from '../clock.ts'
 import type { ActiveRecords } from './active-records.ts'
 import type { EchoLearning } from './echo-learning.ts'
@@ -15,7 +15,7 @@ import type { TokenVerdicts } from './token-verdicts.ts'
 export interface WriteContext {
   readonly v3: V3Client
   /** Reads marks back from V3. */
-  readonly reader: SharedReader
+  readonly reader: V3Reader
   /** The base address of V3: the same batch for another service is another batch. */
   readonly upstream: string
   readonly journal: Journal

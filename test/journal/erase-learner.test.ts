@@ -127,7 +127,6 @@ describe('a batch that V2 served', () => {
       status: 200,
       reason: 'OK',
       fields: ['Content-Type', 'a/b', ...(encoding === undefined ? [] : ['Content-Encoding', encoding])],
-      trailers: [],
       body: encode(Buffer.from(`{"Learner":"${text}","Comment":"é"}`)),
     })
   const replies: readonly (readonly [reply: string | undefined, isErased: boolean])[] = [

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest'
 import { AdapterError } from '../../src/errors.ts'
 import { createSlicing } from '../../src/http/slices.ts'
 import { beginTrial, type GuardTrial } from '../../src/proxy/guard-trial.ts'
-import type { CapturedReply } from '../../src/proxy/captured-reply.ts'
-import type { RelayOutcome } from '../../src/proxy/relayed-call.ts'
+import type { CapturedReply } from '../../src/proxy/reply-writer.ts'
+import type { ForwardOutcome } from '../../src/proxy/forwarder.ts'
 import { createTrialWindows, type TrialWindow } from '../../src/rollout/guards/trial-windows.ts'
 import type { RequestKind } from '../../src/rollout/index.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
@@ -52,14 +52,13 @@ const reading = { slices: createSlicing().open() }
 const part = (status: number): string =>
   `--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 ${status} X\r\n\r\n{}\r\n`
 const parts = (...statuses: number[]): Buffer => Buffer.from(`${statuses.map(part).join('')}--b--\r\n`)
-const answered = (status: number, body?: Buffer, ...fields: string[]): RelayOutcome => ({
+const answered = (status: number, body?: Buffer, ...fields: string[]): ForwardOutcome => ({
   kind: 'answered',
   status,
   reply: {
     status,
     reason: '',
     fields: ['Content-Type', 'multipart/mixed; boundary=b', ...fields],
-    trailers: [],
     body,
   },
 })
@@ -80,7 +79,7 @@ describe('the trial of a write', () => {
     expect(await outcomeOf('batch', (trial) => trial.answered(one, one.outcomesShown))).toBe(bad)
   })
 
-  it.each<[string, RelayOutcome, string]>([
+  it.each<[string, ForwardOutcome, string]>([
     ['accepted', answered(200, parts(201, 201)), 'good'],
     ['with a refused record', answered(200, parts(201, 400)), 'refused'],
     ['with a record that was not applied', answered(200, parts(503, 201)), 'serverError'],
@@ -140,7 +139,6 @@ describe('the trial of a write', () => {
       status: 200,
       reason: '',
       fields: [],
-      trailers: [],
       get body() {
         return expect.fail('it was read')
       },

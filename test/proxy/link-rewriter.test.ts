@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { LinkRewriter, toLinkBytes } from '../../src/proxy/link-rewriter.ts'
+import { LinkRewriter } from '../../src/proxy/link-rewriter.ts'
 
 const from = 'https://v3.test/sims'
 const to = 'http://adapter.test'
 
 function rewrite(chunks: readonly (string | Buffer)[]): string {
-  const rewriter = new LinkRewriter(Buffer.from(from), () => toLinkBytes([{ from, to }]))
+  const rewriter = new LinkRewriter([{ from, to }])
   const pieces = chunks.map((chunk) => Buffer.from(rewriter.write(Buffer.from(chunk))))
   return Buffer.concat([...pieces, rewriter.end()]).toString('utf8')
 }
@@ -86,7 +86,7 @@ describe('LinkRewriter', () => {
   })
 
   it('rewrites a link as soon as its base is there, however long it is', () => {
-    const rewriter = new LinkRewriter(Buffer.from(from), () => toLinkBytes([{ from, to }]))
+    const rewriter = new LinkRewriter([{ from, to }])
     const open = Buffer.from(`{"@odata.nextLink":"${from}/${'x'.repeat(100_000)}`)
     expect(rewriter.write(open).length).toBe(open.length + to.length - from.length)
   })
@@ -99,7 +99,7 @@ describe('LinkRewriter', () => {
     const text = `{"@odata.nextLink":"${from}/V3/Sets?x","@odata.context":"${from}/V3/SetsOther","@odata.id":"${from}/V4"}`
     const expected = '{"@odata.nextLink":"http://adapter.test/own?x","@odata.context":"http://adapter.test/root/SetsOther","@odata.id":"https://v3.test/sims/V4"}' // prettier-ignore
     for (let cut = 0; cut <= text.length; cut += 1) {
-      const rewriter = new LinkRewriter(Buffer.from(from), () => toLinkBytes(links))
+      const rewriter = new LinkRewriter(links)
       const parts = [text.slice(0, cut), text.slice(cut)].map((part) =>
         Buffer.from(rewriter.write(Buffer.from(part))),
       )
@@ -108,7 +108,7 @@ describe('LinkRewriter', () => {
   })
 
   it('gives back the very chunk where nothing changes', () => {
-    const rewriter = new LinkRewriter(Buffer.from(from), () => [])
+    const rewriter = new LinkRewriter([{ from, to }])
     const chunk = Buffer.from('{"value":[]}')
     expect(rewriter.write(chunk)).toBe(chunk)
   })

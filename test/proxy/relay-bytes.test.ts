@@ -11,95 +11,56 @@ const ask = (start: string, lines = '', body = ''): string =>
 /** What one connection adds to a reply. */
 const own = /^(?:Connection|Keep-Alive): .*\r\n/gim
 
-describe('the bytes of a request', () => {
+/** A request as V2 got it: its target, its fields but those of the connection, and its body. */
+function parts(seen = '') {
+  const [head = '', ...body] = seen.split('\r\n\r\n')
+  const [start, ...lines] = head.split('\r\n')
+  const fields = lines.filter((line) => !/^(?:host|connection|x-forwarded-.*):/i.test(line))
+  return { start, fields, body: body.join('\r\n\r\n') }
+}
+
+describe('a request to V2', () => {
+  const own = 'Authorization: bearer t\r\nOcp-Apim-Subscription-Key: k\r\n'
   it.each([
-    ['without a body', 'GET /V2/x', 'X-B: 1\r\nx-a: 2\r\nX-B: 3\r\nx-b: \r\n', '', undefined],
-    ['with a length', 'PUT /V2/x', 'a: 1\r\nCONTENT-length: 3\r\nb: 2\r\n', 'a\r\n', undefined],
-    ['with a length of 0', 'POST /V2/x', 'Content-Length: 0\r\n', '', undefined],
-    ['a POST without framing', 'POST /V2/x', 'a: 1\r\n', '', undefined],
-    ['a DELETE without framing', 'DELETE /V2/x', 'a: 1\r\n', '', undefined],
-    ['a GET with a body', 'GET /V2/x', 'Content-Length: 2\r\n', 'ab', undefined],
-    ['in chunks', 'POST /V2/x', 'transfer-ENCODING: chunked\r\nz: 1\r\n', '3\r\nabc\r\n0\r\n\r\n', undefined],
-    ['no chunk at all', 'POST /V2/x', 'Transfer-Encoding: chunked\r\n', '0\r\n\r\n', undefined],
-    [
-      'with trailers',
-      'POST /V2/x',
-      'Trailer: X-Sum, x-two\r\nTransfer-Encoding: chunked\r\n',
-      '3\r\nabc\r\n0\r\nX-Sum: 1\r\nx-two: 2\r\nX-Sum: 3\r\n\r\n',
-      undefined,
-    ],
-    [
-      'trailers that are none of a trailer',
-      'POST /V2/x',
-      'Transfer-Encoding: chunked\r\n',
-      '1\r\na\r\n0\r\nX-Forwarded-For: 9\r\nAuthorization: x\r\nok: 1\r\n\r\n',
-      '1\r\na\r\n0\r\nok: 1\r\n\r\n',
-    ],
-  ])('%s', async (_name, start, lines, body, sentBody) => {
+    ['names, order and repetition of fields', 'GET /V2/x', 'X-B: 1\r\nx-a: 2\r\nX-B: 3\r\n', '', ['X-B: 1', 'x-a: 2', 'X-B: 3']],
+    ['a body with a length', 'PUT /V2/x', 'a: 1\r\nContent-Length: 3\r\n', 'a\r\n', ['a: 1', 'content-length: 3']],
+    ['a length of 0', 'POST /V2/x', 'Content-Length: 0\r\n', '', ['content-length: 0']],
+    ['a GET with a body', 'GET /V2/x', 'Content-Length: 2\r\n', 'ab', ['content-length: 2']],
+  ])('keeps %s', async (_name, start, lines, body, fields) => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url)
     expect(await exchange(relay.port, ask(start, lines, body))).toMatch(/^HTTP\/1\.1 200 OK/)
-    expect(upstream.seen[0]).toBe(
-      `${start} HTTP/1.1\r\nHost: 127.0.0.1:${upstream.port}\r\n${lines}\r\n${sentBody ?? body}`,
-    )
-  })
+    expect(parts(upstream.seen[0])).toEqual({ start: `${start} HTTP/1.1`, fields, body })
+  }) // prettier-ignore
 
   it.each([
-    ['hop-by-hop fields', 'Keep-Alive: 1\r\nProxy-Authorization: x\r\nProxy-Connection: x\r\nUpgrade: websocket\r\nTE: deflate\r\nTrailer: x\r\n', ''],
-    ['those that Connection names', 'Connection: X-Hop, x-two\r\nX-Hop: 1\r\nX-Two: 2\r\nx-three: 3\r\n', 'x-three: 3\r\n'],
-    ['but no credentials among them', 'Connection: authorization, ocp-apim-subscription-key\r\nAuthorization: bearer t\r\nOcp-Apim-Subscription-Key: k\r\n', 'Authorization: bearer t\r\nOcp-Apim-Subscription-Key: k\r\n'],
-    ['an answered expectation', 'Expect: 100-continue\r\n', ''],
-    ['another method or path', 'X-HTTP-Method-Override: DELETE\r\nX-Original-URL: /admin\r\nX-Rewrite-Url: /admin\r\n', ''],
-  ])('%s are not sent on', async (_name, lines, kept) => {
+    ['hop-by-hop fields', 'Keep-Alive: 1\r\nProxy-Authorization: x\r\nProxy-Connection: x\r\nUpgrade: websocket\r\nTE: trailers\r\nTrailer: x\r\n', []],
+    ['those that Connection names', 'Connection: X-Hop, x-two\r\nX-Hop: 1\r\nX-Two: 2\r\nx-three: 3\r\n', ['x-three: 3']],
+    ['but no credentials among them', `Connection: authorization, ocp-apim-subscription-key\r\n${own}`, own.trim().split('\r\n')],
+    ['an answered expectation', 'Expect: 100-continue\r\n', []],
+    ['another method or path', 'X-HTTP-Method-Override: DELETE\r\nX-Original-URL: /admin\r\nX-Rewrite-Url: /admin\r\n', []],
+    ['claims about its way', 'X-Forwarded-For: 1.2.3.4\r\nforwarded: for=1.2.3.4\r\nVia: 1.1 x\r\nX_Real_IP: 1.2.3.4\r\n', []],
+  ])('loses %s', async (_name, lines, kept) => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url)
     await exchange(relay.port, ask('GET /V2/x', lines))
-    expect(upstream.seen[0]).toBe(`GET /V2/x HTTP/1.1\r\nHost: 127.0.0.1:${upstream.port}\r\n${kept}\r\n`)
+    expect(parts(upstream.seen[0]).fields).toEqual(kept)
+    expect(upstream.seen[0]?.match(/^x-forwarded-.*|^forwarded.*|^via.*|^x_real.*/gim)).toEqual([
+      'x-forwarded-for: 127.0.0.1',
+      'x-forwarded-proto: http',
+      'x-forwarded-host: adapter.test',
+      'x-forwarded-port: 80',
+    ])
   }) // prettier-ignore
 
-  it('claims about its way are replaced by what the adapter knows', async () => {
-    const upstream = await startRawUpstream(replyWithBytes(ok))
-    const relay = await startRelay(upstream.url, { forwards: true })
-    const claims =
-      'X-Forwarded-For: 1.2.3.4\r\nforwarded: for=1.2.3.4\r\nVia: 1.1 x\r\nX_Real_IP: 1.2.3.4\r\n'
-    await exchange(relay.port, ask('GET /V2/x', `${claims}a: 1\r\n`))
-    expect(upstream.seen[0]?.split('\r\n').slice(2)).toEqual([
-      'a: 1',
-      'X-Forwarded-For: 127.0.0.1',
-      'X-Forwarded-Proto: http',
-      'X-Forwarded-Host: adapter.test',
-      '',
-      '',
-    ])
-  })
-
-  it('TE: trailers goes along, named in Connection', async () => {
-    const upstream = await startRawUpstream(replyWithBytes(ok))
-    const relay = await startRelay(`${upstream.url}/base/`)
-    await exchange(relay.port, ask('GET /', 'TE: deflate, trailers\r\nx: 1\r\n'))
-    expect(upstream.seen[0]).toBe(
-      `GET /base/ HTTP/1.1\r\nHost: 127.0.0.1:${upstream.port}\r\nTE: trailers\r\nx: 1\r\nConnection: TE\r\n\r\n`,
-    )
-  })
-
-  it('cannot be another request after a body that was given', async () => {
+  it('cannot be another one after a body that was given', async () => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url, { call: { body: Buffer.from('too long') } })
-    expect(await exchange(relay.port, ask('POST /V2/x', 'Content-Length: 2\r\n', 'ab'))).toMatch(/ 500 /)
-    expect(upstream.seen).toEqual([])
+    expect(await exchange(relay.port, ask('POST /V2/x', 'Content-Length: 2\r\n', 'ab'))).toMatch(/ 503 /)
+    expect(upstream.seen.join('')).toBe('')
   })
 
-  it.each([
-    ['Content-Length: 3\r\n', 'abc'],
-    ['Transfer-Encoding: chunked\r\n', '3\r\nabc\r\n0\r\n\r\n'],
-  ])('a body that was given has the framing of its request (%j)', async (lines, sent) => {
-    const upstream = await startRawUpstream(replyWithBytes(ok))
-    const relay = await startRelay(upstream.url, { call: { body: Buffer.from('abc') } })
-    await exchange(relay.port, ask('POST /V2/x', lines, sent))
-    expect(upstream.seen[0]).toContain(`${lines}\r\n${sent}`)
-  })
-
-  it('a large body is streamed whole', async () => {
+  it('with a large body is streamed whole', async () => {
     const body = 'x'.repeat(3_000_000)
     const upstream = await startRawUpstream((socket, seen) => {
       if (seen.length >= body.length && seen.endsWith('x!')) socket.write(ok)
@@ -111,15 +72,13 @@ describe('the bytes of a request', () => {
   })
 })
 
-describe('the bytes of a reply', () => {
+describe('a reply of V2', () => {
   it.each([
     ['names, order, repetition', 'GET', 'HTTP/1.1 299 My Own\r\nX-B: 1\r\nset-cookie: a\r\nx-a: 2\r\nSet-Cookie: b\r\nX-B: \u00ff\r\nContent-Length: 2\r\nDate: then\r\n\r\nok', undefined],
     ['no reason and no date', 'GET', 'HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n', undefined],
-    ['chunks', 'GET', 'HTTP/1.1 200 OK\r\nTRANSFER-encoding: chunked\r\nx: 1\r\n\r\n2\r\nok\r\n0\r\n\r\n', undefined],
-    ['trailers', 'GET', 'HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\nx-sum: 2\r\n\r\n', undefined],
-    ['an interim response', 'GET', 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'],
+    ['chunks', 'GET', 'HTTP/1.1 200 OK\r\nx: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n', undefined],
+    ['an interim response', 'GET', 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'],
     ['HEAD', 'HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 99\r\nETag: x\r\n\r\n', undefined],
-    ['HEAD, in chunks', 'HEAD', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', undefined],
     ['204', 'DELETE', 'HTTP/1.1 204 No Content\r\nETag: x\r\n\r\n', undefined],
     ['304', 'GET', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\nETag: x\r\n\r\n', undefined],
     ['hop-by-hop fields', 'GET', 'HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\nUpgrade: h2c\r\nProxy-Authenticate: x\r\nContent-Length: 0\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'],
@@ -143,7 +102,6 @@ describe('the bytes of a reply', () => {
     const relay = await startRelay(upstream.url)
     const got = await exchange(relay.port, 'GET /V2/x HTTP/1.0\r\n\r\n')
     expect(got.replace(own, '')).toBe('HTTP/1.1 200 OK\r\na: 1\r\n\r\nok')
-    expect(upstream.seen[0]).toBe(`GET /V2/x HTTP/1.1\r\nHost: 127.0.0.1:${upstream.port}\r\n\r\n`)
   })
 
   it('begins before its body has come', async () => {
@@ -173,17 +131,5 @@ describe('the bytes of a reply', () => {
       await client.until(new RegExp(`(?:ok[^]*){${count}}`))
     }
     expect(upstream.seen.length).toBe(1)
-  })
-
-  it('keeps no connection that V2 announces to close within a second', async () => {
-    const announced = ok.replace('\r\n\r\n', '\r\nKeep-Alive: timeout=1\r\n\r\n')
-    const upstream = await startRawUpstream(replyWithBytes(announced))
-    const relay = await startRelay(upstream.url)
-    const client = await RawClient.open(relay.port)
-    for (let count = 1; count <= 2; count += 1) {
-      client.send(requestText('GET /V2/x'))
-      await client.until(new RegExp(`(?:ok[^]*){${count}}`))
-    }
-    expect(upstream.seen.length).toBe(2)
   })
 })

@@ -18,7 +18,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
   const passThrough = {
     checkMethod: () => undefined,
     handle: () => Promise.resolve(),
-    uploadLost: refuse,
+    held: () => 0,
     close: () => Promise.resolve(),
   }
   const context: ProxyContext = {
@@ -28,7 +28,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     authorise: refuse,
     stages: { enter: refuse },
     guards: noGuards,
-    relays: { of: refuse, uploadLost: () => undefined, held: () => 0, close: () => undefined },
+    relays: { of: refuse, uploadLost: refuse, held: () => 0, close: () => Promise.resolve() },
     comparison: {
       isWanted: refuse,
       offer: refuse,
@@ -42,7 +42,7 @@ async function statusOf(start: string, ready = true): Promise<string> {
     reads: {
       planner: { tokenOf: refuse, plan: refuse, formatOf: refuse, selectOf: refuse, checkValue: refuse },
       codes: { knownRules: refuse, rulesFor: refuse },
-      reader: { get: refuse, close: () => Promise.resolve() },
+      reader: { get: refuse, held: () => 0, close: () => Promise.resolve() },
       clock: systemClock,
       linkSecret: Buffer.alloc(32),
     },

@@ -11,70 +11,71 @@ import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { createByteBudget } from '../../src/proxy/byte-budget.ts'
 import { replaceForwarding } from '../../src/proxy/forwarding.ts'
-import type { RelayCall, RelayCallSeen, RelayOutcome } from '../../src/proxy/relayed-call.ts'
+import type { ForwardCall, ForwardOutcome } from '../../src/proxy/forwarder.ts'
 import { createRelays, type Relays } from '../../src/proxy/relays.ts'
-import { type GateRefusal, soleQueue } from '../../src/upstream/index.ts'
+import { type Refusal, soleQueue } from '../../src/upstream/index.ts'
 
 export interface RelayUnderTest {
   readonly port: number
   readonly log: string[]
   readonly relays: Relays
-  readonly calls: RelayCallSeen[]
-  readonly refusals: GateRefusal[]
+  readonly calls: { readonly status: number | undefined }[]
+  readonly refusals: Refusal[]
   /** What became of each request, in the order of the requests. */
-  readonly outcomes: Promise<RelayOutcome>[]
+  readonly outcomes: Promise<ForwardOutcome>[]
   /** Resolves once the request at this position is being relayed. */
   outcomeStarted(index: number): Promise<void>
   /** Gives up the upload of the request at this position. */
   giveUp(index: number): AdapterError | undefined
   /** Resolves with what became of the request at this position. */
-  outcome(index?: number): Promise<RelayOutcome>
+  outcome(index?: number): Promise<ForwardOutcome>
 }
 
 export interface RelaySettings {
   readonly timeoutMs?: number
   readonly connections?: number
   readonly acquireMs?: number
-  readonly call?: Partial<RelayCall>
-  /** Replace forwarding fields first, as the adapter does. */
-  readonly forwards?: boolean
+  readonly call?: Partial<ForwardCall>
 }
 
 /** A relay to this address behind a bare server. */
 export async function startRelay(url: string, settings: RelaySettings = {}): Promise<RelayUnderTest> {
-  const { timeoutMs = 300, connections = 4, acquireMs = 2_000, call = {}, forwards = false } = settings
+  const { timeoutMs = 300, connections = 4, acquireMs = 2_000, call = {} } = settings
   const log: string[] = []
-  const calls: RelayCallSeen[] = []
-  const refusals: GateRefusal[] = []
-  const outcomes: Promise<RelayOutcome>[] = []
+  const calls: { readonly status: number | undefined }[] = []
+  const refusals: Refusal[] = []
+  const outcomes: Promise<ForwardOutcome>[] = []
   const waiting: (() => void)[] = []
   const requests: IncomingMessage[] = []
+  const events = createEvents(createLogger('trace', { write: (line) => log.push(line) }))
   const relays = createRelays({
     connections,
     acquireMs,
     timeouts: { connectMs: timeoutMs, headersMs: timeoutMs, bodyMs: timeoutMs },
     byteBudget: createByteBudget(10_000_000),
     clock: systemClock,
-    events: createEvents(createLogger('trace', { write: (line) => log.push(line) })),
+    events,
+    uploads: new WeakMap(),
+    onFailure: (reason) => events.relayFailed({ reason }),
     onCall: (seen) => calls.push(seen),
     onRefusal: (reason) => refusals.push(reason),
   })
   const server = createServer((request, response) => {
     requests.push(request)
-    if (forwards) replaceForwarding(request, createAddressList([]))
-    outcomes.push(relays.of(new URL(url)).handle(request, response, { queueKey: soleQueue, ...call }))
+    replaceForwarding(request, createAddressList([]))
+    outcomes.push(relays.of(new URL(url)).forward(request, response, { queueKey: soleQueue, ...call }))
     for (const wake of waiting.splice(0)) wake()
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => {
-    relays.close()
+    void relays.close()
     server.close()
     server.closeAllConnections()
   })
   const outcomeStarted = async (index: number): Promise<void> => {
     while (outcomes.length <= index) await new Promise<void>((resolve) => waiting.push(resolve))
   }
-  const outcome = async (index = 0): Promise<RelayOutcome> => {
+  const outcome = async (index = 0): Promise<ForwardOutcome> => {
     await outcomeStarted(index)
     return outcomes[index] ?? outcome(index)
   }

@@ -49,6 +49,7 @@ async function read(
         calls.push([clock.nowMs(), authorization])
         return Promise.resolve(outcomes[Math.min(calls.length, outcomes.length) - 1] ?? page)
       },
+      held: () => 0,
       close: () => Promise.resolve(),
     },
     queueKey: soleQueue,

@@ -33,6 +33,7 @@ function openSession() {
         const link = isFirst ? { '@odata.nextLink': 'http://x/y?$skiptoken=1' } : {}
         return Promise.resolve({ kind: 'read', json: { value: [row, 5], ...link } })
       },
+      held: () => 0,
       close: () => Promise.resolve(),
     },
     queueKey: soleQueue,

@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 
+import { systemClock } from '../../src/clock.ts'
 import { type Connections, createConnections } from '../../src/upstream/connections.ts'
 import { PostHandler } from '../../src/upstream/post-handler.ts'
 import { type Answer, startUpstream } from '../support/scripted-upstream.ts'
@@ -24,10 +25,10 @@ function gate(): { answer: Answer; open: (count?: number) => void; held: () => s
 }
 
 function connect(url: string, count: number): Connections {
-  const connections = createConnections(url, count, {
-    connectMs: 10_000,
-    headersMs: 300_000,
-    bodyMs: 300_000,
+  const connections = createConnections(url, {
+    connections: count,
+    timeouts: { connectMs: 10_000, headersMs: 300_000, bodyMs: 300_000 },
+    clock: systemClock,
   })
   onTestFinished(() => connections.close())
   return connections

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import type { NotApplied } from '../../src/upstream/post-failure.ts'
-import { retryWaitMs } from '../../src/upstream/retry.ts'
+import { type NotApplied, retryWaitMs } from '../../src/upstream/post-failure.ts'
 
 const rows: [
   reason: NotApplied['reason'],

@@ -21,7 +21,6 @@ const answered = (status: number, body: Buffer | undefined, fields: string[] = [
     status,
     reason: 'Fine',
     fields: ['Content-Type', 'multipart/mixed; boundary=b', ...fields],
-    trailers: [['X-End', 'yes']],
     body,
   },
 })

@@ -15,7 +15,7 @@ const body = Buffer.from(
 )
 const replied = (status: number): RelayEnd => ({
   kind: 'answered',
-  reply: { status, reason: 'X', fields: ['Content-Type', 'multipart/mixed; boundary=b'], trailers: [], body },
+  reply: { status, reason: 'X', fields: ['Content-Type', 'multipart/mixed; boundary=b'], body },
 })
 
 /**

@@ -23,7 +23,7 @@ export function createWriteContext(own: Partial<WriteContext> = {}): WriteContex
   const { journal = createNoJournal(), clock = systemClock } = own
   return {
     v3: { openWrites: refuse, close: () => Promise.resolve() },
-    reader: { get: refuse, close: () => Promise.resolve() },
+    reader: { get: refuse, held: () => 0, close: () => Promise.resolve() },
     upstream: 'http://x/',
     journal,
     predecessors: createPredecessorWatch(journal, clock),

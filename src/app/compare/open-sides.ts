@@ -17,7 +17,6 @@ import { authoriseWithout, createIdentify, type Partner } from '../../partners/i
 import { createUnmarkedCodes, type ReadSession } from '../../reads/index.ts'
 import { createReadPlanner } from '../../translate/index.ts'
 import {
-  createFairGate,
   createRateLimits,
   openCallBudget,
   type RateLimit,
@@ -25,7 +24,7 @@ import {
   soleQueue,
   type UpstreamTimeouts,
 } from '../../upstream/index.ts'
-import { createSharedReader, createV3Reader, type SharedReader, type V3Credentials } from '../../v3/index.ts'
+import { createV3Reader, type V3Credentials, type V3Reader } from '../../v3/index.ts'
 import { toPartner, toTokenSource } from '../to-partner.ts'
 
 /** The calls of a run under way on one side: one window is read while the one before is compared. */
@@ -73,19 +72,14 @@ export function openSides(options: SidesOptions): OpenedSides {
   const identify = createIdentify()
   const authorise = async (): Promise<Authorisation> =>
     expectAuthorised(await authoriseWithout(partner, limits, identify, options.v3Credentials))
-  const readers: SharedReader[] = []
-  const open = (
-    baseUrl: URL,
-    below: string,
-    timeouts: UpstreamTimeouts,
-    wholePages: boolean,
-  ): SharedReader => {
-    const reader = openReader({ baseUrl, below, timeouts, wholePages }, config.tuning.acquireMs)
+  const readers: V3Reader[] = []
+  const open = (baseUrl: URL, below: string, timeouts: UpstreamTimeouts, wholePages: boolean): V3Reader => {
+    const reader = openReader({ baseUrl, below, timeouts, wholePages, acquireMs: config.tuning.acquireMs })
     readers.push(reader)
     return reader
   }
   const v3Session =
-    (reader: SharedReader): OpenSession =>
+    (reader: V3Reader): OpenSession =>
     async (signal) => {
       const { credentials, renew, rateLimit } = await authorise()
       return openSession(reader, credentials, rateLimit, signal, renew)
@@ -93,7 +87,7 @@ export function openSides(options: SidesOptions): OpenedSides {
   const v2Timeouts = { ...(upstreams.v2 ?? upstreams.v3).timeouts, bodyMs: upstreams.v3.timeouts.bodyMs }
   const v2Limit = v2LimitOf(options, rate, limits)
   const v2Session =
-    (reader: SharedReader): OpenSession =>
+    (reader: V3Reader): OpenSession =>
     (signal) =>
       Promise.resolve(openSession(reader, v2Credentials, v2Limit, signal, undefined))
   const { baseUrl, timeouts } = upstreams.v3
@@ -151,22 +145,15 @@ interface ReaderOptions {
   readonly below: string
   readonly timeouts: UpstreamTimeouts
   readonly wholePages: boolean
+  readonly acquireMs: number
 }
 
-function openReader({ timeouts, ...where }: ReaderOptions, acquireMs: number): SharedReader {
-  const reader = createV3Reader({
-    ...where,
-    timeouts,
-    connections: CONNECTIONS,
-    nowMs: Date.now,
-    clock: systemClock,
-  })
-  const gate = createFairGate({ places: CONNECTIONS, clock: systemClock, onRefusal: () => undefined })
-  return createSharedReader(reader, gate, acquireMs, systemClock)
+function openReader(where: ReaderOptions): V3Reader {
+  return createV3Reader({ ...where, connections: CONNECTIONS, nowMs: Date.now, clock: systemClock })
 }
 
 function openSession(
-  reader: SharedReader,
+  reader: V3Reader,
   credentials: V3Credentials,
   rateLimit: RateLimit | undefined,
   signal: AbortSignal,

@@ -21,9 +21,9 @@ import {
   toV3RegistrationPath,
   toV3RegistrationQuery,
 } from '../../translate/index.ts'
-import { createFairGate, createWholeReader } from '../../upstream/index.ts'
+import { createWholeReader } from '../../upstream/index.ts'
 import type { BatchLimits } from '../../v2/index.ts'
-import { createSharedReader, createV3Reader } from '../../v3/index.ts'
+import { createV3Reader } from '../../v3/index.ts'
 import { createRemoteAuthorisation } from './remote-authorisation.ts'
 import { createEvidence, toSeen } from './evidence.ts'
 import { toInternalError } from './internal-error.ts'
@@ -75,14 +75,14 @@ export function runComparison(
     const own = partners.get(partner)
     if (own !== undefined) sides.of(own, side).silentFor(forMs)
   }
-  const gate = createFairGate({ places: CONNECTIONS, clock, onRefusal: () => undefined })
   const connected = { connections: CONNECTIONS, timeouts, clock }
-  const reader = createSharedReader(
-    createV3Reader({ ...connected, baseUrl, nowMs, later: slicing.later }),
-    gate,
-    timeouts.acquireMs,
-    clock,
-  )
+  const reader = createV3Reader({
+    ...connected,
+    acquireMs: timeouts.acquireMs,
+    baseUrl,
+    nowMs,
+    later: slicing.later,
+  })
   const whole = createWholeReader({ ...connected, maxBytes: MAX_REPLY_BYTES })
   const planner = createReadPlanner(nowMs)
   const codes = createUnmarkedCodes(clock, {

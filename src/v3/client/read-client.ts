@@ -1,11 +1,13 @@
-import { type Dispatcher, errors, Pool } from 'undici'
+import { type Dispatcher, errors } from 'undici'
 
+import { AdapterError } from '../../errors.ts'
 import {
   collectReply,
-  observeReads,
+  createConnections,
+  type QueueKey,
   readRetryAfter,
+  type Refusal,
   ReplyOverdueError,
-  toClientOptions,
 } from '../../upstream/index.ts'
 import { parseJson, readUpstreamError, type UpstreamError } from '../errors/upstream-error.ts'
 import { parsePage } from './parse-page.ts'
@@ -19,12 +21,6 @@ const MAX_WHOLE_BYTES = 16_777_216
 
 /** A larger reply is joined and parsed in a turn of the event loop of its own. */
 const LARGE_BYTES = 65_536
-
-/** The size of a buffer in which a page is collected: one of 1000 records fits. */
-const PAGE_BUFFER_BYTES = 1_048_576
-
-/** Buffers that are kept for the next pages. */
-const MAX_FREE_BUFFERS = 4
 
 /** The result of one GET. */
 export type ReadOutcome =
@@ -40,13 +36,15 @@ export type ReadOutcome =
   | { readonly kind: 'broken'; readonly status: number }
   /** The time for it was over before it was whole. */
   | { readonly kind: 'overdue' }
+  /** No connection became free for this owner in time; nothing was sent. */
+  | { readonly kind: 'busy' }
 
-/** The reads of one V3 upstream. */
+/** The reads of one V3 upstream; its connections are divided between owners. */
 export interface V3Reader {
   /**
    * GETs below `/Attendance/V3/`: `resource` is a set or an entity of one, `query` raw and without `?`. One page is
-   * held at a time, so the caller's pace is V3's. It ends after `timeoutMs`, however the answer trickles in. Rejects only when
-   * `signal` aborts (undefined: it never does).
+   * held at a time, so the caller's pace is V3's. It ends after `timeoutMs`, which includes the wait for a connection, however
+   * the answer trickles in. Rejects only when `signal` aborts (undefined: it never does).
    */
   get(
     resource: string,
@@ -54,7 +52,10 @@ export interface V3Reader {
     credentials: V3Credentials,
     signal: AbortSignal | undefined,
     timeoutMs: number,
+    queueKey?: QueueKey,
   ): Promise<ReadOutcome>
+  /** Connections in use. */
+  held(): number
   close(): Promise<void>
 }
 
@@ -64,27 +65,24 @@ export interface V3ReaderOptions extends V3ClientOptions {
   readonly below?: string
   /** Pages up to 16 MiB are parsed at once, whatever they hold: for a program without clients that wait. Default false. */
   readonly wholePages?: boolean
+  /** Longest wait for a connection, ms. Default 10,000. */
+  readonly acquireMs?: number
+  /** Called where a read gets no connection. */
+  readonly onRefusal?: (reason: Refusal) => void
 }
 
-/** Creates the reader over a pool of its own: long reads must not delay writes. */
+/** Creates the reader over connections of its own: long reads must not delay writes. */
 export function createV3Reader(options: V3ReaderOptions): V3Reader {
-  const { baseUrl, timeouts, nowMs, clock, onCall, later, wholePages = false } = options
-  const pool = new Pool(baseUrl.origin, {
-    connections: options.connections,
-    ...toClientOptions(timeouts),
-  })
-  const upstream = onCall === undefined ? pool : pool.compose(observeReads(onCall, () => clock.nowMs()))
+  const { baseUrl, nowMs, clock, onCall, later, wholePages = false } = options
+  const connections = createConnections(baseUrl.origin, options)
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}${options.below ?? '/Attendance/V3/'}`
-  // A page refers to none of its chunks, so that they may be collected before it is parsed.
-  const freeBuffers: Buffer[] = []
   const parse = async (status: number, body: Buffer): Promise<ReadOutcome> => {
     const json = wholePages ? parseJson(body.toString('utf8')) : await parsePage(body, later)
     return json === undefined ? { kind: 'broken', status } : { kind: 'read', json }
   }
   return {
-    get: async (resource, query, credentials, signal, timeoutMs) => {
+    get: async (resource, query, credentials, signal, timeoutMs, queueKey) => {
       let status = 0
-      const buffer = freeBuffers.pop() ?? Buffer.allocUnsafeSlow(PAGE_BUFFER_BYTES)
       try {
         const request: Dispatcher.DispatchOptions = {
           method: 'GET',
@@ -95,15 +93,16 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
             'ocp-apim-subscription-key': credentials.subscriptionKey,
           },
         }
-        const reply = await collectReply(upstream, request, {
+        const wait = { queueKey, waitMs: timeoutMs, signal }
+        const reply = await collectReply((user) => connections.dispatch(request, user, wait), {
           maxBytes: wholePages ? MAX_WHOLE_BYTES : MAX_PAGE_BYTES,
           clock,
           timeoutMs,
           signal,
-          onStatus: (own) => {
-            status = own
+          onAnswered: (own, durationMs) => {
+            status = own ?? 0
+            onCall?.({ kind: 'read', status: own, durationMs })
           },
-          buffer,
         })
         if (later !== undefined && reply.body.size > LARGE_BYTES) await new Promise<void>(later)
         const body = reply.body.join()
@@ -112,12 +111,12 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
       } catch (cause) {
         if (signal?.aborted === true) throw cause
         if (cause instanceof ReplyOverdueError) return { kind: 'overdue' }
+        if (cause instanceof AdapterError) return { kind: 'busy' }
         return lossOf(cause, status)
-      } finally {
-        if (freeBuffers.length < MAX_FREE_BUFFERS) freeBuffers.push(buffer)
       }
     },
-    close: () => pool.close(),
+    held: () => connections.held(),
+    close: () => connections.close(),
   }
 }
 

@@ -82,8 +82,8 @@ const BATCHES_AT_A_TIME = 2
 
 /** Creates the client of one V3 upstream over undici. */
 export function createV3Client(options: V3ClientOptions): V3Client {
-  const { baseUrl, timeouts, nowMs, clock } = options
-  const connections = createConnections(baseUrl.origin, options.connections, timeouts)
+  const { baseUrl, nowMs, clock } = options
+  const connections = createConnections(baseUrl.origin, options)
   const { onCall, later } = options
   const observe = (kind: 'write' | 'batch'): ReplyReader<unknown>['onAnswered'] =>
     onCall && ((status, durationMs) => onCall({ kind, status, durationMs }))
@@ -126,11 +126,9 @@ export function createV3Client(options: V3ClientOptions): V3Client {
           'ocp-apim-subscription-key', subscriptionKey,
         ] // prettier-ignore
         const dispatch: Dispatch = (handler, text) =>
-          connections.dispatch(
-            { path: `${root}/$batch`, method: 'POST', headers, body: text },
-            handler,
+          connections.dispatch({ path: `${root}/$batch`, method: 'POST', headers, body: text }, handler, {
             queueKey,
-          )
+          })
         const reader: ReplyReader<BatchResult> = {
           onAnswered: onBatchAnswered,
           later,
@@ -150,7 +148,8 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         'ocp-apim-subscription-key', credentials.subscriptionKey,
       ] // prettier-ignore
       const dispatch: Dispatch = (handler, body) =>
-        connections.dispatch({ path, method: 'POST', headers, body }, handler, queueKey)
+        connections.dispatch({ path, method: 'POST', headers, body }, handler, wait)
+      const wait = { queueKey }
       const deadline = openDeadline({ budgetMs, clock, rateLimit, maySend, queueKey })
       const postOne: Post = (body, onOutcome) => {
         deadline.send<PostOutcome>(dispatch, body, single, onOutcome)

@@ -1,8 +1,8 @@
-import type { LossReason, NotApplied } from '../../upstream/post-failure.ts'
+import type { LossReason, NotApplied } from '../../upstream/index.ts'
 import type { V3Reply } from '../record/v3-record.ts'
 import type { UpstreamError } from './upstream-error.ts'
 
-export type { NotAppliedReason } from '../../upstream/post-failure.ts'
+export type { NotAppliedReason } from '../../upstream/index.ts'
 
 /**
  * Why the outcome of a write is not known: it left, and no readable reply arrived. `overwritten`: the read-back did not find

@@ -6,28 +6,22 @@ export interface KeptReply {
   readonly reason: string
   /** Name, value, name, value, as they were sent. */
   readonly fields: readonly string[]
-  readonly trailers: readonly (readonly [name: string, value: string])[]
   readonly body: Buffer
 }
 
-const headSchema = z.tuple([
-  z.number(),
-  z.string(),
-  z.array(z.string()),
-  z.array(z.tuple([z.string(), z.string()])),
-])
+const headSchema = z.tuple([z.number(), z.string(), z.array(z.string())])
 
 /** Text for the journal: one line of JSON, then the bytes of the body, each as one character. */
-export function encodeKeptReply({ status, reason, fields, trailers, body }: KeptReply): string {
-  return `${JSON.stringify([status, reason, fields, trailers])}\n${body.toString('latin1')}`
+export function encodeKeptReply({ status, reason, fields, body }: KeptReply): string {
+  return `${JSON.stringify([status, reason, fields])}\n${body.toString('latin1')}`
 }
 
 /** The inverse of `encodeKeptReply`; undefined for no text. */
 export function decodeKeptReply(text: string | undefined): KeptReply | undefined {
   if (text === undefined) return undefined
   const end = text.indexOf('\n')
-  const [status, reason, fields, trailers] = headSchema.parse(JSON.parse(text.slice(0, end)))
-  return { status, reason, fields, trailers, body: Buffer.from(text.slice(end + 1), 'latin1') }
+  const [status, reason, fields] = headSchema.parse(JSON.parse(text.slice(0, end)))
+  return { status, reason, fields, body: Buffer.from(text.slice(end + 1), 'latin1') }
 }
 
 /** The value of a field; undefined: there is none. */

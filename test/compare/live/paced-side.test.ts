@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { createPacedSides, type PacedSide, SILENCE_MS } from '../../../src/compare/live/paced-side.ts'
-import { createRateLimit } from '../../../src/upstream/rate-limit/rate-limit.ts'
+import { createRateLimit } from '../../../src/upstream/index.ts'
 import { partner } from '../../partners/partner.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 

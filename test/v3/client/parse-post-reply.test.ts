@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { readRetryAfter } from '../../../src/upstream/retry-after.ts'
+import { readRetryAfter } from '../../../src/upstream/index.ts'
 import { parsePostReply } from '../../../src/v3/client/parse-post-reply.ts'
 import type { PostOutcome } from '../../../src/v3/index.ts'
 

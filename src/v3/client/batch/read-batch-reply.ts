@@ -2,7 +2,7 @@ import * as z from 'zod'
 
 import { parseJson } from '../../errors/upstream-error.ts'
 import type { PostOutcome } from '../../errors/post-outcome.ts'
-import type { UpstreamReply } from '../../../upstream/post-handler.ts'
+import type { UpstreamReply } from '../../../upstream/index.ts'
 import { parsePostReply } from '../parse-post-reply.ts'
 import { type AnswerPart, readMultipartAnswers } from './read-multipart.ts'
 

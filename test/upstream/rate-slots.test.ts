@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 
-import { createRateLimit } from '../../../src/upstream/rate-limit/rate-limit.ts'
-import type { RateSlots } from '../../../src/upstream/rate-limit/rate-slots.ts'
-import type { CallLimit } from '../../../src/upstream/rate-limit/token-bucket.ts'
-import { createManualClock } from '../../support/manual-clock.ts'
+import { createRateLimit } from '../../src/upstream/rate-limit.ts'
+import type { RateSlots } from '../../src/upstream/token-bucket.ts'
+import type { CallLimit } from '../../src/upstream/token-bucket.ts'
+import { createManualClock } from '../support/manual-clock.ts'
 
 /** A rate limit whose slots the test reserves, one answer for each question. */
 function start(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
-import { createTokenSource, type TokenSource } from '../../../src/upstream/tokens/token-source.ts'
-import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+import { createTokenSource, type TokenSource } from '../../src/upstream/client-token.ts'
+import { createManualClock, type ManualClock } from '../support/manual-clock.ts'
 
 interface Endpoint {
   readonly clock: ManualClock

@@ -1,7 +1,7 @@
-import { request } from 'undici'
 import * as z from 'zod'
 
-import { AdapterError } from '../../errors.ts'
+import { AdapterError } from '../errors.ts'
+import { type JsonReply, requestJson } from './request-json.ts'
 
 /** The client of one school and application at the token endpoint (service-facts 11). */
 export interface ClientCredentials {
@@ -20,7 +20,6 @@ export interface IssuedToken {
   readonly lifetimeMs: number
 }
 
-const MAX_REPLY_BYTES = 65_536
 const TIMEOUT_MS = 10_000
 /** One hour, where the endpoint does not say (service-facts 11). */
 const USUAL_LIFETIME_S = 3_600
@@ -72,35 +71,75 @@ export async function fetchToken(client: ClientCredentials): Promise<IssuedToken
   return { token: reply.data.access_token, lifetimeMs: reply.data.expires_in * 1_000 }
 }
 
-async function ask(url: URL, body: string): Promise<{ status: number; json: unknown }> {
+async function ask(url: URL, body: string): Promise<JsonReply> {
+  const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' }
   try {
-    const reply = await request(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
-      body,
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    })
-    const chunks: Buffer[] = []
-    let bytes = 0
-    for await (const chunk of reply.body as AsyncIterable<Buffer>) {
-      bytes += chunk.length
-      if (bytes > MAX_REPLY_BYTES) break
-      chunks.push(chunk)
-    }
-    return { status: reply.statusCode, json: parse(Buffer.concat(chunks).toString('utf8')) }
+    return await requestJson(url, { method: 'POST', headers, body }, TIMEOUT_MS)
   } catch (cause) {
     throw unavailable('The token endpoint cannot be reached.', cause)
   }
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return undefined // no JSON holds no token: the caller says so
-  }
-}
-
 function unavailable(message: string, cause?: unknown): AdapterError {
   return new AdapterError('ADP_UPSTREAM_UNAVAILABLE', message, { cause })
+}
+
+/** The tokens of one partner. */
+export interface TokenSource {
+  /** A token that is good now. Rejects with the error of the endpoint when there is none. */
+  token(): Promise<string>
+  /** A token other than `refused`, which the service did not take. */
+  renew(refused: string): Promise<string>
+}
+
+export interface TokenSourceOptions {
+  /** Asks for a new token. */
+  readonly fetch: () => Promise<IssuedToken>
+  /** Milliseconds that never go back. */
+  readonly nowMs: () => number
+}
+
+/** From this share of its lifetime on a token is replaced, while it is still used. */
+const REFRESH_AT = 0.8
+/** A token that is used must still be good when it arrives. */
+const LEAST_LEFT_MS = 5_000
+/** Pause after a failed early refresh. */
+const PAUSE_MS = 5_000
+
+/**
+ * Creates a cache of one token: fetched when first needed, replaced in the background at 80 % of its lifetime, one request at a
+ * time however many ask. While the endpoint fails, the old token serves to its end.
+ */
+export function createTokenSource({ fetch, nowMs }: TokenSourceOptions): TokenSource {
+  let cached: { readonly token: string; readonly refreshMs: number; readonly endMs: number } | undefined
+  let running: Promise<string> | undefined
+  let pausedUntilMs = -Infinity
+  const load = async (): Promise<string> => {
+    const askedMs = nowMs()
+    try {
+      const { token, lifetimeMs } = await fetch()
+      const endMs = askedMs + Math.max(lifetimeMs - LEAST_LEFT_MS, lifetimeMs / 2)
+      cached = { token, refreshMs: askedMs + lifetimeMs * REFRESH_AT, endMs }
+      return token
+    } catch (error) {
+      pausedUntilMs = nowMs() + PAUSE_MS
+      throw error
+    } finally {
+      running = undefined
+    }
+  }
+  const once = (): Promise<string> => (running ??= load())
+  return {
+    token: () => {
+      const now = nowMs()
+      if (cached === undefined || cached.endMs <= now) return once()
+      // The token in use is still valid; the next call sees the result of the early refresh.
+      if (cached.refreshMs <= now && pausedUntilMs <= now) once().catch(() => undefined)
+      return Promise.resolve(cached.token)
+    },
+    renew: (refused) =>
+      cached !== undefined && cached.token !== refused && cached.endMs > nowMs()
+        ? Promise.resolve(cached.token)
+        : once(),
+  }
 }

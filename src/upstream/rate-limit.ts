@@ -1,17 +1,14 @@
-import type { Clock } from '../../clock.ts'
-import { holderOf, type QueueKey, soleQueue } from '../fairness/queue-key.ts'
-import { createQuota } from '../fairness/quota.ts'
-import { createReservedSlots, type RateSlots } from './rate-slots.ts'
-import { createTokenBucket, toCallLimit } from './token-bucket.ts'
-import { type CallPriority, createWaitingLine, type Waiter } from './waiting-line.ts'
+import { hash } from 'node:crypto'
 
-/**
- * Whether a call may leave. `full`: too many of its owner, or of all, wait already. `deadline`: it would not have left in
- * time. `gone`: the caller has given up. In all three cases nothing must be sent.
- */
+import type { Clock } from '../clock.ts'
+import { type CallPriority, FairQueue, type Refusal } from './fair-queue.ts'
+import { type QueueKey, soleQueue } from './quota.ts'
+import { createReservedSlots, createTokenBucket, type RateSlots, toCallLimit } from './token-bucket.ts'
+
+/** Whether a call may leave; refused, nothing must be sent. */
 export type Admission =
   | { readonly admitted: true; readonly waitedMs: number }
-  | { readonly admitted: false; readonly waitedMs: number; readonly reason: 'full' | 'deadline' | 'gone' }
+  | { readonly admitted: false; readonly waitedMs: number; readonly reason: Refusal }
 
 /** Called with the decision on every call that asked to leave. */
 export type OnAdmission = (priority: CallPriority, admission: Admission) => void
@@ -23,9 +20,9 @@ export interface RateLimitOptions {
   /** Calls that may wait at the same time, divided between owners; more are turned away. Default 1000. */
   readonly maxWaiting?: number
   /** Called with the decision on every call. */
-  readonly onAdmission?: OnAdmission
+  readonly onAdmission?: OnAdmission | undefined
   /** Shared with other instances that call with the same key: the limit then holds for all of them together. */
-  readonly slots?: RateSlots
+  readonly slots?: RateSlots | undefined
 }
 
 /**
@@ -79,75 +76,42 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
   const tokens =
     slots === undefined
       ? createTokenBucket(limit, clock)
-      : createReservedSlots(limit, clock, slots, () => pump())
+      : createReservedSlots(limit, clock, slots, () => serve())
   let pausedUntilMs = -Infinity
   let lastPauseMs = -Infinity
   /** The same of all instances, and when the store was asked for it. */
   let shared = { pauseMs: -Infinity, askedMs: -Infinity }
   let cancelWake: (() => void) | undefined
-  const line = createWaitingLine()
-  const places = createQuota(maxWaiting)
-
-  /** Undefined: `pump` is called when it is known. */
+  /** Undefined: `serve` is called when it is known. */
   const waitMs = (): number | undefined => {
-    const tokenMs = tokens.waitMs(Math.max(1, line.size()))
+    const tokenMs = tokens.waitMs(Math.max(1, queue.size))
     return tokenMs === undefined ? undefined : Math.max(tokenMs, pausedUntilMs - clock.nowMs())
   }
-  const pump = (): void => {
+  const queue = new FairQueue(
+    { mayTake: () => (waitMs() ?? 1) <= 0, take: () => tokens.take() },
+    clock,
+    maxWaiting,
+  )
+  const serve = (): void => {
     cancelWake?.()
     cancelWake = undefined
-    while (line.size() > 0) {
-      const ms = waitMs()
-      if (ms === undefined) return
-      if (ms > 0) {
-        cancelWake = clock.after(Math.ceil(ms), pump)
-        return
-      }
-      tokens.take()
-      line.shift()?.admit()
-    }
+    queue.serve()
+    const ms = queue.size === 0 ? undefined : waitMs()
+    if (ms !== undefined) cancelWake = clock.after(Math.ceil(ms), serve)
   }
   return {
     acquire: (priority, deadlineMs, queueKey = soleQueue, signal) => {
       const sinceMs = clock.nowMs()
-      const end = (admission: Admission): Admission => {
-        onAdmission?.(priority, admission)
-        return admission
-      }
-      const refuse = (reason: 'full' | 'deadline' | 'gone'): Admission =>
-        end({ admitted: false, waitedMs: clock.nowMs() - sinceMs, reason })
-      if (signal?.aborted === true) return Promise.resolve(refuse('gone'))
-      if (line.size() === 0 && deadlineMs > sinceMs && (waitMs() ?? 1) <= 0) {
-        tokens.take()
-        return Promise.resolve(end({ admitted: true, waitedMs: 0 }))
-      }
-      const holder = holderOf(queueKey)
-      if (!places.mayTake(holder)) return Promise.resolve(refuse('full'))
       return new Promise((resolve) => {
-        const settle = (): void => {
-          places.release(holder)
-          cancelDeadline()
-          signal?.removeEventListener('abort', onGone)
+        const end = (reason?: Refusal): void => {
+          const waitedMs = clock.nowMs() - sinceMs
+          const admission: Admission =
+            reason === undefined ? { admitted: true, waitedMs } : { admitted: false, waitedMs, reason }
+          onAdmission?.(priority, admission)
+          resolve(admission)
         }
-        const waiter: Waiter = {
-          priority,
-          queueKey,
-          admit: () => {
-            settle()
-            resolve(end({ admitted: true, waitedMs: clock.nowMs() - sinceMs }))
-          },
-        }
-        const leave = (reason: 'deadline' | 'gone'): void => {
-          line.remove(waiter)
-          settle()
-          resolve(refuse(reason))
-        }
-        const onGone = (): void => leave('gone')
-        const cancelDeadline = clock.after(Math.max(0, deadlineMs - sinceMs), () => leave('deadline'))
-        signal?.addEventListener('abort', onGone)
-        places.take(holder)
-        line.push(waiter)
-        pump()
+        queue.enter({ queueKey, priority, waitMs: deadlineMs - sinceMs, signal }, () => end(), end)
+        if (queue.size > 0) serve()
       })
     },
     sincePauseMs: async () => {
@@ -163,14 +127,67 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
       lastPauseMs = clock.nowMs()
       pausedUntilMs = Math.max(pausedUntilMs, clock.nowMs() + ms)
       slots?.pauseFor(ms)
-      pump()
+      serve()
     },
     setRate: (rate) => {
       tokens.setLimit(toCallLimit(rate))
-      pump()
+      serve()
     },
-    waiting: (priority) => line.sizeOf(priority),
+    waiting: (priority) => queue.sizeOf(priority),
     nowMs: () => clock.nowMs(),
-    isIdle: () => line.size() === 0 && tokens.isIdle() && pausedUntilMs <= clock.nowMs(),
+    isIdle: () => queue.size === 0 && tokens.isIdle() && pausedUntilMs <= clock.nowMs(),
+  }
+}
+
+/** The rate limits of all subscription keys; partners with one key share its calls (service-facts 9). */
+export interface RateLimits {
+  /** The limit of a key. Of several rates that are asked for, the lowest applies from then on. */
+  of(subscriptionKey: string, callsPerSecond: number): RateLimit
+  /** Lets the next requested rate of each key apply, whether it is lower or higher; sent and waiting calls still count. */
+  forgetRates(): void
+  /** How many calls of this kind wait, over all keys. */
+  waiting(priority: CallPriority): number
+}
+
+/** Keys may come from clients: beyond this number idle ones are dropped. */
+const MAX_KEPT = 1_000
+
+/**
+ * Creates the register; keys are kept as hashes. `onAdmission` is called for the calls of all keys; `slotsOf` gives the slots
+ * that instances share, by the hash of the key.
+ */
+export function createRateLimits(
+  clock: Clock,
+  onAdmission?: OnAdmission,
+  slotsOf?: (keyHash: string) => RateSlots,
+): RateLimits {
+  const known = new Map<string, { readonly limit: RateLimit; callsPerSecond: number }>()
+  const dropIdle = (): void => {
+    for (const [key, { limit }] of known) if (limit.isIdle()) known.delete(key)
+  }
+  return {
+    of: (subscriptionKey, callsPerSecond) => {
+      const key = hash('sha256', subscriptionKey)
+      const before = known.get(key)
+      if (before !== undefined) {
+        if (callsPerSecond < before.callsPerSecond) {
+          before.callsPerSecond = callsPerSecond
+          before.limit.setRate(callsPerSecond)
+        }
+        return before.limit
+      }
+      if (known.size >= MAX_KEPT) dropIdle()
+      const limit = createRateLimit({ callsPerSecond, clock, onAdmission, slots: slotsOf?.(key) })
+      known.set(key, { limit, callsPerSecond })
+      return limit
+    },
+    forgetRates: () => {
+      for (const entry of known.values()) entry.callsPerSecond = Infinity
+    },
+    waiting: (priority) => {
+      let count = 0
+      for (const { limit } of known.values()) count += limit.waiting(priority)
+      return count
+    },
   }
 }

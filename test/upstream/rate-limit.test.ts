@@ -1,11 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import type { QueueKey } from '../../../src/upstream/fairness/queue-key.ts'
-import { type CallPriority } from '../../../src/upstream/rate-limit/waiting-line.ts'
-import { createRateLimit, type RateLimit } from '../../../src/upstream/rate-limit/rate-limit.ts'
-import { createRateLimits } from '../../../src/upstream/rate-limit/rate-limits.ts'
-import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+import {
+  type CallPriority,
+  createRateLimit,
+  createRateLimits,
+  type QueueKey,
+  type RateLimit,
+} from '../../src/upstream/index.ts'
+import { createManualClock, type ManualClock } from '../support/manual-clock.ts'
 
 /** The share of an owner `partner` or `partner/owner`; with `?` at the end it is a newcomer. */
 function shareOf(owner = 'a'): QueueKey {

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 
-import { toUpstreamFields } from '../../src/proxy/upstream-request.ts'
+import { toUpstreamFields } from '../../src/proxy/forwarded-fields.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
 
 const credentials = { authorization: 'bearer t', subscriptionKey: 'v3-key' }
 
 function forwarded(headers: Record<string, string>): unknown {
-  const fields = toUpstreamFields(incomingMessage({ headers }), credentials, false)
+  const fields = toUpstreamFields(incomingMessage({ headers }), { credentials, identity: false })
   return Object.fromEntries(fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1]]] : [])))
 }
 

@@ -1,0 +1,313 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { PassThrough } from 'node:stream'
+
+import type { Clock } from '../clock.ts'
+import { AdapterError } from '../errors.ts'
+import { bodyArrival, hasBody, isFramed } from '../http/body-arrival.ts'
+import { Pieces } from '../http/pieces.ts'
+import type { Events } from '../observability/events.ts'
+import {
+  type CallBudget,
+  createConnections,
+  type QueueKey,
+  type Refusal,
+  type ReplyHead,
+  type ReplySink,
+  StreamCall,
+  type UpstreamTimeouts,
+} from '../upstream/index.ts'
+import type { V3Credentials } from '../v3/index.ts'
+import type { ByteBudget, HeldBytes } from './byte-budget.ts'
+import { sendError } from './error-reply.ts'
+import { toUpstreamFields } from './forwarded-fields.ts'
+import type { LinkRewriting } from './link-rewriter.ts'
+import { isSafeMethod, lossOf, slowUploadOf, type UnknownOutcome } from './lost-request.ts'
+import { type CapturedReply, type ReplyOptions, ReplyWriter } from './reply-writer.ts'
+import { GONE, untilGone } from './until-gone.ts'
+
+/** How one request is forwarded. */
+export interface ForwardCall {
+  /** Whose share of connections and bytes it uses. */
+  readonly queueKey: QueueKey
+  /** In place of those of the client; default: the client's own. */
+  readonly credentials?: V3Credentials
+  /** Limits the rate and the time; undefined: it waits for nothing but a connection. */
+  readonly budget?: CallBudget
+  /** Paths below the upstream's address, and where absolute links to them lead in JSON replies; the last one has the empty path. */
+  readonly links?: readonly LinkRewriting[] | undefined
+  /** Credentials that the client must not learn from the reply. */
+  readonly withheld?: readonly string[]
+  /** The body where it was read already: the bytes as they came, without decoding. */
+  readonly body?: Buffer | undefined
+  /** Once the whole request has arrived, the reply is read to its end also when the client has gone. */
+  readonly keepGoing?: boolean
+  /** Bytes of a body that the copy of the reply may have; default 0: no copy is made. */
+  readonly captureBytes?: number
+  /** Called once the request has a connection, right before its first byte is sent; nothing is sent where it throws. */
+  readonly beforeSend?: () => void
+  /** True: a reply of 401 is returned in place of being sent on, unless it is long. */
+  readonly intercepts401?: boolean
+  readonly onReplyHead?: (head: ReplyHead) => void
+  /** See `ReplyOptions.onWhole`. */
+  readonly onReplyEnd?: ReplyOptions['onWhole']
+}
+
+/** What became of a request. The client has been answered, except where its reply was intercepted. */
+export type ForwardOutcome =
+  /** The upstream answered, and its whole reply was handed to the client, where it had not gone. */
+  | { readonly kind: 'answered'; readonly status: number; readonly reply: CapturedReply | undefined }
+  /** Nothing left for the upstream. */
+  | { readonly kind: 'notSent'; readonly error: AdapterError }
+  /** It left, or a part of it, and no reply came. */
+  | { readonly kind: 'lost'; readonly error: AdapterError }
+  /** The reply broke off; the connection of the client was broken off too. */
+  | { readonly kind: 'brokenReply'; readonly status: number; readonly error: AdapterError }
+  /** `pass` sends the reply on after all. */
+  | {
+      readonly kind: 'intercepted'
+      readonly status: number
+      readonly body: Buffer
+      readonly pass: () => void
+    }
+
+/** Sends requests on to one upstream, and its replies back, both as they are. */
+export interface Forwarder {
+  /** Forwards one request and answers it; rejects where the budget, or the share of its client in memory, lets nothing be sent. */
+  forward(request: IncomingMessage, response: ServerResponse, call: ForwardCall): Promise<ForwardOutcome>
+  /** Connections in use. */
+  held(): number
+  close(): Promise<void>
+}
+
+/** The requests with a body that are forwarded. */
+export type Uploads = WeakMap<IncomingMessage, Upload>
+
+interface Upload {
+  readonly outcomeUnknown: UnknownOutcome
+  call: StreamCall | undefined
+}
+
+export interface ForwarderOptions {
+  /** The path of a request is added to its own. */
+  readonly baseUrl: URL
+  readonly connections: number
+  readonly timeouts: UpstreamTimeouts
+  readonly acquireMs?: number
+  /** The code of a write that may have been applied. */
+  readonly outcomeUnknown: UnknownOutcome
+  /**
+   * How long a body is waited for before the request is sent, unless 64 KiB of it are there, ms; undefined: without end. A client
+   * that takes its time holds no connection meanwhile.
+   */
+  readonly arrivalMs: number | undefined
+  readonly uploads: Uploads
+  readonly byteBudget: ByteBudget
+  readonly clock: Clock
+  readonly events: Events
+  /** Called once for every call that left; `status` is undefined where no reply arrived. */
+  readonly onCall: (call: {
+    readonly isRead: boolean
+    readonly status: number | undefined
+    readonly durationMs: number
+  }) => void
+  /** Called where a request has no whole reply. */
+  readonly onFailure: (reason: 'unreachable' | 'lost' | 'brokenReply') => void
+  /** Called where a request gets no connection. */
+  readonly onRefusal: (reason: Refusal) => void
+}
+
+/** A longer reply of 401 is no error of the gateway. */
+const MAX_INTERCEPTED_BYTES = 65_536
+
+/**
+ * Creates a forwarder over connections of its own: requests and replies are streamed, without hop-by-hop fields. Method, status,
+ * end-to-end fields and bytes stay as they are. Where the upstream cannot be reached, the client gets 503
+ * `ADP_UPSTREAM_UNAVAILABLE`, for a write that may have left 504 with `outcomeUnknown`; when the upstream dies in the middle of a
+ * reply, the client's connection breaks too.
+ */
+export function createForwarder(options: ForwarderOptions): Forwarder {
+  const { baseUrl, byteBudget, clock, uploads, arrivalMs } = options
+  const basePath = baseUrl.pathname.replace(/\/$/, '')
+  const target = `${baseUrl.origin}${basePath}`
+  const connections = createConnections(baseUrl.origin, options)
+  return {
+    forward: async (request, response, call) => {
+      const held = byteBudget.open(call.queueKey)
+      const upload: Upload = { outcomeUnknown: options.outcomeUnknown, call: undefined }
+      try {
+        if (call.body === undefined && hasBody(request)) {
+          uploads.set(request, upload)
+          await bodyArrival(request, (count) => held.take(count), { clock, waitMs: arrivalMs })
+        }
+        await call.budget?.take()
+        const links = call.links?.map((link) => ({ ...link, from: target + link.from }))
+        const forwarded = new ForwardedRequest(request, response, { ...call, links }, held, options)
+        upload.call = forwarded.call
+        if (response.destroyed || response.writableEnded) forwarded.call.abort(GONE)
+        connections.dispatch(
+          {
+            method: request.method ?? 'GET',
+            path: basePath + (request.url ?? '/'),
+            headers: toUpstreamFields(request, {
+              credentials: call.credentials,
+              identity: links !== undefined,
+            }),
+            body: call.body ?? toUpstreamBody(request),
+          },
+          forwarded.call,
+          {
+            queueKey: call.queueKey,
+            waitMs: call.budget?.leftMs() ?? Infinity,
+            signal: untilGone(response),
+          },
+        )
+        return await forwarded.outcome
+      } finally {
+        held.release()
+      }
+    },
+    held: () => connections.held(),
+    close: () => connections.close(),
+  }
+}
+
+/**
+ * What to answer when the upload of a request is given up, which ends its call: it may have been applied where a part of it was
+ * sent on.
+ */
+export function giveUpUpload(uploads: Uploads, request: IncomingMessage): AdapterError {
+  const { call, outcomeUnknown } = uploads.get(request) ?? {}
+  const error = slowUploadOf(request.method, call?.isSent() === true, outcomeUnknown)
+  // Later: its failure must find the answer that the caller gives now.
+  if (call !== undefined) queueMicrotask(() => call.abort(error))
+  return error
+}
+
+/** One request on its way to the upstream, once it may leave. */
+class ForwardedRequest implements ReplySink {
+  readonly call: StreamCall
+  readonly outcome: Promise<ForwardOutcome>
+  private readonly request: IncomingMessage
+  private readonly response: ServerResponse
+  private readonly options: ForwarderOptions
+  private readonly forwardCall: ForwardCall
+  private readonly writer: ReplyWriter
+  private readonly settle: (outcome: ForwardOutcome) => void
+  private head: ReplyHead | undefined
+  private intercepted: Pieces | undefined
+
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    call: ForwardCall,
+    held: HeldBytes,
+    options: ForwarderOptions,
+  ) {
+    this.request = request
+    this.response = response
+    this.forwardCall = call
+    this.options = options
+    const { promise, resolve } = Promise.withResolvers<ForwardOutcome>()
+    this.outcome = promise
+    this.settle = resolve
+    const { links, withheld = [], captureBytes = 0, onReplyEnd: onWhole } = call
+    const onDrain = (): void => this.call.resume()
+    this.writer = new ReplyWriter(response, { links, withheld, captureBytes, held, onWhole, onDrain })
+    const isRead = isSafeMethod(request.method)
+    this.call = new StreamCall(this, {
+      headersMs: options.timeouts.headersMs,
+      clock: options.clock,
+      onAnswered: (status, durationMs) => options.onCall({ isRead, status, durationMs }),
+    })
+    response.once('close', () => this.onClientGone())
+  }
+
+  beforeSend(): void {
+    this.forwardCall.beforeSend?.()
+  }
+
+  onHead(head: ReplyHead): void {
+    this.forwardCall.onReplyHead?.(head)
+    if (head.status === 401 && this.forwardCall.intercepts401 === true) this.intercepted = new Pieces()
+    else this.writer.start(head)
+    this.head = head
+  }
+
+  onData(chunk: Buffer): boolean {
+    const { intercepted } = this
+    if (intercepted === undefined) return this.writer.data(chunk)
+    intercepted.add(chunk)
+    if (intercepted.size <= MAX_INTERCEPTED_BYTES) return true
+    return this.passIntercepted(intercepted.join())
+  }
+
+  onEnd(): void {
+    const { intercepted, head } = this
+    if (intercepted === undefined) {
+      this.end()
+      return
+    }
+    const body = intercepted.join()
+    const pass = (): void => {
+      this.passIntercepted(body)
+      this.end()
+    }
+    this.settle({ kind: 'intercepted', status: head?.status ?? 0, body, pass })
+  }
+
+  onFailure(cause: Error, sent: boolean): void {
+    const { request, response, options, head } = this
+    const { method } = request
+    const error = cause instanceof AdapterError ? cause : lossOf(method, sent, options.outcomeUnknown, cause)
+    // Else the client has gone, or has its answer.
+    const isOpen = !response.destroyed && !response.writableEnded
+    if (head !== undefined && (this.intercepted === undefined || response.headersSent)) {
+      if (isOpen) options.onFailure('brokenReply')
+      response.destroy()
+      this.settle({ kind: 'brokenReply', status: head.status, error })
+      return
+    }
+    if (isOpen && error !== cause) options.onFailure(sent ? 'lost' : 'unreachable')
+    if (isOpen) sendError(response, error, options.events)
+    this.settle({ kind: sent ? 'lost' : 'notSent', error })
+  }
+
+  private end(): void {
+    const status = this.head?.status ?? 0
+    try {
+      this.writer.end((reply) => this.settle({ kind: 'answered', status, reply }))
+    } catch (cause) {
+      // Its head cannot be sent.
+      this.head = undefined
+      this.onFailure(cause instanceof Error ? cause : GONE, true)
+    }
+  }
+
+  private passIntercepted(body: Buffer): boolean {
+    this.intercepted = undefined
+    if (this.head !== undefined) this.writer.start(this.head)
+    return this.writer.data(body)
+  }
+
+  private onClientGone(): void {
+    const { request, forwardCall } = this
+    const isWhole = forwardCall.body !== undefined || !isFramed(request) || request.complete
+    if (forwardCall.keepGoing === true && isWhole) this.writer.drop()
+    else this.call.abort(GONE)
+  }
+}
+
+/**
+ * The body of a request for the next hop: whole where it has arrived, else a stream of its own, since undici destroys a stream
+ * whose call fails, and the client is still to be answered then.
+ */
+function toUpstreamBody(request: IncomingMessage): Buffer | PassThrough | null {
+  if (!isFramed(request)) return null
+  if (request.complete) return (request.read() as Buffer | null) ?? null
+  const body = new PassThrough()
+  request.pipe(body)
+  body.on('error', () => undefined) // the call reports it
+  // After `pipe`, which pauses the request then: the rest of the upload is read and dropped, so that the client gets its answer.
+  body.on('close', () => request.resume())
+  return body
+}

@@ -1,0 +1,204 @@
+import type { Clock } from '../clock.ts'
+import { createQuota, holderOf, NEWCOMERS, type QueueKey } from './quota.ts'
+
+/** The purpose of a call: writes go before reads, reads before comparison. */
+export type CallPriority = 'write' | 'read' | 'comparison'
+
+const priorities: readonly CallPriority[] = ['write', 'read', 'comparison']
+
+/** Why a call may not leave: too many of its owner wait already, it waited too long, or its caller has gone. */
+export type Refusal = 'full' | 'deadline' | 'gone'
+
+/** What admitted calls use: tokens of a rate, or connections. */
+export interface Supply {
+  /** Whether a call of this holder may leave now. */
+  mayTake(holder: string): boolean
+  take(holder: string): void
+}
+
+/** How a call waits. */
+export interface Wait {
+  readonly queueKey: QueueKey
+  readonly priority: CallPriority
+  /** Longest wait, ms; undefined: without end, and without a place in the bounded queue: its caller bounds how many wait. */
+  readonly waitMs?: number | undefined
+  /** Gives the place in the queue back when it aborts. */
+  readonly signal?: AbortSignal | undefined
+}
+
+interface Waiter extends Pick<Wait, 'queueKey' | 'priority'> {
+  admit(holder: string): void
+}
+
+/**
+ * Admits calls as the supply allows, the others wait: by priority, within a priority partners take turns, within a partner its
+ * owners, and an owner keeps its order. Owners that V3 has not accepted have one turn together, as if they were one more partner.
+ */
+export class FairQueue {
+  private readonly supply: Supply
+  private readonly clock: Clock
+  private readonly places
+  private readonly lines: Readonly<Record<CallPriority, FairLine>> = {
+    write: new FairLine(),
+    read: new FairLine(),
+    comparison: new FairLine(),
+  }
+  private isServing = false
+
+  /** `maxWaiting`: calls that may wait at the same time, divided between owners. */
+  constructor(supply: Supply, clock: Clock, maxWaiting: number) {
+    this.supply = supply
+    this.clock = clock
+    this.places = createQuota(maxWaiting)
+  }
+
+  get size(): number {
+    return this.lines.write.size + this.lines.read.size + this.lines.comparison.size
+  }
+
+  sizeOf(priority: CallPriority): number {
+    return this.lines[priority].size
+  }
+
+  /** Calls one of the two, once: `admit` at once or later, with the holder that is charged, or `refuse`. */
+  enter(wait: Wait, admit: (holder: string) => void, refuse: (reason: Refusal) => void): void {
+    const { queueKey, priority, waitMs, signal } = wait
+    const { places, lines, supply } = this
+    if (signal?.aborted === true) {
+      refuse('gone')
+      return
+    }
+    const holder = holderOf(queueKey)
+    const isBounded = waitMs !== undefined
+    const isOver = isBounded && waitMs <= 0
+    if (!isOver && this.size === 0 && supply.mayTake(holder)) {
+      supply.take(holder)
+      admit(holder)
+      return
+    }
+    if (isOver || (isBounded && !places.mayTake(holder))) {
+      refuse(isOver ? 'deadline' : 'full')
+      return
+    }
+    const settle = (): void => {
+      if (isBounded) places.release(holder)
+      cancel?.()
+      signal?.removeEventListener('abort', onGone)
+    }
+    const waiter: Waiter = {
+      queueKey,
+      priority,
+      admit: (charged) => {
+        settle()
+        admit(charged)
+      },
+    }
+    const leave = (reason: Refusal): void => {
+      lines[priority].remove(waiter)
+      settle()
+      refuse(reason)
+    }
+    const onGone = (): void => leave('gone')
+    const cancel = isBounded ? this.clock.after(waitMs, () => leave('deadline')) : undefined
+    signal?.addEventListener('abort', onGone)
+    if (isBounded) places.take(holder)
+    lines[priority].push(waiter)
+    this.serve()
+  }
+
+  /** Admits as many calls as may leave now; to be called when the supply has grown. */
+  serve(): void {
+    // A call that ends at once must not admit the next one from within: thousands would nest.
+    if (this.isServing) return
+    this.isServing = true
+    for (let next = this.shift(); next !== undefined; next = this.shift()) {
+      const holder = holderOf(next.queueKey)
+      this.supply.take(holder)
+      next.admit(holder)
+    }
+    this.isServing = false
+  }
+
+  private shift(): Waiter | undefined {
+    const mayTake = (holder: string): boolean => this.supply.mayTake(holder)
+    for (const priority of priorities) {
+      const next = this.lines[priority].shift(mayTake)
+      if (next !== undefined) return next
+    }
+    return undefined
+  }
+}
+
+/** The waiting calls of one priority. The maps are in the order of turns: who was served goes to the end. */
+class FairLine {
+  /** By partner, or all newcomers; the calls of each owner in the order of arrival. */
+  private readonly groups = new Map<string, Map<string, Waiter[]>>()
+  private count = 0
+
+  get size(): number {
+    return this.count
+  }
+
+  push(waiter: Waiter): void {
+    // Calls that the owner waits for since before it was accepted stay ahead.
+    this.promote()
+    this.add(waiter)
+    this.count += 1
+  }
+
+  remove(waiter: Waiter): void {
+    const { partner, owner } = waiter.queueKey
+    for (const name of [NEWCOMERS, partner]) {
+      const owners = this.groups.get(name)
+      const waiters = owners?.get(owner)
+      const index = waiters?.indexOf(waiter) ?? -1
+      if (owners === undefined || waiters === undefined || index < 0) continue
+      waiters.splice(index, 1)
+      if (waiters.length === 0) owners.delete(owner)
+      if (owners.size === 0) this.groups.delete(name)
+      this.count -= 1
+      return
+    }
+  }
+
+  /** Takes out the next call whose holder may be served. */
+  shift(mayServe: (holder: string) => boolean): Waiter | undefined {
+    if (this.count === 0) return undefined
+    this.promote()
+    for (const [name, owners] of this.groups) {
+      for (const [owner, waiters] of owners) {
+        if (!mayServe(name === NEWCOMERS ? NEWCOMERS : owner)) continue
+        const next = waiters.shift()
+        owners.delete(owner)
+        if (waiters.length > 0) owners.set(owner, waiters)
+        this.groups.delete(name)
+        if (owners.size > 0) this.groups.set(name, owners)
+        this.count -= 1
+        return next
+      }
+    }
+    return undefined
+  }
+
+  private add(waiter: Waiter): void {
+    const { queueKey } = waiter
+    const name = queueKey.isAccepted() ? queueKey.partner : NEWCOMERS
+    const owners = this.groups.get(name) ?? new Map<string, Waiter[]>()
+    this.groups.set(name, owners)
+    const waiters = owners.get(queueKey.owner)
+    if (waiters === undefined) owners.set(queueKey.owner, [waiter])
+    else waiters.push(waiter)
+  }
+
+  /** Moves the owners that V3 has accepted since to their partner. */
+  private promote(): void {
+    const newcomers = this.groups.get(NEWCOMERS)
+    if (newcomers === undefined) return
+    for (const [owner, waiters] of newcomers) {
+      if (waiters[0]?.queueKey.isAccepted() !== true) continue
+      newcomers.delete(owner)
+      for (const waiter of waiters) this.add(waiter)
+    }
+    if (newcomers.size === 0) this.groups.delete(NEWCOMERS)
+  }
+}

@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest'
+
+import { FairQueue, type Refusal } from '../../src/upstream/fair-queue.ts'
+import { NEWCOMERS, type QueueKey } from '../../src/upstream/quota.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+
+/** `p1/x`: owner x of partner p1; with `?` at the end it is a newcomer, unless it was accepted. */
+function keyOf(owner: string, accepted: ReadonlySet<string>): QueueKey {
+  const isAccepted = (): boolean => !owner.endsWith('?') || accepted.has(owner)
+  return { partner: owner.split('/')[0] ?? '', owner, isAccepted }
+}
+
+/** A queue before a supply that is empty; calls are named `owner number`. */
+function start({ maxWaiting = 10_000 } = {}) {
+  const accepted = new Set<string>()
+  const supply = { left: 0, mayServe: (_holder: string): boolean => true }
+  const clock = createManualClock()
+  const queue = new FairQueue(
+    { mayTake: (holder) => supply.left > 0 && supply.mayServe(holder), take: () => (supply.left -= 1) },
+    clock,
+    maxWaiting,
+  )
+  const served: string[] = []
+  const enter = (name: string, waitMs?: number, signal?: AbortSignal): void => {
+    const refuse = (reason: Refusal): void => void served.push(`${name} ${reason}`)
+    const queueKey = keyOf(name.split(' ')[0] ?? '', accepted)
+    queue.enter({ queueKey, priority: 'write', waitMs, signal }, () => served.push(name), refuse)
+  }
+  /** Those that are served with so much more supply. */
+  const serve = (count = Infinity, mayServe: (holder: string) => boolean = () => true): string[] => {
+    Object.assign(supply, { left: count, mayServe })
+    served.length = 0
+    queue.serve()
+    supply.left = 0
+    return [...served]
+  }
+  return { queue, enter, serve, accepted, clock, served }
+}
+
+describe('a fair queue', () => {
+  it('gives partners turns, within a partner its owners, within an owner the order', () => {
+    const { queue, enter, serve } = start()
+    for (const name of ['a/x 1', 'a/x 2', 'a/x 3', 'a/y 1', 'b/z 1', 'b/z 2']) enter(name)
+    expect(serve()).toEqual(['a/x 1', 'b/z 1', 'a/y 1', 'b/z 2', 'a/x 2', 'a/x 3'])
+    expect(queue.size).toBe(0)
+  })
+
+  it('gives all newcomers one turn together', () => {
+    const { enter, serve } = start()
+    for (let index = 0; index < 5; index += 1) enter(`a/${index}? 1`)
+    for (const name of ['a/x 1', 'a/x 2']) enter(name)
+    expect(serve()).toEqual([
+      'a/0? 1', 'a/x 1', 'a/1? 1', 'a/x 2', 'a/2? 1', 'a/3? 1', 'a/4? 1',
+    ]) // prettier-ignore
+  })
+
+  it('passes over those that may not be served, and keeps their place', () => {
+    const { enter, serve } = start()
+    for (const name of ['a/x 1', 'a/y 1', 'a/0? 1']) enter(name)
+    expect(serve(9, (holder) => holder === 'a/y')).toEqual(['a/y 1'])
+    expect(serve(9, (holder) => holder === NEWCOMERS)).toEqual(['a/0? 1'])
+    expect(serve()).toEqual(['a/x 1'])
+  })
+
+  it('moves an owner to its partner once V3 has accepted it, with its calls in order', () => {
+    const { queue, enter, serve, accepted } = start()
+    for (const name of ['a/0? 1', 'a/1? 1', 'a/1? 2']) enter(name)
+    accepted.add('a/1?')
+    enter('a/1? 3')
+    expect(serve(9, (holder) => holder !== NEWCOMERS)).toEqual(['a/1? 1', 'a/1? 2', 'a/1? 3'])
+    expect(queue.size).toBe(1)
+  })
+
+  it('keeps the order of many calls while others come and go', () => {
+    const { enter, serve } = start()
+    const [entered, served]: [string[], string[]] = [[], []]
+    for (let index = 0; index < 1_000; index += 1) {
+      entered.push(`a/x ${index}`)
+      enter(`a/x ${index}`)
+      if (index % 3 > 0) served.push(...serve(1))
+    }
+    expect([...served, ...serve()]).toEqual(entered)
+  })
+
+  it('lets go of calls whose time is over or whose caller has gone, also where their owner was accepted meanwhile', async () => {
+    const { queue, enter, serve, accepted, clock, served } = start()
+    const gone = new AbortController()
+    enter('a/x 1', 100)
+    enter('a/2? 1', 1_000, gone.signal)
+    enter('a/x 2')
+    accepted.add('a/2?')
+    await clock.pass(100)
+    gone.abort()
+    await clock.pass(10_000)
+    expect(served).toEqual(['a/x 1 deadline', 'a/2? 1 gone'])
+    expect([queue.size, serve()]).toEqual([1, ['a/x 2']])
+  })
+
+  it('bounds the calls that wait with a time limit, and refuses those whose time is over already', () => {
+    const { enter, served } = start({ maxWaiting: 2 })
+    for (const name of ['a/x 1', 'a/x 2', 'a/x 3']) enter(name, 100)
+    enter('a/y 1', 0)
+    enter('a/y 2')
+    expect(served).toEqual(['a/x 3 full', 'a/y 1 deadline'])
+  })
+})
