@@ -229,7 +229,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     relay: relays,
   })
   const start = async (): Promise<Running> => {
-    await expectOwnStageFile(config)
+    await expectOwnStageFile(config.journal)
     const open = overrides.openJournal ?? (() => openConfiguredJournal(config, events, rateLimit, rollout))
     // What V2 serves needs no journal.
     const journal = partners.some(({ v2: own }) => own !== undefined)
@@ -247,7 +247,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
         ? noGuards
         : toGuards({
             store: rollout.store,
-            settings: { ...config.rollout.guards, coolDownMs: config.tuning.coolDownMs },
+            action: config.rollout.guards.action,
+            coolDownMs: config.tuning.coolDownMs,
             fileStageOf: (id) => registry.of(id)?.fileStage,
             events,
             metrics,

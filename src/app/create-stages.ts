@@ -1,6 +1,7 @@
+import { backgroundClock } from '../clock.ts'
 import type { Config } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
-import type { DurableJournal, Journal } from '../journal/index.ts'
+import type { DurableJournal, Journal, JournalDatabase } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { PartnerRegistry } from '../partners/index.ts'
@@ -12,70 +13,45 @@ import {
   type RolloutStore,
   type StoredStages,
 } from '../rollout/index.ts'
-import { backgroundClock } from '../clock.ts'
-import { createStageFile, stageFileOf, stageJournalOf } from './stage-file.ts'
+import { createStageFile } from './stage-file.ts'
 
 /** The store of stages in a journal that is opened later. */
 export interface LateRolloutStore {
   /** Sets the journal; before that the store cannot be reached. */
   use(journal: DurableJournal): void
-  readonly store: Pick<
-    RolloutStore,
-    | 'snapshot'
-    | 'begin'
-    | 'acknowledge'
-    | 'leave'
-    | 'apply'
-    | 'note'
-    | 'noteUnrecorded'
-    | 'readEvidence'
-    | 'updateEvidence'
-  >
+  readonly store: RolloutStore
   /** What comparison has seen, in the same journal. */
-  readonly evidence: Pick<EvidenceStore, 'key' | 'add' | 'destroyExpired'>
+  readonly evidence: EvidenceStore
   /** Gives units their places; undefined before the journal is open. */
   secret(): Uint8Array | undefined
 }
 
 export function createLateRolloutStore(): LateRolloutStore {
-  interface Opened {
-    readonly store: RolloutStore
-    readonly evidence: EvidenceStore
-    readonly secret: Uint8Array
-  }
-  let opened: Opened | undefined
-  const ask = <Result>(question: (store: RolloutStore) => Promise<Result>): Promise<Result> =>
-    askOpened(({ store }) => question(store))
-  const askOpened = async <Result>(question: (parts: Opened) => Promise<Result>): Promise<Result> => {
-    if (opened !== undefined) return question(opened)
+  let journal: DurableJournal | undefined
+  const opened = (): JournalDatabase => {
+    if (journal !== undefined) return journal.database
     throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal has not been reached since the start.')
   }
+  const database: JournalDatabase = {
+    get db() {
+      return opened().db
+    },
+    get dialect() {
+      return opened().dialect
+    },
+    get macKey() {
+      return opened().macKey
+    },
+    nowMs: () => opened().nowMs(),
+    ask: async (question) => opened().ask(question),
+  }
   return {
-    use: (journal) => {
-      const { database, linkSecret } = journal
-      opened = {
-        store: createRolloutStore(database),
-        evidence: createEvidenceStore(database),
-        secret: linkSecret,
-      }
+    use: (next) => {
+      journal = next
     },
-    store: {
-      snapshot: (known) => ask((store) => store.snapshot(known)),
-      begin: (partner, setting) => ask((store) => store.begin(partner, setting)),
-      acknowledge: (instance, rows) => ask((store) => store.acknowledge(instance, rows)),
-      noteUnrecorded: (partner, agoMs) => ask((store) => store.noteUnrecorded(partner, agoMs)),
-      leave: (instance) => ask((store) => store.leave(instance)),
-      apply: (change, action) => ask((store) => store.apply(change, action)),
-      note: (partner, action, by, reason) => ask((store) => store.note(partner, action, by, reason)),
-      readEvidence: (name) => ask((store) => store.readEvidence(name)),
-      updateEvidence: (name, update) => ask((store) => store.updateEvidence(name, update)),
-    },
-    evidence: {
-      key: (scope) => askOpened(({ evidence }) => evidence.key(scope)),
-      add: (key, entries) => askOpened(({ evidence }) => evidence.add(key, entries)),
-      destroyExpired: () => askOpened(({ evidence }) => evidence.destroyExpired()),
-    },
-    secret: () => opened?.secret,
+    store: createRolloutStore(database),
+    evidence: createEvidenceStore(database),
+    secret: () => journal?.linkSecret,
   }
 }
 
@@ -97,19 +73,14 @@ export interface StageParts {
  */
 const COUNTED_LEASES = 0.38
 
-/** A held write waits for longer than a change may take, with what is read and committed around that. */
-const BEYOND_DRAIN_MS = 5_000
-
 /** Creates the stages of one instance, over the store in its journal. */
 export function createStages({ config, late, journal, registry, events, metrics }: StageParts): StoredStages {
-  const { rollout, tuning } = config
-  const staleAfterMs = tuning.leaseMs * COUNTED_LEASES
   return createStoredStages({
     store: late.store,
     instance: () => journal.lease(),
     renewLease: () => journal.renewLease(),
     clock: backgroundClock,
-    kept: createStageFile(stageFileOf(config.journal), stageJournalOf(config.journal)),
+    kept: createStageFile(config.journal),
     secret: () => late.secret(),
     partners: () => registry.partners(),
     events: {
@@ -121,12 +92,8 @@ export function createStages({ config, late, journal, registry, events, metrics 
       trailDamaged: () => events.trailDamaged(),
       keepFailed: () => events.stagesNotKept(),
     },
-    // The stage of the file says so already (to-file-stage).
-    unknownBeginAt: undefined,
-    staleAfterMs,
-    pollMs: Math.min(500, staleAfterMs / 4),
-    patienceMs: Math.min(1_000, staleAfterMs / 2),
-    resendWindowMs: rollout.resendWindowMs,
-    holdMs: tuning.stageDrainMs + BEYOND_DRAIN_MS,
+    staleAfterMs: config.tuning.leaseMs * COUNTED_LEASES,
+    drainMs: config.tuning.stageDrainMs,
+    resendWindowMs: config.rollout.resendWindowMs,
   })
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 
-import { type Config, type JournalConfig, journalUrlOf } from '../config/index.ts'
+import { type JournalConfig, journalUrlOf } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import type { KeptSnapshots } from '../rollout/index.ts'
 
@@ -22,10 +22,11 @@ export function markFileOf({ stateDir }: Pick<JournalConfig, 'stateDir'>): strin
  * The journal whose stages a named folder keeps: a digest of where it is, without credentials. Undefined: the file moves with an SQLite
  * journal, or nothing is kept.
  */
-export function stageJournalOf(journal: JournalConfig): string | undefined {
-  const url = journalUrlOf(journal)
+function ownerOf(journal: JournalConfig): string | undefined {
   if (journal.stateDir === undefined) return undefined
-  return createHash('sha256').update(placeOf(url)).digest('hex')
+  return createHash('sha256')
+    .update(placeOf(journalUrlOf(journal)))
+    .digest('hex')
 }
 
 function placeOf(url: string): string {
@@ -34,11 +35,10 @@ function placeOf(url: string): string {
   return `postgres:${searchParams.get('host') ?? hostname}:${searchParams.get('port') ?? (port || '5432')}${pathname}`
 }
 
-/** Sees to it, before anything is opened, that the file of the last stages is not that of another journal. Error: `ADP_CONFIGURATION`. */
-export async function expectOwnStageFile({ journal }: Pick<Config, 'journal'>): Promise<void> {
-  const file = createStageFile(stageFileOf(journal), stageJournalOf(journal))
+/** Checks, before anything is opened, that the file of the last stages is not that of another journal. Error: `ADP_CONFIGURATION`. */
+export async function expectOwnStageFile(journal: JournalConfig): Promise<void> {
   try {
-    await file.load()
+    await createStageFile(journal).load()
   } catch (cause) {
     // A file that cannot be read counts as none.
     if (cause instanceof AdapterError) throw cause
@@ -49,10 +49,11 @@ export async function expectOwnStageFile({ journal }: Pick<Config, 'journal'>): 
 const OWNER = /^journal ([0-9a-f]{64})\n/
 
 /**
- * Keeps the last stages in a file that is replaced as a whole; without a path nothing is kept. Error: `ADP_CONFIGURATION` where the file has
- * those of another journal than `journal`.
+ * Keeps the last stages in a file that is replaced as a whole; without a place for one nothing is kept. Error: `ADP_CONFIGURATION` where the
+ * file has those of another journal.
  */
-export function createStageFile(path: string | undefined, journal?: string): KeptSnapshots {
+export function createStageFile(journal: JournalConfig): KeptSnapshots {
+  const [path, own] = [stageFileOf(journal), ownerOf(journal)]
   if (path === undefined) return { load: () => Promise.resolve(undefined), save: () => Promise.resolve() }
   const load = async (): Promise<string | undefined> => {
     const kept = await readFile(path, 'utf8').catch((error: unknown) => {
@@ -60,7 +61,7 @@ export function createStageFile(path: string | undefined, journal?: string): Kep
       throw error
     })
     const [line = '', owner] = OWNER.exec(kept ?? '') ?? []
-    if (owner !== undefined && journal !== undefined && owner !== journal) throw ofAnother(path)
+    if (owner !== undefined && own !== undefined && owner !== own) throw ofAnother(path)
     return kept?.slice(line.length)
   }
   return {
@@ -73,7 +74,7 @@ export function createStageFile(path: string | undefined, journal?: string): Kep
       // Processes on one journal may share the file: each writes a draft of its own, and the last one to rename wins.
       const draft = `${path}.${process.pid}`
       try {
-        await writeDurably(draft, journal === undefined ? text : `journal ${journal}\n${text}`)
+        await writeDurably(draft, own === undefined ? text : `journal ${own}\n${text}`)
         await rename(draft, path)
       } catch (error) {
         await rm(draft, { force: true })

@@ -1,12 +1,8 @@
-import type { SeenNote } from './seen/seen-note.ts'
-import {
-  type ComparisonFigures,
-  comparisonObstacles,
-  type ComparisonThresholds,
-} from './advise-comparison.ts'
-import { describeAlarm, type GuardVerdict } from './guards/judge.ts'
 import type { LostInstance } from '../journal/index.ts'
-import { placeOf, type Side, type Stage, type StageSetting, stages } from './stage.ts'
+import { describeAlarm, type GuardState } from './guards/sequential-test.ts'
+import type { SeenNote } from './seen/seen-note.ts'
+import { placeOf, type Side, type Stage, type StageSetting } from './stage.ts'
+import { nextOf } from './steps.ts'
 
 /** What was seen of a partner's writes on one side since its stage began. */
 export interface SeenWrites {
@@ -18,24 +14,63 @@ export interface SeenWrites {
   readonly codes: readonly string[]
 }
 
-/** How much has to be seen before a step forward is advised. */
-export interface AdviceThresholds {
-  readonly daysAtStage: number
+/** The check that a step needs: of replies while V2 serves, reading back on V2 once V3 does. Nothing else proves V3's POST. */
+export type NeededCheck = 'reply' | 'readBack'
+
+/** How much has to be seen and compared before a step forward is advised. */
+export interface EvidenceThresholds {
+  /** The upper bound of the share of learners and days that differ has to be under this. */
+  readonly limit: number
+  readonly confidence: number
+  /** Share of the counted learners and days that one school may make up. */
+  readonly schoolShare: number
+  /** At the stage, and with comparisons. */
+  readonly days: number
   /** Each on the side that the step is judged by: V2 at `shadow`, V3 from `canary` on. */
   readonly records: number
   readonly batches: number
-  readonly schools: number
   /** Different letters. */
   readonly codes: number
+  /** Share of the sample that has to have been compared. */
+  readonly comparedShare: number
 }
 
-/** The defaults: a school week with all of its lessons. */
-export const defaultThresholds: AdviceThresholds = {
-  daysAtStage: 5,
-  records: 1_000,
-  batches: 100,
-  schools: 3,
-  codes: 4,
+/** Schools that have to be seen, where the share of one does not say that there are fewer. */
+const SCHOOLS = 3
+/** What at least one compared record has to have had. */
+const traits = {
+  late: 'was late',
+  comment: 'had a comment',
+  correction: 'corrected an earlier one',
+} as const
+
+/** What comparison has found since the stage or its share changed. */
+export interface ComparisonFigures {
+  readonly check: NeededCheck
+  /** Requests that were chosen for the needed check, and the share of them, by requests and their records, that was compared. */
+  readonly sampled: number
+  readonly comparedShare: number
+  /** Distinct learners and days that went through the needed check, and those of them that count: one school has its cap. */
+  readonly pairs: number
+  readonly countedPairs: number
+  readonly schools: number
+  /** Distinct learners and days that differ in any check, and each differing record that names none. */
+  readonly differing: number
+  /** The upper bound of the share that differs. */
+  readonly bound: number
+  /** Counted pairs that would be enough, with as many that differ. */
+  readonly neededPairs: number
+  /** Days on which the needed check was made, by the clock of the database. */
+  readonly days: number
+  /** Fingerprints of attendance codes that were compared, and of those that were only seen. */
+  readonly codes: readonly string[]
+  readonly codesNotCompared: readonly string[]
+  readonly traits: readonly string[]
+  /** Codes of errors that V2 answered with and that were never compared. */
+  readonly errorsNotCompared: readonly string[]
+  /** True: no more learners and days are kept. */
+  readonly full: boolean
+  readonly damaged: boolean
 }
 
 /** What is known about a partner. */
@@ -47,11 +82,9 @@ export interface AdviceInput {
   readonly nowMs: number
   readonly stageSinceMs: number
   readonly seen: Readonly<Record<Side, SeenWrites>>
-  /** Schools that the partner has in all, where that is known: fewer than the threshold suffice then. */
-  readonly knownSchools?: number | undefined
   /** Writes of V2 that the adapter could not decode or translate. */
   readonly unreadable: number
-  readonly guards: GuardVerdict
+  readonly guards: GuardState
   /** What a guard has found, and until when that speaks against a step. */
   readonly coolDown: { readonly finding: string; readonly untilMs: number } | undefined
   /** The last batch that was relayed to V2 without the journal knowing it. */
@@ -74,14 +107,8 @@ export interface AdviceInput {
   /** A step is waiting for its drain or for another operator. */
   readonly pending: boolean
   /** What comparison has found at this stage and share; undefined: the step needs none. */
-  readonly comparison: ComparisonInput | undefined
-  readonly thresholds?: Partial<AdviceThresholds> | undefined
-}
-
-/** What comparison has found, and what is needed. */
-export interface ComparisonInput {
-  readonly figures: ComparisonFigures
-  readonly thresholds: ComparisonThresholds
+  readonly comparison: ComparisonFigures | undefined
+  readonly thresholds: EvidenceThresholds
 }
 
 /** Whether the next step is advised. */
@@ -89,7 +116,7 @@ export interface Advice {
   /**
    * `blocked`: the step would fail. `inconclusive`: too little was seen to say anything. `not yet`: enough was seen, something else is missing.
    */
-  readonly verdict: 'ready' | 'not yet' | 'blocked' | 'inconclusive'
+  readonly verdict: 'ready' | Weight
   /** One sentence for each thing that is in the way; empty when ready. */
   readonly missing: readonly string[]
   readonly figures: {
@@ -107,19 +134,29 @@ export interface Advice {
   }
 }
 
-type Obstacle = readonly [weight: 'blocked' | 'inconclusive' | 'not yet', sentence: string]
+type Weight = 'blocked' | 'inconclusive' | 'not yet'
+
+/** A condition of a step: what its absence means, whether it is absent, and the sentence that says so. */
+type Condition = readonly [weight: Weight, isMissing: boolean, sentence: () => string]
 
 const DAY_MS = 86_400_000
+const MINUTE_MS = 60_000
 
 /** The next step forward from a stage; undefined at `complete`. A first share is small. */
 export function nextStep({ stage }: Pick<StageSetting, 'stage'>): AdviceInput['target'] | undefined {
-  const next: Stage | undefined = stages[placeOf(stage) + 1]
-  return next === undefined ? undefined : { stage: next, percent: next === 'canary' ? 5 : 100 }
+  const next = nextOf(stage)
+  return next && { stage: next, percent: next === 'canary' ? 5 : 100 }
+}
+
+/** The check that the next step from a stage needs; undefined: none, since nothing changes for clients, or nothing can be compared. */
+export function neededCheck(stage: Stage): NeededCheck | undefined {
+  if (stage === 'shadow') return 'reply'
+  return stage === 'canary' || stage === 'v3' ? 'readBack' : undefined
 }
 
 /** Says whether a step forward is advised, and what is missing; pure. Time alone never makes a partner ready. */
 export function advise(input: AdviceInput): Advice {
-  const { setting, seen, load } = input
+  const { setting, seen, load, comparison } = input
   const side = placeOf(setting.stage) >= placeOf('canary') ? 'v3' : 'v2'
   const { records, batches, schools, codes } = seen[side]
   const figures = {
@@ -133,135 +170,238 @@ export function advise(input: AdviceInput): Advice {
     peakRecordsPerSecond: load.peakRecordsPerSecond,
     allowedRecordsPerSecond:
       load.callsPerSecond === undefined ? undefined : load.callsPerSecond * load.recordsPerCall,
-    comparison: input.comparison?.figures,
+    comparison,
   }
   // Nothing is decoded at `legacy`, and nothing changes for the client at `shadow`: there is nothing to wait for.
-  const watched =
-    setting.stage === 'legacy'
-      ? []
-      : [
-          ...evidenceObstacles(input, side, figures),
-          ...comparedObstacles(input),
-          ...recordingObstacles(input),
-        ]
-  const obstacles = [...blockingObstacles(input, figures), ...watched, ...stateObstacles(input)]
-  const has = (wanted: Obstacle[0]): boolean => obstacles.some(([weight]) => weight === wanted)
+  const isWatched = setting.stage !== 'legacy'
+  const conditions = [
+    ...(placeOf(input.target.stage) < placeOf('canary') ? [] : conditionsOnV3(input, figures)),
+    ...(isWatched ? conditionsOnSeen(input, side === 'v3' ? 'on V3' : 'on V2', figures) : []),
+    ...(isWatched && comparison !== undefined ? conditionsOnComparison(input, comparison) : []),
+    ...conditionsOnState(input, isWatched),
+  ].filter(([, isMissing]) => isMissing)
+  const has = (wanted: Weight): boolean => conditions.some(([weight]) => weight === wanted)
   const verdict = (['blocked', 'inconclusive', 'not yet'] as const).find(has) ?? 'ready'
-  return { verdict, missing: obstacles.map(([, sentence]) => sentence), figures }
+  return { verdict, missing: conditions.map(([, , sentence]) => sentence()), figures }
 }
 
-function blockingObstacles({ target, credentials }: AdviceInput, figures: Advice['figures']): Obstacle[] {
-  if (placeOf(target.stage) < placeOf('canary')) return []
-  const obstacles: Obstacle[] = []
-  if (credentials === 'refused') obstacles.push(['blocked', 'V3 refuses the credentials of this partner.'])
-  if (credentials === 'ownRefused')
-    obstacles.push([
-      'blocked',
-      'V3 denies the subscription key or the client credentials that the configuration has for this partner.',
-    ])
-  if (credentials === 'notTried')
-    obstacles.push(['not yet', 'V3 has not accepted the credentials of this partner yet.'])
-  const { peakRecordsPerSecond, allowedRecordsPerSecond } = figures
+/** Of a step after which V3 serves. */
+function conditionsOnV3(
+  { target, credentials }: AdviceInput,
+  figures: Advice['figures'],
+): readonly Condition[] {
+  const { peakRecordsPerSecond, allowedRecordsPerSecond = Infinity } = figures
   const share = target.stage === 'canary' ? target.percent / 100 : 1
   const peak = peakRecordsPerSecond * share
-  if (allowedRecordsPerSecond !== undefined && peak > allowedRecordsPerSecond) {
-    const ofShare = share < 1 ? ` for ${target.percent} % of the units` : ''
-    obstacles.push([
+  const ofShare = share < 1 ? ` for ${target.percent} % of the units` : ''
+  return [
+    ['blocked', credentials === 'refused', () => 'V3 refuses the credentials of this partner.'],
+    [
       'blocked',
-      `The peak of ${formatRate(peak)} records per second${ofShare} exceeds the ${formatRate(allowedRecordsPerSecond)} that V3 allows: raise v3.callsPerSecond or send batches.`,
-    ])
-  }
-  return obstacles
+      credentials === 'ownRefused',
+      () =>
+        'V3 denies the subscription key or the client credentials that the configuration has for this partner.',
+    ],
+    ['not yet', credentials === 'notTried', () => 'V3 has not accepted the credentials of this partner yet.'],
+    [
+      'blocked',
+      peak > allowedRecordsPerSecond,
+      () =>
+        `The peak of ${formatRate(peak)} records per second${ofShare} exceeds the ${formatRate(allowedRecordsPerSecond)} that V3 allows: raise v3.callsPerSecond or send batches.`,
+    ],
+  ]
 }
 
-function evidenceObstacles(input: AdviceInput, side: Side, figures: Advice['figures']): Obstacle[] {
-  const { setting, thresholds, guards, knownSchools, unreadable } = input
-  const needed = { ...defaultThresholds, ...thresholds }
-  const obstacles: Obstacle[] = []
-  const onSide = side === 'v3' ? 'on V3' : 'on V2'
-  const atLeast = (seen: number, wanted: number, words: string): void => {
-    if (seen < wanted) obstacles.push(['inconclusive', `${seen} of ${wanted} ${words} were seen ${onSide}.`])
-  }
-  atLeast(figures.records, needed.records, 'distinct records')
-  atLeast(figures.batches, needed.batches, 'batches')
-  atLeast(figures.schools, Math.min(needed.schools, knownSchools ?? Infinity), 'schools')
-  atLeast(figures.codes, needed.codes, 'attendance codes')
-  if (figures.codesOnV2Only.length > 0) {
-    obstacles.push([
-      'inconclusive',
-      `V2 saw ${figures.codesOnV2Only.length} attendance codes that V3 has not seen.`,
-    ])
-  }
+/** Of what was seen of the writes of the partner. */
+function conditionsOnSeen(
+  input: AdviceInput,
+  onSide: string,
+  figures: Advice['figures'],
+): readonly Condition[] {
+  const { setting, thresholds, guards, unreadable } = input
+  const { days, schoolShare, records, batches, codes } = thresholds
+  const atLeast = (seen: number, wanted: number, what: string): Condition => [
+    'inconclusive',
+    seen < wanted,
+    () => `${seen} of ${wanted} ${what} were seen ${onSide}.`,
+  ]
+  const onV2Only = figures.codesOnV2Only.length
   // Where V2 serves nothing, there is nothing to compare V3 with.
-  if (setting.stage === 'canary' && setting.percent < 100 && guards.verdict === 'inconclusive') {
-    obstacles.push(['inconclusive', 'The guards have too few writes of both sides to judge V3.'])
-  }
-  if (figures.daysAtStage < needed.daysAtStage) {
-    obstacles.push([
+  const isGuarded = setting.stage === 'canary' && setting.percent < 100
+  return [
+    atLeast(figures.records, records, 'distinct records'),
+    atLeast(figures.batches, batches, 'batches'),
+    // A partner with few schools says so by the share that one of them may make up.
+    atLeast(figures.schools, Math.min(SCHOOLS, schoolsFor(schoolShare)), 'schools'),
+    atLeast(figures.codes, codes, 'attendance codes'),
+    ['inconclusive', onV2Only > 0, () => `V2 saw ${onV2Only} attendance codes that V3 has not seen.`],
+    [
+      'inconclusive',
+      isGuarded && guards.kind === 'inconclusive',
+      () => 'The guards have too few writes of both sides to judge V3.',
+    ],
+    [
       'not yet',
-      `The partner has been at this stage for ${figures.daysAtStage} of ${needed.daysAtStage} days.`,
-    ])
-  }
-  if (unreadable > 0) {
-    const remedy = `Once the cause is mended, ${restartOf(input)} begins the evidence anew.`
-    obstacles.push(['not yet', `${unreadable} writes could not be decoded or translated. ${remedy}`])
-  }
-  return obstacles
+      figures.daysAtStage < days,
+      () => `The partner has been at this stage for ${figures.daysAtStage} of ${days} days.`,
+    ],
+    [
+      'not yet',
+      unreadable > 0,
+      () =>
+        `${unreadable} writes could not be decoded or translated. Once the cause is mended, ${restartOf(input)} begins the evidence anew.`,
+    ],
+  ]
 }
 
-/** Codes of both sides: what V2 serves at `canary` is to be V3's. */
-function comparedObstacles(input: AdviceInput): readonly Obstacle[] {
-  const { comparison, target, seen } = input
-  if (comparison === undefined) return []
-  const seenCodes = [...seen.v2.codes, ...seen.v3.codes]
-  return comparisonObstacles(comparison.figures, comparison.thresholds, {
-    target: target.stage,
-    seenCodes,
-    restart: restartOf(input),
-  })
+/**
+ * Of what comparison has found. The step to `complete` changes nothing that V3 answers, and V2 may be gone by then: nothing has to be
+ * compared for it, but differences that were found count.
+ */
+function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures): readonly Condition[] {
+  const { target, seen, thresholds } = input
+  const { limit, confidence, schoolShare, comparedShare: neededShare, days: neededDays } = thresholds
+  const { check, sampled, comparedShare, pairs, countedPairs, schools, differing, bound, neededPairs } =
+    figures
+  const restart = restartOf(input)
+  const [how, key] =
+    check === 'readBack' ? ['read back on V2', 'check.v2'] : ['compared with V2', 'compare.percent']
+  const isLarge = bound >= limit
+  const damaged: Condition = [
+    'not yet',
+    figures.damaged,
+    () => `The evidence of comparison in the journal is damaged; ${restart} begins it anew.`,
+  ]
+  const differs: Condition = [
+    'not yet',
+    differing > 0 && isLarge,
+    () =>
+      `${differing} learners and days differ, with ${countedPairs} that count: up to ${percent(bound)} of all may (${percent(confidence)} confidence), and the limit is ${percent(limit)}. ${neededPairs} would have to count if no other differs. Once the cause is mended, ${restart} begins the evidence anew.`,
+  ]
+  if (target.stage === 'complete') return [damaged, differs]
+  if (sampled === 0) {
+    const none = `0 of ${neededPairs} learners and days, 0 of ${neededDays} days`
+    return [
+      damaged,
+      check === 'readBack'
+        ? [
+            'not yet',
+            true,
+            () =>
+              `Nothing that V3 served has been read back on V2 (${none}): partners[].check.v2 is the percentage that is.`,
+          ]
+        : ['inconclusive', true, () => `Nothing was compared with V2 (${none}).`],
+    ]
+  }
+  const inSchools = schools === 1 ? '1 school' : `${schools} schools`
+  const remedy =
+    schools < schoolsFor(schoolShare)
+      ? `. Where the partner has no more schools, set rollout.evidence.schoolShare: ${Math.ceil(100 / schools) / 100}.`
+      : ' (rollout.evidence.schoolShare).'
+  // Codes of both sides: what V2 serves at `canary` is to be V3's.
+  const seenCodes = [...seen.v2.codes, ...seen.v3.codes, ...figures.codesNotCompared]
+  const missingCodes = new Set(seenCodes.filter((code) => !figures.codes.includes(code)))
+  return [
+    damaged,
+    [
+      'not yet',
+      comparedShare < neededShare,
+      () =>
+        `Only ${Math.floor(comparedShare * 10_000) / 100} % of the sample were compared, and ${percent(neededShare)} are needed: markbridge_compare_dropped_total and markbridge_compare_skipped_total say why; where there was no time for more, lower partners[].${key}.`,
+    ],
+    differs,
+    [
+      'inconclusive',
+      differing === 0 && isLarge,
+      () => `${countedPairs} of ${neededPairs} learners and days were ${how}.`,
+    ],
+    [
+      'inconclusive',
+      isLarge && countedPairs < pairs,
+      () =>
+        `${pairs} were ${how} in ${inSchools}, of which ${countedPairs} count: one school may make up ${percent(schoolShare)} of them${remedy}`,
+    ],
+    [
+      'not yet',
+      isLarge && figures.full,
+      () => `No more learners and days are kept at this stage and share; ${restart} begins anew.`,
+    ],
+    [
+      'inconclusive',
+      figures.days < neededDays,
+      () => `Replies were ${how} on ${figures.days} of ${neededDays} days.`,
+    ],
+    [
+      'inconclusive',
+      missingCodes.size > 0,
+      () =>
+        `${missingCodes.size} of the ${new Set([...figures.codes, ...missingCodes]).size} attendance codes that were seen were never compared.`,
+    ],
+    ...Object.entries(traits).map(([trait, text]): Condition => [
+      'inconclusive',
+      !figures.traits.includes(trait),
+      () => `No compared record ${text}.`,
+    ]),
+    [
+      'inconclusive',
+      figures.errorsNotCompared.length > 0,
+      () =>
+        `Errors that V2 answered with and that were never compared: ${figures.errorsNotCompared.join(', ')}.`,
+    ],
+  ]
+}
+
+/** Of the instances, the guards and other changes. */
+function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Condition[] {
+  const { target, guards, coolDown, nowMs, unacknowledged, pending, lost } = input
+  const resendsUntilMs = (input.lastUnrecordedMs ?? -Infinity) + input.resendWindowMs
+  const movesToV3 = placeOf(target.stage) >= placeOf('canary')
+  const minutesTo = (untilMs: number): string => `another ${Math.ceil((untilMs - nowMs) / MINUTE_MS)} min`
+  return [
+    [
+      'not yet',
+      isWatched && movesToV3 && nowMs < resendsUntilMs,
+      () =>
+        `A batch may have been relayed to V2 unrecorded, and it may be sent again for ${minutesTo(resendsUntilMs)}.`,
+    ],
+    ...lost.map(({ instance, host, pid }): Condition => [
+      'not yet',
+      true,
+      () =>
+        `Instance ${instance} (${host}, process ${pid}) was lost and may still send writes to V2: let it reach the journal, or end it and run markbridge rollout dismiss ${instance}.`,
+    ]),
+    [
+      'not yet',
+      guards.kind === 'alarm',
+      () => `The guards raised an alarm: ${guards.kind === 'alarm' ? describeAlarm(guards.figures) : ''}`,
+    ],
+    [
+      'not yet',
+      coolDown !== undefined && nowMs < coolDown.untilMs,
+      () =>
+        `A guard acted: ${coolDown?.finding ?? ''} No step forward is taken for ${minutesTo(coolDown?.untilMs ?? nowMs)}.`,
+    ],
+    [
+      'not yet',
+      unacknowledged.length > 0,
+      () => `Instances that have not acknowledged the present revision: ${unacknowledged.join(', ')}.`,
+    ],
+    ['not yet', pending, () => 'Another change of the stage is pending.'],
+  ]
 }
 
 /** The command that begins evidence anew, at the same stage and share. */
 const restartOf = ({ partner, setting }: AdviceInput): string =>
   `markbridge rollout set ${partner} ${setting.stage} --restart-evidence --reason <text>`
 
-function recordingObstacles({ target, nowMs, lastUnrecordedMs, resendWindowMs }: AdviceInput): Obstacle[] {
-  if (placeOf(target.stage) < placeOf('canary') || lastUnrecordedMs === undefined) return []
-  const leftMs = lastUnrecordedMs + resendWindowMs - nowMs
-  if (leftMs <= 0) return []
-  return [
-    [
-      'not yet',
-      `A batch may have been relayed to V2 unrecorded, and it may be sent again for another ${Math.ceil(leftMs / 60_000)} min.`,
-    ],
-  ]
+/** The schools that it takes where one may make up this share of what counts. */
+function schoolsFor(schoolShare: number): number {
+  return Math.ceil(1 / schoolShare - 1e-9)
 }
 
-function stateObstacles({ guards, coolDown, nowMs, unacknowledged, pending, lost }: AdviceInput): Obstacle[] {
-  const obstacles: Obstacle[] = []
-  for (const { instance, host, pid } of lost) {
-    obstacles.push([
-      'not yet',
-      `Instance ${instance} (${host}, process ${pid}) was lost and may still send writes to V2: let it reach the journal, or end it and run markbridge rollout dismiss ${instance}.`,
-    ])
-  }
-  if (guards.verdict === 'alarm')
-    obstacles.push(['not yet', `The guards raised an alarm: ${describeAlarm(guards.figures)}`])
-  if (coolDown !== undefined && nowMs < coolDown.untilMs) {
-    const minutes = Math.ceil((coolDown.untilMs - nowMs) / 60_000)
-    obstacles.push([
-      'not yet',
-      `A guard acted: ${coolDown.finding} No step forward is taken for another ${minutes} min.`,
-    ])
-  }
-  if (unacknowledged.length > 0) {
-    obstacles.push([
-      'not yet',
-      `Instances that have not acknowledged the present revision: ${unacknowledged.join(', ')}.`,
-    ])
-  }
-  if (pending) obstacles.push(['not yet', 'Another change of the stage is pending.'])
-  return obstacles
+/** Rounded up, so that a bound never shows as the limit that it is above. */
+function percent(share: number): string {
+  return `${Math.ceil(share * 10_000 - 1e-9) / 100} %`
 }
 
 function formatRate(perSecond: number): string {

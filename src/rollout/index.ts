@@ -1,41 +1,35 @@
+export { type ComparisonFigures, type EvidenceThresholds, type NeededCheck, neededCheck } from './advise.ts'
+export { stageTable } from './decide.ts'
 export {
-  advise,
-  type Advice,
-  type AdviceInput,
-  defaultThresholds,
-  nextStep,
-  type SeenWrites,
-} from './advise.ts'
-export {
-  type ComparisonFigures,
-  type ComparisonThresholds,
-  type NeededCheck,
-  neededCheck,
-} from './advise-comparison.ts'
-export { createFileStages } from './file-stages.ts'
-export type { FileStage, KnownWrite, LiveStages, StageEntry, StagedPartner } from './live-stages.ts'
-export { isWriteKind, type RequestKind, type Side, type Stage, stages } from './stage.ts'
+  createFileStages,
+  type FileStage,
+  type KnownWrite,
+  type LiveStages,
+  type StageEntry,
+  type StagedPartner,
+} from './live-stages.ts'
+export { isWriteKind, type RequestKind, type Side, type Stage } from './stage.ts'
 export { backOf, judgeStep, nextOf } from './steps.ts'
-export { createRolloutStore } from './store/create-rollout-store.ts'
-export { type OpenedRolloutStore, openRolloutStore } from './store/open-rollout-store.ts'
-export { driveApproved, driveForward, type DriveResult } from './store/drive-forward.ts'
-export type { RolloutSnapshot, RolloutStore } from './store/rollout-store.ts'
-export { noEvidence } from './guards/evidence.ts'
-export { GUARD_NAME, goBack } from './guards/go-back.ts'
-export { badOf, describeAlarm, type GuardVerdict, judge } from './guards/judge.ts'
+export {
+  createRolloutStore,
+  type OpenedRolloutStore,
+  openRolloutStore,
+} from './store/create-rollout-store.ts'
+export { driveForward, type DriveResult } from './store/drive-change.ts'
+export type { RolloutStore } from './store/rollout-store.ts'
 export {
   createLiveGuards,
+  goBack,
+  GUARD_NAME,
   type GuardedWrite,
-  type GuardSettings,
   type LiveGuards,
+  type LiveGuardsOptions,
   noGuards,
-  readEvidence,
 } from './guards/live-guards.ts'
+export { badOf, describeAlarm } from './guards/sequential-test.ts'
 export type { Trial, TrialResult } from './guards/trial-windows.ts'
-export { createStoredStages } from './live/stored-stages.ts'
+export { createStoredStages, type StoredStages } from './live/stored-stages.ts'
 export type { KeptSnapshots } from './live/kept-snapshot.ts'
-export type { StageEvents, StoredStages } from './live/options.ts'
-export { stageTable } from './stage-table.ts'
 export { toEvidenceKey } from './evidence/evidence-key.ts'
 export { createEvidenceStore } from './evidence/create-evidence-store.ts'
 export type {

@@ -1,4 +1,5 @@
-import type { RequestKind, Side, Stage, StageSetting } from './stage.ts'
+import { decide, type StagedRequest } from './decide.ts'
+import { lowered, type Side, type Stage, type StageSetting } from './stage.ts'
 
 /** The stage of a partner as the configuration file has it. */
 export interface FileStage extends StageSetting {
@@ -10,13 +11,6 @@ export interface FileStage extends StageSetting {
 export interface StagedPartner {
   readonly id: string
   readonly fileStage: FileStage
-}
-
-/** A request as far as its stage decides. */
-export interface StagedRequest {
-  readonly kind: RequestKind
-  /** The school that it is for, or its owner where requests name none. */
-  readonly unit: string
 }
 
 /** How much the journal has to know of a write that V2 serves, before its last byte is sent there. */
@@ -49,4 +43,25 @@ export interface LiveStages {
    * `ADP_STAGE_UNKNOWN` (503) where the stage cannot be known in time; nothing was sent then.
    */
   enter(partner: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry>
+}
+
+/**
+ * The stages of the configuration file alone, for an adapter without a journal: nothing is kept of a write that V2 serves, so only stages
+ * are allowed that serve all units on one side.
+ */
+export function createFileStages(secret: () => Uint8Array): LiveStages {
+  return {
+    enter: ({ id, fileStage }, request) => {
+      const setting = lowered(fileStage, fileStage)
+      return {
+        side: decide(setting, id, request, secret) ?? 'v2',
+        stage: setting.stage,
+        revision: 0,
+        known: 'nothing',
+        isCurrent: () => true,
+        isStoreAnswering: () => false,
+        leave: () => undefined,
+      }
+    },
+  }
 }

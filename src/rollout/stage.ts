@@ -34,7 +34,52 @@ export function placeOf(stage: Stage): number {
   return stages.indexOf(stage)
 }
 
+/** True for stages at which V2 serves every unit. */
+export function isServedByV2(stage: Stage): boolean {
+  return stage === 'legacy' || stage === 'shadow'
+}
+
 /** True for kinds that change marks. */
 export function isWriteKind(kind: RequestKind): boolean {
   return kind === 'batch' || kind === 'record'
 }
+
+/** A setting under the override of the file, which may only lower it. */
+export function lowered<Setting extends StageSetting>(
+  setting: Setting,
+  { override }: { readonly override: Stage | undefined },
+): Setting {
+  if (override === undefined || placeOf(override) >= placeOf(setting.stage)) return setting
+  return { ...setting, stage: override }
+}
+
+/** The setting without what else the value has. */
+export function toSetting({ stage, percent, always, never }: StageSetting): StageSetting {
+  return { stage, percent, always, never }
+}
+
+/** A setting as it is stored: JSON, without what else the value has. */
+export function formatSetting(setting: StageSetting): string {
+  return JSON.stringify(toSetting(setting))
+}
+
+/** Reads a stored setting; undefined where the text is not one that this version knows. */
+export function parseSetting(text: string): StageSetting | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  return isSetting(value) ? toSetting(value) : undefined
+}
+
+/** True for a setting whose stage this version knows. */
+export function isSetting(value: unknown): value is StageSetting {
+  if (typeof value !== 'object' || value === null) return false
+  const { stage, percent, always, never } = value as Partial<Record<keyof StageSetting, unknown>>
+  return stages.some((one) => one === stage) && typeof percent === 'number' && isList(always) && isList(never)
+}
+
+const isList = (value: unknown): boolean =>
+  Array.isArray(value) && value.every((item) => typeof item === 'string')

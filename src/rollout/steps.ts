@@ -10,13 +10,9 @@ export interface JudgedStep {
   readonly error?: string
 }
 
-/** Without a journal nothing is kept of a write that V2 serves, so no unit may change sides by itself. */
-const withoutJournal: readonly Stage[] = ['legacy', 'v3', 'complete']
-
 /** The stage after a stage; undefined: it is the last one. */
-export function nextOf(stage: Stage, journalIsDurable = true): Stage | undefined {
-  const allowed = journalIsDurable ? stages : withoutJournal
-  return allowed.find((one) => placeOf(one) > placeOf(stage))
+export function nextOf(stage: Stage): Stage | undefined {
+  return stages[placeOf(stage) + 1]
 }
 
 /** Where `back` leads from a stage: V2 serves all units there. */
@@ -25,14 +21,14 @@ export function backOf(stage: Stage): Stage {
 }
 
 /** Judges a change of a setting; pure. Forward goes one stage at a time; back goes to any lower stage. */
-export function judgeStep(
-  from: StageSetting,
-  to: StageSetting,
-  { journalIsDurable }: { readonly journalIsDurable: boolean },
-): JudgedStep {
+export function judgeStep(from: StageSetting, to: StageSetting): JudgedStep {
   const direction = directionOf(from, to)
-  const error = faultOf(from, to, journalIsDurable)
-  return error === undefined ? { direction } : { direction, error }
+  if (!(to.percent >= 0 && to.percent <= 100))
+    return { direction, error: 'The percentage must be between 0 and 100.' }
+  const next = nextOf(from.stage)
+  if (placeOf(to.stage) <= placeOf(from.stage) || to.stage === next) return { direction }
+  const error = `Forward goes one stage at a time: after ${from.stage} comes ${next ?? 'nothing'}, not ${to.stage}.`
+  return { direction, error }
 }
 
 function directionOf(from: StageSetting, to: StageSetting): Direction {
@@ -49,13 +45,14 @@ function directionOf(from: StageSetting, to: StageSetting): Direction {
 const gains = (from: readonly string[], to: readonly string[]): boolean =>
   to.some((unit) => !from.includes(unit))
 
-function faultOf(from: StageSetting, to: StageSetting, journalIsDurable: boolean): string | undefined {
-  if (!(to.percent >= 0 && to.percent <= 100)) return 'The percentage must be between 0 and 100.'
-  if (!journalIsDurable && !withoutJournal.includes(to.stage)) {
-    return `The stage ${to.stage} needs a journal: without one only ${withoutJournal.join(', ')} are possible.`
-  }
-  if (placeOf(to.stage) <= placeOf(from.stage)) return undefined
-  const next = nextOf(from.stage, journalIsDurable)
-  if (to.stage === next) return undefined
-  return `Forward goes one stage at a time: after ${from.stage} comes ${next ?? 'nothing'}, not ${to.stage}.`
+/**
+ * The setting of a partner whose stage was never changed in the store: that of the file, unless it moves a unit to V3 that V2 served at
+ * `first`, where the partner first began. Editing the file is not a step forward, since nothing drains then. `first` is undefined for a
+ * partner that has not begun.
+ */
+export function beginSetting<Setting extends StageSetting>(
+  file: Setting,
+  first: StageSetting | undefined,
+): Setting | StageSetting {
+  return first !== undefined && judgeStep(first, file).direction === 'forward' ? first : file
 }

@@ -172,26 +172,15 @@ describe('rollout certify and verify', () => {
       partner: 'acme',
       audit: { entries: 2, mac: expect.stringMatching(/./) as unknown, keyed: false },
       stage: { stage: 'shadow', revision: 1, by: 'ada' },
-      advice: { verdict: 'inconclusive' },
-      comparison: { figures: { pairs: 100, differing: 1 }, thresholds: { limit: 0.005 } },
-      report: {
-        kind: 'live',
-        run: 'live-acme-shadow-1',
-        partner: 'acme',
-        complete: true,
-        exact: false,
-        differences: [
-          { path: 'Comment', count: '<5' },
-          { path: 'MinutesLate', count: '<5' },
-        ],
-        kinds: [{ name: 'batch/reply' }],
+      advice: {
+        verdict: 'inconclusive',
+        to: { stage: 'canary', percent: 5 },
+        figures: { comparison: { pairs: 100, differing: 1 } },
       },
-      balance: null,
       history: [
         { entry: 1, action: 'propose' },
         { entry: 2, action: 'commit', to: { stage: 'shadow' } },
       ],
-      configuration: { partners: [{ id: 'acme', v3: { subscriptionKey: '[secret]' } }] },
       digest: expect.stringMatching(/^[0-9a-f]{64}$/) as unknown,
       signature: null,
     })
@@ -201,8 +190,7 @@ describe('rollout certify and verify', () => {
   it('hold for a signed certificate, also after later changes', async () => {
     const { folder, rollout, certify } = await prepare()
     const { key, publicKey } = await keysIn(folder)
-    const file = await certify('--key', `file:${key}`, '--exact')
-    expect(await read(file)).toMatchObject({ report: { compared: 100, verdicts: { same: 99, differs: 1 } } })
+    const file = await certify('--key', `file:${key}`)
     await rollout('back', 'acme')
     const checked = await rollout('verify', file, '--public-key', publicKey)
     expect(checked).toMatchObject({ status: 0, stderr: '' })

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest'
 
 import { ownIdentity } from '../../src/journal/index.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
-import { goBack, GUARD_NAME } from '../../src/rollout/guards/go-back.ts'
+import { goBack, GUARD_NAME } from '../../src/rollout/guards/live-guards.ts'
 import { canary, changeTo, legacy, serve, type Serving } from '../rollout/store/open-stores.ts'
-import { answering, operator, rolloutFile, rolloutWith, tokenOf } from './rollout-file.ts'
 import { tuned } from '../support/tuned.ts'
+import { answering, operator, rolloutFile, rolloutWith, tokenOf } from './rollout-file.ts'
 
 const newSqlite = async (): Promise<string> => `sqlite:${await makeFolder()}/journal.db`
 

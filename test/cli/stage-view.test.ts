@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 
-import { formatStages } from '../../src/cli/rollout/rollout-text.ts'
+import { formatStages } from '../../src/cli/rollout/stage-view.ts'
 import { viewKnown } from '../../src/cli/rollout/stage-view.ts'
 import { parseConfig } from '../../src/config/index.ts'
 import type { StageSetting } from '../../src/rollout/stage.ts'

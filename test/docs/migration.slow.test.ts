@@ -10,7 +10,7 @@ import { createApp } from '../../src/app.ts'
 import { loadConfig, parseConfig } from '../../src/config/index.ts'
 import { resolveSecrets } from '../../src/config/secret.ts'
 import { requestKinds, stages } from '../../src/rollout/stage.ts'
-import { type StageRule, stageTable } from '../../src/rollout/stage-table.ts'
+import { type StageRule, stageTable } from '../../src/rollout/decide.ts'
 import { runCommand } from '../cli/run-command.ts'
 
 const text = await readFile(new URL('../../docs/migration.md', import.meta.url), 'utf8')

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 
 import { openRolloutStore } from '../../src/rollout/index.ts'
-import { evidenceName } from '../../src/rollout/guards/live-guards.ts'
+import { testName } from '../../src/rollout/guards/live-guards.ts'
 import { figuresOf, parseSeen, seenName } from '../../src/rollout/seen/seen-note.ts'
 import { showsAcceptance } from '../../src/proxy/acceptance.ts'
 import { sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
@@ -55,7 +55,7 @@ it('clients whose credentials are refused move no stage, and nothing of them is 
   const store = await openRolloutStore({ url: journal.url, keys: [] })
   const [seen, guards] = await Promise.all([
     store.readEvidence(seenName('acme')),
-    store.readEvidence(evidenceName('acme')),
+    store.readEvidence(testName('acme')),
   ])
   await store.close()
   const { sides, unreadable, credentials } = parseSeen(seen)

@@ -1,12 +1,18 @@
 import { describe, expect, it } from 'vitest'
 
-import { advise, type AdviceInput, nextStep } from '../../src/rollout/advise.ts'
-import { noEvidence, noRecent } from '../../src/rollout/guards/evidence.ts'
-import { judge } from '../../src/rollout/guards/judge.ts'
+import {
+  advise,
+  type AdviceInput,
+  type ComparisonFigures,
+  neededCheck,
+  nextStep,
+} from '../../src/rollout/advise.ts'
+import { judge, newTest, noRecent } from '../../src/rollout/guards/sequential-test.ts'
+import { type Stage, stages } from '../../src/rollout/stage.ts'
 
 const HOUR_MS = 3_600_000
 const nowMs = 100 * 24 * HOUR_MS
-const guards = judge(noEvidence)
+const guards = judge(newTest)
 const enough = { records: 5_000, batches: 300, schools: 12, codes: ['/', 'N', 'L', 'I', 'C'] }
 
 /** A partner at `canary` that may go on. */
@@ -18,7 +24,7 @@ const ready: AdviceInput = {
   stageSinceMs: nowMs - 7 * 24 * HOUR_MS,
   seen: { v2: enough, v3: enough },
   unreadable: 0,
-  guards: { verdict: 'ok' },
+  guards: { kind: 'ok' },
   coolDown: undefined,
   lastUnrecordedMs: undefined,
   lost: [],
@@ -28,6 +34,10 @@ const ready: AdviceInput = {
   unacknowledged: [],
   pending: false,
   comparison: undefined,
+  thresholds: {
+    ...{ limit: 0.005, confidence: 0.95, schoolShare: 0.2, days: 5 },
+    ...{ records: 1_000, batches: 100, codes: 4, comparedShare: 0.9 },
+  },
 }
 
 describe('advice', () => {
@@ -144,7 +154,7 @@ describe('advice', () => {
       v3: { ...noRecent.v3, trials: 40, serverError: 20, slow: 1 },
       v2: { ...noRecent.v2, trials: 100 },
     }
-    expect(advise({ ...ready, guards: { verdict: 'alarm', figures } }).missing).toEqual([
+    expect(advise({ ...ready, guards: { kind: 'alarm', figures } }).missing).toEqual([
       'The guards raised an alarm: V3 does worse than V2 at the same time: 21 of 40 counted writes on V3 were bad (20 not applied, 1 slow), 0 of 100 on V2.',
     ])
   })
@@ -197,9 +207,19 @@ describe('advice', () => {
     ).toBe('ready')
   })
 
-  it('asks for no more schools than the partner has', () => {
-    const seen = { v2: enough, v3: { ...enough, schools: 1 } }
-    expect(advise({ ...ready, seen, knownSchools: 1 }).verdict).toBe('ready')
+  it('asks for no more schools than the share of one allows', () => {
+    const verdictOf = (schools: number, schoolShare: number): string => {
+      const thresholds = { ...ready.thresholds, schoolShare }
+      return advise({ ...ready, thresholds, seen: { v2: enough, v3: { ...enough, schools } } }).verdict
+    }
+    const rows = [[1, 1], [1, 0.5], [2, 0.5], [2, 1 / 3], [3, 0.01]] as const // prettier-ignore
+    expect(rows.map(([schools, share]) => verdictOf(schools, share))).toEqual([
+      'ready',
+      'inconclusive',
+      'ready',
+      'inconclusive',
+      'ready',
+    ])
   })
 
   it('knows the next step of each stage', () => {
@@ -207,5 +227,86 @@ describe('advice', () => {
       (stage) => nextStep({ stage })?.stage,
     )
     expect(steps).toEqual(['shadow', 'canary', 'v3', 'complete', undefined])
+  })
+})
+
+const compared: ComparisonFigures = {
+  check: 'reply',
+  sampled: 800,
+  comparedShare: 0.97,
+  pairs: 2_000,
+  countedPairs: 1_500,
+  schools: 9,
+  differing: 0,
+  bound: 0.002,
+  neededPairs: 598,
+  days: 6,
+  codes: ['a', 'b', 'c', 'd'],
+  codesNotCompared: [],
+  traits: ['late', 'comment', 'correction'],
+  errorsNotCompared: [],
+  full: false,
+  damaged: false,
+}
+
+const nothing: Partial<ComparisonFigures> = {
+  sampled: 0,
+  comparedShare: 0,
+  pairs: 0,
+  countedPairs: 0,
+  schools: 0,
+  bound: 1,
+  days: 0,
+  codes: [],
+  traits: [],
+}
+
+/** The verdict on a step against which nothing speaks but this, and what is missing. */
+function judged(given: Partial<ComparisonFigures>, target: Stage = 'canary'): readonly string[] {
+  const seen = { ...enough, codes: ['a', 'b', 'c', 'd'] }
+  const { verdict, missing } = advise({
+    ...ready,
+    setting: { stage: target === 'canary' ? 'shadow' : 'v3', percent: 0 },
+    target: { stage: target, percent: 100 },
+    seen: { v2: seen, v3: seen },
+    comparison: { ...compared, ...given },
+  })
+  return [verdict, ...missing]
+}
+
+describe('what comparison has against a step', () => {
+  it('is nothing where enough was compared', () => {
+    expect(judged({})).toEqual(['ready'])
+  })
+
+  it.each<[string, Partial<ComparisonFigures>, unknown[]]>([
+    ['no comparison', nothing, ['inconclusive', 'Nothing was compared with V2 (0 of 598 learners and days, 0 of 5 days).']],
+    ['no read-back', { ...nothing, check: 'readBack' }, ['not yet', 'Nothing that V3 served has been read back on V2 (0 of 598 learners and days, 0 of 5 days): partners[].check.v2 is the percentage that is.']],
+    ['a sample with holes', { comparedShare: 0.89994 }, ['not yet', 'Only 89.99 % of the sample were compared, and 90 % are needed: markbridge_compare_dropped_total and markbridge_compare_skipped_total say why; where there was no time for more, lower partners[].compare.percent.']],
+    ['too few', { countedPairs: 100, pairs: 100, bound: 0.0295 }, ['inconclusive', '100 of 598 learners and days were compared with V2.']],
+    ['one large school', { countedPairs: 25, bound: 0.113 }, ['inconclusive', '25 of 598 learners and days were compared with V2.', '2000 were compared with V2 in 9 schools, of which 25 count: one school may make up 20 % of them (rollout.evidence.schoolShare).']],
+    ['two schools', { countedPairs: 0, schools: 2, bound: 1 }, ['inconclusive', '0 of 598 learners and days were compared with V2.', '2000 were compared with V2 in 2 schools, of which 0 count: one school may make up 20 % of them. Where the partner has no more schools, set rollout.evidence.schoolShare: 0.5.']],
+    ['one school', { countedPairs: 0, schools: 1, bound: 1 }, ['inconclusive', '0 of 598 learners and days were compared with V2.', '2000 were compared with V2 in 1 school, of which 0 count: one school may make up 20 % of them. Where the partner has no more schools, set rollout.evidence.schoolShare: 1.']],
+    ['differences', { differing: 4, bound: 0.0061, neededPairs: 1_830 }, ['inconclusive', '4 learners and days differ, with 1500 that count: up to 0.61 % of all may (95 % confidence), and the limit is 0.5 %. 1830 would have to count if no other differs. Once the cause is mended, markbridge rollout set acme shadow --restart-evidence --reason <text> begins the evidence anew.', '2000 were compared with V2 in 9 schools, of which 1500 count: one school may make up 20 % of them (rollout.evidence.schoolShare).']],
+    ['few enough differences', { differing: 1, bound: 0.0032 }, ['ready']],
+    ['few days', { days: 4, check: 'readBack' }, ['inconclusive', 'Replies were read back on V2 on 4 of 5 days.']],
+    ['a code that was only seen', { codes: ['a', 'b', 'c'] }, ['inconclusive', '1 of the 4 attendance codes that were seen were never compared.']],
+    ['a code that could not be compared', { codesNotCompared: ['e'] }, ['inconclusive', '1 of the 5 attendance codes that were seen were never compared.']],
+    ['missing traits', { traits: ['late'] }, ['inconclusive', 'No compared record had a comment.', 'No compared record corrected an earlier one.']],
+    ['errors', { errorsNotCompared: ['ATT_VAL_2', 'ATT_VAL_3'] }, ['inconclusive', 'Errors that V2 answered with and that were never compared: ATT_VAL_2, ATT_VAL_3.']],
+    ['damaged evidence', { damaged: true }, ['not yet', 'The evidence of comparison in the journal is damaged; markbridge rollout set acme shadow --restart-evidence --reason <text> begins it anew.']],
+    ['a full table', { full: true, bound: 0.006, differing: 250, neededPairs: 55_000 }, ['inconclusive', expect.stringContaining('250 learners and days differ'), expect.stringContaining('1500 count'), 'No more learners and days are kept at this stage and share; markbridge rollout set acme shadow --restart-evidence --reason <text> begins anew.']],
+  ])('is named: %s', (_, given, expected) => {
+    expect(judged(given)).toEqual(expected)
+  }) // prettier-ignore
+
+  it('is only what differs before complete, where V2 may be gone', () => {
+    expect(judged(nothing, 'complete')).toEqual(['ready'])
+    expect(judged({ days: 0, codes: [], traits: [] }, 'complete')).toEqual(['ready'])
+    expect(judged({ differing: 4, bound: 0.0061 }, 'complete')).toHaveLength(2)
+  })
+
+  it('depends on the check of the stage', () => {
+    expect(stages.map(neededCheck)).toEqual([undefined, 'reply', 'readBack', 'readBack', undefined])
   })
 })

@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { decide } from '../../src/rollout/decide.ts'
-import { requestKinds, type StageSetting, stages } from '../../src/rollout/stage.ts'
-import { positionOf } from '../../src/rollout/unit-position.ts'
+import { decide, positionOf } from '../../src/rollout/decide.ts'
+import { type RequestKind, requestKinds, type StageSetting, stages } from '../../src/rollout/stage.ts'
 
 const secret = Buffer.from('synthetic secret of this test')
 const settingOf = (percent: number, lists: Partial<StageSetting> = {}): StageSetting => ({
@@ -13,29 +12,31 @@ const settingOf = (percent: number, lists: Partial<StageSetting> = {}): StageSet
   never: [],
   ...lists,
 })
-const unitOf = (name: string) => ({ name, position: positionOf(secret, 'acme', name) })
+const sideOf = (setting: StageSetting, kind: RequestKind, unit: string) =>
+  decide(setting, 'acme', { kind, unit }, () => secret)
 
 describe('the side of a request', () => {
   it('is V2 for all of V2 at legacy and shadow, V3 from v3 on, and V3 for its own paths always', () => {
-    const unit = unitOf('school')
     for (const stage of stages) {
       if (stage === 'canary') continue
       for (const kind of requestKinds) {
         const expected = kind === 'v3Path' || stage === 'v3' || stage === 'complete' ? 'v3' : 'v2'
-        expect([stage, kind, decide({ ...settingOf(50), stage }, kind, unit)]).toEqual([
+        expect([stage, kind, sideOf({ ...settingOf(50), stage }, kind, 'school')]).toEqual([
           stage,
           kind,
           expected,
         ])
       }
     }
-    expect(decide(settingOf(0), 'v3Path', unit)).toBe('v3')
+    expect(sideOf(settingOf(0), 'v3Path', 'school')).toBe('v3')
   })
 
   it('is that of the unit at canary: raising the share moves none back, lowering it moves the last first', () => {
-    const units = Array.from({ length: 400 }, (_, index) => unitOf(`school ${index}`))
-    const served = (percent: number): string[] =>
-      units.filter((unit) => decide(settingOf(percent), 'batch', unit) === 'v3').map(({ name }) => name)
+    const units = Array.from({ length: 200 }, (_, index) => `school ${index}`)
+    const all = Array.from({ length: 101 }, (_, percent) =>
+      units.filter((unit) => sideOf(settingOf(percent), 'batch', unit) === 'v3'),
+    )
+    const served = (percent: number): readonly string[] => all[percent] ?? []
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 100 }), fc.integer({ min: 0, max: 100 }), (one, other) => {
         const fewer = served(Math.min(one, other))
@@ -43,15 +44,15 @@ describe('the side of a request', () => {
         expect(fewer.every((name) => more.has(name))).toBe(true)
       }),
     )
-    expect([served(0).length, served(100).length]).toEqual([0, 400])
-    expect(served(20).length).toBeGreaterThan(50)
-    expect(served(20).length).toBeLessThan(110)
+    expect([served(0).length, served(100).length]).toEqual([0, 200])
+    expect(served(20).length).toBeGreaterThan(25)
+    expect(served(20).length).toBeLessThan(60)
   })
 
   it('follows the lists whatever the share is, and never wins', () => {
     const lists = { always: ['a', 'b'], never: ['b', 'c'] }
     const sides = (percent: number) =>
-      ['a', 'b', 'c'].map((name) => decide(settingOf(percent, lists), 'batch', unitOf(name)))
+      ['a', 'b', 'c'].map((name) => sideOf(settingOf(percent, lists), 'batch', name))
     expect(sides(0)).toEqual(['v3', 'v2', 'v2'])
     expect(sides(100)).toEqual(['v3', 'v2', 'v2'])
   })
@@ -59,5 +60,11 @@ describe('the side of a request', () => {
   it('differs by secret and partner, so that no client can choose its side', () => {
     const places = [positionOf(secret, 'acme', 'x'), positionOf(secret, 'other', 'x')]
     expect(new Set([...places, positionOf(Buffer.from('another secret'), 'acme', 'x')]).size).toBe(3)
+  })
+
+  it('is not known at canary without the secret, and elsewhere it is', () => {
+    const without = (stage: StageSetting['stage']) =>
+      decide({ ...settingOf(50), stage }, 'acme', { kind: 'batch', unit: 'x' }, () => undefined)
+    expect(stages.map(without)).toEqual(['v2', 'v2', undefined, 'v3', 'v3'])
   })
 })

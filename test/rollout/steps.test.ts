@@ -6,13 +6,12 @@ import { backOf, judgeStep, nextOf } from '../../src/rollout/steps.ts'
 const at = (stage: StageSetting['stage'], given: Partial<StageSetting> = {}): StageSetting => {
   return { stage, percent: 0, always: [], never: [], ...given }
 }
-const journal = { journalIsDurable: true }
 
 describe('a step', () => {
   it('goes forward one stage at a time, and back to any', () => {
     for (const [from, one] of stages.entries()) {
       for (const [to, other] of stages.entries()) {
-        const { direction, error } = judgeStep(at(one), at(other), journal)
+        const { direction, error } = judgeStep(at(one), at(other))
         expect([one, other, direction]).toEqual([
           one,
           other,
@@ -24,21 +23,11 @@ describe('a step', () => {
   })
 
   it('says which stage comes next', () => {
-    expect(judgeStep(at('legacy'), at('canary'), journal).error).toBe(
+    expect(judgeStep(at('legacy'), at('canary')).error).toBe(
       'Forward goes one stage at a time: after legacy comes shadow, not canary.',
     )
     expect(stages.map((stage) => nextOf(stage))).toEqual(['shadow', 'canary', 'v3', 'complete', undefined])
     expect(stages.map(backOf)).toEqual(['legacy', 'legacy', 'shadow', 'shadow', 'shadow'])
-  })
-
-  it('without a journal leaves the stages out whose units change sides by themselves', () => {
-    const none = { journalIsDurable: false }
-    expect(judgeStep(at('legacy'), at('v3'), none)).toEqual({ direction: 'forward' })
-    expect(judgeStep(at('complete'), at('legacy'), none)).toEqual({ direction: 'back' })
-    expect(judgeStep(at('v3'), at('shadow'), none).error).toBe(
-      'The stage shadow needs a journal: without one only legacy, v3, complete are possible.',
-    )
-    expect(judgeStep(at('legacy'), at('complete'), none).error).toContain('after legacy comes v3')
   })
 
   it.each([
@@ -52,11 +41,11 @@ describe('a step', () => {
     ['a smaller share, and a unit more', { percent: 10 }, { percent: 5, always: ['a'] }, 'forward'],
     ['a larger share, and a unit less', { percent: 5 }, { percent: 10, never: ['a'] }, 'forward'],
   ] as const)('at canary: %s', (_name, from, to, direction) => {
-    expect(judgeStep(at('canary', from), at('canary', to), journal)).toEqual({ direction })
+    expect(judgeStep(at('canary', from), at('canary', to))).toEqual({ direction })
   })
 
   it.each([-1, 100.5, NaN, Infinity])('refuses %s percent', (percent) => {
-    expect(judgeStep(at('shadow'), at('canary', { percent }), journal).error).toBe(
+    expect(judgeStep(at('shadow'), at('canary', { percent })).error).toBe(
       'The percentage must be between 0 and 100.',
     )
   })

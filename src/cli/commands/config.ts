@@ -61,8 +61,7 @@ async function checkConfigFile(file: string, { json }: ConfigOptions): Promise<n
 /** Prints the configuration of a file with its defaults and without its secrets, and the stages that its journal has. */
 async function printConfigFile(file: string, { json }: ConfigOptions): Promise<void> {
   const loaded = await loadConfig(file)
-  const { commentStages, readConfiguredStages, stagesToJson } =
-    await import('../rollout/configured-stages.ts')
+  const { commentStages, readConfiguredStages, stagesToJson } = await import('../rollout/show.ts')
   const stages = await readConfiguredStages(loaded)
   console.log(
     json === true

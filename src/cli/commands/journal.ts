@@ -31,7 +31,7 @@ import {
   formatErased,
 } from '../journal-text.ts'
 import { readLearner, searchOf } from '../learner-id.ts'
-import { adoptStages } from '../rollout/adopt-stages.ts'
+import { adoptStages } from '../rollout/show.ts'
 import { readCount } from './read-option.ts'
 
 const examples = `

@@ -1,11 +1,10 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander'
 
-import type { HistoryOptions, RolloutTarget } from '../run-rollout.ts'
 import { AdapterError } from '../../errors.ts'
-import type { CertifyOptions } from '../run-rollout-certify.ts'
-import type { ApproveOptions, ReasonOptions, SetOptions } from '../run-rollout-change.ts'
-import type { DismissOptions } from '../run-rollout-dismiss.ts'
-import type { VerifyOptions } from '../run-rollout-verify.ts'
+import type { CertifyOptions, VerifyOptions } from '../rollout/certificate.ts'
+import type { ApproveOptions, DismissOptions, ReasonOptions, SetOptions } from '../rollout/change.ts'
+import type { RolloutTarget } from '../rollout/open-target.ts'
+import type { HistoryOptions } from '../rollout/show.ts'
 import { readCount } from './read-option.ts'
 
 const examples = `
@@ -31,8 +30,9 @@ const MAX_REASON = 500
 /** Adds `rollout ls`, `show`, `set`, `back`, `approve`, `dismiss`, `history`, `advise`, `certify` and `verify`. */
 export function addRollout(rollout: Command, exitWith: (status: number) => void): void {
   rollout.addHelpText('after', examples)
-  const look = async () => import('../run-rollout.ts')
-  const change = async () => import('../run-rollout-change.ts')
+  const look = async () => import('../rollout/show.ts')
+  const change = async () => import('../rollout/change.ts')
+  const certificate = async () => import('../rollout/certificate.ts')
   withTarget(rollout.command('ls'))
     .description('list the stage of each partner, and whether it comes from the file or from the journal')
     .action(async (options: RolloutTarget) => exitWith(await (await look()).listStages(options)))
@@ -77,10 +77,9 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
   withTarget(rollout.command('dismiss').argument('<instance>', 'number of a lost instance', readCount))
     .description('confirm that an instance which was lost is off, so that it no longer holds steps to V3 up')
     .requiredOption('--reason <text>', 'how it is known, for the audit trail', readReason)
-    .action(async (instance: number, options: DismissOptions) => {
-      const { dismissInstance } = await import('../run-rollout-dismiss.ts')
-      exitWith(await dismissInstance(instance, options))
-    })
+    .action(async (instance: number, options: DismissOptions) =>
+      exitWith(await (await change()).dismissInstance(instance, options)),
+    )
   withTarget(rollout.command('history').argument('[partner]', 'only this partner'))
     .description('print the audit trail, oldest first')
     .option('--limit <n>', 'only the newest entries', readCount)
@@ -94,28 +93,25 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     )
   withTarget(rollout.command('certify').argument('<partner>', 'id of the partner'))
     .description(
-      'print one document that says what was compared, how the partner stands and how it came there, with a digest over all',
+      'print the stage, the advice with its figures and the history as one document, with a digest',
     )
     .option('--out <file>', 'write it to a new file')
     .option('--key <source>', 'sign it: env:NAME or file:path with a private key (Ed25519, PEM)')
-    .option('--exact', 'print counts under 5 as well')
-    .action(async (partner: string, options: CertifyOptions) => {
-      const { certifyPartner } = await import('../run-rollout-certify.ts')
-      exitWith(await certifyPartner(partner, options))
-    })
+    .action(async (partner: string, options: CertifyOptions) =>
+      exitWith(await (await certificate()).certifyPartner(partner, options)),
+    )
   withTarget(rollout.command('verify').argument('[certificate]', 'also check this file of rollout certify'))
     .description('check that no entry of the audit trail was changed or removed, and a certificate')
     .option('--public-key <file>', 'the key that has to have signed the certificate (Ed25519, PEM)')
     .option('--offline', 'check digest and signature of the certificate, without a journal')
-    .action(async (certificate: string | undefined, options: VerifyOptions) => {
-      if (certificate === undefined) {
+    .action(async (file: string | undefined, options: VerifyOptions) => {
+      if (file === undefined) {
         if ((options.publicKey ?? options.offline) !== undefined)
           throw new AdapterError('ADP_USAGE', '--public-key and --offline are for a certificate.')
         exitWith(await (await look()).verifyTrail(options))
         return
       }
-      const { verifyCertificate } = await import('../run-rollout-verify.ts')
-      exitWith(await verifyCertificate(certificate, options))
+      exitWith(await (await certificate()).verifyCertificate(file, options))
     })
 }
 

@@ -1,17 +1,16 @@
 import type { StageSetting } from '../../rollout/stage.ts'
-import type { DriveResult } from '../../rollout/store/drive-forward.ts'
-import type { ApplyResult, HeldByLost, Undrained } from '../../rollout/store/rollout-store.ts'
+import type { DriveResult, WaitedFor } from '../../rollout/store/drive-change.ts'
+import type { ApplyResult } from '../../rollout/store/rollout-store.ts'
 import { formatTime } from '../text-table.ts'
-import type { GuardHold } from './guard-hold.ts'
-import { pendingToJson, settingToJson } from './rollout-json.ts'
-import { describe, describePending } from './rollout-text.ts'
+import type { CoolDown } from './advice.ts'
+import { describe, describePending, pendingToJson, settingToJson } from './stage-view.ts'
 
 /** What became of a change. */
 export type ChangeOutcome =
   | ApplyResult
   | DriveResult
   | { readonly kind: 'unchanged'; readonly revision: number }
-  | ({ readonly kind: 'held' } & GuardHold)
+  | ({ readonly kind: 'held' } & CoolDown)
   | { readonly kind: 'refused' | 'forbidden'; readonly message: string }
 
 /** A change and what became of it. */
@@ -57,32 +56,30 @@ export function resultToJson(result: ChangeResult): object {
     from: from === undefined ? null : settingToJson(from),
     to: to === undefined ? null : settingToJson(to),
     ...('revision' in outcome ? { revision: outcome.revision } : {}),
-    ...(outcome.kind === 'undrained'
-      ? {
-          instances: outcome.instances.map(({ instance, host, pid, writes }) => ({
-            instance,
-            host,
-            pid,
-            writes: writes ?? null,
-          })),
-        }
-      : {}),
-    ...(outcome.kind === 'lost'
-      ? {
-          instances: outcome.instances.map(({ instance, host, pid, leaseUntilMs }) => ({
-            instance,
-            host,
-            pid,
-            leaseUntil: formatTime(leaseUntilMs),
-          })),
-        }
-      : {}),
-    ...(outcome.kind === 'early'
-      ? { until: formatTime(outcome.untilMs), leftMs: Math.max(0, outcome.untilMs - outcome.nowMs) }
-      : {}),
-    ...(outcome.kind === 'held' ? { until: formatTime(outcome.untilMs), finding: outcome.finding } : {}),
-    ...(outcome.kind === 'pending' ? { pending: pendingToJson(outcome.pending) } : {}),
+    ...detailsOf(outcome),
     message: formatResult(result),
+  }
+}
+
+function detailsOf(outcome: ChangeOutcome): object {
+  switch (outcome.kind) {
+    case 'undrained':
+      return { instances: outcome.instances.map((one) => ({ ...one, writes: one.writes ?? null })) }
+    case 'lost':
+      return {
+        instances: outcome.instances.map(({ leaseUntilMs, ...one }) => ({
+          ...one,
+          leaseUntil: formatTime(leaseUntilMs),
+        })),
+      }
+    case 'early':
+      return { until: formatTime(outcome.untilMs), leftMs: Math.max(0, outcome.untilMs - outcome.nowMs) }
+    case 'held':
+      return { until: formatTime(outcome.untilMs), finding: outcome.finding }
+    case 'pending':
+      return { pending: pendingToJson(outcome.pending) }
+    default:
+      return {}
   }
 }
 
@@ -103,12 +100,19 @@ export function formatResult({ partner, from, to, outcome }: ChangeResult): stri
     case 'undrained':
       return [
         `${partner}: ${step} was withdrawn: writes did not end in time. Nothing has changed.`,
-        ...outcome.instances.map((one) => `  ${describeInstance(one)}`),
+        ...outcome.instances.map(({ instance, host, pid, writes }) => {
+          const what =
+            writes === undefined ? 'has not acknowledged the change' : `${formatWrites(writes)} under way`
+          return `  instance ${instance} (${host}, process ${pid}): ${what}`
+        }),
       ].join('\n')
     case 'lost':
       return [
         `${partner}: ${step} is refused: instances were lost without a clean end. Cut off from the journal, they may still send writes to V2.`,
-        ...outcome.instances.map((one) => `  ${describeLost(one)}`),
+        ...outcome.instances.map(
+          ({ instance, host, pid, leaseUntilMs }) =>
+            `  instance ${instance} (${host}, process ${pid}): its lease ended at ${formatTime(leaseUntilMs)}`,
+        ),
         `Let them reach the journal again, or end them and run markbridge rollout dismiss <instance> for each.`,
       ].join('\n')
     case 'early':
@@ -137,19 +141,16 @@ export function formatResult({ partner, from, to, outcome }: ChangeResult): stri
   }
 }
 
-/** `instance 4 (host-a, process 812): its lease ended at 2026-09-07T06:30:12.000Z` */
-export function describeLost({ instance, host, pid, leaseUntilMs }: HeldByLost['instances'][number]): string {
-  return `instance ${instance} (${host}, process ${pid}): its lease ended at ${formatTime(leaseUntilMs)}`
+/** `waiting for 1 of 2 instances to drain: instance 4 (3 writes)` */
+export function formatWaiting(waiting: readonly WaitedFor[], live: number): string {
+  const texts = waiting.map(
+    ({ instance, writes }) =>
+      `instance ${instance} (${writes === undefined ? 'no answer yet' : formatWrites(writes)})`,
+  )
+  return `waiting for ${waiting.length} of ${live} instance${live === 1 ? '' : 's'} to drain: ${texts.join(', ')}`
 }
 
-/** `instance 4 (host-a, process 812): 3 writes under way` */
-function describeInstance({ instance, host, pid, writes }: Undrained): string {
-  const state =
-    writes === undefined
-      ? 'has not acknowledged the change'
-      : `${writes} write${writes === 1 ? '' : 's'} under way`
-  return `instance ${instance} (${host}, process ${pid}): ${state}`
-}
+const formatWrites = (writes: number): string => `${writes} write${writes === 1 ? '' : 's'}`
 
 /** `12 min 5 s` */
 function formatLeft(ms: number): string {

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 
-import { createStageFile, markFileOf, stageFileOf, stageJournalOf } from '../../app/stage-file.ts'
+import { createStageFile, markFileOf } from '../../app/stage-file.ts'
 import { toFileStage } from '../../app/to-file-stage.ts'
 import {
   type Config,
@@ -21,7 +21,7 @@ import {
   type ListedOperator,
   type RolloutAction,
 } from '../../rollout/operators.ts'
-import { type OpenedRolloutStore, openRolloutStore } from '../../rollout/store/open-rollout-store.ts'
+import { type OpenedRolloutStore, openRolloutStore } from '../../rollout/store/create-rollout-store.ts'
 
 /** The flags that name a configuration and a journal, and how a result is printed. */
 export interface RolloutTarget {
@@ -59,8 +59,14 @@ export function hasNoJournal({ journal }: Pick<Config, 'journal'>): boolean {
   return journalUrlOf(journal) === 'none'
 }
 
-/** Opens the store of stages, also while it is served. Errors: `ADP_USAGE` for `journal: none`; those of `openRolloutStore`. */
-export async function openTargetStore(config: Pick<Config, 'journal'>): Promise<OpenedRolloutStore> {
+/**
+ * Opens the store of stages, also while it is served. `goesOn`: its trail has to go on from the one that the state file of this machine
+ * knows. Errors: `ADP_USAGE` for `journal: none`; those of `openRolloutStore`.
+ */
+export async function openTargetStore(
+  config: Pick<Config, 'journal'>,
+  { goesOn = true }: { readonly goesOn?: boolean } = {},
+): Promise<OpenedRolloutStore> {
   const { journal } = config
   const url = journalUrlOf(journal)
   if (url === 'none')
@@ -68,32 +74,47 @@ export async function openTargetStore(config: Pick<Config, 'journal'>): Promise<
       'ADP_USAGE',
       'The configured journal is none, so stages are those of the configuration file: change partners[].stage there and reload.',
     )
-  const known = (await readKept(config))?.view?.trail
+  const known = goesOn ? (await readKept(config))?.view?.trail : undefined
   return openRolloutStore({ url, keys: journalKeysOf(journal), markFile: markFileOf(journal) }, known)
+}
+
+/** Runs `work` with the store, for a command that changes nothing. */
+export async function withStore<Result>(
+  config: Config,
+  work: (store: OpenedRolloutStore) => Promise<Result>,
+): Promise<Result> {
+  expectMayLook(config)
+  const store = await openTargetStore(config)
+  try {
+    return await work(store)
+  } finally {
+    await store.close()
+  }
+}
+
+/** Prints the result of a command, as the flags want it. */
+export function print({ json }: RolloutTarget, value: unknown, text: () => string): void {
+  console.log(json === true ? JSON.stringify(value) : text())
 }
 
 /** What an instance on this machine has kept; undefined: nothing that can be read, which must not keep anybody from going back. */
 export async function readKept({ journal }: Pick<Config, 'journal'>): Promise<KeptSnapshot | undefined> {
-  const file = createStageFile(stageFileOf(journal), stageJournalOf(journal))
-  const text = await file.load().catch(() => undefined)
+  const text = await createStageFile(journal)
+    .load()
+    .catch(() => undefined)
   return text === undefined ? undefined : parseSnapshot(text)
-}
-
-/** The person who runs the command. Error: `ADP_FORBIDDEN` for one who may not act. */
-export function identifyActor(config: Pick<Config, 'rollout'>): Actor {
-  return identifyOperator(operatorsOf(config), readEnvironment().operatorToken, systemUser())
 }
 
 /**
  * Reading is open to every user who can open the journal, as it is with `journal ls`; but a token that is set has to be one.
  */
 export function expectMayLook(config: Pick<Config, 'rollout'>): void {
-  if (readEnvironment().operatorToken !== undefined) expectAllowed(identifyActor(config), 'look')
+  if (readEnvironment().operatorToken !== undefined) expectMay(config, 'look')
 }
 
 /** The person who runs the command, who may do this. Error: `ADP_FORBIDDEN`. */
 export function expectMay(config: Pick<Config, 'rollout'>, action: RolloutAction): Actor {
-  const actor = identifyActor(config)
+  const actor = identifyOperator(operatorsOf(config), readEnvironment().operatorToken, systemUser())
   expectAllowed(actor, action)
   return actor
 }

@@ -1,10 +1,15 @@
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { FileStage } from '../../rollout/index.ts'
-import { beginSetting } from '../../rollout/begin-setting.ts'
-import { lowered } from '../../rollout/lowered.ts'
-import type { Stage, StageSetting } from '../../rollout/stage.ts'
-import type { PartnerRollout, PendingChange, RolloutSnapshot } from '../../rollout/store/rollout-store.ts'
+import { lowered, type Stage, type StageSetting, toSetting } from '../../rollout/stage.ts'
+import { beginSetting } from '../../rollout/steps.ts'
+import type {
+  AuditEntry,
+  PartnerRollout,
+  PendingChange,
+  RolloutSnapshot,
+} from '../../rollout/store/rollout-store.ts'
+import { formatGivenText, formatTable, formatTime } from '../text-table.ts'
 import { type FilePartner, filePartnersOf } from './open-target.ts'
 
 /** The stage of a partner and where it comes from. */
@@ -54,7 +59,7 @@ export function viewStage(
   const isLost = snapshot !== undefined && snapshot.trail === undefined && state === undefined
   const isDamaged = isLost || snapshot?.damaged.has(partner) === true
   const begin = beginSetting(fileStage, snapshot?.begins.get(partner))
-  const stored = isDamaged ? undefined : settingOf(state ?? begin)
+  const stored = isDamaged ? undefined : toSetting(state ?? begin)
   const setting = stored === undefined ? undefined : lowered(stored, fileStage)
   const storedIn = isDamaged || state !== undefined ? 'store' : 'file'
   const ignored = file !== undefined && file.own.stage !== begin.stage ? file.own.stage : undefined
@@ -89,6 +94,186 @@ export function shareOf({ stage, percent }: Pick<StageSetting, 'stage' | 'percen
   return stage === 'v3' || stage === 'complete' ? 100 : 0
 }
 
-const settingOf = ({ stage, percent, always, never }: StageSetting): StageSetting => {
-  return { stage, percent, always, never }
+/** A stage as `--json` prints it; the names are part of the contract. */
+export function toJson({ partner, setting, source, revision, ...view }: StageView): object {
+  return {
+    partner,
+    stage: setting?.stage ?? 'damaged',
+    percent: setting === undefined ? null : shareOf(setting),
+    unit: 'school',
+    revision,
+    source: view.storedIn,
+    since: toTime(view.sinceMs),
+    by: view.by ?? null,
+    reason: view.reason ?? null,
+    ...(view.pending === undefined ? {} : { pending: pendingToJson(view.pending) }),
+    ...(source === 'override' && view.stored !== undefined
+      ? { override: { from: view.stored.stage, to: setting?.stage } }
+      : {}),
+  }
 }
+
+/** A change that is not committed yet. */
+export function pendingToJson({
+  needsApproval,
+  expiresMs,
+  by,
+  reason,
+  revision,
+  ...setting
+}: PendingChange): object {
+  return { ...settingToJson(setting), revision, by, reason, needsApproval, expires: toTime(expiresMs) }
+}
+
+/** A setting; the lists only where they count. */
+export function settingToJson(setting: StageSetting): object {
+  const { stage, always, never } = setting
+  return { stage, percent: shareOf(setting), ...(stage === 'canary' ? { always, never } : {}) }
+}
+
+/** A row of the audit trail. */
+export function entryToJson({
+  entry,
+  atMs,
+  by,
+  partner,
+  action,
+  from,
+  to,
+  revision,
+  reason,
+}: AuditEntry): object {
+  return {
+    entry,
+    at: toTime(atMs),
+    by,
+    partner: partner === '' ? null : partner,
+    action,
+    from: from === undefined ? null : settingToJson(from),
+    to: to === undefined ? null : settingToJson(to),
+    revision,
+    reason,
+  }
+}
+
+const toTime = (ms: number | undefined): string | null =>
+  ms === undefined ? null : new Date(ms).toISOString()
+
+/** Stages as a table, one line each, with what needs an explanation below. */
+export function formatStages(views: readonly StageView[]): string {
+  const rows = views.map((view) => [
+    view.partner,
+    view.setting?.stage ?? 'damaged',
+    view.setting === undefined ? '' : formatShare(view.setting),
+    view.revision === 0 ? '' : String(view.revision),
+    view.source,
+    formatTime(view.sinceMs),
+    formatGivenText(view.by ?? ''),
+  ])
+  const table = formatTable([['partner', 'stage', 'share', 'revision', 'source', 'since', 'by'], ...rows])
+  const notes = views.flatMap((view) => notesOf(view).map((note) => `${view.partner}: ${note}`))
+  return [table, ...(notes.length === 0 ? [] : ['', ...notes])].join('\n')
+}
+
+/** One stage with all that is known of it. */
+export function formatStage(view: StageView): string {
+  const { partner, setting, revision, by, reason, sinceMs, storedIn } = view
+  const given = (reason ?? '') === '' ? '' : `: ${formatGivenText(reason ?? '')}`
+  const origin =
+    storedIn === 'file'
+      ? 'from the configuration file'
+      : `revision ${revision}, since ${formatTime(sinceMs)}, by ${formatGivenText(by ?? '')}${given}`
+  const lists = setting === undefined ? [] : listsOf(setting)
+  return [
+    setting === undefined ? `${partner}: damaged` : `${partner}: ${describe(setting)}`,
+    ...(setting === undefined ? [] : [origin]),
+    ...lists,
+    ...notesOf(view),
+  ].join('\n')
+}
+
+/** `canary with 5 % of the units on V3` */
+export function describe(setting: StageSetting): string {
+  return setting.stage === 'canary' ? `canary with ${formatShare(setting)} of the units on V3` : setting.stage
+}
+
+/** A change that is not made yet. */
+export function describePending(pending: PendingChange): string {
+  const { by, reason, needsApproval, expiresMs } = pending
+  const waits = needsApproval
+    ? 'waits for the approval of another operator'
+    : 'waits for the instances to drain'
+  const given = reason === '' ? '' : `, ${formatGivenText(reason)}`
+  return `${describe(pending)} ${waits} until ${formatTime(expiresMs)} (by ${formatGivenText(by)}${given})`
+}
+
+/** The audit trail, one line for each row. */
+export function formatHistory(entries: readonly AuditEntry[]): string {
+  if (entries.length === 0) return 'The audit trail has no entry.'
+  const rows = entries.map((one) => [
+    formatTime(one.atMs),
+    formatGivenText(one.by),
+    one.partner,
+    one.action,
+    one.from === undefined ? '' : formatSetting(one.from),
+    one.to === undefined ? '' : formatSetting(one.to),
+    one.revision === 0 ? '' : String(one.revision),
+    formatGivenText(one.reason),
+  ])
+  return formatTable([['time', 'by', 'partner', 'action', 'from', 'to', 'revision', 'reason'], ...rows])
+}
+
+function notesOf({
+  source,
+  stored,
+  setting,
+  storedIn,
+  pending,
+  ignored,
+  file,
+}: StageView): readonly string[] {
+  return [
+    ...(setting === undefined
+      ? [
+          'the stage in the journal is not as it was written. markbridge rollout verify says more; markbridge rollout back replaces it.',
+        ]
+      : []),
+    ...(source === 'override' && stored !== undefined
+      ? [
+          `stageOverride of the file lowers ${describe(stored)} of the ${storedIn === 'store' ? 'journal' : 'file'} to ${setting?.stage ?? ''}`,
+        ]
+      : []),
+    ...(ignored === undefined
+      ? []
+      : [
+          `begins at ${stored?.stage ?? ''} and not at ${ignored} of the file, since ` +
+            (file?.fileStage.stage === ignored
+              ? 'it began there: markbridge rollout set takes it forward'
+              : 'rollout.approval is two'),
+        ]),
+    ...(file === undefined ? ['the configuration file has no such partner'] : []),
+    ...(pending === undefined ? [] : [describePending(pending)]),
+  ]
+}
+
+/** The lists of units, which a partner keeps until its next `canary`. */
+function listsOf({ stage, always, never }: StageSetting): readonly string[] {
+  const at = stage === 'canary' ? '' : 'at canary '
+  return [
+    ...(always.length === 0 ? [] : [`${at}always on V3: ${always.map(formatGivenText).join(', ')}`]),
+    ...(never.length === 0 ? [] : [`${at}never on V3: ${never.map(formatGivenText).join(', ')}`]),
+  ]
+}
+
+/** `canary 5 %, 2 always, 1 never` */
+function formatSetting(setting: StageSetting): string {
+  const { stage, always, never } = setting
+  if (stage !== 'canary') return stage
+  const lists = [
+    ...(always.length === 0 ? [] : [`${always.length} always`]),
+    ...(never.length === 0 ? [] : [`${never.length} never`]),
+  ]
+  return [`canary ${formatShare(setting)}`, ...lists].join(', ')
+}
+
+const formatShare = (setting: StageSetting): string => `${shareOf(setting)} %`

@@ -12,14 +12,7 @@ export interface CertificateBody {
   readonly audit: { readonly entries: number; readonly mac: string; readonly keyed: boolean }
   readonly stage: Json
   readonly advice: Json
-  /** What comparison has found at this stage and share: coverage and bounds. Null: nothing is compared at this stage. */
-  readonly comparison: Json
-  /** Null: no evidence is kept. */
-  readonly report: Json
-  readonly balance: Json
   readonly history: readonly Json[]
-  /** Without secrets, and without other partners. */
-  readonly configuration: Json
 }
 
 /** A certificate as it is printed. */

@@ -1,6 +1,6 @@
 import type {
   ComparisonFigures,
-  ComparisonThresholds,
+  EvidenceThresholds,
   KeptEvidence,
   NeededCheck,
 } from '../../rollout/index.ts'
@@ -12,7 +12,7 @@ import { neededTrials, upperBound } from './upper-bound.ts'
 export function toFigures(
   kept: KeptEvidence | undefined,
   check: NeededCheck,
-  { limit, confidence, schoolShare }: Pick<ComparisonThresholds, 'limit' | 'confidence' | 'schoolShare'>,
+  { limit, confidence, schoolShare }: Pick<EvidenceThresholds, 'limit' | 'confidence' | 'schoolShare'>,
 ): ComparisonFigures {
   const counts = kept?.counts ?? new Map<string, number>()
   const schools = (kept?.periods ?? []).map((period) => period.schools[checkBits[check]] ?? [])

@@ -3,13 +3,19 @@ import { createHash } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import { createPeriodicTask } from '../../clock/periodic-task.ts'
 import { AdapterError } from '../../errors.ts'
-import type { Side, Stage } from '../stage.ts'
+import { placeOf, type Side, type Stage, type StageSetting, toSetting } from '../stage.ts'
+import { backOf, beginSetting } from '../steps.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
-import { addWindow } from './add-window.ts'
-import { afterAct, atRevision, type CountedSides, type Evidence, noEvidence } from './evidence.ts'
-import { formatEvidence, parseEvidence } from './evidence-note.ts'
-import type { WentBack } from './go-back.ts'
-import { judge } from './judge.ts'
+import {
+  addWindow,
+  afterAct,
+  atRevision,
+  type CountedSides,
+  formatTest,
+  judge,
+  parseTest,
+  type TestState,
+} from './sequential-test.ts'
 import { createTrialWindows, type Trial, type TrialWindow, type TrialWindows } from './trial-windows.ts'
 
 /** A write that a guard may count. */
@@ -25,13 +31,8 @@ export interface GuardedWrite {
   readonly records: number
 }
 
-/** What guards do. */
-export interface GuardSettings {
-  /** What a guard does at an alarm. `hold`: no step forward without a word of an operator; `notify`: it only says so. */
-  readonly action: 'back' | 'hold' | 'notify'
-  /** After an action, time without a step forward, and in which a guard that left V3 serving counts nothing. */
-  readonly coolDownMs: number
-}
+/** What a guard does at an alarm. `hold`: no step forward without an operator's confirmation; `notify`: it only reports it. */
+export type GuardAction = 'back' | 'hold' | 'notify'
 
 /** Watches writes while the adapter runs. */
 export interface LiveGuards {
@@ -43,9 +44,11 @@ export interface LiveGuards {
 }
 
 export interface LiveGuardsOptions {
-  readonly store: Pick<RolloutStore, 'readEvidence' | 'updateEvidence'>
-  readonly settings: GuardSettings
-  readonly clock: Clock
+  readonly store: Pick<RolloutStore, 'updateEvidence'>
+  readonly action: GuardAction
+  /** After an action, time without a step forward, and in which a guard that left V3 serving counts nothing. */
+  readonly coolDownMs: number
+  readonly clock: Pick<Clock, 'nowMs' | 'after'>
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
   /** Takes the partner back at once, from the revision that the alarm is about and from no other. */
@@ -54,7 +57,7 @@ export interface LiveGuardsOptions {
   readonly onAct: (partner: string, figures: CountedSides) => void | Promise<void>
   /** Called with the windows that are judged. */
   readonly onWindows: (partner: string, windows: readonly TrialWindow[]) => void
-  /** Evidence could not be read or kept; reported once until it can again. */
+  /** A test could not be read or kept; reported once until it can again. */
   readonly onFailure: (partner: string, code: string) => void
 }
 
@@ -63,28 +66,24 @@ const windowOptions = { windowMs: 10_000, maxTrialMs: 180_000, maxUnits: 5_000 }
 const EVERY_MS = 1_000
 const STOP_MS = 1_000
 
-/** Guards without a store of evidence: they count nothing. */
+/** Guards without a store: they count nothing. */
 export const noGuards: LiveGuards = {
   begin: () => undefined,
   start: () => undefined,
   stop: () => Promise.resolve(),
 }
 
-/** The name under which the evidence about a partner is stored. */
-export function evidenceName(partner: string): string {
+/** The name under which the test of a partner is stored. */
+export function testName(partner: string): string {
   return `guards ${partner}`
 }
 
-/** Reads the stored evidence about a partner. Errors: `ADP_JOURNAL_DAMAGED`, those of the store. */
-export async function readEvidence(
+/** Reads the stored test of a partner. Errors: `ADP_JOURNAL_DAMAGED`, those of the store. */
+export async function readTest(
   store: Pick<RolloutStore, 'readEvidence'>,
   partner: string,
-): Promise<Evidence> {
-  return fromText(await store.readEvidence(evidenceName(partner)))
-}
-
-function fromText(text: string | undefined): Evidence {
-  return text === undefined ? noEvidence : parseEvidence(text)
+): Promise<TestState> {
+  return parseTest(await store.readEvidence(testName(partner)))
 }
 
 /** The writes of one stage and share of a partner. */
@@ -93,10 +92,9 @@ interface Watched {
   readonly windows: TrialWindows
 }
 
-/** Creates the guards: each instance counts its own writes, and adds its windows to the evidence of all instances. */
+/** Creates the guards: each instance counts its own writes, and adds its windows to the test of all instances. */
 export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
-  const { store, clock, nowMs } = options
-  const { action, coolDownMs } = options.settings
+  const { store, action, coolDownMs, clock, nowMs } = options
   const watched = new Map<string, Watched>()
   const failing = new Set<string>()
   const addWindows = async (
@@ -104,29 +102,28 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
     revision: number,
     windows: readonly TrialWindow[],
   ): Promise<void> => {
-    const text = await store.updateEvidence(evidenceName(partner), (before) => {
-      const evidence = atRevision(fromText(before), revision)
-      const isCounted = ({ endMs }: TrialWindow): boolean =>
-        endMs >= (evidence.actedMs ?? -Infinity) + coolDownMs
-      return formatEvidence(windows.filter(isCounted).reduce(addWindow, evidence))
+    const text = await store.updateEvidence(testName(partner), (before) => {
+      const test = atRevision(parseTest(before), revision)
+      const isCounted = ({ endMs }: TrialWindow): boolean => endMs >= (test.actedMs ?? -Infinity) + coolDownMs
+      return formatTest(windows.filter(isCounted).reduce(addWindow, test))
     })
-    const evidence = parseEvidence(text)
-    const verdict = judge(evidence)
-    if (verdict.verdict === 'alarm') await act(partner, evidence, verdict.figures)
+    const test = parseTest(text)
+    const state = judge(test)
+    if (state.kind === 'alarm') await act(partner, test, state.figures)
   }
   const act = async (
     partner: string,
-    { revision, episode }: Evidence,
+    { revision, episode }: TestState,
     figures: CountedSides,
   ): Promise<void> => {
     // Before it is noted: an instance that ends in between leaves an alarm that the next one sees.
     // An operator has decided since: writes of the new stage are judged anew.
     if (action === 'back' && (await options.goBack(partner, revision, figures)) === 'changed') return
     const noted = { isFirst: false }
-    await store.updateEvidence(evidenceName(partner), (text) => {
-      const evidence = fromText(text)
-      noted.isFirst = evidence.revision === revision && evidence.episode === episode
-      return formatEvidence(noted.isFirst ? afterAct(evidence, nowMs()) : evidence)
+    await store.updateEvidence(testName(partner), (text) => {
+      const test = parseTest(text)
+      noted.isFirst = test.revision === revision && test.episode === episode
+      return formatTest(noted.isFirst ? afterAct(test, nowMs()) : test)
     })
     if (noted.isFirst) await options.onAct(partner, figures)
   }
@@ -164,7 +161,47 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
   }
 }
 
-/** The evidence names no school, and stays small whatever clients call theirs. */
+/** The stored test names no school, and stays small whatever clients call theirs. */
 function nameOf(unit: string): string {
   return createHash('sha256').update(unit).digest('base64url').slice(0, 22)
+}
+
+/** The name under which guards act in the audit trail. */
+export const GUARD_NAME = 'guard'
+
+/** Why a guard takes a partner back. */
+export interface GuardReason {
+  readonly partner: string
+  /** The revision of the stage that the alarm is about; 0: that of the file. */
+  readonly revision: number
+  /** The stage of the file, for a partner that the store does not know. */
+  readonly fileStage: StageSetting | undefined
+  readonly reason: string
+}
+
+/**
+ * `gone`: V3 does not serve the partner any longer, or the store does not know its stage; `changed`: V3 serves it by a later stage or share
+ * than the alarm is about, which an operator has chosen since.
+ */
+export type WentBack = 'applied' | 'gone' | 'changed'
+
+/** A change that came between the reading and the writing is read the second time. */
+const ATTEMPTS = 2
+
+/** Takes a partner back from V3, as an operator does, by a compare-and-set on the revision of the alarm. Errors: those of the store. */
+export async function goBack(
+  store: Pick<RolloutStore, 'snapshot' | 'apply'>,
+  { partner, revision, fileStage, reason }: GuardReason,
+): Promise<WentBack> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const { partners, begins, damaged } = await store.snapshot()
+    const known = partners.get(partner)?.state
+    const from = known ?? (fileStage && beginSetting(fileStage, begins.get(partner)))
+    if (damaged.has(partner) || from === undefined || placeOf(from.stage) < placeOf('canary')) return 'gone'
+    if ((known?.revision ?? 0) !== revision) return 'changed'
+    const to = { ...toSetting(from), stage: backOf(from.stage) }
+    const change = { partner, expectedRevision: revision, from, to, by: GUARD_NAME, reason }
+    if ((await store.apply(change, 'guard')).kind === 'applied') return 'applied'
+  }
+  return 'changed'
 }

@@ -1,6 +1,6 @@
-import { AdapterError } from '../../errors.ts'
 import type { Clock } from '../../clock.ts'
-import type { StagedRequest, StageEntry } from '../live-stages.ts'
+import { AdapterError } from '../../errors.ts'
+import type { StageEntry } from '../live-stages.ts'
 
 /**
  * Why a write waits. `changing`: a change would put its unit on the other side; `stale`: the stage must be read first; `asking`: the
@@ -19,9 +19,14 @@ export interface HeldWrites {
   wait(write: HeldWrite, attempt: Attempt, first: Wait): Promise<StageEntry>
   /** Tries all that wait, in the order in which they came. */
   retry(): void
-  count(partner?: string): number
+  count(partner: string): number
   /** Refuses all that wait. */
   stop(): void
+}
+
+export interface HeldEvents {
+  held(event: { readonly partner: string; readonly reason: Wait }): void
+  refused(event: { readonly partner: string; readonly reason: Wait | 'overloaded' }): void
 }
 
 export interface HeldWritesOptions {
@@ -29,30 +34,21 @@ export interface HeldWritesOptions {
   readonly max: number
   /** How long a write waits, by the reason, from its beginning. */
   readonly limitsMs: Readonly<Record<Wait, number>>
-  readonly events: {
-    held(event: { readonly partner: string; readonly reason: Wait }): void
-    refused(event: { readonly partner: string; readonly reason: Wait | 'overloaded' }): void
-  }
+  readonly events: HeldEvents
 }
 
 /** Whose write it is. */
-export interface HeldWrite extends Pick<StagedRequest, 'unit'> {
+export interface HeldWrite {
   readonly partner: string
+  readonly unit: string
 }
 
 interface Held extends HeldWrite {
   readonly attempt: Attempt
   readonly sinceMs: number
-  readonly resolve: (entry: StageEntry) => void
-  readonly reject: (error: AdapterError) => void
+  readonly end: PromiseWithResolvers<StageEntry>
   reason: Wait
   cancel: () => void
-}
-
-const texts: Readonly<Record<Wait, string>> = {
-  changing: 'The stage of this client is being changed, and the change did not end in time.',
-  stale: 'The stage of this client cannot be read from the journal.',
-  asking: 'The stage of this client cannot be read from the journal.',
 }
 
 /** Creates the place where writes wait. */
@@ -62,12 +58,12 @@ export function createHeldWrites({ clock, max, limitsMs, events }: HeldWritesOpt
     all.delete(held)
     held.cancel()
     events.refused({ partner: held.partner, reason })
-    held.reject(reason === 'overloaded' ? tooMany() : unknownStage(reason))
+    held.end.reject(reason === 'overloaded' ? tooMany() : unknownStage(reason))
   }
   const admit = (held: Held, entry: StageEntry): void => {
     all.delete(held)
     held.cancel()
-    held.resolve(entry)
+    held.end.resolve(entry)
   }
   const arm = (held: Held): void => {
     held.cancel()
@@ -78,34 +74,30 @@ export function createHeldWrites({ clock, max, limitsMs, events }: HeldWritesOpt
       else admit(held, result)
     })
   }
-  const retry = (): void => {
-    for (const held of all) {
-      const result = held.attempt(false)
-      if (typeof result !== 'string') admit(held, result)
-      else if (result !== held.reason) {
-        held.reason = result
+  return {
+    wait: (write, attempt, reason) => {
+      const end = Promise.withResolvers<StageEntry>()
+      const held: Held = { ...write, attempt, sinceMs: clock.nowMs(), end, reason, cancel: () => undefined }
+      all.add(held)
+      const latest = all.size > max ? latestOfMost(all) : undefined
+      if (latest !== undefined) refuse(latest, 'overloaded')
+      if (latest !== held) {
+        events.held({ partner: held.partner, reason })
         arm(held)
       }
-    }
-  }
-  return {
-    wait: ({ partner, unit }, attempt, reason) =>
-      new Promise((resolve, reject) => {
-        const sinceMs = clock.nowMs()
-        const cancel = (): void => undefined
-        const held: Held = { partner, unit, attempt, sinceMs, resolve, reject, reason, cancel }
-        all.add(held)
-        if (all.size > max) {
-          const latest = latestOfMost(all)
-          if (latest !== undefined) refuse(latest, 'overloaded')
-          if (latest === held) return
+      return end.promise
+    },
+    retry: () => {
+      for (const held of all) {
+        const result = held.attempt(false)
+        if (typeof result !== 'string') admit(held, result)
+        else if (result !== held.reason) {
+          held.reason = result
+          arm(held)
         }
-        events.held({ partner, reason })
-        arm(held)
-      }),
-    retry,
-    count: (partner) =>
-      partner === undefined ? all.size : [...all].filter((held) => held.partner === partner).length,
+      }
+    },
+    count: (partner) => [...all].filter((held) => held.partner === partner).length,
     stop: () => {
       for (const held of all) refuse(held, 'stale')
     },
@@ -129,5 +121,9 @@ const tooMany = (): AdapterError =>
 
 /** The error of a request whose side is not known. */
 export function unknownStage(reason: Wait): AdapterError {
-  return new AdapterError('ADP_STAGE_UNKNOWN', `${texts[reason]} Nothing was sent; send it again later.`)
+  const why =
+    reason === 'changing'
+      ? 'The stage of this client is being changed, and the change did not end in time.'
+      : 'The stage of this client cannot be read from the journal.'
+  return new AdapterError('ADP_STAGE_UNKNOWN', `${why} Nothing was sent; send it again later.`)
 }

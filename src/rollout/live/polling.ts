@@ -15,7 +15,7 @@ export interface PollingOptions {
   readonly everyMs: number
   /** A question that takes longer is asked anew; its answer still counts when it comes. */
   readonly patienceMs: number
-  /** Never rejects. */
+  /** Never rejects, and ends in the end: the database limits each statement. */
   readonly ask: () => Promise<void>
   /** A question took too long. */
   readonly onLate: () => void
@@ -23,32 +23,26 @@ export interface PollingOptions {
 
 /** Questions without an answer: more would only fill the queue of the database. */
 const MAX_OPEN = 4
-/** After that the connection of a question is taken for dead. */
-const OPEN_MS = 30_000
 
 /** Creates the polling. A loop of its own timers: one that fires late asks late, and never twice for it. */
 export function createPolling({ clock, everyMs, patienceMs, ask, onLate }: PollingOptions): Polling {
   let stopped = true
   let cancel = (): void => undefined
-  let current: object | undefined
-  let again = false
-  const isWanted = (): boolean => again
-  const open = new Set<object>()
+  let current: { isRepeated: boolean } | undefined
+  let open = 0
 
   const schedule = (delayMs: number): void => {
     cancel()
     if (!stopped) cancel = clock.after(delayMs, () => void question())
   }
   const question = async (): Promise<void> => {
-    if (open.size >= MAX_OPEN) {
+    if (open >= MAX_OPEN) {
       schedule(everyMs)
       return
     }
-    const own = {}
+    const own = { isRepeated: false }
     current = own
-    again = false
-    open.add(own)
-    const forget = clock.after(OPEN_MS, () => open.delete(own))
+    open += 1
     const late = clock.after(patienceMs, () => {
       if (current !== own || stopped) return
       current = undefined
@@ -56,12 +50,11 @@ export function createPolling({ clock, everyMs, patienceMs, ask, onLate }: Polli
       schedule(0)
     })
     await ask()
-    forget()
     late()
-    open.delete(own)
+    open -= 1
     if (current !== own) return
     current = undefined
-    schedule(isWanted() ? 0 : everyMs)
+    schedule(own.isRepeated ? 0 : everyMs)
   }
   return {
     start: () => {
@@ -76,7 +69,7 @@ export function createPolling({ clock, everyMs, patienceMs, ask, onLate }: Polli
     },
     now: () => {
       if (current === undefined) schedule(0)
-      else again = true
+      else current.isRepeated = true
     },
     stop: () => {
       stopped = true

@@ -1,37 +1,92 @@
+import type { WallClock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
-import { beginSetting } from '../begin-setting.ts'
 import type { StagedPartner } from '../live-stages.ts'
-import type { StageSetting } from '../stage.ts'
-import type { RolloutSnapshot } from '../store/rollout-store.ts'
-import { toSetting } from '../store/stage-row.ts'
-import { acknowledgementsOf, createAcknowledged } from './acknowledgements.ts'
-import { type Cleanliness, createCleanliness } from './cleanliness.ts'
-import { createKeptOverrides, type KeptOverrides } from './kept-overrides.ts'
-import { encodeSnapshot, parseSnapshot } from './kept-snapshot.ts'
-import type { StoredStagesOptions } from './options.ts'
+import { type Stage, toSetting } from '../stage.ts'
+import type { Acknowledgement, RolloutSnapshot, RolloutStore } from '../store/rollout-store.ts'
+import { encodeSnapshot, fromKept, type KeptSnapshots, parseSnapshot, toKept } from './kept-snapshot.ts'
+import {
+  afterOverride,
+  afterRead,
+  type ClockReading,
+  gapMs,
+  type KnownStages,
+  nothingKnown,
+  overridden,
+  readClocks,
+  type RevisedSetting,
+  settingsOf,
+  type StageView,
+  stepBackOf,
+} from './known-stages.ts'
 import { createPolling } from './polling.ts'
-import { elapsedMs, gapMs, readClocks, type Sighting } from './sighting.ts'
-import { stepBackOf } from './step-back.ts'
-import { createUnrecordedNotes } from './unrecorded-notes.ts'
-import type { UnderWay } from './under-way.ts'
-import { isSameView, type RevisedSetting, type StageView, toView } from './view.ts'
+
+/** Where a stage comes from; `override`: lowered by the file. */
+export type StageSource = 'store' | 'kept' | 'file' | 'override'
+
+/** Receives what the reader finds. Values are ids of partners, words and counts. */
+export interface ReaderEvents {
+  /** A partner is served by another setting; `from` is undefined at the first one. */
+  changed(event: {
+    readonly partner: string
+    readonly from: Stage | undefined
+    readonly to: Stage
+    readonly percent: number
+    readonly revision: number
+    readonly source: StageSource
+  }): void
+  /** The stages could not be read for longer than they count; later: they are read again. */
+  stale(): void
+  fresh(): void
+  /** The audit trail is not as it was written, or does not go on from what this instance knows. */
+  trailDamaged(): void
+  /** The last snapshot could not be kept: changes are not acknowledged until it can. */
+  keepFailed(): void
+}
+
+export interface ReaderOptions {
+  readonly store: Pick<
+    RolloutStore,
+    'snapshot' | 'begin' | 'apply' | 'acknowledge' | 'leave' | 'noteUnrecorded'
+  >
+  /** The number of the lease; undefined: others may have taken this instance for dead. */
+  readonly instance: () => number | undefined
+  /** Takes a lease again; never rejects. */
+  readonly renewLease: () => Promise<unknown>
+  readonly clock: WallClock
+  readonly kept: KeptSnapshots
+  /** Those of the configuration as it is now. */
+  readonly partners: () => Iterable<StagedPartner>
+  readonly events: ReaderEvents
+  /** What was read longer ago does not count. The store must count with the lease that was held at a read for at least as long. */
+  readonly staleAfterMs: number
+  /** How long V2 is served at `shadow` without the store. */
+  readonly resendWindowMs: number
+}
+
+/** The state of a reader at one moment; a later one is another value. */
+export interface ReaderState {
+  readonly known: KnownStages
+  /** Grows where others may have taken this instance for dead between two reads: what was decided before does not hold any longer. */
+  readonly era: number
+  readonly startedAt: ClockReading
+  /** When the store was last asked by a question that has ended, with or without an answer. */
+  readonly lastAsked: ClockReading | undefined
+  readonly lastAnswered: ClockReading | undefined
+  /** The stages could not be read for longer than they count. */
+  readonly isStale: boolean
+  /** What the store has from this instance, by partner. */
+  readonly acknowledged: ReadonlyMap<string, Acknowledgement>
+  /** When V2 was last given a write of a partner that the journal does not know, until the store has been told. */
+  readonly unrecorded: ReadonlyMap<string, ClockReading>
+}
 
 /** Reads the store for one instance, and acknowledges what it has read. */
 export interface StageReader {
-  /** As it was read last, or kept; undefined: neither. */
-  view(): StageView | undefined
-  /** Grows where others may have taken this instance for dead between two reads: what was decided before does not hold any longer. */
-  era(): number
-  /** When the store was last asked by a question that has ended, with or without an answer. */
-  lastAsked(): Sighting | undefined
-  /** When the store last answered. */
-  lastAnswered(): Sighting | undefined
+  state(): ReaderState
   /** Time since the stages were read; before that since the start. */
   unreadMs(): number
-  isClean(partner: string, revision: number): boolean
-  /** The setting of a partner that the store has no change of. */
-  ofFile(partner: StagedPartner): RevisedSetting
-  readonly overrides: Pick<KeptOverrides, 'over' | 'note'>
+  /** An override has decided a write of the partner. */
+  noteOverride(partner: StagedPartner, setting: RevisedSetting | undefined): void
   /** Asks at once after a pause, in which no timer did. */
   hurry(): void
   /** V2 was given a write of the partner that the journal does not know. */
@@ -42,139 +97,111 @@ export interface StageReader {
   stop(): Promise<void>
 }
 
-/** A question to the store. */
-interface Question {
-  readonly asked: Sighting
-  readonly lease: number | undefined
-  readonly askedAt: number
-}
+/** Counts the writes of a partner under way that one of the settings would put on the other side. */
+type CountMisplaced = (
+  partner: string,
+  settings: readonly RevisedSetting[],
+) => { readonly v2: number; readonly v3: number }
+
+const POLL_MS = 500
+/** After this time the store is asked anew. */
+export const PATIENCE_MS = 1_000
 
 /** Creates the reader; `onAsked` is called after each question to the store. */
 export function createStageReader(
-  options: StoredStagesOptions,
-  underWay: UnderWay,
+  options: ReaderOptions,
+  misplaced: CountMisplaced,
   onAsked: () => void,
 ): StageReader {
-  const { store, clock, kept, events, instance, pollMs = 500, patienceMs = 1_000 } = options
-  const acknowledged = createAcknowledged()
-  const notes = createUnrecordedNotes(clock)
-  let overrides = createKeptOverrides([])
-  let savedOverrides = 0
-  let cleanliness: Cleanliness = createCleanliness([], options.resendWindowMs)
-  let view: StageView | undefined
-  let lastAsked: Sighting | undefined
-  let lastAnswered: Sighting | undefined
-  let startedAt = readClocks(clock)
-  let isStale = false
-  let hasSoundTrail = true
-  /** Counts questions and answers, to tell whether a question was asked after an answer had come. */
-  let turn = 0
-  let takenAt = 0
-  let era = 0
-  /** True: what was saved is older than the view. */
-  let isUnsaved = false
-  let publishing: Promise<void> | undefined
-  let hasNews = false
-  const isUnpublished = (): boolean => hasNews
+  const { store, clock, kept, events, instance, staleAfterMs } = options
+  // With a short lease the stages count for a short time.
+  const everyMs = Math.min(POLL_MS, staleAfterMs / 4)
+  const patienceMs = Math.min(PATIENCE_MS, staleAfterMs / 2)
+  let state: ReaderState = {
+    known: nothingKnown,
+    era: 0,
+    startedAt: readClocks(clock),
+    lastAsked: undefined,
+    lastAnswered: undefined,
+    isStale: false,
+    acknowledged: new Map(),
+    unrecorded: new Map(),
+  }
   let isStopped = false
 
-  const atFile = ({ fileStage }: StagedPartner): StageSetting => ({
-    stage: options.unknownBeginAt ?? fileStage.stage,
-    percent: fileStage.percent,
-    always: fileStage.always,
-    never: fileStage.never,
-  })
-  const ofFile = (partner: StagedPartner): RevisedSetting => ({
-    ...toSetting(beginSetting(atFile(partner), view?.begins.get(partner.id))),
-    revision: 0,
-  })
-  /** All partners that this instance may be asked about, also those that its file does not have: others wait for its word. */
-  const settingsOf = ({ partners }: StageView): ReadonlyMap<string, RevisedSetting> => {
-    const settings = new Map<string, RevisedSetting>()
-    for (const partner of options.partners()) settings.set(partner.id, ofFile(partner))
-    for (const [partner, { setting, pending }] of partners) {
-      if (setting !== undefined) settings.set(partner, setting)
-      // Its first change, and the file of this instance does not have it: no write of it is let in here.
-      else if (pending !== undefined && !settings.has(partner))
-        settings.set(partner, { ...pending, revision: 0 })
-    }
-    return settings
+  const update = (change: Partial<ReaderState>): void => {
+    const before = state
+    state = { ...state, ...change }
+    const { view } = state.known
+    if (view !== before.known.view && view !== undefined) reportView(before.known.view, view)
+    if (state.isStale !== before.isStale) events[state.isStale ? 'stale' : 'fresh']()
   }
-  const unreadMs = (): number => elapsedMs(clock, view?.asked ?? startedAt)
-
-  const reportChanges = (next: StageView): void => {
-    const before = view && settingsOf(view)
-    for (const [partner, { setting }] of next.partners) {
-      const known = before?.get(partner)
+  const reportView = (before: StageView | undefined, view: StageView): void => {
+    const settings = before && settingsOf(before, options.partners())
+    for (const [partner, { setting }] of view.partners) {
+      const known = settings?.get(partner)
       if (setting === undefined || known?.revision === setting.revision) continue
       const { stage: to, percent, revision } = setting
-      const source = next.asked === undefined ? 'kept' : 'store'
+      const source = view.asked === undefined ? 'kept' : 'store'
       events.changed({ partner, from: known?.stage, to, percent, revision, source })
     }
+    if (!view.trailIsSound && before?.trailIsSound !== false) events.trailDamaged()
   }
-  const take = (snapshot: RolloutSnapshot, { asked, lease, askedAt }: Question): void => {
-    // Questions under way together may have been answered in any order.
-    if (askedAt < takenAt) {
-      polling.now()
-      return
-    }
-    takenAt = turn += 1
-    const next = toView(snapshot, asked, lease, view)
+  const unreadMs = (): number => gapMs(state.known.view?.asked ?? state.startedAt, readClocks(clock))
+
+  const take = (snapshot: RolloutSnapshot, asked: ClockReading, lease: number | undefined): void => {
+    const { partners, resendWindowMs } = options
+    const read = { snapshot, asked, lease, partners: partners(), resendWindowMs }
+    const before = state.known.view
+    const known = afterRead(state.known, read)
     const isUnbroken =
-      view?.asked !== undefined &&
-      gapMs(view.asked, asked) < options.staleAfterMs &&
-      next.instance !== undefined &&
-      next.instance === view.instance
-    if (!isUnbroken) era += 1
-    const isNew = !isSameView(view, next)
-    reportChanges(next)
-    view = next
-    const settings = settingsOf(next)
-    const becameClean = cleanliness.observe(snapshot, settings)
-    overrides.observe(settings)
-    if (isNew || becameClean) isUnsaved = true
-    acknowledged.observe(snapshot, lease, asked.monotonicMs)
-    if (isStale) events.fresh()
-    isStale = false
-    if (!next.trailIsSound && hasSoundTrail) events.trailDamaged()
-    hasSoundTrail = next.trailIsSound
-    if (isNew) polling.now()
+      before?.asked !== undefined &&
+      gapMs(before.asked, asked) < staleAfterMs &&
+      known.view?.instance !== undefined &&
+      known.view.instance === before.instance
+    const own = snapshot.acknowledgements.filter((row) => row.instance === lease)
+    const acknowledged = new Map(own.map((row) => [row.partner, row]))
+    update({ known, era: isUnbroken ? state.era : state.era + 1, isStale: false, acknowledged })
   }
-  const ended = (asked: Sighting): void => {
-    if (lastAsked === undefined || asked.monotonicMs >= lastAsked.monotonicMs) lastAsked = asked
-    if (!isStale && unreadMs() >= options.staleAfterMs) {
-      isStale = true
-      events.stale()
-    }
+  const ended = (asked: ClockReading): void => {
+    const isLater = state.lastAsked === undefined || asked.monotonicMs >= state.lastAsked.monotonicMs
+    update({
+      lastAsked: isLater ? asked : state.lastAsked,
+      isStale: state.isStale || unreadMs() >= staleAfterMs,
+    })
     onAsked()
   }
   /** True: the store has learned where a partner begins. */
   const begin = async ({ partners, begins }: RolloutSnapshot): Promise<boolean> => {
     const fresh = [...options.partners()].filter(({ id }) => !begins.has(id) && !partners.get(id)?.state)
-    for (const partner of fresh) await store.begin(partner.id, toSetting(atFile(partner)))
+    for (const { id, fileStage } of fresh) await store.begin(id, toSetting(fileStage))
     return fresh.length > 0
   }
   /** Takes partners back in the store that their file has lower. */
   const stepBack = async (snapshot: RolloutSnapshot): Promise<void> => {
     for (const partner of options.partners()) {
-      const change = stepBackOf(overrides.over(partner), snapshot)
+      const change = stepBackOf(overridden(state.known, partner), snapshot)
       if (change === undefined) continue
       await store.apply(change, 'back')
       polling.now()
     }
   }
-  let askedLast = startedAt
+  let askedLast = state.startedAt
   const ask = async (): Promise<void> => {
     const own = readClocks(clock)
     askedLast = own
     // Without a lease a change is committed without asking this instance: it takes one first.
     if (instance() === undefined) await options.renewLease()
-    const question = { lease: instance(), asked: readClocks(clock), askedAt: (turn += 1) }
+    const { view } = state.known
+    const [asked, lease] = [readClocks(clock), instance()]
     try {
       const snapshot = await store.snapshot(view?.trail)
       if (isStopped) return
-      lastAnswered = readClocks(clock)
-      take((await begin(snapshot)) ? await store.snapshot(view?.trail) : snapshot, question)
+      update({ lastAnswered: readClocks(clock) })
+      const latest = (await begin(snapshot)) ? await store.snapshot(view?.trail) : snapshot
+      // Questions under way together may have been answered in any order: one from before the last answer does not count.
+      if (state.known.view === view) take(latest, asked, lease)
+      else polling.now()
       await stepBack(snapshot)
     } catch {
       // The journal reports why it cannot be read.
@@ -184,43 +211,67 @@ export function createStageReader(
     ended(own)
     void publish()
   }
-  const polling = createPolling({
-    clock,
-    everyMs: pollMs,
-    patienceMs,
-    ask,
-    onLate: () => ended(askedLast),
-  })
+  const polling = createPolling({ clock, everyMs, patienceMs, ask, onLate: () => ended(askedLast) })
 
-  const save = async (): Promise<boolean> => {
-    const version = overrides.version()
-    isUnsaved = false
-    try {
-      await kept.save(encodeSnapshot({ view, clean: cleanliness.list(), overrides: overrides.list() }))
-      savedOverrides = version
-      return true
-    } catch {
-      isUnsaved = true
-      events.keepFailed()
-      return false
-    }
-  }
-  /** Keeps the view, then says what is served by it: in this order, so that a restart does not forget what others count on. */
+  let saved = encodeSnapshot(toKept(nothingKnown))
+  /** Keeps what is known, then says what is served by it: in this order, so that a restart does not forget what others count on. */
   const publishOnce = async (): Promise<void> => {
+    const { view } = state.known
+    const text = encodeSnapshot(toKept(state.known))
     // Also without the store: an override that is taken out of the file before the next start still counts then.
-    if (savedOverrides !== overrides.version() && !(await save())) return
+    if (text !== saved) {
+      try {
+        await kept.save(text)
+      } catch {
+        events.keepFailed()
+        return
+      }
+      saved = text
+    }
     // Before an acknowledgement: a change that it allows is judged by them.
-    await notes.flush((partner, agoMs) => inTime(store.noteUnrecorded(partner, agoMs)))
-    const current = view
-    if (current?.asked === undefined) return
-    if (isUnsaved && !(await save())) return
+    for (const [partner, at] of state.unrecorded) await noteInStore(partner, at)
     const lease = instance()
-    if (lease === undefined || lease !== current.instance || current !== view) return
-    const rows = acknowledged.unsaid(lease, acknowledgementsOf(current, settingsOf(current), underWay))
+    if (view?.asked === undefined || view !== state.known.view) return
+    if (lease === undefined || lease !== view.instance) return
+    const rows = acknowledgementsOf(view).filter(isUnsaid)
     if (rows.length === 0) return
     await inTime(store.acknowledge(lease, rows))
-    acknowledged.said(lease, rows, clock.nowMs())
     polling.now()
+  }
+  const noteInStore = async (partner: string, at: ClockReading): Promise<void> => {
+    const now = readClocks(clock)
+    // By the clock that says less: a note that is too new only delays a step forward.
+    const agoMs = Math.max(0, Math.min(now.monotonicMs - at.monotonicMs, now.wallMs - at.wallMs))
+    await inTime(store.noteUnrecorded(partner, agoMs))
+    const unrecorded = new Map(state.unrecorded)
+    if (unrecorded.get(partner) === at) unrecorded.delete(partner)
+    update({ unrecorded })
+  }
+  /**
+   * What this instance has to say of each partner: the revision that it serves by, the change that it holds writes for, and the writes
+   * under way that are not where they belong by these.
+   */
+  const acknowledgementsOf = (view: StageView): readonly Acknowledgement[] =>
+    [...settingsOf(view, options.partners())].map(([partner, setting]) => {
+      const pending = view.partners.get(partner)?.pending
+      const writes = misplaced(partner, pending === undefined ? [setting] : [setting, pending])
+      const { revision } = setting
+      return {
+        partner,
+        revision,
+        pendingRevision: pending?.revision,
+        writesV2: writes.v2,
+        writesV3: writes.v3,
+      }
+    })
+  const isUnsaid = (row: Acknowledgement): boolean => {
+    const said = state.acknowledged.get(row.partner)
+    return (
+      said?.revision !== row.revision ||
+      said.pendingRevision !== row.pendingRevision ||
+      said.writesV2 !== row.writesV2 ||
+      said.writesV3 !== row.writesV3
+    )
   }
   /** A connection may hang: what comes too late counts as not said. */
   const inTime = (answer: Promise<void>): Promise<void> =>
@@ -230,48 +281,27 @@ export function createStageReader(
       })
       answer.then(resolve, reject).finally(cancel)
     })
-  const publishAll = async (): Promise<void> => {
-    while (isUnpublished()) {
-      hasNews = false
-      // Said again after the next question.
-      await publishOnce().catch(() => undefined)
-    }
-    publishing = undefined
-  }
-  /** Resolves once all that there is to say has been said. */
-  const publish = (): Promise<void> => {
-    hasNews = true
-    return (publishing ??= publishAll())
-  }
+  // What fails is said again after the next question.
+  const publish = createRepeater(() => publishOnce().catch(() => undefined))
   return {
-    view: () => view,
-    era: () => era,
-    lastAsked: () => lastAsked,
-    lastAnswered: () => lastAnswered,
+    state: () => state,
     unreadMs,
-    isClean: (partner, revision) => cleanliness.isClean(partner, revision),
-    ofFile,
-    overrides: {
-      over: (partner) => overrides.over(partner),
-      note: (partner, setting) => overrides.note(partner, setting),
-    },
+    noteOverride: (partner, setting) => update({ known: afterOverride(state.known, partner, setting) }),
     hurry: () => {
-      if (lastAsked === undefined || elapsedMs(clock, lastAsked) > pollMs + patienceMs) polling.now()
+      const { lastAsked } = state
+      if (lastAsked === undefined || gapMs(lastAsked, readClocks(clock)) > everyMs + patienceMs) polling.now()
     },
-    noteUnrecorded: (partner) => notes.add(partner),
+    noteUnrecorded: (partner) =>
+      update({ unrecorded: new Map(state.unrecorded).set(partner, readClocks(clock)) }),
     left: (partner) => {
-      if (!isStopped && view?.partners.get(partner)?.pending !== undefined) void publish()
+      if (!isStopped && state.known.view?.partners.get(partner)?.pending !== undefined) void publish()
     },
     start: async () => {
-      startedAt = readClocks(clock)
       const text = await kept.load().catch(() => undefined)
       const snapshot = text === undefined ? undefined : parseSnapshot(text)
-      if (snapshot !== undefined) {
-        if (snapshot.view !== undefined) reportChanges(snapshot.view)
-        view = snapshot.view
-        overrides = createKeptOverrides(snapshot.overrides)
-        cleanliness = createCleanliness(snapshot.clean, options.resendWindowMs)
-      }
+      const known = snapshot === undefined ? nothingKnown : fromKept(snapshot)
+      saved = encodeSnapshot(toKept(known))
+      update({ startedAt: readClocks(clock), known })
       await polling.start()
     },
     stop: async () => {
@@ -281,5 +311,23 @@ export function createStageReader(
       const lease = instance()
       if (lease !== undefined) await inTime(store.leave(lease)).catch(() => undefined)
     },
+  }
+}
+
+/** Runs `act` once more after a call that came during a run; resolves once all is done that was asked for. Runs never overlap. */
+function createRepeater(act: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined
+  let calls = 0
+  const run = async (): Promise<void> => {
+    for (let done = 0; done !== calls;) {
+      done = calls
+      await act()
+    }
+    calls = 0
+    running = undefined
+  }
+  return () => {
+    calls += 1
+    return (running ??= run())
   }
 }

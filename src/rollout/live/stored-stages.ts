@@ -1,13 +1,66 @@
-import { lowered } from '../lowered.ts'
-import type { KnownWrite, StagedPartner, StagedRequest, StageEntry } from '../live-stages.ts'
-import { isWriteKind, placeOf, type Side, type Stage, type StageSetting } from '../stage.ts'
-import { type Attempt, createHeldWrites, unknownStage, type Wait } from './held-writes.ts'
-import type { StoredStages, StoredStagesOptions } from './options.ts'
-import { createSideOf } from './side-of.ts'
-import { elapsedMs } from './sighting.ts'
-import { createStageReader } from './stage-reader.ts'
-import { createUnderWay } from './under-way.ts'
-import { isServedByV2, type RevisedSetting } from './view.ts'
+import { decide, type StagedRequest } from '../decide.ts'
+import type { KnownWrite, LiveStages, StagedPartner, StageEntry } from '../live-stages.ts'
+import { isServedByV2, isWriteKind, lowered, type Side, type Stage, type StageSetting } from '../stage.ts'
+import { type Attempt, createHeldWrites, type HeldEvents, unknownStage, type Wait } from './held-writes.ts'
+import {
+  type ClockReading,
+  gapMs,
+  isClean,
+  ofFile,
+  overridden,
+  readClocks,
+  type RevisedSetting,
+} from './known-stages.ts'
+import {
+  createStageReader,
+  PATIENCE_MS,
+  type ReaderEvents,
+  type ReaderOptions,
+  type StageSource,
+} from './stage-reader.ts'
+
+/** Receives how the stages fare. Values are ids of partners, words and counts. */
+export interface StageEvents extends ReaderEvents, HeldEvents {}
+
+export interface StoredStagesOptions extends ReaderOptions {
+  /** All instances have the same; undefined while the journal cannot be opened. */
+  readonly secret: () => Uint8Array | undefined
+  readonly events: StageEvents
+  /** How long a change may take that writes wait for. */
+  readonly drainMs: number
+  /** Writes that may wait. Default 1,000. */
+  readonly maxHeld?: number
+}
+
+/** Numbers of writes on each side. */
+export type SideCounts = Readonly<Record<Side, number>>
+
+/** A partner as it is served now. */
+export interface DescribedStage {
+  readonly partner: string
+  readonly stage: Stage
+  readonly percent: number
+  /** 0: the store does not know the partner. */
+  readonly revision: number
+  readonly source: StageSource
+  readonly underWay: SideCounts
+  readonly held: number
+}
+
+/** Stages that live in the store, as one instance sees them. */
+export interface StoredStages extends LiveStages {
+  /** Loads what was kept and begins to read; resolves once the store has answered, or is late. */
+  start(): Promise<void>
+  /** Refuses what waits and stops reading. To be called once no request is under way. */
+  stop(): Promise<void>
+  /** False while nothing is known: neither read nor kept. */
+  isReady(): boolean
+  /** Notes in the store, as soon as it can be reached, that V2 was given a write which the journal does not know. */
+  noteUnrecorded(partner: string): void
+  describe(): readonly DescribedStage[]
+  /** Time since the stages were read, ms; undefined: not by this process. */
+  viewAgeMs(): number | undefined
+}
 
 /** What decides a request, besides itself. */
 interface Base {
@@ -17,55 +70,62 @@ interface Base {
   readonly isCurrent: boolean
 }
 
-const nothing = (): void => undefined
+/** A write waits for longer than a change may take, with what is read and committed around that. */
+const BEYOND_DRAIN_MS = 5_000
+/** How long a write waits until the stage is read. */
+const STALE_MS = 2_000
 /** The store is asked every half second: two answers of a slow one are not further apart. */
 const ANSWERED_MS = 1_500
 
 /** Creates the stages of one instance over the store that all share. */
 export function createStoredStages(options: StoredStagesOptions): StoredStages {
-  const { clock, events, instance, staleAfterMs } = options
-  const sideOf = createSideOf(options.secret)
-  const underWay = createUnderWay(sideOf, (partner) => reader.left(partner))
-  const held = createHeldWrites({
-    clock,
-    max: options.maxHeld ?? 1_000,
-    limitsMs: {
-      changing: options.holdMs ?? 15_000,
-      stale: options.staleWaitMs ?? 2_000,
-      asking: options.patienceMs ?? 1_000,
-    },
-    events,
-  })
-  const reader = createStageReader(options, underWay, () => held.retry())
+  const { clock, events, instance, staleAfterMs, secret, drainMs, maxHeld = 1_000 } = options
+  const sideOf = (setting: StageSetting, partner: string, request: StagedRequest): Side | undefined =>
+    decide(setting, partner, request, secret)
+  const underWay = createUnderWay((partner) => reader.left(partner))
+  // Without an override: it holds a step forward up.
+  const misplaced = (partner: string, settings: readonly StageSetting[]): SideCounts =>
+    underWay.count(partner, ({ request, side }) =>
+      settings.some((setting) => sideOf(setting, partner, request) !== side),
+    )
+  const limitsMs = { changing: drainMs + BEYOND_DRAIN_MS, stale: STALE_MS, asking: PATIENCE_MS }
+  const held = createHeldWrites({ clock, max: maxHeld, limitsMs, events })
+  const reader = createStageReader(options, misplaced, () => held.retry())
 
+  const isWithin = (since: ClockReading | undefined, ms: number): boolean =>
+    since !== undefined && gapMs(since, readClocks(clock)) < ms
   /** True while no change can have been committed without this instance since the stages were read. */
   const isRead = (): boolean => {
-    const { asked, instance: counted } = reader.view() ?? {}
-    if (asked === undefined || counted === undefined) return false
-    return counted === instance() && elapsedMs(clock, asked) < staleAfterMs
+    const { view } = reader.state().known
+    if (view?.instance === undefined || view.instance !== instance()) return false
+    return isWithin(view.asked, staleAfterMs)
   }
   /** True where the store was asked lately, whether it answered or not: this process has not stood still since. */
-  const wasAsked = (): boolean => {
-    const asked = reader.lastAsked()
-    return asked !== undefined && elapsedMs(clock, asked) < staleAfterMs
-  }
+  const wasAsked = (): boolean => isWithin(reader.state().lastAsked, staleAfterMs)
 
+  /** Undefined: the stage in the store is not known. */
   const baseOf = (partner: StagedPartner): Base | undefined => {
     const { id } = partner
-    const view = reader.view()
+    const { view } = reader.state().known
     if (view === undefined || view.damaged.has(id)) return undefined
     const known = view.partners.get(id)
-    // Where it begins is kept first: another instance may have another file.
-    const isKnown = known?.setting !== undefined || view.begins.has(id)
     // Its stage may be gone with the trail: the one of the file does not count.
     if (known?.setting === undefined && !view.trailIsSound) return undefined
+    // Where it begins is kept first: another instance may have another file.
+    const isKnown = known?.setting !== undefined || view.begins.has(id)
     const isCurrent = isKnown && (known?.sound ?? true) && isRead()
-    return { setting: known?.setting ?? reader.ofFile(partner), pending: known?.pending, isCurrent }
+    return { setting: known?.setting ?? ofFile(partner, view), pending: known?.pending, isCurrent }
   }
-
+  /** The setting that counts for a request; undefined: it is not known. */
+  const settingOf = ({ fileStage }: StagedPartner, base: Base | undefined): StageSetting | undefined => {
+    if (base !== undefined) return lowered(base.setting, fileStage)
+    const { override } = fileStage
+    // Whatever the stage is, such an override makes it one that V2 serves.
+    return override !== undefined && isServedByV2(override) ? { ...fileStage, stage: override } : undefined
+  }
   /** Why a write of a stage has to wait for the store; undefined: it need not. */
-  const waitFor = (stage: Stage, { isCurrent }: Pick<Base, 'isCurrent'>, last: boolean): Wait | undefined => {
-    if (isCurrent) return undefined
+  const waitFor = (stage: Stage, base: Base | undefined, last: boolean): Wait | undefined => {
+    if (base?.isCurrent === true) return undefined
     if (!isServedByV2(stage)) return 'stale'
     if (stage === 'shadow' && reader.unreadMs() > options.resendWindowMs) return 'stale'
     // After a pause the store may answer: it is asked first. While it cannot be reached, V2 is served on.
@@ -77,26 +137,24 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
     request: StagedRequest,
     { side, stage, base }: { side: Side; stage: Stage; base: Base | undefined },
   ): StageEntry => {
-    const era = reader.era()
+    const { era } = reader.state()
+    const isWrite = isWriteKind(request.kind)
     const known = side === 'v2' ? knownOf(partner.id, base) : 'nothing'
     // The partner may have left `legacy` since it was read: should it come again, V3 would not know it.
-    if (side === 'v2' && known === 'nothing' && isWriteKind(request.kind) && base?.isCurrent !== true)
+    if (isWrite && side === 'v2' && known === 'nothing' && base?.isCurrent !== true)
       reader.noteUnrecorded(partner.id)
     return {
       side,
       stage,
       revision: base?.setting.revision ?? 0,
       known,
-      isCurrent: () => reader.era() === era && (isRead() || (isServedByV2(stage) && wasAsked())),
-      isStoreAnswering: () => {
-        const answered = reader.lastAnswered()
-        return answered !== undefined && elapsedMs(clock, answered) < ANSWERED_MS
-      },
-      leave: isWriteKind(request.kind) ? underWay.add(partner, request, side) : nothing,
+      isCurrent: () => reader.state().era === era && (isRead() || (isServedByV2(stage) && wasAsked())),
+      isStoreAnswering: () => isWithin(reader.state().lastAnswered, ANSWERED_MS),
+      leave: isWrite ? underWay.add(partner.id, { request, side }) : () => undefined,
     }
   }
   const knownOf = (partner: string, base: Base | undefined): KnownWrite => {
-    if (base === undefined || !reader.isClean(partner, base.setting.revision)) return 'keys'
+    if (base === undefined || !isClean(reader.state().known, partner, base.setting.revision)) return 'keys'
     const { stage } = base.setting
     // A step that is acknowledged may be committed long before that is read.
     if (stage === 'legacy') return base.pending === undefined ? 'nothing' : 'identity'
@@ -106,47 +164,33 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
   const attemptWrite = (partner: StagedPartner, request: StagedRequest, last: boolean): StageEntry | Wait => {
     const { id, fileStage } = partner
     const base = baseOf(partner)
-    if (base === undefined) {
-      const { override } = fileStage
-      // Whatever the stage is, the override makes it one that V2 serves.
-      if (override === undefined || placeOf(override) > placeOf('shadow')) return 'stale'
-      const wait = waitFor(override, { isCurrent: false }, last)
-      if (wait !== undefined) return wait
-      reader.overrides.note(partner, undefined)
-      return letIn(partner, request, { side: 'v2', stage: override, base })
-    }
-    const setting = lowered(base.setting, fileStage)
+    const setting = settingOf(partner, base)
+    if (setting === undefined) return 'stale'
     const wait = waitFor(setting.stage, base, last)
     if (wait !== undefined) return wait
-    if (setting !== base.setting) reader.overrides.note(partner, base.setting)
+    if (setting !== base?.setting) reader.noteOverride(partner, base?.setting)
     const side = sideOf(setting, id, request)
     if (side === undefined) return 'stale'
-    if (base.pending !== undefined && sideOf(lowered(base.pending, fileStage), id, request) !== side)
+    if (base?.pending !== undefined && sideOf(lowered(base.pending, fileStage), id, request) !== side)
       return 'changing'
     return letIn(partner, request, { side, stage: setting.stage, base })
   }
-
   const enterRead = (partner: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry> => {
     const base = baseOf(partner)
-    const { override } = partner.fileStage
-    const lowest = override === undefined ? undefined : { ...partner.fileStage, stage: override }
     // Paths of V3 go to V3 at every stage.
-    const setting =
-      base === undefined
-        ? (lowest ?? { ...partner.fileStage, stage: 'complete' as const })
-        : lowered(base.setting, partner.fileStage)
-    const isKnown = base !== undefined || request.kind === 'v3Path' || isServedByV2(setting.stage)
-    const side = isKnown ? sideOf(setting, partner.id, request) : undefined
-    if (side === undefined) {
-      events.refused({ partner: partner.id, reason: 'stale' })
-      return Promise.reject(unknownStage('stale'))
-    }
-    return letIn(partner, request, { side, stage: setting.stage, base })
+    const anyStage =
+      request.kind === 'v3Path' ? { ...partner.fileStage, stage: 'complete' as const } : undefined
+    const setting = settingOf(partner, base) ?? anyStage
+    const side = setting && sideOf(setting, partner.id, request)
+    if (setting !== undefined && side !== undefined)
+      return letIn(partner, request, { side, stage: setting.stage, base })
+    events.refused({ partner: partner.id, reason: 'stale' })
+    return Promise.reject(unknownStage('stale'))
   }
 
   return {
     enter: (given, request) => {
-      const partner = reader.overrides.over(given)
+      const partner = overridden(reader.state().known, given)
       if (!isWriteKind(request.kind)) return enterRead(partner, request)
       const attempt: Attempt = (last) => attemptWrite(partner, request, last)
       const first = attempt(false)
@@ -160,32 +204,63 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
       await reader.stop()
     },
     noteUnrecorded: (partner) => reader.noteUnrecorded(partner),
-    isReady: () => reader.view() !== undefined,
+    isReady: () => reader.state().known.view !== undefined,
     describe: () => {
-      const view = reader.view()
+      const { known } = reader.state()
       return [...options.partners()].map((given) => {
-        const partner = reader.overrides.over(given)
-        const { id, fileStage } = partner
-        const known = view?.partners.get(id)
-        const own = known?.setting ?? reader.ofFile(partner)
-        const setting = lowered(own, fileStage)
-        const source = view?.asked === undefined ? 'kept' : 'store'
+        const partner = overridden(known, given)
+        const { id } = partner
+        const stored = known.view?.partners.get(id)
+        const own = stored?.setting ?? ofFile(partner, known.view)
+        const { stage, percent, revision } = lowered(own, partner.fileStage)
+        const source = known.view?.asked === undefined ? 'kept' : 'store'
         return {
           partner: id,
-          stage: setting.stage,
-          percent: setting.percent,
-          revision: setting.revision,
-          source: setting.stage !== own.stage ? 'override' : known === undefined ? 'file' : source,
-          pendingRevision: known?.pending?.revision,
-          clean: reader.isClean(id, own.revision),
+          stage,
+          percent,
+          revision,
+          source: stage !== own.stage ? 'override' : stored === undefined ? 'file' : source,
           underWay: underWay.count(id),
           held: held.count(id),
         }
       })
     },
     viewAgeMs: () => {
-      const asked = reader.view()?.asked
-      return asked && elapsedMs(clock, asked)
+      const asked = reader.state().known.view?.asked
+      return asked && gapMs(asked, readClocks(clock))
+    },
+  }
+}
+
+interface WriteUnderWay {
+  readonly request: StagedRequest
+  readonly side: Side
+}
+
+/** The writes that were let in and are not over. */
+interface UnderWay {
+  /** Counts a write until the returned function is called, which may be called again. */
+  add(partner: string, write: WriteUnderWay): () => void
+  count(partner: string, isCounted?: (write: WriteUnderWay) => boolean): SideCounts
+}
+
+/** Creates the count; `onLeft` is called for each write that is over. */
+function createUnderWay(onLeft: (partner: string) => void): UnderWay {
+  const writes = new Map<string, Set<WriteUnderWay>>()
+  return {
+    add: (partner, write) => {
+      const own = writes.get(partner) ?? new Set()
+      writes.set(partner, own.add(write))
+      return () => {
+        if (!own.delete(write)) return
+        if (own.size === 0 && writes.get(partner) === own) writes.delete(partner)
+        onLeft(partner)
+      }
+    },
+    count: (partner, isCounted = () => true) => {
+      const counts = { v2: 0, v3: 0 }
+      for (const write of writes.get(partner) ?? []) if (isCounted(write)) counts[write.side] += 1
+      return counts
     },
   }
 }

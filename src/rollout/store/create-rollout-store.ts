@@ -1,63 +1,84 @@
+import { sql } from 'kysely'
+
 import {
+  type DatabaseOptions,
   type JournalDatabase,
-  type JournalTables,
+  openJournalDatabase,
   ownIdentity,
   readLostInstances,
 } from '../../journal/index.ts'
-import { adoptKey } from './adopt-key.ts'
-import { readHistory, readMac, verifyTrail } from './audit-trail.ts'
-import { keepBegin } from './begins.ts'
-import { createStageChanges } from './change-stage.ts'
-import { expireChanges } from './expire-changes.ts'
-import { readSnapshot } from './read-snapshot.ts'
-import type { Acknowledgement, RolloutStore } from './rollout-store.ts'
-import { noteUnrecorded, readUnrecorded } from './unrecorded.ts'
+import { createEvidenceStore } from '../evidence/create-evidence-store.ts'
+import type { EvidenceStore } from '../evidence/evidence-store.ts'
+import { formatSetting, type StageSetting } from '../stage.ts'
+import { adoptKey, readHistory, readMac, verifyTrail } from './audit-trail.ts'
+import { createStageChanges, expireChanges, readUnrecorded } from './changes.ts'
+import { BEGIN, readSnapshot } from './read-snapshot.ts'
+import type { Acknowledgement, KnownTrail, RolloutStore } from './rollout-store.ts'
+import type { Db } from './stage-rows.ts'
 
-/** Creates the store of stages in the database of a journal. */
+/** Creates the store of stages in the database of a journal, which may be opened later. */
 export function createRolloutStore(database: JournalDatabase): RolloutStore {
-  const { db } = database
-  const changes = createStageChanges(database)
-  let adopted = false
-  /** Runs `act` once the MACs are those of the journal's keys. */
-  const keyed = async <Result>(act: () => Promise<Result>): Promise<Result> => {
-    if (!adopted) await adoptKey(database)
-    adopted = true
-    return act()
+  let isAdopted = false
+  /** The MACs are those of the journal's keys from then on. */
+  const ready = async (): Promise<void> => {
+    if (!isAdopted) await adoptKey(database)
+    isAdopted = true
   }
+  const ask = <Result>(question: (db: Db) => Promise<Result>): Promise<Result> =>
+    database.ask(() => question(database.db))
   return {
-    snapshot: (known) =>
-      keyed(() => readSnapshot(database, known, (partners) => expireChanges(database, partners))),
-    apply: (change, action) => keyed(() => changes.apply(change, action)),
-    propose: (change) => keyed(() => changes.propose(change)),
-    approve: (partner, revision, approval) => keyed(() => changes.approve(partner, revision, approval)),
-    commit: (partner, revision) => keyed(() => changes.commit(partner, revision)),
-    withdraw: (partner, revision, by, reason) => keyed(() => changes.withdraw(partner, revision, by, reason)),
-    note: (partner, action, by, reason) => keyed(() => changes.note(partner, action, by, reason)),
-    lost: () => database.ask(() => readLostInstances(db, database, ownIdentity())),
-    dismiss: (instance, by, reason) => keyed(() => changes.dismiss(instance, by, reason)),
-    acknowledge: (instance, rows) => database.ask(() => acknowledge(database, instance, rows)),
+    ...createStageChanges(database, ready),
+    snapshot: async (known) => {
+      await ready()
+      return readSnapshot(database, known, (partners) => expireChanges(database, partners))
+    },
+    verify: async (known) => {
+      await ready()
+      return verifyTrail(database, known)
+    },
+    lost: () => ask((db) => readLostInstances(db, database, ownIdentity())),
+    acknowledge: (instance, rows) => ask((db) => acknowledge(db, instance, rows)),
     leave: (instance) =>
-      database.ask(async () => {
+      ask(async (db) => {
         await db.deleteFrom('rollout_acks').where('instance', '=', instance).execute()
       }),
-    begin: (partner, setting) => database.ask(() => keepBegin(database, partner, setting)),
-    noteUnrecorded: (partner, agoMs) => database.ask(() => noteUnrecorded(database, partner, agoMs)),
-    unrecorded: (partner) => database.ask(() => readUnrecorded(database, db, partner)),
-    history: (filter) => database.ask(() => readHistory(database, filter)),
-    macOf: (entry) => database.ask(() => readMac(database, entry)),
-    verify: (known) => keyed(() => verifyTrail(database, known)),
-    readEvidence: (name) => database.ask(() => readEvidence(db, name)),
-    updateEvidence: (name, update) => database.ask(() => updateEvidence(database, name, update)),
+    begin: (partner, setting) => ask((db) => keepBegin(database, db, partner, setting)),
+    noteUnrecorded: (partner, agoMs) => ask((db) => noteUnrecorded(database, db, partner, agoMs)),
+    unrecorded: (partner) => ask((db) => readUnrecorded(database, db, partner)),
+    history: (filter) => ask((db) => readHistory(db, filter)),
+    macOf: (entry) => ask((db) => readMac(db, entry)),
+    readEvidence: (name) => ask((db) => readText(db, name)),
+    updateEvidence: (name, update) => ask((db) => updateText(database, db, name, update)),
   }
 }
 
-type Db = JournalDatabase['db']
+/** A store that was opened by itself. */
+export interface OpenedRolloutStore extends RolloutStore {
+  /** What comparison has seen, in the same database. */
+  readonly evidence: EvidenceStore
+  close(): Promise<void>
+}
 
-async function acknowledge(
-  { db }: JournalDatabase,
-  instance: number,
-  rows: readonly Acknowledgement[],
-): Promise<void> {
+/**
+ * Opens the store of a journal that is there, also while it is served. Its trail has to go on from `known`. Errors: those of
+ * `openJournalDatabase`.
+ */
+export async function openRolloutStore(
+  options: DatabaseOptions,
+  known?: KnownTrail,
+): Promise<OpenedRolloutStore> {
+  const database = await openJournalDatabase(options)
+  const store = createRolloutStore(database)
+  return {
+    ...store,
+    snapshot: () => store.snapshot(known),
+    verify: () => store.verify(known),
+    evidence: createEvidenceStore(database),
+    close: () => database.close(),
+  }
+}
+
+async function acknowledge(db: Db, instance: number, rows: readonly Acknowledgement[]): Promise<void> {
   if (rows.length === 0) return
   await db.transaction().execute(async (transaction) => {
     // Numbers never come again: what instances said that are gone is of no use.
@@ -71,7 +92,7 @@ async function acknowledge(
         pending_revision: row.pendingRevision ?? null,
         writes_v2: row.writesV2,
         writes_v3: row.writesV3,
-      } satisfies Partial<JournalTables['rollout_acks']>
+      }
       await transaction
         .insertInto('rollout_acks')
         .values({ instance, partner: row.partner, ...content })
@@ -81,7 +102,39 @@ async function acknowledge(
   })
 }
 
-async function readEvidence(db: Db, name: string): Promise<string | undefined> {
+/** Keeps where a partner begins, unless that is known already. */
+function keepBegin(database: JournalDatabase, db: Db, partner: string, setting: StageSetting): Promise<void> {
+  return db.transaction().execute(async (transaction) => {
+    const { numInsertedOrUpdatedRows: kept } = await transaction
+      .insertInto('rollout_evidence')
+      .values({ name: `${BEGIN}${partner}`, text: formatSetting(setting) })
+      .onConflict((conflict) => conflict.column('name').doNothing())
+      .executeTakeFirst()
+    if (kept === 1n) await noteUnrecorded(database, transaction, partner, 0)
+  })
+}
+
+/** Keeps the time of the last batch that was relayed without a record. */
+async function noteUnrecorded(
+  { nowMs }: Pick<JournalDatabase, 'nowMs'>,
+  db: Db,
+  partner: string,
+  agoMs: number,
+): Promise<void> {
+  const at = sql<number>`${nowMs()} - ${sql.lit(Math.max(0, Math.floor(agoMs)))}`
+  await db
+    .insertInto('rollout_unrecorded')
+    .values({ partner, at_ms: at })
+    .onConflict((conflict) =>
+      conflict
+        .column('partner')
+        .doUpdateSet({ at_ms: sql`excluded.at_ms` })
+        .where(sql<boolean>`excluded.at_ms > rollout_unrecorded.at_ms`),
+    )
+    .execute()
+}
+
+async function readText(db: Db, name: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('rollout_evidence')
     .select('text')
@@ -90,8 +143,9 @@ async function readEvidence(db: Db, name: string): Promise<string | undefined> {
   return row?.text
 }
 
-function updateEvidence(
-  { db, dialect }: JournalDatabase,
+function updateText(
+  { dialect }: Pick<JournalDatabase, 'dialect'>,
+  db: Db,
   name: string,
   update: (text: string | undefined) => string,
 ): Promise<string> {

@@ -1,14 +1,25 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import { AdapterError } from '../../errors.ts'
-import { isLive, type JournalDatabase, unsettledRows } from '../../journal/index.ts'
-import { beginColumns, fromBeginCells, isBegin } from './begins.ts'
-import { fits, type Head, isWhole, readStagedPartners } from './change-transaction.ts'
-import { continues, toTrail } from './known-trail.ts'
-import { markDamaged } from './mark-damaged.ts'
+import { isLive, type JournalDatabase, type JournalTables, unsettledRows } from '../../journal/index.ts'
+import { parseSetting, type StageSetting } from '../stage.ts'
+import { continues, fits, type Head, isWhole, toTrail } from './audit-trail.ts'
 import type { KnownTrail, RolloutSnapshot } from './rollout-store.ts'
-import { type Cell, fromStageCells, parseCells, stageColumns, toCells } from './row-cells.ts'
-import { type KeptStage, toRollout } from './stage-row.ts'
+import {
+  columnsOf,
+  DAMAGED,
+  type FoundStage,
+  fromFoundStage,
+  type KeptStage,
+  readStagedPartners,
+  stageColumns,
+  toJson,
+  toRollout,
+  toStageRow,
+} from './stage-rows.ts'
+
+/** In `rollout_evidence`, in front of the name of a partner: the setting with which it began. */
+export const BEGIN = 'begin '
 
 /** All that is known at one moment. */
 interface FoundStages extends Omit<RolloutSnapshot, 'partners'> {
@@ -17,74 +28,89 @@ interface FoundStages extends Omit<RolloutSnapshot, 'partners'> {
 
 /**
  * Reads all stages at one moment. A change that has expired is still in its row, and a commit of it may be on its way: it is ended by
- * `expire`, which waits for that, and only then it is told to be gone.
+ * `expire`, which waits for that, and only then it is left out.
  */
 export async function readSnapshot(
   database: JournalDatabase,
   known: KnownTrail | undefined,
   expire: (partners: readonly string[]) => Promise<void>,
 ): Promise<RolloutSnapshot> {
-  const found = await database.ask(() => readStages(database, known))
-  const expired = [...found.stages.values()].filter(
-    ({ pending }) => pending !== undefined && pending.expiresMs <= found.nowMs,
-  )
+  const found = await database.ask(() => readFound(database, known))
+  const expired = [...found.stages.values()].filter((kept) => hasExpired(kept, found.nowMs))
   if (expired.length === 0) return toSnapshot(found)
   await expire(expired.map(({ state }) => state.partner)).catch((error: unknown) => {
     // Nothing is written behind a damaged end; a change that has expired is left out all the same.
     if (!(error instanceof AdapterError) || error.code !== 'ADP_JOURNAL_DAMAGED') throw error
   })
-  return toSnapshot(await database.ask(() => readStages(database, known)))
+  return toSnapshot(await database.ask(() => readFound(database, known)))
 }
+
+const hasExpired = ({ pending }: KeptStage, nowMs: number): boolean =>
+  pending !== undefined && pending.expiresMs <= nowMs
 
 function toSnapshot({ stages, ...rest }: FoundStages): RolloutSnapshot {
-  const partners = new Map(
-    [...stages].map(([partner, kept]) => {
-      const hasExpired = kept.pending !== undefined && kept.pending.expiresMs <= rest.nowMs
-      return [partner, toRollout(hasExpired ? { ...kept, pending: undefined } : kept)] as const
-    }),
-  )
-  return { ...rest, partners }
+  const partners = [...stages].map(([partner, kept]) => {
+    const { state, pending } = toRollout(kept)
+    return [partner, { state, pending: hasExpired(kept, rest.nowMs) ? undefined : pending }] as const
+  })
+  return { ...rest, partners: new Map(partners) }
 }
 
-/** One row of the statement: which table it is from, and its columns as a JSON array. */
-interface FoundRow {
-  readonly kind:
-    'now' | 'last' | 'known' | 'head' | 'live' | 'stage' | 'begin' | 'acknowledgement' | 'unsettled'
-  readonly content: string
+/** What the rows of each kind hold, as the statement gives it. */
+interface FoundRows {
+  readonly now: { readonly now: number; readonly last: number | null; readonly known: string | null }
+  readonly head: Head
+  readonly live: { readonly id: number }
+  readonly stage: FoundStage
+  readonly begin: JournalTables['rollout_evidence']
+  readonly acknowledgement: JournalTables['rollout_acks']
+  readonly unsettled: { readonly partner: string; readonly records: number }
 }
 
 /** One statement: it sees one moment, and takes one message. */
-async function readStages(database: JournalDatabase, known: KnownTrail | undefined): Promise<FoundStages> {
-  const { db, macKey } = database
-  const select = (kind: FoundRow['kind'], columns: RawBuilder<unknown>): RawBuilder<unknown> =>
-    sql`select ${sql.lit(kind)} as kind, ${toCells(database, columns)} as content`
-  const { rows } = await sql<FoundRow>`
-    ${select('now', database.nowMs())}
-    union all ${select('last', sql`max(entry)`)} from rollout_audit
-    union all ${select('known', sql`mac`)} from rollout_audit where entry = ${known?.entries ?? 0}
-    union all ${select('head', sql`id, entries, last_mac, keyed_from, partners, repaired_ms, mac`)} from rollout_head
-    union all ${select('live', sql`id`)} from journal_instances where ${isLive(database)}
-    union all ${select('stage', stageColumns)}
-      from rollout_stages
-    union all ${select('begin', beginColumns)} from rollout_evidence where ${isBegin}
-    union all ${select('acknowledgement', sql`instance, partner, revision, pending_revision, writes_v2, writes_v3`)} from rollout_acks
-    union all ${select('unsettled', sql`u.partner, u.records`)} from (${unsettledRows(db)}) as u`.execute(db)
-  const of = (kind: FoundRow['kind']): readonly (readonly Cell[])[] =>
-    rows.filter((row) => row.kind === kind).map(({ content }) => parseCells(content))
+async function readRows(
+  database: JournalDatabase,
+  known: KnownTrail | undefined,
+): Promise<<Kind extends keyof FoundRows>(kind: Kind) => readonly FoundRows[Kind][]> {
+  const select = (
+    kind: keyof FoundRows,
+    columns: Readonly<Record<string, RawBuilder<unknown>>>,
+  ): RawBuilder<unknown> => sql`select ${sql.lit(kind)} as kind, ${toJson(database, columns)} as content`
+  const { rows } = await sql<{ readonly kind: string; readonly content: string }>`
+    ${select('now', {
+      now: database.nowMs(),
+      last: sql`(select max(entry) from rollout_audit)`,
+      known: sql`(select mac from rollout_audit where entry = ${known?.entries ?? 0})`,
+    })}
+    union all ${select('head', columnsOf('id', 'entries', 'last_mac', 'keyed_from', 'partners', 'repaired_ms', 'mac'))} from rollout_head
+    union all ${select('live', columnsOf('id'))} from journal_instances where ${isLive(database)}
+    union all ${select('stage', stageColumns)} from rollout_stages
+    union all ${select('begin', columnsOf('name', 'text'))} from rollout_evidence where name like ${sql.lit(`${BEGIN}%`)}
+    union all ${select('acknowledgement', columnsOf('instance', 'partner', 'revision', 'pending_revision', 'writes_v2', 'writes_v3'))} from rollout_acks
+    union all ${select('unsettled', columnsOf('partner', 'records'))} from (${unsettledRows(database.db)}) as u`.execute(
+    database.db,
+  )
+  return (kind) =>
+    rows
+      .filter((row) => row.kind === kind)
+      .map(({ content }) => JSON.parse(content) as FoundRows[typeof kind])
+}
 
+async function readFound(database: JournalDatabase, known: KnownTrail | undefined): Promise<FoundStages> {
+  const { db, macKey } = database
+  const rows = await readRows(database, known)
   const stages = new Map<string, KeptStage>()
   const damaged = new Set<string>()
-  for (const cells of of('stage')) {
-    const kept = fromStageCells(macKey, cells)
-    if (kept === undefined) damaged.add(String(cells[0]))
-    else stages.set(kept.state.partner, kept)
+  for (const row of rows('stage')) {
+    const kept = fromFoundStage(macKey, row)
+    if (kept === undefined) damaged.add(row.partner)
+    else stages.set(row.partner, kept)
   }
-  const head = toHead(of('head')[0])
-  const last = of('last')[0]?.[0]
+  const [now] = rows('now')
+  const [head] = rows('head')
   // Read only where a row may be missing: without its row the stage of the file would count.
-  if (head === undefined || !fits(macKey, head) || head.partners !== stages.size + damaged.size) {
+  if (head === undefined || !fits(macKey, head) || head.partners !== stages.size + damaged.size)
     for (const partner of await readStagedPartners(db)) if (!stages.has(partner)) damaged.add(partner)
-  }
   const older = (known?.revisions ?? []).filter(
     ([partner, revision]) => !damaged.has(partner) && (stages.get(partner)?.state.revision ?? 0) < revision,
   )
@@ -92,77 +118,88 @@ async function readStages(database: JournalDatabase, known: KnownTrail | undefin
   const isSound =
     head !== undefined &&
     trail !== undefined &&
-    isWhole(macKey, head, typeof last === 'number' ? last : undefined) &&
-    (known === undefined || continues(known, trail, of('known')[0]?.[0]))
-  if (!isSound || older.length > 0) {
-    await markDamaged(database, {
-      head: isSound ? undefined : head,
-      stages: older.map(([partner]) => ({ partner, kept: stages.get(partner) })),
-    })
-    for (const [partner] of older) {
-      stages.delete(partner)
-      damaged.add(partner)
-    }
+    isWhole(macKey, head, now?.last ?? undefined) &&
+    (known === undefined || continues(known, trail, now?.known))
+  if (!isSound && head !== undefined) await markHead(database, head)
+  for (const [partner] of older) {
+    await markStage(database, partner, stages.get(partner))
+    stages.delete(partner)
+    damaged.add(partner)
   }
   const unsettled = new Map<string, number>()
-  for (const [partner, records] of of('unsettled')) {
-    unsettled.set(String(partner), (unsettled.get(String(partner)) ?? 0) + Number(records))
-  }
-  const liveInstances = of('live').map(([id]) => Number(id))
+  for (const { partner, records } of rows('unsettled'))
+    unsettled.set(partner, (unsettled.get(partner) ?? 0) + records)
+  const liveInstances = rows('live').map(({ id }) => id)
+  const revisions = new Map(known?.revisions)
+  for (const [partner, { state }] of stages) if (state.revision > 0) revisions.set(partner, state.revision)
   return {
-    nowMs: Number(of('now')[0]?.[0]),
-    trail: isSound ? { ...trail, revisions: revisionsOf(stages, known) } : undefined,
+    nowMs: now?.now ?? 0,
+    // The revisions of all partners, also of one that is damaged now.
+    trail: isSound ? { ...trail, revisions: [...revisions] } : undefined,
     stages,
-    begins: new Map(of('begin').flatMap(fromBeginCells)),
+    begins: new Map(rows('begin').flatMap(toBegin)),
     damaged,
     unsettled,
     liveInstances,
-    acknowledgements: of('acknowledgement').flatMap(toAcknowledgement(liveInstances)),
+    acknowledgements: rows('acknowledgement')
+      .filter(({ instance }) => liveInstances.includes(instance))
+      .map((row) => ({
+        instance: row.instance,
+        partner: row.partner,
+        revision: row.revision,
+        pendingRevision: row.pending_revision ?? undefined,
+        writesV2: row.writes_v2,
+        writesV3: row.writes_v3,
+      })),
   }
 }
 
-const toAcknowledgement =
-  (liveInstances: readonly number[]) =>
-  ([
-    instance,
-    partner,
-    revision,
-    pendingRevision,
-    writesV2,
-    writesV3,
-  ]: readonly Cell[]): RolloutSnapshot['acknowledgements'] =>
-    liveInstances.includes(Number(instance))
-      ? [
-          {
-            instance: Number(instance),
-            partner: String(partner),
-            revision: Number(revision),
-            pendingRevision: typeof pendingRevision === 'number' ? pendingRevision : undefined,
-            writesV2: Number(writesV2),
-            writesV3: Number(writesV3),
-          },
-        ]
-      : []
-
-/** Those of all partners, also of one that is damaged now. */
-function revisionsOf(
-  stages: ReadonlyMap<string, KeptStage>,
-  known: KnownTrail | undefined,
-): KnownTrail['revisions'] {
-  const own = [...stages].map(([partner, { state }]) => [partner, state.revision] as const)
-  return [...new Map([...(known?.revisions ?? []), ...own])].filter(([, revision]) => revision > 0)
+/** None where the row is not as it was written. */
+function toBegin({ name, text }: FoundRows['begin']): [string, StageSetting][] {
+  const setting = parseSetting(text)
+  return setting === undefined ? [] : [[name.slice(BEGIN.length), setting]]
 }
 
-function toHead(cells: readonly Cell[] | undefined): Head | undefined {
-  if (cells === undefined) return undefined
-  const [id, entries, lastMac, keyedFrom, partners, repairedMs, mac] = cells
-  return {
-    id: Number(id),
-    entries: Number(entries),
-    last_mac: String(lastMac),
-    keyed_from: typeof keyedFrom === 'number' ? keyedFrom : null,
-    partners: Number(partners),
-    repaired_ms: typeof repairedMs === 'number' ? repairedMs : null,
-    mac: String(mac),
-  }
+/**
+ * Marks an end of the trail that cannot be, so that all others see what this instance alone knows. Nothing that was written since it has
+ * read it is marked. Without keys everybody can write an end that fits, so nothing is gained by it.
+ */
+async function markHead({ db, macKey }: JournalDatabase, { mac }: Head): Promise<void> {
+  if (!macKey.keyed || mac === DAMAGED) return
+  await macKey.restore(db)
+  await db.updateTable('rollout_head').set({ mac: DAMAGED }).where('mac', '=', mac).execute()
+}
+
+/** As `markHead`, for a stage that is older than it was, or is gone. */
+async function markStage(
+  { db, macKey }: JournalDatabase,
+  partner: string,
+  kept: KeptStage | undefined,
+): Promise<void> {
+  if (!macKey.keyed) return
+  if (kept === undefined)
+    await db
+      .insertInto('rollout_stages')
+      .values({ ...noStage, partner })
+      .onConflict((conflict) => conflict.column('partner').doNothing())
+      .execute()
+  else
+    await db
+      .updateTable('rollout_stages')
+      .set({ mac: DAMAGED })
+      .where('partner', '=', partner)
+      .where('mac', '=', toStageRow(macKey.key, kept).mac)
+      .execute()
+}
+
+const noStage = {
+  revision: 0,
+  last_revision: 0,
+  setting: '',
+  since_ms: 0,
+  operator: '',
+  reason: '',
+  pending: null,
+  entry: 0,
+  mac: DAMAGED,
 }

@@ -122,16 +122,20 @@ export interface HeldByLost {
   readonly instances: readonly LostInstance[]
 }
 
-/**
- * `pending`: another change waits; `lost`: an instance is cut off; `early`: the journal does not know all batches of the last `quietMs`
- * yet.
- */
+/** The journal does not know all batches of the last `quietMs` yet. */
+export interface Early {
+  readonly kind: 'early'
+  readonly untilMs: number
+  readonly nowMs: number
+}
+
+/** `pending`: another change waits. */
 export type ProposeResult =
   | { readonly kind: 'proposed'; readonly revision: number }
   | { readonly kind: 'stale' }
   | { readonly kind: 'pending'; readonly pending: PendingChange }
   | HeldByLost
-  | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
+  | Early
 
 /** `own`: the operator who has proposed a change cannot approve it; `gone`: it was withdrawn, dropped, or has expired. */
 export type ApproveResult = { readonly kind: 'approved' | 'own' | 'gone' }
@@ -141,7 +145,7 @@ export type CommitResult =
   | { readonly kind: 'gone' }
   | { readonly kind: 'undrained'; readonly instances: readonly Undrained[] }
   | HeldByLost
-  | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
+  | Early
 
 /** `live`: the instance holds its lease; `unknown`: no instance of this number is lost. */
 export type DismissResult =
@@ -247,7 +251,10 @@ export interface RolloutStore {
   /** Adds a row to the audit trail that changes no stage. */
   note(partner: string, action: 'hold', by: string, reason: string): Promise<void>
   /** Rows of the audit trail, oldest first. */
-  history(filter: { readonly partner?: string; readonly limit?: number }): Promise<readonly AuditEntry[]>
+  history(filter: {
+    readonly partner?: string | undefined
+    readonly limit?: number | undefined
+  }): Promise<readonly AuditEntry[]>
   /** Checks the audit trail, its end, that the stages are what its last rows say, and that all goes on from what is known. */
   verify(known?: KnownTrail): Promise<Verified>
   /** The MAC of a row of the audit trail; undefined: there is none. */

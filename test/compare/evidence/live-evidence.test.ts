@@ -11,7 +11,7 @@ import {
   toRunDocument,
 } from '../../../src/compare/evidence/index.ts'
 import { AdapterError } from '../../../src/errors.ts'
-import type { ComparisonFigures } from '../../../src/rollout/advise-comparison.ts'
+import type { ComparisonFigures } from '../../../src/rollout/advise.ts'
 import { codeFingerprint } from '../../../src/rollout/seen/distinct-count.ts'
 import type { EvidenceStore, KeptEvidence } from '../../../src/rollout/evidence/evidence-store.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 
 import { openRolloutStore, type OpenedRolloutStore } from '../../../src/rollout/index.ts'
-import { driveForward, type DriveResult } from '../../../src/rollout/store/drive-forward.ts'
+import { driveForward, type DriveResult } from '../../../src/rollout/store/drive-change.ts'
 import type { Stage, StageSetting } from '../../../src/rollout/stage.ts'
 import type { JournalKey } from '../../../src/journal/store/store.ts'
 import { systemClock } from '../../../src/clock.ts'

@@ -40,7 +40,7 @@ export async function changeOnce(options: OperatorOptions): Promise<StageOutcome
   const begin: StageSetting = { stage: stages.begin, percent: 0, always: [], never: [] }
   const from = state ?? begin
   const { to, isBack } = stages.swings === true ? swing(from) : drawChange(random, from, schools)
-  const { direction, error } = judgeStep(from, to, { journalIsDurable: true })
+  const { direction, error } = judgeStep(from, to)
   if (error !== undefined) throw new Error(`an operator cannot want this: ${error}`)
   if (random.chance(COMMAND_SHARE)) {
     return { direction, refusal: await changeByCommand(options.configFile, to, isBack), isCommand: true }

@@ -6,16 +6,19 @@ import { describe, expect, it } from 'vitest'
 
 import {
   createLiveGuards,
-  evidenceName,
+  goBack,
+  type GuardAction,
+  testName,
   type GuardedWrite,
-  type GuardSettings,
   type LiveGuards,
-  readEvidence,
+  readTest,
+  type WentBack,
 } from '../../../src/rollout/guards/live-guards.ts'
-import { judge } from '../../../src/rollout/guards/judge.ts'
+import { judge } from '../../../src/rollout/guards/sequential-test.ts'
 import type { RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
-import { serve } from '../store/open-stores.ts'
+import type { StageSetting } from '../../../src/rollout/stage.ts'
+import { canary, changeTo, legacy, serve, shadow } from '../store/open-stores.ts'
 
 const journalUrl = (): string => `sqlite:${join(mkdtempSync(join(tmpdir(), 'guards-')), 'journal.db')}`
 
@@ -28,7 +31,7 @@ interface Watching {
 
 function watch(
   store: RolloutStore,
-  action: GuardSettings['action'] = 'back',
+  action: GuardAction = 'back',
   given: Partial<GuardedWrite> = {},
   { storedRevision = 3, onV3 = 5 } = {},
 ): Watching {
@@ -37,7 +40,8 @@ function watch(
   const told: string[] = []
   const guards = createLiveGuards({
     store,
-    settings: { action, coolDownMs: 900_000 },
+    action,
+    coolDownMs: 900_000,
     clock,
     nowMs: () => nowMs,
     goBack: async (partner, revision) => {
@@ -80,14 +84,14 @@ describe('guards while the adapter runs', () => {
     const other = await serve(url)
     const [one, two] = [watch(store), watch(other.store)]
     await one.write(20, () => false)
-    await expect.poll(() => store.readEvidence(evidenceName('acme'))).toBeDefined()
+    await expect.poll(() => store.readEvidence(testName('acme'))).toBeDefined()
     await two.write(5, (school) => school < 5)
     await expect.poll(() => two.told).toEqual(['goes back: acme', 'back: acme 25 of 25, 0 of 75'])
     await two.guards.stop()
     await one.write(1, (school) => school < 5)
     await one.guards.stop()
     expect(one.told).toEqual([])
-    expect(await readEvidence(store, 'acme')).toMatchObject({ revision: 3, episode: 2, windows: 0 })
+    expect(await readTest(store, 'acme')).toMatchObject({ revision: 3, episode: 2, windows: 0 })
   })
 
   it('take nobody back for a single broken school, and for a V3 that serves no other they do', async () => {
@@ -134,7 +138,7 @@ describe('guards while the adapter runs', () => {
     await current.write(5, () => false)
     await current.guards.stop()
     expect(current.told).toEqual([])
-    expect(await readEvidence(store, 'acme')).toMatchObject({ revision: 4, counted: { v3: 30, v2: 90 } })
+    expect(await readTest(store, 'acme')).toMatchObject({ revision: 4, counted: { v3: 30, v2: 90 } })
   })
 
   it('count nothing at other stages', async () => {
@@ -145,19 +149,19 @@ describe('guards while the adapter runs', () => {
       await guards.stop()
       expect(told).toEqual([])
     }
-    expect(await store.readEvidence(evidenceName('acme'))).toBeUndefined()
+    expect(await store.readEvidence(testName('acme'))).toBeUndefined()
   })
 
   it('report damaged evidence and leave it as it is', async () => {
     const { store } = await serve(journalUrl())
-    await store.updateEvidence(evidenceName('acme'), () => '{"version":1}')
+    await store.updateEvidence(testName('acme'), () => '{"version":1}')
     const { guards, told, write } = watch(store)
     await write(5, (school) => school < 5)
     await expect.poll(() => told).toHaveLength(1)
     await write(5, (school) => school < 5)
     await guards.stop()
     expect(told).toEqual(['failed: acme ADP_JOURNAL_DAMAGED'])
-    expect(await store.readEvidence(evidenceName('acme'))).toBe('{"version":1}')
+    expect(await store.readEvidence(testName('acme'))).toBe('{"version":1}')
   })
 
   it('keep the evidence small and readable whatever a unit is called', async () => {
@@ -165,7 +169,56 @@ describe('guards while the adapter runs', () => {
     const { guards, write } = watch(store, 'back', { unit: 'x'.repeat(100_000), side: 'v3' })
     await write(5, () => true)
     await guards.stop()
-    expect((await store.readEvidence(evidenceName('acme')))?.length).toBeLessThan(2_000)
-    expect(judge(await readEvidence(store, 'acme')).verdict).toBe('inconclusive')
+    expect((await store.readEvidence(testName('acme')))?.length).toBeLessThan(2_000)
+    expect(judge(await readTest(store, 'acme')).kind).toBe('inconclusive')
   })
+})
+
+it('a guard takes a partner back to shadow, once, under its own name and with its reason', async () => {
+  const { store } = await serve(journalUrl())
+  await store.apply(changeTo(canary(20), { from: { ...legacy, stage: 'v3' } }), 'set')
+  const alarm = { partner: 'acme', revision: 1, fileStage: undefined, reason: 'V3 fails.' }
+  expect((await Promise.all([goBack(store, alarm), goBack(store, alarm)])).sort()).toEqual([
+    'applied',
+    'gone',
+  ])
+  const stored = (await store.snapshot()).partners.get('acme')
+  expect(stored?.state).toMatchObject({ stage: 'shadow', percent: 20, by: 'guard', reason: 'V3 fails.' })
+  expect((await store.history({ partner: 'acme' })).at(-1)).toMatchObject({
+    action: 'guard',
+    by: 'guard',
+    reason: 'V3 fails.',
+  })
+  expect(await store.verify()).toMatchObject({ broken: undefined })
+})
+
+it('a guard takes a partner back that has the stage of the file, and leaves alone what V2 serves', async () => {
+  const { store } = await serve(journalUrl())
+  const from = (fileStage: StageSetting | undefined): Promise<WentBack> =>
+    goBack(store, { partner: 'acme', revision: 0, fileStage, reason: 'V3 fails.' })
+  expect([await from(shadow), await from(legacy), await from(undefined)]).toEqual(['gone', 'gone', 'gone'])
+  expect((await store.snapshot()).partners.size).toBe(0)
+  expect(await from(canary(10))).toBe('applied')
+  expect((await store.snapshot()).partners.get('acme')?.state?.stage).toBe('shadow')
+})
+
+it('an alarm about an earlier stage or share changes nothing, whenever the operator changes it', async () => {
+  const { store } = await serve(journalUrl())
+  await store.apply(changeTo(canary(20), { from: { ...legacy, stage: 'v3' } }), 'set')
+  const alarm = { partner: 'acme', revision: 1, fileStage: undefined, reason: 'V3 fails.' }
+  const lower = (percent: number, expectedRevision: number): Promise<unknown> =>
+    store.apply(changeTo(canary(percent), { from: canary(20), expectedRevision }), 'set')
+  // Between the reading of the stage and the change.
+  const late = {
+    snapshot: async () => {
+      const snapshot = await store.snapshot()
+      await lower(10, 1)
+      return snapshot
+    },
+    apply: (...change: Parameters<typeof store.apply>) => store.apply(...change),
+  }
+  expect(await goBack(late, alarm)).toBe('changed')
+  expect(await goBack(store, alarm)).toBe('changed')
+  expect((await store.snapshot()).partners.get('acme')?.state).toMatchObject({ revision: 2, percent: 10 })
+  expect(await goBack(store, { ...alarm, revision: 2 })).toBe('applied')
 })

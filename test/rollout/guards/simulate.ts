@@ -1,5 +1,5 @@
-import { addWindow } from '../../../src/rollout/guards/add-window.ts'
-import { type Evidence, noEvidence } from '../../../src/rollout/guards/evidence.ts'
+import { addWindow } from '../../../src/rollout/guards/sequential-test.ts'
+import { newTest, type TestState } from '../../../src/rollout/guards/sequential-test.ts'
 import {
   type BadOutcome,
   badOutcomes,
@@ -33,7 +33,7 @@ export type BadShare = (
 ) => Partial<Record<Exclude<BadOutcome, 'slow'>, number>>
 
 export interface Simulated {
-  readonly evidence: Evidence
+  readonly evidence: TestState
   /** Records that V3 was sent. */
   readonly v3Records: number
   readonly windows: number
@@ -47,7 +47,7 @@ export function simulate(
   badShare: BadShare,
   random: () => number,
   isOver: (run: Simulated) => boolean,
-  evidence = noEvidence,
+  evidence = newTest,
   firstWindow = 0,
 ): Simulated {
   const windows = createTrialWindows({ windowMs: WINDOW_MS, maxTrialMs: 180_000, maxUnits: 5_000 })

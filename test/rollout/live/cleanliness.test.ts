@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 
-import { createCleanliness } from '../../../src/rollout/live/cleanliness.ts'
+import { fromKept } from '../../../src/rollout/live/kept-snapshot.ts'
+import { afterRead, isClean, type KnownStages } from '../../../src/rollout/live/known-stages.ts'
 import type { Stage } from '../../../src/rollout/stage.ts'
 import type { RolloutSnapshot } from '../../../src/rollout/store/rollout-store.ts'
 
@@ -12,7 +13,7 @@ type Seen = readonly [stage: Stage, revision: number, sinceMs: number]
 
 /** Shows each step twice, as two reads do, with everything drained and settled; gives whether the last one is clean. */
 function isCleanAfter(steps: readonly Seen[], kept: readonly (readonly [string, number])[] = []): boolean {
-  const cleanliness = createCleanliness(kept, RESEND_WINDOW_MS)
+  let known: KnownStages = fromKept({ view: undefined, overrides: [], clean: kept })
   for (const [stage, revision, agoMs] of steps) {
     const setting = { stage, percent: 0, always: [], never: [], revision }
     const state = { ...setting, partner: 'acme', sinceMs: SINCE_MS - agoMs, by: 'operator', reason: 'test' }
@@ -28,10 +29,13 @@ function isCleanAfter(steps: readonly Seen[], kept: readonly (readonly [string, 
         { instance: 1, partner: 'acme', revision, pendingRevision: undefined, writesV2: 0, writesV3: 0 },
       ],
     }
-    for (let read = 0; read < 2; read += 1) cleanliness.observe(snapshot, new Map([['acme', setting]]))
+    const asked = { monotonicMs: 0, wallMs: 0 }
+    const partners = [{ id: 'acme', fileStage: { ...setting, override: undefined } }]
+    const read = { snapshot, asked, lease: 1, partners, resendWindowMs: RESEND_WINDOW_MS }
+    known = afterRead(afterRead(known, read), read)
   }
   const [, last] = steps.at(-1) ?? ['legacy', 0, 0]
-  return cleanliness.isClean('acme', last)
+  return isClean(known, 'acme', last)
 }
 
 it.each<[name: string, steps: readonly Seen[], clean: boolean]>([

@@ -1,5 +1,8 @@
-import { createStoredStages } from '../../../src/rollout/live/stored-stages.ts'
-import type { StoredStages, StoredStagesOptions } from '../../../src/rollout/live/options.ts'
+import {
+  createStoredStages,
+  type StoredStages,
+  type StoredStagesOptions,
+} from '../../../src/rollout/live/stored-stages.ts'
 import type { FileStage, StageEntry } from '../../../src/rollout/live-stages.ts'
 import type { Stage } from '../../../src/rollout/stage.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
@@ -76,8 +79,8 @@ export async function startInstance(settings: InstanceSettings = {}): Promise<Te
       trailDamaged: note('trailDamaged'),
       keepFailed: note('keepFailed'),
     },
-    unknownBeginAt: undefined,
     staleAfterMs: LEASE_MS,
+    drainMs: 10_000,
     resendWindowMs: 60_000,
     ...settings.options,
   })

@@ -38,11 +38,6 @@ describe('where a stage comes from', () => {
     expect(await write('school', fileStage('v3', { override: 'v3' }))).toMatch(/^v2 legacy/)
   })
 
-  it('begins at legacy where two operators are needed, whatever the file says', async () => {
-    const { write } = await startInstance({ file: fileStage('v3'), options: { unknownBeginAt: 'legacy' } })
-    expect(await write('school', fileStage('complete'))).toMatch(/^v2 legacy/)
-  })
-
   it('keeps the last known stage of a partner whose row is damaged, as one that is not read any longer', async () => {
     const { store, pass, write, read, begin } = await startInstance()
     store.set('acme', { stage: 'v3' })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 
 import { AdapterError } from '../../../src/errors.ts'
-import { applyChange } from '../../../src/rollout/store/apply-change.ts'
+import { applyChange } from '../../../src/rollout/store/drive-change.ts'
 import { createScriptedStore } from '../live/scripted-store.ts'
 import { changeTo, legacy, shadow } from './open-stores.ts'
 

@@ -1,8 +1,8 @@
 import { describe, expect } from 'vitest'
 
 import { systemClock } from '../../../src/clock.ts'
-import { driveApproved, driveForward } from '../../../src/rollout/store/drive-forward.ts'
-import { openRolloutStore } from '../../../src/rollout/store/open-rollout-store.ts'
+import { driveApproved, driveForward } from '../../../src/rollout/store/drive-change.ts'
+import { openRolloutStore } from '../../../src/rollout/store/create-rollout-store.ts'
 import type { RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
 import { eachDatabase } from '../../support/each-database.ts'
 import { acknowledged, changeTo, legacy, serve, type Serving, shadow } from './open-stores.ts'

@@ -4,10 +4,9 @@ import { type Kysely, sql } from 'kysely'
 import { describe, expect } from 'vitest'
 
 import type { JournalTables } from '../../../src/journal/index.ts'
-import { macOfEntry } from '../../../src/rollout/store/audit-row.ts'
-import { writeHead } from '../../../src/rollout/store/change-transaction.ts'
+import { macOfEntry, writeHead } from '../../../src/rollout/store/audit-trail.ts'
 import type { KnownTrail } from '../../../src/rollout/store/rollout-store.ts'
-import { fromStageRow, toStageRow } from '../../../src/rollout/store/stage-row.ts'
+import { fromStageRow, toStageRow } from '../../../src/rollout/store/stage-rows.ts'
 import { eachDatabase } from '../../support/each-database.ts'
 import {
   canary,
@@ -77,8 +76,7 @@ async function forge(db: Db, stage: string): Promise<void> {
     expect(fromStageRow(key, forged)).toBeDefined()
     await db.updateTable('rollout_stages').set(forged).where('partner', '=', row.partner).execute()
   }
-  const head = { entries: rows.length, last_mac: last, keyed_from: null, partners: 1, repaired_ms: null }
-  await writeHead(db, key, head)
+  await writeHead(db, key, { entries: rows.length, last_mac: last, keyed_from: null, repaired_ms: null })
 }
 
 const forward = { ...changeTo(canary(1), { expectedRevision: 1, from: shadow }), ...soon }

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
 
-import { quietUntil } from '../../../src/rollout/store/quiet-until.ts'
+import { quietUntil } from '../../../src/rollout/store/changes.ts'
 
 const nothing = { nowMs: 0, notedMs: undefined, killedMs: undefined, lostMs: undefined }
-const at = (stage: 'legacy' | 'shadow' | 'canary', sinceMs: number) => ({ revision: 1, stage, sinceMs })
+const at = (stage: 'legacy' | 'shadow' | 'canary', sinceMs: number) => ({ stage, sinceMs })
 
 it.each([
   ['nothing is known', undefined, {}, -Infinity],
-  ['the stage of the file counts from what was noted', { ...at('shadow', 0), revision: 0 }, { notedMs: 500 }, 600],
+  ['the stage is that of the file, and a batch was relayed unrecorded', undefined, { notedMs: 500 }, 600],
   ['shadow began', at('shadow', 1_000), {}, 1_100],
   ['canary began: all is recorded there', at('canary', 1_000), {}, -Infinity],
   ['a batch was relayed unrecorded', at('shadow', 1_000), { notedMs: 2_000 }, 2_100],

@@ -4,8 +4,8 @@ import { breakModules } from '../break-module.ts'
 
 breakModules([
   {
-    module: 'rollout/live/acknowledgements.js',
-    from: 'writesV2: v2,',
+    module: 'rollout/live/stage-reader.js',
+    from: 'writesV2: writes.v2,',
     to: 'writesV2: 0,',
   },
 ])

@@ -1,25 +1,27 @@
-import { systemClock } from '../clock.ts'
-import type { Config } from '../config/index.ts'
-import { AdapterError } from '../errors.ts'
-import { expectOther } from '../rollout/operators.ts'
-import { placeOf, type Stage, type StageSetting } from '../rollout/stage.ts'
-import { backOf, judgeStep } from '../rollout/steps.ts'
-import { applyChange } from '../rollout/store/apply-change.ts'
-import { driveApproved, driveForward, type DriveOptions } from '../rollout/store/drive-forward.ts'
-import type { OpenedRolloutStore } from '../rollout/store/open-rollout-store.ts'
-import type { Change, RolloutStore } from '../rollout/store/rollout-store.ts'
-import { type ChangeResult, exitStatusOf, formatResult, resultToJson } from './rollout/change-result.ts'
+import { systemClock } from '../../clock.ts'
+import type { Config } from '../../config/index.ts'
+import { AdapterError } from '../../errors.ts'
+import { expectOther } from '../../rollout/operators.ts'
+import { lowered, placeOf, type Stage, type StageSetting } from '../../rollout/stage.ts'
+import { backOf, judgeStep } from '../../rollout/steps.ts'
+import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
 import {
-  expectMay,
-  loadTarget,
-  openTargetStore,
-  operatorsOf,
-  type RolloutTarget,
-} from './rollout/open-target.ts'
-import { type GuardHold, readGuardHold } from './rollout/guard-hold.ts'
-import { reportWaiting } from './rollout/report-waiting.ts'
-import { type StageView, viewKnown } from './rollout/stage-view.ts'
-import { isSameSetting, movesToV3, targetOf, warningsOf } from './rollout/wanted-step.ts'
+  applyChange,
+  driveApproved,
+  driveForward,
+  type DriveOptions,
+} from '../../rollout/store/drive-change.ts'
+import type { Change, DismissResult } from '../../rollout/store/rollout-store.ts'
+import { type CoolDown, movesToV3, readCoolDown } from './advice.ts'
+import {
+  type ChangeResult,
+  exitStatusOf,
+  formatResult,
+  formatWaiting,
+  resultToJson,
+} from './change-result.ts'
+import { expectMay, loadTarget, openTargetStore, operatorsOf, type RolloutTarget } from './open-target.ts'
+import { type StageView, viewKnown } from './stage-view.ts'
 
 /** The flags of `rollout back`. */
 export interface ReasonOptions extends RolloutTarget {
@@ -55,7 +57,7 @@ export async function setStage(partner: string, options: SetOptions): Promise<nu
     throw new AdapterError('ADP_USAGE', '--restart-evidence changes no share: give it alone.')
   if (stage !== 'canary' && (percent ?? always ?? never) !== undefined)
     throw new AdapterError('ADP_USAGE', '--percent, --always and --never are for the stage canary.')
-  return change(partner, options, async ({ store, config, view, trailIsSound, driving, hold }) => {
+  return change(partner, options, async ({ store, config, view, trailIsSound, driving, coolDown }) => {
     if (restartEvidence && view.stored?.stage !== stage) {
       const now = view.stored === undefined ? 'damaged' : view.stored.stage
       const message = `its stage is ${now}: --restart-evidence begins the evidence anew at the stage where it is.`
@@ -63,7 +65,7 @@ export async function setStage(partner: string, options: SetOptions): Promise<nu
     }
     const to = targetOf(view, options)
     const from = view.stored ?? lowest
-    const { direction, error } = judgeStep(from, to, { journalIsDurable: true })
+    const { direction, error } = judgeStep(from, to)
     const { name: by } = expectMay(config, direction === 'back' ? 'back' : 'set')
     const result = { partner, from: view.stored, to }
     if (error !== undefined) return { ...result, outcome: { kind: 'refused', message: error } }
@@ -80,14 +82,14 @@ export async function setStage(partner: string, options: SetOptions): Promise<nu
       return { ...result, outcome: { kind: 'refused', message } }
     }
     if (!trailIsSound) return { ...result, outcome: damagedTrail }
-    const held = await hold()
+    const held = await coolDown()
     if (held !== undefined && options.despiteHold !== true)
       return { ...result, outcome: { kind: 'held', ...held } }
     const quietMs = movesToV3(from, to) ? config.rollout.resendWindowMs : 0
     const approval = config.rollout.approval === 'two' ? { approvalForMs: APPROVAL_MS } : {}
     const reason = reasonDespite(options.reason, held)
     const forward = { ...step, reason, quietMs, ...approval }
-    return { ...result, outcome: await driveForward(driving.store, forward, driving.options) }
+    return { ...result, outcome: await driveForward(store, forward, driving) }
   })
 }
 
@@ -113,7 +115,7 @@ export async function goBack(partner: string, options: ReasonOptions): Promise<n
 
 /** Approves a step of another operator and takes it; returns the exit status. */
 export async function approveStep(partner: string, options: ApproveOptions): Promise<number> {
-  return change(partner, options, async ({ config, view, trailIsSound, driving, hold }) => {
+  return change(partner, options, async ({ store, config, view, trailIsSound, driving, coolDown }) => {
     const actor = expectMay(config, 'approve')
     const { pending } = view
     if (pending?.needsApproval !== true)
@@ -124,12 +126,12 @@ export async function approveStep(partner: string, options: ApproveOptions): Pro
       }
     expectOther(actor, pending.by, operatorsOf(config))
     if (!trailIsSound) return { partner, from: view.stored, to: pending, outcome: damagedTrail }
-    const held = await hold()
+    const held = await coolDown()
     if (held !== undefined && options.despiteHold !== true)
       return { partner, from: view.stored, to: pending, outcome: { kind: 'held', ...held } }
     const reason = reasonDespite(options.reason ?? '', held)
     const approval = { partner, revision: pending.revision, by: actor.name, reason }
-    const outcome = await driveApproved(driving.store, approval, driving.options)
+    const outcome = await driveApproved(store, approval, driving)
     return { partner, from: view.stored, to: pending, outcome }
   })
 }
@@ -141,9 +143,8 @@ interface Changing {
   readonly view: StageView
   readonly trailIsSound: boolean
   /** What a guard did, so short a time ago that no step forward follows. */
-  readonly hold: () => Promise<GuardHold | undefined>
-  /** Its store reports on standard error which instances a pending change waits for. */
-  readonly driving: { readonly store: RolloutStore; readonly options: DriveOptions }
+  readonly coolDown: () => Promise<CoolDown | undefined>
+  readonly driving: DriveOptions
 }
 
 const damagedTrail = {
@@ -170,16 +171,24 @@ async function change(
   const stop = (): void => interruption.abort()
   process.once('SIGINT', stop).once('SIGTERM', stop)
   const say = (text: string): void => console.error(`markbridge: ${text}`)
+  let lastWaiting = ''
+  const reportWaiting: DriveOptions['onWaiting'] = (waiting, { liveInstances }) => {
+    const text = waiting.length === 0 ? lastWaiting : formatWaiting(waiting, liveInstances.length)
+    if (text !== lastWaiting) say(text)
+    lastWaiting = text
+  }
   try {
     const snapshot = await store.snapshot()
     const view = viewKnown(partner, config, snapshot)
-    const hold = () => readGuardHold(store, partner, config.tuning, snapshot.nowMs)
+    const coolDown = () => readCoolDown(store, partner, config.tuning, snapshot.nowMs)
     const driving = {
-      store: reportWaiting(store, partner, say),
-      options: { drainMs: config.tuning.stageDrainMs, clock: systemClock, signal: interruption.signal },
+      drainMs: config.tuning.stageDrainMs,
+      clock: systemClock,
+      signal: interruption.signal,
+      onWaiting: reportWaiting,
     }
     const trailIsSound = snapshot.trail !== undefined
-    const result = await act({ store, config, view, trailIsSound, hold, driving }).catch(
+    const result = await act({ store, config, view, trailIsSound, coolDown, driving }).catch(
       (cause: unknown): ChangeResult => {
         if (!(cause instanceof AdapterError) || cause.code !== 'ADP_FORBIDDEN') throw cause
         return { partner, from: view.stored, outcome: { kind: 'forbidden', message: cause.message } }
@@ -200,7 +209,7 @@ async function change(
 }
 
 /** The trail says that the operator knew of it. */
-const reasonDespite = (reason: string, held: GuardHold | undefined): string =>
+const reasonDespite = (reason: string, held: CoolDown | undefined): string =>
   held === undefined ? reason : `${reason} (despite the guard)`.trimStart()
 
 function changeOf(
@@ -218,4 +227,91 @@ function withRemedy(cause: unknown, partner: string): unknown {
   if (cause.code !== 'ADP_JOURNAL_UNAVAILABLE' && cause.code !== 'ADP_JOURNAL_DAMAGED') return cause
   const remedy = `Without the journal partners[].stageOverride of the configuration file takes ${partner} back: set it on each instance and reload.`
   return new AdapterError(cause.code, `${cause.message} ${remedy}`, { cause })
+}
+
+/**
+ * The setting that is wanted. Within `canary` what no flag names stays; a partner that enters it again gets the share of the file, not the
+ * one that it had.
+ */
+function targetOf(
+  { stored, file }: StageView,
+  { stage, percent, always, never }: Pick<SetOptions, 'stage' | 'percent' | 'always' | 'never'>,
+): StageSetting {
+  const { canary } = file?.own ?? {}
+  const before = stored?.stage === 'canary' || stage !== 'canary' ? stored?.percent : canary?.percent
+  return {
+    stage,
+    percent: percent ?? before ?? 0,
+    always: always ?? stored?.always ?? canary?.always ?? [],
+    never: never ?? stored?.never ?? canary?.never ?? [],
+  }
+}
+
+/** True where nothing is left to do: the journal has this very setting, and no change is pending. */
+function isSameSetting({ stored, storedIn, pending }: StageView, to: StageSetting): boolean {
+  if (storedIn === 'file' || pending !== undefined || stored?.stage !== to.stage) return false
+  return to.stage !== 'canary' || keyOf(stored) === keyOf(to)
+}
+
+const keyOf = ({ percent, always, never }: StageSetting): string =>
+  JSON.stringify([percent, always.toSorted(), never.toSorted()])
+
+/** What the operator should know about a change that was made. */
+function warningsOf(
+  { file }: StageView,
+  { partner, to }: ChangeResult,
+  { upstreams }: Pick<Config, 'upstreams'>,
+  { config: path }: RolloutTarget,
+): readonly string[] {
+  if (to === undefined || file === undefined) return []
+  const serves = lowered(to, file.fileStage)
+  const hasV2 = (file.own.v2.baseUrl ?? upstreams.v2?.baseUrl) !== undefined
+  return [
+    ...(serves.stage === to.stage
+      ? []
+      : [`warning: partners[].stageOverride of the file still lowers ${partner} to ${serves.stage}.`]),
+    // Without a file the address is a flag of serve.
+    ...(path !== undefined && !hasV2 && placeOf(serves.stage) <= placeOf('canary')
+      ? [
+          `warning: V2 serves ${partner} at ${serves.stage}, and ${path} has no address of V2: requests get 503. Set upstreams.v2.baseUrl.`,
+        ]
+      : []),
+  ]
+}
+
+/** The flags of `rollout dismiss`. */
+export interface DismissOptions extends RolloutTarget {
+  readonly reason: string
+}
+
+/** Takes the operator's word that a lost instance is off; returns the exit status. */
+export async function dismissInstance(instance: number, options: DismissOptions): Promise<number> {
+  const config = await loadTarget(options)
+  const { name: by } = expectMay(config, 'set')
+  const store = await openTargetStore(config)
+  try {
+    const result = await store.dismiss(instance, by, options.reason)
+    const isDone = result.kind === 'dismissed'
+    const message = formatDismissed(instance, result)
+    if (options.json === true) console.log(JSON.stringify({ result: result.kind, instance, message }))
+    else if (isDone) console.log(message)
+    else console.error(`markbridge: ${message}`)
+    return isDone ? 0 : 1
+  } finally {
+    await store.close()
+  }
+}
+
+function formatDismissed(instance: number, result: DismissResult): string {
+  switch (result.kind) {
+    case 'dismissed':
+      return (
+        `Instance ${instance} (${result.host}, process ${result.pid}) is dismissed. ` +
+        'Steps to V3 are possible once rollout.resendWindowMs have passed from now.'
+      )
+    case 'live':
+      return `Instance ${instance} holds its lease and acknowledges steps; nothing was done.`
+    case 'unknown':
+      return `No instance ${instance} is lost; nothing was done. markbridge rollout show names those that are.`
+  }
 }

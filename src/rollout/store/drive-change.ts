@@ -1,7 +1,11 @@
 import type { Clock } from '../../clock.ts'
+import { waitFor } from '../../clock/wait-for.ts'
 import { AdapterError } from '../../errors.ts'
+import { formatSetting } from '../stage.ts'
 import type {
+  ApplyResult,
   Change,
+  Early,
   HeldByLost,
   PendingChange,
   RolloutSnapshot,
@@ -11,12 +15,17 @@ import type {
 
 /** How a forward change is driven. */
 export interface DriveOptions {
+  readonly clock: Clock
   /** How long instances may take to let writes under way end. */
   readonly drainMs: number
-  readonly clock: Clock
   /** Withdraws the change when it is aborted. */
   readonly signal?: AbortSignal
+  /** Called with the instances that the change waits for, each time that they were read. */
+  readonly onWaiting?: (waiting: readonly WaitedFor[], snapshot: RolloutSnapshot) => void
 }
+
+/** A live instance that has not acknowledged a change (`writes` is undefined), or has writes under way that hold it up. */
+export type WaitedFor = Pick<Undrained, 'instance' | 'writes'>
 
 /** A forward change with what it asks for. */
 export interface ForwardChange extends Change {
@@ -28,17 +37,16 @@ export interface ForwardChange extends Change {
 
 /** The end of a forward change: made (`committed`), not made, or waiting for another operator (`needsApproval`). */
 export type DriveResult =
-  | { readonly kind: 'committed'; readonly revision: number }
-  | { readonly kind: 'needsApproval'; readonly revision: number }
+  | { readonly kind: 'committed' | 'needsApproval'; readonly revision: number }
   /** Withdrawn: writes did not end in time on these instances. */
   | { readonly kind: 'undrained'; readonly instances: readonly Undrained[] }
   | HeldByLost
-  | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
+  | Early
   | { readonly kind: 'pending'; readonly pending: PendingChange }
   /** `gone`: dropped by another change, or expired; `own`: the operator who approves it has proposed it. */
   | { readonly kind: 'stale' | 'gone' | 'own' | 'interrupted' }
 
-/** Between two looks at the acknowledgements. */
+/** Between two reads of the acknowledgements. */
 const EVERY_MS = 100
 /** A change outlives its bound by so much, so that its last commit is not too late. */
 const SLACK_MS = 2_000
@@ -64,13 +72,14 @@ export async function driveForward(
 /** Approves a change that waits for it, and goes on as `driveForward` does. */
 export async function driveApproved(
   store: RolloutStore,
-  approval: DrivenChange & { readonly reason: string },
+  { reason, ...driven }: DrivenChange & { readonly reason: string },
   options: DriveOptions,
 ): Promise<DriveResult> {
-  const { partner, revision, by, reason } = approval
-  const approved = await store.approve(partner, revision, { by, reason, forMs: options.drainMs + SLACK_MS })
+  const { partner, revision, by } = driven
+  const forMs = options.drainMs + SLACK_MS
+  const approved = await store.approve(partner, revision, { by, reason, forMs })
   if (approved.kind !== 'approved') return { kind: approved.kind }
-  return drain(store, { partner, revision, by }, options)
+  return drain(store, driven, options)
 }
 
 /** A pending change, and who drives it. */
@@ -81,63 +90,98 @@ interface DrivenChange {
 }
 
 async function drain(store: RolloutStore, driven: DrivenChange, options: DriveOptions): Promise<DriveResult> {
-  const { drainMs, clock, signal } = options
+  const { drainMs, clock, signal = new AbortController().signal } = options
   const { partner, revision, by } = driven
   const endMs = clock.nowMs() + drainMs
-  const end = async (result: DriveResult, reason: string): Promise<DriveResult> => {
-    await store.withdraw(partner, revision, by, reason)
-    return result
-  }
   for (;;) {
-    if (signal?.aborted === true) return end({ kind: 'interrupted' }, 'interrupted')
+    if (signal.aborted) {
+      await store.withdraw(partner, revision, by, 'interrupted')
+      return { kind: 'interrupted' }
+    }
     const isLast = clock.nowMs() >= endMs
-    const result = await takeStep(store, driven, isLast).catch((error: unknown) => {
-      // Whether a commit was made is seen by the next look.
+    const result = await takeStep(store, driven, isLast, options).catch((error: unknown) => {
+      // Whether a commit was made is seen by the next read.
       if (isLast || !isUnavailable(error)) throw isUnavailable(error) ? notKnown(revision, error) : error
     })
-    if (result?.kind === 'undrained') return end(result, describeUndrained(result.instances))
-    if (result?.kind === 'lost') return end(result, 'an instance was lost meanwhile')
-    if (result?.kind === 'early') return end(result, 'batches were relayed unrecorded meanwhile')
+    const reason = result && reasonToWithdraw(result)
+    if (reason !== undefined) await store.withdraw(partner, revision, by, reason)
     if (result !== undefined) return result
-    await pause(clock, signal)
+    await waitFor(EVERY_MS, clock, signal)
   }
 }
 
-/** Looks whether all instances have drained, and commits then; the last time in any case, to learn who has not. Undefined: wait. */
+/** Reads whether all instances have drained, and commits then; the last time in any case, to learn who has not. Undefined: wait. */
 async function takeStep(
   store: RolloutStore,
   { partner, revision }: DrivenChange,
   isLast: boolean,
+  { onWaiting }: DriveOptions,
 ): Promise<DriveResult | undefined> {
   const snapshot = await store.snapshot()
   const { state, pending } = snapshot.partners.get(partner) ?? {}
   if (state?.revision === revision) return { kind: 'committed', revision }
   if (pending?.revision !== revision) return { kind: 'gone' }
-  if (!isLast && !isDrained(snapshot, partner, revision)) return undefined
+  const waiting = findWaiting(snapshot, partner, revision)
+  onWaiting?.(waiting, snapshot)
+  if (!isLast && waiting.length > 0) return undefined
   const result = await store.commit(partner, revision)
   if (result.kind === 'committed') return { kind: 'committed', revision }
   return result.kind === 'undrained' && !isLast ? undefined : result
 }
 
-function isDrained(
+function findWaiting(
   { liveInstances, acknowledgements }: RolloutSnapshot,
   partner: string,
   revision: number,
-): boolean {
-  const drained = new Set(
-    acknowledgements
-      .filter((one) => one.partner === partner && one.pendingRevision === revision)
-      .filter(({ writesV2, writesV3 }) => writesV2 + writesV3 === 0)
-      .map(({ instance }) => instance),
-  )
-  return liveInstances.every((instance) => drained.has(instance))
+): readonly WaitedFor[] {
+  return liveInstances.flatMap((instance) => {
+    const found = acknowledgements.find((one) => one.instance === instance && one.partner === partner)
+    const writes = found?.pendingRevision === revision ? found.writesV2 + found.writesV3 : undefined
+    return writes === 0 ? [] : [{ instance, writes }]
+  })
 }
 
-function describeUndrained(instances: readonly Undrained[]): string {
-  const texts = instances.map(({ instance, writes }) =>
+/** For the audit trail; undefined: the change is over already. */
+function reasonToWithdraw(result: DriveResult): string | undefined {
+  if (result.kind === 'lost') return 'an instance was lost meanwhile'
+  if (result.kind === 'early') return 'batches were relayed unrecorded meanwhile'
+  if (result.kind !== 'undrained') return undefined
+  const texts = result.instances.map(({ instance, writes }) =>
     writes === undefined ? `instance ${instance} (no answer)` : `instance ${instance} (${writes} writes)`,
   )
   return `not drained in time: ${texts.join(', ')}`
+}
+
+/**
+ * Changes a stage at once, as `apply` does. Where the answer was lost, the change may have been made: it is asked for again, which waits for
+ * the first one, and then the store says which of the two it was. Errors: those of the store; after `ADP_JOURNAL_UNAVAILABLE` the message
+ * says that the outcome is not known.
+ */
+export async function applyChange(
+  store: Pick<RolloutStore, 'apply' | 'snapshot'>,
+  change: Change,
+  action: 'set' | 'back',
+): Promise<ApplyResult> {
+  try {
+    return await store.apply(change, action)
+  } catch (cause) {
+    if (!isUnavailable(cause)) throw cause
+  }
+  try {
+    const second = await store.apply(change, action)
+    if (second.kind !== 'stale') return second
+    const state = (await store.snapshot()).partners.get(change.partner)?.state
+    const isOwn =
+      state !== undefined &&
+      state.by === change.by &&
+      state.reason === change.reason &&
+      formatSetting(state) === formatSetting(change.to)
+    return isOwn ? { kind: 'applied', revision: state.revision } : second
+  } catch (cause) {
+    if (!isUnavailable(cause)) throw cause
+    const message = `Whether the change of ${change.partner} was made is not known: ${cause.message}`
+    throw new AdapterError(cause.code, message, { cause })
+  }
 }
 
 const isUnavailable = (error: unknown): error is AdapterError =>
@@ -149,15 +193,3 @@ const notKnown = (revision: number, cause: AdapterError): AdapterError =>
     `Whether change ${revision} was made is not known: ${cause.message} If it was not, it expires within ${SLACK_MS / 1000} s.`,
     { cause },
   )
-
-function pause(clock: Clock, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      cancel()
-      signal?.removeEventListener('abort', done)
-      resolve()
-    }
-    const cancel = clock.after(EVERY_MS, done)
-    signal?.addEventListener('abort', done)
-  })
-}

@@ -1,0 +1,204 @@
+import { MAX_BATCH_RECORDS } from '../../app/to-partner.ts'
+import { toFigures } from '../../compare/evidence/index.ts'
+import { callsPerSecondOf, type Config } from '../../config/index.ts'
+import {
+  type Advice,
+  advise,
+  type AdviceInput,
+  type ComparisonFigures,
+  neededCheck,
+  nextStep,
+} from '../../rollout/advise.ts'
+import { GUARD_NAME, readTest } from '../../rollout/guards/live-guards.ts'
+import { atRevision as testAt, judge } from '../../rollout/guards/sequential-test.ts'
+import {
+  figuresOf,
+  nothingSeen,
+  parseSeen,
+  peakOf,
+  seenName,
+  type SeenNote,
+} from '../../rollout/seen/seen-note.ts'
+import { placeOf, type Stage, type StageSetting } from '../../rollout/stage.ts'
+import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
+import type { RolloutSnapshot, RolloutStore, Unrecorded } from '../../rollout/store/rollout-store.ts'
+import { formatCounted } from '../text-table.ts'
+import { describe, settingToJson, type StageView } from './stage-view.ts'
+
+/** Advice on the next step of a partner. */
+export interface GivenAdvice extends Omit<Advice, 'figures'> {
+  readonly from: StageSetting | undefined
+  /** Undefined: the partner is at its last stage, or its stage is not known. */
+  readonly to: Pick<StageSetting, 'stage' | 'percent'> | undefined
+  /** Undefined where nothing is known: without a journal. */
+  readonly figures: Advice['figures'] | undefined
+}
+
+/** Advises on the next step by what is kept in the journal. */
+export async function giveAdvice(
+  view: StageView,
+  config: Config,
+  snapshot: RolloutSnapshot | undefined,
+  store: OpenedRolloutStore | undefined,
+): Promise<GivenAdvice> {
+  const { stored: from, partner } = view
+  const to = from && nextStep(from)
+  const without = { from, to, figures: undefined }
+  if (from === undefined)
+    return { ...without, verdict: 'blocked', missing: ['The stage in the journal is damaged.'] }
+  if (to === undefined) return { ...without, verdict: 'ready', missing: [] }
+  if (snapshot === undefined || store === undefined)
+    return { ...without, verdict: 'inconclusive', missing: ['Without a journal nothing was seen.'] }
+  const { nowMs } = snapshot
+  const { rollout, tuning } = config
+  const seen = atRevision(parseSeen(await store.readEvidence(seenName(partner))), view.revision)
+  const own = view.file?.own
+  const advice = advise({
+    partner,
+    setting: from,
+    target: to,
+    nowMs,
+    stageSinceMs: view.sinceMs ?? nowMs,
+    seen: { v2: figuresOf(seen.sides.v2), v3: figuresOf(seen.sides.v3) },
+    unreadable: seen.unreadable,
+    // What was counted at another share is no reason to go on.
+    guards: judge(testAt(await readTest(store, partner), view.revision)),
+    coolDown: await readCoolDown(store, partner, tuning, nowMs),
+    lastUnrecordedMs: lastUnrecorded(await store.unrecorded(partner)),
+    resendWindowMs: rollout.resendWindowMs,
+    credentials: seen.credentials,
+    load: {
+      peakRecordsPerSecond: peakOf(seen) / 60,
+      callsPerSecond: own && callsPerSecondOf(config)(own),
+      recordsPerCall: own === undefined || own.v3.writeMode === 'single' ? 1 : MAX_BATCH_RECORDS,
+    },
+    unacknowledged: unacknowledgedOf(view, snapshot),
+    lost: movesToV3(from, to) ? await store.lost() : [],
+    pending: view.pending !== undefined,
+    comparison: await readComparison(view, from.stage, config, store),
+    thresholds: { ...rollout.evidence, ...tuning.evidence },
+  })
+  return { from, to, ...advice }
+}
+
+/** What was seen at an earlier stage or share says nothing of this one; what V3 says to the credentials, and the peak, do. */
+function atRevision(seen: SeenNote, revision: number): SeenNote {
+  if (seen.revision === revision) return seen
+  const { credentials, minutes, peakPerMinute } = seen
+  return { ...nothingSeen(revision), credentials, minutes, peakPerMinute }
+}
+
+function lastUnrecorded({ notedMs, killedMs, lostMs }: Unrecorded): number | undefined {
+  const times = [notedMs, killedMs, lostMs].filter((ms) => ms !== undefined)
+  return times.length === 0 ? undefined : Math.max(...times)
+}
+
+/** Instances that serve by an older revision, by their numbers. */
+function unacknowledgedOf(
+  { partner, revision, storedIn }: StageView,
+  { liveInstances, acknowledgements }: RolloutSnapshot,
+): readonly string[] {
+  if (storedIn === 'file') return []
+  const isAcknowledged = (instance: number): boolean =>
+    acknowledgements.some(
+      (one) => one.instance === instance && one.partner === partner && one.revision >= revision,
+    )
+  return liveInstances.filter((instance) => !isAcknowledged(instance)).map((one) => `instance ${one}`)
+}
+
+/** What comparison has found at the present stage and share. */
+async function readComparison(
+  { partner, revision }: StageView,
+  stage: Stage,
+  { rollout }: Pick<Config, 'rollout'>,
+  { evidence }: Pick<OpenedRolloutStore, 'evidence'>,
+): Promise<AdviceInput['comparison']> {
+  const check = neededCheck(stage)
+  if (check === undefined) return undefined
+  const kept = (await evidence.read(partner)).find(
+    ({ scope }) => scope.revision === revision && scope.stage === stage,
+  )
+  return toFigures(kept, check, rollout.evidence)
+}
+
+/** True where units of V2 go to V3, which may not have answered what their clients send again. */
+export function movesToV3(from: Pick<StageSetting, 'stage'>, to: Pick<StageSetting, 'stage'>): boolean {
+  return placeOf(to.stage) >= placeOf('canary') && placeOf(from.stage) <= placeOf('canary')
+}
+
+/** A guard has taken a partner back, or holds it where it is. */
+export interface CoolDown {
+  readonly untilMs: number
+  /** What it has found, as a sentence. */
+  readonly finding: string
+}
+
+/** Rows of the audit trail among which that of the guard is looked for. */
+const ROWS = 200
+
+/** The act of a guard that speaks against a step forward; undefined: there is none, or its cool-down is over. */
+export async function readCoolDown(
+  store: Pick<RolloutStore, 'history'>,
+  partner: string,
+  { coolDownMs }: Pick<Config['tuning'], 'coolDownMs'>,
+  nowMs: number,
+): Promise<CoolDown | undefined> {
+  const rows = await store.history({ partner, limit: ROWS })
+  const row = rows.findLast(({ by }) => by === GUARD_NAME)
+  if (row === undefined || nowMs >= row.atMs + coolDownMs) return undefined
+  return { untilMs: row.atMs + coolDownMs, finding: row.reason }
+}
+
+/** Advice as `rollout show --json` prints it. */
+export function adviceToJson({ verdict, missing }: Pick<GivenAdvice, 'verdict' | 'missing'>): object {
+  return { verdict, missing }
+}
+
+/** Advice as `rollout advise --json` prints it. */
+export function fullAdviceToJson(partner: string, advice: GivenAdvice): object {
+  const { from, to, figures } = advice
+  const allowedRecordsPerSecond = figures?.allowedRecordsPerSecond ?? null
+  return {
+    partner,
+    from: from === undefined ? null : settingToJson(from),
+    to: to ?? null,
+    ...adviceToJson(advice),
+    figures: figures ? { ...figures, allowedRecordsPerSecond, comparison: figures.comparison ?? null } : null,
+  }
+}
+
+/** Advice as text: the verdict, what is missing, and with `figures` what it was judged by. */
+export function formatAdvice({ to, verdict, missing, figures }: GivenAdvice, withFigures: boolean): string {
+  if (to === undefined)
+    return verdict === 'ready' ? 'advice: this is the last stage' : ['advice: none', ...missing].join('\n')
+  const step = describe({ ...to, always: [], never: [] })
+  return [
+    `advice on ${step}: ${verdict}`,
+    ...missing.map((sentence) => `  - ${sentence}`),
+    ...(withFigures && figures !== undefined ? ['', ...linesOf(figures)] : []),
+  ].join('\n')
+}
+
+function linesOf(figures: Advice['figures']): readonly string[] {
+  const { daysAtStage, records, batches, schools, codes, peakRecordsPerSecond, allowedRecordsPerSecond } =
+    figures
+  const allowed =
+    allowedRecordsPerSecond === undefined ? 'no limit' : `${round(allowedRecordsPerSecond)} allowed`
+  return [
+    `at this stage: ${formatCounted(daysAtStage, 'day')}`,
+    `seen: about ${formatCounted(records, 'different record')} in ${formatCounted(batches, 'batch', 'batches')} of about ${formatCounted(schools, 'school')}, with ${formatCounted(codes, 'attendance code')}`,
+    `peak: ${round(peakRecordsPerSecond)} records per second (${allowed})`,
+    ...(figures.comparison === undefined ? [] : linesOfComparison(figures.comparison)),
+  ]
+}
+
+function linesOfComparison(figures: ComparisonFigures): readonly string[] {
+  const { sampled, comparedShare, pairs, countedPairs, differing, bound, neededPairs, days, codes } = figures
+  return [
+    `compared: ${percent(comparedShare)} of a sample of ${formatCounted(sampled, 'request')}, on ${formatCounted(days, 'day')}, with ${formatCounted(codes.length, 'attendance code')}`,
+    `learners and days: ${pairs}, of which ${countedPairs} count (${neededPairs} needed); ${differing} differ, so at most ${percent(bound)} of all do`,
+  ]
+}
+
+const percent = (share: number): string => `${round(share * 100)} %`
+const round = (rate: number): number => Math.round(rate * 100) / 100

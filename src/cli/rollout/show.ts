@@ -1,0 +1,193 @@
+import { createStageFile } from '../../app/stage-file.ts'
+import type { Config } from '../../config/index.ts'
+import { AdapterError } from '../../errors.ts'
+import { encodeSnapshot } from '../../rollout/live/kept-snapshot.ts'
+import { toSetting } from '../../rollout/stage.ts'
+import { judgeStep } from '../../rollout/steps.ts'
+import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
+import type { RolloutSnapshot, Verified } from '../../rollout/store/rollout-store.ts'
+import { adviceToJson, formatAdvice, fullAdviceToJson, type GivenAdvice, giveAdvice } from './advice.ts'
+import {
+  filePartnersOf,
+  hasNoJournal,
+  loadTarget,
+  openTargetStore,
+  print,
+  readKept,
+  type RolloutTarget,
+  withStore,
+} from './open-target.ts'
+import {
+  entryToJson,
+  formatHistory,
+  formatStage,
+  formatStages,
+  type StageView,
+  toJson,
+  viewKnown,
+  viewStage,
+  viewStages,
+} from './stage-view.ts'
+
+/** The flags of `rollout history`. */
+export interface HistoryOptions extends RolloutTarget {
+  readonly limit?: number
+}
+
+/** Lists the stages of all partners; returns 1 where one is damaged. */
+export async function listStages(options: RolloutTarget): Promise<number> {
+  const config = await loadTarget(options)
+  const snapshot = await look(config, ({ snapshot: found }) => Promise.resolve(found))
+  const views = viewStages(filePartnersOf(config), snapshot)
+  print(options, { partners: views.map(toJson) }, () => formatStages(views))
+  reportTrail(snapshot)
+  return views.every(isSound) ? 0 : 1
+}
+
+/** Shows one partner with the advice on its next step; returns 1 where its stage is damaged. */
+export async function showStage(partner: string, options: RolloutTarget): Promise<number> {
+  const { view, advice } = await lookAt(partner, options)
+  const text = (): string => `${formatStage(view)}\n\n${formatAdvice(advice, false)}`
+  print(options, { ...toJson(view), advice: adviceToJson(advice) }, text)
+  return isSound(view) ? 0 : 1
+}
+
+/** Says whether the next step is advised, with the figures. */
+export async function adviseStep(partner: string, options: RolloutTarget): Promise<number> {
+  const { view, advice } = await lookAt(partner, options)
+  const text = (): string => `${formatStage(view)}\n\n${formatAdvice(advice, true)}`
+  print(options, fullAdviceToJson(partner, advice), text)
+  return 0
+}
+
+/** Prints the audit trail. */
+export async function printHistory(partner: string | undefined, options: HistoryOptions): Promise<number> {
+  const { limit } = options
+  const entries = await withStore(await loadTarget(options), (store) => store.history({ partner, limit }))
+  print(options, { entries: entries.map(entryToJson) }, () => formatHistory(entries))
+  return 0
+}
+
+/** Checks the audit trail; returns 1 where it is broken. */
+export async function verifyTrail(options: RolloutTarget): Promise<number> {
+  const verified = await withStore(await loadTarget(options), (store) => store.verify())
+  const { entries, keyed, keyedFrom, broken } = verified
+  const document = { entries, keyed, keyedFrom: keyedFrom ?? null, broken: broken ?? null }
+  print(options, document, () => formatVerified(verified))
+  return broken === undefined ? 0 : 1
+}
+
+/** What the check of the audit trail has found. */
+function formatVerified({ entries, keyed, keyedFrom, broken }: Verified): string {
+  if (broken !== undefined)
+    return `The audit trail is broken at entry ${broken.entry}: ${broken.what}. Compare it with a backup of the journal.`
+  const found = `${entries} ${entries === 1 ? 'entry' : 'entries'}, each as it was written.`
+  if (!keyed)
+    return `${found} The journal has no keys, so this does not exclude a change by a user who can write its database.`
+  return keyedFrom === undefined || keyedFrom <= 1
+    ? found
+    : `${found} Those before entry ${keyedFrom} were written before the journal had keys.`
+}
+
+interface Found {
+  readonly snapshot: RolloutSnapshot | undefined
+  readonly store: OpenedRolloutStore | undefined
+}
+
+/** Runs `work` with all stages; without a journal those of the file are all there is. */
+async function look<Result>(config: Config, work: (found: Found) => Promise<Result>): Promise<Result> {
+  if (!hasNoJournal(config))
+    return withStore(config, async (store) => work({ snapshot: await store.snapshot(), store }))
+  console.error('markbridge: the configured journal is none, so stages are those of the configuration file.')
+  return work({ snapshot: undefined, store: undefined })
+}
+
+async function lookAt(
+  partner: string,
+  options: RolloutTarget,
+): Promise<{ readonly view: StageView; readonly advice: GivenAdvice }> {
+  const config = await loadTarget(options)
+  return look(config, async ({ snapshot, store }) => {
+    const view = viewKnown(partner, config, snapshot)
+    reportTrail(snapshot)
+    return { view, advice: await giveAdvice(view, config, snapshot, store) }
+  })
+}
+
+function reportTrail(snapshot: RolloutSnapshot | undefined): void {
+  if (snapshot !== undefined && snapshot.trail === undefined)
+    console.error(
+      'markbridge: the audit trail is damaged, so no stage goes forward: markbridge rollout verify.',
+    )
+}
+
+const isSound = ({ setting }: StageView): boolean => setting !== undefined
+
+/** The stages of a configuration's partners as far as they can be read here. */
+interface ConfiguredStages {
+  readonly views: readonly StageView[]
+  /** Why the journal was not read; then only the stages of the file are known. */
+  readonly fault: string | undefined
+}
+
+/** Reads the stages of a configuration from its journal; never fails. */
+export async function readConfiguredStages(config: Config): Promise<ConfiguredStages> {
+  const files = filePartnersOf(config)
+  if (hasNoJournal(config)) return { views: viewStages(files, undefined), fault: undefined }
+  try {
+    const store = await openTargetStore(config)
+    try {
+      return { views: viewStages(files, await store.snapshot()), fault: undefined }
+    } finally {
+      await store.close()
+    }
+  } catch (cause) {
+    const fault = cause instanceof AdapterError ? cause.message : 'the journal could not be read.'
+    return { views: viewStages(files, undefined), fault }
+  }
+}
+
+/** As comments of YAML, which a program that reads the file leaves out. */
+export function commentStages({ views, fault }: ConfiguredStages): string {
+  const text =
+    fault === undefined
+      ? `Stages as they are now; what was set with markbridge rollout wins over the file.\n${formatStages(views)}`
+      : `Stages that were set with markbridge rollout win over those of this file. They cannot be read here: ${fault}`
+  return text
+    .split('\n')
+    .map((line) => `# ${line}`.trimEnd())
+    .join('\n')
+}
+
+/** As a member of the document in JSON; null where the journal was not read. */
+export function stagesToJson({ views, fault }: ConfiguredStages): object {
+  return { stages: fault === undefined ? views.map(toJson) : null, stagesFault: fault ?? null }
+}
+
+/**
+ * Takes partners back in an accepted journal that the state file of this machine has at a lower stage: one that was taken back stays back.
+ * After that the file knows nothing of the trail that was lost. Returns the partners. Errors: those of `openTargetStore`.
+ */
+export async function adoptStages(config: Config): Promise<readonly string[]> {
+  const kept = await readKept(config)
+  if (kept === undefined) return []
+  const lowered: string[] = []
+  // The trail that the file knows is the one that was lost.
+  const store = await openTargetStore(config, { goesOn: false })
+  try {
+    const snapshot = await store.snapshot()
+    const files = filePartnersOf(config)
+    for (const [partner, { setting: to }] of kept.view?.partners ?? []) {
+      const { stored: from, revision } = viewStage(partner, files.get(partner), snapshot)
+      if (to === undefined || from === undefined || judgeStep(from, to).direction !== 'back') continue
+      const by = { by: 'journal adopt', reason: 'the state file has a lower stage' }
+      const change = { partner, expectedRevision: revision, from, to: toSetting(to), ...by }
+      if ((await store.apply(change, 'back')).kind === 'applied') lowered.push(partner)
+    }
+  } finally {
+    await store.close()
+  }
+  const { overrides } = kept
+  await createStageFile(config.journal).save(encodeSnapshot({ view: undefined, clean: [], overrides }))
+  return lowered
+}

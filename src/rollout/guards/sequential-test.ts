@@ -1,0 +1,312 @@
+import * as z from 'zod'
+
+import { AdapterError } from '../../errors.ts'
+import type { Side } from '../stage.ts'
+import { type BadOutcome, badOutcomes, type CountedTrial, type TrialWindow } from './trial-windows.ts'
+
+// Whether V3 does worse than V2 at the same time: one sequential test for each partner (decision 016).
+
+/** The probability that the guards of a partner ever raise a false alarm. */
+const ALPHA = 0.0001
+/** Trials of each side below which the lack of an alarm says nothing. */
+const MIN_TRIALS = 200
+/**
+ * V3 counts as worse only above this ratio of odds against V2. Schools differ: the side with the schools that send more faulty marks would
+ * show that as a small but lasting difference, and a test against the ratio 1 finds any lasting difference in the end.
+ */
+const TOLERATED_ODDS = 3
+/** Alternatives: how many times the tolerated odds V3 may have become worse. */
+const FACTORS = [3, 12, 50]
+/** Units without which the evidence is kept: those that matter most. */
+const MAX_WITHOUT = 24
+
+/** Trials of one side, with those of each bad outcome. */
+export type TrialCounts = Readonly<Record<BadOutcome | 'trials', number>>
+
+/** Both sides in the same windows. */
+export type CountedSides = Readonly<Record<Side, TrialCounts>>
+
+/**
+ * Evidence that something became worse at some time, as logarithms, one for each alternative. The evidence of an alternative is the sum over all
+ * windows in which the change may have happened of (the prior of that window × the product of the likelihood ratios since). Priors
+ * add up to 1 over all windows that can ever come, so this is a nonnegative supermartingale as long as nothing is worse, and by Ville's inequality it
+ * reaches 1/alpha ever with a probability of at most alpha. A product since the first window would have the same property, but a year without a
+ * fault would make it so small that a fault after it is found a year later. Empty: no window yet.
+ */
+export type LogEvidence = readonly number[]
+
+/** What is known about one partner, over all instances, since its stage or share changed or a guard acted; it outlives restarts. */
+export interface TestState {
+  /** The stage and share that it is about. */
+  readonly revision: number
+  /** From 1: how often it has begun anew. */
+  readonly episode: number
+  /** When a guard acted at this stage and share: for the time of the cool-down nothing is counted. */
+  readonly actedMs?: number | undefined
+  /** All trials. */
+  readonly counted: Readonly<Record<Side, number>>
+  /** Windows that said anything. */
+  readonly windows: number
+  readonly logs: LogEvidence
+  /** What it would be without each unit of V3 that had bad outcomes. */
+  readonly without: ReadonlyMap<string, LogEvidence>
+  /** The first unit that V3 served, and whether it served others. */
+  readonly firstUnit?: string | undefined
+  readonly hasOthers: boolean
+  /** Since the evidence last spoke for V3: the figures behind an alarm. */
+  readonly recent: CountedSides
+}
+
+const noTrials: TrialCounts = { trials: 0, unknown: 0, serverError: 0, refused: 0, slow: 0 }
+export const noRecent: CountedSides = { v2: noTrials, v3: noTrials }
+
+/** The test before its first window. */
+export const newTest: TestState = {
+  revision: 0,
+  episode: 1,
+  counted: { v2: 0, v3: 0 },
+  windows: 0,
+  logs: [],
+  without: new Map(),
+  hasOthers: false,
+  recent: noRecent,
+}
+
+/**
+ * The test for writes of this stage and share: that of another one says nothing about them. Not only a later one: revisions begin anew
+ * after a damaged row.
+ */
+export function atRevision(test: TestState, revision: number): TestState {
+  if (revision === test.revision) return test
+  return { ...newTest, revision, episode: test.episode + (test.windows > 0 ? 1 : 0) }
+}
+
+/** The test after an action. */
+export function afterAct({ revision, episode }: TestState, actedMs: number): TestState {
+  return { ...newTest, revision, episode: episode + 1, actedMs }
+}
+
+/** The test with one more window of one instance; pure. Windows of several instances are added one after another. */
+export function addWindow(test: TestState, { trials }: Pick<TrialWindow, 'trials'>): TestState {
+  if (trials.length === 0) return test
+  const onV3 = trials.filter(({ side }) => side === 'v3')
+  const firstUnit = test.firstUnit ?? onV3[0]?.unit
+  const known = {
+    ...test,
+    firstUnit,
+    hasOthers: test.hasOthers || onV3.some(({ unit }) => unit !== firstUnit),
+    counted: { v3: test.counted.v3 + onV3.length, v2: test.counted.v2 + trials.length - onV3.length },
+    recent: addRecent(totalOf(test.logs) < 0 ? noRecent : test.recent, trials),
+  }
+  // Writes of like size are compared with each other.
+  const strata = [...Map.groupBy(trials, ({ stratum }) => stratum).values()]
+  return strata.map(toCounts).some(isInformative) ? addRatios(known, strata) : known
+}
+
+function addRecent(before: CountedSides, trials: readonly CountedTrial[]): CountedSides {
+  const recent = { v2: { ...before.v2 }, v3: { ...before.v3 } }
+  for (const { side, outcome } of trials) {
+    recent[side].trials += 1
+    if (outcome !== 'good') recent[side][outcome] += 1
+  }
+  return recent
+}
+
+/** Adds the window to the evidence, and to what it would be without each unit. */
+function addRatios(known: TestState, strata: readonly (readonly CountedTrial[])[]): TestState {
+  const nth = known.windows + 1
+  const all = strata.map((stratum) => {
+    const counts = toCounts(stratum)
+    return { stratum, counts, ratios: ratiosOf(counts) }
+  })
+  const total = FACTORS.map((_, index) => all.reduce((sum, { ratios }) => sum + (ratios[index] ?? 0), 0))
+  const own = new Map<string, readonly number[]>()
+  for (const { stratum, counts, ratios } of all) {
+    for (const { unit, side, outcome } of stratum) {
+      const one = outcome === 'good' ? 0 : 1
+      if (side !== 'v3' || !(one === 1 || known.without.has(unit))) continue
+      const rest = ratiosOf({ ...counts, trials: counts.trials - 1, bad: counts.bad - one })
+      own.set(
+        unit,
+        total.map((log, index) => log - (ratios[index] ?? 0) + (rest[index] ?? 0)),
+      )
+    }
+  }
+  const without = [...new Set([...known.without.keys(), ...own.keys()])].map((unit) => {
+    // Good trials of a unit before its first bad one speak for V3: to have counted them is on the safe side.
+    const before = known.without.get(unit) ?? known.logs
+    return [unit, advanced(before, nth, own.get(unit) ?? total)] as const
+  })
+  // The units without which least evidence is left.
+  const kept = without.sort(([, one], [, other]) => totalOf(one) - totalOf(other)).slice(0, MAX_WITHOUT)
+  return { ...known, windows: nth, logs: advanced(known.logs, nth, total), without: new Map(kept) }
+}
+
+/** Trials of one stratum of a window, and how many of them were bad. */
+export interface Counts {
+  /** On V3. */
+  readonly trials: number
+  readonly bad: number
+  /** On V2. */
+  readonly controlTrials: number
+  readonly controlBad: number
+}
+
+function toCounts(stratum: readonly CountedTrial[]): Counts {
+  const onV3 = stratum.filter(({ side }) => side === 'v3')
+  const isBad = ({ outcome }: CountedTrial): boolean => outcome !== 'good'
+  const bad = onV3.filter(isBad).length
+  const controlBad = stratum.filter(isBad).length - bad
+  return { trials: onV3.length, bad, controlTrials: stratum.length - onV3.length, controlBad }
+}
+
+const ratiosOf = (counts: Counts): readonly number[] =>
+  FACTORS.map((factor) => logOddsEvidence(counts, factor * TOLERATED_ODDS, TOLERATED_ODDS))
+
+/** True where the split of the bad trials over both groups can say anything. */
+function isInformative({ trials, bad, controlTrials, controlBad }: Counts): boolean {
+  const allBad = bad + controlBad
+  return trials > 0 && controlTrials > 0 && allBad > 0 && allBad < trials + controlTrials
+}
+
+/**
+ * The logarithm of the likelihood ratio of two ratios of odds, given how many trials were bad in all (Fisher's noncentral hypergeometric
+ * distribution): how bad the window was for both groups cancels out. Its expectation as a ratio is at most 1 for any odds up to `tolerated`,
+ * since it rises with `bad`.
+ */
+export function logOddsEvidence(counts: Counts, odds: number, tolerated: number): number {
+  if (!isInformative(counts)) return 0
+  return (
+    counts.bad * Math.log(odds / tolerated) - logNormalizer(counts, odds) + logNormalizer(counts, tolerated)
+  )
+}
+
+/** Up to a factor that does not depend on the odds, the logarithm of the sum of C(trials, x) C(controlTrials, allBad - x) odds^x. */
+function logNormalizer({ trials, bad, controlTrials, controlBad }: Counts, odds: number): number {
+  const allBad = bad + controlBad
+  const lowest = Math.max(0, allBad - controlTrials)
+  const highest = Math.min(trials, allBad)
+  let term = lowest * Math.log(odds)
+  let largest = term
+  let sum = 1
+  for (let x = lowest; x < highest; x++) {
+    const next = ((trials - x) * (allBad - x)) / ((x + 1) * (controlTrials - allBad + x + 1))
+    term += Math.log(next * odds)
+    if (term > largest) {
+      sum = sum * Math.exp(largest - term) + 1
+      largest = term
+    } else sum += Math.exp(term - largest)
+  }
+  return largest + Math.log(sum)
+}
+
+/** The sum of 1 / (n ln² n) from n = 2. */
+const PRIOR_SUM = 2.10975
+
+/** The logarithm of the prior of the nth of a sequence without an end, n from 1: falls slowly enough to find what comes late. */
+export function logPrior(nth: number): number {
+  const n = nth + 1
+  return -Math.log(PRIOR_SUM * n) - 2 * Math.log(Math.log(n))
+}
+
+/** The evidence after one more window; `nth` counts windows, `ratios` are the logarithms of its likelihood ratios. */
+export function advanced(evidence: LogEvidence, nth: number, ratios: readonly number[]): LogEvidence {
+  const prior = logPrior(nth)
+  return ratios.map((ratio, index) => logSum([evidence[index] ?? -Infinity, prior]) + ratio)
+}
+
+/** The logarithm of the mean over the alternatives. */
+export function totalOf(evidence: LogEvidence): number {
+  return evidence.length === 0 ? -Infinity : logSum(evidence) - Math.log(evidence.length)
+}
+
+function logSum(logs: readonly number[]): number {
+  const largest = Math.max(...logs)
+  if (largest === -Infinity) return largest
+  return largest + Math.log(logs.reduce((sum, log) => sum + Math.exp(log - largest), 0))
+}
+
+/** What the guards say about a partner. */
+export type GuardState =
+  { readonly kind: 'ok' | 'inconclusive' } | { readonly kind: 'alarm'; readonly figures: CountedSides }
+
+/** Judges the test of a partner; pure. */
+export function judge({ episode, counted, recent, logs, without, hasOthers }: TestState): GuardState {
+  // The parts of all episodes add up to alpha.
+  const needed = -Math.log(ALPHA) + Math.log(episode * (episode + 1))
+  const total = totalOf(logs)
+  // A single unit takes no other back with it. Where V3 serves no other, it stands for itself.
+  const evidence = hasOthers ? Math.min(total, ...[...without.values()].map(totalOf)) : total
+  if (evidence >= needed) return { kind: 'alarm', figures: recent }
+  return { kind: counted.v2 < MIN_TRIALS || counted.v3 < MIN_TRIALS ? 'inconclusive' : 'ok' }
+}
+
+const words: Readonly<Record<BadOutcome, string>> = {
+  unknown: 'of unknown outcome',
+  serverError: 'not applied',
+  refused: 'with refused records',
+  slow: 'slow',
+}
+
+/** An alarm as a sentence for operators, with its figures. */
+export function describeAlarm({ v3, v2 }: CountedSides): string {
+  const kinds = badOutcomes.filter((outcome) => v3[outcome] > 0)
+  const listed = kinds.map((outcome) => `${v3[outcome]} ${words[outcome]}`).join(', ')
+  return `V3 does worse than V2 at the same time: ${badOf(v3)} of ${v3.trials} counted writes on V3 were bad (${listed}), ${badOf(v2)} of ${v2.trials} on V2.`
+}
+
+/** How many of the trials were bad. */
+export function badOf(counts: TrialCounts): number {
+  return badOutcomes.reduce((sum, outcome) => sum + counts[outcome], 0)
+}
+
+const VERSION = 2
+/** Of a stored logarithm. */
+const PRECISION = 1_000
+
+const count = z.int().min(0)
+const logs = z.array(z.number())
+const trials = z.strictObject({
+  trials: count,
+  unknown: count,
+  serverError: count,
+  refused: count,
+  slow: count,
+})
+const version = z.object({ version: z.literal(VERSION) })
+const schema = z.object({
+  revision: count,
+  episode: z.int().min(1),
+  actedMs: z.number().optional(),
+  counted: z.strictObject({ v2: count, v3: count }),
+  windows: count,
+  logs,
+  without: z.array(z.tuple([z.string(), logs])),
+  firstUnit: z.string().optional(),
+  hasOthers: z.boolean(),
+  recent: z.strictObject({ v2: trials, v3: trials }),
+})
+
+/** Formats a test as the text that is stored: JSON of bounded size. Logarithms are rounded down, so that evidence never grows by being stored. */
+export function formatTest({ logs: all, without, ...counts }: TestState): string {
+  const rounded = (some: LogEvidence): number[] => some.map((log) => Math.floor(log * PRECISION) / PRECISION)
+  const units = [...without].map(([unit, rest]) => [unit, rounded(rest)])
+  return JSON.stringify({ version: VERSION, ...counts, logs: rounded(all), without: units })
+}
+
+/**
+ * Parses a stored test; undefined: none was stored. Error: `ADP_JOURNAL_DAMAGED` for anything that `formatTest` did not write; a test that
+ * cannot be read must not begin anew unnoticed.
+ */
+export function parseTest(text: string | undefined): TestState {
+  if (text === undefined) return newTest
+  try {
+    const kept: unknown = JSON.parse(text)
+    version.parse(kept)
+    const { without, ...test } = schema.parse(kept)
+    return { ...test, without: new Map(without) }
+  } catch (cause) {
+    const message = 'The stored evidence of the guards cannot be read: it is not as it was written.'
+    throw new AdapterError('ADP_JOURNAL_DAMAGED', message, { cause })
+  }
+}

@@ -1,0 +1,264 @@
+import type { WallClock } from '../../clock.ts'
+import type { StagedPartner } from '../live-stages.ts'
+import { isServedByV2, lowered, placeOf, type Stage, type StageSetting, toSetting } from '../stage.ts'
+import { beginSetting, judgeStep } from '../steps.ts'
+import type { Change, KnownTrail, PartnerRollout, RolloutSnapshot } from '../store/rollout-store.ts'
+
+/** A moment by both clocks. */
+export interface ClockReading {
+  readonly monotonicMs: number
+  readonly wallMs: number
+}
+
+export function readClocks(clock: WallClock): ClockReading {
+  return { monotonicMs: clock.nowMs(), wallMs: clock.wallMs() }
+}
+
+/**
+ * The time between two moments by the clock that says more: the monotonic clock stands while a machine is suspended, the wall clock can be
+ * set. One that was set back counts as well, since it may hide a pause.
+ */
+export function gapMs(from: ClockReading, to: ClockReading): number {
+  return Math.max(to.monotonicMs - from.monotonicMs, Math.abs(to.wallMs - from.wallMs))
+}
+
+/** A setting with the revision of the store; 0: that of the file. */
+export interface RevisedSetting extends StageSetting {
+  readonly revision: number
+}
+
+/** What an instance knows of a partner of the store. */
+export interface PartnerView {
+  /** Undefined: that of the file counts, until the first change is committed. */
+  readonly setting: RevisedSetting | undefined
+  /** A change that waits for instances: undefined also for one that still needs an approval. */
+  readonly pending: RevisedSetting | undefined
+  /** False: the row of the store is damaged, and this is how it was read before. */
+  readonly sound: boolean
+}
+
+/** The stages as they were read last. */
+export interface StageView {
+  readonly partners: ReadonlyMap<string, PartnerView>
+  /** Where partners first began by a file. */
+  readonly begins: ReadonlyMap<string, StageSetting>
+  /** Partners whose stage was never read: their row is damaged. */
+  readonly damaged: ReadonlySet<string>
+  /** How far the audit trail had come when it was last well; undefined: that was not read yet. */
+  readonly trail: KnownTrail | undefined
+  /** False: it is damaged now, and a partner without a stage of its own has none. */
+  readonly trailIsSound: boolean
+  /** When the store was asked; undefined: this was kept by an earlier process. */
+  readonly asked: ClockReading | undefined
+  /** The lease under which it was read, and that the store counted with; undefined: none. */
+  readonly instance: number | undefined
+}
+
+/** An override that has decided a write, until the store follows it: without that, the stage of the store would count again. */
+export interface KeptOverride {
+  readonly partner: string
+  readonly stage: Stage
+  /** Of the stage that it lowers; undefined: that was not known. */
+  readonly revision?: number | undefined
+}
+
+/**
+ * How far a partner is on its way to be clean: V2 serves all its units, no instance has a write of V3 under way from before (`drained`), none
+ * of its records of V3 is unsettled, and no batch that V3 has answered may come again. Then nothing can be overtaken or doubled by what V2
+ * serves. A partner stays clean until V3 serves it again.
+ */
+interface Progress {
+  readonly revision: number
+  readonly state: 'left' | 'drained' | 'clean'
+  /** Clean at the revision before, so that V3 has answered nothing that may come again. */
+  readonly isQuiet: boolean
+}
+
+/** What an instance knows of the stages at one moment; a later moment is another value. */
+export interface KnownStages {
+  /** Undefined: neither read nor kept. */
+  readonly view: StageView | undefined
+  readonly progress: ReadonlyMap<string, Progress>
+  /** By partner, also after they were taken out of the file. */
+  readonly overrides: ReadonlyMap<string, KeptOverride>
+}
+
+export const nothingKnown: KnownStages = { view: undefined, progress: new Map(), overrides: new Map() }
+
+/** An answer of the store, and what belongs to it. */
+export interface StagesRead {
+  readonly snapshot: RolloutSnapshot
+  /** When it was asked for, and the lease that was held then. */
+  readonly asked: ClockReading
+  readonly lease: number | undefined
+  /** Those of the configuration. */
+  readonly partners: Iterable<StagedPartner>
+  readonly resendWindowMs: number
+}
+
+/** What is known after the store was read, by a question that was asked after all that came before; pure. */
+export function afterRead(known: KnownStages, read: StagesRead): KnownStages {
+  const view = toView(read, known.view)
+  const settings = settingsOf(view, read.partners)
+  return {
+    view,
+    progress: nextProgress(known.progress, settings, read),
+    overrides: new Map([...known.overrides].filter(([, one]) => isPending(one, settings.get(one.partner)))),
+  }
+}
+
+function toView({ snapshot, asked, lease }: StagesRead, before: StageView | undefined): StageView {
+  const partners = new Map(
+    [...snapshot.partners].map(([partner, rollout]) => [partner, toPartnerView(rollout)]),
+  )
+  const damaged = new Set<string>()
+  for (const partner of snapshot.damaged) {
+    const known = before?.partners.get(partner)
+    if (known === undefined) damaged.add(partner)
+    else partners.set(partner, { ...known, sound: false })
+  }
+  return {
+    partners,
+    begins: snapshot.begins,
+    damaged,
+    trail: snapshot.trail ?? before?.trail,
+    trailIsSound: snapshot.trail !== undefined,
+    asked,
+    // An instance that the store does not count with is not waited for: it knows nothing of what comes next.
+    instance: lease !== undefined && snapshot.liveInstances.includes(lease) ? lease : undefined,
+  }
+}
+
+function toPartnerView({ state, pending }: PartnerRollout): PartnerView {
+  const revised = (one: RevisedSetting | undefined): RevisedSetting | undefined =>
+    one && { ...toSetting(one), revision: one.revision }
+  return {
+    setting: revised(state),
+    pending: revised(pending?.needsApproval ? undefined : pending),
+    sound: true,
+  }
+}
+
+/** The setting of a partner that the store has no change of. */
+export function ofFile({ id, fileStage }: StagedPartner, view: StageView | undefined): RevisedSetting {
+  return { ...toSetting(beginSetting(fileStage, view?.begins.get(id))), revision: 0 }
+}
+
+/** All partners that this instance may be asked about, also those that its file does not have: others wait for its acknowledgement. */
+export function settingsOf(
+  view: StageView,
+  listed: Iterable<StagedPartner>,
+): ReadonlyMap<string, RevisedSetting> {
+  const settings = new Map<string, RevisedSetting>()
+  for (const partner of listed) settings.set(partner.id, ofFile(partner, view))
+  for (const [partner, { setting, pending }] of view.partners) {
+    if (setting !== undefined) settings.set(partner, setting)
+    // Its first change, and the file of this instance does not have it: no write of it is let in here.
+    else if (pending !== undefined && !settings.has(partner))
+      settings.set(partner, { ...pending, revision: 0 })
+  }
+  return settings
+}
+
+function nextProgress(
+  before: KnownStages['progress'],
+  settings: ReadonlyMap<string, RevisedSetting>,
+  { snapshot, resendWindowMs }: StagesRead,
+): KnownStages['progress'] {
+  const isDrained = drainedIn(snapshot)
+  const progress = new Map<string, Progress>()
+  for (const [partner, { stage, revision }] of settings) {
+    if (!isServedByV2(stage)) continue
+    const known = before.get(partner)
+    if (known?.revision !== revision) {
+      // With a gap between the revisions, a step to V3 and back may have come between two reads.
+      const isQuiet = known?.state === 'clean' && revision === known.revision + 1
+      // The records are counted by a later snapshot: those of the last writes may be missing in one that was read at the same time.
+      progress.set(partner, { revision, state: isDrained(partner, revision) ? 'drained' : 'left', isQuiet })
+    } else if (known.state === 'left') {
+      progress.set(partner, isDrained(partner, revision) ? { ...known, state: 'drained' } : known)
+    } else {
+      const { state } = snapshot.partners.get(partner) ?? {}
+      const mayComeAgain =
+        !known.isQuiet && state !== undefined && snapshot.nowMs - state.sinceMs < resendWindowMs
+      const isSettled = !snapshot.unsettled.has(partner) && !mayComeAgain
+      progress.set(partner, known.state === 'drained' && isSettled ? { ...known, state: 'clean' } : known)
+    }
+  }
+  return progress
+}
+
+/** Returns whether every live instance serves a partner by a revision and has no write of V3 under way. */
+function drainedIn({
+  acknowledgements,
+  liveInstances,
+}: RolloutSnapshot): (partner: string, revision: number) => boolean {
+  const drained = new Set(
+    acknowledgements
+      .filter(({ writesV3 }) => writesV3 === 0)
+      .map(({ instance, partner, revision }) => `${instance} ${revision} ${partner}`),
+  )
+  return (partner, revision) =>
+    liveInstances.length > 0 &&
+    liveInstances.every((instance) => drained.has(`${instance} ${revision} ${partner}`))
+}
+
+/** True for a partner that is clean at this revision. */
+export function isClean({ progress }: KnownStages, partner: string, revision: number): boolean {
+  const known = progress.get(partner)
+  return known?.state === 'clean' && known.revision === revision
+}
+
+/** The partner with the lower one of both overrides: that of its file, and the kept one. */
+export function overridden({ overrides }: KnownStages, partner: StagedPartner): StagedPartner {
+  const { id, fileStage } = partner
+  const kept = overrides.get(id)
+  if (kept === undefined) return partner
+  const { override } = fileStage
+  const isLower = override !== undefined && placeOf(override) <= placeOf(kept.stage)
+  return isLower ? partner : { id, fileStage: { ...fileStage, override: kept.stage } }
+}
+
+/** What is known once an override has decided a write of the partner; the same value where that is known. */
+export function afterOverride(
+  known: KnownStages,
+  { id, fileStage: { override } }: StagedPartner,
+  setting: RevisedSetting | undefined,
+): KnownStages {
+  const kept = known.overrides.get(id)
+  if (override === undefined || (kept?.stage === override && kept.revision === setting?.revision))
+    return known
+  const added = { partner: id, stage: override, revision: setting?.revision }
+  return { ...known, overrides: new Map(known.overrides).set(id, added) }
+}
+
+/** False once the store has followed an override, or the stage was changed since: what was set later counts. */
+function isPending({ stage, revision }: KeptOverride, setting: RevisedSetting | undefined): boolean {
+  if (setting === undefined) return true
+  const isFollowed = lowered(setting, { override: stage }) === setting
+  return !isFollowed && (revision === undefined || revision === setting.revision)
+}
+
+/** The name under which the configuration file acts in the audit trail. */
+const FILE_NAME = 'file'
+
+/**
+ * The change that takes a partner back in the store, where the file has it lower than the store: by its override, or by a stage below the
+ * one at which it began. So all instances follow, and what V2 serves meanwhile is behind the usual steps forward once the override is gone.
+ * Undefined: there is nothing to change.
+ */
+export function stepBackOf(
+  { id, fileStage }: StagedPartner,
+  { trail, partners, begins, damaged }: RolloutSnapshot,
+): Change | undefined {
+  const first = begins.get(id)
+  // To repair it is for an operator, or for a guard.
+  if (damaged.has(id) || trail === undefined) return undefined
+  const state = partners.get(id)?.state
+  const from = toSetting(state ?? first ?? fileStage)
+  const to = toSetting(lowered(state ?? beginSetting(fileStage, first), fileStage))
+  if (judgeStep(from, to).direction !== 'back') return undefined
+  const key = fileStage.override === to.stage ? 'stageOverride' : 'stage'
+  const reason = `${key} of the configuration file`
+  return { partner: id, expectedRevision: state?.revision ?? 0, from, to, by: FILE_NAME, reason }
+}

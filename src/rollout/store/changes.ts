@@ -1,0 +1,395 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+
+import { AdapterError } from '../../errors.ts'
+import {
+  dismissLost,
+  dropGone,
+  type JournalDatabase,
+  type JournalTables,
+  ownIdentity,
+  readLiveInstances,
+  readLostInstances,
+  readUncleanEnd,
+} from '../../journal/index.ts'
+import { isServedByV2, type StageSetting, toSetting } from '../stage.ts'
+import { judgeStep } from '../steps.ts'
+import { aboutTrail, addEntry, endOfRows, isWhole, lockHead, readLast, writeHead } from './audit-trail.ts'
+import type {
+  ApplyResult,
+  ApproveResult,
+  AuditEntry,
+  Change,
+  CommitResult,
+  DismissResult,
+  Early,
+  HeldByLost,
+  ProposedChange,
+  ProposeResult,
+  RolloutStore,
+  StageState,
+  Undrained,
+  Unrecorded,
+} from './rollout-store.ts'
+import {
+  type Db,
+  type KeptChange,
+  type KeptStage,
+  readNow,
+  readStage,
+  toPending,
+  writeStage,
+} from './stage-rows.ts'
+
+/** The part of the store that changes stages. */
+export type StageChanges = Pick<
+  RolloutStore,
+  'apply' | 'propose' | 'approve' | 'commit' | 'withdraw' | 'dismiss' | 'note'
+>
+
+/** A transaction that changes stages; others that do wait until it ends. */
+interface ChangeTransaction {
+  readonly db: Transaction<JournalTables>
+  /** By the clock of the database. */
+  readonly nowMs: number
+  /** False: the end of the trail was repaired by this change. */
+  readonly wasSound: boolean
+  /** Adds a row to the audit trail; gives its number. */
+  readonly add: (entry: Omit<AuditEntry, 'entry' | 'atMs'>) => Promise<number>
+  /** `damaged`: the row is not as it was written, or is gone. */
+  readonly read: (partner: string) => Promise<KeptStage | 'damaged' | undefined>
+  readonly write: (kept: KeptStage) => Promise<void>
+}
+
+/**
+ * Runs a change alone, with the audit trail that it adds to. `repairs`: an end of the trail that is not as it was written is replaced by the
+ * end of the rows that are there, and the trail says so. Else `ADP_JOURNAL_DAMAGED`.
+ */
+function inChange<Result>(
+  database: JournalDatabase,
+  { repairs }: { readonly repairs: boolean },
+  work: (change: ChangeTransaction) => Promise<Result>,
+): Promise<Result> {
+  const { macKey } = database
+  return database.ask(() =>
+    database.db.transaction().execute(async (db) => {
+      await endWhenPaused(database, db)
+      const found = await lockHead(database, db)
+      const nowMs = await readNow(database, db)
+      const isSound = found !== undefined && isWhole(macKey, found, (await readLast(db))?.entry)
+      if (!isSound && !repairs) throw damagedTrail()
+      let head = isSound ? found : await endOfRows(macKey, db, nowMs)
+      const add: ChangeTransaction['add'] = async (entry) => {
+        head = await addEntry(db, macKey.key, head, { ...entry, atMs: nowMs })
+        return head.entries
+      }
+      if (!isSound) await add(aboutTrail('repair', 'the end of the audit trail was not as it was written'))
+      const result = await work({
+        db,
+        nowMs,
+        wasSound: isSound,
+        add,
+        read: (partner) => readStage(database, db, partner),
+        write: (kept) => writeStage(db, macKey, kept),
+      })
+      if (head !== found) await writeHead(db, macKey.key, head)
+      return result
+    }),
+  )
+}
+
+/** A process that is stopped in the middle must not keep the kill switch, or the renewal of leases, waiting. */
+async function endWhenPaused({ dialect }: JournalDatabase, db: Kysely<JournalTables>): Promise<void> {
+  if (dialect === 'postgres') await sql`set local idle_in_transaction_session_timeout = 1000`.execute(db)
+}
+
+const damagedTrail = (): AdapterError =>
+  new AdapterError(
+    'ADP_JOURNAL_DAMAGED',
+    'The end of the audit trail of stages is not as it was written. No stage was changed. List the trail with markbridge rollout history; ' +
+      'markbridge rollout back works all the same, and notes in the trail that its end was repaired.',
+  )
+
+const stale = { kind: 'stale' } as const
+const gone = { kind: 'gone' } as const
+
+/** Creates the part of the store that changes stages; `ready` is awaited before each change. */
+export function createStageChanges(database: JournalDatabase, ready: () => Promise<void>): StageChanges {
+  const change = async <Result>(
+    work: (transaction: ChangeTransaction) => Promise<Result>,
+    repairs = false,
+  ): Promise<Result> => {
+    await ready()
+    return inChange(database, { repairs }, work)
+  }
+  return {
+    apply: (wanted, action) =>
+      change(async (transaction): Promise<ApplyResult> => {
+        const kept = await readExpected(transaction, wanted)
+        if (kept === 'stale') return stale
+        if (isForward(wanted, kept)) return { kind: 'forward' }
+        const { partner, by, reason } = wanted
+        const { nowMs } = transaction
+        // Higher than any that an instance knows, whatever the damaged row and the trail have lost.
+        const least = wanted.expectedRevision === 'damaged' ? Math.floor(nowMs / 1_000) : 0
+        const revision = Math.max(least, kept?.lastRevision ?? 0) + 1
+        const [from, to] = [toSetting(committedOf(kept) ?? wanted.from), toSetting(wanted.to)]
+        if (kept?.pending !== undefined) await dropPending(transaction, partner, kept.pending, by)
+        const entry = await transaction.add({ by, partner, action, from, to, revision, reason })
+        const state = { partner, revision, ...to, sinceMs: sinceOf(kept, from, to, nowMs), by, reason }
+        await transaction.write({ state, lastRevision: revision, pending: undefined, entry })
+        return { kind: 'applied', revision }
+      }, true),
+    propose: (wanted) =>
+      change(async (transaction): Promise<ProposeResult> => {
+        const kept = await readExpected(transaction, wanted)
+        if (kept === 'stale' || wanted.expectedRevision === 'damaged') return stale
+        const { pending } = kept ?? {}
+        if (pending !== undefined && pending.expiresMs > transaction.nowMs)
+          return { kind: 'pending', pending: toPending(pending) }
+        const obstacle = await findObstacle(database, transaction, kept, wanted)
+        if (obstacle !== undefined) return obstacle
+        if (pending !== undefined) await dropPending(transaction, wanted.partner, pending, pending.by)
+        return { kind: 'proposed', revision: await keepProposal(transaction, wanted, kept) }
+      }),
+    approve: (partner, revision, { by, reason, forMs }) =>
+      change(async (transaction): Promise<ApproveResult> => {
+        const kept = await readPending(transaction, partner, revision)
+        if (kept?.pending.needsApproval !== true) return gone
+        if (kept.pending.by === by) return { kind: 'own' }
+        const pending = { ...kept.pending, needsApproval: false, expiresMs: transaction.nowMs + forMs }
+        await writeEnd(transaction, kept, { action: 'approve', by, reason }, { ...kept, pending })
+        return { kind: 'approved' }
+      }),
+    commit: (partner, revision) =>
+      change(async (transaction): Promise<CommitResult> => {
+        const kept = await readPending(transaction, partner, revision)
+        if (kept === undefined || kept.pending.needsApproval) return gone
+        const { pending } = kept
+        const instances = await findUndrained(database, transaction, partner, revision)
+        if (instances.length > 0) return { kind: 'undrained', instances }
+        // Later: one whose lease has ended since must not be missed.
+        const obstacle = await findObstacle(database, transaction, kept, {
+          partner,
+          quietMs: pending.quietMs,
+        })
+        if (obstacle !== undefined) return obstacle
+        const { by, reason } = pending
+        const sinceMs = sinceOf(kept, pending.from, pending, transaction.nowMs)
+        const state = { partner, revision, ...toSetting(pending), sinceMs, by, reason }
+        await writeEnd(
+          transaction,
+          kept,
+          { action: 'commit', by, reason },
+          { ...kept, state, pending: undefined },
+        )
+        return { kind: 'committed' }
+      }),
+    withdraw: (partner, revision, by, reason) =>
+      change(async (transaction) => {
+        const kept = await readPending(transaction, partner, revision)
+        if (kept === undefined) return
+        await writeEnd(transaction, kept, { action: 'withdraw', by, reason }, { ...kept, pending: undefined })
+      }),
+    dismiss: (instance, by, reason) =>
+      change(async ({ db, add }): Promise<DismissResult> => {
+        const lost = await dismissLost(db, database, instance)
+        if (lost === undefined) {
+          const live = await readLiveInstances(db, database)
+          return { kind: live.some((one) => one.instance === instance) ? 'live' : 'unknown' }
+        }
+        const { host, pid } = lost
+        const text = `instance ${instance} (${host}, process ${pid}) is off: ${reason}`
+        await add({ ...aboutTrail('dismiss', text), by })
+        return { kind: 'dismissed', ...lost }
+      }),
+    note: (partner, action, by, reason) =>
+      change(async ({ add, read }) => {
+        const kept = await read(partner)
+        const revision = kept === undefined || kept === 'damaged' ? 0 : kept.state.revision
+        await add({ by, partner, action, from: undefined, to: undefined, revision, reason })
+      }),
+  }
+}
+
+/**
+ * Ends the pending changes of partners that have expired. A commit that came before is finished then, and one that comes later finds none.
+ * Error: `ADP_JOURNAL_DAMAGED` where the end of the trail is: no commit can come then.
+ */
+export function expireChanges(database: JournalDatabase, partners: readonly string[]): Promise<void> {
+  return inChange(database, { repairs: false }, async (transaction) => {
+    for (const partner of partners) {
+      const kept = await transaction.read(partner)
+      if (kept === undefined || kept === 'damaged' || kept.pending === undefined) continue
+      if (kept.pending.expiresMs > transaction.nowMs) continue
+      const entry = await dropPending(transaction, partner, kept.pending, kept.pending.by)
+      await transaction.write({ ...kept, pending: undefined, entry })
+    }
+  })
+}
+
+/** Adds to the trail that a pending change is not made; gives the number of the row. */
+function dropPending(
+  { add, nowMs }: ChangeTransaction,
+  partner: string,
+  { from, revision, expiresMs, ...pending }: KeptChange,
+  by: string,
+): Promise<number> {
+  const [action, reason] =
+    expiresMs <= nowMs
+      ? (['expire', 'it was not committed in time'] as const)
+      : (['withdraw', 'another change came first'] as const)
+  return add({ by, partner, action, from, to: toSetting(pending), revision, reason })
+}
+
+/** The stage that was committed last; undefined: the store has none of the partner yet. */
+const committedOf = (kept: KeptStage | undefined): StageState | undefined =>
+  kept === undefined || kept.state.revision === 0 ? undefined : kept.state
+
+/** Units that move forward would move while instances still serve by the old stage. */
+function isForward({ from, to, expectedRevision }: Change, kept: KeptStage | undefined): boolean {
+  // What a damaged row said is not known: V2 serves every unit then.
+  if (expectedRevision === 'damaged') return !isServedByV2(to.stage)
+  return judgeStep(committedOf(kept) ?? from, to).direction === 'forward'
+}
+
+/** The row that a change was decided by; `stale`: it is another one by now. Undefined: none, or one that is damaged. */
+async function readExpected(
+  { read, wasSound }: ChangeTransaction,
+  { partner, expectedRevision }: Change,
+): Promise<KeptStage | 'stale' | undefined> {
+  const kept = await read(partner)
+  // Its rows may be gone with the end of the trail.
+  if (kept === 'damaged' || (kept === undefined && !wasSound && expectedRevision === 'damaged'))
+    return expectedRevision === 'damaged' ? undefined : 'stale'
+  return (kept?.state.revision ?? 0) === expectedRevision ? kept : 'stale'
+}
+
+interface KeptPending extends KeptStage {
+  readonly pending: KeptChange
+}
+
+/** The row of a partner with this pending change, while it can be committed. */
+async function readPending(
+  { read, nowMs }: ChangeTransaction,
+  partner: string,
+  revision: number,
+): Promise<KeptPending | undefined> {
+  const kept = await read(partner)
+  if (kept === 'damaged' || kept?.pending === undefined) return undefined
+  const { pending } = kept
+  return pending.revision === revision && pending.expiresMs > nowMs ? { ...kept, pending } : undefined
+}
+
+/** Writes what becomes of a pending change, and the row of the trail. */
+async function writeEnd(
+  { add, write }: ChangeTransaction,
+  { pending }: KeptPending,
+  end: Pick<AuditEntry, 'action' | 'by' | 'reason'>,
+  next: KeptStage,
+): Promise<void> {
+  const { from, revision } = pending
+  const entry = await add({ ...end, partner: next.state.partner, from, to: toSetting(pending), revision })
+  await write({ ...next, entry })
+}
+
+async function keepProposal(
+  { add, write, nowMs }: ChangeTransaction,
+  change: ProposedChange,
+  kept: KeptStage | undefined,
+): Promise<number> {
+  const { partner, by, reason, forMs, needsApproval, quietMs } = change
+  const revision = (kept?.lastRevision ?? 0) + 1
+  const committed = committedOf(kept)
+  const [from, to] = [toSetting(committed ?? change.from), toSetting(change.to)]
+  const pending = { ...to, from, revision, by, reason, expiresMs: nowMs + forMs, needsApproval, quietMs }
+  const entry = await add({ by, partner, action: 'propose', from, to, revision, reason })
+  const state = committed ?? { partner, revision: 0, ...from, sinceMs: 0, by: '', reason: '' }
+  await write({ state, lastRevision: revision, pending, entry })
+  return revision
+}
+
+/** Since when the partner is at the stage that it goes to. */
+const sinceOf = (kept: KeptStage | undefined, from: StageSetting, to: StageSetting, nowMs: number): number =>
+  (from.stage === to.stage ? committedOf(kept)?.sinceMs : undefined) ?? nowMs
+
+/**
+ * Why no unit may go to V3 now: an instance was lost that may send V2 what goes to V3 then, or a batch may come again that V2 was given
+ * unrecorded. `dropGone` notes until when instances of which the process is gone may have done so.
+ */
+async function findObstacle(
+  database: JournalDatabase,
+  { db, nowMs }: ChangeTransaction,
+  kept: KeptStage | undefined,
+  { partner, quietMs }: Pick<ProposedChange, 'partner' | 'quietMs'>,
+): Promise<HeldByLost | Early | undefined> {
+  if (quietMs === 0) return undefined
+  const own = ownIdentity()
+  await dropGone(db, database, own)
+  const instances = await readLostInstances(db, database, own)
+  if (instances.length > 0) return { kind: 'lost', instances }
+  const untilMs = quietUntil(committedOf(kept), await readUnrecorded(database, db, partner), quietMs)
+  return untilMs > nowMs ? { kind: 'early', untilMs, nowMs } : undefined
+}
+
+/**
+ * Until when a batch may come again that V2 was given without the journal's knowledge, if it comes again within `quietMs`: before that no
+ * unit may go to V3. Pure; in the time of the database. `committed` is undefined where the stage is that of the file.
+ */
+export function quietUntil(
+  committed: Pick<StageState, 'stage' | 'sinceMs'> | undefined,
+  { notedMs = -Infinity, killedMs = -Infinity, lostMs = -Infinity }: Unrecorded,
+  quietMs: number,
+): number {
+  // Before `shadow` nothing is recorded.
+  const shadowMs = committed?.stage === 'shadow' ? committed.sinceMs : -Infinity
+  // An instance that lost its lease may do without the journal for as long as that.
+  return Math.max(shadowMs, notedMs, killedMs, lostMs + quietMs) + quietMs
+}
+
+/** Reads what is known of batches of a partner that were relayed to V2 unrecorded. */
+export async function readUnrecorded(
+  database: JournalDatabase,
+  db: Db,
+  partner: string,
+): Promise<Unrecorded> {
+  const noted = await db
+    .selectFrom('rollout_unrecorded')
+    .select('at_ms')
+    .where('partner', '=', partner)
+    .executeTakeFirst()
+  return {
+    nowMs: await readNow(database, db),
+    notedMs: noted?.at_ms,
+    killedMs: await readUncleanEnd(db, 'killed'),
+    lostMs: await readUncleanEnd(db, 'lost'),
+  }
+}
+
+/** Longest wait of a commit for instances that register or renew their lease. */
+const LOCK_TIMEOUT_MS = 500
+
+async function findUndrained(
+  database: JournalDatabase,
+  { db }: ChangeTransaction,
+  partner: string,
+  revision: number,
+): Promise<readonly Undrained[]> {
+  // An instance that registers from here on reads what this transaction has written.
+  if (database.dialect === 'postgres') {
+    // `back` waits for this transaction: it gives up rather than to wait for a process that stands still.
+    await sql`set local lock_timeout = ${sql.lit(LOCK_TIMEOUT_MS)}`.execute(db)
+    await sql`lock table journal_instances in share mode`.execute(db)
+  }
+  const live = await readLiveInstances(db, database)
+  const rows = await db
+    .selectFrom('rollout_acks')
+    .selectAll()
+    .where('partner', '=', partner)
+    .where('pending_revision', '=', revision)
+    .execute()
+  return live.flatMap(({ instance, host, pid }) => {
+    const row = rows.find((one) => one.instance === instance)
+    const writes = row && row.writes_v2 + row.writes_v3
+    return writes === 0 ? [] : [{ instance, host, pid, writes }]
+  })
+}

@@ -1,0 +1,448 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import {
+  addWindow,
+  advanced,
+  afterAct,
+  atRevision,
+  describeAlarm,
+  formatTest,
+  type GuardState,
+  judge,
+  type LogEvidence,
+  logOddsEvidence,
+  logPrior,
+  newTest,
+  parseTest,
+  totalOf,
+} from '../../../src/rollout/guards/sequential-test.ts'
+import { runWithoutFault } from './no-fault.ts'
+import { type BadShare, createRandom, simulate, type Simulated, type SimulatedSchool } from './simulate.ts'
+
+/** Schools of like size, the first of them on V3. */
+function schoolsOf(all: number, onV3: number, batches: number, records: number): SimulatedSchool[] {
+  return Array.from({ length: all }, (_, index) => ({
+    name: `school ${index}`,
+    side: index < onV3 ? ('v3' as const) : ('v2' as const),
+    batches,
+    records,
+  }))
+}
+
+/** Runs until the guards raise an alarm or the windows are over. */
+function runUntilAlarm(
+  schools: readonly SimulatedSchool[],
+  badShare: BadShare,
+  seed: number,
+  { windows = 10_000, after }: { windows?: number; after?: Simulated } = {},
+): { readonly state: GuardState; readonly run: Simulated } {
+  const first = after?.windows ?? 0
+  const stateOf = (run: Simulated): GuardState => judge(run.evidence)
+  const isOver = (run: Simulated): boolean => run.windows >= first + windows || stateOf(run).kind === 'alarm'
+  const run = simulate(schools, badShare, createRandom(seed), isOver, after?.evidence, first)
+  return { state: stateOf(run), run }
+}
+
+const quiet: BadShare = () => ({ unknown: 0.0005, refused: 0.002 })
+const v3Fails =
+  (share: number): BadShare =>
+  ({ side }) => ({ unknown: side === 'v3' ? share : 0.0005, refused: 0.002 })
+
+describe('guards', () => {
+  it('go back within a bounded number of records once V3 fails 5 % of them, at any time of a long run', () => {
+    const rows = [
+      { name: '20 schools, 20 % on V3, registers of 30', schools: schoolsOf(20, 4, 0.3, 30), bound: 5_000 },
+      {
+        name: '200 schools, 10 % on V3, registers of 30',
+        schools: schoolsOf(200, 20, 0.3, 30),
+        bound: 4_000,
+      },
+      { name: '20 schools, 50 % on V3, single records', schools: schoolsOf(20, 10, 0.3, 1), bound: 6_000 },
+      { name: '20 schools, 80 % on V3, registers of 5', schools: schoolsOf(20, 16, 0.3, 5), bound: 10_000 },
+    ]
+    for (const { name, schools, bound } of rows) {
+      const records = [0, 30, 300, 1_000, 1_000, 1_000, 3_000].map((quietWindows, seed) => {
+        const before = runUntilAlarm(schools, quiet, 100 + seed, { windows: quietWindows }).run
+        const { state, run } = runUntilAlarm(schools, v3Fails(0.05), 200 + seed, { after: before })
+        expect(state.kind).toBe('alarm')
+        return run.v3Records
+      })
+      records.sort((one, other) => one - other)
+      console.log(`${name}: ${records[3]} records of V3 until the alarm (median), ${records.at(-1)} (worst)`)
+      expect(records.at(-1)).toBeLessThan(bound)
+    }
+  })
+
+  it('raise no alarm in long runs without a fault', () => {
+    for (let seed = 1; seed <= 25; seed++) {
+      const { state, v3Records } = runWithoutFault(seed, 1_500)
+      expect({ seed, kind: state.kind, v3Records }).not.toMatchObject({ kind: 'alarm' })
+    }
+  })
+
+  it('raise no alarm for a single broken school, and one where V3 serves no other', () => {
+    const badShare: BadShare = ({ name }) => ({ unknown: name === 'school 0' ? 1 : 0.0005 })
+    for (const [seed, onV3] of [
+      [1, 4],
+      [2, 10],
+      [3, 19],
+    ] as const) {
+      const { state } = runUntilAlarm(schoolsOf(20, onV3, 0.5, 10), badShare, seed, { windows: 2_000 })
+      expect(state.kind).toBe('ok')
+    }
+    const { state, run } = runUntilAlarm(schoolsOf(20, 1, 0.5, 10), badShare, 5)
+    expect(state.kind).toBe('alarm')
+    expect(run.windows).toBeLessThan(100)
+  })
+
+  it('find a V3 that fails for all its schools within minutes', () => {
+    for (const onV3 of [1, 2, 4, 10, 16]) {
+      const { state, run } = runUntilAlarm(schoolsOf(20, onV3, 0.5, 10), v3Fails(1), onV3)
+      expect({ onV3, kind: state.kind }).toMatchObject({ kind: 'alarm' })
+      expect(run.windows).toBeLessThan(onV3 < 4 ? 100 : 30)
+    }
+  })
+
+  it('say what V3 did since it has been worse, however long it was well before', () => {
+    const before = runUntilAlarm(schoolsOf(20, 4, 0.5, 10), quiet, 1, { windows: 3_000 }).run
+    const { state } = runUntilAlarm(schoolsOf(20, 4, 0.5, 10), v3Fails(1), 2, { after: before })
+    const text = state.kind === 'alarm' ? describeAlarm(state.figures) : ''
+    expect(text).toMatch(
+      /^V3 does worse than V2 at the same time: (\d+) of \1 counted writes on V3 were bad \(\1 of unknown outcome\), \d of \d\d on V2\.$/,
+    )
+  })
+
+  it('are inconclusive with no or few trials, however long that lasts', () => {
+    expect(judge(newTest).kind).toBe('inconclusive')
+    const rare = simulate(
+      schoolsOf(20, 4, 0.002, 30),
+      quiet,
+      createRandom(1),
+      ({ windows }) => windows >= 4_000,
+    )
+    expect(judge(rare.evidence).kind).toBe('inconclusive')
+    const onlyV2 = simulate(
+      schoolsOf(20, 0, 0.5, 30),
+      quiet,
+      createRandom(1),
+      ({ windows }) => windows >= 1_000,
+    )
+    expect(judge(onlyV2.evidence).kind).toBe('inconclusive')
+    const enough = simulate(schoolsOf(20, 4, 0.5, 1), quiet, createRandom(1), ({ windows }) => windows >= 500)
+    expect(judge(enough.evidence).kind).toBe('ok')
+    expect(judge(atRevision(enough.evidence, 7)).kind).toBe('inconclusive')
+  })
+
+  it('raise no alarm where V2 is worse, whatever is bad about either', () => {
+    const worse = (v2: Record<string, number>, v3: Record<string, number>): GuardState =>
+      runUntilAlarm(schoolsOf(20, 8, 0.5, 10), ({ side }) => (side === 'v2' ? v2 : v3), 3, { windows: 800 })
+        .state
+    expect(worse({ unknown: 0.05 }, { unknown: 0.0005 }).kind).toBe('ok')
+    expect(worse({ serverError: 0.3 }, { refused: 0.1 }).kind).toBe('ok')
+    expect(worse({ serverError: 0.0005 }, { refused: 0.1 }).kind).toBe('alarm')
+  })
+
+  it('say nothing where there is no V2 at the same time', () => {
+    const { state } = runUntilAlarm(schoolsOf(20, 20, 0.5, 10), () => ({ unknown: 0.5 }), 1, {
+      windows: 1_000,
+    })
+    expect(state.kind).toBe('inconclusive')
+  })
+
+  it('see a V3 that became slow', () => {
+    const windowOf = (v3: 'good' | 'slow') => ({
+      endMs: 10_000,
+      trials: Array.from({ length: 20 }, (_, unit) =>
+        unit < 5
+          ? ({ unit: `${unit}`, side: 'v3', stratum: 1, outcome: v3 } as const)
+          : ({ unit: `${unit}`, side: 'v2', stratum: 1, outcome: 'good' } as const),
+      ),
+    })
+    let evidence = newTest
+    for (let time = 0; time < 500; time++) evidence = addWindow(evidence, windowOf('good'))
+    expect(judge(evidence).kind).toBe('ok')
+    for (let time = 0; time < 10; time++) evidence = addWindow(evidence, windowOf('slow'))
+    expect(judge(evidence).kind).toBe('alarm')
+  })
+
+  it('add the windows of several instances and survive restarts between any two of them', () => {
+    const schools = schoolsOf(20, 4, 0.5, 10)
+    let stored = formatTest(newTest)
+    let [windows, state]: [number, GuardState] = [0, judge(newTest)]
+    while (state.kind !== 'alarm' && windows < 500) {
+      // Each window is seen by another instance, which knows nothing but what is stored.
+      const one = simulate(
+        schools,
+        v3Fails(0.05),
+        createRandom(windows),
+        (run) => run.windows > windows,
+        parseTest(stored),
+        windows,
+      )
+      stored = formatTest(one.evidence)
+      expect(stored.length).toBeLessThan(60_000)
+      state = judge(one.evidence)
+      windows += 1
+    }
+    expect(state.kind).toBe('alarm')
+    expect(windows).toBeLessThan(100)
+  })
+})
+
+describe('after an action', () => {
+  const failing = runUntilAlarm(schoolsOf(20, 4, 0.5, 10), v3Fails(0.5), 1).run.evidence
+
+  it('the evidence begins anew: a V3 that was mended raises no alarm, one that fails again does', () => {
+    const mended = afterAct(failing, 5)
+    expect(judge(mended).kind).not.toBe('alarm')
+    const after = { evidence: mended, v3Records: 0, windows: 1_000 }
+    const schools = schoolsOf(20, 4, 0.5, 10)
+    expect(runUntilAlarm(schools, quiet, 1, { windows: 1_000, after }).state.kind).toBe('ok')
+    expect(runUntilAlarm(schools, v3Fails(0.5), 1, { after }).state.kind).toBe('alarm')
+  })
+
+  it('and at another stage or share it does too, with a smaller part of alpha each time', () => {
+    expect(atRevision(failing, failing.revision)).toBe(failing)
+    const other = atRevision(failing, 7)
+    expect(other).toEqual({ ...newTest, revision: 7, episode: 2 })
+    expect(judge(other).kind).toBe('inconclusive')
+    // Nothing was judged there.
+    expect(atRevision(other, 8).episode).toBe(2)
+  })
+})
+
+/** Why the test is as it is: each of these breaks a simpler one. */
+describe('what a simpler test would take for a fault', () => {
+  const naive = (
+    schools: number,
+    windows: number,
+    tolerated: number,
+    badOf: (random: () => number, onV3: boolean) => number[],
+  ): number => {
+    const random = createRandom(5)
+    let [log, highest] = [0, 0]
+    for (let window = 0; window < windows; window++) {
+      let [trials, bad, controlTrials, controlBad] = [0, 0, 0, 0]
+      for (let school = 0; school < schools; school++) {
+        const outcomes = badOf(random, school < schools / 5)
+        const badOnes = outcomes.reduce((sum, outcome) => sum + outcome, 0)
+        if (school < schools / 5) [trials, bad] = [trials + outcomes.length, bad + badOnes]
+        else [controlTrials, controlBad] = [controlTrials + outcomes.length, controlBad + badOnes]
+      }
+      log =
+        Math.max(0, log) +
+        logOddsEvidence({ trials, bad, controlTrials, controlBad }, 3 * tolerated, tolerated)
+      highest = Math.max(highest, log)
+    }
+    return highest
+  }
+
+  it('schools that differ a little, for ever: without a tolerated ratio of odds', () => {
+    const differ = (random: () => number, onV3: boolean): number[] => [
+      random() < (onV3 ? 0.035 : 0.02) ? 1 : 0,
+    ]
+    expect(naive(20, 30_000, 1, differ)).toBeGreaterThan(Math.log(10_000_000))
+    const schools = schoolsOf(20, 4, 1, 1)
+    const { state } = runUntilAlarm(schools, ({ side }) => ({ unknown: side === 'v3' ? 0.035 : 0.02 }), 5, {
+      windows: 5_000,
+    })
+    expect(state.kind).toBe('ok')
+  })
+
+  it('a second without service while one school sends its registers: with a trial for each batch', () => {
+    // In each window one school is hit, on either side; it sends 10 batches at once.
+    const hit = (random: () => number): number[] => Array<number>(10).fill(random() < 0.01 ? 1 : 0)
+    expect(naive(20, 2_000, 2, hit)).toBeGreaterThan(Math.log(10_000_000))
+    const outages: BadShare = (_, nowMs) => ({ unknown: nowMs % 10_000 < 300 ? 1 : 0 })
+    const { state } = runUntilAlarm(schoolsOf(20, 4, 10, 1), outages, 5, { windows: 3_000 })
+    expect(state.kind).toBe('ok')
+  })
+})
+
+const choose = (n: number, k: number): number => {
+  let ways = 1
+  for (let i = 0; i < k; i++) ways *= (n - i) / (i + 1)
+  return ways
+}
+
+/** The probabilities of each number of bad trials in the first group, where its odds are `odds` times those of the other. */
+function distribution(
+  trials: number,
+  controlTrials: number,
+  allBad: number,
+  odds: number,
+): Map<number, number> {
+  const weights = new Map<number, number>()
+  for (let bad = Math.max(0, allBad - controlTrials); bad <= Math.min(trials, allBad); bad++) {
+    weights.set(bad, choose(trials, bad) * choose(controlTrials, allBad - bad) * odds ** bad)
+  }
+  const sum = [...weights.values()].reduce((total, weight) => total + weight, 0)
+  return new Map([...weights].map(([bad, weight]) => [bad, weight / sum]))
+}
+
+const groups = fc.record({
+  trials: fc.integer({ min: 1, max: 25 }),
+  controlTrials: fc.integer({ min: 1, max: 25 }),
+  badShare: fc.double({ min: 0, max: 1, noNaN: true }),
+  tolerated: fc.constantFrom(1, 2, 4),
+  factor: fc.constantFrom(3, 12, 50),
+  odds: fc.double({ min: 0.05, max: 1, noNaN: true }),
+})
+
+describe('evidence of one window', () => {
+  it('has an expectation of at most 1 for any odds up to those that are tolerated, however bad the window is', () => {
+    fc.assert(
+      fc.property(groups, ({ trials, controlTrials, badShare, tolerated, factor, odds }) => {
+        const allBad = Math.round(badShare * (trials + controlTrials))
+        let expectation = 0
+        for (const [bad, probability] of distribution(trials, controlTrials, allBad, odds * tolerated)) {
+          const counts = { trials, bad, controlTrials, controlBad: allBad - bad }
+          expectation += probability * Math.exp(logOddsEvidence(counts, factor * tolerated, tolerated))
+        }
+        expect(expectation).toBeLessThanOrEqual(1 + 1e-9)
+      }),
+    )
+  })
+
+  it('is the ratio of both likelihoods', () => {
+    fc.assert(
+      fc.property(groups, ({ trials, controlTrials, badShare, tolerated, factor }) => {
+        const allBad = Math.round(badShare * (trials + controlTrials))
+        const worse = distribution(trials, controlTrials, allBad, factor * tolerated)
+        for (const [bad, probability] of distribution(trials, controlTrials, allBad, tolerated)) {
+          const counts = { trials, bad, controlTrials, controlBad: allBad - bad }
+          const expected = Math.log((worse.get(bad) ?? 0) / probability)
+          expect(logOddsEvidence(counts, factor * tolerated, tolerated)).toBeCloseTo(expected, 6)
+        }
+      }),
+    )
+  })
+
+  it('stays a number for thousands of trials', () => {
+    const counts = { trials: 40_000, bad: 20_000, controlTrials: 160_000, controlBad: 800 }
+    expect(logOddsEvidence(counts, 100, 2)).toBeGreaterThan(1_000)
+    expect(Number.isFinite(logOddsEvidence(counts, 100, 2))).toBe(true)
+  })
+
+  it('says nothing without both groups, without a bad trial, and where all are bad', () => {
+    const rows = [
+      { trials: 0, bad: 0, controlTrials: 9, controlBad: 3 },
+      { trials: 9, bad: 3, controlTrials: 0, controlBad: 0 },
+      { trials: 9, bad: 0, controlTrials: 9, controlBad: 0 },
+      { trials: 9, bad: 9, controlTrials: 9, controlBad: 9 },
+    ]
+    expect(rows.map((counts) => logOddsEvidence(counts, 12, 2))).toEqual([0, 0, 0, 0])
+  })
+})
+
+const factors = [3, 12, 50]
+
+/** The logarithms of the ratios of a window of 4 trials on V3 and 16 on V2. */
+function windowOf(random: () => number, badOnV3: number, badOnV2: number): number[] {
+  const count = (trials: number, share: number): number => {
+    let bad = 0
+    for (let trial = 0; trial < trials; trial++) if (random() < share) bad += 1
+    return bad
+  }
+  const counts = { trials: 4, bad: count(4, badOnV3), controlTrials: 16, controlBad: count(16, badOnV2) }
+  return factors.map((factor) => logOddsEvidence(counts, factor * 2, 2))
+}
+
+describe('evidence of a change', () => {
+  it('divides no more than the probability 1 over all windows that can ever come', () => {
+    let sum = 0
+    for (let nth = 1; nth <= 1_000_000; nth++) sum += Math.exp(logPrior(nth))
+    // The sum of the rest is about 1 / (2.11 ln n).
+    expect(sum + 1 / (2.10975 * Math.log(1_000_001))).toBeLessThanOrEqual(1.00001)
+    expect(sum).toBeGreaterThan(0.9)
+  })
+
+  it('reaches 1/alpha in at most the share alpha of runs, at the very edge of what is tolerated', () => {
+    const runs = 400
+    let [crossed5, crossed20] = [0, 0]
+    for (let seed = 1; seed <= runs; seed++) {
+      const random = createRandom(seed)
+      let evidence: LogEvidence = []
+      let highest = -Infinity
+      for (let nth = 1; nth <= 400; nth++) {
+        // Shares with odds of exactly 2 to 1, and another level in each window.
+        const onV2 = random() * 0.3
+        const odds = (2 * onV2) / (1 - onV2)
+        evidence = advanced(evidence, nth, windowOf(random, odds / (1 + odds), onV2))
+        highest = Math.max(highest, totalOf(evidence))
+      }
+      if (highest >= Math.log(20)) crossed5 += 1
+      if (highest >= Math.log(5)) crossed20 += 1
+    }
+    expect(crossed5 / runs).toBeLessThanOrEqual(0.05)
+    expect(crossed20 / runs).toBeLessThanOrEqual(0.2)
+  })
+
+  it('finds a fault after a long time without one as fast as at the start, but for a logarithm; a plain product does not', () => {
+    const random = createRandom(7)
+    let evidence: LogEvidence = []
+    let product = factors.map(() => 0)
+    const add = (nth: number, badOnV3: number): void => {
+      const ratios = windowOf(random, badOnV3, 0.02)
+      evidence = advanced(evidence, nth, ratios)
+      product = product.map((log, index) => log + (ratios[index] ?? 0))
+    }
+    let nth = 1
+    while (nth <= 20_000) add(nth++, 0.02)
+    const began = nth
+    while (totalOf(evidence) < Math.log(100_000)) add(nth++, 0.5)
+    expect(nth - began).toBeLessThan(20)
+    expect(totalOf(product)).toBeLessThan(-500)
+  })
+})
+
+const sixtySchools = Array.from({ length: 60 }, (_, index) => ({
+  name: index === 0 ? '__proto__' : `school ${index}`,
+  side: index < 50 ? ('v3' as const) : ('v2' as const),
+  batches: 1,
+  records: 5,
+}))
+const { evidence } = simulate(
+  sixtySchools,
+  () => ({ unknown: 0.02, serverError: 0.03, refused: 0.05 }),
+  createRandom(1),
+  ({ windows }) => windows >= 300,
+)
+
+describe('evidence as a stored text', () => {
+  it('is what was stored, and stays as small with any number of units', () => {
+    for (const one of [newTest, evidence, afterAct(evidence, 5)]) {
+      const text = formatTest(one)
+      const restored = parseTest(text)
+      expect(restored).toEqual(parseTest(formatTest(restored)))
+      expect({ ...restored, logs: 0, without: 0 }).toEqual({ ...one, logs: 0, without: 0 })
+      expect(text.length).toBeLessThan(5_000)
+    }
+    expect(parseTest(formatTest(evidence)).windows).toBe(evidence.windows)
+  })
+
+  it('never grows by being stored', () => {
+    const before = evidence.logs
+    const after = parseTest(formatTest(evidence)).logs
+    expect(after.every((log, index) => log <= (before[index] ?? -Infinity))).toBe(true)
+  })
+
+  it('is refused when it is damaged, never begun anew', () => {
+    const text = formatTest(evidence)
+    const damaged = [
+      '',
+      '[]',
+      '{}',
+      '{"version":1}',
+      '{"version":2}',
+      text.slice(0, -1),
+      text.replace('"windows":', '"windows":-'),
+      text.replace('"logs":[', '"logs":["x",'),
+      text.replace('"revision":0', '"revision":null'),
+      text.replace('"version":2', '"version":3'),
+    ]
+    for (const one of damaged)
+      expect(() => parseTest(one)).toThrow(expect.objectContaining({ code: 'ADP_JOURNAL_DAMAGED' }))
+  })
+})
