@@ -2,23 +2,23 @@ import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 
 import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
-import { countRefusals, createForwarding } from './app/create-forwarding.ts'
+import { countRefusals, createForwarding, createListener } from './app/connections.ts'
 import { createLateRolloutStore, createStages } from './app/create-stages.ts'
 import { expectOwnStageFile } from './app/stage-file.ts'
-import { noteCredentials } from './app/note-credentials.ts'
-import { createEvidenceExpiry } from './app/expire-evidence.ts'
+import { noteCredentials, toPartners } from './app/partners.ts'
+import {
+  createEvidenceExpiry,
+  createEchoKeeper,
+  type EchoKeeper,
+  openConfiguredJournal,
+  openJournalLater,
+  createRateSharing,
+} from './app/journal.ts'
 import { toGuards } from './app/to-guards.ts'
 import { warnOfFailingWrites } from './app/warn-of-failing-writes.ts'
 import { toSeen } from './app/to-seen.ts'
-import { createEchoKeeper, type EchoKeeper } from './app/keep-echoes.ts'
-import { openConfiguredJournal, openJournalLater } from './app/open-journal.ts'
-import { createRateSharing } from './app/share-rate.ts'
-import { createReload, type PreparedReload, type Reload } from './app/create-reload.ts'
-import { createListener } from './app/create-listener.ts'
-import { createLiveLimits } from './app/live-limits.ts'
+import { createReload, type PreparedReload, type Reload, createReloadReport } from './app/create-reload.ts'
 import { createReloadTarget } from './app/reload-target.ts'
-import { createReloadReport } from './app/report-reload.ts'
-import { toPartners } from './app/to-partners.ts'
 import { toComparison } from './app/comparison/to-comparison.ts'
 import { toRecording } from './app/to-recording.ts'
 import type { OnCompared } from './compare/compared-exchange.ts'
@@ -60,6 +60,7 @@ import {
 } from './rollout/index.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { createRateLimits } from './upstream/index.ts'
+import { type BatchLimits, defaultBatchLimits } from './v2/index.ts'
 import { createV3Client, createV3Reader } from './v3/index.ts'
 import { backgroundClock, systemClock } from './clock.ts'
 
@@ -141,7 +142,13 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     hasStore ? rateLimit.slotsOf : undefined,
   )
   const queueKeys = createQueueKeys()
-  const limits = createLiveLimits(config.limits, config.tuning.maxPartBytes)
+  const toBatchLimits = (limits: Config['limits']): BatchLimits => ({
+    ...defaultBatchLimits,
+    ...limits,
+    maxPartBytes: config.tuning.maxPartBytes,
+  })
+  // Replaced as a whole: a request keeps the limits that it began with.
+  let batchLimits = toBatchLimits(config.limits)
   const { slowClients } = config.tuning
   const byteBudget = createByteBudget(config.limits.maxInFlightBytes, () =>
     metrics.shareRefused({ resource: 'bytes', reason: 'share' }),
@@ -172,7 +179,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const registry = createRegistry(partners)
   const comparison = toComparison({
     config,
-    limits: limits.batch,
+    limits: () => batchLimits,
     registry,
     rateLimits,
     accepted,
@@ -206,7 +213,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     echoes: createEchoLearning(nowMs),
     onVisible: metrics.visible,
     active: createActiveRecords(),
-    limits: limits.batch,
+    limits: () => batchLimits,
     byteBudget,
     queueKeys,
     slowClients: createSlowClients(slowClients, systemClock),
@@ -300,7 +307,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       rateLimits,
       journal: async () => (await running)?.journal,
       onCommit: (next) => {
-        limits.replace(next.limits)
+        batchLimits = toBatchLimits(next.limits)
         byteBudget.resize(next.limits.maxInFlightBytes)
         comparison.reload(next)
         recording.reload(next)

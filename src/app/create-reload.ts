@@ -1,5 +1,7 @@
 import type { Config, ConfigChanges } from '../config/index.ts'
 import { AdapterError, type ErrorDetail } from '../errors.ts'
+import type { Events } from '../observability/events.ts'
+import type { ReloadMetrics } from '../observability/reload-metrics.ts'
 
 /** A configuration that can take effect at once, everywhere. */
 export interface PreparedReload {
@@ -78,4 +80,22 @@ export function createReload(target: ReloadTarget, report?: ReloadReport): Reloa
 function faultsOf(cause: unknown): readonly ErrorDetail[] {
   if (!(cause instanceof AdapterError)) return [{ code: 'ADP_INTERNAL', message: 'The reload failed.' }]
   return cause.details.length > 0 ? cause.details : [{ code: cause.code, message: cause.message }]
+}
+
+/** A file may have very many faults: the log has the first of them and their number. */
+const MAX_FAULTS = 100
+
+/** Creates the report of reloads in log and metrics. */
+export function createReloadReport(
+  events: Pick<Events, 'configReloaded' | 'configRefused'>,
+  metrics: ReloadMetrics,
+): ReloadReport {
+  return {
+    reloaded: (changes) =>
+      events.configReloaded({ revision: metrics.reloaded(changes.needsRestart.length), ...changes }),
+    refused: (faults) => {
+      metrics.refused()
+      events.configRefused({ count: faults.length, faults: faults.slice(0, MAX_FAULTS) })
+    },
+  }
 }

@@ -1,4 +1,4 @@
-import { toMapping } from '../app/to-mapping.ts'
+import { toMapping } from '../app/partners.ts'
 import { loadConfig, parseConfig, type PartnerConfig } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import { defaultBatchLimits } from '../v2/index.ts'

@@ -1,5 +1,5 @@
 import { openSides, type OpenedSides } from '../app/compare/open-sides.ts'
-import { toPartner } from '../app/to-partner.ts'
+import { toPartner } from '../app/partners.ts'
 import { createOwnRules, type OwnRules } from '../compare/diff/index.ts'
 import { compareRecordings, listRecordings } from '../compare/recording/index.ts'
 import { formatDay, newRunName, openRunFiles } from '../compare/run/index.ts'

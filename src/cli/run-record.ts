@@ -14,7 +14,7 @@ import {
   type Recorder,
   type RecordFate,
 } from '../compare/recording/index.ts'
-import { toPartner } from '../app/to-partner.ts'
+import { toPartner } from '../app/partners.ts'
 import { loadConfig } from '../config/index.ts'
 import { AdapterError, describeFileError } from '../errors.ts'
 import { createSlicing } from '../http/slices.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 
-import { createEvidenceExpiry } from '../../src/app/expire-evidence.ts'
+import { createEvidenceExpiry } from '../../src/app/journal.ts'
 import { AdapterError } from '../../src/errors.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { createEchoKeeper } from '../../src/app/keep-echoes.ts'
+import { createEchoKeeper } from '../../src/app/journal.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
 import { freshProfile } from '../../src/translate/index.ts'
 import { createEchoLearning } from '../../src/writes/index.ts'

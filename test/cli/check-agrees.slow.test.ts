@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 
 import { describe, expect, it } from 'vitest'
 
-import { toMapping } from '../../src/app/to-mapping.ts'
+import { toMapping } from '../../src/app/partners.ts'
 import { inspectRecording } from '../../src/cli/recordings/inspect-recording.ts'
 import { parseConfig } from '../../src/config/index.ts'
 import { errorRules } from '../../src/errors.ts'

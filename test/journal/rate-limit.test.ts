@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 
 import { openJournal } from '../../src/journal/index.ts'
 import { nextRateSlots } from '../../src/journal/rate-limit/next-rate-slots.ts'
-import { createRateSharing } from '../../src/app/share-rate.ts'
+import { createRateSharing } from '../../src/app/journal.ts'
 import { createRateLimits } from '../../src/upstream/index.ts'
 import { systemClock } from '../../src/clock.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'

@@ -25,7 +25,7 @@ import {
   type UpstreamTimeouts,
 } from '../../upstream/index.ts'
 import { createV3Reader, type V3Credentials, type V3Reader } from '../../v3/index.ts'
-import { toPartner, toTokenSource } from '../to-partner.ts'
+import { toPartner, toTokenSource } from '../partners.ts'
 
 /** The calls of a run under way on one side: one window is read while the one before is compared. */
 const CONNECTIONS = 4

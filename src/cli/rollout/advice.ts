@@ -1,4 +1,4 @@
-import { MAX_BATCH_RECORDS } from '../../app/to-partner.ts'
+import { MAX_BATCH_RECORDS } from '../../app/partners.ts'
 import { toFigures } from '../../compare/evidence/index.ts'
 import { callsPerSecondOf, type Config } from '../../config/index.ts'
 import {

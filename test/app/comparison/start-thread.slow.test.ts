@@ -2,11 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 
-import { createLiveLimits } from '../../../src/app/live-limits.ts'
+import { defaultBatchLimits } from '../../../src/v2/index.ts'
 import type { FromThread, ThreadStart } from '../../../src/app/comparison/messages.ts'
 import { toPostedPartners } from '../../../src/app/comparison/posted-values.ts'
 import { startComparisonThread } from '../../../src/app/comparison/start-thread.ts'
-import { toPartners } from '../../../src/app/to-partners.ts'
+import { toPartners } from '../../../src/app/partners.ts'
 import { parseConfig, Secret } from '../../../src/config/index.ts'
 
 const rule = {
@@ -45,7 +45,7 @@ function startOf(change: Partial<ThreadStart> = {}): ThreadStart {
   })
   const { baseUrl, timeouts } = config.upstreams.v3
   return {
-    limits: createLiveLimits(config.limits).batch(),
+    limits: { ...defaultBatchLimits, ...config.limits },
     partners: toPostedPartners(toPartners(config), config),
     ...{
       baseUrl: baseUrl.href,

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest'
 
 import type { FromThread, Note, ThreadStart, ToThread } from '../../../src/app/comparison/messages.ts'
 import { type ReloadableComparison, toComparison } from '../../../src/app/comparison/to-comparison.ts'
-import { createLiveLimits } from '../../../src/app/live-limits.ts'
-import { toPartners } from '../../../src/app/to-partners.ts'
+import { defaultBatchLimits } from '../../../src/v2/index.ts'
+import { toPartners } from '../../../src/app/partners.ts'
 import type { ComparedExchange, OnCompared } from '../../../src/compare/compared-exchange.ts'
 import type { OfferedExchange, OfferedRead } from '../../../src/compare/live/offered-exchange.ts'
 import { type Config, parseConfig } from '../../../src/config/index.ts'
@@ -52,7 +52,7 @@ function run(isBroken = false): Running {
   let onCompared: OnCompared = (exchange) => void compared.push(exchange)
   const comparison = toComparison({
     config,
-    limits: createLiveLimits(config.limits).batch,
+    limits: () => ({ ...defaultBatchLimits, ...config.limits }),
     registry: createRegistry(partners),
     rateLimits: createRateLimits(clock),
     accepted: createAcceptedCredentials(),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 
-import { createRateSharing } from '../../../src/app/share-rate.ts'
+import { createRateSharing } from '../../../src/app/journal.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { createPacedSides, type PacedSide, type PacedSides } from '../../../src/compare/live/paced-side.ts'
 import { type DurableJournal, openJournal } from '../../../src/journal/index.ts'

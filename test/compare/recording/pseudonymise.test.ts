@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { toMapping } from '../../../src/app/to-mapping.ts'
+import { toMapping } from '../../../src/app/partners.ts'
 import { parseConfig } from '../../../src/config/index.ts'
 import type { Exchange } from '../../../src/compare/recording/exchange.ts'
 import { maskExchange } from '../../../src/compare/recording/mask-exchange.ts'

@@ -1,4 +1,4 @@
-import { toPartner } from '../../../src/app/to-partner.ts'
+import { toPartner } from '../../../src/app/partners.ts'
 import { parseConfig } from '../../../src/config/index.ts'
 import type { Partner } from '../../../src/partners/partner.ts'
 

@@ -1,10 +1,41 @@
-import { type Config, type PartnerConfig, Secret } from '../config/index.ts'
-import type { Partner } from '../partners/index.ts'
-import { isGuid } from '../odata/index.ts'
-import { createTokenSource, fetchToken, type TokenSource } from '../upstream/index.ts'
 import { systemClock } from '../clock.ts'
+import { callsPerSecondOf, changedPaths, type Config, type PartnerConfig, Secret } from '../config/index.ts'
+import type { Events } from '../observability/events.ts'
+import { isGuid } from '../odata/index.ts'
+import type { AcceptedCredentials, Partner, QueueKeys } from '../partners/index.ts'
+import type { LiveSeen } from '../rollout/seen/live-seen.ts'
+import type { RecordMapping } from '../translate/index.ts'
+import { createTokenSource, fetchToken, type TokenSource } from '../upstream/index.ts'
 import { toFileStage } from './to-file-stage.ts'
-import { toMapping } from './to-mapping.ts'
+
+/** A configuration with the partners that were made of it. */
+export interface ConfiguredPartners {
+  readonly config: Config
+  readonly partners: readonly Partner[]
+}
+
+/**
+ * The partners of a configuration. Given those of the one before, a partner that did not change is the same object, and one with the
+ * same credentials for tokens keeps its token.
+ */
+export function toPartners(config: Config, before?: ConfiguredPartners): readonly Partner[] {
+  const rateOf = callsPerSecondOf(config)
+  const known = new Map(
+    before?.config.partners.flatMap((own, index) => {
+      const partner = before.partners[index]
+      return partner === undefined ? [] : [[own.id, { own, partner }] as const]
+    }),
+  )
+  return config.partners.map((own) => {
+    const rate = rateOf(own)
+    const old = known.get(own.id)
+    if (old === undefined) return toPartner(own, rate, toTokenSource(own.v3.auth), config)
+    const isSame = rate === old.partner.callsPerSecond && changedPaths(old.own, own).length === 0
+    if (isSame) return old.partner
+    const keepsTokens = changedPaths(old.own.v3.auth, own.v3.auth).length === 0
+    return toPartner(own, rate, keepsTokens ? old.partner.tokens : toTokenSource(own.v3.auth), config)
+  })
+}
 
 /** Records of one `$batch` to V3. */
 export const MAX_BATCH_RECORDS = 100
@@ -73,4 +104,37 @@ export function toTokenSource(auth: PartnerConfig['v3']['auth']): TokenSource | 
     organisation,
   }
   return createTokenSource({ fetch: () => fetchToken(client), nowMs: () => systemClock.nowMs() })
+}
+
+/** A partner's choices for V3 records. */
+export function toMapping({ v3, changeProcessName, unmappedFields }: PartnerConfig): RecordMapping {
+  const { eventType, codeType } = v3
+  return { eventType, codeType, changeProcessName, unmappedFields }
+}
+
+/**
+ * The credentials of clients, with a note of what V3 says last to those of each partner. A refusal of credentials that no service has
+ * accepted says nothing of the partner's.
+ */
+export function noteCredentials(
+  accepted: AcceptedCredentials,
+  seen: Pick<LiveSeen, 'credentials'>,
+  queueKeys: Pick<QueueKeys, 'of'>,
+  events: Pick<Events, 'ownCredentialsDenied'>,
+): AcceptedCredentials {
+  return {
+    ...accepted,
+    accept: (client) => {
+      accepted.accept(client)
+      seen.credentials(client.partner.id, 'accepted')
+    },
+    deny: (client) => {
+      accepted.deny(client)
+      if (queueKeys.of(client).isAccepted()) seen.credentials(client.partner.id, 'refused')
+    },
+    ownDenied: (partner, what) => {
+      seen.credentials(partner, 'ownRefused')
+      events.ownCredentialsDenied({ partner, what })
+    },
+  }
 }
