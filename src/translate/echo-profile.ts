@@ -1,4 +1,4 @@
-import type { V3Record, V3Reply } from '../v3/record/v3-record.ts'
+import type { V3Record, V3Reply } from '../v3/record.ts'
 import { isCutComment, isSameComment } from './stored-comment.ts'
 import { isStoredAs, parseTime } from './stored-time.ts'
 

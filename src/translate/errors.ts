@@ -1,7 +1,12 @@
 import { type ErrorCode, errorRules } from '../errors.ts'
 import type { V2Error } from '../v2/errors/error-array.ts'
-import type { NotAppliedReason, PostOutcome, UnknownReason } from '../v3/errors/post-outcome.ts'
-import type { UpstreamError, UpstreamErrorEntry } from '../v3/errors/upstream-error.ts'
+import type {
+  NotAppliedReason,
+  PostOutcome,
+  UnknownReason,
+  UpstreamError,
+  UpstreamErrorEntry,
+} from '../v3/errors.ts'
 
 /** One rule of the mapping from V3 errors to the V2 array; the first rule whose conditions all hold applies. */
 export interface ErrorMappingRule {

@@ -1,7 +1,7 @@
 import { isGuid } from '../odata/index.ts'
 import type { RecordFault, UnmappedField } from '../v2/record/flat-record.ts'
 import { JsonReader } from '../v2/record/json-reader.ts'
-import type { V3Reference } from '../v3/record/v3-record.ts'
+import type { V3Reference } from '../v3/record.ts'
 
 /** Members beyond the write form that V3 has, too (service.md 2.10); `unmappedFields: pass` forwards them. */
 export interface PassedFields {

@@ -1,4 +1,4 @@
-import type { V3Record } from '../v3/record/v3-record.ts'
+import type { V3Record } from '../v3/record.ts'
 
 /** The filter that reads the mark of a learner and event on V2. */
 export function toV2ReadBackFilter({ Attendee, Event }: V3Record): string {

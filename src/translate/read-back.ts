@@ -1,5 +1,5 @@
 import type { FlatReply } from '../v2/record/flat-reply.ts'
-import type { V3Record, V3Reply } from '../v3/record/v3-record.ts'
+import type { V3Record, V3Reply } from '../v3/record.ts'
 import type { Echo, EchoProfile } from './echo-profile.ts'
 import { createRowReader } from './read-rules.ts'
 import { isCutComment, isSameComment } from './stored-comment.ts'

@@ -1,6 +1,6 @@
 import type { FlatRecord, RecordFault, UnmappedField } from '../v2/record/flat-record.ts'
 import type { FlatReply } from '../v2/record/flat-reply.ts'
-import { type V3Record, type V3Reply, ZERO_GUID } from '../v3/record/v3-record.ts'
+import { type V3Record, type V3Reply, ZERO_GUID } from '../v3/record.ts'
 import { type PassedFields, readPassedField } from './passed-fields.ts'
 
 /** The treatment of a member of a posted record without a rule (product contract 1). */

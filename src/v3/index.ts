@@ -1,19 +1,23 @@
+export type { BatchChoice } from './client/batch.ts'
 export {
   type V3Client,
   type V3ClientOptions,
   type V3Credentials,
   type V3Writes,
   createV3Client,
-} from './client/v3-client.ts'
-export type { BatchChoice } from './client/batch/batch-posts.ts'
+} from './client/post.ts'
 export {
   createV3Reader,
   type ReadOutcome,
   type V3Reader,
   type V3ReaderOptions,
-} from './client/read-client.ts'
-export { runOrdered } from './client/run-ordered.ts'
-export type { PostOutcome, UnknownReason } from './errors/post-outcome.ts'
-export { readUpstreamError, type UpstreamError, type UpstreamErrorEntry } from './errors/upstream-error.ts'
-export { type BodyProfile, encodeRecord } from './record/encode-record.ts'
-export { type V3Record, type V3Reply, ZERO_GUID } from './record/v3-record.ts'
+} from './client/read.ts'
+export { runBounded } from './client/run-bounded.ts'
+export {
+  type PostOutcome,
+  readUpstreamError,
+  type UnknownReason,
+  type UpstreamError,
+  type UpstreamErrorEntry,
+} from './errors.ts'
+export { type BodyProfile, encodeRecord, type V3Record, type V3Reply, ZERO_GUID } from './record.ts'

@@ -10,8 +10,8 @@ import {
 } from '../../src/translate/index.ts'
 import { decodeRecord, encodeFlatReply, type FlatRecord, type FlatReply } from '../../src/v2/index.ts'
 import { encodeRecord, type V3Record } from '../../src/v3/index.ts'
-import { parseJson } from '../../src/v3/errors/upstream-error.ts'
-import { isV3Reply } from '../../src/v3/record/is-v3-reply.ts'
+import { parseJson } from '../../src/v3/errors.ts'
+import { isV3Reply } from '../../src/v3/record.ts'
 import { anyGuid } from '../support/guid-arbitrary.ts'
 
 const mapping: RecordMapping = {

@@ -1,7 +1,7 @@
 import { errorRules } from '../../errors.ts'
 import { type RecordMapping, toV3Record } from '../../translate/index.ts'
 import { type BatchLimits, type BatchPart, type Finding, inspectBatch, toFindings } from '../../v2/index.ts'
-import { type BodyProfile, encodeRecord } from '../../v3/record/encode-record.ts'
+import { type BodyProfile, encodeRecord } from '../../v3/record.ts'
 import { contentTypeOf, openRecording } from './open-recording.ts'
 
 /** The settings of the adapter that decide about a recording. */

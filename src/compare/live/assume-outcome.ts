@@ -1,6 +1,6 @@
 import { isGuid } from '../../odata/index.ts'
 import type { ReplyPartForm } from '../../v2/index.ts'
-import type { V3Record, V3Reply } from '../../v3/record/v3-record.ts'
+import type { V3Record, V3Reply } from '../../v3/record.ts'
 import type { PlannedRecord } from '../../writes/plan.ts'
 import type { FieldEquivalence } from '../verdict.ts'
 import { type FlatMark, isObject } from './flat-mark.ts'

@@ -8,7 +8,7 @@ import {
 } from '../../v2/index.ts'
 import type { WriteRequest } from '../../writes/index.ts'
 import type { Plan, PlannedRecord } from '../../writes/plan.ts'
-import { replyContextOf, toFaultPart, toReplyPart } from '../../writes/reply-part.ts'
+import { replyContextOf, toFaultPart, toReplyPart } from '../../writes/reply.ts'
 import type { AssumedOutcome } from './assume-outcome.ts'
 import type { FlatMark } from './flat-mark.ts'
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import { toFlatRecord } from '../../translate/index.ts'
-import type { V3Record } from '../../v3/record/v3-record.ts'
+import type { V3Record } from '../../v3/record.ts'
 import type { Side } from '../../rollout/index.ts'
 import { compareMark, type OwnRules } from '../diff/index.ts'
 import type { Comparison } from '../verdict.ts'

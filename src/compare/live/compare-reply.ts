@@ -9,7 +9,7 @@ import {
   type ReplyPartForm,
 } from '../../v2/index.ts'
 import type { Partner } from '../../partners/partner.ts'
-import type { V3Record } from '../../v3/record/v3-record.ts'
+import type { V3Record } from '../../v3/record.ts'
 import { planWrites } from '../../writes/index.ts'
 import type { Plan, PlannedRecord } from '../../writes/plan.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'

@@ -1,7 +1,7 @@
 import type { Client } from '../../partners/partner.ts'
 import type { Side, Stage } from '../../rollout/index.ts'
 import type { PartReply } from '../../v2/index.ts'
-import type { V3Record } from '../../v3/record/v3-record.ts'
+import type { V3Record } from '../../v3/record.ts'
 import type { WriteRequest } from '../../writes/index.ts'
 
 /** A reply as its client got it. */

@@ -1,7 +1,7 @@
 import { AdapterError } from '../../errors.ts'
 import type { Slices } from '../../http/slices.ts'
 import { decodeReplyForm, type ReplyPartForm } from '../../v2/index.ts'
-import type { V3Record } from '../../v3/record/v3-record.ts'
+import type { V3Record } from '../../v3/record.ts'
 import type { Plan, PlannedRecord } from '../../writes/plan.ts'
 import { assumeOutcome, isObject, matchParts, readBody } from '../live/index.ts'
 import { type Exchange, headerOf } from './exchange.ts'

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest'
 
-import { type BatchChoice, createBatchPosts } from '../../../../src/v3/client/batch/batch-posts.ts'
-import { createBatchCapability } from '../../../../src/v3/client/batch/capability.ts'
-import type { BatchResult } from '../../../../src/v3/client/batch/read-batch-reply.ts'
-import type { PostOutcome, UnknownReason } from '../../../../src/v3/index.ts'
-import { createManualClock } from '../../../support/manual-clock.ts'
+import { type BatchChoice, createBatchCapability, createBatchPost } from '../../../src/v3/client/batch.ts'
+import type { BatchResult } from '../../../src/v3/client/batch-reply.ts'
+import type { PostOutcome, UnknownReason } from '../../../src/v3/index.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
 
 const named = (reason: UnknownReason): PostOutcome => ({ kind: 'unknown', reason })
 const inBatch = named('serverError')
@@ -14,39 +13,26 @@ const alone = named('otherRecord')
 function start(choice: Partial<BatchChoice>, answer: (count: number) => BatchResult) {
   const clock = createManualClock()
   const calls: string[] = []
-  const post = createBatchPosts({
-    choice: { mode: 'auto', format: 'multipart', maxRecords: 3, concurrency: 2, ...choice },
-    capability: createBatchCapability(() => clock.nowMs()),
-    sendBatch: (records, onResult) => {
+  const post = createBatchPost(
+    { mode: 'auto', format: 'multipart', maxRecords: 3, concurrency: 2, ...choice },
+    createBatchCapability(() => clock.nowMs()),
+    (records) => {
       calls.push(`[${records.join('')}]`)
-      queueMicrotask(() => {
-        onResult(answer(records.length))
-      })
+      return Promise.resolve(answer(records.length))
     },
-    sendOne: (record, onOutcome) => {
+    (record) => {
       calls.push(record)
-      queueMicrotask(() => {
-        onOutcome(alone)
-      })
+      return Promise.resolve(alone)
     },
-  })
-  const postAll = (records: string): Promise<PostOutcome[]> =>
-    Promise.all(
-      Array.from(
-        records,
-        (one) =>
-          new Promise<PostOutcome>((resolve) => {
-            post(one, resolve)
-          }),
-      ),
-    )
+  )
+  const postAll = (records: string): Promise<PostOutcome[]> => Promise.all(Array.from(records, post))
   return { clock, calls, postAll }
 }
 
 const answered = (sound: boolean) => (count: number): BatchResult => ({ kind: 'answered', outcomes: Array<PostOutcome>(count).fill(inBatch), sound }) // prettier-ignore
 const unsupported = (): BatchResult => ({ kind: 'unsupported' })
 
-describe('createBatchPosts', () => {
+describe('createBatchPost', () => {
   it('joins the records of one turn up to the most that a batch may have, and sends one alone as it is', async () => {
     const { calls, postAll } = start({}, answered(true))
     expect(await postAll('abcdefg')).toEqual([...Array<PostOutcome>(6).fill(inBatch), alone])

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { runOrdered } from '../../../src/v3/index.ts'
+import { runBounded } from '../../../src/v3/index.ts'
 
 /** What a run did: the order of starts and ends, and how many tasks ran at once. */
 interface Trace {
@@ -23,16 +23,16 @@ async function run(
 ): Promise<Trace> {
   const trace: Trace = { started: [], ended: [], most: 0, done: false }
   const running = new Map<number, () => void>()
-  const whole = runOrdered({
+  const ends = keys.map(() => Promise.withResolvers<void>())
+  const whole = runBounded({
     count: keys.length,
     concurrency,
-    keyOf: (index) => keys[index] ?? '',
-    start: (index, done) => {
+    holdOf: (index) => ends[keys.slice(0, index).lastIndexOf(keys[index] ?? '')]?.promise,
+    start: async (index) => {
       trace.started.push(index)
-      running.set(index, () => {
-        done(index)
-      })
+      running.set(index, () => ends[index]?.resolve())
       trace.most = Math.max(trace.most, running.size)
+      await ends[index]?.promise
     },
     stopped: () => trace.ended.length >= stopAfter,
   }).then(() => {
@@ -64,7 +64,7 @@ function byKey(all: readonly string[], indexes: readonly number[]): Map<string |
 
 const ascending = (list: readonly number[]): number[] => [...list].sort((one, other) => one - other)
 
-describe('runOrdered', () => {
+describe('runBounded', () => {
   it('runs every task once, never too many at once, and a key in order, whatever ends when', async () => {
     await fc.assert(
       fc.asyncProperty(keys, concurrency, choices, async (all, most, order) => {
@@ -107,28 +107,48 @@ describe('runOrdered', () => {
 
   it('starts no task during a pause, and goes on after it whatever has ended meanwhile', async () => {
     const started: number[] = []
-    const ends: (() => void)[] = []
+    const ends = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
     const pauses: (() => void)[] = []
-    const whole = runOrdered({
+    const whole = runBounded({
       count: 4,
       concurrency: 3,
-      keyOf: String,
-      start: (index, done) => {
+      start: async (index) => {
         started.push(index)
-        ends.push(() => done(index))
+        await ends[index]?.promise
       },
-      stopped: () => false,
       pause: () => new Promise((resolve) => pauses.push(resolve)),
     })
+    const turn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve))
     expect(started).toEqual([0])
-    ends[0]?.()
+    ends[0]?.resolve()
+    await turn()
     expect(started).toEqual([0])
     for (const count of [2, 3, 4]) {
       pauses.at(-1)?.()
-      await Promise.resolve()
+      await turn()
       expect(started).toHaveLength(count)
     }
-    for (const end of ends.slice(1)) end()
+    for (const end of ends) end.resolve()
     await whole
+  })
+
+  it('starts nothing more once a task fails, and fails when those under way have ended', async () => {
+    const started: number[] = []
+    const last = Promise.withResolvers<void>()
+    let isOver = false
+    const whole = runBounded({
+      count: 4,
+      concurrency: 2,
+      start: async (index) => {
+        started.push(index)
+        if (index === 0) throw new Error('no')
+        await last.promise
+      },
+    }).finally(() => (isOver = true))
+    const failed = expect(whole).rejects.toThrow('no')
+    await new Promise((resolve) => setImmediate(resolve))
+    expect([started, isOver]).toEqual([[0, 1], false])
+    last.resolve()
+    await failed
   })
 })

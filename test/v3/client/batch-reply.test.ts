@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { readBatchReply } from '../../../../src/v3/client/batch/read-batch-reply.ts'
-import type { UpstreamReply } from '../../../../src/upstream/post-handler.ts'
-import { guid } from '../../../support/batch-request.ts'
+import { readBatchReply } from '../../../src/v3/client/batch-reply.ts'
+import type { UpstreamReply } from '../../../src/upstream/post-handler.ts'
+import { guid } from '../../support/batch-request.ts'
 
 interface Part {
   readonly id?: string

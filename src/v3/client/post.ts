@@ -1,23 +1,26 @@
 import type { Clock } from '../../clock.ts'
 import {
   createConnections,
-  type Deadline,
   type DeadlineOptions,
   type Dispatch,
-  type NotApplied,
   type OnCall,
   openDeadline,
-  type QueueKey,
   type ReplyReader,
   soleQueue,
+  type Unanswered,
   type UpstreamTimeouts,
 } from '../../upstream/index.ts'
-import type { PostOutcome } from '../errors/post-outcome.ts'
-import { type BatchChoice, createBatchPosts, type OnPost, type Post } from './batch/batch-posts.ts'
-import { createBatchCapability } from './batch/capability.ts'
-import { encodeV3Batch } from './batch/encode-batch.ts'
-import { type BatchResult, readBatchReply } from './batch/read-batch-reply.ts'
-import { parsePostReply } from './parse-post-reply.ts'
+import { parsePostReply, type PostOutcome } from '../errors.ts'
+import {
+  type BatchChoice,
+  type BatchFormat,
+  createBatchCapability,
+  createBatchPost,
+  encodeV3Batch,
+  type Post,
+  type PostBatch,
+} from './batch.ts'
+import { type BatchResult, readBatchReply } from './batch-reply.ts'
 
 /** Where V3 is and how patient the client is. */
 export interface V3ClientOptions {
@@ -43,10 +46,11 @@ export interface V3Credentials {
 
 /** The writes of one batch: they share credentials, a deadline and a rate limit. */
 export interface V3Writes {
-  /** Posts one record's JSON once and reports its outcome, once. */
-  post(body: string, onOutcome: OnPost): void
-  /** Posts a record again whose first post was not applied, as long as that may help and time is left. Never rejects. */
-  repost(body: string, first: NotApplied): Promise<PostOutcome>
+  /**
+   * Posts one record's JSON, and again as long as it was not applied, that may help and time is left. An outcome that is unknown is
+   * not repeated: a POST is not idempotent. Never rejects.
+   */
+  post(body: string): Promise<PostOutcome>
   /** How many posts fill the batches under way; undefined: posts go one by one, as many as the partner wants. */
   readonly atATime: number | undefined
   /** Sends nothing any more: what has not left is `notApplied`. */
@@ -82,14 +86,11 @@ const BATCHES_AT_A_TIME = 2
 
 /** Creates the client of one V3 upstream over undici. */
 export function createV3Client(options: V3ClientOptions): V3Client {
-  const { baseUrl, nowMs, clock } = options
+  const { baseUrl, nowMs, clock, onCall, later } = options
   const connections = createConnections(baseUrl.origin, options)
-  const { onCall, later } = options
   const observe = (kind: 'write' | 'batch'): ReplyReader<unknown>['onAnswered'] =>
     onCall && ((status, durationMs) => onCall({ kind, status, durationMs }))
-  const onBatchAnswered = observe('batch')
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}/Attendance/V3`
-  const path = `${root}/AttendanceRecords`
   const capabilities = {
     multipart: createBatchCapability(() => clock.nowMs()),
     json: createBatchCapability(() => clock.nowMs()),
@@ -103,67 +104,56 @@ export function createV3Client(options: V3ClientOptions): V3Client {
     read: ({ status, body, retryAfter }) =>
       parsePostReply(status, body.toString('utf8'), retryAfter, nowMs()),
   }
-  const joinedPost = (
-    choice: BatchChoice,
-    { authorization, subscriptionKey }: V3Credentials,
-    deadline: Deadline,
-    sendOne: Post,
-    queueKey: QueueKey,
-  ): Post =>
-    createBatchPosts({
-      choice,
-      sendOne,
-      capability: capabilities[choice.format],
-      sendBatch: (records, onResult) => {
-        const { contentType, accept, body } = encodeV3Batch(records, choice.format)
+  return {
+    openWrites: (
+      { authorization, subscriptionKey },
+      { budgetMs, rateLimit, batch, maySend, queueKey = soleQueue },
+    ) => {
+      const deadline = openDeadline({ budgetMs, clock, rateLimit, maySend, queueKey })
+      const post = <Outcome>(
+        path: string,
+        fields: readonly string[],
+        body: string,
+        reader: ReplyReader<Outcome>,
+      ): Promise<Outcome | Unanswered> => {
         const headers = [
-          'content-type', contentType,
-          'accept', accept,
-          // The name of 4.01 and that of 4.0: without it the service stops at the first record that it refuses.
-          'prefer', 'continue-on-error, odata.continue-on-error',
-          'odata-maxversion', '4.01',
+          ...fields,
           'authorization', authorization,
           'ocp-apim-subscription-key', subscriptionKey,
         ] // prettier-ignore
         const dispatch: Dispatch = (handler, text) =>
-          connections.dispatch({ path: `${root}/$batch`, method: 'POST', headers, body: text }, handler, {
-            queueKey,
-          })
-        const reader: ReplyReader<BatchResult> = {
-          onAnswered: onBatchAnswered,
-          later,
-          maxReplyBytes: MAX_REPLY_BYTES + records.length * MAX_PART_BYTES,
-          read: (reply) => readBatchReply(reply, records.length, nowMs()),
-        }
-        deadline.send(dispatch, body, reader, onResult)
-      },
-    })
-  return {
-    openWrites: (credentials, { budgetMs, rateLimit, batch, maySend, queueKey = soleQueue }) => {
-      const headers = [
-        'content-type', 'application/json',
-        'accept', 'application/json',
-        'prefer', 'return=representation',
-        'authorization', credentials.authorization,
-        'ocp-apim-subscription-key', credentials.subscriptionKey,
-      ] // prettier-ignore
-      const dispatch: Dispatch = (handler, body) =>
-        connections.dispatch({ path, method: 'POST', headers, body }, handler, wait)
-      const wait = { queueKey }
-      const deadline = openDeadline({ budgetMs, clock, rateLimit, maySend, queueKey })
-      const postOne: Post = (body, onOutcome) => {
-        deadline.send<PostOutcome>(dispatch, body, single, onOutcome)
+          connections.dispatch({ path, method: 'POST', headers, body: text }, handler, { queueKey })
+        return new Promise((resolve) => deadline.send(dispatch, body, reader, resolve))
       }
+      const postOne: Post = (body) => post(`${root}/AttendanceRecords`, RECORD_FIELDS, body, single)
+      const postBatch =
+        (format: BatchFormat): PostBatch =>
+        (records) => {
+          const { contentType, accept, body } = encodeV3Batch(records, format)
+          return post<BatchResult>(
+            `${root}/$batch`,
+            ['content-type', contentType, 'accept', accept, ...BATCH_FIELDS],
+            body,
+            {
+              onAnswered: observe('batch'),
+              later,
+              maxReplyBytes: MAX_REPLY_BYTES + records.length * MAX_PART_BYTES,
+              read: (reply) => readBatchReply(reply, records.length, nowMs()),
+            },
+          )
+        }
       const joined = isBatch(batch) ? batch : undefined
-      const post =
-        joined === undefined ? postOne : joinedPost(joined, credentials, deadline, postOne, queueKey)
+      const postJoined =
+        joined === undefined
+          ? postOne
+          : createBatchPost(joined, capabilities[joined.format], postBatch(joined.format), postOne)
       return {
         atATime: joined === undefined ? undefined : joined.maxRecords * BATCHES_AT_A_TIME,
-        post,
-        repost: (body, first) =>
-          deadline.repeat<PostOutcome>(first, (onOutcome) => {
-            post(body, onOutcome)
-          }),
+        post: async (body) => {
+          const first = await postJoined(body)
+          if (first.kind !== 'notApplied') return first
+          return deadline.repeat<PostOutcome>(first, (onOutcome) => void postJoined(body).then(onOutcome))
+        },
         withdraw: () => deadline.withdraw(),
         leftMs: () => deadline.leftMs(),
         queuedMs: () => deadline.queuedMs(),
@@ -173,3 +163,15 @@ export function createV3Client(options: V3ClientOptions): V3Client {
     close: () => connections.close(),
   }
 }
+
+const RECORD_FIELDS = [
+  'content-type', 'application/json',
+  'accept', 'application/json',
+  'prefer', 'return=representation',
+] // prettier-ignore
+
+const BATCH_FIELDS = [
+  // The name of 4.01 and that of 4.0: without it the service stops at the first record that it refuses.
+  'prefer', 'continue-on-error, odata.continue-on-error',
+  'odata-maxversion', '4.01',
+] // prettier-ignore

@@ -1,5 +1,28 @@
 import * as z from 'zod'
 
+import { type LossReason, type NotApplied, readRetryAfter } from '../upstream/index.ts'
+import { isV3Reply, type V3Reply } from './record.ts'
+
+export type { NotAppliedReason } from '../upstream/index.ts'
+
+/**
+ * Why the outcome of a write is not known: it left, and no readable reply arrived. `overwritten`: the read-back did not find
+ * it, but a newer mark of another client. `superseded`: it found another mark, and the journal has a newer record. `stillTried`: it has not been applied yet, and the background may post it.
+ */
+export type UnknownReason =
+  LossReason | 'serverError' | 'otherRecord' | 'overwritten' | 'superseded' | 'stillTried'
+
+/**
+ * The outcome of one POST. `accepted`: the service has it. `refused`: the service rejected it (4xx). `notApplied`: it never
+ * left, or the service said that it did not take it up (429, 503). `unknown`: it may have been applied or not; it must
+ * never be reported as a failure (product contract, "no outcome guessed").
+ */
+export type PostOutcome =
+  | { readonly kind: 'accepted'; readonly reply: V3Reply }
+  | { readonly kind: 'refused'; readonly error: UpstreamError }
+  | NotApplied
+  | { readonly kind: 'unknown'; readonly reason: UnknownReason }
+
 /** One error as the upstream states it. */
 export interface UpstreamErrorEntry {
   readonly code: string | undefined
@@ -92,4 +115,33 @@ function hasMoreNodes(text: string, max: number): boolean {
     if (nodes > max) return true
   }
   return false
+}
+
+/** The answer to one record has about thirty brackets and commas. */
+const MAX_REPLY_NODES = 4_096
+
+/**
+ * Reads the answer to a POST. Only a 2xx with a readable record counts as accepted; a 2xx with HTML, nothing or broken JSON
+ * shows that something happened, not what. 500, 502 and 504 may come after the write was applied.
+ * `retryAfter` is the header's text: seconds or an HTTP date (RFC 9110 10.2.3); `nowMs` the time to count a date from.
+ */
+export function parsePostReply(
+  status: number,
+  body: string,
+  retryAfter: string | undefined,
+  nowMs: number,
+): PostOutcome {
+  if (status >= 200 && status < 300) {
+    const reply = parseJson(body, MAX_REPLY_NODES)
+    return isV3Reply(reply) ? { kind: 'accepted', reply } : { kind: 'unknown', reason: 'unreadableReply' }
+  }
+  if (status === 429 || status === 503 || status === 408) {
+    const reason = status === 429 ? 'throttled' : 'unavailable'
+    return { kind: 'notApplied', reason, retryAfterMs: readRetryAfter(retryAfter, body, nowMs) }
+  }
+  if (status >= 400 && status < 500) return { kind: 'refused', error: readUpstreamError(status, body) }
+  // A redirect is never followed: its target was not configured.
+  if (status >= 300 && status < 400)
+    return { kind: 'notApplied', reason: 'redirected', retryAfterMs: undefined }
+  return { kind: 'unknown', reason: 'serverError' }
 }

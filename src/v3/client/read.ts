@@ -9,9 +9,9 @@ import {
   type Refusal,
   ReplyOverdueError,
 } from '../../upstream/index.ts'
-import { parseJson, readUpstreamError, type UpstreamError } from '../errors/upstream-error.ts'
+import { parseJson, readUpstreamError, type UpstreamError } from '../errors.ts'
 import { parsePage } from './parse-page.ts'
-import type { V3ClientOptions, V3Credentials } from './v3-client.ts'
+import type { V3ClientOptions, V3Credentials } from './post.ts'
 
 /** A page of 1000 records is about half of one MiB; anything larger is not a page. */
 const MAX_PAGE_BYTES = 4_194_304

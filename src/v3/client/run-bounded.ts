@@ -1,0 +1,74 @@
+/** Tasks that `runBounded` starts; each is known by its index, 0 to `count` - 1. */
+export interface BoundedTasks {
+  readonly count: number
+  /** The largest number of tasks that run at a time. */
+  readonly concurrency: number
+  /** The promise that a task waits for before it starts, while others go on; undefined: none. Must not reject. */
+  holdOf?(index: number): Promise<unknown> | undefined
+  start(index: number): Promise<void>
+  /** Asked before each task: once true, no further task starts. Default: never. */
+  stopped?(): boolean
+  /** Called after each start: the promise that the next start waits for; undefined: none. Must not reject. */
+  pause?(): Promise<void> | undefined
+}
+
+/**
+ * Runs tasks, a bounded number at a time, in order as far as they are not held. Resolves when every started task has ended and no
+ * other will start. A task that rejects stops the others that have not started; the result rejects once all have ended.
+ */
+export function runBounded(tasks: BoundedTasks): Promise<void> {
+  const { count, concurrency } = tasks
+  const released: number[] = []
+  let next = 0
+  let running = 0
+  let held = 0
+  let pausing = false
+  let isEnded = false
+  let failure: { readonly cause: unknown } | undefined
+  return new Promise((resolve, reject) => {
+    const stopped = (): boolean => isEnded || failure !== undefined || tasks.stopped?.() === true
+    const run = async (index: number): Promise<void> => {
+      running += 1
+      try {
+        await tasks.start(index)
+      } catch (cause) {
+        failure ??= { cause }
+      }
+      running -= 1
+      pump()
+    }
+    const begin = (): void => {
+      const own = released.shift()
+      const index = own ?? next++
+      const hold = own === undefined ? tasks.holdOf?.(index) : undefined
+      if (hold === undefined) {
+        void run(index)
+        return
+      }
+      held += 1
+      void hold.then(() => {
+        held -= 1
+        released.push(index)
+        pump()
+      })
+    }
+    const pump = (): void => {
+      while (!pausing && (released.length > 0 || next < count) && running < concurrency && !stopped()) {
+        begin()
+        const pause = tasks.pause?.()
+        if (pause === undefined) continue
+        pausing = true
+        void pause.then(() => {
+          pausing = false
+          pump()
+        })
+      }
+      const isOver = stopped() || (held === 0 && released.length === 0 && next === count)
+      if (running > 0 || !isOver) return
+      isEnded = true
+      if (failure === undefined) resolve()
+      else reject(failure.cause as Error)
+    }
+    pump()
+  })
+}
