@@ -1,4 +1,15 @@
-export { type AcceptedCredentials, createAcceptedCredentials } from './accepted-credentials.ts'
+export { BoundedMap } from './bounded-map.ts'
+export {
+  type AcceptedCredentials,
+  createAcceptedCredentials,
+  createQueueKeys,
+  createTokenVerdicts,
+  isSameCredentials,
+  ownDenialOf,
+  type QueueKeys,
+  type TokenVerdict,
+  type TokenVerdicts,
+} from './credentials.ts'
 export { createIdentify } from './owner.ts'
 export {
   authoriseClient,
@@ -6,7 +17,6 @@ export {
   createAuthorise,
   createRecogniseClient,
   type Partner,
+  unitOf,
 } from './partner.ts'
-export { unitOf } from './unit.ts'
-export { createQueueKeys, type QueueKeys } from './queue-keys.ts'
 export { createRegistry, longestReadBackMs, type PartnerRegistry } from './registry.ts'

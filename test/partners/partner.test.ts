@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { AdapterError } from '../../src/errors.ts'
 import { createRateLimits } from '../../src/upstream/index.ts'
 import { systemClock } from '../../src/clock.ts'
-import { createMatchIndex } from '../../src/partners/match-index.ts'
+import { createRegistry } from '../../src/partners/registry.ts'
 import { createIdentify } from '../../src/partners/owner.ts'
 import {
   type Authorisation,
@@ -28,7 +28,7 @@ function request(url: string, headers: Record<string, string> = {}): IncomingMes
 const rateLimits = createRateLimits(systemClock)
 
 async function authorise(partners: readonly Partner[], asking: IncomingMessage): Promise<Authorisation> {
-  const client = createRecogniseClient(createMatchIndex(partners), createIdentify())(asking)
+  const client = createRecogniseClient(createRegistry(partners).find, createIdentify())(asking)
   return createAuthorise(rateLimits)(asking, client)
 }
 

@@ -4,12 +4,12 @@ import { breakModules } from '../break-module.ts'
 
 breakModules([
   {
-    module: 'partners/accepted-credentials.js',
+    module: 'partners/credentials.js',
     from: 'opaque.set(hash, client)',
     to: 'opaque.set(hash, (opaque.last = client))',
   },
   {
-    module: 'partners/accepted-credentials.js',
+    module: 'partners/credentials.js',
     from: 'withHash: (hash) => opaque.get(hash)',
     to: 'withHash: () => opaque.last',
   },
