@@ -1,16 +1,7 @@
-/** The part of a run that other runs of this process see. */
-interface ActiveRun {
-  readonly lease: number
-  /** 1 at the positions of its records: a set would cost a table for every batch. */
-  readonly positions: Uint8Array
-  /** Called when the lease is lost; undefined: the run does not wait for that. */
-  onLost: (() => void) | undefined
-}
+import type { Predecessors } from '../journal/index.ts'
 
 /** The records of one run among those that this process works on. */
 export interface Claim {
-  /** True where no other run had any of the positions. */
-  readonly all: boolean
   /** True while the record is this run's and its outcome is not durable; only such records may be worked on. */
   has(position: number): boolean
   /** Resolves false when the lease of the run is lost: its predecessors are no longer this instance's concern. */
@@ -26,56 +17,51 @@ export interface Claim {
  * it has ended, so that a record is never in two runs: neither in two requests, nor in a request and in the background.
  */
 export interface ActiveRecords {
-  /** `count`: the records of the batch. */
-  claim(batch: number, positions: readonly number[], count: number, lease: number): Claim
+  /** Claims those of the records that no other run has. */
+  claim(batch: number, positions: readonly number[], lease: number): Claim
   /** True while a run has records of the batch. */
   has(batch: number): boolean
   /** Ends the waits of all runs under other leases: those leases are lost. */
   keepOnly(lease: number): void
 }
 
+interface ActiveRun {
+  readonly lease: number
+  readonly positions: Set<number>
+  /** Called when the lease is lost; undefined: the run does not wait for that. */
+  onLost: (() => void) | undefined
+}
+
 /** Creates the register of one process. */
 export function createActiveRecords(): ActiveRecords {
   const runs = new Map<number, Set<ActiveRun>>()
-  const leave = (batch: number, run: ActiveRun): void => {
-    const others = runs.get(batch)
-    others?.delete(run)
-    if (others?.size === 0) runs.delete(batch)
-  }
   return {
-    claim: (batch, positions, count, lease) => {
+    claim: (batch, positions, lease) => {
       const others = runs.get(batch) ?? new Set<ActiveRun>()
-      const taken = [...others]
-      const own = new Uint8Array(count)
-      let left = 0
-      for (const position of positions) {
-        if (own[position] === 1 || taken.some((run) => run.positions[position] === 1)) continue
-        own[position] = 1
-        left += 1
-      }
+      const isFree = (position: number): boolean => ![...others].some((run) => run.positions.has(position))
+      const own = new Set(others.size === 0 ? positions : positions.filter(isFree))
       const run: ActiveRun = { lease, positions: own, onLost: undefined }
+      const leaveIfDone = (): void => {
+        if (own.size > 0) return
+        others.delete(run)
+        if (others.size === 0 && runs.get(batch) === others) runs.delete(batch)
+      }
+      if (own.size > 0) runs.set(batch, others.add(run))
       let lost: Promise<false> | undefined
-      if (left > 0) runs.set(batch, others.add(run))
       return {
-        all: left === positions.length,
-        has: (position) => own[position] === 1,
+        has: (position) => own.has(position),
         lost: () =>
           (lost ??= new Promise((resolve) => {
             run.onLost = () => resolve(false)
           })),
         release: (settled) => {
-          for (const position of settled) {
-            if (own[position] !== 1) continue
-            own[position] = 0
-            left -= 1
-          }
-          if (left === 0) leave(batch, run)
+          for (const position of settled) own.delete(position)
+          leaveIfDone()
         },
         end: () => {
-          own.fill(0)
-          // A map's copied tables keep former entries from being collected: here everything that the run holds.
+          own.clear()
           run.onLost = undefined
-          leave(batch, run)
+          leaveIfDone()
         },
       }
     },
@@ -86,4 +72,30 @@ export function createActiveRecords(): ActiveRecords {
       }
     },
   }
+}
+
+/** Open records of one batch that no run has. */
+export interface Orphan {
+  /** Each of them with the older records that it waits for. */
+  readonly after: Predecessors
+  /** The lease under which they belong to this instance. */
+  readonly lease: number
+  /** By the clock, ms: none of them was sent after this. */
+  readonly sinceMs: number
+}
+
+/** Orphans by the number of their batch. */
+export type Orphans = Map<number, Orphan>
+
+/** Leaves open records of a batch to recovery, besides those of the batch that it has under the same lease. */
+export function markOrphaned(
+  orphans: Orphans,
+  batch: number,
+  left: Predecessors,
+  lease: number,
+  nowMs: number,
+): void {
+  const before = orphans.get(batch)
+  const after = new Map([...(before?.lease === lease ? before.after : []), ...left])
+  orphans.set(batch, { after, lease, sinceMs: nowMs })
 }

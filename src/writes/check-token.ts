@@ -1,15 +1,13 @@
 import { AdapterError } from '../errors.ts'
 import type { StoredBatch, StoredRecord } from '../journal/index.ts'
+import { isSameCredentials, ownDenialOf, type TokenVerdict } from '../partners/index.ts'
+import type { Authorisation } from '../partners/partner.ts'
 import { toReadBackFilter } from '../translate/index.ts'
 import type { V3Record } from '../v3/index.ts'
-import { isSameCredentials } from '../partners/accepted-credentials.ts'
 import type { WriteContext } from './context.ts'
-import type { Authorisation } from '../partners/partner.ts'
-import { ownDenialOf } from '../partners/own-denial.ts'
 import type { Plan } from './plan.ts'
-import { isDenial, toDenialError } from './denial.ts'
+import { isDenial, toDenialError } from './settlement-policy.ts'
 import { readPaced } from './write-session.ts'
-import type { Verdict } from './token-verdicts.ts'
 
 /**
  * Makes sure that a client may have what the service said of a batch: under a token that the service accepted for it, or
@@ -23,7 +21,7 @@ export async function checkToken(
   plan: Plan,
 ): Promise<boolean> {
   if (!needsCheck(context, authorisation, stored, plan)) return false
-  const ask = (): Promise<Verdict> => askService(context, authorisation, stored.records, plan)
+  const ask = (): Promise<TokenVerdict> => askService(context, authorisation, stored.records, plan)
   const verdict = await context.verdicts.of(stored.batch, authorisation.identity, ask)
   if (verdict !== 'accepted') throw new AdapterError(verdict.code, verdict.message)
   context.accepted.accept(authorisation)
@@ -64,7 +62,7 @@ async function askService(
   authorisation: Authorisation,
   records: readonly StoredRecord[],
   plan: Plan,
-): Promise<Verdict> {
+): Promise<TokenVerdict> {
   const { partner, credentials, rateLimit } = authorisation
   const queueKey = context.queueKeys.of(authorisation)
   const { clock } = context

@@ -1,15 +1,12 @@
+import type { Clock } from '../clock.ts'
 import type { Slicing } from '../http/slices.ts'
 import type { Journal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
-import type { AcceptedCredentials } from '../partners/accepted-credentials.ts'
-import type { QueueKeys } from '../partners/queue-keys.ts'
-import type { V3Client, V3Reader } from '../v3/index.ts'
-import type { Clock } from '../clock.ts'
-import type { ActiveRecords } from './active-records.ts'
-import type { EchoLearning } from './echo-learning.ts'
-import type { Orphans } from './orphans.ts'
+import type { AcceptedCredentials, QueueKeys, TokenVerdicts } from '../partners/index.ts'
+import { type Echo, type EchoProfile, freshProfile, learnEcho } from '../translate/index.ts'
+import type { V3Client, V3Reader, V3Record, V3Reply } from '../v3/index.ts'
+import type { ActiveRecords, Orphans } from './active-records.ts'
 import type { PredecessorWatch } from './predecessors.ts'
-import type { TokenVerdicts } from './token-verdicts.ts'
 
 /** The parts that the write engine works with; created once by the composition root. */
 export interface WriteContext {
@@ -43,4 +40,35 @@ export interface WriteContext {
   readonly nowMs: () => number
   /** A new random guid. */
   readonly newId: () => string
+}
+
+/** Learns from V3's answers how it stores values, for the comparison of marks that are read back. */
+export interface EchoLearning {
+  /** V3 accepted a record. `timeSent`: its body had `RecordedOn`. */
+  accepted(posted: V3Record, timeSent: boolean, reply: V3Reply): void
+  /** A mark that was read back and is certainly the one that was posted. */
+  readBack(posted: V3Record, shown: Echo['shown']): void
+  /** What is known so far. */
+  profile(): EchoProfile
+  /** Replaces the profile by one that holds more. */
+  use(profile: EchoProfile): void
+}
+
+/** Creates the learning of one V3 service. */
+export function createEchoLearning(nowMs: () => number): EchoLearning {
+  let profile = freshProfile
+  return {
+    accepted: (posted, timeSent, reply) => {
+      const postedOn = timeSent ? (posted.RecordedOn ?? undefined) : undefined
+      profile = learnEcho(profile, { posted, postedOn, shown: reply, nowMs: nowMs(), proven: false })
+    },
+    readBack: (posted, shown) => {
+      const postedOn = posted.RecordedOn ?? undefined
+      profile = learnEcho(profile, { posted, postedOn, shown, nowMs: undefined, proven: true })
+    },
+    profile: () => profile,
+    use: (next) => {
+      profile = next
+    },
+  }
 }

@@ -1,10 +1,9 @@
 import { errorRules } from '../errors.ts'
 import type { ReopenResult, Settled, StoredBatch } from '../journal/index.ts'
-import { defaultErrorMapping, type FailedOutcome, toV2Failure } from '../translate/index.ts'
+import { defaultErrorMapping, toV2Failure } from '../translate/index.ts'
 import { encodeErrorArray } from '../v2/index.ts'
 import type { WriteContext } from './context.ts'
-import { encodeAnswer } from './stored-answer.ts'
-import { mayHaveLeft } from './stored-parts.ts'
+import { encodeAnswer, mayHaveLeft } from './reply.ts'
 
 /**
  * Why a record is not retried: this version cannot read its request, or until the deadline of retries there were no credentials
@@ -12,36 +11,29 @@ import { mayHaveLeft } from './stored-parts.ts'
  */
 export type DeadLetterReason = 'unreadable' | 'noCredentials' | 'noPartner' | 'noToken'
 
+const mayStand = { kind: 'unknown', reason: 'connectionLost' } as const
+const neverSent = { kind: 'notApplied', reason: 'unavailable', retryAfterMs: undefined } as const
+
 /**
  * Ends open records that cannot be sent: they are dead letters, whose remedies `markbridge journal` shows. One that may have
  * left stays unknown; one that certainly was not applied is refused. `stored` is the batch as it was before they were opened.
  * Errors: those of `Journal.settle`.
  */
 export async function deadLetter(
-  context: Pick<WriteContext, 'journal' | 'predecessors' | 'events' | 'newId'>,
-  stored: StoredBatch,
+  context: WriteContext,
+  { batch, partner, records }: StoredBatch,
   positions: readonly number[],
   reason: DeadLetterReason,
   lease: number,
 ): Promise<void> {
-  const { batch, partner, records } = stored
   const outcomes = positions.map((position): Settled => {
-    const unknown = mayHaveLeft(records[position])
-    const answer = answerOf(unknown ? mayStand : neverSent, context.newId())
-    return { position, state: unknown ? 'unknown' : 'refused', answer, reason, deadLetter: true }
+    const isUnknown = mayHaveLeft(records[position])
+    // As for a part of a reply, which takes its ids from the request: that may not be there to be read.
+    const { status, errors } = toV2Failure(isUnknown ? mayStand : neverSent, defaultErrorMapping)
+    const answer = encodeAnswer({ status, json: encodeErrorArray(errors, context.newId()) })
+    return { position, state: isUnknown ? 'unknown' : 'refused', answer, reason, deadLetter: true }
   })
-  await context.journal.settle(batch, outcomes, lease)
-  context.predecessors.settled(batch, positions)
-  const unknown = outcomes.filter(({ state }) => state === 'unknown').length
-  const notApplied = outcomes.length - unknown
-  context.events.recovered({
-    partner,
-    records: outcomes.length,
-    accepted: 0,
-    refused: 0,
-    notApplied,
-    unknown,
-  })
+  await settle(context, { batch, partner, lease }, outcomes)
 }
 
 /**
@@ -49,19 +41,13 @@ export async function deadLetter(
  * that sends the batch again is answered `ADP_OUTCOME_UNKNOWN`. Errors: those of `Journal.settle`.
  */
 export async function deadLetterDamaged(
-  { journal, predecessors }: Pick<WriteContext, 'journal' | 'predecessors'>,
+  context: WriteContext,
   batch: number,
   { after, lease }: ReopenResult,
 ): Promise<void> {
-  const positions = [...after.keys()]
-  if (positions.length === 0) return
   const end = { state: 'unknown', answer: undefined, reason: 'damaged', deadLetter: true } as const
-  await journal.settle(
-    batch,
-    positions.map((position) => ({ position, ...end })),
-    lease,
-  )
-  predecessors.settled(batch, positions)
+  const outcomes = [...after.keys()].map((position) => ({ position, ...end }))
+  if (outcomes.length > 0) await settle(context, { batch, partner: undefined, lease }, outcomes)
 }
 
 /**
@@ -69,8 +55,8 @@ export async function deadLetterDamaged(
  * posted again. Errors: those of `Journal.settle`.
  */
 export async function deadLetterSuperseded(
-  context: Pick<WriteContext, 'journal' | 'predecessors' | 'events' | 'newId'>,
-  { batch, partner, lease }: { readonly batch: number; readonly partner: string; readonly lease: number },
+  context: WriteContext,
+  batch: Batch,
   positions: readonly number[],
 ): Promise<void> {
   const code = 'ADP_SUPERSEDED_UNKNOWN'
@@ -81,17 +67,28 @@ export async function deadLetterSuperseded(
     const answer = encodeAnswer({ status: errorRules[code].status, json })
     return { position, state: 'unknown', answer, reason: 'gaveWay', superseded: true, deadLetter: true }
   })
-  await context.journal.settle(batch, outcomes, lease)
-  context.predecessors.settled(batch, positions)
-  const unknown = positions.length
-  context.events.recovered({ partner, records: unknown, accepted: 0, refused: 0, notApplied: 0, unknown })
+  await settle(context, batch, outcomes)
 }
 
-const mayStand = { kind: 'unknown', reason: 'connectionLost' } as const
-const neverSent = { kind: 'notApplied', reason: 'unavailable', retryAfterMs: undefined } as const
+interface Batch {
+  readonly batch: number
+  /** Undefined: not known, so it is not counted for one. */
+  readonly partner: string | undefined
+  readonly lease: number
+}
 
-/** As for a part of a reply, which takes its ids from the request: that may not be there to be read. */
-function answerOf(outcome: FailedOutcome, sequenceId: string): string {
-  const { status, errors } = toV2Failure(outcome, defaultErrorMapping)
-  return encodeAnswer({ status, json: encodeErrorArray(errors, sequenceId) })
+async function settle(
+  { journal, predecessors, events }: WriteContext,
+  { batch, partner, lease }: Batch,
+  outcomes: readonly Settled[],
+): Promise<void> {
+  await journal.settle(batch, outcomes, lease)
+  predecessors.settled(
+    batch,
+    outcomes.map(({ position }) => position),
+  )
+  if (partner === undefined) return
+  const records = outcomes.length
+  const unknown = outcomes.filter(({ state }) => state === 'unknown').length
+  events.recovered({ partner, records, accepted: 0, refused: 0, notApplied: records - unknown, unknown })
 }

@@ -3,22 +3,22 @@ import * as z from 'zod'
 import { AdapterError } from '../errors.ts'
 import type { Slices } from '../http/slices.ts'
 import { isDamagedBatch, type ReopenResult, type StoredBatch } from '../journal/index.ts'
-import { isSameCredentials } from '../partners/accepted-credentials.ts'
+import type { BatchTally } from '../observability/events.ts'
+import { isSameCredentials } from '../partners/index.ts'
 import type { Authorisation, Partner } from '../partners/partner.ts'
 import type { V3Credentials } from '../v3/index.ts'
+import { markOrphaned } from './active-records.ts'
 import type { WriteContext } from './context.ts'
 import { deadLetter, deadLetterDamaged, type DeadLetterReason } from './dead-letter.ts'
-import { markOrphaned } from './orphans.ts'
 import { type Plan, planStored } from './plan.ts'
 import { isReadBack } from './read-back.ts'
-import { replyContextOf } from './reply-part.ts'
+import { endRelayed } from './relayed-write.ts'
+import { mayHaveLeft, replyContextOf } from './reply.ts'
 import type { Missing, Resting } from './resting.ts'
-import { inOrder, runRecords } from './run.ts'
+import { inOrder, runRecords, type RunSession } from './run.ts'
 import { retryDeadlineMs } from './settlement-policy.ts'
-import { mayHaveLeft } from './stored-parts.ts'
 import { decodeStoredRequest, readSender, type StoredRequest, wasOnV2 } from './stored-request.ts'
-import { endRelayed } from './relayed/end-relayed.ts'
-import { openWriteSession } from './write-session.ts'
+import { openWriteSession, type WriteSession } from './write-session.ts'
 
 /** A batch to finish: these of its records, which are due, or its orphans. */
 export interface Work {
@@ -57,9 +57,9 @@ export function createFinisher(
   context: WriteContext,
   authorise: AuthoriseStored,
   resting: Resting,
-  lookForMs: (partner: string) => number,
+  readBackMs: (partner: string) => number,
 ): FinishBatch {
-  const { journal, orphans, accepted, clock } = context
+  const { journal, orphans, accepted } = context
   /** Credentials that V3 denied, by batch. */
   const denied = new Map<number, readonly V3Credentials[]>()
 
@@ -91,57 +91,24 @@ export function createFinisher(
     resting.wait(batch, { missing: authorised, partner, owner, sender, untilMs })
     return undefined
   }
-  /** Makes opened records dead letters; those that the journal cannot keep stay orphans. */
-  const end = async (
-    stored: StoredBatch,
-    { lease, after }: ReopenResult,
-    reason: DeadLetterReason,
-  ): Promise<void> => {
-    if (after.size === 0) return
-    try {
-      await deadLetter(context, stored, [...after.keys()], reason, lease)
-    } catch (cause) {
-      markOrphaned(orphans, stored.batch, after, lease, clock.nowMs())
-      throw cause
-    }
-  }
   const finish = async (
     { stored, authorisation }: Prepared,
     opened: ReopenResult,
     sinceMs?: number,
   ): Promise<void> => {
-    const { batch, receivedMs, records, partner } = stored
-    if (typeof authorisation === 'string') return end(stored, opened, authorisation)
-    const planned = await planAgain(stored, authorisation.partner, context.slicing.open())
-    const isReadable = (position: number): boolean => planned?.plan.records[position]?.record !== undefined
-    const { lease, after } = opened
-    const unreadable = new Map([...after].filter(([position]) => !isReadable(position)))
-    await end(stored, { lease, after: unreadable }, 'unreadable')
-    const positions = inOrder(after.keys()).filter(isReadable)
-    if (planned === undefined || positions.length === 0) return
-    const isOld = wasOnV2(planned.request)
-    const session = openWriteSession(context, authorisation, batch, {
-      background: { concurrency: RECORDS_AT_A_TIME, sinceMs },
-      wasOnV2: isOld,
-    })
-    const run = {
-      batch,
-      lease,
-      receivedMs,
-      plan: planned.plan,
-      positions,
-      after,
-      mayHaveLeft: (position: number) => mayHaveLeft(records[position]),
-      // While the journal could not be reached, on this instance or another, V2 may have been given newer marks: it is kept from nothing then.
-      isChecked: (isOld || authorisation.partner.v2 !== undefined) && isReadBack(authorisation.partner),
-      clientWaits: false,
-      replyContext: replyContextOf(planned.request.request, context.newId),
-    }
-    const { tally } = await runRecords(context, session, run, () => undefined)
+    const { batch, partner } = stored
+    if (typeof authorisation === 'string') return endOpened(context, stored, opened, authorisation)
+    let session: WriteSession | undefined
+    const background = { concurrency: RECORDS_AT_A_TIME, sinceMs }
+    const openSession = (wasOnV2: boolean): WriteSession =>
+      (session = openWriteSession(context, authorisation, batch, { background, wasOnV2 }))
+    const storedRun = { partner: authorisation.partner, clientWaits: false, openSession }
+    const tally = await runStored(context, stored, storedRun, opened)
+    if (session === undefined) return
     if (session.denied())
       denied.set(batch, [authorisation.client, ...(denied.get(batch) ?? [])].slice(0, MAX_DENIED))
     else denied.delete(batch)
-    context.events.recovered({ ...tally, partner, records: positions.length })
+    context.events.recovered({ ...tally, partner })
   }
   const work: FinishBatch = async ({ batch, positions }) => {
     const stored = await journal.load(batch)
@@ -150,7 +117,7 @@ export function createFinisher(
       orphans.delete(batch)
       return false
     }
-    if (stored.side === 'v2') return endRelayed(context, stored, lookForMs(stored.partner))
+    if (stored.side === 'v2') return endRelayed(context, stored, readBackMs(stored.partner))
     const ready = await prepare(stored)
     if (ready === undefined) return false
     if (positions !== undefined) {
@@ -185,6 +152,51 @@ export function createFinisher(
   }
 }
 
+/** How records of a stored batch are run. */
+export interface StoredRun {
+  readonly partner: Partner
+  /** Records that were not applied wait for their client to send them again, where it gets that answer. */
+  readonly clientWaits: boolean
+  /** `wasOnV2`: the batch was begun for V2 before V3 served it. */
+  readonly openSession: (wasOnV2: boolean) => RunSession
+}
+
+/**
+ * Runs records of a stored batch that were opened. Those that this version cannot read become dead letters.
+ */
+export async function runStored(
+  context: WriteContext,
+  stored: StoredBatch,
+  { partner, clientWaits, openSession }: StoredRun,
+  opened: ReopenResult,
+): Promise<BatchTally & { readonly records: number }> {
+  const { batch, receivedMs, records } = stored
+  const { lease, after } = opened
+  const planned = await planAgain(stored, partner, context.slicing.open())
+  const isReadable = (position: number): boolean => planned?.plan.records[position]?.record !== undefined
+  const unreadable = new Map([...after].filter(([position]) => !isReadable(position)))
+  await endOpened(context, stored, { lease, after: unreadable }, 'unreadable')
+  const positions = inOrder(after.keys()).filter(isReadable)
+  if (planned === undefined || positions.length === 0)
+    return { accepted: 0, refused: 0, notApplied: 0, unknown: 0, records: 0 }
+  const { request, plan } = planned
+  const isOld = wasOnV2(request)
+  const tally = await runRecords(context, openSession(isOld), {
+    batch,
+    lease,
+    receivedMs,
+    plan,
+    positions,
+    after,
+    mayHaveLeft: (position) => mayHaveLeft(records[position]),
+    // While the journal could not be reached, on this instance or another, V2 may have been given newer marks: it is kept from nothing then.
+    isChecked: (isOld || partner.v2 !== undefined) && isReadBack(partner),
+    clientWaits,
+    replyContext: replyContextOf(request.request, context.newId),
+  })
+  return { ...tally, records: positions.length }
+}
+
 /** Undefined for a request that this version cannot read. */
 async function planAgain(
   { payload, receivedMs }: StoredBatch,
@@ -197,6 +209,22 @@ async function planAgain(
     return { request, plan: await planStored(request, partner, receivedMs, slices) }
   } catch (cause) {
     if (cause instanceof AdapterError) return undefined
+    throw cause
+  }
+}
+
+/** Makes opened records dead letters; those that the journal cannot keep stay orphans. */
+async function endOpened(
+  context: WriteContext,
+  stored: StoredBatch,
+  { lease, after }: ReopenResult,
+  reason: DeadLetterReason,
+): Promise<void> {
+  if (after.size === 0) return
+  try {
+    await deadLetter(context, stored, [...after.keys()], reason, lease)
+  } catch (cause) {
+    markOrphaned(context.orphans, stored.batch, after, lease, context.clock.nowMs())
     throw cause
   }
 }

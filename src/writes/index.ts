@@ -1,19 +1,21 @@
 export { createActiveRecords } from './active-records.ts'
-export { answerWrites, type PlannedRequest } from './answer-writes.ts'
-export type { WriteContext } from './context.ts'
-export { createEchoLearning, type EchoLearning } from './echo-learning.ts'
-export { planWrites } from './plan.ts'
-export { createPredecessorWatch } from './predecessors.ts'
+export { answerWrites } from './answer.ts'
+export { createEchoLearning, type EchoLearning, type WriteContext } from './context.ts'
+export {
+  type Plan,
+  type PlannedRecord,
+  type PlannedRequest,
+  planRecord,
+  planWrites,
+  type PartPreferences,
+} from './plan.ts'
+export { createPredecessorWatch, watchGiveWay } from './predecessors.ts'
 export { createRecovery, type Recovery } from './recovery.ts'
-export type { Answered, OpenReply, Reply } from './reply.ts'
-export type { WriteRequest } from './stored-request.ts'
-export { beginRelayed, isKnowable, type RelayedBatch, type RelayedRequest } from './relayed/begin-relayed.ts'
-export type { KeptReply } from './relayed/kept-reply.ts'
-export type { MarkReaders } from './relayed/read-older.ts'
-export { readRelayed, type RelayedWrite } from './relayed/read-relayed.ts'
-export { type RelayEnd, type ReplyReading, statusesOfParts } from './relayed/relayed-outcomes.ts'
-export { replayOnV2 } from './relayed/replay-on-v2.ts'
-export { waitForOlder } from './relayed/wait-for-older.ts'
-export { watchGiveWay } from './give-way.ts'
+export { replayOnV2 } from './relayed-replay.ts'
+export { type KeptReply, type RelayEnd, type ReplyReading, statusesOfParts } from './relayed-reply.ts'
+export { beginRelayed, isKnowable, type RelayedBatch } from './relayed-write.ts'
 export { replayBatch } from './replay.ts'
-export { createTokenVerdicts } from './token-verdicts.ts'
+export { type Answered, type OpenReply, type Reply, toReplyPart } from './reply.ts'
+export type { WriteRequest } from './stored-request.ts'
+export { type ReadMarkOfV2, waitForOlder } from './wait-for-older.ts'
+export { readPaced } from './write-session.ts'

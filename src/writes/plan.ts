@@ -30,8 +30,18 @@ export interface PlannedRecord {
   /** The V3 record; undefined exactly when `faults` is defined. Its JSON is written when it is posted, not held for all. */
   readonly record: V3Record | undefined
   readonly faults: readonly RecordFault[] | undefined
-  /** Records with the same key are sent one after another. */
+  /** Records with the same key are sent one after another; empty for a record that cannot be read. */
   readonly key: string
+}
+
+/** A write request that was read and planned. */
+export interface PlannedRequest {
+  readonly request: WriteRequest
+  readonly body: Buffer
+  /** Milliseconds since the epoch. */
+  readonly receivedMs: number
+  readonly plan: Plan
+  readonly slices: Slices
 }
 
 /** The records that a request posts. */
@@ -155,18 +165,9 @@ export function planRecord(
   partner: Partner,
   recordedOn: string,
 ): { record: PlannedRecord; unmapped: number } {
-  if (flat === undefined) return { record: refused(answering, faults ?? []), unmapped: 0 }
-  const translation = toV3Record(flat, partner.mapping, recordedOn)
-  const unmapped = translation.unmapped.length
-  if (translation.record === undefined) return { record: refused(answering, translation.faults), unmapped }
-  const { record } = translation
-  return { record: { answering, record, faults: undefined, key: keyOf(flat) }, unmapped }
-}
-
-/** The key of a record: its learner and event. */
-export const keyOf = ({ Learner, AttendableEvent }: FlatRecord): string =>
-  `${Learner} ${AttendableEvent}`.toLowerCase()
-
-function refused(answering: PartPreferences, faults: readonly RecordFault[]): PlannedRecord {
-  return { answering, record: undefined, faults, key: '' }
+  if (flat === undefined)
+    return { record: { answering, record: undefined, faults: faults ?? [], key: '' }, unmapped: 0 }
+  const key = `${flat.Learner} ${flat.AttendableEvent}`.toLowerCase()
+  const { record, faults: own, unmapped } = toV3Record(flat, partner.mapping, recordedOn)
+  return { record: { answering, record, faults: own, key }, unmapped: unmapped.length }
 }

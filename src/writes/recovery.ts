@@ -1,9 +1,8 @@
 import { AdapterError } from '../errors.ts'
+import { markOrphaned } from './active-records.ts'
 import type { WriteContext } from './context.ts'
 import { type AuthoriseStored, createFinisher, type Work } from './finish-batch.ts'
-import { markOrphaned } from './orphans.ts'
-import { releaseOrphans } from './release-orphans.ts'
-import { createResting } from './resting.ts'
+import { createResting, releaseOrphans } from './resting.ts'
 
 /** Finishes writes that no client waits for. */
 export interface Recovery {
@@ -23,16 +22,16 @@ const DUE_AT_A_TIME = 500
 /**
  * Creates the scheduler of recovery (product contract 3): it chooses the batches that are to be finished, orphaned ones first,
  * and keeps sixteen of them under way; `createFinisher` finishes one. `authorise` names what is missing for a batch that cannot
- * go to V3; `lookForMs` is the time for which a lost write of a partner is read back.
+ * go to V3; `readBackMs` is the time for which a lost write of a partner is read back.
  */
 export function createRecovery(
   context: WriteContext,
   authorise: AuthoriseStored,
-  lookForMs: (partner: string) => number,
+  readBackMs: (partner: string) => number,
 ): Recovery {
   const { journal, clock, orphans, active, events } = context
   const resting = createResting(context)
-  const finishBatch = createFinisher(context, authorise, resting, lookForMs)
+  const finishBatch = createFinisher(context, authorise, resting, readBackMs)
   const running = new Map<number, Promise<void>>()
   /** Due records that rested when they were last read: they must not hide the others. */
   let dueResting = 0
@@ -85,7 +84,7 @@ export function createRecovery(
   }
   const tick = async (): Promise<void> => {
     await takeOver()
-    await releaseOrphans(context, resting, isBusy, lookForMs)
+    await releaseOrphans(context, resting, isBusy, readBackMs)
     const due = await journal.due(context.nowMs(), DUE_AT_A_TIME + dueResting)
     dueResting = due.reduce(
       (sum, { batch, positions }) => sum + (resting.has(batch) ? positions.length : 0),

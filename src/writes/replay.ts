@@ -1,18 +1,26 @@
 import { AdapterError, type ErrorCode } from '../errors.ts'
 import type { Slices } from '../http/slices.ts'
 import type { StoredBatch, StoredRecord } from '../journal/index.ts'
-import { isSameCredentials } from '../partners/accepted-credentials.ts'
+import { isSameCredentials } from '../partners/index.ts'
 import type { Authorisation } from '../partners/partner.ts'
+import { markOrphaned } from './active-records.ts'
 import { checkToken } from './check-token.ts'
 import type { WriteContext } from './context.ts'
-import { markOrphaned } from './orphans.ts'
 import { type Plan, planStored } from './plan.ts'
 import { isReadBack } from './read-back.ts'
-import { replyContextOf } from './reply-part.ts'
-import type { Answered, OpenReply, Reply } from './reply.ts'
-import { inOrder, runForClient } from './run.ts'
+import {
+  type Answered,
+  isHeld,
+  isRetryable,
+  mayHaveLeft,
+  type OpenReply,
+  type Reply,
+  replyContextOf,
+  settleStored,
+  tallyOf,
+} from './reply.ts'
+import { inOrder, runRecords } from './run.ts'
 import { createReplyIds, decodeStoredRequest, type StoredRequest, wasOnV2 } from './stored-request.ts'
-import { isHeld, isRetryable, mayHaveLeft, settleStored, tallyOf } from './stored-parts.ts'
 import { openWriteSession, type WriteSession } from './write-session.ts'
 
 /**
@@ -178,19 +186,20 @@ async function sendAgain(replay: Replay, records: readonly StoredRecord[]): Prom
   // Records that other requests have reopened are answered when those have settled them.
   await settleFinal(replay, (record) => !isHeld(record))
   try {
-    await runForClient(context, session, reply, {
+    const run = {
       batch,
       receivedMs,
       plan,
       lease: opened.lease,
       after: opened.after,
       positions: inOrder(opened.after.keys()),
-      wasParked: (position) => before.records[position]?.state === 'parked',
-      mayHaveLeft: (position) => wasSentMeanwhile(position) || mayHaveLeft(before.records[position]),
+      wasParked: (position: number) => before.records[position]?.state === 'parked',
+      mayHaveLeft: (position: number) => wasSentMeanwhile(position) || mayHaveLeft(before.records[position]),
       isChecked: wasOnV2(request) && isReadBack(authorisation.partner),
       clientWaits: true,
       replyContext: replyContextOf(request.request, context.newId),
-    })
+    }
+    await runRecords(context, session, run, reply)
     replay.isChecked = true
   } catch (cause) {
     // Another instance has them now: their answer is what it makes of them. The client may know the answer to the others already.

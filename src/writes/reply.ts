@@ -1,7 +1,19 @@
+import { errorRules } from '../errors.ts'
+import type { Slices } from '../http/slices.ts'
+import type { StoredBatch, StoredRecord } from '../journal/index.ts'
 import type { BatchTally } from '../observability/events.ts'
-import type { PartReply } from '../v2/index.ts'
-import type { KeptReply } from './relayed/kept-reply.ts'
-import type { WriteRequest } from './stored-request.ts'
+import { defaultErrorMapping, type FailedOutcome, toFlatReply, toV2Failure } from '../translate/index.ts'
+import {
+  encodeErrorArray,
+  encodeFlatReply,
+  envelopRecord,
+  type PartReply,
+  type V2Error,
+} from '../v2/index.ts'
+import type { PostOutcome } from '../v3/index.ts'
+import type { PartPreferences, Plan, PlannedRecord } from './plan.ts'
+import type { KeptReply } from './relayed-reply.ts'
+import { createReplyIds, type StoredRequest, type WriteRequest } from './stored-request.ts'
 
 /** Takes the parts of a reply, in any order. */
 export interface Reply {
@@ -37,4 +49,173 @@ export interface Answered {
   readonly batch: number
   /** The reply that V2 gave when it served this batch: it is to be sent as it is. */
   readonly kept?: KeptReply | undefined
+}
+
+/** The values that reply parts need besides the outcome. */
+export interface ReplyContext {
+  /** Absolute context URL of one record. */
+  readonly context: string
+  /** A new guid: the SequenceID of a failed record. */
+  readonly newId: () => string
+  /** Quirk: records are in the `d` of OData V2. */
+  readonly dataEnvelope: boolean
+  /** Texts of V2's errors by their codes; undefined: the adapter's own. */
+  readonly errorMessages?: Readonly<Record<string, string>> | undefined
+}
+
+/** The reply context of a request. */
+export function replyContextOf(
+  { context, dataEnvelope, errorMessages }: WriteRequest,
+  newId: () => string,
+): ReplyContext {
+  return { context, dataEnvelope, errorMessages, newId }
+}
+
+/** Turns the outcome of a record into its part of the reply (batch-wire A4). */
+export function toReplyPart(planned: PlannedRecord, outcome: PostOutcome, context: ReplyContext): PartReply {
+  const { record, answering } = planned
+  if (outcome.kind !== 'accepted') return toFailure(planned, outcome, context)
+  if (record === undefined) return toFaultPart(planned, context)
+  if (answering.prefersMinimal) return toPart(answering, 204, undefined)
+  const json = encodeFlatReply(toFlatReply(record, outcome.reply), context.context, answering.metadata)
+  return toPart(answering, 201, context.dataEnvelope ? envelopRecord(json) : json)
+}
+
+/** Member by member: a part holds no more of a record than the reply writes. */
+function toPart(
+  { contentId, contentIdInHttp, changeset }: PartPreferences,
+  status: number,
+  json: string | undefined,
+): PartReply {
+  return { contentId, contentIdInHttp, changeset, status, json }
+}
+
+/** The part of a record that was refused before it was posted. */
+export function toFaultPart(planned: PlannedRecord, context: ReplyContext): PartReply {
+  const faults = planned.faults ?? []
+  const [first] = faults
+  const status = first === undefined ? 400 : errorRules[first.code].status
+  return toReply(planned, status, faults, context)
+}
+
+/** The part of a record that a newer one of its learner and event has superseded: it was not applied and never will be. */
+export function toSupersededPart(planned: PlannedRecord, context: ReplyContext): PartReply {
+  const code = 'ADP_SUPERSEDED'
+  const message =
+    'A newer mark of this learner and event was taken. This one was not applied and will not be.'
+  return toReply(planned, errorRules[code].status, [{ code, message }], context)
+}
+
+/** As `toSupersededPart`, for a record that V2 was sent and may have applied. */
+export function toSupersededUnknownPart(planned: PlannedRecord, context: ReplyContext): PartReply {
+  const code = 'ADP_SUPERSEDED_UNKNOWN'
+  const message =
+    'A newer mark of this learner and event was taken since. Whether this one was applied before is not known; it is not sent again.'
+  return toReply(planned, errorRules[code].status, [{ code, message }], context)
+}
+
+function toFailure(planned: PlannedRecord, outcome: FailedOutcome, context: ReplyContext): PartReply {
+  const { status, errors } = toV2Failure(outcome, defaultErrorMapping)
+  const texts = context.errorMessages
+  const worded = texts === undefined ? errors : errors.map((error) => withText(error, texts))
+  return toReply(planned, status, worded, context)
+}
+
+/** A code is what a service chose to send: only own members are texts. */
+function withText({ code, message }: V2Error, texts: Readonly<Record<string, string>>): V2Error {
+  return { code, message: Object.hasOwn(texts, code) ? (texts[code] ?? message) : message }
+}
+
+function toReply(
+  planned: PlannedRecord,
+  status: number,
+  errors: readonly V2Error[],
+  context: ReplyContext,
+): PartReply {
+  return toPart(planned.answering, status, encodeErrorArray(errors, context.newId()))
+}
+
+/** A part of the reply as the journal keeps it: the status, a blank, and the JSON if there is any. */
+export function encodeAnswer({ status, json }: Pick<PartReply, 'status' | 'json'>): string {
+  return json === undefined ? String(status) : `${status} ${json}`
+}
+
+/** The part of the reply of a record that was answered before; undefined: it was not. */
+export function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): PartReply | undefined {
+  const { answer } = stored
+  if (answer === undefined) return undefined
+  const end = answer.indexOf(' ')
+  if (end < 0) return toPart(planned.answering, Number(answer), undefined)
+  return toPart(planned.answering, Number(answer.slice(0, end)), answer.slice(end + 1))
+}
+
+/** True for a record that may have been applied when it was sent before. */
+export function mayHaveLeft(record: StoredRecord | undefined): boolean {
+  return record?.state === 'unknown' || record?.state === 'open'
+}
+
+/** True for a record that recovery may still post or find: it is open, or due at some time. */
+export function isHeld({ state, retry, superseded }: StoredRecord): boolean {
+  return state === 'open' || (typeof retry === 'number' && !superseded)
+}
+
+/**
+ * True for a record that was not applied, or may not have been, while no newer one has taken its place. Of a batch whose client
+ * was answered 200 for all, only those that were denied together with it: their client was answered so.
+ */
+export function isRetryable({ position, state, retry, superseded }: StoredRecord, plan: Plan): boolean {
+  // A record that another version accepted and this one cannot read is left to recovery, which makes it a dead letter.
+  if (superseded || plan.records[position]?.record === undefined) return false
+  return retry === 'resend' || (plan.outcomesShown && retry !== undefined && state !== 'confirmed')
+}
+
+/** Hands the stored answers of records to a reply. */
+export async function settleStored(
+  { request, replyId }: StoredRequest,
+  records: readonly StoredRecord[],
+  plan: Plan,
+  reply: Reply,
+  slices: Slices,
+): Promise<void> {
+  for (const record of records) {
+    const { position } = record
+    const planned = plan.records[position]
+    if (planned === undefined) continue
+    // The same answer has the same ids, also when other records of the batch have other answers by then.
+    const contextOf = (): ReplyContext => replyContextOf(request, createReplyIds(replyId, position))
+    reply.settle(position, toStoredPart(record, planned, contextOf))
+    if (slices.spend(ANSWER_WORK)) await slices.next()
+  }
+}
+
+/** The counts of the records of a stored batch. */
+export function tallyOf({ records }: StoredBatch): BatchTally {
+  const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
+  for (const { state, retry } of records) {
+    if (state === 'confirmed') tally.accepted += 1
+    else if (state === 'parked' || retry === 'resend') tally.notApplied += 1
+    else if (state === 'refused') tally.refused += 1
+    else tally.unknown += 1
+  }
+  return tally
+}
+
+const mayBePosted = { kind: 'unknown', reason: 'stillTried' } as const
+const neverSent = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined } as const
+
+/** The cost of a stored answer, in bytes of a batch. */
+const ANSWER_WORK = 1_024
+
+function toStoredPart(
+  record: StoredRecord,
+  planned: PlannedRecord,
+  contextOf: () => ReplyContext,
+): PartReply {
+  // Answered "not applied", its client would send it again for ever.
+  if (record.superseded && (record.state === 'refused' || record.state === 'parked'))
+    return toSupersededPart(planned, contextOf())
+  // Its stored answer says that it was not applied; recovery may post it at any time.
+  if (record.state === 'parked' && isHeld(record)) return toReplyPart(planned, mayBePosted, contextOf())
+  // Without an answer of its own a record was denied together with its whole batch.
+  return decodeAnswer(planned, record) ?? toReplyPart(planned, neverSent, contextOf())
 }

@@ -1,18 +1,14 @@
 import { AdapterError } from '../errors.ts'
-import type { RecordRef, Predecessors, Settled } from '../journal/index.ts'
+import type { Predecessors, RecordRef, Settled } from '../journal/index.ts'
 import type { BatchTally } from '../observability/events.ts'
+import type { PartReply } from '../v2/index.ts'
 import type { UpstreamError } from '../v3/index.ts'
-import type { Claim } from './active-records.ts'
+import { type Claim, markOrphaned } from './active-records.ts'
 import type { WriteContext } from './context.ts'
-import { deniedOutcome, toDenialError } from './denial.ts'
-import { markOrphaned } from './orphans.ts'
 import type { Plan } from './plan.ts'
-import type { OnOutcome, Permission, WriteTask } from './post-records.ts'
-import { toReplyPart, type ReplyContext } from './reply-part.ts'
-import type { Reply } from './reply.ts'
-import { settlementOf } from './settlement-policy.ts'
-import { createSettler, type OnSettled, type Settler } from './settler.ts'
-import type { WriteSession } from './write-session.ts'
+import { type Reply, type ReplyContext, toReplyPart } from './reply.ts'
+import { settlementOf, toDenialError, unsentOutcome } from './settlement-policy.ts'
+import type { Permission, WriteSession, WriteTask } from './write-session.ts'
 
 /** The records of one batch that this process posts now: of a new batch, a repeated one, or an orphaned one. */
 export interface Run {
@@ -40,53 +36,57 @@ export interface Run {
   readonly replyContext: ReplyContext
 }
 
-/** How a run ended. */
-export interface RunEnd {
-  readonly tally: BatchTally
-  /** V3, or the token endpoint, denied the credentials for all records. */
-  readonly denial:
-    { readonly cause: UpstreamError | AdapterError; readonly tasks: readonly WriteTask[] } | undefined
-}
-
-/** The part of the context that a run uses. */
-export type RunContext = Pick<
-  WriteContext,
-  'journal' | 'predecessors' | 'active' | 'orphans' | 'clock' | 'nowMs' | 'slicing'
->
-
 /** A run of more records is claimed in one turn of the event loop and begun in the next. */
 const MANY = 1_000
+/**
+ * How long an outcome may wait for others of its run, so that they share one commit. Parts wait longer for each other in the
+ * reply; the last outcome of a run waits for nothing.
+ */
+const GATHER_MS = 10
+
+/** The part of a session that a run uses. */
+export type RunSession = Pick<WriteSession, 'partner' | 'postRecords' | 'budgetMs' | 'withdrawn'>
+
+/** V3, or the token endpoint, denied the credentials for all records. */
+interface Denial {
+  readonly cause: UpstreamError | AdapterError
+  readonly tasks: readonly WriteTask[]
+}
 
 /**
- * The way of records from the journal to their durable outcomes: claim, post in order, settle, then report. Every batch takes
- * it. Errors: `ADP_OUTCOME_UNKNOWN` when an outcome could not be kept: its records stay open, and recovery
- * finishes them; `ADP_JOURNAL_LOST` when another instance does.
+ * The way of records from the journal to their durable outcomes: claim, post in order, settle, then report to the reply, if there is
+ * one. Every batch takes it. Errors: `ADP_OUTCOME_UNKNOWN` when an outcome could not be kept: its records stay open, and recovery
+ * finishes them; `ADP_JOURNAL_LOST` when another instance does; with a reply whose status line has not left, `ADP_TOKEN` or
+ * `ADP_FORBIDDEN` when V3 denied the credentials before it accepted anything, and the token endpoint's when it has no other token.
  */
 export async function runRecords(
-  context: RunContext,
-  session: Pick<WriteSession, 'postRecords' | 'budgetMs' | 'withdrawn'>,
+  context: WriteContext,
+  session: RunSession,
   run: Run,
-  onSettled: OnSettled,
-): Promise<RunEnd> {
+  reply?: Reply,
+): Promise<BatchTally> {
+  const { active, clock, orphans, slicing } = context
   const { batch, lease, plan } = run
-  const positions = [...run.positions].filter((position) => plan.records[position]?.record !== undefined)
-  const claim = context.active.claim(batch, positions, plan.records.length, lease)
-  const own = claim.all ? positions : positions.filter((position) => claim.has(position))
+  const wanted = [...run.positions].filter((position) => plan.records[position]?.record !== undefined)
+  const claim = active.claim(batch, wanted, lease)
+  const leave = (positions: readonly number[]): void => {
+    if (positions.length === 0) return
+    const after = new Map(positions.map((position) => [position, run.after.get(position) ?? []]))
+    markOrphaned(orphans, batch, after, lease, clock.nowMs())
+  }
+  const own = wanted.filter((position) => claim.has(position))
   // Another run of this process has the others: recovery reads their state when that run has ended.
-  if (!claim.all)
-    leave(
-      context,
-      run,
-      positions.filter((position) => !claim.has(position)),
-    )
+  leave(wanted.filter((position) => !claim.has(position)))
+  const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
+  let denial: Denial | undefined
   try {
-    if (own.length > MANY) await context.slicing.open().next()
-    return await postAndSettle(context, session, run, own, claim, onSettled)
+    if (own.length > MANY) await slicing.open().next()
+    denial = await postAndSettle(context, session, run, own, claim, tally, reply)
   } catch (cause) {
     // Where this instance has the batch all the same, recovery finds it.
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') throw cause
     // As long as this instance lives, no other takes them over.
-    leave(context, run, own)
+    leave(own)
     throw new AdapterError(
       'ADP_OUTCOME_UNKNOWN',
       'The records were sent, and their outcome could not be stored. Send the same batch again for its answer.',
@@ -95,71 +95,29 @@ export async function runRecords(
   } finally {
     claim.end()
   }
-}
-
-/**
- * Runs records and hands their parts to a reply. Errors: `ADP_TOKEN` or `ADP_FORBIDDEN` when V3 denied the credentials before
- * it accepted anything, the token endpoint's when it has no other token, both only while the status line has not left; and
- * those of `runRecords`.
- */
-export async function runForClient(
-  context: WriteContext,
-  session: WriteSession,
-  reply: Reply,
-  run: Run,
-): Promise<BatchTally> {
-  const { tally, denial } = await runRecords(context, session, run, (position, part) => {
-    reply.settle(position, part)
-    reply.begin()
-  })
-  if (denial === undefined) return tally
-  const { cause, tasks } = denial
-  const isOwn = cause instanceof AdapterError
-  if (!isOwn) context.events.credentialsDenied({ status: cause.status, partner: session.partner })
-  if (!reply.hasLeft()) throw isOwn ? cause : toDenialError(cause)
-  // Others sent the same batch, and this client has read their answers.
-  for (const { position, first } of tasks) {
-    const planned = run.plan.records[position]
-    if (planned === undefined) continue
-    const outcome = deniedOutcome(first)
-    tally[outcome.kind] += 1
-    reply.settle(position, toReplyPart(planned, outcome, run.replyContext))
-  }
+  if (denial !== undefined && reply !== undefined) answerDenial(context, session, run, denial, tally, reply)
   return tally
 }
 
-/** True while the journal may have lost earlier records: every record is read back before it is posted. */
-export function isReadBackFirst({ journal, nowMs }: Pick<WriteContext, 'journal' | 'nowMs'>): boolean {
-  return nowMs() < journal.readBackUntilMs
-}
-
-/** Positions in the order of the batch. */
-export function inOrder(positions: Iterable<number>): number[] {
-  return [...positions].sort((one, other) => one - other)
-}
-
 async function postAndSettle(
-  context: RunContext,
-  session: Pick<WriteSession, 'postRecords' | 'budgetMs' | 'withdrawn'>,
+  context: WriteContext,
+  session: RunSession,
   run: Run,
   positions: readonly number[],
   claim: Claim,
-  onSettled: OnSettled,
-): Promise<RunEnd> {
+  tally: BatchTally,
+  reply: Reply | undefined,
+): Promise<Denial | undefined> {
   const { journal, nowMs } = context
   const { batch, lease, plan, clientWaits, receivedMs } = run
-  const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
-  const settler = createSettler(context, { batch, lease, count: positions.length }, claim, onSettled)
+  const settler = createSettler(context, run, positions.length, claim, reply)
   const tasks = toTasks(context, run, positions, claim, settler, session)
   const permission: Permission = {
     // Recovery takes records whose outcome could not be stored.
     maySend: () => journal.lease() === lease && !settler.hasFailed(),
-    renew: async () => {
-      const held = settler.hasFailed() ? 0 : (journal.lease() ?? (await journal.renewLease()))
-      return held === lease
-    },
+    renew: async () => !settler.hasFailed() && (journal.lease() ?? (await journal.renewLease())) === lease,
   }
-  const onOutcome: OnOutcome = (position, outcome) => {
+  const cause = await session.postRecords(tasks, permission, (position, outcome) => {
     const planned = plan.records[position]
     if (planned === undefined) return
     const part = toReplyPart(planned, outcome, run.replyContext)
@@ -169,17 +127,26 @@ async function postAndSettle(
       settlementOf(position, outcome, part, { outcomesShown, clientWaits, receivedMs, nowMs: nowMs() }),
       part,
     )
-  }
-  const cause = await session.postRecords(tasks, onOutcome, permission)
+  })
   await settler.flushed()
-  if (cause === undefined) return { tally, denial: undefined }
+  if (cause === undefined) return undefined
   if (run.isNew === true) await journal.forget(batch, positions.length, lease)
   else {
     const settled = tasks.map((task) => deniedSettlement(context, run, task))
     await journal.settle(batch, settled, lease)
   }
   context.predecessors.settled(batch, positions)
-  return { tally, denial: { cause, tasks } }
+  return { cause, tasks }
+}
+
+/** True while the journal may have lost earlier records: every record is read back before it is posted. */
+function isReadBackFirst({ journal, nowMs }: Pick<WriteContext, 'journal' | 'nowMs'>): boolean {
+  return nowMs() < journal.readBackUntilMs
+}
+
+/** Positions in the order of the batch. */
+export function inOrder(positions: Iterable<number>): number[] {
+  return [...positions].sort((one, other) => one - other)
 }
 
 /**
@@ -188,12 +155,12 @@ async function postAndSettle(
  * first, and both would stay open.
  */
 function toTasks(
-  context: RunContext,
+  context: WriteContext,
   { batch, plan, after, mayHaveLeft, isChecked }: Run,
   positions: readonly number[],
   claim: Claim,
   settler: Settler,
-  { budgetMs, withdrawn }: Pick<WriteSession, 'budgetMs' | 'withdrawn'>,
+  { budgetMs, withdrawn }: RunSession,
 ): WriteTask[] {
   const tasks: WriteTask[] = []
   const readAll = isReadBackFirst(context)
@@ -218,35 +185,119 @@ function toTasks(
       const both = Promise.all([ready ?? true, settler.durable(before)])
       ready = both.then(([inTime, isDurable]) => inTime && isDurable)
     }
-    tasks.push({
-      position,
-      record,
-      key,
-      first: readAll || mayHaveLeft(position) ? 'readBack' : isChecked === true ? 'check' : 'post',
-      after: ready,
-    })
+    const first = readAll || mayHaveLeft(position) ? 'readBack' : isChecked === true ? 'check' : 'post'
+    tasks.push({ position, record, first, after: ready })
   }
   return tasks
 }
 
-/** Marks records of a run as orphans: recovery finishes them. */
-function leave({ orphans, clock }: RunContext, run: Run, positions: readonly number[]): void {
-  if (positions.length === 0) return
-  const after = new Map(positions.map((position) => [position, run.after.get(position) ?? []]))
-  markOrphaned(orphans, run.batch, after, run.lease, clock.nowMs())
+/** Makes the outcomes of one run durable, in groups. */
+interface Settler {
+  settle(settled: Settled, part: PartReply): void
+  /** Resolves true once the outcome of this record is durable, false when it cannot be kept. Call it before `settle`. */
+  durable(position: number): Promise<boolean>
+  /** True once the journal could not keep an outcome; it keeps no later one of this run either. */
+  hasFailed(): boolean
+  /** Resolves when every settled outcome is durable and reported; rejects when one cannot be kept. */
+  flushed(): Promise<void>
+}
+
+/** Creates the settler of a run with `count` records. The reply gets a part after its outcome is durable, never before. */
+function createSettler(
+  { journal, predecessors, clock }: WriteContext,
+  { batch, lease }: Run,
+  count: number,
+  claim: Claim,
+  reply: Reply | undefined,
+): Settler {
+  let pending: { readonly settled: Settled; readonly part: PartReply }[] = []
+  let left = count
+  let cancelTimer: (() => void) | undefined
+  let flushing: Promise<void> | undefined
+  let failed = false
+  const successors = new Map<number, (isDurable: boolean) => void>()
+  const flush = async (): Promise<void> => {
+    // The outcomes that undici reads from its sockets in one turn of the loop go together.
+    await new Promise((resolve) => setImmediate(resolve))
+    while (pending.length > 0) {
+      const group = pending
+      pending = []
+      await journal.settle(
+        batch,
+        group.map(({ settled }) => settled),
+        lease,
+      )
+      const positions = group.map(({ settled }) => settled.position)
+      claim.release(positions)
+      for (const { settled, part } of group) reply?.settle(settled.position, part)
+      reply?.begin()
+      predecessors.settled(batch, positions)
+      for (const position of positions) successors.get(position)?.(true)
+    }
+    flushing = undefined
+  }
+  const begin = (): void => {
+    cancelTimer?.()
+    cancelTimer = undefined
+    if (flushing !== undefined || pending.length === 0) return
+    flushing = flush()
+    // `flushed` rejects with the same cause.
+    flushing.catch(() => {
+      failed = true
+      for (const release of successors.values()) release(false)
+    })
+  }
+  return {
+    settle: (settled, part) => {
+      pending.push({ settled, part })
+      left -= 1
+      if (left <= 0 || successors.has(settled.position)) begin()
+      else if (flushing === undefined) cancelTimer ??= clock.after(GATHER_MS, begin)
+    },
+    durable: (position) =>
+      new Promise((resolve) => {
+        successors.set(position, resolve)
+      }),
+    hasFailed: () => failed,
+    flushed: async () => {
+      begin()
+      while (flushing !== undefined) await flushing
+    },
+  }
 }
 
 /** Nothing was applied: the client may repeat the batch with other credentials, or recovery retries with newer ones. */
-function deniedSettlement(context: RunContext, run: Run, { position, first }: WriteTask): Settled {
+function deniedSettlement(context: WriteContext, run: Run, { position, first }: WriteTask): Settled {
   const reason = 'denied'
   const { plan, clientWaits, receivedMs, replyContext } = run
   if (clientWaits && first === 'post' && run.wasParked?.(position) !== true)
     return { position, state: 'refused', answer: undefined, reason, retry: 'resend' }
-  const outcome = deniedOutcome(first)
   const planned = plan.records[position]
   if (planned === undefined) return { position, state: 'unknown', answer: undefined, reason }
+  const outcome = unsentOutcome(first, 'stopped')
   const part = toReplyPart(planned, outcome, replyContext)
   const { outcomesShown } = plan
   const followUp = { outcomesShown, clientWaits: false, receivedMs, nowMs: context.nowMs() }
   return { ...settlementOf(position, outcome, part, followUp), reason }
+}
+
+/** Throws the denial, or answers record by record where others sent the same batch and this client has read their answers. */
+function answerDenial(
+  { events }: WriteContext,
+  { partner }: RunSession,
+  { plan, replyContext }: Run,
+  { cause, tasks }: Denial,
+  tally: BatchTally,
+  reply: Reply,
+): void {
+  const isOwn = cause instanceof AdapterError
+  if (!isOwn) events.credentialsDenied({ status: cause.status, partner })
+  if (!reply.hasLeft()) throw isOwn ? cause : toDenialError(cause)
+  for (const { position, first } of tasks) {
+    const planned = plan.records[position]
+    if (planned === undefined) continue
+    const outcome = unsentOutcome(first, 'stopped')
+    tally[outcome.kind] += 1
+    reply.settle(position, toReplyPart(planned, outcome, replyContext))
+  }
 }

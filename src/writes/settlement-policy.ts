@@ -1,9 +1,39 @@
+import { AdapterError } from '../errors.ts'
 import type { ConfirmedMark, Settled } from '../journal/index.ts'
 import { defaultErrorMapping, parseTime, toV2Failure } from '../translate/index.ts'
+import type { NotAppliedReason } from '../upstream/index.ts'
 import type { PartReply } from '../v2/index.ts'
-import type { PostOutcome } from '../v3/index.ts'
-import { isDenial } from './denial.ts'
-import { encodeAnswer } from './stored-answer.ts'
+import type { PostOutcome, UpstreamError } from '../v3/index.ts'
+import { encodeAnswer } from './reply.ts'
+
+/**
+ * What comes first for a record. `readBack`: it may have been applied before, so it is read back, and posted only if V3 does not show it.
+ * `check`: it was not applied, and there may be a newer mark that the journal does not know; it is posted only after a read that shows
+ * none.
+ */
+export type FirstStep = 'post' | 'readBack' | 'check'
+
+/** The outcome of a record that is not sent now; one that may have been applied before stays unknown. */
+export function unsentOutcome(
+  first: FirstStep,
+  reason: NotAppliedReason,
+): Extract<PostOutcome, { kind: 'unknown' | 'notApplied' }> {
+  return first === 'readBack'
+    ? { kind: 'unknown', reason: 'connectionLost' }
+    : { kind: 'notApplied', reason, retryAfterMs: undefined }
+}
+
+/** True for 401 and 403: the credentials, not the record, are the cause. */
+export function isDenial(error: UpstreamError): boolean {
+  return error.status === 401 || error.status === 403
+}
+
+/** The error of a request whose credentials V3 denied before it accepted anything: `ADP_TOKEN` or `ADP_FORBIDDEN`, in V3's words. */
+export function toDenialError(denial: UpstreamError): AdapterError {
+  const text = denial.entries[0]?.message ?? ''
+  const message = text === '' ? `The service denied the credentials (${denial.status}).` : text
+  return new AdapterError(denial.status === 401 ? 'ADP_TOKEN' : 'ADP_FORBIDDEN', message)
+}
 
 /** The facts that decide how the records of one run continue. */
 export interface FollowUp {
@@ -23,7 +53,7 @@ export interface FollowUp {
 const SHORTEST_PAUSE_MS = 5_000
 const SHARE_OF_AGE = 1 / 20
 const LONGEST_PAUSE_MS = 600_000
-const GIVE_UP_MS = 86_400_000
+const RETRY_FOR_MS = 86_400_000
 
 /**
  * The settlement of an outcome: its state, its part of the reply, and whether and when it is retried. A record that was not
@@ -88,7 +118,7 @@ function reasonOf(outcome: Extract<PostOutcome, { kind: 'refused' }>): string {
 
 /** The time after which a record received at `receivedMs` is not retried any more, ms since the epoch. */
 export function retryDeadlineMs(receivedMs: number): number {
-  return receivedMs + GIVE_UP_MS
+  return receivedMs + RETRY_FOR_MS
 }
 
 function nextMs({ nowMs, receivedMs }: FollowUp): number | undefined {

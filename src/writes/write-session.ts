@@ -1,20 +1,43 @@
 import { AdapterError } from '../errors.ts'
-import { parseTime } from '../translate/index.ts'
-import type { RateLimit, QueueKey } from '../upstream/index.ts'
-import type { PostOutcome, ReadOutcome, UpstreamError, V3Credentials, V3Writes } from '../v3/index.ts'
-import type { WriteContext } from './context.ts'
+import { ownDenialOf } from '../partners/index.ts'
 import type { Authorisation } from '../partners/partner.ts'
-import { watchGiveWay } from './give-way.ts'
-import { createReadBack, type ReadBackParts } from './read-back.ts'
-import { ownDenialOf } from '../partners/own-denial.ts'
-import { isDenial } from './denial.ts'
+import { isReplyTo } from '../translate/index.ts'
+import type { QueueKey, RateLimit } from '../upstream/index.ts'
 import {
-  type OnOutcome,
-  type Permission,
-  postRecords,
-  type PostOptions,
-  type WriteTask,
-} from './post-records.ts'
+  encodeRecord,
+  type PostOutcome,
+  type ReadOutcome,
+  runBounded,
+  type UpstreamError,
+  type V3Credentials,
+  type V3Record,
+  type V3Writes,
+} from '../v3/index.ts'
+import type { WriteContext } from './context.ts'
+import { watchGiveWay } from './predecessors.ts'
+import { createReadBack } from './read-back.ts'
+import { type FirstStep, isDenial, unsentOutcome } from './settlement-policy.ts'
+
+/** One record to be posted. */
+export interface WriteTask {
+  /** Its place in the request. */
+  readonly position: number
+  readonly record: V3Record
+  readonly first: FirstStep
+  /** Older records of the same key: resolves false when they did not end in time; undefined: there are none. */
+  readonly after: Promise<boolean> | undefined
+}
+
+/** Whether the records of a run may still be posted from this process. */
+export interface Permission {
+  /** False while others may have taken over. Asked when a POST goes to its socket, so it must cost next to nothing. */
+  maySend(): boolean
+  /** Asks the journal after `maySend` gave false; resolves false where the records are not this run's any longer. */
+  renew(): Promise<boolean>
+}
+
+/** Receives the outcome of the record at `position`, once for each task. */
+export type OnOutcome = (position: number, outcome: PostOutcome) => void
 
 /** Posts the records of one request under its credentials. */
 export interface WriteSession {
@@ -24,12 +47,13 @@ export interface WriteSession {
   readonly budgetMs: number
   /**
    * Posts every record within the partner's budget. Resolves why nothing was taken, where the credentials were denied before
-   * anything was: the upstream's error, or that of the token endpoint which then had no other token.
+   * anything was (product contract 1): the upstream's error, or that of the token endpoint which then had no other token. No outcome
+   * is reported then. After the first outcome, a denial is reported for its record.
    */
   postRecords(
     tasks: readonly WriteTask[],
-    onOutcome: OnOutcome,
     permission: Permission,
+    onOutcome: OnOutcome,
   ): Promise<UpstreamError | AdapterError | undefined>
   /** Resolves once nothing is sent any more, since newer records waited for these and their credentials were not accepted. */
   readonly withdrawn: Promise<void>
@@ -43,19 +67,14 @@ export interface WriteSession {
 
 /** What distinguishes the session of a request. */
 export interface SessionOptions {
-  /** Default: a client waits. */
-  readonly background?: InBackground
+  /** Recovery posts the records: so many at a time; by the clock, none of them was sent after `sinceMs`. Default: a client waits. */
+  readonly background?: { readonly concurrency: number; readonly sinceMs: number | undefined }
   /** True: the batch was begun for V2 before, so newer records may have earlier places in the journal. Default false. */
   readonly wasOnV2?: boolean
 }
 
-/** How recovery posts records. */
-export interface InBackground {
-  /** Records under way at the same time. */
-  readonly concurrency: number
-  /** By the clock, ms: none of them was sent after this; undefined: unknown. */
-  readonly sinceMs: number | undefined
-}
+const deniedForOurs: PostOutcome = { kind: 'notApplied', reason: 'ownCredentials', retryAfterMs: undefined }
+const unread: PostOutcome = { kind: 'notApplied', reason: 'unavailable', retryAfterMs: undefined }
 
 /**
  * Opens the session of one request. A token of the adapter's own that V3 refuses (401) before it accepted anything is renewed
@@ -68,51 +87,50 @@ export function openWriteSession(
   { background, wasOnV2 = false }: SessionOptions = {},
 ): WriteSession {
   const { partner, rateLimit, renew } = authorisation
-  const { echoes } = context
+  const { clock, echoes } = context
   const queueKey = context.queueKeys.of(authorisation)
   const slices = context.slicing.open()
-  const timeSent = partner.bodyProfile === 'full'
-  const concurrency = background?.concurrency ?? partner.concurrency
+  const { promise: withdrawn, resolve: withdraw } = Promise.withResolvers<void>()
   let queuedMs = 0
   let current: V3Writes | undefined
-  let denied = false
-  let accepted = false
+  let isDenied = false
+  let isAccepted = false
   let mayRenew = renew !== undefined
-  const seen = <Outcome extends ReadOutcome | PostOutcome>(outcome: Outcome): Outcome => {
-    if (outcome.kind === 'refused') {
-      if (ownDenial(outcome.error) === undefined) noteDenial(outcome.error)
-    } else if (outcome.kind === 'accepted' && !accepted) {
-      accepted = true
-      context.queueKeys.accept(authorisation)
-      context.verdicts.accept(batch, authorisation.identity)
-      context.accepted.accept(authorisation)
-    } else if (outcome.kind === 'read') context.accepted.accept(authorisation)
-    return outcome
-  }
-  const noteDenial = (error: UpstreamError): void => {
-    if (!isDenial(error)) return
-    denied = true
-    if (error.status === 401 && renew === undefined) context.accepted.deny(authorisation)
-  }
-  let withdraw = (): void => undefined
-  const withdrawn = new Promise<void>((resolve) => {
-    withdraw = resolve
-  })
+  const queued = (): number => Math.max(queuedMs, current?.queuedMs() ?? 0)
   /** A token may have ended before its time: only what V3 says to the next one counts. */
   const ownDenial = (error: UpstreamError): AdapterError | undefined =>
     error.status === 401 && mayRenew ? undefined : ownDenialOf(context.accepted, partner, error)
-  const queued = (): number => Math.max(queuedMs, current?.queuedMs() ?? 0)
-  const sendWith = async (
+  const noteDenial = (error: UpstreamError): void => {
+    if (!isDenial(error)) return
+    isDenied = true
+    if (error.status === 401 && renew === undefined) context.accepted.deny(authorisation)
+  }
+  const noteAccepted = (): void => {
+    if (isAccepted) return
+    isAccepted = true
+    context.queueKeys.accept(authorisation)
+    context.verdicts.accept(batch, authorisation.identity)
+    context.accepted.accept(authorisation)
+  }
+  const read = async (query: string, credentials: V3Credentials, leftMs: number): Promise<ReadOutcome> => {
+    const outcome = await readPaced(context, rateLimit, queueKey, credentials, query, leftMs)
+    if (outcome.kind === 'read') context.accepted.accept(authorisation)
+    else if (outcome.kind === 'refused' && ownDenial(outcome.error) === undefined) noteDenial(outcome.error)
+    return outcome
+  }
+  /** Resolves the error of a denial that came before any other outcome. */
+  const postWith = async (
     credentials: V3Credentials,
     tasks: readonly WriteTask[],
-    onOutcome: OnOutcome,
     permission: Permission,
+    onOutcome: OnOutcome,
   ): Promise<UpstreamError | undefined> => {
+    const { budgetMs, batch: choice, bodyProfile } = partner
     const maySend = (): boolean => permission.maySend()
     const writes = context.v3.openWrites(credentials, {
-      budgetMs: partner.budgetMs,
+      budgetMs,
       rateLimit,
-      batch: partner.batch,
+      batch: choice,
       maySend,
       queueKey,
     })
@@ -123,35 +141,93 @@ export function openWriteSession(
       writes.withdraw()
       withdraw()
     })
-    try {
-      const readBack = createReadBack({
-        read: async (query) =>
-          seen(await readPaced(context, rateLimit, queueKey, credentials, query, writes.leftMs())),
-        wait: (ms) => new Promise((done) => context.clock.after(ms, done)),
-        nowMs: () => context.clock.nowMs(),
-        leftMs: () => writes.leftMs(),
-        spacingMs: partner.readBackAfterMs,
-        profile: () => echoes.profile(),
-        known: knownMarksOf(context, batch, wasOnV2),
-        wallMs: context.nowMs,
-        byV2: wasOnV2,
-        onProof: (record, shown) => echoes.readBack(record, shown),
-        onVisible: context.onVisible,
-      })
-      const { bodyProfile } = partner
-      const onAccepted: PostOptions['onAccepted'] = (record, reply) =>
-        echoes.accepted(record, timeSent, reply)
-      const sentMs = background?.sinceMs
-      const options = {
-        ...{ writes, concurrency, bodyProfile, readBack, onAccepted, permission, sentMs, slices },
-        nowMs: () => context.clock.nowMs(),
+    const readBack = createReadBack(context, {
+      batch,
+      wasOnV2,
+      spacingMs: partner.readBackAfterMs,
+      leftMs: () => writes.leftMs(),
+      read: (query) => read(query, credentials, writes.leftMs()),
+    })
+    const postOnce = async (record: V3Record, body: string): Promise<PostOutcome> => {
+      let outcome = await writes.post(body)
+      // It was stopped at its socket: the journal is asked whether it is still this run's.
+      while (isLeaseLost(outcome) && writes.leftMs() > 0 && (await permission.renew()))
+        outcome = await writes.post(body)
+      if (outcome.kind !== 'accepted') return outcome
+      // An answer about another record says nothing about this one.
+      if (!isReplyTo(record, outcome.reply)) return { kind: 'unknown', reason: 'otherRecord' }
+      echoes.accepted(record, bodyProfile === 'full', outcome.reply)
+      return outcome
+    }
+    const postRecord = async (task: WriteTask): Promise<PostOutcome> => {
+      const { record, first, after } = task
+      if (after !== undefined && !(await after))
+        return unsentOutcome(first, permission.maySend() ? 'budget' : 'leaseLost')
+      if (!permission.maySend() && !(await permission.renew())) return unsentOutcome(first, 'leaseLost')
+      const body = encodeRecord(record, bodyProfile)
+      slices.spend(body.length)
+      const post = (): Promise<PostOutcome> => postOnce(record, body)
+      if (first === 'readBack')
+        return readBack(task, post, 'connectionLost', { how: 'before', toMs: background?.sinceMs })
+      if (first === 'check') return postUnlessNewer(task, post)
+      const fromMs = clock.nowMs()
+      const outcome = await post()
+      return outcome.kind === 'unknown'
+        ? readBack(task, post, outcome.reason, { how: 'now', fromMs })
+        : outcome
+    }
+    /** Where nothing can be read, the record stays what it was: not applied. */
+    const postUnlessNewer = async (
+      task: WriteTask,
+      post: () => Promise<PostOutcome>,
+    ): Promise<PostOutcome> => {
+      let isPosted = false
+      const postNoted = (): Promise<PostOutcome> => {
+        isPosted = true
+        return post()
       }
-      return await postRecords(tasks, options, (position, outcome) => {
+      const outcome = await readBack(task, postNoted, 'connectionLost', { how: 'never' })
+      if (isPosted || outcome.kind !== 'unknown') return outcome
+      return outcome.reason === 'overwritten' || outcome.reason === 'superseded' ? outcome : unread
+    }
+    const report: OnOutcome = (position, outcome) => {
+      if (outcome.kind === 'accepted') noteAccepted()
+      else if (outcome.kind === 'refused') {
         // Nothing is sent again under another token once a record was accepted.
-        const isOwn =
-          outcome.kind === 'refused' && ownDenialOf(context.accepted, partner, outcome.error) !== undefined
-        onOutcome(position, isOwn ? deniedForOurs : seen(outcome))
+        if (ownDenialOf(context.accepted, partner, outcome.error) !== undefined) {
+          onOutcome(position, deniedForOurs)
+          return
+        }
+        noteDenial(outcome.error)
+      }
+      onOutcome(position, outcome)
+    }
+    const denials: (Extract<PostOutcome, { kind: 'refused' }> & { readonly position: number })[] = []
+    let isAnswered = false
+    try {
+      await runBounded({
+        count: tasks.length,
+        concurrency: writes.atATime ?? background?.concurrency ?? partner.concurrency,
+        holdOf: (index) => tasks[index]?.after,
+        start: async (index) => {
+          const task = tasks[index]
+          if (task === undefined) return
+          const { position } = task
+          const outcome = await postRecord(task)
+          if (!isAnswered && outcome.kind === 'refused' && isDenial(outcome.error)) {
+            denials.push({ position, ...outcome })
+            return
+          }
+          isAnswered = true
+          // A denial among the first answers was an exception.
+          for (const { position: earlier, ...denial } of denials.splice(0)) report(earlier, denial)
+          report(position, outcome)
+        },
+        // As long as every answer is a denial, no further record is sent.
+        stopped: () => denials.length > 0,
+        pause: () => (slices.spend(0) ? slices.next() : undefined),
       })
+      return denials[0]?.error
     } finally {
       giveWay?.stop()
       queuedMs = queued()
@@ -162,35 +238,28 @@ export function openWriteSession(
   return {
     partner: partner.id,
     budgetMs: partner.budgetMs,
-    postRecords: async (tasks, onOutcome, permission) => {
-      const toCause = (denial: UpstreamError | undefined): UpstreamError | AdapterError | undefined => {
-        if (denial === undefined) return undefined
-        const own = ownDenial(denial)
-        if (own === undefined) noteDenial(denial)
-        return own ?? denial
+    postRecords: async (tasks, permission, onOutcome) => {
+      let denial = await postWith(authorisation.credentials, tasks, permission, onOutcome)
+      if (renew !== undefined && denial?.status === 401) {
+        const renewed = await renew().catch(toAdapterError)
+        mayRenew = false
+        if (renewed instanceof AdapterError) return renewed
+        denial = await postWith(renewed, tasks, permission, onOutcome)
       }
-      const denial = await sendWith(authorisation.credentials, tasks, onOutcome, permission)
-      if (renew === undefined || denial?.status !== 401) return toCause(denial)
-      const renewed = await renew().catch(toAdapterError)
-      mayRenew = false
-      return renewed instanceof AdapterError
-        ? renewed
-        : toCause(await sendWith(renewed, tasks, onOutcome, permission))
+      if (denial === undefined) return undefined
+      const own = ownDenial(denial)
+      if (own === undefined) noteDenial(denial)
+      return own ?? denial
     },
     withdrawn,
-    denied: () => denied,
+    denied: () => isDenied,
     queuedMs: () => Math.round(queued()),
     timing: () => (rateLimit === undefined ? undefined : `queue;dur=${Math.round(queued())}`),
   }
 }
 
-/** What the journal knows of the keys of a batch. One that takes the place of a batch on V2 counts from the time of that one. */
-export const knownMarksOf =
-  ({ journal }: Pick<WriteContext, 'journal'>, batch: number, wasOnV2: boolean): ReadBackParts['known'] =>
-  (record, position) =>
-    journal.knownMarks({ batch, position }, wasOnV2 ? parseTime(record.RecordedOn) : undefined)
-
-const deniedForOurs: PostOutcome = { kind: 'notApplied', reason: 'ownCredentials', retryAfterMs: undefined }
+const isLeaseLost = (outcome: PostOutcome): boolean =>
+  outcome.kind === 'notApplied' && outcome.reason === 'leaseLost'
 
 function toAdapterError(cause: unknown): AdapterError {
   return cause instanceof AdapterError ? cause : new AdapterError('ADP_INTERNAL', 'No token.', { cause })
@@ -198,7 +267,7 @@ function toAdapterError(cause: unknown): AdapterError {
 
 /** A read-back of a lost write: it has the priority of a write in the queue, and ends with the budget of its batch. */
 export async function readPaced(
-  context: WriteContext,
+  context: Pick<WriteContext, 'clock' | 'reader'>,
   rateLimit: RateLimit | undefined,
   queueKey: QueueKey,
   credentials: V3Credentials,

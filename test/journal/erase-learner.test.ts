@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 
 import { searchOf } from '../../src/cli/learner-id.ts'
 import { type Journal, openInspector, openJournal } from '../../src/journal/index.ts'
-import { encodeKeptReply } from '../../src/writes/relayed/kept-reply.ts'
+import { encodeKeptReply } from '../../src/writes/relayed-reply.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { batchOf, beginNew, confirmed } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'

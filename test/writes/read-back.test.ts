@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { createReadBack, type ReadBackParts } from '../../src/writes/read-back.ts'
+import { createReadBack } from '../../src/writes/read-back.ts'
 import type { PostOutcome, ReadOutcome } from '../../src/v3/index.ts'
-import type { KnownMarks } from '../../src/journal/index.ts'
-import { freshProfile } from '../../src/translate/index.ts'
+import { createNoJournal, type KnownMarks } from '../../src/journal/index.ts'
 import { guid } from '../support/batch-request.ts'
 import { nestedRecord } from './planned-record.ts'
+import { createWriteContext } from './write-context.ts'
 
 const record = nestedRecord(1)
 const receivedMs = Date.parse(record.RecordedOn ?? '')
@@ -31,36 +31,49 @@ const confirmed = expect.objectContaining({ kind: 'accepted' }) as unknown
 async function find(
   reads: readonly ReadOutcome[],
   posts: readonly PostOutcome[],
-  own: Partial<ReadBackParts> = {},
+  {
+    known = () => Promise.resolve(nothing),
+    ...own
+  }: {
+    readonly known?: () => Promise<KnownMarks>
+    readonly leftMs?: () => number
+    readonly spacingMs?: readonly number[]
+  } = {},
   sentMs?: number,
 ) {
   const done: string[] = []
   let nowMs = 100
   let [looked, posted] = [0, 0]
-  const resolve = createReadBack({
+  const clock = {
+    nowMs: () => nowMs,
+    after: (ms: number, act: () => void) => {
+      done.push(`wait ${ms}`)
+      nowMs += ms
+      queueMicrotask(act)
+      return () => undefined
+    },
+  }
+  const context = createWriteContext({
+    journal: { ...createNoJournal(), knownMarks: known },
+    clock,
+    nowMs: () => receivedMs + nowMs - 100,
+  })
+  const resolve = createReadBack(context, {
+    batch: 1,
+    wasOnV2: false,
+    spacingMs: [10, 20],
+    leftMs: () => 10_000,
+    ...own,
     read: (query) => {
       done.push(query.startsWith('$filter=Attendee%2FExternalID%20eq%20') ? 'read' : query)
       return Promise.resolve(reads[Math.min(looked++, reads.length - 1)] ?? gone)
     },
-    wait: (ms) => {
-      done.push(`wait ${ms}`)
-      nowMs += ms
-      return Promise.resolve()
-    },
-    nowMs: () => nowMs,
-    leftMs: () => 10_000,
-    spacingMs: [10, 20],
-    profile: () => freshProfile,
-    known: () => Promise.resolve(nothing),
-    wallMs: () => receivedMs + nowMs - 100,
-    byV2: false,
-    ...own,
   })
   const outcome = await resolve(
     { record, position: 0 },
-    (told) => {
+    () => {
       done.push('post')
-      told(posts[Math.min(posted++, posts.length - 1)] ?? lost)
+      return Promise.resolve(posts[Math.min(posted++, posts.length - 1)] ?? lost)
     },
     'connectionLost',
     { how: sentMs === undefined ? 'now' : 'before', toMs: sentMs },

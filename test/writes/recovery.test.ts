@@ -199,7 +199,7 @@ describe('recovery', () => {
         return Promise.resolve([{ batch: 6, lease: 1, after: new Map([[0, []]]) }])
       },
     })
-    const claim = context.active.claim(3, [0], 1, 1)
+    const claim = context.active.claim(3, [0], 1)
     context.orphans.set(4, { lease: 1, after: new Map(), sinceMs: 0 })
     await clock.pass(1)
     expect([attended, [...context.orphans.keys()]]).toEqual([[true, true, false], [4, 6]]) // prettier-ignore
@@ -208,7 +208,7 @@ describe('recovery', () => {
 
   it('leaves a batch alone while a run of this process has records of it', async () => {
     const { clock, context, loaded } = startRecovery({})
-    const claim = context.active.claim(1_000, [0], 1, 1)
+    const claim = context.active.claim(1_000, [0], 1)
     context.orphans.set(1_000, { lease: 1, after: new Map([[1, []]]), sinceMs: 0 })
     await clock.pass(3_000)
     expect(loaded).toEqual([])

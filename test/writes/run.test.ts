@@ -1,119 +1,336 @@
-import { expect, it } from 'vitest'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { createSlicing } from '../../src/http/slices.ts'
-import { createNoJournal, type Journal } from '../../src/journal/index.ts'
-import { createActiveRecords, createPredecessorWatch } from '../../src/writes/index.ts'
-import type { Plan } from '../../src/writes/plan.ts'
-import { type RunContext, runRecords } from '../../src/writes/run.ts'
-import type { WriteSession } from '../../src/writes/write-session.ts'
-import { createManualClock } from '../support/manual-clock.ts'
+import type { PostOutcome, UpstreamError } from '../../src/v3/index.ts'
+import { isDenial, toDenialError } from '../../src/writes/settlement-policy.ts'
 import { guid } from '../support/batch-request.ts'
-import { plannedRecord } from './planned-record.ts'
+import { nestedRecord, plannedRecord, refusedRecord } from './planned-record.ts'
+import { acceptedReply, type StartedRun, startRun } from './start-run.ts'
 
-const positions = [0, 1, 2]
+const denied = (status: number, message?: string): UpstreamError => ({
+  status,
+  form: 'gateway',
+  entries: message === undefined ? [] : [{ code: undefined, message, target: undefined }],
+})
+const outcomes = {
+  accepted: acceptedReply,
+  denied: { kind: 'refused', error: denied(401, 'No.') },
+  refused: { kind: 'refused', error: { status: 400, form: 'unreadable', entries: [] } },
+  notApplied: { kind: 'notApplied', reason: 'unavailable', retryAfterMs: undefined },
+  unknown: { kind: 'unknown', reason: 'timeout' },
+} as const satisfies Record<string, PostOutcome>
+type Named = keyof typeof outcomes
+const leaseLost: PostOutcome = { kind: 'notApplied', reason: 'leaseLost', retryAfterMs: undefined }
 const unavailable = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The disk is full.')
 const lost = new AdapterError('ADP_JOURNAL_LOST', 'Another instance has it.')
+const ascending = (list: readonly number[]): number[] => [...list].sort((one, other) => one - other)
 
-/** Runs three records, the one after the other, and gives those that were sent. */
-async function run(own: Partial<Journal>, beforeEach: (position: number) => void = () => undefined) {
-  const sent: number[] = []
-  const journal: Journal = { ...createNoJournal(), ...own }
-  const clock = createManualClock()
-  const plan: Plan = {
-    records: positions.map((n) => plannedRecord(n)),
-    unmappedFields: 0,
-    convertedFields: 0,
-    changesets: 0,
-    outcomesShown: true,
-    ids: undefined,
+describe('a run', () => {
+  /** Runs records whose outcomes are given; the running posts end in the order that `choices` says. */
+  async function run(
+    named: readonly (Named | 'fault')[],
+    keys: readonly string[],
+    concurrency: number,
+    choices: readonly number[],
+  ) {
+    const running: (() => void)[] = []
+    let most = 0
+    const records = named.map((name, n) => (name === 'fault' ? refusedRecord : plannedRecord(n, keys[n])))
+    const started = startRun({
+      records,
+      partner: { concurrency },
+      run: { isNew: true },
+      post: (n) =>
+        new Promise((resolve) => {
+          const name = named[n]
+          running.push(() => resolve(name === undefined || name === 'fault' ? leaseLost : outcomes[name]))
+          most = Math.max(most, running.length)
+        }),
+    })
+    for (let step = 0; !started.state.isOver; step += 1) {
+      running.splice((choices[step % choices.length] ?? 0) % Math.max(running.length, 1), 1)[0]?.()
+      await started.turn()
+      if (step > 100 * (named.length + 1)) throw new Error('it never ends')
+    }
+    return { ...started, most }
   }
-  const context: RunContext = {
-    journal,
-    predecessors: createPredecessorWatch(journal, clock),
-    orphans: new Map(),
-    active: createActiveRecords(),
-    clock,
-    nowMs: () => 0,
-    slicing: createSlicing(),
-  }
-  const session: Pick<WriteSession, 'postRecords' | 'budgetMs' | 'withdrawn'> = {
-    budgetMs: 0,
-    withdrawn: new Promise<void>(() => undefined),
-    postRecords: async (tasks, onOutcome, permission) => {
-      for (const { position } of tasks) {
-        beforeEach(position)
-        const may = permission.maySend() || (await permission.renew())
-        if (may) sent.push(position)
-        onOutcome(
-          position,
-          may
-            ? { kind: 'accepted', reply: { ExternalID: guid(5) } }
-            : { kind: 'notApplied', reason: 'leaseLost', retryAfterMs: undefined },
-        )
-        // The outcome waits for others of its run before it goes to the journal.
-        await clock.pass(50)
-        await new Promise((resolve) => setImmediate(resolve))
-        await new Promise((resolve) => setImmediate(resolve))
-      }
-      return undefined
-    },
-  }
-  const error = await runRecords(
-    context,
-    session,
-    {
-      batch: 7,
-      lease: 1,
-      receivedMs: 0,
-      plan,
-      positions,
-      after: new Map([[1, [{ batch: 3, position: 4 }]]]),
-      mayHaveLeft: () => false,
-      clientWaits: true,
-      replyContext: { context: '', newId: () => guid(1), dataEnvelope: false },
-    },
-    () => undefined,
-  ).then(
-    () => undefined,
-    (cause: unknown) => cause,
+  const name = fc.constantFrom<(Named | 'fault')[]>(
+    'accepted',
+    'denied',
+    'denied',
+    'denied',
+    'refused',
+    'notApplied',
+    'unknown',
+    'fault',
   )
-  return { sent, error, orphans: [...context.orphans].map(([batch, { after }]) => [batch, after]) }
-}
+  const plans = fc.array(fc.record({ name, key: fc.constantFrom('a', 'b', 'c', 'd') }), { maxLength: 30 })
 
-it('sends everything while the lease holds', async () => {
-  expect(await run({})).toEqual({ sent: positions, error: undefined, orphans: [] })
-})
-
-it('sends nothing more under a new lease: others may have taken the batch over', async () => {
-  let lease = 1
-  const { sent } = await run({ lease: () => lease }, (position) => {
-    if (position === 1) lease = 2
+  it('posts and reports every record once, or nothing but denials and then stops', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        plans,
+        fc.integer({ min: 1, max: 6 }),
+        fc.array(fc.nat(20), { minLength: 1 }),
+        async (plan, concurrency, choices) => {
+          const named = plan.map((record) => record.name)
+          const keys = plan.map(({ key }) => key)
+          const { posted, most, parts, state } = await run(named, keys, concurrency, choices)
+          const sendable = plan.flatMap((record, index) => (record.name === 'fault' ? [] : [index]))
+          expect(most).toBeLessThanOrEqual(concurrency)
+          expect(new Set(posted).size).toBe(posted.length)
+          if (state.error !== undefined) {
+            expect([state.error, parts]).toMatchObject([{ code: 'ADP_TOKEN', message: 'No.' }, []])
+            expect(posted.length).toBeLessThanOrEqual(concurrency)
+            expect(posted.map((index) => named[index])).toEqual(posted.map(() => 'denied'))
+            return
+          }
+          expect(ascending(posted)).toEqual(sendable)
+          expect(ascending(parts.map(([index]) => index))).toEqual(sendable)
+          for (const indexes of Map.groupBy(posted, (index) => plan[index]?.key).values())
+            expect(indexes).toEqual(ascending(indexes))
+        },
+      ),
+      { numRuns: 200 },
+    )
   })
-  expect(sent).toEqual([0])
+
+  it('product 1: reports nothing while nothing but denials has come', async () => {
+    const all = await run(['denied', 'denied', 'denied'], [], 2, [0])
+    expect([all.posted, all.parts, all.state.error]).toMatchObject([[0, 1], [], { code: 'ADP_TOKEN' }])
+    const mixed = await run(['denied', 'accepted', 'denied'], [], 2, [0])
+    expect(mixed.parts).toEqual([[0, 401], [1, 201], [2, 401]]) // prettier-ignore
+  })
 })
 
-it.each([
-  ['goes on where it still is the same', 1, positions],
-  ['sends nothing more where it is a new one', 2, [0]],
-  ['sends nothing more where the journal does not say', undefined, [0]],
-])('renews a lease that is in doubt, and %s', async (_what, renewed, sent) => {
-  let lease: number | undefined = 1
-  const held = await run(
-    {
-      lease: () => lease,
-      renewLease: () => Promise.resolve((lease = renewed)),
-    },
-    (position) => {
-      if (position === 1) lease = undefined
+describe('one record', () => {
+  /** What became of the record of learner 1, which may have been applied before. */
+  async function outcomeOf(own: StartedRun, mayHaveLeft = false) {
+    const run = { mayHaveLeft: () => mayHaveLeft, ...own.run }
+    const { settled, posted } = await startRun({ records: [plannedRecord(1)], ...own, run }).end()
+    const [one] = settled
+    return { state: one?.state, reason: one?.reason, retry: one?.retry, posts: posted.length }
+  }
+
+  it('that was answered with another record is unknown', async () => {
+    const reply = { ExternalID: guid(5), Attendee: { ExternalID: guid(2) } }
+    const post = (): PostOutcome => ({ kind: 'accepted', reply })
+    expect(await outcomeOf({ post })).toMatchObject({ state: 'unknown', reason: 'otherRecord' })
+    expect(await outcomeOf({ post, records: [plannedRecord(2)] })).toMatchObject({ state: 'confirmed' })
+  })
+
+  it('is posted as JSON in the profile of the partner', async () => {
+    const bodies: unknown[] = []
+    const post = (_n: number, body: string): PostOutcome => {
+      bodies.push(Object.keys(JSON.parse(body) as object))
+      return outcomes.refused
+    }
+    for (const bodyProfile of ['minimal', 'full'] as const)
+      await outcomeOf({ post, partner: { bodyProfile } })
+    const minimal = ['Attendee', 'Event', 'AttendanceCode', 'Qualifier']
+    expect(bodies).toEqual([
+      minimal,
+      ['ExternalID', 'Present', 'Absent', 'RecordedOn', 'ChangeProcessName', ...minimal],
+    ])
+  })
+
+  const shown = { kind: 'read', json: { value: [{ ...nestedRecord(1), ExternalID: guid(77) }] } } as const
+  const absent = { kind: 'read', json: { value: [] } } as const
+  const partner = { readBackAfterMs: [10] }
+
+  it.each([
+    ['lost, and that V3 shows, is confirmed', outcomes.unknown, false, shown, 'confirmed', 1],
+    ['lost, and that cannot be read, is unknown', outcomes.unknown, false, { kind: 'overdue' }, 'unknown', 1],
+    ['sent before, and that V3 shows, is not posted', acceptedReply, true, shown, 'confirmed', 0],
+    ['sent before, and that V3 does not show, is posted', acceptedReply, true, absent, 'confirmed', 1],
+  ] as const)('product 3: that was %s', async (_what, outcome, mayHaveLeft, read, state, posts) => {
+    const own = { post: () => outcome, reads: [read], partner }
+    expect(await outcomeOf(own, mayHaveLeft)).toMatchObject({ state, posts })
+  })
+
+  it.each([
+    ['is posted where no newer mark stands', absent, { state: 'confirmed', posts: 1 }],
+    ['is not applied where nothing can be read', { kind: 'overdue' }, { reason: 'unavailable', posts: 0 }],
+  ] as const)('that may be older than a mark of V2 %s', async (_what, read, expected) => {
+    expect(await outcomeOf({ reads: [read], partner, run: { isChecked: true } })).toMatchObject(expected)
+  })
+
+  it('waits for an older record of its key, and no longer than the budget', async () => {
+    const older = [{ batch: 3, position: 4 }]
+    const own = { run: { after: new Map([[0, older]]) } }
+    const open = { stillOpen: () => Promise.resolve(older) }
+    expect(await outcomeOf(own)).toMatchObject({ state: 'confirmed' })
+    expect(await outcomeOf({ ...own, journal: open })).toMatchObject({ reason: 'budget', posts: 0 })
+    expect(await outcomeOf({ ...own, journal: open }, true)).toMatchObject({ state: 'unknown', posts: 0 })
+  })
+
+  it('is posted again where it was stopped at its socket, once the journal says that it may', async () => {
+    let posts = 0
+    const post = (): PostOutcome => ((posts += 1) < 3 ? leaseLost : acceptedReply)
+    expect(await outcomeOf({ post })).toMatchObject({ state: 'confirmed', posts: 3 })
+    let lease: number | undefined = 1
+    const stopped = (): PostOutcome => {
+      lease = 2
+      return leaseLost
+    }
+    const journal = { lease: () => lease }
+    expect(await outcomeOf({ post: stopped, journal })).toMatchObject({ reason: 'leaseLost', posts: 1 })
+  })
+})
+
+describe('the lease of a run', () => {
+  const threeInTurn: StartedRun = { partner: { concurrency: 1 } }
+
+  it('lost for a new one lets nothing more be sent: others may have taken the batch over', async () => {
+    let lease = 1
+    const post = (): PostOutcome => {
+      lease = 2
+      return acceptedReply
+    }
+    const { posted } = await startRun({ ...threeInTurn, post, journal: { lease: () => lease } }).end()
+    expect(posted).toEqual([1])
+  })
+
+  it.each([
+    ['goes on where it still is the same', 1, [1, 2, 3]],
+    ['sends nothing more where it is a new one', 2, [1]],
+    ['sends nothing more where the journal does not say', undefined, [1]],
+  ])('is renewed where it is in doubt, and %s', async (_what, renewed, posts) => {
+    let lease: number | undefined = 1
+    const post = (n: number): PostOutcome => {
+      if (n === 1) lease = undefined
+      return acceptedReply
+    }
+    const renewLease = () => Promise.resolve((lease = renewed))
+    const journal = { lease: () => lease, renewLease }
+    expect((await startRun({ ...threeInTurn, post, journal }).end()).posted).toEqual(posts)
+  })
+
+  it.each([
+    ['for the background', unavailable, 'ADP_OUTCOME_UNKNOWN', [[7, new Map([[0, []], [1, [{ batch: 3, position: 4 }]], [2, []]])]]],
+    ['to the instance that has taken the batch over', lost, 'ADP_JOURNAL_LOST', []],
+  ] as const)('does not matter once an outcome cannot be kept: the rest is left %s', async (_to, error, code, orphans) => {
+    const after = new Map([[1, [{ batch: 3, position: 4 }]]])
+    const records = [plannedRecord(1), plannedRecord(2, '1'), plannedRecord(3, '1')]
+    const run = startRun({ records, run: { after }, journal: { settle: () => Promise.reject(error) } })
+    expect(await run.end()).toMatchObject({ posted: [1], parts: [], error: { code } })
+    expect([...run.context.orphans].map(([batch, orphan]) => [batch, orphan.after])).toEqual(orphans)
+  }) // prettier-ignore
+})
+
+describe('outcomes of a run', () => {
+  /** Posts of four records, which end when the test says so. */
+  function open(keys: readonly string[] = ['1', '2', '3', '4']) {
+    const ends: (() => void)[] = []
+    const run = startRun({
+      records: keys.map((key, n) => plannedRecord(n, key)),
+      partner: { concurrency: 4 },
+      post: (n) => new Promise((resolve) => (ends[n] = () => resolve(acceptedReply))),
+    })
+    const turns = async (): Promise<void> => {
+      for (let turn = 0; turn < 4; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+    }
+    const ended = async (...positions: number[]): Promise<void> => {
+      for (const position of positions) {
+        ends[position]?.()
+        await turns()
+      }
+    }
+    return { ...run, ended, turns }
+  }
+
+  it('that come shortly after each other share a commit, and the last one waits for nothing', async () => {
+    const { commits, parts, ended, clock } = open()
+    await ended(2)
+    await clock.pass(2)
+    await ended(0, 3)
+    expect(commits).toEqual([])
+    await ended(1)
+    expect(commits).toEqual([[2, 0, 3, 1]])
+    expect(parts.map(([position]) => position)).toEqual([2, 0, 3, 1])
+  })
+
+  it('wait for the others no longer than a moment', async () => {
+    const { commits, parts, ended, clock, turns } = open()
+    await ended(1)
+    await clock.pass(50)
+    await turns()
+    expect([commits, parts]).toEqual([[[1]], [[1, 201]]])
+  })
+
+  it('are kept at once where a later record of the key waits, which is posted then', async () => {
+    const { commits, posted, ended } = open(['1', '2', '1'])
+    expect(posted).toEqual([0, 1])
+    await ended(0)
+    expect([commits, posted]).toEqual([[[0]], [0, 1, 2]])
+  })
+})
+
+describe('a denial', () => {
+  it.each([
+    [400, false],
+    [401, true],
+    [403, true],
+    [404, false],
+  ])('of %i: %s', (status, expected) => {
+    expect(isDenial(denied(status))).toBe(expected)
+  })
+
+  it.each([
+    [401, 'Token expired.', 'ADP_TOKEN', 'Token expired.'],
+    [403, undefined, 'ADP_FORBIDDEN', 'The service denied the credentials (403).'],
+  ] as const)(
+    'of %i is answered in the words of the service, or in its own',
+    (status, message, code, text) => {
+      expect(toDenialError(denied(status, message))).toMatchObject({ code, message: text })
     },
   )
-  expect(held.sent).toEqual(sent)
-})
 
-it.each([
-  ['for the background', unavailable, 'ADP_OUTCOME_UNKNOWN', [[7, new Map([[0, []], [1, [{ batch: 3, position: 4 }]], [2, []]])]]],
-  ['to the instance that has taken the batch over', lost, 'ADP_JOURNAL_LOST', []],
-] as const)('sends nothing more once an outcome cannot be kept, and leaves the rest %s', async (_to, error, code, orphans) => {
-  expect(await run({ settle: () => Promise.reject(error) })).toMatchObject({ sent: [0], error: { code }, orphans })
-}) // prettier-ignore
+  const records = [plannedRecord(1), refusedRecord, plannedRecord(2)]
+  const run = { mayHaveLeft: (position: number) => position === 2 }
+  const reads = [{ kind: 'refused', error: denied(403) } as const]
+  const post = (): PostOutcome => ({ kind: 'refused', error: denied(403) })
+
+  it('is the answer to the whole request while its reply has not begun, and nothing of a new batch is kept', async () => {
+    const forgotten: number[] = []
+    const forget = (batch: number, open: number) => Promise.resolve(void forgotten.push(batch, open))
+    const own = startRun({ post, run: { isNew: true }, journal: { forget } })
+    expect(await own.end()).toMatchObject({ error: { code: 'ADP_FORBIDDEN' }, parts: [], settled: [] })
+    expect(forgotten).toEqual([7, 3])
+  })
+
+  it('of the token endpoint is answered with its own error', async () => {
+    const own = new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.')
+    const renew = () => Promise.reject(own)
+    expect((await startRun({ post: () => outcomes.denied, renew }).end()).error).toBe(own)
+  })
+
+  it('of a token that can be renewed sends the records again', async () => {
+    let token = 0
+    const renew = () => {
+      token += 1
+      return Promise.resolve({ authorization: 'bearer new', subscriptionKey: 'k' })
+    }
+    const renewed = startRun({ post: () => (token === 0 ? outcomes.denied : acceptedReply), renew })
+    expect((await renewed.end()).tally).toMatchObject({ accepted: 3 })
+  })
+
+  it('is answered record by record once the reply has begun, and leaves unknown what may have been applied', async () => {
+    const { tally, parts } = await startRun({ records: [plannedRecord(1)], post, hasLeft: true }).end()
+    expect([tally, parts]).toEqual([{ accepted: 0, refused: 0, notApplied: 1, unknown: 0 }, [[0, 503]]])
+    const both = startRun({ records, run, reads, post, partner: { readBackAfterMs: [10], concurrency: 2 } })
+    expect((await both.end()).settled).toMatchObject([{ position: 0, state: 'refused' }, { position: 2, state: 'unknown' }])
+  }) // prettier-ignore
+
+  it('leaves records to recovery that another run of this process has', async () => {
+    const first = startRun({ post, hasLeft: true })
+    await first.end()
+    const { context } = first
+    const claim = context.active.claim(7, [0], 1)
+    const { tally } = await startRun({ context, records, post, hasLeft: true }).end()
+    claim.end()
+    expect(tally).toMatchObject({ unknown: 0, notApplied: 1 })
+    expect(context.orphans.get(7)?.after).toEqual(new Map([[0, []]]))
+  })
+})

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 
 import type { StoredRecord } from '../../src/journal/index.ts'
+import { decodeAnswer, encodeAnswer } from '../../src/writes/reply.ts'
 import { type FollowUp, settlementOf } from '../../src/writes/settlement-policy.ts'
-import { decodeAnswer, encodeAnswer } from '../../src/writes/stored-answer.ts'
 import type { PostOutcome } from '../../src/v3/index.ts'
 import { guid } from '../support/batch-request.ts'
 import { answering, plannedRecord } from './planned-record.ts'

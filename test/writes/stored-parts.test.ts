@@ -4,8 +4,14 @@ import { createSlicing } from '../../src/http/slices.ts'
 import type { StoredRecord } from '../../src/journal/index.ts'
 import type { PartReply } from '../../src/v2/index.ts'
 import type { Plan } from '../../src/writes/plan.ts'
-import type { Reply } from '../../src/writes/reply.ts'
-import { isHeld, isRetryable, mayHaveLeft, settleStored, tallyOf } from '../../src/writes/stored-parts.ts'
+import {
+  isHeld,
+  isRetryable,
+  mayHaveLeft,
+  type Reply,
+  settleStored,
+  tallyOf,
+} from '../../src/writes/reply.ts'
 import type { StoredRequest } from '../../src/writes/stored-request.ts'
 import { guid } from '../support/batch-request.ts'
 import { plannedRecord, refusedRecord } from './planned-record.ts'

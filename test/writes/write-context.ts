@@ -4,12 +4,11 @@ import { createSlicing } from '../../src/http/slices.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
-import { createAcceptedCredentials, createQueueKeys } from '../../src/partners/index.ts'
+import { createAcceptedCredentials, createQueueKeys, createTokenVerdicts } from '../../src/partners/index.ts'
 import {
   createActiveRecords,
   createEchoLearning,
   createPredecessorWatch,
-  createTokenVerdicts,
   type WriteContext,
 } from '../../src/writes/index.ts'
 

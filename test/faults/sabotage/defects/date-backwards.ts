@@ -12,7 +12,7 @@ breakModules([
   },
   {
     module: 'writes/read-back.js',
-    from: 'await parts.known(record, position).catch(unlessOpen)',
+    from: 'await knownMarks(record, position)',
     to: "{ confirmedAt: () => [], newer: 'none' }",
   },
 ])

@@ -4,7 +4,7 @@ import { breakModules } from '../break-module.ts'
 
 breakModules([
   {
-    module: 'writes/relayed/begin-relayed.js',
+    module: 'writes/relayed-write.js',
     from: 'ids: ids === undefined ? undefined : digestIds(owner, ids)',
     to: 'ids: undefined',
   },

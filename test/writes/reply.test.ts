@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { toFaultPart, toReplyPart } from '../../src/writes/reply-part.ts'
+import { toFaultPart, toReplyPart } from '../../src/writes/reply.ts'
 import { guid } from '../support/batch-request.ts'
 import { answering, plannedRecord, refusedRecord } from './planned-record.ts'
 

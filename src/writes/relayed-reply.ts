@@ -2,13 +2,42 @@ import { Readable } from 'node:stream'
 
 import * as z from 'zod'
 
-import { AdapterError } from '../../errors.ts'
-import { readBody } from '../../http/body.ts'
-import type { Slices } from '../../http/slices.ts'
-import type { Settled, StoredRecord } from '../../journal/index.ts'
-import { type DecodedReply, decodeReplyInSlices } from '../../v2/index.ts'
-import { markOf } from '../settlement-policy.ts'
-import { encodeKeptReply, fieldOf, type KeptReply } from './kept-reply.ts'
+import { AdapterError } from '../errors.ts'
+import { readBody } from '../http/body.ts'
+import type { Slices } from '../http/slices.ts'
+import type { Settled, StoredRecord } from '../journal/index.ts'
+import { type DecodedReply, decodeReplyInSlices } from '../v2/index.ts'
+import { markOf } from './settlement-policy.ts'
+
+/** A reply of V2 as its client got it, or would have. */
+export interface KeptReply {
+  readonly status: number
+  readonly reason: string
+  /** Name, value, name, value, as they were sent. */
+  readonly fields: readonly string[]
+  readonly body: Buffer
+}
+
+const headSchema = z.tuple([z.number(), z.string(), z.array(z.string())])
+
+/** Text for the journal: one line of JSON, then the bytes of the body, each as one character. */
+export function encodeKeptReply({ status, reason, fields, body }: KeptReply): string {
+  return `${JSON.stringify([status, reason, fields])}\n${body.toString('latin1')}`
+}
+
+/** The inverse of `encodeKeptReply`; undefined for no text. */
+export function decodeKeptReply(text: string | undefined): KeptReply | undefined {
+  if (text === undefined) return undefined
+  const end = text.indexOf('\n')
+  const [status, reason, fields] = headSchema.parse(JSON.parse(text.slice(0, end)))
+  return { status, reason, fields, body: Buffer.from(text.slice(end + 1), 'latin1') }
+}
+
+/** The value of a field; undefined: there is none. */
+function fieldOf({ fields }: Pick<KeptReply, 'fields'>, name: string): string | undefined {
+  const at = fields.findIndex((one, index) => index % 2 === 0 && one.toLowerCase() === name)
+  return at < 0 ? undefined : fields[at + 1]
+}
 
 /** How a request to V2 ended. `answered`: its reply came whole; without a body where that is too large to be kept. */
 export type RelayEnd =

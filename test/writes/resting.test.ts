@@ -2,9 +2,8 @@ import { expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createNoJournal, type Journal, type Settled } from '../../src/journal/index.ts'
-import type { Orphan } from '../../src/writes/orphans.ts'
-import { releaseOrphans } from '../../src/writes/release-orphans.ts'
-import { createResting } from '../../src/writes/resting.ts'
+import type { Orphan } from '../../src/writes/active-records.ts'
+import { createResting, releaseOrphans } from '../../src/writes/resting.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 import { createWriteContext } from './write-context.ts'
 

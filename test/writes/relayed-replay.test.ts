@@ -4,8 +4,8 @@ import { createSlicing } from '../../src/http/slices.ts'
 import type { Authorisation } from '../../src/partners/partner.ts'
 import type { WriteContext } from '../../src/writes/context.ts'
 import type { Plan } from '../../src/writes/plan.ts'
-import { replayRelayed } from '../../src/writes/relayed/replay-relayed.ts'
-import { type RelayEnd, outcomesOf } from '../../src/writes/relayed/relayed-outcomes.ts'
+import { replayRelayed } from '../../src/writes/relayed-replay.ts'
+import { type RelayEnd, outcomesOf } from '../../src/writes/relayed-reply.ts'
 
 const body = Buffer.from(
   [201, 400, 504]
@@ -44,9 +44,8 @@ async function replay(
   return replayRelayed(
     { journal: { load }, clock: { nowMs: () => 0 } } as unknown as WriteContext,
     { partner: { budgetMs: 1 } } as unknown as Authorisation,
-    { records: [{}, {}, {}] } as unknown as Plan,
-    { batches: stored.map(({ batch }) => batch), isCut },
-    slices,
+    { plan: { records: [{}, {}, {}] } as unknown as Plan, slices },
+    { batch: ends.length, earlier: stored.slice(1).map(({ batch }) => batch), isCut },
   )
 }
 
@@ -63,7 +62,7 @@ it.each([
   ['may have applied is read back', { kind: 'lost' } as const, true],
 ])('a batch without a reply that V2 %s when it comes again', async (_name, end, mayHaveLeft) => {
   const replayed = await replay([end], 3)
-  expect(replayed.kind === 'lost' && [0, 1, 2].map(replayed.mayHaveLeft)).toEqual([
+  expect('mayHaveLeft' in replayed && [0, 1, 2].map(replayed.mayHaveLeft)).toEqual([
     mayHaveLeft,
     mayHaveLeft,
     mayHaveLeft,
@@ -84,19 +83,19 @@ it.each<[string, RelayEnd[], boolean, boolean, number]>([
   async (_name, ends, mayHaveLeft, superseded, receivedMs) => {
     const replayed = await replay(ends, 3)
     expect(
-      replayed.kind === 'lost' && [replayed.mayHaveLeft(1), replayed.superseded(1), replayed.receivedMs],
+      'mayHaveLeft' in replayed && [replayed.mayHaveLeft(1), replayed.superseded(1), replayed.receivedMs],
     ).toEqual([mayHaveLeft, superseded, receivedMs])
   },
 )
 
 it('a batch that was begun for V2 more often than is known may have left, at the first known time', async () => {
   const replayed = await replay([notSent, notSent], 3, { isCut: true })
-  expect(replayed.kind === 'lost' && [replayed.mayHaveLeft(1), replayed.receivedMs]).toEqual([true, 4])
+  expect('mayHaveLeft' in replayed && [replayed.mayHaveLeft(1), replayed.receivedMs]).toEqual([true, 4])
 })
 
 it('a reply that V2 did not take all of says nothing of a later request that may have left', async () => {
   const replayed = await replay([lost, replied(200), lost], 3, { isKept: true })
-  expect(replayed).toMatchObject({ kind: 'lost', receivedMs: 5 })
+  expect(replayed).toMatchObject({ receivedMs: 5 })
 })
 
 it('an erased reply counts, whatever was sent later', async () => {

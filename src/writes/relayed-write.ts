@@ -1,25 +1,14 @@
-import { AdapterError, errorRules } from '../../errors.ts'
-import type { Clock } from '../../clock.ts'
-import type { Slices } from '../../http/slices.ts'
-import type { BeginResult, NewBatch } from '../../journal/index.ts'
-import type { Client } from '../../partners/partner.ts'
-import type { WriteContext } from '../context.ts'
-import { digestIds, digestRequest } from '../stored-request.ts'
-import type { RelayedWrite } from './read-relayed.ts'
-import { hadKeptReply, outcomesOf, type RelayEnd } from './relayed-outcomes.ts'
+import type { Clock } from '../clock.ts'
+import { AdapterError, errorRules } from '../errors.ts'
+import type { BeginResult, NewBatch, StoredBatch } from '../journal/index.ts'
+import type { Client } from '../partners/partner.ts'
+import type { WriteContext } from './context.ts'
+import type { PlannedRequest } from './plan.ts'
+import { hadKeptReply, outcomesOf, type RelayEnd, type ReplyReading } from './relayed-reply.ts'
+import { digestIds, digestRequest } from './stored-request.ts'
 
-/** The parts of the context that a write for V2 needs. */
-export type RelayContext = Pick<
-  WriteContext,
-  'journal' | 'predecessors' | 'active' | 'clock' | 'upstream' | 'newId' | 'verdicts' | 'events' | 'queueKeys'
->
-
-/** A write that V2 is about to be sent. */
-export interface RelayedRequest {
-  readonly client: Client
-  readonly write: RelayedWrite
-  /** Milliseconds since the epoch. */
-  readonly receivedMs: number
+/** How the journal is to know a write that V2 is about to be sent. */
+export interface RelayOptions {
   /** With keys it is in the order of their records; without, it is only known again. */
   readonly known: 'identity' | 'keys'
   /**
@@ -31,9 +20,8 @@ export interface RelayedRequest {
   readonly isSlow?: (() => boolean) | undefined
   /** See `NewBatch`. */
   readonly resendOf?: number | undefined
-  readonly slices: Slices
-  /** Called with the bytes that it takes to read V2's reply; may throw to refuse more. */
-  readonly onBytes?: ((count: number) => void) | undefined
+  /** For reading V2's reply. */
+  readonly reading: ReplyReading
 }
 
 /** A write of V2 in the journal. */
@@ -66,13 +54,17 @@ const ASK_MS = 100
  * nothing is kept. Errors: those of `Journal.begin`, where `recordWithinMs` is undefined. Otherwise a journal that is late or cannot be
  * reached is not an error; what it keeps all the same gets its end.
  */
-export async function beginRelayed(context: RelayContext, request: RelayedRequest): Promise<BegunRelayed> {
-  const { journal, clock } = context
-  const asked = journal.begin(await toNewBatch(context, request))
-  const opened = asked.then((begun) => open(context, request, begun))
-  const { recordWithinMs } = request
+export async function beginRelayed(
+  context: WriteContext,
+  client: Client,
+  planned: PlannedRequest,
+  options: RelayOptions,
+): Promise<BegunRelayed> {
+  const asked = context.journal.begin(await toNewBatch(context, client, planned, options))
+  const opened = asked.then((begun) => open(context, client, planned, options, begun))
+  const { recordWithinMs, isSlow } = options
   if (recordWithinMs === undefined) return opened
-  const late = openPatience(clock, recordWithinMs, request.isSlow)
+  const late = openTimeout(context.clock, recordWithinMs, isSlow)
   const inTime = await Promise.race([opened.catch(ignoreUnavailable), late.over]).finally(late.cancel)
   if (inTime !== undefined) return inTime
   const end = async (how: RelayEnd): Promise<void> => {
@@ -83,7 +75,7 @@ export async function beginRelayed(context: RelayContext, request: RelayedReques
 }
 
 /** How long V2 is kept waiting: `over` resolves at its end. */
-function openPatience(
+function openTimeout(
   clock: Pick<Clock, 'after'>,
   withinMs: number,
   isSlow: (() => boolean) | undefined,
@@ -102,8 +94,12 @@ function openPatience(
 }
 
 /** True for a write that is worth keeping: one without ids is never recognised, and without keys has no order. */
-export function isKnowable({ journal }: Pick<WriteContext, 'journal'>, request: RelayedRequest): boolean {
-  return journal.durable && (request.known === 'keys' || request.write.ids !== undefined)
+export function isKnowable(
+  { journal }: Pick<WriteContext, 'journal'>,
+  { plan }: PlannedRequest,
+  known: RelayOptions['known'],
+): boolean {
+  return journal.durable && (known === 'keys' || plan.ids !== undefined)
 }
 
 function ignoreUnavailable(cause: unknown): undefined {
@@ -112,14 +108,16 @@ function ignoreUnavailable(cause: unknown): undefined {
 }
 
 async function toNewBatch(
-  { upstream, newId, queueKeys }: RelayContext,
-  { client, write, receivedMs, known, resendOf, slices }: RelayedRequest,
+  { upstream, newId, queueKeys }: WriteContext,
+  client: Client,
+  { body, plan, receivedMs, slices }: PlannedRequest,
+  { known, resendOf }: RelayOptions,
 ): Promise<NewBatch> {
   const { partner, owner } = client
-  const { ids, body, keys } = write
+  const { ids, records } = plan
   // A key of its own keeps nothing waiting.
   const unread = (position: number): string => `v2 ${position} ${newId()}`
-  const own = known === 'keys' && keys.length > 0 ? keys : [undefined]
+  const keys = known === 'keys' && records.length > 0 ? records.map(({ key }) => key) : ['']
   return {
     side: 'v2',
     resendOf,
@@ -131,13 +129,15 @@ async function toNewBatch(
     payload: NOTHING,
     credentials: undefined,
     newcomer: !queueKeys.of(client).isAccepted(),
-    records: own.map((key, position) => ({ key: key ?? unread(position) })),
+    records: keys.map((key, position) => ({ key: key === '' ? unread(position) : key })),
   }
 }
 
 function open(
-  { journal, predecessors, active, verdicts }: RelayContext,
-  { client, write, known, slices, onBytes }: RelayedRequest,
+  { journal, predecessors, active, verdicts }: WriteContext,
+  client: Client,
+  { request, plan }: PlannedRequest,
+  { known, reading }: RelayOptions,
   begun: BeginResult,
 ): Exclude<BegunRelayed, { kind: 'late' }> {
   const { batch } = begun
@@ -145,9 +145,9 @@ function open(
     const { side, earlier = [] } = begun
     return side === undefined ? { kind: 'known', batch } : { kind: 'sent', batches: [batch, ...earlier] }
   }
-  const each = known === 'keys' && write.keys.length > 0 ? write.keys.length : undefined
+  const each = known === 'keys' && plan.records.length > 0 ? plan.records.length : undefined
   const positions = Array.from({ length: each ?? 1 }, (_, position) => position)
-  const claim = active.claim(batch, positions, positions.length, begun.lease)
+  const claim = active.claim(batch, positions, begun.lease)
   const settle = async (end: RelayEnd): Promise<void> => {
     try {
       if (end.kind === 'answered' && (end.reply.status === 401 || end.reply.status === 403)) {
@@ -155,7 +155,7 @@ function open(
         predecessors.settled(batch, positions)
         return
       }
-      const outcomes = await outcomesOf(end, write.kind, each, { slices, onBytes })
+      const outcomes = await outcomesOf(end, request.kind, each, reading)
       await journal.settle(batch, outcomes, begun.lease)
       predecessors.settled(batch, positions)
       if (outcomes.some(hadKeptReply)) verdicts.accept(batch, client.identity)
@@ -168,4 +168,29 @@ function open(
   let settled: Promise<void> | undefined
   const ended = (end: RelayEnd): Promise<void> => (settled ??= settle(end))
   return { kind: 'new', relayed: { batch, ended, lost: () => claim.lost() } }
+}
+
+/**
+ * Ends orphans of a batch that V2 was sent, once a lost write would not be read back any longer: V2 may have applied them, and nothing
+ * of them is ever posted. Their client has no answer and may send the batch again. Resolves false while it is too early. Errors: those of
+ * `Journal.settle`.
+ */
+export async function endRelayed(
+  { journal, orphans, predecessors, clock }: WriteContext,
+  { batch, records }: StoredBatch,
+  readBackMs: number,
+): Promise<boolean> {
+  const orphan = orphans.get(batch)
+  if (orphan === undefined) return true
+  if (clock.nowMs() < orphan.sinceMs + readBackMs) return false
+  const positions = [...orphan.after.keys()].filter((position) => records[position]?.state === 'open')
+  const end = { state: 'unknown', answer: undefined, reason: 'stopped', retry: 'resend' } as const
+  await journal.settle(
+    batch,
+    positions.map((position) => ({ position, ...end })),
+    orphan.lease,
+  )
+  orphans.delete(batch)
+  predecessors.settled(batch, positions)
+  return true
 }

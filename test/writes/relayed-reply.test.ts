@@ -3,8 +3,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 
 import { createSlicing } from '../../src/http/slices.ts'
-import { decodeKeptReply } from '../../src/writes/relayed/kept-reply.ts'
-import { outcomesOf, type RelayEnd } from '../../src/writes/relayed/relayed-outcomes.ts'
+import { decodeKeptReply, outcomesOf, type RelayEnd } from '../../src/writes/relayed-reply.ts'
 
 const replyOf = (statuses: readonly number[]): Buffer =>
   Buffer.from(

@@ -2,11 +2,10 @@ import { expect, it } from 'vitest'
 
 import type { BeginResult } from '../../src/journal/index.ts'
 import { createSlicing } from '../../src/http/slices.ts'
-import {
-  beginRelayed,
-  type RelayContext,
-  type RelayedRequest,
-} from '../../src/writes/relayed/begin-relayed.ts'
+import type { Client } from '../../src/partners/partner.ts'
+import type { WriteContext } from '../../src/writes/context.ts'
+import type { PlannedRequest } from '../../src/writes/plan.ts'
+import { beginRelayed } from '../../src/writes/relayed-write.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 const batch = (kind: 'known' | 'new') => ({ kind, batch: 7, lease: 1 }) as unknown as BeginResult
@@ -23,18 +22,26 @@ async function begin(answerMs: number, isSlow?: (nowMs: number) => boolean): Pro
       begin: () => new Promise((resolve) => void clock.after(answerMs, () => resolve(batch('known')))),
     },
     queueKeys: { of: () => ({ isAccepted: () => true }) },
-  } as unknown as RelayContext
-  const request = {
-    client: { partner: { id: 'acme' }, owner: 'owner' },
-    write: { kind: 'batch', ids: undefined, body: Buffer.from('body'), keys: ['key'], codes: [] },
+  } as unknown as WriteContext
+  const slices = createSlicing().open()
+  const client = { partner: { id: 'acme' }, owner: 'owner' } as unknown as Client
+  const planned = {
+    request: { kind: 'batch' },
+    body: Buffer.from('body'),
     receivedMs: 0,
+    plan: { ids: undefined, records: [{ key: 'key' }] },
+    slices,
+  } as unknown as PlannedRequest
+  const options = {
     known: 'keys',
     recordWithinMs: 1_000,
     isSlow: isSlow && (() => isSlow(clock.nowMs())),
-    slices: createSlicing().open(),
-  } as unknown as RelayedRequest
+    reading: { slices },
+  } as const
   let outcome = 'waits'
-  const asked = beginRelayed(context, request).then(({ kind }) => (outcome = `${kind} at ${clock.nowMs()}`))
+  const asked = beginRelayed(context, client, planned, options).then(
+    ({ kind }) => (outcome = `${kind} at ${clock.nowMs()}`),
+  )
   // The journal is asked once the request has its digest.
   await new Promise((resolve) => setImmediate(resolve))
   for (let ms = 0; ms < 8_000 && outcome === 'waits'; ms += 50) await clock.pass(50)

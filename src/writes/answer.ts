@@ -1,0 +1,229 @@
+import { AdapterError } from '../errors.ts'
+import {
+  type BatchIdentity,
+  type BeginResult,
+  type FoundBatch,
+  isDamagedBatch,
+  type NewBatch,
+  type NewRecord,
+  type RecordRef,
+} from '../journal/index.ts'
+import type { Authorisation } from '../partners/partner.ts'
+import type { PartReply } from '../v2/index.ts'
+import type { WriteContext } from './context.ts'
+import { type Plan, type PlannedRequest, redate } from './plan.ts'
+import { isReadBack } from './read-back.ts'
+import { forgotten, replayRelayed, type SentToV2 } from './relayed-replay.ts'
+import { replayBatch, toReplayError } from './replay.ts'
+import {
+  type Answered,
+  encodeAnswer,
+  type OpenReply,
+  type ReplyContext,
+  replyContextOf,
+  toFaultPart,
+  toSupersededPart,
+  toSupersededUnknownPart,
+} from './reply.ts'
+import { runRecords } from './run.ts'
+import { createReplyIds, digestIds, digestRequest, encodeStoredRequest } from './stored-request.ts'
+import { openWriteSession } from './write-session.ts'
+
+/** The cost of listing a record for the journal, in bytes of a batch. */
+const RECORD_WORK = 64
+/** The cost of the answer to a record that is refused, in bytes of a batch. */
+const FAULT_WORK = 4_096
+const NOTHING = new Uint8Array(0)
+
+/** Parts of records that are refused without being sent, by position. */
+type RefusedParts = ReadonlyMap<number, PartReply>
+
+/**
+ * Journals a write request, posts its records, settles and answers each; a request that came before is answered from the
+ * journal (product contract 3). Errors, with nothing sent: `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, `ADP_TOKEN` and
+ * `ADP_FORBIDDEN` when V3 denied the credentials. `ADP_OUTCOME_UNKNOWN` where the journal may have kept the batch, or may know
+ * it and cannot read what it keeps.
+ */
+export async function answerWrites(
+  context: WriteContext,
+  authorisation: Authorisation,
+  planned: PlannedRequest,
+  openReply: OpenReply,
+): Promise<Answered> {
+  const { partner, client } = authorisation
+  const { request, plan } = planned
+  const replyId = context.newId()
+  const replyContext = replyContextOf(request, context.newId)
+  const isDropped = !plan.outcomesShown && partner.mismatch === 'drop'
+  const identity = await identityOf(context, authorisation, planned)
+  const faults = await toFaultParts(planned, replyContext)
+  let sentToV2: SentToV2 | undefined
+  let refused: RefusedParts = faults
+  const begin = async (): Promise<BeginResult> => {
+    const batch: NewBatch = {
+      ...identity,
+      instead: sentToV2?.batch,
+      partner: partner.id,
+      credentials: JSON.stringify(client),
+      newcomer: !context.queueKeys.of(authorisation).isAccepted(),
+      records: toNewRecords(plan, refused, isDropped),
+      payload: await toPayload(context, authorisation, planned, replyId, sentToV2),
+    }
+    return unlessDamaged(context.journal.begin(batch))
+  }
+  let begun = await begin()
+  while (begun.kind === 'known') {
+    const before = begun
+    if (!(await untilSettled(context, before.newer, partner.budgetMs))) throw waitsForNewer()
+    const found = await answerKnown(context, authorisation, planned, before, openReply)
+    if (found !== undefined && 'tally' in found) return found
+    // Without an answer it was purged meanwhile.
+    sentToV2 = found
+    refused = found === undefined ? faults : withSuperseded(found, plan, faults, replyContext)
+    begun = await begin()
+    if (begun.kind === 'new' || begun.batch !== before.batch) continue
+    if (begun.newer === undefined) throw forgotten()
+    // The newer records stay unknown, or there are others by now.
+    if (before.newer !== undefined && begun.newer.length > 0) throw waitsForNewer()
+  }
+  const { batch, lease, after, receivedMs } = begun
+  if (begun.idsReused) context.events.batchIdsReused({ partner: partner.id })
+  context.accepted.sends(batch, client)
+  const session = openWriteSession(context, authorisation, batch, { wasOnV2: sentToV2 !== undefined })
+  const reply = openReply(request, createReplyIds(replyId), () => session.timing())
+  for (const [position, part] of refused) reply.settle(position, part)
+  const run = {
+    batch,
+    lease,
+    receivedMs,
+    plan: redate(plan, planned.receivedMs, sentToV2?.receivedMs ?? receivedMs),
+    positions: isDropped ? [] : [...plan.records.keys()].filter((position) => !refused.has(position)),
+    after,
+    mayHaveLeft: sentToV2?.mayHaveLeft ?? (() => false),
+    // Where the keys of what V2 was sent are not kept, only V3 shows what is newer.
+    isChecked: sentToV2 !== undefined && isReadBack(partner),
+    isNew: true,
+    clientWaits: true,
+    replyContext,
+  }
+  const tally = await runRecords(context, session, run, reply)
+  if (tally.unknown === 0 && tally.notApplied === 0) context.accepted.finished(batch)
+  await reply.end()
+  const dropped = isDropped ? plan.records.length - refused.size : 0
+  return {
+    tally: { ...tally, refused: tally.refused + refused.size, notApplied: tally.notApplied + dropped },
+    queuedMs: session.queuedMs(),
+    replayed: false,
+    askedV3: true,
+    batch,
+  }
+}
+
+/** Answers a batch that came before: with what is kept of it, or of V2's reply. Undefined: it is not kept any longer. */
+async function answerKnown(
+  context: WriteContext,
+  authorisation: Authorisation,
+  planned: PlannedRequest,
+  known: FoundBatch,
+  openReply: OpenReply,
+): Promise<Answered | SentToV2 | undefined> {
+  if (known.side === undefined)
+    return replayBatch(context, authorisation, known.batch, openReply, planned.slices)
+  try {
+    return await replayRelayed(context, authorisation, planned, known)
+  } catch (cause) {
+    throw toReplayError(cause)
+  }
+}
+
+/** Waits for newer records of keys of a batch that V2 was sent: whether they are applied decides whether older ones still may be. */
+async function untilSettled(
+  { predecessors }: WriteContext,
+  newer: readonly RecordRef[] = [],
+  budgetMs: number,
+): Promise<boolean> {
+  return newer.length === 0 || predecessors.until(newer, budgetMs)
+}
+
+const waitsForNewer = (): AdapterError =>
+  new AdapterError(
+    'ADP_OUTCOME_UNKNOWN',
+    'A newer mark of a learner and event of this batch is being sent, or its outcome is not known yet. Send the same batch again later for its answer.',
+  )
+
+async function toFaultParts(
+  { plan, slices }: PlannedRequest,
+  replyContext: ReplyContext,
+): Promise<RefusedParts> {
+  const parts = new Map<number, PartReply>()
+  for (const [position, record] of plan.records.entries()) {
+    if (record.faults !== undefined) parts.set(position, toFaultPart(record, replyContext))
+    if (slices.spend(record.faults === undefined ? RECORD_WORK : FAULT_WORK)) await slices.next()
+  }
+  return parts
+}
+
+/**
+ * The parts of records that are not sent, with those that are not sent again: newer ones were confirmed since, or stand in the same batch. V2 was sent all of
+ * these at once, so its mark of the last one hides those of the others from every read.
+ */
+function withSuperseded(
+  { superseded, mayHaveLeft }: SentToV2,
+  { records }: Plan,
+  faults: RefusedParts,
+  context: ReplyContext,
+): RefusedParts {
+  const parts = new Map(faults)
+  const lastOf = new Map(
+    records.flatMap(({ key, faults: own }, position) => (own === undefined ? [[key, position]] : [])),
+  )
+  for (const [position, record] of records.entries()) {
+    if (faults.has(position)) continue
+    const isHidden = mayHaveLeft(position) && lastOf.get(record.key) !== position
+    if (!isHidden && !superseded(position)) continue
+    const toPart = mayHaveLeft(position) ? toSupersededUnknownPart : toSupersededPart
+    parts.set(position, toPart(record, context))
+  }
+  return parts
+}
+
+function toNewRecords({ records }: Plan, refused: RefusedParts, isDropped: boolean): readonly NewRecord[] {
+  return records.map(({ key }, position) => {
+    const part = refused.get(position)
+    if (part !== undefined) return { key: '', refused: { answer: encodeAnswer(part), reason: 'fault' } }
+    return isDropped ? { key: '', refused: { answer: undefined, reason: 'dropped' } } : { key }
+  })
+}
+
+async function toPayload(
+  { journal }: WriteContext,
+  { identity }: Authorisation,
+  { request, body, receivedMs, slices }: PlannedRequest,
+  replyId: string,
+  sentToV2: SentToV2 | undefined,
+): Promise<NewBatch['payload']> {
+  if (!journal.durable) return NOTHING
+  const markedAtMs = sentToV2 === undefined ? undefined : (sentToV2.receivedMs ?? receivedMs)
+  return encodeStoredRequest({ request, replyId, sender: identity.credentialsHash, markedAtMs, body }, slices)
+}
+
+/** The digests that the journal knows a request by. */
+async function identityOf(
+  { journal, upstream }: WriteContext,
+  { owner }: Authorisation,
+  { body, plan, receivedMs, slices }: PlannedRequest,
+): Promise<BatchIdentity> {
+  if (!journal.durable) return { owner, ids: undefined, content: NOTHING, receivedMs }
+  const ids = plan.ids === undefined ? undefined : digestIds(owner, plan.ids)
+  const content = await digestRequest(owner, upstream, plan.ids?.boundary, body, slices)
+  return { owner, ids, content, receivedMs }
+}
+
+/** The row of a batch with the same ids may be damaged: then this one may have come before. */
+async function unlessDamaged<Result>(asked: Promise<Result>): Promise<Result> {
+  try {
+    return await asked
+  } catch (cause) {
+    throw isDamagedBatch(cause) ? toReplayError(cause) : cause
+  }
+}
