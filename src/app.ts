@@ -40,6 +40,7 @@ import {
   createRegistry,
   longestReadBackMs,
   createQueueKeys,
+  createTokenVerdicts,
 } from './partners/index.ts'
 import { createByteBudget, createInFlight, createProxyApp, type Readiness } from './proxy/index.ts'
 import { createUnmarkedCodes } from './reads/index.ts'
@@ -47,7 +48,6 @@ import {
   createActiveRecords,
   createEchoLearning,
   createRecovery,
-  createTokenVerdicts,
   createPredecessorWatch,
   type Recovery,
 } from './writes/index.ts'

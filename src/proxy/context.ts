@@ -11,7 +11,6 @@ import type { BatchLimits } from '../v2/index.ts'
 import type { WriteContext } from '../writes/context.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { CopySink } from './copy-exchange.ts'
-import type { InFlight } from './in-flight.ts'
 import type { PassThrough } from './pass-through.ts'
 import type { Relays } from './relays.ts'
 
@@ -55,4 +54,34 @@ export interface ProxyContext extends WriteContext {
   readonly onLoad: () => void
   /** Proxies whose forwarding headers are believed. */
   readonly trustedProxies: AddressList
+}
+
+/** The requests in flight, including those whose client has disconnected. */
+export interface InFlight {
+  /** Counts a request until the function that is returned is called. */
+  enter(): () => void
+  /** Resolves when nothing is being handled; ask it only when no new request can come. */
+  idle(): Promise<void>
+  /** Requests that are being handled now. */
+  count(): number
+}
+
+/** Creates the count that a shutdown waits for. */
+export function createInFlight(): InFlight {
+  let count = 0
+  let waiting: (() => void)[] = []
+  const leave = (): void => {
+    count -= 1
+    if (count > 0) return
+    for (const wake of waiting) wake()
+    waiting = []
+  }
+  return {
+    enter: () => {
+      count += 1
+      return leave
+    },
+    idle: () => (count === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
+    count: () => count,
+  }
 }

@@ -30,19 +30,13 @@ export interface CopySink {
   end(copied: CopiedExchange | undefined): void
 }
 
-/** An exchange that is being copied. */
-export interface ExchangeCopy {
-  /** Says which side gave the reply; without it the exchange counts as not served. */
-  servedBy(side: Side): void
-}
-
 /** Copies both messages of an exchange as they pass. Nothing waits for the copy, and no byte of the exchange changes. */
 export function copyExchange(
   request: IncomingMessage,
   response: ServerResponse,
   { receivedMs, nowMs }: { readonly receivedMs: number; readonly nowMs: () => number },
   sink: CopySink,
-): ExchangeCopy {
+): { served(side: Side): void } {
   const { method = '', url: target = '' } = request
   const sent = new BodyCopy(sink)
   const got = new BodyCopy(sink)
@@ -73,7 +67,7 @@ export function copyExchange(
   if (response.closed) end()
   else response.once('close', end)
   return {
-    servedBy: (side) => {
+    served: (side) => {
       served = side
     },
   }

@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http'
-
 import { AdapterError, errorRules } from '../errors.ts'
 import type { BatchTally } from '../observability/events.ts'
 import {
@@ -7,84 +5,50 @@ import {
   type LiveGuards,
   type RequestKind,
   type Side,
-  type StageEntry,
   type TrialResult,
 } from '../rollout/index.ts'
-import { type Answered, type ReplyReading, statusesOfParts } from '../writes/index.ts'
+import { type ReplyReading, statusesOfParts } from '../writes/index.ts'
+import type { Exchange, ExchangeObserver } from './exchange.ts'
 import type { ForwardOutcome } from './forwarder.ts'
-
-/** One write as the guards of its partner count it. */
-export interface GuardTrial {
-  /** V3 has answered it; `outcomesShown`: what became of each record is in the reply. */
-  answered(answered: Pick<Answered, 'tally' | 'queuedMs' | 'askedV3'>, outcomesShown: boolean): void
-  /** V2 has answered it, or not; `reply` has the body where the outcome of each record is to be known. */
-  relayed(
-    outcome: ForwardOutcome,
-    request: Pick<IncomingMessage, 'complete'>,
-    reading: ReplyReading,
-  ): Promise<void>
-  /** It was refused as a whole. */
-  failed(cause: unknown): void
-  /** Its end without any of these does not count. */
-  drop(): void
-}
-
-export interface TrialSource {
-  readonly guards: LiveGuards
-  /** Milliseconds since the epoch. */
-  readonly nowMs: () => number
-}
-
-export interface TrialRequest {
-  readonly request: IncomingMessage
-  readonly kind: RequestKind
-  readonly partner: string
-  readonly unit: string
-  readonly entry: Pick<StageEntry, 'side' | 'stage' | 'revision'>
-  readonly receivedMs: number
-  /** Whether a service had accepted the credentials of its client before. */
-  readonly isAccepted: boolean
-}
 
 /** About what a record of a batch takes with the head of its part. */
 const RECORD_BYTES = 600
 
-const uncounted: GuardTrial = {
-  answered: () => undefined,
-  relayed: () => Promise.resolve(),
-  failed: () => undefined,
-  drop: () => undefined,
-}
-
 /**
- * Begins the trial of a write; other requests do not count. Nor do those of clients that no service has accepted: their schools are
- * invented for nothing. That is decided before the outcome, which would favour one side.
+ * Begins the trial of a write, as the guards of its partner count it; other requests do not count. Nor do those of clients that no service
+ * has accepted: their schools are invented for nothing. That is decided before the outcome, which would favour one side.
  */
 export function beginTrial(
-  { guards, nowMs }: TrialSource,
-  { request, kind, partner, unit, entry, receivedMs, isAccepted }: TrialRequest,
-): GuardTrial {
-  if (!isWriteKind(kind) || !isAccepted) return uncounted
+  { guards, nowMs }: { readonly guards: LiveGuards; readonly nowMs: () => number },
+  { request, kind, client, unit, entry, receivedMs }: Omit<Exchange, 'observer' | 'side'>,
+  isAccepted: boolean,
+): Partial<ExchangeObserver> {
+  if (!isWriteKind(kind) || !isAccepted) return {}
   const { side, stage, revision } = entry
   // The length is known at the beginning and on both sides; the number of records is not.
   const records = Math.round(Number(request.headers['content-length'] ?? 0) / RECORD_BYTES)
-  const trial = guards.begin({ partner, unit, stage, revision, side, receivedMs, records })
+  const trial = guards.begin({ partner: client.partner.id, unit, stage, revision, side, receivedMs, records })
   // Nothing is read for it then, least of all a reply.
-  if (trial === undefined) return uncounted
+  if (trial === undefined) return {}
   const end = (result: TrialResult | undefined, queuedMs = 0, endedMs = nowMs()): void => {
     if (result === undefined) trial.drop()
     else trial.end({ latencyMs: endedMs - receivedMs - queuedMs, ...result })
   }
   return {
-    answered: ({ tally, queuedMs, askedV3 }, outcomesShown) =>
-      // Neither what the journal alone has answered, nor what V2 does not show either (batch-wire 3).
-      end(askedV3 && outcomesShown ? { outcome: ofTally(tally) } : undefined, queuedMs),
-    relayed: async (outcome, { complete }, reading) => {
-      const endedMs = nowMs()
-      end(complete ? await ofRelay(outcome, kind, reading) : undefined, 0, endedMs)
+    replied: async (reply) => {
+      if (reply.kind === 'answered' && side === 'v3') {
+        const { tally, queuedMs, askedV3 } = reply.answered
+        // Neither what the journal alone has answered, nor what V2 does not show either (batch-wire 3).
+        const isShown = askedV3 && reply.planned.plan.outcomesShown
+        end(isShown ? { outcome: ofTally(tally) } : undefined, queuedMs)
+      } else if (reply.kind === 'relayed') {
+        const endedMs = nowMs()
+        const isWhole = request.complete
+        end(isWhole ? await ofRelay(reply.outcome, kind, reply.reading) : undefined, 0, endedMs)
+      }
     },
-    failed: (cause) => end(ofFailure(cause, side)),
-    drop: () => trial.drop(),
+    // A trial that has ended does not end again.
+    ended: (cause) => end(cause === undefined ? undefined : ofFailure(cause, side)),
   }
 }
 

@@ -1,17 +1,46 @@
-import { AdapterError } from '../errors.ts'
+import { AdapterError, errorRules } from '../errors.ts'
+import type { Authorisation } from '../partners/partner.ts'
 import { isWriteKind } from '../rollout/index.ts'
+import { toV2ReadBackFilter, toV3Page } from '../translate/index.ts'
+import { getJson } from '../upstream/index.ts'
+import {
+  beginRelayed,
+  isKnowable,
+  type PlannedRequest,
+  planWrites,
+  type ReadMarkOfV2,
+  readPaced,
+  type RelayedBatch,
+  type RelayEnd,
+  type ReplyReading,
+  replayBatch,
+  replayOnV2,
+  waitForOlder,
+  watchGiveWay,
+  type WriteRequest,
+} from '../writes/index.ts'
 import { showsAcceptance } from './acceptance.ts'
+import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
-import { handleRelayedWrite } from './handle-relayed-write.ts'
-import type { LegacyExchange } from './legacy-exchange.ts'
+import { type Exchange, expectCurrent } from './exchange.ts'
 import { V2_LINK_SEGMENT } from './next-link-side.ts'
-import { isV2Offered, MAX_OFFERED_READ_BYTES, offerV2Read } from './offer-exchange.ts'
-import { serviceRoot } from './requested-address.ts'
+import { decompressed, readRelayedBody } from './read-relayed-body.ts'
 import type { ForwardCall } from './forwarder.ts'
+import { serviceRoot } from './requested-address.ts'
+import { endReply, onceWritten, openReply, toWriteRequest } from './write-handler.ts'
+
+/** A larger reply of V2 is not kept: should the batch come again when V3 serves, its records are read back. */
+const MAX_KEPT_BYTES = 8_388_608
+const SETTLE_WITHIN_MS = 250
+/**
+ * How long V2 may be kept waiting for the journal before it is sent a write that the journal does not know. With keys, V3 may have served the
+ * same write: a journal that is only slow is then waited for longer.
+ */
+const RECORD_WITHIN_MS = { identity: 250, keys: 1_000 } as const
 
 /** Sends a request on to V2, and its reply back, both as they are. Error: `ADP_UPSTREAM_UNAVAILABLE` where there is no V2. */
-export function handleLegacy(context: ProxyContext, exchange: LegacyExchange): Promise<void> {
-  const { client, entry, kind } = exchange
+export async function handleLegacy(context: ProxyContext, exchange: Exchange): Promise<void> {
+  const { request, response, client, entry, kind, observer } = exchange
   const { v2 } = client.partner
   if (v2 === undefined)
     throw new AdapterError(
@@ -19,29 +48,22 @@ export function handleLegacy(context: ProxyContext, exchange: LegacyExchange): P
       'V2 serves this partner, and no address of V2 is configured. Nothing was sent.',
     )
   const call = toForwardCall(context, exchange)
-  return isWriteKind(kind) && entry.known !== 'nothing'
-    ? handleRelayedWrite(context, exchange, v2, call)
-    : relay(context, exchange, v2, call)
-}
-
-async function relay(
-  context: ProxyContext,
-  exchange: LegacyExchange,
-  v2: URL,
-  call: ForwardCall,
-): Promise<void> {
-  const { request, response } = exchange
-  const isOffered = isV2Offered(context, exchange)
-  const copied = isOffered ? { ...call, captureBytes: MAX_OFFERED_READ_BYTES } : call
-  const outcome = await context.relays.of(v2).forward(request, response, copied)
-  if (isOffered && outcome.kind === 'answered' && outcome.reply !== undefined)
-    offerV2Read(context, exchange, outcome.reply)
+  if (isWriteKind(kind) && entry.known !== 'nothing') {
+    await relayWrite(context, exchange, v2, call)
+    return
+  }
+  const { copyBytes } = observer
+  const outcome = await context.relays
+    .of(v2)
+    .forward(request, response, copyBytes > 0 ? { ...call, captureBytes: copyBytes } : call)
+  if (outcome.kind === 'answered' && outcome.reply !== undefined)
+    await observer.replied({ kind: 'read', reply: outcome.reply })
 }
 
 /** Next links carry the marker of their side: V2 also serves the page that they lead to. */
 function toForwardCall(
   { queueKeys, rewriteLinks, comparison }: ProxyContext,
-  { client, request, copy, entry }: LegacyExchange,
+  { client, request, observer, entry }: Exchange,
 ): ForwardCall {
   const base = serviceRoot(request, '')
   const isRead = request.method === 'GET' || request.method === 'HEAD'
@@ -49,9 +71,250 @@ function toForwardCall(
     queueKey: queueKeys.of(client),
     links: rewriteLinks && isRead ? [{ from: '', to: base, nextTo: base + V2_LINK_SEGMENT }] : undefined,
     onReplyHead: ({ status }) => {
-      copy?.servedBy('v2')
+      observer.served('v2')
       if (showsAcceptance(request, status)) queueKeys.accept(client)
       if (status === 429) comparison.throttled(client.partner, entry.stage)
     },
   }
+}
+
+/** A write of V2 while it is in memory. */
+interface RelayedWrite {
+  readonly exchange: Exchange
+  readonly v2: URL
+  /** With the body as it came; without it, it is sent on as a stream. */
+  readonly call: ForwardCall
+  readonly form: WriteRequest
+  /** Decompressed; undefined: it cannot be read. */
+  readonly body: Buffer | undefined
+  /** Undefined: this codec cannot read it, so V3 could never be sent it. */
+  readonly planned: PlannedRequest | undefined
+  /** For reading V2's reply. */
+  readonly reading: ReplyReading
+}
+
+/**
+ * Sends a write on to V2 that the journal is to know: from then on V3 does not post it again, gives V2's reply if it comes again, and keeps
+ * the order of its keys. What this codec cannot read is sent on all the same: V3 could never be sent it. A batch that V3 has served
+ * before is answered from the journal, and V2 is not sent it; so is one to which V2 has given its final reply, unless its partner or its
+ * stage wants every batch sent on. Errors, with nothing sent: those of the journal at `canary`, `ADP_BUDGET_EXCEEDED` where older records
+ * of its keys stay unsettled on V3, and those of `replayBatch` and `replayOnV2`.
+ */
+async function relayWrite(
+  context: ProxyContext,
+  exchange: Exchange,
+  v2: URL,
+  call: ForwardCall,
+): Promise<void> {
+  const { request, response, client, receivedMs, observer } = exchange
+  const slices = context.slicing.open()
+  const held = context.byteBudget.open(context.queueKeys.of(client))
+  const limits = context.limits()
+  const { maxBodyBytes } = limits
+  try {
+    const sent = await readRelayedBody(request, maxBodyBytes, held)
+    const body = sent && (await decompressed(request, sent, maxBodyBytes, held, slices))
+    const form = toWriteRequest(exchange)
+    const plan =
+      body &&
+      (await planWrites(form, body, client.partner, receivedMs, limits, slices).catch(unlessUnreadable))
+    observer.decoded(plan)
+    const planned = body && plan && { request: form, body, receivedMs, plan, slices }
+    const reading = { slices, onBytes: (count: number) => held.take(count) }
+    const write = { exchange, v2, call: { ...call, body: sent }, form, body, planned, reading }
+    if (planned === undefined) await relay(context, write)
+    else await relayPlanned(context, write, planned)
+  } finally {
+    releaseAfterReply(held, response)
+  }
+}
+
+/** What is no batch or record for this codec is V2's to judge. */
+function unlessUnreadable(cause: unknown): undefined {
+  if (cause instanceof AdapterError && errorRules[cause.code].class === 'request') return undefined
+  throw cause
+}
+
+async function relayPlanned(
+  context: ProxyContext,
+  write: RelayedWrite,
+  planned: PlannedRequest,
+): Promise<void> {
+  const { exchange, reading } = write
+  const { client, entry, response } = exchange
+  const known = entry.known === 'keys' ? 'keys' : 'identity'
+  if (!isKnowable(context, planned, known)) {
+    await relay(context, write)
+    return
+  }
+  const options = {
+    known,
+    recordWithinMs: entry.stage === 'canary' && known === 'keys' ? undefined : RECORD_WITHIN_MS[known],
+    isSlow: known === 'keys' ? () => entry.isStoreAnswering() : undefined,
+    reading,
+  } as const
+  // At `legacy` nothing that V2 was sent is looked up.
+  let resendOf = entry.stage !== 'legacy' && client.partner.replaysV2 ? 0 : undefined
+  let begun = await beginRelayed(context, client, planned, { ...options, resendOf })
+  while (begun.kind === 'sent') {
+    if (await answerFromV2(context, write, planned, begun.batches)) return
+    resendOf = begun.batches[0]
+    begun = await beginRelayed(context, client, planned, { ...options, resendOf })
+  }
+  switch (begun.kind) {
+    case 'known':
+      return answerFromV3(context, exchange, planned, begun.batch)
+    case 'late':
+      context.noteUnrecorded(client.partner.id)
+      return relayRecorded(context, write, begun.ended)
+    case 'new': {
+      const { relayed } = begun
+      if (known === 'keys' && !(await mayBeSent(context, write, relayed, planned))) return
+      // The end of the reply waits for the journal, but not for long: its client may send a newer mark to V3 then.
+      await relayRecorded(context, write, (end) => relayed.ended(end), SETTLE_WITHIN_MS)
+      onceWritten(response, () => context.journal.answered(relayed.batch))
+    }
+  }
+}
+
+/** Waits for older records of the keys; false where the client left meanwhile. */
+async function mayBeSent(
+  context: ProxyContext,
+  { exchange, v2 }: RelayedWrite,
+  relayed: RelayedBatch,
+  { plan }: PlannedRequest,
+): Promise<boolean> {
+  const { response, client } = exchange
+  const { partner } = client
+  const reading = {
+    partner,
+    readV3: createV3MarkReader(context, exchange),
+    readV2: createV2MarkReader(v2, exchange),
+    deadlineMs: context.clock.nowMs() + partner.budgetMs,
+  }
+  const keys = plan.records.map(({ key }) => key)
+  let isSent = false
+  const giveWay = watchGiveWay(context, relayed.batch, context.queueKeys.of(client))
+  try {
+    const waited = waitForOlder(context, relayed.batch, keys, reading)
+    const gaveWay = giveWay === undefined ? [] : [giveWay.due.then(() => false)]
+    const inTime = await Promise.race([waited, relayed.lost(), ...gaveWay])
+    isSent = inTime && !response.destroyed
+    if (!inTime)
+      throw new AdapterError(
+        'ADP_BUDGET_EXCEEDED',
+        'An earlier mark of one of these learners and events was sent to V3, and nothing says yet what became of it. Nothing was sent; send the request again later.',
+      )
+  } finally {
+    giveWay?.stop()
+    if (!isSent) await relayed.ended({ kind: 'notSent' })
+  }
+  return isSent
+}
+
+/** Reads marks of V3 under the credentials of the client of an exchange that V2 serves. */
+function createV3MarkReader(
+  context: ProxyContext,
+  { request, client }: Exchange,
+): (query: string, timeoutMs: number) => ReturnType<typeof readPaced> {
+  let asked: Promise<Authorisation> | undefined
+  return async (query, timeoutMs) => {
+    try {
+      asked ??= context.authorise(request, client)
+      const { rateLimit, credentials } = await asked
+      const queueKey = context.queueKeys.of(client)
+      return await readPaced(context, rateLimit, queueKey, credentials, query, timeoutMs)
+    } catch (cause) {
+      if (cause instanceof AdapterError) return { kind: 'overdue' }
+      throw cause
+    }
+  }
+}
+
+/** Creates what reads a mark of V2 with a client's own credentials, beside the path of the client's request. */
+function createV2MarkReader(v2: URL, { target, client }: Exchange): ReadMarkOfV2 {
+  const set = target.rawPath.replace(/\/[^/]*\/?$/, '/AttendanceRecords')
+  const { authorization, subscriptionKey } = client.client
+  return async (record, timeoutMs) => {
+    const url = new URL(`${v2.href.replace(/\/$/, '')}${set}`)
+    url.search = `?$filter=${encodeURIComponent(toV2ReadBackFilter(record))}`
+    const headers = { authorization, 'ocp-apim-subscription-key': subscriptionKey }
+    const json = await getJson(url, headers, timeoutMs)
+    return json === undefined ? { kind: 'overdue' } : { kind: 'read', json: toV3Page(json) }
+  }
+}
+
+/** Sends the write on, and gives its end to the journal: `ended` may delay the last bytes of the reply by `withinMs`. */
+async function relayRecorded(
+  context: ProxyContext,
+  write: RelayedWrite,
+  ended: (end: RelayEnd) => Promise<void> | void,
+  withinMs?: number,
+): Promise<void> {
+  let end: RelayEnd = { kind: 'notSent' }
+  try {
+    end = await relay(context, write, async (reply) => {
+      if (withinMs === undefined) return
+      const late = new Promise<void>((resolve) => void context.clock.after(withinMs, resolve))
+      await Promise.race([ended({ kind: 'answered', reply }), late])
+    })
+  } finally {
+    await ended(end)
+  }
+}
+
+/** `onReplyEnd`: the last bytes of the reply wait for it; undefined: nothing is to be kept of the reply. */
+async function relay(
+  context: ProxyContext,
+  { exchange, v2, call, form, body, planned, reading }: RelayedWrite,
+  onReplyEnd?: ForwardCall['onReplyEnd'],
+): Promise<RelayEnd> {
+  const { request, response, entry, observer } = exchange
+  const captureBytes = onReplyEnd === undefined ? observer.copyBytes : MAX_KEPT_BYTES
+  const outcome = await context.relays.of(v2).forward(request, response, {
+    ...call,
+    beforeSend: () => expectCurrent(entry),
+    ...(captureBytes > 0 ? { keepGoing: true, captureBytes } : {}),
+    ...(onReplyEnd === undefined ? {} : { onReplyEnd }),
+  })
+  await observer.replied({ kind: 'relayed', form, body, plan: planned?.plan, outcome, reading })
+  if (outcome.kind === 'answered' && outcome.reply !== undefined)
+    return { kind: 'answered', reply: outcome.reply }
+  return { kind: outcome.kind === 'notSent' ? 'notSent' : 'lost' }
+}
+
+/** A write ends on the side where it began. */
+async function answerFromV3(
+  context: ProxyContext,
+  exchange: Exchange,
+  planned: PlannedRequest,
+  batch: number,
+): Promise<void> {
+  const { request, client, observer } = exchange
+  observer.served('v3')
+  const authorisation = await context.authorise(request, client)
+  const reply = openReply(exchange, planned.plan)
+  const answered = await replayBatch(context, authorisation, batch, reply, planned.slices)
+  if (answered === undefined)
+    throw new AdapterError(
+      'ADP_JOURNAL_LOST',
+      'This batch came before and may have been applied; its answer is not kept any longer. Nothing was sent again.',
+    )
+  await endReply(context, exchange, planned, answered)
+}
+
+/** False: V2 is to be sent the batch again. */
+async function answerFromV2(
+  context: ProxyContext,
+  { exchange, v2, reading }: RelayedWrite,
+  planned: PlannedRequest,
+  batches: readonly number[],
+): Promise<boolean> {
+  const { client, observer } = exchange
+  const readMark = createV2MarkReader(v2, exchange)
+  const answered = await replayOnV2(context, { client, plan: planned.plan, batches, readMark, reading })
+  if (answered === undefined) return false
+  observer.served('v2')
+  await endReply(context, exchange, planned, answered)
+  return true
 }

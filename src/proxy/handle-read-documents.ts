@@ -11,7 +11,6 @@ import { jsonType } from '../reads/index.ts'
 import { readPreferences } from '../v2/index.ts'
 import type { Exchange, Handle } from './exchange.ts'
 import { sendRead } from './handle-read.ts'
-import { isV3Offered, offerV3Read } from './offer-exchange.ts'
 import { addressOf, nextAddressOf, serviceRoot } from './requested-address.ts'
 
 /** `GET …/V2/Attendance/$metadata`: the flat type, in XML or JSON; V3's own names other fields. Error: `ADP_NOT_ACCEPTABLE`. */
@@ -61,9 +60,8 @@ export const handleReadServiceDocument: Handle = (_context, exchange) => {
  * V3's `LearnerRegistrations` with `$expand` and the V3 expand list, passed through; the path must be on the pass-through's list
  * as any other. Links of the reply lead back to the client's own path.
  */
-export const handleReadRegistrations: Handle = async (context, exchange) => {
-  const { passThrough, reads } = context
-  const { request, response, authorisation, target } = exchange
+export const handleReadRegistrations: Handle = async ({ passThrough, reads }, exchange, authorisation) => {
+  const { request, response, target, observer } = exchange
   const query = toV3RegistrationQuery(target.query.slice(1))
   const { path, rawPath } = target
   const segments = path.replace(/\/$/, '').split('/')
@@ -80,7 +78,7 @@ export const handleReadRegistrations: Handle = async (context, exchange) => {
   ]
   request.url = `${resource}${query === '' ? '' : `?${query}`}`
   await passThrough.handle(request, response, authorisation, links)
-  if (isV3Offered(context, exchange)) offerV3Read(context, exchange, undefined)
+  await observer.replied({ kind: 'read', reply: undefined })
 }
 
 const REGISTRATIONS = /^learnerregistr?ations(?:\(|$)/i

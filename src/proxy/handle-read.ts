@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import type { OfferedReply } from '../compare/live/index.ts'
 import { AdapterError } from '../errors.ts'
 import type { ReadAnswered } from '../observability/events.ts'
-import { ownDenialOf } from '../partners/own-denial.ts'
+import { ownDenialOf } from '../partners/index.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import {
   countMarks,
@@ -18,7 +18,6 @@ import {
 import { openCallBudget } from '../upstream/index.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { Exchange, Handle } from './exchange.ts'
-import { isV3Offered, MAX_OFFERED_READ_BYTES, offerV3Read } from './offer-exchange.ts'
 import { addressOf, nextAddressOf } from './requested-address.ts'
 import { untilGone } from './until-gone.ts'
 
@@ -47,9 +46,9 @@ const CLIENT_GONE = 499
  * limited, `Server-Timing` of the reply says how long they stood in the queue, also when it is a refusal. Errors: those of `read`.
  */
 function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
-  return async (context, exchange) => {
+  return async (context, exchange, authorisation) => {
     const { reads, byteBudget, queueKeys, accepted, events, nowMs } = context
-    const { authorisation, response, receivedMs } = exchange
+    const { response, receivedMs, observer } = exchange
     const { partner, credentials, renew, rateLimit } = authorisation
     const { reader, clock } = reads
     const queueKey = queueKeys.of(authorisation)
@@ -90,7 +89,8 @@ function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
       held.take(lengthOf(body))
       finish(contentType === undefined ? 204 : 200, rows)
       sendRead(response, body, contentType)
-      if (isV3Offered(context, exchange)) offerV3Read(context, exchange, toOffered(body, contentType))
+      if (observer.copyBytes > 0)
+        await observer.replied({ kind: 'read', reply: toCopy(body, contentType, observer.copyBytes) })
     } catch (cause) {
       const status = cause instanceof AdapterError ? cause.status : 500
       finish(signal.aborted ? CLIENT_GONE : status, 0)
@@ -101,10 +101,10 @@ function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
   }
 }
 
-function toOffered(pieces: readonly string[], contentType: string | undefined): OfferedReply | undefined {
-  const bytes = Buffer.from(pieces.join(''))
+function toCopy(pieces: readonly string[], contentType: string | undefined, maxBytes: number): OfferedReply {
+  const body = Buffer.from(pieces.join(''))
   const status = contentType === undefined ? 204 : 200
-  return { status, fields: [], body: bytes.length > MAX_OFFERED_READ_BYTES ? undefined : bytes }
+  return { status, fields: [], body: body.length > maxBytes ? undefined : body }
 }
 
 function toReadRequest(reads: ReadContext, exchange: Exchange): ReadRequest {

@@ -1,6 +1,5 @@
 export { createByteBudget } from './byte-budget.ts'
-export type { LiveRecording, ProxyContext } from './context.ts'
-export { createInFlight } from './in-flight.ts'
+export { createInFlight, type LiveRecording, type ProxyContext } from './context.ts'
 export type { Readiness } from './operations.ts'
 export { createPassThrough } from './pass-through.ts'
 export { createRelays } from './relays.ts'

@@ -1,44 +1,62 @@
-import { isWriteKind, type RequestKind, type StageEntry } from '../rollout/index.ts'
-import type { LiveSeen, SeenWrite } from '../rollout/seen/live-seen.ts'
+import type { Events } from '../observability/events.ts'
+import { isWriteKind } from '../rollout/index.ts'
+import type { LiveSeen } from '../rollout/seen/live-seen.ts'
+import type { Exchange, ExchangeObserver } from './exchange.ts'
 
-/** What the advice on the next step of a partner counts of one write, once it is over. */
-export interface WriteNote {
-  decoded(records: SeenWrite['records']): void
-  /** V2 serves it as it is. */
-  unreadable(): void
-  /** Counts it, if a service has accepted the credentials of its client by now. */
-  end(): void
-}
-
-export interface NotedRequest {
-  readonly kind: RequestKind
-  readonly partner: string
-  readonly unit: string
-  readonly entry: Pick<StageEntry, 'side' | 'stage' | 'revision'>
-  /** Milliseconds since the epoch. */
-  readonly receivedMs: number
-  readonly isAccepted: () => boolean
-}
-
-const uncounted: WriteNote = { decoded: () => undefined, unreadable: () => undefined, end: () => undefined }
-
-/** The note of a request; of reads, and at `complete`, nothing is counted, since no step follows. */
+/**
+ * Counts the records of a write for the advice on the next step of its partner, once the write is over and if a service has accepted the
+ * credentials of its client by then. At `complete` nothing is counted, since no step follows.
+ */
 export function noteWrite(
   { seen }: { readonly seen: LiveSeen },
-  { kind, partner, unit, entry, receivedMs, isAccepted }: NotedRequest,
-): WriteNote {
+  { kind, client, unit, entry, receivedMs }: Omit<Exchange, 'observer' | 'side'>,
+  isAccepted: () => boolean,
+): Partial<ExchangeObserver> {
   const { side, stage, revision } = entry
-  if (!isWriteKind(kind) || stage === 'complete') return uncounted
+  const partner = client.partner.id
+  if (!isWriteKind(kind) || stage === 'complete') return {}
   let count = (): void => undefined
   return {
-    decoded: (records) => {
+    decoded: (plan) => {
+      if (plan === undefined) {
+        count = () => seen.unreadable(partner, revision)
+        return
+      }
+      const records = () =>
+        plan.records.map(({ key, record }) => ({
+          key: key === '' ? undefined : key,
+          code: record?.AttendanceCode.ExternalID,
+        }))
       count = () => seen.wrote({ partner, unit, side, revision, receivedMs, records })
     },
-    unreadable: () => {
-      count = () => seen.unreadable(partner, revision)
-    },
-    end: () => {
+    ended: () => {
       if (isAccepted()) count()
+    },
+  }
+}
+
+/** Logs each write that V3 or the journal has answered. */
+export function logWrite(
+  { events, nowMs }: { readonly events: Events; readonly nowMs: () => number },
+  partner: string,
+): Partial<ExchangeObserver> {
+  return {
+    replied: (reply) => {
+      if (reply.kind !== 'answered') return
+      const { plan, receivedMs } = reply.planned
+      const { tally, queuedMs, replayed } = reply.answered
+      events.batchAnswered({
+        ...tally,
+        partner,
+        records: plan.records.length,
+        changesets: plan.changesets,
+        outcomesShown: plan.outcomesShown,
+        unmappedFields: plan.unmappedFields,
+        convertedFields: plan.convertedFields,
+        replayed,
+        durationMs: nowMs() - receivedMs,
+        queuedMs,
+      })
     },
   }
 }

@@ -1,176 +1,125 @@
-import type { IncomingMessage } from 'node:http'
-
-import type { OfferedExchange, OfferedReply, ServedRecord } from '../compare/live/index.ts'
-import type { Client } from '../partners/partner.ts'
-import type { Side, StageEntry } from '../rollout/index.ts'
-import { isGenericClient } from '../v2/index.ts'
-import type { OpenReply, PlannedRequest, WriteRequest } from '../writes/index.ts'
+import type { OfferedExchange, ServedRecord } from '../compare/live/index.ts'
+import { isGenericClient, type PartReply } from '../v2/index.ts'
+import type { Plan } from '../writes/index.ts'
 import type { ProxyContext } from './context.ts'
-import type { Exchange } from './exchange.ts'
-import type { LegacyExchange } from './legacy-exchange.ts'
+import type { Exchange, ExchangeObserver, Replied } from './exchange.ts'
 
-/** Larger answers to reads are not copied. */
-export const MAX_OFFERED_READ_BYTES = 1_048_576
+/** Larger answers are not copied. */
+const MAX_READ_BYTES = 1_048_576
+const MAX_WRITE_BYTES = 8_388_608
 
-/** True where an exchange that V2 serves is to be compared. */
-export function isV2Offered({ comparison }: ProxyContext, exchange: LegacyExchange): boolean {
-  const { entry, kind, client, request } = exchange
-  return isOffered(comparison, { stage: entry.stage, side: 'v2' }, kind, client, request)
-}
+type Comparison = Pick<ProxyContext, 'comparison' | 'nowMs'>
+type Offered = Omit<Exchange, 'observer'>
 
-/** True where an exchange that V3 serves is to be compared. */
-export function isV3Offered({ comparison }: ProxyContext, exchange: Exchange): boolean {
-  const { entry, kind, authorisation, request } = exchange
-  return isOffered(comparison, { stage: entry.stage, side: 'v3' }, kind, authorisation, request)
-}
-
-function isOffered(
-  comparison: ProxyContext['comparison'],
-  entry: Pick<StageEntry, 'side' | 'stage'>,
-  kind: Exchange['kind'],
-  { partner }: Client,
-  { method }: IncomingMessage,
-): boolean {
+/**
+ * Offers an exchange to be compared once its client has the reply, or the keys of a write that is not: a comparison may read one of its
+ * marks. Nothing is offered of a client whose credentials no service has accepted.
+ */
+export function offerExchange(
+  context: Comparison,
+  exchange: Offered,
+  isAccepted: () => boolean,
+): Partial<ExchangeObserver> {
+  const { request, client, entry, side, kind } = exchange
+  const { stage } = entry
   const isRead = kind === 'readFilter' || kind === 'readKey' || kind === 'registrations'
-  return (!isRead || method === 'GET') && comparison.isWanted(entry, kind, partner)
-}
-
-/** Offers what is to be compared; nothing of a client whose credentials no service has accepted. */
-function offer({ comparison, queueKeys }: ProxyContext, offered: OfferedExchange): void {
-  if (queueKeys.of(offered.client).isAccepted()) comparison.offer(offered)
-}
-
-/** Offers a write that V2 has answered; the client has its reply. */
-export function offerWrite(
-  context: ProxyContext,
-  exchange: LegacyExchange,
-  write: {
-    readonly request: WriteRequest
-    readonly body: Buffer | undefined
-    readonly keys: readonly (string | undefined)[]
-  },
-  reply: OfferedReply,
-): void {
-  const { accept = '', prefer } = exchange.request.headers
-  // V2 saw them: they decide the form of the reply to a single record.
-  const asked = write.request.kind === 'record' ? { accept, prefer: [prefer ?? []].flat().join() } : {}
-  offer(context, {
-    ...common(context, exchange, exchange.client),
-    ...write,
-    kind: write.request.kind,
-    served: 'v2',
-    path: exchange.path,
-    request: { ...write.request, ...asked },
-    isGeneric: isGenericClient(exchange.request.headers),
-    reply,
-  })
-}
-
-/** Offers a read that V2 has answered. */
-export function offerV2Read(context: ProxyContext, exchange: LegacyExchange, reply: OfferedReply): void {
-  const { url = '' } = exchange.request
-  const at = url.indexOf('?')
-  offerRead(context, exchange, exchange.client, {
-    served: 'v2',
-    path: exchange.path,
-    query: at === -1 ? '' : url.slice(at + 1),
-    reply,
-  })
-}
-
-/** Offers a read that V3 has answered; without a reply, V3 is asked for it again. */
-export function offerV3Read(
-  context: ProxyContext,
-  exchange: Exchange,
-  reply: OfferedReply | undefined,
-): void {
-  const { rawPath, query } = exchange.target
-  offerRead(context, exchange, exchange.authorisation, {
-    served: 'v3',
-    path: rawPath,
-    query: query.slice(1),
-    reply,
-  })
+  if (!isRead && kind !== 'batch' && kind !== 'record') return {}
+  const isOffered =
+    (!isRead || request.method === 'GET') &&
+    context.comparison.isWanted({ stage, side }, kind, client.partner)
+  if (isOffered)
+    return isRead
+      ? offerRead(context, exchange, kind, isAccepted)
+      : offerWrite(context, exchange, kind, isAccepted)
+  return isRead ? {} : noteKeys(context, exchange, isAccepted)
 }
 
 function offerRead(
-  context: ProxyContext,
-  exchange: LegacyExchange | Exchange,
-  client: Client,
-  read: {
-    readonly served: Side
-    readonly path: string
-    readonly query: string
-    readonly reply: OfferedReply | undefined
-  },
-): void {
-  const { kind, request } = exchange
-  if (kind !== 'readFilter' && kind !== 'readKey' && kind !== 'registrations') return
+  { comparison, nowMs }: Comparison,
+  exchange: Offered,
+  kind: 'readFilter' | 'readKey' | 'registrations',
+  isAccepted: () => boolean,
+): Partial<ExchangeObserver> {
+  const { request, target, side } = exchange
   const { accept = '', prefer } = request.headers
-  offer(context, {
-    ...common(context, exchange, client),
-    ...read,
-    kind,
-    accept,
-    prefer: [prefer ?? []].flat().join(),
-  })
-}
-
-/** The records of a write that V3 serves, while their parts come. */
-export interface ServedOffer {
-  /** The reply of the client, of which the parts are noted. */
-  readonly open: (openReply: OpenReply) => OpenReply
-  /** Offers what V3 has accepted; a batch that came before was offered then. */
-  offer(plan: PlannedRequest['plan'], replayed: boolean): void
-}
-
-/** Notes the parts of a write that is to be compared. */
-export function noteServed(context: ProxyContext, exchange: Exchange): ServedOffer {
-  const parts = new Map<number, ServedRecord['part']>()
-  let endedMs: number | undefined
+  const asked = { query: target.query.slice(1), accept, prefer: [prefer ?? []].flat().join() }
   return {
-    open:
-      (openReply) =>
-      (...form) => {
-        const reply = openReply(...form)
-        return {
-          settle: (index, part) => {
-            if (part.status < 300) parts.set(index, part)
-            reply.settle(index, part)
-          },
-          begin: () => reply.begin(),
-          hasLeft: () => reply.hasLeft(),
-          end: () => {
-            // Its outcomes are made durable after that: a correction may come meanwhile.
-            endedMs = context.nowMs()
-            return reply.end()
-          },
-        }
-      },
-    offer: ({ records }, replayed) => {
-      const { kind, target, authorisation } = exchange
-      if (replayed || (kind !== 'batch' && kind !== 'record')) return
-      const accepted = [...parts].flatMap(([index, part]): ServedRecord[] => {
-        const planned = records[index]
-        return planned?.record === undefined ? [] : [{ record: planned.record, key: planned.key, part }]
-      })
-      offer(context, {
-        ...common(context, exchange, authorisation),
-        repliedMs: endedMs ?? context.nowMs(),
-        kind,
-        served: 'v3',
-        path: target.rawPath,
-        records: accepted,
-      })
+    copyBytes: MAX_READ_BYTES,
+    replied: (replied) => {
+      if (replied.kind !== 'read' || !isAccepted()) return
+      const { reply } = replied
+      comparison.offer({ ...commonOf(exchange), ...asked, kind, served: side, repliedMs: nowMs(), reply })
     },
   }
 }
 
-function common(
-  { nowMs }: ProxyContext,
-  { entry, unit, receivedMs }: LegacyExchange | Exchange,
-  client: Client,
-) {
+function offerWrite(
+  { comparison, nowMs }: Comparison,
+  exchange: Offered,
+  kind: 'batch' | 'record',
+  isAccepted: () => boolean,
+): Partial<ExchangeObserver> {
+  const parts = new Map<number, PartReply>()
+  let settledMs: number | undefined
+  const toOffered = (replied: Replied): OfferedExchange | undefined => {
+    const common = { ...commonOf(exchange), kind, repliedMs: settledMs ?? nowMs() }
+    if (replied.kind === 'relayed') {
+      const { form, body, plan, outcome } = replied
+      const reply = outcome.kind === 'answered' ? outcome.reply : undefined
+      const isGeneric = isGenericClient(exchange.request.headers)
+      return reply && { ...common, served: 'v2', request: form, body, keys: keysOf(plan), isGeneric, reply }
+    }
+    // A batch that came before was offered then.
+    if (replied.kind === 'read' || exchange.side === 'v2' || replied.answered.replayed) return undefined
+    const { records } = replied.planned.plan
+    const accepted = [...parts].flatMap(([position, part]): ServedRecord[] => {
+      const planned = records[position]
+      return planned?.record === undefined ? [] : [{ record: planned.record, key: planned.key, part }]
+    })
+    return { ...common, served: 'v3', records: accepted }
+  }
+  return {
+    copyBytes: MAX_WRITE_BYTES,
+    settled: (position, part) => {
+      // The reply ends after the last part, and a correction may come as soon as it has.
+      settledMs = nowMs()
+      if (part.status < 300) parts.set(position, part)
+    },
+    replied: (replied) => {
+      const offered = toOffered(replied)
+      if (offered !== undefined && isAccepted()) comparison.offer(offered)
+    },
+  }
+}
+
+function noteKeys(
+  { comparison }: Comparison,
+  { client, entry }: Offered,
+  isAccepted: () => boolean,
+): Partial<ExchangeObserver> {
+  let plan: Plan | undefined
+  let isNoted = false
+  const note = (): void => {
+    if (isNoted || !isAccepted()) return
+    isNoted = true
+    comparison.wrote(client.partner, entry.stage, () => keysOf(plan))
+  }
+  return {
+    // Before a service has it where that is possible: a comparison may read one of its marks at once.
+    decoded: (decoded) => {
+      plan = decoded
+      note()
+    },
+    replied: note,
+  }
+}
+
+function commonOf({ client, entry, unit, receivedMs, target }: Offered) {
   const { stage, revision } = entry
-  return { client, stage, revision, unit, receivedMs, repliedMs: nowMs() }
+  return { client, stage, revision, unit, receivedMs, path: target.rawPath }
+}
+
+/** The keys of the records of a write, as far as they are known. */
+function keysOf(plan: Plan | undefined): readonly (string | undefined)[] {
+  return plan?.records.map(({ key }) => (key === '' ? undefined : key)) ?? []
 }

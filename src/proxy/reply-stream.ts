@@ -1,7 +1,10 @@
 import type { ServerResponse } from 'node:http'
 
 import { type BatchEncoder, encodeMismatch, locationOf, type PartReply } from '../v2/index.ts'
-import type { Reply } from '../writes/reply.ts'
+import type { Reply } from '../writes/index.ts'
+import type { ExchangeObserver } from './exchange.ts'
+
+type Observer = Pick<ExchangeObserver, 'settled'>
 
 /** How long a settled part may wait for others: a write of its own, which wakes the client, costs more than posting a record. */
 const COALESCE_MS = 25
@@ -19,6 +22,7 @@ export class ReplyStream implements Reply {
   private readonly encoder: BatchEncoder
   private readonly changesets: number
   private readonly timing: () => string | undefined
+  private readonly observer: Observer
   private readonly replies: (PartReply | undefined)[]
   private next = 0
   private begun = false
@@ -29,9 +33,11 @@ export class ReplyStream implements Reply {
     response: ServerResponse,
     encoder: BatchEncoder,
     { count, changesets }: { readonly count: number; readonly changesets: number },
-    timing: () => string | undefined = () => undefined,
+    timing: () => string | undefined,
+    observer: Observer,
   ) {
     this.timing = timing
+    this.observer = observer
     this.response = response
     this.encoder = encoder
     this.changesets = changesets
@@ -50,6 +56,7 @@ export class ReplyStream implements Reply {
   settle(index: number, reply: PartReply): void {
     if (index < this.next || this.replies[index] !== undefined) return
     this.replies[index] = reply
+    this.observer.settled(index, reply)
     if (this.begun) this.schedule()
   }
 
@@ -107,9 +114,13 @@ export class ReplyStream implements Reply {
 }
 
 /** The single 200 of a batch whose ids differ, whatever became of its records (batch-wire 3). */
-export function createMismatchReply(response: ServerResponse, newId: () => string): Reply {
+export function createMismatchReply(
+  response: ServerResponse,
+  newId: () => string,
+  observer: Observer,
+): Reply {
   return {
-    settle: () => undefined,
+    settle: (index, reply) => observer.settled(index, reply),
     begin: () => undefined,
     hasLeft: () => false,
     end: () => {
@@ -127,9 +138,12 @@ export function createRecordReply(
   response: ServerResponse,
   recordsUrl: string | undefined,
   timing: () => string | undefined,
+  observer: Observer,
 ): Reply {
   return {
-    settle: (_index, { status, json }) => {
+    settle: (index, part) => {
+      const { status, json } = part
+      observer.settled(index, part)
       if (response.headersSent || response.destroyed) return
       response.statusCode = status
       if (status < 300) response.setHeader('OData-Version', '4.0')

@@ -13,10 +13,10 @@ export function addressOf(request: IncomingMessage): string {
 /** `addressOf` for the next links of a page that V3 serves: where V2 may serve the next request, they say that V3 issued them. */
 export function nextAddressOf(
   { linkSecret }: Pick<ReadContext, 'linkSecret'>,
-  { request, authorisation }: { readonly request: IncomingMessage; readonly authorisation: Client },
+  { request, client }: { readonly request: IncomingMessage; readonly client: Client },
 ): string {
-  if (authorisation.partner.v2 === undefined) return addressOf(request)
-  const segment = v3LinkSegment(linkSecret, authorisation.owner)
+  if (client.partner.v2 === undefined) return addressOf(request)
+  const segment = v3LinkSegment(linkSecret, client.owner)
   return serviceRoot(request, segment + readTarget(request.url ?? '').rawPath)
 }
 

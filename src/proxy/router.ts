@@ -1,4 +1,4 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
 
 import express, { type NextFunction, type Request, type Response } from 'express'
 
@@ -6,24 +6,21 @@ import { AdapterError } from '../errors.ts'
 import { checkHost } from '../http/host.ts'
 import { pathBefore, type RequestTarget, takeTarget } from '../http/request-target.ts'
 import type { Events } from '../observability/events.ts'
-import type { Partner } from '../partners/partner.ts'
-import { unitOf } from '../partners/unit.ts'
+import { type Partner, unitOf } from '../partners/index.ts'
 import type { RequestKind, Side, StageEntry } from '../rollout/index.ts'
 import { readMethods, refuseMethod } from './allowed-paths.ts'
 import type { ProxyContext } from './context.ts'
+import { copyExchange } from './copy-exchange.ts'
 import { sendError } from './error-reply.ts'
-import type { Handle } from './exchange.ts'
-import { copyExchange, type ExchangeCopy } from './copy-exchange.ts'
+import { type Exchange, type ExchangeObserver, observeAll } from './exchange.ts'
+import { replaceForwarding } from './forwarding.ts'
 import { beginTrial } from './guard-trial.ts'
 import { handleLegacy } from './handle-legacy.ts'
-import { replaceForwarding } from './forwarding.ts'
-import type { MetricsPage } from './handle-metrics.ts'
-import { createMessageClasses, type MessageClasses } from './message-classes.ts'
 import { isIssuedTo, type LinkMarker, takeSideMarker } from './next-link-side.ts'
-import { noteWrite } from './note-write.ts'
-import { createOperations, type Readiness, respelt } from './operations.ts'
+import { logWrite, noteWrite } from './note-write.ts'
+import { offerExchange } from './offer-exchange.ts'
+import { createOperations, type MetricsPage, type Readiness, respelt } from './operations.ts'
 import { findRoute, handlerOf, kindOf, methodsOf, type Route } from './routes.ts'
-import { watchClient } from './watch-client.ts'
 
 const operationMethods = ['GET', 'HEAD']
 /** Reads of V2 that the adapter answers from V3. */
@@ -88,7 +85,7 @@ export function createProxyApp(
   const serve = async (request: Request, response: ProxyResponse, leave: (() => void)[]): Promise<void> => {
     const receivedMs = context.nowMs()
     checkHost(request)
-    const { target } = response.locals
+    const { target, marker } = response.locals
     const exact = respelt(operations, target.path)
     if (exact !== undefined) throw new AdapterError('ADP_NOT_FOUND', `This path is not served; ${exact} is.`)
     const route = findRoute(target.path)
@@ -98,63 +95,30 @@ export function createProxyApp(
     leave.push(context.enterPartner(client.partner))
     const unit = unitOf(client, request)
     const entry = await context.stages.enter(client.partner, { kind, unit })
-    const partner = client.partner.id
-    const queueKey = context.queueKeys.of(client)
-    const counted = { request, kind, partner, unit, entry, receivedMs }
-    const trial = beginTrial(context, { ...counted, isAccepted: queueKey.isAccepted() })
-    const note = noteWrite(context, { ...counted, isAccepted: () => queueKey.isAccepted() })
+    const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
+    const received = { request, response, target, prefix, client, entry, kind, unit, receivedMs }
+    const { isAccepted } = context.queueKeys.of(client)
+    const observers = [
+      beginTrial(context, received, isAccepted()),
+      noteWrite(context, received, isAccepted),
+      logWrite(context, client.partner.id),
+    ]
+    let failure: unknown
     try {
-      const side = sideOf(
-        context,
-        entry,
-        client.owner,
-        kind === 'v3Path' ? undefined : response.locals.marker,
-        request,
-      )
+      const side = sideOf(context, entry, client.owner, kind === 'v3Path' ? undefined : marker, request)
       if (side === 'v2' || !readKinds.has(kind)) context.onLoad()
       if (kind === 'otherV2') checkOther(context, side, request, response)
-      const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
-      const copy = copyOf(context, client.partner, request, response, receivedMs)
-      if (side === 'v2') {
-        const path = target.rawPath
-        await handleLegacy(context, {
-          request,
-          response,
-          client,
-          entry,
-          kind,
-          unit,
-          path,
-          prefix,
-          receivedMs,
-          copy,
-          trial,
-          note,
-        })
-      } else {
-        copy?.servedBy('v3')
-        const authorisation = await context.authorise(request, client)
-        const handle = chooseHandler(route, request)
-        await handle(context, {
-          request,
-          response,
-          target,
-          prefix,
-          authorisation,
-          entry,
-          kind,
-          unit,
-          receivedMs,
-          trial,
-          note,
-        })
-      }
+      observers.push(
+        copyOf(context, client.partner, request, response, receivedMs),
+        offerExchange(context, { ...received, side }, isAccepted),
+      )
+      const exchange: Exchange = { ...received, side, observer: observeAll(observers) }
+      await (side === 'v2' ? handleLegacy(context, exchange) : handleOnV3(context, exchange, route))
     } catch (cause) {
-      trial.failed(cause)
+      failure = cause
       throw cause
     } finally {
-      trial.drop()
-      note.end()
+      observeAll(observers).ended(failure)
       entry.leave()
     }
   }
@@ -190,10 +154,24 @@ function copyOf(
   request: IncomingMessage,
   response: ProxyResponse,
   receivedMs: number,
-): ExchangeCopy | undefined {
-  const { rawPath } = response.locals.target
-  const sink = recording.open(partner, request.method ?? '', rawPath)
-  return sink && copyExchange(request, response, { receivedMs, nowMs }, sink)
+): Partial<ExchangeObserver> {
+  const sink = recording.open(partner, request.method ?? '', response.locals.target.rawPath)
+  return sink === undefined ? {} : copyExchange(request, response, { receivedMs, nowMs }, sink)
+}
+
+/** Authorises a request for V3, which serves it as it is where no route translates the path. */
+async function handleOnV3(
+  context: ProxyContext,
+  exchange: Exchange,
+  route: Route | undefined,
+): Promise<void> {
+  const { request, response, client, observer } = exchange
+  observer.served('v3')
+  const authorisation = await context.authorise(request, client)
+  const handle = route && handlerOf(route, request)
+  await (handle === undefined
+    ? context.passThrough.handle(request, response, authorisation)
+    : handle(context, exchange, authorisation))
 }
 
 /** Error `ADP_METHOD_NOT_ALLOWED` for a method that the path does not take, before credentials are read. */
@@ -218,14 +196,6 @@ function checkOther(
   else if (!readMethods.includes(request.method ?? '')) throw refuseMethod(response, readMethods)
 }
 
-/** The handler that serves an authorised request: V3 as it is where no route translates the path. */
-function chooseHandler(route: Route | undefined, request: IncomingMessage): Handle {
-  return (route === undefined ? undefined : handlerOf(route, request)) ?? handlePassThrough
-}
-
-const handlePassThrough: Handle = ({ passThrough }, { request, response, authorisation }) =>
-  passThrough.handle(request, response, authorisation)
-
 /** A reply is under way until its last byte has left, or its client. Not awaited: that would keep all that the request held. */
 function afterReply(response: ServerResponse, leave: readonly (() => void)[]): void {
   const leaveAll = (): void => {
@@ -243,4 +213,47 @@ function answerFailure(cause: unknown, response: ServerResponse, events: Events)
 function isOver(cause: unknown, response: ServerResponse): boolean {
   if (response.writableEnded && response.statusCode >= 400) return true
   return response.destroyed && cause instanceof Error && cause.name === 'AbortError'
+}
+
+/**
+ * Watches the client of a request until its reply has left. A slow upload is refused with 408, or what is said of one of which
+ * a part was sent on; once the reply has begun, or is over, only the connection of a slow client can be closed.
+ */
+function watchClient(
+  { slowClients, events, relays }: ProxyContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const { socket } = request
+  slowClients.watch(request, response, (phase) => {
+    events.slowClient({ phase })
+    if (phase === 'reply' || response.headersSent) {
+      response.destroy()
+      // A response that has ended has let go of its connection, on which the rest of the upload still comes.
+      socket.destroy()
+      return
+    }
+    // Node forgets a request whose response has ended: a reader of the body would wait for ever.
+    response.setHeader('Connection', 'close').once('close', () => request.destroy())
+    sendError(response, relays.uploadLost(request), events)
+  })
+}
+
+/** The classes that a server creates its messages from, as `createServer` takes them. */
+export interface MessageClasses {
+  readonly IncomingMessage: typeof IncomingMessage
+  readonly ServerResponse: typeof ServerResponse
+}
+
+/**
+ * Creates messages that have the prototypes of an Express application from the start. Express would set them on each request, and
+ * V8 then gives both objects another map: that costs more than the rest of Express.
+ */
+function createMessageClasses(app: ReturnType<typeof express>): MessageClasses {
+  class AppRequest extends IncomingMessage {}
+  class AppResponse<Request extends IncomingMessage> extends ServerResponse<Request> {}
+  Object.setPrototypeOf(AppRequest.prototype, app.request)
+  Object.setPrototypeOf(AppResponse.prototype, app.response)
+  Object.assign(app, { request: AppRequest.prototype, response: AppResponse.prototype })
+  return { IncomingMessage: AppRequest, ServerResponse: AppResponse }
 }

@@ -3,14 +3,13 @@ import type { IncomingMessage } from 'node:http'
 import type { RequestKind } from '../rollout/index.ts'
 import { batchPath } from '../v2/index.ts'
 import type { Handle } from './exchange.ts'
-import { handleBatch } from './handle-batch.ts'
 import {
   handleReadMetadata,
   handleReadRegistrations,
   handleReadServiceDocument,
 } from './handle-read-documents.ts'
 import { handleReadCount, handleReadField, handleReadMark, handleReadPage } from './handle-read.ts'
-import { handleRecord } from './handle-record.ts'
+import { handleWrite } from './write-handler.ts'
 
 /** A path of the V2 interface, under any prefix and in any case (product contract: paths). */
 export interface Route {
@@ -24,12 +23,12 @@ export interface Route {
 }
 
 const routes: readonly Route[] = [
-  { pattern: batchPath, segments: 3, kind: 'batch', handlers: { POST: handleBatch } },
+  { pattern: batchPath, segments: 3, kind: 'batch', handlers: { POST: handleWrite } },
   {
     pattern: /\/v2\/attendance\/attendancerecords\/?$/i,
     segments: 3,
     kind: 'readFilter',
-    handlers: { GET: handleReadPage, POST: handleRecord },
+    handlers: { GET: handleReadPage, POST: handleWrite },
   },
   {
     pattern: /\/v2\/attendance\/attendancerecords\([^/]*\/?$/i,

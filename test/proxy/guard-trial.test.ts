@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createSlicing } from '../../src/http/slices.ts'
-import { beginTrial, type GuardTrial } from '../../src/proxy/guard-trial.ts'
+import type { Exchange, ExchangeObserver, Replied } from '../../src/proxy/exchange.ts'
+import { beginTrial } from '../../src/proxy/guard-trial.ts'
 import type { CapturedReply } from '../../src/proxy/reply-writer.ts'
 import type { ForwardOutcome } from '../../src/proxy/forwarder.ts'
 import { createTrialWindows, type TrialWindow } from '../../src/rollout/guards/trial-windows.ts'
@@ -14,7 +15,7 @@ import { incomingMessage } from '../support/incoming-message.ts'
 /** What the guards count of one write that took a second, of which nothing is known but what `end` says. */
 async function counted(
   kind: RequestKind,
-  end: (trial: GuardTrial) => void | Promise<void>,
+  end: (trial: Partial<ExchangeObserver>) => void | Promise<void>,
   headers: Record<string, string> = {},
   isAccepted = true,
 ): Promise<TrialWindow['trials']> {
@@ -25,20 +26,22 @@ async function counted(
     stop: () => Promise.resolve(),
   }
   const entry = { side: 'v3', stage: 'canary', revision: 1 } as const
-  const request = incomingMessage({ headers })
+  const request = Object.assign(incomingMessage({ headers }), { complete: !('x-broken' in headers) })
+  const client = { partner: { id: 'acme' } }
   const trial = beginTrial(
     { guards, nowMs: () => 1_000 },
-    { request, kind, partner: 'acme', unit: 'a', entry, receivedMs: 0, isAccepted },
+    { request, kind, client, unit: 'a', entry, receivedMs: 0 } as unknown as Exchange,
+    isAccepted,
   )
   await end(trial)
-  trial.drop()
+  trial.ended?.(undefined)
   return windows.close(10_000).flatMap(({ trials }) => trials)
 }
 
 /** The outcome, or that nothing was counted. */
 async function outcomeOf(
   kind: RequestKind,
-  end: (trial: GuardTrial) => void | Promise<void>,
+  end: (trial: Partial<ExchangeObserver>) => void | Promise<void>,
 ): Promise<string> {
   return (await counted(kind, end))[0]?.outcome ?? 'not counted'
 }
@@ -46,8 +49,12 @@ async function outcomeOf(
 const tally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
 const answer = { tally, queuedMs: 0, askedV3: true, outcomesShown: true }
 
-const whole = { complete: true }
 const reading = { slices: createSlicing().open() }
+
+const repliedOnV3 = ({ outcomesShown, ...answered }: typeof answer): Replied =>
+  ({ kind: 'answered', planned: { plan: { outcomesShown } }, answered }) as unknown as Replied
+const repliedOnV2 = (outcome: ForwardOutcome): Replied =>
+  ({ kind: 'relayed', outcome, reading }) as unknown as Replied
 
 const part = (status: number): string =>
   `--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 ${status} X\r\n\r\n{}\r\n`
@@ -76,7 +83,7 @@ describe('the trial of a write', () => {
     ['whose outcomes its client does not see', { refused: 3 }, { outcomesShown: false }, 'not counted'],
   ])('on V3, %s', async (_, counts, given, bad) => {
     const one = { ...answer, ...given, tally: { ...tally, ...counts } }
-    expect(await outcomeOf('batch', (trial) => trial.answered(one, one.outcomesShown))).toBe(bad)
+    expect(await outcomeOf('batch', (trial) => trial.replied?.(repliedOnV3(one)))).toBe(bad)
   })
 
   it.each<[string, ForwardOutcome, string]>([
@@ -95,14 +102,13 @@ describe('the trial of a write', () => {
     ['broken off', { kind: 'brokenReply', status: 200, error: error('ADP_UPSTREAM_PROTOCOL') }, 'unknown'],
     ['never sent', { kind: 'notSent', error: error('ADP_UPSTREAM_UNAVAILABLE') }, 'serverError'],
   ])('on V2, %s', async (_, outcome, bad) => {
-    expect(await outcomeOf('batch', (trial) => trial.relayed(outcome, whole, reading))).toBe(bad)
+    expect(await outcomeOf('batch', (trial) => trial.replied?.(repliedOnV2(outcome)))).toBe(bad)
   })
 
   it('does not count for V2 when its client left in the middle', async () => {
     const outcome = { kind: 'lost', error: error('ADP_OUTCOME_UNKNOWN') } as const
-    expect(await outcomeOf('batch', (trial) => trial.relayed(outcome, { complete: false }, reading))).toBe(
-      'not counted',
-    )
+    const end = (trial: Partial<ExchangeObserver>) => trial.replied?.(repliedOnV2(outcome))
+    expect(await counted('batch', end, { 'x-broken': 'yes' })).toEqual([])
   })
 
   it.each<[ConstructorParameters<typeof AdapterError>[0], string]>([
@@ -116,22 +122,22 @@ describe('the trial of a write', () => {
     ['ADP_JOURNAL_UNAVAILABLE', 'not counted'],
     ['ADP_OVERLOADED', 'not counted'],
   ])('refused as a whole with %s', async (code, bad) => {
-    expect(await outcomeOf('record', (trial) => trial.failed(error(code)))).toBe(bad)
+    expect(await outcomeOf('record', (trial) => trial.ended?.(error(code)))).toBe(bad)
   })
 
   it('counts once, with its first end, and not at all without one or for a client that left', async () => {
-    const twice = (trial: GuardTrial): void => {
-      trial.answered({ ...answer, tally: { ...tally, refused: 1 } }, true)
-      trial.failed(error('ADP_INTERNAL'))
+    const twice = (trial: Partial<ExchangeObserver>): void => {
+      void trial.replied?.(repliedOnV3({ ...answer, tally: { ...tally, refused: 1 } }))
+      trial.ended?.(error('ADP_INTERNAL'))
     }
     expect(await outcomeOf('batch', twice)).toBe('refused')
     expect(await outcomeOf('batch', () => undefined)).toBe('not counted')
     expect(
       await outcomeOf('batch', (trial) =>
-        trial.failed(Object.assign(new Error('gone'), { name: 'AbortError' })),
+        trial.ended?.(Object.assign(new Error('gone'), { name: 'AbortError' })),
       ),
     ).toBe('not counted')
-    expect(await outcomeOf('readFilter', (trial) => trial.failed(error('ADP_INTERNAL')))).toBe('not counted')
+    expect(await outcomeOf('readFilter', (trial) => trial.ended?.(error('ADP_INTERNAL')))).toBe('not counted')
   })
 
   it('of another write of its school in the window reads no reply', async () => {
@@ -149,31 +155,21 @@ describe('the trial of a write', () => {
       stop: () => Promise.resolve(),
     }
     const entry = { side: 'v2', stage: 'canary', revision: 1 } as const
-    const write = {
-      request: incomingMessage({}),
-      kind: 'batch',
-      partner: 'acme',
-      unit: 'a',
-      entry,
-      receivedMs: 0,
-      isAccepted: true,
-    } as const
-    await beginTrial({ guards, nowMs: () => 0 }, write).relayed(
-      { kind: 'answered', status: 200, reply: unread },
-      whole,
-      reading,
-    )
+    const client = { partner: { id: 'acme' } }
+    const write = { request: incomingMessage({}), kind: 'batch', client, unit: 'a', entry, receivedMs: 0 }
+    const trial = beginTrial({ guards, nowMs: () => 0 }, write as unknown as Exchange, true)
+    await trial.replied?.(repliedOnV2({ kind: 'answered', status: 200, reply: unread }))
   })
 
   it('of a client that no service has accepted does not count', async () => {
-    expect(await counted('batch', (trial) => trial.failed(error('ADP_TOKEN')), {}, false)).toEqual([])
+    expect(await counted('batch', (trial) => trial.ended?.(error('ADP_TOKEN')), {}, false)).toEqual([])
   })
 
   it('classes writes by the length of their body', async () => {
     const lengths = [undefined, '600', '4000', '18000', '60000', '900000']
     const trials = lengths.map(async (length) => {
       const headers = length === undefined ? {} : { 'content-length': length }
-      const [trial] = await counted('batch', (own) => own.answered(answer, true), headers)
+      const [trial] = await counted('batch', (own) => own.replied?.(repliedOnV3(answer)), headers)
       return trial?.stratum
     })
     const strata = await Promise.all(trials)

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 
-import { createInFlight } from '../../src/proxy/in-flight.ts'
+import { createInFlight } from '../../src/proxy/context.ts'
 
 it('counts the requests that are being handled, and says when none is', async () => {
   const inFlight = createInFlight()

@@ -50,6 +50,8 @@ describe('ReplyStream', () => {
           response,
           createBatchEncoder('flat', () => crypto.randomUUID()),
           { count: order.length, changesets: 0 },
+          () => undefined,
+          { settled: () => undefined },
         )
         for (const [step, index] of order.entries()) {
           if (step === begin) reply.begin()
@@ -70,6 +72,8 @@ describe('ReplyStream', () => {
       response,
       createBatchEncoder('flat', () => 'id'),
       { count: 2, changesets: 0 },
+      () => undefined,
+      { settled: () => undefined },
     )
     reply.settle(0, part(0))
     for (let turns = 0; turns < 5; turns += 1) await turn()
@@ -87,6 +91,8 @@ describe('ReplyStream', () => {
       response,
       createBatchEncoder('flat', () => 'id'),
       { count: 2, changesets: 0 },
+      () => undefined,
+      { settled: () => undefined },
     )
     reply.begin()
     client.socket.destroy()

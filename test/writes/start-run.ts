@@ -98,6 +98,7 @@ export function startRun(own: StartedRun) {
       v3: { openWrites: () => writes, close: () => Promise.resolve() },
       reader: {
         get: () => Promise.resolve(reads[Math.min(read++, reads.length - 1)] ?? { kind: 'overdue' }),
+        held: () => 0,
         close: () => Promise.resolve(),
       },
     })

@@ -3,7 +3,7 @@ import { type IncomingMessage, ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { handleMetrics, type MetricsPage } from '../../src/proxy/handle-metrics.ts'
+import { createOperations, type MetricsPage } from '../../src/proxy/operations.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
 
 const request = (
@@ -16,7 +16,7 @@ async function statusFor(readers: MetricsPage['readers'], asking: IncomingMessag
     Promise.resolve({ contentType: 'text/plain', text: 'up 1' })
   const response = new ServerResponse(asking)
   try {
-    await handleMetrics({ readers, render }, asking, response)
+    await createOperations(() => 'ready', { readers, render }).get('/metrics')?.(asking, response)
     return response.statusCode
   } catch (error) {
     if (error instanceof AdapterError) return error.status

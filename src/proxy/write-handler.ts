@@ -1,0 +1,120 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+import { readBody } from '../http/body.ts'
+import { createBatchEncoder, isGenericClient } from '../v2/index.ts'
+import {
+  type Answered,
+  answerWrites,
+  type KeptReply,
+  type OpenReply,
+  type Plan,
+  type PlannedRequest,
+  planWrites,
+  type WriteRequest,
+} from '../writes/index.ts'
+import { releaseAfterReply } from './byte-budget.ts'
+import type { ProxyContext } from './context.ts'
+import { type Exchange, expectCurrent, type Handle } from './exchange.ts'
+import { createMismatchReply, createRecordReply, ReplyStream } from './reply-stream.ts'
+import { recordsUrlOf, serviceRoot } from './requested-address.ts'
+
+/**
+ * `POST …/V2/Attendance/$batch`, and `POST …/V2/Attendance/AttendanceRecords` with one flat record: read, decode and plan; then the
+ * engine journals, posts, settles and answers. Nothing is posted before the whole envelope was decoded and is durable; every record is
+ * answered. A single record gets 201 with the flat record, or the status and error array that its part would have had.
+ */
+export const handleWrite: Handle = async (context, exchange, authorisation) => {
+  const { request, response, entry, kind, receivedMs, observer } = exchange
+  const { partner } = authorisation
+  const slices = context.slicing.open()
+  const limits = context.limits()
+  const held = context.byteBudget.open(context.queueKeys.of(authorisation))
+  try {
+    const body = await readBody(request, {
+      maxBytes: kind === 'record' ? limits.maxPartBytes : limits.maxBodyBytes,
+      contentEncoding: request.headers['content-encoding'],
+      contentLength: request.headers['content-length'],
+      onBytes: (count) => held.take(count),
+      slices,
+    })
+    const form = toWriteRequest(exchange)
+    const plan = await planWrites(form, body, partner, receivedMs, limits, slices)
+    observer.decoded(plan)
+    const planned = { request: form, body, receivedMs, plan, slices }
+    expectCurrent(entry)
+    const reply = openReply(exchange, plan)
+    const answered = await answerWrites(context, authorisation, planned, reply)
+    await endReply(context, exchange, planned, answered)
+  } finally {
+    releaseAfterReply(held, response)
+  }
+}
+
+/** What decides the posts and the answer of a write, besides its body. */
+export function toWriteRequest({ request, kind: asked, prefix, client }: Exchange): WriteRequest {
+  const { partner } = client
+  const kind = asked === 'record' ? 'record' : 'batch'
+  const layout = kind === 'record' ? 'flat' : layoutFor(partner.layout, request)
+  const { prefer, accept = '' } = request.headers
+  return {
+    kind,
+    contentType: request.headers['content-type'],
+    serviceHosts: kind === 'record' ? undefined : partner.serviceHosts,
+    context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
+    layout,
+    recordsUrl: recordsUrlOf(request, { kind, layout }),
+    dataEnvelope: partner.dataEnvelope,
+    msgtypeResponse: partner.msgtypeResponse,
+    errorMessages: partner.errorMessages,
+    // Those of a batch are in its parts.
+    prefer: kind === 'record' ? [prefer ?? []].flat().join() : '',
+    accept: kind === 'record' ? accept : '',
+  }
+}
+
+/** The layout of the reply to a batch; `auto`: generic clients get the nested one. */
+function layoutFor(layout: 'flat' | 'nested' | 'auto', { headers }: IncomingMessage): 'flat' | 'nested' {
+  if (layout !== 'auto') return layout
+  return isGenericClient(headers) ? 'nested' : 'flat'
+}
+
+/** Opens the reply to a write that was read and planned. */
+export function openReply({ response, observer }: Exchange, plan: Plan): OpenReply {
+  const { records, changesets, outcomesShown, ids } = plan
+  return ({ layout, msgtypeResponse, recordsUrl }, newId, timing) => {
+    if (ids === undefined) return createRecordReply(response, recordsUrl, timing, observer)
+    if (!outcomesShown) return createMismatchReply(response, newId, observer)
+    const encoder = createBatchEncoder(layout, newId, msgtypeResponse, recordsUrl)
+    return new ReplyStream(response, encoder, { count: records.length, changesets }, timing, observer)
+  }
+}
+
+/** Sends the reply that V2 gave, where that is the answer; notes the end of a write that was answered. */
+export async function endReply(
+  { journal }: ProxyContext,
+  { response, observer }: Exchange,
+  planned: PlannedRequest,
+  answered: Answered,
+): Promise<void> {
+  const { batch, kept } = answered
+  // A single record has no ids that another one could use again.
+  if (planned.plan.ids !== undefined) onceWritten(response, () => journal.answered(batch))
+  if (kept !== undefined) sendKept(response, kept)
+  await observer.replied({ kind: 'answered', planned, answered })
+}
+
+/** Calls back when the reply was written completely; never if the client disconnected before, or closed its side: it may have gone. */
+export function onceWritten(response: ServerResponse, onWritten: () => void): void {
+  const { socket } = response.req
+  const check = (): void => {
+    if (!socket.readableEnded) onWritten()
+  }
+  if (response.writableFinished) check()
+  else response.once('finish', check)
+}
+
+function sendKept(response: ServerResponse, { status, reason, fields, body }: KeptReply): void {
+  response.sendDate = false
+  response.writeHead(status, reason, [...fields])
+  response.end(body)
+}
