@@ -7,8 +7,8 @@ import { interleave, median, medianRatio } from './rounds.ts'
 
 const ROUNDS = 3
 const MIB = 1_048_576
-const AIM_RATIO = 0.7
-const AIM_MIB = 150
+const AIM_RATIO = 0.8
+const AIM_MIB = 190
 const RANGE = 'AttendableEventStart ge 2026-01-05T00:00:00Z and AttendableEventStart lt 2026-04-05T00:00:00Z'
 const headers = { authorization: 'Bearer sandbox', 'ocp-apim-subscription-key': 'sandbox' }
 

@@ -79,8 +79,6 @@ export interface AppOverrides {
   readonly compareNice?: number
   /** Observes what live comparisons find. */
   readonly onCompared?: OnCompared
-  /** Called before the first request other than a V2 read that V3 answers. */
-  readonly onFirstLoad?: () => void
   /** What `/metrics` shows instead of this process's own: those of all that share a port. */
   readonly renderMetrics?: () => Promise<MetricsText>
 }
@@ -219,7 +217,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     slowClients: createSlowClients(slowClients, systemClock),
     slicing,
     inFlight: createInFlight(),
-    onLoad: once(overrides.onFirstLoad),
     trustedProxies: createAddressList(config.listen.trustedProxies),
     events,
     clock: systemClock,
@@ -391,14 +388,4 @@ function readinessOf(ready: boolean, journal: Journal, stages: StoredStages | un
   if (stages?.describe().some(({ stage }) => stage === 'legacy') === true) return 'ready'
   if (!journal.isAvailable()) return 'journal unavailable'
   return journal.lease() === undefined ? 'journal lease lost' : 'ready'
-}
-
-/** Calls a function the first time it is called. */
-function once(act: (() => void) | undefined): () => void {
-  let next = act
-  return () => {
-    const own = next
-    next = undefined
-    own?.()
-  }
 }

@@ -50,8 +50,6 @@ export interface ProxyContext extends WriteContext {
   readonly byteBudget: ByteBudget
   readonly slowClients: SlowClients
   readonly inFlight: InFlight
-  /** Called before each request other than a V2 read that V3 answers. */
-  readonly onLoad: () => void
   /** Proxies whose forwarding headers are believed. */
   readonly trustedProxies: AddressList
 }

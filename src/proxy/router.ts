@@ -7,7 +7,7 @@ import { checkHost } from '../http/host.ts'
 import { pathBefore, type RequestTarget, takeTarget } from '../http/request-target.ts'
 import type { Events } from '../observability/events.ts'
 import { type Partner, unitOf } from '../partners/index.ts'
-import type { RequestKind, Side, StageEntry } from '../rollout/index.ts'
+import type { Side, StageEntry } from '../rollout/index.ts'
 import { readMethods, refuseMethod } from './allowed-paths.ts'
 import type { ProxyContext } from './context.ts'
 import { copyExchange } from './copy-exchange.ts'
@@ -23,8 +23,6 @@ import { createOperations, type MetricsPage, type Readiness, respelt } from './o
 import { findRoute, handlerOf, kindOf, methodsOf, type Route } from './routes.ts'
 
 const operationMethods = ['GET', 'HEAD']
-/** Reads of V2 that the adapter answers from V3. */
-const readKinds: ReadonlySet<RequestKind> = new Set(['readFilter', 'readKey', 'documents', 'registrations'])
 
 /** What the target of a request says, read once. */
 interface Locals extends Record<string, unknown> {
@@ -106,7 +104,6 @@ export function createProxyApp(
     let failure: unknown
     try {
       const side = sideOf(context, entry, client.owner, kind === 'v3Path' ? undefined : marker, request)
-      if (side === 'v2' || !readKinds.has(kind)) context.onLoad()
       if (kind === 'otherV2') checkOther(context, side, request, response)
       observers.push(
         copyOf(context, client.partner, request, response, receivedMs),

@@ -47,28 +47,6 @@ it('can be closed before it listened, and twice', async () => {
   await app.close()
 })
 
-it('notes its first load: the first request that is not a V2 read', async () => {
-  let loads = 0
-  const app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams }), {
-    logLevel: 'silent',
-    onFirstLoad: () => {
-      loads += 1
-    },
-  })
-  const { url } = await app.listen()
-  onTestFinished(() => app.close())
-  const loadsAfter = async (method: string, path: string): Promise<number> => {
-    const headers = { authorization: 'Bearer t', 'ocp-apim-subscription-key': 'k' }
-    await fetch(`${url}${path}`, { method, headers }).then((reply) => reply.arrayBuffer())
-    return loads
-  }
-  expect(await loadsAfter('GET', '/healthz')).toBe(0)
-  expect(await loadsAfter('GET', '/V2/Attendance/AttendanceRecords?$filter=true')).toBe(0)
-  expect(await loadsAfter('GET', '/V2/Attendance/$metadata')).toBe(0)
-  expect(await loadsAfter('POST', '/V2/Attendance/$batch')).toBe(1)
-  expect(await loadsAfter('GET', '/Learner/V3/Learners')).toBe(1)
-})
-
 it('answers what is not HTTP and goes on', async () => {
   const app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
   const { port } = await app.listen()

@@ -50,7 +50,6 @@ async function statusOf(start: string, ready = true): Promise<string> {
     byteBudget: createByteBudget(1),
     slowClients: { watch: () => undefined },
     inFlight: createInFlight(),
-    onLoad: () => undefined,
     enterPartner: refuse,
     trustedProxies: createAddressList([]),
     rewriteLinks: true,

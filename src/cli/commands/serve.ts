@@ -7,7 +7,6 @@ import { createWorkerWatch } from '../../app/watch-workers.ts'
 import { systemClock } from '../../clock.ts'
 import { type Config, journalUrlOf, loadConfig, readEnvironment, warningsOf } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
-import { endMemorySaver, startMemorySaver } from '../memory-saver.ts'
 import { runUntilStopped } from '../run-until-stopped.ts'
 import { createFileWatch } from '../watch-files.ts'
 import { runWorker } from '../workers/run-worker.ts'
@@ -43,10 +42,7 @@ export function addServe(command: Command): void {
     )
     .option('--watch', 'reload when the configuration, or a file of a secret in it, changes', false)
     .addHelpText('after', examples)
-    .action(async (options: ServeOptions) => {
-      startMemorySaver()
-      await runServe(options)
-    })
+    .action(runServe)
 }
 
 /** The flags of `serve`; they override the file. */
@@ -66,9 +62,7 @@ async function runServe({ config: path, workers, watch, ...flags }: ServeOptions
   const logLevel = readEnvironment().logLevel ?? 'info'
   if (cluster.isWorker) {
     const { createApp } = await import('../../app.ts')
-    await runWorker((config, overrides) =>
-      createApp(config, { logLevel, onFirstLoad: endMemorySaver, ...overrides }),
-    )
+    await runWorker((config, overrides) => createApp(config, { logLevel, ...overrides }))
     return
   }
   if (watch && path === undefined)
@@ -113,7 +107,7 @@ interface Adapter {
 
 async function startHere(config: Config, logLevel: string): Promise<Adapter> {
   const { createApp } = await import('../../app.ts')
-  const app = createApp(config, { logLevel, onFirstLoad: endMemorySaver })
+  const app = createApp(config, { logLevel })
   const { url } = await app.listen()
   return { url, reload: app.reload, stop: () => app.close() }
 }
