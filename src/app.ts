@@ -16,7 +16,6 @@ import {
 } from './app/journal.ts'
 import { toGuards } from './app/to-guards.ts'
 import { warnOfFailingWrites } from './app/warn-of-failing-writes.ts'
-import { toSeen } from './app/to-seen.ts'
 import { createReload, type PreparedReload, type Reload, createReloadReport } from './app/create-reload.ts'
 import { createReloadTarget } from './app/reload-target.ts'
 import { toComparison } from './app/comparison/to-comparison.ts'
@@ -52,12 +51,14 @@ import {
   type Recovery,
 } from './writes/index.ts'
 import {
+  createEvidenceKeeper,
   createFileStages,
   type LiveGuards,
   type LiveStages,
   noGuards,
   type StoredStages,
 } from './rollout/index.ts'
+import { createLiveSeen, noSeen } from './rollout/seen/live-seen.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { createRateLimits } from './upstream/index.ts'
 import { type BatchLimits, defaultBatchLimits } from './v2/index.ts'
@@ -161,7 +162,23 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     }),
     clock: systemClock,
   }
-  const seen = toSeen(hasStore ? rollout.store : undefined, events)
+  const evidence = hasStore
+    ? createEvidenceKeeper({
+        store: rollout.evidence,
+        clock: backgroundClock,
+        onFailure: (partner, code) => events.evidenceNotKept({ partner, code }),
+        onKept: metrics.evidenceKept,
+      })
+    : undefined
+  const seen =
+    evidence === undefined
+      ? noSeen
+      : createLiveSeen({
+          evidence,
+          store: rollout.store,
+          clock: backgroundClock,
+          onFailure: (partner, code) => events.seenNotKept({ partner, code }),
+        })
   const evidenceExpiry = hasStore ? createEvidenceExpiry(rollout.evidence, events) : undefined
   const accepted = noteCredentials(createAcceptedCredentials(), seen, queueKeys, events)
   const { passThrough, relays } = createForwarding({
@@ -181,9 +198,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     registry,
     rateLimits,
     accepted,
-    journal: hasStore
-      ? { pace: rateLimit.store, evidence: rollout.evidence, store: rollout.store }
-      : undefined,
+    journal: evidence && { pace: rateLimit.store, evidence },
     metrics,
     events,
     nowMs,
@@ -329,6 +344,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       await evidenceExpiry?.stop()
       await parts.guards.stop()
       await seen.stop()
+      await evidence?.stop()
       await parts.stages?.stop()
     }
     const open = [relays, passThrough, client, reads.reader]
@@ -351,6 +367,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       keeper.start()
       guards.start()
       evidenceExpiry?.start()
+      evidence?.start()
       seen.start()
       recording.start()
       ready = true

@@ -54,7 +54,7 @@ interface Recorded {
 export function toRecording(parts: RecordingParts): ReloadableRecording {
   const { config, slicing, metrics, clock } = parts
   const stop = new AbortController()
-  const spare = createSpareTime({
+  const begin = createSpareTime({
     // A stop waits for its timers.
     clock: systemClock,
     idleMs: () => performance.eventLoopUtilization().idle,
@@ -62,7 +62,7 @@ export function toRecording(parts: RecordingParts): ReloadableRecording {
     stopped: stop.signal,
   })
   const recorder = createRecorder({
-    begin: () => spare.begin(),
+    begin,
     maxExchangeBytes: MAX_EXCHANGE_BYTES,
   })
   let { partners } = config

@@ -1,11 +1,4 @@
-import {
-  formatPatch,
-  type Learned,
-  learnedName,
-  learnRecordings,
-  parseLearned,
-  propose,
-} from '../compare/learn/index.ts'
+import { formatPatch, type Learned, learnedOf, learnRecordings, propose } from '../compare/learn/index.ts'
 import type { Config } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import { readRecordingKey } from './recordings/recording-key.ts'
@@ -51,7 +44,7 @@ async function readLearned(
     return learnRecordings(recording, key === undefined ? undefined : await readRecordingKey(key))
   const store = await openTargetStore(config)
   try {
-    return parseLearned(await store.readEvidence(learnedName(partner)))
+    return learnedOf(await store.evidence.read(partner))
   } finally {
     await store.close()
   }

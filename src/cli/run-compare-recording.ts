@@ -6,7 +6,6 @@ import { formatDay, newRunName, openRunFiles } from '../compare/run/index.ts'
 import { outcomeOf, outcomeStatus } from '../compare/run-outcome.ts'
 import { loadConfig, type PartnerConfig, readEnvironment } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
-import { createSlicing } from '../http/slices.ts'
 import { formatRun } from './comparing/run-text.ts'
 import { openTarget, type TargetFlags } from './comparing/run-target.ts'
 import { untilSignal } from './comparing/until-signal.ts'
@@ -36,7 +35,6 @@ export async function runCompareRecording(options: CompareRecordingOptions): Pro
       partner,
       key,
       rules,
-      open: () => slicing.open(),
       v3: sides?.answer,
       nowMs: Date.now,
       signal: stopping.signal,
@@ -70,8 +68,6 @@ export async function runCompareRecording(options: CompareRecordingOptions): Pro
     await sides?.close()
   }
 }
-
-const slicing = createSlicing()
 
 /** The partner whose settings count, and with `--v3` its way to V3. */
 async function openPartner(options: CompareRecordingOptions) {

@@ -150,7 +150,6 @@ export interface Events {
   /** What was seen of a partner cannot be kept: the advice on its next step lacks it. */
   seenNotKept(event: { readonly partner: string; readonly code: string }): void
   /** What V2's replies show of a partner's interface cannot be kept yet; it waits in memory. */
-  learnedNotKept(event: { readonly partner: string; readonly code: string }): void
   /** What comparison found cannot be kept as evidence; it counts as not compared. Partner empty: keys past their time cannot be destroyed. */
   evidenceNotKept(event: { readonly partner: string; readonly code: string }): void
   /** V3 denied what the configuration lends a partner: its subscription key, or the token of its client credentials. */
@@ -216,7 +215,6 @@ export function createEvents(logger: Logger): Events {
     writesFailing: (event) => logger.warn(event, 'writes fail on V3'),
     guardsFailed: (event) => logger.error(event, 'guards failed'),
     seenNotKept: (event) => logger.warn(event, 'writes seen cannot be kept'),
-    learnedNotKept: (event) => logger.warn(event, 'learned settings cannot be kept'),
     evidenceNotKept: (event) => logger.warn(event, 'evidence cannot be kept'),
     ownCredentialsDenied: (event) => logger.error(event, 'own credentials denied by V3'),
     credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),

@@ -19,7 +19,7 @@ export function noteWrite(
   return {
     decoded: (plan) => {
       if (plan === undefined) {
-        count = () => seen.unreadable(partner, revision)
+        count = () => seen.unreadable({ partner, stage, revision })
         return
       }
       const records = () =>
@@ -27,7 +27,7 @@ export function noteWrite(
           key: key === '' ? undefined : key,
           code: record?.AttendanceCode.ExternalID,
         }))
-      count = () => seen.wrote({ partner, unit, side, revision, receivedMs, records })
+      count = () => seen.wrote({ partner, stage, revision, unit, side, receivedMs, records })
     },
     ended: () => {
       if (isAccepted()) count()

@@ -30,16 +30,9 @@ export { badOf, describeAlarm } from './guards/sequential-test.ts'
 export type { Trial, TrialResult } from './guards/trial-windows.ts'
 export { createStoredStages, type StoredStages } from './live/stored-stages.ts'
 export type { KeptSnapshots } from './live/kept-snapshot.ts'
-export { toEvidenceKey } from './evidence/evidence-key.ts'
-export { createEvidenceStore } from './evidence/create-evidence-store.ts'
-export type {
-  EvidenceEntry,
-  EvidenceKey,
-  EvidenceScope,
-  EvidenceStore,
-  HashedPair,
-  KeptEvidence,
-  PeriodKey,
-  PairCounts,
-} from './evidence/evidence-store.ts'
-export { codeFingerprint } from './seen/distinct-count.ts'
+export { type EvidenceEntry, type HashedPair, MAX_PAIRS } from './evidence/add-entries.ts'
+export { addCounts, codeFingerprint, countName, type Counts, countsOf } from './evidence/count-name.ts'
+export { createEvidenceStore, type EvidenceStore } from './evidence/evidence-store.ts'
+export { createEvidenceKeeper, type EvidenceKeeper } from './evidence/keep-evidence.ts'
+export { type EvidenceKey, type PeriodKey, toEvidenceKey } from './evidence/periods.ts'
+export { checkBits, type EvidenceScope, type KeptEvidence } from './evidence/read-kept.ts'

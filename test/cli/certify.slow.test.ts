@@ -4,9 +4,8 @@ import { join } from 'node:path'
 
 import { describe, expect, it } from 'vitest'
 
-import { createLiveEvidence } from '../../src/compare/evidence/index.ts'
-import { createEvidenceStore } from '../../src/rollout/evidence/create-evidence-store.ts'
-import { differing, exchangeOf, recordOf } from '../compare/evidence/exchanges.ts'
+import { createEvidenceKeeper, createEvidenceStore } from '../../src/rollout/index.ts'
+import { differing, exchangeOf, keepExchange, recordOf } from '../compare/evidence/exchanges.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { changeTo, goForward, serve, type Serving, shadow } from '../rollout/store/open-stores.ts'
 import { createManualClock } from '../support/manual-clock.ts'
@@ -33,7 +32,7 @@ async function prepare(): Promise<Prepared> {
     partner: { clients: 'open', v3: { subscriptionKey: { env: 'ACME_KEY' } } },
   })
   await goForward(serving, changeTo(shadow, { by: 'ada', reason: 'begin' }))
-  const live = createLiveEvidence({
+  const live = createEvidenceKeeper({
     store: createEvidenceStore(serving.journal.database),
     clock: createManualClock(),
     onFailure: (partner, code) => expect.fail(`${partner} ${code}`),
@@ -48,7 +47,7 @@ async function prepare(): Promise<Prepared> {
         ...(school === 0 && learner === 0 ? differing : {}),
       }),
     )
-    live.compared(exchangeOf(records, { revision: 1, unit: `MARKER-${school}` }))
+    keepExchange(live, exchangeOf(records, { revision: 1, unit: `MARKER-${school}` }))
   }
   await live.stop()
   const rollout = (...args: string[]) =>

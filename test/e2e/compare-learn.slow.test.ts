@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { parse } from 'yaml'
 
-import { formatPatch, learnedName, parseLearned, propose } from '../../src/compare/learn/index.ts'
+import { formatPatch, learnedOf, propose } from '../../src/compare/learn/index.ts'
 import { parseConfig } from '../../src/config/index.ts'
 import { openRolloutStore } from '../../src/rollout/index.ts'
 import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
@@ -47,8 +47,9 @@ async function startLearning(faces: ComparedFaces, choices: object = {}) {
     onTestFinished(() => store.close())
     const [own] = config.partners
     if (own === undefined) throw new Error('no partner')
-    const text = await store.readEvidence(learnedName('acme'))
-    const proposals = propose(parseLearned(text), own)
+    const counted = learnedOf(await store.evidence.read('acme'))
+    const proposals = propose(counted, own)
+    const text = [...counted.keys()].join()
     return { text, batches, differing, ...proposals, patch: toPatch(formatPatch('acme', proposals)) }
   }
   return { adapter, partner, post, learned }

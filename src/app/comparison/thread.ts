@@ -1,64 +1,264 @@
+import { randomBytes } from 'node:crypto'
 import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 
+import { backgroundClock } from '../../clock.ts'
+import type { CheckKind, ComparedExchange, ComparedRecord } from '../../compare/compared-exchange.ts'
+import { createOwnRules, type OwnRules } from '../../compare/diff/index.ts'
+import { toEntry } from '../../compare/evidence/index.ts'
+import { createLearning, type LearnedExchange } from '../../compare/learn/index.ts'
+import {
+  type CheckEnd,
+  createAskSides,
+  createComparisonEngine,
+  fieldOf,
+  fingerprintOf,
+  type OfferedExchange,
+} from '../../compare/live/index.ts'
+import { createProcessorShare, threadEarnings } from '../../compare/processor-share.ts'
 import { AdapterError } from '../../errors.ts'
-import type { FromThread, Note, ThreadStart, ToThread } from './messages.ts'
-import { runComparison } from './run-comparison.ts'
-import { createCaller } from './thread-calls.ts'
+import type { ComparedSeen } from '../../observability/compare-metrics.ts'
+import type { Authorisation, Client, Partner } from '../../partners/partner.ts'
+import { createUnmarkedCodes } from '../../reads/index.ts'
+import { toEvidenceKey } from '../../rollout/index.ts'
+import {
+  createReadPlanner,
+  type ReadPlanner,
+  toV3RegistrationPath,
+  toV3RegistrationQuery,
+} from '../../translate/index.ts'
+import { createWholeReader } from '../../upstream/index.ts'
+import { createV3Reader } from '../../v3/index.ts'
+import {
+  fromPostedExchange,
+  fromPostedPartner,
+  type MainCalls,
+  type Note,
+  nowMicros,
+  type PostedEnd,
+  type ThreadCalls,
+  type ThreadSettings,
+  type ThreadStart,
+  toInternalError,
+  toPostedClient,
+} from './calls.ts'
+import { connect, type Line } from './port.ts'
 
 // The thread of comparisons: a loop and a heap of its own, so that neither its work nor its collections of garbage hold up a client.
 
-if (parentPort === null) throw new AdapterError('ADP_INTERNAL', 'This file is the thread of comparisons.')
-const port = parentPort
+/** Connections to each side, besides those of clients. */
+const CONNECTIONS = 4
+const MAX_REPLY_BYTES = 4_194_304
 
-const post = (message: FromThread): void => port.postMessage(message)
-let notes: Note[] = []
-const flush = (): void => {
-  if (notes.length > 0) post({ kind: 'notes', notes })
-  notes = []
-}
-const note = (own: Note): void => {
-  // One message for what a turn has to say.
-  if (notes.push(own) === 1) setImmediate(flush)
-}
-const caller = createCaller(post)
-const start = workerData as ThreadStart
-takePriority(start.nice)
-const comparison = runComparison(start, caller, note)
-
-port.on('message', (message: ToThread) => {
-  switch (message.kind) {
-    case 'offer':
-      comparison.offer(message)
-      break
-    case 'wrote':
-      comparison.wrote(message.writes)
-      break
-    case 'throttled':
-      comparison.throttled(message.partner)
-      break
-    case 'missed':
-      comparison.missed(message.missed)
-      break
-    case 'settings':
-      comparison.use(message.settings)
-      break
-    case 'result':
-      caller.resolve(message.id, message.value)
-      break
-    case 'failure':
-      caller.reject(message.id, message.failure)
-      break
-    case 'close':
-      void close()
+/** Composes the comparison of live exchanges, with connections of its own to both sides. */
+function runComparison(
+  { baseUrl: base, timeouts, aheadMs, hasStore, isObserved, ...given }: ThreadStart,
+  main: Line<MainCalls>,
+): ThreadCalls {
+  const baseUrl = new URL(base)
+  const clock = backgroundClock
+  const nowMs = (): number => Date.now() + aheadMs
+  const stop = new AbortController()
+  /** The main thread reports its own failures. */
+  const tell = (called: Promise<void>): void => void called.catch(() => undefined)
+  const note = (own: Note): void => tell(main.call('note', own))
+  let settings: ThreadSettings = given
+  let partners = byId(settings)
+  let [rules, rulesDay] = [new Map<string, OwnRules>(), '']
+  const connected = { connections: CONNECTIONS, timeouts, clock }
+  const reader = createV3Reader({ ...connected, acquireMs: timeouts.acquireMs, baseUrl, nowMs })
+  const whole = createWholeReader({ ...connected, maxBytes: MAX_REPLY_BYTES })
+  const planner = createReadPlanner(nowMs)
+  const codes = createUnmarkedCodes(clock, {
+    unmarkedCodesUnknown: (event) => note({ kind: 'unmarkedCodesUnknown', event }),
+  })
+  const ask = createAskSides({
+    // Signs next links of answers that no client gets.
+    reads: { planner, codes, reader, clock, linkSecret: randomBytes(32) },
+    whole,
+    authorise: (client) => authorise(client, main),
+    acquire: (client, side, timeMs) => main.call('acquire', toPostedClient(client), side, timeMs),
+    onThrottled: (partner, side) => tell(main.call('throttled', partner, side)),
+    clock,
+    stopped: stop.signal,
+    toV3Registrations: (path, query) => toRegistrations(baseUrl, path, query),
+    onCall: (partner, side, status) => note({ kind: 'called', partner, side, status }),
+    onAccepted: (client) => tell(main.call('accepted', toPostedClient(client))),
+  })
+  const engine = createComparisonEngine({
+    limits: () => settings.limits,
+    share: createProcessorShare({
+      clock,
+      earnMs: threadEarnings(usedMs),
+      later: setImmediate,
+      stopped: stop.signal,
+    }),
+    clock,
+    ask,
+    // Dated once a day, since one may expire while the adapter runs.
+    rulesOf: (partner) => {
+      const today = new Date(nowMs()).toISOString().slice(0, 10)
+      if (today !== rulesDay) {
+        const own = settings.partners.filter((known) => known.rules.length > 0)
+        rules = new Map(own.map((known) => [known.id, createOwnRules(known.rules, today)]))
+        rulesDay = today
+      }
+      return rules.get(partner)
+    },
+    isContinued: (query) => isContinued(planner, query),
+    stopped: stop.signal,
+  })
+  const learning = createLearning(() => settings.limits)
+  const learn = (exchange: OfferedExchange, names: readonly string[]): void => {
+    const { client, stage, revision } = exchange
+    const scope = { partner: client.partner.id, stage, revision }
+    if (names.length > 0) note({ kind: 'learned', scope, names })
   }
-})
+  const toPostedEnd = async (
+    exchange: OfferedExchange,
+    check: CheckKind,
+    result: CheckEnd,
+  ): Promise<PostedEnd> => {
+    if (result.kind !== 'compared') return result
+    const { client, stage, revision, served, unit, kind, receivedMs } = exchange
+    const compared: ComparedExchange = {
+      ...{ partner: client.partner.id, stage, revision, served, unit, kind, check, receivedMs },
+      ...{ fingerprint: fingerprintOf(exchange), records: result.records, delaysMs: result.delaysMs ?? [] },
+    }
+    if (isObserved) note({ kind: 'compared', exchange: compared })
+    const seen = toSeen(compared)
+    if (!hasStore || compared.records.length === 0) return { kind: 'compared', seen, evidence: undefined }
+    const scope = { partner: compared.partner, stage, revision }
+    // The journal reports its own failure.
+    const key = await main.call('evidenceKey', scope).catch(() => undefined)
+    const evidence = key && { period: key.period, entry: toEntry(compared, toEvidenceKey(key)) }
+    return { kind: 'compared', seen, evidence }
+  }
+  const compare: ThreadCalls['compare'] = async (id, sinceMicros, posted) => {
+    // A partner that was removed while no thread ran has none.
+    const partner = partners.get(posted.client.partner)
+    if (partner === undefined) return
+    const exchange = fromPostedExchange(posted, partner)
+    const ending: Promise<void>[] = []
+    const post = async (check: CheckKind, end: CheckEnd): Promise<void> =>
+      note({ kind: 'ended', id, check, end: await toPostedEnd(exchange, check, end) })
+    try {
+      await engine.compare(exchange, clock.nowMs() - (nowMicros() - sinceMicros) / 1_000, {
+        onBegun: () => {
+          note({ kind: 'begun', id })
+          const learned = hasStore ? toLearned(exchange) : undefined
+          if (learned !== undefined) learn(exchange, learning.observe(partner.id, learned))
+        },
+        onEnd: (check, end) => ending.push(post(check, end)),
+        isHiddenWanted: () => hasStore && learning.isHiddenWanted(partner.id),
+        onHidden: (outcome) => learn(exchange, [`mismatch/${outcome}`]),
+      })
+      await Promise.all(ending)
+    } catch (cause) {
+      if (!stop.signal.aborted) note({ kind: 'internalError', event: toInternalError(cause) })
+    }
+  }
+  const running = new Set<Promise<void>>()
+  return {
+    compare: async (...exchange) => {
+      const comparing = compare(...exchange)
+      running.add(comparing)
+      await comparing
+      running.delete(comparing)
+    },
+    wrote: (partner, keys) => engine.wrote(partner, keys),
+    use: (next) => {
+      settings = next
+      // Exchanges of one that was removed are compared to their end.
+      partners = new Map([...partners, ...byId(next)])
+      rulesDay = ''
+    },
+    close: async () => {
+      stop.abort()
+      await whole.close()
+      await Promise.all(running)
+      await reader.close()
+    },
+  }
+}
 
-async function close(): Promise<void> {
-  await comparison.close()
-  flush()
-  post({ kind: 'closed' })
+const byId = ({ partners }: ThreadSettings): ReadonlyMap<string, Partner> =>
+  new Map(partners.map((own) => [own.id, fromPostedPartner(own)]))
+
+/** Keys, tokens and the rate of calls stay with the thread that serves clients. */
+async function authorise(client: Client, main: Line<MainCalls>): Promise<Authorisation> {
+  const own = toPostedClient(client)
+  const { credentials, canRenew } = await main.call('authorise', own)
+  const renew = canRenew ? () => main.call('renew', own, credentials) : undefined
+  return { ...client, credentials, rateLimit: undefined, renew }
+}
+
+/** What V2's reply shows of the partner's interface; undefined: V2 has not served it. */
+function toLearned(exchange: OfferedExchange): LearnedExchange | undefined {
+  if (exchange.served !== 'v2' || exchange.reply === undefined) return undefined
+  const { reply } = exchange
+  const isWrite = 'request' in exchange
+  return {
+    kind: isWrite ? exchange.kind : 'read',
+    request: {
+      contentType: isWrite ? exchange.request.contentType : undefined,
+      isGeneric: isWrite && exchange.isGeneric,
+      body: isWrite ? exchange.body : undefined,
+    },
+    reply: {
+      status: reply.status,
+      contentType: fieldOf(reply, 'content-type'),
+      body: fieldOf(reply, 'content-encoding') === undefined ? reply.body : undefined,
+    },
+  }
+}
+
+/** What the metrics count of an exchange. */
+function toSeen({ partner, check, kind, records, delaysMs }: ComparedExchange): ComparedSeen {
+  const countBy = <Item>(
+    items: readonly Item[],
+    nameOf: (item: Item) => string,
+  ): ReadonlyMap<string, number> =>
+    new Map([...Map.groupBy(items, nameOf)].map(([name, own]) => [name, own.length]))
+  const differences = records.flatMap((record) => record.differences)
+  return {
+    ...{ partner, check, kind, delaysMs },
+    verdicts: countBy(records, ({ verdict }: ComparedRecord) => verdict),
+    differences: countBy(differences, (found) => `${found.kind} ${found.path}`),
+  }
+}
+
+/** Undefined: V3 has no such address, or the query cannot be read: its client has the error of the side that served it. */
+function toRegistrations(baseUrl: URL, path: string, query: string): URL | undefined {
+  try {
+    const resource = toV3RegistrationPath(decodeURIComponent(path))
+    if (resource === undefined) return undefined
+    const url = new URL(`${baseUrl.href.replace(/\/$/, '')}${resource}`)
+    const own = toV3RegistrationQuery(query)
+    if (own !== '') url.search = `?${own}`
+    return url
+  } catch {
+    return undefined
+  }
+}
+
+/** False also for a query that the adapter refuses, such as one with `$apply`: that V2 answers it is for the comparison to show. */
+function isContinued(planner: Pick<ReadPlanner, 'tokenOf'>, query: string): boolean {
+  try {
+    return planner.tokenOf(query) !== undefined
+  } catch (cause) {
+    if (cause instanceof AdapterError) return false
+    throw cause
+  }
+}
+
+/** Processor time of this thread and of the others of the process, ms. */
+function usedMs(): { readonly own: number; readonly others: number } {
+  const [own, all] = [process.threadCpuUsage(), process.cpuUsage()].map(
+    ({ user, system }) => (user + system) / 1_000,
+  )
+  return { own: own ?? 0, others: (all ?? 0) - (own ?? 0) }
 }
 
 /** Where another thread wants the same processor, that one has it. Linux counts threads as processes; elsewhere nothing changes. */
@@ -71,3 +271,9 @@ function takePriority(nice: number): void {
     // A container without /proc, or a profile that forbids it: the threads share the processor evenly.
   }
 }
+
+if (parentPort === null) throw new AdapterError('ADP_INTERNAL', 'This file is the thread of comparisons.')
+const start = workerData as ThreadStart
+takePriority(start.nice)
+const line = connect<MainCalls>(parentPort)
+line.answer({ ...runComparison(start, line) })

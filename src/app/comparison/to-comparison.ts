@@ -1,33 +1,56 @@
 import { constants } from 'node:os'
+import { Worker } from 'node:worker_threads'
 
 import { backgroundClock, type Clock } from '../../clock.ts'
 import { waitFor } from '../../clock/wait-for.ts'
-import type { OnCompared } from '../../compare/compared-exchange.ts'
-import { isCompared, isDrawn, keysOf, type LiveComparison, SILENCE_MS } from '../../compare/live/index.ts'
+import type { CheckKind, ComparedExchange, OnCompared } from '../../compare/compared-exchange.ts'
+import {
+  checksOf,
+  comparedPercent,
+  createPace,
+  isCompared,
+  keysOf,
+  type LiveComparison,
+  type OfferedExchange,
+  type PaceStore,
+  sizeOf,
+} from '../../compare/live/index.ts'
 import type { Config } from '../../config/index.ts'
+import { AdapterError } from '../../errors.ts'
 import type { Events } from '../../observability/events.ts'
 import { statusClass } from '../../observability/instruments.ts'
 import type { Metrics } from '../../observability/metrics.ts'
+import { type AcceptedCredentials, authoriseClient, type PartnerRegistry } from '../../partners/index.ts'
+import type { Authorisation } from '../../partners/partner.ts'
+import { countName, type EvidenceKeeper, type EvidenceScope } from '../../rollout/index.ts'
+import type { RateLimits } from '../../upstream/index.ts'
 import type { BatchLimits } from '../../v2/index.ts'
-import { type CallAnswers, type CallParts, createCallAnswers } from './answer-calls.ts'
-import { toInternalError } from './internal-error.ts'
-import type { FromThread, Note, PostedWrite, ThreadSettings } from './messages.ts'
-import { createOpenExchanges } from './open-exchanges.ts'
-import { nowMicros, toPostedExchange, toPostedPartners } from './posted-values.ts'
-import { createSilences } from './silences.ts'
-import { type ComparisonThread, startComparisonThread } from './start-thread.ts'
-import { toFailure } from './thread-calls.ts'
+import {
+  type MainCalls,
+  type Note,
+  nowMicros,
+  type PostedClient,
+  type PostedEnd,
+  type ThreadCalls,
+  type ThreadSettings,
+  type ThreadStart,
+  toInternalError,
+  toPostedClient,
+  toPostedPartners,
+} from './calls.ts'
+import { connect, type Line } from './port.ts'
 
-export interface ComparisonParts extends Omit<CallParts, 'stopped'> {
+export interface ComparisonParts {
   readonly config: Config
   readonly limits: () => BatchLimits
-  readonly metrics: Pick<Metrics, 'compare' | 'evidenceKept' | 'addGauge'>
-  readonly events: Pick<
-    Events,
-    'internalError' | 'unmarkedCodesUnknown' | 'learnedNotKept' | 'evidenceNotKept'
-  >
+  readonly registry: Pick<PartnerRegistry, 'of' | 'partners'>
+  readonly rateLimits: RateLimits
+  readonly accepted: AcceptedCredentials
+  /** Undefined: no journal is configured, so the pace is that of this process, and nothing is kept. */
+  readonly journal: { readonly pace: PaceStore; readonly evidence: EvidenceKeeper } | undefined
+  readonly metrics: Pick<Metrics, 'compare' | 'addGauge'>
+  readonly events: Pick<Events, 'internalError' | 'unmarkedCodesUnknown'>
   readonly nowMs: () => number
-  /** Undefined until the adapter has started. */
   /** Called with what was compared. */
   readonly onCompared: OnCompared | undefined
   /** The nice value of the thread, on Linux. Default 19, the lowest priority. */
@@ -44,22 +67,33 @@ export interface ReloadableComparison extends LiveComparison {
   reload(config: Config): void
 }
 
+/** What is kept here of an exchange: none of its bodies. */
+type ExchangeHead = Omit<ComparedExchange, 'records' | 'delaysMs' | 'check' | 'fingerprint'>
+
+/** An exchange whose comparison is under way. */
+interface OpenExchange {
+  readonly head: ExchangeHead
+  /** Those that have not ended. */
+  readonly checks: Set<CheckKind>
+  /** Bytes; 0 once its comparison has begun. */
+  held: number
+}
+
+/** The most that waits for the thread. */
+const MAX_WAITING = 256
+const MAX_BYTES = 16_777_216
 /** Keys of writes that the thread has not noted yet; more are left out, and both sides are asked for a newer mark before one counts as different. */
 const MAX_PENDING_KEYS = 50_000
 /** From the end of a thread that failed to the start of the next one; twice as long after each that did not note anything. */
 const [RESTART_MS, MAX_RESTART_MS] = [10_000, 600_000]
 const CLOSE_MS = 10_000
-/** Writes of this time wake the thread once. */
-const WRITES_MS = 50
-/** Of the 429s of one partner in this time one is enough. */
-const THROTTLED_MS = 1_000
 
 /**
  * The comparison of live exchanges: drawn, bounded and counted here, and compared in a thread of its own, which starts with the first one. One
- * that fails costs the checks that it had begun, and no client notices.
+ * that fails costs the checks that it had begun, and no client notices. offered = compared + dropped + skipped, whatever becomes of it.
  */
 export function toComparison(parts: ComparisonParts): ReloadableComparison {
-  const { metrics, events, clock = backgroundClock, startThread = startComparisonThread } = parts
+  const { metrics, events, journal, clock = backgroundClock, startThread = startComparisonThread } = parts
   const stop = new AbortController()
   const report = (cause: unknown): void => events.internalError(toInternalError(cause))
   /** Nothing of a comparison may reach the client whose exchange it is, or end the process. */
@@ -70,17 +104,122 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
       report(cause)
     }
   }
-  const exchanges = createOpenExchanges(metrics.compare, (head, check) =>
-    safely(() => parts.onCompared?.({ ...head, check, records: [], delaysMs: [] })),
-  )
-  const silences = createSilences(clock)
+  const pace = createPace(clock, stop.signal, journal?.pace)
+  const open = new Map<number, OpenExchange>()
   let { config } = parts
   let thread: ComparisonThread | undefined
   let restart = { atMs: -Infinity, afterMs: RESTART_MS }
-  let [pendingKeys, following] = [0, 0]
-  let writes: PostedWrite[] = []
-  let cancelWrites: (() => void) | undefined
-  let onClosed = (): void => undefined
+  let [ids, waiting, held, pendingKeys] = [0, 0, 0, 0]
+
+  const miss = (head: ExchangeHead, check: CheckKind): void => {
+    journal?.evidence.miss(head, { kind: head.kind, check })
+    safely(() => parts.onCompared?.({ ...head, check, records: [], delaysMs: [] }))
+  }
+  const begun = (own: OpenExchange): void => {
+    if (own.held > 0) waiting -= 1
+    held -= own.held
+    own.held = 0
+  }
+  /** Counts and keeps the end of a check, once. */
+  const end = (own: OpenExchange, check: CheckKind, how: PostedEnd): void => {
+    if (!own.checks.delete(check)) return
+    const { head } = own
+    if (how.kind !== 'compared') {
+      metrics.compare[how.kind](head.partner, check, how.reason)
+      miss(head, check)
+      return
+    }
+    metrics.compare.compared(how.seen)
+    const checked = { kind: head.kind, check }
+    const { evidence } = how
+    if (evidence === undefined) journal?.evidence.miss(head, checked)
+    else
+      journal?.evidence.add(head, {
+        size: Math.max(1, evidence.entry.pairs.length),
+        check: checked,
+        toEntry: ({ period }) => (period === evidence.period ? evidence.entry : undefined),
+      })
+  }
+  /** Nothing of an exchange is under way any more. */
+  const close = (id: number): void => {
+    const own = open.get(id)
+    if (own === undefined) return
+    open.delete(id)
+    begun(own)
+    const reason = stop.signal.aborted ? 'stopped' : 'failed'
+    for (const check of [...own.checks]) end(own, check, { kind: 'skipped', reason })
+  }
+  const applyNote = (note: Note): void => {
+    switch (note.kind) {
+      case 'begun': {
+        const own = open.get(note.id)
+        if (own !== undefined) begun(own)
+        break
+      }
+      case 'ended': {
+        const own = open.get(note.id)
+        if (own !== undefined) end(own, note.check, note.end)
+        break
+      }
+      case 'learned':
+        learn(note.scope, note.names)
+        break
+      case 'called':
+        metrics.compare.called(
+          note.partner,
+          note.side,
+          note.status === undefined ? 'none' : statusClass(note.status),
+        )
+        break
+      case 'compared':
+        parts.onCompared?.(note.exchange)
+        break
+      case 'internalError':
+        events.internalError(note.event)
+        break
+      case 'unmarkedCodesUnknown':
+        events.unmarkedCodesUnknown(note.event)
+    }
+  }
+  const learn = (scope: EvidenceScope, names: readonly string[]): void => {
+    const counts = new Map(names.map((name) => [countName('learned', name), 1]))
+    journal?.evidence.add(scope, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
+  }
+
+  const partnerOf = (id: string) => {
+    const partner = parts.registry.of(id)
+    if (partner === undefined) throw new AdapterError('ADP_INTERNAL', 'The partner was removed.')
+    return partner
+  }
+  const authorise = async ({ partner, ...client }: PostedClient): Promise<Authorisation> =>
+    authoriseClient({ ...client, partner: partnerOf(partner) }, parts.rateLimits)
+  const calls: MainCalls = {
+    authorise: async (client) => {
+      const { credentials, renew } = await authorise(client)
+      return { credentials, canRenew: renew !== undefined }
+    },
+    renew: async (client, refused) => {
+      const { partner, credentials } = await authorise(client)
+      if (partner.tokens === undefined || credentials.authorization !== refused.authorization)
+        return credentials
+      const token = await partner.tokens.renew(refused.authorization.replace(/^Bearer /, ''))
+      return { ...credentials, authorization: `Bearer ${token}` }
+    },
+    accepted: (client) => parts.accepted.accept({ ...client, partner: { id: client.partner } }),
+    acquire: async (client, side, timeMs) => {
+      const { rateLimit } = side === 'v3' ? await authorise(client) : { rateLimit: undefined }
+      return pace.acquire(partnerOf(client.partner), side, timeMs, rateLimit)
+    },
+    throttled: (partner, side) => pace.throttled(partnerOf(partner), side),
+    evidenceKey: async (scope) => {
+      if (journal !== undefined) return journal.evidence.key(scope)
+      throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'No journal is configured: nothing is kept.')
+    },
+    note: (note) => {
+      restart.afterMs = RESTART_MS
+      safely(() => applyNote(note))
+    },
+  }
 
   const settings = (): ThreadSettings => ({
     limits: parts.limits(),
@@ -91,27 +230,16 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
     if (thread !== undefined || stop.signal.aborted || clock.nowMs() < restart.atMs) return thread
     try {
       const { baseUrl, timeouts } = config.upstreams.v3
-      const start = {
+      const start: ThreadStart = {
         ...settings(),
         baseUrl: baseUrl.href,
         timeouts: { ...timeouts, acquireMs: config.tuning.acquireMs },
         aheadMs: parts.nowMs() - Date.now(),
-        hasStore: parts.journal !== undefined,
+        hasStore: journal !== undefined,
         isObserved: parts.onCompared !== undefined,
         nice: parts.nice ?? constants.priority.PRIORITY_LOW,
-        silent: silences.list(),
       }
-      const ended = new AbortController()
-      const answer = createCallAnswers({ ...parts, stopped: AbortSignal.any([stop.signal, ended.signal]) })
-      const own = startThread(
-        start,
-        (message) => receive(own, answer, message),
-        (cause) => {
-          ended.abort()
-          onEnd(cause)
-        },
-      )
-      thread = own
+      thread = startThread(start, calls, onEnd)
     } catch (cause) {
       onEnd(cause)
     }
@@ -119,103 +247,54 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
   }
   const onEnd = (cause: unknown): void => {
     thread = undefined
-    restart = {
-      atMs: clock.nowMs() + restart.afterMs,
-      afterMs: Math.min(MAX_RESTART_MS, restart.afterMs * 2),
-    }
-    ;[pendingKeys, following] = [0, 0]
-    writes = []
-    cancelWrites?.()
-    cancelWrites = undefined
+    const { afterMs } = restart
+    restart = { atMs: clock.nowMs() + afterMs, afterMs: Math.min(MAX_RESTART_MS, afterMs * 2) }
     if (!stop.signal.aborted) report(cause)
-    exchanges.endAll(stop.signal.aborted ? 'stopped' : 'failed')
-    onClosed()
-  }
-  const receive = (own: ComparisonThread, answer: CallAnswers, message: FromThread): void => {
-    switch (message.kind) {
-      case 'notes':
-        restart.afterMs = RESTART_MS
-        for (const note of message.notes) safely(() => applyNote(note))
-        postMissed(own)
-        break
-      case 'call':
-        void answer(message)
-          .then(
-            (value) => own.post({ kind: 'result', id: message.id, value }),
-            (cause: unknown) => own.post({ kind: 'failure', id: message.id, failure: toFailure(cause) }),
-          )
-          .catch(report)
-        break
-      case 'closed':
-        onClosed()
-    }
-  }
-  const applyNote = (note: Note): void => {
-    switch (note.kind) {
-      case 'begun':
-        exchanges.begun(note.id)
-        break
-      case 'wrote':
-        pendingKeys -= note.keys
-        break
-      case 'silent':
-        silences.note(note.partner, note.side, note.forMs)
-        break
-      case 'ended':
-        exchanges.ended(note.id, note.check, note.end)
-        break
-      case 'following':
-        following = note.batches
-        break
-      case 'called': {
-        const status = note.status === undefined ? 'none' : statusClass(note.status)
-        metrics.compare.called(note.partner, note.side, status)
-        break
-      }
-      case 'kept': {
-        const requests = note.checks.reduce((sum, { times }) => sum + times, 0)
-        exchanges.kept(note.checks)
-        metrics.evidenceKept(note.partner, requests, note.isKept)
-        break
-      }
-      case 'compared':
-        parts.onCompared?.(note.exchange)
-        break
-      case 'internalError':
-        events.internalError(note.event)
-        break
-      case 'unmarkedCodesUnknown':
-        events.unmarkedCodesUnknown(note.event)
-        break
-      case 'learnedNotKept':
-        events.learnedNotKept(note.event)
-        break
-      case 'evidenceNotKept':
-        events.evidenceNotKept(note.event)
-    }
-  }
-  const postMissed = (own: ComparisonThread): void => {
-    const missed = exchanges.takeMissed()
-    if (missed.length > 0) own.post({ kind: 'missed', missed })
-  }
-  const postWrites = (own: ComparisonThread): void => {
-    cancelWrites?.()
-    cancelWrites = undefined
-    if (writes.length > 0) own.post({ kind: 'wrote', writes })
-    writes = []
+    for (const id of [...open.keys()]) close(id)
   }
   /** Without a thread no mark is followed that a newer one could replace. */
   const wrote = (partner: string, keys: readonly (string | undefined)[]): void => {
-    const own = thread
-    if (own === undefined || keys.length === 0) return
-    if (pendingKeys + keys.length > MAX_PENDING_KEYS) return
+    if (thread === undefined || keys.length === 0 || pendingKeys + keys.length > MAX_PENDING_KEYS) return
     pendingKeys += keys.length
-    writes.push({ partner, keys: keys.map((key) => key ?? '').join('\n') })
-    cancelWrites ??= clock.after(WRITES_MS, () => postWrites(own))
+    const noted = (): void => {
+      pendingKeys -= keys.length
+    }
+    thread.call('wrote', partner, keys).then(noted, noted)
+  }
+  const offer = (exchange: OfferedExchange): void => {
+    const own = running()
+    const head = headOf(exchange)
+    const checks = checksOf(exchange)
+    const bytes = Math.max(1, sizeOf(exchange))
+    const isFull = waiting >= MAX_WAITING || held + bytes > MAX_BYTES
+    for (const check of checks) metrics.compare.offered(head.partner, check)
+    if (own === undefined || isFull) {
+      const reason = own !== undefined ? 'full' : stop.signal.aborted ? 'closed' : 'failed'
+      for (const check of checks) {
+        metrics.compare.dropped(head.partner, check, reason)
+        miss(head, check)
+      }
+      wrote(head.partner, keysOf(exchange))
+      return
+    }
+    const id = ++ids
+    open.set(id, { head, checks: new Set(checks), held: bytes })
+    waiting += 1
+    held += bytes
+    const posted = { ...exchange, client: toPostedClient(exchange.client) }
+    try {
+      own.call('compare', id, nowMicros(), posted).then(
+        () => close(id),
+        () => close(id),
+      )
+    } catch (cause) {
+      close(id)
+      report(cause)
+    }
   }
   metrics.addGauge(
-    { name: 'compare_waiting', help: 'Exchanges that wait to be compared, and checks under way.' },
-    () => exchanges.count() + following,
+    { name: 'compare_waiting', help: 'Exchanges that wait to be compared, and those under way.' },
+    () => open.size,
   )
   metrics.addGauge(
     {
@@ -223,60 +302,87 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
       help: '1 for a side that comparisons leave alone, since it has answered 429.',
       labels: ['partner', 'side'],
     },
-    () => silences.list().map(({ partner, side }) => ({ labels: { partner, side }, value: 1 })),
+    () => pace.silent().map(({ partner, side }) => ({ labels: { partner, side }, value: 1 })),
   )
-  const close = async (): Promise<void> => {
+  const closeThread = async (): Promise<void> => {
     stop.abort()
+    if (thread === undefined) return
     const own = thread
-    if (own === undefined) return
-    const closed = new Promise<void>((resolve) => {
-      onClosed = resolve
-    })
-    postMissed(own)
-    own.close()
     const waited = new AbortController()
-    await Promise.race([closed, waitFor(CLOSE_MS, clock, waited.signal)])
+    await Promise.race([own.close(), waitFor(CLOSE_MS, clock, waited.signal)])
     waited.abort()
     await own.terminate()
   }
   let closing: Promise<void> | undefined
   return {
-    isWanted: (entry, kind, partner) => isDrawn(entry, kind, partner, Math.random),
-    offer: (exchange) =>
-      safely(() => {
-        const own = running()
-        const refused = own === undefined ? (stop.signal.aborted ? 'closed' : 'failed') : undefined
-        const id = exchanges.offer(exchange, refused)
-        if (own === undefined || id === undefined) {
-          wrote(exchange.client.partner.id, keysOf(exchange))
-          return
-        }
-        try {
-          // In the order in which they came.
-          postWrites(own)
-          const { exchange: posted, transfer } = toPostedExchange(exchange)
-          own.post({ kind: 'offer', id, sinceMicros: nowMicros(), exchange: posted }, transfer)
-          postMissed(own)
-        } catch (cause) {
-          exchanges.failed(id)
-          report(cause)
-        }
-      }),
+    isWanted: (entry, kind, partner) => {
+      const percent = comparedPercent(entry, kind, partner)
+      return percent > 0 && (percent >= 100 || Math.random() * 100 < percent)
+    },
+    offer: (exchange) => safely(() => offer(exchange)),
     wrote: (partner, stage, keys) =>
       safely(() => {
         if (isCompared(partner, stage)) wrote(partner.id, keys())
       }),
     throttled: (partner, stage) =>
       safely(() => {
-        const isKnown = silences.leftMs(partner.id, 'v2') > SILENCE_MS - THROTTLED_MS
-        if (isKnown || !isCompared(partner, stage)) return
-        silences.note(partner.id, 'v2', SILENCE_MS)
-        running()?.post({ kind: 'throttled', partner: partner.id })
+        if (isCompared(partner, stage)) pace.throttled(partner, 'v2')
       }),
-    close: () => (closing ??= close()),
+    close: () => (closing ??= closeThread()),
     reload: (next) => {
       config = next
-      safely(() => thread?.post({ kind: 'settings', settings: settings() }))
+      safely(() => void thread?.call('use', settings()).catch(report))
     },
+  }
+}
+
+function headOf(exchange: OfferedExchange): ExchangeHead {
+  const { client, stage, revision, served, unit, kind, receivedMs } = exchange
+  return { partner: client.partner.id, stage, revision, served, unit, kind, receivedMs }
+}
+
+/** The thread of comparisons, as the others see it. */
+export interface ComparisonThread extends Pick<Line<ThreadCalls>, 'call'> {
+  /** Resolves once it has ended what it has begun. From now on it keeps the process alive, until `terminate`. */
+  close(): Promise<void>
+  /** Ends it at once. */
+  terminate(): Promise<unknown>
+}
+
+/** The file beside this one, as built or as source. */
+const THREAD = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url)
+/** More than all that is offered and asked for at the same time takes; beyond it the thread ends, and the adapter goes on. */
+const HEAP_MIB = 384
+
+/** Starts the thread; it does not keep the process alive. `onEnd` is called once, with the error that ended it where there was one. */
+export function startComparisonThread(
+  start: ThreadStart,
+  calls: MainCalls,
+  onEnd: (cause: unknown) => void,
+): ComparisonThread {
+  const worker = new Worker(THREAD, {
+    workerData: start,
+    execArgv: [],
+    name: 'markbridge-compare',
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
+  })
+  const { call, answer, end } = connect<ThreadCalls>(worker)
+  answer({ ...calls })
+  let failure: unknown
+  worker.on('error', (cause) => {
+    failure = cause
+  })
+  worker.on('exit', () => {
+    onEnd(failure)
+    end(new AdapterError('ADP_INTERNAL', 'The thread of comparisons has ended.'))
+  })
+  worker.unref()
+  return {
+    call,
+    close: () => {
+      worker.ref()
+      return call('close')
+    },
+    terminate: () => worker.terminate(),
   }
 }

@@ -1,4 +1,4 @@
-import { toRunDocument } from '../../compare/evidence/index.ts'
+import { isCompared, toRunDocument } from '../../compare/evidence/index.ts'
 import type { RunDocument } from '../../compare/run-document.ts'
 import { AdapterError } from '../../errors.ts'
 import { expectMayLook, loadTarget, openTargetStore, type RolloutTarget } from '../rollout/open-target.ts'
@@ -17,7 +17,7 @@ export async function readLiveRun(partner: string, target: RolloutTarget): Promi
   const store = await openTargetStore(config)
   try {
     const kept = await store.evidence.read(partner)
-    const [latest] = kept.toSorted((one, other) => other.lastMs - one.lastMs)
+    const [latest] = kept.filter(isCompared).toSorted((one, other) => other.lastMs - one.lastMs)
     if (latest !== undefined) return toRunDocument(latest)
     throw new AdapterError(
       'ADP_USAGE',

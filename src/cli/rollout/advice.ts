@@ -1,25 +1,11 @@
 import { MAX_BATCH_RECORDS } from '../../app/partners.ts'
 import { toFigures } from '../../compare/evidence/index.ts'
 import { callsPerSecondOf, type Config } from '../../config/index.ts'
-import {
-  type Advice,
-  advise,
-  type AdviceInput,
-  type ComparisonFigures,
-  neededCheck,
-  nextStep,
-} from '../../rollout/advise.ts'
+import { type Advice, advise, type ComparisonFigures, neededCheck, nextStep } from '../../rollout/advise.ts'
 import { GUARD_NAME, readTest } from '../../rollout/guards/live-guards.ts'
 import { atRevision as testAt, judge } from '../../rollout/guards/sequential-test.ts'
-import {
-  figuresOf,
-  nothingSeen,
-  parseSeen,
-  peakOf,
-  seenName,
-  type SeenNote,
-} from '../../rollout/seen/seen-note.ts'
-import { placeOf, type Stage, type StageSetting } from '../../rollout/stage.ts'
+import { parseNote, peakOf, seenName, seenOf, unreadableOf } from '../../rollout/seen/seen-note.ts'
+import { placeOf, type StageSetting } from '../../rollout/stage.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
 import type { RolloutSnapshot, RolloutStore, Unrecorded } from '../../rollout/store/rollout-store.ts'
 import { formatCounted } from '../text-table.ts'
@@ -51,7 +37,11 @@ export async function giveAdvice(
     return { ...without, verdict: 'inconclusive', missing: ['Without a journal nothing was seen.'] }
   const { nowMs } = snapshot
   const { rollout, tuning } = config
-  const seen = atRevision(parseSeen(await store.readEvidence(seenName(partner))), view.revision)
+  const note = parseNote(await store.readEvidence(seenName(partner)))
+  const kept = (await store.evidence.read(partner)).find(
+    ({ scope }) => scope.revision === view.revision && scope.stage === from.stage,
+  )
+  const check = neededCheck(from.stage)
   const own = view.file?.own
   const advice = advise({
     partner,
@@ -59,33 +49,26 @@ export async function giveAdvice(
     target: to,
     nowMs,
     stageSinceMs: view.sinceMs ?? nowMs,
-    seen: { v2: figuresOf(seen.sides.v2), v3: figuresOf(seen.sides.v3) },
-    unreadable: seen.unreadable,
+    seen: { v2: seenOf(kept, 'v2'), v3: seenOf(kept, 'v3') },
+    unreadable: unreadableOf(kept),
     // What was counted at another share is no reason to go on.
     guards: judge(testAt(await readTest(store, partner), view.revision)),
     coolDown: await readCoolDown(store, partner, tuning, nowMs),
     lastUnrecordedMs: lastUnrecorded(await store.unrecorded(partner)),
     resendWindowMs: rollout.resendWindowMs,
-    credentials: seen.credentials,
+    credentials: note.credentials,
     load: {
-      peakRecordsPerSecond: peakOf(seen) / 60,
+      peakRecordsPerSecond: peakOf(note) / 60,
       callsPerSecond: own && callsPerSecondOf(config)(own),
       recordsPerCall: own === undefined || own.v3.writeMode === 'single' ? 1 : MAX_BATCH_RECORDS,
     },
     unacknowledged: unacknowledgedOf(view, snapshot),
     lost: movesToV3(from, to) ? await store.lost() : [],
     pending: view.pending !== undefined,
-    comparison: await readComparison(view, from.stage, config, store),
+    comparison: check && toFigures(kept, check, rollout.evidence),
     thresholds: { ...rollout.evidence, ...tuning.evidence },
   })
   return { from, to, ...advice }
-}
-
-/** What was seen at an earlier stage or share says nothing of this one; what V3 says to the credentials, and the peak, do. */
-function atRevision(seen: SeenNote, revision: number): SeenNote {
-  if (seen.revision === revision) return seen
-  const { credentials, minutes, peakPerMinute } = seen
-  return { ...nothingSeen(revision), credentials, minutes, peakPerMinute }
 }
 
 function lastUnrecorded({ notedMs, killedMs, lostMs }: Unrecorded): number | undefined {
@@ -104,21 +87,6 @@ function unacknowledgedOf(
       (one) => one.instance === instance && one.partner === partner && one.revision >= revision,
     )
   return liveInstances.filter((instance) => !isAcknowledged(instance)).map((one) => `instance ${one}`)
-}
-
-/** What comparison has found at the present stage and share. */
-async function readComparison(
-  { partner, revision }: StageView,
-  stage: Stage,
-  { rollout }: Pick<Config, 'rollout'>,
-  { evidence }: Pick<OpenedRolloutStore, 'evidence'>,
-): Promise<AdviceInput['comparison']> {
-  const check = neededCheck(stage)
-  if (check === undefined) return undefined
-  const kept = (await evidence.read(partner)).find(
-    ({ scope }) => scope.revision === revision && scope.stage === stage,
-  )
-  return toFigures(kept, check, rollout.evidence)
 }
 
 /** True where units of V2 go to V3, which may not have answered what their clients send again. */

@@ -1,11 +1,11 @@
 import { AdapterError } from '../../errors.ts'
-import type { Comparison } from '../verdict.ts'
+import type { Comparison, FieldDifference } from '../verdict.ts'
 import { type AlignedRecord, alignRows, type Keys, movedRecords, pairRows } from './align.ts'
 import { countClass } from './classes.ts'
 import { findMarkDifferences, type MarkOptions } from './compare-mark.ts'
 import { compareMembers } from './compare-values.ts'
 import { Findings, plainly } from './findings.ts'
-import { type DatedRule, type OwnRules, type ValueDifference } from './own-rules.ts'
+import type { DatedRule, OwnRules } from './own-rules.ts'
 import { idOf, memberOf, type Members } from './values.ts'
 
 /**
@@ -117,7 +117,7 @@ const expandList: DatedRule = {
 
 /** What the two expand lists differ in, then the partner's own rules. */
 function registrationRules(own: OwnRules | undefined): OwnRules {
-  const isExpandList = ({ path, kind, v2Class }: ValueDifference): boolean =>
+  const isExpandList = ({ path, kind, v2Class }: FieldDifference): boolean =>
     path === expandList.path && kind === 'extra' && v2Class === 'missing'
   return {
     all: own?.all ?? [],

@@ -41,7 +41,7 @@ export function compareValues(
   }
   const kind = kindOf(v2, v3)
   if (kind === undefined) findings.agree('missing-null', path)
-  else if (kind !== 'value') findings.differ(path, kind, classesOf(v2, v3, form.text), v2, v3)
+  else if (kind !== 'value') findings.differ(path, kind, classesOf(v2, v3, form.text))
   else if (Array.isArray(v2) && Array.isArray(v3)) compareLists(path, v2, v3, findings, depth)
   else if (isMembers(v2) && isMembers(v3)) compareMembers(path, v2, v3, findings, undefined, depth)
   else compareScalars(path, v2, v3, findings, form)
@@ -63,7 +63,7 @@ function compareScalars(path: string, v2: unknown, v3: unknown, findings: Findin
     return
   }
   const [v2Class, v3Class] = classesOf(v2, v3, form.text)
-  findings.differ(path, 'value', [form.classes?.[0] ?? v2Class, form.classes?.[1] ?? v3Class], v2, v3)
+  findings.differ(path, 'value', [form.classes?.[0] ?? v2Class, form.classes?.[1] ?? v3Class])
 }
 
 /** The built-in rule by which two different texts mean the same. */
@@ -150,9 +150,8 @@ function compareLists(
     compare(v2Only[0], v3Only[0])
     return
   }
-  for (const value of v2Only) findings.differ(path, 'missing', [elementClass(value), 'missing'], value)
-  for (const value of v3Only)
-    findings.differ(path, 'extra', ['missing', elementClass(value)], undefined, value)
+  for (const value of v2Only) findings.differ(path, 'missing', [elementClass(value), 'missing'])
+  for (const value of v3Only) findings.differ(path, 'extra', ['missing', elementClass(value)])
 }
 
 /** The elements of a list by their keys, in the order of the first of each. */

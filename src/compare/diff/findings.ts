@@ -22,21 +22,15 @@ export class Findings {
     this.rules = rules
   }
 
-  /** `v2` and `v3`: the values, which rules read and nothing keeps. */
-  differ(
-    path: string,
-    kind: DifferenceKind,
-    [v2Class, v3Class]: readonly [v2: string, v3: string],
-    v2?: unknown,
-    v3?: unknown,
-  ): void {
-    const rule = this.rules?.find({ path, kind, v2Class, v3Class, v2, v3 })
+  differ(path: string, kind: DifferenceKind, [v2Class, v3Class]: readonly [v2: string, v3: string]): void {
+    const found = { path, kind, v2Class, v3Class }
+    const rule = this.rules?.find(found)
     if (rule?.expired === false) {
       this.agree(rule.name, path)
       return
     }
     if (rule !== undefined) this.expired.add(rule.name)
-    this.keep({ path, kind, v2Class, v3Class })
+    this.keep(found)
   }
 
   /** Both mean the same by a rule. */

@@ -1,4 +1,4 @@
-import type { DifferenceKind } from '../verdict.ts'
+import type { FieldDifference } from '../verdict.ts'
 
 /** The classes of a difference to which a rule applies, at least one; one `*` stands for any text: `length:*`, `* trimmed`. */
 export interface RuleCondition {
@@ -18,16 +18,6 @@ export interface PartnerRule {
   readonly when: RuleCondition
 }
 
-/** A difference with the values behind it, which rules read and nothing keeps. */
-export interface ValueDifference {
-  readonly path: string
-  readonly kind: DifferenceKind
-  readonly v2Class: string
-  readonly v3Class: string
-  readonly v2: unknown
-  readonly v3: unknown
-}
-
 /** A rule, and whether it had expired when the rules were made. */
 export interface DatedRule extends PartnerRule {
   readonly expired: boolean
@@ -36,7 +26,7 @@ export interface DatedRule extends PartnerRule {
 export interface OwnRules {
   readonly all: readonly DatedRule[]
   /** The first rule that applies, before one that has expired; undefined: none. */
-  find(difference: ValueDifference): DatedRule | undefined
+  find(difference: FieldDifference): DatedRule | undefined
 }
 
 /** Prepares the rules of a partner for a run. `today` is `YYYY-MM-DD`: a rule that expired before it is found, and marked. */
@@ -52,7 +42,7 @@ export function createOwnRules(rules: readonly PartnerRule[], today: string): Ow
   }
 }
 
-function holds(when: RuleCondition, { v2Class, v3Class }: ValueDifference): boolean {
+function holds(when: RuleCondition, { v2Class, v3Class }: FieldDifference): boolean {
   return isOfClass(when.v2Class, v2Class) && isOfClass(when.v3Class, v3Class)
 }
 

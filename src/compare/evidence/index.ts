@@ -1,3 +1,3 @@
-export { createLiveEvidence, type LiveEvidence, type LiveEvidenceOptions } from './live-evidence.ts'
+export { toEntry } from './to-entry.ts'
 export { toFigures } from './to-figures.ts'
-export { toRunDocument } from './to-run-document.ts'
+export { isCompared, toRunDocument } from './to-run-document.ts'

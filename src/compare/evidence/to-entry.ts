@@ -1,34 +1,33 @@
-import type { EvidenceEntry, EvidenceKey, HashedPair } from '../../rollout/index.ts'
-import { codeFingerprint } from '../../rollout/index.ts'
-import type { CheckKind, ComparedExchange, ComparedRecord } from '../compared-exchange.ts'
-import { checkBits, countName } from './count-name.ts'
-
-/** Upper ends of the classes of delays, ms. */
-export const delayClasses = [100, 300, 1_000, 3_000, 10_000, 30_000, 60_000, 300_000] as const
-/** A delay that is longer than all classes. */
-export const LONGER = 'longer'
+import {
+  addCounts,
+  checkBits,
+  codeFingerprint,
+  countName,
+  type EvidenceEntry,
+  type EvidenceKey,
+  type HashedPair,
+} from '../../rollout/index.ts'
+import type { ComparedExchange, ComparedRecord } from '../compared-exchange.ts'
+import { delayBounds } from '../tally.ts'
 
 /** A code is a code only in the form that the service uses; anything else may be a text of a client. */
 const ERROR_CODE = /^[A-Z][A-Z0-9_]{1,39}$/
-const MAX_CODE_LENGTH = 40
 
-/** What an exchange adds to the evidence: counts and hashes, and nothing that was in it. */
+/** What a compared exchange adds to the evidence: counts and hashes, and nothing that was in it. */
 export function toEntry(exchange: ComparedExchange, key: EvidenceKey): EvidenceEntry {
   const { kind, check, records, fingerprint } = exchange
   const counts = new Map<string, number>()
   const add = (...name: Parameters<typeof countName>): void => {
-    const text = countName(...name)
-    counts.set(text, (counts.get(text) ?? 0) + 1)
+    addCounts(counts, [[countName(...name), 1]])
   }
-  add('exchange', kind, check, records.length === 0 ? 'missed' : 'compared')
+  add('exchange', kind, check, 'compared')
   if (records.some(isShown)) add('schoolDay', key.today, check)
   for (const record of records) countRecord(add, exchange, record, key)
   for (const delayMs of exchange.delaysMs)
-    add('delay', String(delayClasses.find((upTo) => delayMs <= upTo) ?? LONGER))
-  // One that was missed and comes again may be compared then.
-  const isNamed = fingerprint !== undefined && records.length > 0
+    add('delay', String(delayBounds.find((upToMs) => upToMs === null || delayMs <= upToMs)))
+  const name = `${kind} ${check} ${fingerprint}`
   return {
-    request: isNamed ? key.hash('request', `${kind} ${check} ${fingerprint}`) : undefined,
+    request: fingerprint === undefined ? undefined : key.hash('request', name),
     counts,
     pairs: pairsOf(exchange, key),
   }
@@ -47,8 +46,7 @@ function countRecord(
   if (codeClass !== undefined) add('codeClass', codeClass, verdict)
   add('comparedOn', key.today, verdict)
   const seen = isShown(record) ? 'compared' : 'seen'
-  const { code = '' } = record
-  const name = code.length <= MAX_CODE_LENGTH ? codeFingerprint(code) : undefined
+  const name = codeFingerprint(record.code ?? '')
   if (name !== undefined) add('code', check, name, seen)
   for (const code of new Set(record.errorCodes))
     add('error', check, ERROR_CODE.test(code) ? code : 'other', seen)
@@ -75,7 +73,7 @@ function pairsOf({ unit, check, records }: ComparedExchange, key: EvidenceKey): 
     const name = `${learner.toLowerCase()} ${day}`
     pairs.set(name, pairs.get(name) === true || isDifferent(record))
   }
-  const checks = bitOf(check)
+  const checks = 1 << checkBits[check]
   return [...pairs].map(([name, differs]) => ({
     hash: key.hash('pair', name),
     school,
@@ -83,8 +81,6 @@ function pairsOf({ unit, check, records }: ComparedExchange, key: EvidenceKey): 
     differs: differs ? checks : 0,
   }))
 }
-
-const bitOf = (check: CheckKind): number => 1 << checkBits[check]
 
 /** True where both sides were known. */
 const isJudged = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean => verdict !== 'unknown'

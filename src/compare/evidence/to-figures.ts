@@ -1,12 +1,14 @@
-import type {
-  ComparisonFigures,
-  EvidenceThresholds,
-  KeptEvidence,
-  NeededCheck,
+import {
+  checkBits,
+  type ComparisonFigures,
+  type Counts,
+  countsOf,
+  type EvidenceThresholds,
+  type KeptEvidence,
+  MAX_PAIRS,
+  type NeededCheck,
 } from '../../rollout/index.ts'
-import { cappedSum } from './capped-sum.ts'
-import { checkBits, countsOf } from './count-name.ts'
-import { neededTrials, upperBound } from './upper-bound.ts'
+import { cappedSum, neededTrials, upperBound } from './bounds.ts'
 
 /** The figures of a step by what is kept at the present stage and share; undefined: nothing is. */
 export function toFigures(
@@ -43,16 +45,13 @@ export function toFigures(
       .filter(({ fields }) => fields[0] === check)
       .map(({ fields }) => fields[1] ?? ''),
     errorsNotCompared: valuesOf(counts, 'error', check, 'seen').filter((code) => !errors.has(code)),
-    full: kept?.full ?? false,
+    full: kept?.periods.some(({ pairs }) => pairs >= MAX_PAIRS) ?? false,
     damaged: kept?.damaged ?? false,
   }
 }
 
 /** The share of the sample of one check that was compared: of its requests, and of the records of those. Others, such as reads, cost a client nothing. */
-function shareOf(
-  counts: ReadonlyMap<string, number>,
-  check: NeededCheck,
-): Pick<ComparisonFigures, 'sampled' | 'comparedShare'> {
+function shareOf(counts: Counts, check: NeededCheck): Pick<ComparisonFigures, 'sampled' | 'comparedShare'> {
   let [sampled, compared, records, judged] = [0, 0, 0, 0]
   for (const { fields, count } of countsOf(counts, 'exchange')) {
     if (fields[1] !== check) continue
@@ -72,7 +71,7 @@ function shareOf(
 
 /** Codes in the second field that were compared or seen, in one check or in any. */
 function valuesOf(
-  counts: ReadonlyMap<string, number>,
+  counts: Counts,
   group: 'code' | 'error',
   check: NeededCheck | undefined,
   how: 'compared' | 'seen',

@@ -1,7 +1,8 @@
 import { headerOf, isGeneric } from '../recording/exchange.ts'
 import { listRecordings, readRecording } from '../recording/index.ts'
 import { defaultBatchLimits } from '../../v2/index.ts'
-import { addLearned, type Learned } from './learned.ts'
+import { addCounts } from '../../rollout/index.ts'
+import type { Learned } from './learned.ts'
 import { observeExchange } from './observe-exchange.ts'
 
 /** Counts what recorded replies of V2 show; those for which V3 served are the adapter's own. `key` opens encrypted ones. Errors: those of `listRecordings` and `readRecording`. */
@@ -23,7 +24,7 @@ export async function learnRecordings(folder: string, key: Uint8Array | undefine
       },
       defaultBatchLimits,
     )
-    addLearned(
+    addCounts(
       learned,
       names.map((name) => [name, 1] as const),
     )

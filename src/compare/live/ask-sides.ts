@@ -1,5 +1,5 @@
-import { AdapterError } from '../../errors.ts'
 import type { Clock } from '../../clock.ts'
+import { AdapterError } from '../../errors.ts'
 import type { Authorisation, Client } from '../../partners/partner.ts'
 import {
   type ReadContext,
@@ -9,9 +9,8 @@ import {
   type ReadSession,
 } from '../../reads/index.ts'
 import type { Side } from '../../rollout/index.ts'
-import type { WholeReader } from '../../upstream/index.ts'
-import type { ClientLimit, PacedSide, PacedSides } from './paced-side.ts'
-import { unsentReason } from './skip-reason.ts'
+import type { CallBudget, WholeReader } from '../../upstream/index.ts'
+import type { PaceRefusal } from './pace.ts'
 
 /** A read that a comparison asks a side for, with the credentials of the client whose exchange it compares. */
 export interface AskedRead {
@@ -28,27 +27,21 @@ export interface AskedRead {
 export type SideAnswer =
   | { readonly kind: 'answered'; readonly status: number; readonly text: string }
   | { readonly kind: 'unknown' }
-  | { readonly kind: 'unsent'; readonly reason: UnsentReason }
-
-export type UnsentReason = 'silence' | 'pace' | 'stopped'
+  | { readonly kind: 'unsent'; readonly reason: PaceRefusal | 'stopped' }
 
 /** Asks one side for what a client of V2 would get; never rejects. */
 export type AskSide = (read: AskedRead, timeMs: number) => Promise<SideAnswer>
-
-/** What V3 is asked with for a client. */
-export interface AskAuthorisation {
-  /** Without the rate limit. */
-  readonly authorisation: Authorisation
-  /** Undefined: nothing limits the calls of the partner's clients. */
-  readonly clientLimit: ClientLimit | undefined
-}
 
 export interface AskOptions {
   /** With connections of their own: a comparison that waits holds none of a client's. */
   readonly reads: ReadContext
   readonly whole: WholeReader
-  readonly authorise: (client: Client) => Promise<AskAuthorisation>
-  readonly sides: PacedSides
+  /** What V3 is asked with for a client. */
+  readonly authorise: (client: Client) => Promise<Authorisation>
+  /** Resolves when a call may leave; with the reason where it may not within this time. */
+  readonly acquire: (client: Client, side: Side, timeMs: number) => Promise<PaceRefusal | undefined>
+  /** A side has answered 429. */
+  readonly onThrottled: (partner: string, side: Side) => void
   readonly clock: Clock
   /** Aborts when the adapter stops. */
   readonly stopped: AbortSignal
@@ -63,38 +56,58 @@ export interface AskOptions {
 /** The longest time of one call. */
 const CALL_MS = 10_000
 
-/** Creates what asks V3, through the read path of the adapter, and V2, with the client's own credentials. */
+/** Creates what asks V3, through the read path of the adapter, and V2, with the client's own credentials: one call at a time for each partner and side. */
 export function createAskSides(options: AskOptions): Readonly<Record<Side, AskSide>> {
-  const ask =
-    (side: Side, send: (read: AskedRead, paced: PacedSide, timeMs: number) => Promise<SideAnswer>): AskSide =>
+  const { clock, stopped } = options
+  const last = new Map<string, Promise<unknown>>()
+  const askOn =
+    (
+      side: Side,
+      send: (options: AskOptions, read: AskedRead, budget: CallBudget) => Promise<SideAnswer>,
+    ): AskSide =>
     async (read, timeMs) => {
-      const paced = options.sides.of(read.client.partner, side)
-      if (paced.isSilent()) return { kind: 'unsent', reason: 'silence' }
-      const { clock, stopped } = options
-      const deadlineMs = clock.nowMs() + timeMs
-      const answer = await paced.alone(() => send(read, paced, deadlineMs - clock.nowMs())).catch(failureOf)
+      const name = `${side} ${read.client.partner.id}`
+      const budget = openBudget(options, read.client, side, clock.nowMs() + timeMs)
+      const answering = (last.get(name) ?? Promise.resolve())
+        .then(() => send(options, read, budget))
+        .catch(failureOf)
+      last.set(name, answering)
+      const answer = await answering
       // A call that the end of the adapter cut short says nothing of its side.
       return stopped.aborted && answer.kind !== 'answered' ? { kind: 'unsent', reason: 'stopped' } : answer
     }
+  return { v2: askOn('v2', askV2), v3: askOn('v3', askV3) }
+}
+
+function openBudget(
+  { acquire, onThrottled, clock }: AskOptions,
+  client: Client,
+  side: Side,
+  deadlineMs: number,
+): CallBudget {
+  const leftMs = (): number => deadlineMs - clock.nowMs()
   return {
-    v2: ask('v2', (read, paced, timeMs) => askV2(options, read, paced, timeMs)),
-    v3: ask('v3', (read, paced, timeMs) =>
-      read.kind === 'registrations'
-        ? askRegistrations(options, read, paced, timeMs)
-        : askV3(options, read, paced, timeMs),
-    ),
+    take: async () => {
+      const refusal = await acquire(client, side, leftMs())
+      if (refusal !== undefined) throw new UnsentError(refusal)
+    },
+    pause: (_ms, wholeKey) => {
+      if (wholeKey) onThrottled(client.partner.id, side)
+      return Promise.resolve(false)
+    },
+    leftMs,
+    queuedMs: () => 0,
   }
 }
 
-async function askV3(
-  { reads, authorise, stopped, onCall, onAccepted }: AskOptions,
-  { client, kind, path, query, accept, prefer }: AskedRead,
-  paced: PacedSide,
-  timeMs: number,
-): Promise<SideAnswer> {
-  const { authorisation, clientLimit } = await authorise(client)
-  const budget = paced.open(timeMs, clientLimit)
+async function askV3(options: AskOptions, asked: AskedRead, budget: CallBudget): Promise<SideAnswer> {
+  const { reads, stopped, onCall, onAccepted } = options
+  const { client, kind, path, query, accept, prefer } = asked
+  const url = kind === 'registrations' ? options.toV3Registrations(path, query) : undefined
+  if (kind === 'registrations' && url === undefined) return { kind: 'unknown' }
+  const authorisation = await options.authorise(client)
   const { credentials, renew } = authorisation
+  if (url !== undefined) return getWhole(options, asked, 'v3', url, credentials, budget)
   const { reader } = reads
   const session: ReadSession = {
     reader: {
@@ -119,54 +132,32 @@ async function askV3(
   return { kind: 'answered', status: 200, text: body.join('') }
 }
 
-async function askV2(
-  options: AskOptions,
-  { client, path, query, accept, prefer }: AskedRead,
-  paced: PacedSide,
-  timeMs: number,
-): Promise<SideAnswer> {
-  const { partner } = client
+async function askV2(options: AskOptions, asked: AskedRead, budget: CallBudget): Promise<SideAnswer> {
+  const { partner, client: credentials } = asked.client
   if (partner.v2 === undefined) return { kind: 'unknown' }
-  const url = new URL(`${partner.v2.href.replace(/\/$/, '')}${path}`)
-  if (query !== '') url.search = `?${query}`
-  return getWhole(options, { url, partner: client, side: 'v2' }, paced, timeMs, undefined, {
-    authorization: client.client.authorization,
-    'ocp-apim-subscription-key': client.client.subscriptionKey,
-    accept: accept === '' ? 'application/json' : accept,
-    ...(prefer === '' ? {} : { prefer }),
-  })
-}
-
-async function askRegistrations(
-  options: AskOptions,
-  { client, path, query, accept }: AskedRead,
-  paced: PacedSide,
-  timeMs: number,
-): Promise<SideAnswer> {
-  const url = options.toV3Registrations(path, query)
-  if (url === undefined) return { kind: 'unknown' }
-  const { authorisation, clientLimit } = await options.authorise(client)
-  const { credentials } = authorisation
-  return getWhole(options, { url, partner: client, side: 'v3' }, paced, timeMs, clientLimit, {
-    authorization: credentials.authorization,
-    'ocp-apim-subscription-key': credentials.subscriptionKey,
-    accept: accept === '' ? 'application/json' : accept,
-  })
+  const url = new URL(`${partner.v2.href.replace(/\/$/, '')}${asked.path}`)
+  if (asked.query !== '') url.search = `?${asked.query}`
+  return getWhole(options, asked, 'v2', url, credentials, budget)
 }
 
 async function getWhole(
-  { whole, onCall }: AskOptions,
-  { url, partner, side }: { readonly url: URL; readonly partner: Client; readonly side: Side },
-  paced: PacedSide,
-  timeMs: number,
-  shared: ClientLimit | undefined,
-  headers: Readonly<Record<string, string>>,
+  { whole, onCall, onThrottled }: AskOptions,
+  { client: { partner }, accept, prefer }: AskedRead,
+  side: Side,
+  url: URL,
+  credentials: Pick<Authorisation['credentials'], 'authorization' | 'subscriptionKey'>,
+  budget: CallBudget,
 ): Promise<SideAnswer> {
-  const budget = paced.open(timeMs, shared)
   await budget.take()
+  const headers = {
+    authorization: credentials.authorization,
+    'ocp-apim-subscription-key': credentials.subscriptionKey,
+    accept: accept === '' ? 'application/json' : accept,
+    ...(prefer !== '' && side === 'v2' && { prefer }),
+  }
   const reply = await whole.get(url, headers, Math.min(CALL_MS, budget.leftMs()))
-  onCall(partner.partner.id, side, reply?.status)
-  if (reply?.status === 429) paced.silence()
+  onCall(partner.id, side, reply?.status)
+  if (reply?.status === 429) onThrottled(partner.id, side)
   if (reply === undefined || isNoAnswer(reply.status)) return { kind: 'unknown' }
   return { kind: 'answered', status: reply.status, text: reply.body.toString('utf8') }
 }
@@ -192,11 +183,26 @@ function statusOf(outcome: Awaited<ReturnType<ReadSession['reader']['get']>>): n
   }
 }
 
+/** A call that the pace of comparisons kept from leaving. */
+class UnsentError extends AdapterError {
+  readonly reason: PaceRefusal
+
+  constructor(reason: PaceRefusal) {
+    super('ADP_OVERLOADED', 'The comparison did not get a call. Nothing was sent.')
+    this.reason = reason
+  }
+}
+
 /** What the adapter's client would have got: an answer where V3 has given one. */
 export function failureOf(cause: unknown): SideAnswer {
-  const reason = unsentReason(cause)
-  if (reason !== undefined) return { kind: 'unsent', reason }
+  const unsent = unsentReason(cause)
+  if (unsent !== undefined) return { kind: 'unsent', reason: unsent }
   if (!(cause instanceof AdapterError)) return { kind: 'unknown' }
   const isAnswer = ['ADP_NOT_FOUND', 'ADP_QUERY', 'ADP_UPSTREAM_REFUSED'].includes(cause.code)
   return isAnswer ? { kind: 'answered', status: cause.status, text: '' } : { kind: 'unknown' }
+}
+
+function unsentReason(cause: unknown): PaceRefusal | undefined {
+  if (cause instanceof UnsentError) return cause.reason
+  return cause instanceof Error && cause.cause !== undefined ? unsentReason(cause.cause) : undefined
 }

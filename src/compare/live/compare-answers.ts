@@ -1,18 +1,76 @@
-import { comparePair, describeMark, type Pair, type RecordDiff } from '../diff/index.ts'
+import { waitFor } from '../../clock/wait-for.ts'
+import type { Side } from '../../rollout/index.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
-import type { SideAnswer } from './ask-sides.ts'
-import { Findings, plainly } from './findings.ts'
-import { type FlatMark, isObject, marksOf, noFacts } from './flat-mark.ts'
-import type { OfferedRead } from './offered-exchange.ts'
-import { readBody } from './reply-bodies.ts'
-import type { SkipReason } from './skip-reason.ts'
+import { comparePair, describeMark, Findings, type OwnRules, plainly } from '../diff/index.ts'
+import type { AskedRead, SideAnswer } from './ask-sides.ts'
+import type { CheckOptions } from './check-marks.ts'
+import { type CheckResult, type OfferedRead, plainBody, type SkipReason } from './exchange.ts'
+import { isFound } from './follow-marks.ts'
+import { isObject, marksOf, noFacts, readBody, unwrapped } from './marks.ts'
 
 /** An answer to a read, as its client would get it. */
 export type ReadAnswer = Extract<SideAnswer, { kind: 'answered' }>
 
-export type AnswersResult =
-  | { readonly kind: 'skipped'; readonly reason: SkipReason }
-  | { readonly kind: 'compared'; readonly records: readonly ComparedRecord[] }
+/** Time for all calls of one check. */
+const CALLS_MS = 60_000
+/** After a difference both sides are asked again: something may have changed between the two answers. */
+const AGAIN_MS = 2_000
+
+/** `answers`: asks the side that has not served a read for the same, and sets answer against answer. */
+export async function checkAnswers(
+  offered: OfferedRead,
+  isContinued: (query: string) => boolean,
+  { ask, rules, clock, stopped }: CheckOptions,
+): Promise<CheckResult> {
+  const kind = askedKind(offered)
+  const { client, path, query, accept, prefer, served } = offered
+  const unfit = kind === undefined ? 'form' : unfitRead(offered, isContinued(query))
+  if (kind === undefined || unfit !== undefined) return { kind: 'skipped', reason: unfit ?? 'form' }
+  const deadlineMs = clock.nowMs() + CALLS_MS
+  const asked = (side: Side): Promise<SideAnswer> =>
+    ask[side]({ client, kind, path, query, accept, prefer }, deadlineMs - clock.nowMs())
+  const own = await ownAnswer(offered, () => asked(served))
+  if (typeof own === 'string') return { kind: 'skipped', reason: own }
+  const other = await asked(served === 'v2' ? 'v3' : 'v2')
+  const [v2, v3] = served === 'v2' ? [own, other] : [other, own]
+  const first = compareBoth(offered, v2, v3, rules)
+  if (first.kind === 'skipped' || v2.kind !== 'answered' || v3.kind !== 'answered') return first
+  if (first.records.every(isFound)) return first
+  await waitFor(Math.min(AGAIN_MS, client.partner.compare.settleMs), clock, stopped)
+  return compareBoth(offered, await asked('v2'), await asked('v3'), rules)
+}
+
+function compareBoth(
+  offered: OfferedRead,
+  v2: SideAnswer,
+  v3: SideAnswer,
+  rules: OwnRules | undefined,
+): CheckResult {
+  for (const answer of [v2, v3])
+    if (answer.kind === 'unsent') return { kind: 'skipped', reason: answer.reason }
+  if (v2.kind !== 'answered' || v3.kind !== 'answered')
+    return { kind: 'compared', records: [{ ...noFacts, ...plainly('unknown') }] }
+  return compareAnswers(offered, v2, v3, { rules })
+}
+
+/** The reply that the client got, or the same asked for once more; why neither can be read. */
+async function ownAnswer(
+  { reply }: OfferedRead,
+  again: () => Promise<SideAnswer>,
+): Promise<SideAnswer | SkipReason> {
+  if (reply === undefined) return again()
+  const { status } = reply
+  if (status >= 500 || [401, 403, 429].includes(status)) return 'refused'
+  const body = await plainBody(reply)
+  return Buffer.isBuffer(body) ? { kind: 'answered', status, text: body.toString('utf8') } : body
+}
+
+/** Undefined: a count, or a field of a mark, which say nothing that a record does not. */
+export function askedKind({ kind, path }: Pick<OfferedRead, 'kind' | 'path'>): AskedRead['kind'] | undefined {
+  if (kind === 'registrations') return 'registrations'
+  if (kind === 'readKey') return /\([^/]*\)\/?$/.test(path) ? 'key' : undefined
+  return /\$count\/?$/i.test(path) ? undefined : 'filter'
+}
 
 type AnsweredRead = Pick<OfferedRead, 'kind' | 'query'>
 
@@ -26,56 +84,49 @@ export function unfitRead({ kind, query }: AnsweredRead, isContinued: boolean): 
   return isCut && !names.has('$orderby') ? 'unordered' : undefined
 }
 
-export interface AnswersOptions extends Pick<Pair, 'rules'> {
+export interface AnswersOptions {
+  /** The partner's own. */
+  readonly rules?: OwnRules | undefined
   /** True for a mark that was changed between the two answers: it is unknown. Default: none was. */
   readonly isChanged?: (v2: unknown, v3: unknown) => boolean
 }
 
 /** Sets V2's answer against V3's through the adapter, rows aligned by key. */
 export function compareAnswers(
-  read: AnsweredRead,
+  { kind, query }: AnsweredRead,
   v2: ReadAnswer,
   v3: ReadAnswer,
-  { isChanged, ...rules }: AnswersOptions,
-): AnswersResult {
+  { isChanged, rules }: AnswersOptions,
+): CheckResult {
   if (v2.status >= 300 || v3.status >= 300)
-    return { kind: 'compared', records: [compareStatus(v2, v3, rules)] }
-  const [own, other] = [readBody(v2.text), readBody(v3.text)]
-  const [ownRows, otherRows] = [rowsOf(own), rowsOf(other)]
+    return { kind: 'compared', records: [compareStatus(v2.status, v3.status, rules)] }
+  const [own, other] = [unwrapped(readBody(v2.text)), unwrapped(readBody(v3.text))]
+  const [ownRows, otherRows] = [marksOf(own), marksOf(other)]
   if (ownRows === undefined || otherRows === undefined) return { kind: 'skipped', reason: 'form' }
   if (hasNext(own) || hasNext(other)) return { kind: 'skipped', reason: 'paged' }
-  const order = optionsOf(read.query).has('$orderby') ? 'asked' : 'unasked'
-  const kind = read.kind === 'registrations' ? 'registrations' : 'marks'
-  const diffs = comparePair({ kind, v2: ownRows, v3: otherRows, order, ...rules })
-  const records = diffs.map((diff) =>
-    toRecord(isChanged === undefined ? diff : withoutChanged(diff, isChanged)),
-  )
+  const diffs = comparePair({
+    kind: kind === 'registrations' ? 'registrations' : 'marks',
+    v2: ownRows,
+    v3: otherRows,
+    order: optionsOf(query).has('$orderby') ? 'asked' : 'unasked',
+    rules,
+  })
   // That both have none is a result too.
-  if (records.length === 0) return { kind: 'compared', records: [{ ...plainly('same'), ...noFacts }] }
+  if (diffs.length === 0) return { kind: 'compared', records: [{ ...noFacts, ...plainly('same') }] }
+  const records = diffs.map((diff): ComparedRecord => {
+    const { verdict } = diff.comparison
+    const mayChange = verdict === 'differs' || verdict === 'onlyV3'
+    const comparison =
+      mayChange && isChanged?.(diff.v2, diff.v3) === true ? plainly('unknown') : diff.comparison
+    return { ...describeMark(diff), errorCodes: [], ...comparison }
+  })
   return { kind: 'compared', records }
 }
 
-/** True where reading both sides once more may find fewer differences: a record may have changed between the two answers. */
-export function hasDifferences({ records }: Extract<AnswersResult, { kind: 'compared' }>): boolean {
-  return records.some(({ verdict }) => verdict !== 'same' && verdict !== 'equivalent')
-}
-
-function withoutChanged(diff: RecordDiff, isChanged: NonNullable<AnswersOptions['isChanged']>): RecordDiff {
-  const { verdict } = diff.comparison
-  const isFound = verdict === 'differs' || verdict === 'onlyV3'
-  return isFound && isChanged(diff.v2, diff.v3) ? { ...diff, comparison: plainly('unknown') } : diff
-}
-
-function toRecord(diff: RecordDiff): ComparedRecord {
-  const { learner, day, code, codeClass, traits } = describeMark(diff)
-  return { ...diff.comparison, learner, day, code, codeClass, traits, errorCodes: [] }
-}
-
-function compareStatus(v2: ReadAnswer, v3: ReadAnswer, { rules }: Pick<Pair, 'rules'>): ComparedRecord {
+function compareStatus(v2: number, v3: number, rules: OwnRules | undefined): ComparedRecord {
   const findings = new Findings(rules)
-  if (v2.status !== v3.status)
-    findings.differ('reply/status', 'value', `status:${v2.status}`, `status:${v3.status}`)
-  return { ...findings.comparison(), ...noFacts }
+  if (v2 !== v3) findings.differ('reply/status', 'value', [`status:${v2}`, `status:${v3}`])
+  return { ...noFacts, ...findings.result() }
 }
 
 /** Names of the options of a raw query, in lower case. */
@@ -83,11 +134,5 @@ function optionsOf(query: string): ReadonlySet<string> {
   return new Set([...new URLSearchParams(query).keys()].map((name) => name.toLowerCase()))
 }
 
-function rowsOf(json: unknown): readonly FlatMark[] | undefined {
-  return marksOf(json)
-}
-
-function hasNext(json: unknown): boolean {
-  const inner = isObject(json) && isObject(json['d']) ? json['d'] : json
-  return isObject(inner) && (inner['@odata.nextLink'] !== undefined || inner['__next'] !== undefined)
-}
+const hasNext = (page: unknown): boolean =>
+  isObject(page) && (page['@odata.nextLink'] !== undefined || page['__next'] !== undefined)

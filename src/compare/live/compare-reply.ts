@@ -8,25 +8,17 @@ import {
   type ReplyForm,
   type ReplyPartForm,
 } from '../../v2/index.ts'
-import type { Partner } from '../../partners/partner.ts'
 import type { V3Record } from '../../v3/record.ts'
 import { planWrites } from '../../writes/index.ts'
 import type { Plan, PlannedRecord } from '../../writes/plan.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
-import type { OwnRules } from '../diff/index.ts'
-import { type AssumedOutcome, assumeOutcome } from './assume-outcome.ts'
-import { buildBatchReply, buildPart } from './build-reply.ts'
-import { codesOf } from './compare-errors.ts'
-import { comparePartForm } from './compare-part.ts'
-import { compareEnvelopes } from './compare-envelopes.ts'
-import { Findings, plainly } from './findings.ts'
-import { factsOf, type FlatMark, isObject, noFacts } from './flat-mark.ts'
+import { Findings, type OwnRules, plainly } from '../diff/index.ts'
+import type { Comparison } from '../verdict.ts'
+import { type AssumedOutcome, assumeOutcome, buildBatchReply, buildPart, matchParts } from './assume-reply.ts'
+import { fieldOf, type OfferedWrite, plainBody, type SkipReason } from './exchange.ts'
 import type { MarkPlace } from './latest-marks.ts'
-import { matchParts } from './match-parts.ts'
-import { fieldOf, type OfferedWrite } from './offered-exchange.ts'
-import { plainBody } from './plain-body.ts'
-import { compareBodies, readBody } from './reply-bodies.ts'
-import type { SkipReason } from './skip-reason.ts'
+import { factsOf, type FlatMark, isObject, noFacts, readBody, unwrapped } from './marks.ts'
+import { codesOf, compareBodies, compareEnvelopes, comparePartForm } from './reply-form.ts'
 
 /** A record that V2 accepted, and the mark that it says it has now. */
 export interface AcceptedMark {
@@ -43,22 +35,22 @@ export type ReplyResult =
       readonly records: readonly ComparedRecord[]
       readonly accepted: readonly AcceptedMark[]
       /** Records of a batch whose reply shows no outcomes (batch-wire 3). */
-      readonly hidden: readonly Omit<AcceptedMark, 'mark'>[]
+      readonly hidden: readonly AcceptedMark[]
     }
 
 export interface ReplyComparison {
-  readonly limits: () => BatchLimits
-  readonly open: () => Slices
+  readonly limits: BatchLimits
   /** The partner's own rules. */
-  readonly rulesOf: (partner: Partner) => OwnRules | undefined
+  readonly rules: OwnRules | undefined
   /** Larger replies are skipped. Default 1 MiB. */
   readonly maxReplyBytes?: number
 }
 
 /** A larger reply would be read for too long at once. */
 const MAX_REPLY_BYTES = 1_048_576
-/** The cost of comparing a record, in bytes of a batch. */
-const COMPARE_WORK = 8_192
+
+/** No client waits for the thread of a comparison. */
+const inOnePiece: Slices = { spend: () => false, next: () => Promise.resolve() }
 
 /**
  * Decodes and translates what V2 was sent as if V3 had been sent it, builds the reply that the adapter would have given, and sets it
@@ -67,81 +59,26 @@ const COMPARE_WORK = 8_192
 export async function compareReply(
   offered: OfferedWrite,
   places: readonly MarkPlace[],
-  { limits, open, rulesOf, maxReplyBytes = MAX_REPLY_BYTES }: ReplyComparison,
+  { limits, rules, maxReplyBytes = MAX_REPLY_BYTES }: ReplyComparison,
 ): Promise<ReplyResult> {
   const { body, client, receivedMs, request, reply } = offered
-  if (body === undefined) return { kind: 'skipped', reason: 'tooLarge' }
-  const slices = open()
-  const plan = await planOrRefusal(() =>
-    planWrites(request, body, client.partner, receivedMs, limits(), slices),
-  )
+  const skipped = (reason: SkipReason): ReplyResult => ({ kind: 'skipped', reason })
+  if (body === undefined) return skipped('tooLarge')
+  const plan = await planOrRefusal(planWrites(request, body, client.partner, receivedMs, limits, inOnePiece))
   if (plan instanceof AdapterError) return compareRefusals(reply.status, plan)
   // What V2 refuses as a whole says nothing of the records.
-  if (request.kind === 'batch' && reply.status >= 400) return { kind: 'skipped', reason: 'refused' }
-  if (plan.records.length === 0) return { kind: 'skipped', reason: 'empty' }
+  if (request.kind === 'batch' && reply.status >= 400) return skipped('refused')
+  if (plan.records.length === 0) return skipped('empty')
   const plain = await plainBody(reply)
-  if (!Buffer.isBuffer(plain)) return { kind: 'skipped', reason: plain }
-  if (plain.length > maxReplyBytes) return { kind: 'skipped', reason: 'tooLarge' }
+  if (!Buffer.isBuffer(plain)) return skipped(plain)
+  if (plain.length > maxReplyBytes) return skipped('tooLarge')
   const form =
-    request.kind === 'record' ? asForm(offered, plain) : readForm(plain, fieldOf(reply, 'content-type'))
-  if (form === undefined) return { kind: 'skipped', reason: 'form' }
-  return compareForms({ offered, plan, form, places, rules: rulesOf(client.partner), slices })
+    request.kind === 'record' ? asForm(reply.status, plain) : readForm(plain, fieldOf(reply, 'content-type'))
+  return form === undefined ? skipped('form') : compareForms(offered, plan, form, places, rules)
 }
 
-interface Forms {
-  readonly offered: OfferedWrite
-  readonly plan: Plan
-  readonly form: ReplyForm
-  readonly places: readonly MarkPlace[]
-  readonly rules: OwnRules | undefined
-  readonly slices: Slices
-}
-
-async function compareForms({ offered, plan, form, places, rules, slices }: Forms): Promise<ReplyResult> {
-  const { request, reply, receivedMs } = offered
-  const { parts, extra } = matchParts(plan.records, plan.outcomesShown ? form.parts : [])
-  const judged: Judged[] = []
-  for (const [index, planned] of plan.records.entries()) {
-    const part = parts[index]
-    const body = part === undefined ? undefined : readBody(part.form.body)
-    const outcome = assumeOutcome(planned, part?.form ?? { status: 0 }, unwrapped(body), receivedMs)
-    judged.push({ planned, part, body, outcome, built: buildPart(planned, outcome, request) })
-    if (slices.spend(COMPARE_WORK)) await slices.next()
-  }
-  // A record of which nothing is known still has its place in the reply.
-  const asWritten = judged.map(({ built, planned }) => built ?? emptyPart(planned))
-  const built = await buildBatchReply(plan, request, asWritten, slices)
-  const whole = new Findings(rules)
-  if (request.kind === 'batch')
-    compareEnvelopes(
-      { status: reply.status, contentType: fieldOf(reply, 'content-type'), form },
-      built,
-      whole,
-    )
-  const records: ComparedRecord[] = []
-  const accepted: AcceptedMark[] = []
-  const hidden: Omit<AcceptedMark, 'mark'>[] = []
-  // Parts would be outcomes.
-  const isHidden = !plan.outcomesShown && form.parts.length === 0
-  for (const [index, own] of judged.entries()) {
-    const place = places[index] ?? { isCorrection: false, isSuperseded: () => false }
-    const findings = new Findings(rules)
-    findings.add(whole.comparison())
-    records.push({
-      ...judge(own, plan, built.form.parts[index], request.kind === 'batch', rules, findings),
-      ...factsOf(markOf(own), { isCorrection: place.isCorrection, errorCodes: codesOf(own.body) }),
-    })
-    const { record } = own.planned
-    const isAccepted = plan.outcomesShown && own.outcome.kind === 'accepted'
-    if (isAccepted && record !== undefined) accepted.push({ record, mark: answeredMark(own), place })
-    if (isHidden && record !== undefined) hidden.push({ record, place })
-    if (slices.spend(COMPARE_WORK)) await slices.next()
-  }
-  for (let count = 0; count < extra; count += 1) records.push({ ...plainly('onlyV2'), ...noFacts })
-  return { kind: 'compared', records, accepted, hidden }
-}
-
-interface Judged {
+/** A record with the part that V2 answered, and the one that the adapter would have. */
+interface JudgedRecord {
   readonly planned: PlannedRecord
   readonly part: { readonly form: ReplyPartForm; readonly isInOrder: boolean } | undefined
   readonly body: unknown
@@ -149,34 +86,80 @@ interface Judged {
   readonly built: PartReply | undefined
 }
 
+function compareForms(
+  { request, reply, receivedMs }: OfferedWrite,
+  plan: Plan,
+  form: ReplyForm,
+  places: readonly MarkPlace[],
+  rules: OwnRules | undefined,
+): ReplyResult {
+  const { parts, extra } = matchParts(plan.records, plan.outcomesShown ? form.parts : [])
+  const judged = plan.records.map((planned, index): JudgedRecord => {
+    const part = parts[index]
+    const body = readBody(part?.form.body)
+    const outcome = assumeOutcome(planned, part?.form ?? { status: 0 }, unwrapped(body), receivedMs)
+    return { planned, part, body, outcome, built: buildPart(planned, outcome, request) }
+  })
+  // A record of which nothing is known still has its place in the reply.
+  const asWritten = judged.map(({ built, planned }) => built ?? emptyPart(planned))
+  const built = buildBatchReply(plan, request, asWritten)
+  const whole = new Findings(rules)
+  const own = { status: reply.status, contentType: fieldOf(reply, 'content-type'), form }
+  if (request.kind === 'batch') compareEnvelopes(own, built, whole)
+  // Parts would be outcomes.
+  const isHidden = !plan.outcomesShown && form.parts.length === 0
+  const records: ComparedRecord[] = []
+  const accepted: AcceptedMark[] = []
+  const hidden: AcceptedMark[] = []
+  for (const [index, one] of judged.entries()) {
+    const place = places[index] ?? { isCorrection: false, isSuperseded: () => false }
+    const findings = new Findings(rules)
+    findings.add(whole.result())
+    records.push({
+      ...factsOf(markOf(one), { isCorrection: place.isCorrection, errorCodes: codesOf(one.body) }),
+      ...(plan.outcomesShown
+        ? judge(one, built.form.parts[index], request.kind === 'batch', rules, findings)
+        : judgeHidden(findings)),
+    })
+    const { record } = one.planned
+    if (record === undefined) continue
+    if (plan.outcomesShown && one.outcome.kind === 'accepted')
+      accepted.push({ record, mark: answeredMark(one), place })
+    if (isHidden) hidden.push({ record, mark: undefined, place })
+  }
+  for (let count = 0; count < extra; count += 1) records.push({ ...noFacts, ...plainly('onlyV2') })
+  return { kind: 'compared', records, accepted, hidden }
+}
+
+/** A single 200 for all (batch-wire 3): only its form can be compared. */
+function judgeHidden(findings: Findings): Comparison {
+  findings.agree('no-outcome-shown', 'part')
+  return findings.result()
+}
+
 function judge(
-  { part, body, outcome, built }: Judged,
-  { outcomesShown }: Plan,
+  { part, body, outcome, built }: JudgedRecord,
   builtForm: ReplyPartForm | undefined,
   isBatch: boolean,
   rules: OwnRules | undefined,
   findings: Findings,
-): Pick<ComparedRecord, 'verdict' | 'differences' | 'equivalences'> {
-  // A single 200 for all (batch-wire 3): only its form can be compared.
-  if (!outcomesShown) {
-    findings.equal('no-outcome-shown', 'part')
-    return findings.comparison()
-  }
+): Comparison {
   if (part === undefined) return plainly('onlyV3')
   if (built === undefined || builtForm === undefined) return plainly('unknown')
+  const { status } = part.form
   if (isBatch) comparePartForm(part.form, builtForm, findings)
-  else if (part.form.status !== built.status)
-    findings.differ('reply/status', 'value', `status:${part.form.status}`, `status:${built.status}`)
-  if (!part.isInOrder) findings.differ('part/order', 'order', 'order:other', 'order:posted')
+  else if (status !== built.status)
+    findings.differ('reply/status', 'value', [`status:${status}`, `status:${built.status}`])
+  if (!part.isInOrder) findings.differ('part/order', 'order', ['order:other', 'order:posted'])
   // The body of another status says another thing.
-  if (part.form.status === built.status) compareBodies(body, readBody(built.json), rules, findings)
-  for (const { rule, path } of outcome.equivalences) findings.equal(rule, path)
-  return findings.comparison()
+  if (status === built.status) compareBodies(body, readBody(built.json), rules, findings)
+  for (const { rule, path } of outcome.equivalences) findings.agree(rule, path)
+  return findings.result()
 }
 
-async function planOrRefusal(plan: () => Promise<Plan>): Promise<Plan | AdapterError> {
+async function planOrRefusal(plan: Promise<Plan>): Promise<Plan | AdapterError> {
   try {
-    return await plan()
+    return await plan
   } catch (cause) {
     if (cause instanceof AdapterError && errorRules[cause.code].class === 'request') return cause
     throw cause
@@ -186,9 +169,9 @@ async function planOrRefusal(plan: () => Promise<Plan>): Promise<Plan | AdapterE
 /** Both sides refuse the request as a whole, or the adapter alone does. */
 function compareRefusals(v2Status: number, refusal: AdapterError): ReplyResult {
   const findings = new Findings()
-  if (v2Status === refusal.status) findings.equal('refused-whole', 'reply/status')
-  else findings.differ('reply/status', 'value', `status:${v2Status}`, `status:${refusal.status}`)
-  return { kind: 'compared', records: [{ ...findings.comparison(), ...noFacts }], accepted: [], hidden: [] }
+  if (v2Status === refusal.status) findings.agree('refused-whole', 'reply/status')
+  else findings.differ('reply/status', 'value', [`status:${v2Status}`, `status:${refusal.status}`])
+  return { kind: 'compared', records: [{ ...noFacts, ...findings.result() }], accepted: [], hidden: [] }
 }
 
 /** Undefined: it is not a batch reply. */
@@ -202,8 +185,8 @@ function readForm(body: Buffer, contentType: string | undefined): ReplyForm | un
 }
 
 /** The reply to a single record as the one part of a reply. */
-function asForm({ reply }: OfferedWrite, body: Buffer): ReplyForm {
-  const part = { changeset: undefined, mime: [], status: reply.status, reason: '', http: [] }
+function asForm(status: number, body: Buffer): ReplyForm {
+  const part = { changeset: undefined, mime: [], status, reason: '', http: [] }
   return { changesets: 0, parts: [{ ...part, body: body.toString('utf8').trim() }] }
 }
 
@@ -212,25 +195,17 @@ function emptyPart({ answering }: PlannedRecord): PartReply {
   return { contentId, contentIdInHttp, changeset, status: 204, json: undefined }
 }
 
-/** The record of a body without the envelope of OData V2. */
-function unwrapped(body: unknown): unknown {
-  return isObject(body) && isObject(body['d']) ? body['d'] : body
-}
-
-function answeredMark({ body }: Judged): FlatMark | undefined {
+function answeredMark({ body }: JudgedRecord): FlatMark | undefined {
   const mark = unwrapped(body)
   return isObject(mark) ? mark : undefined
 }
 
-const isTaken = ({ part }: Judged): boolean =>
-  part !== undefined && part.form.status >= 200 && part.form.status < 300
-
-/** What was posted, with what V2 says of it. */
-function markOf(own: Judged): FlatMark {
+/** What was posted, with what V2 says of it: also of what the adapter would have refused, where V2 took it. */
+function markOf(own: JudgedRecord): FlatMark {
   const { record } = own.planned
+  const status = own.part?.form.status ?? 0
   return {
     ...(record === undefined ? {} : toFlatRecord(record)),
-    // Also what the adapter would have refused: V2 took it.
-    ...(isTaken(own) ? answeredMark(own) : {}),
+    ...(status >= 200 && status < 300 ? answeredMark(own) : {}),
   }
 }

@@ -1,4 +1,4 @@
-/** The order of the writes that this instance has seen of each learner and event. */
+/** The order of the writes that this instance has seen of each learner and event. It holds keys of marks, and leaves with the process. */
 export interface LatestMarks {
   /** Notes a write of these keys. */
   wrote(partner: string, keys: readonly (string | undefined)[]): void
@@ -14,46 +14,34 @@ export interface MarkPlace {
   isSuperseded(): boolean
 }
 
-/** Marks of a large school in a day. Of twice as many the older ones are forgotten, and a correction of one is not known as such. */
-const MAX_MARKS = 50_000
+/** Marks of a large school in two days. Of more the oldest are forgotten, and a correction of one is not known as such. */
+const MAX_MARKS = 100_000
 
 const unknownPlace: MarkPlace = { isCorrection: false, isSuperseded: () => false }
 
-type ByPartner = Map<string, Map<string, number>>
-
-/** Creates the memory of one process. It holds keys of marks, and leaves with the process. */
+/** Creates the memory of one process. */
 export function createLatestMarks(): LatestMarks {
-  /** The place of the last write of each key: those of the latest writes, and those before. */
-  let fresh: ByPartner = new Map()
-  let older: ByPartner = new Map()
-  let [count, size] = [0, 0]
-  const latestOf = (partner: string, key: string): number | undefined =>
-    fresh.get(partner)?.get(key) ?? older.get(partner)?.get(key)
-  /** Every key of every write comes here, whether it is compared or not. */
-  const note = (partner: string, key: string): void => {
-    let own = fresh.get(partner)
-    if (own === undefined) {
-      own = new Map<string, number>()
-      fresh.set(partner, own)
-    }
-    if (!own.has(key)) size += 1
-    own.set(key, ++count)
-    if (size < MAX_MARKS) return
-    older = fresh
-    fresh = new Map()
-    size = 0
+  /** The place of the last write of each key, the oldest first. */
+  const latest = new Map<string, number>()
+  let count = 0
+  const note = (name: string): number => {
+    latest.delete(name)
+    latest.set(name, ++count)
+    const [oldest] = latest.size > MAX_MARKS ? latest.keys() : []
+    if (oldest !== undefined) latest.delete(oldest)
+    return count
   }
   return {
     wrote: (partner, keys) => {
-      for (const key of keys) if (key !== undefined) note(partner, key)
+      for (const key of keys) if (key !== undefined) note(`${partner} ${key}`)
     },
     placesOf: (partner, keys) =>
       keys.map((key) => {
         if (key === undefined) return unknownPlace
-        const isCorrection = latestOf(partner, key) !== undefined
-        note(partner, key)
-        const place = count
-        return { isCorrection, isSuperseded: () => (latestOf(partner, key) ?? place) > place }
+        const name = `${partner} ${key}`
+        const isCorrection = latest.has(name)
+        const place = note(name)
+        return { isCorrection, isSuperseded: () => (latest.get(name) ?? place) > place }
       }),
   }
 }

@@ -1,28 +1,22 @@
 import type { Clock } from '../../clock.ts'
-import type { Slicing } from '../../http/slices.ts'
 import type { Partner } from '../../partners/partner.ts'
-import type { RequestKind, Side, Stage, StageEntry } from '../../rollout/index.ts'
+import { type RequestKind, type Side, type Stage, type StageEntry, stageTable } from '../../rollout/index.ts'
 import type { BatchLimits } from '../../v2/index.ts'
+import type { CheckKind } from '../compared-exchange.ts'
 import type { OwnRules } from '../diff/index.ts'
+import type { ProcessorShare } from '../processor-share.ts'
 import type { AskSide } from './ask-sides.ts'
-import { checkAnswers } from './check-answers.ts'
-import { checkReadBack, checkVisible, type MarkCheckOptions, toFollowed } from './check-marks.ts'
-import type { Check, OpenCheck } from './checks.ts'
-import { type AcceptedMark, compareReply } from './compare-reply.ts'
-import { findHiddenOutcome, type HiddenOutcomes } from './hidden-outcome.ts'
-import { createJobPool } from './job-pool.ts'
-import { createLatestMarks, type MarkPlace } from './latest-marks.ts'
 import {
-  type OfferedExchange,
-  type OfferedRead,
-  type OfferedServedWrite,
-  type OfferedWrite,
-  sizeOf,
-} from './offered-exchange.ts'
-import { createOfferQueue } from './offer-queue.ts'
-import type { PacedSides } from './paced-side.ts'
-import type { ProcessorShare } from './processor-share.ts'
-import { checksOf } from './sampling.ts'
+  type CheckOptions,
+  checkReadBack,
+  checkVisible,
+  findHiddenOutcome,
+  type HiddenOutcome,
+} from './check-marks.ts'
+import { checkAnswers } from './compare-answers.ts'
+import { compareReply } from './compare-reply.ts'
+import { type CheckResult, type OfferedExchange, type OfferedWrite, sizeOf } from './exchange.ts'
+import { createLatestMarks, type MarkPlace } from './latest-marks.ts'
 
 /** Compares live exchanges off the way of their clients. */
 export interface LiveComparison {
@@ -38,235 +32,175 @@ export interface LiveComparison {
   close(): Promise<void>
 }
 
-/** What compares the exchanges that were drawn. */
-export interface ComparisonEngine {
-  /** `sinceMs`: when its client had the reply, by the clock. */
-  offer(exchange: OfferedExchange, sinceMs: number): void
-  wrote(partner: Partner, keys: readonly (string | undefined)[]): void
-  throttled(partner: Partner): void
-  close(): Promise<void>
-}
+/** True where exchanges of the partner are compared. */
+export const isCompared = (
+  { compare, checkV2Percent }: Pick<Partner, 'compare' | 'checkV2Percent'>,
+  stage: Stage,
+): boolean => stage !== 'legacy' && (stage === 'shadow' ? compare.percent > 0 : checkV2Percent > 0)
 
-export interface ComparisonEngineOptions {
-  readonly limits: () => BatchLimits
-  readonly slicing: Pick<Slicing, 'open'>
-  readonly share: ProcessorShare
-  readonly clock: Clock
-  readonly ask: Readonly<Record<Side, AskSide>>
-  readonly sides: PacedSides
-  readonly openCheck: OpenCheck
-  /** The partner's own rules that hold today. */
-  readonly rulesOf: (partner: Partner) => OwnRules | undefined
-  /** True for the query of a next link of the adapter. */
-  readonly isContinued: (query: string) => boolean
-  /** Called with each exchange whose turn it is, whatever can be compared of it. */
-  readonly onExchange: (exchange: OfferedExchange) => void
-  /** What V2 did with batches whose replies do not say. */
-  readonly hidden: HiddenOutcomes
-  /** Called with the number of batches of which is being read what V2 did with them; they are no checks. */
-  readonly onFollowing: (batches: number) => void
-  /** Called with an error of a comparison itself. */
-  readonly onFailed: (cause: unknown) => void
-  /** Ends calls and pauses. */
-  readonly stop: AbortController
-}
-
-/** An exchange with its checks. */
-interface Offer {
-  readonly exchange: OfferedExchange
-  readonly places: readonly MarkPlace[]
-  /** By the clock. */
-  readonly sinceMs: number
-  /** `reply` of a write that V2 served; else the only one. */
-  readonly first: Check
-  /** `visible`. */
-  readonly second: Check | undefined
-}
-
-/** The options of the comparison of one exchange. */
-interface BeginOptions extends ComparisonEngineOptions {
-  /** Counts batches of which is being read what V2 did with them. */
-  readonly follows: (more: 1 | -1) => void
-}
-
-/** What a mark that is followed holds in memory. */
-const MARK_BYTES = 1_500
-
-/** Creates the engine: a queue for what needs no service, and a pool of checks that wait for one. */
-export function createComparisonEngine(options: ComparisonEngineOptions): ComparisonEngine {
-  const { openCheck, share, stop, sides } = options
-  const ask = { v2: withinShare(options.ask.v2, options), v3: withinShare(options.ask.v3, options) }
-  const latest = createLatestMarks()
-  const jobs = createJobPool()
-  let following = 0
-  const follows = (more: 1 | -1): void => {
-    following += more
-    options.onFollowing(following)
-  }
-  const start: Start = (check, partner, bytes, job) => {
-    const run = async (): Promise<void> => {
-      try {
-        await job()
-      } catch (cause) {
-        check.skipped(stop.signal.aborted ? 'stopped' : 'failed')
-        if (!stop.signal.aborted) options.onFailed(cause)
-      }
-    }
-    if (stop.signal.aborted) check.dropped('closed')
-    else if (!jobs.run(partner.id, bytes, run)) check.dropped('full')
-  }
-  const queue = createOfferQueue<Offer>({
-    begin: () => share.begin(),
-    work: async (offer) => {
-      try {
-        options.onExchange(offer.exchange)
-        await begin(offer, { ...options, ask, follows }, start)
-      } catch (cause) {
-        offer.first.skipped('failed')
-        offer.second?.skipped('failed')
-        options.onFailed(cause)
-      }
-    },
-  })
-  return {
-    offer: (exchange, sinceMs) => {
-      const places = latest.placesOf(exchange.client.partner.id, keysOf(exchange))
-      const [first, second] = checksOf(exchange).map((check) => openCheck(exchange, check))
-      if (first === undefined) return
-      if (queue.offer({ exchange, places, sinceMs, first, second }, sizeOf(exchange))) return
-      for (const check of [first, second]) check?.dropped(stop.signal.aborted ? 'closed' : 'full')
-    },
-    wrote: (partner, keys) => latest.wrote(partner.id, keys),
-    throttled: (partner) => sides.of(partner, 'v2').silence(),
-    close: async () => {
-      stop.abort()
-      for (const { first, second } of await queue.close())
-        for (const check of [first, second]) check?.dropped('closed')
-      await jobs.idle()
-    },
-  }
-}
-
-/** Asks a side when there is processor time for its answer. */
-function withinShare(ask: AskSide, { share, clock }: ComparisonEngineOptions): AskSide {
-  return async (read, timeMs) => {
-    const deadlineMs = clock.nowMs() + timeMs
-    await share.begin()
-    return ask(read, deadlineMs - clock.nowMs())
-  }
-}
-
-/** Runs the job of a check beside others, with the memory that it holds. */
-type Start = (
-  check: Pick<Check, 'skipped' | 'dropped'>,
+/** The share of the exchanges that is compared, percent. */
+export function comparedPercent(
+  { stage, side }: Pick<StageEntry, 'side' | 'stage'>,
+  kind: RequestKind,
   partner: Partner,
-  bytes: number,
-  job: () => Promise<void>,
-) => void
-
-async function begin(offer: Offer, options: BeginOptions, start: Start): Promise<void> {
-  const { exchange } = offer
-  if ('request' in exchange) await beginWrite(offer, exchange, options, start)
-  else if ('records' in exchange) beginServed(offer, exchange, options, start)
-  else beginRead(offer, exchange, options, start)
+): number {
+  if (stageTable[stage][kind].compares === 'nothing') return 0
+  if (stage === 'shadow') return side === 'v2' ? partner.compare.percent : 0
+  // Without V2 there is nothing to read back.
+  return side === 'v3' && partner.v2 !== undefined ? partner.checkV2Percent : 0
 }
 
-async function beginWrite(
-  offer: Offer,
-  exchange: OfferedWrite,
-  options: BeginOptions,
-  start: Start,
-): Promise<void> {
-  const { first, second, places } = offer
-  const result = await compareReply(exchange, places, { ...options, open: () => options.slicing.open() })
-  if (result.kind === 'skipped') {
-    first.skipped(result.reason)
-    second?.skipped(result.reason)
-    return
-  }
-  first.compared(result.records)
-  if (second !== undefined) follow(offer, exchange, result.accepted, second, options, start)
-  if (result.hidden.length > 0) followHidden(exchange, result.hidden, options, start)
-}
-
-/** Nothing is compared: it counts as no check. */
-const uncounted = { skipped: () => undefined, dropped: () => undefined }
-
-function followHidden(
-  { client, receivedMs, repliedMs }: OfferedWrite,
-  records: readonly Omit<AcceptedMark, 'mark'>[],
-  { ask, clock, stop, hidden, follows }: BeginOptions,
-  start: Start,
-): void {
-  const { partner } = client
-  if (!hidden.isWanted(partner.id)) return
-  const marks = records.map(({ record, place }) => toFollowed(record, undefined, place))
-  start(uncounted, partner, marks.length * MARK_BYTES, async () => {
-    follows(1)
-    try {
-      const options = { ask: ask.v3, clock, stopped: stop.signal }
-      const outcome = await findHiddenOutcome({ client, receivedMs, repliedMs }, marks, options)
-      if (outcome !== undefined) hidden.found(partner.id, outcome)
-    } finally {
-      follows(-1)
-    }
-  })
-}
-
-function follow(
-  offer: Offer,
-  exchange: OfferedWrite,
-  accepted: readonly AcceptedMark[],
-  check: Check,
-  options: BeginOptions,
-  start: Start,
-): void {
-  const { partner } = exchange.client
-  if (accepted.length === 0) {
-    check.skipped('empty')
-    return
-  }
-  start(check, partner, accepted.length * MARK_BYTES, () =>
-    checkVisible(exchange, accepted, check, toMarkOptions(offer, partner, options)),
-  )
-}
-
-function beginServed(offer: Offer, exchange: OfferedServedWrite, options: BeginOptions, start: Start): void {
-  const { first, places } = offer
-  const { partner } = exchange.client
-  if (exchange.records.length === 0) {
-    first.skipped('empty')
-    return
-  }
-  start(first, partner, sizeOf(exchange), () =>
-    checkReadBack(exchange, places, first, toMarkOptions(offer, partner, options)),
-  )
-}
-
-function beginRead(
-  { first }: Offer,
-  exchange: OfferedRead,
-  { ask, rulesOf, clock, stop, isContinued }: BeginOptions,
-  start: Start,
-): void {
-  const { partner } = exchange.client
-  const own = rulesOf(partner)
-  const rules = own === undefined ? {} : { rules: own }
-  start(first, partner, sizeOf(exchange), () =>
-    checkAnswers(exchange, first, { ask, rules, clock, stopped: stop.signal, isContinued }),
-  )
-}
-
-function toMarkOptions(
-  { sinceMs }: Offer,
-  partner: Partner,
-  { ask, rulesOf, clock, stop }: BeginOptions,
-): MarkCheckOptions {
-  return { ask, rules: rulesOf(partner), clock, sinceMs, stopped: stop.signal }
+/** The checks that an offered exchange is for. */
+export function checksOf(exchange: object): readonly CheckKind[] {
+  if ('request' in exchange) return ['reply', 'visible']
+  return 'records' in exchange ? ['readBack'] : ['answers']
 }
 
 /** The keys of the records of a write, as far as they are known. */
 export function keysOf(exchange: OfferedExchange): readonly (string | undefined)[] {
   if ('request' in exchange) return exchange.keys
   return 'records' in exchange ? exchange.records.map(({ key }) => key) : []
+}
+
+/** How checks of live exchanges end: offered = compared + dropped + skipped, for each partner and check. */
+export type CheckEnd = CheckResult | { readonly kind: 'dropped'; readonly reason: 'full' | 'closed' }
+
+/** What is said of one exchange while it is compared. */
+export interface ExchangeEvents {
+  /** Its turn has come: it holds no place of the queue any more. */
+  readonly onBegun: () => void
+  readonly onEnd: (check: CheckKind, end: CheckEnd) => void
+  /** Whether it is worth its calls what V2 did with a batch whose reply does not say. */
+  readonly isHiddenWanted: () => boolean
+  readonly onHidden: (outcome: HiddenOutcome) => void
+}
+
+/** What compares the exchanges that were drawn. */
+export interface ComparisonEngine {
+  /**
+   * Compares an exchange after those that were given before, and resolves once nothing of it is under way. `sinceMs`: when its client had the
+   * reply, by the clock. Rejects with an error of the comparison itself; its checks that have not ended do not end then.
+   */
+  compare(exchange: OfferedExchange, sinceMs: number, events: ExchangeEvents): Promise<void>
+  /** Notes a write that is not compared. */
+  wrote(partner: string, keys: readonly (string | undefined)[]): void
+}
+
+export interface ComparisonEngineOptions {
+  readonly limits: () => BatchLimits
+  readonly share: ProcessorShare
+  readonly clock: Clock
+  readonly ask: Readonly<Record<Side, AskSide>>
+  /** The partner's own rules that hold today. */
+  readonly rulesOf: (partner: string) => OwnRules | undefined
+  /** True for the query of a next link of the adapter. */
+  readonly isContinued: (query: string) => boolean
+  /** Ends calls and pauses. */
+  readonly stopped: AbortSignal
+}
+
+/** What waits for a side, beside others. */
+interface Job {
+  /** Undefined: it is none of the exchange's checks. */
+  readonly check: CheckKind | undefined
+  /** The memory that it holds. */
+  readonly bytes: number
+  readonly run: () => Promise<CheckResult | undefined>
+}
+
+/** Jobs of one partner, and the memory of all of them. */
+const MAX_JOBS = 128
+const MAX_BYTES = 16_777_216
+/** What a mark that is followed holds in memory. */
+const MARK_BYTES = 1_500
+
+/** Creates the engine: what needs no service runs in turns, and what waits for one runs beside others. */
+export function createComparisonEngine(options: ComparisonEngineOptions): ComparisonEngine {
+  const { share, clock, stopped } = options
+  const latest = createLatestMarks()
+  const jobs = new Map<string, number>()
+  let held = 0
+  let last: Promise<unknown> = Promise.resolve()
+  /** Asks a side when there is processor time for its answer. */
+  const withinShare =
+    (ask: AskSide): AskSide =>
+    async (read, timeMs) => {
+      const deadlineMs = clock.nowMs() + timeMs
+      await share.begin()
+      return ask(read, deadlineMs - clock.nowMs())
+    }
+  const ask = { v2: withinShare(options.ask.v2), v3: withinShare(options.ask.v3) }
+  const runBeside = async (
+    partner: string,
+    { check, bytes, run }: Job,
+    onEnd: ExchangeEvents['onEnd'],
+  ): Promise<void> => {
+    const count = jobs.get(partner) ?? 0
+    if (count >= MAX_JOBS || held + bytes > MAX_BYTES) {
+      if (check !== undefined) onEnd(check, { kind: 'dropped', reason: 'full' })
+      return
+    }
+    jobs.set(partner, count + 1)
+    held += bytes
+    try {
+      const result = await run()
+      if (check !== undefined && result !== undefined) onEnd(check, result)
+    } finally {
+      jobs.set(partner, (jobs.get(partner) ?? 1) - 1)
+      held -= bytes
+    }
+  }
+  return {
+    wrote: (partner, keys) => latest.wrote(partner, keys),
+    compare: async (exchange, sinceMs, events) => {
+      const { partner } = exchange.client
+      const places = latest.placesOf(partner.id, keysOf(exchange))
+      const begin = async (): Promise<readonly Job[]> => {
+        await share.begin()
+        if (stopped.aborted) {
+          for (const check of checksOf(exchange)) events.onEnd(check, { kind: 'dropped', reason: 'closed' })
+          return []
+        }
+        events.onBegun()
+        const checking = { ask, rules: options.rulesOf(partner.id), clock, sinceMs, stopped }
+        if ('request' in exchange) return beginWrite(exchange, places, options.limits(), checking, events)
+        const bytes = sizeOf(exchange)
+        return 'records' in exchange
+          ? [{ check: 'readBack', bytes, run: () => checkReadBack(exchange, places, checking) }]
+          : [{ check: 'answers', bytes, run: () => checkAnswers(exchange, options.isContinued, checking) }]
+      }
+      const begun = last.then(begin)
+      last = begun.catch(() => undefined)
+      const running = (await begun).map((job) => runBeside(partner.id, job, events.onEnd))
+      const failed = (await Promise.allSettled(running)).find(({ status }) => status === 'rejected')
+      if (failed?.status === 'rejected') throw failed.reason
+    },
+  }
+}
+
+async function beginWrite(
+  exchange: OfferedWrite,
+  places: readonly MarkPlace[],
+  limits: BatchLimits,
+  checking: CheckOptions,
+  { onEnd, onHidden, isHiddenWanted }: ExchangeEvents,
+): Promise<readonly Job[]> {
+  const result = await compareReply(exchange, places, { limits, rules: checking.rules })
+  onEnd('reply', result)
+  if (result.kind === 'skipped') {
+    onEnd('visible', result)
+    return []
+  }
+  const { accepted, hidden } = result
+  const visible: Job = {
+    check: 'visible',
+    bytes: accepted.length * MARK_BYTES,
+    run: () => checkVisible(exchange, accepted, checking),
+  }
+  if (hidden.length === 0 || !isHiddenWanted()) return [visible]
+  const findHidden = async (): Promise<undefined> => {
+    const outcome = await findHiddenOutcome(exchange, hidden, checking)
+    if (outcome !== undefined) onHidden(outcome)
+  }
+  return [visible, { check: undefined, bytes: hidden.length * MARK_BYTES, run: findHidden }]
 }

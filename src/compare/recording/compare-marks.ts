@@ -1,7 +1,7 @@
 import { backgroundClock } from '../../clock.ts'
 import type { AcceptedMark, FollowedMark } from '../live/index.ts'
-import { compareAccepted, factsOf, followMarks, markKey, plainly, toFollowed } from '../live/index.ts'
-import type { OwnRules } from '../diff/index.ts'
+import { compareAccepted, factsOf, followMarks, markKey, toFollowed } from '../live/index.ts'
+import { type OwnRules, plainly } from '../diff/index.ts'
 import type { AskAdapter } from '../run/index.ts'
 import type { Tally } from '../tally.ts'
 import { isLater } from './is-later.ts'
@@ -39,7 +39,7 @@ export function createWrittenMarks(): WrittenMarks {
       // What became of an earlier mark is not known after a write whose outcome is not known.
       for (const key of keys) if (key !== undefined) marks.delete(key)
       for (const { record, mark, place } of accepted) {
-        const followed = toFollowed(record, mark, { ...place, isSuperseded: () => false })
+        const followed = toFollowed({ record, mark, place: { ...place, isSuperseded: () => false } })
         const key = markKey({ Learner: followed.learner, AttendableEvent: followed.event }) ?? ''
         if (marks.size < MAX_MARKS || marks.has(key)) marks.set(key, followed)
         else left += 1

@@ -1,4 +1,5 @@
-import { askedKind, compareAnswers, plainly, unfitRead } from '../live/index.ts'
+import { plainly } from '../diff/index.ts'
+import { askedKind, compareAnswers, unfitRead } from '../live/index.ts'
 import { readSidePage } from '../run/index.ts'
 import type { Tally } from '../tally.ts'
 import type { AskOptions } from './compare-marks.ts'

@@ -1,5 +1,4 @@
 import { AdapterError } from '../../errors.ts'
-import type { Slices } from '../../http/slices.ts'
 import type { Client, Partner } from '../../partners/partner.ts'
 import { inspectBatch, noBatchLimits } from '../../v2/index.ts'
 import type { OwnRules } from '../diff/index.ts'
@@ -17,7 +16,6 @@ export interface CompareRecordingsOptions {
   /** Opens recordings that are encrypted. */
   readonly key: Uint8Array | undefined
   readonly rules: OwnRules | undefined
-  readonly open: () => Slices
   /** V3 through the adapter, for recorded reads and the marks of recorded writes; undefined: no service is asked, and they do not count. */
   readonly v3: AskAdapter | undefined
   /** Milliseconds since the epoch. */
@@ -99,7 +97,7 @@ interface Writes {
 async function compareWrite(
   exchange: Exchange,
   kind: 'batch' | 'record',
-  { partner, rules, open }: CompareRecordingsOptions,
+  { partner, rules }: CompareRecordingsOptions,
   tally: Tally,
   { latest, marks }: Writes,
 ): Promise<void> {
@@ -123,7 +121,7 @@ async function compareWrite(
       reply: { status: reply.status, fields: reply.headers.flat(), body: reply.body },
     },
     latest.placesOf(partner.id, keys),
-    { limits: () => noBatchLimits, open, rulesOf: () => rules, maxReplyBytes: Infinity },
+    { limits: noBatchLimits, rules, maxReplyBytes: Infinity },
   )
   marks.wrote(keys, result.kind === 'skipped' ? [] : result.accepted)
   if (result.kind === 'skipped') {

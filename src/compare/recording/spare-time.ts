@@ -1,18 +1,6 @@
 import type { Clock } from '../../clock.ts'
-import type { Slices } from '../../http/slices.ts'
-import { waitFor } from '../../clock/wait-for.ts'
-
-/** The turns of one piece of work; a slice of it takes about `TURN_MS`, whatever is spent. */
-export interface SpareWork extends Slices {
-  /** Ends the last turn. */
-  end(): void
-}
-
-/** The part of the processor's time that recordings may use: clients of the same process go first. */
-export interface SpareTime {
-  /** Resolves once there is time to spare, in a turn of its own; at once after the end of the adapter. */
-  begin(): Promise<SpareWork>
-}
+import { createProcessorShare } from '../processor-share.ts'
+import type { RecordingWork } from './recording-work.ts'
 
 interface SpareTimeOptions {
   readonly clock: Clock
@@ -29,46 +17,34 @@ const TURN_MS = 0.5
 const SHARE_OF_IDLE = 1 / 3
 /** Of all time, so that recordings go on where clients leave none idle. */
 const SHARE_OF_ALL = 1 / 50
-/** Unused time is kept up to here. */
-const MOST_SAVED_MS = 50
-/** How often a piece of work that waits asks whether there is time. */
-const ASK_MS = 10
 
-/** Creates the account of one process: idle time adds to it, recordings take from it, and wait while nothing is left. */
-export function createSpareTime({ clock, idleMs, later, stopped }: SpareTimeOptions): SpareTime {
-  let savedMs = MOST_SAVED_MS
-  let [seenMs, seenIdleMs] = [clock.nowMs(), idleMs()]
-  const save = (): void => {
-    const [now, idle] = [clock.nowMs(), idleMs()]
-    savedMs += (idle - seenIdleMs) * SHARE_OF_IDLE + (now - seenMs) * SHARE_OF_ALL
-    savedMs = Math.min(MOST_SAVED_MS, savedMs)
-    seenMs = now
-    seenIdleMs = idle
-  }
-  const untilSaved = async (): Promise<void> => {
-    save()
-    while (savedMs <= 0 && !stopped.aborted) {
-      await waitFor(ASK_MS, clock, stopped)
-      save()
-    }
-    await new Promise<void>(later)
-  }
-  return {
-    begin: async () => {
-      await untilSaved()
-      let beganMs = clock.nowMs()
-      const end = (): void => {
-        savedMs -= clock.nowMs() - beganMs
-      }
-      return {
-        end,
-        spend: () => clock.nowMs() - beganMs >= TURN_MS,
-        next: async () => {
-          end()
-          await untilSaved()
-          beganMs = clock.nowMs()
-        },
-      }
+/**
+ * Gives recordings the part of the processor's time that they may use: clients of the same process go first. Resolves once there is time to
+ * spare, in a turn of its own; at once after the end of the adapter.
+ */
+export function createSpareTime({ idleMs, ...options }: SpareTimeOptions): () => Promise<RecordingWork> {
+  let seenIdleMs = idleMs()
+  const share = createProcessorShare({
+    ...options,
+    earnMs: (elapsedMs) => {
+      const newIdleMs = idleMs() - seenIdleMs
+      seenIdleMs += newIdleMs
+      return newIdleMs * SHARE_OF_IDLE + elapsedMs * SHARE_OF_ALL
     },
+  })
+  const nowMs = (): number => options.clock.nowMs()
+  return async () => {
+    await share.begin()
+    let beganMs = nowMs()
+    const end = (): void => share.spent(nowMs() - beganMs)
+    return {
+      end,
+      spend: () => nowMs() - beganMs >= TURN_MS,
+      next: async () => {
+        end()
+        await share.begin()
+        beganMs = nowMs()
+      },
+    }
   }
 }

@@ -1,19 +1,49 @@
-import { type RawBuilder, sql, type Transaction } from 'kysely'
+import { sql, type Transaction } from 'kysely'
 
 import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
-import { type EvidenceEntry, type HashedPair, MAX_NAMES, MAX_PAIRS } from './evidence-store.ts'
-import { overwriting } from './overwriting.ts'
+import { addCounts, type Counts } from './count-name.ts'
+import { lockPeriod, overwriting } from './periods.ts'
+import { COMPARED } from './read-kept.ts'
 
-/** A transaction, and the SQL of its database. */
-interface Db {
-  readonly transaction: Transaction<JournalTables>
-  readonly dialect: JournalDatabase['dialect']
+/** A learner and day that was compared, or a record that was written. */
+export interface HashedPair {
+  readonly hash: Uint8Array
+  readonly school: Uint8Array
+  /** Bits: `checkBits`. */
+  readonly checks: number
+  readonly differs: number
 }
 
-/** Requests are hashes beside the pairs; beyond this many, their counts count again. Pairs never do. */
-const MAX_REQUESTS = 50_000
+/** What one exchange adds; nothing of it but counts and hashes. */
+export interface EvidenceEntry {
+  /** Its counts count once for each hash. Undefined: they always count. */
+  readonly request?: Uint8Array | undefined
+  /** By names without anything of a record, such as `verdict batch reply same`. */
+  readonly counts: Counts
+  readonly pairs: readonly HashedPair[]
+}
+
+/** Pairs of one period; beyond that only those that differ are added, so that a full period never hides a difference. */
+export const MAX_PAIRS = 50_000
 /** Room for pairs that differ, once `MAX_PAIRS` are there. */
 const ROOM_TO_DIFFER = 5_000
+/** Requests of one period; beyond this many, their counts count again. Pairs never do. */
+const MAX_REQUESTS = 50_000
+/** Distinct records that were written in one period: more than any step asks for. */
+export const MAX_WRITTEN = 10_000
+/** Names of counts of each group in one period; the group is the name up to the first space. */
+export const MAX_NAMES = 2_500
+/** Rows of one statement: SQLite takes 32,766 values. */
+const MAX_ROWS = 1_000
+
+interface HashRow {
+  readonly period: number
+  readonly hash: Uint8Array
+  /** Null for a request. */
+  readonly school: Uint8Array | null
+  readonly checks: number
+  readonly differs: number
+}
 
 /** Adds entries to a period in one transaction; false: the period has ended. */
 export function addEntries(
@@ -21,189 +51,140 @@ export function addEntries(
   period: number,
   entries: readonly EvidenceEntry[],
 ): Promise<boolean> {
-  const { dialect, nowMs } = database
   // Pages that split as hashes come would keep copies of them beyond their end.
   return overwriting(database, async (transaction) => {
-    const row = await transaction
-      .selectFrom('evidence_periods')
-      .select(['hash_key', 'hashes'])
-      .where('id', '=', period)
-      // Two instances add one after the other.
-      .$if(dialect === 'postgres', (query) => query.forUpdate())
-      .executeTakeFirst()
-    if (row === undefined || row.hash_key === null) return false
-    const db = { transaction, dialect }
-    const requests = await addRequests(db, period, entries)
-    const added = await addPairs(db, period, row.hashes, merged(entries))
-    await addCounts(db, period, requests)
+    if (!(await lockPeriod(database, transaction, period))) return false
+    const hashes = entries.flatMap(({ request, pairs }) => [
+      ...(request === undefined ? [] : [request]),
+      ...pairs.map(({ hash }) => hash),
+    ])
+    const known = await readKnown(transaction, period, hashes)
+    const rows = new Map<string, HashRow>()
+    const counts = new Map<string, number>()
+    for (const entry of entries) {
+      const { request } = entry
+      for (const pair of entry.pairs) addRow(rows, { period, ...pair })
+      if (request !== undefined && (known.has(nameOf(request)) || rows.has(nameOf(request)))) continue
+      if (request !== undefined) addRow(rows, { period, hash: request, school: null, checks: 0, differs: 0 })
+      addCounts(counts, entry.counts)
+    }
+    await keepHashes(transaction, period, [...rows.values()], known)
+    await keepCounts(transaction, period, counts)
     await transaction
       .updateTable('evidence_periods')
-      .set({ hashes: row.hashes + added, last_ms: nowMs() })
+      .set({ last_ms: database.nowMs() })
       .where('id', '=', period)
       .execute()
     return true
   })
 }
 
-/** Keeps the hashes of requests; returns the counts of those that were not known. */
-async function addRequests(
-  db: Db,
-  period: number,
-  entries: readonly EvidenceEntry[],
-): Promise<ReadonlyMap<string, number>> {
-  const hashes = entries.flatMap(({ request }) => (request === undefined ? [] : [request]))
-  const known = await readKnown(db, period, hashes)
-  const fresh = new Map<string, Uint8Array>()
-  const counts = new Map<string, number>()
-  for (const entry of entries) {
-    if (entry.request !== undefined) {
-      const name = nameOf(entry.request)
-      if (known.has(name) || fresh.has(name)) continue
-      fresh.set(name, entry.request)
-    }
-    for (const [name, count] of entry.counts) counts.set(name, (counts.get(name) ?? 0) + count)
-  }
-  const { n: kept } = await db.transaction
-    .selectFrom('evidence_hashes')
-    .select(({ fn }) => fn.countAll<number>().as('n'))
-    .where('period', '=', period)
-    .where('school', 'is', null)
-    .executeTakeFirstOrThrow()
-  const rows = [...fresh.values()].slice(0, Math.max(0, MAX_REQUESTS - kept))
-  await insertHashes(
-    db,
-    period,
-    rows.map((hash) => ({ hash, school: undefined, checks: 0, differs: 0 })),
-  )
-  return counts
+/** One row for each hash: a statement cannot change a row twice. */
+function addRow(rows: Map<string, HashRow>, row: HashRow): void {
+  const before = rows.get(nameOf(row.hash))
+  const { checks = 0, differs = 0 } = before ?? {}
+  rows.set(nameOf(row.hash), { ...row, checks: row.checks | checks, differs: row.differs | differs })
 }
 
-/** Adds pairs, or what is new of them; returns how many were not known. */
-async function addPairs(
-  db: Db,
+async function readKnown(
+  transaction: Transaction<JournalTables>,
   period: number,
-  kept: number,
-  pairs: ReadonlyMap<string, HashedPair>,
-): Promise<number> {
-  const known = await readKnown(
-    db,
-    period,
-    [...pairs.values()].map(({ hash }) => hash),
-  )
-  let size = kept
-  const rows = [...pairs].filter(([name, { differs }]) => {
-    if (known.has(name)) return true
-    const room = differs === 0 ? MAX_PAIRS : MAX_PAIRS + ROOM_TO_DIFFER
-    if (size >= room) return false
-    size += 1
+  hashes: readonly Uint8Array[],
+): Promise<ReadonlySet<string>> {
+  const known = new Set<string>()
+  for (const some of chunksOf(hashes)) {
+    const query = transaction.selectFrom('evidence_hashes').select('hash').where('period', '=', period)
+    for (const { hash } of await query.where('hash', 'in', some).execute()) known.add(nameOf(hash))
+  }
+  return known
+}
+
+/** Adds rows, or what is new of those that are there, as far as there is room for each kind. */
+async function keepHashes(
+  transaction: Transaction<JournalTables>,
+  period: number,
+  rows: readonly HashRow[],
+  known: ReadonlySet<string>,
+): Promise<void> {
+  const isKnown = ({ hash }: HashRow): boolean => known.has(nameOf(hash))
+  const room = rows.every(isKnown) ? undefined : await readRoom(transaction, period)
+  const kept = rows.filter((row) => {
+    if (room === undefined || isKnown(row)) return true
+    const kind = row.school === null ? 'requests' : (row.checks & COMPARED) === 0 ? 'written' : 'pairs'
+    if (room[kind] <= (row.differs === 0 ? 0 : -ROOM_TO_DIFFER)) return false
+    room[kind] -= 1
     return true
   })
-  await insertHashes(
-    db,
-    period,
-    rows.map(([, pair]) => pair),
-  )
-  return size - kept
+  for (const values of chunksOf(kept))
+    await transaction
+      .insertInto('evidence_hashes')
+      .values(values)
+      .onConflict((conflict) =>
+        conflict.columns(['period', 'hash']).doUpdateSet({
+          checks: sql<number>`evidence_hashes.checks | excluded.checks`,
+          differs: sql<number>`evidence_hashes.differs | excluded.differs`,
+        }),
+      )
+      .execute()
 }
 
-/** Adds hashes, or what is new of those that are there. */
-async function insertHashes(
-  db: Db,
+/** How many hashes of each kind may still be added. */
+async function readRoom(
+  transaction: Transaction<JournalTables>,
   period: number,
-  rows: readonly (Omit<HashedPair, 'school'> & { readonly school: Uint8Array | undefined })[],
-): Promise<void> {
-  if (rows.length === 0) return
-  const given = rows.map(({ hash, school, checks, differs }) => [
-    toHex(hash),
-    school && toHex(school),
-    checks,
-    differs,
-  ])
-  const [hash, school, checks, differs] = [0, 1, 2, 3].map((at) => member(db, at))
-  await sql`insert into evidence_hashes (period, hash, school, checks, differs)
-    select ${sql.lit(period)}, ${bytes(db, hash)}, ${bytes(db, school)}, ${whole(checks)}, ${whole(differs)}
-    from ${rowsOf(db, given)} where true
-    on conflict (period, hash) do update set
-      checks = evidence_hashes.checks | excluded.checks, differs = evidence_hashes.differs | excluded.differs`.execute(
-    db.transaction,
-  )
+): Promise<{ requests: number; pairs: number; written: number }> {
+  const isPair = sql`checks & ${sql.lit(COMPARED)}`
+  const sizes = await transaction
+    .selectFrom('evidence_hashes')
+    .select([
+      sql<number>`count(*) - count(school)`.as('requests'),
+      sql<number>`sum(case when ${isPair} <> 0 then 1 else 0 end)`.as('pairs'),
+      sql<number>`sum(case when school is not null and ${isPair} = 0 then 1 else 0 end)`.as('written'),
+    ])
+    .where('period', '=', period)
+    .executeTakeFirst()
+  return {
+    requests: MAX_REQUESTS - Number(sizes?.requests ?? 0),
+    pairs: MAX_PAIRS - Number(sizes?.pairs ?? 0),
+    written: MAX_WRITTEN - Number(sizes?.written ?? 0),
+  }
 }
 
-async function addCounts(db: Db, period: number, counts: ReadonlyMap<string, number>): Promise<void> {
-  if (counts.size === 0) return
-  const names = await db.transaction
+async function keepCounts(
+  transaction: Transaction<JournalTables>,
+  period: number,
+  counts: Counts,
+): Promise<void> {
+  const names = await transaction
     .selectFrom('evidence_counts')
     .select('name')
     .where('period', '=', period)
     .execute()
   const known = new Set(names.map(({ name }) => name))
   const sizes = new Map<string, number>()
-  for (const name of known) sizes.set(groupOf(name), (sizes.get(groupOf(name)) ?? 0) + 1)
+  for (const name of known) addCounts(sizes, [[groupOf(name), 1]])
   // By group: names that clients can multiply leave room for all others.
-  const rows = [...counts].filter(([name]) => {
-    const size = sizes.get(groupOf(name)) ?? 0
+  const kept = [...counts].filter(([name]) => {
     if (known.has(name)) return true
-    if (size < MAX_NAMES) sizes.set(groupOf(name), size + 1)
-    return size < MAX_NAMES
+    addCounts(sizes, [[groupOf(name), 1]])
+    return (sizes.get(groupOf(name)) ?? 0) <= MAX_NAMES
   })
-  await sql`insert into evidence_counts (period, name, count)
-    select ${sql.lit(period)}, ${member(db, 0)}, ${whole(member(db, 1))} from ${rowsOf(db, rows)} where true
-    on conflict (period, name) do update set count = evidence_counts.count + excluded.count`.execute(
-    db.transaction,
-  )
+  for (const some of chunksOf(kept))
+    await transaction
+      .insertInto('evidence_counts')
+      .values(some.map(([name, count]) => ({ period, name, count })))
+      .onConflict((conflict) =>
+        conflict
+          .columns(['period', 'name'])
+          .doUpdateSet({ count: sql<number>`evidence_counts.count + excluded.count` }),
+      )
+      .execute()
 }
 
-async function readKnown(
-  db: Db,
-  period: number,
-  hashes: readonly Uint8Array[],
-): Promise<ReadonlySet<string>> {
-  if (hashes.length === 0) return new Set()
-  const given = hashes.map((hash) => [toHex(hash)])
-  const rows = await db.transaction
-    .selectFrom('evidence_hashes')
-    .select('hash')
-    .where('period', '=', period)
-    .where('hash', 'in', sql<Uint8Array>`(select ${bytes(db, member(db, 0))} from ${rowsOf(db, given)})`)
-    .execute()
-  return new Set(rows.map(({ hash }) => nameOf(hash)))
+function chunksOf<Item>(items: readonly Item[]): readonly (readonly Item[])[] {
+  const count = Math.ceil(items.length / MAX_ROWS)
+  return Array.from({ length: count }, (_, at) => items.slice(at * MAX_ROWS, (at + 1) * MAX_ROWS))
 }
 
-type Sql = RawBuilder<unknown>
-
-// Rows go as one JSON text: a parameter for each value takes longer to compile than the rows to write, on the loop that serves clients.
-const rowsOf = ({ dialect }: Db, rows: readonly (readonly unknown[])[]): Sql =>
-  dialect === 'postgres'
-    ? sql`jsonb_array_elements(${JSON.stringify(rows)}::jsonb) as given (value)`
-    : sql`json_each(${JSON.stringify(rows)}) as given`
-
-/** A member of a row, as text where the database has types. */
-const member = ({ dialect }: Db, at: number): Sql =>
-  dialect === 'postgres' ? sql`given.value ->> ${sql.lit(at)}` : sql`given.value ->> ${sql.lit(`$[${at}]`)}`
-
-const bytes = ({ dialect }: Db, hex: Sql | undefined): Sql =>
-  dialect === 'postgres' ? sql`decode(${hex}, 'hex')` : sql`unhex(${hex})`
-
-const whole = (number: Sql | undefined): Sql => sql`cast(${number} as bigint)`
-
-/** One row for each pair: a statement cannot change a row twice. */
-function merged(entries: readonly EvidenceEntry[]): ReadonlyMap<string, HashedPair> {
-  const pairs = new Map<string, HashedPair>()
-  for (const pair of entries.flatMap((entry) => entry.pairs)) {
-    const name = nameOf(pair.hash)
-    const before = pairs.get(name)
-    pairs.set(
-      name,
-      before === undefined
-        ? pair
-        : { ...before, checks: before.checks | pair.checks, differs: before.differs | pair.differs },
-    )
-  }
-  return pairs
-}
-
-const groupOf = (name: string): string => name.slice(0, name.indexOf(' '))
-
+const groupOf = (name: string): string => name.split(' ', 1)[0] ?? ''
 const nameOf = (hash: Uint8Array): string => Buffer.from(hash).toString('latin1')
-
-const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')

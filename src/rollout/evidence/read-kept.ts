@@ -1,21 +1,59 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
+import * as z from 'zod'
 
 import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
-import { stages } from '../stage.ts'
-import { type KeptEvidence, MAX_PAIRS, type PairCounts } from './evidence-store.ts'
-import { parsePairCounts, readPairCounts } from './pair-counts.ts'
+import { type Stage, stages } from '../stage.ts'
+import { addCounts, type Counts } from './count-name.ts'
 
-type PeriodRow = Awaited<ReturnType<typeof readPeriods>>[number]
+/** What evidence belongs to: another revision of the stage begins anew. */
+export interface EvidenceScope {
+  readonly partner: string
+  readonly stage: Stage
+  readonly revision: number
+}
+
+/** Bits of what a hash went through: the checks of a learner and day, the sides that a record was written on. */
+export const checkBits = { reply: 0, visible: 1, readBack: 2, answers: 3, v2: 4, v3: 5 } as const
+const BITS = 6
+/** The bits of checks. */
+export const COMPARED = 0b1111
+
+/** Schools that are told apart in what stays of a period. */
+const MAX_SCHOOLS = 2_000
+
+const count = z.int().nonnegative()
+const pairCounts = z.strictObject({
+  /** Pairs that were compared. */
+  pairs: count,
+  /** Pairs that differed in any check. */
+  differing: count,
+  /** For each bit, how many of the hashes that have it each school has, largest first. */
+  schools: z.array(z.array(count)).length(BITS),
+})
+
+/** What the hashes of one period add up to. */
+export type PairCounts = Readonly<z.infer<typeof pairCounts>>
+
+/** All evidence of one scope. */
+export interface KeptEvidence {
+  readonly scope: EvidenceScope
+  /** When the first and the last of it came; milliseconds since the epoch by the clock of the database. */
+  readonly sinceMs: number
+  readonly lastMs: number
+  readonly counts: Counts
+  readonly periods: readonly PairCounts[]
+  /** True: rows are not as they were written; what they said is left out. */
+  readonly damaged: boolean
+}
 
 /** The evidence of a partner by scope at one moment, the newest revision first. */
 export function readKept({ db }: JournalDatabase, partner: string): Promise<readonly KeptEvidence[]> {
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   return reading.execute(async (at) => {
-    const scopes = new Map<string, PeriodRow[]>()
-    for (const row of await readPeriods(at, partner)) {
-      const name = `${row.revision} ${row.stage}`
-      scopes.set(name, [...(scopes.get(name) ?? []), row])
-    }
+    const scopes = Map.groupBy(
+      await readPeriods(at, partner),
+      ({ stage, revision }) => `${revision} ${stage}`,
+    )
     const kept: KeptEvidence[] = []
     for (const rows of scopes.values()) {
       const found = await readScope(at, partner, rows)
@@ -25,10 +63,12 @@ export function readKept({ db }: JournalDatabase, partner: string): Promise<read
   })
 }
 
+type PeriodRow = Awaited<ReturnType<typeof readPeriods>>[number]
+
 function readPeriods(db: Kysely<JournalTables>, partner: string) {
   return db
     .selectFrom('evidence_periods')
-    .select(['id', 'stage', 'revision', 'since_ms', 'last_ms', 'kept', 'hashes'])
+    .select(['id', 'stage', 'revision', 'since_ms', 'last_ms', 'kept'])
     .select(({ eb }) => eb('hash_key', 'is', null).as('isDestroyed'))
     .where('partner', '=', partner)
     .orderBy('revision', 'desc')
@@ -45,26 +85,22 @@ async function readScope(
   const stage = stages.find((known) => known === first?.stage)
   if (first === undefined || stage === undefined) return undefined
   const periods: PairCounts[] = []
+  const counts = new Map<string, number>()
   let damaged = false
   for (const { id, isDestroyed, kept } of rows) {
     // SQLite has no booleans.
     const counted = Number(isDestroyed) === 0 ? await readPairCounts(db, id) : parsePairCounts(kept)
     if (counted === undefined) damaged = true
     else periods.push(counted)
-  }
-  const counts = new Map<string, number>()
-  const counted = await db
-    .selectFrom('evidence_counts')
-    .select(['name', 'count'])
-    .where(
-      'period',
-      'in',
-      rows.map(({ id }) => id),
-    )
-    .execute()
-  for (const { name, count } of counted) {
-    if (Number.isSafeInteger(count) && count >= 0) counts.set(name, (counts.get(name) ?? 0) + count)
-    else damaged = true
+    const own = await db
+      .selectFrom('evidence_counts')
+      .select(['name', 'count'])
+      .where('period', '=', id)
+      .execute()
+    for (const { name, count: times } of own) {
+      if (Number.isSafeInteger(times) && times >= 0) addCounts(counts, [[name, times]])
+      else damaged = true
+    }
   }
   return {
     scope: { partner, stage, revision: first.revision },
@@ -72,7 +108,44 @@ async function readScope(
     lastMs: Math.max(...rows.map(({ last_ms: last }) => last)),
     counts,
     periods,
-    full: rows.some(({ hashes }) => hashes >= MAX_PAIRS),
     damaged,
+  }
+}
+
+/** Adds up the hashes of a period. */
+export async function readPairCounts(db: Kysely<JournalTables>, period: number): Promise<PairCounts> {
+  const sumOf = (bits: number) =>
+    sql<number>`sum(case when (checks & ${sql.lit(bits)}) <> 0 then 1 else 0 end)`
+  const rows = await db
+    .selectFrom('evidence_hashes')
+    .select([
+      sumOf(COMPARED).as('pairs'),
+      sql<number>`sum(case when differs <> 0 then 1 else 0 end)`.as('differing'),
+      ...([0, 1, 2, 3, 4, 5] as const).map((bit) => sumOf(1 << bit).as(`bit${bit}`)),
+    ])
+    .where('period', '=', period)
+    .where('school', 'is not', null)
+    .groupBy('school')
+    .execute()
+  const sum = (name: 'pairs' | 'differing'): number => rows.reduce((all, row) => all + Number(row[name]), 0)
+  return {
+    pairs: sum('pairs'),
+    differing: sum('differing'),
+    schools: ([0, 1, 2, 3, 4, 5] as const).map((bit) =>
+      rows
+        .map((row) => Number(row[`bit${bit}`]))
+        .filter((hashes) => hashes > 0)
+        .sort((one, other) => other - one)
+        .slice(0, MAX_SCHOOLS),
+    ),
+  }
+}
+
+/** Reads what was kept of a period; undefined: it is not as it was written. */
+function parsePairCounts(text: string | null): PairCounts | undefined {
+  try {
+    return pairCounts.safeParse(JSON.parse(text ?? '')).data
+  } catch {
+    return undefined
   }
 }

@@ -1,29 +1,22 @@
 import type { Clock } from '../../clock.ts'
 import { createPeriodicTask } from '../../clock/periodic-task.ts'
 import { AdapterError } from '../../errors.ts'
+import { type EvidenceEntry, type HashedPair, MAX_WRITTEN } from '../evidence/add-entries.ts'
+import { addCounts, codeFingerprint, countName } from '../evidence/count-name.ts'
+import type { EvidenceKeeper } from '../evidence/keep-evidence.ts'
+import type { EvidenceKey } from '../evidence/periods.ts'
+import { checkBits, type EvidenceScope } from '../evidence/read-kept.ts'
 import type { Side } from '../stage.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
-import { codeFingerprint, countText } from './distinct-count.ts'
-import {
-  formatSeen,
-  mergedNotes,
-  nothingSeen,
-  parseSeen,
-  type SeenDraft,
-  seenName,
-  type SeenNote,
-} from './seen-note.ts'
+import { formatNote, mergedNotes, nothingSeen, parseNote, type SeenNote, seenName } from './seen-note.ts'
 
 /** A write that was decoded. */
-export interface SeenWrite {
-  readonly partner: string
-  /** Of the stage that it was served by. */
-  readonly revision: number
+export interface SeenWrite extends EvidenceScope {
   readonly side: Side
   readonly unit: string
   /** Milliseconds since the epoch. */
   readonly receivedMs: number
-  /** Called at once where they are counted. A record that cannot be read has no key. */
+  /** A record that cannot be read has no key. */
   readonly records: () => readonly { readonly key: string | undefined; readonly code: string | undefined }[]
 }
 
@@ -31,7 +24,7 @@ export interface SeenWrite {
 export interface LiveSeen {
   wrote(write: SeenWrite): void
   /** V2 was sent a write that cannot be decoded. */
-  unreadable(partner: string, revision: number): void
+  unreadable(scope: EvidenceScope): void
   /** What V3 says to the credentials that the partner is served with. */
   credentials(partner: string, verdict: Exclude<SeenNote['credentials'], 'notTried'>): void
   start(): void
@@ -40,6 +33,7 @@ export interface LiveSeen {
 }
 
 export interface LiveSeenOptions {
+  readonly evidence: Pick<EvidenceKeeper, 'add'>
   readonly store: Pick<RolloutStore, 'updateEvidence'>
   readonly clock: Pick<Clock, 'after'>
   /** Notes could not be kept; what they had is lost, so that more has to be seen. Reported once until they can again. */
@@ -48,11 +42,8 @@ export interface LiveSeenOptions {
 
 const EVERY_MS = 10_000
 const STOP_MS = 1_000
-/** More than a client names on purpose. */
-const MAX_CODES = 200
-const MAX_CODE_LENGTH = 40
 
-/** A note that nothing is kept of: for an adapter without a store. */
+/** Nothing is kept: for an adapter without a store. */
 export const noSeen: LiveSeen = {
   wrote: () => undefined,
   unreadable: () => undefined,
@@ -62,19 +53,12 @@ export const noSeen: LiveSeen = {
 }
 
 /** Creates the notes of one instance, which are added to those of all instances in the store. */
-export function createLiveSeen({ store, clock, onFailure }: LiveSeenOptions): LiveSeen {
-  let notes = new Map<string, SeenDraft>()
+export function createLiveSeen({ evidence, store, clock, onFailure }: LiveSeenOptions): LiveSeen {
+  let notes = new Map<string, SeenNote>()
   const failing = new Set<string>()
-  /** Undefined: the write was served by an older stage than others since. */
-  const noteOf = (partner: string, revision: number): SeenDraft | undefined => {
-    const known = notes.get(partner)
-    if (known !== undefined && known.revision >= revision)
-      return known.revision === revision ? known : undefined
-    const fresh = nothingSeen(revision)
-    const note =
-      known === undefined ? fresh : { ...fresh, credentials: known.credentials, minutes: known.minutes }
-    notes.set(partner, note)
-    return note
+  const written = createWritten()
+  const note = (partner: string, added: Partial<SeenNote>): void => {
+    notes.set(partner, mergedNotes(notes.get(partner) ?? nothingSeen, { ...nothingSeen, ...added }))
   }
   const keep = async (): Promise<void> => {
     const taken = notes
@@ -82,7 +66,7 @@ export function createLiveSeen({ store, clock, onFailure }: LiveSeenOptions): Li
     for (const [partner, noted] of taken) {
       try {
         await store.updateEvidence(seenName(partner), (text) =>
-          formatSeen(mergedNotes(parseSeen(text), noted)),
+          formatNote(mergedNotes(parseNote(text), noted)),
         )
         failing.delete(partner)
       } catch (cause) {
@@ -94,35 +78,46 @@ export function createLiveSeen({ store, clock, onFailure }: LiveSeenOptions): Li
   }
   const keeping = createPeriodicTask({ clock, everyMs: EVERY_MS, stopMs: STOP_MS, act: keep })
   return {
-    wrote: ({ partner, revision, side, unit, receivedMs, records }) => {
-      const note = noteOf(partner, revision)
-      if (note === undefined) return
-      const seen = note.sides[side]
-      seen.batches += 1
-      countText(seen.schools, unit)
+    wrote: ({ records, ...write }) => {
       const all = records()
-      const codes = new Set<string>()
-      for (const { key, code } of all) {
-        if (key !== undefined) countText(seen.records, key)
-        if (code !== undefined) codes.add(code)
-      }
-      for (const code of codes) {
-        if (code.length > MAX_CODE_LENGTH || seen.codes.size >= MAX_CODES) continue
-        const name = codeFingerprint(code)
-        if (name !== undefined) seen.codes.add(name)
-      }
-      const minute = Math.floor(receivedMs / 60_000)
-      note.minutes.set(minute, (note.minutes.get(minute) ?? 0) + all.length)
+      note(write.partner, { minutes: new Map([[Math.floor(write.receivedMs / 60_000), all.length]]) })
+      evidence.add(write, { size: Math.max(1, all.length), toEntry: (key) => written(write, all, key) })
     },
-    unreadable: (partner, revision) => {
-      const note = noteOf(partner, revision)
-      if (note !== undefined) note.unreadable += 1
+    unreadable: (scope) => {
+      const counts = new Map([[countName('unreadable'), 1]])
+      evidence.add(scope, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
     },
-    credentials: (partner, verdict) => {
-      const note = notes.get(partner) ?? noteOf(partner, 0)
-      if (note !== undefined) note.credentials = verdict
-    },
+    credentials: (partner, verdict) => note(partner, { credentials: verdict }),
     start: () => keeping.start(),
     stop: () => keeping.stop(),
+  }
+}
+
+/** Creates what makes the entry of a write: counts, and each record that this instance has not added before, up to `MAX_WRITTEN` of them. */
+function createWritten() {
+  /** Of the running period of each partner and side. */
+  const added = new Map<string, { readonly period: number; readonly hashes: Set<string> }>()
+  return (
+    { partner, side, unit }: Pick<SeenWrite, 'partner' | 'side' | 'unit'>,
+    records: ReturnType<SeenWrite['records']>,
+    key: EvidenceKey,
+  ): EvidenceEntry => {
+    const counts = new Map([[countName('batch', side), 1]])
+    const pairs: HashedPair[] = []
+    const name = `${partner} ${side}`
+    const known = added.get(name)
+    const own = known?.period === key.period ? known : { period: key.period, hashes: new Set<string>() }
+    added.set(name, own)
+    const school = key.hash('school', unit)
+    for (const { key: record, code = '' } of records) {
+      const fingerprint = codeFingerprint(code)
+      if (fingerprint !== undefined) addCounts(counts, [[countName('written', side, fingerprint), 1]])
+      if (record === undefined || own.hashes.size >= MAX_WRITTEN) continue
+      const hash = key.hash('record', record)
+      const text = Buffer.from(hash).toString('latin1')
+      if (!own.hashes.has(text)) pairs.push({ hash, school, checks: 1 << checkBits[side], differs: 0 })
+      own.hashes.add(text)
+    }
+    return { counts, pairs }
   }
 }

@@ -7,8 +7,7 @@ import {
   ownIdentity,
   readLostInstances,
 } from '../../journal/index.ts'
-import { createEvidenceStore } from '../evidence/create-evidence-store.ts'
-import type { EvidenceStore } from '../evidence/evidence-store.ts'
+import { createEvidenceStore, type EvidenceStore } from '../evidence/evidence-store.ts'
 import { formatSetting, type StageSetting } from '../stage.ts'
 import { adoptKey, readHistory, readMac, verifyTrail } from './audit-trail.ts'
 import { createStageChanges, expireChanges, readUnrecorded } from './changes.ts'

@@ -1,12 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 
-import { defaultBatchLimits } from '../../../src/v2/index.ts'
-import type { FromThread, ThreadStart } from '../../../src/app/comparison/messages.ts'
-import { toPostedPartners } from '../../../src/app/comparison/posted-values.ts'
-import { startComparisonThread } from '../../../src/app/comparison/start-thread.ts'
+import { type MainCalls, type ThreadStart, toPostedPartners } from '../../../src/app/comparison/calls.ts'
+import { startComparisonThread } from '../../../src/app/comparison/to-comparison.ts'
 import { toPartners } from '../../../src/app/partners.ts'
+import { defaultBatchLimits } from '../../../src/v2/index.ts'
 import { parseConfig, Secret } from '../../../src/config/index.ts'
 
 const rule = {
@@ -54,10 +53,19 @@ function startOf(change: Partial<ThreadStart> = {}): ThreadStart {
       hasStore: false,
       isObserved: false,
       nice: 19,
-      silent: [],
     },
     ...change,
   }
+}
+
+const noCalls: MainCalls = {
+  authorise: () => expect.fail(),
+  renew: () => expect.fail(),
+  accepted: () => expect.fail(),
+  acquire: () => expect.fail(),
+  throttled: () => expect.fail(),
+  evidenceKey: () => expect.fail(),
+  note: () => undefined,
 }
 
 /** The nice values of this process's threads. */
@@ -69,17 +77,10 @@ const niceValues = (): readonly number[] =>
 
 describe('the thread of comparisons', () => {
   it('takes a partner with all that it may have, answers, and ends', async () => {
-    const messages: FromThread[] = []
     const ends: unknown[] = []
-    const thread = startComparisonThread(
-      startOf(),
-      (message) => messages.push(message),
-      (cause) => ends.push(cause),
-    )
-    thread.post({ kind: 'wrote', writes: [{ partner: 'acme', keys: 'key\n' }] })
-    thread.close()
-    const expected = [{ kind: 'notes', notes: [{ kind: 'wrote', keys: 2 }] }, { kind: 'closed' }]
-    await vi.waitFor(() => expect(messages).toEqual(expected), 20_000)
+    const thread = startComparisonThread(startOf(), noCalls, (cause) => ends.push(cause))
+    await thread.call('wrote', 'acme', ['key', undefined])
+    await thread.close()
     await thread.terminate()
     expect(ends).toEqual([undefined])
   })
@@ -87,18 +88,17 @@ describe('the thread of comparisons', () => {
   it.runIf(process.platform === 'linux')(
     'leaves the processor to the threads that serve clients',
     async () => {
-      const answered = Promise.withResolvers<FromThread>()
-      const thread = startComparisonThread(startOf(), answered.resolve, () => undefined)
-      onTestFinished(() => thread.terminate())
-      thread.post({ kind: 'wrote', writes: [{ partner: 'acme', keys: 'key\n' }] })
-      await answered.promise
+      const thread = startComparisonThread(startOf(), noCalls, () => undefined)
+      onTestFinished(async () => void (await thread.terminate()))
+      await thread.call('wrote', 'acme', ['key'])
       expect(niceValues().filter((nice) => nice === 19)).toHaveLength(1)
     },
   )
 
-  it('reports what ended it', async () => {
+  it('reports what ended it, and rejects what it has not answered', async () => {
     const ended = Promise.withResolvers<unknown>()
-    startComparisonThread(startOf({ baseUrl: 'no address' }), () => undefined, ended.resolve)
+    const thread = startComparisonThread(startOf({ baseUrl: 'no address' }), noCalls, ended.resolve)
+    await expect(thread.call('wrote', 'acme', ['key'])).rejects.toMatchObject({ code: 'ADP_INTERNAL' })
     expect(await ended.promise).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_URL' })
   })
 })

@@ -1,43 +1,67 @@
-import { setImmediate as turn } from 'node:timers/promises'
-
 import { describe, expect, it } from 'vitest'
 
-import type { FromThread, Note, ThreadStart, ToThread } from '../../../src/app/comparison/messages.ts'
-import { type ReloadableComparison, toComparison } from '../../../src/app/comparison/to-comparison.ts'
-import { defaultBatchLimits } from '../../../src/v2/index.ts'
+import type { MainCalls, Note, PostedEnd, PostedExchange } from '../../../src/app/comparison/calls.ts'
+import { toComparison } from '../../../src/app/comparison/to-comparison.ts'
 import { toPartners } from '../../../src/app/partners.ts'
+import { defaultBatchLimits } from '../../../src/v2/index.ts'
 import type { ComparedExchange, OnCompared } from '../../../src/compare/compared-exchange.ts'
-import type { OfferedExchange, OfferedRead } from '../../../src/compare/live/offered-exchange.ts'
-import { type Config, parseConfig } from '../../../src/config/index.ts'
+import type { OfferedExchange, OfferedRead } from '../../../src/compare/live/exchange.ts'
+import { parseConfig } from '../../../src/config/index.ts'
 import { createMetrics } from '../../../src/observability/metrics.ts'
+import { AdapterError } from '../../../src/errors.ts'
 import { createAcceptedCredentials, createRegistry } from '../../../src/partners/index.ts'
 import { createRateLimits } from '../../../src/upstream/index.ts'
-import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
 
 interface FakeThread {
-  readonly start: ThreadStart
-  readonly got: ToThread[]
-  readonly say: (message: FromThread) => void
+  readonly main: MainCalls
+  /** Names and arguments of the calls that it got. */
+  readonly got: (readonly unknown[])[]
   readonly note: (...notes: Note[]) => void
+  /** Answers the calls of one name, the first one first. */
+  readonly answer: (name: string, count?: number) => Promise<void>
   readonly end: (cause?: unknown) => void
   isTerminated: boolean
 }
 
-interface Running {
-  readonly comparison: ReloadableComparison
-  readonly config: Config
-  readonly clock: ManualClock
-  readonly observe: (own: OnCompared) => void
-  readonly threads: FakeThread[]
-  readonly errors: string[]
-  readonly compared: ComparedExchange[]
-  /** Values of the metrics of comparisons, without those of zero. */
-  readonly counts: () => Promise<Record<string, number>>
-  readonly read: (change?: Partial<OfferedRead>) => OfferedExchange
+/** A thread that is played by the test. */
+function fakeThread(main: MainCalls, onEnd: (cause: unknown) => void) {
+  const waiting: { readonly name: string; readonly call: PromiseWithResolvers<never> }[] = []
+  const got: FakeThread['got'] = []
+  const thread: FakeThread = {
+    main,
+    got,
+    note: (...notes) => notes.forEach((note) => main.note(note)),
+    answer: async (name, count = Infinity) => {
+      const own = waiting.filter((one) => one.name === name).slice(0, count)
+      for (const one of own) {
+        waiting.splice(waiting.indexOf(one), 1)
+        one.call.resolve(undefined as never)
+      }
+      await Promise.resolve()
+    },
+    end: (cause) => {
+      onEnd(cause)
+      for (const { call } of waiting.splice(0)) call.reject(new AdapterError('ADP_INTERNAL', 'ended'))
+    },
+    isTerminated: false,
+  }
+  const call = (name: string, ...args: readonly unknown[]): Promise<never> => {
+    const own = Promise.withResolvers<never>()
+    got.push([name, ...args])
+    waiting.push({ name, call: own })
+    return own.promise
+  }
+  const terminate = (): Promise<void> => {
+    thread.isTerminated = true
+    thread.end()
+    return Promise.resolve()
+  }
+  return { thread, started: { call, close: () => call('close'), terminate } }
 }
 
-/** A comparison whose threads are played by the test. */
-function run(isBroken = false): Running {
+/** A comparison with its threads. */
+function run(isBroken = false) {
   const clock = createManualClock()
   const metrics = createMetrics()
   const config = parseConfig({
@@ -49,6 +73,8 @@ function run(isBroken = false): Running {
   const threads: FakeThread[] = []
   const errors: string[] = []
   const compared: ComparedExchange[] = []
+  /** What is kept: added and missed. */
+  const kept: string[] = []
   let onCompared: OnCompared = (exchange) => void compared.push(exchange)
   const comparison = toComparison({
     config,
@@ -56,39 +82,36 @@ function run(isBroken = false): Running {
     registry: createRegistry(partners),
     rateLimits: createRateLimits(clock),
     accepted: createAcceptedCredentials(),
-    journal: undefined,
+    journal: {
+      pace: {
+        reserve: () => Promise.resolve([0]),
+        pauseFor: () => Promise.resolve(),
+        sincePauseMs: () => Promise.resolve(Infinity),
+      },
+      evidence: {
+        key: () => expect.fail(),
+        add: (_scope, entry) => void kept.push(`added ${entry.check?.check ?? 'counts'}`),
+        miss: (_scope, { check }) => void kept.push(`missed ${check}`),
+        start: () => undefined,
+        stop: () => Promise.resolve(),
+      },
+    },
     metrics,
     events: {
       internalError: ({ errorName }) => errors.push(errorName),
       unmarkedCodesUnknown: () => undefined,
-      learnedNotKept: () => undefined,
-      evidenceNotKept: () => undefined,
     },
     nowMs: Date.now,
     onCompared: (exchange) => onCompared(exchange),
     clock,
-    startThread: (start, onMessage, onEnd) => {
+    startThread: (_start, main, onEnd) => {
       if (isBroken) throw new RangeError('no thread')
-      const thread: FakeThread = {
-        start,
-        got: [],
-        say: onMessage,
-        note: (...notes) => onMessage({ kind: 'notes', notes }),
-        end: onEnd,
-        isTerminated: false,
-      }
+      const { thread, started } = fakeThread(main, onEnd)
       threads.push(thread)
-      return {
-        post: (message) => thread.got.push(message),
-        close: () => thread.got.push({ kind: 'close' }),
-        terminate: async () => {
-          thread.isTerminated = true
-          await turn()
-          onEnd(undefined)
-        },
-      }
+      return started
     },
   })
+  /** Values of the metrics of comparisons, without those of zero. */
   const counts = async (): Promise<Record<string, number>> => {
     const { text } = await metrics.render()
     const lines = [...text.matchAll(/^markbridge_compare_(\S+?)_total\{(\S*)\} (\S+)$/gm)]
@@ -120,7 +143,7 @@ function run(isBroken = false): Running {
   const observe = (own: OnCompared): void => {
     onCompared = own
   }
-  return { comparison, config, clock, threads, errors, compared, observe, counts, read }
+  return { comparison, config, clock, threads, errors, compared, kept, observe, counts, read, partner }
 }
 
 describe('comparison in a thread', () => {
@@ -129,22 +152,18 @@ describe('comparison in a thread', () => {
     expect(threads).toHaveLength(0)
     comparison.offer(read())
     comparison.offer(read())
-    expect(threads.map(({ got }) => got.map(({ kind }) => kind))).toEqual([['offer', 'offer']])
-  })
-
-  it('hands over bytes of its own', () => {
-    const { comparison, threads, read } = run()
-    const body = Buffer.from('{"value":[]}')
-    comparison.offer(read({ reply: { status: 200, fields: [], body } }))
-    body.fill(0)
-    const [message] = threads[0]?.got ?? []
-    const exchange = message?.kind === 'offer' ? message.exchange : undefined
-    expect(exchange).toMatchObject({ client: { partner: 'acme' } })
-    expect(exchange && 'reply' in exchange && exchange.reply?.body?.toString()).toBe('{"value":[]}')
+    expect(threads.map(({ got }) => got.map(([name, id]) => [name, id]))).toEqual([
+      [
+        ['compare', 1],
+        ['compare', 2],
+      ],
+    ])
+    const posted = threads[0]?.got[0]?.[3] as PostedExchange
+    expect(posted.client).toMatchObject({ partner: 'acme', owner: 'o' })
   })
 
   it('ends what a thread that failed had begun, counts it as missed, and starts the next one after a pause', async () => {
-    const { comparison, clock, threads, errors, compared, counts, read } = run()
+    const { comparison, clock, threads, errors, compared, counts, kept, read } = run()
     comparison.offer(read())
     comparison.offer(read())
     threads[0]?.note({ kind: 'begun', id: 1 }, endOf(1))
@@ -161,27 +180,24 @@ describe('comparison in a thread', () => {
     await clock.pass(10_000)
     comparison.offer(read())
     expect(threads).toHaveLength(2)
-    threads[1]?.note({ kind: 'begun', id: 3 })
-    // With the one whose evidence was still in memory.
-    expect(threads[1]?.got.at(-1)).toMatchObject({
-      kind: 'missed',
-      missed: [{ check: 'answers', times: 3, exchange: { partner: 'acme', kind: 'readFilter' } }],
-    })
     // The second of the first thread, and the one without a thread.
+    expect(kept).toEqual(['added answers', 'missed answers', 'missed answers'])
     expect(compared.map(({ records }) => records)).toEqual([[], []])
   })
 
-  it('counts nothing as missed whose evidence was kept', async () => {
-    const { comparison, clock, threads, read } = run()
+  it('counts an end once, and what has not ended as failed where the thread could not compare it', async () => {
+    const { comparison, threads, counts, kept, read } = run()
     comparison.offer(read())
-    const exchange = { partner: 'acme', stage: 'shadow', revision: 1, served: 'v2', unit: 'north' } as const
-    const head = { ...exchange, kind: 'readFilter', receivedMs: 0 } as const
-    const checks = [{ exchange: head, check: 'answers', times: 1 }] as const
-    threads[0]?.note(endOf(1), { kind: 'kept', partner: 'acme', checks, isKept: true })
-    threads[0]?.end()
-    await clock.pass(10_000)
     comparison.offer(read())
-    expect(threads[1]?.got.map(({ kind }) => kind)).toEqual(['offer'])
+    threads[0]?.note(endOf(1), endOf(1), { kind: 'learned', scope, names: ['exchange/read'] })
+    await threads[0]?.answer('compare')
+    threads[0]?.note(endOf(2))
+    expect(await counts()).toEqual({
+      'offered answers': 2,
+      'compared answers': 1,
+      'skipped answers failed': 1,
+    })
+    expect(kept).toEqual(['added answers', 'added counts', 'missed answers'])
   })
 
   it('waits longer each time where threads end at once', async () => {
@@ -197,23 +213,11 @@ describe('comparison in a thread', () => {
     }
   })
 
-  it('posts what was missed before the end', async () => {
-    const { comparison, threads, read } = run()
-    for (let index = 0; index < 257; index += 1) comparison.offer(read())
-    const closing = comparison.close()
-    expect(threads[0]?.got.slice(-2).map(({ kind }) => kind)).toEqual(['missed', 'close'])
-    threads[0]?.say({ kind: 'closed' })
-    await closing
-  })
-
   it('gives the settings of a reload to the thread', () => {
     const { comparison, threads, read, config } = run()
     comparison.offer(read())
     comparison.reload(config)
-    expect(threads[0]?.got.at(-1)).toMatchObject({
-      kind: 'settings',
-      settings: { partners: [{ id: 'acme' }] },
-    })
+    expect(threads[0]?.got.at(-1)).toMatchObject(['use', { partners: [{ id: 'acme' }] }])
   })
 
   it('lets no error of an observer reach a client', () => {
@@ -227,9 +231,9 @@ describe('comparison in a thread', () => {
   })
 
   it('goes on without a thread where none can be started', async () => {
-    const { comparison, errors, counts, read } = run(true)
+    const { comparison, errors, counts, read, partner } = run(true)
     comparison.offer(read())
-    comparison.wrote(partnerOf(read()), 'shadow', () => ['key'])
+    comparison.wrote(partner, 'shadow', () => ['key'])
     expect(await counts()).toEqual({ 'offered answers': 1, 'dropped answers failed': 1 })
     expect(errors).toEqual(['RangeError'])
   })
@@ -252,48 +256,45 @@ describe('comparison in a thread', () => {
   })
 
   it('leaves out writes that a thread without processor time cannot note', async () => {
-    const { comparison, clock, threads, read } = run()
-    const partner = partnerOf(read())
+    const { comparison, threads, read, partner } = run()
     const keys = Array.from({ length: 20_000 }, (_, index) => `key ${index}`)
-    const posted = async (): Promise<number[]> => {
-      await clock.pass(50)
-      const got = threads[0]?.got ?? []
-      return got.flatMap((message) => (message.kind === 'wrote' ? [message.writes.length] : []))
-    }
-    comparison.wrote(partner, 'shadow', () => keys)
+    const write = (stage: 'shadow' | 'legacy' = 'shadow') => comparison.wrote(partner, stage, () => keys)
+    const posted = () => threads[0]?.got.filter(([name]) => name === 'wrote').length ?? 0
+    write()
     expect(threads).toHaveLength(0)
     comparison.offer(read())
-    for (let index = 0; index < 5; index += 1) comparison.wrote(partner, 'shadow', () => keys)
-    expect(await posted()).toEqual([2])
-    threads[0]?.note({ kind: 'wrote', keys: 40_000 })
-    comparison.wrote(partner, 'shadow', () => keys)
-    comparison.wrote(partner, 'legacy', () => keys)
-    expect(await posted()).toEqual([2, 1])
+    for (let index = 0; index < 5; index += 1) write()
+    expect(posted()).toBe(2)
+    await threads[0]?.answer('wrote', 1)
+    write()
+    write('legacy')
+    expect(posted()).toBe(3)
   })
 
-  it('gets one 429 of a second, and the next thread knows for how long a side is left alone', async () => {
-    const { comparison, clock, threads, read } = run()
-    for (let index = 0; index < 5; index += 1) comparison.throttled(partnerOf(read()), 'shadow')
-    await clock.pass(1_000)
-    comparison.throttled(partnerOf(read()), 'shadow')
-    expect(threads[0]?.got).toEqual(Array(2).fill({ kind: 'throttled', partner: 'acme' }))
-    threads[0]?.note({ kind: 'silent', partner: 'acme', side: 'v3', forMs: 60_000 })
+  it('leaves a side alone after a 429, also with the next thread', async () => {
+    const { comparison, clock, threads, read, partner } = run()
+    const client = { ...read().client, partner: 'acme' }
+    comparison.offer(read())
+    const ask = (side: 'v2' | 'v3') => threads.at(-1)?.main.acquire(client, side, 1_000)
+    expect([await ask('v2'), await ask('v3')]).toEqual([undefined, undefined])
+    comparison.throttled(partner, 'shadow')
+    threads[0]?.main.throttled('acme', 'v3')
+    expect([await ask('v2'), await ask('v3')]).toEqual(['silence', 'silence'])
     threads[0]?.end()
     await clock.pass(10_000)
     comparison.offer(read())
-    expect(threads[1]?.start.silent).toEqual([
-      { partner: 'acme', side: 'v2', forMs: 290_000 },
-      { partner: 'acme', side: 'v3', forMs: 50_000 },
-    ])
+    expect([threads.length, await ask('v2')]).toEqual([2, 'silence'])
+    await clock.pass(300_000)
+    expect(await ask('v2')).toBeUndefined()
   })
 
-  it('waits at the end until the thread has kept what it knows, and no longer than ten seconds', async () => {
+  it('waits at the end until the thread has ended its checks, and no longer than ten seconds', async () => {
     const first = run()
     first.comparison.offer(first.read())
     const closing = first.comparison.close()
-    expect(first.threads[0]?.got.at(-1)).toEqual({ kind: 'close' })
+    expect(first.threads[0]?.got.at(-1)).toEqual(['close'])
     first.threads[0]?.note(endOf(1))
-    first.threads[0]?.say({ kind: 'closed' })
+    await first.threads[0]?.answer('close')
     await closing
     expect([first.threads[0]?.isTerminated, await first.counts()]).toEqual([
       true,
@@ -312,26 +313,19 @@ describe('comparison in a thread', () => {
   })
 })
 
-const endOf = (id: number): Note => ({
-  kind: 'ended',
-  id,
-  check: 'answers',
-  end: {
+const scope = { partner: 'acme', stage: 'shadow', revision: 1 } as const
+
+const endOf = (id: number): Note => {
+  const seen = { partner: 'acme', check: 'answers', kind: 'readFilter' } as const
+  const end: PostedEnd = {
     kind: 'compared',
-    seen: {
-      partner: 'acme',
-      check: 'answers',
-      kind: 'readFilter',
-      verdicts: new Map(),
-      differences: new Map(),
-      delaysMs: [],
-    },
-  },
-})
+    seen: { ...seen, verdicts: new Map(), differences: new Map(), delaysMs: [] },
+    evidence: { period: 1, entry: { counts: new Map(), pairs: [] } },
+  }
+  return { kind: 'ended', id, check: 'answers', end }
+}
 
 const comparedOf = (): ComparedExchange => ({
   ...{ partner: 'acme', stage: 'shadow', revision: 1, served: 'v2', unit: 'north', kind: 'readFilter' },
   ...{ check: 'answers', receivedMs: 0, records: [], delaysMs: [] },
 })
-
-const partnerOf = (exchange: OfferedExchange) => exchange.client.partner

@@ -1,4 +1,17 @@
 import type { ComparedExchange, ComparedRecord } from '../../../src/compare/compared-exchange.ts'
+import { toEntry } from '../../../src/compare/evidence/index.ts'
+import type { EvidenceKeeper } from '../../../src/rollout/index.ts'
+
+/** Keeps an exchange that was compared, or that was not, as live comparison does. */
+export function keepExchange(keeper: EvidenceKeeper, exchange: ComparedExchange): void {
+  if (exchange.records.length === 0) keeper.miss(exchange, exchange)
+  else
+    keeper.add(exchange, {
+      size: exchange.records.length,
+      check: exchange,
+      toEntry: (key) => toEntry(exchange, key),
+    })
+}
 
 /** A record of a learner on a day that is the same on both sides. */
 export function recordOf(learner: string, given: Partial<ComparedRecord> = {}): ComparedRecord {

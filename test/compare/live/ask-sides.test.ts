@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
 import { type AskOptions, createAskSides } from '../../../src/compare/live/ask-sides.ts'
-import { createPacedSides } from '../../../src/compare/live/paced-side.ts'
 import type { Client } from '../../../src/partners/partner.ts'
 import { partner } from '../../partners/partner.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
@@ -25,7 +24,7 @@ function asking(get: AskOptions['whole']['get']) {
   const stop = new AbortController()
   const options = {
     whole: { get },
-    sides: createPacedSides(clock, stop.signal),
+    acquire: () => Promise.resolve(undefined),
     clock,
     stopped: stop.signal,
     onCall: () => undefined,

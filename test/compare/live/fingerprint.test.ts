@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 
-import { fingerprintOf } from '../../../src/compare/live/fingerprint.ts'
-import type { OfferedExchange } from '../../../src/compare/live/offered-exchange.ts'
+import { fingerprintOf, type OfferedExchange } from '../../../src/compare/live/index.ts'
 
 const write = (unit: string, body: string | undefined): OfferedExchange =>
   ({

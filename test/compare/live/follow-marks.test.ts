@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest'
 
 import type { SideAnswer } from '../../../src/compare/live/ask-sides.ts'
-import { plainly } from '../../../src/compare/live/findings.ts'
-import { followMarks, type FollowResult } from '../../../src/compare/live/follow-marks.ts'
-import type { FollowedMark } from '../../../src/compare/live/read-marks.ts'
+import { plainly } from '../../../src/compare/diff/index.ts'
+import { type FollowedMark, followMarks, type FollowResult } from '../../../src/compare/live/follow-marks.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
 const markOf = (learner: string, event = 'e1'): FollowedMark => ({

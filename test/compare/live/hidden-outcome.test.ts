@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 
-import type { AskedRead, SideAnswer } from '../../../src/compare/live/ask-sides.ts'
-import type { FlatMark } from '../../../src/compare/live/flat-mark.ts'
-import { findHiddenOutcome } from '../../../src/compare/live/hidden-outcome.ts'
-import type { FollowedMark } from '../../../src/compare/live/read-marks.ts'
+import type { AskedRead, AskSide, SideAnswer } from '../../../src/compare/live/ask-sides.ts'
+import { findHiddenOutcome, toFollowed } from '../../../src/compare/live/check-marks.ts'
+import type { AcceptedMark } from '../../../src/compare/live/index.ts'
+import type { FlatMark } from '../../../src/compare/live/marks.ts'
 import { partner } from '../../partners/partner.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
@@ -12,19 +12,22 @@ const at = (seconds: number): string => new Date(receivedMs + seconds * 1_000).t
 const code = '0a0a0a0a-0000-4000-8000-000000000001'
 const otherCode = '0a0a0a0a-0000-4000-8000-000000000002'
 
-const sent = (learner: string, place: Partial<FollowedMark['place']> = {}): FollowedMark => ({
-  learner,
-  event: 'e1',
-  mark: {
-    ...{ Learner: learner, AttendableEvent: 'e1', SchoolAttendanceCode: code },
-    ...{ Present: true, Absent: false, MinutesLate: null, Comment: 'bus' },
+const sent = (learner: string, place: Partial<AcceptedMark['place']> = {}, event = 'e1'): AcceptedMark => ({
+  record: {
+    ...{ ExternalID: '', RecordedOn: null, ChangeProcessName: null },
+    ...{ AttendableEventStart: null, RecordedBy: null, Present: true, Absent: false },
+    Attendee: { ExternalID: learner },
+    Event: { ExternalID: event },
+    AttendanceCode: { ExternalID: code },
+    Qualifier: { MinutesLate: null, Comment: 'bus' },
   },
+  mark: undefined,
   place: { isCorrection: false, isSuperseded: () => false, ...place },
 })
 
 /** A row of V3 for the session of a learner; without a time it has no mark. */
 const row = (learner: string, RecordedOn: string | null, fields: object = {}): FlatMark => ({
-  ...sent(learner).mark,
+  ...toFollowed(sent(learner)).mark,
   RecordedOn,
   ...(RecordedOn === null ? { SchoolAttendanceCode: otherCode, Present: false } : {}),
   ...fields,
@@ -35,8 +38,10 @@ const shows = (...rows: readonly FlatMark[]): SideAnswer => ({
   text: JSON.stringify({ value: rows }),
 })
 
+const both = (ask: AskSide) => ({ v2: ask, v3: ask })
+
 /** Reads for 30 s, with one answer after the other; the last of them stays. */
-async function find(marks: readonly FollowedMark[], answers: readonly SideAnswer[], stopMs = Infinity) {
+async function find(marks: readonly AcceptedMark[], answers: readonly SideAnswer[], stopMs = Infinity) {
   const clock = createManualClock()
   const stop = new AbortController()
   const asked: AskedRead[] = []
@@ -49,14 +54,14 @@ async function find(marks: readonly FollowedMark[], answers: readonly SideAnswer
     identity: { owner: '', credentialsHash: '', isNamed: false, school: undefined, expiresMs: undefined },
   }
   const finding = findHiddenOutcome({ client, receivedMs, repliedMs: receivedMs + 200 }, marks, {
-    ask: (read) => {
+    ask: both((read) => {
       const answer = answers[Math.min(asked.length, answers.length - 1)]
       asked.push(read)
       askedMs.push(clock.nowMs())
       if (stop.signal.aborted || answer === undefined)
         return Promise.resolve({ kind: 'unsent', reason: 'stopped' })
       return Promise.resolve(answer)
-    },
+    }),
     clock,
     stopped: stop.signal,
   })
@@ -98,7 +103,7 @@ describe('what V2 did with a batch whose reply shows no outcomes', () => {
 
   it('is read with one call, and with rows of sessions that have no mark', async () => {
     const many = Array.from({ length: 40 }, (_, index) => sent(`l${index}`))
-    const { asked } = await find([...many, { ...ann, event: 'e2' }], [shows(row('l3', at(0)))])
+    const { asked } = await find([...many, sent('ann', {}, 'e2')], [shows(row('l3', at(0)))])
     expect(asked).toHaveLength(1)
     const [{ query, client } = { query: '', client: undefined }] = asked
     expect(decodeURIComponent(query)).toMatch(

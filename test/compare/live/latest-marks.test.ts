@@ -17,7 +17,7 @@ it('knows a correction, and what a newer write superseded, by partner and key', 
 
 it('remembers the latest marks of all partners, and forgets those that were written longest ago', () => {
   const latest = createLatestMarks()
-  const keys = Array.from({ length: 49_999 }, (_, index) => String(index))
+  const keys = Array.from({ length: 50_000 }, (_, index) => String(index))
   latest.wrote('acme', keys)
   latest.wrote('other', ['a'])
   const [mark] = latest.placesOf('other', ['a'])

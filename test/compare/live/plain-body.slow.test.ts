@@ -2,8 +2,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 
 import { describe, expect, it } from 'vitest'
 
-import { type OfferedRead, type OfferedReply, sizeOf } from '../../../src/compare/live/offered-exchange.ts'
-import { plainBody } from '../../../src/compare/live/plain-body.ts'
+import { type OfferedRead, type OfferedReply, plainBody, sizeOf } from '../../../src/compare/live/exchange.ts'
 
 const MIB = 1_048_576
 const replyOf = (encoding: string | undefined, body: Buffer): OfferedReply => ({

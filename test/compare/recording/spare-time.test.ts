@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { createSpareTime, type SpareWork } from '../../../src/compare/recording/spare-time.ts'
+import { createSpareTime } from '../../../src/compare/recording/spare-time.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
 /** A process whose idle time is a share of all; `begun` grows as work begins. */
@@ -9,7 +9,7 @@ function createProcess(idleShare: number) {
   const stop = new AbortController()
   const later = (act: () => void): void => void setImmediate(act)
   const idleMs = (): number => clock.nowMs() * idleShare
-  return { clock, stop, spare: createSpareTime({ clock, idleMs, later, stopped: stop.signal }) }
+  return { clock, stop, begin: createSpareTime({ clock, idleMs, later, stopped: stop.signal }) }
 }
 
 const pass = async (clock: ReturnType<typeof createManualClock>, ms: number): Promise<void> => {
@@ -23,11 +23,11 @@ const pass = async (clock: ReturnType<typeof createManualClock>, ms: number): Pr
 
 /** Pieces of work of 10 ms each that fit into a minute. */
 async function piecesInMinute(idleShare: number): Promise<number> {
-  const { clock, spare, stop } = createProcess(idleShare)
+  const { clock, begin, stop } = createProcess(idleShare)
   let pieces = 0
   const work = async (): Promise<void> => {
     while (!stop.signal.aborted) {
-      const turns = await spare.begin()
+      const turns = await begin()
       pieces += 1
       await clock.pass(10)
       turns.end()
@@ -53,8 +53,8 @@ describe('spare time', () => {
   })
 
   it('ends a turn after half a millisecond, and counts it', async () => {
-    const { clock, spare } = createProcess(0)
-    const turns: SpareWork = await spare.begin()
+    const { clock, begin } = createProcess(0)
+    const turns = await begin()
     expect(turns.spend(1)).toBe(false)
     await clock.pass(60)
     expect(turns.spend(1)).toBe(true)
@@ -67,11 +67,11 @@ describe('spare time', () => {
   })
 
   it('lets all that wait go on at the end of the adapter', async () => {
-    const { clock, spare, stop } = createProcess(0)
-    const turns = await spare.begin()
+    const { clock, begin, stop } = createProcess(0)
+    const turns = await begin()
     await clock.pass(1_000)
     turns.end()
-    const waiting = [spare.begin(), spare.begin()]
+    const waiting = [begin(), begin()]
     await pass(clock, 100)
     // Without another timer: those of recordings do not keep a process alive.
     stop.abort()

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 
-import { MAX_NAMES, MAX_PAIRS } from '../../../src/rollout/evidence/evidence-store.ts'
+import { MAX_NAMES, MAX_PAIRS } from '../../../src/rollout/evidence/add-entries.ts'
+import { toEvidenceKey } from '../../../src/rollout/index.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
 import { eachDatabase } from '../../support/each-database.ts'
 import { keyOf } from '../store/open-stores.ts'
@@ -25,8 +26,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
         sinceMs: START_MS,
         lastMs: START_MS,
         counts: new Map([['verdict batch reply same', 6]]),
-        periods: [{ differing: 1, schools: [[3, 1], [2, 1], [], []] }],
-        full: false,
+        periods: [{ pairs: 4, differing: 1, schools: [[3, 1], [2, 1], [], [], [], []] }],
         damaged: false,
       },
     ])
@@ -35,14 +35,14 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
 
   test('the counts of a repeated request once, in one call and over calls', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
-    const key = await store.key(scope)
+    const key = toEvidenceKey(await store.key(scope))
     const again = entryOf(key, ['ann/02'], { request: 'digest-1' })
-    await store.add(key, [again, again])
-    await store.add(key, [again, entryOf(key, ['!ann/02'], { request: 'digest-1' })])
+    await store.add(key.period, [again, again])
+    await store.add(key.period, [again, entryOf(key, ['!ann/02'], { request: 'digest-1' })])
     const [kept] = await store.read('acme')
     expect(kept?.counts).toEqual(new Map([['verdict batch reply same', 1]]))
     // What a repeated request shows of a pair still counts.
-    expect(kept?.periods).toEqual([{ differing: 1, schools: [[1], [], [], []] }])
+    expect(kept?.periods).toEqual([{ pairs: 1, differing: 1, schools: [[1], [], [], [], [], []] }])
   })
 
   test('the evidence of two instances that add at once', async (url) => {
@@ -58,16 +58,16 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     const [kept, ...more] = await other.store.read('acme')
     expect(more).toEqual([])
     expect(kept?.counts.get('verdict batch reply same')).toBe(40)
-    expect(kept?.periods).toEqual([{ differing: 0, schools: [[21], [], [], []] }])
+    expect(kept?.periods).toEqual([{ pairs: 21, differing: 0, schools: [[21], [], [], [], [], []] }])
   })
 
   test('evidence of each revision and stage for itself', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     const hashes = new Set<string>()
     for (const own of [scope, { ...scope, revision: 4 }, { ...scope, stage: 'canary' as const }]) {
-      const key = await store.key(own)
+      const key = toEvidenceKey(await store.key(own))
       hashes.add(Buffer.from(key.hash('pair', 'ann/02')).toString('hex'))
-      await store.add(key, [entryOf(key, ['ann/02'])])
+      await store.add(key.period, [entryOf(key, ['ann/02'])])
     }
     expect(hashes.size).toBe(3)
     expect((await store.read('acme')).map(({ scope: own }) => [own.revision, own.stage])).toEqual([
@@ -90,12 +90,12 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
   test('nothing of a period whose key was destroyed meanwhile', async (url) => {
     const clock = { nowMs: START_MS }
     const { store } = await openEvidence(url, clock)
-    const key = await store.key(scope)
+    const key = toEvidenceKey(await store.key(scope))
     const entry = entryOf(key, ['ann/02'])
-    expect(await store.add(key, [entry])).toBe(true)
+    expect(await store.add(key.period, [entry])).toBe(true)
     clock.nowMs += 90 * DAY_MS
     expect(await store.destroyExpired()).toBe(1)
-    expect(await store.add(key, [entry])).toBe(false)
+    expect(await store.add(key.period, [entry])).toBe(false)
     expect(await store.destroyExpired()).toBe(0)
   })
 
@@ -103,7 +103,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(url, clock)
     await addTo(store, ['ann/02', '!ben/02'], { request: 'digest-1' })
-    const first = await store.key(scope)
+    const first = toEvidenceKey(await store.key(scope))
     expect([first.covers('2020-01-01'), first.covers('2027-01-30'), first.covers('2027-01-31')]).toEqual([
       true,
       true,
@@ -112,7 +112,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     clock.nowMs += 90 * DAY_MS - 1
     expect((await store.key(scope)).period).toBe(first.period)
     clock.nowMs += 1
-    const second = await store.key(scope)
+    const second = toEvidenceKey(await store.key(scope))
     expect(second.period).not.toBe(first.period)
     expect([second.covers('2027-01-30'), second.covers('2027-01-31')]).toEqual([false, true])
     expect(second.hash('pair', 'ann/02')).not.toEqual(first.hash('pair', 'ann/02'))
@@ -125,8 +125,8 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
       counts: new Map([['verdict batch reply same', 3]]),
     })
     expect(kept?.periods).toEqual([
-      { differing: 0, schools: [[1], [], [], []] },
-      { differing: 1, schools: [[2], [], [], []] },
+      { pairs: 1, differing: 0, schools: [[1], [], [], [], [], []] },
+      { pairs: 2, differing: 1, schools: [[2], [], [], [], [], []] },
     ])
   })
 
@@ -137,7 +137,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     clock.nowMs = START_MS
     expect(await store.destroyExpired()).toBe(1)
     // The days until then were of the period that is over: nothing counts twice.
-    const key = await store.key(scope)
+    const key = toEvidenceKey(await store.key(scope))
     expect(key.covers('2026-11-02')).toBe(false)
   })
 
@@ -151,8 +151,8 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
       '',
       'null',
       '{}',
-      '{"differing":-1,"schools":[[],[],[],[]]}',
-      '{"differing":0,"schools":[["x"],[],[],[]]}',
+      '{"pairs":0,"differing":-1,"schools":[[],[],[],[],[],[]]}',
+      '{"pairs":0,"differing":0,"schools":[["x"],[],[],[],[],[]]}',
     ]) {
       await db.updateTable('evidence_periods').set({ kept, hash_key: null }).execute()
       expect((await store.read('acme'))[0]).toMatchObject({ damaged: true, periods: [] })
@@ -162,12 +162,14 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
   test('its key sealed where the journal has keys', async (url) => {
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(url, clock, { keys: [keyOf('a')] })
-    const key = await store.key(scope)
+    const key = toEvidenceKey(await store.key(scope))
     const { db } = database
     const row = await db.selectFrom('evidence_periods').selectAll().executeTakeFirstOrThrow()
     expect([row.sealed, row.hash_key?.length]).toEqual([1, 60])
     const other = await openEvidence(url, clock, { keys: [keyOf('b'), keyOf('a')] })
-    expect((await other.store.key(scope)).hash('pair', 'ann/02')).toEqual(key.hash('pair', 'ann/02'))
+    expect(toEvidenceKey(await other.store.key(scope)).hash('pair', 'ann/02')).toEqual(
+      key.hash('pair', 'ann/02'),
+    )
     const changed = Buffer.from(row.hash_key ?? [])
     changed[40] = (changed[40] ?? 0) ^ 1
     await db.updateTable('evidence_periods').set({ hash_key: changed }).execute()
@@ -185,12 +187,26 @@ describe('a full period', () => {
     const { store, database } = await openEvidence(`sqlite:${await makeFolder()}/journal.db`, {
       nowMs: START_MS,
     })
-    const key = await store.key(scope)
+    const key = toEvidenceKey(await store.key(scope))
     await addTo(store, ['ann/02'])
-    await database.db.updateTable('evidence_periods').set({ hashes: MAX_PAIRS }).execute()
-    await store.add(key, [entryOf(key, ['!ann/02', 'ben/02', '!cas/02'])])
+    const school = key.hash('school', 'other')
+    for (let from = 1; from < MAX_PAIRS; from += 5_000)
+      await database.db
+        .insertInto('evidence_hashes')
+        .values(
+          Array.from({ length: Math.min(5_000, MAX_PAIRS - from) }, (_, at) => ({
+            ...{ period: key.period, hash: key.hash('pair', `${from + at}`), school, checks: 2, differs: 0 },
+          })),
+        )
+        .execute()
+    await store.add(key.period, [entryOf(key, ['!ann/02', 'ben/02', '!cas/02'])])
     const [kept] = await store.read('acme')
-    expect(kept).toMatchObject({ full: true, periods: [{ differing: 2, schools: [[2], [], [], []] }] })
+    const [{ pairs, differing, schools } = { pairs: 0, differing: 0, schools: [] }] = kept?.periods ?? []
+    expect({ pairs, differing, schools: schools[0] }).toEqual({
+      pairs: MAX_PAIRS + 1,
+      differing: 2,
+      schools: [2],
+    })
   })
 })
 
@@ -199,9 +215,9 @@ describe('a destroyed key', () => {
     const folder = await makeFolder()
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(`sqlite:${folder}/journal.db`, clock)
-    const key = await store.key(scope)
+    const key = toEvidenceKey(await store.key(scope))
     const learners = Array.from({ length: 400 }, (_, at) => `learner-${at}/02`)
-    await store.add(key, [entryOf(key, learners, { request: 'digest-1' })])
+    await store.add(key.period, [entryOf(key, learners, { request: 'digest-1' })])
     const row = await database.db.selectFrom('evidence_periods').selectAll().executeTakeFirstOrThrow()
     const hidden = [
       Buffer.from(row.hash_key ?? []),

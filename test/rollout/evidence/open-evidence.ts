@@ -1,13 +1,14 @@
 import { sql } from 'kysely'
 
 import type { JournalDatabase, JournalKey } from '../../../src/journal/index.ts'
-import { createEvidenceStore } from '../../../src/rollout/evidence/create-evidence-store.ts'
-import type {
-  EvidenceEntry,
-  EvidenceKey,
-  EvidenceScope,
-  EvidenceStore,
-} from '../../../src/rollout/evidence/evidence-store.ts'
+import {
+  createEvidenceStore,
+  type EvidenceEntry,
+  type EvidenceKey,
+  type EvidenceScope,
+  type EvidenceStore,
+  toEvidenceKey,
+} from '../../../src/rollout/index.ts'
 import { serve } from '../store/open-stores.ts'
 
 export const DAY_MS = 86_400_000
@@ -73,6 +74,6 @@ export async function addTo(
   store: EvidenceStore,
   ...[pairs, given]: [readonly string[], Parameters<typeof entryOf>[2]?]
 ): Promise<void> {
-  const key = await store.key(scope)
-  await store.add(key, [entryOf(key, pairs, given)])
+  const key = toEvidenceKey(await store.key(scope))
+  await store.add(key.period, [entryOf(key, pairs, given)])
 }

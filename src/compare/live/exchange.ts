@@ -1,8 +1,13 @@
+import { createHash } from 'node:crypto'
+import { promisify } from 'node:util'
+import { brotliDecompress, gunzip, inflate } from 'node:zlib'
+
 import type { Client } from '../../partners/partner.ts'
 import type { Side, Stage } from '../../rollout/index.ts'
 import type { PartReply } from '../../v2/index.ts'
 import type { V3Record } from '../../v3/record.ts'
 import type { WriteRequest } from '../../writes/index.ts'
+import type { ComparedRecord } from '../compared-exchange.ts'
 
 /** A reply as its client got it. */
 export interface OfferedReply {
@@ -95,13 +100,13 @@ export function sizeOf(offered: OfferedExchange): number {
 }
 
 /** The encoding of a body, in lower case; undefined: it has none. */
-export function encodingOf(reply: OfferedReply): string | undefined {
+function encodingOf(reply: OfferedReply): string | undefined {
   const encoding = fieldOf(reply, 'content-encoding')?.trim().toLowerCase() ?? ''
   return encoding === '' || encoding === 'identity' ? undefined : encoding
 }
 
 /** The most bytes that the body of a reply is expanded to; gzip says how many it has. */
-export function plainBytesOf(reply: OfferedReply): number {
+function plainBytesOf(reply: OfferedReply): number {
   const { body } = reply
   const encoding = encodingOf(reply)
   if (body === undefined || encoding === undefined) return body?.length ?? 0
@@ -115,3 +120,81 @@ export function fieldOf({ fields }: Pick<OfferedReply, 'fields'>, name: string):
   const at = fields.findIndex((field, index) => index % 2 === 0 && field.toLowerCase() === name)
   return at === -1 ? undefined : fields[at + 1]
 }
+
+const decoders = new Map([
+  ['gzip', promisify(gunzip)],
+  ['x-gzip', promisify(gunzip)],
+  ['deflate', promisify(inflate)],
+  ['br', promisify(brotliDecompress)],
+])
+
+/** The body of a reply without its encoding, read off the event loop, with as many bytes as `plainBytesOf` says at most; or why it cannot be read. */
+export async function plainBody(reply: OfferedReply): Promise<Buffer | 'tooLarge' | 'encoding'> {
+  const { body } = reply
+  if (body === undefined) return 'tooLarge'
+  const encoding = encodingOf(reply)
+  if (encoding === undefined) return body
+  const decode = decoders.get(encoding)
+  if (decode === undefined) return 'encoding'
+  try {
+    return await decode(body, { maxOutputLength: Math.max(1, plainBytesOf(reply)) })
+  } catch (cause) {
+    const isLonger = cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE'
+    return isLonger ? 'tooLarge' : 'encoding'
+  }
+}
+
+/** Equal for a write of one school that is sent again; undefined for reads, whose answers are new each time, and for bodies that were not kept. */
+export function fingerprintOf(exchange: OfferedExchange): string | undefined {
+  if (!('request' in exchange) && !('records' in exchange)) return undefined
+  const hash = createHash('sha256').update(`${exchange.unit}\n`)
+  if ('records' in exchange) {
+    for (const { key, record } of exchange.records) {
+      const { AttendanceCode, Qualifier, Present, Absent } = record
+      hash.update(JSON.stringify([key, AttendanceCode.ExternalID, Qualifier, Present, Absent]))
+    }
+  } else {
+    if (exchange.body === undefined) return undefined
+    hash.update(exchange.body)
+  }
+  return hash.digest('base64url')
+}
+
+/** Why an exchange was not compared. */
+export type SkipReason =
+  /** A body is larger than comparisons read. */
+  | 'tooLarge'
+  /** The encoding of a body is not known, or its bytes are not of it. */
+  | 'encoding'
+  /** An answer has none of the forms that the interface gives. */
+  | 'form'
+  /** The request was refused as a whole. */
+  | 'refused'
+  /** It has no record to compare. */
+  | 'empty'
+  /** A newer mark of each of its learners and events came meanwhile. */
+  | 'superseded'
+  /** A page that only the side which gave its link can continue. */
+  | 'nextLink'
+  /** The answer goes on in a next link: the first pages of two orders have other rows. */
+  | 'paged'
+  /** The first rows of an order that was not asked for. */
+  | 'unordered'
+  /** The side has answered 429 within five minutes. */
+  | 'silence'
+  /** No call was free in time. */
+  | 'pace'
+  /** The adapter stopped. */
+  | 'stopped'
+  /** An error of the comparison itself; the log has it. */
+  | 'failed'
+
+/** The end of a check, whose sides could be asked. */
+export type CheckResult =
+  | { readonly kind: 'skipped'; readonly reason: SkipReason }
+  | {
+      readonly kind: 'compared'
+      readonly records: readonly ComparedRecord[]
+      /** How long after the reply the marks were found; undefined: no marks were looked for. */
+      readonly delaysMs?: readonly number[]
+    }

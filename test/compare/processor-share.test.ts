@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 
-import { createProcessorShare } from '../../../src/compare/live/processor-share.ts'
-import { createManualClock } from '../../support/manual-clock.ts'
+import { createProcessorShare, threadEarnings } from '../../src/compare/processor-share.ts'
+import { createManualClock } from '../support/manual-clock.ts'
 
 /** A thread whose processor time the test spends; the others of its process use `busy` processors. */
 function createThread(busy = 0) {
@@ -10,7 +10,8 @@ function createThread(busy = 0) {
   let own = 0
   const later = (act: () => void): void => void setImmediate(act)
   const usedMs = () => ({ own, others: clock.nowMs() * busy })
-  const share = createProcessorShare({ clock, usedMs, later, stopped: stop.signal })
+  const earnMs = threadEarnings(usedMs)
+  const share = createProcessorShare({ clock, earnMs, later, stopped: stop.signal })
   const work = async (ms: number): Promise<void> => {
     await share.begin()
     own += ms

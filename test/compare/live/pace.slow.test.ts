@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 
 import { createRateSharing } from '../../../src/app/journal.ts'
 import { systemClock } from '../../../src/clock.ts'
-import { createPacedSides, type PacedSide, type PacedSides } from '../../../src/compare/live/paced-side.ts'
+import { type ClientLimit, createPace, type Pace } from '../../../src/compare/live/pace.ts'
 import { type DurableJournal, openJournal } from '../../../src/journal/index.ts'
+import type { Side } from '../../../src/rollout/index.ts'
 import { createRateLimit, type RateLimit } from '../../../src/upstream/index.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
 import { partner } from '../../partners/partner.ts'
@@ -11,14 +12,14 @@ import { missingPostgres, startPostgres, type TestPostgres } from '../../support
 
 interface Instance {
   readonly journal: DurableJournal
-  readonly sides: PacedSides
+  readonly pace: Pace
   /** The rate limit of its clients. */
   readonly clients: RateLimit
 }
 
 /** Other instances learn of a 429 from the journal, some time after it. */
-const untilSilent = (paced: PacedSide, clients?: RateLimit) =>
-  vi.waitFor(() => expect(paced.open(5_000, clients).take()).rejects.toMatchObject({ reason: 'silence' }), {
+const untilSilent = (pace: Pace, rate: number | undefined, side: Side, clients?: ClientLimit) =>
+  vi.waitFor(async () => expect(await pace.acquire(acme(rate), side, 5_000, clients)).toBe('silence'), {
     timeout: 60_000,
   })
 
@@ -42,7 +43,7 @@ describe.each([
       sharing.use(journal.rateLimit)
       return {
         journal,
-        sides: createPacedSides(systemClock, stop.signal, sharing.store),
+        pace: createPace(systemClock, stop.signal, sharing.store),
         clients: createRateLimit({
           callsPerSecond: 25,
           clock: systemClock,
@@ -63,10 +64,9 @@ describe.each([
     // Until both have had their calls, and enough of them left to see their pace.
     const isSeen = () => left.length >= 10 && Math.min(...counts) >= 2
     await Promise.all(
-      instances.map(async ({ sides }, index) => {
-        const paced = sides.of(acme(25), 'v2')
+      instances.map(async ({ pace }, index) => {
         while (!isSeen() && performance.now() < endMs) {
-          await paced.alone(() => Promise.resolve(paced.open(20_000, undefined).take()))
+          await pace.acquire(acme(25), 'v2', 20_000, undefined)
           left.push(performance.now())
           counts[index] = (counts[index] ?? 0) + 1
         }
@@ -86,11 +86,11 @@ describe.each([
     const [one, other] = instances
     // With a limit, and where nothing limits the calls.
     const sides = [[25, 'v3'], [undefined, 'v2']] as const // prettier-ignore
-    const others = sides.map(([rate, side]) => other.sides.of(acme(rate), side))
-    for (const paced of others) await paced.open(5_000, undefined).take()
-    for (const [rate, side] of sides) one.sides.of(acme(rate), side).silence()
-    for (const paced of others) await untilSilent(paced)
-    expect(others.map((paced) => paced.isSilent())).toEqual([true, true])
+    for (const [rate, side] of sides)
+      expect(await other.pace.acquire(acme(rate), side, 5_000, undefined)).toBeUndefined()
+    for (const [rate, side] of sides) one.pace.throttled(acme(rate), side)
+    for (const [rate, side] of sides) await untilSilent(other.pace, rate, side)
+    expect(other.pace.silent()).toHaveLength(2)
     expect(await other.clients.acquire('write', systemClock.nowMs() + 5_000)).toMatchObject({
       admitted: true,
     })
@@ -101,20 +101,18 @@ describe.each([
     if (instances === undefined) return skip()
     const [one, other] = instances
     one.clients.pauseFor(20)
-    await untilSilent(other.sides.of(acme(25), 'v3'), other.clients)
+    await untilSilent(other.pace, 25, 'v3', other.clients)
   })
 
   it('lets no call leave while the journal cannot be reached', async ({ skip }) => {
     const instances = await start()
     if (instances === undefined) return skip()
     const [one, other] = instances
-    const paced = other.sides.of(acme(25), 'v3')
-    await paced.open(5_000, undefined).take()
+    const ask = ({ pace }: Instance, timeMs: number) => pace.acquire(acme(25), 'v3', timeMs, undefined)
+    expect(await ask(other, 5_000)).toBeUndefined()
     await other.journal.close()
-    // Until what is known and reserved is a second old.
-    await new Promise((resolve) => setTimeout(resolve, 1_050))
-    await expect(paced.open(1_500, undefined).take()).rejects.toMatchObject({ reason: 'pace' })
-    await one.sides.of(acme(25), 'v3').open(5_000, undefined).take()
+    expect(await ask(other, 1_500)).toBe('pace')
+    expect(await ask(one, 5_000)).toBeUndefined()
   })
 })
 
@@ -126,14 +124,13 @@ describe('the pace of an instance before its journal is open', () => {
     onTestFinished(() => journal.close())
     const [late, opened] = [createRateSharing(), createRateSharing()]
     opened.use(journal.rateLimit)
-    const paceOf = ({ store }: typeof late): PacedSide =>
-      createPacedSides(systemClock, stop.signal, store).of(acme(25), 'v3')
+    const paceOf = ({ store }: typeof late): Pace => createPace(systemClock, stop.signal, store)
     const [mine, others] = [paceOf(late), paceOf(opened)]
-    await expect(mine.open(900, undefined).take()).rejects.toMatchObject({ reason: 'pace' })
-    mine.silence()
-    await others.open(5_000, undefined).take()
+    expect(await mine.acquire(acme(25), 'v3', 900, undefined)).toBe('pace')
+    mine.throttled(acme(25), 'v3')
+    expect(await others.acquire(acme(25), 'v3', 5_000, undefined)).toBeUndefined()
     late.use(journal.rateLimit)
-    await untilSilent(others)
+    await untilSilent(others, 25, 'v3')
   })
 })
 

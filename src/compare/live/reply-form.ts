@@ -1,0 +1,242 @@
+import type { ReplyForm, ReplyPartForm } from '../../v2/index.ts'
+import { compareMark, type Findings, type OwnRules } from '../diff/index.ts'
+import type { DifferenceKind } from '../verdict.ts'
+import { type FlatMark, isObject, unreadable, unwrapped } from './marks.ts'
+
+/** A batch reply as a whole. */
+export interface ReplyEnvelope {
+  readonly status: number
+  readonly contentType: string | undefined
+  readonly form: ReplyForm
+}
+
+/** Sets what is around the parts of V2's reply against what the adapter would have written. */
+export function compareEnvelopes(v2: ReplyEnvelope, v3: ReplyEnvelope, findings: Findings): void {
+  const differ = differIn(findings)
+  differ('reply/status', 'value', v2.status, v3.status, statusClass)
+  differ('reply/Content-Type', 'value', essenceOf(v2.contentType), essenceOf(v3.contentType), typeClass)
+  differ('reply/boundary', 'value', boundaryClass(v2.contentType), boundaryClass(v3.contentType), itself)
+  if (!differ('reply/layout', 'value', layoutOf(v2.form), layoutOf(v3.form), itself))
+    differ('reply/changesets', 'count', v2.form.changesets, v3.form.changesets, countClass)
+  differ('reply/parts', 'count', v2.form.parts.length, v3.form.parts.length, countClass)
+}
+
+/** Sets the form of one part of V2's reply against that of the part that the adapter would have written: all but its body. */
+export function comparePartForm(v2: ReplyPartForm, v3: ReplyPartForm, findings: Findings): void {
+  const differ = differIn(findings)
+  const reasonClass = (reason: string): string =>
+    reason === '' ? 'reason:none' : reason === v3.reason ? 'reason:standard' : 'reason:other'
+  const placeClass = (changeset: number | undefined): string =>
+    changeset === undefined ? 'place:batch' : 'place:changeset'
+  const isOther = differ('part/status', 'value', v2.status, v3.status, statusClass)
+  if (!isOther) differ('part/reason', 'value', v2.reason, v3.reason, reasonClass)
+  differ('part/changeset', 'value', v2.changeset, v3.changeset, placeClass)
+  const [own, built] = [contentIdOf(v2), contentIdOf(v3)]
+  if (!differ('part/Content-ID', 'value', own.place, built.place, itself) && own.value !== built.value)
+    findings.differ('part/Content-ID', 'value', ['id:other', 'id:posted'])
+  compareFields('part', v2.mime, v3.mime, findings)
+  // The fields of another status are those of another reply.
+  if (!isOther) compareFields('part/http', v2.http, v3.http, findings)
+}
+
+/** Sets the body of V2's part against that of the part that the adapter would have written, both as `readBody` has read them. */
+export function compareBodies(
+  v2: unknown,
+  v3: unknown,
+  rules: OwnRules | undefined,
+  findings: Findings,
+): void {
+  if (v2 === undefined && v3 === undefined) return
+  if (v2 === undefined || v3 === undefined) {
+    findings.differ('part/body', absence(v2), [formClass(v2), formClass(v3)])
+    return
+  }
+  const [own, built] = [unwrapped(v2, isAlone), unwrapped(v3, isAlone)]
+  const envelopeClass = (isWrapped: boolean): string => (isWrapped ? 'envelope:d' : 'envelope:none')
+  differIn(findings)('part/envelope', 'type', own !== v2, built !== v3, envelopeClass)
+  if (!isObject(own) || !isObject(built)) {
+    compareErrors(own, built, findings)
+    return
+  }
+  for (const name of ['@odata.context', '@odata.type'])
+    compareAnnotation(`part/${name}`, own[name], built[name], findings)
+  findings.add(compareMark(own, built, { rules }))
+}
+
+/** A record may have a member of this name; an envelope has no other. */
+const isAlone = (body: FlatMark): boolean => Object.keys(body).length === 1
+
+/** Reports what is not equal, by its class on either side; true: it is not. */
+const differIn =
+  (findings: Findings) =>
+  <Value>(
+    path: string,
+    kind: DifferenceKind,
+    v2: Value,
+    v3: Value,
+    classOf: (value: Value) => string,
+  ): boolean => {
+    if (v2 !== v3) findings.differ(path, kind, [classOf(v2), classOf(v3)])
+    return v2 !== v3
+  }
+
+/** The kind of a member that one side lacks. */
+const absence = (v2: unknown): DifferenceKind => (v2 === undefined ? 'extra' : 'missing')
+
+const itself = (name: string): string => name
+const statusClass = (status: number): string => `status:${status}`
+const countClass = (count: number): string => (count > 9 ? 'count:10+' : `count:${count}`)
+const fieldClass = (value: unknown): string => (value === undefined ? 'field:none' : 'field:set')
+
+function layoutOf({ parts, changesets }: ReplyForm): string {
+  if (parts.length === 0) return changesets === 0 ? 'layout:empty' : 'layout:nested'
+  const nested = parts.filter(({ changeset }) => changeset !== undefined).length
+  if (nested === 0) return 'layout:flat'
+  return nested === parts.length ? 'layout:nested' : 'layout:mixed'
+}
+
+const essenceOf = (type: string | undefined): string | undefined =>
+  type?.split(';', 1)[0]?.trim().toLowerCase()
+
+/** Clients look for this prefix (service.md 4.2). */
+const boundaryClass = (type: string | undefined): string =>
+  /boundary="?batchresponse_/i.test(type ?? '') ? 'boundary:batchresponse_' : 'boundary:other'
+
+/** Media types of batch replies; any other one is a service's own text. */
+const knownType =
+  /^(?:application\/(?:http|json|xml|problem\+json)|multipart\/mixed|text\/(?:plain|html))(?:;[a-z0-9.=_-]{1,40}){0,3}$/
+
+function typeClass(value: string | undefined): string {
+  if (value === undefined) return 'type:none'
+  const plain = plainType(value)
+  return knownType.test(plain) ? `type:${plain}` : 'type:other'
+}
+
+const plainType = (value: string): string => value.toLowerCase().replaceAll(/\s+/g, '')
+
+/** The Content-ID of a part, and which header it stands in. */
+export function contentIdOf({ mime, http }: ReplyPartForm): {
+  readonly place: string
+  readonly value: string | undefined
+} {
+  const [inMime, inHttp] = [mime, http].map((lines) => new Map(lines).get('content-id'))
+  const places = [inMime === undefined ? '' : 'mime', inHttp === undefined ? '' : 'http'].join('')
+  return { place: `in:${places === '' ? 'none' : places}`, value: inMime ?? inHttp }
+}
+
+/** Fields that paths may name: any other name is a service's own text. */
+const shownFields = new Map(
+  [
+    'Content-Type',
+    'Content-Transfer-Encoding',
+    'Content-ID',
+    'Content-Length',
+    'OData-Version',
+    'OData-EntityId',
+    'Location',
+    'ETag',
+    'Preference-Applied',
+    'Cache-Control',
+    'DataServiceVersion',
+  ].map((name) => [name.toLowerCase(), name]),
+)
+
+function compareFields(
+  place: string,
+  v2: ReplyPartForm['mime'],
+  v3: ReplyPartForm['mime'],
+  findings: Findings,
+): void {
+  const [ofV2, ofV3] = [new Map(v2), new Map(v3)]
+  for (const name of new Set([...ofV2.keys(), ...ofV3.keys()])) {
+    if (name === 'content-id') continue
+    const path = `${place}/${shownFields.get(name) ?? '(other)'}`
+    const [own, built] = [ofV2.get(name), ofV3.get(name)]
+    if (own === undefined || built === undefined)
+      findings.differ(path, absence(own), [fieldClass(own), fieldClass(built)])
+    else if (name === 'content-type') compareType(path, own, built, findings)
+    else if (name === 'content-transfer-encoding' && own.toLowerCase() !== built.toLowerCase())
+      findings.differ(path, 'value', ['encoding:other', 'encoding:binary'])
+  }
+}
+
+/** Parameters of JSON mean nothing to a reader of it; those of `application/http` decide whether a client reads the part. */
+function compareType(path: string, v2: string, v3: string, findings: Findings): void {
+  const types = [plainType(v2), plainType(v3)]
+  if (types[0] === types[1]) return
+  if (types.every((type) => type.startsWith('application/json')))
+    findings.agree('media-type-parameters', path)
+  else findings.differ(path, 'value', [typeClass(v2), typeClass(v3)])
+}
+
+/** The context names the address that the client has called: only what it says of the record counts. */
+function compareAnnotation(path: string, v2: unknown, v3: unknown, findings: Findings): void {
+  const fragmentOf = (value: unknown): string => String(value).replace(/^[^#]*#/, '')
+  if (v2 === v3) return
+  if (v2 === undefined || v3 === undefined)
+    findings.differ(path, absence(v2), [fieldClass(v2), fieldClass(v3)])
+  else if (fragmentOf(v2) === fragmentOf(v3)) findings.agree('context-address', path)
+  else findings.differ(path, 'value', [fieldClass(v2), fieldClass(v3)])
+}
+
+function formClass(value: unknown): string {
+  if (value === undefined) return 'json:none'
+  if (value === unreadable) return 'json:broken'
+  return Array.isArray(value) ? 'json:array' : 'json:object'
+}
+
+/** The members of an entry of the error array (service.md 7). */
+const errorMembers = ['ErrorCode', 'Message', 'ResourceIdentifier']
+
+/** Sets the error array of V2's part against the one that the adapter would have written; entries in the order of their codes. */
+function compareErrors(v2: unknown, v3: unknown, findings: Findings): void {
+  if (!Array.isArray(v2) || !Array.isArray(v3)) {
+    const classOf = (value: unknown): string =>
+      Array.isArray(value) ? 'json:array' : isObject(value) ? 'json:object' : 'json:none'
+    if (Array.isArray(v2) !== Array.isArray(v3)) findings.differ('errors', 'type', [classOf(v2), classOf(v3)])
+    return
+  }
+  const [own, built] = [inOrder(v2), inOrder(v3)]
+  if (own.length !== built.length)
+    findings.differ('errors', 'count', [`count:${own.length}`, `count:${built.length}`])
+  for (const [index, entry] of own.entries()) {
+    const other = built[index]
+    if (other !== undefined) compareEntry(entry, other, findings)
+  }
+}
+
+function compareEntry(v2: FlatMark, v3: FlatMark, findings: Findings): void {
+  for (const name of errorMembers) {
+    const [own, built] = [v2[name], v3[name]]
+    if (own === built) continue
+    const kind = own === undefined || built === undefined ? absence(own) : 'value'
+    findings.differ(`errors/${name}`, kind, [errorClass(name, own), errorClass(name, built)])
+  }
+  if (typeof v2['SequenceID'] === 'string') findings.agree('servers-own-value', 'errors/SequenceID')
+  else findings.differ('errors/SequenceID', 'extra', ['field:none', 'field:set'])
+  if (Object.keys(v2).some((name) => name !== 'SequenceID' && !errorMembers.includes(name)))
+    findings.differ('errors/(other)', 'missing', ['field:set', 'field:none'])
+}
+
+function errorClass(name: string, value: unknown): string {
+  if (value === undefined) return 'field:none'
+  if (typeof value !== 'string') return 'text:none'
+  if (name === 'ErrorCode') return isCode(value) ? `error:${value}` : 'error:other'
+  return value === '' ? 'text:empty' : 'text:other'
+}
+
+/** A name, as services write codes: no text. */
+const isCode = (text: string): boolean => /^[A-Z][A-Z_]{0,30}\d{0,3}$/.test(text)
+
+const codeOf = ({ ErrorCode }: FlatMark): string => (typeof ErrorCode === 'string' ? ErrorCode : '')
+
+function inOrder(entries: readonly unknown[]): readonly FlatMark[] {
+  return entries
+    .filter(isObject)
+    .sort((one, other) => (codeOf(one) < codeOf(other) ? -1 : codeOf(one) > codeOf(other) ? 1 : 0))
+}
+
+/** The codes of an error array. */
+export function codesOf(body: unknown): readonly string[] {
+  return Array.isArray(body) ? body.filter(isObject).map(codeOf).filter(isCode) : []
+}

@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto'
+
+/**
+ * Names of counts. `exchange <kind> <check> compared|missed` and `schoolDay <day> <check>` count requests, `learned <what>` exchanges, `batch <side>` and
+ * `unreadable` writes, all others records: `verdict <kind> <check> <verdict>`, `difference <path> <kind> <class of V2> <class of V3>`,
+ * `rule <rule> <path>`, `codeClass <class> <verdict>`, `comparedOn <day> <verdict>`, `code <check> <fingerprint> compared|seen`,
+ * `error <check> <code> compared|seen`, `trait <check> <trait>`, `delay <ms>`, `uncounted <reason> [differs]`, `written <side> <fingerprint of the code>`.
+ */
+export type CountGroup =
+  | 'exchange'
+  | 'schoolDay'
+  | 'learned'
+  | 'batch'
+  | 'unreadable'
+  | 'verdict'
+  | 'difference'
+  | 'rule'
+  | 'codeClass'
+  | 'comparedOn'
+  | 'code'
+  | 'error'
+  | 'trait'
+  | 'delay'
+  | 'uncounted'
+  | 'written'
+
+/** Counts by their names. */
+export type Counts = ReadonlyMap<string, number>
+
+/** A longer field is no name of this program's. */
+const MAX_FIELD = 400
+
+/** The name of a count; a field that is too long becomes `other`. */
+export function countName(group: CountGroup, ...fields: readonly string[]): string {
+  return [
+    group,
+    ...fields.map((field) => (field.length > MAX_FIELD ? 'other' : encodeURIComponent(field))),
+  ].join(' ')
+}
+
+/** Adds counts in place. */
+export function addCounts(target: Map<string, number>, added: Iterable<readonly [string, number]>): void {
+  for (const [name, count] of added) target.set(name, (target.get(name) ?? 0) + count)
+}
+
+/** The counts of a group by their fields; a name that cannot be read is left out. */
+export function countsOf(
+  counts: Counts,
+  group: CountGroup,
+): readonly { readonly fields: readonly string[]; readonly count: number }[] {
+  return [...counts].flatMap(([name, count]) => {
+    const [first, ...fields] = name.split(' ')
+    const decoded = first === group ? fields.map(decode) : [undefined]
+    return decoded.every((field) => field !== undefined) ? [{ fields: decoded, count }] : []
+  })
+}
+
+function decode(field: string): string | undefined {
+  try {
+    return decodeURIComponent(field)
+  } catch {
+    return undefined
+  }
+}
+
+const NO_CODE = '00000000-0000-0000-0000-000000000000'
+const MAX_CODE_LENGTH = 40
+
+/** The fingerprint of an attendance code in any case, by which what was seen and what was compared are matched; undefined: it names none. */
+export function codeFingerprint(code: string): string | undefined {
+  if (code === '' || code === NO_CODE || code.length > MAX_CODE_LENGTH) return undefined
+  return createHash('sha256').update(code.toLowerCase()).digest('base64url').slice(0, 12)
+}
