@@ -115,7 +115,7 @@ const misnamed = [
   'nodejs_active_resources_total',
 ]
 
-/** Creates the metrics; docs/operations.md says what each means. `partners`: the ids of those whose counters are shown before they count. */
+/** Creates the metrics; docs/metrics.md says what each means. `partners`: the ids of those whose counters are shown before they count. */
 export function createMetrics(partners: () => readonly string[] = () => []): Metrics {
   const registry = new Registry()
   const instruments = createInstruments(registry)

@@ -10,12 +10,15 @@ import { journalKeysOf, parseConfig } from '../../src/config/index.ts'
 import { resolveSecrets } from '../../src/config/secret.ts'
 import { configSchema } from '../../src/config/schema.ts'
 import { createMetricsSum } from '../../src/observability/metrics-sum.ts'
-import { runCommand } from '../cli/run-command.ts'
 import { journalFile } from '../e2e/support/journal-file.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 
-const operations = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+/** The pages for who operates the adapter, as one text. */
+const pages = ['operations', 'metrics', 'limits', 'fault-runs'].map((name) =>
+  readFile(new URL(`../../docs/${name}.md`, import.meta.url), 'utf8'),
+)
+const operations = (await Promise.all(pages)).join('\n')
 
 /** What stands between backticks, in text and tables. */
 const quoted = [...operations.replaceAll(/^```[^]*?^```$/gm, '').matchAll(/`([^`\n]+)`/g)].map(
@@ -43,7 +46,7 @@ function keysOf(node: Node, path: readonly string[] = []): string[] {
   return node.items === undefined ? own : [...own, ...keysOf(node.items, path)]
 }
 
-test('docs/operations.md has a row for every metric, and none for another', async () => {
+test('docs/metrics.md has a row for every metric, and none for another', async () => {
   const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journalFile().url } })
   const { text } = await adapter.request('GET', '/metrics')
   const ofWorkers = await createMetricsSum(Date.now).render()
@@ -76,7 +79,7 @@ test('only counters have names in _total, and each of their series begins at 0 u
   )
 })
 
-test('every key of the configuration that docs/operations.md names exists', () => {
+test('every key of the configuration that the pages name exists', () => {
   const schema = z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' })
   const known = keysOf(schema as Node)
   const named = quoted.filter((text) => /^(?:listen|upstreams|limits|journal|partners|v3|quirks|reads|passThrough)(?:\.\w+)+$/.test(text)) // prettier-ignore
@@ -92,23 +95,6 @@ test('the configuration in docs/operations.md is valid', async () => {
   const { value, faults } = await resolveSecrets(input, { env, file: () => Promise.resolve(undefined) })
   expect(journalKeysOf(parseConfig(value, faults).journal).map(({ id }) => id)).toEqual(['k1'])
   expect(env.mock.calls.flat()).toEqual(['MARKBRIDGE_JOURNAL_URL', 'MARKBRIDGE_JOURNAL_KEY'])
-})
-
-test('every command in docs/operations.md exists, with its options', async () => {
-  const lines = [...blocks('sh').flatMap((text) => text.split('\n')), ...quoted]
-  const commands = lines.flatMap(
-    (line) => /^(?:markbridge|node dist\/cli\/main\.js) (.*)$/.exec(line)?.[1] ?? [],
-  )
-  expect(commands.length).toBeGreaterThan(8)
-  const nameOf = (command: string): string => /^(?:journal |config |rollout )?[a-z]+/.exec(command)?.[0] ?? ''
-  const names = [...new Set(commands.map(nameOf))]
-  const helps = await Promise.all(names.map((name) => runCommand([...name.split(' '), '--help'])))
-  const helpOf = new Map(names.map((name, index) => [name, helps[index]?.stdout ?? '']))
-  for (const command of commands) {
-    const name = nameOf(command)
-    expect(helpOf.get(name)).toContain(`Usage: markbridge ${name} `)
-    for (const [option] of command.matchAll(/--[a-z-]+/g)) expect(helpOf.get(name)).toContain(option)
-  }
 })
 
 test('a backup of an SQLite journal as docs/operations.md has it is readable for its owner alone', async ({

@@ -1,0 +1,36 @@
+import { glob, readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+
+import { expect, test } from 'vitest'
+
+import { runCommand } from '../cli/run-command.ts'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** What follows the name of the program, in a block or between backticks. */
+async function commandsIn(file: string): Promise<string[]> {
+  const text = await readFile(root + file, 'utf8')
+  const lines = text.replaceAll(/\\\n\s*/g, '').split('\n')
+  const quoted = [...text.matchAll(/`([^`\n]+)`/g)].map(([, inner = '']) => inner)
+  const named = /^(?:\$ )?(?:npm run -s markbridge -- |markbridge |node dist\/cli\/main\.js )([a-z].*)$/
+  return [...lines, ...quoted].flatMap((line) => named.exec(line)?.[1] ?? [])
+}
+
+const nameOf = (command: string): string =>
+  /^(?:journal |config |rollout |compare )?[a-z]+/.exec(command)?.[0] ?? ''
+
+test('every command in a document exists, with its options', async () => {
+  const files: string[] = []
+  for await (const file of glob(['*.md', 'docs/**/*.md'], { cwd: root })) files.push(file)
+  const commands = (await Promise.all(files.filter((file) => file !== 'CHANGELOG.md').map(commandsIn))).flat()
+  expect(commands.length).toBeGreaterThan(60)
+  const helpOf = new Map<string, string>()
+  for (const name of new Set(commands.map(nameOf)))
+    helpOf.set(name, (await runCommand([...name.split(' '), '--help'])).stdout)
+  for (const command of commands) {
+    const name = nameOf(command)
+    expect(helpOf.get(name)).toContain(`Usage: markbridge ${name} `)
+    for (const [option] of command.replace(/#.*$/, '').matchAll(/(?<=\s)--[a-z0-9-]+/g))
+      expect([command, helpOf.get(name)?.includes(option)]).toEqual([command, true])
+  }
+})
