@@ -1,6 +1,5 @@
 import type { V3Record, V3Reply } from '../v3/record.ts'
-import { isCutComment, isSameComment } from './stored-comment.ts'
-import { isStoredAs, parseTime } from './stored-time.ts'
+import { isCutComment, isSameComment, isStoredAs, parseTime } from './stored-values.ts'
 
 /**
  * How one service changes the values of a mark when it stores them. Initially every rule may hold. A reply to a POST that differs

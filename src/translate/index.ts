@@ -18,7 +18,14 @@ export {
 } from './errors.ts'
 export { codeIdOf, toCodeQuery } from './code-lookup.ts'
 export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
-export { readGuidKey } from './read-key.ts'
+export {
+  metadataTypes,
+  readGuidKey,
+  toV3RegistrationPath,
+  toV3RegistrationQuery,
+  writeLegacyMetadata,
+  writeLegacyServiceDocument,
+} from './read-targets.ts'
 export { createRowReader, type ReadRow, type ReadRules } from './read-rules.ts'
 export {
   decideReadBack,
@@ -26,9 +33,10 @@ export {
   type ReadBackFacts,
   readMarks,
   toReadBackFilter,
+  toV2ReadBackFilter,
+  toV3Page,
 } from './read-back.ts'
-export { parseTime } from './stored-time.ts'
-export { toV2ReadBackFilter, toV3Page } from './read-back-v2.ts'
+export { parseTime } from './stored-values.ts'
 export {
   type Echo,
   type EchoProfile,
@@ -39,5 +47,3 @@ export {
   learnEcho,
   parseProfile,
 } from './echo-profile.ts'
-export { toV3RegistrationPath, toV3RegistrationQuery } from './registration.ts'
-export { metadataTypes, writeLegacyMetadata, writeLegacyServiceDocument } from './legacy-documents.ts'

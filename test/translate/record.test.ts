@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
 import {
@@ -8,11 +7,13 @@ import {
   toFlatReply,
   toV3Record,
 } from '../../src/translate/index.ts'
+import { type PassedFields, readPassedField } from '../../src/translate/record.ts'
 import { decodeRecord, encodeFlatReply, type FlatRecord, type FlatReply } from '../../src/v2/index.ts'
-import { encodeRecord, type V3Record } from '../../src/v3/index.ts'
 import { parseJson } from '../../src/v3/errors.ts'
+import { encodeRecord, type V3Record } from '../../src/v3/index.ts'
 import { isV3Reply } from '../../src/v3/record.ts'
 import { anyGuid } from '../support/guid-arbitrary.ts'
+import fc from 'fast-check'
 
 const mapping: RecordMapping = {
   eventType: 'Attendance.AttendanceSession',
@@ -306,4 +307,57 @@ describe('isReplyTo', () => {
   ])('%j: %s', (reply, expected) => {
     expect(isReplyTo(nested, { ExternalID: D, ...reply })).toBe(expected)
   })
+})
+
+const id = 'ABCDEF01-0000-4000-8000-000000000001'
+
+describe('readPassedField', () => {
+  const read: [name: string, raw: string, passed: PassedFields][] = [
+    ['RecordedOn', '"2014-02-13T13:00:00Z"', { RecordedOn: '2014-02-13T13:00:00Z' }],
+    [
+      'RecordedOn',
+      "'2014-02-13T13:00:00.1234567+01:00'",
+      { RecordedOn: '2014-02-13T13:00:00.1234567+01:00' },
+    ],
+    ['AttendableEventStart', '"2014-02-13T13:00-09:30"', { AttendableEventStart: '2014-02-13T13:00-09:30' }],
+    ['ChangeProcessName', '"caf\\u00e9"', { ChangeProcessName: 'caf\u00e9' }],
+    ['ChangeProcessName', 'null', { ChangeProcessName: null }],
+    ['RecordedBy', `"${id}"`, { RecordedBy: { ExternalID: id, Type: 'AuthorisedUser' } }],
+    ['RecordedBy', 'null', { RecordedBy: null }],
+  ]
+  it.each(read)('hands on %s: %s', (name, raw, expected) => {
+    const passed: PassedFields = {}
+    expect(readPassedField({ name, raw }, passed)).toBe(undefined)
+    expect(passed).toEqual(expected)
+  })
+
+  const refused: [name: string, raw: string, rule: string][] = [
+    ['RecordedOn', 'null', 'a date-time with an offset'],
+    ['RecordedOn', '"2014-02-13"', 'a date-time with an offset'],
+    ['RecordedOn', '"2014-02-13T13:00:00"', 'a date-time with an offset'],
+    ['RecordedOn', '"2014-02-13T13:00:00Z\\n"', 'a date-time with an offset'],
+    ['AttendableEventStart', '1392296400', 'a date-time with an offset'],
+    ['ChangeProcessName', '{"a":1}', 'a string or null'],
+    ['ChangeProcessName', 'false', 'a string or null'],
+    ['RecordedBy', '""', 'a guid or null'],
+    ['RecordedBy', '"x"', 'a guid or null'],
+    ['RecordedBy', `{"ExternalID":"${id}"}`, 'a guid or null'],
+  ]
+  it.each(refused)('refuses %s: %s', (name, raw, rule) => {
+    const passed: PassedFields = {}
+    expect(readPassedField({ name, raw }, passed)).toEqual({
+      code: 'ADP_FIELD',
+      message: `${name} must be ${rule}.`,
+    })
+    expect(passed).toEqual({})
+  })
+
+  it.each(['recordedOn', 'ExternalID', '@odata.type', '__proto__', 'AttendanceHistorys', ''])(
+    'knows no place for %j',
+    (name) => {
+      const passed: PassedFields = {}
+      expect(readPassedField({ name, raw: '"x"' }, passed)).toBe('noPlace')
+      expect(passed).toEqual({})
+    },
+  )
 })

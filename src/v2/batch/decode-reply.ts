@@ -1,9 +1,9 @@
 import { AdapterError } from '../../errors.ts'
 import type { Slices } from '../../http/slices.ts'
-import { lineEnd, readHeaders, valuesOf } from '../http-part/headers.ts'
+import { type HeaderLines, lineEnd, readHeaders, valuesOf } from '../http-part/headers.ts'
 import { defaultBatchLimits } from '../limits.ts'
 import { readBoundary } from '../multipart/boundary.ts'
-import { contentEnd, createDelimiterFinder, type Delimiter } from '../multipart/delimiter.ts'
+import { contentEnd, createDelimiterFinder, type Delimiter } from '../multipart/parts.ts'
 
 /** One part of a batch reply as a client reads it. */
 export interface DecodedReply {
@@ -12,6 +12,25 @@ export interface DecodedReply {
   readonly status: number
   /** The text of the body; empty for none. */
   readonly body: string
+}
+
+/** One part of a batch reply with all that is around its body. */
+export interface ReplyPartForm extends Omit<DecodedReply, 'contentId'> {
+  /** Position of the changeset response that it stands in, from 1; undefined: directly under the batch. */
+  readonly changeset: number | undefined
+  readonly mime: HeaderLines
+  /** The reason phrase of the status line; empty for none. */
+  readonly reason: string
+  readonly http: HeaderLines
+}
+
+interface ReadPart extends ReplyPartForm, DecodedReply {}
+
+/** A whole batch reply with its form, so that two of them can be compared. */
+export interface ReplyForm {
+  /** Changeset responses, also empty ones. */
+  readonly changesets: number
+  readonly parts: readonly ReplyPartForm[]
 }
 
 /** A batch reply that is being read while it arrives. */
@@ -40,13 +59,20 @@ export async function decodeReplyInSlices(
 ): Promise<DecodedReply[]> {
   const replies: DecodedReply[] = []
   for (const { reply, work } of new ReplyDecoder(readBoundary(contentType)).readWhole(bytes)) {
-    if (reply !== undefined) replies.push(reply)
-    if (replies.length > defaultBatchLimits.maxParts)
-      throw new AdapterError('ADP_LIMIT', 'The reply has more parts than a batch may have.')
+    if (reply !== undefined) replies.push(toDecoded(reply))
     if (slices.spend(work)) await slices.next()
   }
   return replies
 }
+
+/** As `decodeBatchReply`, with the form of each part. Error also: `ADP_LIMIT` for more parts than a batch may have. */
+export function decodeReplyForm(bytes: Buffer, contentType: string | undefined): ReplyForm {
+  const decoder = new ReplyDecoder(readBoundary(contentType))
+  const parts = [...decoder.readWhole(bytes)].flatMap(({ reply }) => reply ?? [])
+  return { changesets: decoder.changesets, parts }
+}
+
+const toDecoded = ({ contentId, status, body }: ReadPart): DecodedReply => ({ contentId, status, body })
 
 /** As `decodeBatchReply`, for bytes that are still arriving. A part with the length of its body needs no delimiter behind it. */
 export function openReplyDecoding(contentType: string | undefined): ReplyDecoding {
@@ -65,7 +91,7 @@ interface OpenPart {
 
 /** What was read up to a delimiter, or to the end of the bytes. */
 interface Step {
-  readonly reply: DecodedReply | undefined
+  readonly reply: ReadPart | undefined
   /** In bytes of a batch. */
   readonly work: number
 }
@@ -74,6 +100,8 @@ interface Step {
 const STEP_WORK = 512
 
 class ReplyDecoder implements ReplyDecoding {
+  /** Changeset responses so far. */
+  changesets = 0
   /** The boundary of the batch and, within a changeset, that of the changeset; empty behind the end of the batch. */
   private readonly boundaries: string[]
   /** Bytes that are not read yet; `position` is where the search for the next delimiter begins. */
@@ -105,12 +133,18 @@ class ReplyDecoder implements ReplyDecoding {
   *readWhole(bytes: Buffer): Generator<Step> {
     this.bytes = bytes
     this.isFinal = true
-    yield* this.steps()
+    let parts = 0
+    for (const step of this.steps()) {
+      if (step.reply !== undefined) parts += 1
+      if (parts > defaultBatchLimits.maxParts)
+        throw new AdapterError('ADP_LIMIT', 'The reply has more parts than a batch may have.')
+      yield step
+    }
     this.expectEnd()
   }
 
   private read(): DecodedReply[] {
-    return [...this.steps()].flatMap(({ reply }) => reply ?? [])
+    return [...this.steps()].flatMap(({ reply }) => (reply === undefined ? [] : toDecoded(reply)))
   }
 
   private *steps(): Generator<Step> {
@@ -158,11 +192,12 @@ class ReplyDecoder implements ReplyDecoding {
     const at = {}
     const mime = readHeaders(this.bytes, part.start, to, defaultBatchLimits, at)
     const type = valuesOf(mime.lines, 'content-type')[0] ?? ''
-    if (!type.startsWith('multipart/')) return false
+    if (!/^multipart\//i.test(type)) return false
     // A reply is another's text: its depth is bounded like that of a request.
     if (this.boundaries.length > 1)
       throw new AdapterError('ADP_NESTING', 'A changeset of the reply holds another one.')
     this.boundaries.push(readBoundary(type, at))
+    this.changesets += 1
     this.part = undefined
     this.isFirst = true
     this.position = mime.end
@@ -170,25 +205,50 @@ class ReplyDecoder implements ReplyDecoding {
   }
 
   /** The part before a delimiter, unless it was given out already or the body is empty. */
-  private takePart({ start, closing }: Delimiter): DecodedReply | undefined {
+  private takePart({ start, closing }: Delimiter): ReadPart | undefined {
     const { part, bytes } = this
     if (part === undefined || part.isDone) return undefined
     const end = contentEnd(bytes, part.start, start)
     if (part.isFirst && closing && bytes.toString('latin1', part.start, end).trim() === '') return undefined
-    return readReply(bytes, part.start, end).reply
+    return this.readReply(part.start, end).reply
   }
 
   /** The part that is being read, where its own length says that it is whole and nothing contradicts. */
-  private takeWhole(): DecodedReply | undefined {
+  private takeWhole(): ReadPart | undefined {
     const { part, bytes } = this
     if (part === undefined || part.isDone || this.isFinal) return undefined
     const headEnd = endOfHeads(bytes, part.start)
     if (headEnd === undefined) return undefined
-    const { reply, length } = readReply(bytes, part.start, bytes.length)
+    const { reply, length } = this.readReply(part.start, bytes.length)
     const end = headEnd + (length ?? (reply.status === 204 ? 0 : Infinity))
     if (end > bytes.length || !this.mayEnd(bytes.toString('latin1', end))) return undefined
     part.isDone = true
     return { ...reply, body: bytes.toString('utf8', headEnd, end).trim() }
+  }
+
+  private readReply(
+    start: number,
+    end: number,
+  ): { readonly reply: ReadPart; readonly length: number | undefined } {
+    const { bytes } = this
+    const mime = readHeaders(bytes, start, end, defaultBatchLimits, {})
+    const line = lineEnd(bytes, mime.end, end)
+    const text = bytes.toString('latin1', mime.end, line.text)
+    const [, status, reason = ''] = /^HTTP\/1\.\d (\d{3})(?: (.*))?$/.exec(text) ?? []
+    if (status === undefined)
+      throw new AdapterError('ADP_REQUEST_LINE', 'A part of the reply has no status line.')
+    const http = readHeaders(bytes, line.next, end, defaultBatchLimits, {})
+    const digits = /^\d{1,15}$/.exec(valuesOf(http.lines, 'content-length')[0] ?? '')?.[0]
+    const reply = {
+      contentId: valuesOf(mime.lines, 'content-id')[0] ?? valuesOf(http.lines, 'content-id')[0],
+      status: Number(status),
+      reason,
+      body: bytes.toString('utf8', http.end, end).trim(),
+      mime: mime.lines,
+      http: http.lines,
+      changeset: this.boundaries.length > 1 ? this.changesets : undefined,
+    }
+    return { reply, length: digits === undefined ? undefined : Number(digits) }
   }
 
   /** True while the bytes after a body can become the next delimiter. */
@@ -222,24 +282,4 @@ function endOfHead(bytes: Buffer, from: number, to = bytes.length): number | und
 function endOfHeads(bytes: Buffer, from: number): number | undefined {
   const mimeEnd = endOfHead(bytes, from)
   return mimeEnd === undefined ? undefined : endOfHead(bytes, mimeEnd)
-}
-
-function readReply(
-  bytes: Buffer,
-  start: number,
-  end: number,
-): { reply: DecodedReply; length: number | undefined } {
-  const mime = readHeaders(bytes, start, end, defaultBatchLimits, {})
-  const line = lineEnd(bytes, mime.end, end)
-  const status = /^HTTP\/1\.\d (\d{3})(?: |$)/.exec(bytes.toString('latin1', mime.end, line.text))?.[1]
-  if (status === undefined)
-    throw new AdapterError('ADP_REQUEST_LINE', 'A part of the reply has no status line.')
-  const http = readHeaders(bytes, line.next, end, defaultBatchLimits, {})
-  const digits = /^\d{1,15}$/.exec(valuesOf(http.lines, 'content-length')[0] ?? '')?.[0]
-  const reply = {
-    contentId: valuesOf(mime.lines, 'content-id')[0] ?? valuesOf(http.lines, 'content-id')[0],
-    status: Number(status),
-    body: bytes.toString('utf8', http.end, end).trim(),
-  }
-  return { reply, length: digits === undefined ? undefined : Number(digits) }
 }

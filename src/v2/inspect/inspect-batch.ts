@@ -2,12 +2,12 @@ import { AdapterError } from '../../errors.ts'
 import { SLICE_WORK, type Slices } from '../../http/slices.ts'
 import type { Batch, BatchPart } from '../batch/batch.ts'
 import { type DecodeOptions, openBatchDecoding } from '../batch/decode-batch.ts'
-import { readBoundary } from '../multipart/boundary.ts'
+import { defaultBatchLimits } from '../limits.ts'
+import { isBoundary, readBoundary } from '../multipart/boundary.ts'
+import { chooseBoundary } from '../multipart/envelope.ts'
 import type { RecordFault } from '../record/flat-record.ts'
-import type { Finding } from './finding.ts'
-import { inspectDelimiters, inspectIds } from './inspect-ids.ts'
+import { type Finding, remedies } from './finding.ts'
 import { inspectParts } from './inspect-parts.ts'
-import { remedies } from './remedies.ts'
 
 const LF = 0x0a
 const CR = 0x0d
@@ -169,4 +169,98 @@ export function toFindings(
 
 function inOrder(findings: readonly Finding[]): Finding[] {
   return [...findings].sort((one, other) => (one.offset ?? -1) - (other.offset ?? -1))
+}
+
+/** How many changesets a finding names. */
+const NAMED = 3
+
+/** The id rule: a client whose ids differ does not get the outcomes of its records (service.md 4.2; batch-wire 3, F12). */
+function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
+  const header = readBoundary(contentType)
+  if (!batch.idsAgree) {
+    return [
+      {
+        severity: 'warning',
+        code: 'idsDiffer',
+        message:
+          `Content-Type names the boundary "${header}"; the body has ${namesOf(batch)}. ` +
+          'Their ids differ, so the answer is one 200 without parts per record.',
+        remedy: 'Use the same id in the header and in the body; then every record gets its own status.',
+      },
+    ]
+  }
+  if (header === batch.boundary) return []
+  return [
+    {
+      severity: 'note',
+      code: 'boundaryIsNotOuter',
+      message:
+        `Content-Type names the boundary "${header}", but "${batch.boundary}" frames the body. ` +
+        'The ids agree, so it is accepted.',
+      remedy: 'Name the boundary of the first delimiter line, as RFC 2046 has it.',
+    },
+  ]
+}
+
+/** Both boundaries of a body that cannot be decoded, where its first delimiter line is not of the one in the header. */
+function inspectDelimiters(bytes: Buffer, boundary: string): Finding[] {
+  const first = firstBoundary(bytes)
+  if (first === undefined || first === boundary) return []
+  return [
+    {
+      severity: 'warning',
+      code: 'boundariesDiffer',
+      message: `Content-Type names the boundary "${boundary}"; the first delimiter line of the body is that of "${first}".`,
+      remedy: 'Name the boundary of the first delimiter line in Content-Type.',
+    },
+  ]
+}
+
+/** `the boundary "b" and the changesets "c", "d"` */
+function namesOf({ boundary, changesets }: Batch): string {
+  const names = changesets.slice(0, NAMED).map((name) => `"${name}"`)
+  const others = changesets.length - names.length
+  if (names.length === 0) return `the boundary "${boundary}"`
+  const more = others > 0 ? ` and ${others} more` : ''
+  return `the boundary "${boundary}" and the changeset${changesets.length === 1 ? '' : 's'} ${names.join(', ')}${more}`
+}
+
+/** No header can name it, so no delimiter of a body is its own. */
+const NO_BOUNDARY = '\u0000'
+const MAX_LINE_BYTES = 256
+
+/**
+ * The boundary of a body without its header: that of the outermost closed envelope, as the decoder chooses it, else that of the
+ * first delimiter line. Undefined for a body that has none.
+ */
+export function guessBoundary(bytes: Buffer): string | undefined {
+  const from = bytes.subarray(0, 3).equals(Buffer.from('\ufeff')) ? 3 : 0
+  try {
+    const choosing = chooseBoundary(bytes, NO_BOUNDARY, from, defaultBatchLimits)
+    for (;;) {
+      const step = choosing.next()
+      if (step.done === true) return step.value
+    }
+  } catch (cause) {
+    if (!(cause instanceof AdapterError)) throw cause
+    return firstBoundary(bytes, from)
+  }
+}
+
+/** The boundary of the first line that can be a delimiter, opening or closing. */
+function firstBoundary(bytes: Buffer, from = 0): string | undefined {
+  for (let at = bytes.indexOf('--', from); at !== -1; at = bytes.indexOf('\n--', at)) {
+    const start = bytes[at] === LF ? at + 1 : at
+    at = start
+    if (start !== from && bytes[start - 1] !== LF) continue
+    const end = bytes.indexOf(LF, start)
+    const line = bytes.toString(
+      'latin1',
+      start + 2,
+      Math.min(end === -1 ? bytes.length : end, start + MAX_LINE_BYTES),
+    )
+    const boundary = line.trimEnd().replace(/--$/, '')
+    if (isBoundary(boundary)) return boundary
+  }
+  return undefined
 }

@@ -65,3 +65,98 @@ function toMembers(reply: FlatReply, context?: string, type?: string, histories?
     AttendanceHistorys: histories,
   }
 }
+
+/** Fields of a flat record in the order of the legacy service (product contract). */
+const fields = [
+  'ExternalID',
+  'Present',
+  'Absent',
+  'RecordedOn',
+  'ChangeProcessName',
+  'AttendableEventStart',
+  'RecordedBy',
+  'Learner',
+  'AttendableEvent',
+  'SchoolAttendanceCode',
+  'MinutesLate',
+  'Comment',
+] as const satisfies readonly (keyof FlatReply)[]
+
+/** Writes a record of a collection on one line: the selected fields, or all, in the order of the legacy service. */
+export function createRowEncoder(
+  select: ReadonlySet<string> | undefined,
+  metadata: MetadataLevel,
+): (row: FlatRow) => string {
+  // In a collection the context appears once, around the rows (OData JSON 4.5).
+  const level = metadata === 'full' ? 'full' : 'none'
+  if (select === undefined) return (row) => encodeFlatReply(row, '', level)
+  const shown = fields.filter((name) => select.has(name))
+  const first = level === 'full' ? [`"@odata.type":"${FLAT_TYPE}"`] : []
+  const withHistories = select.has('AttendanceHistorys')
+  return (row) => {
+    const members = shown.map((name) => `"${name}":${JSON.stringify(row[name])}`)
+    const last = withHistories ? [`"AttendanceHistorys":${encodeHistories(row)}`] : []
+    return `{${[...first, ...members, ...last].join(',')}}`
+  }
+}
+
+/** The parts of a page of flat records. */
+export interface FlatPage {
+  /** Absolute context URL. */
+  readonly context: string
+  readonly metadata: MetadataLevel
+  /** Encoded records. */
+  readonly rows: readonly string[]
+  /** The total of recorded marks, if the client requested it. */
+  readonly count: number | undefined
+  /** Absolute link to the next page. */
+  readonly next: string | undefined
+  /** Quirk `dataEnvelope`: the page in the `d` of OData V2. */
+  readonly dataEnvelope: boolean
+}
+
+/** About how long a piece is: V8 allocates strings over 128 KB as large objects, which it collects less often. */
+const PIECE_CHARACTERS = 65_536
+
+/**
+ * The JSON of a page (OData JSON 12), in pieces: context, count where asked for, rows, link to the next page. In the envelope the
+ * rows, the count (a text there) and the link have the names of OData V2 JSON (OData V2 JSON format 4 and 8).
+ */
+export function encodeFlatPage({
+  context,
+  metadata,
+  rows,
+  count,
+  next,
+  dataEnvelope,
+}: FlatPage): readonly string[] {
+  const names = dataEnvelope ? oldNames : newNames
+  const total = dataEnvelope ? `"${count}"` : String(count)
+  const first = [
+    ...(metadata === 'none' ? [] : [`"@odata.context":${JSON.stringify(context)}`]),
+    ...(count === undefined ? [] : [`"${names.count}":${total}`]),
+    `"${names.rows}":[`,
+  ].join(',')
+  const last = next === undefined ? ']' : `],"${names.next}":${JSON.stringify(next)}`
+  const pieces: string[] = []
+  let piece = dataEnvelope ? `{"d":{${first}` : `{${first}`
+  for (const [index, row] of rows.entries()) {
+    piece += index === 0 ? row : `,${row}`
+    if (piece.length < PIECE_CHARACTERS) continue
+    pieces.push(piece)
+    piece = ''
+  }
+  pieces.push(`${piece}${last}${dataEnvelope ? '}}' : '}'}`)
+  return pieces
+}
+
+const newNames = { count: '@odata.count', rows: 'value', next: '@odata.nextLink' } as const
+const oldNames = { count: '__count', rows: 'results', next: '__next' } as const
+
+/**
+ * One record in the `d` of OData V2 (quirk `dataEnvelope`): clients of the time of datajs read only `d`. `json` is
+ * the text of the record, which stays as it is inside. Errors are never enveloped: OData V2 has none around them either.
+ */
+export function envelopRecord(json: string): string {
+  return `{"d":${json}}`
+}

@@ -1,8 +1,12 @@
-import { describe, expect, it } from 'vitest'
+import { readFile } from 'node:fs/promises'
 
-import { defaultBatchLimits } from '../../../src/v2/limits.ts'
+import { describe, expect, it, test } from 'vitest'
+
+import { errorRules } from '../../../src/errors.ts'
 import { decodeBatch } from '../../../src/v2/batch/decode-batch.ts'
-import { inspectBatch, inspectBatchInSlices } from '../../../src/v2/inspect/inspect-batch.ts'
+import { remedies } from '../../../src/v2/inspect/finding.ts'
+import { guessBoundary, inspectBatch, inspectBatchInSlices } from '../../../src/v2/inspect/inspect-batch.ts'
+import { defaultBatchLimits } from '../../../src/v2/limits.ts'
 import { crlf } from '../support/crlf.ts'
 
 const RECORD =
@@ -133,4 +137,39 @@ describe('inspectBatch', () => {
     expect(inspectBatch(absolute, HEADER, options).findings).toMatchObject([{ code: 'ADP_TARGET' }])
     expect(inspectBatch(absolute, HEADER).findings).toEqual([])
   })
+})
+
+const PART = 'Content-Type: application/http\n\nPOST AttendanceRecords HTTP/1.1\n\n{}\n'
+
+test.each<[what: string, body: string, boundary: string | undefined]>([
+  ['the outer one of an envelope', `--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n${PART}--c--\n--b--\n`, 'b'],
+  ['one behind a byte order mark', `\ufeff--b\n${PART}--b--\n`, 'b'],
+  ['one behind a long preamble', `${'Prose.\n'.repeat(5_000)}--b\n${PART}--b--\n`, 'b'],
+  ['one behind prose that looks like a delimiter', `--note\n\n--b\n${PART}--b--\n`, 'b'],
+  ['one that is never closed', `--b\n${PART}`, 'b'],
+  ['one that is only closed', '--b--', 'b'],
+  ['none in prose', 'a -- b\n -- c\n', undefined],
+  ['none in nothing', '', undefined],
+  ['none in dashes', '--\n----\n', undefined],
+])('finds %s', (_, body, boundary) => {
+  expect(guessBoundary(Buffer.from(body))).toBe(boundary)
+}) // prettier-ignore
+
+test('finds the boundary of the class register, also where it was cut off', async () => {
+  const body = await readFile(new URL('../../../fixtures/class-register/body.txt', import.meta.url))
+  const boundary = 'batch_36522ad7-fc75-4b56-8c71-56071383e77b'
+  for (const end of [body.length, 3_000, 60]) expect(guessBoundary(body.subarray(0, end))).toBe(boundary)
+})
+
+test('reads each line once, however many look like delimiters', () => {
+  expect(guessBoundary(Buffer.from('--\u00e9\n'.repeat(1_000_000)))).toBeUndefined()
+})
+
+it('has a remedy for every error that a batch file or its request can have', () => {
+  // These come of other requests, or of the exchange.
+  const others = ['ADP_FORBIDDEN', 'ADP_NOT_ACCEPTABLE', 'ADP_QUERY', 'ADP_SLOW_CLIENT']
+  const needed = Object.entries(errorRules)
+    .filter(([code, rule]) => (rule.class === 'request' || rule.class === 'record') && !others.includes(code))
+    .map(([code]) => code)
+  expect(Object.keys(remedies).sort()).toEqual(needed.sort())
 })

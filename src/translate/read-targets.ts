@@ -1,0 +1,83 @@
+import { attendanceV2Model } from '../model/attendance-v2.ts'
+import {
+  type ExpandItem,
+  isGuid,
+  parseExpand,
+  parseKey,
+  parseQuery,
+  printQuery,
+  QueryError,
+  type QueryOptions,
+  toServiceDocument,
+  writeCsdlJson,
+  writeEdmx,
+} from '../odata/index.ts'
+
+const keyLimits = { maxLength: 4_096, maxDepth: 20 }
+
+/**
+ * The guid in the key predicate at the end of a decoded path: `Set(<guid>)` or `Set(ExternalID=<guid>)`, with blanks in the
+ * parentheses and with the guid in apostrophes or not, as the legacy service accepts it. Undefined for any other key.
+ */
+export function readGuidKey(path: string): string | undefined {
+  const segment = path.replace(/\/$/, '').split('/').at(-1) ?? ''
+  const at = segment.indexOf('(')
+  if (at < 0) return undefined
+  try {
+    const [part, ...others] = parseKey(segment.slice(at), keyLimits)
+    if (part === undefined || others.length > 0 || (part.name ?? 'ExternalID') !== 'ExternalID')
+      return undefined
+    const { value } = part
+    return value.kind === 'literal' && isGuid(value.value) ? value.value : undefined
+  } catch (error) {
+    if (error instanceof QueryError) return undefined
+    throw error
+  }
+}
+
+const queryLimits = { maxLength: 32_768, maxDepth: 100 }
+const STATUSES = 'EnrolmentStatuses'
+
+/**
+ * The V3 query of a V2 read of `LearnerRegistations` (service.md 1.1): `expand=` and the other options get their `$`, and an
+ * expanded `Enrolments` also expands `EnrolmentStatuses`, as the V3 list does. Custom options are dropped.
+ * Error: `QueryError` (`ADP_QUERY`, 400) with option and position.
+ */
+export function toV3RegistrationQuery(rawQuery: string): string {
+  const options = parseQuery(rawQuery, queryLimits)
+  if (options.expand === undefined) return printQuery(options)
+  return printQuery({ ...options, expand: options.expand.map(withStatuses) })
+}
+
+const SET = /^learnerregistr?ations(?:\(|$)/i
+
+/** The V3 path of a decoded V2 path of registrations: the set, or one of it by its key. Undefined: it leads below them, or has no such key. */
+export function toV3RegistrationPath(path: string): string | undefined {
+  const set = path.replace(/\/$/, '').split('/').at(-1) ?? ''
+  if (!SET.test(set)) return undefined
+  if (!set.includes('(')) return '/V3/LearnerRegistrations'
+  const id = readGuidKey(set)
+  return id === undefined ? undefined : `/V3/LearnerRegistrations(${id})`
+}
+
+function withStatuses(item: ExpandItem): ExpandItem {
+  const name = item.path.map((segment) => segment.name).join('/')
+  const asksMore = Object.keys(item.options).length > 0
+  if (name !== 'Enrolments' || asksMore || item.suffix !== undefined) return item
+  const options: QueryOptions = { expand: parseExpand(STATUSES) }
+  return { ...item, options }
+}
+
+/** Media types of `$metadata`, the default one first. */
+export const metadataTypes = ['application/xml', 'application/json'] as const
+
+/** `$metadata` of the obsolete V2 attendance service: the flat type in `AttendanceService.Models.OData` (service.md 9.3). */
+export function writeLegacyMetadata(type: (typeof metadataTypes)[number]): string {
+  return type === 'application/json' ? writeCsdlJson(attendanceV2Model) : writeEdmx(attendanceV2Model)
+}
+
+/** The V2 service document as JSON; `metadataUrl` is the absolute address of its `$metadata`, undefined: the document has no context. */
+export function writeLegacyServiceDocument(metadataUrl: string | undefined): string {
+  const { value, ...context } = toServiceDocument(attendanceV2Model, metadataUrl ?? '')
+  return JSON.stringify(metadataUrl === undefined ? { value } : { ...context, value })
+}
